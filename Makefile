@@ -1,0 +1,58 @@
+# Everything runs in .venv, which the first target that needs it makes. Python 3.11 or newer, pip and make are enough:
+#     make demo    installs pullback and runs the examples
+#     make test    installs the test tools and runs every check
+# With another interpreter: make test PYTHON=python3.12
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PYTEST := $(BIN)/python -m pytest
+
+.PHONY: demo test peers bench stress lint types format clean
+.DELETE_ON_ERROR:
+
+demo: $(VENV)/.installed-examples
+	$(BIN)/python examples/two_layer_net.py
+	$(BIN)/python examples/digits.py
+
+test: lint types
+	$(BIN)/python -m coverage run -m pytest
+	$(BIN)/python -m coverage report
+
+# The side-by-side tests: PyTorch (CPU), JAX, autograd, MyGrad, Dask.
+peers: $(VENV)/.installed-test $(VENV)/.installed-peers
+	$(PYTEST) -m peers
+
+bench: $(VENV)/.installed-peers
+	$(BIN)/python bench/run.py
+
+stress: $(VENV)/.installed-test
+	$(PYTEST) -m stress
+
+lint: $(VENV)/.installed-test
+	$(BIN)/python -m ruff format --check
+	$(BIN)/python -m ruff check
+
+types: $(VENV)/.installed-test
+	$(BIN)/python -m mypy
+
+format: $(VENV)/.installed-test
+	$(BIN)/python -m ruff format
+	$(BIN)/python -m ruff check --fix
+
+# Leaves .venv: remove that by hand to begin anew.
+clean:
+	rm -rf build dist .coverage .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# One stamp for each extra, remade when pyproject.toml changes.
+$(VENV)/.installed-%: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --editable ".[$*]"
+	touch $@
+
+# Some systems ship venv without its own copy of pip: then the system's pip puts one in.
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo 'pullback needs Python 3.11 or newer: make PYTHON=python3.12 ...' >&2; exit 1; }
+	$(PYTHON) -m venv $(VENV) || { $(PYTHON) -m venv --clear --without-pip $(VENV) && \
+	  $(PYTHON) -m pip --python $(BIN)/python install --quiet pip; }

@@ -1,0 +1,288 @@
+"""What recording and differentiating costs: pullback beside PyTorch, in one run.
+
+One thread on one CPU, arrays of 4 float32 elements, so that arithmetic costs nothing and what is
+left is the library. Each round times every program on both sides one after the other, in
+alternating order; the verdict is on the median of the per-round ratios.
+
+    python bench/overhead.py [--rounds N] [--json]
+"""
+
+from __future__ import annotations
+
+import os
+
+os.environ["OMP_NUM_THREADS"] = "1"  # read when numpy and torch are imported
+if hasattr(os, "sched_setaffinity"):
+    os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+
+import argparse
+import json
+import statistics
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+import torch
+
+import pullback as pb
+
+torch.set_num_threads(1)
+
+CHAIN = 1000
+BATCH = 200
+IMPORT_LIMIT = 0.15
+
+# A program prepares its data and returns a function that runs it once and says how many seconds
+# it took, by its own clock: what is not to be measured stays outside.
+Timer = Callable[[], float]
+Tensors = Callable[..., Any]
+
+
+def timed(body: Callable[[], Any], repeats: int) -> Timer:
+    """Return a timer of one execution of `body`, measured over `repeats`."""
+
+    def run() -> float:
+        start = perf_counter()
+        for _ in range(repeats):
+            body()
+        return (perf_counter() - start) / repeats
+
+    return run
+
+
+# -- the programs, each the same on both sides ----------------------------------------------------
+
+
+def recorded_multiply(make: Tensors, lib: Any, both: bool = False) -> Timer:
+    x = make([1.0, 2.0, 3.0, 4.0], requires_grad=True)
+    y = make([1.0, 0.5, 2.0, 1.0], requires_grad=both)
+    return timed(lambda: x * y, 2000)
+
+
+def multiply_chain(make: Tensors, lib: Any) -> Timer:
+    x = make([1.0, 2.0, 3.0, 4.0], requires_grad=True)
+    factor, ones = make([1.0, 0.999, 1.001, -1.0]), make([1.0] * 4)
+
+    def body() -> None:
+        y = x
+        for _ in range(CHAIN):
+            y = y * factor
+        y.backward(ones)
+        x.grad = None
+
+    return timed(body, 5)
+
+
+def custom_chain(make: Tensors, lib: Any, both: bool = False) -> Timer:
+    x = make([1.0, 2.0, 3.0, 4.0], requires_grad=True)
+    factor, ones = make([1.0, 0.999, 1.001, -1.0], requires_grad=both), make([1.0] * 4)
+    op = custom_multiply(lib)
+
+    def body() -> None:
+        y = x
+        for _ in range(CHAIN):
+            y = op(y, factor)
+        y.backward(ones)
+        x.grad = factor.grad = None
+
+    return timed(body, 3)
+
+
+def custom_multiply(lib: Any) -> Callable[..., Any]:
+    if lib is pb:
+
+        @pb.autograd_function
+        def multiply(ctx, x, y):
+            ctx.save_for_backward(x=x, y=y)
+            return x * y
+
+        @multiply.backward
+        def _(ctx, grad_output):
+            s, needs = ctx.saved_variables, ctx.needs_input_grad
+            return {
+                "x": grad_output * s.y if needs.x else None,
+                "y": grad_output * s.x if needs.y else None,
+            }
+
+        return multiply
+
+    class Multiply(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x, y):
+            ctx.save_for_backward(x, y)
+            return x * y
+
+        @staticmethod
+        def backward(ctx, grad_output):
+            x, y = ctx.saved_tensors
+            needs = ctx.needs_input_grad
+            return (grad_output * y if needs[0] else None, grad_output * x if needs[1] else None)
+
+    return Multiply.apply
+
+
+def one_op_backward(make: Tensors, lib: Any) -> Timer:
+    factor, ones = make([1.0, 0.5, 2.0, 1.0]), make([1.0] * 4)
+
+    def run() -> float:
+        leaves = [make([1.0, 2.0, 3.0, 4.0], requires_grad=True) for _ in range(BATCH)]
+        results = [leaf * factor for leaf in leaves]
+        start = perf_counter()
+        for result in results:
+            result.backward(ones)
+        return (perf_counter() - start) / BATCH
+
+    return run
+
+
+def gradient_step(make: Tensors, lib: Any) -> Timer:
+    rng = np.random.default_rng(0)
+
+    def values(*shape: int) -> Any:
+        return make(rng.normal(size=shape).astype(np.float32))
+
+    x, y = values(8, 8), values(8, 1)
+    w1, b1, w2, b2 = weights = [values(8, 16), values(16), values(16, 1), values(1)]
+    for weight in weights:
+        weight.requires_grad_()
+
+    def body() -> None:
+        hidden = (x.mm(w1) + b1).relu()
+        loss = (hidden.mm(w2) + b2 - y).pow(2).mean()
+        loss.backward()
+        with lib.no_grad():
+            for weight in weights:
+                weight.sub_(1e-4 * weight.grad)
+                weight.grad = None
+
+    return timed(body, 100)
+
+
+# -- measuring ------------------------------------------------------------------------------------
+
+
+@dataclass
+class Row:
+    """One program: what it must reach, and the seconds of each round on both sides."""
+
+    name: str
+    target: float | None
+    program: Callable[..., Timer]
+    ours: list[float] = field(default_factory=list)
+    theirs: list[float] = field(default_factory=list)
+
+    def ratios(self) -> list[float]:
+        return [a / b for a, b in zip(self.ours, self.theirs, strict=True)]
+
+    def summary(self) -> dict[str, Any]:
+        low, ratio, high = statistics.quantiles(self.ratios(), n=4, method="inclusive")
+        return {
+            "name": self.name,
+            "pullback_us": statistics.median(self.ours) * 1e6,
+            "torch_us": statistics.median(self.theirs) * 1e6,
+            "ratio": ratio,
+            "ratio_quartiles": [low, high],
+            "target": self.target,
+            "reached": None if self.target is None else ratio <= self.target,
+        }
+
+
+def rows() -> list[Row]:
+    return [
+        Row("recorded multiply, one operand tracked", 0.65, recorded_multiply),
+        Row("  both operands tracked", None, lambda m, lib: recorded_multiply(m, lib, True)),
+        Row("1000 multiplies, forward + backward", 0.65, multiply_chain),
+        Row("1000 custom ops, two saved by name", 0.40, custom_chain),
+        Row("  both arguments tracked", None, lambda m, lib: custom_chain(m, lib, True)),
+        Row("backward of one multiply", 0.35, one_op_backward),
+        Row("gradient step, batch 8, 8-16-1", 0.60, gradient_step),
+    ]
+
+
+def measure(rounds: int) -> list[dict[str, Any]]:
+    table = rows()
+    timers = [(row, row.program(pb.tensor, pb), row.program(torch.tensor, torch)) for row in table]
+    for _, ours, theirs in timers:  # once unmeasured: caches, lazy set-up
+        ours()
+        theirs()
+    for number in range(rounds):
+        for row, ours, theirs in timers:
+            pair = [(ours, row.ours), (theirs, row.theirs)]
+            for timer, times in pair if number % 2 else reversed(pair):
+                times.append(timer())
+    return [row.summary() for row in table]
+
+
+def import_seconds(statement: str, rounds: int) -> float:
+    """Return the median seconds that `statement` takes in a fresh interpreter."""
+    program = (
+        "from time import perf_counter; start = perf_counter()\n"
+        f"{statement}\n"
+        "print(perf_counter() - start)"
+    )
+    times = []
+    for _ in range(rounds + 1):
+        done = subprocess.run(
+            [sys.executable, "-c", program], capture_output=True, text=True, check=True
+        )
+        times.append(float(done.stdout))
+    return statistics.median(times[1:])  # the first may still be compiling
+
+
+def measure_imports(rounds: int) -> dict[str, Any]:
+    ours = import_seconds("import pullback", rounds)
+    return {
+        "pullback_s": ours,
+        "of_which_numpy_s": import_seconds("import numpy", rounds),
+        "torch_s": import_seconds("import torch", min(rounds, 3)),
+        "target_s": IMPORT_LIMIT,
+        "reached": ours <= IMPORT_LIMIT,
+    }
+
+
+def verdict(reached: bool | None) -> str:
+    return "" if reached is None else "reached" if reached else "MISSED"
+
+
+def print_table(results: list[dict[str, Any]], imports: dict[str, Any], rounds: int) -> None:
+    print(
+        f"pullback beside torch {torch.__version__}, numpy {np.__version__}, "
+        f"Python {sys.version.split()[0]}; one thread, one CPU, {rounds} rounds, "
+        "4-element float32 arrays."
+    )
+    print("Times are medians in microseconds, and noise of this machine: only ratios carry over.")
+    print(f"\n{'':40}{'pullback':>10}{'torch':>10}{'ratio':>8}{'quartiles':>15}{'target':>8}")
+    for r in results:
+        low, high = r["ratio_quartiles"]
+        target = "" if r["target"] is None else f"{r['target']:.2f}"
+        print(
+            f"{r['name']:40}{r['pullback_us']:10.2f}{r['torch_us']:10.2f}{r['ratio']:8.3f}"
+            f"{f'{low:.3f}-{high:.3f}':>15}{target:>8}  {verdict(r['reached'])}"
+        )
+    print(
+        f"\nimport pullback: {imports['pullback_s']:.3f} s in a fresh interpreter, of which numpy "
+        f"alone {imports['of_which_numpy_s']:.3f} s; target {imports['target_s']} s "
+        f"{verdict(imports['reached'])}; import torch: {imports['torch_s']:.3f} s"
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--rounds", type=int, default=21, help="at least 2 (default: 21)")
+    parser.add_argument("--json", action="store_true", help="print the figures as JSON")
+    options = parser.parse_args()
+    options.rounds = max(2, options.rounds)  # quartiles need two
+    results = measure(options.rounds)
+    imports = measure_imports(min(options.rounds, 9))
+    if options.json:
+        print(json.dumps({"rounds": options.rounds, "rows": results, "import": imports}, indent=2))
+    else:
+        print_table(results, imports, options.rounds)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,194 @@
+"""What differs between array libraries; the only folder that imports them, each when first used.
+
+Owns the registry that finds the `Library` of an array or of a device, and the dtypes. Knows nothing
+of tensors or gradients.
+
+To add a library: subclass `Library` in a module of its own that imports the library only inside its
+methods, and list one instance of it in `_LAZY` under the top-level modules that its array types
+come from.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+
+from pullback.arrays.cupy_ import CuPy
+from pullback.arrays.dtypes import (
+    DTYPES,
+    DType,
+    as_dtype,
+    complex_of,
+    dtype_of,
+    get_default_dtype,
+    promote,
+    promote_scalar,
+    real_of,
+    set_default_dtype,
+)
+from pullback.arrays.library import Array, Library
+from pullback.arrays.numpy_ import NumPy
+from pullback.arrays.random import RandomSource
+from pullback.errors import ArgumentError, ArgumentTypeError, compose
+
+__all__ = [
+    "CUPY",
+    "DTYPES",
+    "NUMPY",
+    "Array",
+    "DType",
+    "Library",
+    "RandomSource",
+    "as_dtype",
+    "complex_of",
+    "cuda_is_available",
+    "dtype_of",
+    "get_default_dtype",
+    "is_array",
+    "library_for",
+    "library_of",
+    "promote",
+    "promote_scalar",
+    "real_of",
+    "set_default_dtype",
+]
+
+NUMPY: Final = NumPy()
+CUPY: Final = CuPy()
+
+# The top-level module of an array's type, and the library that knows such arrays better than the
+# standard does.
+_LAZY: Final[dict[str, Library]] = {"cupy": CUPY}
+
+# Each type met so far; None for what is no array. Grows by one entry a type.
+_by_type: dict[type, Library | None] = {np.ndarray: NUMPY}
+# Libraries found by their namespace alone, by name.
+_generic: dict[str, Library] = {}
+
+
+def library_of(array: Any) -> Library:
+    """Return the library that an array belongs to.
+
+    Parameters
+    ----------
+    array : array
+        Of NumPy, of a library listed here, or of any library that follows the Array API standard.
+
+    Returns
+    -------
+    Library
+
+    Raises
+    ------
+    ArgumentTypeError
+        If it is no array.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> library_of(np.ones(2))
+    <array library numpy>
+    """
+    try:
+        found = _by_type[type(array)]
+    except KeyError:
+        found = _discover(array)
+    if found is None:
+        hint = "pass a NumPy array, or an array of a library that follows the Array API standard"
+        raise ArgumentTypeError(
+            compose("array", "an array required", type(array).__name__, hint=hint)
+        )
+    return found
+
+
+def is_array(obj: Any) -> bool:
+    """Say whether `library_of` knows it. NumPy scalars, lists and tensors are no arrays.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> is_array(np.ones(2)), is_array(np.float64(1)), is_array([1.0])
+    (True, False, False)
+    """
+    try:
+        return _by_type[type(obj)] is not None
+    except KeyError:
+        return _discover(obj) is not None
+
+
+def _discover(obj: Any) -> Library | None:
+    """Find the library of a type met for the first time, and remember it."""
+    cls = type(obj)
+    found: Library | None = None
+    roots = [base.__module__.partition(".")[0] for base in cls.__mro__]
+    if isinstance(obj, np.ndarray):
+        if isinstance(obj, np.ma.MaskedArray):
+            hint = "fill it first: x.filled(0)"
+            raise ArgumentTypeError(
+                compose("array", "an array without a mask required", cls.__name__, hint=hint)
+            )
+        found = NUMPY
+    elif "pullback" not in roots and not isinstance(obj, np.generic):
+        listed = [_LAZY[root] for root in roots if root in _LAZY]
+        if listed:
+            found = listed[0] if listed[0].has(obj) else None
+        elif hasattr(cls, "__array_namespace__"):
+            xp = obj.__array_namespace__()
+            name = xp.__name__.partition(".")[0]
+            found = _generic.setdefault(name, Library(name, xp))
+    _by_type[cls] = found
+    return found
+
+
+def library_for(device: str | None) -> tuple[Library, Any]:
+    """Return the library of a device, and the device as that library has it.
+
+    Parameters
+    ----------
+    device : str, optional
+        ``"cpu"`` (also None): NumPy. ``"cuda"`` (the current GPU), ``"cuda:1"``: CuPy.
+        ``"<library>"`` or ``"<library>:<device>"``, as `Library.device` names it, for another
+        library whose arrays were met before.
+
+    Returns
+    -------
+    library : Library
+    native_device : object
+        To hand to the library's methods.
+
+    Raises
+    ------
+    ArgumentError
+        If there is no such device name.
+    MissingExtraError
+        If CuPy is needed and is not installed.
+    DeviceError
+        If the library does not find the device.
+
+    Examples
+    --------
+    >>> library_for("cpu")
+    (<array library numpy>, None)
+    """
+    if device is None or device == "cpu":
+        return NUMPY, None
+    name, _, number = str(device).partition(":")
+    if name == "cuda" and (number.isdecimal() or device == "cuda"):
+        return CUPY, CUPY.native_device(device)
+    if name in _generic:
+        return _generic[name], _generic[name].native_device(device)
+    raise ArgumentError(
+        compose("device", '"cpu", "cuda" or "cuda:<number>" required', repr(device))
+    )
+
+
+def cuda_is_available() -> bool:
+    """Say whether CuPy is installed and sees a GPU; never raises.
+
+    Examples
+    --------
+    >>> isinstance(cuda_is_available(), bool)
+    True
+    """
+    return CUPY.is_available()

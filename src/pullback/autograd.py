@@ -1,0 +1,30 @@
+"""The names of ``pullback.autograd``: the engine's functions, as PyTorch groups them."""
+
+from pullback.core.api import backward, grad, increment_version
+from pullback.core.extend import Function, once_differentiable
+from pullback.core.hooks import register_multi_grad_hook
+from pullback.core.modes import (
+    detect_anomaly,
+    enable_grad,
+    inference_mode,
+    no_grad,
+    saved_tensors_hooks,
+    set_detect_anomaly,
+    set_grad_enabled,
+)
+
+__all__ = [
+    "Function",
+    "backward",
+    "detect_anomaly",
+    "enable_grad",
+    "grad",
+    "increment_version",
+    "inference_mode",
+    "no_grad",
+    "once_differentiable",
+    "register_multi_grad_hook",
+    "saved_tensors_hooks",
+    "set_detect_anomaly",
+    "set_grad_enabled",
+]

@@ -1,0 +1,364 @@
+"""`backward` and `grad`: what a user asks of the engine, with every argument checked first.
+
+Owns the reading of outputs, inputs and initial gradients, and the error texts that people search
+for. The pass itself is engine.py's.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+from pullback.arrays import is_array, library_of
+from pullback.core.engine import run
+from pullback.core.modes import NO_GRAD, STATE
+from pullback.core.node import AccumulateGrad
+from pullback.core.tensor import Tensor, as_array, box
+from pullback.errors import ArgumentError, ArgumentTypeError, DTypeError, GraphError, ShapeError
+
+Tensors = Tensor | Sequence[Tensor]
+
+
+def _sequence(api: str, name: str, value: Any) -> list[Any]:
+    if isinstance(value, Tensor) or value is None or is_array(value):
+        return [value]
+    try:
+        items = list(value)
+    except TypeError:
+        raise ArgumentTypeError(
+            f"{api}: {name} must be a Tensor or a sequence of Tensors, got {type(value).__name__}"
+        ) from None
+    return items
+
+
+def _roots(api: str, name: str, tensors: Any) -> list[Tensor]:
+    roots = _sequence(api, name, tensors)
+    for i, t in enumerate(roots):
+        if not isinstance(t, Tensor):
+            raise ArgumentTypeError(f"{api}: {name}[{i}] must be a Tensor, got {type(t).__name__}")
+        if not t.requires_grad:
+            raise GraphError(
+                f"{api}: element {i} of tensors does not require grad and does not have a grad_fn.\n"
+                "hint: call requires_grad_() on the leaves before computing it, and compute it "
+                "outside of no_grad."
+            )
+    return roots
+
+
+def _initial(api: str, roots: list[Tensor], grads: Any, batched: bool) -> list[Tensor]:
+    """Return one gradient a root, ones for real scalars where none is given."""
+    given = [None] * len(roots) if grads is None else _sequence(api, "grad_tensors", grads)
+    if len(given) != len(roots):
+        raise GraphError(
+            f"{api}: got {len(roots)} tensors and {len(given)} gradients; there must be as many"
+        )
+    return [_seed(api, i, root, g, batched) for i, (root, g) in enumerate(zip(roots, given, strict=True))]
+
+
+def _seed(api: str, i: int, root: Tensor, g: Any, batched: bool) -> Tensor:
+    array = root.data_array()
+    library = library_of(array)
+    if g is None:
+        if root.numel() != 1:
+            raise GraphError(
+                f"{api}: grad can be implicitly created only for scalar outputs, got output {i} of "
+                f"shape {root.shape}.\nhint: reduce it, for instance with sum(), or pass the "
+                "gradient of the output."
+            )
+        if root.is_complex():
+            raise GraphError(
+                f"{api}: grad can be implicitly created only for real scalar outputs, got dtype "
+                f"{root.dtype.name}.\nhint: pass the gradient of the output."
+            )
+        device = library.native_device(library.device(array))
+        return box(library.full(array.shape, 1, root.dtype, device))
+    if not isinstance(g, Tensor):
+        if not is_array(g):
+            raise ArgumentTypeError(
+                f"{api}: gradients can be either Tensors or None, got {type(g).__name__}"
+            )
+        g = box(library_of(g).tidy(g))
+    shape = g.shape[1:] if batched else g.shape
+    if shape != root.shape or (batched and not g.shape):
+        raise ShapeError(
+            f"{api}: Mismatch in shape: grad_output[{i}] has a shape of {g.shape} and output[{i}] "
+            f"has a shape of {root.shape}."
+            + (" With is_grads_batched=True it needs one more leading dimension." if batched else "")
+        )
+    if g.is_complex() != root.is_complex() or not g.dtype.is_inexact:
+        raise DTypeError(
+            f"{api}: For complex Tensors, both grad_output and output are required to have the "
+            f"same dtype. Mismatch in dtype: grad_output[{i}] has dtype {g.dtype.name} and "
+            f"output[{i}] has dtype {root.dtype.name}."
+        )
+    if library_of(g._data) is not library or g.device != root.device:
+        raise GraphError(
+            f"{api}: Mismatch in device: grad_output[{i}] is on {g.device} and output[{i}] on "
+            f"{root.device}.\nhint: move it with .to(device)."
+        )
+    return g if g.dtype is root.dtype else g.to(root.dtype)
+
+
+def _run(
+    roots: list[Tensor],
+    seeds: list[Tensor],
+    targets: list[Any] | None,
+    retain: bool,
+    create: bool,
+    accumulate: bool,
+) -> dict[Any, Any]:
+    return run(
+        [t._node for t in roots],
+        seeds if create else [g.data_array() for g in seeds],
+        targets=targets,
+        retain=retain,
+        recorded=create,
+        accumulate=accumulate,
+    )
+
+
+def backward(
+    tensors: Tensors,
+    grad_tensors: Any = None,
+    retain_graph: bool | None = None,
+    create_graph: bool = False,
+    inputs: Any = None,
+) -> None:
+    """Add the gradients of `tensors` to the ``.grad`` of the leaves they came from.
+
+    Parameters
+    ----------
+    tensors : Tensor or sequence of Tensor
+        What to differentiate.
+    grad_tensors : Tensor or sequence, optional
+        The gradient of each; may be left out, or None, for a real tensor with one element.
+    retain_graph : bool, optional
+        Keep what was saved, so that backward can run again; by default as `create_graph`.
+    create_graph : bool, default False
+        Record the backward pass, so that gradients can be differentiated.
+    inputs : Tensor or sequence of Tensor, optional
+        Only these get a gradient, leaves or not.
+
+    Raises
+    ------
+    GraphError
+        If a tensor does not require grad, is no scalar and has no gradient, or the graph was
+        used before without `retain_graph`.
+    ShapeError, DTypeError
+        If a gradient does not fit its tensor.
+
+    Examples
+    --------
+    >>> import pullback as pb
+    >>> x = pb.tensor([1.0, 2.0], requires_grad=True)
+    >>> pb.autograd.backward(x * x, pb.tensor([1.0, 10.0]))
+    >>> x.grad
+    tensor([ 2., 40.])
+    """
+    roots = _roots("backward", "tensors", tensors)
+    seeds = _initial("backward", roots, grad_tensors, batched=False)
+    retain = create_graph if retain_graph is None else retain_graph
+    if create_graph:
+        warnings.warn(
+            "backward(create_graph=True) keeps the graph alive through the .grad of the leaves, "
+            "a reference cycle for as long as they hold it: use autograd.grad, or reset .grad to "
+            "None afterwards.",
+            stacklevel=_CALLER,
+        )
+    if inputs is None:
+        _run(roots, seeds, None, retain, create_graph, True)
+        return
+    wanted = _inputs("backward", inputs)
+    targets = [t._node for t in wanted]
+    found = _run(roots, seeds, targets, retain, create_graph, True)
+    for t in {id(t): t for t in wanted}.values():
+        g = found[t._node]
+        if g is not None and t._node.__class__ is not AccumulateGrad and not t.retains_grad:
+            _accumulate(t, _boxed(g))
+
+
+_CALLER = 2
+
+
+def tensor_backward(
+    self: Tensor,
+    gradient: Any = None,
+    retain_graph: bool | None = None,
+    create_graph: bool = False,
+    inputs: Any = None,
+) -> None:
+    """Add the gradient of this tensor to the ``.grad`` of the leaves it came from.
+
+    See `pullback.autograd.backward` for the arguments and errors.
+    """
+    if gradient is None and inputs is None and not create_graph:  # the common call, directly
+        roots = _roots("backward", "tensors", self)
+        run([self._node], [_seed("backward", 0, self, None, False)._data], retain=bool(retain_graph))
+        return
+    backward(self, gradient, retain_graph, create_graph, inputs)
+
+
+def _accumulate(t: Tensor, g: Tensor) -> None:
+    mode = STATE.get()
+    STATE.set(mode if g.requires_grad else NO_GRAD)
+    try:
+        t._grad = g if t._grad is None else t._grad + g
+    finally:
+        STATE.set(mode)
+
+
+def _boxed(g: Any) -> Tensor:
+    """Return a gradient as a tensor that shares memory with nothing of the pass."""
+    if isinstance(g, Tensor):
+        return g
+    array = as_array(g)
+    return box(library_of(array).copy(array))
+
+
+def _inputs(api: str, inputs: Any) -> list[Tensor]:
+    wanted = _sequence(api, "inputs", inputs)
+    if not wanted:
+        raise GraphError(f"{api}: `inputs` argument to `{api}()` cannot be empty.")
+    for i, t in enumerate(wanted):
+        if not isinstance(t, Tensor):
+            raise ArgumentTypeError(f"{api}: inputs[{i}] must be a Tensor, got {type(t).__name__}")
+        if not t.requires_grad:
+            raise GraphError(
+                f"{api}: One of the differentiated Tensors does not require grad: inputs[{i}].\n"
+                "hint: call requires_grad_() on it before computing the outputs."
+            )
+    return wanted
+
+
+def grad(
+    outputs: Tensors,
+    inputs: Tensors,
+    grad_outputs: Any = None,
+    retain_graph: bool | None = None,
+    create_graph: bool = False,
+    allow_unused: bool | None = None,
+    is_grads_batched: bool = False,
+    materialize_grads: bool = False,
+) -> tuple[Tensor | None, ...]:
+    """Return the gradients of `outputs` with respect to `inputs`; no ``.grad`` is touched.
+
+    Parameters
+    ----------
+    outputs, inputs : Tensor or sequence of Tensor
+        What to differentiate, and with respect to what (leaves or not).
+    grad_outputs : Tensor or sequence, optional
+        The gradient of each output; may be left out for real tensors with one element.
+    retain_graph : bool, optional
+        Keep what was saved, so that it can run again; by default as `create_graph`.
+    create_graph : bool, default False
+        Record the backward pass, so that the gradients can be differentiated.
+    allow_unused : bool, optional
+        Whether an input that the outputs do not depend on gives None instead of an error.
+    is_grads_batched : bool, default False
+        Whether `grad_outputs` have a leading dimension; one pass is made for each item of it and
+        the results are stacked.
+    materialize_grads : bool, default False
+        Give zeros instead of None; implies `allow_unused`.
+
+    Returns
+    -------
+    tuple of Tensor or None
+        One gradient an input, in order.
+
+    Raises
+    ------
+    GraphError
+        As `backward`, and if an input was not used.
+    ArgumentError
+        If `materialize_grads` is set and `allow_unused` is False.
+
+    Examples
+    --------
+    >>> import pullback as pb
+    >>> x = pb.tensor(2.0, requires_grad=True)
+    >>> (g,) = pb.autograd.grad(x**3, x, create_graph=True)
+    >>> g, pb.autograd.grad(g, x)
+    (tensor(12., grad_fn=<MulBackward>), (tensor(12.),))
+    """
+    if materialize_grads and allow_unused is False:
+        raise ArgumentError(
+            "grad: Expected allow_unused to be True or not passed when materialize_grads=True, "
+            "but got: False."
+        )
+    wanted = _inputs("grad", inputs)
+    roots = _roots("grad", "outputs", outputs)
+    seeds = _initial("grad", roots, grad_outputs, is_grads_batched)
+    retain = create_graph if retain_graph is None else retain_graph
+    targets = [t._node for t in wanted]
+    if is_grads_batched:
+        found = _batched(roots, seeds, targets, retain, create_graph)
+    else:
+        found = _run(roots, seeds, targets, retain, create_graph, False)
+    return tuple(
+        _result(i, t, found[t._node], bool(allow_unused), materialize_grads)
+        for i, t in enumerate(wanted)
+    )
+
+
+def _batched(
+    roots: list[Tensor], seeds: list[Tensor], targets: list[Any], retain: bool, create: bool
+) -> dict[Any, Any]:
+    count = seeds[0].shape[0]
+    passes = []
+    for k in range(count):
+        last = k == count - 1
+        passes.append(_run(roots, [g[k] for g in seeds], targets, retain or not last, create, False))
+    stacked = {}
+    for target in targets:
+        rows = [p[target] for p in passes]
+        if any(r is None for r in rows):
+            stacked[target] = None
+        elif create:
+            stacked[target] = rows[0].stack(rows)
+        else:
+            stacked[target] = library_of(rows[0]).xp.stack(rows)
+    return stacked
+
+
+def _result(i: int, t: Tensor, g: Any, allow_unused: bool, materialize: bool) -> Tensor | None:
+    if g is not None:
+        return _boxed(g)
+    if materialize:
+        library = library_of(t._data)
+        device = library.native_device(library.device(t._data))
+        return box(library.zeros(t.shape, t.dtype, device))
+    if allow_unused:
+        return None
+    raise GraphError(
+        f"grad: One of the differentiated Tensors appears to not have been used in the graph: "
+        f"inputs[{i}].\nhint: Set allow_unused=True if this is the desired behavior."
+    )
+
+
+def increment_version(tensor: Tensors) -> None:
+    """Tell that the memory of a tensor was written to behind the library's back.
+
+    Parameters
+    ----------
+    tensor : Tensor or sequence of Tensor
+        Each one's version grows by one, so that a backward that needs the old values raises.
+
+    Examples
+    --------
+    >>> import pullback as pb
+    >>> x = pb.tensor([1.0])
+    >>> x.numpy()[0] = 5.0
+    >>> pb.autograd.increment_version(x)
+    >>> x._version
+    1
+    """
+    for t in _sequence("increment_version", "tensor", tensor):
+        if not isinstance(t, Tensor):
+            raise ArgumentTypeError(
+                f"increment_version: takes Tensors, got {type(t).__name__}"
+            )
+        t._counter[0] += 1
+
+
+Tensor.backward = tensor_backward

@@ -1,0 +1,243 @@
+"""The three ways to write an operation: two functions, a class, a decorated forward.
+
+Owns the public faces of `CustomOp`: `autograd_function`, `Function`, `once_differentiable`.
+All three lead to the same machinery.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable
+from typing import Any, TypeVar, overload
+
+from pullback.core.custom import CustomOp
+from pullback.errors import ArgumentError, ArgumentTypeError
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class AutogradFunction:
+    """A user's operation: call it like its forward, less ctx.
+
+    Made by `autograd_function`; has forward's name, docstring, annotations and signature.
+    """
+
+    def __init__(self, op: CustomOp) -> None:
+        functools.update_wrapper(self, op.forward)
+        self.__signature__ = op.signature.full
+        self._op = op
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self._op(*args, **kwargs)
+
+    def __repr__(self) -> str:
+        return f"<autograd function {self._op.name}{self._op.signature.full}>"
+
+    def backward(self, rule: F) -> F:
+        """Make `rule`, a function of ctx and the gradients of the outputs, the gradient rule.
+
+        Used as a decorator; returns `rule`.
+        """
+        _check_callable("backward", rule)
+        self._op.set_backward(rule)
+        return rule
+
+
+def _check_callable(role: str, value: Any) -> None:
+    if not callable(value):
+        raise ArgumentTypeError(
+            f"autograd_function: {role} must be callable, got {type(value).__name__}"
+        )
+
+
+def _check_takes_ctx(role: str, function: Callable[..., Any]) -> None:
+    kinds = inspect.Parameter
+    parameters = list(inspect.signature(function).parameters.values())
+    if not parameters or parameters[0].kind not in (
+        kinds.POSITIONAL_ONLY,
+        kinds.POSITIONAL_OR_KEYWORD,
+        kinds.VAR_POSITIONAL,
+    ):
+        name = getattr(function, "__name__", "function")
+        raise ArgumentTypeError(
+            f"autograd_function: {role} must take ctx as its first argument, got "
+            f"{name}{inspect.signature(function)}.\nhint: write def {name}(ctx, ...)."
+        )
+
+
+def _check_pair(forward: Any, backward: Any) -> None:
+    _check_callable("forward", forward)
+    _check_takes_ctx("forward", forward)
+    if backward is not None:
+        _check_callable("backward", backward)
+        _check_takes_ctx("backward", backward)
+
+
+@overload
+def autograd_function(
+    forward: Callable[..., Any],
+    backward: Callable[..., Any] | None = None,
+    *,
+    traverse: bool = False,
+    name: str | None = None,
+) -> AutogradFunction: ...
+@overload
+def autograd_function(
+    *, traverse: bool = False, name: str | None = None
+) -> Callable[[Callable[..., Any]], AutogradFunction]: ...
+def autograd_function(
+    forward: Callable[..., Any] | None = None,
+    backward: Callable[..., Any] | None = None,
+    *,
+    traverse: bool = False,
+    name: str | None = None,
+) -> Any:
+    """Make a differentiable operation of a forward and a backward function.
+
+    Parameters
+    ----------
+    forward : callable
+        ``forward(ctx, ...)`` computes the result; it may save values in ctx. Its arguments may be
+        any objects; tensors that require grad are tracked.
+    backward : callable, optional
+        ``backward(ctx, grad_output, ...)`` gets one gradient an output and returns the gradients
+        by argument name, as a mapping; a tuple by position, or one tensor, are accepted too. It
+        can be given later, with the result's ``backward`` decorator.
+    traverse : bool, default False
+        Whether tensors in lists, tuples and dicts among the arguments are tracked as well.
+    name : str, optional
+        The operation's name; by default forward's.
+
+    Returns
+    -------
+    AutogradFunction
+        A callable with forward's signature less ctx.
+
+    Raises
+    ------
+    ArgumentTypeError
+        If forward or backward cannot be called, or does not take ctx.
+
+    Examples
+    --------
+    >>> import pullback as pb
+    >>> def forward(ctx, tensor, constant):
+    ...     ctx.save_for_backward(constant=constant)
+    ...     return tensor * constant
+    >>> def backward(ctx, grad_output):
+    ...     return {"tensor": grad_output * ctx.saved_variables.constant}
+    >>> mul_constant = pb.autograd_function(forward, backward, name="mul_constant")
+    >>> x = pb.tensor([1.0], requires_grad=True)
+    >>> mul_constant(x, 2).backward()
+    >>> x.grad
+    tensor([2.])
+    """
+    if forward is None:
+        return functools.partial(autograd_function, traverse=traverse, name=name)
+    _check_pair(forward, backward)
+    label = name or getattr(forward, "__name__", type(forward).__name__)
+    return AutogradFunction(CustomOp(label, forward, backward, traverse=traverse))
+
+
+class _FunctionType(type):
+    """Makes ``MyFunction(x)``, the commonest slip, an error that says what to write."""
+
+    def __call__(cls, *args: Any, **kwargs: Any) -> Any:
+        if args or kwargs:
+            raise ArgumentTypeError(
+                f"{cls.__name__}: an autograd function is not called by its class.\n"
+                f"hint: use {cls.__name__}.apply(...)."
+            )
+        return super().__call__()
+
+
+class Function(metaclass=_FunctionType):
+    """Base class of operations written as classes, as in PyTorch.
+
+    A subclass defines static methods ``forward(ctx, ...)`` and ``backward(ctx, *grad_outputs)``,
+    or ``forward(...)``, ``setup_context(ctx, inputs, output)`` and ``backward``; ``vjp`` is
+    accepted as another name of ``backward``. Call it by ``apply``.
+
+    Examples
+    --------
+    >>> import pullback as pb
+    >>> class Square(pb.Function):
+    ...     @staticmethod
+    ...     def forward(ctx, x):
+    ...         ctx.save_for_backward(x=x)
+    ...         return x * x
+    ...
+    ...     @staticmethod
+    ...     def backward(ctx, grad_output):
+    ...         return {"x": 2 * ctx.saved_variables.x * grad_output}
+    >>> x = pb.tensor(3.0, requires_grad=True)
+    >>> Square.apply(x).backward()
+    >>> x.grad
+    tensor(6.)
+    """
+
+    _op: CustomOp | None = None
+    traverse: bool = False
+
+    forward: Callable[..., Any]
+    backward: Callable[..., Any]
+    setup_context: Callable[..., Any]
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        cls._op = cls._build()
+
+    @classmethod
+    def _build(cls) -> CustomOp | None:
+        forward = getattr(cls, "forward", None)
+        backward = getattr(cls, "backward", None)
+        vjp = getattr(cls, "vjp", None)
+        if backward is not None and vjp is not None:
+            raise ArgumentError(
+                f"{cls.__name__}: implementing both 'backward' and 'vjp' is not allowed; they are "
+                "two names of one rule.\nhint: keep one of them."
+            )
+        if forward is None:
+            return None
+        setup = getattr(cls, "setup_context", None)
+        if setup is None:
+            _check_takes_ctx("forward", forward)
+        return CustomOp(
+            cls.__name__, forward, backward or vjp, setup_context=setup, traverse=cls.traverse
+        )
+
+    @classmethod
+    def apply(cls, *args: Any, **kwargs: Any) -> Any:
+        """Run forward on the arguments and record the operation."""
+        if cls._op is None:
+            raise NotImplementedError(
+                f"{cls.__name__}: you must implement the forward function for a custom operation.\n"
+                "hint: add a static method forward(ctx, ...)."
+            )
+        return cls._op(*args, **kwargs)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Run forward on the arguments and record the operation."""
+        return type(self).apply(*args, **kwargs)
+
+
+def once_differentiable(backward: F) -> F:
+    """Mark a backward that uses more than differentiable operations on tensors.
+
+    It runs unrecorded; a second derivative through it raises instead of being wrong.
+
+    Examples
+    --------
+    >>> import pullback as pb
+    >>> @pb.once_differentiable
+    ... def backward(ctx, grad_output):
+    ...     return {"x": pb.asarray(grad_output.numpy() * 2)}
+    """
+
+    @functools.wraps(backward)
+    def marked(*args: Any, **kwargs: Any) -> Any:
+        return backward(*args, **kwargs)
+
+    marked._once_differentiable = True  # type: ignore[attr-defined]
+    return marked  # type: ignore[return-value]

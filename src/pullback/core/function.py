@@ -1,0 +1,415 @@
+"""How an operation is called and recorded; the only creator of nodes.
+
+Owns the call paths. `unary` and `binary` make the fast path of an operation on float arrays of
+the default library; everything else goes through `apply`, which coerces, promotes, checks, links
+views and honours every mode. Both record the same nodes. A user's operation is recorded by
+`record_outputs` (custom.py). Must not know any particular operation.
+"""
+
+from __future__ import annotations
+
+import sys
+import traceback
+from collections.abc import Callable, Sequence
+from numbers import Number
+from typing import Any, TypeVar
+
+from pullback.arrays import (
+    DTYPES,
+    NUMPY,
+    get_default_dtype,
+    is_array,
+    library_of,
+    promote,
+    promote_scalar,
+)
+from pullback.core.modes import RECORD, STATE, Mode
+from pullback.core.node import Meta, MultiNode, Node, next_seq
+from pullback.core.primitive import TENSORS, Packed, Primitive
+from pullback.core.tensor import Tensor, box
+from pullback.core.views import NO_GRAD_VIEW, ONE_OF_MANY, TRACKED, Step, sync, view_of
+from pullback.errors import (
+    ArgumentTypeError,
+    AutogradError,
+    DeviceError,
+    DTypeError,
+    ShapeError,
+    TensorIndexError,
+    describe,
+)
+
+_array = NUMPY.array_types[0]
+_tidy = NUMPY.tidy
+_F32 = DTYPES["float32"].dtype
+_F64 = DTYPES["float64"].dtype
+_mode = STATE.get
+
+N = TypeVar("N", bound=Node)
+
+
+def kernel_of(op: Primitive) -> Callable[..., Any]:
+    """Return the forward of `op` on arrays of the default library."""
+    forward, xp = op.forward, NUMPY.xp
+    standard = getattr(forward, "standard_name", None)
+    if standard is not None:
+        kernel: Callable[..., Any] = getattr(xp, standard)
+        return kernel
+    return lambda *arrays: forward(xp, *arrays)
+
+
+def unary(op: Primitive) -> Callable[..., Any]:
+    """Return the public function of an element-wise operation of one array."""
+    kernel = kernel_of(op)
+    plan = op.plan((True,))
+    keeps_x, keeps_out = 0 in plan, 1 in plan
+
+    def call(x: Any, /) -> Any:
+        if x.__class__ is Tensor:
+            if x._view is not None:
+                sync(x)
+            xd = x._data
+            if xd.__class__ is _array and ((dtype := xd.dtype) is _F32 or dtype is _F64):
+                node = x._node
+                if node is None or (mode := _mode()) is RECORD or not mode.grad:
+                    out = kernel(xd)
+                    t = Tensor()
+                    t._data = out if out.__class__ is _array else _tidy(out)
+                    t._counter = counter = [0]
+                    t._view = t._grad = None
+                    if node is None or mode is not RECORD:
+                        t._node = None
+                        return t
+                    t._node = n = Node()
+                    n.op = op
+                    n.inputs = (node,)
+                    n.seq = next_seq()
+                    n.saved = (xd if keeps_x else None, t._data if keeps_out else None)
+                    if keeps_x:
+                        v = x._counter
+                        n.guard = (v, v[0], counter, 0) if keeps_out else (v, v[0])
+                    else:
+                        n.guard = (counter, 0) if keeps_out else None
+                    n.shapes = n.extra = None
+                    return t
+        return apply(op, (x,), {})
+
+    return call
+
+
+def binary(op: Primitive) -> Callable[..., Any]:
+    """Return the public function of an element-wise operation of two arrays."""
+    kernel = kernel_of(op)
+    plans = {(a, b): op.plan((a, b)) for a in (False, True) for b in (False, True)}
+    keeps = {key: tuple(slot in plan for slot in range(3)) for key, plan in plans.items()}
+    keeps_left, keeps_right, keeps_both = keeps[True, False], keeps[False, True], keeps[True, True]
+
+    def call(x: Any, y: Any, /) -> Any:
+        # One pass: arrays of one float dtype in, one kernel call, one node with just what the
+        # rules of the tracked inputs need. Whatever is unusual leaves for `apply`.
+        if x.__class__ is Tensor:
+            if x._view is not None:
+                sync(x)
+            xd = x._data
+            if xd.__class__ is _array and ((dtype := xd.dtype) is _F32 or dtype is _F64):
+                if y.__class__ is Tensor:
+                    if y._view is not None:
+                        sync(y)
+                    yd = y._data
+                    yn = y._node
+                    plain = yd.__class__ is _array and yd.dtype is dtype
+                else:
+                    yd = y
+                    yn = None
+                    plain = y.__class__ is float or y.__class__ is int
+                if plain:
+                    xn = x._node
+                    untracked = xn is None and yn is None
+                    if untracked or (mode := _mode()) is RECORD or not mode.grad:
+                        try:
+                            out = kernel(xd, yd)
+                        except Exception as error:
+                            raise kernel_error(op, (x, y), error) from error
+                        if out.__class__ is not _array:
+                            out = _tidy(out)
+                        t = Tensor()
+                        t._data = out
+                        t._counter = [0]
+                        t._view = t._grad = None
+                        if untracked or mode is not RECORD:
+                            t._node = None
+                            return t
+                        t._node = n = Node()
+                        n.op = op
+                        n.inputs = (xn, yn)
+                        n.seq = next_seq()
+                        shape = out.shape
+                        if yn is None:
+                            n.shapes = None if xd.shape == shape else (xd.shape, None)
+                            keep_x, keep_y, keep_out = keeps_left
+                        elif xn is None:
+                            n.shapes = None if yd.shape == shape else (None, yd.shape)
+                            keep_x, keep_y, keep_out = keeps_right
+                        else:
+                            xs, ys = xd.shape, yd.shape
+                            n.shapes = None if xs == shape and ys == shape else (xs, ys)
+                            keep_x, keep_y, keep_out = keeps_both
+                        guard: tuple[Any, ...] = ()
+                        if keep_x:
+                            v = x._counter
+                            guard = (v, v[0])
+                        if keep_y and y.__class__ is Tensor:
+                            v = y._counter
+                            guard += (v, v[0])
+                        if keep_out:
+                            guard += (t._counter, 0)
+                        n.guard = guard or None
+                        n.saved = (
+                            xd if keep_x else None,
+                            yd if keep_y else None,
+                            out if keep_out else None,
+                        )
+                        n.extra = None
+                        return t
+        return apply(op, (x, y), {})
+
+    return call
+
+
+# -- the general path ------------------------------------------------------------------------------
+def apply(op: Primitive, args: Sequence[Any], settings: dict[str, Any]) -> Any:
+    """Run `op` on tensors, arrays and Python scalars, and record it where a gradient is needed."""
+    tensors, library = coerce(op, args)
+    arrays = [t._data for t in tensors]
+    try:
+        result = op.forward(library.xp, *arrays, **settings)
+    except AutogradError:
+        raise
+    except Exception as error:
+        raise kernel_error(op, args, error) from error
+    results = [library.tidy(r) for r in result] if op.multi else [library.tidy(result)]
+    outs = [box(r) for r in results]
+    mode = STATE.get()
+    if op.view:
+        _link_views(op, tensors[0], outs, settings, mode, library)
+    if mode.grad and op.differentiable:
+        targets = tuple([t._node for t in tensors])
+        if any(target is not None for target in targets) and library.dtype(results[0]).is_inexact:
+            node = record(op, targets, tensors, outs, settings, mode)
+            if not op.multi:
+                note_shapes(op, node, tensors, results[0].shape)
+            _attach(node, outs)
+    return outs if op.multi else outs[0]
+
+
+def note_shapes(
+    op: Primitive, node: Node, tensors: Sequence[Any], shape: tuple[int, ...]
+) -> None:
+    """Let backward undo the broadcasting of inputs to `shape`, where there was any."""
+    if op.broadcasts:
+        shapes = tuple(t._data.shape if isinstance(t, Tensor) else shape for t in tensors)
+        if any(s != shape for s in shapes):
+            node.shapes = shapes
+
+
+def record(
+    op: Primitive,
+    targets: tuple[Any, ...],
+    tensors: Sequence[Any],
+    outs: Sequence[Tensor],
+    settings: dict[str, Any],
+    mode: Mode,
+) -> Node:
+    """Return the node of one call: its edges, and of its tensors what the rules will need."""
+    plan = op.plan(tuple(target is not None for target in targets))
+    limit = len(op.inputs)
+    slots: list[Any] = [None] * len(op.layout)
+    guard: list[Any] = []
+    for slot in plan:
+        tensor = tensors[slot] if slot < limit else outs[0]
+        if isinstance(tensor, Tensor):
+            slots[slot] = tensor._data
+            guard += (tensor._counter, tensor._counter[0])
+        else:
+            slots[slot] = tensor  # a Python number
+    for name, slot in list(op.layout.items())[limit + 1 :]:
+        slots[slot] = _context(op, name, tensors, settings)
+    if plan and op.holomorphic and library_of(outs[0]._data).dtype(outs[0]._data).is_complex:
+        op = op.complex_twin
+    node = new_node(MultiNode if op.multi else Node, op, targets)
+    if mode.hooks is not None and plan:
+        node.saved = Packed(slots, plan, mode.hooks)
+    else:
+        node.saved = tuple(slots)
+        node.guard = tuple(guard) or None
+    if mode.anomaly:
+        remember_call(node)
+    return node
+
+
+def _context(op: Primitive, name: str, tensors: Sequence[Tensor], settings: dict[str, Any]) -> Any:
+    """Return what a rule may ask for beside arrays: a setting, an input's shape, dtype, device."""
+    if name in settings:
+        return settings[name]
+    if name == "shapes":
+        return tuple(t._data.shape for t in tensors)
+    of, _, what = name.rpartition("_")
+    tensor = tensors[op.inputs.index(of)]
+    return tensor._data.shape if what == "shape" else getattr(tensor, what)
+
+
+def new_node(kind: type[N], op: Any, targets: tuple[Any, ...]) -> N:
+    """Return a node of `op` with edges to `targets` that has saved nothing yet."""
+    node = kind()
+    node.op = op
+    node.inputs = targets
+    node.seq = next_seq()
+    node.saved = ()
+    node.guard = node.shapes = node.extra = None
+    return node
+
+
+def _attach(node: Node, outs: Sequence[Tensor]) -> None:
+    """Give the results their places in the history."""
+    if isinstance(node, MultiNode):
+        node.metas = tuple(Meta(library_of(t._data), t._data) for t in outs)
+        for i, t in enumerate(outs):
+            t._node = node.output(i)
+    else:
+        outs[0]._node = node
+
+
+def record_custom(op: Any, targets: tuple[Any, ...], saved: Any, metas: Sequence[Any]) -> Node:
+    """Return the node of a user's operation: one output where `metas` has one item, else many."""
+    node = new_node(Node if len(metas) == 1 else MultiNode, op, targets)
+    if isinstance(node, MultiNode):
+        node.metas = tuple(metas)
+    node.saved = saved
+    if STATE.get().anomaly:
+        remember_call(node)
+    return node
+
+
+def remember_call(node: Node) -> None:
+    """Keep the stack of the call that recorded `node`, less our own frames (anomaly mode)."""
+    frame: Any = sys._getframe(1)
+    while frame is not None and frame.f_globals.get("__name__", "").startswith("pullback."):
+        frame = frame.f_back
+    node.extras().metadata["traceback"] = "".join(traceback.format_stack(frame))
+
+
+def _link_views(
+    op: Primitive,
+    source: Tensor,
+    outs: Sequence[Tensor],
+    settings: dict[str, Any],
+    mode: Mode,
+    library: Any,
+) -> None:
+    """Tell each result that shares the source's memory whose view it is."""
+    kind = ONE_OF_MANY if op.multi else TRACKED
+    if not mode.grad and source.requires_grad:
+        kind = NO_GRAD_VIEW
+    for i, out in enumerate(outs):
+        if library.shares(out._data, source._data):
+            out._view = view_of(source, Step(op, settings, i if op.multi else None), kind)
+            out._counter = source._counter
+
+
+# -- arguments -------------------------------------------------------------------------------------
+def coerce(op: Primitive, args: Sequence[Any]) -> tuple[list[Tensor], Any]:
+    """Return the arguments as up-to-date tensors of one library and dtype, and the library."""
+    first = args[0]
+    if len(args) == 1 and isinstance(first, Tensor) and not op.floating:
+        if first._view is not None:
+            sync(first)
+        return [first], library_of(first._data)
+    tensors: list[Any] = []
+    library = like = None
+    for i, a in enumerate(args):
+        if not isinstance(a, Tensor) and is_array(a):
+            a = box(library_of(a).tidy(a))
+        if isinstance(a, Tensor):
+            if a._view is not None:
+                sync(a)
+            if like is None:
+                like = a
+                library = library_of(a._data)
+            elif library_of(a._data) is not library or not library.same_device(a._data, like._data):
+                raise mixed_error(op, args)
+        elif not isinstance(a, Number):
+            raise _argument_error(op, i, a)
+        tensors.append(a)
+    if like is None:
+        raise _argument_error(op, 0, first)
+    return _promoted(op, tensors, library, like), library
+
+
+def _promoted(op: Primitive, tensors: list[Any], library: Any, like: Tensor) -> list[Tensor]:
+    """Bring tensors and Python scalars to one dtype, by recorded casts."""
+    if not op.promotes:
+        return [t if isinstance(t, Tensor) else _scalar(t, like.dtype, library, like) for t in tensors]
+    dtype = promote(*{library.dtype(t._data) for t in tensors if isinstance(t, Tensor)})
+    for t in tensors:
+        if not isinstance(t, Tensor):
+            dtype = promote_scalar(dtype, t)
+    if op.floating and not dtype.is_inexact:
+        dtype = get_default_dtype()
+    native = library.native(dtype)
+    return [
+        _scalar(t, dtype, library, like)
+        if not isinstance(t, Tensor)
+        else t
+        if t._data.dtype == native
+        else TENSORS.astype(t, dtype)
+        for t in tensors
+    ]
+
+
+def _scalar(value: Any, dtype: Any, library: Any, like: Tensor) -> Tensor:
+    device = library.native_device(library.device(like._data))
+    return box(library.asarray(value, dtype=dtype, device=device))
+
+
+def mixed_error(op: Any, args: Sequence[Any]) -> DeviceError:
+    """Return the error for arguments on different devices or of different libraries."""
+    lines = "".join(
+        f"\n  {describe(name, a)}, "
+        f"{library_of(a._data if isinstance(a, Tensor) else a).name}"
+        f" on {library_of(a._data).device(a._data) if isinstance(a, Tensor) else 'its device'}"
+        for name, a in zip(_names(op, args), args, strict=True)
+        if isinstance(a, Tensor) or is_array(a)
+    )
+    return DeviceError(
+        f"{op.name}: all tensors must be on one device and of one array library, got{lines}\n"
+        "hint: move them first, for instance with x.to(device) or x.cpu()."
+    )
+
+
+def _argument_error(op: Primitive, i: int, value: Any) -> ArgumentTypeError:
+    name = _names(op, range(i + 1))[i]
+    return ArgumentTypeError(
+        f"{op.name}: the argument '{name}' must be a Tensor, an array or a Python number, got "
+        f"{type(value).__name__}.\nhint: make a tensor of it with pullback.tensor."
+    )
+
+
+def _names(op: Primitive, args: Sequence[Any]) -> list[str]:
+    if op.variadic:
+        return [f"{op.inputs[0] if op.inputs else 'arrays'}[{i}]" for i in range(len(args))]
+    return [op.inputs[i] if i < len(op.inputs) else f"argument {i}" for i in range(len(args))]
+
+
+def kernel_error(op: Primitive, args: Sequence[Any], error: Exception) -> Exception:
+    """Return the array library's error as one of ours, naming the operation and its inputs."""
+    kinds: list[tuple[type[Exception], type[Exception]]] = [
+        (IndexError, TensorIndexError),
+        (TypeError, DTypeError),
+        (ValueError, ShapeError),
+    ]
+    for theirs, ours in kinds:
+        if isinstance(error, theirs):
+            lines = "".join(
+                f"\n  {describe(n, a)}" for n, a in zip(_names(op, args), args, strict=True)
+            )
+            return ours(f"{op.name}: {error}{lines}")
+    return error

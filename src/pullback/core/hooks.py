@@ -1,0 +1,230 @@
+"""Running hooks: the user's functions that see, and may replace, gradients on their way.
+
+Owns the calling conventions and checks of tensor hooks, retained gradients, node pre- and
+post-hooks and `register_multi_grad_hook`. Gradients reach hooks as tensors whose array is
+borrowed: changing it in place changes a copy, and is reported, since it would be lost.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from contextvars import ContextVar
+from typing import Any
+
+from pullback.arrays import library_of
+from pullback.core.modes import STATE, with_grad
+from pullback.core.node import Extra, Node
+from pullback.core.tensor import Tensor, as_array, box
+from pullback.errors import ArgumentError, ArgumentTypeError, GradientError, GraphError
+
+# The backward pass that is running in this thread or task, set by the engine.
+CURRENT: ContextVar[Any] = ContextVar("pullback_pass", default=None)
+
+
+def lend(g: Any) -> Any:
+    """Return a gradient as a tensor for user code; a bare array is lent, not given."""
+    if g is None or isinstance(g, Tensor):
+        return g
+    return box(as_array(g), None, [0, True])
+
+
+def take_back(value: Tensor, like: Any) -> Any:
+    """Return a tensor as what a pass works with: the tensor itself where `like` is one."""
+    return value if isinstance(like, Tensor) else value.data_array()
+
+
+def run_grad_hooks(extra: Extra, g: Any) -> Any:
+    """Run the hooks of a tensor on its gradient, then fill its ``.grad`` if it retains it."""
+    for key, hook in list(extra.tensor_hooks.items()):
+        if key in extra.tensor_hooks:
+            g = _replaced("hook", hook, lend(g), g)
+    if extra.retained is not None:
+        tensor = extra.retained()
+        if tensor is not None:
+            own = g if isinstance(g, Tensor) else box(library_of(as_array(g)).copy(as_array(g)))
+            grad = tensor._grad
+            previous = STATE.get()
+            STATE.set(with_grad(previous, isinstance(g, Tensor)))
+            tensor._grad = own if grad is None else grad + own
+            STATE.set(previous)
+    return g
+
+
+def _replaced(role: str, hook: Callable[..., Any], lent: Tensor, g: Any) -> Any:
+    """Call `hook` and return the gradient that goes on."""
+    before = lent._version
+    result = hook(lent)
+    if result is None:
+        if lent._version != before and not isinstance(g, Tensor):
+            raise GradientError(
+                f"register_hook: the {role} changed its gradient in place, which is not seen by "
+                "the backward pass.\nhint: return the new gradient from the hook instead."
+            )
+        return g
+    if not isinstance(result, Tensor):
+        raise ArgumentTypeError(
+            f"register_hook: a {role} must return a Tensor or None, got {type(result).__name__}"
+        )
+    if result.shape != lent.shape or result.dtype is not lent.dtype:
+        raise GradientError(
+            f"register_hook: a {role} must return a gradient of the same shape and dtype, got "
+            f"shape {result.shape}, dtype {result.dtype.name} for shape {lent.shape}, dtype "
+            f"{lent.dtype.name}"
+        )
+    return take_back(result, g)
+
+
+def _lend_all(grads: Any) -> tuple[Any, ...]:
+    return tuple(lend(g) for g in grads)
+
+
+def _take_all(api: str, result: Any, grads: Sequence[Any]) -> Sequence[Any]:
+    """Return the gradients that a node hook put in the place of `grads`."""
+    if result is None:
+        return grads
+    if isinstance(result, Tensor):
+        result = (result,)
+    if not isinstance(result, (tuple, list)):
+        raise ArgumentTypeError(
+            f"{api}: a hook must return a tuple of gradients or None, got {type(result).__name__}"
+        )
+    if len(result) != len(grads):
+        raise GradientError(
+            f"{api}: a hook must return as many gradients as it was given, got {len(result)} "
+            f"for {len(grads)}"
+        )
+    like = next((g for g in grads if g is not None), None)
+    return [r if r is None else take_back(r, like) for r in result]
+
+
+def run_prehooks(extra: Extra, g: Any) -> Any:
+    """Run a node's pre-hooks on the tuple of gradients of its outputs."""
+    several = isinstance(g, list)
+    grads: Sequence[Any] = g if several else (g,)
+    for key, hook in list(extra.prehooks.items()):
+        if key in extra.prehooks:
+            grads = _take_all("register_prehook", hook(_lend_all(grads)), grads)
+    return list(grads) if several else grads[0]
+
+
+def run_posthooks(extra: Extra, grads: Sequence[Any], g: Any) -> Sequence[Any]:
+    """Run a node's post-hooks on the gradients of its inputs and of its outputs."""
+    outs = _lend_all(g if isinstance(g, list) else (g,))
+    for key, hook in list(extra.posthooks.items()):
+        if key in extra.posthooks:
+            grads = _take_all("register_hook", hook(_lend_all(grads), outs), grads)
+    return grads
+
+
+class MultiHandle:
+    """Takes a hook on several tensors away again."""
+
+    def __init__(self, handles: Sequence[Any]) -> None:
+        self.handles = handles
+
+    def remove(self) -> None:
+        """Remove the hook from every tensor."""
+        for handle in self.handles:
+            handle.remove()
+
+    def __enter__(self) -> MultiHandle:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.remove()
+
+
+class _MultiGradHook:
+    """Collects the gradients of several tensors in each pass and calls the hook once."""
+
+    def __init__(self, targets: Sequence[Node], hook: Callable[..., Any], first: bool) -> None:
+        self.targets = targets
+        self.hook = hook
+        self.first = first
+        self.lock = threading.Lock()
+
+    def watch(self, place: int) -> Callable[[Tensor], None]:
+        """Return the tensor hook for the tensor at `place`."""
+
+        def seen(grad: Tensor) -> None:
+            current: Any = CURRENT.get()
+            if self.first:
+                with self.lock:
+                    fire = current.notes.setdefault(self, True)
+                    current.notes[self] = False
+                if fire:
+                    self.hook(grad)
+                return
+            grads = current.notes.get(self)
+            if grads is None:
+                grads = current.notes[self] = [None] * len(self.targets)
+                current.at_end.append(self.finish)
+            grads[place] = grad
+            missing = sum(g is None for g in grads)
+            if missing == sum(not current.reaches(t) for t in self.targets):
+                self.finish(current)
+
+        return seen
+
+    def finish(self, current: Any) -> None:
+        """Call the hook with what came in this pass, unless that was done."""
+        grads = current.notes.get(self)
+        if grads is not None and grads is not _DONE:
+            current.notes[self] = _DONE
+            self.hook(grads)
+
+
+_DONE: list[Any] = []
+
+
+def register_multi_grad_hook(
+    tensors: Sequence[Tensor], fn: Callable[..., None], *, mode: str = "all"
+) -> MultiHandle:
+    """Call `fn` once a backward pass for a group of tensors.
+
+    Parameters
+    ----------
+    tensors : sequence of Tensor
+        Tensors that require grad.
+    fn : callable
+        With ``mode="all"``, called with a list of their gradients, None for those that are not
+        part of the pass, when the last is known; with ``mode="any"``, with the first gradient.
+    mode : {"all", "any"}
+        When to call.
+
+    Returns
+    -------
+    MultiHandle
+        Its ``remove()`` takes the hook away.
+
+    Raises
+    ------
+    ArgumentError
+        If `mode` is neither.
+
+    Examples
+    --------
+    >>> import pullback as pb
+    >>> a, b = pb.tensor(2.0, requires_grad=True), pb.tensor(3.0, requires_grad=True)
+    >>> handle = pb.register_multi_grad_hook((a, b), lambda grads: print(grads))
+    >>> (a * b).backward()
+    [tensor(3.), tensor(2.)]
+    """
+    if mode not in ("all", "any"):
+        raise ArgumentError(
+            f"register_multi_grad_hook: mode must be 'all' or 'any', got {mode!r}"
+        )
+    if not callable(fn):
+        raise ArgumentTypeError(
+            f"register_multi_grad_hook: fn must be callable, got {type(fn).__name__}"
+        )
+    targets = []
+    for i, t in enumerate(tensors):
+        if not isinstance(t, Tensor) or not t.requires_grad:
+            raise GraphError(
+                f"register_multi_grad_hook: tensors[{i}] must be a Tensor that requires grad"
+            )
+        targets.append(t._node)
+    group = _MultiGradHook(targets, fn, mode == "any")
+    return MultiHandle([t.register_hook(group.watch(i)) for i, t in enumerate(tensors)])

@@ -1,0 +1,264 @@
+"""Changing tensors in place: what is allowed, how it is written, how history follows.
+
+Owns the one road of every in-place operation: check, run the operation out of place (recorded,
+with a copy of the old values where its rule needs them), write the result into the memory, bump
+the version, and give the tensor its new history. A view changes its base's history: the base
+becomes ``assign_view(base, view)``, and every view of it replays its steps when next used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from pullback.arrays import DTYPES, library_of
+from pullback.core.function import apply, new_node, note_shapes, record
+from pullback.core.modes import STATE
+from pullback.core.node import AccumulateGrad, Node
+from pullback.core.primitive import TENSORS, Primitive
+from pullback.core.tensor import Tensor, as_array, box
+from pullback.core.views import (
+    CUSTOM,
+    NO_GRAD_VIEW,
+    ONE_OF_MANY,
+    View,
+    move_retained,
+    sync,
+    view_array,
+    view_tensor,
+)
+from pullback.errors import DTypeError, InplaceError, ShapeError
+
+
+def apply_inplace(op: Primitive, x: Tensor, others: Sequence[Any], settings: dict[str, Any]) -> Tensor:
+    """Change `x` to ``op(x, *others, **settings)`` in place and return it."""
+    name = f"{op.name}_"
+    tracked = check_allowed(name, x, others)
+    make_writeable(name, x)
+    kernel = _kernel(op, x, others)
+    if kernel is not None:
+        _write_directly(op, kernel, x, others, settings, tracked)
+    else:
+        _write_result(op, name, x, others, settings, tracked)
+    return x
+
+
+def _kernel(op: Primitive, x: Tensor, others: Sequence[Any]) -> Callable[..., Any] | None:
+    """Return how to compute right into the memory of `x`, or None where that cannot be."""
+    if op.inplace is not None:
+        return op.inplace
+    standard = getattr(op.forward, "standard_name", None)
+    library = library_of(x._data)
+    if standard is None or not library.supports_out or not x.dtype.is_inexact:
+        return None
+    for other in others:
+        if isinstance(other, Tensor):
+            if other.shape not in (x.shape, ()) or other._data.dtype != x._data.dtype:
+                return None
+            if library_of(other._data) is not library:
+                return None
+        elif other.__class__ is not int and other.__class__ is not float:
+            return None
+    function = getattr(library.xp, standard)
+    return lambda array, *rest: function(array, *rest, out=array)
+
+
+def _write_directly(
+    op: Primitive,
+    kernel: Callable[..., Any],
+    x: Tensor,
+    others: Sequence[Any],
+    settings: dict[str, Any],
+    tracked: bool,
+) -> None:
+    old = x
+    targets = (x._node, *(o._node if isinstance(o, Tensor) else None for o in others))
+    if tracked and 0 in op.plan(tuple(t is not None for t in targets)):
+        old = box(library_of(x._data).copy(x._data), x._node)  # a rule needs the value before
+    arrays = [o.data_array() if isinstance(o, Tensor) else o for o in others]
+    write(x, kernel(x._data, *arrays, **settings))
+    if tracked:
+        tensors = [old, *others]
+        node = record(op, targets, tensors, [x], settings, STATE.get())
+        note_shapes(op, node, tensors, x._data.shape)
+        rebase(x, node)
+
+
+def _write_result(
+    op: Primitive,
+    name: str,
+    x: Tensor,
+    others: Sequence[Any],
+    settings: dict[str, Any],
+    tracked: bool,
+) -> None:
+    library = library_of(x._data)
+    old = box(x._data, x._node, x._counter)
+    if tracked and 0 in op.plan((x._node is not None, *(_requires_grad(o) for o in others))):
+        old = box(library.copy(x._data), x._node)  # a rule needs the value before
+    result = apply(op, (old, *others), settings)
+    if result.shape != x.shape:
+        raise ShapeError(
+            f"{name}: the result must have the shape of the tensor that is changed in place, got "
+            f"shape {result.shape} for a tensor of shape {x.shape}.\n"
+            "hint: broadcasting cannot enlarge a tensor in place; use the operation that is not."
+        )
+    result = _cast(name, result, x)
+    write(x, library.assign(x._data, ..., result._data))
+    if tracked:
+        rebase(x, result._node)
+
+
+def _cast(name: str, result: Tensor, x: Tensor) -> Tensor:
+    if result._data.dtype == x._data.dtype:
+        return result
+    kinds = "biufc"
+    came, wanted = result.dtype, x.dtype
+    if kinds.index(came.kind) > kinds.index(wanted.kind) and not (came.kind in "iu" and wanted.kind in "iu"):
+        raise DTypeError(
+            f"{name}: the result has dtype {came.name}, which can't be cast to the tensor's "
+            f"dtype {wanted.name} in place.\nhint: use the operation that is not in place."
+        )
+    cast: Tensor = TENSORS.astype(result, wanted)
+    return cast
+
+
+def _requires_grad(value: Any) -> bool:
+    return isinstance(value, Tensor) and value.requires_grad
+
+
+def check_allowed(name: str, x: Tensor, others: Sequence[Any] = ()) -> bool:
+    """Return whether the change will be recorded; raise where it must not happen.
+
+    Raises
+    ------
+    InplaceError
+        If `x` is a leaf that requires grad, a view of one, or a view whose history cannot follow.
+    """
+    if not isinstance(x, Tensor):
+        raise TypeError(f"{name}: can only change a Tensor in place, got {type(x).__name__}")
+    if not STATE.get().grad:
+        return False
+    requires = x.requires_grad
+    tracked = requires or any(_requires_grad(o) for o in others)
+    view = x._view
+    if requires and x._node.__class__ is AccumulateGrad:
+        raise InplaceError(
+            f"{name}: a leaf Variable that requires grad is being used in an in-place operation.\n"
+            "hint: change it inside `with no_grad():`, or work on a clone()."
+        )
+    if view is None or not tracked:
+        return tracked
+    if view.kind is NO_GRAD_VIEW:
+        raise InplaceError(
+            f"{name}: A view was created in no_grad mode and is being modified inplace with grad "
+            "mode enabled.\nhint: create the view outside of no_grad, or clone() it."
+        )
+    if view.base._node.__class__ is AccumulateGrad:
+        raise InplaceError(
+            f"{name}: a view of a leaf Variable that requires grad is being used in an in-place "
+            "operation.\nhint: change it inside `with no_grad():`, or work on a clone()."
+        )
+    if view.kind is ONE_OF_MANY:
+        raise InplaceError(
+            f"{name}: this tensor is an output of a function that returns multiple views and is "
+            "being modified inplace; such functions do not allow their outputs to be.\n"
+            "hint: take the view by indexing, or clone() it."
+        )
+    if view.kind is CUSTOM:
+        raise InplaceError(
+            f"{name}: a view was created inside a custom Function and is being modified inplace; "
+            "its history could not follow.\nhint: clone() the result inside forward."
+        )
+    return tracked
+
+
+def make_writeable(name: str, x: Tensor) -> None:
+    """Give a borrowed array a copy of its own; refuse memory that must not be written to."""
+    owner = x if x._view is None else x._view.base
+    if len(owner._counter) > 1:
+        owner._data = library_of(owner._data).copy(owner._data)
+        owner._counter = owner._counter[:1]
+        if owner is not x:
+            sync(x)
+    library = library_of(x._data)
+    if library.mutable and not library.is_writeable(x._data):
+        raise InplaceError(
+            f"{name}: more than one element of the written-to tensor refers to a single memory "
+            "location, or its memory is read-only.\nhint: clone() the tensor first."
+        )
+
+
+def write(x: Tensor, array: Any) -> None:
+    """Make `array` the values of `x` after they were computed in place, and bump the version."""
+    if array is not x._data:
+        old, x._data = x._data, array
+        if x._view is not None:  # the library cannot write in place: swap the base's array
+            x._view.base._data = _scattered(x._view, old, array)
+            x._view.data = x._view.base._data
+    x._counter[0] += 1
+
+
+def _scattered(view: View, old: Any, new: Any) -> Any:
+    """Return the base's array with the view's part replaced, by the transpose of the view."""
+    library = library_of(new)
+    ids = library.xp.reshape(library.xp.arange(view.base.numel()), view.base.shape)
+    where = view_array(view.path, library.xp, ids)
+    flat = library.xp.reshape(view.base._data, (-1,))
+    flat = library.assign(flat, where, new)
+    return library.xp.reshape(flat, view.base.shape)
+
+
+def rebase(x: Tensor, node: Any) -> None:
+    """Make `node` the history of `x` after a recorded in-place change."""
+    view = x._view
+    if view is None:
+        move_retained(x, x._node, node)
+        x._node = node
+        return
+    base = view.base
+    if base._node is None and node is None:
+        return
+    assign = new_node(Node, ASSIGN_VIEW, (base._node, node))
+    assign.saved = (view.path,)
+    move_retained(base, base._node, assign)
+    base._node = assign
+    sync(x)
+
+
+class _AssignView:
+    """The history of a base after one of its views was changed in place."""
+
+    name = "assign_view"
+    node_name = "AssignViewBackward"
+    takes_none = False
+
+    def differentiate(self, node: Node, g: Any, wanted: Any, recorded: bool) -> Sequence[Any]:
+        """Return the gradient outside the view, and inside it."""
+        saved = node.saved
+        if saved.__class__ is not tuple:
+            saved = saved.unpack(node)
+        path = saved[0]
+        base, part = node.inputs
+        outside = inside = None
+        if base is not None and (wanted is None or base in wanted):
+            outside = self._outside(path, g, recorded)
+        if part is not None and (wanted is None or part in wanted):
+            inside = view_tensor(path, g) if recorded else view_array(path, library_of(g).xp, g)
+        return outside, inside
+
+    @staticmethod
+    def _outside(path: Any, g: Any, recorded: bool) -> Any:
+        """Return `g` with zeros where the view is."""
+        array = g.data_array() if recorded else g
+        library = library_of(array)
+        if recorded:
+            mask = library.full(array.shape, True, DTYPES["bool"], library.device(array))
+            library.assign(view_array(path, library.xp, mask), ..., False)
+            return TENSORS.where(box(mask), g, 0.0)
+        rest = library.copy(as_array(g))
+        library.assign(view_array(path, library.xp, rest), ..., 0)
+        return rest
+
+
+ASSIGN_VIEW = _AssignView()

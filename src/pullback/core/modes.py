@@ -1,0 +1,395 @@
+"""The modes of recording: grad, inference, anomaly, saved-tensor hooks.
+
+Owns the one context variable that says how operations are recorded. A mode is an immutable
+`Mode`; changing it sets the variable and leaving a block puts the previous object back, so
+threads and tasks never see each other's modes. The default mode is the singleton `RECORD`: the
+hot path compares with `is RECORD` and leaves every other mode to the general path.
+Must not know tensors, nodes or the engine.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import warnings
+from collections.abc import AsyncGenerator, Callable, Generator
+from contextvars import ContextVar
+from typing import Any, NamedTuple, Self, TypeVar, overload
+
+from pullback.errors import ArgumentTypeError
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class SavedTensorHooks(NamedTuple):
+    """The pair of functions that packs saved tensors on recording and unpacks them on use."""
+
+    pack: Callable[[Any], Any]
+    unpack: Callable[[Any], Any]
+
+
+class Mode(NamedTuple):
+    """How operations are recorded at one moment in one thread or task."""
+
+    grad: bool = True
+    inference: bool = False
+    anomaly: bool = False
+    check_nan: bool = True
+    hooks: SavedTensorHooks | None = None
+
+
+RECORD = Mode()
+NO_GRAD = Mode(grad=False)
+STATE: ContextVar[Mode] = ContextVar("pullback_mode", default=RECORD)
+
+
+def with_grad(mode: Mode, flag: bool) -> Mode:
+    """Return `mode` with its grad flag set, reusing the two common objects."""
+    if mode.grad is flag:
+        return mode
+    if mode is RECORD:
+        return NO_GRAD
+    changed = mode._replace(grad=flag)
+    return RECORD if changed == RECORD else changed
+
+
+def changed_mode(changes: dict[str, Any]) -> Mode:
+    """Return the current mode with `changes` made; the default mode stays the singleton."""
+    mode = STATE.get()._replace(**changes)
+    return RECORD if mode == RECORD else mode
+
+
+class ModeContext:
+    """A change of mode, usable as a ``with`` block and as a decorator.
+
+    Decorating a generator or a coroutine function applies the mode while its own body runs and
+    gives the consumer its own mode back at every ``yield`` or ``await``.
+    """
+
+    def __init__(self, **changes: Any) -> None:
+        self._changes = changes
+        self._previous: list[Mode] = []
+
+    def __enter__(self) -> Self:
+        self._previous.append(STATE.get())
+        STATE.set(changed_mode(self._changes))
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        STATE.set(self._previous.pop())
+
+    def __call__(self, fn: F) -> F:
+        if not callable(fn):
+            raise ArgumentTypeError(
+                f"{type(self).__name__}: a decorated object must be callable, "
+                f"got {type(fn).__name__}"
+            )
+        return _decorate(fn, self._changes)
+
+
+class _Entered:
+    """One entry into a mode around a piece of somebody else's body."""
+
+    __slots__ = ("changes", "previous")
+
+    def __init__(self, changes: dict[str, Any]) -> None:
+        self.changes = changes
+
+    def __enter__(self) -> None:
+        self.previous = STATE.get()
+        STATE.set(changed_mode(self.changes))
+
+    def __exit__(self, *exc: object) -> None:
+        STATE.set(self.previous)
+
+
+def _decorate(fn: F, changes: dict[str, Any]) -> F:
+    wrapper: Any
+    if inspect.isasyncgenfunction(fn):
+        wrapper = _async_generator(fn, changes)
+    elif inspect.isgeneratorfunction(fn):
+        wrapper = _generator(fn, changes)
+    elif inspect.iscoroutinefunction(fn):
+        wrapper = _coroutine(fn, changes)
+    else:
+
+        def wrapper(*args: Any, **kwargs: Any) -> Any:
+            with _Entered(changes):
+                return fn(*args, **kwargs)
+
+    return functools.wraps(fn)(wrapper)  # type: ignore[return-value]
+
+
+def _generator(fn: Callable[..., Any], changes: dict[str, Any]) -> Callable[..., Any]:
+    def wrapper(*args: Any, **kwargs: Any) -> Generator[Any, Any, Any]:
+        with _Entered(changes):
+            body = fn(*args, **kwargs)
+        return (yield from _driven(body, changes))
+
+    return wrapper
+
+
+def _driven(body: Any, changes: dict[str, Any]) -> Generator[Any, Any, Any]:
+    """Step `body` under the mode; yield to the consumer outside it."""
+    step: Callable[[], Any] = functools.partial(next, body)
+    while True:
+        try:
+            with _Entered(changes):
+                item = step()
+        except StopIteration as stop:
+            return stop.value
+        try:
+            received = yield item
+        except GeneratorExit:
+            with _Entered(changes):
+                body.close()
+            raise
+        except BaseException as error:
+            step = functools.partial(body.throw, error)
+        else:
+            step = functools.partial(body.send, received)
+
+
+def _coroutine(fn: Callable[..., Any], changes: dict[str, Any]) -> Callable[..., Any]:
+    class Driven:
+        """Awaits a coroutine whose every step runs under the mode."""
+
+        def __init__(self, body: Any) -> None:
+            self.body = body
+
+        def __await__(self) -> Generator[Any, Any, Any]:
+            return _driven(self.body.__await__(), changes)
+
+    async def wrapper(*args: Any, **kwargs: Any) -> Any:
+        return await Driven(fn(*args, **kwargs))
+
+    return wrapper
+
+
+def _async_generator(fn: Callable[..., Any], changes: dict[str, Any]) -> Callable[..., Any]:
+    async def wrapper(*args: Any, **kwargs: Any) -> AsyncGenerator[Any, Any]:
+        body = fn(*args, **kwargs)
+        step = _coroutine(body.__anext__, changes)
+        try:
+            while True:
+                try:
+                    item = await step()
+                except StopAsyncIteration:
+                    return
+                try:
+                    received = yield item
+                except GeneratorExit:
+                    raise
+                except BaseException as error:
+                    step = _coroutine(functools.partial(body.athrow, error), changes)
+                else:
+                    step = _coroutine(functools.partial(body.asend, received), changes)
+        finally:
+            await _coroutine(body.aclose, changes)()
+
+    return wrapper
+
+
+@overload
+def no_grad(fn: None = None) -> ModeContext: ...
+@overload
+def no_grad(fn: F) -> F: ...
+def no_grad(fn: F | None = None) -> F | ModeContext:
+    """Switch recording off: a ``with`` block, ``@no_grad`` or ``@no_grad()``.
+
+    Examples
+    --------
+    >>> import pullback as pb
+    >>> x = pb.tensor([1.0], requires_grad=True)
+    >>> with pb.no_grad():
+    ...     (x * 2).requires_grad
+    False
+    """
+    context = ModeContext(grad=False)
+    return context if fn is None else context(fn)
+
+
+@overload
+def enable_grad(fn: None = None) -> ModeContext: ...
+@overload
+def enable_grad(fn: F) -> F: ...
+def enable_grad(fn: F | None = None) -> F | ModeContext:
+    """Switch recording on, inside `no_grad` for instance; used like `no_grad`.
+
+    Examples
+    --------
+    >>> import pullback as pb
+    >>> x = pb.tensor([1.0], requires_grad=True)
+    >>> with pb.no_grad(), pb.enable_grad():
+    ...     (x * 2).requires_grad
+    True
+    """
+    context = ModeContext(grad=True)
+    return context if fn is None else context(fn)
+
+
+@overload
+def inference_mode(fn: None = None) -> ModeContext: ...
+@overload
+def inference_mode(fn: F) -> F: ...
+@overload
+def inference_mode(fn: bool) -> ModeContext: ...
+def inference_mode(fn: F | bool | None = None) -> F | ModeContext:
+    """Switch recording off for code that will never need a gradient; used like `no_grad`.
+
+    Examples
+    --------
+    >>> import pullback as pb
+    >>> with pb.inference_mode():
+    ...     pb.is_grad_enabled()
+    False
+    """
+    if isinstance(fn, bool):
+        return ModeContext(grad=False, inference=True) if fn else ModeContext()
+    context = ModeContext(grad=False, inference=True)
+    return context if fn is None else context(fn)
+
+
+class set_grad_enabled(ModeContext):
+    """Switch recording on or off at once, and back when used as a ``with`` block.
+
+    Parameters
+    ----------
+    mode : bool
+        Whether operations are recorded from here on.
+
+    Examples
+    --------
+    >>> import pullback as pb
+    >>> with pb.set_grad_enabled(False):
+    ...     pb.is_grad_enabled()
+    False
+    """
+
+    def __init__(self, mode: bool) -> None:
+        super().__init__(grad=bool(mode))
+        self._previous.append(STATE.get())
+        STATE.set(changed_mode(self._changes))
+
+    def __enter__(self) -> Self:
+        if not self._previous:
+            return super().__enter__()
+        STATE.set(changed_mode(self._changes))
+        return self
+
+    def __call__(self, fn: F) -> F:
+        if self._previous:  # the call that made the decorator is no change of mode
+            STATE.set(self._previous.pop())
+        return super().__call__(fn)
+
+
+def is_grad_enabled() -> bool:
+    """Return whether operations are recorded in this thread or task.
+
+    Examples
+    --------
+    >>> import pullback as pb
+    >>> pb.is_grad_enabled()
+    True
+    """
+    return STATE.get().grad
+
+
+def is_inference_mode_enabled() -> bool:
+    """Return whether `inference_mode` is on in this thread or task.
+
+    Examples
+    --------
+    >>> import pullback as pb
+    >>> pb.is_inference_mode_enabled()
+    False
+    """
+    return STATE.get().inference
+
+
+class detect_anomaly(ModeContext):
+    """Remember where each operation was called and stop at the first NaN gradient.
+
+    Inside the block an error in backward also shows the forward call that recorded the
+    operation, and a gradient with a NaN in it raises, naming the operation. Slow: for debugging.
+
+    Parameters
+    ----------
+    check_nan : bool, default True
+        Whether a NaN gradient raises.
+
+    Examples
+    --------
+    >>> import warnings, pullback as pb
+    >>> with warnings.catch_warnings():
+    ...     warnings.simplefilter("ignore")
+    ...     with pb.detect_anomaly(check_nan=False):
+    ...         pb.tensor([1.0], requires_grad=True).exp().sum().backward()
+    """
+
+    def __init__(self, check_nan: bool = True) -> None:
+        warnings.warn(
+            "Anomaly Detection has been enabled. It makes every operation slower and is meant "
+            "only for debugging.",
+            stacklevel=2,
+        )
+        super().__init__(anomaly=True, check_nan=bool(check_nan))
+
+
+class set_detect_anomaly(set_grad_enabled):
+    """Switch anomaly detection on or off at once, and back when used as a ``with`` block.
+
+    Parameters
+    ----------
+    mode : bool
+        Whether anomalies are detected from here on.
+    check_nan : bool, default True
+        Whether a NaN gradient raises.
+
+    Examples
+    --------
+    >>> import pullback as pb
+    >>> with pb.set_detect_anomaly(False):
+    ...     pass
+    """
+
+    def __init__(self, mode: bool, check_nan: bool = True) -> None:
+        ModeContext.__init__(self, anomaly=bool(mode), check_nan=bool(check_nan))
+        self._previous.append(STATE.get())
+        STATE.set(changed_mode(self._changes))
+
+
+class saved_tensors_hooks(ModeContext):
+    """Pack what operations save, and unpack it when their gradient is computed.
+
+    Inside the block every tensor that an operation saves is given to `pack_hook`, once; what it
+    returns is kept instead, and given to `unpack_hook` when backward needs the tensor. Of
+    nested blocks only the innermost applies.
+
+    Parameters
+    ----------
+    pack_hook : callable
+        Called with a tensor; returns any object. Must not change the tensor in place.
+    unpack_hook : callable
+        Called with what `pack_hook` returned; returns a tensor.
+
+    Examples
+    --------
+    >>> import pullback as pb
+    >>> a = pb.tensor(3.0, requires_grad=True)
+    >>> with pb.saved_tensors_hooks(lambda t: t.numpy(), pb.asarray):
+    ...     b = a * a
+    >>> b.backward()
+    >>> a.grad
+    tensor(6.)
+    """
+
+    def __init__(
+        self, pack_hook: Callable[[Any], Any], unpack_hook: Callable[[Any], Any]
+    ) -> None:
+        for role, hook in (("pack_hook", pack_hook), ("unpack_hook", unpack_hook)):
+            if not callable(hook):
+                raise ArgumentTypeError(
+                    f"saved_tensors_hooks: {role} must be callable, got {type(hook).__name__}"
+                )
+        super().__init__(hooks=SavedTensorHooks(pack_hook, unpack_hook))

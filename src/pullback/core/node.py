@@ -1,0 +1,255 @@
+"""The nodes of the recorded history.
+
+Owns what a node is: an operation that ran, the nodes its inputs came from (strong), what it
+saved, and the rare extras (hooks, retained gradient, metadata). A node knows no tensor: arrays
+and version counters only, so dropping the results frees the whole history by reference counting.
+
+An edge is a single reference to its *target*: a `Node` with one output, an `Output` of a node
+with several, or the `AccumulateGrad` of a leaf. ``seq`` grows with creation and every edge
+points to a smaller one, so descending ``seq`` is an order to run backward in.
+"""
+
+from __future__ import annotations
+
+import itertools
+import threading
+import weakref
+from collections.abc import Callable
+from typing import Any, NoReturn
+
+from pullback.arrays import dtype_of
+from pullback.errors import ArgumentTypeError, ReleasedError
+
+next_seq = itertools.count(1).__next__
+
+
+class Released:
+    """Stands where saved values were, after a backward that did not retain the graph."""
+
+    __slots__ = ()
+
+    def unpack(self, node: Node) -> NoReturn:
+        """Raise the error of a second backward."""
+        raise ReleasedError(
+            f"{node.name()}: trying to backward through the graph a second time: its saved "
+            "values have already been freed by the first backward.\n"
+            "hint: call backward or autograd.grad with retain_graph=True the first time, or "
+            "compute the result again."
+        )
+
+
+RELEASED = Released()
+
+
+class Extra:
+    """What few nodes have: hooks, a retained gradient, metadata, where they were recorded."""
+
+    __slots__ = ("detached", "metadata", "posthooks", "prehooks", "retained", "tensor_hooks")
+
+    def __init__(self) -> None:
+        self.tensor_hooks: dict[int, Callable[..., Any]] = {}
+        self.prehooks: dict[int, Callable[..., Any]] = {}
+        self.posthooks: dict[int, Callable[..., Any]] = {}
+        self.retained: Callable[[], Any] | None = None  # weak reference to the tensor
+        self.metadata: dict[str, Any] = {}
+        self.detached = False
+
+
+class RemovableHandle:
+    """Takes a hook away again: by `remove`, or at the end of a ``with`` block."""
+
+    __slots__ = ("_hooks", "_key")
+    _keys = itertools.count().__next__
+
+    def __init__(self, hooks: dict[int, Callable[..., Any]], hook: Callable[..., Any]) -> None:
+        self._hooks = hooks
+        self._key = RemovableHandle._keys()
+        hooks[self._key] = hook
+
+    def remove(self) -> None:
+        """Remove the hook; doing it twice is harmless."""
+        self._hooks.pop(self._key, None)
+
+    def __enter__(self) -> RemovableHandle:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.remove()
+
+
+def add_hook(owner: str, hooks: dict[int, Callable[..., Any]], hook: Any) -> RemovableHandle:
+    """Register `hook` in `hooks`, or say which argument of `owner` was not callable."""
+    if not callable(hook):
+        raise ArgumentTypeError(f"{owner}: hook must be callable, got {type(hook).__name__}")
+    return RemovableHandle(hooks, hook)
+
+
+class Node:
+    """One recorded operation.
+
+    Attributes
+    ----------
+    op : object
+        The operation; has ``node_name``, ``differentiate`` and ``takes_none``.
+    inputs : tuple
+        One edge an input: its target, or None where no gradient flows.
+    seq : int
+        The order of creation.
+    saved : object
+        What the operation's rules need, as the operation lays it out.
+    guard : tuple or None
+        Pairs of a version counter and the version expected in it.
+    shapes : tuple or None
+        The inputs' shapes where broadcasting must be undone.
+    """
+
+    __slots__ = ("__weakref__", "extra", "guard", "inputs", "op", "saved", "seq", "shapes")
+
+    op: Any
+    inputs: tuple[Any, ...]
+    seq: int
+    saved: Any
+    guard: tuple[Any, ...] | None
+    shapes: tuple[Any, ...] | None
+    extra: Extra | None
+
+    def name(self) -> str:
+        """Return the node's name, such as ``MulBackward``."""
+        return str(self.op.node_name)
+
+    def __repr__(self) -> str:
+        return f"<{self.name()}>"
+
+    @property
+    def next_functions(self) -> tuple[tuple[Node | None, int], ...]:
+        """One pair (node, index of its output) an input; (None, 0) where no gradient flows."""
+        return tuple(
+            (target.inputs[0], target.index) if target.__class__ is Output else (target, 0)
+            for target in self.inputs
+        )
+
+    @property
+    def metadata(self) -> dict[str, Any]:
+        """A dictionary for the user's own notes on this node."""
+        return self.extras().metadata
+
+    @property
+    def saved_variables(self) -> Any:
+        """What a user's operation saved, by name; the saved slots of a built-in one."""
+        values = self.saved
+        if values.__class__ is Released:
+            values.unpack(self)
+        return getattr(values, "saved_variables", values)
+
+    def output(self, index: int) -> Node:
+        """Return what an edge to an output of this node points to."""
+        return self
+
+    def extras(self) -> Extra:
+        """Return the node's extras, made when first asked for."""
+        if self.extra is None:
+            self.extra = Extra()
+        return self.extra
+
+    def register_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
+        """Call ``hook(grad_inputs, grad_outputs)`` after this node ran.
+
+        The hook may return a tuple of new gradients of the inputs, or None.
+        """
+        return add_hook("register_hook", self.extras().posthooks, hook)
+
+    def register_prehook(self, hook: Callable[..., Any]) -> RemovableHandle:
+        """Call ``hook(grad_outputs)`` before this node runs.
+
+        The hook may return a tuple of new gradients of the outputs, or None.
+        """
+        return add_hook("register_prehook", self.extras().prehooks, hook)
+
+
+class MultiNode(Node):
+    """A node with several outputs; its consumers point to its `Output` objects."""
+
+    __slots__ = ("_outputs", "metas")
+    metas: tuple[Any, ...]  # one `Meta` an output, None for an output that is no tensor
+
+    def output(self, index: int) -> Node:
+        """Return the one `Output` of that index, made anew if nobody holds it."""
+        try:
+            outputs = self._outputs
+        except AttributeError:
+            outputs = self._outputs = weakref.WeakValueDictionary()
+        found = outputs.get(index)
+        if found is None:
+            found = outputs[index] = Output(self, index)
+        return found
+
+
+class Meta:
+    """The shape, dtype and library of an output, for the zeros of an unused one."""
+
+    __slots__ = ("device", "dtype", "library", "shape")
+
+    def __init__(self, library: Any, array: Any) -> None:
+        self.library = library
+        self.shape = array.shape
+        self.dtype = array.dtype
+        self.device = library.device(array)
+
+    def zeros(self) -> Any:
+        """Return an array of zeros like the output."""
+        device = self.library.native_device(self.device)
+        return self.library.zeros(self.shape, dtype_of(self.dtype), device)
+
+
+class Output(Node):
+    """One output of a `MultiNode`: passes its gradient on to its place there."""
+
+    __slots__ = ("index",)
+    index: int
+
+    def __init__(self, node: MultiNode, index: int) -> None:
+        self.op = node.op
+        self.inputs = (node,)
+        self.seq = next_seq()
+        self.saved = ()
+        self.guard = None
+        self.shapes = None
+        self.extra = None
+        self.index = index
+
+
+class _Accumulate:
+    """The operation of an `AccumulateGrad` node."""
+
+    node_name = "AccumulateGrad"
+    takes_none = False
+
+
+_ACCUMULATE = _Accumulate()
+
+
+class AccumulateGrad(Node):
+    """The end of an edge at a leaf: adds the gradient to the leaf's ``.grad``.
+
+    The leaf holds its accumulator; the accumulator knows the leaf weakly, so no leaf is kept
+    alive by a graph and no reference cycle goes through ``.grad``.
+    """
+
+    __slots__ = ("leaf", "lock", "post_hooks")
+
+    def __init__(self, leaf: Any) -> None:
+        self.op = _ACCUMULATE
+        self.inputs = ()
+        self.seq = next_seq()
+        self.saved = ()
+        self.guard = None
+        self.shapes = None
+        self.extra = None
+        self.leaf = weakref.ref(leaf)
+        self.lock = threading.Lock()
+        self.post_hooks: dict[int, Callable[..., Any]] = {}
+
+    @property
+    def variable(self) -> Any:
+        """The leaf tensor, or None once it is gone."""
+        return self.leaf()

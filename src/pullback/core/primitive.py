@@ -1,0 +1,285 @@
+"""What a built-in operation is: a forward over arrays and one gradient rule an input.
+
+Owns the reading of a declaration, done once when it is made: which slots a node of the operation
+saves, which of them each rule needs, and how a rule is called. A rule's parameter names say what
+it is given: ``g`` the gradient of the result, an input's name (its array), ``out``, a setting's
+name, ``<input>_shape``, ``shapes`` (of all inputs of a variadic operation), ``xp``. The same
+rules run on arrays, and on tensors when the backward itself is recorded.
+Must not know how calls are made or nodes created (function.py) nor the mathematics (ops).
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from types import SimpleNamespace
+from typing import Any
+
+from pullback.arrays import NUMPY, is_array, library_of
+from pullback.core.node import Node
+from pullback.core.tensor import Tensor, as_array, box
+from pullback.errors import ArgumentTypeError, InplaceError, MissingRuleError, compose
+
+# The namespace of operations over tensors: `xp` of a rule whose backward is recorded.
+TENSORS = SimpleNamespace()
+
+_array_type = NUMPY.array_types[0]
+_numpy = NUMPY.xp
+
+Rule = Callable[[Any, Any, Any], Any]  # (gradient, saved slots, xp) -> gradient of an input
+
+
+class Primitive:
+    """One operation: its forward, its rules, and the layout of what its nodes save.
+
+    Parameters
+    ----------
+    name : str
+        The public name; nodes are called ``<Name>Backward``.
+    forward : callable
+        ``forward(xp, *arrays, **settings)``: positional parameters are arrays, keyword-only ones
+        settings; ``*arrays`` takes any number of them.
+    rules : dict
+        From an input's name to its rule, or to None where the gradient is structurally zero.
+        An input that is not named has no rule: asking for its gradient is an error.
+    joint : callable, optional
+        One rule for all inputs instead: returns a sequence of gradients.
+    view, multi, holomorphic, differentiable : bool
+        The result shows the input's memory; there are several results; complex gradients are
+        the conjugate of the rule on conjugates; a gradient is defined at all.
+    floating, promotes, compares : bool
+        Integers are converted to the default dtype; arguments are brought to one dtype; the
+        result is never differentiable though the inputs may be tracked.
+    inplace : callable, optional
+        An in-place twin of the forward on arrays, ``inplace(x, *others)``, returning the array.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        forward: Callable[..., Any],
+        inputs: tuple[str, ...],
+        settings: dict[str, Any],
+        rules: dict[str, Callable[..., Any] | None],
+        *,
+        joint: Callable[..., Any] | None = None,
+        variadic: bool = False,
+        view: bool = False,
+        multi: bool = False,
+        holomorphic: bool = True,
+        differentiable: bool = True,
+        floating: bool = False,
+        promotes: bool = True,
+        broadcasts: bool = False,
+        inplace: Callable[..., Any] | None = None,
+    ) -> None:
+        self.name = name
+        self.node_name = f"{name[0].upper()}{name[1:]}Backward"
+        self.forward = forward
+        self.inputs = inputs
+        self.settings = settings
+        self.declared = rules
+        self.variadic = variadic
+        self.view = view
+        self.multi = multi
+        self.holomorphic = holomorphic
+        self.differentiable = differentiable
+        self.floating = floating
+        self.promotes = promotes
+        self.broadcasts = broadcasts
+        self.inplace = inplace
+        self.takes_none = False
+        self.public: Callable[..., Any] = self.forward
+        self.layout = self._lay_out(rules, joint)
+        self.rules = tuple(self._compile(rules[n]) if rules.get(n) else None for n in inputs)
+        self.joint = self._compile(joint) if joint else None
+        self._plans: dict[tuple[bool, ...], tuple[int, ...]] = {}
+        self._twin: Primitive | None = None
+        self._rule_slots = {n: self._tensor_slots(rules.get(n)) for n in inputs}
+        self._joint_slots = self._tensor_slots(joint)
+
+    # -- reading the declaration --------------------------------------------------------------
+    def _lay_out(self, rules: dict[str, Any], joint: Any) -> dict[str, int]:
+        """Return slot numbers: the inputs, ``out``, then the settings and shapes rules ask for."""
+        names = [*self.inputs, "out"]
+        for rule in (*rules.values(), joint):
+            for name in _parameters(rule):
+                if name not in names and name not in ("g", "xp"):
+                    names.append(name)
+        return {name: slot for slot, name in enumerate(names)}
+
+    def _compile(self, rule: Callable[..., Any] | None) -> Rule:
+        """Return `rule` as a function of (g, slots, xp) that picks its arguments by slot."""
+        assert rule is not None
+        picks = ", ".join(
+            name if name in ("g", "xp") else f"s[{self.layout[name]}]" for name in _parameters(rule)
+        )
+        compiled: Rule = eval(f"lambda g, s, xp: rule({picks})", {"rule": rule})  # noqa: S307
+        return compiled
+
+    def _tensor_slots(self, rule: Any) -> frozenset[int]:
+        limit = len(self.inputs)
+        slots = (self.layout.get(name, limit + 1) for name in _parameters(rule))
+        return frozenset(slot for slot in slots if slot <= limit)
+
+    def plan(self, tracked: tuple[bool, ...]) -> tuple[int, ...]:
+        """Return the slots of inputs and ``out`` to save when these inputs are tracked."""
+        plan = self._plans.get(tracked)
+        if plan is None:
+            slots = set(self._joint_slots)
+            for name, wanted in zip(self.inputs, tracked, strict=False):
+                if wanted:
+                    slots |= self._rule_slots[name]
+            plan = self._plans[tracked] = tuple(sorted(slots))
+        return plan
+
+    @property
+    def complex_twin(self) -> Primitive:
+        """The operation with rules for complex results: conj(rule(conj(g), ...)).
+
+        For a holomorphic function whose rule multiplies ``g`` by the derivative this is the
+        conjugate Wirtinger gradient, PyTorch's convention.
+        """
+        if self._twin is None:
+            twin: Primitive = object.__new__(type(self))
+            twin.__dict__.update(self.__dict__)
+            twin.rules = tuple(rule and _conjugated(rule) for rule in self.rules)
+            twin._twin = twin
+            self._twin = twin
+        return self._twin
+
+    # -- backward -----------------------------------------------------------------------------
+    def differentiate(
+        self, node: Node, g: Any, wanted: Any, recorded: bool
+    ) -> Sequence[Any]:
+        """Return one gradient an input, None where none is wanted or it is zero."""
+        saved = node.saved
+        if saved.__class__ is not tuple:
+            saved = saved.unpack(node)
+        guard = node.guard
+        if guard is not None:
+            for i in range(0, len(guard), 2):
+                if guard[i][0] != guard[i + 1]:
+                    raise stale(node, guard[i][0], guard[i + 1])
+        if recorded:
+            saved = self._as_tensors(node, saved)
+            xp: Any = TENSORS
+        elif g.__class__ is _array_type:
+            xp = _numpy
+        elif self.multi:
+            xp = library_of(as_array(next(x for x in g if x is not None))).xp
+        else:
+            g = as_array(g)
+            xp = library_of(g).xp
+        if self.joint is not None:
+            return self.joint(g, saved, xp)
+        grads = []
+        i = 0
+        for target in node.inputs:
+            if target is None or (wanted is not None and target not in wanted):
+                grads.append(None)
+            else:
+                rule = self.rules[i]
+                grads.append(rule(g, saved, xp) if rule else self._no_rule(i))
+            i += 1
+        if node.shapes is not None:
+            return [
+                r if r is None or r.shape == shape else unbroadcast(r, shape, xp)
+                for r, shape in zip(grads, node.shapes, strict=True)
+            ]
+        return grads
+
+    def _no_rule(self, i: int) -> None:
+        name = self.inputs[i]
+        if name in self.declared:
+            return
+        raise MissingRuleError(
+            compose(
+                self.name,
+                f"a gradient rule for the argument '{name}'",
+                "an operation that has none",
+                hint=f"detach() the argument '{name}' if its gradient is not needed",
+            )
+        )
+
+    def _as_tensors(self, node: Node, saved: tuple[Any, ...]) -> tuple[Any, ...]:
+        """Return the saved slots with the arrays as tensors, each at its place in the history."""
+        slots = list(saved)
+        guard = iter((node.guard or ())[::2])
+        limit = len(self.inputs)
+        for i in range(limit + 1):
+            if slots[i] is not None and is_array(slots[i]):
+                target = node.inputs[i] if i < limit else node
+                slots[i] = box(slots[i], target, next(guard, None))
+        return tuple(slots)
+
+
+class Packed:
+    """Saved slots of which some were packed by `saved_tensors_hooks`."""
+
+    __slots__ = ("slots", "tensors", "unpack_hook")
+
+    def __init__(self, slots: list[Any], tensors: Sequence[int], hooks: Any) -> None:
+        self.tensors = [i for i in tensors if is_array(slots[i])]
+        for i in self.tensors:
+            slots[i] = pack(hooks, slots[i])
+        self.slots = slots
+        self.unpack_hook = hooks.unpack
+
+    def unpack(self, node: Node) -> tuple[Any, ...]:
+        """Return the slots with the packed ones unpacked."""
+        slots = list(self.slots)
+        for i in self.tensors:
+            slots[i] = unpack(self.unpack_hook, slots[i], node.name())
+        return tuple(slots)
+
+
+def pack(hooks: Any, array: Any) -> Any:
+    """Return what the pack hook makes of a saved array; it must leave the array alone."""
+    tensor = box(array)
+    packed = hooks.pack(tensor)
+    if tensor._counter[0] != 0:
+        raise InplaceError(
+            "saved_tensors_hooks: a saved tensor pack hook is modifying its input in place.\n"
+            "hint: clone() the tensor in the hook first."
+        )
+    return packed
+
+
+def unpack(hook: Callable[[Any], Any], packed: Any, name: str) -> Any:
+    """Return the array of the tensor that the unpack hook gives back."""
+    tensor = hook(packed)
+    if not isinstance(tensor, Tensor):
+        raise ArgumentTypeError(
+            f"{name}: the unpack hook of saved_tensors_hooks must return a Tensor, got "
+            f"{type(tensor).__name__}"
+        )
+    return tensor.data_array()
+
+
+def unbroadcast(g: Any, shape: tuple[int, ...], xp: Any) -> Any:
+    """Sum `g` over the axes that broadcasting stretched, down to `shape`."""
+    extra = len(g.shape) - len(shape)
+    axes = tuple(range(extra)) + tuple(
+        i + extra for i, n in enumerate(shape) if n == 1 and g.shape[i + extra] != 1
+    )
+    if axes:
+        g = xp.sum(g, axis=axes, keepdims=True)
+    return g if g.shape == shape else xp.reshape(g, shape)
+
+
+def stale(node: Node, version: int, expected: int, what: str = "a saved tensor") -> InplaceError:
+    """Return the error for a saved tensor that was changed in place since."""
+    return InplaceError(
+        f"{node.name()}: one of the variables needed for gradient computation has been modified "
+        f"by an inplace operation: {what} is at version {version}; expected version {expected}.\n"
+        "hint: use the operation that is not in place, or clone() the tensor before changing it."
+    )
+
+
+def _parameters(rule: Callable[..., Any] | None) -> tuple[str, ...]:
+    return tuple(inspect.signature(rule).parameters) if rule else ()
+
+
+def _conjugated(rule: Rule) -> Rule:
+    return lambda g, s, xp: xp.conj(rule(xp.conj(g), s, xp))

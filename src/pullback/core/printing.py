@@ -1,0 +1,82 @@
+"""How a tensor prints: four decimals, aligned columns, summarised above 1000 elements.
+
+Owns the layout only; NumPy does the formatting. Must not know Tensor.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from pullback.arrays import DType, get_default_dtype
+
+_SILENT = {"float32", "int64", "bool", "complex64"}  # with float32 the default, these go unsaid
+PREFIX = "tensor("
+
+
+def _real_formatter(values: Any) -> Any:
+    """Return a function that formats one real number so that all of `values` line up."""
+    finite = values[np.isfinite(values)]
+    whole = bool(np.all(finite == np.trunc(finite)))
+    largest = float(np.max(np.abs(finite))) if finite.size else 0.0
+    nonzero = np.abs(finite[finite != 0])
+    smallest = float(np.min(nonzero)) if nonzero.size else 1.0
+    if whole and largest < 1e8:
+        pattern = "{:.0f}."
+    elif largest >= 1e8 or smallest < 1e-4 or largest / smallest > 1e8:
+        pattern = "{:.4e}"
+    else:
+        pattern = "{:.4f}"
+
+    def one(value: float) -> str:
+        return pattern.format(value) if np.isfinite(value) else str(float(value))
+
+    width = max((len(one(v)) for v in values.ravel()), default=0)
+    return lambda value: one(value).rjust(width)
+
+
+def _complex_formatter(values: Any) -> Any:
+    real, imag = _real_formatter(values.real), _real_formatter(np.abs(values.imag))
+    return lambda v: f"{real(v.real)}{'-' if np.signbit(v.imag) else '+'}{imag(abs(v.imag))}j"
+
+
+def _body(array: Any) -> str:
+    shown = array
+    if array.size > 1000:  # only what the summary shows decides on width and pattern
+        for axis, length in enumerate(array.shape):
+            if length > 6:
+                keep = np.r_[0:3, length - 3 : length]
+                shown = np.take(shown, keep, axis=axis)
+    kind = array.dtype.kind
+    formatter = None
+    if kind == "f":
+        formatter = {"float_kind": _real_formatter(shown)}
+    elif kind == "c":
+        formatter = {"complex_kind": _complex_formatter(shown)}
+    return str(
+        np.array2string(
+            array,
+            separator=", ",
+            prefix=PREFIX,
+            threshold=1000,
+            max_line_width=80,
+            formatter=formatter,  # type: ignore[arg-type]
+        )
+    )
+
+
+def tensor_repr(array: Any, dtype: DType, device: str, suffix: str) -> str:
+    """Return ``tensor(...)`` with the values, and what is not the default about them."""
+    notes = []
+    if array.size == 0 and array.ndim > 1:
+        notes.append(f"size={array.shape}")
+    if device != "cpu":
+        notes.append(f"device='{device}'")
+    implied = dtype.name in _SILENT if get_default_dtype().name == "float32" else False
+    if not implied and dtype is not get_default_dtype():
+        notes.append(f"dtype={dtype.name}")
+    if suffix:
+        notes.append(suffix)
+    body = "[]" if array.size == 0 else _body(array)
+    return f"{PREFIX}{', '.join([body, *notes])})"

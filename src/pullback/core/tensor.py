@@ -1,0 +1,423 @@
+"""The Tensor: a box around an array of some library, with its place in the history.
+
+Owns the five slots and what can be asked of them: gradient, requires_grad, leaf or not, hooks,
+conversion to Python and NumPy. The operations are attached by ``pullback.ops``; the typed list
+of them is `TensorMethods`. Invariants: a tensor requires grad exactly when ``_node`` is not None;
+a leaf's ``_node`` is its AccumulateGrad; ``_counter`` is a list shared with views and detached
+twins whose first item counts in-place changes, and whose second (if any) says that the array is
+borrowed and must be copied before it is written to.
+"""
+
+from __future__ import annotations
+
+import warnings
+import weakref
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from pullback.arrays import NUMPY, DType, dtype_of, is_array, library_of
+from pullback.core import printing
+from pullback.core.modes import STATE
+from pullback.core.node import AccumulateGrad, Node, Output, RemovableHandle, add_hook
+from pullback.core.views import sync
+from pullback.errors import ArgumentTypeError, DTypeError, GraphError, ShapeError
+
+if TYPE_CHECKING:
+    from pullback.ops._methods import TensorMethods as _Methods
+else:
+    _Methods = object
+
+
+class _Count(int):
+    """A number of elements, as the Array API has it; called, the shape, as PyTorch has it."""
+
+    shape: tuple[int, ...]
+
+    def __call__(self, dim: int | None = None) -> Any:
+        return self.shape if dim is None else self.shape[dim]
+
+
+class Tensor(_Methods):
+    """An array with a history; made by `pullback.tensor` and `pullback.asarray`.
+
+    Examples
+    --------
+    >>> import pullback as pb
+    >>> x = pb.tensor([1.0, 2.0], requires_grad=True)
+    >>> (x * x).sum().backward()
+    >>> x.grad
+    tensor([2., 4.])
+    """
+
+    __slots__ = ("__weakref__", "_counter", "_data", "_grad", "_node", "_view")
+
+    _data: Any
+    _node: Any
+    _counter: list[Any]
+    _view: Any
+    _grad: Tensor | None
+
+    __array_ufunc__ = None  # NumPy arrays and scalars on the left leave the operator to us
+    __hash__ = object.__hash__
+
+    # -- what it is ---------------------------------------------------------------------------
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The lengths of the axes."""
+        return self._data.shape  # type: ignore[no-any-return]
+
+    @property
+    def dtype(self) -> DType:
+        """The data type."""
+        return dtype_of(self._data.dtype)
+
+    @property
+    def device(self) -> str:
+        """Where the array lives: ``"cpu"``, ``"cuda:0"``."""
+        return library_of(self._data).device(self._data)
+
+    @property
+    def ndim(self) -> int:
+        """The number of axes."""
+        return len(self.shape)
+
+    @property
+    def size(self) -> _Count:
+        """The number of elements; called, ``x.size()`` or ``x.size(dim)``, the shape."""
+        shape = self.shape
+        count = 1
+        for length in shape:
+            count *= length
+        result = _Count(count)
+        result.shape = shape
+        return result
+
+    def numel(self) -> int:
+        """Return the number of elements."""
+        return int(self.size)
+
+    def dim(self) -> int:
+        """Return the number of axes."""
+        return self.ndim
+
+    def is_floating_point(self) -> bool:
+        """Return whether the dtype is a real floating one."""
+        return self.dtype.is_floating_point
+
+    def is_complex(self) -> bool:
+        """Return whether the dtype is a complex one."""
+        return self.dtype.is_complex
+
+    def data_array(self) -> Any:
+        """Return the array in the box, brought up to date; the array itself, not a copy."""
+        if self._view is not None:
+            sync(self)
+        return self._data
+
+    # -- its place in the history -------------------------------------------------------------
+    @property
+    def requires_grad(self) -> bool:
+        """Whether gradients are computed for this tensor; settable on leaves."""
+        if self._view is not None:
+            sync(self)
+        return self._node is not None
+
+    @requires_grad.setter
+    def requires_grad(self, flag: bool) -> None:
+        self.requires_grad_(flag)
+
+    def requires_grad_(self, flag: bool = True) -> Tensor:
+        """Set whether this leaf requires grad and return it.
+
+        Raises
+        ------
+        GraphError
+            If a non-leaf is to be switched off.
+        DTypeError
+            If the dtype is neither floating nor complex.
+        """
+        if not flag:
+            if not self.is_leaf:
+                raise GraphError(
+                    "requires_grad_: you can only change requires_grad flags of leaf variables, "
+                    f"got a result of {self._node.name()}.\n"
+                    "hint: use detach() for a tensor without history."
+                )
+            self._node = None
+        elif not self.requires_grad:
+            if not self.dtype.is_inexact:
+                raise DTypeError(
+                    "requires_grad_: only Tensors of floating point and complex dtype can require "
+                    f"gradients, got dtype {self.dtype.name}.\n"
+                    "hint: convert it first, for instance with float()."
+                )
+            self._node = AccumulateGrad(self)
+        return self
+
+    @property
+    def is_leaf(self) -> bool:
+        """Whether no operation in the history made this tensor."""
+        return not self.requires_grad or self._node.__class__ is AccumulateGrad
+
+    @property
+    def grad_fn(self) -> Node | None:
+        """The node that made this tensor, None for a leaf."""
+        if self.is_leaf:
+            return None
+        node: Node = self._node
+        return node.inputs[0] if node.__class__ is Output else node
+
+    @property
+    def output_nr(self) -> int:
+        """Which output of its node this tensor is."""
+        return getattr(self._node, "index", 0)
+
+    @property
+    def grad(self) -> Tensor | None:
+        """The accumulated gradient, None until there is one; assignable."""
+        if self._grad is None and not self.is_leaf and not self.retains_grad:
+            warnings.warn(
+                "The .grad of a Tensor that is not a leaf is being read: it is only filled after "
+                "retain_grad(). Did you mean the .grad of a leaf?",
+                stacklevel=2,
+            )
+        return self._grad
+
+    @grad.setter
+    def grad(self, value: Tensor | None) -> None:
+        if value is not None:
+            self._check_grad(value)
+        self._grad = value
+
+    @grad.deleter
+    def grad(self) -> None:
+        self._grad = None
+
+    def _check_grad(self, value: Any) -> None:
+        if not isinstance(value, Tensor):
+            raise ArgumentTypeError(
+                f"grad: a gradient must be a Tensor or None, got {type(value).__name__}.\n"
+                "hint: wrap it with pullback.asarray."
+            )
+        if value is self:
+            raise GraphError("grad: a tensor cannot be its own gradient, got the tensor itself")
+        wanted, came = (self.shape, self.dtype, self.device), (value.shape, value.dtype, value.device)
+        if wanted != came or library_of(self._data) is not library_of(value._data):
+            raise ShapeError(
+                "grad: the gradient must have its tensor's shape, dtype and device, got\n"
+                f"  tensor: shape {wanted[0]}, dtype {wanted[1].name}, device {wanted[2]}\n"
+                f"  gradient: shape {came[0]}, dtype {came[1].name}, device {came[2]}"
+            )
+
+    @property
+    def data(self) -> Tensor:
+        """The same values without history; assigning swaps the array and keeps the version."""
+        return self.detach()
+
+    @data.setter
+    def data(self, value: Tensor) -> None:
+        if not isinstance(value, Tensor):
+            raise ArgumentTypeError(f"data: must be a Tensor, got {type(value).__name__}")
+        if self.requires_grad and not value.dtype.is_inexact:
+            raise DTypeError(
+                "data: only Tensors of floating point and complex dtype can require gradients, "
+                f"got dtype {value.dtype.name} for a tensor that requires grad"
+            )
+        self._data = value.data_array()
+
+    def _alias(self) -> Tensor:
+        """Return an untracked tensor that shares the array and the version counter."""
+        return box(self.data_array(), None, self._counter)
+
+    def detach(self) -> Tensor:
+        """Return the same values without history, sharing memory and version."""
+        return self._alias()
+
+    def detach_(self) -> Tensor:
+        """Cut this tensor from its history in place and return it.
+
+        Raises
+        ------
+        GraphError
+            If the tensor is a view: its base would still have the history.
+        """
+        if self._view is not None:
+            raise GraphError(
+                "detach_: can't detach a view in place.\nhint: use detach() instead of detach_()."
+            )
+        if self._node is not None:
+            self._node.extras().detached = True
+            self._node = None
+        return self
+
+    @property
+    def _version(self) -> int:
+        """How often the memory was changed in place."""
+        return int(self._counter[0])
+
+    # -- hooks --------------------------------------------------------------------------------
+    def _target(self, api: str) -> Any:
+        if not self.requires_grad:
+            raise GraphError(
+                f"{api}: cannot register a hook on a tensor that doesn't require gradient.\n"
+                "hint: call requires_grad_() on the leaf it comes from first."
+            )
+        return self._node
+
+    def register_hook(self, hook: Callable[[Tensor], Tensor | None]) -> RemovableHandle:
+        """Call ``hook(grad)`` each time the gradient of this tensor is computed.
+
+        A tensor that the hook returns replaces the gradient; None keeps it.
+
+        Raises
+        ------
+        GraphError
+            If the tensor does not require grad.
+        ArgumentTypeError
+            If `hook` is not callable.
+        """
+        return add_hook("register_hook", self._target("register_hook").extras().tensor_hooks, hook)
+
+    def register_post_accumulate_grad_hook(self, hook: Callable[[Tensor], None]) -> RemovableHandle:
+        """Call ``hook(leaf)`` each time the leaf's ``.grad`` has been added to."""
+        target = self._target("register_post_accumulate_grad_hook")
+        if target.__class__ is not AccumulateGrad:
+            raise GraphError(
+                "register_post_accumulate_grad_hook: post accumulate grad hooks cannot be "
+                "registered on non-leaf tensors.\nhint: use register_hook."
+            )
+        return add_hook("register_post_accumulate_grad_hook", target.post_hooks, hook)
+
+    def retain_grad(self) -> None:
+        """Keep this non-leaf's gradient in ``.grad`` too; on a leaf, nothing to do."""
+        target = self._target("retain_grad")
+        if target.__class__ is not AccumulateGrad and target.extras().retained is None:
+            target.extra.retained = weakref.ref(self)
+
+    @property
+    def retains_grad(self) -> bool:
+        """Whether `retain_grad` was called on this non-leaf."""
+        if not self.requires_grad or self._node.extra is None:
+            return False
+        return self._node.extra.retained is not None
+
+    # -- out of the box -----------------------------------------------------------------------
+    def item(self) -> bool | int | float | complex:
+        """Return the one element as a Python number."""
+        if self.numel() != 1:
+            raise ShapeError(
+                f"item: needs a tensor with one element, got shape {self.shape}.\n"
+                "hint: reduce it first, or use tolist()."
+            )
+        library = library_of(self._data)
+        return library.to_numpy(self.data_array()).item()  # type: ignore[no-any-return]
+
+    def tolist(self) -> Any:
+        """Return the elements as nested lists of Python numbers."""
+        return library_of(self._data).to_numpy(self.data_array()).tolist()
+
+    def numpy(self) -> Any:
+        """Return the values as a NumPy array that shares memory where it can.
+
+        Raises
+        ------
+        GraphError
+            If the tensor requires grad and grad mode is on.
+        """
+        if self.requires_grad and STATE.get().grad:
+            raise GraphError(
+                "numpy: can't convert a Tensor that requires grad to a NumPy array: its history "
+                "would be lost.\nhint: use tensor.detach().numpy() instead."
+            )
+        library = library_of(self._data)
+        array = self.data_array()
+        return library.to_numpy(library.readonly(array) if len(self._counter) > 1 else array)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        array = self.numpy()
+        if dtype is not None and array.dtype != dtype:
+            return array.astype(dtype)
+        return array.copy() if copy else array
+
+    def __dlpack__(self, **kwargs: Any) -> Any:
+        if self.requires_grad and STATE.get().grad:
+            raise GraphError(
+                "__dlpack__: can't export a Tensor that requires grad.\nhint: detach() it first."
+            )
+        return self.data_array().__dlpack__(**kwargs)
+
+    def __dlpack_device__(self) -> Any:
+        return self._data.__dlpack_device__()
+
+    def __bool__(self) -> bool:
+        if self.numel() != 1:
+            raise ShapeError(
+                "bool: the truth value of a Tensor needs exactly one element, got shape "
+                f"{self.shape}.\nhint: use .any() or .all()."
+            )
+        return bool(self.item())
+
+    def __float__(self) -> float:
+        return float(self.item())  # type: ignore[arg-type]
+
+    def __int__(self) -> int:
+        return int(self.item())  # type: ignore[arg-type]
+
+    def __complex__(self) -> complex:
+        return complex(self.item())
+
+    def __index__(self) -> int:
+        if not self.dtype.is_integer:
+            raise DTypeError(
+                f"index: only integer tensors can be an index, got dtype {self.dtype.name}"
+            )
+        return int(self.item())  # type: ignore[arg-type]
+
+    def __len__(self) -> int:
+        if not self.shape:
+            raise ArgumentTypeError("len: a 0-d tensor has no length")
+        return self.shape[0]
+
+    def __repr__(self) -> str:
+        suffix = ""
+        if self.requires_grad:
+            node = self.grad_fn
+            suffix = "requires_grad=True" if node is None else f"grad_fn=<{node.name()}>"
+        library = library_of(self._data)
+        return printing.tensor_repr(
+            library.to_numpy(self._data), self.dtype, library.device(self._data), suffix
+        )
+
+    def __format__(self, spec: str) -> str:
+        return format(self.item(), spec) if spec and not self.shape else format(repr(self), spec)
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        if not self.is_leaf:
+            raise GraphError(
+                "pickle, deepcopy: only leaf Tensors (those the user made) can be copied with "
+                f"their state, got a result of {self._node.name()}.\n"
+                "hint: detach() it, or clone() it to stay in the history."
+            )
+        return _restore, (self.data_array(), self.requires_grad, self._grad)
+
+
+def box(array: Any, node: Any = None, counter: list[Any] | None = None) -> Tensor:
+    """Return a tensor around `array`, at the place `node` of the history."""
+    tensor = Tensor()
+    tensor._data = array
+    tensor._node = node
+    tensor._counter = [0] if counter is None else counter
+    tensor._view = None
+    tensor._grad = None
+    return tensor
+
+
+def as_array(value: Any) -> Any:
+    """Return a result of bare arithmetic as an array: NumPy gives scalars for 0 dimensions."""
+    return value if is_array(value) else NUMPY.tidy(value)
+
+
+def _restore(array: Any, requires_grad: bool, grad: Tensor | None) -> Tensor:
+    tensor = box(array)
+    tensor._grad = grad
+    return tensor.requires_grad_() if requires_grad else tensor

@@ -1,0 +1,55 @@
+"""Taking structures of tuples, lists, dicts and dataclasses apart and putting them together.
+
+Owns the containers that forward may take (with traverse=True) and return. Must not know Tensor.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterator
+from typing import Any
+
+
+def children(value: Any) -> list[tuple[Any, Any]] | None:
+    """Return (key, item) pairs of a container in its order, None for anything else."""
+    if isinstance(value, dict):
+        return list(value.items())
+    if isinstance(value, tuple) and hasattr(value, "_fields"):
+        return list(zip(value._fields, value, strict=True))
+    if isinstance(value, (tuple, list)):
+        return list(enumerate(value))
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return [(f.name, getattr(value, f.name)) for f in dataclasses.fields(value)]
+    return None
+
+
+def rebuild(like: Any, items: list[Any]) -> Any:
+    """Return a container of the kind of `like` that holds `items` in its order."""
+    if isinstance(like, dict):
+        pairs = zip(like, items, strict=True)
+        return dict(pairs) if type(like) is dict else type(like)(pairs)
+    if isinstance(like, tuple) and hasattr(like, "_fields"):
+        return type(like)(*items)
+    if isinstance(like, (tuple, list)):
+        return type(like)(items)
+    changes = {f.name: v for f, v in zip(dataclasses.fields(like), items, strict=True)}
+    settable = {f.name for f in dataclasses.fields(like) if f.init}
+    return dataclasses.replace(like, **{k: v for k, v in changes.items() if k in settable})
+
+
+def leaves(value: Any) -> Iterator[Any]:
+    """Yield what is no container, in order."""
+    items = children(value)
+    if items is None:
+        yield value
+    else:
+        for _, item in items:
+            yield from leaves(item)
+
+
+def map_leaves(fn: Callable[[Any], Any], value: Any) -> Any:
+    """Return the same structure with `fn` applied to what is no container."""
+    items = children(value)
+    if items is None:
+        return fn(value)
+    return rebuild(value, [map_leaves(fn, item) for _, item in items])

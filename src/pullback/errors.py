@@ -1,0 +1,172 @@
+"""Every error and warning that pullback raises, and the two helpers that word them.
+
+This module imports nothing of pullback. Each error is an `AutogradError` and also the built-in (in
+brackets) that a user of NumPy or of PyTorch would already be catching::
+
+    AutogradError             [Exception]
+    |-- GraphError            [RuntimeError]              the history or the engine was misused
+    |   |-- InplaceError                                  a change in place that spoils gradients
+    |   |-- ReleasedError                                 what backward needs was released before
+    |   `-- MissingRuleError  [NotImplementedError]       the operation has no gradient rule
+    |-- GradientError         [RuntimeError]              what a rule or hook returned is wrong
+    |-- ShapeError            [ValueError, RuntimeError]  a shape does not fit
+    |-- DTypeError            [TypeError, RuntimeError]   a dtype is unsupported or does not fit
+    |-- DeviceError           [RuntimeError]              devices or libraries mixed, or absent
+    |-- ArgumentError         [ValueError]                an argument has a wrong value
+    |-- ArgumentTypeError     [TypeError]                 an argument has a wrong type
+    |-- TensorIndexError      [IndexError]                an index or dimension is out of range
+    `-- MissingExtraError     [ImportError]               an optional library is not installed
+
+    UntrackedTensorWarning    [UserWarning]               a tensor where no gradient follows it
+"""
+
+import reprlib
+
+__all__ = [
+    "ArgumentError",
+    "ArgumentTypeError",
+    "AutogradError",
+    "DTypeError",
+    "DeviceError",
+    "GradientError",
+    "GraphError",
+    "InplaceError",
+    "MissingExtraError",
+    "MissingRuleError",
+    "ReleasedError",
+    "ShapeError",
+    "TensorIndexError",
+    "UntrackedTensorWarning",
+    "compose",
+    "describe",
+]
+
+
+class AutogradError(Exception):
+    """The base of every error that pullback raises."""
+
+
+class GraphError(AutogradError, RuntimeError):
+    """The history or the engine was used in a way that has no right answer."""
+
+
+class InplaceError(GraphError):
+    """A change in place that is forbidden, or that made a saved value stale."""
+
+
+class ReleasedError(GraphError):
+    """The backward pass needs something that an earlier backward pass released."""
+
+
+class MissingRuleError(GraphError, NotImplementedError):
+    """The operation runs forward, but nobody gave it the gradient rule asked for."""
+
+
+class GradientError(AutogradError, RuntimeError):
+    """What a backward rule or a hook returned is not a gradient of the argument."""
+
+
+class ShapeError(AutogradError, ValueError, RuntimeError):
+    """A shape does not fit."""
+
+
+class DTypeError(AutogradError, TypeError, RuntimeError):
+    """A dtype is unsupported, or does not fit."""
+
+
+class DeviceError(AutogradError, RuntimeError):
+    """Arrays of two devices or of two array libraries met, or the device is absent."""
+
+
+class ArgumentError(AutogradError, ValueError):
+    """An argument of the right type has a value that cannot be used."""
+
+
+class ArgumentTypeError(AutogradError, TypeError):
+    """An argument is of a type that cannot be used."""
+
+
+class TensorIndexError(AutogradError, IndexError):
+    """An index or a dimension is out of range, or is no index at all."""
+
+
+class MissingExtraError(AutogradError, ImportError):
+    """An optional library is needed that is not installed."""
+
+
+class UntrackedTensorWarning(UserWarning):
+    """A tensor that requires grad was passed where no gradient follows it."""
+
+
+def describe(name: str, value: object) -> str:
+    """Say in one line what `value` is: the input lines of error messages.
+
+    Parameters
+    ----------
+    name : str
+        What the reader calls the value: the argument's name.
+    value : object
+        Anything with a shape and a dtype (a tensor, an array of any library); anything else is
+        shown by its type and a short repr.
+
+    Returns
+    -------
+    str
+        One line, without indentation. The device is named unless it is the CPU.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> describe("weight", np.zeros((3, 4), np.float32))
+    'weight: shape (3, 4), dtype float32'
+    >>> describe("dim", "x")
+    "dim: str 'x'"
+    """
+    shape, dtype = getattr(value, "shape", None), getattr(value, "dtype", None)
+    if shape is None or dtype is None:
+        return (
+            f"{name}: None"
+            if value is None
+            else f"{name}: {type(value).__name__} {reprlib.repr(value)}"
+        )
+    dtype_name = getattr(dtype, "name", None) or str(dtype).rpartition(".")[2]
+    line = f"{name}: shape {tuple(shape)}, dtype {dtype_name}"
+    device = str(getattr(value, "device", "cpu"))
+    return line if "cpu" in device.lower() else f"{line}, device {device}"
+
+
+def compose(
+    op: str, required: str, came: str, *inputs: tuple[str, object], hint: str | None = None
+) -> str:
+    """Word an error message the way all of pullback's are worded.
+
+    Parameters
+    ----------
+    op : str
+        The operation or API that was called.
+    required : str
+        What it needs.
+    came : str
+        What it got instead.
+    *inputs : tuple of (str, object)
+        The values involved, each with the name the caller knows it by; one indented line each.
+    hint : str, optional
+        How to mend it, as an order without a full stop: ``"call detach() first"``.
+
+    Returns
+    -------
+    str
+        The message.
+
+    Examples
+    --------
+    >>> print(compose("mm", "matrices required", "1 dimension", ("x", 2.0), hint="use pb.matmul"))
+    mm: matrices required, got 1 dimension
+      x: float 2.0
+    hint: use pb.matmul
+    """
+    lines = [f"{op}: {required}, got {came}"]
+    lines += [f"  {describe(name, value)}" for name, value in inputs]
+    if hint is not None:
+        lines.append(f"hint: {hint}")
+    return "\n".join(lines)

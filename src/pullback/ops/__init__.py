@@ -1,0 +1,13 @@
+"""Every built-in operation with its gradient rule beside it, one file a theme."""
+
+from pullback.ops import (  # noqa: F401  (importing a theme declares its operations)
+    _methods,
+    conversion,
+    creation,
+    elementwise,
+    indexing,
+    linalg,
+    random,
+    reductions,
+    shape,
+)

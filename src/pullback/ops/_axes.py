@@ -1,0 +1,56 @@
+"""Axes: normalising them, and putting reduced ones back. Used by forwards and rules alike."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from pullback.errors import ArgumentError, ArgumentTypeError, TensorIndexError
+
+Axis = int | Sequence[int] | None
+
+
+def normalize_axis(op: str, axis: Any, ndim: int) -> int:
+    """Return one axis counted from the front, or raise naming the operation."""
+    try:
+        number = axis.__index__()
+    except AttributeError:
+        raise ArgumentTypeError(f"{op}: axis must be an integer, got {type(axis).__name__}") from None
+    if not -ndim <= number < max(ndim, 1):
+        raise TensorIndexError(
+            f"{op}: axis must be in the range [{-ndim}, {ndim - 1}] for a tensor of {ndim} "
+            f"dimensions, got {number}"
+        )
+    return int(number % ndim) if ndim else 0
+
+
+def normalize_axes(op: str, axis: Axis, ndim: int) -> tuple[int, ...]:
+    """Return the axes counted from the front; None and () mean all of them."""
+    if axis is None:
+        return tuple(range(ndim))
+    if not isinstance(axis, (tuple, list)):
+        return (normalize_axis(op, axis, ndim),) if ndim else ()
+    axes = tuple(normalize_axis(op, a, ndim) for a in axis)
+    if len(set(axes)) != len(axes):
+        raise ArgumentError(f"{op}: an axis appears more than once in {tuple(axis)}")
+    return axes
+
+
+def keep_axes(value: Any, shape: tuple[int, ...], axis: Axis, keepdims: bool, xp: Any) -> Any:
+    """Return a reduction's result, or its gradient, with the reduced axes as ones."""
+    if keepdims or not shape:
+        return value
+    axes = normalize_axes("axis", axis, len(shape))
+    kept = tuple(1 if i in axes else n for i, n in enumerate(shape))
+    return xp.reshape(value, kept)
+
+
+def spread(value: Any, shape: tuple[int, ...], axis: Axis, keepdims: bool, xp: Any) -> Any:
+    """Return a reduction's gradient repeated over the reduced axes, as a view."""
+    return xp.broadcast_to(keep_axes(value, shape, axis, keepdims, xp), shape)
+
+
+def count(shape: tuple[int, ...], axis: Axis) -> int:
+    """Return how many elements a reduction takes together."""
+    return math.prod(shape[i] for i in normalize_axes("axis", axis, len(shape)))

@@ -1,0 +1,298 @@
+"""Declaring an operation: one place for its forward, its gradient rules and its samples.
+
+Owns the registry of declarations, which feeds the tests and the documentation, and the making of
+the public function. Rules are read by core/primitive.py: their parameter names say what is saved.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from pullback.core.function import apply, binary, unary
+from pullback.core.inplace import apply_inplace
+from pullback.core.primitive import TENSORS, Primitive
+from pullback.errors import ArgumentTypeError
+
+Function = Callable[..., Any]
+
+
+@dataclass(frozen=True)
+class Domain:
+    """Where samples of an input are drawn: uniformly from [low, high], less what is excluded.
+
+    Attributes
+    ----------
+    low, high : float
+        The interval.
+    away : tuple of float
+        Kinks and poles that samples keep a distance of 0.1 from.
+    complex : bool
+        Whether complex samples are meaningful too.
+    """
+
+    low: float
+    high: float
+    away: tuple[float, ...] = ()
+    complex: bool = False
+
+
+def real(low: float, high: float, *away: float) -> Domain:
+    """Return a domain of real samples."""
+    return Domain(low, high, away)
+
+
+def both(low: float, high: float, *away: float) -> Domain:
+    """Return a domain of real and complex samples."""
+    return Domain(low, high, away, complex=True)
+
+
+@dataclass(frozen=True)
+class Sample:
+    """One call to test: the shapes of the arrays, and the settings."""
+
+    shapes: tuple[tuple[int, ...], ...]
+    settings: dict[str, Any] = field(default_factory=dict)
+
+
+def sample(*shapes: tuple[int, ...], **settings: Any) -> Sample:
+    """Return a sample of these shapes and settings."""
+    return Sample(shapes, settings)
+
+
+@dataclass
+class Declaration:
+    """Everything known of one operation.
+
+    Attributes
+    ----------
+    primitive : Primitive
+        Forward, rules and what they save.
+    public : callable
+        The function users call.
+    names : tuple of str
+        Its names in ``pullback``.
+    domain : dict
+        Where to sample each input.
+    samples : tuple of Sample
+        Calls to test.
+    tied : bool
+        Whether one input's samples must all differ (order statistics).
+    jvp, batch : callable, optional
+        The forward-mode rule and the batching rule.
+    """
+
+    primitive: Primitive
+    public: Function
+    names: tuple[str, ...]
+    domain: dict[str, Domain]
+    samples: tuple[Sample, ...]
+    distinct: bool = False
+    jvp: Function | None = None
+    batch: Function | None = None
+
+
+REGISTRY: dict[str, Declaration] = {}
+
+_ELEMENTWISE = {
+    1: (sample((3, 4)), sample(()), sample((0, 3)), sample((1,))),
+    2: (
+        sample((3, 4), (3, 4)),
+        sample((3, 4), (4,)),
+        sample((3, 1), (1, 4)),
+        sample((), (2, 3)),
+        sample((), ()),
+        sample((0, 3), (1, 3)),
+    ),
+    3: (sample((3, 4), (3, 4), (3, 4)), sample((3, 1), (4,), ()), sample((), (), ())),
+}
+
+
+def standard(name: str) -> Function:
+    """Return the forward that calls the array library's function of that name."""
+
+    def forward(xp: Any, *arrays: Any) -> Any:
+        return getattr(xp, name)(*arrays)
+
+    forward.standard_name = name  # type: ignore[attr-defined]
+    return forward
+
+
+def elementwise(
+    names: str,
+    forward: Function,
+    *,
+    domain: Domain | dict[str, Domain] | None = None,
+    doc: str = "",
+    floating: bool = False,
+    holomorphic: bool = True,
+    differentiable: bool = True,
+    inputs: tuple[str, ...] | None = None,
+    **rules: Function | None,
+) -> Function:
+    """Declare an operation that works element by element, with broadcasting.
+
+    Parameters
+    ----------
+    names : str
+        The node's name and, separated by spaces, the public names where they differ.
+    forward : callable
+        ``forward(xp, x, ...)``, or `standard` of a name.
+    domain : Domain or dict
+        Where tests sample the inputs.
+    doc : str
+        The first line of the public docstring.
+    floating, holomorphic, differentiable, inputs
+        As for `Primitive`.
+    **rules : callable or None
+        The gradient rule of each input.
+    """
+    inputs = inputs or tuple(rules) or ("x",)
+    primitive, names_ = _primitive(
+        names,
+        forward,
+        inputs,
+        {},
+        rules,
+        floating=floating,
+        holomorphic=holomorphic,
+        differentiable=differentiable,
+        broadcasts=len(inputs) > 1,
+    )
+    fast = {1: unary, 2: binary}.get(len(inputs)) if differentiable and not floating else None
+    public = fast(primitive) if fast else _general(primitive)
+    domains = domain if isinstance(domain, dict) else dict.fromkeys(inputs, domain or real(-2, 2))
+    return _register(primitive, public, names_, doc, domains, _ELEMENTWISE[len(inputs)])
+
+
+def operation(
+    names: str,
+    forward: Function,
+    *,
+    samples: Sequence[Sample] = (),
+    domain: Domain | dict[str, Domain] | None = None,
+    distinct: bool = False,
+    doc: str = "",
+    joint: Function | None = None,
+    rules: dict[str, Function | None] | None = None,
+    **flags: Any,
+) -> Function:
+    """Declare an operation of any shape; arrays positional, settings keyword-only.
+
+    Parameters
+    ----------
+    names, forward, domain, doc
+        As for `elementwise`; the inputs and settings are read off forward's signature.
+    samples : sequence of Sample
+        Calls to test.
+    distinct : bool
+        Whether the samples of an input must be far from equal.
+    joint : callable, optional
+        One rule that returns the gradients of all inputs.
+    rules : dict
+        The gradient rule of each input.
+    **flags
+        As for `Primitive`.
+    """
+    parameters = list(inspect.signature(forward).parameters.values())[1:]
+    inputs = tuple(p.name for p in parameters if p.kind is not p.KEYWORD_ONLY)
+    settings = {p.name: p.default for p in parameters if p.kind is p.KEYWORD_ONLY}
+    variadic = any(p.kind is p.VAR_POSITIONAL for p in parameters)
+    primitive, names_ = _primitive(
+        names,
+        forward,
+        () if variadic else inputs,
+        settings,
+        rules or {},
+        joint=joint,
+        variadic=variadic,
+        **flags,
+    )
+    domains = domain if isinstance(domain, dict) else dict.fromkeys(inputs, domain or both(-2, 2))
+    return _register(
+        primitive, _general(primitive), names_, doc, domains, tuple(samples), distinct
+    )
+
+
+def _primitive(
+    names: str,
+    forward: Function,
+    inputs: tuple[str, ...],
+    settings: dict[str, Any],
+    rules: dict[str, Function | None],
+    **flags: Any,
+) -> tuple[Primitive, tuple[str, ...]]:
+    first, *others = names.split()
+    return Primitive(first, forward, inputs, settings, rules, **flags), (*others, first)
+
+
+def _general(op: Primitive) -> Function:
+    """Return the public function of an operation that goes the general way."""
+    defaults = op.settings
+    count = None if op.variadic else len(op.inputs)
+
+    def call(*args: Any, **settings: Any) -> Any:
+        if settings.keys() != defaults.keys():
+            settings = {**defaults, **settings}
+            if len(settings) != len(defaults):
+                unknown = next(k for k in settings if k not in defaults)
+                raise TypeError(f"{op.name}() got an unexpected keyword argument '{unknown}'")
+        if count is not None and len(args) != count or not args:
+            raise ArgumentTypeError(
+                f"{op.name}: takes {count or 'at least 1'} arrays ({', '.join(op.inputs)}), got "
+                f"{len(args)}"
+            )
+        for name, value in settings.items():
+            if value is inspect.Parameter.empty:
+                raise ArgumentTypeError(f"{op.name}: the keyword argument '{name}' is required")
+        return apply(op, args, settings)
+
+    return call
+
+
+def _register(
+    op: Primitive,
+    public: Function,
+    names: tuple[str, ...],
+    doc: str,
+    domain: dict[str, Domain],
+    samples: tuple[Sample, ...],
+    distinct: bool = False,
+) -> Function:
+    public.__name__ = public.__qualname__ = names[0]
+    public.__doc__ = doc or None
+    public.__module__ = "pullback"
+    public.primitive = op  # type: ignore[attr-defined]
+    op.public = public
+    REGISTRY[op.name] = Declaration(op, public, names, domain, samples, distinct)
+    for name in names:
+        setattr(TENSORS, name, public)
+    return public
+
+
+def composition(function: Function) -> Function:
+    """Make a function of operations part of the namespace that recorded rules see."""
+    setattr(TENSORS, function.__name__, function)
+    return function
+
+
+def on(xp: Any, function: Function) -> Function:
+    """Return `function` for arguments of the namespace `xp`: tensors, or bare arrays."""
+    if xp is TENSORS:
+        return function
+    forward = function.primitive.forward  # type: ignore[attr-defined]
+    return lambda *arrays, **settings: forward(xp, *arrays, **settings)
+
+
+def inplace(function: Function) -> Function:
+    """Return the in-place twin of an operation, a method."""
+    op: Primitive = function.primitive  # type: ignore[attr-defined]
+
+    def call(self: Any, *others: Any, **settings: Any) -> Any:
+        return apply_inplace(op, self, others, {**op.settings, **settings})
+
+    call.__name__ = call.__qualname__ = f"{op.name}_"
+    call.__doc__ = f"Do `{function.__name__}` in place and return this tensor."
+    return call

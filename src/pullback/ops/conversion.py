@@ -1,0 +1,122 @@
+"""Copies, casts and moves between devices: operations that change no value."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pullback.arrays import DType, as_dtype, library_for, library_of
+from pullback.core.primitive import TENSORS
+from pullback.core.tensor import Tensor
+from pullback.errors import ArgumentTypeError
+from pullback.ops._declare import both, elementwise, on, operation, real, sample
+from pullback.ops.shape import sum_to_shape
+
+
+def _cast(xp: Any, x: Any, *, dtype: DType) -> Any:
+    library = library_of(x)
+    if library.dtype(x).is_complex and not dtype.is_complex:
+        x = library.xp.real(x)
+    return library.astype(x, dtype, copy=True)
+
+
+astype_ = operation(
+    "to",
+    _cast,
+    rules={"x": lambda g, x_dtype, xp: on(xp, astype_)(g, dtype=x_dtype)},
+    holomorphic=False,
+    domain=real(-2, 2),
+    samples=(sample((3, 4), dtype=as_dtype("float64")), sample((), dtype=as_dtype("complex128"))),
+    doc="Return x in another dtype; the gradient comes back in the dtype of x.",
+)
+
+
+def astype(x: Tensor, dtype: Any, /, *, copy: bool = True, device: Any = None) -> Tensor:
+    """Return `x` in another dtype; `x` itself where it has it already and `copy` is False.
+
+    Examples
+    --------
+    >>> import pullback as pb
+    >>> pb.astype(pb.tensor([1, 2]), pb.float64)
+    tensor([1., 2.], dtype=float64)
+    """
+    wanted = as_dtype(dtype)
+    if wanted is x.dtype:
+        return clone(x) if copy else x  # type: ignore[no-any-return]
+    return astype_(x, dtype=wanted)  # type: ignore[no-any-return]
+
+
+TENSORS.astype = astype
+
+clone = elementwise(
+    "clone",
+    lambda xp, x: library_of(x).copy(x),
+    x=lambda g: g,
+    domain=both(-2, 2),
+    doc="Return a copy that is differentiable.",
+)
+
+
+def _move(xp: Any, x: Any, *, device: str) -> Any:
+    source = library_of(x)
+    target, native = library_for(device)
+    if target is source:
+        return target.asarray(x, device=native)
+    return target.from_numpy(source.to_numpy(x).copy(), native)
+
+
+move_ = operation(
+    "toDevice",
+    _move,
+    rules={"x": lambda g, x_device, xp: on(xp, move_)(g, device=x_device)},
+    samples=(sample((3, 4), device="cpu"),),
+    doc="Return x on another device; the gradient comes back on the device of x.",
+)
+
+
+def to(x: Tensor, *args: Any, dtype: Any = None, device: Any = None, copy: bool = False) -> Tensor:
+    """Return `x` with another dtype, on another device, or both."""
+    for a in args:
+        if isinstance(a, Tensor):
+            dtype, device = a.dtype, a.device
+        elif isinstance(a, str) and (a.split(":")[0] in ("cpu", "cuda")):
+            device = a
+        else:
+            dtype = a
+    result = x
+    if dtype is not None:
+        result = astype(result, dtype, copy=False)
+    if device is not None and str(device) != x.device and library_for(str(device)) is not None:
+        wanted = str(device)
+        if not (wanted == "cuda" and x.device.startswith("cuda")):
+            result = move_(result, device=wanted)
+    return clone(x) if copy and result is x else result  # type: ignore[no-any-return]
+
+
+copy_into = operation(
+    "copy",
+    lambda xp, x, src: library_of(x).assign(library_of(x).copy(x), ..., src),
+    rules={
+        "x": lambda g, xp: xp.zeros_like(g),
+        "src": lambda g, src_shape, xp: sum_to_shape(g, src_shape, xp),
+    },
+    promotes=False,
+    inplace=lambda x, src: library_of(x).assign(x, ..., src),
+    samples=(sample((3, 4), (4,)), sample((3, 4), (3, 4)), sample((), ())),
+    doc="Return src broadcast to the shape of x.",
+)
+fill_with = operation(
+    "fill",
+    lambda xp, x, *, value: xp.full_like(x, value),
+    rules={"x": lambda g, xp: xp.zeros_like(g)},
+    inplace=lambda x, *, value: library_of(x).assign(x, ..., value),
+    samples=(sample((3, 4), value=2.0),),
+    doc="Return value in the shape of x.",
+)
+
+
+def asarray_like(value: Any, x: Tensor) -> Tensor:
+    """Return `value` as a tensor of the dtype and device of `x`."""
+    if isinstance(value, Tensor):
+        return value if value.dtype is x.dtype else astype(value, x.dtype)
+    raise ArgumentTypeError(f"copy_: the source must be a Tensor, got {type(value).__name__}")
+

@@ -1,0 +1,384 @@
+"""Operations that work element by element: arithmetic, comparison, elementary functions.
+
+Each rule multiplies the gradient ``g`` by the derivative. Edge values, decided once: a maximum or
+minimum of equals shares the gradient by halves; abs and sign have 0 at 0; clamp passes the
+gradient at its bounds; pow(x, 0) has 0; the branch that `where` did not take gets exactly 0.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pullback.core.primitive import TENSORS
+from pullback.errors import ArgumentError
+from pullback.ops._declare import both, elementwise, operation, real, sample, standard
+
+# -- arithmetic ------------------------------------------------------------------------------------
+add = elementwise(
+    "add",
+    standard("add"),
+    x=lambda g: g,
+    y=lambda g: g,
+    domain=both(-2, 2),
+    doc="Return x + y.",
+)
+subtract = elementwise(
+    "sub subtract",
+    standard("subtract"),
+    x=lambda g: g,
+    y=lambda g: -g,
+    domain=both(-2, 2),
+    doc="Return x - y.",
+)
+multiply = elementwise(
+    "mul multiply",
+    standard("multiply"),
+    x=lambda g, y: g * y,
+    y=lambda g, x: g * x,
+    domain=both(-2, 2),
+    doc="Return x * y.",
+)
+divide = elementwise(
+    "div divide",
+    standard("divide"),
+    x=lambda g, y: g / y,
+    y=lambda g, y, out: -g * out / y,
+    floating=False,
+    domain={"x": both(-2, 2), "y": both(0.5, 2)},
+    doc="Return x / y.",
+)
+negative = elementwise(
+    "neg negative", standard("negative"), x=lambda g: -g, domain=both(-2, 2), doc="Return -x."
+)
+positive = elementwise(
+    "pos positive", standard("positive"), x=lambda g: g, domain=both(-2, 2), doc="Return +x."
+)
+
+
+def _pow_exponent(g: Any, x: Any, y: Any, out: Any, xp: Any) -> Any:
+    """Return g * out * log(x), with 0 where x is 0 and y is not negative (its limit)."""
+    at_zero = (x == 0) & _real_at_least_zero(y, xp)
+    safe = xp.where(at_zero, xp.ones_like(x), x)
+    return xp.where(at_zero, xp.zeros_like(out), g * out * xp.log(safe))
+
+
+def _real_at_least_zero(y: Any, xp: Any) -> Any:
+    if isinstance(y, (int, float, complex)):
+        return complex(y).real >= 0
+    return (xp.real(y) if "complex" in str(y.dtype) else y) >= 0
+
+
+def _pow_base(g: Any, x: Any, y: Any, xp: Any) -> Any:
+    """Return g * y * x**(y - 1), with 0 where y is 0."""
+    if isinstance(y, (int, float, complex)):
+        return xp.zeros_like(x) * g if y == 0 else g * (y * x ** (y - 1))
+    constant = y == 0
+    power = xp.where(constant, xp.ones_like(y), y - 1)
+    return xp.where(constant, xp.zeros_like(g), g * (y * x**power))
+
+
+power = elementwise(
+    "pow",
+    standard("pow"),
+    x=_pow_base,
+    y=_pow_exponent,
+    domain={"x": both(0.5, 2), "y": both(-2, 2)},
+    doc="Return x ** y; the derivative at y = 0 is 0 for every x.",
+)
+
+
+def _share(g: Any, mine: Any, out: Any, other: Any, xp: Any) -> Any:
+    """Return the gradient where `mine` is the result, half of it where both are."""
+    won = xp.where(mine == out, g, xp.zeros_like(g))
+    return xp.where((mine == out) & (other == out), g / 2, won)
+
+
+maximum = elementwise(
+    "maximum",
+    standard("maximum"),
+    x=lambda g, x, y, out, xp: _share(g, x, out, y, xp),
+    y=lambda g, x, y, out, xp: _share(g, y, out, x, xp),
+    doc="Return the larger of x and y; equals share the gradient by halves.",
+)
+minimum = elementwise(
+    "minimum",
+    standard("minimum"),
+    x=lambda g, x, y, out, xp: _share(g, x, out, y, xp),
+    y=lambda g, x, y, out, xp: _share(g, y, out, x, xp),
+    doc="Return the smaller of x and y; equals share the gradient by halves.",
+)
+
+# -- elementary functions --------------------------------------------------------------------------
+exp = elementwise(
+    "exp", standard("exp"), x=lambda g, out: g * out, domain=both(-2, 2), doc="Return e ** x."
+)
+expm1 = elementwise(
+    "expm1",
+    standard("expm1"),
+    x=lambda g, out: g * (out + 1),
+    domain=both(-2, 2),
+    doc="Return e ** x - 1, accurate near 0.",
+)
+log = elementwise(
+    "log", standard("log"), x=lambda g, x: g / x, domain=both(0.5, 3), doc="Return ln x."
+)
+log1p = elementwise(
+    "log1p",
+    standard("log1p"),
+    x=lambda g, x: g / (x + 1),
+    domain=both(-0.5, 2),
+    doc="Return ln(1 + x), accurate near 0.",
+)
+sqrt = elementwise(
+    "sqrt",
+    standard("sqrt"),
+    x=lambda g, out: g / (2 * out),
+    domain=both(0.5, 3),
+    doc="Return the square root; the derivative at 0 is inf.",
+)
+square = elementwise(
+    "square", standard("square"), x=lambda g, x: g * (2 * x), domain=both(-2, 2), doc="Return x*x."
+)
+reciprocal = elementwise(
+    "reciprocal",
+    standard("reciprocal"),
+    x=lambda g, out: -g * (out * out),
+    domain=both(0.5, 2),
+    doc="Return 1 / x.",
+)
+sin = elementwise(
+    "sin", standard("sin"), x=lambda g, x, xp: g * xp.cos(x), domain=both(-2, 2), doc="Return sin x."
+)
+cos = elementwise(
+    "cos",
+    standard("cos"),
+    x=lambda g, x, xp: -g * xp.sin(x),
+    domain=both(-2, 2),
+    doc="Return cos x.",
+)
+tan = elementwise(
+    "tan",
+    standard("tan"),
+    x=lambda g, out: g * (1 + out * out),
+    domain=both(-1, 1),
+    doc="Return tan x.",
+)
+tanh = elementwise(
+    "tanh",
+    standard("tanh"),
+    x=lambda g, out: g * (1 - out * out),
+    domain=both(-1, 1),
+    doc="Return tanh x.",
+)
+
+
+absolute = elementwise(
+    "abs",
+    standard("abs"),
+    x=lambda g, x, xp: g * xp.sign(x),
+    holomorphic=False,
+    domain=both(-2, 2, 0.0),
+    doc="Return the magnitude; the derivative at 0 is 0.",
+)
+sign = elementwise(
+    "sign",
+    standard("sign"),
+    x=lambda g, xp: xp.zeros_like(g),
+    domain=real(-2, 2, 0.0),
+    doc="Return the sign; its derivative is 0 everywhere.",
+)
+
+
+def _steps(name: str) -> Any:
+    return elementwise(
+        name,
+        standard(name),
+        x=lambda g, xp: xp.zeros_like(g),
+        domain=real(0.6, 0.9),
+        doc=f"Return {name}(x); its derivative is 0 everywhere.",
+    )
+
+
+floor, ceil, round, trunc = (_steps(n) for n in ("floor", "ceil", "round", "trunc"))
+
+
+def _sigmoid(xp: Any, x: Any) -> Any:
+    # With e = exp(-|x|) neither branch overflows.
+    e = xp.exp(-xp.abs(x))
+    return xp.where(x >= 0, 1 / (1 + e), e / (1 + e))
+
+
+sigmoid = elementwise(
+    "sigmoid",
+    _sigmoid,
+    x=lambda g, out: g * (out * (1 - out)),
+    domain=real(-3, 3),
+    doc="Return 1 / (1 + e ** -x), without overflow.",
+)
+relu = elementwise(
+    "relu",
+    lambda xp, x: xp.where(x > 0, x, xp.zeros_like(x) if x.shape else x * 0),
+    x=lambda g, out, xp: xp.where(out > 0, g, xp.zeros_like(g)),
+    domain=real(-2, 2, 0.0),
+    doc="Return max(x, 0); the derivative at 0 is 0.",
+)
+
+# -- complex numbers -------------------------------------------------------------------------------
+conj = elementwise(
+    "conj",
+    lambda xp, x: xp.conj(x) if "complex" in str(x.dtype) else x + 0,
+    x=lambda g, xp: xp.conj(g),
+    holomorphic=False,
+    domain=both(-2, 2),
+    doc="Return the complex conjugate.",
+)
+
+# -- choosing --------------------------------------------------------------------------------------
+where = elementwise(
+    "where",
+    lambda xp, condition, x, y: xp.where(xp.astype(condition, xp.bool), x, y),
+    condition=None,
+    x=lambda g, condition, xp: xp.where(condition, g, xp.zeros_like(g)),
+    y=lambda g, condition, xp: xp.where(condition, xp.zeros_like(g), g),
+    inputs=("condition", "x", "y"),
+    domain={"condition": real(0, 1), "x": both(-2, 2), "y": both(-2, 2)},
+    doc="Return x where condition holds, else y; the other branch gets a gradient of exactly 0.",
+)
+
+
+def _clamp(xp: Any, x: Any, *, min: Any = None, max: Any = None) -> Any:
+    if min is not None:
+        x = xp.where(x < min, xp.full_like(x, min), x)
+    if max is not None:
+        x = xp.where(x > max, xp.full_like(x, max), x)
+    return x
+
+
+def _clamp_rule(g: Any, x: Any, min: Any, max: Any, xp: Any) -> Any:
+    inside = x == x
+    if min is not None:
+        inside = inside & (x >= min)
+    if max is not None:
+        inside = inside & (x <= max)
+    return xp.where(inside, g, xp.zeros_like(g))
+
+
+clamp_numbers = operation(
+    "clamp",
+    _clamp,
+    rules={"x": _clamp_rule},
+    domain=real(-2, 2, -0.5, 0.5),
+    samples=(
+        sample((3, 4), min=-0.5, max=0.5),
+        sample((5,), min=-0.5),
+        sample((), max=0.5),
+        sample((0, 2), min=-0.5),
+    ),
+    doc="Return x limited to [min, max]; the gradient passes at the bounds.",
+)
+
+# -- comparison: the result is never differentiable ------------------------------------------------
+_COMPARISONS = {
+    "eq equal": "equal",
+    "ne not_equal": "not_equal",
+    "lt less": "less",
+    "le less_equal": "less_equal",
+    "gt greater": "greater",
+    "ge greater_equal": "greater_equal",
+    "logical_and": "logical_and",
+    "logical_or": "logical_or",
+    "logical_xor": "logical_xor",
+}
+(
+    equal,
+    not_equal,
+    less,
+    less_equal,
+    greater,
+    greater_equal,
+    logical_and,
+    logical_or,
+    logical_xor,
+) = (
+    elementwise(
+        names,
+        standard(name),
+        inputs=("x", "y"),
+        differentiable=False,
+        doc=f"Return {name.replace('_', ' ')} of x and y, element by element, as bool.",
+    )
+    for names, name in _COMPARISONS.items()
+)
+_TESTS = ("logical_not", "isfinite", "isinf", "isnan")
+logical_not, isfinite, isinf, isnan = (
+    elementwise(name, standard(name), differentiable=False, doc=f"Return {name}(x) as bool.")
+    for name in _TESTS
+)
+
+_INTEGERS = ("bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_left_shift", "bitwise_right_shift")
+bitwise_and, bitwise_or, bitwise_xor, bitwise_left_shift, bitwise_right_shift = (
+    elementwise(
+        name,
+        standard(name),
+        inputs=("x", "y"),
+        differentiable=False,
+        doc=f"Return {name}(x, y) of integers.",
+    )
+    for name in _INTEGERS
+)
+bitwise_invert = elementwise(
+    "bitwise_invert",
+    standard("bitwise_invert"),
+    differentiable=False,
+    doc="Return every bit of x flipped.",
+)
+floor_divide = elementwise(
+    "floor_divide",
+    standard("floor_divide"),
+    x=lambda g, xp: xp.zeros_like(g),
+    y=lambda g, xp: xp.zeros_like(g),
+    domain={"x": real(2.1, 2.9), "y": real(0.71, 0.72)},
+    doc="Return x / y rounded down; its derivative is 0 everywhere.",
+)
+remainder = elementwise(
+    "remainder",
+    standard("remainder"),
+    x=lambda g: g,
+    y=lambda g, x, y, xp: -g * xp.floor_divide(x, y),
+    domain={"x": real(2.2, 2.8), "y": real(0.71, 0.72)},
+    doc="Return the remainder of x / y, with the sign of y.",
+)
+
+
+def clamp(x: Any, min: Any = None, max: Any = None) -> Any:
+    """Return `x` limited to [min, max]; bounds are numbers or tensors.
+
+    Parameters
+    ----------
+    x : Tensor
+    min, max : number or Tensor, optional
+        Broadcast with `x`. The gradient passes at the bounds; a tensor bound gets the gradient
+        where it is the result.
+
+    Raises
+    ------
+    ArgumentError
+        If neither bound is given.
+
+    Examples
+    --------
+    >>> import pullback as pb
+    >>> pb.clamp(pb.tensor([-1.0, 0.5, 2.0]), min=0.0, max=1.0)
+    tensor([0.0000, 0.5000, 1.0000])
+    """
+    from_numbers = all(b is None or isinstance(b, (int, float)) for b in (min, max))
+    if min is None and max is None:
+        raise ArgumentError("clamp: at least one of min and max must be given, got neither")
+    if from_numbers:
+        return clamp_numbers(x, min=min, max=max)
+    if min is not None:
+        x = where(less(x, min), min, x)
+    return x if max is None else where(greater(x, max), max, x)
+
+
+TENSORS.clamp = TENSORS.clip = clip = clamp

@@ -1,0 +1,209 @@
+"""Indexing: reading, writing, and the scatter that is the gradient of reading.
+
+Basic indices (integers, slices, None, Ellipsis) read a view; integer and bool arrays a copy. An
+element that is read several times gets the sum of its gradients.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pullback.arrays import DTYPES, is_array, library_of
+from pullback.core.inplace import apply_inplace
+from pullback.core.primitive import TENSORS
+from pullback.core.tensor import Tensor, box
+from pullback.errors import ArgumentTypeError, TensorIndexError
+from pullback.ops._declare import both, elementwise, on, operation, real, sample
+from pullback.ops.shape import sum_to_shape
+
+
+def _is_basic(index: Any) -> bool:
+    items = index if isinstance(index, tuple) else (index,)
+    return all(
+        i is None or i is Ellipsis or isinstance(i, slice) or (hasattr(i, "__index__") and not _dims(i))
+        for i in items
+        if not isinstance(i, bool)
+    ) and not any(isinstance(i, bool) for i in items)
+
+
+def _dims(i: Any) -> bool:
+    return hasattr(i, "shape")
+
+
+def _unwrap(index: Any) -> Any:
+    """Return an index with tensors as arrays and 0-d integer tensors as numbers."""
+    if isinstance(index, tuple):
+        return tuple([_unwrap(i) for i in index])
+    if isinstance(index, Tensor):
+        if not (index.dtype.kind in "biu"):
+            raise TensorIndexError(
+                "getitem: tensors used as indices must have an integer or bool dtype, got "
+                f"{index.dtype.name}"
+            )
+        return int(index) if not index.shape and index.dtype.kind in "iu" else index.data_array()
+    if isinstance(index, slice):
+        return slice(*(int(p) if isinstance(p, Tensor) else p for p in (index.start, index.stop, index.step)))
+    if isinstance(index, list):
+        return [_unwrap(i) for i in index]
+    if isinstance(index, (float, str, complex)):
+        raise TensorIndexError(
+            "getitem: only integers, slices, None, Ellipsis, lists and integer or bool arrays are "
+            f"valid indices, got {type(index).__name__}"
+        )
+    return index
+
+
+def _scatter(xp: Any, g: Any, *, index: Any, shape: tuple[int, ...]) -> Any:
+    library = library_of(g)
+    device = library.native_device(library.device(g))
+    zeros = library.zeros(shape, library.dtype(g), device)
+    if _is_basic(index):  # no element is named twice
+        return library.assign(zeros, index, g)
+    return library.add_at(zeros, index, g)
+
+
+_INDICES = (
+    sample((4, 3), index=1),
+    sample((4, 3), index=(slice(1, None, 2), -1)),
+    sample((4, 3), index=(Ellipsis, None, slice(None, None, -1))),
+    sample((4, 3), index=([0, 2, 2],)),
+    sample((4, 3), index=([0, 2, 2], slice(0, 2))),
+    sample((4, 3), index=([[0, 1], [3, 3]], [[0, 2], [1, 1]])),
+    sample((), index=()),
+)
+scatter_to = operation(
+    "index_put",
+    _scatter,
+    rules={"g": lambda g, index, xp: on(xp, getitem_)(g, index=index)},
+    samples=(sample((3,), index=1, shape=(4, 3)), sample((3, 3), index=([0, 2, 2],), shape=(4, 3))),
+    doc="Return zeros of `shape` with `g` added at `index`.",
+)
+
+
+def _read(xp: Any, x: Any, *, index: Any) -> Any:
+    return library_of(x).getitem(x, index)
+
+
+getitem_ = operation(
+    "getitem",
+    _read,
+    rules={"x": lambda g, index, x_shape, xp: on(xp, scatter_to)(g, index=index, shape=x_shape)},
+    view=True,
+    samples=_INDICES,
+    doc="Return x[index].",
+)
+
+
+def getitem(x: Tensor, index: Any) -> Tensor:
+    """Return ``x[index]``: a view for a basic index, a copy else."""
+    return getitem_(x, index=_unwrap(index))  # type: ignore[no-any-return]
+
+
+def _written(xp: Any, x: Any, value: Any, *, index: Any) -> Any:
+    library = library_of(x)
+    return library.assign(library.copy(x), index, value)
+
+
+def _write(x: Any, value: Any, *, index: Any) -> Any:
+    return library_of(x).assign(x, index, value)
+
+
+def _without(g: Any, index: Any, xp: Any) -> Any:
+    """Return `g` with zeros at `index`."""
+    if xp is not TENSORS:
+        library = library_of(g)
+        return library.assign(library.copy(g), index, 0)
+    array = g.data_array()
+    library = library_of(array)
+    device = library.native_device(library.device(array))
+    mask = library.full(array.shape, True, DTYPES["bool"], device)
+    return where_(box(library.assign(mask, index, False)), g)
+
+
+where_ = elementwise(
+    "keep_where",
+    lambda xp, condition, x: xp.where(condition, x, xp.zeros_like(x)),
+    condition=None,
+    x=lambda g, condition, xp: xp.where(condition, g, xp.zeros_like(g)),
+    inputs=("condition", "x"),
+    domain={"condition": real(0, 1), "x": both(-2, 2)},
+)
+
+setitem_ = operation(
+    "setitem",
+    _written,
+    rules={
+        "x": _without,
+        "value": lambda g, index, value_shape, xp: sum_to_shape(
+            on(xp, getitem_)(g, index=index), value_shape, xp
+        ),
+    },
+    inplace=_write,
+    samples=(
+        sample((4, 3), (3,), index=1),
+        sample((4, 3), (), index=(slice(1, None, 2), -1)),
+        sample((4, 3), (2, 1), index=([0, 2],)),
+    ),
+    doc="Return x with value written at index.",
+)
+
+
+def setitem(x: Tensor, index: Any, value: Any) -> None:
+    """Do ``x[index] = value`` in place, recorded; `value` is broadcast to the place."""
+    if not isinstance(value, Tensor):
+        library = library_of(x._data)
+        device = library.native_device(library.device(x._data))
+        if is_array(value):
+            value = box(library_of(value).tidy(value))
+        else:
+            try:
+                value = box(library.asarray(value, dtype=x.dtype, device=device))
+            except (TypeError, ValueError):
+                raise ArgumentTypeError(
+                    "setitem: the value must be a Tensor, an array or numbers, got "
+                    f"{type(value).__name__}"
+                ) from None
+    if value.dtype is not x.dtype:
+        value = TENSORS.astype(value, x.dtype)
+    index = _unwrap(index)
+    value = _leading(value, index, x)
+    apply_inplace(setitem_.primitive, x, (value,), {"index": index})  # type: ignore[attr-defined]
+
+
+def _leading(value: Tensor, index: Any, x: Tensor) -> Tensor:
+    """Drop leading axes of length 1 that the place written to does not have, as NumPy does."""
+    extra = len(value.shape) - len(x.shape)
+    while extra > 0 and value.shape[:1] == (1,):
+        value = TENSORS.reshape(value, value.shape[1:])
+        extra -= 1
+    return value
+
+
+masked_fill_ = elementwise(
+    "masked_fill",
+    lambda xp, x, mask, value: xp.where(xp.astype(mask, xp.bool), value, x),
+    x=lambda g, mask, xp: xp.where(mask, xp.zeros_like(g), g),
+    mask=None,
+    value=lambda g, mask, xp: xp.where(mask, g, xp.zeros_like(g)),
+    inputs=("x", "mask", "value"),
+    domain={"x": both(-2, 2), "mask": real(0, 1), "value": both(-2, 2)},
+    doc="Return x with value where mask holds.",
+)
+
+
+def _take(xp: Any, x: Any, *, indices: Any, axis: int) -> Any:
+    lead = (slice(None),) * axis
+    return library_of(x).getitem(x, (*lead, indices))
+
+
+take_ = operation(
+    "take",
+    _take,
+    rules={
+        "x": lambda g, indices, axis, x_shape, xp: on(xp, scatter_to)(
+            g, index=(*(slice(None),) * axis, indices), shape=x_shape
+        )
+    },
+    samples=(sample((4, 3), indices=[0, 2, 2], axis=0), sample((4, 3), indices=[1], axis=1)),
+    doc="Return the elements at indices along an axis.",
+)

@@ -1,0 +1,601 @@
+"""Operations on shape: most return views; their gradients are the way back.
+
+A view here is declared so with ``view=True``; whether it really shares memory is asked of the
+array library when it is made.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from pullback.arrays import complex_of, library_of
+from pullback.core.primitive import TENSORS
+from pullback.core.tensor import Tensor
+from pullback.errors import ArgumentError, ArgumentTypeError, ShapeError
+from pullback.ops._axes import normalize_axes, normalize_axis
+from pullback.ops._declare import composition, on, operation, real, sample
+
+
+def _reshape(xp: Any, x: Any, *, shape: tuple[int, ...]) -> Any:
+    return library_of(x).reshape(x, shape)[0]
+
+
+reshape_ = operation(
+    "reshape",
+    _reshape,
+    rules={"x": lambda g, x_shape, xp: xp.reshape(g, x_shape)},
+    view=True,
+    samples=(
+        sample((3, 4), shape=(4, 3)),
+        sample((3, 4), shape=(12,)),
+        sample((), shape=(1, 1)),
+        sample((0, 3), shape=(3, 0)),
+    ),
+    doc="Return x in another shape.",
+)
+permute_dims_ = operation(
+    "permute permute_dims",
+    lambda xp, x, *, axes: xp.permute_dims(x, axes),
+    rules={
+        "x": lambda g, axes, xp: xp.permute_dims(
+            g, tuple(sorted(range(len(axes)), key=axes.__getitem__))
+        )
+    },
+    view=True,
+    samples=(sample((2, 3, 4), axes=(2, 0, 1)), sample((3, 4), axes=(1, 0)), sample((), axes=())),
+    doc="Return x with its axes in another order.",
+)
+broadcast_to_ = operation(
+    "broadcast_to",
+    lambda xp, x, *, shape: library_of(x).broadcast_to(x, shape),
+    rules={"x": lambda g, x_shape, xp: sum_to_shape(g, x_shape, xp)},
+    view=True,
+    samples=(
+        sample((4,), shape=(3, 4)),
+        sample((3, 1), shape=(2, 3, 4)),
+        sample((), shape=(2, 2)),
+        sample((1, 3), shape=(0, 3)),
+    ),
+    doc="Return x repeated to a larger shape, without copying.",
+)
+flip_ = operation(
+    "flip",
+    lambda xp, x, *, axis: xp.flip(x, axis=axis) if axis else x + 0,
+    rules={"x": lambda g, axis, xp: xp.flip(g, axis=axis)},
+    samples=(sample((3, 4), axis=(0,)), sample((3, 4), axis=(0, 1))),
+    doc="Return x with the order along axes reversed.",
+)
+
+
+def sum_to_shape(g: Any, shape: tuple[int, ...], xp: Any) -> Any:
+    """Sum `g` over what broadcasting `shape` to its shape repeated."""
+    extra = len(g.shape) - len(shape)
+    ones = tuple(i + extra for i, n in enumerate(shape) if n == 1 and g.shape[i + extra] != 1)
+    axes = (*range(extra), *ones)
+    if axes:
+        g = xp.sum(g, axis=axes, keepdims=True)
+    return g if tuple(g.shape) == tuple(shape) else xp.reshape(g, shape)
+
+
+# -- several arrays --------------------------------------------------------------------------------
+def _common_dtype(xs: Sequence[Any], xp: Any) -> None:
+    shapes = {tuple(x.shape) for x in xs}
+    if len(shapes) != 1:
+        raise ShapeError(
+            f"stack: all tensors must have one shape, got {sorted(shapes)}.\nhint: use concat to "
+            "join tensors along an axis they have."
+        )
+
+
+def _concat(xp: Any, *arrays: Any, axis: int = 0) -> Any:
+    axis = normalize_axis("concat", axis, len(arrays[0].shape))
+    first = arrays[0].shape
+    for i, x in enumerate(arrays):
+        same = len(x.shape) == len(first) and all(
+            a == b for k, (a, b) in enumerate(zip(x.shape, first, strict=True)) if k != axis
+        )
+        if not same or not first:
+            raise ShapeError(
+                f"concat: all tensors must have the same shape except along axis {axis}, and at "
+                f"least one axis, got {first} and arrays[{i}] of shape {x.shape}"
+            )
+    return xp.concat(arrays, axis=axis)
+
+
+def _concat_rule(g: Any, shapes: Any, axis: int, xp: Any) -> list[Any]:
+    axis %= len(shapes[0])
+    parts = []
+    start = 0
+    for shape in shapes:
+        index = (slice(None),) * axis + (slice(start, start + shape[axis]),)
+        parts.append(g[(*index, ...)])
+        start += shape[axis]
+    return parts
+
+
+_SEVERAL = (
+    sample((3, 4), (2, 4), (0, 4), axis=0),
+    sample((3, 4), (3, 1), axis=-1),
+    sample((2,), axis=0),
+)
+concat_ = operation(
+    "cat", _concat, joint=_concat_rule, samples=_SEVERAL, doc="Join along an axis."
+)
+
+
+def _stack(xp: Any, *arrays: Any, axis: int = 0) -> Any:
+    _common_dtype(arrays, xp)
+    return xp.stack(arrays, axis=normalize_axis("stack", axis, len(arrays[0].shape) + 1))
+
+
+def _stack_rule(g: Any, shapes: Any, axis: int, xp: Any) -> list[Any]:
+    lead = (slice(None),) * (axis % (len(shapes[0]) + 1))
+    return [g[(*lead, i, ...)] for i in range(len(shapes))]
+
+
+stack_ = operation(
+    "stack",
+    _stack,
+    joint=_stack_rule,
+    samples=(
+        sample((3, 4), (3, 4), axis=0),
+        sample((3, 4), (3, 4), axis=-1),
+        sample((), (), (), axis=0),
+    ),
+    doc="Join along a new axis.",
+)
+
+
+# -- several results -------------------------------------------------------------------------------
+def _split(xp: Any, x: Any, *, sizes: tuple[int, ...], axis: int = 0) -> Any:
+    lead = (slice(None),) * axis
+    starts = [sum(sizes[:i]) for i in range(len(sizes))]
+    return [x[(*lead, slice(s, s + n), ...)] for s, n in zip(starts, sizes, strict=True)]
+
+
+def _zeros_for(grads: Sequence[Any], shapes: Sequence[tuple[int, ...]], xp: Any) -> list[Any]:
+    """Return the gradients of several results with zeros for those that got none."""
+    like = next(g for g in grads if g is not None)
+    return [
+        xp.zeros(shape, dtype=like.dtype, device=getattr(like, "device", None)) if g is None else g
+        for g, shape in zip(grads, shapes, strict=True)
+    ]
+
+
+def _split_rule(g: Any, x_shape: Any, sizes: Any, axis: int, xp: Any) -> Any:
+    shapes = [(*x_shape[:axis], n, *x_shape[axis + 1 :]) for n in sizes]
+    return xp.concat(_zeros_for(g, shapes, xp), axis=axis)
+
+
+split_ = operation(
+    "split",
+    _split,
+    rules={"x": _split_rule},
+    view=True,
+    multi=True,
+    samples=(sample((5, 4), sizes=(2, 3), axis=0), sample((3, 4), sizes=(1, 0, 3), axis=1)),
+    doc="Return views of consecutive parts along an axis.",
+)
+unbind_ = operation(
+    "unbind",
+    lambda xp, x, *, axis=0: [
+        library_of(x).getitem(x, ((slice(None),) * axis) + (i,)) for i in range(x.shape[axis])
+    ],
+    rules={
+        "x": lambda g, x_shape, axis, xp: xp.stack(
+            _zeros_for(g, [x_shape[:axis] + x_shape[axis + 1 :]] * x_shape[axis], xp), axis=axis
+        )
+    },
+    view=True,
+    multi=True,
+    samples=(sample((3, 4), axis=0), sample((3, 4), axis=1), sample((2,), axis=0)),
+    doc="Return views of the slices along an axis.",
+)
+
+
+# -- public faces ----------------------------------------------------------------------------------
+def resolve_shape(op: str, x: Any, shape: Sequence[int]) -> tuple[int, ...]:
+    """Return `shape` with a -1 replaced by what the number of elements leaves for it."""
+    try:
+        wanted = [int(n.__index__()) for n in shape]
+    except AttributeError:
+        raise ArgumentTypeError(f"{op}: a shape is made of integers, got {shape!r}") from None
+    if wanted.count(-1) > 1 or any(n < -1 for n in wanted):
+        raise ShapeError(f"{op}: a shape may have one -1 and no other negative, got {tuple(wanted)}")
+    total = math.prod(x.shape)
+    if -1 in wanted:
+        rest = math.prod(n for n in wanted if n != -1)
+        if rest == 0 or total % rest:
+            raise ShapeError(
+                f"{op}: {total} elements of shape {x.shape} do not fill shape {tuple(wanted)}"
+            )
+        wanted[wanted.index(-1)] = total // rest
+    if math.prod(wanted) != total:
+        raise ShapeError(
+            f"{op}: shape {tuple(wanted)} is invalid for input of shape {x.shape} ({total} elements)"
+        )
+    return tuple(wanted)
+
+
+@composition
+def reshape(x: Any, /, shape: Sequence[int] | int, *, copy: bool | None = None) -> Tensor:
+    """Return `x` in another shape, a view where the memory allows; one length may be -1.
+
+    Examples
+    --------
+    >>> import pullback as pb
+    >>> pb.reshape(pb.tensor([1.0, 2.0, 3.0, 4.0]), (2, -1))
+    tensor([[1., 2.],
+            [3., 4.]])
+    """
+    shape = (shape,) if isinstance(shape, int) else shape
+    result: Tensor = reshape_(x, shape=resolve_shape("reshape", x, shape))
+    if copy:
+        return TENSORS.clone(result)  # type: ignore[no-any-return]
+    if copy is False and result._view is None:
+        raise ArgumentError("reshape: copy=False, but the memory does not allow a view")
+    return result
+
+
+@composition
+def permute_dims(x: Any, /, axes: Sequence[int]) -> Tensor:
+    """Return a view of `x` with its axes in the order `axes`.
+
+    Examples
+    --------
+    >>> import pullback as pb
+    >>> pb.permute_dims(pb.zeros((2, 3)), (1, 0)).shape
+    (3, 2)
+    """
+    axes = tuple(normalize_axis("permute_dims", a, len(x.shape)) for a in axes)
+    if sorted(axes) != list(range(len(x.shape))):
+        raise ArgumentError(
+            f"permute_dims: axes must name each of the {len(x.shape)} axes once, got {axes}"
+        )
+    return permute_dims_(x, axes=axes)  # type: ignore[no-any-return]
+
+
+@composition
+def matrix_transpose(x: Any, /) -> Tensor:
+    """Return a view of `x` with the last two axes exchanged.
+
+    Examples
+    --------
+    >>> import pullback as pb
+    >>> pb.matrix_transpose(pb.zeros((4, 2, 3))).shape
+    (4, 3, 2)
+    """
+    if len(x.shape) < 2:
+        raise ShapeError(f"matrix_transpose: needs at least 2 dimensions, got shape {x.shape}")
+    return transpose(x, -1, -2)
+
+
+def transpose(x: Any, dim0: int, dim1: int) -> Tensor:
+    """Return a view of `x` with two axes exchanged."""
+    ndim = len(x.shape)
+    a, b = normalize_axis("transpose", dim0, ndim), normalize_axis("transpose", dim1, ndim)
+    order = list(range(ndim))
+    if ndim:
+        order[a], order[b] = order[b], order[a]
+    return permute_dims_(x, axes=tuple(order))  # type: ignore[no-any-return]
+
+
+@composition
+def expand_dims(x: Any, /, axis: int = 0) -> Tensor:
+    """Return a view of `x` with an axis of length 1 inserted at `axis`.
+
+    Examples
+    --------
+    >>> import pullback as pb
+    >>> pb.expand_dims(pb.zeros((3,)), axis=0).shape
+    (1, 3)
+    """
+    ndim = len(x.shape) + 1
+    place = normalize_axis("expand_dims", axis, ndim)
+    shape = x.shape
+    return reshape_(x, shape=(*shape[:place], 1, *shape[place:]))  # type: ignore[no-any-return]
+
+
+@composition
+def squeeze(x: Any, /, axis: Any = None) -> Tensor:
+    """Return a view of `x` without the axes `axis`, which must have length 1.
+
+    Examples
+    --------
+    >>> import pullback as pb
+    >>> pb.squeeze(pb.zeros((1, 3, 1)), axis=0).shape
+    (3, 1)
+    """
+    axes = normalize_axes("squeeze", axis, len(x.shape))
+    if axis is None:
+        axes = tuple(i for i in axes if x.shape[i] == 1)
+    for i in axes:
+        if x.shape[i] != 1:
+            raise ShapeError(f"squeeze: axis {i} must have length 1, got shape {x.shape}")
+    shape = tuple(n for i, n in enumerate(x.shape) if i not in axes)
+    return reshape_(x, shape=shape)  # type: ignore[no-any-return]
+
+
+@composition
+def broadcast_to(x: Any, /, shape: Sequence[int]) -> Tensor:
+    """Return `x` repeated to `shape`, a view.
+
+    Examples
+    --------
+    >>> import pullback as pb
+    >>> pb.broadcast_to(pb.tensor([1.0, 2.0]), (2, 2))
+    tensor([[1., 2.],
+            [1., 2.]])
+    """
+    return broadcast_to_(x, shape=tuple(shape))  # type: ignore[no-any-return]
+
+
+def expand(x: Any, shape: Sequence[int]) -> Tensor:
+    """Return `x` repeated to `shape`; -1 keeps a length."""
+    extra = len(shape) - len(x.shape)
+    if extra < 0:
+        raise ShapeError(
+            f"expand: the number of sizes ({len(shape)}) must be at least the number of "
+            f"dimensions, got a tensor of shape {x.shape}"
+        )
+    sizes = []
+    for i, n in enumerate(shape):
+        if n == -1 and i < extra:
+            raise ShapeError(f"expand: -1 is not allowed for a new leading dimension, got {shape}")
+        sizes.append(x.shape[i - extra] if n == -1 else int(n))
+    return broadcast_to_(x, shape=tuple(sizes))  # type: ignore[no-any-return]
+
+
+@composition
+def flip(x: Any, /, *, axis: Any = None) -> Tensor:
+    """Return `x` with the order along `axis` reversed, all axes by default.
+
+    Examples
+    --------
+    >>> import pullback as pb
+    >>> pb.flip(pb.tensor([1.0, 2.0]))
+    tensor([2., 1.])
+    """
+    return flip_(x, axis=normalize_axes("flip", axis, len(x.shape)))  # type: ignore[no-any-return]
+
+
+@composition
+def concat(arrays: Sequence[Any], /, *, axis: int | None = 0) -> Tensor:
+    """Join tensors along an axis they have.
+
+    Examples
+    --------
+    >>> import pullback as pb
+    >>> pb.concat([pb.tensor([1.0]), pb.tensor([2.0, 3.0])])
+    tensor([1., 2., 3.])
+    """
+    arrays = _listed("concat", arrays)
+    if axis is None:
+        return concat_(*[reshape(a, (-1,)) for a in arrays], axis=0)  # type: ignore[no-any-return]
+    return concat_(*arrays, axis=axis)  # type: ignore[no-any-return]
+
+
+@composition
+def stack(arrays: Sequence[Any], /, *, axis: int = 0) -> Tensor:
+    """Join tensors of one shape along a new axis.
+
+    Examples
+    --------
+    >>> import pullback as pb
+    >>> pb.stack([pb.tensor(1.0), pb.tensor(2.0)])
+    tensor([1., 2.])
+    """
+    return stack_(*_listed("stack", arrays), axis=axis)  # type: ignore[no-any-return]
+
+
+def _listed(op: str, arrays: Any) -> list[Any]:
+    if isinstance(arrays, Tensor) or not isinstance(arrays, (list, tuple)):
+        raise ArgumentTypeError(f"{op}: needs a list or tuple of tensors, got {type(arrays).__name__}")
+    if not arrays:
+        raise ArgumentError(f"{op}: needs at least one tensor, got none")
+    return list(arrays)
+
+
+@composition
+def unstack(x: Any, /, *, axis: int = 0) -> tuple[Tensor, ...]:
+    """Return views of the slices of `x` along an axis.
+
+    Examples
+    --------
+    >>> import pullback as pb
+    >>> pb.unstack(pb.tensor([1.0, 2.0]))
+    (tensor(1.), tensor(2.))
+    """
+    if not x.shape:
+        raise ShapeError("unstack: needs at least 1 dimension, got a 0-d tensor")
+    return tuple(unbind_(x, axis=normalize_axis("unstack", axis, len(x.shape))))
+
+
+def split(x: Any, split_size_or_sections: Any, dim: int = 0) -> tuple[Tensor, ...]:
+    """Return views of consecutive parts of `x` along an axis.
+
+    Parameters
+    ----------
+    x : Tensor
+    split_size_or_sections : int or sequence of int
+        The length of each part, the last may be shorter; or all the lengths.
+    dim : int
+        The axis.
+
+    Examples
+    --------
+    >>> import pullback as pb
+    >>> pb.split(pb.tensor([1.0, 2.0, 3.0]), 2)
+    (tensor([1., 2.]), tensor([3.]))
+    """
+    if not x.shape:
+        raise ShapeError("split: needs at least 1 dimension, got a 0-d tensor")
+    axis = normalize_axis("split", dim, len(x.shape))
+    length = x.shape[axis]
+    if isinstance(split_size_or_sections, int):
+        size = split_size_or_sections
+        if size < 1:
+            raise ArgumentError(f"split: a part must have a positive length, got {size}")
+        sizes = tuple(min(size, length - start) for start in range(0, length, size)) or (0,)
+    else:
+        sizes = tuple(split_size_or_sections)
+        if sum(sizes) != length or any(n < 0 for n in sizes):
+            raise ShapeError(
+                f"split: the lengths {sizes} must sum to {length}, the length of axis {axis} of "
+                f"shape {x.shape}"
+            )
+    return tuple(split_(x, sizes=sizes, axis=axis))
+
+
+def chunk(x: Any, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
+    """Return at most `chunks` views of consecutive parts of `x` along an axis, of equal length.
+
+    Examples
+    --------
+    >>> import pullback as pb
+    >>> pb.chunk(pb.tensor([1.0, 2.0, 3.0]), 2)
+    (tensor([1., 2.]), tensor([3.]))
+    """
+    if chunks < 1:
+        raise ArgumentError(f"chunk: chunks must be at least 1, got {chunks}")
+    length = x.shape[normalize_axis("chunk", dim, len(x.shape))] if x.shape else 0
+    return split(x, max(1, -(-length // chunks)), dim)
+
+
+def sum_to_size(x: Tensor, *shape: Any) -> Tensor:
+    """Sum `x` over what broadcasting `shape` to its shape would repeat.
+
+    The reduction that a backward owes an input which forward broadcast.
+
+    Parameters
+    ----------
+    x : Tensor
+    *shape : int, or one tuple of int
+        A shape that broadcasts to that of `x`.
+
+    Raises
+    ------
+    ShapeError
+        If it does not broadcast.
+
+    Examples
+    --------
+    >>> import pullback as pb
+    >>> pb.sum_to_size(pb.ones((3, 4)), (4,))
+    tensor([3., 3., 3., 3.])
+    """
+    wanted = tuple(shape[0]) if len(shape) == 1 and isinstance(shape[0], (tuple, list)) else shape
+    extra = len(x.shape) - len(wanted)
+    if extra < 0 or any(n not in (1, m) for n, m in zip(wanted, x.shape[extra:], strict=True)):
+        raise ShapeError(f"sum_to_size: shape {wanted} does not broadcast to shape {x.shape}")
+    return sum_to_shape(x, wanted, TENSORS)  # type: ignore[no-any-return]
+
+
+def flatten(x: Any, start_dim: int = 0, end_dim: int = -1) -> Tensor:
+    """Return `x` with the axes from `start_dim` to `end_dim` made one."""
+    if not x.shape:
+        return reshape(x, (1,))
+    first = normalize_axis("flatten", start_dim, len(x.shape))
+    last = normalize_axis("flatten", end_dim, len(x.shape))
+    if first > last:
+        raise ArgumentError(f"flatten: start_dim must not come after end_dim, got {start_dim}, {end_dim}")
+    size = math.prod(x.shape[first : last + 1])
+    return reshape(x, (*x.shape[:first], size, *x.shape[last + 1 :]))
+
+
+def squeeze_where_possible(x: Any, dim: Any) -> Tensor:
+    """Return `x` without those axes of `dim` that have length 1, as PyTorch does."""
+    if dim is None:
+        return squeeze(x)
+    axes = normalize_axes("squeeze", dim, len(x.shape))
+    return squeeze(x, tuple(i for i in axes if x.shape[i] == 1)) if axes else squeeze(x)
+
+
+def select(x: Any, dim: int, index: int) -> Tensor:
+    """Return a view of one slice along an axis."""
+    axis = normalize_axis("select", dim, len(x.shape))
+    return x[(*(slice(None),) * axis, int(index))]  # type: ignore[no-any-return]
+
+
+def narrow(x: Any, dim: int, start: int, length: int) -> Tensor:
+    """Return a view of `length` slices along an axis from `start` on."""
+    axis = normalize_axis("narrow", dim, len(x.shape))
+    start += x.shape[axis] if start < 0 else 0
+    if length < 0 or start < 0 or start + length > x.shape[axis]:
+        raise ArgumentError(
+            f"narrow: start {start} and length {length} must lie within axis {axis} of shape {x.shape}"
+        )
+    return x[(*(slice(None),) * axis, slice(start, start + length))]  # type: ignore[no-any-return]
+
+
+def _diagonal(xp: Any, x: Any) -> Any:
+    return library_of(x).diagonal(x)
+
+
+def _from_diagonal(xp: Any, g: Any, *, shape: tuple[int, ...]) -> Any:
+    library = library_of(g)
+    device = library.native_device(library.device(g))
+    ids = library.xp.arange(min(shape), device=device)
+    return library.add_at(library.zeros(shape, library.dtype(g), device), (ids, ids), g)
+
+
+from_diagonal = operation(
+    "diag_embed",
+    _from_diagonal,
+    rules={"g": lambda g, xp: on(xp, diagonal_)(g)},
+    samples=(sample((3,), shape=(3, 4)),),
+    doc="Return a matrix of `shape` with `g` on its diagonal.",
+)
+diagonal_ = operation(
+    "diagonal",
+    _diagonal,
+    rules={"x": lambda g, x_shape, xp: on(xp, from_diagonal)(g, shape=x_shape)},
+    view=True,
+    samples=(sample((3, 4)), sample((3, 3))),
+    doc="Return the diagonal of a matrix, a view.",
+)
+
+
+def diagonal(x: Any) -> Tensor:
+    """Return the diagonal of a matrix, a view."""
+    if len(x.shape) != 2:
+        raise ShapeError(f"diagonal: needs 2 dimensions, got shape {x.shape}")
+    return diagonal_(x)  # type: ignore[no-any-return]
+
+
+def _to_complex(xp: Any, g: Any, *, imaginary: bool) -> Any:
+    library = library_of(g)
+    return library.astype(g, complex_of(library.dtype(g))) * (1j if imaginary else 1)
+
+
+to_complex = operation(
+    "to_complex",
+    _to_complex,
+    rules={
+        "g": lambda g, imaginary, xp: xp.imag(g) if imaginary else xp.real(g),
+    },
+    holomorphic=False,
+    domain=real(-2, 2),
+    samples=(sample((3,), imaginary=False), sample((3,), imaginary=True)),
+    doc="Return g, or g times the imaginary unit, as complex numbers.",
+)
+real_part = operation(
+    "real",
+    lambda xp, x: xp.real(x),
+    rules={"x": lambda g, xp: on(xp, to_complex)(g, imaginary=False)},
+    view=True,
+    holomorphic=False,
+    samples=(sample((3, 4)),),
+    doc="Return the real part of complex numbers.",
+)
+imaginary_part = operation(
+    "imag",
+    lambda xp, x: xp.imag(x),
+    rules={"x": lambda g, xp: on(xp, to_complex)(g, imaginary=True)},
+    view=True,
+    holomorphic=False,
+    samples=(sample((3, 4)),),
+    doc="Return the imaginary part of complex numbers.",
+)

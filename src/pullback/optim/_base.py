@@ -1,0 +1,289 @@
+"""What every optimizer shares: parameter groups, their checks, the state of each parameter.
+
+Must not know any update rule. Invariants: a parameter is in exactly one group; every group has a
+value for every option; `state` is keyed by the parameter itself and holds an entry only for
+parameters that a step has changed.
+"""
+
+from __future__ import annotations
+
+import copy
+import difflib
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping
+from numbers import Real
+from typing import Any, ClassVar
+
+from pullback.core.modes import enable_grad, no_grad
+from pullback.core.tensor import Tensor
+from pullback.errors import ArgumentError, ArgumentTypeError, compose
+
+Params = Iterable[Tensor] | Iterable[dict[str, Any]]
+
+
+class Optimizer(ABC):
+    """The base of all optimizers; a subclass supplies `_check` and `_update`.
+
+    Parameters
+    ----------
+    params : iterable of Tensor, or iterable of dict
+        The leaves to optimize, or parameter groups: dicts with the key ``"params"`` and options
+        that override `defaults` for these parameters.
+    defaults : dict
+        The value of every option for groups that do not set it.
+
+    Raises
+    ------
+    TypeError
+        `params` is one tensor, or holds something that is neither a tensor nor a group.
+    ValueError
+        There are no parameters, a parameter is not a leaf or is given twice, or an option has
+        a wrong value.
+    """
+
+    # The state entries that are arrays of the parameter's shape, and so are cast when loaded.
+    _state_names: ClassVar[tuple[str, ...]] = ()
+
+    def __init__(self, params: Params, defaults: dict[str, Any]) -> None:
+        self.defaults = defaults
+        self.param_groups: list[dict[str, Any]] = []
+        self.state: dict[Tensor, dict[str, Any]] = {}
+        if isinstance(params, Tensor):
+            raise self._type_error(
+                "params must be an iterable of tensors or of parameter groups",
+                "one tensor",
+                hint="write [tensor]",
+            )
+        entries: list[Any] = list(params)
+        if not entries:
+            raise self._value_error("params must hold at least one parameter", "none")
+        if isinstance(entries[0], dict):
+            for group in entries:
+                self.add_param_group(group)
+        else:
+            self.add_param_group({"params": entries})
+
+    def add_param_group(self, param_group: dict[str, Any]) -> None:
+        """Add parameters with options of their own.
+
+        Parameters
+        ----------
+        param_group : dict
+            ``"params"`` (a tensor or an ordered iterable of tensors) and any options; options that
+            it lacks are taken from the defaults. The dict itself is not changed.
+
+        Raises
+        ------
+        TypeError
+            The group is not a dict, ``"params"`` is a set, or a parameter is not a tensor.
+        ValueError
+            ``"params"`` is missing, a parameter is not a leaf or is already optimized, an option
+            is misspelt or has a wrong value.
+
+        Examples
+        --------
+        >>> import pullback as pb
+        >>> w, b = pb.tensor([1.0], requires_grad=True), pb.tensor([0.0], requires_grad=True)
+        >>> optimizer = pb.optim.SGD([w], lr=0.1)
+        >>> optimizer.add_param_group({"params": b, "lr": 0.5})
+        >>> [group["lr"] for group in optimizer.param_groups]
+        [0.1, 0.5]
+        """
+        if not isinstance(param_group, dict):
+            raise self._type_error("a parameter group must be a dict", type(param_group).__name__)
+        self._check_names(param_group)
+        group = {**self.defaults, **param_group}
+        group["params"] = self._parameters(group["params"])
+        self._check(group)
+        self.param_groups.append(group)
+
+    def step(self, closure: Callable[[], Any] | None = None) -> Any:
+        """Change every parameter that has a gradient, once.
+
+        Parameters
+        ----------
+        closure : callable, optional
+            Computes the loss and its gradients again; called first, with recording on.
+
+        Returns
+        -------
+        object
+            What `closure` returned, or None without one.
+
+        Examples
+        --------
+        >>> import pullback as pb
+        >>> w = pb.tensor([1.0, 2.0], requires_grad=True)
+        >>> optimizer = pb.optim.SGD([w], lr=0.25)
+        >>> (w * w).sum().backward()
+        >>> optimizer.step()
+        >>> w
+        tensor([0.5000, 1.0000], requires_grad=True)
+        """
+        loss = None
+        if closure is not None:
+            with enable_grad():
+                loss = closure()
+        with no_grad():
+            for group in self.param_groups:
+                for param in group["params"]:
+                    if param.grad is not None:
+                        self._update(param, param.grad, group)
+        return loss
+
+    def zero_grad(self, set_to_none: bool = True) -> None:
+        """Clear the gradients of all parameters.
+
+        Parameters
+        ----------
+        set_to_none : bool
+            True drops the gradients; a later step leaves a parameter alone that received none.
+            False fills them with zeros in place, and a step then applies momentum and decay.
+        """
+        for group in self.param_groups:
+            for param in group["params"]:
+                if set_to_none:
+                    param.grad = None
+                elif param.grad is not None:
+                    if param.grad.requires_grad:  # made with create_graph; zeros have no history
+                        param.grad.detach_()
+                    param.grad.zero_()
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the options and the state, with parameters replaced by their number.
+
+        Returns
+        -------
+        dict
+            ``"state"``, from a parameter's number to its state, and ``"param_groups"``. The
+            tensors are those in use, not copies: a later step changes them.
+        """
+        number = {id(p): i for i, p in enumerate(self._all_parameters())}
+        return {
+            "state": {number[id(param)]: dict(entry) for param, entry in self.state.items()},
+            "param_groups": [
+                {**group, "params": [number[id(p)] for p in group["params"]]}
+                for group in self.param_groups
+            ],
+        }
+
+    def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
+        """Take over options and state from another optimizer of the same kind and shape.
+
+        Parameters
+        ----------
+        state_dict : mapping
+            What `state_dict` returned. It is copied; state tensors are cast to the dtype and
+            device of their parameter.
+
+        Raises
+        ------
+        ValueError
+            The groups differ from this optimizer's in number or in size.
+        """
+        saved_groups = state_dict["param_groups"]
+        sizes = [len(group["params"]) for group in self.param_groups]
+        saved_sizes = [len(group["params"]) for group in saved_groups]
+        if sizes != saved_sizes:
+            raise self._value_error(
+                f"load_state_dict needs parameter groups of the sizes {sizes}", str(saved_sizes)
+            )
+        numbers = [i for group in saved_groups for i in group["params"]]
+        param_of = dict(zip(numbers, self._all_parameters(), strict=True))
+        self.state = {
+            param_of[i]: self._loaded(param_of[i], entry)
+            for i, entry in state_dict["state"].items()
+        }
+        self.param_groups = [
+            {
+                **copy.deepcopy({k: v for k, v in saved.items() if k != "params"}),
+                "params": group["params"],
+            }
+            for group, saved in zip(self.param_groups, saved_groups, strict=True)
+        ]
+
+    def __repr__(self) -> str:
+        lines = []
+        for i, group in enumerate(self.param_groups):
+            options = ", ".join(f"{k}={v!r}" for k, v in group.items() if k != "params")
+            lines.append(f"  group {i}: {len(group['params'])} parameters, {options}\n")
+        return f"{type(self).__name__}(\n{''.join(lines)})"
+
+    # -- for subclasses -----------------------------------------------------------------------
+    @abstractmethod
+    def _update(self, param: Tensor, grad: Tensor, group: dict[str, Any]) -> None:
+        """Change `param` in place, given its gradient; called with recording off."""
+
+    @abstractmethod
+    def _check(self, group: Mapping[str, Any]) -> None:
+        """Raise if an option of `group` has a wrong value."""
+
+    def _check_at_least_zero(self, group: Mapping[str, Any], *names: str) -> None:
+        for name in names:
+            value = group[name]
+            if not isinstance(value, Real):
+                raise self._type_error(f"{name} must be a number", type(value).__name__)
+            if math.isnan(value) or value < 0:
+                raise self._value_error(f"{name} must be at least 0", str(value))
+
+    def _value_error(self, required: str, came: str, hint: str | None = None) -> ArgumentError:
+        return ArgumentError(compose(type(self).__name__, required, came, hint=hint))
+
+    def _type_error(self, required: str, came: str, hint: str | None = None) -> ArgumentTypeError:
+        return ArgumentTypeError(compose(type(self).__name__, required, came, hint=hint))
+
+    # -- private ------------------------------------------------------------------------------
+    def _all_parameters(self) -> list[Tensor]:
+        return [param for group in self.param_groups for param in group["params"]]
+
+    def _check_names(self, group: Mapping[str, Any]) -> None:
+        # A group may carry notes of the user's ("name", "initial_lr"): only what looks like a
+        # misspelt option is refused.
+        if "params" not in group:
+            raise self._value_error(
+                "a parameter group needs the key 'params'", f"the keys {sorted(group)}"
+            )
+        for name in group.keys() - self.defaults.keys() - {"params"}:
+            near = difflib.get_close_matches(name, self.defaults, n=1, cutoff=0.75)
+            if near:
+                raise self._value_error(
+                    f"the options of a parameter group are {sorted(self.defaults)}",
+                    repr(name),
+                    hint=f"did you mean {near[0]!r}?",
+                )
+
+    def _parameters(self, params: Any) -> list[Tensor]:
+        """Return the group's parameters as a list, each of them checked."""
+        if isinstance(params, (set, frozenset)):
+            raise self._type_error(
+                "the parameters of a group must have an order", "a set", hint="use a list"
+            )
+        found: list[Tensor] = [params] if isinstance(params, Tensor) else list(params)
+        seen = {id(param) for param in self._all_parameters()}
+        for i, param in enumerate(found):
+            if not isinstance(param, Tensor):
+                raise self._type_error(
+                    f"parameter {i} of the group must be a tensor", type(param).__name__
+                )
+            if param.grad_fn is not None:
+                raise self._value_error(
+                    f"parameter {i} of the group must be a leaf",
+                    f"the result of {param.grad_fn.name()}",
+                    hint="optimize the leaf it was computed from, or call detach() and "
+                    "requires_grad_() on it",
+                )
+            if id(param) in seen:
+                raise self._value_error(
+                    "a parameter must be in one group, once", f"parameter {i} a second time"
+                )
+            seen.add(id(param))
+        return found
+
+    def _loaded(self, param: Tensor, entry: Mapping[str, Any]) -> dict[str, Any]:
+        return {
+            name: value.detach().clone().to(dtype=param.dtype, device=param.device)
+            if name in self._state_names
+            else copy.deepcopy(value)
+            for name, value in entry.items()
+        }

@@ -1,0 +1,133 @@
+"""Adam: steps scaled by running averages of the gradient and of its square."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from pullback.core.tensor import Tensor
+from pullback.optim._base import Optimizer, Params
+
+
+class Adam(Optimizer):
+    """Adam, of Kingma and Ba (2015), "Adam: A method for stochastic optimization".
+
+    With gradient ``g``, parameter ``p`` and running averages ``m`` and ``v``, both 0 at first, step
+    number ``t`` is::
+
+        g = -g                                 if maximize
+        g = g + weight_decay * p
+        m = beta1 * m + (1 - beta1) * g
+        v = beta2 * v + (1 - beta2) * g * g
+        u = max(u, v) if amsgrad else v
+        p = p - lr * (m / (1 - beta1**t)) / (sqrt(u / (1 - beta2**t)) + eps)
+
+    The real and the imaginary part of a complex parameter are optimized as two real ones.
+
+    Parameters
+    ----------
+    params : iterable of Tensor, or iterable of dict
+        The leaves to optimize, or parameter groups.
+    lr : float
+        Learning rate, at least 0.
+    betas : tuple of (float, float)
+        Decay of the running averages ``m`` and ``v``, each at least 0 and below 1.
+    eps : float
+        Added to the denominator, at least 0.
+    weight_decay : float
+        Factor of the L2 penalty, at least 0.
+    amsgrad : bool
+        Divide by the largest ``v`` so far: Reddi et al. (2018), "On the convergence of Adam and
+        beyond".
+    maximize : bool
+        Climb instead of descend.
+
+    Raises
+    ------
+    ValueError
+        An option is outside its range, or `betas` are not two.
+    TypeError
+        An option is not a number.
+
+    Examples
+    --------
+    >>> import pullback as pb
+    >>> w = pb.tensor([1.0, -2.0], requires_grad=True)
+    >>> optimizer = pb.optim.Adam([w], lr=0.5)
+    >>> (w * w).sum().backward()
+    >>> optimizer.step()
+    >>> w
+    tensor([ 0.5000, -1.5000], requires_grad=True)
+    """
+
+    _state_names: ClassVar[tuple[str, ...]] = ("exp_avg", "exp_avg_sq", "max_exp_avg_sq")
+
+    def __init__(
+        self,
+        params: Params,
+        lr: float = 1e-3,
+        betas: tuple[float, float] = (0.9, 0.999),
+        eps: float = 1e-8,
+        weight_decay: float = 0,
+        amsgrad: bool = False,
+        *,
+        maximize: bool = False,
+    ) -> None:
+        defaults = {
+            "lr": lr,
+            "betas": betas,
+            "eps": eps,
+            "weight_decay": weight_decay,
+            "amsgrad": amsgrad,
+            "maximize": maximize,
+        }
+        super().__init__(params, defaults)
+
+    def _check(self, group: Mapping[str, Any]) -> None:
+        self._check_at_least_zero(group, "lr", "eps", "weight_decay")
+        betas = group["betas"]
+        if not isinstance(betas, (tuple, list)) or len(betas) != 2:
+            raise self._value_error("betas must be two numbers", repr(betas))
+        numbered = {f"betas[{i}]": beta for i, beta in enumerate(betas)}
+        self._check_at_least_zero(numbered, *numbered)
+        for name, beta in numbered.items():
+            if beta >= 1:
+                raise self._value_error(f"{name} must be below 1", str(beta))
+
+    def _update(self, param: Tensor, grad: Tensor, group: dict[str, Any]) -> None:
+        if group["maximize"]:
+            grad = -grad
+        if group["weight_decay"] != 0:
+            grad = grad + group["weight_decay"] * param
+        averages = self._averages(param, grad, group)
+        step = self.state[param]["step"]
+        for p, g, *parts in zip(*map(_real_parts, (param, grad, *averages)), strict=True):
+            _update_real(p, g, parts, step, group)
+
+    def _averages(self, param: Tensor, grad: Tensor, group: dict[str, Any]) -> list[Tensor]:
+        """Count the step and return the running averages, made at first use."""
+        state = self.state.setdefault(param, {"step": 0})
+        state["step"] += 1
+        names = self._state_names if group["amsgrad"] else self._state_names[:2]
+        for name in names:
+            if name not in state:
+                state[name] = grad.detach().clone().zero_()
+        return [state[name] for name in names]
+
+
+def _real_parts(x: Tensor) -> tuple[Tensor, ...]:
+    return (x.real, x.imag) if x.is_complex() else (x,)
+
+
+def _update_real(
+    param: Tensor, grad: Tensor, averages: list[Tensor], step: int, group: dict[str, Any]
+) -> None:
+    beta1, beta2 = group["betas"]
+    mean, square, *largest = averages
+    mean.mul_(beta1).add_((1 - beta1) * grad)
+    square.mul_(beta2).add_((1 - beta2) * (grad * grad))
+    for kept in largest:
+        square = kept.copy_(kept.maximum(square))
+    # The corrections make up for averages that started at 0.
+    denominator = (square / (1 - beta2**step)).sqrt() + group["eps"]
+    param.sub_(group["lr"] / (1 - beta1**step) * mean / denominator)

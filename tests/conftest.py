@@ -1,0 +1,18 @@
+"""What every test may use."""
+
+import pytest
+from hypothesis import settings
+
+from pullback.arrays import CUPY, Library, cuda_is_available
+
+# The same examples in every run, and none fails for being slow.
+settings.register_profile("pullback", deadline=None, derandomize=True, database=None)
+settings.load_profile("pullback")
+
+
+@pytest.fixture
+def cuda() -> Library:
+    """The CuPy library; the test is skipped where there is no GPU."""
+    if not cuda_is_available():
+        pytest.skip("no GPU that CuPy can use")
+    return CUPY

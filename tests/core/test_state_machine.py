@@ -1,0 +1,368 @@
+"""Random programs, run by the library and by the reference model side by side."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+from tests.core import reference_model as model
+
+import pullback as pb
+
+WHICH = st.integers(0, 1000)
+SEED = st.integers(0, 10_000)
+SHAPE = st.sampled_from([(), (1,), (3,), (4,), (1, 3), (3, 1), (2, 3), (3, 3), (2, 1, 3)])
+UNARY = st.sampled_from(["neg", "scale", "shift", "sin", "square", "exp", "tanh", "relu"])
+BINARY = st.sampled_from(["add", "sub", "mul"])
+MODE = st.sampled_from([True, True, True, False])
+LARGEST = 1000.0  # beyond it sums of rounding errors say nothing
+
+OUT_OF_PLACE = {
+    "neg": lambda x: -x,
+    "scale": lambda x: x * 3.0,
+    "shift": lambda x: 1.5 + x,
+    "sin": lambda x: x.sin(),
+    "square": lambda x: x**2,
+    "exp": lambda x: x.exp(),
+    "tanh": lambda x: x.tanh(),
+    "relu": lambda x: x.relu(),
+    "add": lambda x, y: x + y,
+    "sub": lambda x, y: x - y,
+    "mul": lambda x, y: x * y,
+}
+IN_PLACE = {
+    "neg": lambda x: x.neg_(),
+    "scale": lambda x: x.mul_(3.0),
+    "shift": lambda x: x.add_(1.5),
+    "sin": lambda x: x.sin_(),
+    "square": lambda x: x.pow_(2),
+    "exp": lambda x: x.exp_(),
+    "tanh": lambda x: x.tanh_(),
+    "relu": lambda x: x.relu_(),
+    "add": lambda x, y: x.add_(y),
+    "sub": lambda x, y: x.sub_(y),
+    "mul": lambda x, y: x.mul_(y),
+}
+
+
+def numbers(shape, seed):
+    """Return quarters between -2 and 2, so that ties and zeros do occur."""
+    return np.random.default_rng(seed).integers(-8, 9, shape) / 4
+
+
+def close(actual, expected):
+    """Compare within what rounding explains."""
+    scale = max(1.0, float(np.max(np.abs(expected), initial=0.0)))
+    np.testing.assert_allclose(actual, expected, rtol=1e-9, atol=1e-10 * scale)
+
+
+def small(*arrays):
+    """Return whether all numbers are worth comparing."""
+    with np.errstate(over="ignore"):
+        return all(np.all(np.abs(a) < LARGEST) for a in arrays)
+
+
+def some_index(data, shape):
+    """Draw a basic index for an array of `shape`."""
+    index = []
+    for n in shape[: data.draw(st.integers(0, len(shape)), label="dims")]:
+        kinds = [slice(None), slice(1, None), slice(None, -1), slice(None, None, 2)]
+        index.append(data.draw(st.sampled_from([*range(-n, n), *kinds]), label="index"))
+    extra = data.draw(st.sampled_from([None, "ellipsis", "new axis"]), label="extra")
+    if extra == "ellipsis":
+        index.append(...)
+    elif extra == "new axis":
+        index.insert(0, None)
+    return tuple(index)
+
+
+class Programs(RuleBasedStateMachine):
+    """Each tensor exists twice: in the library (`real`) and in the model (`ref`)."""
+
+    def __init__(self):
+        super().__init__()
+        self.pool = []
+        self.leaves = []
+
+    # --- bookkeeping -------------------------------------------------------------------------
+    def pick(self, i):
+        return self.pool[i % len(self.pool)]
+
+    def keep(self, real, ref):
+        self.pool.append((real, ref))
+
+    def fails(self, call, phrases):
+        with pytest.raises(RuntimeError, match="|".join(sorted(phrases))):
+            call()
+
+    @initialize(seed=SEED, shape=SHAPE)
+    def start(self, seed, shape):
+        self.make_leaf(seed, shape)
+        self.make_constant(seed + 1, shape)
+
+    @rule(seed=SEED, shape=SHAPE)
+    def make_leaf(self, seed, shape):
+        values = numbers(shape, seed)
+        pair = pb.tensor(values, requires_grad=True), model.new_leaf(values)
+        self.leaves.append(pair)
+        self.keep(*pair)
+
+    @rule(seed=SEED, shape=SHAPE)
+    def make_constant(self, seed, shape):
+        values = numbers(shape, seed)
+        self.keep(pb.tensor(values), model.constant(values))
+
+    # --- operations --------------------------------------------------------------------------
+    @rule(i=WHICH, name=UNARY, grad_mode=MODE)
+    def unary(self, i, name, grad_mode):
+        self.compute(name, [self.pick(i)], grad_mode)
+
+    @rule(i=WHICH, j=WHICH, name=BINARY, grad_mode=MODE)
+    def binary(self, i, j, name, grad_mode):
+        pairs = [self.pick(i), self.pick(j)]
+        try:
+            np.broadcast_shapes(*(ref.shape for _, ref in pairs))
+        except ValueError:
+            pairs[1] = pairs[0]
+        self.compute(name, pairs, grad_mode)
+
+    def compute(self, name, pairs, grad_mode):
+        if name == "exp" and np.max(pairs[0][1].values, initial=0.0) > 5:
+            return
+        made = model.compute(name, [ref for _, ref in pairs], grad_mode=grad_mode)
+        if small(made.values, *made.jacobian.values()):
+            with pb.set_grad_enabled(grad_mode):
+                real = OUT_OF_PLACE[name](*(real for real, _ in pairs))
+            self.keep(real, made)
+
+    # --- views -------------------------------------------------------------------------------
+    @rule(i=WHICH, data=st.data())
+    def index(self, i, data):
+        real, ref = self.pick(i)
+        at = some_index(data, ref.shape)
+        where = np.asarray(ref.where[at])
+        if where.size:
+            self.keep(real[at], ref.select(where))
+
+    @rule(i=WHICH)
+    def transpose(self, i):
+        real, ref = self.pick(i)
+        if len(ref.shape) == 2:
+            self.keep(real.t(), ref.select(ref.where.T))
+
+    @rule(i=WHICH, dim=WHICH)
+    def unsqueeze(self, i, dim):
+        real, ref = self.pick(i)
+        if len(ref.shape) < 4:
+            dim %= len(ref.shape) + 1
+            self.keep(real.unsqueeze(dim), ref.select(np.expand_dims(ref.where, dim)))
+
+    @rule(i=WHICH, leading=st.sampled_from([(), (2,)]))
+    def expand(self, i, leading):
+        real, ref = self.pick(i)
+        shape = leading + tuple(2 if n == 1 else n for n in ref.shape)
+        if math.prod(shape) <= 24:
+            self.keep(real.expand(shape), ref.select(np.broadcast_to(ref.where, shape)))
+
+    @rule(i=WHICH, dim=WHICH)
+    def unbind(self, i, dim):
+        real, ref = self.pick(i)
+        if ref.shape:
+            dim %= len(ref.shape)
+            parts = real.unbind(dim)
+            assert len(parts) == ref.shape[dim]
+            for part, where in zip(parts, np.moveaxis(ref.where, dim, 0), strict=True):
+                self.keep(part, ref.select(np.asarray(where), one_of_many=True))
+
+    @rule(i=WHICH, kind=st.sampled_from(["flat", "column", "same"]))
+    def reshape(self, i, kind):
+        real, ref = self.pick(i)
+        n = ref.where.size
+        shape = {"flat": (n,), "column": (n, 1), "same": ref.shape}[kind]
+        made = real.reshape(shape)
+        before, after = real.detach().numpy(), made.detach().numpy()
+        shares = np.shares_memory(before, after)
+        assert shares or not before.flags.c_contiguous  # a view where that is possible
+        self.keep(
+            made, ref.select(ref.where.reshape(shape)) if shares else model.copied(ref, shape)
+        )
+
+    @rule(i=WHICH)
+    def detach(self, i):
+        real, ref = self.pick(i)
+        self.keep(real.detach(), ref.detach())
+
+    # --- in place ----------------------------------------------------------------------------
+    @rule(i=WHICH, name=UNARY, grad_mode=MODE)
+    def change(self, i, name, grad_mode):
+        self.in_place(name, self.pick(i), (), grad_mode)
+
+    @rule(i=WHICH, j=WHICH, name=BINARY, grad_mode=MODE)
+    def change_by(self, i, j, name, grad_mode):
+        pair, other = self.pick(i), self.pick(j)
+        try:
+            fits = np.broadcast_shapes(pair[1].shape, other[1].shape) == pair[1].shape
+        except ValueError:
+            fits = False
+        self.in_place(name, pair, (other if fits else pair,), grad_mode)
+
+    def in_place(self, name, pair, others, grad_mode):
+        real, ref = pair
+        inputs = [ref, *(o for _, o in others)]
+        if name == "exp" and np.max(ref.values, initial=0.0) > 5:
+            return
+        foreseen = model.compute(name, inputs, grad_mode=True)
+        if not small(foreseen.values, *foreseen.jacobian.values()):
+            return
+
+        def call():
+            with pb.set_grad_enabled(grad_mode):
+                return IN_PLACE[name](real, *(o for o, _ in others))
+
+        phrase = model.refusal(ref, inputs[1:], grad_mode=grad_mode)
+        if phrase is not None:
+            self.fails(call, {phrase})
+        else:
+            assert call() is real
+            model.change(name, ref, inputs[1:], grad_mode=grad_mode)
+
+    @rule(i=WHICH, j=WHICH, grad_mode=MODE, data=st.data())
+    def set_item(self, i, j, grad_mode, data):
+        (real, ref), (value, value_ref) = self.pick(i), self.pick(j)
+        at = some_index(data, ref.shape)
+        part = ref.select(np.asarray(ref.where[at]))
+        try:
+            fits = np.broadcast_shapes(part.shape, value_ref.shape) == part.shape
+        except ValueError:
+            fits = False
+        if not fits:
+            value, value_ref = 0.75, model.constant(np.asarray(0.75))
+        if not part.where.size:
+            return
+
+        def call():
+            with pb.set_grad_enabled(grad_mode):
+                real[at] = value
+
+        phrase = model.refusal(part, [value_ref], grad_mode=grad_mode)
+        if phrase is not None:
+            self.fails(call, {phrase})
+        else:
+            call()
+            model.assign(part, value_ref, grad_mode=grad_mode)
+
+    # --- backward ----------------------------------------------------------------------------
+    @rule(i=WHICH, seed=SEED, retain_graph=MODE)
+    def backward(self, i, seed, retain_graph):
+        real, ref = self.pick(i)
+        weights = numbers(ref.shape, seed)
+
+        def call():
+            real.backward(pb.tensor(weights), retain_graph=retain_graph)
+
+        if self.runs(call, foretold := model.plan(ref), retain_graph):
+            for leaf, grad in model.gradients(ref, weights, foretold).items():
+                leaf.grad = grad if leaf.grad is None else leaf.grad + grad
+
+    @rule(i=WHICH, seed=SEED, retain_graph=MODE, chosen=st.sets(st.integers(0, 9), min_size=1))
+    def grad(self, i, seed, retain_graph, chosen):
+        real, ref = self.pick(i)
+        weights = numbers(ref.shape, seed)
+        inputs = [self.leaves[k % len(self.leaves)] for k in sorted(chosen)]
+        wanted = [leaf_ref.owner.history for _, leaf_ref in inputs]
+        results = []
+
+        def call():
+            results.extend(
+                pb.autograd.grad(
+                    real,
+                    [leaf for leaf, _ in inputs],
+                    pb.tensor(weights),
+                    retain_graph=retain_graph,
+                    allow_unused=True,
+                )
+            )
+
+        if self.runs(call, foretold := model.plan(ref, wanted), retain_graph):
+            expected = model.gradients(ref, weights, foretold)
+            assert len(results) == len(wanted)
+            for result, leaf in zip(results, wanted, strict=True):
+                assert (result is None) == (leaf not in expected)
+                if result is not None:
+                    close(result.numpy(), expected[leaf])
+
+    def runs(self, call, foretold, retain_graph):
+        """Make the call; return whether it worked, having checked that it had to (or had not)."""
+        if foretold.must:
+            self.fails(call, foretold.must | foretold.may)
+        else:
+            try:
+                call()
+            except RuntimeError as error:
+                if not any(phrase in str(error) for phrase in foretold.may):
+                    raise
+            else:
+                for step in foretold.steps:
+                    step.released = not retain_graph
+                return True
+        self.forget(foretold)
+        return False
+
+    def forget(self, foretold):
+        """Drop what a failed pass left half done: some gradients, some released steps."""
+        for step in foretold.steps:
+            step.lost = not step.released
+        self.pool = [pair for pair in self.pool if not model.is_lost(pair[1])]
+        for real, ref in self.leaves:
+            real.grad = None
+            ref.owner.history.grad = None
+
+    @rule(i=WHICH)
+    def drop(self, i):
+        if len(self.pool) > 1:
+            del self.pool[i % len(self.pool)]
+
+    # --- what must hold after every step -----------------------------------------------------
+    @invariant()
+    def tensors_agree(self):
+        for real, ref in self.pool:
+            assert tuple(real.shape) == ref.shape
+            assert real.requires_grad == ref.requires_grad
+            assert real.is_leaf == ref.is_leaf
+            assert real._version == ref.owner.storage.version
+            close(real.detach().numpy(), ref.values)
+
+    @invariant()
+    def gradients_agree(self):
+        for real, ref in self.leaves:
+            expected = ref.owner.history.grad
+            assert (real.grad is None) == (expected is None)
+            if expected is not None:
+                assert tuple(real.grad.shape) == expected.shape
+                close(real.grad.numpy(), expected)
+
+
+class TestPrograms(Programs.TestCase):
+    """Short programs, the same in every run."""
+
+    settings = settings(
+        max_examples=60,
+        stateful_step_count=20,
+        derandomize=True,
+        suppress_health_check=[HealthCheck.too_slow],
+    )
+
+
+@pytest.mark.stress
+class TestLongPrograms(Programs.TestCase):
+    """Many and longer programs."""
+
+    settings = settings(
+        max_examples=2000,
+        stateful_step_count=60,
+        derandomize=True,
+        deadline=None,
+        suppress_health_check=[HealthCheck.too_slow],
+    )

@@ -1,0 +1,242 @@
+"""The rules of the source tree: what imports what, and how long things are."""
+
+import ast
+import itertools
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1] / "src" / "pullback"
+MODULES = sorted(ROOT.rglob("*.py"))
+
+# A module imports from its own layer's package and from the layers before it.
+LAYERS = [
+    {"errors"},
+    {"arrays"},
+    {"core"},
+    {"ops"},
+    {"transforms"},
+    {"check"},
+    {"autograd", "cuda", "inspect", "interop", "nn", "optim"},
+    {"cli", "__main__"},
+]
+RANK = {part: rank for rank, layer in enumerate(LAYERS) for part in layer}
+# Users of the public API, which may import the package as its users do.
+MAY_IMPORT_THE_WHOLE = RANK["inspect"]
+
+ARRAY_LIBRARIES = {
+    *("array_api_compat", "array_api_strict", "cupy", "cupyx", "dask", "jax", "jaxlib", "numpy"),
+    *("tensorflow", "torch"),
+}
+MAY_IMPORT_ARRAY_LIBRARIES = {"arrays", "interop"}
+# NumPy beside arrays/ only here, each for the reason given.
+MAY_IMPORT_NUMPY = {
+    "core/printing.py": "numbers are printed by NumPy's own formatting",
+}
+
+MOST_LINES = 500
+MOST_LINES_OF = {"core/engine.py": 250}
+MOST_LINES_OF_A_FUNCTION = 40
+
+OPTIONAL = ["cupy", "dask", "jax", "matplotlib", "scipy", "sklearn", "torch", "tqdm"]
+
+
+def place(path):
+    return path.relative_to(ROOT).as_posix()
+
+
+def part_of(path):
+    """Return the package of pullback, or the module directly under it, that a file belongs to."""
+    return path.relative_to(ROOT).parts[0].removesuffix(".py")
+
+
+def every_module(test):
+    return pytest.mark.parametrize("path", MODULES, ids=place)(test)
+
+
+class Imports(ast.NodeVisitor):
+    """The names that a module imports, less those for the type checker alone."""
+
+    def __init__(self, path):
+        self.package = ["pullback", *path.relative_to(ROOT).parts[:-1]]
+        self.found = []  # (line, dotted name, inside a function)
+        self.depth = 0
+        self.visit(ast.parse(path.read_text()))
+
+    def visit_If(self, node):
+        if ast.unparse(node.test) in ("TYPE_CHECKING", "typing.TYPE_CHECKING"):
+            for child in node.orelse:
+                self.visit(child)
+        else:
+            self.generic_visit(node)
+
+    def visit_FunctionDef(self, node):
+        self.depth += 1
+        self.generic_visit(node)
+        self.depth -= 1
+
+    visit_AsyncFunctionDef = visit_FunctionDef  # noqa: N815 (ast's name)
+
+    def visit_Import(self, node):
+        for alias in node.names:
+            self.add(node, alias.name)
+
+    def visit_ImportFrom(self, node):
+        base = self.package[: len(self.package) - node.level + 1] if node.level else []
+        dotted = ".".join([*base, *([node.module] if node.module else [])])
+        for alias in node.names:
+            self.add(node, f"{dotted}.{alias.name}")
+
+    def visit_Call(self, node):
+        called = ast.unparse(node.func)
+        importing = called in ("importlib.import_module", "import_module", "__import__")
+        if importing and node.args and isinstance(node.args[0], ast.Constant):
+            self.add(node, str(node.args[0].value))
+        self.generic_visit(node)
+
+    def add(self, node, dotted):
+        self.found.append((node.lineno, dotted, self.depth > 0))
+
+
+def imports_of_pullback(path):
+    """Return (line, part of pullback, inside a function) for each import of the package's own."""
+    return [
+        (line, [*dotted.split("."), ""][1], inside)
+        for line, dotted, inside in Imports(path).found
+        if dotted.split(".")[0] == "pullback"
+    ]
+
+
+@every_module
+def test_every_module_has_its_place_in_the_order(path):
+    assert part_of(path) in RANK or place(path) == "__init__.py"
+
+
+@every_module
+def test_imports_point_one_way(path):
+    if place(path) == "__init__.py":
+        return
+    own, rank = part_of(path), RANK[part_of(path)]
+    for line, part, _ in imports_of_pullback(path):
+        if part in RANK:
+            assert part == own or RANK[part] < rank, f"line {line}: {own} imports {part}"
+        else:
+            assert rank >= MAY_IMPORT_THE_WHOLE, f"line {line}: {own} imports the whole package"
+
+
+@every_module
+def test_no_import_of_the_package_hides_in_a_function(path):
+    hidden = [(line, part) for line, part, inside in imports_of_pullback(path) if inside]
+    assert hidden == []
+
+
+@every_module
+def test_array_libraries_are_imported_in_their_own_folder_alone(path):
+    if part_of(path) in MAY_IMPORT_ARRAY_LIBRARIES:
+        return
+    found = {dotted.split(".")[0] for _, dotted, _ in Imports(path).found} & ARRAY_LIBRARIES
+    assert found == ({"numpy"} if place(path) in MAY_IMPORT_NUMPY else set())
+
+
+def test_the_exceptions_for_numpy_still_exist():
+    assert set(MAY_IMPORT_NUMPY) <= {place(path) for path in MODULES}
+
+
+@every_module
+def test_no_file_is_too_long(path):
+    count = len(path.read_text().splitlines())
+    assert count < MOST_LINES_OF.get(place(path), MOST_LINES)
+
+
+def lines_of(function):
+    """Count a function's lines without its docstring."""
+    count = function.end_lineno - function.lineno + 1
+    if ast.get_docstring(function) is not None:
+        first = function.body[0]
+        count -= first.end_lineno - first.lineno + 1
+    return count
+
+
+@every_module
+def test_no_function_is_too_long(path):
+    functions = [
+        node
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))
+    ]
+    long = {f.name: lines_of(f) for f in functions if lines_of(f) >= MOST_LINES_OF_A_FUNCTION}
+    assert long == {}
+
+
+def test_importing_pullback_loads_no_optional_library():
+    program = f"import sys, pullback; print([m for m in {OPTIONAL} if m in sys.modules])"
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", program], capture_output=True, text=True, timeout=60
+    )
+    assert (done.stdout, done.stderr) == ("[]\n", "")
+
+
+# ---------------------------------------------------------------------- the rules themselves
+
+
+SAMPLE = """
+from __future__ import annotations
+from typing import TYPE_CHECKING
+import importlib
+import numpy as np
+from pullback.core import tensor
+from . import sibling
+from ..arrays import dtypes
+if TYPE_CHECKING:
+    from pullback.optim import SGD
+else:
+    import torch
+
+def f():
+    from pullback import ops
+    importlib.import_module("cupy")
+"""
+
+
+@pytest.fixture
+def sample(tmp_path, monkeypatch):
+    monkeypatch.setattr(sys.modules[__name__], "ROOT", tmp_path)
+    path = tmp_path / "core" / "sample.py"
+    path.parent.mkdir()
+    path.write_text(SAMPLE)
+    return path
+
+
+def test_imports_are_read_as_python_reads_them(sample):
+    found = [(dotted, inside) for _, dotted, inside in Imports(sample).found]
+    assert found == [
+        ("__future__.annotations", False),
+        ("typing.TYPE_CHECKING", False),
+        ("importlib", False),
+        ("numpy", False),
+        ("pullback.core.tensor", False),
+        ("pullback.core.sibling", False),
+        ("pullback.arrays.dtypes", False),
+        ("torch", False),
+        ("pullback.ops", True),
+        ("cupy", True),
+    ]
+    assert [part for _, part, _ in imports_of_pullback(sample)] == ["core", "core", "arrays", "ops"]
+
+
+def test_the_sample_breaks_the_rules(sample):
+    for rule in (
+        test_imports_point_one_way,
+        test_no_import_of_the_package_hides_in_a_function,
+        test_array_libraries_are_imported_in_their_own_folder_alone,
+    ):
+        with pytest.raises(AssertionError):
+            rule(sample)
+
+
+def test_length_is_counted_without_the_docstring():
+    body = itertools.repeat("    x = 1\n", 5)
+    source = 'def f():\n    """Say.\n\n    More.\n    """\n' + "".join(body)
+    assert lines_of(ast.parse(source).body[0]) == 6
