@@ -1,7 +1,5 @@
 """Random programs, run by the library and by the reference model side by side."""
 
-import math
-
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
@@ -58,18 +56,44 @@ def close(actual, expected):
     np.testing.assert_allclose(actual, expected, rtol=1e-9, atol=1e-10 * scale)
 
 
-def small(*arrays):
-    """Return whether all numbers are worth comparing."""
-    with np.errstate(over="ignore"):
-        return all(np.all(np.abs(a) < LARGEST) for a in arrays)
+def comparable(name, refs):
+    """Return whether an operation gives numbers that are worth comparing."""
+    if name == "exp" and np.max(refs[0].values) > 5:
+        return False
+    made = model.compute(name, refs, grad_mode=True)
+    return all(np.all(np.abs(a) < LARGEST) for a in (made.values, *made.jacobian.values()))
+
+
+def broadcast(*shapes):
+    """Return the shape that `shapes` broadcast to, or None."""
+    try:
+        return np.broadcast_shapes(*shapes)
+    except ValueError:
+        return None
+
+
+def fits(shape, target):
+    """Return whether `shape` broadcasts to `target`."""
+    return broadcast(shape, target) == target
+
+
+def has_steps(ref):
+    """Return whether a backward pass from a tensor has something to do."""
+    return isinstance(ref.history, model.Step)
+
+
+def may_change(ref):
+    """Return whether a tensor is no leaf and no view of one."""
+    return not isinstance(ref.owner.history, model.Leaf)
 
 
 def some_index(data, shape):
-    """Draw a basic index for an array of `shape`."""
+    """Draw a basic index that selects something from an array of `shape`."""
     index = []
     for n in shape[: data.draw(st.integers(0, len(shape)), label="dims")]:
-        kinds = [slice(None), slice(1, None), slice(None, -1), slice(None, None, 2)]
-        index.append(data.draw(st.sampled_from([*range(-n, n), *kinds]), label="index"))
+        kinds = [slice(None), slice(None, None, 2), *range(-n, n)]
+        kinds += [slice(1, None), slice(None, -1)] if n > 1 else []
+        index.append(data.draw(st.sampled_from(kinds), label="index"))
     extra = data.draw(st.sampled_from([None, "ellipsis", "new axis"]), label="extra")
     if extra == "ellipsis":
         index.append(...)
@@ -87,8 +111,10 @@ class Programs(RuleBasedStateMachine):
         self.leaves = []
 
     # --- bookkeeping -------------------------------------------------------------------------
-    def pick(self, i):
-        return self.pool[i % len(self.pool)]
+    def pick(self, i, likely=lambda ref: True):
+        """Return one of the tensors, seven times out of eight one of the likely ones."""
+        chosen = [pair for pair in self.pool if i % 8 == 0 or likely(pair[1])] or self.pool
+        return chosen[i // 8 % len(chosen)]
 
     def keep(self, real, ref):
         self.pool.append((real, ref))
@@ -99,20 +125,17 @@ class Programs(RuleBasedStateMachine):
 
     @initialize(seed=SEED, shape=SHAPE)
     def start(self, seed, shape):
-        self.make_leaf(seed, shape)
-        self.make_constant(seed + 1, shape)
+        self.make(seed, shape, True)
+        self.make(seed + 1, shape, False)
 
-    @rule(seed=SEED, shape=SHAPE)
-    def make_leaf(self, seed, shape):
+    @rule(seed=SEED, shape=SHAPE, leaf=st.booleans())
+    def make(self, seed, shape, leaf):
         values = numbers(shape, seed)
-        pair = pb.tensor(values, requires_grad=True), model.new_leaf(values)
-        self.leaves.append(pair)
-        self.keep(*pair)
-
-    @rule(seed=SEED, shape=SHAPE)
-    def make_constant(self, seed, shape):
-        values = numbers(shape, seed)
-        self.keep(pb.tensor(values), model.constant(values))
+        if leaf:
+            self.leaves.append((pb.tensor(values, requires_grad=True), model.new_leaf(values)))
+            self.keep(*self.leaves[-1])
+        else:
+            self.keep(pb.tensor(values), model.constant(values))
 
     # --- operations --------------------------------------------------------------------------
     @rule(i=WHICH, name=UNARY, grad_mode=MODE)
@@ -121,60 +144,42 @@ class Programs(RuleBasedStateMachine):
 
     @rule(i=WHICH, j=WHICH, name=BINARY, grad_mode=MODE)
     def binary(self, i, j, name, grad_mode):
-        pairs = [self.pick(i), self.pick(j)]
-        try:
-            np.broadcast_shapes(*(ref.shape for _, ref in pairs))
-        except ValueError:
-            pairs[1] = pairs[0]
-        self.compute(name, pairs, grad_mode)
+        x = self.pick(i)
+        y = self.pick(j, lambda ref: broadcast(ref.shape, x[1].shape) is not None)
+        if broadcast(x[1].shape, y[1].shape) is not None:
+            self.compute(name, [x, y], grad_mode)
 
     def compute(self, name, pairs, grad_mode):
-        if name == "exp" and np.max(pairs[0][1].values, initial=0.0) > 5:
-            return
-        made = model.compute(name, [ref for _, ref in pairs], grad_mode=grad_mode)
-        if small(made.values, *made.jacobian.values()):
+        refs = [ref for _, ref in pairs]
+        if comparable(name, refs):
             with pb.set_grad_enabled(grad_mode):
                 real = OUT_OF_PLACE[name](*(real for real, _ in pairs))
-            self.keep(real, made)
+            self.keep(real, model.compute(name, refs, grad_mode=grad_mode))
 
     # --- views -------------------------------------------------------------------------------
     @rule(i=WHICH, data=st.data())
     def index(self, i, data):
         real, ref = self.pick(i)
         at = some_index(data, ref.shape)
-        where = np.asarray(ref.where[at])
-        if where.size:
-            self.keep(real[at], ref.select(where))
+        self.keep(real[at], ref.select(np.asarray(ref.where[at])))
 
-    @rule(i=WHICH)
-    def transpose(self, i):
-        real, ref = self.pick(i)
-        if len(ref.shape) == 2:
-            self.keep(real.t(), ref.select(ref.where.T))
-
-    @rule(i=WHICH, dim=WHICH)
-    def unsqueeze(self, i, dim):
-        real, ref = self.pick(i)
-        if len(ref.shape) < 4:
-            dim %= len(ref.shape) + 1
-            self.keep(real.unsqueeze(dim), ref.select(np.expand_dims(ref.where, dim)))
-
-    @rule(i=WHICH, leading=st.sampled_from([(), (2,)]))
-    def expand(self, i, leading):
-        real, ref = self.pick(i)
-        shape = leading + tuple(2 if n == 1 else n for n in ref.shape)
-        if math.prod(shape) <= 24:
-            self.keep(real.expand(shape), ref.select(np.broadcast_to(ref.where, shape)))
-
-    @rule(i=WHICH, dim=WHICH)
-    def unbind(self, i, dim):
-        real, ref = self.pick(i)
-        if ref.shape:
-            dim %= len(ref.shape)
+    @rule(i=WHICH, kind=st.sampled_from(["t", "unsqueeze", "expand", "unbind"]), dim=WHICH)
+    def view(self, i, kind, dim):
+        real, ref = self.pick(i, lambda ref: kind in ("expand", "unsqueeze") or ref.where.ndim)
+        where = ref.where
+        if kind == "t" and where.ndim == 2:
+            self.keep(real.t(), ref.select(where.T))
+        elif kind == "unsqueeze" and where.ndim < 4:
+            dim %= where.ndim + 1
+            self.keep(real.unsqueeze(dim), ref.select(np.expand_dims(where, dim)))
+        elif kind == "expand" and where.size <= 6:
+            shape = (2,) * (dim % 2) + tuple(2 if n == 1 else n for n in ref.shape)
+            self.keep(real.expand(shape), ref.select(np.broadcast_to(where, shape)))
+        elif kind == "unbind" and where.ndim:
+            dim %= where.ndim
             parts = real.unbind(dim)
-            assert len(parts) == ref.shape[dim]
-            for part, where in zip(parts, np.moveaxis(ref.where, dim, 0), strict=True):
-                self.keep(part, ref.select(np.asarray(where), one_of_many=True))
+            for part, at in zip(parts, np.moveaxis(where, dim, 0), strict=True):
+                self.keep(part, ref.select(np.asarray(at), one_of_many=True))
 
     @rule(i=WHICH, kind=st.sampled_from(["flat", "column", "same"]))
     def reshape(self, i, kind):
@@ -197,66 +202,56 @@ class Programs(RuleBasedStateMachine):
     # --- in place ----------------------------------------------------------------------------
     @rule(i=WHICH, name=UNARY, grad_mode=MODE)
     def change(self, i, name, grad_mode):
-        self.in_place(name, self.pick(i), (), grad_mode)
+        real, ref = self.pick(i, has_steps)
+        if comparable(name, [ref]):
+            self.in_place(
+                (ref, []),
+                lambda: IN_PLACE[name](real),
+                lambda: model.change(name, ref, [], grad_mode=grad_mode),
+                grad_mode,
+            )
 
     @rule(i=WHICH, j=WHICH, name=BINARY, grad_mode=MODE)
     def change_by(self, i, j, name, grad_mode):
-        pair, other = self.pick(i), self.pick(j)
-        try:
-            fits = np.broadcast_shapes(pair[1].shape, other[1].shape) == pair[1].shape
-        except ValueError:
-            fits = False
-        self.in_place(name, pair, (other if fits else pair,), grad_mode)
-
-    def in_place(self, name, pair, others, grad_mode):
-        real, ref = pair
-        inputs = [ref, *(o for _, o in others)]
-        if name == "exp" and np.max(ref.values, initial=0.0) > 5:
-            return
-        foreseen = model.compute(name, inputs, grad_mode=True)
-        if not small(foreseen.values, *foreseen.jacobian.values()):
-            return
-
-        def call():
-            with pb.set_grad_enabled(grad_mode):
-                return IN_PLACE[name](real, *(o for o, _ in others))
-
-        phrase = model.refusal(ref, inputs[1:], grad_mode=grad_mode)
-        if phrase is not None:
-            self.fails(call, {phrase})
-        else:
-            assert call() is real
-            model.change(name, ref, inputs[1:], grad_mode=grad_mode)
+        real, ref = self.pick(i, may_change)
+        by, by_ref = self.pick(j, lambda other: fits(other.shape, ref.shape))
+        if fits(by_ref.shape, ref.shape) and comparable(name, [ref, by_ref]):
+            self.in_place(
+                (ref, [by_ref]),
+                lambda: IN_PLACE[name](real, by),
+                lambda: model.change(name, ref, [by_ref], grad_mode=grad_mode),
+                grad_mode,
+            )
 
     @rule(i=WHICH, j=WHICH, grad_mode=MODE, data=st.data())
     def set_item(self, i, j, grad_mode, data):
-        (real, ref), (value, value_ref) = self.pick(i), self.pick(j)
+        real, ref = self.pick(i, may_change)
         at = some_index(data, ref.shape)
         part = ref.select(np.asarray(ref.where[at]))
-        try:
-            fits = np.broadcast_shapes(part.shape, value_ref.shape) == part.shape
-        except ValueError:
-            fits = False
-        if not fits:
+        value, value_ref = self.pick(j, lambda other: fits(other.shape, part.shape))
+        if not fits(value_ref.shape, part.shape):
             value, value_ref = 0.75, model.constant(np.asarray(0.75))
-        if not part.where.size:
-            return
+        self.in_place(
+            (part, [value_ref]),
+            lambda: real.__setitem__(at, value),
+            lambda: model.assign(part, value_ref, grad_mode=grad_mode),
+            grad_mode,
+        )
 
-        def call():
-            with pb.set_grad_enabled(grad_mode):
-                real[at] = value
-
-        phrase = model.refusal(part, [value_ref], grad_mode=grad_mode)
-        if phrase is not None:
-            self.fails(call, {phrase})
-        else:
-            call()
-            model.assign(part, value_ref, grad_mode=grad_mode)
+    def in_place(self, involved, call, change, grad_mode):
+        """Make the call and the same change of the model, or see it refused."""
+        phrase = model.refusal(*involved, grad_mode=grad_mode)
+        with pb.set_grad_enabled(grad_mode):
+            if phrase is not None:
+                self.fails(call, {phrase})
+            else:
+                call()
+                change()
 
     # --- backward ----------------------------------------------------------------------------
     @rule(i=WHICH, seed=SEED, retain_graph=MODE)
     def backward(self, i, seed, retain_graph):
-        real, ref = self.pick(i)
+        real, ref = self.pick(i, has_steps)
         weights = numbers(ref.shape, seed)
 
         def call():
@@ -268,7 +263,7 @@ class Programs(RuleBasedStateMachine):
 
     @rule(i=WHICH, seed=SEED, retain_graph=MODE, chosen=st.sets(st.integers(0, 9), min_size=1))
     def grad(self, i, seed, retain_graph, chosen):
-        real, ref = self.pick(i)
+        real, ref = self.pick(i, has_steps)
         weights = numbers(ref.shape, seed)
         inputs = [self.leaves[k % len(self.leaves)] for k in sorted(chosen)]
         wanted = [leaf_ref.owner.history for _, leaf_ref in inputs]

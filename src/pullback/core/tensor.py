@@ -243,7 +243,8 @@ class Tensor(_Methods):
         """
         if self._view is not None:
             raise GraphError(
-                "detach_: can't detach a view in place.\nhint: use detach() instead of detach_()."
+                "detach_: Can't detach views in-place: their base would still have the history.\n"
+                "hint: use detach() instead of detach_()."
             )
         if self._node is not None:
             self._node.extras().detached = True
