@@ -128,6 +128,11 @@ class Ref:
     def is_leaf(self) -> bool:
         return self.history is None or isinstance(self.history, Leaf)
 
+    @property
+    def overlaps(self) -> bool:
+        """Whether two of the elements are one number in memory."""
+        return np.unique(self.where).size != self.where.size
+
     def select(self, where: Array, *, one_of_many: bool = False) -> Ref:
         """Return a view of the positions `where`."""
         selected = Ref(self.owner, where, view=True, one_of_many=one_of_many or self.one_of_many)
@@ -252,9 +257,7 @@ def refusal(x: Ref, others: Sequence[Ref], *, grad_mode: bool) -> str | None:
             return f"{LEAF}|{SEVERAL_VIEWS}" if x.one_of_many else LEAF
         if x.one_of_many:
             return SEVERAL_VIEWS
-    if np.unique(x.where).size != x.where.size:
-        return OVERLAP
-    return None
+    return OVERLAP if x.overlaps else None
 
 
 def change(name: str, x: Ref, others: Sequence[Ref], *, grad_mode: bool) -> None:

@@ -228,6 +228,8 @@ class Programs(RuleBasedStateMachine):
         real, ref = self.pick(i, may_change)
         at = some_index(data, ref.shape)
         part = ref.select(np.asarray(ref.where[at]))
+        if part.overlaps:
+            return
         value, value_ref = self.pick(j, lambda other: fits(other.shape, part.shape))
         if not fits(value_ref.shape, part.shape):
             value, value_ref = 0.75, model.constant(np.asarray(0.75))

@@ -104,7 +104,8 @@ def change_returned_view(leaf):
     def probe(ctx, x):
         return x[:2]
 
-    pb.autograd_function(probe, lambda ctx, g: {"x": pb.cat([g, pb.zeros(1)])})(leaf.clone()).mul_(2)
+    op = pb.autograd_function(probe, lambda ctx, g: {"x": pb.cat([g, pb.zeros(1)])})
+    op(leaf.clone()).mul_(2)
 
 
 CHANGED = (

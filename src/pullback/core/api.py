@@ -12,6 +12,7 @@ from typing import Any
 
 from pullback.arrays import is_array, library_of
 from pullback.core.engine import run
+from pullback.core.inplace import bump
 from pullback.core.modes import NO_GRAD, STATE
 from pullback.core.node import AccumulateGrad
 from pullback.core.tensor import Tensor, as_array, box
@@ -361,7 +362,7 @@ def increment_version(tensor: Tensors) -> None:
             raise ArgumentTypeError(
                 f"increment_version: takes Tensors, got {type(t).__name__}"
             )
-        t._counter[0] += 1
+        bump(t)
 
 
 Tensor.backward = tensor_backward

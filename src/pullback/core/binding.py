@@ -9,24 +9,47 @@ import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from pullback.core import tree
+
 _KINDS = inspect.Parameter
+_POSITIONAL = (_KINDS.POSITIONAL_ONLY, _KINDS.POSITIONAL_OR_KEYWORD)
 
 
 class Arguments:
-    """The arguments of one call, in the order of forward's parameters.
+    """The names of one call's arguments, in the order of forward's parameters.
 
-    ``names`` has one entry a value: the parameter's name, ``name[i]`` for ``*args`` and the
-    keyword for ``**kwargs``. ``groups`` maps a parameter with several values to their places.
+    Attributes
+    ----------
+    names : sequence of str
+        One a value: the parameter's name, ``name[i]`` for ``*args``, the keyword for ``**kwargs``.
+    groups : dict
+        From ``*args`` and ``**kwargs`` parameters to the places of their values.
+    skeleton : list or None
+        The containers among the values with their leaves replaced, where they are traversed.
     """
 
-    __slots__ = ("groups", "names", "values")
+    __slots__ = ("groups", "names", "skeleton")
 
     def __init__(
-        self, names: Sequence[str], values: Sequence[Any], groups: dict[str, list[int]]
+        self, names: Sequence[str], groups: dict[str, list[int]], skeleton: Any = None
     ) -> None:
         self.names = names
-        self.values = values
         self.groups = groups
+        self.skeleton = skeleton
+
+    def fold(self, flags: Sequence[bool]) -> list[bool]:
+        """Return one flag an argument from one flag an input."""
+        if self.skeleton is None:
+            return list(flags)
+        pieces = iter(flags)
+        return [any([next(pieces) for _ in tree.leaves(v)]) for v in self.skeleton]
+
+    def owner(self, i: int) -> str:
+        """Return the name of the argument that input `i` belongs to."""
+        if self.skeleton is None:
+            return self.names[i]
+        owners = [n for n, v in zip(self.names, self.skeleton, strict=True) for _ in tree.leaves(v)]
+        return owners[i]
 
 
 class Signature:
@@ -34,17 +57,16 @@ class Signature:
 
     def __init__(self, forward: Callable[..., Any], skip: int) -> None:
         signature = inspect.signature(forward)
-        parameters = list(signature.parameters.values())[skip:]
-        self.full = signature.replace(parameters=parameters)
-        self.parameters = parameters
-        plain = all(p.kind in (_KINDS.POSITIONAL_ONLY, _KINDS.POSITIONAL_OR_KEYWORD) for p in parameters)
-        self.names = tuple(p.name for p in parameters)
-        self.plain_count = len(parameters) if plain else -1
+        self.parameters = list(signature.parameters.values())[skip:]
+        self.full = signature.replace(parameters=self.parameters)
+        plain = all(p.kind in _POSITIONAL for p in self.parameters)
+        self.plain_count = len(self.parameters) if plain else -1
+        self.plain = Arguments(tuple(p.name for p in self.parameters), {})
 
-    def bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Arguments:
-        """Return the call's arguments; raise Python's own TypeError for a wrong call."""
+    def bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Arguments, list[Any]]:
+        """Return a call's names and values; raise Python's own TypeError for a wrong call."""
         if not kwargs and len(args) == self.plain_count:
-            return Arguments(self.names, args, {})
+            return self.plain, list(args)
         bound = self.full.bind(*args, **kwargs)
         bound.apply_defaults()
         names: list[str] = []
@@ -63,22 +85,27 @@ class Signature:
             else:
                 names.append(p.name)
                 values.append(value)
-        return Arguments(names, values, groups)
+        return Arguments(names, groups), values
 
-    def call(self, forward: Callable[..., Any], lead: tuple[Any, ...], values: Sequence[Any], names: Sequence[str]) -> Any:
-        """Call forward with `values` in the places that `bind` found for them."""
-        if self.plain_count == len(values):
-            return forward(*lead, *values)
+    def spread(
+        self, arguments: Arguments, values: Sequence[Any]
+    ) -> tuple[list[Any], dict[str, Any]]:
+        """Return positional and keyword arguments that put `values` where `bind` found them."""
         positional: list[Any] = []
         keywords: dict[str, Any] = {}
         place = 0
-        by_keyword = {p.name for p in self.parameters if p.kind is _KINDS.KEYWORD_ONLY}
-        starred = [p.name for p in self.parameters if p.kind is _KINDS.VAR_POSITIONAL]
-        ordinary = {p.name for p in self.parameters} - by_keyword
-        for name, value in zip(names, values, strict=True):
-            if name in by_keyword or (name not in ordinary and not (starred and name.startswith(f"{starred[0]}["))):
-                keywords[name] = value
+        for p in self.parameters:
+            if p.kind in _POSITIONAL:
+                positional.append(values[place])
+                place += 1
+            elif p.kind is _KINDS.KEYWORD_ONLY:
+                keywords[p.name] = values[place]
+                place += 1
             else:
-                positional.append(value)
-            place += 1
-        return forward(*lead, *positional, **keywords)
+                for i in arguments.groups[p.name]:
+                    if p.kind is _KINDS.VAR_POSITIONAL:
+                        positional.append(values[i])
+                    else:
+                        keywords[arguments.names[i]] = values[i]
+                    place += 1
+        return positional, keywords

@@ -1,15 +1,15 @@
 """ctx: what forward and backward of a user's operation have to say to each other.
 
 Owns saving by name, reading back with the checks, needs_input_grad and the marks. A context
-belongs to one call. Invariants: it holds arrays and version counters, never a tensor of the
-caller or a result, so it makes no reference cycle; it knows its node weakly, so it reads as freed
-once the graph is gone.
+belongs to one call and is what its node saves. Invariants: it holds arrays and version counters,
+never a tensor of the caller or a result, so it makes no reference cycle; it knows its node weakly,
+so it reads as freed once the graph is gone.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from pullback.arrays import dtype_of, is_array
 from pullback.core.hooks import CURRENT
@@ -30,14 +30,12 @@ class Named(Mapping[str, Any]):
     (True, False, True, [True, False])
     """
 
-    __slots__ = ("_names", "_values", "_what")
+    __slots__ = ("_names", "_values")
+    _what = "arguments of forward"
 
-    def __init__(
-        self, names: Sequence[Any], values: Sequence[Any], what: str = "arguments of forward"
-    ) -> None:
+    def __init__(self, names: Sequence[Any], values: Sequence[Any]) -> None:
         self._names = names
         self._values = values
-        self._what = what
 
     def _at(self, place: int) -> Any:
         return self._values[place]
@@ -46,20 +44,17 @@ class Named(Mapping[str, Any]):
         if isinstance(key, slice):
             return tuple(self)[key]
         if isinstance(key, int):
-            if -len(self._values) <= key < len(self._values):
-                return self._at(key % len(self._values))
-            raise TensorIndexError(
-                f"ctx: there are {len(self._values)} {self._what}, got position {key}"
-            )
+            if -len(self) <= key < len(self):
+                return self._at(key % len(self))
+            raise TensorIndexError(f"ctx: there are {len(self)} {self._what}, got position {key}")
         if key in self._names:
             return self._at(self._names.index(key))
         raise KeyError(self._unknown(key))
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("__"):
-            raise AttributeError(name)
-        if name in self._names:
-            return self._at(self._names.index(name))
+        names = self._names
+        if name in names:
+            return self._at(names.index(name))
         raise AttributeError(self._unknown(name))
 
     def _unknown(self, key: Any) -> str:
@@ -67,10 +62,10 @@ class Named(Mapping[str, Any]):
         return f"ctx: no '{key}' among the {self._what}; the names are: {names}"
 
     def __iter__(self) -> Iterator[Any]:
-        return (self._at(i) for i in range(len(self._values)))
+        return (self._at(i) for i in range(len(self)))
 
     def __len__(self) -> int:
-        return len(self._values)
+        return len(self._names)
 
     def keys(self) -> Any:
         """Return the names, in order."""
@@ -100,64 +95,45 @@ class Named(Mapping[str, Any]):
         return f"({', '.join(f'{n}={v!r}' for n, v in zip(self._names, self, strict=True))})"
 
 
-class SavedTensor:
-    """An array that forward saved: where it belongs in the history, and its version then."""
+class InputFlags(Named):
+    """needs_input_grad: also by the name of a ``*args`` or ``**kwargs`` parameter, as a tuple."""
 
-    __slots__ = ("array", "counter", "name", "own", "packed", "place", "version")
+    __slots__ = ("_groups",)
 
-    def __init__(self, tensor: Tensor, name: str | None, place: Any) -> None:
-        hooks = STATE.get().hooks
-        array = tensor.data_array()
-        self.packed = hooks.unpack if hooks is not None else None
-        self.array = array if hooks is None else pack(hooks, array)
-        self.counter = tensor._counter
-        self.version = tensor._counter[0]
-        self.name = name
-        self.place = place  # ("input", i), ("output", i), or None for neither
-        # A tensor with a history of its own (recorded inside forward on purpose) is kept itself.
-        self.own = tensor if place is None and tensor._node is not None else None
+    def __init__(self, arguments: Any, flags: Sequence[bool]) -> None:
+        super().__init__(arguments.names, arguments.fold(flags))
+        self._groups = arguments.groups
 
-    def read(self, node: Any, op_name: str) -> Tensor:
-        """Return the tensor at its place in the history, after the checks."""
-        if self.packed is not None:
-            return box(unpack(self.packed, self.array, node.name()), self._target(node))
-        if self.counter[0] != self.version:
-            what = f"the saved tensor '{self.name}'" if self.name else "a saved tensor"
-            raise stale(node, self.counter[0], self.version, what)
-        if self.place is None:
-            check_intermediate(op_name, self.name, self.array)
-        return self.own or box(self.array, self._target(node), self.counter)
+    def __getitem__(self, key: Any) -> Any:
+        return self._group(key) if key in self._groups else super().__getitem__(key)
 
-    def _target(self, node: Any) -> Any:
-        if self.place is None:
-            return None
-        role, i = self.place
-        if role == "input":
-            return node.inputs[i]
-        return node.output(i)
+    def __getattr__(self, name: str) -> Any:
+        return self._group(name) if name in self._groups else super().__getattr__(name)
+
+    def _group(self, name: str) -> tuple[bool, ...]:
+        return tuple([self._values[place] for place in self._groups[name]])
 
 
-def check_intermediate(op_name: str, name: str | None, array: Any) -> None:
-    """Refuse a saved floating value of unknown origin where backward itself is recorded."""
-    current = CURRENT.get()
-    if current is None or not current.recorded or not dtype_of(array.dtype).is_inexact:
-        return
-    raise GraphError(
-        f"{op_name}: the saved value {name or ''!r} is neither an input nor an output of forward, "
-        "so a second derivative through it would be silently wrong.\n"
-        "hint: return it from forward as a further output, or recompute it in backward from saved "
-        "inputs; if it does not depend on the inputs, pass it to forward as an argument; or mark "
-        "backward with once_differentiable."
-    )
+class SavedTensor(NamedTuple):
+    """A tensor that forward saved: its array, version then, and place in the history."""
+
+    array: Any
+    counter: list[Any]
+    version: int
+    place: int | None  # of an input; -1 - i for output i; None for neither
+    own: Tensor | None  # the tensor itself, where it has a history of its own
+    unpack: Any  # the hook that turns `array` back, where one packed it
 
 
 class SavedVariables(Named):
     """The values of `save_for_backward`, each checked when it is read."""
 
     __slots__ = ("_context",)
+    _what = "saved values"
 
-    def __init__(self, context: Context, names: Sequence[Any], values: Sequence[Any]) -> None:
-        super().__init__(names, values, "saved values")
+    def __init__(self, context: Context) -> None:
+        self._names = context._saved_names
+        self._values = context._saved_values
         self._context = context
 
     def _at(self, place: int) -> Any:
@@ -165,17 +141,36 @@ class SavedVariables(Named):
 
 
 class Context:
-    """The first argument of forward and backward of a user's operation."""
+    """The first argument of forward and backward of a user's operation.
 
-    def __init__(self, op: Any, names: Sequence[str], flags: tuple[bool, ...]) -> None:
-        d = self.__dict__
-        d["_op"] = op
-        d["_names"] = names
-        d["_flags"] = flags
-        d["_saved_names"] = d["_saved_values"] = ()
-        d["_node"] = None
-        d["_dirty"] = d["_non_differentiable"] = ()
-        d["_materialize"] = True
+    Attributes that start with an underscore are the library's; any other may be set, and a tensor
+    among them is kept like a saved one.
+    """
+
+    __slots__ = (
+        "__dict__",
+        "__weakref__",
+        "_arguments",
+        "_inputs",
+        "_node",
+        "_op",
+        "_outputs",
+        "_saved_names",
+        "_saved_values",
+    )
+    # Set on the instance where forward says otherwise.
+    _dirty: tuple[Tensor, ...] = ()
+    _non_differentiable: tuple[Tensor, ...] = ()
+    _materialize = True
+    _structure: Any = None  # of the outputs, where containers are nested
+
+    _op: Any
+    _arguments: Any  # names, groups and skeleton of the call
+    _inputs: Sequence[Any]  # an input's meta where it is tracked, True for a tensor, None for none
+    _outputs: Sequence[Any]  # an output's meta, None where it is no tensor
+    _node: Any
+    _saved_names: tuple[Any, ...]
+    _saved_values: tuple[Any, ...]
 
     # -- forward's side -----------------------------------------------------------------------
     def save_for_backward(self, *values: Any, **named: Any) -> None:
@@ -184,18 +179,22 @@ class Context:
         Tensors are checked for changes in place when they are read; other objects are kept as
         they are.
         """
-        self.__dict__["_saved_names"] = (None,) * len(values) + tuple(named)
-        self.__dict__["_saved_values"] = (*values, *named.values())
+        if values:
+            self._saved_names = (None,) * len(values) + tuple(named)
+            self._saved_values = (*values, *named.values())
+        else:
+            self._saved_names = tuple(named)
+            self._saved_values = tuple(named.values())
 
     def mark_dirty(self, *tensors: Tensor) -> None:
         """Say that forward changed these inputs in place; forward must return them."""
         self._check_tensors("mark_dirty", tensors)
-        self.__dict__["_dirty"] = tensors
+        self._dirty = tensors
 
     def mark_non_differentiable(self, *tensors: Tensor) -> None:
         """Say that these outputs have no gradient; backward receives zeros for them."""
         self._check_tensors("mark_non_differentiable", tensors)
-        self.__dict__["_non_differentiable"] = tensors
+        self._non_differentiable = tensors
 
     def _check_tensors(self, api: str, tensors: tuple[Any, ...]) -> None:
         for t in tensors:
@@ -206,44 +205,48 @@ class Context:
 
     def set_materialize_grads(self, value: bool) -> None:
         """Choose what stands for the gradient of an unused output: zeros (True) or None."""
-        self.__dict__["_materialize"] = bool(value)
+        self._materialize = bool(value)
 
     # -- both sides ---------------------------------------------------------------------------
     @property
-    def needs_input_grad(self) -> Named:
-        """One boolean an argument of forward, by attribute, key or position."""
-        flags = self._flags
+    def needs_input_grad(self) -> InputFlags:
+        """One boolean an argument of forward, by attribute, key or position.
+
+        In backward, narrowed to what the call in progress needs.
+        """
+        flags = [meta.__class__ is tuple for meta in self._inputs]
         current = CURRENT.get()
         node = self._node() if self._node is not None else None
         if node is not None and current is not None and current.wanted is not None:
-            wanted = {i for i, t in zip(self._op_places, node.inputs, strict=True) if t in current.wanted}
-            flags = tuple(f and i in wanted for i, f in enumerate(flags))
-        return Named(self._names, flags)
+            flags = [f and t in current.wanted for f, t in zip(flags, node.inputs, strict=True)]
+        return InputFlags(self._arguments, flags)
 
     # -- backward's side ----------------------------------------------------------------------
     @property
     def saved_variables(self) -> SavedVariables:
         """The saved values, by attribute, key or position."""
-        self._alive()
-        return SavedVariables(self, self._saved_names, self._saved_values)
+        if self._node is not None:
+            self._alive()
+        return SavedVariables(self)
 
     saved_variable = saved_variables
 
     @property
     def saved_tensors(self) -> tuple[Any, ...]:
         """The saved values that are tensors, None included, as a tuple."""
-        self._alive()
         kept = (Tensor, SavedTensor, type(None))
+        if self._node is not None:
+            self._alive()
         return tuple(
-            self._read(v, n)
-            for n, v in zip(self._saved_names, self._saved_values, strict=True)
-            if isinstance(v, kept)
+            [
+                self._read(v, n)
+                for n, v in zip(self._saved_names, self._saved_values, strict=True)
+                if isinstance(v, kept)
+            ]
         )
 
     def _alive(self) -> Any:
-        """Return the node; before forward ended there is none."""
-        if self._node is None:
-            return None
+        """Return the node, or raise where its saved values are gone."""
         node = self._node()
         if node is None or node.saved is RELEASED:
             raise ReleasedError(
@@ -254,11 +257,35 @@ class Context:
         return node
 
     def _read(self, value: Any, name: str | None) -> Any:
-        if value.__class__ is SavedTensor:
-            return value.read(self._alive(), self._op.name)
-        if self._node is not None and is_array(value):
-            check_intermediate(self._op.name, name, value)
-        return value
+        """Return a saved value, a tensor at its place in the history, after the checks."""
+        if value.__class__ is not SavedTensor:
+            if self._node is not None and is_array(value):
+                self._check_origin(value, name)
+            return value
+        array, counter, version, place, own, unpack_hook = value
+        node = self._alive()
+        if unpack_hook is not None:
+            array, counter = unpack(unpack_hook, array, node.name()), [0]
+        elif counter[0] != version:
+            what = f"the saved tensor '{name}'" if name else "a saved tensor"
+            raise stale(node, counter[0], version, what)
+        if place is None:
+            self._check_origin(array, name)
+            return box(array, None, counter) if own is None else own
+        return box(array, node.inputs[place] if place >= 0 else node.output(-1 - place), counter)
+
+    def _check_origin(self, array: Any, name: str | None) -> None:
+        """Refuse a floating value of unknown origin where backward itself is recorded."""
+        current = CURRENT.get()
+        if current is None or not current.recorded or not dtype_of(array.dtype).is_inexact:
+            return
+        raise GraphError(
+            f"{self._op.name}: the saved value {name or ''!r} is neither an input nor an output of "
+            "forward, so a second derivative through it would be silently wrong.\n"
+            "hint: return it from forward as a further output, or recompute it in backward from "
+            "saved inputs; if it does not depend on the inputs, pass it to forward as an argument; "
+            "or mark backward with once_differentiable."
+        )
 
     def __getattr__(self, name: str) -> Any:
         # Only reached for what is not in __dict__: a tensor stored as an attribute in forward.
@@ -266,34 +293,47 @@ class Context:
         if name in stored:
             return self._read(stored[name], name)
         raise AttributeError(
-            f"{self._op.name if '_op' in self.__dict__ else 'ctx'}: ctx has no attribute '{name}'; "
-            "set it in forward, or save it by name with ctx.save_for_backward"
+            f"{self._op.name}: ctx has no attribute '{name}'; set it in forward, or save it by "
+            "name with ctx.save_for_backward"
         )
 
     # -- after forward ------------------------------------------------------------------------
-    def _forget_marks(self) -> None:
-        """Let go of the tensors that forward marked."""
-        self.__dict__["_dirty"] = self.__dict__["_non_differentiable"] = ()
-
-    def _seal(self, node: Any, places: dict[int, Any], op_places: Sequence[int]) -> None:
-        """Turn saved tensors into `SavedTensor` entries; `places` maps a tensor's id to its place."""
-        d = self.__dict__
-        d["_op_places"] = op_places
-        if self._saved_values:
-            d["_saved_values"] = tuple(
-                [
-                    SavedTensor(v, n, places.get(id(v))) if isinstance(v, Tensor) else v
-                    for n, v in zip(self._saved_names, self._saved_values, strict=True)
-                ]
+    def _seal(self, node: Any, inner: Sequence[Any], outs: Sequence[Any]) -> None:
+        """Let go of tensors: keep their arrays, versions and places instead."""
+        values = self._saved_values
+        if values:
+            self._saved_values = tuple(
+                [keep(v, inner, outs) if isinstance(v, Tensor) else v for v in values]
             )
-        if len(d) > _OWN + 1:
-            stored = {
-                k: v for k, v in d.items() if isinstance(v, Tensor) and not k.startswith("_")
-            }
-            for name in stored:
-                del d[name]
-            d["_attributes"] = {k: SavedTensor(v, k, places.get(id(v))) for k, v in stored.items()}
-        d["_node"] = node
+        stored = self.__dict__
+        if stored:
+            for mark in ("_dirty", "_non_differentiable"):
+                stored.pop(mark, None)
+            tensors = {k: v for k, v in stored.items() if isinstance(v, Tensor)}
+            for name in tensors:
+                del stored[name]
+            if tensors:
+                kept = {k: keep(v, inner, outs) for k, v in tensors.items()}
+                stored["_attributes"] = kept
+        self._node = node
 
 
-_OWN = len(Context(None, (), ()).__dict__)
+def keep(tensor: Tensor, inner: Sequence[Any], outs: Sequence[Any]) -> SavedTensor:
+    """Return what is kept of a tensor that forward saved."""
+    place: int | None = None
+    for i, out in enumerate(outs):
+        if out is tensor:
+            place = -1 - i
+            break
+    else:
+        for i, value in enumerate(inner):
+            if value is tensor:
+                place = i
+                break
+    counter = tensor._counter
+    own = tensor if place is None and tensor._node is not None else None
+    hooks = STATE.get().hooks
+    array = tensor._data if tensor._view is None else tensor.data_array()
+    if hooks is not None:
+        return SavedTensor(pack(hooks, array), counter, counter[0], place, own, hooks.unpack)
+    return SavedTensor(array, counter, counter[0], place, own, None)

@@ -1,35 +1,45 @@
 """A user's operation: one call of forward, recorded; one call of backward, checked.
 
-Owns `CustomOp`, the one machinery behind `autograd_function` and `Function` (extend.py): binding
-arguments to names (prepared once, when the operation is defined), running forward on untracked
-inputs, giving the results their history, and calling backward. What backward returned is read
-and checked in returned.py.
+Owns `CustomOp`, the one machinery behind `autograd_function` and `Function` (extend.py). The call
+with plain positional arguments in the default mode is short; whatever is unusual about arguments,
+mode or results goes through call.py, to the same nodes. What backward returned is read in
+returned.py.
 """
 
 from __future__ import annotations
 
 import inspect
-import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
+from weakref import ref
 
-from pullback.core import tree
-from pullback.core.binding import Arguments, Signature
-from pullback.core.call import Call, Record
+from pullback.arrays import DTYPES, NUMPY
+from pullback.core import call, tree
+from pullback.core.binding import Signature
 from pullback.core.context import Context
 from pullback.core.function import new_node
-from pullback.core.modes import NO_GRAD, STATE, with_grad
-from pullback.core.node import Node
+from pullback.core.hooks import lend
+from pullback.core.inplace import EPOCH
+from pullback.core.modes import NO_GRAD, RECORD, STATE, with_grad
+from pullback.core.node import RELEASED, MultiNode, Node, next_seq, zeros_for
 from pullback.core.returned import read_gradients
 from pullback.core.tensor import Tensor, box
 from pullback.core.views import sync
-from pullback.errors import GraphError, MissingRuleError, UntrackedTensorWarning
+from pullback.errors import GraphError, MissingRuleError
 
-_KINDS = inspect.Parameter
+_array = NUMPY.array_types[0]
+_F32 = DTYPES["float32"].dtype
+_F64 = DTYPES["float64"].dtype
+_mode = STATE.get
+_set_mode = STATE.set
+_POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+_CONTAINERS = frozenset((list, tuple, dict))
 
 
 class CustomOp:
-    """One user-defined operation."""
+    """One user-defined operation: call it like its forward, less ctx."""
+
+    takes_none = True
 
     def __init__(
         self,
@@ -46,125 +56,160 @@ class CustomOp:
         self.setup_context = setup_context
         self.signature = Signature(forward, 0 if setup_context else 1)
         self.traverse = traverse
-        self.takes_none = True
-        self.backward: Callable[..., Any] | None = None
+        short = setup_context is None and not traverse
+        self._short_count = self.signature.plain_count if short else -1
+        self._rule: Callable[..., Any] | None = None
         self.once = False
         if backward is not None:
             self.set_backward(backward)
 
-    def set_backward(self, backward: Callable[..., Any]) -> None:
-        """Make `backward` the gradient rule."""
-        self.backward = backward
-        self.once = getattr(backward, "_once_differentiable", False)
+    def set_backward(self, rule: Callable[..., Any]) -> None:
+        """Make `rule` the gradient rule."""
+        self._rule = rule
+        self.once = getattr(rule, "_once_differentiable", False)
         try:
-            parameters = list(inspect.signature(backward).parameters.values())[1:]
+            parameters = list(inspect.signature(rule).parameters.values())[1:]
         except (TypeError, ValueError):
             parameters = []
-        self.takes_tuple = len(parameters) == 1 and parameters[0].kind in (
-            _KINDS.POSITIONAL_ONLY,
-            _KINDS.POSITIONAL_OR_KEYWORD,
-        )
+        self.takes_tuple = len(parameters) == 1 and parameters[0].kind in _POSITIONAL
+
+    @property
+    def rule(self) -> Callable[..., Any] | None:
+        """The gradient rule, None where there is none."""
+        return self._rule
 
     # -- forward ------------------------------------------------------------------------------
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        arguments = self.signature.bind(args, kwargs)
-        mode = STATE.get()
-        inner, inputs = self._enter(arguments, mode.grad)
-        tracked = [t is not None and t._node is not None for t in inputs]
-        flags = tuple(tracked) if mode.grad else (False,) * len(tracked)
-        if self.traverse:
-            flags = _fold(arguments.values, flags)
-        ctx = Context(self, arguments.names, flags)
-        versions = [None if t is None else t._counter[0] for t in inputs]
-        STATE.set(NO_GRAD if mode.hooks is None and not mode.anomaly else with_grad(mode, False))
+        if kwargs or len(args) != self._short_count or _mode() is not RECORD:
+            return call.general(self, args, kwargs)
+        inner: list[Any] = []
+        targets: list[Any] = []
+        inputs: list[Any] = []
+        tracked = False
+        for a in args:
+            meta = node = None
+            if a.__class__ is Tensor:
+                meta = True
+                if a._view is not None:
+                    sync(a)
+                if (node := a._node) is not None:
+                    data = a._data
+                    if data.__class__ is not _array:
+                        return call.general(self, args, kwargs)
+                    meta = (_array, data.shape, data.dtype, "cpu")
+                    tracked = True
+                    counter = a._counter
+                    a = Tensor()  # forward sees an untracked twin on the same memory
+                    a._data = data
+                    a._counter = counter
+                    a._node = a._view = a._grad = None
+            elif a.__class__ in _CONTAINERS or isinstance(a, Tensor):
+                return call.general(self, args, kwargs)
+            inner.append(a)
+            targets.append(node)
+            inputs.append(meta)
+        if not tracked:
+            return call.general(self, args, kwargs)
+        ctx = Context()
+        ctx._op = self
+        ctx._arguments = self.signature.plain
+        ctx._inputs = inputs
+        ctx._node = None
+        ctx._saved_names = ctx._saved_values = ()
+        versions = [t._counter[0] if t.__class__ is Tensor else None for t in inner]
+        epoch = EPOCH[0]
+        _set_mode(NO_GRAD)
         try:
-            result = self._run_forward(ctx, arguments, inner)
+            out = self.forward(ctx, *inner)
         finally:
-            STATE.set(mode)
-        call = Call(self, ctx, arguments, inputs, inner)
-        call.check_inputs(versions)
-        return call.tracked(result) if mode.grad and any(tracked) else call.untracked(result)
+            _set_mode(RECORD)
+        if out.__class__ is Tensor and EPOCH[0] == epoch and not ctx.__dict__:
+            data = out._data
+            if data.__class__ is _array and out._view is None and out._node is None:
+                dtype = data.dtype
+                if (dtype is _F32 or dtype is _F64) and not any([out is t for t in inner]):
+                    ctx._outputs = ((_array, data.shape, dtype, "cpu"),)
+                    return self._record(ctx, targets, inner, out)
+        return call.finish(self, ctx, args, targets, inner, versions, out)
 
-    def _run_forward(self, ctx: Context, arguments: Arguments, inner: Sequence[Any]) -> Any:
-        if self.setup_context is None:
-            return self.signature.call(self.forward, (ctx,), inner, arguments.names)
-        result = self.signature.call(self.forward, (), inner, arguments.names)
-        self.setup_context(ctx, tuple(inner), result)
-        return result
-
-    def _enter(self, arguments: Arguments, grad: bool) -> tuple[list[Any], list[Tensor | None]]:
-        """Return what forward is called with, and one tensor or None an input.
-
-        A tracked tensor enters as an untracked twin on the same memory; others as they are.
-        """
-        if self.traverse:
-            values = list(arguments.values)
-            inputs = [v if isinstance(v, Tensor) else None for v in tree.leaves(values)]
-            return tree.map_leaves(_twin, values), inputs
-        inner = []
-        inputs = []
-        for name, value in zip(arguments.names, arguments.values, strict=True):
-            if isinstance(value, Tensor):
-                inputs.append(value)
-                inner.append(_twin(value))
-            else:
-                inputs.append(None)
-                inner.append(value)
-                if grad and isinstance(value, (list, tuple, dict)):
-                    self._warn_untracked(name, value)
-        return inner, inputs
-
-    def _warn_untracked(self, name: str, value: Any) -> None:
-        if any(isinstance(v, Tensor) and v.requires_grad for v in tree.leaves(value)):
-            warnings.warn(
-                f"{self.name}: the argument '{name}' is a {type(value).__name__} holding a tensor "
-                "that requires grad; containers are not searched, so no gradient flows to it. "
-                "Pass the tensor itself, or define the operation with traverse=True.",
-                UntrackedTensorWarning,
-                stacklevel=4,
-            )
+    def _record(self, ctx: Context, targets: list[Any], inner: list[Any], out: Tensor) -> Tensor:
+        """Return the one, ordinary result of forward with its history."""
+        node = Node()
+        node.op = self
+        node.inputs = tuple(targets)
+        node.seq = next_seq()
+        node.saved = ctx
+        node.guard = node.shapes = node.extra = None
+        ctx._seal(ref(node), inner, (out,))
+        t = Tensor()  # forward may have kept its own result: never make that tracked
+        t._data = out._data
+        t._counter = out._counter
+        t._node = node
+        t._view = t._grad = None
+        return t
 
     # -- backward -----------------------------------------------------------------------------
     def differentiate(self, node: Node, g: Any, wanted: Any, recorded: bool) -> Sequence[Any]:
         """Return one gradient an input from what the user's backward gives."""
-        record = node.saved
-        if record.__class__ is not Record:
-            record = record.unpack(node)
-        if self.backward is None:
+        ctx = node.saved
+        if ctx is RELEASED:
+            RELEASED.unpack(node)
+        rule = self._rule
+        if rule is None:
             raise MissingRuleError(
                 f"{self.name}: no gradient can be computed: you must implement either the backward "
                 f"or vjp method for your custom operation '{self.name}' to use it in backward.\n"
-                "hint: pass a backward function, or detach() the result."
+                "hint: give it a backward, or detach() the result."
             )
-        needed = [
-            t is not None and (wanted is None or t in wanted) for t in node.inputs
-        ]
-        grads = record.output_grads(node, g)
-        ctx = record.ctx
+        needed: Sequence[Any] = node.inputs
+        if wanted is not None:
+            needed = [t if t in wanted else None for t in needed]
+        if g.__class__ is _array and node.__class__ is Node and not recorded and not self.once:
+            lent = Tensor()
+            lent._data = g
+            lent._counter = [0, True]
+            lent._node = lent._view = lent._grad = None
+            return read_gradients(self, ctx, rule(ctx, lent), needed, False)
+        grads = self._output_grads(ctx, node, g)
         if self.once:
-            previous = STATE.get()
-            STATE.set(with_grad(previous, False))
+            previous = _mode()
+            _set_mode(with_grad(previous, False))
             try:
-                result = self._call_backward(ctx, [None if x is None else x.detach() for x in grads])
+                bare = tree.map_leaves(lambda x: x.detach() if isinstance(x, Tensor) else x, grads)
+                result = self._call_rule(rule, ctx, bare)
             finally:
-                STATE.set(previous)
+                _set_mode(previous)
         else:
-            result = self._call_backward(ctx, grads)
-        found = read_gradients(self, record, result, needed)
-        if not recorded:
-            return [None if r is None else r.data_array() for r in found]
-        return self._poisoned(node, grads, found) if self.once else found
+            result = self._call_rule(rule, ctx, grads)
+        found = read_gradients(self, ctx, result, needed, recorded)
+        return self._poisoned(node, grads, found) if self.once and recorded else found
 
-    def _call_backward(self, ctx: Context, grads: list[Any]) -> Any:
-        assert self.backward is not None
+    def _call_rule(self, rule: Callable[..., Any], ctx: Context, grads: list[Any]) -> Any:
         if self.takes_tuple and len(grads) != 1:
-            return self.backward(ctx, tuple(grads))
-        return self.backward(ctx, *grads)
+            return rule(ctx, tuple(grads))
+        return rule(ctx, *grads)
 
-    def _poisoned(self, node: Node, grads: list[Any], found: list[Any]) -> list[Any]:
+    @staticmethod
+    def _output_grads(ctx: Context, node: Node, g: Any) -> list[Any]:
+        """Return one gradient an output, as backward is given them."""
+        metas = ctx._outputs
+        raw = g if isinstance(node, MultiNode) else [g]
+        if raw is None:
+            raw = [None] * len(metas)
+        zeros = ctx._materialize
+        grads = [
+            box(zeros_for(meta)) if x is None and meta is not None and zeros else lend(x)
+            for x, meta in zip(raw, metas, strict=True)
+        ]
+        if ctx._structure is None:
+            return grads
+        pieces = iter(grads)
+        return [tree.map_leaves(lambda _: next(pieces), item) for item in ctx._structure]
+
+    def _poisoned(self, node: Node, grads: list[Any], found: Sequence[Any]) -> list[Any]:
         """Give gradients that were computed unrecorded a history that raises when used."""
-        sources = [t for t in node.inputs if t is not None]
-        sources += [g._node for g in grads if g is not None and g._node is not None]
+        given = [g for g in tree.leaves(grads) if isinstance(g, Tensor)]
+        sources = [t for t in (*node.inputs, *(g._node for g in given)) if t is not None]
         poison = new_node(Node, OncePoison(self), tuple(sources))
         return [None if r is None else box(r.data_array(), poison) for r in found]
 
@@ -185,19 +230,3 @@ class OncePoison:
             "@once_differentiable.\nhint: write backward with differentiable operations and "
             "remove the mark."
         )
-
-
-def _twin(value: Any) -> Any:
-    """Return a tracked tensor's untracked twin on the same memory; anything else as it is."""
-    if isinstance(value, Tensor):
-        if value._view is not None:
-            sync(value)
-        if value._node is not None:
-            return box(value._data, None, value._counter)
-    return value
-
-
-def _fold(values: Sequence[Any], flags: tuple[bool, ...]) -> tuple[bool, ...]:
-    """Return one flag an argument from one flag a leaf."""
-    pieces = iter(flags)
-    return tuple([any([next(pieces) for _ in tree.leaves(v)]) for v in values])

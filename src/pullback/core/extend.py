@@ -17,22 +17,21 @@ from pullback.errors import ArgumentError, ArgumentTypeError, MissingRuleError
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-class AutogradFunction:
+class AutogradFunction(CustomOp):
     """A user's operation: call it like its forward, less ctx.
 
     Made by `autograd_function`; has forward's name, docstring, annotations and signature.
     """
 
-    def __init__(self, op: CustomOp) -> None:
-        functools.update_wrapper(self, op.forward)
-        self.__signature__ = op.signature.full
-        self._op = op
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        return self._op(*args, **kwargs)
+    def __init__(
+        self, name: str, forward: Callable[..., Any], backward: Any, traverse: bool
+    ) -> None:
+        super().__init__(name, forward, backward, traverse=traverse)
+        functools.update_wrapper(self, forward, updated=())
+        self.__signature__ = self.signature.full
 
     def __repr__(self) -> str:
-        return f"<autograd function {self._op.name}{self._op.signature.full}>"
+        return f"<autograd function {self.name}{self.signature.full}>"
 
     def backward(self, rule: F) -> F:
         """Make `rule`, a function of ctx and the gradients of the outputs, the gradient rule.
@@ -40,7 +39,8 @@ class AutogradFunction:
         Used as a decorator; returns `rule`.
         """
         _check_callable("backward", rule)
-        self._op.set_backward(rule)
+        _check_takes_ctx("backward", rule)
+        self.set_backward(rule)
         return rule
 
 
@@ -137,7 +137,7 @@ def autograd_function(
         return functools.partial(autograd_function, traverse=traverse, name=name)
     _check_pair(forward, backward)
     label = name or getattr(forward, "__name__", type(forward).__name__)
-    return AutogradFunction(CustomOp(label, forward, backward, traverse=traverse))
+    return AutogradFunction(label, forward, backward, traverse)
 
 
 class _FunctionType(type):
@@ -187,6 +187,8 @@ class Function(metaclass=_FunctionType):
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         cls._op = cls._build()
+        if cls._op is not None:
+            cls.apply = cls._op  # type: ignore[method-assign]  # calls go straight to it
 
     @classmethod
     def _build(cls) -> CustomOp | None:

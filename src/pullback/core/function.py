@@ -24,7 +24,7 @@ from pullback.arrays import (
     promote_scalar,
 )
 from pullback.core.modes import RECORD, STATE, Mode
-from pullback.core.node import Meta, MultiNode, Node, next_seq
+from pullback.core.node import MultiNode, Node, meta_of, next_seq
 from pullback.core.primitive import TENSORS, Packed, Primitive
 from pullback.core.tensor import Tensor, box
 from pullback.core.views import NO_GRAD_VIEW, ONE_OF_MANY, TRACKED, Step, sync, view_of
@@ -271,7 +271,7 @@ def new_node(kind: type[N], op: Any, targets: tuple[Any, ...]) -> N:
 def _attach(node: Node, outs: Sequence[Tensor]) -> None:
     """Give the results their places in the history."""
     if isinstance(node, MultiNode):
-        node.metas = tuple(Meta(library_of(t._data), t._data) for t in outs)
+        node.metas = [meta_of(t._data) for t in outs]
         for i, t in enumerate(outs):
             t._node = node.output(i)
     else:
@@ -282,7 +282,7 @@ def record_custom(op: Any, targets: tuple[Any, ...], saved: Any, metas: Sequence
     """Return the node of a user's operation: one output where `metas` has one item, else many."""
     node = new_node(Node if len(metas) == 1 else MultiNode, op, targets)
     if isinstance(node, MultiNode):
-        node.metas = tuple(metas)
+        node.metas = metas
     node.saved = saved
     if STATE.get().anomaly:
         remember_call(node)

@@ -30,6 +30,10 @@ from pullback.core.views import (
 from pullback.errors import DTypeError, InplaceError, ShapeError
 
 
+# Counts every in-place change anywhere: where it stands still, no version has changed.
+EPOCH = [0]
+
+
 def apply_inplace(op: Primitive, x: Tensor, others: Sequence[Any], settings: dict[str, Any]) -> Tensor:
     """Change `x` to ``op(x, *others, **settings)`` in place and return it."""
     name = f"{op.name}_"
@@ -202,7 +206,13 @@ def write(x: Tensor, array: Any) -> None:
         if x._view is not None:  # the library cannot write in place: swap the base's array
             x._view.base._data = _scattered(x._view, old, array)
             x._view.data = x._view.base._data
+    bump(x)
+
+
+def bump(x: Tensor) -> None:
+    """Count one change of the memory of `x`."""
     x._counter[0] += 1
+    EPOCH[0] += 1
 
 
 def _scattered(view: View, old: Any, new: Any) -> Any:

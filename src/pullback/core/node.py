@@ -14,10 +14,10 @@ from __future__ import annotations
 import itertools
 import threading
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
-from pullback.arrays import dtype_of
+from pullback.arrays import dtype_of, library_of, library_of_type
 from pullback.errors import ArgumentTypeError, ReleasedError
 
 next_seq = itertools.count(1).__next__
@@ -170,7 +170,7 @@ class MultiNode(Node):
     """A node with several outputs; its consumers point to its `Output` objects."""
 
     __slots__ = ("_outputs", "metas")
-    metas: tuple[Any, ...]  # one `Meta` an output, None for an output that is no tensor
+    metas: Sequence[Any]  # one `Meta` an output, None for an output that is no tensor
 
     def output(self, index: int) -> Node:
         """Return the one `Output` of that index, made anew if nobody holds it."""
@@ -184,21 +184,20 @@ class MultiNode(Node):
         return found
 
 
-class Meta:
-    """The shape, dtype and library of an output, for the zeros of an unused one."""
+# The array type, shape, dtype and device of an input or output: what a gradient must fit.
+Meta = tuple[type, tuple[int, ...], Any, str]
 
-    __slots__ = ("device", "dtype", "library", "shape")
 
-    def __init__(self, library: Any, array: Any) -> None:
-        self.library = library
-        self.shape = array.shape
-        self.dtype = array.dtype
-        self.device = library.device(array)
+def meta_of(array: Any) -> Meta:
+    """Return what a gradient of `array` must fit."""
+    return (array.__class__, array.shape, array.dtype, library_of(array).device(array))
 
-    def zeros(self) -> Any:
-        """Return an array of zeros like the output."""
-        device = self.library.native_device(self.device)
-        return self.library.zeros(self.shape, dtype_of(self.dtype), device)
+
+def zeros_for(meta: Meta) -> Any:
+    """Return an array of zeros that fits."""
+    kind, shape, dtype, device = meta
+    library = library_of_type(kind)
+    return library.zeros(shape, dtype_of(dtype), library.native_device(device))
 
 
 class Output(Node):

@@ -8,66 +8,80 @@ the argument, lists what would be right, and never a silently wrong number.
 from __future__ import annotations
 
 import difflib
+import inspect
 from collections.abc import Mapping, Sequence
 from numbers import Number
 from typing import Any
 
-from pullback.arrays import dtype_of, is_array, library_of
+from pullback.arrays import DType, dtype_of, is_array, library_of, library_of_type
 from pullback.core import tree
 from pullback.core.node import Meta
 from pullback.core.primitive import TENSORS
 from pullback.core.tensor import Tensor, box
 from pullback.errors import GradientError
 
-_MISSING = object()
 
+def read_gradients(
+    op: Any, ctx: Any, result: Any, needed: Sequence[Any], recorded: bool
+) -> list[Any]:
+    """Return one gradient an input, None where there is none, from what backward returned.
 
-def read_gradients(op: Any, record: Any, result: Any, needed: list[bool]) -> list[Any]:
-    """Return one gradient tensor or None an input, from what backward returned."""
-    arguments = record.arguments
-    if isinstance(result, Mapping):
-        found = _by_name(op, arguments, result, _needed_arguments(op, arguments, needed))
+    Gradients are tensors where `recorded`, else arrays. `needed` has None for the inputs whose
+    gradient is not wanted.
+    """
+    arguments = ctx._arguments
+    if result.__class__ is dict or isinstance(result, Mapping):
+        found = _by_name(op, arguments, result, needed)
     elif isinstance(result, (tuple, list)):
-        found = _by_position(op, arguments, result)
+        found = _by_position(op, ctx, result)
     else:
-        found = _single(op, arguments, result)
-    if op.traverse:
-        names, found = _unfold(op, arguments, found)
-    else:
-        names = arguments.names
-    return [
-        None if g is None or not wanted else _checked(op, name, g, meta)
-        for name, g, meta, wanted in zip(names, found, record.inputs, needed, strict=True)
-    ]
+        found = _single(op, ctx, result)
+    if arguments.skeleton is not None:
+        found = _unfold(op, arguments, found)
+    grads = []
+    i = 0
+    for g, target, meta in zip(found, needed, ctx._inputs, strict=True):
+        if g is None or target is None:
+            grads.append(None)
+        elif g.__class__ is Tensor:
+            array = g._data if g._view is None else g.data_array()
+            kind, shape, dtype, device = meta
+            if array.__class__ is not kind or array.shape != shape or array.dtype != dtype:
+                g = _checked(op, arguments.owner(i), g, meta)
+                array = g._data
+            elif device != "cpu" and g.device != device:
+                g = _checked(op, arguments.owner(i), g, meta)
+            grads.append(g if recorded else array)
+        else:
+            g = _checked(op, arguments.owner(i), g, meta)
+            grads.append(g if recorded else g._data)
+        i += 1
+    return grads
 
 
-def _needed_arguments(op: Any, arguments: Any, needed: list[bool]) -> list[bool]:
-    if not op.traverse:
-        return needed
-    pieces = iter(needed)
-    return [any([next(pieces) for _ in tree.leaves(v)]) for v in arguments.values]
-
-
-def _by_name(op: Any, arguments: Any, result: Mapping[str, Any], needed: list[bool]) -> list[Any]:
+def _by_name(
+    op: Any, arguments: Any, result: Mapping[str, Any], needed: Sequence[Any]
+) -> list[Any]:
     names, groups = arguments.names, arguments.groups
     if groups:
         result = _without_groups(op, arguments, result)
+    if arguments.skeleton is not None:
+        needed = [flag or None for flag in arguments.fold([t is not None for t in needed])]
     found = []
     used = 0
-    for name, wanted in zip(names, needed, strict=True):
-        g = result.get(name, _MISSING)
-        if g is _MISSING:
-            if wanted:
-                raise _error(
-                    op,
-                    f"backward must return a gradient for the argument '{name}', got a mapping "
-                    f"with the names {_listed(result)}",
-                    hint=f"add '{name}' to the mapping; None there means that it has no gradient",
-                )
-            g = None
-        else:
+    for name, target in zip(names, needed, strict=True):
+        if name in result:
             used += 1
-        found.append(g)
+            found.append(result[name])
+        elif target is None:
+            found.append(None)
+        else:
+            raise _error(
+                op,
+                f"backward must return a gradient for the argument '{name}', got a mapping with "
+                f"the names {_listed(result)}",
+                hint=f"add '{name}' to the mapping; None there means that it has no gradient",
+            )
     if used != len(result):
         unknown = next(k for k in result if k not in names)
         raise _unknown_name(op, unknown, [*names, *groups])
@@ -110,7 +124,13 @@ def _unknown_name(op: Any, unknown: Any, names: Sequence[str]) -> GradientError:
     )
 
 
-def _by_position(op: Any, arguments: Any, result: Sequence[Any]) -> list[Any]:
+def _is_tensor(ctx: Any) -> list[bool]:
+    """Return for each argument whether it is, or holds, a tensor."""
+    return ctx._arguments.fold([meta is not None for meta in ctx._inputs])  # type: ignore[no-any-return]
+
+
+def _by_position(op: Any, ctx: Any, result: Sequence[Any]) -> list[Any]:
+    arguments = ctx._arguments
     count = len(arguments.names)
     found = list(result[:count])
     if len(result) < count or any(extra is not None for extra in result[count:]):
@@ -121,8 +141,8 @@ def _by_position(op: Any, arguments: Any, result: Sequence[Any]) -> list[Any]:
             f"{', '.join(arguments.names)}",
             hint="return a mapping from argument names to gradients",
         )
-    for name, g, value in zip(arguments.names, found, arguments.values, strict=True):
-        if g is not None and value is None:
+    for name, g, is_tensor in zip(arguments.names, found, _is_tensor(ctx), strict=True):
+        if g is not None and not is_tensor:
             raise _error(
                 op,
                 f"backward returned a {type(g).__name__} as the gradient of the argument "
@@ -131,8 +151,9 @@ def _by_position(op: Any, arguments: Any, result: Sequence[Any]) -> list[Any]:
     return found
 
 
-def _single(op: Any, arguments: Any, result: Any) -> list[Any]:
-    tensors = [i for i, v in enumerate(arguments.values) if v is not None]
+def _single(op: Any, ctx: Any, result: Any) -> list[Any]:
+    arguments = ctx._arguments
+    tensors = [i for i, is_tensor in enumerate(_is_tensor(ctx)) if is_tensor]
     if not (result is None or _is_gradient(result)):
         raise _error(
             op,
@@ -153,24 +174,34 @@ def _single(op: Any, arguments: Any, result: Any) -> list[Any]:
     return found
 
 
-def _unfold(op: Any, arguments: Any, found: Sequence[Any]) -> tuple[list[str], list[Any]]:
+def _unfold(op: Any, arguments: Any, found: Sequence[Any]) -> list[Any]:
     """Spread the gradients of containers over their leaves (traverse=True)."""
-    names: list[str] = []
     grads: list[Any] = []
-    for name, g, value in zip(arguments.names, found, arguments.values, strict=True):
-        marks = list(tree.leaves(value))
-        pieces = [g] if tree.children(value) is None else list(tree.leaves(g))
+    for name, g, value in zip(arguments.names, found, arguments.skeleton, strict=True):
+        count = sum(1 for _ in tree.leaves(value))
         if g is None:
-            pieces = [None] * len(marks)
-        if len(pieces) != len(marks):
-            raise _error(
-                op,
-                f"backward must return for '{name}' gradients in the structure of that argument, "
-                f"with {len(marks)} leaves, got {len(pieces)}",
-            )
-        names += [name] * len(marks)
-        grads += pieces
-    return names, grads
+            grads += [None] * count
+        elif tree.children(value) is None:
+            grads.append(g)
+        else:
+            pieces = list(tree.leaves(g))
+            if len(pieces) != count or not _same_structure(g, value):
+                raise _error(
+                    op,
+                    f"backward must return for '{name}' gradients in the structure of that "
+                    f"argument, {value!r}, got another structure with {len(pieces)} leaves",
+                )
+            grads += pieces
+    return grads
+
+
+def _same_structure(a: Any, b: Any) -> bool:
+    left, right = tree.children(a), tree.children(b)
+    if right is None:
+        return left is None
+    return left is not None and [k for k, _ in left] == [k for k, _ in right] and all(
+        _same_structure(x, y) for (_, x), (_, y) in zip(left, right, strict=True)
+    )
 
 
 def _is_gradient(value: Any) -> bool:
@@ -179,6 +210,8 @@ def _is_gradient(value: Any) -> bool:
 
 def _checked(op: Any, name: str, g: Any, meta: Meta) -> Tensor:
     """Return `g` as a tensor that fits the argument, or raise."""
+    kind, shape, dtype, device = meta
+    library = library_of_type(kind)
     if not isinstance(g, Tensor):
         if isinstance(g, bool) or not _is_gradient(g):
             raise _error(
@@ -189,22 +222,21 @@ def _checked(op: Any, name: str, g: Any, meta: Meta) -> Tensor:
         if is_array(g):
             g = box(library_of(g).tidy(g))
         else:
-            g = box(meta.library.asarray(g, dtype=dtype_of(meta.dtype)))
+            g = box(library.asarray(g, dtype=dtype_of(dtype)))
     array = g.data_array()
-    if array.shape != meta.shape:
-        raise _shape_error(op, name, array.shape, meta.shape)
-    if library_of(array) is not meta.library or meta.library.device(array) != meta.device:
+    if array.shape != shape:
+        raise _shape_error(op, name, array.shape, shape)
+    if library_of(array) is not library or library.device(array) != device:
         raise _error(
             op,
-            f"the gradient of '{name}' must be on {meta.device} ({meta.library.name}), got one on "
+            f"the gradient of '{name}' must be on {device} ({library.name}), got one on "
             f"{g.device} ({library_of(array).name})",
             hint="compute it from the saved values, or move it with .to(device)",
         )
-    return g if array.dtype == meta.dtype else _cast(op, name, g, meta)
+    return g if array.dtype == dtype else _cast(op, name, g, dtype_of(dtype))
 
 
-def _cast(op: Any, name: str, g: Tensor, meta: Meta) -> Tensor:
-    wanted = dtype_of(meta.dtype)
+def _cast(op: Any, name: str, g: Tensor, wanted: DType) -> Tensor:
     if not g.dtype.is_inexact or (g.dtype.is_complex and not wanted.is_complex):
         raise _error(
             op,
@@ -242,6 +274,6 @@ def _listed(names: Any) -> str:
 
 def _error(op: Any, text: str, hint: str | None = None) -> GradientError:
     """Return the error, with the place where the rule is defined."""
-    code = getattr(op.backward, "__code__", None)
+    code = getattr(inspect.unwrap(op.rule), "__code__", None)
     where = f" ({code.co_filename}:{code.co_firstlineno})" if code is not None else ""
     return GradientError(f"{op.name}{where}: {text}" + (f".\nhint: {hint}." if hint else "."))

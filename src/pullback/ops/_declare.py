@@ -31,12 +31,18 @@ class Domain:
         Kinks and poles that samples keep a distance of 0.1 from.
     complex : bool
         Whether complex samples are meaningful too.
+    kind : str
+        ``"f"`` floating samples, ``"c"`` complex ones only, ``"i"`` integers, ``"b"`` bools.
+    step : float
+        If not 0, samples are multiples of it, so that equal ones occur.
     """
 
     low: float
     high: float
     away: tuple[float, ...] = ()
     complex: bool = False
+    kind: str = "f"
+    step: float = 0.0
 
 
 def real(low: float, high: float, *away: float) -> Domain:
@@ -47,6 +53,26 @@ def real(low: float, high: float, *away: float) -> Domain:
 def both(low: float, high: float, *away: float) -> Domain:
     """Return a domain of real and complex samples."""
     return Domain(low, high, away, complex=True)
+
+
+def only_complex(low: float, high: float) -> Domain:
+    """Return a domain of complex samples."""
+    return Domain(low, high, complex=True, kind="c")
+
+
+def grid(low: float, high: float) -> Domain:
+    """Return a domain of real samples that are whole numbers, some of them equal."""
+    return Domain(low, high, step=1.0)
+
+
+def integers(low: int, high: int) -> Domain:
+    """Return a domain of integer samples."""
+    return Domain(low, high, kind="i")
+
+
+def mask() -> Domain:
+    """Return the domain of bool samples."""
+    return Domain(0, 1, kind="b")
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,17 @@ from typing import Any
 
 from pullback.core.primitive import TENSORS
 from pullback.errors import ArgumentError
-from pullback.ops._declare import both, elementwise, operation, real, sample, standard
+from pullback.ops._declare import (
+    both,
+    elementwise,
+    grid,
+    integers,
+    mask,
+    operation,
+    real,
+    sample,
+    standard,
+)
 
 # -- arithmetic ------------------------------------------------------------------------------------
 add = elementwise(
@@ -241,7 +251,7 @@ where = elementwise(
     x=lambda g, condition, xp: xp.where(condition, g, xp.zeros_like(g)),
     y=lambda g, condition, xp: xp.where(condition, xp.zeros_like(g), g),
     inputs=("condition", "x", "y"),
-    domain={"condition": real(0, 1), "x": both(-2, 2), "y": both(-2, 2)},
+    domain={"condition": mask(), "x": both(-2, 2), "y": both(-2, 2)},
     doc="Return x where condition holds, else y; the other branch gets a gradient of exactly 0.",
 )
 
@@ -277,42 +287,53 @@ clamp_numbers = operation(
     doc="Return x limited to [min, max]; the gradient passes at the bounds.",
 )
 
-# -- comparison: the result is never differentiable ------------------------------------------------
-_COMPARISONS = {
-    "eq equal": "equal",
-    "ne not_equal": "not_equal",
-    "lt less": "less",
-    "le less_equal": "less_equal",
-    "gt greater": "greater",
-    "ge greater_equal": "greater_equal",
-    "logical_and": "logical_and",
-    "logical_or": "logical_or",
-    "logical_xor": "logical_xor",
-}
-(
-    equal,
-    not_equal,
-    less,
-    less_equal,
-    greater,
-    greater_equal,
-    logical_and,
-    logical_or,
-    logical_xor,
-) = (
-    elementwise(
+# -- comparison and logic: the result is never differentiable --------------------------------------
+def _compares(names: str, standard_name: str) -> Any:
+    return elementwise(
         names,
-        standard(name),
+        standard(standard_name),
         inputs=("x", "y"),
         differentiable=False,
-        doc=f"Return {name.replace('_', ' ')} of x and y, element by element, as bool.",
+        domain=grid(-2, 2),
+        doc=f"Return {standard_name.replace('_', ' ')} of x and y, element by element, as bool.",
     )
-    for names, name in _COMPARISONS.items()
+
+
+equal = _compares("eq equal", "equal")
+not_equal = _compares("ne not_equal", "not_equal")
+less = _compares("lt less", "less")
+less_equal = _compares("le less_equal", "less_equal")
+greater = _compares("gt greater", "greater")
+greater_equal = _compares("ge greater_equal", "greater_equal")
+
+
+def _logical(name: str, inputs: tuple[str, ...] = ("x", "y")) -> Any:
+    def forward(xp: Any, *arrays: Any) -> Any:
+        return getattr(xp, name)(*[xp.astype(a, xp.bool) for a in arrays])
+
+    return elementwise(
+        name,
+        forward,
+        inputs=inputs,
+        differentiable=False,
+        domain=grid(-1, 1),
+        doc=f"Return {name}({', '.join(inputs)}) as bool; numbers are true where they are not 0.",
+    )
+
+
+logical_and, logical_or, logical_xor = (
+    _logical(name) for name in ("logical_and", "logical_or", "logical_xor")
 )
-_TESTS = ("logical_not", "isfinite", "isinf", "isnan")
-logical_not, isfinite, isinf, isnan = (
-    elementwise(name, standard(name), differentiable=False, doc=f"Return {name}(x) as bool.")
-    for name in _TESTS
+logical_not = _logical("logical_not", ("x",))
+isfinite, isinf, isnan = (
+    elementwise(
+        name,
+        standard(name),
+        differentiable=False,
+        domain=both(-2, 2),
+        doc=f"Return {name}(x) as bool.",
+    )
+    for name in ("isfinite", "isinf", "isnan")
 )
 
 _INTEGERS = ("bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_left_shift", "bitwise_right_shift")
@@ -322,6 +343,7 @@ bitwise_and, bitwise_or, bitwise_xor, bitwise_left_shift, bitwise_right_shift = 
         standard(name),
         inputs=("x", "y"),
         differentiable=False,
+        domain=integers(0, 7),
         doc=f"Return {name}(x, y) of integers.",
     )
     for name in _INTEGERS
@@ -330,6 +352,7 @@ bitwise_invert = elementwise(
     "bitwise_invert",
     standard("bitwise_invert"),
     differentiable=False,
+    domain=integers(-8, 7),
     doc="Return every bit of x flipped.",
 )
 floor_divide = elementwise(

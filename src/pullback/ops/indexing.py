@@ -13,7 +13,7 @@ from pullback.core.inplace import apply_inplace
 from pullback.core.primitive import TENSORS
 from pullback.core.tensor import Tensor, box
 from pullback.errors import ArgumentTypeError, TensorIndexError
-from pullback.ops._declare import both, elementwise, on, operation, real, sample
+from pullback.ops._declare import both, elementwise, mask, on, operation, sample
 from pullback.ops.shape import sum_to_shape
 
 
@@ -126,7 +126,7 @@ where_ = elementwise(
     condition=None,
     x=lambda g, condition, xp: xp.where(condition, g, xp.zeros_like(g)),
     inputs=("condition", "x"),
-    domain={"condition": real(0, 1), "x": both(-2, 2)},
+    domain={"condition": mask(), "x": both(-2, 2)},
 )
 
 setitem_ = operation(
@@ -186,7 +186,7 @@ masked_fill_ = elementwise(
     mask=None,
     value=lambda g, mask, xp: xp.where(mask, g, xp.zeros_like(g)),
     inputs=("x", "mask", "value"),
-    domain={"x": both(-2, 2), "mask": real(0, 1), "value": both(-2, 2)},
+    domain={"x": both(-2, 2), "mask": mask(), "value": both(-2, 2)},
     doc="Return x with value where mask holds.",
 )
 

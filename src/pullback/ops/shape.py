@@ -15,7 +15,7 @@ from pullback.core.primitive import TENSORS
 from pullback.core.tensor import Tensor
 from pullback.errors import ArgumentError, ArgumentTypeError, ShapeError
 from pullback.ops._axes import normalize_axes, normalize_axis
-from pullback.ops._declare import composition, on, operation, real, sample
+from pullback.ops._declare import composition, on, only_complex, operation, real, sample
 
 
 def _reshape(xp: Any, x: Any, *, shape: tuple[int, ...]) -> Any:
@@ -587,6 +587,7 @@ real_part = operation(
     rules={"x": lambda g, xp: on(xp, to_complex)(g, imaginary=False)},
     view=True,
     holomorphic=False,
+    domain=only_complex(-2, 2),
     samples=(sample((3, 4)),),
     doc="Return the real part of complex numbers.",
 )
@@ -596,6 +597,7 @@ imaginary_part = operation(
     rules={"x": lambda g, xp: on(xp, to_complex)(g, imaginary=True)},
     view=True,
     holomorphic=False,
+    domain=only_complex(-2, 2),
     samples=(sample((3, 4)),),
     doc="Return the imaginary part of complex numbers.",
 )

@@ -64,7 +64,7 @@ class SGD(Optimizer):
     ...     (w * w).sum().backward()
     ...     optimizer.step()
     >>> w
-    tensor([1.1680], requires_grad=True)
+    tensor([1.2080], requires_grad=True)
     """
 
     _state_names: ClassVar[tuple[str, ...]] = ("momentum_buffer",)

@@ -1,0 +1,299 @@
+"""Every declared operation: value, gradients, dtypes, memory, array libraries, what is kept.
+
+The tests are drawn from the declarations: an operation that is declared is tested here, with no
+test written for it but its reference value (a line in `_cases`).
+"""
+
+import gc
+import inspect
+import weakref
+
+import array_api_strict
+import numpy as np
+import pytest
+from tests.ops import _cases
+from tests.ops._cases import LAYOUTS, REGISTRY, host
+
+import pullback as pb
+
+CASES = _cases.cases()
+SMOOTH = _cases.cases(differentiable=True)
+TOLERANCE = {"rtol": 1e-6, "atol": 1e-7}
+SAME = {"rtol": 1e-12, "atol": 1e-13}
+
+
+def every(cases):
+    return pytest.mark.parametrize("case", cases, ids=str)
+
+
+def agree(ours, theirs, **tolerance):
+    """Check two lists of arrays for shape, dtype and values."""
+    for number, (a, b) in enumerate(zip(ours, theirs, strict=True)):
+        assert (a.shape, a.dtype) == (b.shape, b.dtype), number
+        np.testing.assert_allclose(a, b, err_msg=str(number), **tolerance)
+
+
+# -- the declarations -----------------------------------------------------------------------------
+def test_every_declaration_has_a_reference_value_and_no_reference_is_left_over():
+    assert set(REGISTRY) == set(_cases.NUMPY) ^ set(_cases.FORMULAS)
+
+
+@pytest.mark.parametrize("name", REGISTRY)
+def test_every_declaration_is_complete(name):
+    declaration = REGISTRY[name]
+    op = declaration.primitive
+    assert declaration.samples != ()
+    assert op.differentiable == bool(op.declared or op.joint)
+    assert set(op.declared) <= set(op.inputs)
+    assert set(declaration.domain) >= set(op.inputs)
+    assert declaration.public.__doc__
+
+
+def test_the_samples_cover_scalars_and_empty_arrays():
+    def have(shape_is):
+        return {c.name for c in CASES if any(map(shape_is, c.sample.shapes))}
+
+    of_no_scalar = {
+        *("cat", "diag_embed", "diagonal", "fill", "flip", "index_put", "real", "imag", "split"),
+        *("take", "take_along_axis", "toDevice", "to_complex", "unbind", "matmul", "setitem"),
+        *("argmax", "argmin", "cumsum"),
+    }
+    assert set(REGISTRY) - have(lambda shape: shape == ()) <= of_no_scalar
+    assert len(have(lambda shape: 0 in shape)) > 60
+
+
+# -- value and derivatives ------------------------------------------------------------------------
+@every(CASES)
+def test_the_value_is_that_of_numpy_or_of_a_plain_formula(case):
+    arrays = case.arrays()
+    results = [host(out) for out in case.call(_cases.leaves(arrays))]
+    agree(results, _cases.expected(case, arrays), rtol=1e-12, atol=1e-14)
+
+
+@every(SMOOTH)
+def test_the_gradient_is_the_central_difference(case):
+    arrays = case.arrays()
+    outputs = case.call(_cases.leaves(arrays))
+    seeds = _cases.seeds_for(outputs, case.rng())
+
+    def loss(arrays):
+        return _cases.product([host(out) for out in case.call(_cases.leaves(arrays))], seeds)
+
+    numerical = [_cases.differences(loss, arrays, i) for i in case.wanted]
+    agree(_cases.first_order(case, arrays, seeds), numerical, **TOLERANCE)
+
+
+@every(SMOOTH)
+def test_the_second_derivative_is_the_central_difference_of_the_first(case):
+    arrays = case.arrays()
+    seeds = _cases.seeds_for(case.call(_cases.leaves(arrays)), case.rng())
+    weights = [_cases.random_like(arrays[i], case.rng()) for i in case.wanted]
+    count = len(arrays)
+
+    def loss(values):
+        return _cases.product(_cases.first_order(case, values[:count], values[count:]), weights)
+
+    places = [*case.wanted, *range(count, count + len(seeds))]
+    numerical = [_cases.differences(loss, [*arrays, *seeds], i) for i in places]
+    agree(_cases.second_order(case, arrays, seeds, weights), numerical, **TOLERANCE)
+
+
+@every(SMOOTH)
+def test_recording_the_backward_changes_no_gradient(case):
+    arrays = case.arrays()
+    tensors = _cases.leaves(arrays, case.wanted)
+    seeds = _cases.seeds_for(case.call(tensors), case.rng())
+    recorded = [host(g) for g in _cases.gradients(case, tensors, seeds, create_graph=True)]
+    agree(recorded, _cases.first_order(case, arrays, seeds), **SAME)
+
+
+# -- dtypes ---------------------------------------------------------------------------------------
+DTYPES = [
+    (case, dtype)
+    for case in CASES
+    for dtype in (("complex64", "complex128") if case.complex else ("float32", "float64"))
+]
+
+
+@pytest.mark.parametrize(("case", "dtype"), DTYPES, ids=lambda value: str(value))
+def test_results_and_gradients_have_the_dtype_of_the_inputs(case, dtype):
+    arrays = case.arrays(dtype)
+    tensors = _cases.leaves(arrays, case.wanted)
+    outputs = case.call(tensors)
+    assert {out.dtype.name for out in outputs} == {_cases.expected_dtype(case, dtype)}
+    if not case.wanted:
+        return
+    seeds = _cases.seeds_for(outputs, case.rng())
+    ours = [host(g) for g in _cases.gradients(case, tensors, seeds)]
+    exact = _cases.first_order(case, case.arrays(), [s.astype(s.dtype) for s in wide(seeds)])
+    agree(ours, [g.astype(arrays[i].dtype) for g, i in zip(exact, case.wanted, strict=True)],
+          rtol=2e-4 if dtype in ("float32", "complex64") else 1e-12, atol=2e-5)
+
+
+def wide(seeds):
+    return [s.astype(np.promote_types(s.dtype, np.float64)) for s in seeds]
+
+
+# -- memory ---------------------------------------------------------------------------------------
+def run(case, arrays, seeds):
+    """Return values and gradients, and check that neither inputs nor seeds were written to."""
+    before = [a.tobytes() for a in (*arrays, *seeds)]
+    tensors = _cases.leaves(arrays, case.wanted)
+    outputs = [host(out).copy() for out in case.call(tensors)]
+    grads = [host(g) for g in _cases.gradients(case, tensors, seeds)] if case.wanted else []
+    assert [a.tobytes() for a in (*arrays, *seeds)] == before
+    return [*outputs, *grads]
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@every(CASES)
+def test_the_layout_of_inputs_and_output_gradients_does_not_matter(case, layout):
+    lay = LAYOUTS[layout]
+    arrays = case.arrays()
+    seeds = _cases.seeds_for(case.call(_cases.leaves(arrays)), case.rng()) if case.wanted else []
+    plain = run(case, arrays, seeds)
+    agree(run(case, [lay(a) for a in arrays], [lay(s) for s in seeds]), plain, **SAME)
+
+
+@every([case for case in CASES if not case.declaration.distinct])
+def test_inputs_and_output_gradients_may_be_broadcast_arrays(case):
+    arrays = [_cases.repeated(a) for a in case.arrays()]
+    outputs = case.call(_cases.leaves(arrays))
+    seeds = [_cases.repeated(s) for s in _cases.seeds_for(outputs, case.rng())]
+    seeds = seeds if case.wanted else []
+    plain = run(case, [a.copy() for a in arrays], [s.copy() for s in seeds])
+    agree(run(case, arrays, seeds), plain, **SAME)
+
+
+# -- array libraries ------------------------------------------------------------------------------
+def on_strict(arrays):
+    return [array_api_strict.asarray(a) for a in arrays]
+
+
+@every(CASES)
+def test_array_api_strict_gives_the_same_values(case):
+    arrays = case.arrays()
+    ours = case.call(_cases.leaves(on_strict(arrays)))
+    theirs = case.call(_cases.leaves(arrays))
+    agree([host(out) for out in ours], [host(out) for out in theirs], **SAME)
+
+
+@every(SMOOTH)
+def test_array_api_strict_gives_the_same_gradients_of_both_orders(case):
+    arrays = case.arrays()
+    outputs = case.call(_cases.leaves(arrays))
+    seeds = _cases.seeds_for(outputs, case.rng())
+    weights = [_cases.random_like(arrays[i], case.rng()) for i in case.wanted]
+    theirs = _cases.first_order(case, arrays, seeds)
+    theirs += _cases.second_order(case, arrays, seeds, weights)
+    seeds = seeds if case.name == "toDevice" else on_strict(seeds)  # that op's results are NumPy's
+    arrays, weights = on_strict(arrays), on_strict(weights)
+    ours = _cases.first_order(case, arrays, seeds)
+    ours += _cases.second_order(case, arrays, seeds, weights)
+    agree(ours, theirs, **SAME)
+
+
+# -- what is kept ---------------------------------------------------------------------------------
+def named_by_rules(case, tracked):
+    """Return what the rules of the tracked inputs name, read off their signatures."""
+    rules = [case.op.declared.get(case.op.inputs[i]) for i in tracked]
+    return {name for rule in rules if rule for name in inspect.signature(rule).parameters}
+
+
+@pytest.fixture
+def gc_disabled():
+    gc.disable()
+    yield
+    gc.enable()
+
+
+KEEPING = [
+    (case, tracked)
+    for case in SMOOTH
+    if case.number == 0 and not case.op.view and not case.op.variadic
+    for tracked in ([i] for i in case.wanted)
+]
+
+
+@pytest.mark.usefixtures("gc_disabled")
+@pytest.mark.parametrize(("case", "tracked"), KEEPING, ids=str)
+def test_an_input_that_no_rule_of_a_tracked_input_names_is_not_kept(case, tracked):
+    arrays = case.arrays()
+    tensors = [t * 1 if t.dtype.is_inexact else t.clone() for t in _cases.leaves(arrays, tracked)]
+    named = named_by_rules(case, tracked)
+    alive = [weakref.ref(t._data) for t in tensors]
+    output = case.call(tensors)[0]
+    del tensors, arrays
+    kept = {name for name, ref in zip(case.op.inputs, alive, strict=True) if ref() is not None}
+    assert kept == named & set(case.op.inputs)
+    result = weakref.ref(output._data)
+    further = -output  # keeps nothing of its own
+    del output
+    assert (result() is not None) == ("out" in named)
+    del further
+    assert [ref() for ref in (*alive, result)] == [None] * (len(alive) + 1)
+
+
+# -- in place -------------------------------------------------------------------------------------
+def twin_of(case):
+    """Return the method of Tensor that does the operation in place, if there is one."""
+    if case.name == "setitem":
+        return lambda x, value, *, index: x.__setitem__(index, value)
+    names = [f"{name}_" for name in (case.name, *case.declaration.names)]
+    return next((getattr(pb.Tensor, name) for name in names if hasattr(pb.Tensor, name)), None)
+
+
+def keeps_its_shape(case):
+    shapes = case.sample.shapes
+    return case.name == "setitem" or np.broadcast_shapes(*shapes) == shapes[0]
+
+
+IN_PLACE = [case for case in SMOOTH if twin_of(case) and keeps_its_shape(case)]
+
+
+def test_the_in_place_twins_are_found():
+    assert {case.name for case in IN_PLACE} >= {
+        *("abs", "add", "ceil", "clamp", "copy", "cos", "div", "exp", "fill", "floor", "log"),
+        *("masked_fill", "mul", "neg", "pow", "reciprocal", "relu", "round", "setitem"),
+        *("sigmoid", "sin", "sqrt", "square", "sub", "tanh"),
+    }
+
+
+@every([case for case in IN_PLACE if not (case.complex and case.name == "abs")])
+def test_the_in_place_twin_gives_the_same_value_and_gradients(case):
+    arrays = case.arrays()
+    outside = _cases.leaves(arrays, case.wanted)
+    result = case.call(outside)
+    seeds = _cases.seeds_for(result, case.rng())
+    gradients = [host(g) for g in _cases.gradients(case, outside, seeds)]
+
+    inside = _cases.leaves(arrays, case.wanted)
+    changed = inside[0].clone()
+    returned = twin_of(case)(changed, *inside[1:], **case.settings())
+    assert returned is (None if case.name == "setitem" else changed)
+    assert changed._version == 1
+    wanted = [inside[i] for i in case.wanted]
+    ours = pb.autograd.grad(changed, wanted, pb.asarray(seeds[0]), materialize_grads=True)
+    agree([host(changed)], [host(result[0])], **SAME)
+    agree([host(g) for g in ours], gradients, **SAME)
+
+
+# -- no gradient ----------------------------------------------------------------------------------
+@every([case for case in CASES if not case.op.differentiable])
+def test_an_operation_without_a_derivative_does_not_require_grad(case):
+    arrays = case.arrays()
+    inexact = [i for i, a in enumerate(arrays) if a.dtype.kind in "fc"]
+    outputs = case.call(_cases.leaves(arrays, inexact))
+    assert [out.requires_grad for out in outputs] == [False] * len(outputs)
+    assert [out.grad_fn for out in outputs] == [None] * len(outputs)
+
+
+UNUSED = [case for case in SMOOTH if None in case.op.declared.values()]
+
+
+@every(UNUSED)
+def test_an_input_declared_without_gradient_keeps_none(case):
+    arrays = [a.astype(np.float64) for a in case.arrays("float64")]
+    tensors = _cases.leaves(arrays, range(len(arrays)))
+    case.call(tensors)[0].sum().backward()
+    assert [t.grad is None for t in tensors] == [i not in case.wanted for i in range(len(arrays))]
