@@ -200,9 +200,7 @@ def second_order(case, arrays, seeds, weights):
     if not rows:
         return [np.zeros_like(host(t)) for t in towards]
     given, factors = zip(*rows, strict=True)
-    return [
-        host(g) for g in pb.autograd.grad(given, towards, factors, materialize_grads=True)
-    ]
+    return [host(g) for g in pb.autograd.grad(given, towards, factors, materialize_grads=True)]
 
 
 # -- the same values in other memory --------------------------------------------------------------
@@ -284,6 +282,7 @@ NUMPY = {
     "real": np.real,
     "imag": np.imag,
     "conj": np.conj,
+    "sgn": np.sign,
     "clone": np.copy,
     "add": np.add,
     "sub": np.subtract,
@@ -314,7 +313,7 @@ NUMPY = {
     "prod": np.prod,
     "max": np.max,
     "min": np.min,
-    "cumsum": np.cumsum,
+    "cumsum": lambda x, axis: np.cumsum(x, axis).reshape(x.shape),
     "any": np.any,
     "all": np.all,
     "argmax": np.argmax,
@@ -345,10 +344,8 @@ FORMULAS = {
     "getitem": lambda x, index: x[index],
     "setitem": _written,
     "softmax": _softmax,
-    "log_softmax": lambda x, axis: np.log(_softmax(x, axis)),
-    "logsumexp": lambda x, axis, keepdims: np.log(
-        np.sum(np.exp(x), axis=axis, keepdims=keepdims)
-    ),
+    "log_softmax": lambda x, axis: np.log(_softmax(x, axis)) if x.size else x,
+    "logsumexp": lambda x, axis, keepdims: np.log(np.sum(np.exp(x), axis=axis, keepdims=keepdims)),
 }
 
 

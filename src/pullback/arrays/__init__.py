@@ -48,7 +48,6 @@ __all__ = [
     "is_array",
     "library_for",
     "library_of",
-    "library_of_type",
     "promote",
     "promote_scalar",
     "real_of",
@@ -100,20 +99,6 @@ def library_of(array: Any) -> Library:
         raise ArgumentTypeError(
             compose("array", "an array required", type(array).__name__, hint=hint)
         )
-    return found
-
-
-def library_of_type(kind: type) -> Library:
-    """Return the library of a type of array that `library_of` has met.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> library_of_type(np.ndarray)
-    <array library numpy>
-    """
-    found = _by_type[kind]
-    assert found is not None
     return found
 
 

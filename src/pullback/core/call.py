@@ -10,15 +10,14 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from typing import Any
-from weakref import ref
 
 from pullback.core import tree
 from pullback.core.binding import Arguments
-from pullback.core.context import Context
-from pullback.core.function import record_custom
+from pullback.core.context import Context, forward_context, seal
+from pullback.core.function import new_node, remember_call
 from pullback.core.inplace import check_allowed, rebase
 from pullback.core.modes import STATE, with_grad
-from pullback.core.node import Node, meta_of
+from pullback.core.node import CustomNode, meta_of
 from pullback.core.tensor import Tensor, box
 from pullback.core.views import CUSTOM, NO_GRAD_VIEW, View, sync
 from pullback.errors import InplaceError, UntrackedTensorWarning
@@ -37,12 +36,7 @@ def general(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     elif mode.grad:
         _warn_of_untracked(op, arguments, values)
     inner = [_twin(v) for v in given]
-    ctx = Context()
-    ctx._op = op
-    ctx._arguments = arguments
-    ctx._inputs = [_input_meta(v, mode.grad) for v in given]
-    ctx._node = None
-    ctx._saved_names = ctx._saved_values = ()
+    ctx = forward_context(op, arguments, [_input_meta(v, mode.grad) for v in given])
     versions = [v._counter[0] if isinstance(v, Tensor) else None for v in given]
     entering: list[Any] = inner
     if op.traverse:
@@ -200,15 +194,17 @@ class _Call:
     def _differentiable(self, out: Tensor) -> bool:
         return out.dtype.is_inexact and not any(out is t for t in self.unmarked)
 
-    def _node(self, outs: list[Any], result: Any) -> Node:
+    def _node(self, outs: list[Any], result: Any) -> CustomNode:
         """Return the node of this call, its saved values sealed."""
-        ctx = self.ctx
-        ctx._outputs = [meta_of(o._data) if isinstance(o, Tensor) else None for o in outs]
         items = tree.children(result) or []
         if any(tree.children(item) is not None for _, item in items):
-            ctx._structure = [tree.map_leaves(lambda _: None, item) for _, item in items]
-        node = record_custom(self.op, tuple(self.targets), ctx, ctx._outputs)
-        ctx._seal(ref(node), self.inner, outs)
+            structure = [tree.map_leaves(lambda _: None, item) for _, item in items]
+            self.ctx._structure = structure
+        node = new_node(CustomNode, self.op, tuple(self.targets))
+        node.metas = tuple([meta_of(o._data) if isinstance(o, Tensor) else None for o in outs])
+        seal(self.ctx, node, self.inner, outs)
+        if STATE.get().anomaly:
+            remember_call(node)
         return node
 
     def _check_dirty_returned(self, outs: list[Any]) -> None:
@@ -220,7 +216,7 @@ class _Call:
                     "hint: return it from forward."
                 )
 
-    def _outer(self, out: Tensor, i: int, node: Node, count: int) -> Tensor:
+    def _outer(self, out: Tensor, i: int, node: CustomNode, count: int) -> Tensor:
         """Return the caller's tensor for one output of forward."""
         target = node.output(i) if self._differentiable(out) else None
         k = self._changed_input(out)

@@ -1,20 +1,20 @@
 """ctx: what forward and backward of a user's operation have to say to each other.
 
-Owns saving by name, reading back with the checks, needs_input_grad and the marks. A context
-belongs to one call and is what its node saves. Invariants: it holds arrays and version counters,
-never a tensor of the caller or a result, so it makes no reference cycle; it knows its node weakly,
-so it reads as freed once the graph is gone.
+Owns saving by name, reading back with the checks, needs_input_grad and the marks. Forward's
+context hands everything over to the node when forward has returned, and knows the node weakly
+from then on, so it reads as freed once the graph is gone. Invariant: a node keeps arrays and
+version counters, never a tensor of the caller or a result, so there is no reference cycle.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
+from weakref import ref
 
 from pullback.arrays import dtype_of, is_array
-from pullback.core.hooks import CURRENT
 from pullback.core.modes import STATE
-from pullback.core.node import RELEASED
+from pullback.core.node import RELEASED, CustomNode
 from pullback.core.primitive import pack, stale, unpack
 from pullback.core.tensor import Tensor, box
 from pullback.errors import ArgumentTypeError, GraphError, ReleasedError, TensorIndexError
@@ -115,14 +115,17 @@ class InputFlags(Named):
 
 
 class SavedTensor(NamedTuple):
-    """A tensor that forward saved: its array, version then, and place in the history."""
+    """A saved tensor with something unusual about it: a history of its own, or packed."""
 
     array: Any
-    counter: list[Any]
-    version: int
-    place: int | None  # of an input; -1 - i for output i; None for neither
-    own: Tensor | None  # the tensor itself, where it has a history of its own
+    own: Tensor | None  # the tensor itself, where it was recorded inside forward on purpose
     unpack: Any  # the hook that turns `array` back, where one packed it
+
+
+# What a node keeps of a user's saved values is one flat tuple, four items a value: the array or
+# other object, its version counter (None where it is no tensor), the version, and its place in
+# the history (an input's number, -1 - i for output i, None for neither).
+_STRIDE = 4
 
 
 class SavedVariables(Named):
@@ -131,46 +134,48 @@ class SavedVariables(Named):
     __slots__ = ("_context",)
     _what = "saved values"
 
-    def __init__(self, context: Context) -> None:
-        self._names = context._saved_names
-        self._values = context._saved_values
+    def __init__(self, context: Context, names: Sequence[Any], values: Sequence[Any]) -> None:
+        self._names = names
+        self._values = values
         self._context = context
 
     def _at(self, place: int) -> Any:
-        return self._context._read(self._values[place], self._names[place])
+        return self._context._read(self._values, place * _STRIDE, self._names[place])
 
 
 class Context:
     """The first argument of forward and backward of a user's operation.
 
-    Attributes that start with an underscore are the library's; any other may be set, and a tensor
-    among them is kept like a saved one.
+    Each backward gets a context of its own on what forward's left in the node. Attributes that
+    start with an underscore are the library's; any other may be set, and a tensor among them is
+    kept like a saved one.
     """
 
     __slots__ = (
         "__dict__",
         "__weakref__",
         "_arguments",
-        "_inputs",
+        "_given",
+        "_names",
         "_node",
         "_op",
-        "_outputs",
-        "_saved_names",
-        "_saved_values",
+        "_pass",
+        "_values",
     )
     # Set on the instance where forward says otherwise.
     _dirty: tuple[Tensor, ...] = ()
     _non_differentiable: tuple[Tensor, ...] = ()
     _materialize = True
     _structure: Any = None  # of the outputs, where containers are nested
+    _attributes: Mapping[str, Any] = {}  # tensors that were set as attributes in forward
 
     _op: Any
     _arguments: Any  # names, groups and skeleton of the call
-    _inputs: Sequence[Any]  # an input's meta where it is tracked, True for a tensor, None for none
-    _outputs: Sequence[Any]  # an output's meta, None where it is no tensor
-    _node: Any
-    _saved_names: tuple[Any, ...]
-    _saved_values: tuple[Any, ...]
+    _given: Sequence[Any]  # see CustomNode.given
+    _node: Any  # None in forward; then the node, or a weak reference to it in forward's context
+    _pass: Any  # (wanted, recorded) of the backward that this context is for
+    _names: tuple[Any, ...]
+    _values: tuple[Any, ...]
 
     # -- forward's side -----------------------------------------------------------------------
     def save_for_backward(self, *values: Any, **named: Any) -> None:
@@ -179,12 +184,8 @@ class Context:
         Tensors are checked for changes in place when they are read; other objects are kept as
         they are.
         """
-        if values:
-            self._saved_names = (None,) * len(values) + tuple(named)
-            self._saved_values = (*values, *named.values())
-        else:
-            self._saved_names = tuple(named)
-            self._saved_values = tuple(named.values())
+        self._names = (None,) * len(values) + tuple(named) if values else tuple(named)
+        self._values = (*values, *named.values())
 
     def mark_dirty(self, *tensors: Tensor) -> None:
         """Say that forward changed these inputs in place; forward must return them."""
@@ -214,40 +215,34 @@ class Context:
 
         In backward, narrowed to what the call in progress needs.
         """
-        flags = [meta.__class__ is tuple for meta in self._inputs]
-        current = CURRENT.get()
-        node = self._node() if self._node is not None else None
-        if node is not None and current is not None and current.wanted is not None:
-            flags = [f and t in current.wanted for f, t in zip(flags, node.inputs, strict=True)]
+        flags = [meta.__class__ is tuple for meta in self._given]
+        wanted = self._pass[0]
+        if wanted is not None and self._node is not None:
+            node = self._alive()
+            flags = [f and t in wanted for f, t in zip(flags, node.inputs, strict=True)]
         return InputFlags(self._arguments, flags)
 
     # -- backward's side ----------------------------------------------------------------------
     @property
-    def saved_variables(self) -> SavedVariables:
+    def saved_variables(self) -> Named:
         """The saved values, by attribute, key or position."""
-        if self._node is not None:
-            self._alive()
-        return SavedVariables(self)
+        if self._node is None:
+            return Named(self._names, self._values)
+        node = self._alive()
+        return SavedVariables(self, node.names, node.saved)
 
     saved_variable = saved_variables
 
     @property
     def saved_tensors(self) -> tuple[Any, ...]:
         """The saved values that are tensors, None included, as a tuple."""
-        kept = (Tensor, SavedTensor, type(None))
-        if self._node is not None:
-            self._alive()
-        return tuple(
-            [
-                self._read(v, n)
-                for n, v in zip(self._saved_names, self._saved_values, strict=True)
-                if isinstance(v, kept)
-            ]
-        )
+        return tuple([v for v in self.saved_variables if v is None or isinstance(v, Tensor)])
 
     def _alive(self) -> Any:
         """Return the node, or raise where its saved values are gone."""
-        node = self._node()
+        node = self._node
+        if node.__class__ is ref:
+            node = node()
         if node is None or node.saved is RELEASED:
             raise ReleasedError(
                 f"{self._op.name}: Trying to access saved tensors after they have already been "
@@ -256,17 +251,20 @@ class Context:
             )
         return node
 
-    def _read(self, value: Any, name: str | None) -> Any:
+    def _read(self, values: Sequence[Any], at: int, name: str | None) -> Any:
         """Return a saved value, a tensor at its place in the history, after the checks."""
-        if value.__class__ is not SavedTensor:
-            if self._node is not None and is_array(value):
-                self._check_origin(value, name)
-            return value
-        array, counter, version, place, own, unpack_hook = value
+        array, counter, version, place = values[at : at + _STRIDE]
+        if counter is None:
+            if is_array(array):
+                self._check_origin(array, name)
+            return array
         node = self._alive()
-        if unpack_hook is not None:
-            array, counter = unpack(unpack_hook, array, node.name()), [0]
-        elif counter[0] != version:
+        own = None
+        if array.__class__ is SavedTensor:
+            array, own, hook = array
+            if hook is not None:
+                array, counter, version = unpack(hook, array, node.name()), [0], 0
+        if counter[0] != version:
             what = f"the saved tensor '{name}'" if name else "a saved tensor"
             raise stale(node, counter[0], version, what)
         if place is None:
@@ -276,8 +274,7 @@ class Context:
 
     def _check_origin(self, array: Any, name: str | None) -> None:
         """Refuse a floating value of unknown origin where backward itself is recorded."""
-        current = CURRENT.get()
-        if current is None or not current.recorded or not dtype_of(array.dtype).is_inexact:
+        if not self._pass[1] or not dtype_of(array.dtype).is_inexact:
             return
         raise GraphError(
             f"{self._op.name}: the saved value {name or ''!r} is neither an input nor an output of "
@@ -289,51 +286,92 @@ class Context:
 
     def __getattr__(self, name: str) -> Any:
         # Only reached for what is not in __dict__: a tensor stored as an attribute in forward.
-        stored = self.__dict__.get("_attributes", {})
+        stored = self._attributes
         if name in stored:
-            return self._read(stored[name], name)
+            self._alive()
+            return self._read(stored[name], 0, name)
         raise AttributeError(
             f"{self._op.name}: ctx has no attribute '{name}'; set it in forward, or save it by "
             "name with ctx.save_for_backward"
         )
 
-    # -- after forward ------------------------------------------------------------------------
-    def _seal(self, node: Any, inner: Sequence[Any], outs: Sequence[Any]) -> None:
-        """Let go of tensors: keep their arrays, versions and places instead."""
-        values = self._saved_values
-        if values:
-            self._saved_values = tuple(
-                [keep(v, inner, outs) if isinstance(v, Tensor) else v for v in values]
-            )
-        stored = self.__dict__
-        if stored:
-            for mark in ("_dirty", "_non_differentiable"):
-                stored.pop(mark, None)
-            tensors = {k: v for k, v in stored.items() if isinstance(v, Tensor)}
-            for name in tensors:
-                del stored[name]
-            if tensors:
-                kept = {k: keep(v, inner, outs) for k, v in tensors.items()}
-                stored["_attributes"] = kept
-        self._node = node
+
+def forward_context(op: Any, arguments: Any, given: Sequence[Any]) -> Context:
+    """Return the context that one call's forward gets."""
+    ctx = Context()
+    ctx._op = op
+    ctx._arguments = arguments
+    ctx._given = given
+    ctx._node = None
+    ctx._pass = _NO_PASS
+    ctx._names = ctx._values = ()
+    return ctx
 
 
-def keep(tensor: Tensor, inner: Sequence[Any], outs: Sequence[Any]) -> SavedTensor:
-    """Return what is kept of a tensor that forward saved."""
+_NO_PASS = (None, False)
+
+
+def backward_context(op: Any, node: CustomNode, wanted: Any, recorded: bool) -> Context:
+    """Return the context that one backward through `node` gets."""
+    ctx = Context()
+    ctx._op = op
+    ctx._arguments = node.arguments
+    ctx._given = node.given
+    ctx._node = node
+    ctx._pass = (wanted, recorded)
+    if node.attributes is not None:
+        ctx.__dict__ = node.attributes
+    return ctx
+
+
+def seal(ctx: Context, node: CustomNode, inner: Sequence[Any], outs: Sequence[Any]) -> None:
+    """Move what forward left in its context to the node: arrays and versions, no tensors."""
+    node.arguments = ctx._arguments
+    node.given = tuple(ctx._given)
+    node.names = ctx._names
+    kept: list[Any] = []
+    for value in ctx._values:
+        if isinstance(value, Tensor):
+            kept += keep(value, inner, outs)
+        else:
+            kept += (value, None, 0, None)
+    node.saved = tuple(kept)
+    ctx._values = ()
+    ctx._node = ref(node)
+    stored = ctx.__dict__
+    if stored:
+        for mark in ("_dirty", "_non_differentiable"):
+            stored.pop(mark, None)
+        tensors = {k: v for k, v in stored.items() if isinstance(v, Tensor)}
+        for name in tensors:
+            del stored[name]
+        if tensors:
+            stored["_attributes"] = {k: keep(v, inner, outs) for k, v in tensors.items()}
+        node.attributes = stored
+    else:
+        node.attributes = None
+
+
+def keep(tensor: Tensor, inner: Sequence[Any], outs: Sequence[Any]) -> tuple[Any, ...]:
+    """Return the four items that are kept of a tensor that forward saved."""
     place: int | None = None
-    for i, out in enumerate(outs):
+    i = 0
+    for value in inner:
+        if value is tensor:
+            place = i
+        i += 1
+    i = 0
+    for out in outs:
         if out is tensor:
             place = -1 - i
             break
-    else:
-        for i, value in enumerate(inner):
-            if value is tensor:
-                place = i
-                break
+        i += 1
     counter = tensor._counter
+    array = tensor._data if tensor._view is None else tensor.data_array()
     own = tensor if place is None and tensor._node is not None else None
     hooks = STATE.get().hooks
-    array = tensor._data if tensor._view is None else tensor.data_array()
     if hooks is not None:
-        return SavedTensor(pack(hooks, array), counter, counter[0], place, own, hooks.unpack)
-    return SavedTensor(array, counter, counter[0], place, own, None)
+        array = SavedTensor(pack(hooks, array), own, hooks.unpack)
+    elif own is not None:
+        array = SavedTensor(array, own, None)
+    return (array, counter, counter[0], place)

@@ -11,17 +11,16 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
-from weakref import ref
 
 from pullback.arrays import DTYPES, NUMPY
 from pullback.core import call, tree
 from pullback.core.binding import Signature
-from pullback.core.context import Context
+from pullback.core.context import Context, backward_context, forward_context, seal
 from pullback.core.function import new_node
 from pullback.core.hooks import lend
 from pullback.core.inplace import EPOCH
 from pullback.core.modes import NO_GRAD, RECORD, STATE, with_grad
-from pullback.core.node import RELEASED, MultiNode, Node, next_seq, zeros_for
+from pullback.core.node import RELEASED, CustomNode, Node, zeros_for
 from pullback.core.returned import read_gradients
 from pullback.core.tensor import Tensor, box
 from pullback.core.views import sync
@@ -84,21 +83,23 @@ class CustomOp:
             return call.general(self, args, kwargs)
         inner: list[Any] = []
         targets: list[Any] = []
-        inputs: list[Any] = []
+        given: list[Any] = []
+        versions: list[Any] = []
         tracked = False
         for a in args:
-            meta = node = None
+            meta = node = version = None
             if a.__class__ is Tensor:
                 meta = True
                 if a._view is not None:
                     sync(a)
+                counter = a._counter
+                version = counter[0]
                 if (node := a._node) is not None:
                     data = a._data
                     if data.__class__ is not _array:
                         return call.general(self, args, kwargs)
-                    meta = (_array, data.shape, data.dtype, "cpu")
+                    meta = (data.shape, data.dtype, "cpu")
                     tracked = True
-                    counter = a._counter
                     a = Tensor()  # forward sees an untracked twin on the same memory
                     a._data = data
                     a._counter = counter
@@ -107,16 +108,11 @@ class CustomOp:
                 return call.general(self, args, kwargs)
             inner.append(a)
             targets.append(node)
-            inputs.append(meta)
+            given.append(meta)
+            versions.append(version)
         if not tracked:
             return call.general(self, args, kwargs)
-        ctx = Context()
-        ctx._op = self
-        ctx._arguments = self.signature.plain
-        ctx._inputs = inputs
-        ctx._node = None
-        ctx._saved_names = ctx._saved_values = ()
-        versions = [t._counter[0] if t.__class__ is Tensor else None for t in inner]
+        ctx = forward_context(self, self.signature.plain, given)
         epoch = EPOCH[0]
         _set_mode(NO_GRAD)
         try:
@@ -128,31 +124,20 @@ class CustomOp:
             if data.__class__ is _array and out._view is None and out._node is None:
                 dtype = data.dtype
                 if (dtype is _F32 or dtype is _F64) and not any([out is t for t in inner]):
-                    ctx._outputs = ((_array, data.shape, dtype, "cpu"),)
-                    return self._record(ctx, targets, inner, out)
+                    t = Tensor()  # forward may have kept its result: never make that tracked
+                    t._data = data
+                    t._counter = out._counter
+                    t._view = t._grad = None
+                    t._node = node = new_node(CustomNode, self, tuple(targets))
+                    node.metas = ((data.shape, dtype, "cpu"),)
+                    seal(ctx, node, inner, (out,))
+                    return t
         return call.finish(self, ctx, args, targets, inner, versions, out)
 
-    def _record(self, ctx: Context, targets: list[Any], inner: list[Any], out: Tensor) -> Tensor:
-        """Return the one, ordinary result of forward with its history."""
-        node = Node()
-        node.op = self
-        node.inputs = tuple(targets)
-        node.seq = next_seq()
-        node.saved = ctx
-        node.guard = node.shapes = node.extra = None
-        ctx._seal(ref(node), inner, (out,))
-        t = Tensor()  # forward may have kept its own result: never make that tracked
-        t._data = out._data
-        t._counter = out._counter
-        t._node = node
-        t._view = t._grad = None
-        return t
-
     # -- backward -----------------------------------------------------------------------------
-    def differentiate(self, node: Node, g: Any, wanted: Any, recorded: bool) -> Sequence[Any]:
+    def differentiate(self, node: CustomNode, g: Any, wanted: Any, recorded: bool) -> Sequence[Any]:
         """Return one gradient an input from what the user's backward gives."""
-        ctx = node.saved
-        if ctx is RELEASED:
+        if node.saved is RELEASED:
             RELEASED.unpack(node)
         rule = self._rule
         if rule is None:
@@ -164,25 +149,26 @@ class CustomOp:
         needed: Sequence[Any] = node.inputs
         if wanted is not None:
             needed = [t if t in wanted else None for t in needed]
-        if g.__class__ is _array and node.__class__ is Node and not recorded and not self.once:
+        ctx = backward_context(self, node, wanted, recorded)
+        if g.__class__ is _array and not self.once:  # one output, an ordinary gradient
             lent = Tensor()
             lent._data = g
             lent._counter = [0, True]
             lent._node = lent._view = lent._grad = None
-            return read_gradients(self, ctx, rule(ctx, lent), needed, False)
+            return read_gradients(self, node, rule(ctx, lent), needed, recorded)
         grads = self._output_grads(ctx, node, g)
-        if self.once:
-            previous = _mode()
-            _set_mode(with_grad(previous, False))
-            try:
-                bare = tree.map_leaves(lambda x: x.detach() if isinstance(x, Tensor) else x, grads)
-                result = self._call_rule(rule, ctx, bare)
-            finally:
-                _set_mode(previous)
-        else:
+        if not self.once:
             result = self._call_rule(rule, ctx, grads)
-        found = read_gradients(self, ctx, result, needed, recorded)
-        return self._poisoned(node, grads, found) if self.once and recorded else found
+            return read_gradients(self, node, result, needed, recorded)
+        previous = _mode()
+        _set_mode(with_grad(previous, False))
+        try:
+            bare = tree.map_leaves(lambda x: x.detach() if isinstance(x, Tensor) else x, grads)
+            result = self._call_rule(rule, ctx, bare)
+        finally:
+            _set_mode(previous)
+        found = read_gradients(self, node, result, needed, recorded)
+        return self._poisoned(node, grads, found) if recorded else found
 
     def _call_rule(self, rule: Callable[..., Any], ctx: Context, grads: list[Any]) -> Any:
         if self.takes_tuple and len(grads) != 1:
@@ -190,10 +176,10 @@ class CustomOp:
         return rule(ctx, *grads)
 
     @staticmethod
-    def _output_grads(ctx: Context, node: Node, g: Any) -> list[Any]:
+    def _output_grads(ctx: Context, node: CustomNode, g: Any) -> list[Any]:
         """Return one gradient an output, as backward is given them."""
-        metas = ctx._outputs
-        raw = g if isinstance(node, MultiNode) else [g]
+        metas = node.metas
+        raw = [g] if len(metas) == 1 else g
         if raw is None:
             raw = [None] * len(metas)
         zeros = ctx._materialize

@@ -18,7 +18,7 @@ from typing import Any
 from pullback.arrays import library_of
 from pullback.core.hooks import CURRENT, run_grad_hooks, run_posthooks, run_prehooks
 from pullback.core.modes import STATE, with_grad
-from pullback.core.node import RELEASED, AccumulateGrad, MultiNode, Node
+from pullback.core.node import RELEASED, AccumulateGrad, Node
 from pullback.core.tensor import Tensor, as_array, box
 from pullback.errors import GradientError, GraphError
 
@@ -159,7 +159,7 @@ class Pass:
                 g = run_grad_hooks(extra, g)
             if wanted is not None and not self._goes_on(node, g):
                 continue
-            if node.__class__ is not Node and node.__class__ is not MultiNode:
+            if not node.runs:
                 self._arrive(node, g)
                 continue
             if extra is not None and extra.prehooks:

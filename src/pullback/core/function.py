@@ -278,17 +278,6 @@ def _attach(node: Node, outs: Sequence[Tensor]) -> None:
         outs[0]._node = node
 
 
-def record_custom(op: Any, targets: tuple[Any, ...], saved: Any, metas: Sequence[Any]) -> Node:
-    """Return the node of a user's operation: one output where `metas` has one item, else many."""
-    node = new_node(Node if len(metas) == 1 else MultiNode, op, targets)
-    if isinstance(node, MultiNode):
-        node.metas = metas
-    node.saved = saved
-    if STATE.get().anomaly:
-        remember_call(node)
-    return node
-
-
 def remember_call(node: Node) -> None:
     """Keep the stack of the call that recorded `node`, less our own frames (anomaly mode)."""
     frame: Any = sys._getframe(1)

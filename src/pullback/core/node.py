@@ -17,7 +17,7 @@ import weakref
 from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
-from pullback.arrays import dtype_of, library_of, library_of_type
+from pullback.arrays import NUMPY, Library, dtype_of, library_of
 from pullback.errors import ArgumentTypeError, ReleasedError
 
 next_seq = itertools.count(1).__next__
@@ -104,6 +104,7 @@ class Node:
     """
 
     __slots__ = ("__weakref__", "extra", "guard", "inputs", "op", "saved", "seq", "shapes")
+    runs = True  # whether backward calls ``op.differentiate``
 
     op: Any
     inputs: tuple[Any, ...]
@@ -132,14 +133,6 @@ class Node:
     def metadata(self) -> dict[str, Any]:
         """A dictionary for the user's own notes on this node."""
         return self.extras().metadata
-
-    @property
-    def saved_variables(self) -> Any:
-        """What a user's operation saved, by name; the saved slots of a built-in one."""
-        values = self.saved
-        if values.__class__ is Released:
-            values.unpack(self)
-        return getattr(values, "saved_variables", values)
 
     def output(self, index: int) -> Node:
         """Return what an edge to an output of this node points to."""
@@ -184,26 +177,72 @@ class MultiNode(Node):
         return found
 
 
-# The array type, shape, dtype and device of an input or output: what a gradient must fit.
-Meta = tuple[type, tuple[int, ...], Any, str]
+# The shape, dtype and place of an input or output: what a gradient must fit. The place is "cpu"
+# for the default library, else "<library> <device>". Nothing here is tracked by the collector.
+Meta = tuple[tuple[int, ...], Any, str]
 
 
 def meta_of(array: Any) -> Meta:
     """Return what a gradient of `array` must fit."""
-    return (array.__class__, array.shape, array.dtype, library_of(array).device(array))
+    return (array.shape, array.dtype, place_of(array))
+
+
+def place_of(array: Any) -> str:
+    """Return the library and device of an array in one word or two."""
+    library = library_of(array)
+    if library is NUMPY:
+        return "cpu"
+    _libraries[library.name] = library
+    return f"{library.name} {library.device(array)}"
+
+
+def library_at(place: str) -> tuple[Library, str]:
+    """Return the library and the device that `place_of` named."""
+    name, _, device = place.partition(" ")
+    return (_libraries[name], device) if device else (NUMPY, "cpu")
+
+
+_libraries: dict[str, Library] = {}
 
 
 def zeros_for(meta: Meta) -> Any:
     """Return an array of zeros that fits."""
-    kind, shape, dtype, device = meta
-    library = library_of_type(kind)
+    shape, dtype, place = meta
+    library, device = library_at(place)
     return library.zeros(shape, dtype_of(dtype), library.native_device(device))
+
+
+class CustomNode(MultiNode):
+    """A node of a user's operation; ``metas`` has one item an output, ``saved`` what it keeps.
+
+    Attributes
+    ----------
+    arguments : object
+        The names of the call's arguments.
+    given : tuple
+        An input's `Meta` where it is tracked, True for another tensor, None for no tensor.
+    names : tuple
+        The names of the saved values, None for one without.
+    attributes : dict or None
+        What forward set on ctx.
+    """
+
+    __slots__ = ("arguments", "attributes", "given", "names")
+    arguments: Any
+    given: tuple[Any, ...]
+    names: tuple[str | None, ...]
+    attributes: dict[str, Any] | None
+
+    def output(self, index: int) -> Node:
+        """Return what an edge to an output of this node points to."""
+        return self if len(self.metas) == 1 else super().output(index)
 
 
 class Output(Node):
     """One output of a `MultiNode`: passes its gradient on to its place there."""
 
     __slots__ = ("index",)
+    runs = False
     index: int
 
     def __init__(self, node: MultiNode, index: int) -> None:
@@ -235,6 +274,7 @@ class AccumulateGrad(Node):
     """
 
     __slots__ = ("leaf", "lock", "post_hooks")
+    runs = False
 
     def __init__(self, leaf: Any) -> None:
         self.op = _ACCUMULATE

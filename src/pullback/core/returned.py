@@ -13,43 +13,44 @@ from collections.abc import Mapping, Sequence
 from numbers import Number
 from typing import Any
 
-from pullback.arrays import DType, dtype_of, is_array, library_of, library_of_type
+from pullback.arrays import NUMPY, DType, dtype_of, is_array, library_of
 from pullback.core import tree
-from pullback.core.node import Meta
+from pullback.core.node import CustomNode, Meta, library_at
 from pullback.core.primitive import TENSORS
 from pullback.core.tensor import Tensor, box
 from pullback.errors import GradientError
 
+_array = NUMPY.array_types[0]
+
 
 def read_gradients(
-    op: Any, ctx: Any, result: Any, needed: Sequence[Any], recorded: bool
+    op: Any, node: CustomNode, result: Any, needed: Sequence[Any], recorded: bool
 ) -> list[Any]:
     """Return one gradient an input, None where there is none, from what backward returned.
 
     Gradients are tensors where `recorded`, else arrays. `needed` has None for the inputs whose
     gradient is not wanted.
     """
-    arguments = ctx._arguments
+    arguments = node.arguments
     if result.__class__ is dict or isinstance(result, Mapping):
         found = _by_name(op, arguments, result, needed)
     elif isinstance(result, (tuple, list)):
-        found = _by_position(op, ctx, result)
+        found = _by_position(op, node, result)
     else:
-        found = _single(op, ctx, result)
+        found = _single(op, node, result)
     if arguments.skeleton is not None:
         found = _unfold(op, arguments, found)
     grads = []
     i = 0
-    for g, target, meta in zip(found, needed, ctx._inputs, strict=True):
+    for g, target, meta in zip(found, needed, node.given, strict=True):
         if g is None or target is None:
             grads.append(None)
         elif g.__class__ is Tensor:
             array = g._data if g._view is None else g.data_array()
-            kind, shape, dtype, device = meta
-            if array.__class__ is not kind or array.shape != shape or array.dtype != dtype:
-                g = _checked(op, arguments.owner(i), g, meta)
-                array = g._data
-            elif device != "cpu" and g.device != device:
+            shape, dtype, place = meta
+            if array.__class__ is not _array or (
+                array.shape != shape or array.dtype is not dtype or place != "cpu"
+            ):
                 g = _checked(op, arguments.owner(i), g, meta)
             grads.append(g if recorded else array)
         else:
@@ -124,13 +125,13 @@ def _unknown_name(op: Any, unknown: Any, names: Sequence[str]) -> GradientError:
     )
 
 
-def _is_tensor(ctx: Any) -> list[bool]:
+def _is_tensor(node: CustomNode) -> list[bool]:
     """Return for each argument whether it is, or holds, a tensor."""
-    return ctx._arguments.fold([meta is not None for meta in ctx._inputs])  # type: ignore[no-any-return]
+    return node.arguments.fold([meta is not None for meta in node.given])  # type: ignore[no-any-return]
 
 
-def _by_position(op: Any, ctx: Any, result: Sequence[Any]) -> list[Any]:
-    arguments = ctx._arguments
+def _by_position(op: Any, node: CustomNode, result: Sequence[Any]) -> list[Any]:
+    arguments = node.arguments
     count = len(arguments.names)
     found = list(result[:count])
     if len(result) < count or any(extra is not None for extra in result[count:]):
@@ -141,7 +142,7 @@ def _by_position(op: Any, ctx: Any, result: Sequence[Any]) -> list[Any]:
             f"{', '.join(arguments.names)}",
             hint="return a mapping from argument names to gradients",
         )
-    for name, g, is_tensor in zip(arguments.names, found, _is_tensor(ctx), strict=True):
+    for name, g, is_tensor in zip(arguments.names, found, _is_tensor(node), strict=True):
         if g is not None and not is_tensor:
             raise _error(
                 op,
@@ -151,9 +152,9 @@ def _by_position(op: Any, ctx: Any, result: Sequence[Any]) -> list[Any]:
     return found
 
 
-def _single(op: Any, ctx: Any, result: Any) -> list[Any]:
-    arguments = ctx._arguments
-    tensors = [i for i, is_tensor in enumerate(_is_tensor(ctx)) if is_tensor]
+def _single(op: Any, node: CustomNode, result: Any) -> list[Any]:
+    arguments = node.arguments
+    tensors = [i for i, is_tensor in enumerate(_is_tensor(node)) if is_tensor]
     if not (result is None or _is_gradient(result)):
         raise _error(
             op,
@@ -210,8 +211,8 @@ def _is_gradient(value: Any) -> bool:
 
 def _checked(op: Any, name: str, g: Any, meta: Meta) -> Tensor:
     """Return `g` as a tensor that fits the argument, or raise."""
-    kind, shape, dtype, device = meta
-    library = library_of_type(kind)
+    shape, dtype, place = meta
+    library, device = library_at(place)
     if not isinstance(g, Tensor):
         if isinstance(g, bool) or not _is_gradient(g):
             raise _error(

@@ -17,16 +17,17 @@ def normalize_axis(op: str, axis: Any, ndim: int) -> int:
         number = axis.__index__()
     except AttributeError:
         raise ArgumentTypeError(f"{op}: axis must be an integer, got {type(axis).__name__}") from None
-    if not -ndim <= number < max(ndim, 1):
+    limit = max(ndim, 1)  # 0 and -1 name the whole of a 0-d tensor, as in PyTorch
+    if not -limit <= number < limit:
         raise TensorIndexError(
-            f"{op}: axis must be in the range [{-ndim}, {ndim - 1}] for a tensor of {ndim} "
+            f"{op}: axis must be in the range [{-limit}, {limit - 1}] for a tensor of {ndim} "
             f"dimensions, got {number}"
         )
     return int(number % ndim) if ndim else 0
 
 
 def normalize_axes(op: str, axis: Axis, ndim: int) -> tuple[int, ...]:
-    """Return the axes counted from the front; None and () mean all of them."""
+    """Return the axes counted from the front; None means all of them."""
     if axis is None:
         return tuple(range(ndim))
     if not isinstance(axis, (tuple, list)):

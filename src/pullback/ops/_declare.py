@@ -14,6 +14,7 @@ from typing import Any
 from pullback.core.function import apply, binary, unary
 from pullback.core.inplace import apply_inplace
 from pullback.core.primitive import TENSORS, Primitive
+from pullback.core.tensor import as_array
 from pullback.errors import ArgumentTypeError
 
 Function = Callable[..., Any]
@@ -309,7 +310,7 @@ def on(xp: Any, function: Function) -> Function:
     if xp is TENSORS:
         return function
     forward = function.primitive.forward  # type: ignore[attr-defined]
-    return lambda *arrays, **settings: forward(xp, *arrays, **settings)
+    return lambda *arrays, **settings: forward(xp, *map(as_array, arrays), **settings)
 
 
 def inplace(function: Function) -> Function:

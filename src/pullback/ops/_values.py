@@ -7,10 +7,10 @@ from typing import Any, NamedTuple
 from pullback.core.tensor import Tensor
 from pullback.ops import reductions
 from pullback.ops._axes import normalize_axis
-from pullback.ops._declare import on, operation
+from pullback.ops._declare import on, operation, sample
 from pullback.ops.indexing import scatter_to
 
-from pullback.arrays import library_of
+from pullback.arrays import NUMPY, library_of
 
 
 class Extremes(NamedTuple):
@@ -44,6 +44,10 @@ take_along = operation(
             g, index=_grid(indices, axis, library_of(indices)), shape=x_shape
         )
     },
+    samples=(
+        sample((3, 4), indices=NUMPY.asarray([[0, 2, 2, 1]]), axis=0),
+        sample((3, 4), indices=NUMPY.asarray([[3], [0], [0]]), axis=1),
+    ),
     doc="Return the elements at indices along an axis.",
 )
 

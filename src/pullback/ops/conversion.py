@@ -60,7 +60,7 @@ def _move(xp: Any, x: Any, *, device: str) -> Any:
     source = library_of(x)
     target, native = library_for(device)
     if target is source:
-        return target.asarray(x, device=native)
+        return target.asarray(x, device=native, copy=True)
     return target.from_numpy(source.to_numpy(x).copy(), native)
 
 

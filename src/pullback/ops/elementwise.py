@@ -17,6 +17,7 @@ from pullback.ops._declare import (
     grid,
     integers,
     mask,
+    only_complex,
     operation,
     real,
     sample,
@@ -190,13 +191,46 @@ absolute = elementwise(
     domain=both(-2, 2, 0.0),
     doc="Return the magnitude; the derivative at 0 is 0.",
 )
-sign = elementwise(
+real_sign = elementwise(
     "sign",
     standard("sign"),
     x=lambda g, xp: xp.zeros_like(g),
     domain=real(-2, 2, 0.0),
     doc="Return the sign; its derivative is 0 everywhere.",
 )
+
+
+def _turn(g: Any, x: Any, out: Any, xp: Any) -> Any:
+    """Return the part of g that turns x, over its magnitude; 0 where x is 0."""
+    along = out * xp.real(xp.conj(out) * g)
+    safe = xp.where(x == 0, xp.ones_like(x), x)
+    return xp.where(x == 0, xp.zeros_like(g), (g - along) / xp.abs(safe))
+
+
+complex_sign = elementwise(
+    "sgn",
+    standard("sign"),
+    x=_turn,
+    holomorphic=False,
+    domain=only_complex(-2, 2),
+    doc="Return x / abs(x), 0 where x is 0.",
+)
+
+
+def sign(x: Any, /) -> Any:
+    """Return the sign of real numbers, x / abs(x) of complex ones; 0 where x is 0.
+
+    Examples
+    --------
+    >>> import pullback as pb
+    >>> pb.sign(pb.tensor([-2.0, 0.0, 3.0]))
+    tensor([-1.,  0.,  1.])
+    """
+    is_complex = "complex" in str(getattr(x, "dtype", ""))
+    return complex_sign(x) if is_complex else real_sign(x)
+
+
+TENSORS.sign = sign
 
 
 def _steps(name: str) -> Any:
@@ -244,12 +278,17 @@ conj = elementwise(
 )
 
 # -- choosing --------------------------------------------------------------------------------------
+def truth(condition: Any) -> Any:
+    """Return a condition as bools, of which promotion may have made numbers."""
+    return condition if str(condition.dtype).endswith("bool") else condition != 0
+
+
 where = elementwise(
     "where",
-    lambda xp, condition, x, y: xp.where(xp.astype(condition, xp.bool), x, y),
+    lambda xp, condition, x, y: xp.where(truth(condition), x, y),
     condition=None,
-    x=lambda g, condition, xp: xp.where(condition, g, xp.zeros_like(g)),
-    y=lambda g, condition, xp: xp.where(condition, xp.zeros_like(g), g),
+    x=lambda g, condition, xp: xp.where(truth(condition), g, xp.zeros_like(g)),
+    y=lambda g, condition, xp: xp.where(truth(condition), xp.zeros_like(g), g),
     inputs=("condition", "x", "y"),
     domain={"condition": mask(), "x": both(-2, 2), "y": both(-2, 2)},
     doc="Return x where condition holds, else y; the other branch gets a gradient of exactly 0.",
@@ -309,7 +348,7 @@ greater_equal = _compares("ge greater_equal", "greater_equal")
 
 def _logical(name: str, inputs: tuple[str, ...] = ("x", "y")) -> Any:
     def forward(xp: Any, *arrays: Any) -> Any:
-        return getattr(xp, name)(*[xp.astype(a, xp.bool) for a in arrays])
+        return getattr(xp, name)(*map(truth, arrays))
 
     return elementwise(
         name,

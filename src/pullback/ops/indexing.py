@@ -14,6 +14,7 @@ from pullback.core.primitive import TENSORS
 from pullback.core.tensor import Tensor, box
 from pullback.errors import ArgumentTypeError, TensorIndexError
 from pullback.ops._declare import both, elementwise, mask, on, operation, sample
+from pullback.ops.elementwise import truth
 from pullback.ops.shape import sum_to_shape
 
 
@@ -122,11 +123,12 @@ def _without(g: Any, index: Any, xp: Any) -> Any:
 
 where_ = elementwise(
     "keep_where",
-    lambda xp, condition, x: xp.where(condition, x, xp.zeros_like(x)),
+    lambda xp, condition, x: xp.where(truth(condition), x, xp.zeros_like(x)),
     condition=None,
-    x=lambda g, condition, xp: xp.where(condition, g, xp.zeros_like(g)),
+    x=lambda g, condition, xp: xp.where(truth(condition), g, xp.zeros_like(g)),
     inputs=("condition", "x"),
     domain={"condition": mask(), "x": both(-2, 2)},
+    doc="Return x where condition holds, else 0.",
 )
 
 setitem_ = operation(
@@ -181,10 +183,10 @@ def _leading(value: Tensor, index: Any, x: Tensor) -> Tensor:
 
 masked_fill_ = elementwise(
     "masked_fill",
-    lambda xp, x, mask, value: xp.where(xp.astype(mask, xp.bool), value, x),
-    x=lambda g, mask, xp: xp.where(mask, xp.zeros_like(g), g),
+    lambda xp, x, mask, value: xp.where(truth(mask), value, x),
+    x=lambda g, mask, xp: xp.where(truth(mask), xp.zeros_like(g), g),
     mask=None,
-    value=lambda g, mask, xp: xp.where(mask, g, xp.zeros_like(g)),
+    value=lambda g, mask, xp: xp.where(truth(mask), g, xp.zeros_like(g)),
     inputs=("x", "mask", "value"),
     domain={"x": both(-2, 2), "mask": mask(), "value": both(-2, 2)},
     doc="Return x with value where mask holds.",

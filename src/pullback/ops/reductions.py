@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from pullback.arrays import library_of
 from pullback.core.primitive import TENSORS
 from pullback.core.tensor import Tensor
 from pullback.errors import ArgumentError, DTypeError
 from pullback.ops._axes import count, keep_axes, normalize_axes, normalize_axis, spread
-from pullback.ops._declare import operation, real, sample
+from pullback.ops._declare import grid, operation, real, sample
 
 _AXES = (
     sample((3, 4), axis=None, keepdims=False),
@@ -22,7 +23,12 @@ _AXES = (
     sample((), axis=None, keepdims=False),
     sample((1,), axis=0, keepdims=True),
 )
-_EMPTY = (sample((0, 3), axis=0, keepdims=False), sample((2, 0), axis=None, keepdims=False))
+_EMPTY = (
+    sample((0, 3), axis=0, keepdims=False),
+    sample((0, 3), axis=1, keepdims=False),
+    sample((2, 0), axis=None, keepdims=False),
+)
+_NO_AXIS = (sample((2, 3), axis=(), keepdims=False), sample((2, 3), axis=(), keepdims=True))
 
 
 def _axes_of(x: Any, op: str, axis: Any) -> Any:
@@ -39,7 +45,8 @@ sum_ = operation(
     rules={
         "x": lambda g, x_shape, axis, keepdims, xp: spread(g, x_shape, axis, keepdims, xp),
     },
-    samples=_AXES + _EMPTY,
+    samples=(*_AXES, *_EMPTY, *_NO_AXIS),
+    doc="Return the sum over axes.",
 )
 
 
@@ -60,14 +67,16 @@ mean = operation(
             g / count(x_shape, axis), x_shape, axis, keepdims, xp
         ),
     },
-    samples=_AXES,
+    samples=(*_AXES, *_NO_AXIS, sample((0, 3), axis=1, keepdims=False)),
     doc="Return the mean over axes.",
 )
 
 
 def _prod(xp: Any, x: Any, *, axis: Any = None, keepdims: bool = False) -> Any:
-    # The standard's prod takes one axis at a time in some libraries: reduce one by one.
-    for a in sorted(normalize_axes("prod", axis, len(x.shape)), reverse=True):
+    axes = normalize_axes("prod", axis, len(x.shape))
+    if not axes:
+        return library_of(x).copy(x)
+    for a in axes:  # some libraries' prod takes one axis at a time
         x = xp.prod(x, axis=a, keepdims=True)
     return x if keepdims else xp.reshape(x, _dropped(x.shape, axis))
 
@@ -87,6 +96,8 @@ def _prod_rule(g: Any, x: Any, axis: Any, keepdims: bool, xp: Any) -> Any:
     axes = normalize_axes("prod", axis, len(shape))
     if not axes:
         return g
+    if 0 in shape:
+        return xp.zeros_like(x)
     others = [i for i in range(len(shape)) if i not in axes]
     order = (*others, *axes)
     rows = tuple(shape[i] for i in others)
@@ -115,7 +126,8 @@ prod_ = operation(
     "prod",
     _prod,
     rules={"x": _prod_rule},
-    samples=_AXES + (sample((0, 3), axis=0, keepdims=False),),
+    samples=(*_AXES, *_EMPTY, *_NO_AXIS),
+    doc="Return the product over axes; its gradient is right with any number of zeros.",
 )
 
 
@@ -138,7 +150,7 @@ def _extreme(name: str) -> Any:
         f"{name}",
         forward,
         rules={"x": rule},
-        samples=_AXES,
+        samples=(*_AXES, *_NO_AXIS, sample((0, 3), axis=1, keepdims=False)),
         domain=real(-2, 2),
         distinct=True,
         doc=f"Return the {name} over axes; elements that tie share the gradient evenly.",
@@ -149,10 +161,13 @@ amax, amin = _extreme("max"), _extreme("min")
 
 
 def _cumsum(xp: Any, x: Any, *, axis: int = -1) -> Any:
-    return xp.cumulative_sum(x, axis=normalize_axis("cumulative_sum", axis, len(x.shape)))
+    axis = normalize_axis("cumsum", axis, len(x.shape))
+    return xp.cumulative_sum(x, axis=axis) if x.shape else xp.sum(x)
 
 
 def _reversed_cumsum(g: Any, axis: int, xp: Any) -> Any:
+    if not g.shape:
+        return g
     flipped = xp.cumulative_sum(xp.flip(g, axis=axis), axis=axis)
     return xp.flip(flipped, axis=axis)
 
@@ -166,6 +181,7 @@ cumsum = operation(
         sample((3, 4), axis=-1),
         sample((1,), axis=0),
         sample((0, 2), axis=0),
+        sample((), axis=-1),
     ),
     doc="Return the running sum along an axis.",
 )
@@ -175,11 +191,20 @@ def _softmax(xp: Any, x: Any, *, axis: int = -1) -> Any:
     axis = normalize_axis("softmax", axis, len(x.shape))
     if not x.shape:
         return xp.ones_like(x)
-    e = xp.exp(x - xp.max(x, axis=axis, keepdims=True)) if x.shape[axis] else x
+    if 0 in x.shape:
+        return xp.zeros_like(x)
+    e = xp.exp(x - xp.max(x, axis=axis, keepdims=True))
     return e / xp.sum(e, axis=axis, keepdims=True)
 
 
-_ALONG = (sample((3, 4), axis=-1), sample((3, 4), axis=0), sample((5,), axis=0))
+_ALONG = (
+    sample((3, 4), axis=-1),
+    sample((3, 4), axis=0),
+    sample((5,), axis=0),
+    sample((), axis=-1),
+    sample((0, 3), axis=1),
+    sample((3, 0), axis=1),
+)
 
 softmax = operation(
     "softmax",
@@ -191,16 +216,16 @@ softmax = operation(
     },
     domain=real(-2, 2),
     floating=True,
-    samples=_ALONG + (sample((), axis=-1),),
+    samples=_ALONG,
     doc="Return exp(x) normalised to sum 1 along an axis, without overflow.",
 )
 
 
 def _log_softmax(xp: Any, x: Any, *, axis: int = -1) -> Any:
     axis = normalize_axis("log_softmax", axis, len(x.shape))
-    if not x.shape:
+    if not x.shape or 0 in x.shape:
         return xp.zeros_like(x)
-    shifted = x - xp.max(x, axis=axis, keepdims=True) if x.shape[axis] else x
+    shifted = x - xp.max(x, axis=axis, keepdims=True)
     return shifted - xp.log(xp.sum(xp.exp(shifted), axis=axis, keepdims=True))
 
 
@@ -214,7 +239,7 @@ log_softmax = operation(
     },
     domain=real(-2, 2),
     floating=True,
-    samples=_ALONG + (sample((), axis=-1),),
+    samples=_ALONG,
     doc="Return the logarithm of softmax, without overflow.",
 )
 
@@ -240,7 +265,7 @@ logsumexp = operation(
     },
     domain=real(-2, 2),
     floating=True,
-    samples=_AXES,
+    samples=(*_AXES, *_NO_AXIS, sample((0, 3), axis=1, keepdims=False)),
     doc="Return log(sum(exp(x))) over axes, without overflow.",
 )
 
@@ -336,7 +361,12 @@ def _whole(name: str, doc: str) -> Any:
         return getattr(xp, name)(x, axis=_axes_of(x, name, axis), keepdims=keepdims)
 
     return operation(
-        name, forward, differentiable=False, samples=_AXES, domain=real(-2, 2), doc=doc
+        name,
+        forward,
+        differentiable=False,
+        samples=(*_AXES, *_EMPTY, *_NO_AXIS),
+        domain=grid(-1, 1),
+        doc=doc,
     )
 
 
@@ -353,8 +383,15 @@ def _position(name: str) -> Any:
         name,
         forward,
         differentiable=False,
-        domain=real(-2, 2),
-        samples=(sample((3, 4), axis=None, keepdims=False), sample((3, 4), axis=1, keepdims=True)),
+        domain=grid(-2, 2),
+        samples=(
+            sample((3, 4), axis=None, keepdims=False),
+            sample((3, 4), axis=None, keepdims=True),
+            sample((3, 4), axis=1, keepdims=True),
+            sample((2, 3, 4), axis=-2, keepdims=False),
+            sample((0, 3), axis=1, keepdims=False),
+            sample((), axis=None, keepdims=False),
+        ),
         doc=f"Return the index of the {name[3:]}imum along an axis.",
     )
 

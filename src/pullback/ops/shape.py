@@ -13,7 +13,7 @@ from typing import Any
 from pullback.arrays import complex_of, library_of
 from pullback.core.primitive import TENSORS
 from pullback.core.tensor import Tensor
-from pullback.errors import ArgumentError, ArgumentTypeError, ShapeError
+from pullback.errors import ArgumentError, ArgumentTypeError, DTypeError, ShapeError, compose
 from pullback.ops._axes import normalize_axes, normalize_axis
 from pullback.ops._declare import composition, on, only_complex, operation, real, sample
 
@@ -62,9 +62,14 @@ broadcast_to_ = operation(
 )
 flip_ = operation(
     "flip",
-    lambda xp, x, *, axis: xp.flip(x, axis=axis) if axis else x + 0,
+    lambda xp, x, *, axis: library_of(x).copy(xp.flip(x, axis=axis) if axis else x),
     rules={"x": lambda g, axis, xp: xp.flip(g, axis=axis)},
-    samples=(sample((3, 4), axis=(0,)), sample((3, 4), axis=(0, 1))),
+    samples=(
+        sample((3, 4), axis=(0,)),
+        sample((3, 4), axis=(0, 1)),
+        sample((0, 2), axis=(1,)),
+        sample((), axis=()),
+    ),
     doc="Return x with the order along axes reversed.",
 )
 
@@ -581,7 +586,7 @@ to_complex = operation(
     samples=(sample((3,), imaginary=False), sample((3,), imaginary=True)),
     doc="Return g, or g times the imaginary unit, as complex numbers.",
 )
-real_part = operation(
+real_ = operation(
     "real",
     lambda xp, x: xp.real(x),
     rules={"x": lambda g, xp: on(xp, to_complex)(g, imaginary=False)},
@@ -591,7 +596,7 @@ real_part = operation(
     samples=(sample((3, 4)),),
     doc="Return the real part of complex numbers.",
 )
-imaginary_part = operation(
+imag_ = operation(
     "imag",
     lambda xp, x: xp.imag(x),
     rules={"x": lambda g, xp: on(xp, to_complex)(g, imaginary=True)},
@@ -601,3 +606,34 @@ imaginary_part = operation(
     samples=(sample((3, 4)),),
     doc="Return the imaginary part of complex numbers.",
 )
+
+
+def real_part(x: Any, /) -> Tensor:
+    """Return the real part of complex numbers, a view; real numbers as they are.
+
+    Examples
+    --------
+    >>> import pullback as pb
+    >>> pb.real(pb.tensor([1.0 + 2.0j]))
+    tensor([1.])
+    """
+    return real_(x) if "complex" in str(x.dtype) else x  # type: ignore[no-any-return]
+
+
+def imaginary_part(x: Any, /) -> Tensor:
+    """Return the imaginary part of complex numbers, a view.
+
+    Raises
+    ------
+    DTypeError
+        If the dtype is not complex.
+
+    Examples
+    --------
+    >>> import pullback as pb
+    >>> pb.imag(pb.tensor([1.0 + 2.0j]))
+    tensor([2.])
+    """
+    if "complex" not in str(x.dtype):
+        raise DTypeError(compose("imag", "a complex dtype required", x.dtype.name, ("x", x)))
+    return imag_(x)  # type: ignore[no-any-return]
