@@ -12,7 +12,7 @@ and which memory each step has to find unchanged), only to foretell which errors
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -133,12 +133,18 @@ class Ref:
         """Whether two of the elements are one number in memory."""
         return np.unique(self.where).size != self.where.size
 
-    def select(self, where: Array, *, one_of_many: bool = False) -> Ref:
+    def select(self, where: Array) -> Ref:
         """Return a view of the positions `where`."""
-        selected = Ref(self.owner, where, view=True, one_of_many=one_of_many or self.one_of_many)
-        if self.history is not None:
-            selected._own = Step((self.history,))
-        return selected
+        return self.select_all([where])[0]
+
+    def select_all(self, parts: Iterable[Array], *, one_of_many: bool = False) -> list[Ref]:
+        """Return views of the given positions that come from one step."""
+        step = Step((self.history,)) if self.requires_grad else None
+        several = one_of_many or self.one_of_many
+        views = [Ref(self.owner, where, view=True, one_of_many=several) for where in parts]
+        for view in views:
+            view._own = step
+        return views
 
     def detach(self) -> Ref:
         """Return a tensor over the same memory without history."""
@@ -273,10 +279,9 @@ def change(name: str, x: Ref, others: Sequence[Ref], *, grad_mode: bool) -> None
             other = inputs[what].owner.storage
             saved.append(Saved(other, serves, sure=other is not x.owner.storage))
     if _write(x, out, rows, inputs, grad_mode):
-        step = Step(tuple(t.history for t in inputs), saved)
         if "out" in operation.saves:
-            step.saved = [Saved(x.owner.storage, 0)]
-        _rebase(x, step)
+            saved = [Saved(x.owner.storage, 0, sure=False)]
+        _rebase(x, Step(tuple(t.history for t in inputs), saved))
 
 
 def assign(x: Ref, value: Ref, *, grad_mode: bool) -> None:

@@ -177,9 +177,9 @@ class Programs(RuleBasedStateMachine):
             self.keep(real.expand(shape), ref.select(np.broadcast_to(where, shape)))
         elif kind == "unbind" and where.ndim:
             dim %= where.ndim
-            parts = real.unbind(dim)
-            for part, at in zip(parts, np.moveaxis(where, dim, 0), strict=True):
-                self.keep(part, ref.select(np.asarray(at), one_of_many=True))
+            parts = [np.asarray(at) for at in np.moveaxis(where, dim, 0)]
+            pairs = zip(real.unbind(dim), ref.select_all(parts, one_of_many=True), strict=True)
+            self.pool.extend(pairs)
 
     @rule(i=WHICH, kind=st.sampled_from(["flat", "column", "same"]))
     def reshape(self, i, kind):

@@ -10,15 +10,17 @@ import warnings
 from collections.abc import Sequence
 from typing import Any
 
-from pullback.arrays import is_array, library_of
+from pullback.arrays import NUMPY, dtype_of, is_array, library_of
 from pullback.core.engine import run
 from pullback.core.inplace import bump
 from pullback.core.modes import NO_GRAD, STATE
 from pullback.core.node import AccumulateGrad
 from pullback.core.tensor import Tensor, as_array, box
+from pullback.core.views import sync
 from pullback.errors import ArgumentError, ArgumentTypeError, DTypeError, GraphError, ShapeError
 
 Tensors = Tensor | Sequence[Tensor]
+_array = NUMPY.array_types[0]
 
 
 def _sequence(api: str, name: str, value: Any) -> list[Any]:
@@ -112,10 +114,10 @@ def _run(
     return run(
         [t._node for t in roots],
         seeds if create else [g.data_array() for g in seeds],
-        targets=targets,
-        retain=retain,
-        recorded=create,
-        accumulate=accumulate,
+        targets,
+        retain,
+        create,
+        accumulate,
     )
 
 
@@ -193,11 +195,40 @@ def tensor_backward(
 
     See `pullback.autograd.backward` for the arguments and errors.
     """
-    if gradient is None and inputs is None and not create_graph:  # the common call, directly
-        roots = _roots("backward", "tensors", self)
-        run([self._node], [_seed("backward", 0, self, None, False)._data], retain=bool(retain_graph))
+    if inputs is None and not create_graph:  # the common call, directly
+        if self._view is not None:
+            sync(self)
+        node = self._node
+        if node is None:
+            _roots("backward", "tensors", self)
+        data = self._data
+        if gradient is None:
+            seed = _ones(data)
+        elif gradient.__class__ is Tensor and gradient._view is None:
+            given = gradient._data
+            same = given.__class__ is data.__class__ and given.dtype == data.dtype
+            seed = given if same and given.shape == data.shape and given.__class__ is _array else None
+        else:
+            seed = None
+        if seed is None:
+            seed = _seed("backward", 0, self, gradient, False)._data
+        run((node,), (seed,), None, bool(retain_graph))
         return
     backward(self, gradient, retain_graph, create_graph, inputs)
+
+
+_seeds: dict[Any, Any] = {}
+
+
+def _ones(data: Any) -> Any:
+    """Return the gradient of a real scalar by itself, made once; None for anything else."""
+    if data.__class__ is not _array or data.size != 1 or data.dtype.kind != "f":
+        return None
+    key = (data.dtype.char, data.ndim)
+    seed = _seeds.get(key)
+    if seed is None:
+        seed = _seeds[key] = NUMPY.readonly(NUMPY.full(data.shape, 1, dtype_of(data.dtype)))
+    return seed
 
 
 def _accumulate(t: Tensor, g: Tensor) -> None:

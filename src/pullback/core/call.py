@@ -12,9 +12,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from pullback.core import tree
+from pullback.core.anomaly import remember_call
 from pullback.core.binding import Arguments
 from pullback.core.context import Context, forward_context, seal
-from pullback.core.function import new_node, remember_call
+from pullback.core.function import new_node
 from pullback.core.inplace import check_allowed, rebase
 from pullback.core.modes import STATE, with_grad
 from pullback.core.node import CustomNode, meta_of
@@ -35,8 +36,9 @@ def general(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         )
     elif mode.grad:
         _warn_of_untracked(op, arguments, values)
-    inner = [_twin(v) for v in given]
-    ctx = forward_context(op, arguments, [_input_meta(v, mode.grad) for v in given])
+    inner = [_twin(v) for v in given]  # brings views up to date
+    targets = [v._node if isinstance(v, Tensor) else None for v in given]
+    ctx = forward_context(op, arguments, targets if mode.grad else [None] * len(targets))
     versions = [v._counter[0] if isinstance(v, Tensor) else None for v in given]
     entering: list[Any] = inner
     if op.traverse:
@@ -47,7 +49,6 @@ def general(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         result = _run_forward(op, ctx, arguments, entering)
     finally:
         STATE.set(mode)
-    targets = [v._node if isinstance(v, Tensor) else None for v in given]
     return finish(op, ctx, given, targets, inner, versions, result)
 
 
@@ -70,10 +71,10 @@ def _twin(value: Any) -> Any:
     return value
 
 
-def _input_meta(value: Any, grad: bool) -> Any:
+def _input_meta(value: Any) -> Any:
     if not isinstance(value, Tensor):
         return None
-    return meta_of(value._data) if grad and value._node is not None else True
+    return True if value._node is None else meta_of(value._data)
 
 
 def _warn_of_untracked(op: Any, arguments: Arguments, values: Sequence[Any]) -> None:
@@ -202,6 +203,7 @@ class _Call:
             self.ctx._structure = structure
         node = new_node(CustomNode, self.op, tuple(self.targets))
         node.metas = tuple([meta_of(o._data) if isinstance(o, Tensor) else None for o in outs])
+        node.given = tuple([_input_meta(v) for v in self.given])
         seal(self.ctx, node, self.inner, outs)
         if STATE.get().anomaly:
             remember_call(node)

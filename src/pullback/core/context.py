@@ -12,12 +12,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 from weakref import ref
 
-from pullback.arrays import dtype_of, is_array
+from pullback.arrays import NUMPY, dtype_of, is_array
 from pullback.core.modes import STATE
 from pullback.core.node import RELEASED, CustomNode
 from pullback.core.primitive import pack, stale, unpack
 from pullback.core.tensor import Tensor, box
 from pullback.errors import ArgumentTypeError, GraphError, ReleasedError, TensorIndexError
+
+_array = NUMPY.array_types[0]
+_mode = STATE.get
+_new = object.__new__
 
 
 class Named(Mapping[str, Any]):
@@ -124,7 +128,8 @@ class SavedTensor(NamedTuple):
 
 # What a node keeps of a user's saved values is one flat tuple, four items a value: the array or
 # other object, its version counter (None where it is no tensor), the version, and its place in
-# the history (an input's number, -1 - i for output i, None for neither).
+# the history (an input's number, -1 - i for output i, None for neither); then, last, the dict of
+# what forward set on ctx, or None.
 _STRIDE = 4
 
 
@@ -133,14 +138,38 @@ class SavedVariables(Named):
 
     __slots__ = ("_context",)
     _what = "saved values"
+    _context: Context
 
-    def __init__(self, context: Context, names: Sequence[Any], values: Sequence[Any]) -> None:
-        self._names = names
-        self._values = values
-        self._context = context
+    @property
+    def _names(self) -> tuple[str | None, ...]:  # type: ignore[override]
+        return self._context._alive().names  # type: ignore[no-any-return]
 
     def _at(self, place: int) -> Any:
-        return self._context._read(self._values, place * _STRIDE, self._names[place])
+        return self._context._read(self._context._alive().saved, place * _STRIDE, self._names[place])
+
+    def __getattribute__(self, name: str) -> Any:
+        # The common read, directly: a tensor of the default library that is an input, unchanged.
+        # (A __getattr__ would come after a failed look-up, which costs more than the read.)
+        if name[0] != "_":
+            node = _context_of(self)._node
+            if node.__class__ is CustomNode and name in node.names:
+                values = node.saved
+                i = node.names.index(name) * _STRIDE
+                if values is not RELEASED and values[i].__class__ is _array:
+                    counter = values[i + 1]
+                    place = values[i + 3]
+                    if place is not None and place >= 0 and counter[0] == values[i + 2]:
+                        t = Tensor()
+                        t._data = values[i]
+                        t._counter = counter
+                        t._node = node.inputs[place]
+                        t._view = t._grad = None
+                        return t
+                return self._at(i // _STRIDE)
+        return object.__getattribute__(self, name)
+
+
+_context_of: Any = SavedVariables.__dict__["_context"].__get__
 
 
 class Context:
@@ -155,7 +184,7 @@ class Context:
         "__dict__",
         "__weakref__",
         "_arguments",
-        "_given",
+        "_targets",
         "_names",
         "_node",
         "_op",
@@ -171,7 +200,7 @@ class Context:
 
     _op: Any
     _arguments: Any  # names, groups and skeleton of the call
-    _given: Sequence[Any]  # see CustomNode.given
+    _targets: Sequence[Any]  # one an input: its place in the history, None where untracked
     _node: Any  # None in forward; then the node, or a weak reference to it in forward's context
     _pass: Any  # (wanted, recorded) of the backward that this context is for
     _names: tuple[Any, ...]
@@ -215,11 +244,11 @@ class Context:
 
         In backward, narrowed to what the call in progress needs.
         """
-        flags = [meta.__class__ is tuple for meta in self._given]
         wanted = self._pass[0]
-        if wanted is not None and self._node is not None:
-            node = self._alive()
-            flags = [f and t in wanted for f, t in zip(flags, node.inputs, strict=True)]
+        if wanted is None:
+            flags = [target is not None for target in self._targets]
+        else:
+            flags = [target in wanted for target in self._targets]
         return InputFlags(self._arguments, flags)
 
     # -- backward's side ----------------------------------------------------------------------
@@ -228,8 +257,11 @@ class Context:
         """The saved values, by attribute, key or position."""
         if self._node is None:
             return Named(self._names, self._values)
-        node = self._alive()
-        return SavedVariables(self, node.names, node.saved)
+        if self._node.__class__ is not CustomNode or self._node.saved is RELEASED:
+            self._alive()
+        saved = _new(SavedVariables)
+        saved._context = self
+        return saved
 
     saved_variable = saved_variables
 
@@ -296,12 +328,12 @@ class Context:
         )
 
 
-def forward_context(op: Any, arguments: Any, given: Sequence[Any]) -> Context:
+def forward_context(op: Any, arguments: Any, targets: Sequence[Any]) -> Context:
     """Return the context that one call's forward gets."""
     ctx = Context()
     ctx._op = op
     ctx._arguments = arguments
-    ctx._given = given
+    ctx._targets = targets
     ctx._node = None
     ctx._pass = _NO_PASS
     ctx._names = ctx._values = ()
@@ -316,62 +348,66 @@ def backward_context(op: Any, node: CustomNode, wanted: Any, recorded: bool) -> 
     ctx = Context()
     ctx._op = op
     ctx._arguments = node.arguments
-    ctx._given = node.given
+    ctx._targets = node.inputs
     ctx._node = node
     ctx._pass = (wanted, recorded)
-    if node.attributes is not None:
-        ctx.__dict__ = node.attributes
+    if (attributes := node.saved[-1]) is not None:
+        ctx.__dict__ = attributes
     return ctx
 
 
 def seal(ctx: Context, node: CustomNode, inner: Sequence[Any], outs: Sequence[Any]) -> None:
     """Move what forward left in its context to the node: arrays and versions, no tensors."""
     node.arguments = ctx._arguments
-    node.given = tuple(ctx._given)
     node.names = ctx._names
+    hooks = _mode().hooks
     kept: list[Any] = []
     for value in ctx._values:
         if isinstance(value, Tensor):
-            kept += keep(value, inner, outs)
+            keep(kept, value, inner, outs, hooks)
         else:
             kept += (value, None, 0, None)
+    stored = ctx.__dict__
+    kept.append(stored or None)
     node.saved = tuple(kept)
     ctx._values = ()
     ctx._node = ref(node)
-    stored = ctx.__dict__
     if stored:
         for mark in ("_dirty", "_non_differentiable"):
             stored.pop(mark, None)
-        tensors = {k: v for k, v in stored.items() if isinstance(v, Tensor)}
-        for name in tensors:
-            del stored[name]
-        if tensors:
-            stored["_attributes"] = {k: keep(v, inner, outs) for k, v in tensors.items()}
-        node.attributes = stored
-    else:
-        node.attributes = None
+        attributes = {}
+        for name, value in list(stored.items()):
+            if isinstance(value, Tensor):
+                keep(items := [], stored.pop(name), inner, outs, hooks)
+                attributes[name] = tuple(items)
+        if attributes:
+            stored["_attributes"] = attributes
 
 
-def keep(tensor: Tensor, inner: Sequence[Any], outs: Sequence[Any]) -> tuple[Any, ...]:
-    """Return the four items that are kept of a tensor that forward saved."""
-    place: int | None = None
+def keep(
+    kept: list[Any], tensor: Tensor, inner: Sequence[Any], outs: Sequence[Any], hooks: Any
+) -> None:
+    """Append the four items that are kept of a tensor that forward saved."""
+    array = tensor._data if tensor._view is None else tensor.data_array()
+    counter = tensor._counter
     i = 0
     for value in inner:
         if value is tensor:
-            place = i
-        i += 1
-    i = 0
-    for out in outs:
-        if out is tensor:
-            place = -1 - i
+            place: int | None = i
             break
         i += 1
-    counter = tensor._counter
-    array = tensor._data if tensor._view is None else tensor.data_array()
+    else:
+        place = None
+    if place is None or len(outs) > 1 or outs[0] is tensor:
+        i = -1
+        for out in outs:
+            if out is tensor:
+                place = i
+                break
+            i -= 1
     own = tensor if place is None and tensor._node is not None else None
-    hooks = STATE.get().hooks
     if hooks is not None:
         array = SavedTensor(pack(hooks, array), own, hooks.unpack)
     elif own is not None:
         array = SavedTensor(array, own, None)
-    return (array, counter, counter[0], place)
+    kept += (array, counter, counter[0], place)

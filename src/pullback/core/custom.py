@@ -11,6 +11,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
+from weakref import ref
 
 from pullback.arrays import DTYPES, NUMPY
 from pullback.core import call, tree
@@ -20,7 +21,7 @@ from pullback.core.function import new_node
 from pullback.core.hooks import lend
 from pullback.core.inplace import EPOCH
 from pullback.core.modes import NO_GRAD, RECORD, STATE, with_grad
-from pullback.core.node import RELEASED, CustomNode, Node, zeros_for
+from pullback.core.node import RELEASED, CustomNode, Meta, Node, meta_of, next_seq, zeros_for
 from pullback.core.returned import read_gradients
 from pullback.core.tensor import Tensor, box
 from pullback.core.views import sync
@@ -38,7 +39,8 @@ _CONTAINERS = frozenset((list, tuple, dict))
 class CustomOp:
     """One user-defined operation: call it like its forward, less ctx."""
 
-    takes_none = True
+    takes_none = True  # backward is called with zeros then
+    saves_inputs = False
 
     def __init__(
         self,
@@ -83,36 +85,34 @@ class CustomOp:
             return call.general(self, args, kwargs)
         inner: list[Any] = []
         targets: list[Any] = []
-        given: list[Any] = []
         versions: list[Any] = []
         tracked = False
         for a in args:
-            meta = node = version = None
             if a.__class__ is Tensor:
-                meta = True
                 if a._view is not None:
                     sync(a)
+                node = a._node
                 counter = a._counter
-                version = counter[0]
-                if (node := a._node) is not None:
-                    data = a._data
-                    if data.__class__ is not _array:
-                        return call.general(self, args, kwargs)
-                    meta = (data.shape, data.dtype, "cpu")
+                targets.append(node)
+                versions.append(counter[0])
+                if node is not None:
                     tracked = True
-                    a = Tensor()  # forward sees an untracked twin on the same memory
-                    a._data = data
-                    a._counter = counter
-                    a._node = a._view = a._grad = None
+                    t = Tensor()  # forward sees an untracked twin on the same memory
+                    t._data = a._data
+                    t._counter = counter
+                    t._node = t._view = t._grad = None
+                    inner.append(t)
+                else:
+                    inner.append(a)
             elif a.__class__ in _CONTAINERS or isinstance(a, Tensor):
                 return call.general(self, args, kwargs)
-            inner.append(a)
-            targets.append(node)
-            given.append(meta)
-            versions.append(version)
+            else:
+                inner.append(a)
+                targets.append(None)
+                versions.append(None)
         if not tracked:
             return call.general(self, args, kwargs)
-        ctx = forward_context(self, self.signature.plain, given)
+        ctx = forward_context(self, self.signature.plain, targets)
         epoch = EPOCH[0]
         _set_mode(NO_GRAD)
         try:
@@ -123,16 +123,51 @@ class CustomOp:
             data = out._data
             if data.__class__ is _array and out._view is None and out._node is None:
                 dtype = data.dtype
-                if (dtype is _F32 or dtype is _F64) and not any([out is t for t in inner]):
-                    t = Tensor()  # forward may have kept its result: never make that tracked
-                    t._data = data
-                    t._counter = out._counter
-                    t._view = t._grad = None
-                    t._node = node = new_node(CustomNode, self, tuple(targets))
-                    node.metas = ((data.shape, dtype, "cpu"),)
-                    seal(ctx, node, inner, (out,))
-                    return t
+                if dtype is _F32 or dtype is _F64:
+                    for value in inner:
+                        if value is out:
+                            break
+                    else:
+                        return self._record(ctx, args, targets, inner, out, (data.shape, dtype, "cpu"))
         return call.finish(self, ctx, args, targets, inner, versions, out)
+
+    def _record(
+        self,
+        ctx: Context,
+        args: Sequence[Any],
+        targets: list[Any],
+        inner: list[Any],
+        out: Tensor,
+        meta: Meta,
+    ) -> Tensor:
+        """Return the one, ordinary result of forward with its history."""
+        node = CustomNode()
+        node.op = self
+        node.inputs = tuple(targets)
+        node.seq = next_seq()
+        node.guard = node.shapes = node.extra = None
+        node.metas = (meta,)
+        shape, dtype, _ = meta
+        given: list[Any] = []
+        i = 0
+        for a in inner:
+            if a.__class__ is not Tensor:
+                given.append(None if not isinstance(a, Tensor) else True)
+            elif targets[i] is None:
+                given.append(True)
+            else:
+                data = a._data
+                same = data.__class__ is _array and data.dtype is dtype and data.shape == shape
+                given.append(meta if same else meta_of(data))
+            i += 1
+        node.given = tuple(given)
+        seal(ctx, node, inner, (out,))
+        t = Tensor()  # forward may have kept its own result: never make that tracked
+        t._data = out._data
+        t._counter = out._counter
+        t._node = node
+        t._view = t._grad = None
+        return t
 
     # -- backward -----------------------------------------------------------------------------
     def differentiate(self, node: CustomNode, g: Any, wanted: Any, recorded: bool) -> Sequence[Any]:
@@ -155,10 +190,13 @@ class CustomOp:
             lent._data = g
             lent._counter = [0, True]
             lent._node = lent._view = lent._grad = None
-            return read_gradients(self, node, rule(ctx, lent), needed, recorded)
+            result = rule(ctx, lent)
+            ctx._node = ref(node)  # who keeps ctx does not keep the graph
+            return read_gradients(self, node, result, needed, recorded)
         grads = self._output_grads(ctx, node, g)
         if not self.once:
             result = self._call_rule(rule, ctx, grads)
+            ctx._node = ref(node)
             return read_gradients(self, node, result, needed, recorded)
         previous = _mode()
         _set_mode(with_grad(previous, False))
@@ -204,6 +242,7 @@ class OncePoison:
     """The operation of a gradient that must not be differentiated again."""
 
     takes_none = False
+    saves_inputs = False
 
     def __init__(self, op: CustomOp) -> None:
         self.op = op

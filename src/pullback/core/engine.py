@@ -11,12 +11,15 @@ this pass made it by adding.
 from __future__ import annotations
 
 import operator
-import warnings
-from collections.abc import Iterable
+import threading
+from collections.abc import Callable, Iterable, Sequence
+from contextvars import copy_context
 from typing import Any
 
 from pullback.arrays import library_of
+from pullback.core.anomaly import check_nan, warn_of_origin
 from pullback.core.hooks import CURRENT, run_grad_hooks, run_posthooks, run_prehooks
+from pullback.core.inplace import bump
 from pullback.core.modes import STATE, with_grad
 from pullback.core.node import RELEASED, AccumulateGrad, Node
 from pullback.core.tensor import Tensor, as_array, box
@@ -26,9 +29,8 @@ _seq = operator.attrgetter("seq")
 
 
 def run(
-    roots: Iterable[Node],
-    grads: Iterable[Any],
-    *,
+    roots: Sequence[Node],
+    grads: Sequence[Any],
     targets: Iterable[Node] | None = None,
     retain: bool = False,
     recorded: bool = False,
@@ -38,7 +40,7 @@ def run(
 
     Parameters
     ----------
-    roots, grads : iterables
+    roots, grads : sequences
         Edge targets and their gradients: arrays, or tensors where `recorded`.
     targets : iterable of nodes, optional
         Only what these need runs; their gradients are returned. By default every leaf's.
@@ -48,12 +50,11 @@ def run(
     Returns
     -------
     dict
-        The gradient of each of `targets` that was reached.
+        The gradient of each of `targets` that was reached, None for the others.
     """
-    roots = tuple(roots)
     order = collect(roots)
-    captured: dict[Node, Any] = {}
     wanted = None
+    captured: dict[Node, Any] = {}
     if targets is not None:
         captured = dict.fromkeys(targets)
         wanted = _needed(order, captured)
@@ -61,16 +62,10 @@ def run(
     current = Pass(order, wanted, captured, recorded, accumulate)
     for root, g in zip(roots, grads, strict=True):
         current.add(root, g)
-    mode = STATE.get()
-    STATE.set(with_grad(mode, recorded))
-    token = CURRENT.set(current)
-    try:
-        current.run(retain, mode.anomaly)
-        for callback in current.at_end:
-            callback(current)
-    finally:
-        CURRENT.reset(token)
-        STATE.set(mode)
+    if current.depth % _NESTING == 0:
+        in_thread(current.run, retain)
+    else:
+        current.run(retain)
     return captured
 
 
@@ -108,8 +103,8 @@ def _check_usable(order: list[Node], wanted: set[Node] | None) -> None:
             detached.add(node)
     for node in order if detached else ():
         for i, target in enumerate(node.inputs):
-            slots = node.saved if node.saved.__class__ is tuple else ()
-            if target in detached and i < len(slots) and slots[i] is not None:
+            slots = node.saved if node.op.saves_inputs else ()
+            if target in detached and slots[i] is not None:
                 raise GraphError(
                     f"{node.name()}: input {i} is a saved tensor that has been detached in place "
                     "since.\nhint: use detach() instead of detach_()."
@@ -117,11 +112,26 @@ def _check_usable(order: list[Node], wanted: set[Node] | None) -> None:
 
 
 def _leads_to(node: Node, wanted: set[Node]) -> bool:
-    return any(target in wanted for target in node.inputs)
+    return any([target in wanted for target in node.inputs])
 
 
 class Pass:
     """One backward pass: what is common to its nodes, and the gradients on their way."""
+
+    __slots__ = (
+        "__weakref__",
+        "accumulate",
+        "anomaly",
+        "at_end",
+        "buffers",
+        "captured",
+        "depth",
+        "notes",
+        "order",
+        "owned",
+        "recorded",
+        "wanted",
+    )
 
     def __init__(
         self,
@@ -140,30 +150,48 @@ class Pass:
         self.owned: set[Node] = set()
         self.notes: dict[Any, Any] = {}  # of hooks that look at several gradients
         self.at_end: list[Any] = []
+        outer = CURRENT.get()
+        self.depth = 1 if outer is None else outer.depth + 1
+        self.anomaly = False
 
     def reaches(self, target: Node) -> bool:
         """Return whether `target` is part of this pass."""
         return target in self.order and (self.wanted is None or target in self.wanted)
 
-    def run(self, retain: bool, anomaly: bool) -> None:
-        """Run the nodes in order."""
+    def run(self, retain: bool) -> None:
+        """Run the nodes in order, in the grad mode of the pass."""
+        mode = STATE.get()
+        self.anomaly = mode.anomaly
+        STATE.set(with_grad(mode, self.recorded))
+        token = CURRENT.set(self)
+        try:
+            self._run(retain)
+            for callback in self.at_end:
+                callback(self)
+        finally:
+            CURRENT.reset(token)
+            STATE.set(mode)
+
+    def _run(self, retain: bool) -> None:
         buffers = self.buffers
         wanted = self.wanted
         recorded = self.recorded
+        anomaly = self.anomaly
         for node in self.order:
             g = buffers.pop(node, None)
             if g is None and not node.op.takes_none:
                 continue
             extra = node.extra
-            if extra is not None and g is not None and (extra.tensor_hooks or extra.retained):
-                g = run_grad_hooks(extra, g)
-            if wanted is not None and not self._goes_on(node, g):
-                continue
+            if extra is not None or wanted is not None:
+                if extra is not None and g is not None:
+                    g = run_grad_hooks(extra, g)
+                if wanted is not None and not self._goes_on(node, g):
+                    continue
+                if extra is not None and extra.prehooks and node.runs:
+                    g = run_prehooks(extra, g)
             if not node.runs:
                 self._arrive(node, g)
                 continue
-            if extra is not None and extra.prehooks:
-                g = run_prehooks(extra, g)
             try:
                 grads = node.op.differentiate(node, g, wanted, recorded)
             except Exception:
@@ -177,7 +205,7 @@ class Pass:
             if not retain:
                 node.saved = RELEASED
                 node.guard = None
-            for target, r in zip(node.inputs, grads, strict=True):
+            for target, r in zip(node.inputs, grads):  # noqa: B905  (strict costs time here)
                 if r is not None:
                     if target in buffers:
                         self.add(target, r)
@@ -206,17 +234,17 @@ class Pass:
 
     def _arrive(self, node: Node, g: Any) -> None:
         """Handle a gradient at an output of several, or at a leaf."""
-        if isinstance(node, AccumulateGrad):
+        if node.__class__ is AccumulateGrad:
             accumulate(node, g, node in self.owned, self.recorded)
         elif g is not None:
             parent = node.inputs[0]
             places = self.buffers.get(parent)
             if places is None:
                 places = self.buffers[parent] = [None] * len(parent.metas)
-            places[node.index] = g
+            places[node.index] = g  # type: ignore[attr-defined]
 
 
-def accumulate(node: AccumulateGrad, g: Any, owned: bool, recorded: bool) -> None:
+def accumulate(node: Any, g: Any, owned: bool, recorded: bool) -> None:
     """Add `g` to the leaf's gradient, and run the hooks around that."""
     extra = node.extra
     if extra is not None and extra.prehooks:
@@ -229,39 +257,39 @@ def accumulate(node: AccumulateGrad, g: Any, owned: bool, recorded: bool) -> Non
         if recorded:
             leaf._grad = g if grad is None else grad + g
         elif grad is None:
-            library = library_of(leaf._data)
             array = as_array(g)
-            # Post-hooks see the gradient as it was accumulated.
-            leaf._grad = g = box(array if owned else library.copy(array))
+            if not owned:
+                array = library_of(array).copy(array)
+            leaf._grad = g = box(array)  # post-hooks see the gradient as it was accumulated
         else:
             grad._data = operator.iadd(grad._data, g)
-            grad._counter[0] += 1
-    for hook in list(node.post_hooks.values()):
-        if hook(leaf) is not None:
-            raise GradientError("register_post_accumulate_grad_hook: hooks should return None")
+            bump(grad)
+    if node.post_hooks:
+        for hook in list(node.post_hooks.values()):
+            if hook(leaf) is not None:
+                raise GradientError("register_post_accumulate_grad_hook: hooks should return None")
     if extra is not None and extra.posthooks:
         run_posthooks(extra, (), g)
 
 
-# -- anomaly mode ----------------------------------------------------------------------------------
-def check_nan(node: Node, grads: Any) -> None:
-    """Raise at the first gradient with a NaN in it."""
-    if not STATE.get().check_nan:
-        return
-    for i, g in enumerate(grads):
-        array = g.data_array() if isinstance(g, Tensor) else g
-        if array is not None and bool(library_of(array).xp.any(array != array)):
-            warn_of_origin(node)
-            raise GradientError(f"Function '{node.name()}' returned nan values in its {i}th output.")
+# Passes that hooks or rules start within a pass nest; each so many go on in a thread of their own,
+# on a fresh stack, so depth is not bounded by Python's recursion limit.
+_NESTING = 20
 
 
-def warn_of_origin(node: Node) -> None:
-    """Say by a warning where the failing operation was called."""
-    origin = node.extra.metadata.get("traceback") if node.extra is not None else None
-    if origin is None:
-        text = (
-            "No forward pass information available: run the forward inside detect_anomaly too."
-        )
-    else:
-        text = f"Traceback of the forward call that caused the error:\n{origin}"
-    warnings.warn(f"Error detected in {node.name()}. {text}", stacklevel=2)
+def in_thread(function: Callable[[bool], None], retain: bool) -> None:
+    """Call `function` in a new thread, in this context, and wait; its error is raised here."""
+    errors: list[BaseException] = []
+    context = copy_context()
+
+    def call() -> None:
+        try:
+            context.run(function, retain)
+        except BaseException as error:
+            errors.append(error)
+
+    thread = threading.Thread(target=call)
+    thread.start()
+    thread.join()
+    if errors:
+        raise errors.pop()

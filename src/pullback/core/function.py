@@ -8,8 +8,6 @@ views and honours every mode. Both record the same nodes. A user's operation is 
 
 from __future__ import annotations
 
-import sys
-import traceback
 from collections.abc import Callable, Sequence
 from numbers import Number
 from typing import Any, TypeVar
@@ -23,6 +21,7 @@ from pullback.arrays import (
     promote,
     promote_scalar,
 )
+from pullback.core.anomaly import remember_call
 from pullback.core.modes import RECORD, STATE, Mode
 from pullback.core.node import MultiNode, Node, meta_of, next_seq
 from pullback.core.primitive import TENSORS, Packed, Primitive
@@ -276,14 +275,6 @@ def _attach(node: Node, outs: Sequence[Tensor]) -> None:
             t._node = node.output(i)
     else:
         outs[0]._node = node
-
-
-def remember_call(node: Node) -> None:
-    """Keep the stack of the call that recorded `node`, less our own frames (anomaly mode)."""
-    frame: Any = sys._getframe(1)
-    while frame is not None and frame.f_globals.get("__name__", "").startswith("pullback."):
-        frame = frame.f_back
-    node.extras().metadata["traceback"] = "".join(traceback.format_stack(frame))
 
 
 def _link_views(

@@ -248,6 +248,7 @@ class _AssignView:
     name = "assign_view"
     node_name = "AssignViewBackward"
     takes_none = False
+    saves_inputs = False
 
     def differentiate(self, node: Node, g: Any, wanted: Any, recorded: bool) -> Sequence[Any]:
         """Return the gradient outside the view, and inside it."""

@@ -223,15 +223,12 @@ class CustomNode(MultiNode):
         An input's `Meta` where it is tracked, True for another tensor, None for no tensor.
     names : tuple
         The names of the saved values, None for one without.
-    attributes : dict or None
-        What forward set on ctx.
     """
 
-    __slots__ = ("arguments", "attributes", "given", "names")
+    __slots__ = ("arguments", "given", "names")
     arguments: Any
     given: tuple[Any, ...]
     names: tuple[str | None, ...]
-    attributes: dict[str, Any] | None
 
     def output(self, index: int) -> Node:
         """Return what an edge to an output of this node points to."""
@@ -261,6 +258,7 @@ class _Accumulate:
 
     node_name = "AccumulateGrad"
     takes_none = False
+    saves_inputs = False
 
 
 _ACCUMULATE = _Accumulate()

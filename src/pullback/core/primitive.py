@@ -88,7 +88,8 @@ class Primitive:
         self.promotes = promotes
         self.broadcasts = broadcasts
         self.inplace = inplace
-        self.takes_none = False
+        self.takes_none = False  # a gradient that is structurally zero skips the node
+        self.saves_inputs = not variadic  # slot i of what a node saves is its input i
         self.public: Callable[..., Any] = self.forward
         self.layout = self._lay_out(rules, joint)
         self.rules = tuple(self._compile(rules[n]) if rules.get(n) else None for n in inputs)

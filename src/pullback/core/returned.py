@@ -40,21 +40,23 @@ def read_gradients(
         found = _single(op, node, result)
     if arguments.skeleton is not None:
         found = _unfold(op, arguments, found)
-    grads = []
+    grads: list[Any] = []
     i = 0
-    for g, target, meta in zip(found, needed, node.given, strict=True):
-        if g is None or target is None:
+    for meta in node.given:
+        g = found[i]
+        if g is None or needed[i] is None:
             grads.append(None)
-        elif g.__class__ is Tensor:
-            array = g._data if g._view is None else g.data_array()
-            shape, dtype, place = meta
-            if array.__class__ is not _array or (
-                array.shape != shape or array.dtype is not dtype or place != "cpu"
-            ):
-                g = _checked(op, arguments.owner(i), g, meta)
-            grads.append(g if recorded else array)
         else:
-            g = _checked(op, arguments.owner(i), g, meta)
+            if g.__class__ is Tensor and g._view is None:
+                array = g._data
+                if (
+                    array.__class__ is not _array
+                    or array.shape != meta[0]
+                    or array.dtype is not meta[1]
+                ):
+                    g = _checked(op, arguments.owner(i), g, meta)
+            else:
+                g = _checked(op, arguments.owner(i), g, meta)
             grads.append(g if recorded else g._data)
         i += 1
     return grads
@@ -69,23 +71,26 @@ def _by_name(
     if arguments.skeleton is not None:
         needed = [flag or None for flag in arguments.fold([t is not None for t in needed])]
     found = []
+    missing = None
     used = 0
-    for name, target in zip(names, needed, strict=True):
+    for name, target in zip(names, needed):  # noqa: B905  (strict costs time here)
         if name in result:
             used += 1
             found.append(result[name])
-        elif target is None:
-            found.append(None)
         else:
-            raise _error(
-                op,
-                f"backward must return a gradient for the argument '{name}', got a mapping with "
-                f"the names {_listed(result)}",
-                hint=f"add '{name}' to the mapping; None there means that it has no gradient",
-            )
+            found.append(None)
+            if target is not None:
+                missing = name
     if used != len(result):
         unknown = next(k for k in result if k not in names)
         raise _unknown_name(op, unknown, [*names, *groups])
+    if missing is not None:
+        raise _error(
+            op,
+            f"backward must return a gradient for the argument '{missing}', got a mapping with "
+            f"the names {_listed(result)}; the arguments are: {', '.join(names)}",
+            hint=f"add '{missing}' to the mapping; None there means that it has no gradient",
+        )
     return found
 
 

@@ -16,7 +16,9 @@ def normalize_axis(op: str, axis: Any, ndim: int) -> int:
     try:
         number = axis.__index__()
     except AttributeError:
-        raise ArgumentTypeError(f"{op}: axis must be an integer, got {type(axis).__name__}") from None
+        raise ArgumentTypeError(
+            f"{op}: axis must be an integer, got {type(axis).__name__}"
+        ) from None
     limit = max(ndim, 1)  # 0 and -1 name the whole of a 0-d tensor, as in PyTorch
     if not -limit <= number < limit:
         raise TensorIndexError(

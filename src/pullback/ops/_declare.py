@@ -15,7 +15,7 @@ from pullback.core.function import apply, binary, unary
 from pullback.core.inplace import apply_inplace
 from pullback.core.primitive import TENSORS, Primitive
 from pullback.core.tensor import as_array
-from pullback.errors import ArgumentTypeError
+from pullback.errors import ArgumentTypeError, DTypeError, compose
 
 Function = Callable[..., Any]
 
@@ -137,10 +137,25 @@ _ELEMENTWISE = {
 }
 
 
-def standard(name: str) -> Function:
-    """Return the forward that calls the array library's function of that name."""
+def needs_order(op: str, *arrays: Any) -> None:
+    """Raise where an operation that compares numbers got complex ones, which have no order."""
+    for i, array in enumerate(arrays):
+        if "complex" in str(array.dtype):
+            came = str(array.dtype).rpartition(".")[2]
+            name = "xy"[i] if len(arrays) > 1 else "x"
+            hint = "compare real, imag or abs of it"
+            raise DTypeError(compose(op, "real numbers required", came, (name, array), hint=hint))
+
+
+def standard(name: str, *, ordered: bool = False) -> Function:
+    """Return the forward that calls the array library's function of that name.
+
+    `ordered`: the function compares numbers, so complex ones are refused.
+    """
 
     def forward(xp: Any, *arrays: Any) -> Any:
+        if ordered:
+            needs_order(name, *arrays)
         return getattr(xp, name)(*arrays)
 
     forward.standard_name = name  # type: ignore[attr-defined]
@@ -188,7 +203,7 @@ def elementwise(
         differentiable=differentiable,
         broadcasts=len(inputs) > 1,
     )
-    fast = {1: unary, 2: binary}.get(len(inputs)) if differentiable and not floating else None
+    fast = {1: unary, 2: binary}.get(len(inputs)) if differentiable else None
     public = fast(primitive) if fast else _general(primitive)
     domains = domain if isinstance(domain, dict) else dict.fromkeys(inputs, domain or real(-2, 2))
     return _register(primitive, public, names_, doc, domains, _ELEMENTWISE[len(inputs)])
@@ -238,9 +253,7 @@ def operation(
         **flags,
     )
     domains = domain if isinstance(domain, dict) else dict.fromkeys(inputs, domain or both(-2, 2))
-    return _register(
-        primitive, _general(primitive), names_, doc, domains, tuple(samples), distinct
-    )
+    return _register(primitive, _general(primitive), names_, doc, domains, tuple(samples), distinct)
 
 
 def _primitive(
@@ -267,16 +280,25 @@ def _general(op: Primitive) -> Function:
                 unknown = next(k for k in settings if k not in defaults)
                 raise TypeError(f"{op.name}() got an unexpected keyword argument '{unknown}'")
         if count is not None and len(args) != count or not args:
-            raise ArgumentTypeError(
-                f"{op.name}: takes {count or 'at least 1'} arrays ({', '.join(op.inputs)}), got "
-                f"{len(args)}"
-            )
+            raise _wrong_count(op, count or "at least 1", len(args))
         for name, value in settings.items():
             if value is inspect.Parameter.empty:
                 raise ArgumentTypeError(f"{op.name}: the keyword argument '{name}' is required")
         return apply(op, args, settings)
 
     return call
+
+
+def _wrong_count(op: Primitive, wanted: int | str, came: int) -> ArgumentTypeError:
+    """Return the error for too many or too few arrays."""
+    return ArgumentTypeError(
+        compose(
+            op.name,
+            f"{wanted} array(s) ({', '.join(op.inputs)}) required",
+            str(came),
+            hint=f"give {', '.join(op.settings)} by keyword" if op.settings else None,
+        )
+    )
 
 
 def _register(
@@ -317,7 +339,14 @@ def inplace(function: Function) -> Function:
     """Return the in-place twin of an operation, a method."""
     op: Primitive = function.primitive  # type: ignore[attr-defined]
 
+    count = len(op.inputs)
+
     def call(self: Any, *others: Any, **settings: Any) -> Any:
+        for name in settings:
+            if name not in op.settings:
+                raise TypeError(f"{op.name}_() got an unexpected keyword argument '{name}'")
+        if len(others) != count - 1:
+            raise _wrong_count(op, count, len(others) + 1)
         return apply_inplace(op, self, others, {**op.settings, **settings})
 
     call.__name__ = call.__qualname__ = f"{op.name}_"

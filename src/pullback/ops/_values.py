@@ -63,5 +63,3 @@ def values_and_indices(x: Tensor, name: str, dim: int, keepdims: bool) -> Extrem
     if keepdims:
         return Extremes(values, indices)
     return Extremes(values.squeeze(axis), indices.squeeze(axis))
-
-

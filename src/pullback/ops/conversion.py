@@ -119,4 +119,3 @@ def asarray_like(value: Any, x: Tensor) -> Tensor:
     if isinstance(value, Tensor):
         return value if value.dtype is x.dtype else astype(value, x.dtype)
     raise ArgumentTypeError(f"copy_: the source must be a Tensor, got {type(value).__name__}")
-

@@ -54,7 +54,7 @@ divide = elementwise(
     standard("divide"),
     x=lambda g, y: g / y,
     y=lambda g, y, out: -g * out / y,
-    floating=False,
+    floating=True,
     domain={"x": both(-2, 2), "y": both(0.5, 2)},
     doc="Return x / y.",
 )
@@ -106,14 +106,14 @@ def _share(g: Any, mine: Any, out: Any, other: Any, xp: Any) -> Any:
 
 maximum = elementwise(
     "maximum",
-    standard("maximum"),
+    standard("maximum", ordered=True),
     x=lambda g, x, y, out, xp: _share(g, x, out, y, xp),
     y=lambda g, x, y, out, xp: _share(g, y, out, x, xp),
     doc="Return the larger of x and y; equals share the gradient by halves.",
 )
 minimum = elementwise(
     "minimum",
-    standard("minimum"),
+    standard("minimum", ordered=True),
     x=lambda g, x, y, out, xp: _share(g, x, out, y, xp),
     y=lambda g, x, y, out, xp: _share(g, y, out, x, xp),
     doc="Return the smaller of x and y; equals share the gradient by halves.",
@@ -121,22 +121,34 @@ minimum = elementwise(
 
 # -- elementary functions --------------------------------------------------------------------------
 exp = elementwise(
-    "exp", standard("exp"), x=lambda g, out: g * out, domain=both(-2, 2), doc="Return e ** x."
+    "exp",
+    standard("exp"),
+    x=lambda g, out: g * out,
+    floating=True,
+    domain=both(-2, 2),
+    doc="Return e ** x.",
 )
 expm1 = elementwise(
     "expm1",
     standard("expm1"),
     x=lambda g, out: g * (out + 1),
+    floating=True,
     domain=both(-2, 2),
     doc="Return e ** x - 1, accurate near 0.",
 )
 log = elementwise(
-    "log", standard("log"), x=lambda g, x: g / x, domain=both(0.5, 3), doc="Return ln x."
+    "log",
+    standard("log"),
+    x=lambda g, x: g / x,
+    floating=True,
+    domain=both(0.5, 3),
+    doc="Return ln x.",
 )
 log1p = elementwise(
     "log1p",
     standard("log1p"),
     x=lambda g, x: g / (x + 1),
+    floating=True,
     domain=both(-0.5, 2),
     doc="Return ln(1 + x), accurate near 0.",
 )
@@ -144,6 +156,7 @@ sqrt = elementwise(
     "sqrt",
     standard("sqrt"),
     x=lambda g, out: g / (2 * out),
+    floating=True,
     domain=both(0.5, 3),
     doc="Return the square root; the derivative at 0 is inf.",
 )
@@ -154,16 +167,23 @@ reciprocal = elementwise(
     "reciprocal",
     standard("reciprocal"),
     x=lambda g, out: -g * (out * out),
+    floating=True,
     domain=both(0.5, 2),
     doc="Return 1 / x.",
 )
 sin = elementwise(
-    "sin", standard("sin"), x=lambda g, x, xp: g * xp.cos(x), domain=both(-2, 2), doc="Return sin x."
+    "sin",
+    standard("sin"),
+    x=lambda g, x, xp: g * xp.cos(x),
+    floating=True,
+    domain=both(-2, 2),
+    doc="Return sin x.",
 )
 cos = elementwise(
     "cos",
     standard("cos"),
     x=lambda g, x, xp: -g * xp.sin(x),
+    floating=True,
     domain=both(-2, 2),
     doc="Return cos x.",
 )
@@ -171,6 +191,7 @@ tan = elementwise(
     "tan",
     standard("tan"),
     x=lambda g, out: g * (1 + out * out),
+    floating=True,
     domain=both(-1, 1),
     doc="Return tan x.",
 )
@@ -178,6 +199,7 @@ tanh = elementwise(
     "tanh",
     standard("tanh"),
     x=lambda g, out: g * (1 - out * out),
+    floating=True,
     domain=both(-1, 1),
     doc="Return tanh x.",
 )
@@ -256,6 +278,7 @@ sigmoid = elementwise(
     "sigmoid",
     _sigmoid,
     x=lambda g, out: g * (out * (1 - out)),
+    floating=True,
     domain=real(-3, 3),
     doc="Return 1 / (1 + e ** -x), without overflow.",
 )
@@ -276,6 +299,7 @@ conj = elementwise(
     domain=both(-2, 2),
     doc="Return the complex conjugate.",
 )
+
 
 # -- choosing --------------------------------------------------------------------------------------
 def truth(condition: Any) -> Any:
@@ -326,11 +350,12 @@ clamp_numbers = operation(
     doc="Return x limited to [min, max]; the gradient passes at the bounds.",
 )
 
+
 # -- comparison and logic: the result is never differentiable --------------------------------------
 def _compares(names: str, standard_name: str) -> Any:
     return elementwise(
         names,
-        standard(standard_name),
+        standard(standard_name, ordered="equal" not in names.split()[1].split("_")[0:2][-1:]),
         inputs=("x", "y"),
         differentiable=False,
         domain=grid(-2, 2),
@@ -375,7 +400,13 @@ isfinite, isinf, isnan = (
     for name in ("isfinite", "isinf", "isnan")
 )
 
-_INTEGERS = ("bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_left_shift", "bitwise_right_shift")
+_INTEGERS = (
+    "bitwise_and",
+    "bitwise_or",
+    "bitwise_xor",
+    "bitwise_left_shift",
+    "bitwise_right_shift",
+)
 bitwise_and, bitwise_or, bitwise_xor, bitwise_left_shift, bitwise_right_shift = (
     elementwise(
         name,

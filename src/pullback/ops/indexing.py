@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pullback.arrays import DTYPES, is_array, library_of
+from pullback.arrays import DTYPES, NUMPY, is_array, library_of
 from pullback.core.inplace import apply_inplace
 from pullback.core.primitive import TENSORS
 from pullback.core.tensor import Tensor, box
@@ -21,7 +21,10 @@ from pullback.ops.shape import sum_to_shape
 def _is_basic(index: Any) -> bool:
     items = index if isinstance(index, tuple) else (index,)
     return all(
-        i is None or i is Ellipsis or isinstance(i, slice) or (hasattr(i, "__index__") and not _dims(i))
+        i is None
+        or i is Ellipsis
+        or isinstance(i, slice)
+        or (hasattr(i, "__index__") and not _dims(i))
         for i in items
         if not isinstance(i, bool)
     ) and not any(isinstance(i, bool) for i in items)
@@ -43,7 +46,9 @@ def _unwrap(index: Any) -> Any:
             )
         return int(index) if not index.shape and index.dtype.kind in "iu" else index.data_array()
     if isinstance(index, slice):
-        return slice(*(int(p) if isinstance(p, Tensor) else p for p in (index.start, index.stop, index.step)))
+        return slice(
+            *(int(p) if isinstance(p, Tensor) else p for p in (index.start, index.stop, index.step))
+        )
     if isinstance(index, list):
         return [_unwrap(i) for i in index]
     if isinstance(index, (float, str, complex)):
@@ -97,7 +102,35 @@ getitem_ = operation(
 
 def getitem(x: Tensor, index: Any) -> Tensor:
     """Return ``x[index]``: a view for a basic index, a copy else."""
-    return getitem_(x, index=_unwrap(index))  # type: ignore[no-any-return]
+    first, rest = _in_two_steps(_unwrap(index))
+    result: Tensor = getitem_(x, index=first)
+    return result if rest is None else getitem_(result, index=rest)  # type: ignore[no-any-return]
+
+
+def _in_two_steps(index: Any) -> tuple[Any, Any]:
+    """Return a basic index and the arrays to read its result by, None where one step does.
+
+    An integer apart from an index array selects before the array is looked at, as in PyTorch;
+    NumPy takes it for an array that the other one is broadcast with.
+    """
+    parts = index if isinstance(index, tuple) else (index,)
+    basic = [_is_basic(part) for part in parts]
+    numbers = [yes and hasattr(part, "__index__") for part, yes in zip(parts, basic, strict=True)]
+    if all(basic) or not any(numbers) or sum(basic) == sum(numbers):
+        return index, None
+    first: list[Any] = []
+    rest: list[Any] = []
+    for part, is_basic, is_number in zip(parts, basic, numbers, strict=True):
+        first += [part] if is_basic else [slice(None)] * _axes_read(part)
+        if not is_number:
+            rest.append(part if part is Ellipsis or not is_basic else slice(None))
+    return tuple(first), tuple(rest)
+
+
+def _axes_read(part: Any) -> int:
+    """Return how many axes an index array reads: a mask as many as it has, another one."""
+    array = part if is_array(part) else NUMPY.asarray(part)
+    return len(array.shape) if library_of(array).dtype(array).kind == "b" else 1
 
 
 def _written(xp: Any, x: Any, value: Any, *, index: Any) -> Any:
@@ -167,7 +200,9 @@ def setitem(x: Tensor, index: Any, value: Any) -> None:
                 ) from None
     if value.dtype is not x.dtype:
         value = TENSORS.astype(value, x.dtype)
-    index = _unwrap(index)
+    index, rest = _in_two_steps(_unwrap(index))
+    if rest is not None:
+        x, index = getitem_(x, index=index), rest
     value = _leading(value, index, x)
     apply_inplace(setitem_.primitive, x, (value,), {"index": index})  # type: ignore[attr-defined]
 

@@ -125,9 +125,7 @@ _SEVERAL = (
     sample((3, 4), (3, 1), axis=-1),
     sample((2,), axis=0),
 )
-concat_ = operation(
-    "cat", _concat, joint=_concat_rule, samples=_SEVERAL, doc="Join along an axis."
-)
+concat_ = operation("cat", _concat, joint=_concat_rule, samples=_SEVERAL, doc="Join along an axis.")
 
 
 def _stack(xp: Any, *arrays: Any, axis: int = 0) -> Any:
@@ -208,7 +206,9 @@ def resolve_shape(op: str, x: Any, shape: Sequence[int]) -> tuple[int, ...]:
     except AttributeError:
         raise ArgumentTypeError(f"{op}: a shape is made of integers, got {shape!r}") from None
     if wanted.count(-1) > 1 or any(n < -1 for n in wanted):
-        raise ShapeError(f"{op}: a shape may have one -1 and no other negative, got {tuple(wanted)}")
+        raise ShapeError(
+            f"{op}: a shape may have one -1 and no other negative, got {tuple(wanted)}"
+        )
     total = math.prod(x.shape)
     if -1 in wanted:
         rest = math.prod(n for n in wanted if n != -1)
@@ -367,8 +367,8 @@ def flip(x: Any, /, *, axis: Any = None) -> Tensor:
 
 
 @composition
-def concat(arrays: Sequence[Any], /, *, axis: int | None = 0) -> Tensor:
-    """Join tensors along an axis they have.
+def concat(arrays: Sequence[Any], /, axis: int | None = 0, *, dim: int | None = None) -> Tensor:
+    """Join tensors along an axis they have; `dim` is PyTorch's name for `axis`.
 
     Examples
     --------
@@ -377,14 +377,15 @@ def concat(arrays: Sequence[Any], /, *, axis: int | None = 0) -> Tensor:
     tensor([1., 2., 3.])
     """
     arrays = _listed("concat", arrays)
+    axis = axis if dim is None else dim
     if axis is None:
         return concat_(*[reshape(a, (-1,)) for a in arrays], axis=0)  # type: ignore[no-any-return]
     return concat_(*arrays, axis=axis)  # type: ignore[no-any-return]
 
 
 @composition
-def stack(arrays: Sequence[Any], /, *, axis: int = 0) -> Tensor:
-    """Join tensors of one shape along a new axis.
+def stack(arrays: Sequence[Any], /, axis: int = 0, *, dim: int | None = None) -> Tensor:
+    """Join tensors of one shape along a new axis; `dim` is PyTorch's name for `axis`.
 
     Examples
     --------
@@ -392,19 +393,22 @@ def stack(arrays: Sequence[Any], /, *, axis: int = 0) -> Tensor:
     >>> pb.stack([pb.tensor(1.0), pb.tensor(2.0)])
     tensor([1., 2.])
     """
+    axis = axis if dim is None else dim
     return stack_(*_listed("stack", arrays), axis=axis)  # type: ignore[no-any-return]
 
 
 def _listed(op: str, arrays: Any) -> list[Any]:
     if isinstance(arrays, Tensor) or not isinstance(arrays, (list, tuple)):
-        raise ArgumentTypeError(f"{op}: needs a list or tuple of tensors, got {type(arrays).__name__}")
+        raise ArgumentTypeError(
+            f"{op}: needs a list or tuple of tensors, got {type(arrays).__name__}"
+        )
     if not arrays:
         raise ArgumentError(f"{op}: needs at least one tensor, got none")
     return list(arrays)
 
 
 @composition
-def unstack(x: Any, /, *, axis: int = 0) -> tuple[Tensor, ...]:
+def unstack(x: Any, /, axis: int = 0, *, dim: int | None = None) -> tuple[Tensor, ...]:
     """Return views of the slices of `x` along an axis.
 
     Examples
@@ -415,6 +419,7 @@ def unstack(x: Any, /, *, axis: int = 0) -> tuple[Tensor, ...]:
     """
     if not x.shape:
         raise ShapeError("unstack: needs at least 1 dimension, got a 0-d tensor")
+    axis = axis if dim is None else dim
     return tuple(unbind_(x, axis=normalize_axis("unstack", axis, len(x.shape))))
 
 
@@ -505,7 +510,9 @@ def flatten(x: Any, start_dim: int = 0, end_dim: int = -1) -> Tensor:
     first = normalize_axis("flatten", start_dim, len(x.shape))
     last = normalize_axis("flatten", end_dim, len(x.shape))
     if first > last:
-        raise ArgumentError(f"flatten: start_dim must not come after end_dim, got {start_dim}, {end_dim}")
+        raise ArgumentError(
+            f"flatten: start_dim must not come after end_dim, got {start_dim}, {end_dim}"
+        )
     size = math.prod(x.shape[first : last + 1])
     return reshape(x, (*x.shape[:first], size, *x.shape[last + 1 :]))
 
