@@ -312,6 +312,7 @@ class Programs(RuleBasedStateMachine):
         for step in foretold.steps:
             step.lost = not step.released
         self.pool = [pair for pair in self.pool if not model.is_lost(pair[1])]
+        self.pool = self.pool or [self.leaves[-1]]
         for real, ref in self.leaves:
             real.grad = None
             ref.owner.history.grad = None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -12,6 +14,61 @@ from pullback.arrays.library import Array, Library, index_error, size_error, val
 __all__ = ["NumPy"]
 
 
+def _fast_namespace() -> ModuleType:
+    """Return NumPy's namespace with quicker spellings of some functions written in Python."""
+    xp = ModuleType("numpy")
+    xp.__dict__.update(vars(np))
+    xp.__dict__.update({f.__name__.strip("_"): f for f in _FASTER})
+    xp.__dict__["__getattr__"] = lambda name: getattr(np, name)
+    return xp
+
+
+def _axes(axis: Any, ndim: int) -> Any:
+    return tuple(range(ndim)) if axis is None else axis
+
+
+def _sum(x: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Any:
+    if x.dtype.kind in "fc" and dtype is None:
+        return np.add.reduce(x, axis=_axes(axis, x.ndim), keepdims=keepdims)
+    return np.sum(x, axis=axis, dtype=dtype, keepdims=keepdims)
+
+
+def _mean(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
+    if x.dtype.kind != "f" or x.dtype.itemsize < 4 or not x.size:
+        return np.mean(x, axis=axis, keepdims=keepdims)
+    axes = _axes(axis, x.ndim)
+    total = np.add.reduce(x, axis=axes, keepdims=keepdims)
+    n = x.size if axis is None else math.prod([x.shape[a] for a in np.atleast_1d(axes)])
+    return total / n
+
+
+def _broadcast_to(x: Any, shape: tuple[int, ...]) -> Any:
+    if x.ndim:
+        return np.broadcast_to(x, shape)
+    spread = np.ndarray(shape, x.dtype, x, 0, (0,) * len(shape))
+    spread.flags.writeable = False
+    return spread
+
+
+def _matrix_transpose(x: Any) -> Any:
+    return x.mT
+
+
+def _permute_dims(x: Any, axes: Any) -> Any:
+    return x.transpose(axes)
+
+
+def _zeros_like(x: Any, dtype: Any = None) -> Any:
+    return np.zeros(x.shape, x.dtype if dtype is None else dtype)
+
+
+def _expand_dims(x: Any, axis: int = 0) -> Any:
+    return x[(None, ...)] if axis == 0 else np.expand_dims(x, axis)
+
+
+_FASTER = (_sum, _mean, _broadcast_to, _matrix_transpose, _permute_dims, _zeros_like, _expand_dims)
+
+
 class NumPy(Library):
     """NumPy arrays on the CPU."""
 
@@ -19,7 +76,7 @@ class NumPy(Library):
     supports_out = True
 
     def __init__(self) -> None:
-        super().__init__("numpy", np)
+        super().__init__("numpy", _fast_namespace())
 
     def native(self, dtype: DType) -> Any:
         return dtype.dtype

@@ -12,10 +12,9 @@ from typing import Any
 
 from pullback.arrays import NUMPY, dtype_of, is_array, library_of
 from pullback.core.engine import run
-from pullback.core.inplace import bump
 from pullback.core.modes import NO_GRAD, STATE
 from pullback.core.node import AccumulateGrad
-from pullback.core.tensor import Tensor, as_array, box
+from pullback.core.tensor import Tensor, as_array, box, bump
 from pullback.core.views import sync
 from pullback.errors import ArgumentError, ArgumentTypeError, DTypeError, GraphError, ShapeError
 

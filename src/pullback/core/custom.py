@@ -19,11 +19,10 @@ from pullback.core.binding import Signature
 from pullback.core.context import Context, backward_context, forward_context, seal
 from pullback.core.function import new_node
 from pullback.core.hooks import lend
-from pullback.core.inplace import EPOCH
 from pullback.core.modes import NO_GRAD, RECORD, STATE, with_grad
 from pullback.core.node import RELEASED, CustomNode, Meta, Node, meta_of, next_seq, zeros_for
 from pullback.core.returned import read_gradients
-from pullback.core.tensor import Tensor, box
+from pullback.core.tensor import EPOCH, Tensor, box
 from pullback.core.views import sync
 from pullback.errors import GraphError, MissingRuleError
 

@@ -19,10 +19,9 @@ from typing import Any
 from pullback.arrays import library_of
 from pullback.core.anomaly import check_nan, warn_of_origin
 from pullback.core.hooks import CURRENT, run_grad_hooks, run_posthooks, run_prehooks
-from pullback.core.inplace import bump
 from pullback.core.modes import STATE, with_grad
 from pullback.core.node import RELEASED, AccumulateGrad, Node
-from pullback.core.tensor import Tensor, as_array, box
+from pullback.core.tensor import Tensor, as_array, box, bump
 from pullback.errors import GradientError, GraphError
 
 _seq = operator.attrgetter("seq")

@@ -8,6 +8,7 @@ views and honours every mode. Both record the same nodes. A user's operation is 
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from numbers import Number
 from typing import Any, TypeVar
@@ -25,13 +26,14 @@ from pullback.core.anomaly import remember_call
 from pullback.core.modes import RECORD, STATE, Mode
 from pullback.core.node import MultiNode, Node, meta_of, next_seq
 from pullback.core.primitive import TENSORS, Packed, Primitive
-from pullback.core.tensor import Tensor, box
+from pullback.core.tensor import Tensor, box, bump
 from pullback.core.views import NO_GRAD_VIEW, ONE_OF_MANY, TRACKED, Step, sync, view_of
 from pullback.errors import (
     ArgumentTypeError,
     AutogradError,
     DeviceError,
     DTypeError,
+    GraphError,
     ShapeError,
     TensorIndexError,
     describe,
@@ -53,7 +55,7 @@ def kernel_of(op: Primitive) -> Callable[..., Any]:
     if standard is not None:
         kernel: Callable[..., Any] = getattr(xp, standard)
         return kernel
-    return lambda *arrays: forward(xp, *arrays)
+    return functools.partial(forward, xp)
 
 
 def unary(op: Primitive) -> Callable[..., Any]:
@@ -62,17 +64,17 @@ def unary(op: Primitive) -> Callable[..., Any]:
     plan = op.plan((True,))
     keeps_x, keeps_out = 0 in plan, 1 in plan
 
-    def call(x: Any, /) -> Any:
-        if x.__class__ is Tensor:
+    def call(x: Any, /, *, out: Any = None) -> Any:
+        if x.__class__ is Tensor and out is None:
             if x._view is not None:
                 sync(x)
             xd = x._data
             if xd.__class__ is _array and ((dtype := xd.dtype) is _F32 or dtype is _F64):
                 node = x._node
                 if node is None or (mode := _mode()) is RECORD or not mode.grad:
-                    out = kernel(xd)
+                    result = kernel(xd)
                     t = Tensor()
-                    t._data = out if out.__class__ is _array else _tidy(out)
+                    t._data = result if result.__class__ is _array else _tidy(result)
                     t._counter = counter = [0]
                     t._view = t._grad = None
                     if node is None or mode is not RECORD:
@@ -90,7 +92,7 @@ def unary(op: Primitive) -> Callable[..., Any]:
                         n.guard = (counter, 0) if keeps_out else None
                     n.shapes = n.extra = None
                     return t
-        return apply(op, (x,), {})
+        return apply(op, (x,), {}) if out is None else apply_out(op, (x,), {}, out)
 
     return call
 
@@ -98,14 +100,15 @@ def unary(op: Primitive) -> Callable[..., Any]:
 def binary(op: Primitive) -> Callable[..., Any]:
     """Return the public function of an element-wise operation of two arrays."""
     kernel = kernel_of(op)
+    broadcasts = op.broadcasts
     plans = {(a, b): op.plan((a, b)) for a in (False, True) for b in (False, True)}
     keeps = {key: tuple(slot in plan for slot in range(3)) for key, plan in plans.items()}
     keeps_left, keeps_right, keeps_both = keeps[True, False], keeps[False, True], keeps[True, True]
 
-    def call(x: Any, y: Any, /) -> Any:
+    def call(x: Any, y: Any, /, *, out: Any = None) -> Any:
         # One pass: arrays of one float dtype in, one kernel call, one node with just what the
         # rules of the tracked inputs need. Whatever is unusual leaves for `apply`.
-        if x.__class__ is Tensor:
+        if x.__class__ is Tensor and out is None:
             if x._view is not None:
                 sync(x)
             xd = x._data
@@ -125,13 +128,13 @@ def binary(op: Primitive) -> Callable[..., Any]:
                     untracked = xn is None and yn is None
                     if untracked or (mode := _mode()) is RECORD or not mode.grad:
                         try:
-                            out = kernel(xd, yd)
+                            result = kernel(xd, yd)
                         except Exception as error:
                             raise kernel_error(op, (x, y), error) from error
-                        if out.__class__ is not _array:
-                            out = _tidy(out)
+                        if result.__class__ is not _array:
+                            result = _tidy(result)
                         t = Tensor()
-                        t._data = out
+                        t._data = result
                         t._counter = [0]
                         t._view = t._grad = None
                         if untracked or mode is not RECORD:
@@ -141,17 +144,19 @@ def binary(op: Primitive) -> Callable[..., Any]:
                         n.op = op
                         n.inputs = (xn, yn)
                         n.seq = next_seq()
-                        shape = out.shape
                         if yn is None:
-                            n.shapes = None if xd.shape == shape else (xd.shape, None)
                             keep_x, keep_y, keep_out = keeps_left
                         elif xn is None:
-                            n.shapes = None if yd.shape == shape else (None, yd.shape)
                             keep_x, keep_y, keep_out = keeps_right
                         else:
-                            xs, ys = xd.shape, yd.shape
-                            n.shapes = None if xs == shape and ys == shape else (xs, ys)
                             keep_x, keep_y, keep_out = keeps_both
+                        n.shapes = None
+                        if broadcasts:
+                            shape = result.shape
+                            if xn is not None and xd.shape != shape:
+                                n.shapes = (xd.shape, None if yn is None else yd.shape)
+                            elif yn is not None and yd.shape != shape:
+                                n.shapes = (None if xn is None else xd.shape, yd.shape)
                         guard: tuple[Any, ...] = ()
                         if keep_x:
                             v = x._counter
@@ -165,11 +170,11 @@ def binary(op: Primitive) -> Callable[..., Any]:
                         n.saved = (
                             xd if keep_x else None,
                             yd if keep_y else None,
-                            out if keep_out else None,
+                            result if keep_out else None,
                         )
                         n.extra = None
                         return t
-        return apply(op, (x, y), {})
+        return apply(op, (x, y), {}) if out is None else apply_out(op, (x, y), {}, out)
 
     return call
 
@@ -198,6 +203,28 @@ def apply(op: Primitive, args: Sequence[Any], settings: dict[str, Any]) -> Any:
                 note_shapes(op, node, tensors, results[0].shape)
             _attach(node, outs)
     return outs if op.multi else outs[0]
+
+
+def apply_out(op: Primitive, args: Sequence[Any], settings: dict[str, Any], out: Tensor) -> Tensor:
+    """Run `op` and write the result into `out`, which no gradient can flow through."""
+    if not isinstance(out, Tensor):
+        raise ArgumentTypeError(f"{op.name}: out= must be a Tensor, got {type(out).__name__}")
+    if STATE.get().grad and any(isinstance(a, Tensor) and a.requires_grad for a in (*args, out)):
+        raise GraphError(
+            f"{op.name}: functions with out=... arguments don't support automatic "
+            "differentiation, but one of the arguments requires grad.\n"
+            "hint: leave out= away, or call it inside `with no_grad():`."
+        )
+    result = apply(op, args, settings)
+    if result.shape != out.shape or result.dtype is not out.dtype:
+        raise ShapeError(
+            f"{op.name}: out= must have the shape {result.shape} and dtype {result.dtype.name} of "
+            f"the result, got shape {out.shape}, dtype {out.dtype.name}"
+        )
+    array = out.data_array()
+    out._data = library_of(array).assign(array, ..., result._data)
+    bump(out)
+    return out
 
 
 def note_shapes(

@@ -11,12 +11,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from pullback.arrays import DTYPES, library_of
+from pullback.arrays import DTYPES, NUMPY, library_of
 from pullback.core.function import apply, new_node, note_shapes, record
 from pullback.core.modes import STATE
 from pullback.core.node import AccumulateGrad, Node
 from pullback.core.primitive import TENSORS, Primitive
-from pullback.core.tensor import Tensor, as_array, box
+from pullback.core.tensor import Tensor, as_array, box, bump
 from pullback.core.views import (
     CUSTOM,
     NO_GRAD_VIEW,
@@ -30,8 +30,8 @@ from pullback.core.views import (
 from pullback.errors import DTypeError, InplaceError, ShapeError
 
 
-# Counts every in-place change anywhere: where it stands still, no version has changed.
-EPOCH = [0]
+_array = NUMPY.array_types[0]
+_mode = STATE.get
 
 
 def apply_inplace(op: Primitive, x: Tensor, others: Sequence[Any], settings: dict[str, Any]) -> Tensor:
@@ -45,6 +45,37 @@ def apply_inplace(op: Primitive, x: Tensor, others: Sequence[Any], settings: dic
     else:
         _write_result(op, name, x, others, settings, tracked)
     return x
+
+
+def standard_kernel(op: Primitive) -> Callable[..., Any] | None:
+    """Return the default library's function that `op` calls, if it calls just one."""
+    standard = getattr(op.forward, "standard_name", None)
+    return None if standard is None else getattr(NUMPY.xp, standard)
+
+
+def write_untracked(kernel: Callable[..., Any], x: Any, others: Sequence[Any]) -> bool:
+    """Do the common in-place change directly: no gradient, one float dtype, the default library.
+
+    Returns False, with nothing changed, where anything is unusual.
+    """
+    if _mode().grad or x.__class__ is not Tensor or x._view is not None or len(others) != 1:
+        return False
+    data = x._data
+    other = others[0]
+    if data.__class__ is not _array or data.dtype.kind != "f" or len(x._counter) != 1:
+        return False
+    if other.__class__ is Tensor:
+        other = other._data if other._view is None else other.data_array()
+        if other.__class__ is not _array or other.dtype is not data.dtype:
+            return False
+    elif other.__class__ is not float and other.__class__ is not int:
+        return False
+    try:
+        kernel(data, other, out=data)
+    except ValueError:  # read-only memory or shapes that do not fit: nothing was written
+        return False
+    bump(x)
+    return True
 
 
 def _kernel(op: Primitive, x: Tensor, others: Sequence[Any]) -> Callable[..., Any] | None:
@@ -207,12 +238,6 @@ def write(x: Tensor, array: Any) -> None:
             x._view.base._data = _scattered(x._view, old, array)
             x._view.data = x._view.base._data
     bump(x)
-
-
-def bump(x: Tensor) -> None:
-    """Count one change of the memory of `x`."""
-    x._counter[0] += 1
-    EPOCH[0] += 1
 
 
 def _scattered(view: View, old: Any, new: Any) -> Any:

@@ -269,7 +269,7 @@ def unbroadcast(g: Any, shape: tuple[int, ...], xp: Any) -> Any:
         i + extra for i, n in enumerate(shape) if n == 1 and g.shape[i + extra] != 1
     )
     if axes:
-        g = xp.sum(g, axis=axes, keepdims=True)
+        g = xp.sum(g, axis=axes, keepdims=len(axes) != extra)
     return g if g.shape == shape else xp.reshape(g, shape)
 
 

@@ -413,6 +413,16 @@ def box(array: Any, node: Any = None, counter: list[Any] | None = None) -> Tenso
     return tensor
 
 
+# Counts every in-place change anywhere: where it stands still, no version has changed.
+EPOCH = [0]
+
+
+def bump(tensor: Tensor) -> None:
+    """Count one change in place of a tensor's memory."""
+    tensor._counter[0] += 1
+    EPOCH[0] += 1
+
+
 def as_array(value: Any) -> Any:
     """Return a result of bare arithmetic as an array: NumPy gives scalars for 0 dimensions."""
     return value if is_array(value) else NUMPY.tidy(value)

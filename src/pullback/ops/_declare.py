@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pullback.core.function import apply, binary, unary
-from pullback.core.inplace import apply_inplace
+from pullback.core.inplace import apply_inplace, standard_kernel, write_untracked
 from pullback.core.primitive import TENSORS, Primitive
 from pullback.core.tensor import as_array
 from pullback.errors import ArgumentTypeError, DTypeError, compose
@@ -172,6 +172,8 @@ def elementwise(
     holomorphic: bool = True,
     differentiable: bool = True,
     inputs: tuple[str, ...] | None = None,
+    broadcasts: bool = True,
+    samples: tuple[Sample, ...] | None = None,
     **rules: Function | None,
 ) -> Function:
     """Declare an operation that works element by element, with broadcasting.
@@ -186,8 +188,10 @@ def elementwise(
         Where tests sample the inputs.
     doc : str
         The first line of the public docstring.
-    floating, holomorphic, differentiable, inputs
+    floating, holomorphic, differentiable, inputs, broadcasts
         As for `Primitive`.
+    samples : tuple of Sample, optional
+        Calls to test, where the usual shapes do not fit.
     **rules : callable or None
         The gradient rule of each input.
     """
@@ -201,12 +205,14 @@ def elementwise(
         floating=floating,
         holomorphic=holomorphic,
         differentiable=differentiable,
-        broadcasts=len(inputs) > 1,
+        broadcasts=broadcasts and len(inputs) > 1,
     )
     fast = {1: unary, 2: binary}.get(len(inputs)) if differentiable else None
     public = fast(primitive) if fast else _general(primitive)
     domains = domain if isinstance(domain, dict) else dict.fromkeys(inputs, domain or real(-2, 2))
-    return _register(primitive, public, names_, doc, domains, _ELEMENTWISE[len(inputs)])
+    return _register(
+        primitive, public, names_, doc, domains, samples or _ELEMENTWISE[len(inputs)]
+    )
 
 
 def operation(
@@ -340,8 +346,11 @@ def inplace(function: Function) -> Function:
     op: Primitive = function.primitive  # type: ignore[attr-defined]
 
     count = len(op.inputs)
+    kernel = standard_kernel(op)
 
     def call(self: Any, *others: Any, **settings: Any) -> Any:
+        if kernel is not None and write_untracked(kernel, self, others):
+            return self
         for name in settings:
             if name not in op.settings:
                 raise TypeError(f"{op.name}_() got an unexpected keyword argument '{name}'")

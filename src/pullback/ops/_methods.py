@@ -12,7 +12,13 @@ from typing import Any
 from pullback.arrays import library_of
 from pullback.core.inplace import apply_inplace
 from pullback.core.tensor import Tensor
-from pullback.errors import ArgumentError, ArgumentTypeError
+from pullback.errors import (
+    ArgumentError,
+    ArgumentTypeError,
+    DTypeError,
+    ShapeError,
+    compose,
+)
 from pullback.ops import conversion, creation, elementwise, indexing, linalg, reductions, shape
 from pullback.ops._declare import inplace
 from pullback.ops._values import values_and_indices
@@ -143,6 +149,7 @@ class TensorMethods:
 
     def masked_fill(self: Any, mask: Any, value: Any) -> Tensor:
         """Return this tensor with `value` where `mask` holds."""
+        elementwise.needs_mask("masked_fill", "mask", mask)
         return indexing.masked_fill_(self, mask, value)  # type: ignore[no-any-return]
 
     # -- reductions ---------------------------------------------------------------------------
@@ -222,9 +229,11 @@ class TensorMethods:
         """Return the logarithm of softmax along `dim`."""
         return reductions.log_softmax(self, axis=_either("log_softmax", dim, axis))  # type: ignore[no-any-return]
 
-    def logsumexp(self: Any, dim: Any = None, keepdim: Flag = False, *, axis: Any = None) -> Tensor:
-        """Return log(sum(exp(x))) over `dim`."""
-        return reductions.logsumexp(self, axis=_either("logsumexp", dim, axis), keepdims=keepdim)  # type: ignore[no-any-return]
+    def logsumexp(self: Any, dim: Any = None, keepdim: Flag = False, *, axis: Any = None, keepdims: Flag = False) -> Tensor:  # fmt: skip
+        """Return log(sum(exp(x))) over `dim`, all dimensions by default."""
+        return reductions.logsumexp(  # type: ignore[no-any-return]
+            self, axis=_either("logsumexp", dim, axis), keepdims=keepdim or keepdims
+        )
 
     # -- matrices -----------------------------------------------------------------------------
     mm, matmul = linalg.mm, linalg.matmul
@@ -252,9 +261,9 @@ class TensorMethods:
     unsqueeze, expand_dims = shape.expand_dims, shape.expand_dims
     split, chunk, sum_to_size = shape.split, shape.chunk, shape.sum_to_size
 
-    def permute(self: Any, *dims: Any) -> Tensor:
+    def permute(self: Any, *order: Any, dims: Any = None) -> Tensor:
         """Return this tensor with its axes in the order `dims`, a view."""
-        return shape.permute_dims(self, _flat(dims))
+        return shape.permute_dims(self, _flat(order) if dims is None else dims)
 
     def reshape(self: Any, *sizes: Any) -> Tensor:
         """Return this tensor in another shape, a view where the memory allows."""
@@ -297,9 +306,9 @@ class TensorMethods:
         """Return views of the slices along `dim`."""
         return shape.unstack(self, axis=dim)
 
-    def flip(self: Any, *dims: Any) -> Tensor:
+    def flip(self: Any, *along: Any, dims: Any = None) -> Tensor:
         """Return this tensor with the order along `dims` reversed."""
-        return shape.flip(self, axis=_flat(dims))
+        return shape.flip(self, axis=_flat(along) if dims is None else dims)
 
     def diagonal(self: Any) -> Tensor:
         """Return the diagonal of a matrix, a view."""
@@ -400,16 +409,22 @@ class TensorMethods:
         inplace(elementwise.sigmoid),
         inplace(elementwise.relu),
     )
-    floor_, ceil_, round_, masked_fill_ = (
+    floor_, ceil_, round_ = (
         inplace(elementwise.floor),
         inplace(elementwise.ceil),
         inplace(elementwise.round),
-        inplace(indexing.masked_fill_),
     )
     __iadd__, __isub__, __imul__, __itruediv__, __ipow__ = add_, sub_, mul_, div_, pow_
 
+    def masked_fill_(self: Any, mask: Any, value: Any) -> Tensor:
+        """Write `value` where `mask` holds, in place, and return this tensor."""
+        elementwise.needs_mask("masked_fill_", "mask", mask)
+        return _fill_masked(self, mask, value)  # type: ignore[no-any-return]
+
     def clamp_(self: Any, min: Any = None, max: Any = None) -> Tensor:
         """Limit this tensor to [min, max] in place and return it."""
+        if not elementwise.clamps_by_numbers(self, min, max) or (min is None and max is None):
+            return _clamp_by_tensors(self, min, max)
         settings = {"min": min, "max": max}
         return apply_inplace(elementwise.clamp_numbers.primitive, self, (), settings)  # type: ignore[attr-defined]
 
@@ -420,8 +435,14 @@ class TensorMethods:
 
     def fill_(self: Any, value: Any) -> Tensor:
         """Write one number everywhere in this tensor and return it."""
+        if isinstance(value, Tensor):
+            if value.ndim:
+                raise ShapeError(
+                    compose("fill_", "a number or a 0-d tensor required", "more", ("value", value))
+                )
+            return self.copy_(value)  # type: ignore[no-any-return]
         op = conversion.fill_with.primitive  # type: ignore[attr-defined]
-        return apply_inplace(op, self, (), {"value": float(value) if isinstance(value, Tensor) else value})  # fmt: skip
+        return apply_inplace(op, self, (), {"value": value})
 
     def zero_(self: Any) -> Tensor:
         """Write zeros everywhere in this tensor and return it."""
@@ -438,6 +459,24 @@ class TensorMethods:
         return shape.imaginary_part(self)  # type: ignore[no-any-return]
 
 
+_fill_masked = inplace(indexing.masked_fill_)
+
+
+def _clamp_by_tensors(x: Tensor, min: Any, max: Any) -> Tensor:
+    """Limit `x` in place by bounds of which one is a tensor, or a float for integers."""
+    result = elementwise.clamp(x, min, max)
+    if result.dtype is not x.dtype:
+        raise DTypeError(
+            compose(
+                "clamp_",
+                f"bounds that fit dtype {x.dtype.name} required",
+                f"a result of dtype {result.dtype.name}",
+                hint="use clamp, which is not in place",
+            )
+        )
+    return x.copy_(result)  # type: ignore[no-any-return]
+
+
 def _extreme(x: Tensor, name: str, dim: Any, axis: Any, keepdims: Any) -> Any:
     if dim.__class__ is Tensor or axis.__class__ is Tensor:
         other = elementwise.maximum if name == "max" else elementwise.minimum
@@ -450,7 +489,14 @@ def _extreme(x: Tensor, name: str, dim: Any, axis: Any, keepdims: Any) -> Any:
 def attach() -> None:
     """Give Tensor its methods."""
     for name, value in vars(TensorMethods).items():
-        if name not in ("__module__", "__doc__", "__slots__", "__dict__", "__weakref__", "__hash__"):
+        if name not in (
+            "__module__",
+            "__doc__",
+            "__slots__",
+            "__dict__",
+            "__weakref__",
+            "__hash__",
+        ):
             if name not in vars(Tensor):
                 setattr(Tensor, name, value)
 

@@ -75,7 +75,9 @@ def _from_python(data: Any, dtype: DType | None) -> Any:
     try:
         array = np.array(data)
     except ValueError as error:
-        raise ArgumentTypeError(f"tensor: data must be a regular nest of numbers: {error}") from None
+        raise ArgumentTypeError(
+            f"tensor: data must be a regular nest of numbers: {error}"
+        ) from None
     if array.dtype.kind not in "biufc":
         raise ArgumentTypeError(
             f"tensor: data must be numbers, got {type(data).__name__} of dtype {array.dtype}"
@@ -265,7 +267,11 @@ def full(
     >>> pb.full((2,), 7.0)
     tensor([7., 7.])
     """
-    kind = type(fill_value) if dtype is None and isinstance(fill_value, (bool, int, complex)) else dtype
+    kind = (
+        type(fill_value)
+        if dtype is None and isinstance(fill_value, (bool, int, complex))
+        else dtype
+    )
     sizes = (shape,) if isinstance(shape, int) else (tuple(shape),)
     return _filled("full", sizes, fill_value, kind, device, requires_grad)
 

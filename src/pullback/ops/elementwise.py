@@ -10,13 +10,14 @@ from __future__ import annotations
 from typing import Any
 
 from pullback.core.primitive import TENSORS
-from pullback.errors import ArgumentError
+from pullback.errors import ArgumentError, DTypeError, compose
 from pullback.ops._declare import (
     both,
     elementwise,
     grid,
     integers,
     mask,
+    needs_order,
     only_complex,
     operation,
     real,
@@ -90,7 +91,7 @@ def _pow_base(g: Any, x: Any, y: Any, xp: Any) -> Any:
 
 power = elementwise(
     "pow",
-    standard("pow"),
+    lambda xp, x, y: x**y,
     x=_pow_base,
     y=_pow_exponent,
     domain={"x": both(0.5, 2), "y": both(-2, 2)},
@@ -100,7 +101,7 @@ power = elementwise(
 
 def _share(g: Any, mine: Any, out: Any, other: Any, xp: Any) -> Any:
     """Return the gradient where `mine` is the result, half of it where both are."""
-    won = xp.where(mine == out, g, xp.zeros_like(g))
+    won = xp.where(mine == out, g, 0)
     return xp.where((mine == out) & (other == out), g / 2, won)
 
 
@@ -269,6 +270,8 @@ floor, ceil, round, trunc = (_steps(n) for n in ("floor", "ceil", "round", "trun
 
 
 def _sigmoid(xp: Any, x: Any) -> Any:
+    if "complex" in str(x.dtype):
+        return 1 / (1 + xp.exp(-x))
     # With e = exp(-|x|) neither branch overflows.
     e = xp.exp(-xp.abs(x))
     return xp.where(x >= 0, 1 / (1 + e), e / (1 + e))
@@ -279,13 +282,20 @@ sigmoid = elementwise(
     _sigmoid,
     x=lambda g, out: g * (out * (1 - out)),
     floating=True,
-    domain=real(-3, 3),
+    domain=both(-3, 3),
     doc="Return 1 / (1 + e ** -x), without overflow.",
 )
+
+
+def _relu(xp: Any, x: Any) -> Any:
+    needs_order("relu", x)
+    return xp.maximum(x, 0)
+
+
 relu = elementwise(
     "relu",
-    lambda xp, x: xp.where(x > 0, x, xp.zeros_like(x) if x.shape else x * 0),
-    x=lambda g, out, xp: xp.where(out > 0, g, xp.zeros_like(g)),
+    _relu,
+    x=lambda g, out, xp: xp.where(out > 0, g, 0),
     domain=real(-2, 2, 0.0),
     doc="Return max(x, 0); the derivative at 0 is 0.",
 )
@@ -307,7 +317,7 @@ def truth(condition: Any) -> Any:
     return condition if str(condition.dtype).endswith("bool") else condition != 0
 
 
-where = elementwise(
+where_ = elementwise(
     "where",
     lambda xp, condition, x, y: xp.where(truth(condition), x, y),
     condition=None,
@@ -319,7 +329,45 @@ where = elementwise(
 )
 
 
+def needs_mask(op: str, name: str, condition: Any) -> None:
+    """Raise where a condition is not made of bools."""
+    dtype = getattr(condition, "dtype", type(condition).__name__)
+    if not str(dtype).endswith("bool"):
+        came = str(dtype).rpartition(".")[2]
+        hint = f"compare it, for instance {name} != 0"
+        raise DTypeError(compose(op, f"a bool {name} required", came, (name, condition), hint=hint))
+
+
+def where(condition: Any, x: Any, y: Any, /) -> Any:
+    """Return x where condition holds, else y; the other branch gets a gradient of exactly 0.
+
+    Parameters
+    ----------
+    condition : Tensor of bool
+    x, y : Tensor or number
+        Broadcast with the condition and brought to one dtype.
+
+    Raises
+    ------
+    DTypeError
+        If the condition is not bool.
+
+    Examples
+    --------
+    >>> import pullback as pb
+    >>> x = pb.tensor([-1.0, 2.0])
+    >>> pb.where(x > 0, x, 0.0)
+    tensor([0., 2.])
+    """
+    needs_mask("where", "condition", condition)
+    return where_(condition, x, y)
+
+
+TENSORS.where = where
+
+
 def _clamp(xp: Any, x: Any, *, min: Any = None, max: Any = None) -> Any:
+    needs_order("clamp", x)
     if min is not None:
         x = xp.where(x < min, xp.full_like(x, min), x)
     if max is not None:
@@ -333,7 +381,7 @@ def _clamp_rule(g: Any, x: Any, min: Any, max: Any, xp: Any) -> Any:
         inside = inside & (x >= min)
     if max is not None:
         inside = inside & (x <= max)
-    return xp.where(inside, g, xp.zeros_like(g))
+    return xp.where(inside, g, 0)
 
 
 clamp_numbers = operation(
@@ -352,10 +400,10 @@ clamp_numbers = operation(
 
 
 # -- comparison and logic: the result is never differentiable --------------------------------------
-def _compares(names: str, standard_name: str) -> Any:
+def _compares(names: str, standard_name: str, ordered: bool = True) -> Any:
     return elementwise(
         names,
-        standard(standard_name, ordered="equal" not in names.split()[1].split("_")[0:2][-1:]),
+        standard(standard_name, ordered=ordered),
         inputs=("x", "y"),
         differentiable=False,
         domain=grid(-2, 2),
@@ -363,8 +411,8 @@ def _compares(names: str, standard_name: str) -> Any:
     )
 
 
-equal = _compares("eq equal", "equal")
-not_equal = _compares("ne not_equal", "not_equal")
+equal = _compares("eq equal", "equal", ordered=False)
+not_equal = _compares("ne not_equal", "not_equal", ordered=False)
 less = _compares("lt less", "less")
 less_equal = _compares("le less_equal", "less_equal")
 greater = _compares("gt greater", "greater")
@@ -464,14 +512,20 @@ def clamp(x: Any, min: Any = None, max: Any = None) -> Any:
     >>> pb.clamp(pb.tensor([-1.0, 0.5, 2.0]), min=0.0, max=1.0)
     tensor([0.0000, 0.5000, 1.0000])
     """
-    from_numbers = all(b is None or isinstance(b, (int, float)) for b in (min, max))
     if min is None and max is None:
         raise ArgumentError("clamp: at least one of min and max must be given, got neither")
-    if from_numbers:
+    if clamps_by_numbers(x, min, max):
         return clamp_numbers(x, min=min, max=max)
     if min is not None:
         x = where(less(x, min), min, x)
     return x if max is None else where(greater(x, max), max, x)
+
+
+def clamps_by_numbers(x: Any, *bounds: Any) -> bool:
+    """Return whether the bounds are numbers that the dtype of `x` can hold."""
+    whole = "int" in str(x.dtype) or "bool" in str(x.dtype)
+    kinds = (int,) if whole else (int, float)
+    return all(b is None or isinstance(b, kinds) for b in bounds)
 
 
 TENSORS.clamp = TENSORS.clip = clip = clamp

@@ -7,7 +7,7 @@ from typing import Any
 from pullback.core.primitive import TENSORS
 from pullback.core.tensor import Tensor
 from pullback.errors import ShapeError, describe
-from pullback.ops._declare import operation, sample
+from pullback.ops._declare import both, elementwise, operation, sample
 from pullback.ops.shape import sum_to_shape
 
 
@@ -59,7 +59,7 @@ def _right(g: Any, x: Any, y_shape: Any, xp: Any) -> Any:
     return sum_to_shape(xp.matmul(_swap(x, xp), g), y_shape, xp)
 
 
-matmul = operation(
+matmul_ = operation(
     "matmul",
     _matmul,
     rules={"x": _left, "y": _right},
@@ -80,8 +80,25 @@ matmul = operation(
 )
 
 
-def mm(x: Any, y: Any) -> Tensor:
-    """Return the product of two matrices.
+def _mm(xp: Any, x: Any, y: Any) -> Any:
+    if len(x.shape) != 2 or len(y.shape) != 2 or x.shape[1] != y.shape[0]:
+        raise ShapeError(
+            "mm: two matrices of shapes (n, k) and (k, m) required, got\n"
+            f"  {describe('self', x)}\n  {describe('mat2', y)}\n"
+            "hint: use matmul for vectors and stacks of matrices."
+        )
+    return xp.matmul(x, y)
+
+
+mm = elementwise(
+    "mm",
+    _mm,
+    x=lambda g, y, xp: xp.matmul(g, y.mT),
+    y=lambda g, x, xp: xp.matmul(x.mT, g),
+    domain=both(-2, 2),
+    broadcasts=False,
+    samples=(sample((3, 4), (4, 2)), sample((0, 4), (4, 2)), sample((3, 0), (0, 2))),
+    doc="""Return the product of two matrices.
 
     Raises
     ------
@@ -94,14 +111,28 @@ def mm(x: Any, y: Any) -> Tensor:
     >>> pb.mm(pb.eye(2), pb.ones((2, 2)))
     tensor([[1., 1.],
             [1., 1.]])
+    """,
+)
+
+
+def matmul(x: Any, y: Any, /) -> Tensor:
+    """Return the matrix product; vectors and stacks of matrices as in PyTorch and the standard.
+
+    Raises
+    ------
+    ShapeError
+        If the inner lengths differ, the stacks do not broadcast, or one is a scalar.
+
+    Examples
+    --------
+    >>> import pullback as pb
+    >>> pb.matmul(pb.eye(2), pb.tensor([3.0, 4.0]))
+    tensor([3., 4.])
     """
-    if len(x.shape) != 2 or len(y.shape) != 2 or x.shape[1] != y.shape[0]:
-        raise ShapeError(
-            "mm: two matrices of shapes (n, k) and (k, m) required, got\n"
-            f"  {describe('self', x)}\n  {describe('mat2', y)}\n"
-            "hint: use matmul for vectors and stacks of matrices."
-        )
-    return matmul(x, y)  # type: ignore[no-any-return]
+    if x.__class__ is Tensor and y.__class__ is Tensor:
+        if len(x._data.shape) == 2 == len(y._data.shape):
+            return mm(x, y)  # type: ignore[no-any-return]
+    return matmul_(x, y)  # type: ignore[no-any-return]
 
 
-TENSORS.mm = mm
+TENSORS.matmul = matmul

@@ -9,11 +9,12 @@ from __future__ import annotations
 from typing import Any
 
 from pullback.arrays import library_of
+from pullback.arrays import library_of
 from pullback.core.primitive import TENSORS
 from pullback.core.tensor import Tensor
 from pullback.errors import ArgumentError, DTypeError
 from pullback.ops._axes import count, keep_axes, normalize_axes, normalize_axis, spread
-from pullback.ops._declare import grid, operation, real, sample
+from pullback.ops._declare import grid, needs_order, operation, real, sample
 
 _AXES = (
     sample((3, 4), axis=None, keepdims=False),
@@ -51,7 +52,7 @@ sum_ = operation(
 
 
 def _mean(xp: Any, x: Any, *, axis: Any = None, keepdims: bool = False) -> Any:
-    if str(x.dtype).rpartition(".")[2].startswith(("int", "uint", "bool")):
+    if not library_of(x).dtype(x).is_inexact:
         raise DTypeError(
             f"mean: needs a floating point or complex dtype, got {x.dtype}.\n"
             "hint: convert it first, for instance with .float()."
@@ -137,6 +138,7 @@ def _extreme(name: str) -> Any:
             raise ArgumentError(
                 f"{name}: a reduction over no elements has no value, got shape {x.shape}"
             )
+        needs_order(name, x)
         return getattr(xp, name)(x, axis=_axes_of(x, name, axis), keepdims=keepdims)
 
     def rule(g: Any, x: Any, out: Any, axis: Any, keepdims: bool, xp: Any) -> Any:
@@ -377,6 +379,7 @@ all_ = _whole("all", "Return whether all elements over axes are true.")
 def _position(name: str) -> Any:
     def forward(xp: Any, x: Any, *, axis: Any = None, keepdims: bool = False) -> Any:
         axis = None if axis is None else normalize_axis(name, axis, len(x.shape))
+        needs_order(name, x)
         return getattr(xp, name)(x, axis=axis, keepdims=keepdims)
 
     return operation(

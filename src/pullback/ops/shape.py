@@ -85,27 +85,32 @@ def sum_to_shape(g: Any, shape: tuple[int, ...], xp: Any) -> Any:
 
 
 # -- several arrays --------------------------------------------------------------------------------
-def _common_dtype(xs: Sequence[Any], xp: Any) -> None:
-    shapes = {tuple(x.shape) for x in xs}
-    if len(shapes) != 1:
+def _check_one_shape(xs: Sequence[Any]) -> None:
+    if len({tuple(x.shape) for x in xs}) != 1:
         raise ShapeError(
-            f"stack: all tensors must have one shape, got {sorted(shapes)}.\nhint: use concat to "
-            "join tensors along an axis they have."
+            compose(
+                "stack",
+                "tensors of one shape required",
+                "several",
+                *((f"arrays[{i}]", x) for i, x in enumerate(xs)),
+                hint="use concat to join tensors along an axis that they have",
+            )
         )
 
 
 def _concat(xp: Any, *arrays: Any, axis: int = 0) -> Any:
     axis = normalize_axis("concat", axis, len(arrays[0].shape))
-    first = arrays[0].shape
-    for i, x in enumerate(arrays):
-        same = len(x.shape) == len(first) and all(
-            a == b for k, (a, b) in enumerate(zip(x.shape, first, strict=True)) if k != axis
-        )
-        if not same or not first:
-            raise ShapeError(
-                f"concat: all tensors must have the same shape except along axis {axis}, and at "
-                f"least one axis, got {first} and arrays[{i}] of shape {x.shape}"
+    shapes = [tuple(x.shape) for x in arrays]
+    if not shapes[0] or len({(len(s), s[:axis], s[axis + 1 :]) for s in shapes}) != 1:
+        raise ShapeError(
+            compose(
+                "concat",
+                f"tensors of one shape except along axis {axis} required",
+                "others",
+                *((f"arrays[{i}]", x) for i, x in enumerate(arrays)),
+                hint="use stack to join tensors along a new axis",
             )
+        )
     return xp.concat(arrays, axis=axis)
 
 
@@ -129,7 +134,7 @@ concat_ = operation("cat", _concat, joint=_concat_rule, samples=_SEVERAL, doc="J
 
 
 def _stack(xp: Any, *arrays: Any, axis: int = 0) -> Any:
-    _common_dtype(arrays, xp)
+    _check_one_shape(arrays)
     return xp.stack(arrays, axis=normalize_axis("stack", axis, len(arrays[0].shape) + 1))
 
 
@@ -240,7 +245,15 @@ def reshape(x: Any, /, shape: Sequence[int] | int, *, copy: bool | None = None) 
     if copy:
         return TENSORS.clone(result)  # type: ignore[no-any-return]
     if copy is False and result._view is None:
-        raise ArgumentError("reshape: copy=False, but the memory does not allow a view")
+        raise ArgumentError(
+            compose(
+                "reshape, view",
+                f"memory that can be seen in shape {tuple(shape)} without a copy required",
+                "another layout",
+                ("x", x),
+                hint="use reshape without copy=False",
+            )
+        )
     return result
 
 
