@@ -24,7 +24,7 @@ peers: $(VENV)/.installed-test $(VENV)/.installed-peers
 	$(PYTEST) -m peers
 
 bench: $(VENV)/.installed-peers
-	$(BIN)/python bench/run.py
+	$(BIN)/python bench/overhead.py
 
 stress: $(VENV)/.installed-test
 	$(PYTEST) -m stress

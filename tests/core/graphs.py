@@ -4,25 +4,12 @@ Each of `GRAPHS` takes a leaf with four elements and returns a scalar that depen
 """
 
 import functools
-import gc
 import warnings
 import weakref
 
 import numpy as np
-import pytest
 
 import pullback as pb
-
-
-@pytest.fixture
-def no_collector():
-    """Run with the collector off; what is older than the test is no business of it."""
-    gc.collect()
-    gc.freeze()
-    gc.disable()
-    yield
-    gc.enable()
-    gc.unfreeze()
 
 
 def leaf(data=(0.5, 1.5, 2.5, 3.5)):

@@ -8,11 +8,10 @@ import gc
 import weakref
 
 import pytest
-from tests.core.graphs import GRAPHS, SavesInput, SavesOutput, alive, leaf, no_collector, nodes_of
+from tests.core.graphs import GRAPHS, SavesInput, SavesOutput, alive, leaf, nodes_of
 
 import pullback as pb
 
-__all__ = ["no_collector"]
 pytestmark = pytest.mark.usefixtures("no_collector")
 
 every_graph = pytest.mark.parametrize("graph", GRAPHS.values(), ids=GRAPHS.keys())

@@ -6,11 +6,10 @@ import weakref
 
 import numpy as np
 import pytest
-from tests.core.graphs import alive, leaf, no_collector, nodes_of
+from tests.core.graphs import alive, leaf, nodes_of
 
 import pullback as pb
 
-__all__ = ["no_collector"]
 pytestmark = pytest.mark.usefixtures("no_collector")
 
 

@@ -5,11 +5,9 @@ import sys
 import tracemalloc
 
 import pytest
-from tests.core.graphs import no_collector
 
 import pullback as pb
 
-__all__ = ["no_collector"]
 pytestmark = pytest.mark.usefixtures("no_collector")
 
 

@@ -435,7 +435,7 @@ def test_operators_and_their_mirrors():
         (abs(-x), [1.0, 2.0, 4.0]),
         (x @ x, 21.0),
         (x < 2, [True, False, False]),
-        (2 <= x, [False, True, True]),
+        (x >= 2, [False, True, True]),
         (x == 2, [False, True, False]),
         (x != 2, [True, False, True]),
     ]

@@ -28,7 +28,7 @@ class Arguments:
         The containers among the values with their leaves replaced, where they are traversed.
     """
 
-    __slots__ = ("groups", "names", "skeleton")
+    __slots__ = ("groups", "names", "plain", "skeleton")
 
     def __init__(
         self, names: Sequence[str], groups: dict[str, list[int]], skeleton: Any = None
@@ -36,6 +36,7 @@ class Arguments:
         self.names = names
         self.groups = groups
         self.skeleton = skeleton
+        self.plain = not groups and skeleton is None
 
     def fold(self, flags: Sequence[bool]) -> list[bool]:
         """Return one flag an argument from one flag an input."""

@@ -204,8 +204,9 @@ class _Call:
         node = new_node(CustomNode, self.op, tuple(self.targets))
         node.metas = tuple([meta_of(o._data) if isinstance(o, Tensor) else None for o in outs])
         node.given = tuple([_input_meta(v) for v in self.given])
-        seal(self.ctx, node, self.inner, outs)
-        if STATE.get().anomaly:
+        mode = STATE.get()
+        seal(self.ctx, node, self.inner, outs, mode.hooks)
+        if mode.anomaly:
             remember_call(node)
         return node
 

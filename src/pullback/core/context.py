@@ -356,13 +356,25 @@ def backward_context(op: Any, node: CustomNode, wanted: Any, recorded: bool) -> 
     return ctx
 
 
-def seal(ctx: Context, node: CustomNode, inner: Sequence[Any], outs: Sequence[Any]) -> None:
+def seal(
+    ctx: Context, node: CustomNode, inner: Sequence[Any], outs: Sequence[Any], hooks: Any = None
+) -> None:
     """Move what forward left in its context to the node: arrays and versions, no tensors."""
     node.arguments = ctx._arguments
     node.names = ctx._names
-    hooks = _mode().hooks
     kept: list[Any] = []
+    out = outs[0]
     for value in ctx._values:
+        if value.__class__ is Tensor and value is not out and value._view is None:
+            i = 0
+            for tensor in inner:
+                if tensor is value:
+                    break
+                i += 1
+            if i < len(inner) and hooks is None and len(outs) == 1:
+                counter = value._counter
+                kept += (value._data, counter, counter[0], i)
+                continue
         if isinstance(value, Tensor):
             keep(kept, value, inner, outs, hooks)
         else:

@@ -14,6 +14,7 @@ import operator
 import threading
 from collections.abc import Callable, Iterable, Sequence
 from contextvars import copy_context
+from functools import cached_property
 from typing import Any
 
 from pullback.arrays import library_of
@@ -51,15 +52,16 @@ def run(
     dict
         The gradient of each of `targets` that was reached, None for the others.
     """
-    order = collect(roots)
+    order, suspects = collect(roots)
     wanted = None
     captured: dict[Node, Any] = {}
     if targets is not None:
         captured = dict.fromkeys(targets)
         wanted = _needed(order, captured)
-    _check_usable(order, wanted)
+    if suspects:
+        _check_usable(order, suspects, wanted)
     current = Pass(order, wanted, captured, recorded, accumulate)
-    for root, g in zip(roots, grads, strict=True):
+    for root, g in zip(roots, grads):  # noqa: B905  (strict costs time here)
         current.add(root, g)
     if current.depth % _NESTING == 0:
         in_thread(current.run, retain)
@@ -68,17 +70,20 @@ def run(
     return captured
 
 
-def collect(roots: Iterable[Node]) -> list[Node]:
-    """Return every node that `roots` lead to, the youngest first."""
+def collect(roots: Iterable[Node]) -> tuple[list[Node], list[Node]]:
+    """Return every node that `roots` lead to, the youngest first, and those to be looked at."""
     seen = set(roots)
     order = list(seen)
+    suspects = []
     for node in order:  # grows while it is walked
+        if node.saved is RELEASED or node.extra is not None:
+            suspects.append(node)
         for target in node.inputs:
             if target is not None and target not in seen:
                 seen.add(target)
                 order.append(target)
     order.sort(key=_seq, reverse=True)
-    return order
+    return order, suspects
 
 
 def _needed(order: list[Node], targets: Iterable[Node]) -> set[Node]:
@@ -92,10 +97,10 @@ def _needed(order: list[Node], targets: Iterable[Node]) -> set[Node]:
     return needed
 
 
-def _check_usable(order: list[Node], wanted: set[Node] | None) -> None:
+def _check_usable(order: list[Node], suspects: list[Node], wanted: set[Node] | None) -> None:
     """Raise before anything ran where values were released or a saved tensor was detached."""
     detached = set()
-    for node in order:
+    for node in suspects:
         if node.saved is RELEASED and (wanted is None or _leads_to(node, wanted)):
             RELEASED.unpack(node)
         if node.extra is not None and node.extra.detached and node.inputs:
@@ -117,21 +122,6 @@ def _leads_to(node: Node, wanted: set[Node]) -> bool:
 class Pass:
     """One backward pass: what is common to its nodes, and the gradients on their way."""
 
-    __slots__ = (
-        "__weakref__",
-        "accumulate",
-        "anomaly",
-        "at_end",
-        "buffers",
-        "captured",
-        "depth",
-        "notes",
-        "order",
-        "owned",
-        "recorded",
-        "wanted",
-    )
-
     def __init__(
         self,
         order: list[Node],
@@ -147,11 +137,18 @@ class Pass:
         self.accumulate = accumulate
         self.buffers: dict[Node, Any] = {}
         self.owned: set[Node] = set()
-        self.notes: dict[Any, Any] = {}  # of hooks that look at several gradients
-        self.at_end: list[Any] = []
         outer = CURRENT.get()
         self.depth = 1 if outer is None else outer.depth + 1
-        self.anomaly = False
+
+    @cached_property
+    def notes(self) -> dict[Any, Any]:
+        """What hooks that look at several gradients keep between them."""
+        return {}
+
+    @cached_property
+    def at_end(self) -> list[Any]:
+        """What to call with the pass when all nodes have run."""
+        return []
 
     def reaches(self, target: Node) -> bool:
         """Return whether `target` is part of this pass."""
@@ -160,22 +157,21 @@ class Pass:
     def run(self, retain: bool) -> None:
         """Run the nodes in order, in the grad mode of the pass."""
         mode = STATE.get()
-        self.anomaly = mode.anomaly
         STATE.set(with_grad(mode, self.recorded))
         token = CURRENT.set(self)
         try:
-            self._run(retain)
-            for callback in self.at_end:
-                callback(self)
+            self._run(retain, mode.anomaly)
+            if "at_end" in self.__dict__:
+                for callback in self.at_end:
+                    callback(self)
         finally:
             CURRENT.reset(token)
             STATE.set(mode)
 
-    def _run(self, retain: bool) -> None:
+    def _run(self, retain: bool, anomaly: bool) -> None:
         buffers = self.buffers
         wanted = self.wanted
         recorded = self.recorded
-        anomaly = self.anomaly
         for node in self.order:
             g = buffers.pop(node, None)
             if g is None and not node.op.takes_none:

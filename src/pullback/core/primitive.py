@@ -158,10 +158,8 @@ class Primitive:
         if saved.__class__ is not tuple:
             saved = saved.unpack(node)
         guard = node.guard
-        if guard is not None:
-            for i in range(0, len(guard), 2):
-                if guard[i][0] != guard[i + 1]:
-                    raise stale(node, guard[i][0], guard[i + 1])
+        if guard is not None and (guard[0][0] != guard[1] or len(guard) > 2):
+            check_versions(node, guard)
         if recorded:
             saved = self._as_tensors(node, saved)
             xp: Any = TENSORS
@@ -178,15 +176,12 @@ class Primitive:
                 None if target is None or (wanted is not None and target not in wanted) else r
                 for target, r in zip(node.inputs, found, strict=True)
             ]
-        grads = []
-        i = 0
-        for target in node.inputs:
+        grads: list[Any] = []
+        for target, rule in zip(node.inputs, self.rules):  # noqa: B905  (strict costs time here)
             if target is None or (wanted is not None and target not in wanted):
                 grads.append(None)
             else:
-                rule = self.rules[i]
-                grads.append(rule(g, saved, xp) if rule else self._no_rule(i))
-            i += 1
+                grads.append(rule(g, saved, xp) if rule else self._no_rule(len(grads)))
         if node.shapes is not None:
             return [
                 r if r is None or r.shape == shape else unbroadcast(r, shape, xp)
@@ -271,6 +266,13 @@ def unbroadcast(g: Any, shape: tuple[int, ...], xp: Any) -> Any:
     if axes:
         g = xp.sum(g, axis=axes, keepdims=len(axes) != extra)
     return g if g.shape == shape else xp.reshape(g, shape)
+
+
+def check_versions(node: Node, guard: tuple[Any, ...]) -> None:
+    """Raise where a saved tensor was changed in place since it was saved."""
+    for counter, version in zip(guard[::2], guard[1::2], strict=True):
+        if counter[0] != version:
+            raise stale(node, counter[0], version)
 
 
 def stale(node: Node, version: int, expected: int, what: str = "a saved tensor") -> InplaceError:

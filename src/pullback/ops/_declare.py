@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from pullback.arrays import library_of
 from pullback.core.function import apply, binary, unary
 from pullback.core.inplace import apply_inplace, standard_kernel, write_untracked
 from pullback.core.primitive import TENSORS, Primitive
@@ -140,7 +141,7 @@ _ELEMENTWISE = {
 def needs_order(op: str, *arrays: Any) -> None:
     """Raise where an operation that compares numbers got complex ones, which have no order."""
     for i, array in enumerate(arrays):
-        if "complex" in str(array.dtype):
+        if library_of(array).dtype(array).is_complex:
             came = str(array.dtype).rpartition(".")[2]
             name = "xy"[i] if len(arrays) > 1 else "x"
             hint = "compare real, imag or abs of it"

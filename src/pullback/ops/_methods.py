@@ -258,7 +258,6 @@ class TensorMethods:
 
     # -- shape --------------------------------------------------------------------------------
     transpose = swapaxes = shape.transpose
-    unsqueeze, expand_dims = shape.expand_dims, shape.expand_dims
     split, chunk, sum_to_size = shape.split, shape.chunk, shape.sum_to_size
 
     def permute(self: Any, *order: Any, dims: Any = None) -> Tensor:
@@ -284,6 +283,10 @@ class TensorMethods:
     def flatten(self: Any, start_dim: Int = 0, end_dim: Int = -1) -> Tensor:
         """Return this tensor with the dimensions from `start_dim` to `end_dim` made one."""
         return shape.flatten(self, start_dim, end_dim)
+
+    def unsqueeze(self: Any, dim: Int) -> Tensor:
+        """Return a view with an axis of length 1 inserted at `dim`."""
+        return shape.expand_dims(self, dim)
 
     def squeeze(self: Any, dim: Any = None, *, axis: Any = None) -> Tensor:
         """Return a view without axes of length 1: all of them, or those of `dim` that are."""
@@ -478,12 +481,13 @@ def _clamp_by_tensors(x: Tensor, min: Any, max: Any) -> Tensor:
 
 
 def _extreme(x: Tensor, name: str, dim: Any, axis: Any, keepdims: Any) -> Any:
-    if dim.__class__ is Tensor or axis.__class__ is Tensor:
+    over = _either(name, dim, axis)
+    if isinstance(over, Tensor):
         other = elementwise.maximum if name == "max" else elementwise.minimum
-        return other(x, dim)
-    if isinstance(dim, int):
-        return values_and_indices(x, name, dim, keepdims)
-    return getattr(reductions, name)(x, axis=_either(name, dim, axis), keepdims=keepdims)
+        return other(x, over)
+    if isinstance(over, int):
+        return values_and_indices(x, name, over, keepdims)
+    return getattr(reductions, name)(x, axis=over, keepdims=keepdims)
 
 
 def attach() -> None:
