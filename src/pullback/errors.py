@@ -14,6 +14,7 @@ brackets) that a user of NumPy or of PyTorch would already be catching::
     |-- DeviceError           [RuntimeError]              devices or libraries mixed, or absent
     |-- ArgumentError         [ValueError]                an argument has a wrong value
     |-- ArgumentTypeError     [TypeError]                 an argument has a wrong type
+    |-- NameNotFoundError          [AttributeError, KeyError]    no saved value or argument has the name
     |-- TensorIndexError      [IndexError]                an index or dimension is out of range
     `-- MissingExtraError     [ImportError]               an optional library is not installed
 
@@ -33,6 +34,7 @@ __all__ = [
     "InplaceError",
     "MissingExtraError",
     "MissingRuleError",
+    "NameNotFoundError",
     "ReleasedError",
     "ShapeError",
     "TensorIndexError",
@@ -88,6 +90,12 @@ class ArgumentTypeError(AutogradError, TypeError):
 
 class TensorIndexError(AutogradError, IndexError):
     """An index or a dimension is out of range, or is no index at all."""
+
+
+class NameNotFoundError(AutogradError, AttributeError, KeyError):
+    """A saved value or argument is asked for by a name that it does not have."""
+
+    __str__ = Exception.__str__  # a KeyError would print its message in quotes
 
 
 class MissingExtraError(AutogradError, ImportError):

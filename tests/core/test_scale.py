@@ -4,6 +4,7 @@ The tests marked stress take their millions; the others show the same at a tenth
 """
 
 import gc
+import itertools
 import sys
 import time
 
@@ -195,7 +196,7 @@ def test_a_hook_on_each_of_many_tensors():
 
 def test_a_group_hook_on_many_tensors():
     x = leaf()
-    tensors = [x * float(i) for i in range(2_000)]
+    tensors = [x * float(i) for i in range(500)]
     seen = []
     handle = pb.register_multi_grad_hook(tensors, seen.append)
     total = tensors[0]
@@ -204,7 +205,7 @@ def test_a_group_hook_on_many_tensors():
     total.backward()
     handle.remove()
     assert len(seen) == 1
-    assert [g.item() for g in seen[0]] == [1.0] * 2_000
+    assert [g.item() for g in seen[0]] == [1.0] * 500
 
 
 def test_sixty_doublings_of_one_tensor_visit_each_node_once():
@@ -251,7 +252,7 @@ def test_after_a_backward_that_went_too_deep_the_engine_is_usable():
     assert x.grad.item() == 3.0
 
 
-# -- stress -----------------------------------------------------------------------------------------
+# -- stress ----------------------------------------------------------------------------------------
 @pytest.mark.stress
 @pytest.mark.parametrize("collector", ["on", "off"])
 def test_a_chain_of_a_million_nodes_is_built_run_and_dropped(collector):
@@ -306,5 +307,5 @@ def test_time_grows_linearly_from_a_thousand_to_a_million_nodes(kind):
     times = [seconds(n, CHAINS[kind]) for n in lengths]
     for n, t in zip(lengths, times, strict=True):
         print(f"{kind}: {n:>9} nodes {t:8.3f} s, {t / n * 1e6:6.2f} us a node")
-    for shorter, longer in zip(times, times[1:], strict=False):
+    for shorter, longer in itertools.pairwise(times):
         assert longer / shorter < 20

@@ -308,6 +308,7 @@ NUMPY = {
     "take": np.take,
     "take_along_axis": np.take_along_axis,
     "matmul": np.matmul,
+    "mm": np.matmul,
     "sum": np.sum,
     "mean": np.mean,
     "prod": np.prod,

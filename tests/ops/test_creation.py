@@ -181,6 +181,19 @@ def test_asarray_wraps_arrays_of_another_library():
     assert pb.from_dlpack(array_api_strict.asarray([1.0])).device == "cpu"
 
 
+@pytest.mark.parametrize("data", [np.array(["a"]), np.array([1], dtype=object)], ids=str)
+def test_asarray_refuses_arrays_that_hold_no_numbers(data):
+    with pytest.raises(TypeError, match="boolean, integer, floating or complex dtype required"):
+        pb.asarray(data)
+
+
+def test_an_array_of_the_other_byte_order_computes_like_any():
+    x = pb.asarray(np.array([1.0, 2.0], dtype=">f8")).requires_grad_()
+    assert x.dtype is pb.float64
+    (x * x * 2).sum().backward()
+    assert x.grad.tolist() == [4.0, 8.0]
+
+
 def test_from_numpy_takes_numpy_arrays_alone():
     with pytest.raises(TypeError, match="from_numpy: needs a NumPy array, got list"):
         pb.from_numpy([1.0])

@@ -14,6 +14,16 @@ from pullback.core.tensor import Tensor, as_array
 from pullback.errors import GradientError
 
 
+def warn_user(message: str, category: type[Warning] = UserWarning) -> None:
+    """Warn at the line of the user's call, the first frame that is not ours."""
+    level = 2
+    frame: Any = sys._getframe(1)
+    while frame is not None and frame.f_globals.get("__name__", "").startswith("pullback."):
+        frame = frame.f_back
+        level += 1
+    warnings.warn(message, category, stacklevel=level - 1)
+
+
 def remember_call(node: Node) -> None:
     """Keep the stack of the call that recorded `node`, less our own frames."""
     frame: Any = sys._getframe(1)
@@ -44,4 +54,4 @@ def warn_of_origin(node: Node) -> None:
         )
     else:
         text = f"Traceback of the forward call that caused the error:\n{origin}"
-    warnings.warn(f"Error detected in {node.name()}. {text}", stacklevel=2)
+    warn_user(f"Error detected in {node.name()}. {text}")

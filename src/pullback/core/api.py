@@ -6,11 +6,11 @@ for. The pass itself is engine.py's.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from typing import Any
 
 from pullback.arrays import NUMPY, dtype_of, is_array, library_of
+from pullback.core.anomaly import warn_user
 from pullback.core.engine import run
 from pullback.core.modes import NO_GRAD, STATE
 from pullback.core.node import AccumulateGrad
@@ -48,12 +48,15 @@ def _roots(api: str, name: str, tensors: Any) -> list[Tensor]:
     return roots
 
 
-def _initial(api: str, roots: list[Tensor], grads: Any, batched: bool) -> list[Tensor]:
+def _initial(
+    api: str, name: str, roots: list[Tensor], grads: Any, batched: bool = False
+) -> list[Tensor]:
     """Return one gradient a root, ones for real scalars where none is given."""
-    given = [None] * len(roots) if grads is None else _sequence(api, "grad_tensors", grads)
+    given = [None] * len(roots) if grads is None else _sequence(api, name, grads)
     if len(given) != len(roots):
         raise GraphError(
-            f"{api}: got {len(roots)} tensors and {len(given)} gradients; there must be as many"
+            f"{api}: {name} must have one gradient for each of the {len(roots)} tensors, got "
+            f"{len(given)}"
         )
     return [_seed(api, i, root, g, batched) for i, (root, g) in enumerate(zip(roots, given, strict=True))]
 
@@ -159,14 +162,13 @@ def backward(
     tensor([ 2., 40.])
     """
     roots = _roots("backward", "tensors", tensors)
-    seeds = _initial("backward", roots, grad_tensors, batched=False)
+    seeds = _initial("backward", "grad_tensors", roots, grad_tensors)
     retain = create_graph if retain_graph is None else retain_graph
     if create_graph:
-        warnings.warn(
+        warn_user(
             "Using backward() with create_graph=True makes the .grad of the leaves keep the whole "
             "graph alive, and a reference cycle where something in the graph keeps a leaf: use "
-            "autograd.grad, or reset .grad to None afterwards.",
-            stacklevel=_CALLER,
+            "autograd.grad, or reset .grad to None afterwards."
         )
     if inputs is None:
         _run(roots, seeds, None, retain, create_graph, True)
@@ -178,9 +180,6 @@ def backward(
         g = found[t._node]
         if g is not None and t._node.__class__ is not AccumulateGrad and not t.retains_grad:
             _accumulate(t, _boxed(g))
-
-
-_CALLER = 2
 
 
 def tensor_backward(
@@ -210,7 +209,7 @@ def tensor_backward(
         else:
             seed = None
         if seed is None:
-            seed = _seed("backward", 0, self, gradient, False)._data
+            seed = _initial("backward", "gradient", [self], gradient)[0]._data
         run((node,), (seed,), None, bool(retain_graph))
         return
     backward(self, gradient, retain_graph, create_graph, inputs)
@@ -319,7 +318,7 @@ def grad(
         )
     wanted = _inputs("grad", inputs)
     roots = _roots("grad", "outputs", outputs)
-    seeds = _initial("grad", roots, grad_outputs, is_grads_batched)
+    seeds = _initial("grad", "grad_outputs", roots, grad_outputs, is_grads_batched)
     retain = create_graph if retain_graph is None else retain_graph
     targets = [t._node for t in wanted]
     if is_grads_batched:

@@ -56,8 +56,9 @@ class Arguments:
 class Signature:
     """Forward's parameters after ctx, read once; binds calls to names."""
 
-    def __init__(self, forward: Callable[..., Any], skip: int) -> None:
+    def __init__(self, name: str, forward: Callable[..., Any], skip: int) -> None:
         signature = inspect.signature(forward)
+        self.name = name
         self.parameters = list(signature.parameters.values())[skip:]
         self.full = signature.replace(parameters=self.parameters)
         plain = all(p.kind in _POSITIONAL for p in self.parameters)
@@ -68,7 +69,10 @@ class Signature:
         """Return a call's names and values; raise Python's own TypeError for a wrong call."""
         if not kwargs and len(args) == self.plain_count:
             return self.plain, list(args)
-        bound = self.full.bind(*args, **kwargs)
+        try:
+            bound = self.full.bind(*args, **kwargs)
+        except TypeError as error:
+            raise TypeError(f"{self.name}() {error}") from None
         bound.apply_defaults()
         names: list[str] = []
         values: list[Any] = []

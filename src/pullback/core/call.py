@@ -7,12 +7,11 @@ which is an input or a view of one, which is not differentiable.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from typing import Any
 
 from pullback.core import tree
-from pullback.core.anomaly import remember_call
+from pullback.core.anomaly import remember_call, warn_user
 from pullback.core.binding import Arguments
 from pullback.core.context import Context, forward_context, seal
 from pullback.core.function import new_node
@@ -82,12 +81,11 @@ def _warn_of_untracked(op: Any, arguments: Arguments, values: Sequence[Any]) -> 
         if not isinstance(value, (list, tuple, dict)):
             continue
         if any(isinstance(v, Tensor) and v.requires_grad for v in tree.leaves(value)):
-            warnings.warn(
+            warn_user(
                 f"{op.name}: the argument '{name}' is a {type(value).__name__} holding a tensor "
                 "that requires grad; containers are not searched, so no gradient flows to it. "
                 "Pass the tensor itself, or define the operation with traverse=True.",
                 UntrackedTensorWarning,
-                stacklevel=5,
             )
 
 
@@ -144,10 +142,7 @@ class _Call:
             if marked and outer._counter[0] == before:
                 outer._counter[0] += 1  # written through the array itself
         if not all(any(d is value for value in self.inner) for d in self.dirty):
-            warnings.warn(
-                f"{self.op.name}: ctx.mark_dirty was given a tensor that is not an input",
-                stacklevel=5,
-            )
+            warn_user(f"{self.op.name}: ctx.mark_dirty was given a tensor that is not an input")
 
     def _changed_input(self, out: Any) -> int | None:
         """Return which input `out` is, if it is one that forward marked dirty."""

@@ -8,6 +8,7 @@ version counters, never a tensor of the caller or a result, so there is no refer
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 from weakref import ref
@@ -17,7 +18,13 @@ from pullback.core.modes import STATE
 from pullback.core.node import RELEASED, CustomNode
 from pullback.core.primitive import pack, stale, unpack
 from pullback.core.tensor import Tensor, box
-from pullback.errors import ArgumentTypeError, GraphError, ReleasedError, TensorIndexError
+from pullback.errors import (
+    ArgumentTypeError,
+    GraphError,
+    NameNotFoundError,
+    ReleasedError,
+    TensorIndexError,
+)
 
 _array = NUMPY.array_types[0]
 _mode = STATE.get
@@ -34,12 +41,13 @@ class Named(Mapping[str, Any]):
     (True, False, True, [True, False])
     """
 
-    __slots__ = ("_names", "_values")
+    __slots__ = ("_names", "_op_name", "_values")
     _what = "arguments of forward"
 
-    def __init__(self, names: Sequence[Any], values: Sequence[Any]) -> None:
+    def __init__(self, names: Sequence[Any], values: Sequence[Any], op_name: str = "ctx") -> None:
         self._names = names
         self._values = values
+        self._op_name = op_name
 
     def _at(self, place: int) -> Any:
         return self._values[place]
@@ -50,20 +58,27 @@ class Named(Mapping[str, Any]):
         if isinstance(key, int):
             if -len(self) <= key < len(self):
                 return self._at(key % len(self))
-            raise TensorIndexError(f"ctx: there are {len(self)} {self._what}, got position {key}")
+            raise TensorIndexError(
+                f"{self._op_name}: there are {len(self)} {self._what}, got position {key}"
+            )
         if key in self._names:
             return self._at(self._names.index(key))
-        raise KeyError(self._unknown(key))
+        raise self._unknown(key)
 
     def __getattr__(self, name: str) -> Any:
         names = self._names
         if name in names:
             return self._at(names.index(name))
-        raise AttributeError(self._unknown(name))
+        raise self._unknown(name)
 
-    def _unknown(self, key: Any) -> str:
-        names = ", ".join(str(n) for n in self._names if n is not None) or "none"
-        return f"ctx: no '{key}' among the {self._what}; the names are: {names}"
+    def _unknown(self, key: Any) -> NameNotFoundError:
+        names = [str(n) for n in self._names if n is not None]
+        near = difflib.get_close_matches(str(key), names, n=1)
+        hint = f"\nhint: did you mean '{near[0]}'?" if near else ""
+        return NameNotFoundError(
+            f"{self._op_name}: no '{key}' among the {self._what}; the names are: "
+            f"{', '.join(names) or '(none)'}{hint}"
+        )
 
     def __iter__(self) -> Iterator[Any]:
         return (self._at(i) for i in range(len(self)))
@@ -104,8 +119,8 @@ class InputFlags(Named):
 
     __slots__ = ("_groups",)
 
-    def __init__(self, arguments: Any, flags: Sequence[bool]) -> None:
-        super().__init__(arguments.names, arguments.fold(flags))
+    def __init__(self, arguments: Any, flags: Sequence[bool], op_name: str) -> None:
+        super().__init__(arguments.names, arguments.fold(flags), op_name)
         self._groups = arguments.groups
 
     def __getitem__(self, key: Any) -> Any:
@@ -143,6 +158,10 @@ class SavedVariables(Named):
     @property
     def _names(self) -> tuple[str | None, ...]:  # type: ignore[override]
         return self._context._alive().names  # type: ignore[no-any-return]
+
+    @property
+    def _op_name(self) -> str:  # type: ignore[override]
+        return self._context._op.name  # type: ignore[no-any-return]
 
     def _at(self, place: int) -> Any:
         return self._context._read(self._context._alive().saved, place * _STRIDE, self._names[place])
@@ -249,14 +268,14 @@ class Context:
             flags = [target is not None for target in self._targets]
         else:
             flags = [target in wanted for target in self._targets]
-        return InputFlags(self._arguments, flags)
+        return InputFlags(self._arguments, flags, self._op.name)
 
     # -- backward's side ----------------------------------------------------------------------
     @property
     def saved_variables(self) -> Named:
         """The saved values, by attribute, key or position."""
         if self._node is None:
-            return Named(self._names, self._values)
+            return Named(self._names, self._values, self._op.name)
         if self._node.__class__ is not CustomNode or self._node.saved is RELEASED:
             self._alive()
         saved = _new(SavedVariables)
@@ -322,7 +341,7 @@ class Context:
         if name in stored:
             self._alive()
             return self._read(stored[name], 0, name)
-        raise AttributeError(
+        raise NameNotFoundError(
             f"{self._op.name}: ctx has no attribute '{name}'; set it in forward, or save it by "
             "name with ctx.save_for_backward"
         )

@@ -54,7 +54,7 @@ class CustomOp:
         self.node_name = f"{name}Backward"
         self.forward = forward
         self.setup_context = setup_context
-        self.signature = Signature(forward, 0 if setup_context else 1)
+        self.signature = Signature(name, forward, 0 if setup_context else 1)
         self.traverse = traverse
         short = setup_context is None and not traverse
         self._short_count = self.signature.plain_count if short else -1

@@ -98,12 +98,9 @@ def unary(op: Primitive) -> Callable[..., Any]:
 
 
 def binary(op: Primitive) -> Callable[..., Any]:
-    """Return the public function of an element-wise operation of two arrays."""
+    """Return the public function of an operation of two arrays without settings."""
     kernel = kernel_of(op)
-    broadcasts = op.broadcasts
-    plans = {(a, b): op.plan((a, b)) for a in (False, True) for b in (False, True)}
-    keeps = {key: tuple(slot in plan for slot in range(3)) for key, plan in plans.items()}
-    keeps_left, keeps_right, keeps_both = keeps[True, False], keeps[False, True], keeps[True, True]
+    record_pair = pair_recorder(op)
 
     def call(x: Any, y: Any, /, *, out: Any = None) -> Any:
         # One pass: arrays of one float dtype in, one kernel call, one node with just what the
@@ -123,60 +120,64 @@ def binary(op: Primitive) -> Callable[..., Any]:
                     yd = y
                     yn = None
                     plain = y.__class__ is float or y.__class__ is int
-                if plain:
-                    xn = x._node
-                    untracked = xn is None and yn is None
-                    if untracked or (mode := _mode()) is RECORD or not mode.grad:
-                        try:
-                            result = kernel(xd, yd)
-                        except Exception as error:
-                            raise kernel_error(op, (x, y), error) from error
-                        if result.__class__ is not _array:
-                            result = _tidy(result)
-                        t = Tensor()
-                        t._data = result
-                        t._counter = [0]
-                        t._view = t._grad = None
-                        if untracked or mode is not RECORD:
-                            t._node = None
-                            return t
-                        t._node = n = Node()
-                        n.op = op
-                        n.inputs = (xn, yn)
-                        n.seq = next_seq()
-                        if yn is None:
-                            keep_x, keep_y, keep_out = keeps_left
-                        elif xn is None:
-                            keep_x, keep_y, keep_out = keeps_right
-                        else:
-                            keep_x, keep_y, keep_out = keeps_both
-                        n.shapes = None
-                        if broadcasts:
-                            shape = result.shape
-                            if xn is not None and xd.shape != shape:
-                                n.shapes = (xd.shape, None if yn is None else yd.shape)
-                            elif yn is not None and yd.shape != shape:
-                                n.shapes = (None if xn is None else xd.shape, yd.shape)
-                        guard: tuple[Any, ...] = ()
-                        if keep_x:
-                            v = x._counter
-                            guard = (v, v[0])
-                        if keep_y and y.__class__ is Tensor:
-                            v = y._counter
-                            guard += (v, v[0])
-                        if keep_out:
-                            guard += (t._counter, 0)
-                        n.guard = guard or None
-                        n.saved = (
-                            xd if keep_x else None,
-                            yd if keep_y else None,
-                            result if keep_out else None,
-                        )
-                        n.extra = None
-                        return t
+                xn = x._node
+                untracked = xn is None and yn is None
+                if plain and (untracked or (mode := _mode()) is RECORD or not mode.grad):
+                    try:
+                        result = kernel(xd, yd)
+                    except Exception as error:
+                        raise kernel_error(op, (x, y), error) from error
+                    t = Tensor()
+                    t._data = result if result.__class__ is _array else _tidy(result)
+                    t._counter = [0]
+                    t._view = t._grad = None
+                    if untracked or mode is not RECORD:
+                        t._node = None
+                    else:
+                        record_pair(t, x, y, xd, yd, xn, yn)
+                    return t
         return apply(op, (x, y), {}) if out is None else apply_out(op, (x, y), {}, out)
 
     return call
+
+
+def pair_recorder(op: Primitive) -> Callable[..., None]:
+    """Return what gives the result of `binary` its node."""
+    plans = {(a, b): op.plan((a, b)) for a in (False, True) for b in (False, True)}
+    keeps = {key: tuple(slot in plan for slot in range(3)) for key, plan in plans.items()}
+    left, right, both = keeps[True, False], keeps[False, True], keeps[True, True]
+    broadcasts = op.broadcasts
+
+    def record_pair(t: Any, x: Any, y: Any, xd: Any, yd: Any, xn: Any, yn: Any) -> None:
+        t._node = n = Node()
+        n.op = op
+        n.inputs = (xn, yn)
+        n.seq = next_seq()
+        n.extra = n.shapes = None
+        keep_x, keep_y, keep_out = left if yn is None else right if xn is None else both
+        if broadcasts:
+            shape = t._data.shape
+            if xn is not None and xd.shape != shape:
+                n.shapes = (xd.shape, None if yn is None else yd.shape)
+            elif yn is not None and yd.shape != shape:
+                n.shapes = (None if xn is None else xd.shape, yd.shape)
+        guard: tuple[Any, ...] | None = None
+        if keep_x:
+            v = x._counter
+            guard = (v, v[0])
+        if keep_y and y.__class__ is Tensor:
+            v = y._counter
+            guard = (v, v[0]) if guard is None else (*guard, v, v[0])
+        if keep_out:
+            guard = (*(guard or ()), t._counter, 0)
+        n.guard = guard
+        n.saved = (
+            xd if keep_x else None,
+            yd if keep_y else None,
+            t._data if keep_out else None,
+        )
+
+    return record_pair
 
 
 # -- the general path ------------------------------------------------------------------------------
@@ -355,7 +356,7 @@ def _promoted(op: Primitive, tensors: list[Any], library: Any, like: Tensor) -> 
     """Bring tensors and Python scalars to one dtype, by recorded casts."""
     if not op.promotes:
         return [t if isinstance(t, Tensor) else _scalar(t, like.dtype, library, like) for t in tensors]
-    dtype = promote(*{library.dtype(t._data) for t in tensors if isinstance(t, Tensor)})
+    dtype = _result_dtype([t._data for t in tensors if isinstance(t, Tensor)], library)
     for t in tensors:
         if not isinstance(t, Tensor):
             dtype = promote_scalar(dtype, t)
@@ -370,6 +371,26 @@ def _promoted(op: Primitive, tensors: list[Any], library: Any, like: Tensor) -> 
         else TENSORS.astype(t, dtype)
         for t in tensors
     ]
+
+
+_KINDS = "biufc"
+
+
+def _result_dtype(arrays: list[Any], library: Any) -> Any:
+    """Return the dtype of PyTorch's promotion: 0-d arrays only count with a higher kind."""
+    full = {library.dtype(a) for a in arrays if a.shape}
+    zero = {library.dtype(a) for a in arrays if not a.shape}
+    if not full:
+        return promote(*zero)
+    dtype = promote(*full)
+    for other in zero:
+        if _level(other) > _level(dtype):
+            dtype = promote(dtype, other)
+    return dtype
+
+
+def _level(dtype: Any) -> int:
+    return 1 if dtype.kind in "iu" else 3 * _KINDS.index(dtype.kind)
 
 
 def _scalar(value: Any, dtype: Any, library: Any, like: Tensor) -> Tensor:

@@ -59,6 +59,7 @@ def tensor(
         result = box(library_of(data._data).copy(data.data_array()))
     elif is_array(data):
         library = library_of(data)
+        library.dtype(data)  # raises for text, objects, dates
         result = box(library.asarray(data, copy=True))
     else:
         result = box(_from_python(data, None if dtype is None else as_dtype(dtype)))
@@ -144,6 +145,7 @@ def asarray(
         result = obj
     elif is_array(obj):
         library = library_of(obj)
+        library.dtype(obj)  # raises for text, objects, dates
         result = box(library.asarray(obj))
     else:
         if copy is False:

@@ -300,8 +300,10 @@ def prod(x: Any, /, *, axis: Any = None, dtype: Any = None, keepdims: bool = Fal
 
 
 def _in_dtype(function: Any, x: Any, dtype: Any, **settings: Any) -> Tensor:
-    result: Tensor = function(x if dtype is None else TENSORS.astype(x, dtype), **settings)
-    return result
+    if dtype is None:
+        return function(x, **settings)  # type: ignore[no-any-return]
+    result = function(TENSORS.astype(x, dtype), **settings)
+    return TENSORS.astype(result, dtype, copy=False)  # type: ignore[no-any-return]
 
 
 def var(x: Any, /, *, axis: Any = None, correction: float = 0.0, keepdims: bool = False) -> Tensor:
