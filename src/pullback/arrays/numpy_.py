@@ -23,13 +23,16 @@ def _fast_namespace() -> ModuleType:
     return xp
 
 
+_add: Any = np.add.reduce
+
+
 def _axes(axis: Any, ndim: int) -> Any:
     return tuple(range(ndim)) if axis is None else axis
 
 
 def _sum(x: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Any:
     if x.dtype.kind in "fc" and dtype is None:
-        return np.add.reduce(x, axis=_axes(axis, x.ndim), keepdims=keepdims)
+        return _add(x, axis=_axes(axis, x.ndim), keepdims=keepdims)
     return np.sum(x, axis=axis, dtype=dtype, keepdims=keepdims)
 
 
@@ -37,7 +40,7 @@ def _mean(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
     if x.dtype.kind != "f" or x.dtype.itemsize < 4 or not x.size:
         return np.mean(x, axis=axis, keepdims=keepdims)
     axes = _axes(axis, x.ndim)
-    total = np.add.reduce(x, axis=axes, keepdims=keepdims)
+    total = _add(x, axis=axes, keepdims=keepdims)
     n = x.size if axis is None else math.prod([x.shape[a] for a in np.atleast_1d(axes)])
     return total / n
 

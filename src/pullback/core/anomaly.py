@@ -21,7 +21,7 @@ def warn_user(message: str, category: type[Warning] = UserWarning) -> None:
     while frame is not None and frame.f_globals.get("__name__", "").startswith("pullback."):
         frame = frame.f_back
         level += 1
-    warnings.warn(message, category, stacklevel=level - 1)
+    warnings.warn(message, category, stacklevel=level)
 
 
 def remember_call(node: Node) -> None:
@@ -42,16 +42,16 @@ def check_nan(node: Node, grads: Any) -> None:
         array = g.data_array() if isinstance(g, Tensor) else as_array(g)
         if bool(library_of(array).xp.any(array != array)):
             warn_of_origin(node)
-            raise GradientError(f"Function '{node.name()}' returned nan values in its {i}th output.")
+            raise GradientError(
+                f"Function '{node.name()}' returned nan values in its {i}th output."
+            )
 
 
 def warn_of_origin(node: Node) -> None:
     """Say by a warning where the failing operation was called."""
     origin = node.extra.metadata.get("traceback") if node.extra is not None else None
     if origin is None:
-        text = (
-            "No forward pass information available: run the forward inside detect_anomaly too."
-        )
+        text = "No forward pass information available: run the forward inside detect_anomaly too."
     else:
         text = f"Traceback of the forward call that caused the error:\n{origin}"
     warn_user(f"Error detected in {node.name()}. {text}")

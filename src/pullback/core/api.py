@@ -58,26 +58,36 @@ def _initial(
             f"{api}: {name} must have one gradient for each of the {len(roots)} tensors, got "
             f"{len(given)}"
         )
-    return [_seed(api, i, root, g, batched) for i, (root, g) in enumerate(zip(roots, given, strict=True))]
+    return [
+        _seed(api, i, root, g, batched)
+        for i, (root, g) in enumerate(zip(roots, given, strict=True))
+    ]
+
+
+def _implicit_seed(api: str, i: int, root: Tensor) -> Tensor:
+    """Return the gradient of a real scalar by itself."""
+    if root.numel() != 1:
+        raise GraphError(
+            f"{api}: grad can be implicitly created only for scalar outputs, got output {i} of "
+            f"shape {root.shape}.\nhint: reduce it, for instance with sum(), or pass the "
+            "gradient of the output."
+        )
+    if root.is_complex():
+        raise GraphError(
+            f"{api}: grad can be implicitly created only for real scalar outputs, got dtype "
+            f"{root.dtype.name}.\nhint: pass the gradient of the output."
+        )
+    array = root.data_array()
+    library = library_of(array)
+    device = library.native_device(library.device(array))
+    return box(library.full(array.shape, 1, root.dtype, device))
 
 
 def _seed(api: str, i: int, root: Tensor, g: Any, batched: bool) -> Tensor:
     array = root.data_array()
     library = library_of(array)
     if g is None:
-        if root.numel() != 1:
-            raise GraphError(
-                f"{api}: grad can be implicitly created only for scalar outputs, got output {i} of "
-                f"shape {root.shape}.\nhint: reduce it, for instance with sum(), or pass the "
-                "gradient of the output."
-            )
-        if root.is_complex():
-            raise GraphError(
-                f"{api}: grad can be implicitly created only for real scalar outputs, got dtype "
-                f"{root.dtype.name}.\nhint: pass the gradient of the output."
-            )
-        device = library.native_device(library.device(array))
-        return box(library.full(array.shape, 1, root.dtype, device))
+        return _implicit_seed(api, i, root)
     if not isinstance(g, Tensor):
         if not is_array(g):
             raise ArgumentTypeError(
@@ -89,7 +99,11 @@ def _seed(api: str, i: int, root: Tensor, g: Any, batched: bool) -> Tensor:
         raise ShapeError(
             f"{api}: Mismatch in shape: grad_output[{i}] has a shape of {g.shape} and output[{i}] "
             f"has a shape of {root.shape}."
-            + (" With is_grads_batched=True it needs one more leading dimension." if batched else "")
+            + (
+                " With is_grads_batched=True it needs one more leading dimension."
+                if batched
+                else ""
+            )
         )
     if g.is_complex() != root.is_complex() or not g.dtype.is_inexact:
         raise DTypeError(
@@ -102,7 +116,8 @@ def _seed(api: str, i: int, root: Tensor, g: Any, batched: bool) -> Tensor:
             f"{api}: Mismatch in device: grad_output[{i}] is on {g.device} and output[{i}] on "
             f"{root.device}.\nhint: move it with .to(device)."
         )
-    return g if g.dtype is root.dtype else g.to(root.dtype)
+    cast: Tensor = g if g.dtype is root.dtype else g.to(root.dtype)
+    return cast
 
 
 def _run(
@@ -205,7 +220,9 @@ def tensor_backward(
         elif gradient.__class__ is Tensor and gradient._view is None:
             given = gradient._data
             same = given.__class__ is data.__class__ and given.dtype == data.dtype
-            seed = given if same and given.shape == data.shape and given.__class__ is _array else None
+            seed = (
+                given if same and given.shape == data.shape and given.__class__ is _array else None
+            )
         else:
             seed = None
         if seed is None:
@@ -338,8 +355,10 @@ def _batched(
     passes = []
     for k in range(count):
         last = k == count - 1
-        passes.append(_run(roots, [g[k] for g in seeds], targets, retain or not last, create, False))
-    stacked = {}
+        passes.append(
+            _run(roots, [g[k] for g in seeds], targets, retain or not last, create, False)
+        )
+    stacked: dict[Any, Any] = {}
     for target in targets:
         rows = [p[target] for p in passes]
         if any(r is None for r in rows):
@@ -388,10 +407,8 @@ def increment_version(tensor: Tensors) -> None:
     """
     for t in _sequence("increment_version", "tensor", tensor):
         if not isinstance(t, Tensor):
-            raise ArgumentTypeError(
-                f"increment_version: takes Tensors, got {type(t).__name__}"
-            )
+            raise ArgumentTypeError(f"increment_version: takes Tensors, got {type(t).__name__}")
         bump(t)
 
 
-Tensor.backward = tensor_backward
+Tensor.backward = tensor_backward  # type: ignore[method-assign]

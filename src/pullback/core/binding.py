@@ -6,6 +6,7 @@ Must not know Tensor.
 from __future__ import annotations
 
 import inspect
+import itertools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -43,7 +44,10 @@ class Arguments:
         if self.skeleton is None:
             return list(flags)
         pieces = iter(flags)
-        return [any([next(pieces) for _ in tree.leaves(v)]) for v in self.skeleton]
+        return [
+            any(list(itertools.islice(pieces, sum(1 for _ in tree.leaves(v)))))
+            for v in self.skeleton
+        ]
 
     def owner(self, i: int) -> str:
         """Return the name of the argument that input `i` belongs to."""

@@ -250,4 +250,4 @@ class _Call:
 
 
 def _base(tensor: Tensor) -> Tensor:
-    return tensor if tensor._view is None else tensor._view.base  # type: ignore[no-any-return]
+    return tensor if tensor._view is None else tensor._view.base

@@ -164,7 +164,9 @@ class SavedVariables(Named):
         return self._context._op.name  # type: ignore[no-any-return]
 
     def _at(self, place: int) -> Any:
-        return self._context._read(self._context._alive().saved, place * _STRIDE, self._names[place])
+        return self._context._read(
+            self._context._alive().saved, place * _STRIDE, self._names[place]
+        )
 
     def __getattribute__(self, name: str) -> Any:
         # The common read, directly: a tensor of the default library that is an input, unchanged.
@@ -203,11 +205,11 @@ class Context:
         "__dict__",
         "__weakref__",
         "_arguments",
-        "_targets",
         "_names",
         "_node",
         "_op",
         "_pass",
+        "_targets",
         "_values",
     )
     # Set on the instance where forward says otherwise.
@@ -385,14 +387,14 @@ def seal(
     out = outs[0]
     for value in ctx._values:
         if value.__class__ is Tensor and value is not out and value._view is None:
-            i = 0
-            for tensor in inner:
-                if tensor is value:
-                    break
-                i += 1
-            if i < len(inner) and hooks is None and len(outs) == 1:
+            if hooks is None and len(outs) == 1:
                 counter = value._counter
-                kept += (value._data, counter, counter[0], i)
+                for i, tensor in enumerate(inner):
+                    if tensor is value:
+                        kept += (value._data, counter, counter[0], i)
+                        break
+                else:
+                    keep(kept, value, inner, outs, None)
                 continue
         if isinstance(value, Tensor):
             keep(kept, value, inner, outs, hooks)
@@ -409,7 +411,8 @@ def seal(
         attributes = {}
         for name, value in list(stored.items()):
             if isinstance(value, Tensor):
-                keep(items := [], stored.pop(name), inner, outs, hooks)
+                items: list[Any] = []
+                keep(items, stored.pop(name), inner, outs, hooks)
                 attributes[name] = tuple(items)
         if attributes:
             stored["_attributes"] = attributes
@@ -421,21 +424,15 @@ def keep(
     """Append the four items that are kept of a tensor that forward saved."""
     array = tensor._data if tensor._view is None else tensor.data_array()
     counter = tensor._counter
-    i = 0
-    for value in inner:
+    place: int | None = None
+    for i, value in enumerate(inner):
         if value is tensor:
-            place: int | None = i
+            place = i
             break
-        i += 1
-    else:
-        place = None
-    if place is None or len(outs) > 1 or outs[0] is tensor:
-        i = -1
-        for out in outs:
-            if out is tensor:
-                place = i
-                break
-            i -= 1
+    for i, out in enumerate(outs):
+        if out is tensor:
+            place = -1 - i
+            break
     own = tensor if place is None and tensor._node is not None else None
     if hooks is not None:
         array = SavedTensor(pack(hooks, array), own, hooks.unpack)

@@ -55,6 +55,7 @@ class CustomOp:
         self.forward = forward
         self.setup_context = setup_context
         self.signature = Signature(name, forward, 0 if setup_context else 1)
+        self.__signature__ = self.signature.full
         self.traverse = traverse
         short = setup_context is None and not traverse
         self._short_count = self.signature.plain_count if short else -1
@@ -80,37 +81,13 @@ class CustomOp:
 
     # -- forward ------------------------------------------------------------------------------
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Run forward on the arguments and record the operation."""
         if kwargs or len(args) != self._short_count or _mode() is not RECORD:
             return call.general(self, args, kwargs)
-        inner: list[Any] = []
-        targets: list[Any] = []
-        versions: list[Any] = []
-        tracked = False
-        for a in args:
-            if a.__class__ is Tensor:
-                if a._view is not None:
-                    sync(a)
-                node = a._node
-                counter = a._counter
-                targets.append(node)
-                versions.append(counter[0])
-                if node is not None:
-                    tracked = True
-                    t = Tensor()  # forward sees an untracked twin on the same memory
-                    t._data = a._data
-                    t._counter = counter
-                    t._node = t._view = t._grad = None
-                    inner.append(t)
-                else:
-                    inner.append(a)
-            elif a.__class__ in _CONTAINERS or isinstance(a, Tensor):
-                return call.general(self, args, kwargs)
-            else:
-                inner.append(a)
-                targets.append(None)
-                versions.append(None)
-        if not tracked:
+        entered = _enter(args)
+        if entered is None:
             return call.general(self, args, kwargs)
+        inner, targets, versions = entered
         ctx = forward_context(self, self.signature.plain, targets)
         epoch = EPOCH[0]
         _set_mode(NO_GRAD)
@@ -127,7 +104,9 @@ class CustomOp:
                         if value is out:
                             break
                     else:
-                        return self._record(ctx, args, targets, inner, out, (data.shape, dtype, "cpu"))
+                        return self._record(
+                            ctx, args, targets, inner, out, (data.shape, dtype, "cpu")
+                        )
         return call.finish(self, ctx, args, targets, inner, versions, out)
 
     def _record(
@@ -148,17 +127,15 @@ class CustomOp:
         node.metas = (meta,)
         shape, dtype, _ = meta
         given: list[Any] = []
-        i = 0
-        for a in inner:
+        for a, target in zip(inner, targets):  # noqa: B905  (strict costs time here)
             if a.__class__ is not Tensor:
                 given.append(None if not isinstance(a, Tensor) else True)
-            elif targets[i] is None:
+            elif target is None:
                 given.append(True)
             else:
                 data = a._data
                 same = data.__class__ is _array and data.dtype is dtype and data.shape == shape
                 given.append(meta if same else meta_of(data))
-            i += 1
         node.given = tuple(given)
         seal(ctx, node, inner, (out,))
         t = Tensor()  # forward may have kept its own result: never make that tracked
@@ -235,6 +212,41 @@ class CustomOp:
         sources = [t for t in (*node.inputs, *(g._node for g in given)) if t is not None]
         poison = new_node(Node, OncePoison(self), tuple(sources))
         return [None if r is None else box(r.data_array(), poison) for r in found]
+
+
+def _enter(args: tuple[Any, ...]) -> tuple[list[Any], list[Any], list[Any]] | None:
+    """Return what forward is called with, its places in the history and the versions.
+
+    None where nothing is tracked, or an argument needs a closer look.
+    """
+    inner: list[Any] = []
+    targets: list[Any] = []
+    versions: list[Any] = []
+    tracked = False
+    for a in args:
+        if a.__class__ is Tensor:
+            if a._view is not None:
+                sync(a)
+            node = a._node
+            counter = a._counter
+            targets.append(node)
+            versions.append(counter[0])
+            if node is not None:
+                tracked = True
+                t = Tensor()  # forward sees an untracked twin on the same memory
+                t._data = a._data
+                t._counter = counter
+                t._node = t._view = t._grad = None
+                inner.append(t)
+            else:
+                inner.append(a)
+        elif a.__class__ in _CONTAINERS or isinstance(a, Tensor):
+            return None
+        else:
+            inner.append(a)
+            targets.append(None)
+            versions.append(None)
+    return (inner, targets, versions) if tracked else None
 
 
 class OncePoison:

@@ -11,19 +11,18 @@ this pass made it by adding.
 from __future__ import annotations
 
 import operator
-import threading
-from collections.abc import Callable, Iterable, Sequence
-from contextvars import copy_context
+from collections.abc import Iterable, Sequence
 from functools import cached_property
 from typing import Any
 
-from pullback.arrays import library_of
+from pullback.core.accumulate import accumulate
 from pullback.core.anomaly import check_nan, warn_of_origin
 from pullback.core.hooks import CURRENT, run_grad_hooks, run_posthooks, run_prehooks
 from pullback.core.modes import STATE, with_grad
+from pullback.core.nesting import NESTING, in_thread
 from pullback.core.node import RELEASED, AccumulateGrad, Node
-from pullback.core.tensor import Tensor, as_array, box, bump
-from pullback.errors import GradientError, GraphError
+from pullback.core.tensor import iadd
+from pullback.errors import GraphError
 
 _seq = operator.attrgetter("seq")
 
@@ -63,8 +62,8 @@ def run(
     current = Pass(order, wanted, captured, recorded, accumulate)
     for root, g in zip(roots, grads):  # noqa: B905  (strict costs time here)
         current.add(root, g)
-    if current.depth % _NESTING == 0:
-        in_thread(current.run, retain)
+    if current.depth % NESTING == 0:
+        in_thread(lambda: current.run(retain))
     else:
         current.run(retain)
     return captured
@@ -116,7 +115,7 @@ def _check_usable(order: list[Node], suspects: list[Node], wanted: set[Node] | N
 
 
 def _leads_to(node: Node, wanted: set[Node]) -> bool:
-    return any([target in wanted for target in node.inputs])
+    return not wanted.isdisjoint(node.inputs)
 
 
 class Pass:
@@ -213,7 +212,7 @@ class Pass:
         if before is None:
             self.buffers[target] = g
         elif target in self.owned:
-            self.buffers[target] = operator.iadd(before, g)
+            self.buffers[target] = iadd(before, g)
         else:
             self.buffers[target] = before + g
             if not self.recorded:
@@ -237,54 +236,3 @@ class Pass:
             if places is None:
                 places = self.buffers[parent] = [None] * len(parent.metas)
             places[node.index] = g  # type: ignore[attr-defined]
-
-
-def accumulate(node: Any, g: Any, owned: bool, recorded: bool) -> None:
-    """Add `g` to the leaf's gradient, and run the hooks around that."""
-    extra = node.extra
-    if extra is not None and extra.prehooks:
-        g = run_prehooks(extra, g)
-    leaf = node.leaf()
-    if leaf is None:  # nobody can see the gradient any more
-        return
-    with node.lock:
-        grad = leaf._grad
-        if recorded:
-            leaf._grad = g if grad is None else grad + g
-        elif grad is None:
-            array = as_array(g)
-            if not owned:
-                array = library_of(array).copy(array)
-            leaf._grad = g = box(array)  # post-hooks see the gradient as it was accumulated
-        else:
-            grad._data = operator.iadd(grad._data, g)
-            bump(grad)
-    if node.post_hooks:
-        for hook in list(node.post_hooks.values()):
-            if hook(leaf) is not None:
-                raise GradientError("register_post_accumulate_grad_hook: hooks should return None")
-    if extra is not None and extra.posthooks:
-        run_posthooks(extra, (), g)
-
-
-# Passes that hooks or rules start within a pass nest; each so many go on in a thread of their own,
-# on a fresh stack, so depth is not bounded by Python's recursion limit.
-_NESTING = 20
-
-
-def in_thread(function: Callable[[bool], None], retain: bool) -> None:
-    """Call `function` in a new thread, in this context, and wait; its error is raised here."""
-    errors: list[BaseException] = []
-    context = copy_context()
-
-    def call() -> None:
-        try:
-            context.run(function, retain)
-        except BaseException as error:
-            errors.append(error)
-
-    thread = threading.Thread(target=call)
-    thread.start()
-    thread.join()
-    if errors:
-        raise errors.pop()

@@ -28,7 +28,7 @@ class AutogradFunction(CustomOp):
     ) -> None:
         super().__init__(name, forward, backward, traverse=traverse)
         functools.update_wrapper(self, forward, updated=())
-        self.__signature__ = self.signature.full
+        self.__name__ = self.__qualname__ = name
 
     def __repr__(self) -> str:
         return f"<autograd function {self.name}{self.signature.full}>"
@@ -136,7 +136,7 @@ def autograd_function(
     if forward is None:
         return functools.partial(autograd_function, traverse=traverse, name=name)
     _check_pair(forward, backward)
-    label = name or getattr(forward, "__name__", type(forward).__name__)
+    label = name or str(getattr(forward, "__name__", type(forward).__name__))
     return AutogradFunction(label, forward, backward, traverse)
 
 
@@ -178,6 +178,7 @@ class Function(metaclass=_FunctionType):
     """
 
     _op: CustomOp | None = None
+    __signature__: inspect.Signature
     traverse: bool = False
 
     forward: Callable[..., Any]
@@ -188,6 +189,7 @@ class Function(metaclass=_FunctionType):
         super().__init_subclass__(**kwargs)
         cls._op = cls._build()
         if cls._op is not None:
+            cls.__signature__ = cls._op.signature.full
             cls.apply = cls._op  # type: ignore[method-assign]  # calls go straight to it
 
     @classmethod

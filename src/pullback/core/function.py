@@ -11,7 +11,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Sequence
 from numbers import Number
-from typing import Any, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 from pullback.arrays import (
     DTYPES,
@@ -103,8 +103,7 @@ def binary(op: Primitive) -> Callable[..., Any]:
     record_pair = pair_recorder(op)
 
     def call(x: Any, y: Any, /, *, out: Any = None) -> Any:
-        # One pass: arrays of one float dtype in, one kernel call, one node with just what the
-        # rules of the tracked inputs need. Whatever is unusual leaves for `apply`.
+        # Arrays of one float dtype in, one kernel call; whatever is unusual leaves for `apply`.
         if x.__class__ is Tensor and out is None:
             if x._view is not None:
                 sync(x)
@@ -113,12 +112,10 @@ def binary(op: Primitive) -> Callable[..., Any]:
                 if y.__class__ is Tensor:
                     if y._view is not None:
                         sync(y)
-                    yd = y._data
-                    yn = y._node
+                    yd, yn = y._data, y._node
                     plain = yd.__class__ is _array and yd.dtype is dtype
                 else:
-                    yd = y
-                    yn = None
+                    yd, yn = y, None
                     plain = y.__class__ is float or y.__class__ is int
                 xn = x._node
                 untracked = xn is None and yn is None
@@ -126,7 +123,7 @@ def binary(op: Primitive) -> Callable[..., Any]:
                     try:
                         result = kernel(xd, yd)
                     except Exception as error:
-                        raise kernel_error(op, (x, y), error) from error
+                        raise_kernel_error(op, (x, y), error)
                     t = Tensor()
                     t._data = result if result.__class__ is _array else _tidy(result)
                     t._counter = [0]
@@ -187,10 +184,8 @@ def apply(op: Primitive, args: Sequence[Any], settings: dict[str, Any]) -> Any:
     arrays = [t._data for t in tensors]
     try:
         result = op.forward(library.xp, *arrays, **settings)
-    except AutogradError:
-        raise
     except Exception as error:
-        raise kernel_error(op, args, error) from error
+        raise_kernel_error(op, args, error)
     results = [library.tidy(r) for r in result] if op.multi else [library.tidy(result)]
     outs = [box(r) for r in results]
     mode = STATE.get()
@@ -228,9 +223,7 @@ def apply_out(op: Primitive, args: Sequence[Any], settings: dict[str, Any], out:
     return out
 
 
-def note_shapes(
-    op: Primitive, node: Node, tensors: Sequence[Any], shape: tuple[int, ...]
-) -> None:
+def note_shapes(op: Primitive, node: Node, tensors: Sequence[Any], shape: tuple[int, ...]) -> None:
     """Let backward undo the broadcasting of inputs to `shape`, where there was any."""
     if op.broadcasts:
         shapes = tuple(t._data.shape if isinstance(t, Tensor) else shape for t in tensors)
@@ -355,7 +348,9 @@ def coerce(op: Primitive, args: Sequence[Any]) -> tuple[list[Tensor], Any]:
 def _promoted(op: Primitive, tensors: list[Any], library: Any, like: Tensor) -> list[Tensor]:
     """Bring tensors and Python scalars to one dtype, by recorded casts."""
     if not op.promotes:
-        return [t if isinstance(t, Tensor) else _scalar(t, like.dtype, library, like) for t in tensors]
+        return [
+            t if isinstance(t, Tensor) else _scalar(t, like.dtype, library, like) for t in tensors
+        ]
     dtype = _result_dtype([t._data for t in tensors if isinstance(t, Tensor)], library)
     for t in tensors:
         if not isinstance(t, Tensor):
@@ -427,17 +422,18 @@ def _names(op: Primitive, args: Sequence[Any]) -> list[str]:
     return [op.inputs[i] if i < len(op.inputs) else f"argument {i}" for i in range(len(args))]
 
 
-def kernel_error(op: Primitive, args: Sequence[Any], error: Exception) -> Exception:
-    """Return the array library's error as one of ours, naming the operation and its inputs."""
-    kinds: list[tuple[type[Exception], type[Exception]]] = [
-        (IndexError, TensorIndexError),
-        (TypeError, DTypeError),
-        (ValueError, ShapeError),
-    ]
-    for theirs, ours in kinds:
-        if isinstance(error, theirs):
-            lines = "".join(
-                f"\n  {describe(n, a)}" for n, a in zip(_names(op, args), args, strict=True)
-            )
-            return ours(f"{op.name}: {error}{lines}")
-    return error
+_KERNEL_ERRORS: tuple[tuple[type[Exception], type[AutogradError]], ...] = (
+    (IndexError, TensorIndexError),
+    (TypeError, DTypeError),
+    (ValueError, ShapeError),
+)
+
+
+def raise_kernel_error(op: Primitive, args: Sequence[Any], error: Exception) -> NoReturn:
+    """Raise the array library's error as one of ours, naming the operation and its inputs."""
+    for theirs, ours in _KERNEL_ERRORS:
+        if isinstance(error, theirs) and not isinstance(error, AutogradError):
+            names = zip(_names(op, args), args, strict=True)
+            lines = "".join(f"\n  {describe(name, a)}" for name, a in names)
+            raise ours(f"{op.name}: {error}{lines}") from error
+    raise error

@@ -11,6 +11,7 @@ import threading
 from collections.abc import Callable, Sequence
 from contextvars import ContextVar
 from typing import Any
+from weakref import ref
 
 from pullback.arrays import library_of
 from pullback.core.modes import STATE, with_grad
@@ -139,7 +140,7 @@ class _MultiGradHook:
     """Collects the gradients of several tensors in each pass and calls the hook once."""
 
     def __init__(self, targets: Sequence[Node], hook: Callable[..., Any], first: bool) -> None:
-        self.targets = targets
+        self.targets = [ref(t) for t in targets]  # a node's hook must not keep the node alive
         self.hook = hook
         self.first = first
         self.lock = threading.Lock()
@@ -162,7 +163,7 @@ class _MultiGradHook:
                 current.at_end.append(self.finish)
             grads[place] = grad
             missing = sum(g is None for g in grads)
-            if missing == sum(not current.reaches(t) for t in self.targets):
+            if missing == sum(not current.reaches(t()) for t in self.targets):
                 self.finish(current)
 
         return seen
@@ -212,9 +213,7 @@ def register_multi_grad_hook(
     [tensor(3.), tensor(2.)]
     """
     if mode not in ("all", "any"):
-        raise ArgumentError(
-            f"register_multi_grad_hook: mode must be 'all' or 'any', got {mode!r}"
-        )
+        raise ArgumentError(f"register_multi_grad_hook: mode must be 'all' or 'any', got {mode!r}")
     if not callable(fn):
         raise ArgumentTypeError(
             f"register_multi_grad_hook: fn must be callable, got {type(fn).__name__}"

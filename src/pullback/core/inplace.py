@@ -29,12 +29,13 @@ from pullback.core.views import (
 )
 from pullback.errors import DTypeError, InplaceError, ShapeError
 
-
 _array = NUMPY.array_types[0]
 _mode = STATE.get
 
 
-def apply_inplace(op: Primitive, x: Tensor, others: Sequence[Any], settings: dict[str, Any]) -> Tensor:
+def apply_inplace(
+    op: Primitive, x: Tensor, others: Sequence[Any], settings: dict[str, Any]
+) -> Tensor:
     """Change `x` to ``op(x, *others, **settings)`` in place and return it."""
     name = f"{op.name}_"
     tracked = check_allowed(name, x, others)
@@ -149,7 +150,9 @@ def _cast(name: str, result: Tensor, x: Tensor) -> Tensor:
         return result
     kinds = "biufc"
     came, wanted = result.dtype, x.dtype
-    if kinds.index(came.kind) > kinds.index(wanted.kind) and not (came.kind in "iu" and wanted.kind in "iu"):
+    if kinds.index(came.kind) > kinds.index(wanted.kind) and not (
+        came.kind in "iu" and wanted.kind in "iu"
+    ):
         raise DTypeError(
             f"{name}: the result has dtype {came.name}, which can't be cast to the tensor's "
             f"dtype {wanted.name} in place.\nhint: use the operation that is not in place."

@@ -79,6 +79,7 @@ class ModeContext:
         STATE.set(self._previous.pop())
 
     def __call__(self, fn: F) -> F:
+        """Return `fn` with every run of its body under the mode."""
         if not callable(fn):
             raise ArgumentTypeError(
                 f"{type(self).__name__}: a decorated object must be callable, "
@@ -250,7 +251,7 @@ def inference_mode(fn: F | bool | None = None) -> F | ModeContext:
     return context if fn is None else context(fn)
 
 
-class set_grad_enabled(ModeContext):
+class set_grad_enabled(ModeContext):  # noqa: N801  (a call and a block, as in PyTorch)
     """Switch recording on or off at once, and back when used as a ``with`` block.
 
     Parameters
@@ -278,6 +279,7 @@ class set_grad_enabled(ModeContext):
         return self
 
     def __call__(self, fn: F) -> F:
+        """Return `fn` with every run of its body under the mode."""
         if self._previous:  # the call that made the decorator is no change of mode
             STATE.set(self._previous.pop())
         return super().__call__(fn)
@@ -307,7 +309,7 @@ def is_inference_mode_enabled() -> bool:
     return STATE.get().inference
 
 
-class detect_anomaly(ModeContext):
+class detect_anomaly(ModeContext):  # noqa: N801
     """Remember where each operation was called and stop at the first NaN gradient.
 
     Inside the block an error in backward also shows the forward call that recorded the
@@ -336,7 +338,7 @@ class detect_anomaly(ModeContext):
         super().__init__(anomaly=True, check_nan=bool(check_nan))
 
 
-class set_detect_anomaly(set_grad_enabled):
+class set_detect_anomaly(set_grad_enabled):  # noqa: N801
     """Switch anomaly detection on or off at once, and back when used as a ``with`` block.
 
     Parameters
@@ -359,7 +361,7 @@ class set_detect_anomaly(set_grad_enabled):
         STATE.set(changed_mode(self._changes))
 
 
-class saved_tensors_hooks(ModeContext):
+class saved_tensors_hooks(ModeContext):  # noqa: N801
     """Pack what operations save, and unpack it when their gradient is computed.
 
     Inside the block every tensor that an operation saves is given to `pack_hook`, once; what it
@@ -384,9 +386,7 @@ class saved_tensors_hooks(ModeContext):
     tensor(6.)
     """
 
-    def __init__(
-        self, pack_hook: Callable[[Any], Any], unpack_hook: Callable[[Any], Any]
-    ) -> None:
+    def __init__(self, pack_hook: Callable[[Any], Any], unpack_hook: Callable[[Any], Any]) -> None:
         for role, hook in (("pack_hook", pack_hook), ("unpack_hook", unpack_hook)):
             if not callable(hook):
                 raise ArgumentTypeError(

@@ -163,6 +163,7 @@ class MultiNode(Node):
     """A node with several outputs; its consumers point to its `Output` objects."""
 
     __slots__ = ("_outputs", "metas")
+    _outputs: weakref.WeakValueDictionary[int, Node]
     metas: Sequence[Any]  # one `Meta` an output, None for an output that is no tensor
 
     def output(self, index: int) -> Node:

@@ -73,21 +73,13 @@ class Primitive:
         broadcasts: bool = False,
         inplace: Callable[..., Any] | None = None,
     ) -> None:
-        self.name = name
-        self.node_name = f"{name[0].upper()}{name[1:]}Backward"
-        self.forward = forward
-        self.inputs = inputs
-        self.settings = settings
+        self.name, self.node_name = name, f"{name[0].upper()}{name[1:]}Backward"
+        self.forward, self.inplace = forward, inplace
+        self.inputs, self.settings = inputs, settings
         self.declared = rules
-        self.variadic = variadic
-        self.view = view
-        self.multi = multi
-        self.holomorphic = holomorphic
-        self.differentiable = differentiable
-        self.floating = floating
-        self.promotes = promotes
-        self.broadcasts = broadcasts
-        self.inplace = inplace
+        self.variadic, self.multi, self.view = variadic, multi, view
+        self.holomorphic, self.differentiable = holomorphic, differentiable
+        self.floating, self.promotes, self.broadcasts = floating, promotes, broadcasts
         self.takes_none = False  # a gradient that is structurally zero skips the node
         self.saves_inputs = not variadic  # slot i of what a node saves is its input i
         self.public: Callable[..., Any] = self.forward
@@ -115,7 +107,7 @@ class Primitive:
         picks = ", ".join(
             name if name in ("g", "xp") else f"s[{self.layout[name]}]" for name in _parameters(rule)
         )
-        compiled: Rule = eval(f"lambda g, s, xp: rule({picks})", {"rule": rule})  # noqa: S307
+        compiled: Rule = eval(f"lambda g, s, xp: rule({picks})", {"rule": rule})
         return compiled
 
     def _tensor_slots(self, rule: Any) -> frozenset[int]:
@@ -150,9 +142,7 @@ class Primitive:
         return self._twin
 
     # -- backward -----------------------------------------------------------------------------
-    def differentiate(
-        self, node: Node, g: Any, wanted: Any, recorded: bool
-    ) -> Sequence[Any]:
+    def differentiate(self, node: Node, g: Any, wanted: Any, recorded: bool) -> Sequence[Any]:
         """Return one gradient an input, None where none is wanted or it is zero."""
         saved = node.saved
         if saved.__class__ is not tuple:
@@ -181,7 +171,7 @@ class Primitive:
             if target is None or (wanted is not None and target not in wanted):
                 grads.append(None)
             else:
-                grads.append(rule(g, saved, xp) if rule else self._no_rule(len(grads)))
+                grads.append(rule(g, saved, xp) if rule else self._without_rule(len(grads)))
         if node.shapes is not None:
             return [
                 r if r is None or r.shape == shape else unbroadcast(r, shape, xp)
@@ -189,10 +179,11 @@ class Primitive:
             ]
         return grads
 
-    def _no_rule(self, i: int) -> None:
+    def _without_rule(self, i: int) -> Any:
+        """Return the gradient that is structurally zero, or raise where a rule is missing."""
         name = self.inputs[i]
         if name in self.declared:
-            return
+            return None
         raise MissingRuleError(
             compose(
                 self.name,

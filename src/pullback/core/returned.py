@@ -45,8 +45,7 @@ def read_gradients(
     if arguments.skeleton is not None:
         found = _unfold(op, arguments, found)
     grads = []
-    i = 0
-    for meta in node.given:
+    for i, meta in enumerate(node.given):
         g = found[i]
         if g is None or needed[i] is None:
             grads.append(None)
@@ -62,7 +61,6 @@ def read_gradients(
             else:
                 g = _checked(op, arguments.owner(i), g, meta)
             grads.append(g if recorded else g._data)
-        i += 1
     return grads
 
 
@@ -237,8 +235,10 @@ def _same_structure(a: Any, b: Any) -> bool:
     left, right = tree.children(a), tree.children(b)
     if right is None:
         return left is None
-    return left is not None and [k for k, _ in left] == [k for k, _ in right] and all(
-        _same_structure(x, y) for (_, x), (_, y) in zip(left, right, strict=True)
+    return (
+        left is not None
+        and [k for k, _ in left] == [k for k, _ in right]
+        and all(_same_structure(x, y) for (_, x), (_, y) in zip(left, right, strict=True))
     )
 
 
@@ -286,7 +286,9 @@ def _cast(op: Any, name: str, g: Tensor, wanted: DType) -> Tensor:
     return cast
 
 
-def _shape_error(op: Any, name: str, came: tuple[int, ...], wanted: tuple[int, ...]) -> GradientError:
+def _shape_error(
+    op: Any, name: str, came: tuple[int, ...], wanted: tuple[int, ...]
+) -> GradientError:
     hint = f"the gradient must have the shape of '{name}'"
     extra = len(came) - len(wanted)
     if extra >= 0 and all(w in (c, 1) for w, c in zip(wanted, came[extra:], strict=True)):

@@ -10,6 +10,7 @@ borrowed and must be copied before it is written to.
 
 from __future__ import annotations
 
+import operator
 import warnings
 import weakref
 from collections.abc import Callable
@@ -201,7 +202,10 @@ class Tensor(_Methods):
             )
         if value is self:
             raise GraphError("grad: a tensor cannot be its own gradient, got the tensor itself")
-        wanted, came = (self.shape, self.dtype, self.device), (value.shape, value.dtype, value.device)
+        wanted, came = (
+            (self.shape, self.dtype, self.device),
+            (value.shape, value.dtype, value.device),
+        )
         if wanted != came or library_of(self._data) is not library_of(value._data):
             raise ShapeError(
                 "grad: the gradient must have its tensor's shape, dtype and device, got\n"
@@ -255,6 +259,17 @@ class Tensor(_Methods):
     def _version(self) -> int:
         """How often the memory was changed in place."""
         return int(self._counter[0])
+
+    if TYPE_CHECKING:  # attached by api.py, which knows the engine
+
+        def backward(
+            self,
+            gradient: Any = None,
+            retain_graph: bool | None = None,
+            create_graph: bool = False,
+            inputs: Any = None,
+        ) -> None:
+            """Add the gradient of this tensor to the ``.grad`` of its leaves."""
 
     # -- hooks --------------------------------------------------------------------------------
     def _target(self, api: str) -> Any:
@@ -368,7 +383,7 @@ class Tensor(_Methods):
         return complex(self.item())
 
     def __index__(self) -> int:
-        if not self.dtype.is_integer:
+        if self.dtype.kind not in "iu":
             raise DTypeError(
                 f"index: only integer tensors can be an index, got dtype {self.dtype.name}"
             )
@@ -412,6 +427,9 @@ def box(array: Any, node: Any = None, counter: list[Any] | None = None) -> Tenso
     tensor._grad = None
     return tensor
 
+
+# a += b where the library can, else a + b; returns the array that holds the sum.
+iadd: Callable[[Any, Any], Any] = operator.iadd
 
 # Counts every in-place change anywhere: where it stands still, no version has changed.
 EPOCH = [0]

@@ -5,6 +5,7 @@ Owns the containers that forward may take (with traverse=True) and return. Must 
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -25,16 +26,19 @@ def children(value: Any) -> list[tuple[Any, Any]] | None:
 
 def rebuild(like: Any, items: list[Any]) -> Any:
     """Return a container of the kind of `like` that holds `items` in its order."""
-    if isinstance(like, dict):
-        pairs = zip(like, items, strict=True)
-        return dict(pairs) if type(like) is dict else type(like)(pairs)
-    if isinstance(like, tuple) and hasattr(like, "_fields"):
-        return type(like)(*items)
-    if isinstance(like, (tuple, list)):
+    if isinstance(like, tuple):
+        return type(like)(*items) if hasattr(like, "_fields") else type(like)(items)
+    if isinstance(like, list):
         return type(like)(items)
-    changes = {f.name: v for f, v in zip(dataclasses.fields(like), items, strict=True)}
-    settable = {f.name for f in dataclasses.fields(like) if f.init}
-    return dataclasses.replace(like, **{k: v for k, v in changes.items() if k in settable})
+    # A copy, not a new object: a factory or an __init__ must not run a second time.
+    result = copy.copy(like)
+    if isinstance(like, dict):
+        for key, item in zip(like, items, strict=True):
+            result[key] = item
+    else:
+        for field, item in zip(dataclasses.fields(like), items, strict=True):
+            object.__setattr__(result, field.name, item)
+    return result
 
 
 def leaves(value: Any) -> Iterator[Any]:

@@ -62,7 +62,7 @@ class View:
 
 def _steps(path: Any) -> Iterator[Step]:
     """Return the steps from the base to the view."""
-    steps = []
+    steps: list[Step] = []
     while path is not None:
         path, step = path
         steps.append(step)

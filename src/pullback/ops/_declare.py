@@ -11,11 +11,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from pullback.arrays import library_of
+from pullback.arrays import is_array, library_of
 from pullback.core.function import apply, binary, unary
 from pullback.core.inplace import apply_inplace, standard_kernel, write_untracked
 from pullback.core.primitive import TENSORS, Primitive
-from pullback.core.tensor import as_array
+from pullback.core.tensor import Tensor, as_array
 from pullback.errors import ArgumentTypeError, DTypeError, compose
 
 Function = Callable[..., Any]
@@ -148,6 +148,14 @@ def needs_order(op: str, *arrays: Any) -> None:
             raise DTypeError(compose(op, "real numbers required", came, (name, array), hint=hint))
 
 
+def needs_tensor(op: str, x: Any, name: str = "x") -> None:
+    """Raise where a function that looks at a shape first got no array."""
+    if x.__class__ is not Tensor and not isinstance(x, Tensor) and not is_array(x):
+        required = f"a Tensor or an array required as '{name}'"
+        hint = "make a tensor of it with pullback.tensor"
+        raise ArgumentTypeError(compose(op, required, type(x).__name__, hint=hint))
+
+
 def standard(name: str, *, ordered: bool = False) -> Function:
     """Return the forward that calls the array library's function of that name.
 
@@ -211,9 +219,7 @@ def elementwise(
     fast = {1: unary, 2: binary}.get(len(inputs)) if differentiable else None
     public = fast(primitive) if fast else _general(primitive)
     domains = domain if isinstance(domain, dict) else dict.fromkeys(inputs, domain or real(-2, 2))
-    return _register(
-        primitive, public, names_, doc, domains, samples or _ELEMENTWISE[len(inputs)]
-    )
+    return _register(primitive, public, names_, doc, domains, samples or _ELEMENTWISE[len(inputs)])
 
 
 def operation(
@@ -286,7 +292,7 @@ def _general(op: Primitive) -> Function:
             if len(settings) != len(defaults):
                 unknown = next(k for k in settings if k not in defaults)
                 raise TypeError(f"{op.name}() got an unexpected keyword argument '{unknown}'")
-        if count is not None and len(args) != count or not args:
+        if (count is not None and len(args) != count) or not args:
             raise _wrong_count(op, count or "at least 1", len(args))
         for name, value in settings.items():
             if value is inspect.Parameter.empty:

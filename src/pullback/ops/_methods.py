@@ -7,6 +7,7 @@ also what type checkers see as the base of `Tensor`; at run time its functions a
 from __future__ import annotations
 
 from collections.abc import Iterator
+from numbers import Number
 from typing import Any
 
 from pullback.arrays import library_of
@@ -20,9 +21,8 @@ from pullback.errors import (
     compose,
 )
 from pullback.ops import conversion, creation, elementwise, indexing, linalg, reductions, shape
-from pullback.ops._declare import inplace
+from pullback.ops._declare import inplace, needs_tensor
 from pullback.ops._values import values_and_indices
-
 
 # Inside the class bool, int and float are methods.
 Flag = bool
@@ -299,6 +299,7 @@ class TensorMethods:
 
     def expand_as(self: Any, other: Tensor) -> Tensor:
         """Return a view repeated to the shape of `other`."""
+        needs_tensor("expand_as", other, "other")
         return shape.broadcast_to(self, other.shape)
 
     def broadcast_to(self: Any, *sizes: Any) -> Tensor:
@@ -444,6 +445,9 @@ class TensorMethods:
                     compose("fill_", "a number or a 0-d tensor required", "more", ("value", value))
                 )
             return self.copy_(value)  # type: ignore[no-any-return]
+        if not isinstance(value, Number):
+            came = type(value).__name__
+            raise ArgumentTypeError(compose("fill_", "a number required", came))
         op = conversion.fill_with.primitive  # type: ignore[attr-defined]
         return apply_inplace(op, self, (), {"value": value})
 

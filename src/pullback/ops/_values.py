@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from pullback.arrays import NUMPY, library_of
 from pullback.core.tensor import Tensor
 from pullback.ops import reductions
 from pullback.ops._axes import normalize_axis
 from pullback.ops._declare import on, operation, sample
 from pullback.ops.indexing import scatter_to
-
-from pullback.arrays import NUMPY, library_of
 
 
 class Extremes(NamedTuple):

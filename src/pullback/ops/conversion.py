@@ -117,5 +117,7 @@ fill_with = operation(
 def asarray_like(value: Any, x: Tensor) -> Tensor:
     """Return `value` as a tensor of the dtype and device of `x`."""
     if isinstance(value, Tensor):
-        return value if value.dtype is x.dtype else astype(value, x.dtype)
+        here = library_of(value._data) is library_of(x._data) and value.device == x.device
+        moved = value if here else move_(value, device=x.device)
+        return moved if moved.dtype is x.dtype else astype(moved, x.dtype)
     raise ArgumentTypeError(f"copy_: the source must be a Tensor, got {type(value).__name__}")

@@ -18,6 +18,7 @@ from pullback.ops._declare import (
     integers,
     mask,
     needs_order,
+    needs_tensor,
     only_complex,
     operation,
     real,
@@ -514,6 +515,7 @@ def clamp(x: Any, min: Any = None, max: Any = None) -> Any:
     """
     if min is None and max is None:
         raise ArgumentError("clamp: at least one of min and max must be given, got neither")
+    needs_tensor("clamp", x)
     if clamps_by_numbers(x, min, max):
         return clamp_numbers(x, min=min, max=max)
     if min is not None:

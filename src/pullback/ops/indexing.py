@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from pullback.arrays import DTYPES, NUMPY, is_array, library_of
+from pullback.core.function import mixed_error
 from pullback.core.inplace import apply_inplace
 from pullback.core.primitive import TENSORS
 from pullback.core.tensor import Tensor, box
@@ -39,7 +40,7 @@ def _unwrap(index: Any) -> Any:
     if isinstance(index, tuple):
         return tuple([_unwrap(i) for i in index])
     if isinstance(index, Tensor):
-        if not (index.dtype.kind in "biu"):
+        if index.dtype.kind not in "biu":
             raise TensorIndexError(
                 "getitem: tensors used as indices must have an integer or bool dtype, got "
                 f"{index.dtype.name}"
@@ -188,16 +189,20 @@ def setitem(x: Tensor, index: Any, value: Any) -> None:
     if not isinstance(value, Tensor):
         library = library_of(x._data)
         device = library.native_device(library.device(x._data))
+        if value is None:
+            raise ArgumentTypeError("setitem: the value must be a Tensor or numbers, got None")
         if is_array(value):
             value = box(library_of(value).tidy(value))
         else:
             try:
                 value = box(library.asarray(value, dtype=x.dtype, device=device))
-            except (TypeError, ValueError):
+            except (TypeError, ValueError, OverflowError) as error:
                 raise ArgumentTypeError(
-                    "setitem: the value must be a Tensor, an array or numbers, got "
-                    f"{type(value).__name__}"
+                    "setitem: the value must be a Tensor, an array or numbers that dtype "
+                    f"{x.dtype.name} can hold, got {type(value).__name__}: {error}"
                 ) from None
+    if library_of(value._data) is not library_of(x._data) or value.device != x.device:
+        raise mixed_error(setitem_.primitive, (x, value))  # type: ignore[attr-defined]
     if value.dtype is not x.dtype:
         value = TENSORS.astype(value, x.dtype)
     index, rest = _in_two_steps(_unwrap(index))

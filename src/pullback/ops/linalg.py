@@ -84,7 +84,7 @@ def _mm(xp: Any, x: Any, y: Any) -> Any:
     if len(x.shape) != 2 or len(y.shape) != 2 or x.shape[1] != y.shape[0]:
         raise ShapeError(
             "mm: two matrices of shapes (n, k) and (k, m) required, got\n"
-            f"  {describe('self', x)}\n  {describe('mat2', y)}\n"
+            f"  {describe('x', x)}\n  {describe('y', y)}\n"
             "hint: use matmul for vectors and stacks of matrices."
         )
     return xp.matmul(x, y)

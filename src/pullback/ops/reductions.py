@@ -9,12 +9,11 @@ from __future__ import annotations
 from typing import Any
 
 from pullback.arrays import library_of
-from pullback.arrays import library_of
 from pullback.core.primitive import TENSORS
 from pullback.core.tensor import Tensor
 from pullback.errors import ArgumentError, DTypeError
 from pullback.ops._axes import count, keep_axes, normalize_axes, normalize_axis, spread
-from pullback.ops._declare import grid, needs_order, operation, real, sample
+from pullback.ops._declare import grid, needs_order, needs_tensor, operation, real, sample
 
 _AXES = (
     sample((3, 4), axis=None, keepdims=False),
@@ -273,9 +272,7 @@ logsumexp = operation(
 
 
 # -- compositions ----------------------------------------------------------------------------------
-def sum(  # noqa: A001
-    x: Any, /, *, axis: Any = None, dtype: Any = None, keepdims: bool = False
-) -> Tensor:
+def sum(x: Any, /, *, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Tensor:
     """Return the sum over `axis`, all axes by default.
 
     Examples
@@ -315,6 +312,8 @@ def var(x: Any, /, *, axis: Any = None, correction: float = 0.0, keepdims: bool 
     >>> pb.var(pb.tensor([1.0, 2.0, 3.0]), correction=1)
     tensor(1.)
     """
+    needs_tensor("var", x)
+    normalize_axes("var", axis, len(x.shape))
     deviation = x - mean(x, axis=axis, keepdims=True)
     squares = deviation * (TENSORS.conj(deviation) if deviation.is_complex() else deviation)
     n = count(x.shape, axis) - correction
@@ -336,7 +335,7 @@ def std(x: Any, /, *, axis: Any = None, correction: float = 0.0, keepdims: bool 
     return result
 
 
-def max(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Tensor:  # noqa: A001
+def max(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Tensor:
     """Return the largest element over `axis`; ties share the gradient evenly.
 
     Examples
@@ -348,7 +347,7 @@ def max(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Tensor:  # no
     return amax(x, axis=axis, keepdims=keepdims)  # type: ignore[no-any-return]
 
 
-def min(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Tensor:  # noqa: A001
+def min(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Tensor:
     """Return the smallest element over `axis`; ties share the gradient evenly.
 
     Examples

@@ -15,7 +15,15 @@ from pullback.core.primitive import TENSORS
 from pullback.core.tensor import Tensor
 from pullback.errors import ArgumentError, ArgumentTypeError, DTypeError, ShapeError, compose
 from pullback.ops._axes import normalize_axes, normalize_axis
-from pullback.ops._declare import composition, on, only_complex, operation, real, sample
+from pullback.ops._declare import (
+    composition,
+    needs_tensor,
+    on,
+    only_complex,
+    operation,
+    real,
+    sample,
+)
 
 
 def _reshape(xp: Any, x: Any, *, shape: tuple[int, ...]) -> Any:
@@ -240,6 +248,7 @@ def reshape(x: Any, /, shape: Sequence[int] | int, *, copy: bool | None = None) 
     tensor([[1., 2.],
             [3., 4.]])
     """
+    needs_tensor("reshape", x)
     shape = (shape,) if isinstance(shape, int) else shape
     result: Tensor = reshape_(x, shape=resolve_shape("reshape", x, shape))
     if copy:
@@ -267,6 +276,7 @@ def permute_dims(x: Any, /, axes: Sequence[int]) -> Tensor:
     >>> pb.permute_dims(pb.zeros((2, 3)), (1, 0)).shape
     (3, 2)
     """
+    needs_tensor("permute_dims", x)
     axes = tuple(normalize_axis("permute_dims", a, len(x.shape)) for a in axes)
     if sorted(axes) != list(range(len(x.shape))):
         raise ArgumentError(
@@ -285,6 +295,7 @@ def matrix_transpose(x: Any, /) -> Tensor:
     >>> pb.matrix_transpose(pb.zeros((4, 2, 3))).shape
     (4, 3, 2)
     """
+    needs_tensor("matrix_transpose", x)
     if len(x.shape) < 2:
         raise ShapeError(f"matrix_transpose: needs at least 2 dimensions, got shape {x.shape}")
     return transpose(x, -1, -2)
@@ -292,6 +303,7 @@ def matrix_transpose(x: Any, /) -> Tensor:
 
 def transpose(x: Any, dim0: int, dim1: int) -> Tensor:
     """Return a view of `x` with two axes exchanged."""
+    needs_tensor("transpose", x)
     ndim = len(x.shape)
     a, b = normalize_axis("transpose", dim0, ndim), normalize_axis("transpose", dim1, ndim)
     order = list(range(ndim))
@@ -310,6 +322,7 @@ def expand_dims(x: Any, /, axis: int = 0) -> Tensor:
     >>> pb.expand_dims(pb.zeros((3,)), axis=0).shape
     (1, 3)
     """
+    needs_tensor("expand_dims", x)
     ndim = len(x.shape) + 1
     place = normalize_axis("expand_dims", axis, ndim)
     shape = x.shape
@@ -326,6 +339,7 @@ def squeeze(x: Any, /, axis: Any = None) -> Tensor:
     >>> pb.squeeze(pb.zeros((1, 3, 1)), axis=0).shape
     (3, 1)
     """
+    needs_tensor("squeeze", x)
     axes = normalize_axes("squeeze", axis, len(x.shape))
     if axis is None:
         axes = tuple(i for i in axes if x.shape[i] == 1)
@@ -347,11 +361,13 @@ def broadcast_to(x: Any, /, shape: Sequence[int]) -> Tensor:
     tensor([[1., 2.],
             [1., 2.]])
     """
+    needs_tensor("broadcast_to", x)
     return broadcast_to_(x, shape=tuple(shape))  # type: ignore[no-any-return]
 
 
 def expand(x: Any, shape: Sequence[int]) -> Tensor:
     """Return `x` repeated to `shape`; -1 keeps a length."""
+    needs_tensor("expand", x)
     extra = len(shape) - len(x.shape)
     if extra < 0:
         raise ShapeError(
@@ -376,6 +392,7 @@ def flip(x: Any, /, *, axis: Any = None) -> Tensor:
     >>> pb.flip(pb.tensor([1.0, 2.0]))
     tensor([2., 1.])
     """
+    needs_tensor("flip", x)
     return flip_(x, axis=normalize_axes("flip", axis, len(x.shape)))  # type: ignore[no-any-return]
 
 
@@ -430,6 +447,7 @@ def unstack(x: Any, /, axis: int = 0, *, dim: int | None = None) -> tuple[Tensor
     >>> pb.unstack(pb.tensor([1.0, 2.0]))
     (tensor(1.), tensor(2.))
     """
+    needs_tensor("unstack", x)
     if not x.shape:
         raise ShapeError("unstack: needs at least 1 dimension, got a 0-d tensor")
     axis = axis if dim is None else dim
@@ -453,6 +471,7 @@ def split(x: Any, split_size_or_sections: Any, dim: int = 0) -> tuple[Tensor, ..
     >>> pb.split(pb.tensor([1.0, 2.0, 3.0]), 2)
     (tensor([1., 2.]), tensor([3.]))
     """
+    needs_tensor("split", x)
     if not x.shape:
         raise ShapeError("split: needs at least 1 dimension, got a 0-d tensor")
     axis = normalize_axis("split", dim, len(x.shape))
@@ -481,6 +500,7 @@ def chunk(x: Any, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
     >>> pb.chunk(pb.tensor([1.0, 2.0, 3.0]), 2)
     (tensor([1., 2.]), tensor([3.]))
     """
+    needs_tensor("chunk", x)
     if chunks < 1:
         raise ArgumentError(f"chunk: chunks must be at least 1, got {chunks}")
     length = x.shape[normalize_axis("chunk", dim, len(x.shape))] if x.shape else 0
@@ -509,6 +529,7 @@ def sum_to_size(x: Tensor, *shape: Any) -> Tensor:
     >>> pb.sum_to_size(pb.ones((3, 4)), (4,))
     tensor([3., 3., 3., 3.])
     """
+    needs_tensor("sum_to_size", x)
     wanted = tuple(shape[0]) if len(shape) == 1 and isinstance(shape[0], (tuple, list)) else shape
     extra = len(x.shape) - len(wanted)
     if extra < 0 or any(n not in (1, m) for n, m in zip(wanted, x.shape[extra:], strict=True)):
@@ -518,6 +539,7 @@ def sum_to_size(x: Tensor, *shape: Any) -> Tensor:
 
 def flatten(x: Any, start_dim: int = 0, end_dim: int = -1) -> Tensor:
     """Return `x` with the axes from `start_dim` to `end_dim` made one."""
+    needs_tensor("flatten", x)
     if not x.shape:
         return reshape(x, (1,))
     first = normalize_axis("flatten", start_dim, len(x.shape))
@@ -585,6 +607,7 @@ diagonal_ = operation(
 
 def diagonal(x: Any) -> Tensor:
     """Return the diagonal of a matrix, a view."""
+    needs_tensor("diagonal", x)
     if len(x.shape) != 2:
         raise ShapeError(f"diagonal: needs 2 dimensions, got shape {x.shape}")
     return diagonal_(x)  # type: ignore[no-any-return]
@@ -637,6 +660,7 @@ def real_part(x: Any, /) -> Tensor:
     >>> pb.real(pb.tensor([1.0 + 2.0j]))
     tensor([1.])
     """
+    needs_tensor("real", x)
     return real_(x) if "complex" in str(x.dtype) else x  # type: ignore[no-any-return]
 
 
@@ -654,6 +678,7 @@ def imaginary_part(x: Any, /) -> Tensor:
     >>> pb.imag(pb.tensor([1.0 + 2.0j]))
     tensor([2.])
     """
+    needs_tensor("imag", x)
     if "complex" not in str(x.dtype):
         raise DTypeError(compose("imag", "a complex dtype required", x.dtype.name, ("x", x)))
     return imag_(x)  # type: ignore[no-any-return]

@@ -1,0 +1,42 @@
+"""The end of a backward pass at a leaf: its ``.grad`` grows, and the hooks around that run.
+
+Invariants: two leaves never share a gradient's memory; without create_graph an existing gradient
+is added to in place; a leaf's lock is held while its gradient changes, never while a hook runs.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pullback.arrays import library_of
+from pullback.core.hooks import run_posthooks, run_prehooks
+from pullback.core.tensor import as_array, box, bump, iadd
+from pullback.errors import GradientError
+
+
+def accumulate(node: Any, g: Any, owned: bool, recorded: bool) -> None:
+    """Add `g` to the leaf's gradient, and run the hooks around that."""
+    extra = node.extra
+    if extra is not None and extra.prehooks:
+        g = run_prehooks(extra, g)
+    leaf = node.leaf()
+    if leaf is None:  # nobody can see the gradient any more
+        return
+    with node.lock:
+        grad = leaf._grad
+        if recorded:
+            leaf._grad = g if grad is None else grad + g
+        elif grad is None:
+            array = as_array(g)
+            if not owned:
+                array = library_of(array).copy(array)
+            leaf._grad = g = box(array)  # post-hooks see the gradient as it was accumulated
+        else:
+            grad._data = iadd(grad._data, g)
+            bump(grad)
+    if node.post_hooks:
+        for hook in list(node.post_hooks.values()):
+            if hook(leaf) is not None:
+                raise GradientError("register_post_accumulate_grad_hook: hooks should return None")
+    if extra is not None and extra.posthooks:
+        run_posthooks(extra, (), g)
