@@ -11,7 +11,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Sequence
 from numbers import Number
-from typing import Any, NoReturn, TypeVar
+from typing import Any, TypeVar
 
 from pullback.arrays import (
     DTYPES,
@@ -122,8 +122,10 @@ def binary(op: Primitive) -> Callable[..., Any]:
                 if plain and (untracked or (mode := _mode()) is RECORD or not mode.grad):
                     try:
                         result = kernel(xd, yd)
-                    except Exception as error:
-                        raise_kernel_error(op, (x, y), error)
+                    except AutogradError:
+                        raise
+                    except _THEIRS as error:
+                        raise kernel_error(op, (x, y), error) from error
                     t = Tensor()
                     t._data = result if result.__class__ is _array else _tidy(result)
                     t._counter = [0]
@@ -184,8 +186,10 @@ def apply(op: Primitive, args: Sequence[Any], settings: dict[str, Any]) -> Any:
     arrays = [t._data for t in tensors]
     try:
         result = op.forward(library.xp, *arrays, **settings)
-    except Exception as error:
-        raise_kernel_error(op, args, error)
+    except AutogradError:
+        raise
+    except _THEIRS as error:
+        raise kernel_error(op, args, error) from error
     results = [library.tidy(r) for r in result] if op.multi else [library.tidy(result)]
     outs = [box(r) for r in results]
     mode = STATE.get()
@@ -422,18 +426,16 @@ def _names(op: Primitive, args: Sequence[Any]) -> list[str]:
     return [op.inputs[i] if i < len(op.inputs) else f"argument {i}" for i in range(len(args))]
 
 
-_KERNEL_ERRORS: tuple[tuple[type[Exception], type[AutogradError]], ...] = (
-    (IndexError, TensorIndexError),
-    (TypeError, DTypeError),
-    (ValueError, ShapeError),
-)
+_OURS: dict[type[Exception], type[AutogradError]] = {
+    IndexError: TensorIndexError,
+    TypeError: DTypeError,
+    ValueError: ShapeError,
+}
+_THEIRS = tuple(_OURS)
 
 
-def raise_kernel_error(op: Primitive, args: Sequence[Any], error: Exception) -> NoReturn:
-    """Raise the array library's error as one of ours, naming the operation and its inputs."""
-    for theirs, ours in _KERNEL_ERRORS:
-        if isinstance(error, theirs) and not isinstance(error, AutogradError):
-            names = zip(_names(op, args), args, strict=True)
-            lines = "".join(f"\n  {describe(name, a)}" for name, a in names)
-            raise ours(f"{op.name}: {error}{lines}") from error
-    raise error
+def kernel_error(op: Primitive, args: Sequence[Any], error: Exception) -> AutogradError:
+    """Return the array library's error as one of ours, naming the operation and its inputs."""
+    ours = next(mine for theirs, mine in _OURS.items() if isinstance(error, theirs))
+    names = zip(_names(op, args), args, strict=True)
+    return ours(f"{op.name}: {error}" + "".join(f"\n  {describe(name, a)}" for name, a in names))

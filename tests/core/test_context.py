@@ -1,0 +1,584 @@
+"""ctx, member by member: saving, reading back, flags and marks."""
+
+import numpy as np
+import pytest
+
+import pullback as pb
+from pullback.errors import ArgumentTypeError, InplaceError, ReleasedError
+
+
+def leaf(value):
+    return pb.tensor(value, dtype=pb.float64, requires_grad=True)
+
+
+def constant(value):
+    return pb.tensor(value, dtype=pb.float64)
+
+
+def reading(save, read, result=lambda x: x * 2.0):
+    """Return what `read(ctx)` gives in backward of an operation whose forward ran `save(ctx, x)`."""
+    found = []
+
+    def forward(ctx, x):
+        out = result(x)
+        save(ctx, x)
+        return out
+
+    def backward(ctx, grad_output):
+        found.append(read(ctx))
+        return {"x": grad_output}
+
+    pb.autograd_function(forward, backward)(leaf(3.0)).backward()
+    return found[0]
+
+
+# -- save_for_backward and saved_variables ---------------------------------------------------------
+def save_all(ctx, x):
+    ctx.save_for_backward(x, 7, None, weight=x, label="text", nothing=None)
+
+
+KINDS = ["Tensor", "int", None, "Tensor", "str", None]
+
+
+@pytest.mark.parametrize(
+    ("read", "expected"),
+    [
+        (lambda s: s.label, "text"),
+        (lambda s: s["label"], "text"),
+        (lambda s: s[4], "text"),
+        (lambda s: s[-2], "text"),
+        (lambda s: s.weight.item(), 3.0),
+        (lambda s: s["weight"].item(), 3.0),
+        (lambda s: s[0].item(), 3.0),
+        (lambda s: s[1], 7),
+        (lambda s: s[2], None),
+        (lambda s: s.nothing, None),
+        (lambda s: len(s), 6),
+        (lambda s: list(s.keys()), ["weight", "label", "nothing"]),
+        (lambda s: [v if v is None else type(v).__name__ for v in s], KINDS),
+        (lambda s: s[1:3], (7, None)),
+        (lambda s: "label" in s, True),
+        (lambda s: "lable" in s, False),
+    ],
+)
+def test_saved_variables_by_attribute_key_and_position(read, expected):
+    assert reading(save_all, lambda ctx: read(ctx.saved_variables)) == expected
+    assert reading(save_all, lambda ctx: read(ctx.saved_variable)) == expected
+
+
+def test_saved_variables_unpack_in_the_order_they_were_saved():
+    def read(ctx):
+        first, second, third = ctx.saved_variables
+        return first, second.item(), third
+
+    assert reading(lambda ctx, x: ctx.save_for_backward("a", x=x, n=2), read) == ("a", 3.0, 2)
+
+
+def test_saved_tensors_are_the_tensors_alone_as_a_tuple():
+    def save(ctx, x):
+        ctx.save_for_backward(3, x, "text", weight=x, mask=x > 1.0, array=np.ones(2))
+
+    tensors = reading(save, lambda ctx: ctx.saved_tensors)
+    assert isinstance(tensors, tuple)
+    assert [t.dtype.name for t in tensors] == ["float64", "float64", "bool"]
+
+
+def test_a_second_save_replaces_the_first():
+    def save(ctx, x):
+        ctx.save_for_backward(x, old=1)
+        ctx.save_for_backward(new=2)
+
+    assert reading(save, lambda ctx: list(ctx.saved_variables.keys())) == ["new"]
+    assert reading(save, lambda ctx: len(ctx.saved_variables)) == 1
+
+
+def test_nothing_saved_is_empty():
+    assert reading(lambda ctx, x: None, lambda ctx: tuple(ctx.saved_variables)) == ()
+    assert reading(lambda ctx, x: None, lambda ctx: ctx.saved_tensors) == ()
+    assert reading(save_all, lambda ctx: bool(ctx.saved_variables))
+
+
+def test_other_objects_come_back_themselves():
+    objects = {"a": object(), "b": print, "c": {"d": [1]}, "e": np.arange(3.0), "f": 2 + 3j}
+    found = reading(
+        lambda ctx, x: ctx.save_for_backward(**objects), lambda ctx: list(ctx.saved_variables)
+    )
+    assert all(a is b for a, b in zip(found, objects.values(), strict=True))
+
+
+def test_saved_values_can_be_read_in_forward_too():
+    found = []
+
+    @pb.autograd_function
+    def f(ctx, x):
+        ctx.save_for_backward(x, n=2)
+        found.append((ctx.saved_variables.n, ctx.saved_variables[0] is x, len(ctx.saved_tensors)))
+        return x * 2.0
+
+    f(leaf(1.0))
+    assert found == [(2, True, 1)]
+
+
+@pytest.mark.parametrize("name", ["keys", "values", "items", "get", "index", "count", "names"])
+def test_any_name_can_be_saved_and_read_by_attribute(name):
+    assert reading(
+        lambda ctx, x: ctx.save_for_backward(**{name: "mine"}),
+        lambda ctx: getattr(ctx.saved_variables, name),
+    ) == ("mine")
+
+
+def test_an_unknown_name_lists_the_saved_ones():
+    def unknown_attribute(ctx):
+        with pytest.raises(AttributeError, match=r"wieght.*weight, label"):
+            ctx.saved_variables.wieght  # noqa: B018
+        return True
+
+    def unknown_key(ctx):
+        with pytest.raises(KeyError, match=r"wieght.*weight, label"):
+            ctx.saved_variables["wieght"]
+        return True
+
+    assert reading(save_all, unknown_attribute)
+    assert reading(save_all, unknown_key)
+
+
+def test_a_position_out_of_range_is_an_index_error():
+    def read(ctx):
+        with pytest.raises(IndexError, match="6 saved values, got position 6"):
+            ctx.saved_variables[6]
+        return True
+
+    assert reading(save_all, read)
+
+
+def test_a_saved_input_is_at_its_place_in_the_history():
+    def rule(ctx, grad_output):
+        assert ctx.saved_variables.x.requires_grad
+        assert ctx.saved_variables.x.grad_fn.name() == "MulBackward"
+        assert not ctx.saved_variables.c.requires_grad
+        return {"x": grad_output}
+
+    @pb.autograd_function
+    def f(ctx, x, c):
+        ctx.save_for_backward(x=x, c=c)
+        return x * c
+
+    f.backward(rule)
+    x = leaf(1.0)
+    f(x * 2.0, constant(3.0)).backward()
+    assert x.grad.item() == 2.0
+
+
+def test_a_saved_result_is_at_its_place_in_the_history():
+    @pb.autograd_function
+    def f(ctx, x):
+        a, b = x.exp(), x * 2.0
+        ctx.save_for_backward(a=a, b=b)
+        return a, b
+
+    @f.backward
+    def _(ctx, ga, gb):
+        s = ctx.saved_variables
+        assert s.a.grad_fn is s.b.grad_fn
+        assert (s.a.output_nr, s.b.output_nr) == (0, 1)
+        return {"x": ga * s.a + gb * 2.0}
+
+    x = leaf(0.0)
+    a, b = f(x)
+    (a + b).backward()
+    assert x.grad.item() == 3.0
+
+
+# -- changed in place since ------------------------------------------------------------------------
+READS = {
+    "attribute": lambda ctx: ctx.saved_variables.x,
+    "key": lambda ctx: ctx.saved_variables["x"],
+    "position": lambda ctx: ctx.saved_variables[0],
+    "iteration": lambda ctx: list(ctx.saved_variables)[0],
+    "saved_tensors": lambda ctx: ctx.saved_tensors[0],
+}
+CHANGES = {
+    "itself": lambda y: y.mul_(2.0),
+    "a view": lambda y: y[:1].add_(1.0),
+    "a detached twin": lambda y: y.detach().zero_(),
+    "an assignment": lambda y: y.__setitem__(0, 5.0),
+    "behind its back": lambda y: pb.autograd.increment_version(y),
+}
+
+
+def saving_x(read):
+    @pb.autograd_function
+    def square(ctx, x):
+        ctx.save_for_backward(x=x)
+        return x * x
+
+    @square.backward
+    def _(ctx, grad_output):
+        return {"x": 2.0 * read(ctx) * grad_output}
+
+    return square
+
+
+@pytest.mark.parametrize("read", READS.values(), ids=READS.keys())
+def test_a_saved_input_that_was_changed_raises_when_read_in_any_way(read):
+    x = leaf([1.0, 2.0])
+    y = x * 1.0
+    z = saving_x(read)(y)
+    y.add_(1.0)
+    with pytest.raises(InplaceError) as caught:
+        z.sum().backward()
+    text = str(caught.value)
+    assert "one of the variables needed for gradient computation has been modified by" in text
+    assert "squareBackward" in text
+    assert "'x'" in text
+    assert "is at version 1; expected version 0" in text
+
+
+@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES.keys())
+def test_a_saved_input_is_checked_however_it_was_changed(change):
+    x = leaf([1.0, 2.0])
+    y = x * 1.0
+    z = saving_x(READS["attribute"])(y)
+    with pb.no_grad():
+        change(y)
+    with pytest.raises(InplaceError, match="'x' is at version 1; expected version 0"):
+        z.sum().backward()
+
+
+def test_a_saved_input_that_was_not_tracked_is_checked_too():
+    @pb.autograd_function
+    def product(ctx, x, w):
+        ctx.save_for_backward(w=w)
+        return x * w
+
+    @product.backward
+    def _(ctx, grad_output):
+        return {"x": grad_output * ctx.saved_variables.w}
+
+    x, w = leaf(1.0), constant(2.0)
+    y = product(x, w)
+    w.add_(1.0)
+    with pytest.raises(InplaceError, match="'w' is at version 1"):
+        y.backward()
+
+
+def test_a_saved_result_that_was_changed_raises():
+    @pb.autograd_function
+    def exponential(ctx, x):
+        out = x.exp()
+        ctx.save_for_backward(out=out)
+        return out
+
+    @exponential.backward
+    def _(ctx, grad_output):
+        return {"x": grad_output * ctx.saved_variables.out}
+
+    x = leaf(0.0)
+    y = exponential(x)
+    z = y * 3.0
+    y.add_(1.0)
+    with pytest.raises(InplaceError, match=r"exponentialBackward.*'out' is at version 1"):
+        z.backward()
+    with pytest.raises(InplaceError, match="'out'"):
+        y.backward()
+
+
+def test_a_value_saved_by_position_is_named_as_a_saved_tensor():
+    @pb.autograd_function
+    def square(ctx, x):
+        ctx.save_for_backward(x)
+        return x * x
+
+    @square.backward
+    def _(ctx, grad_output):
+        (x,) = ctx.saved_tensors
+        return {"x": 2.0 * x * grad_output}
+
+    y = leaf(1.0) * 1.0
+    z = square(y)
+    y.add_(1.0)
+    with pytest.raises(InplaceError, match="a saved tensor is at version 1; expected version 0"):
+        z.backward()
+
+
+def test_only_what_is_read_is_checked():
+    @pb.autograd_function
+    def product(ctx, x, w):
+        ctx.save_for_backward(x=x, w=w)
+        return x * w
+
+    @product.backward
+    def _(ctx, grad_output):
+        s = ctx.saved_variables
+        return {
+            "x": grad_output * s.w if ctx.needs_input_grad.x else None,
+            "w": grad_output * s.x if ctx.needs_input_grad.w else None,
+        }
+
+    x, w = leaf(2.0), leaf(3.0)
+    a, b = x * 1.0, w * 1.0
+    y = product(a, b)
+    a.add_(1.0)
+    (g,) = pb.autograd.grad(y, x, retain_graph=True)
+    assert g.item() == 3.0
+    with pytest.raises(InplaceError, match="'x'"):
+        pb.autograd.grad(y, w)
+
+
+def test_a_change_made_inside_forward_before_the_operation_ends_is_not_one_since():
+    @pb.autograd_function
+    def f(ctx, x):
+        double = x * 2.0
+        ctx.save_for_backward(double=double)
+        double.add_(1.0)
+        return x * 1.0
+
+    @f.backward
+    def _(ctx, grad_output):
+        return {"x": grad_output * ctx.saved_variables.double}
+
+    x = leaf(1.0)
+    f(x).backward()
+    assert x.grad.item() == 3.0
+
+
+# -- released --------------------------------------------------------------------------------------
+KEPT = []
+
+
+@pb.autograd_function
+def stash(ctx, x):
+    ctx.save_for_backward(x=x)
+    ctx.mask = x > 0.0
+    KEPT[:] = [ctx]
+    return x * 2.0
+
+
+@stash.backward
+def _(ctx, grad_output):
+    KEPT.append(ctx)
+    return {"x": grad_output * 2.0}
+
+
+READ_LATER = {
+    "saved_variables": lambda ctx: ctx.saved_variables.x,
+    "saved_tensors": lambda ctx: ctx.saved_tensors,
+    "a tensor attribute": lambda ctx: ctx.mask,
+}
+
+
+@pytest.mark.parametrize("read", READ_LATER.values(), ids=READ_LATER.keys())
+@pytest.mark.parametrize("which", [0, 1], ids=["forward's ctx", "backward's ctx"])
+def test_reading_after_backward_is_the_second_time_error(read, which):
+    y = stash(leaf([1.0]))
+    y.backward()
+    with pytest.raises(ReleasedError) as caught:
+        read(KEPT[which])
+    text = str(caught.value)
+    assert "stash" in text
+    assert "Trying to access saved tensors after they have already been freed" in text
+    assert "backward through the graph a second time" in text
+    assert "retain_graph=True" in text
+
+
+@pytest.mark.parametrize("read", READ_LATER.values(), ids=READ_LATER.keys())
+def test_reading_after_the_graph_is_gone_raises_too(read):
+    y = stash(leaf([1.0]))
+    assert read(KEPT[0]) is not None
+    del y
+    with pytest.raises(ReleasedError, match="saved tensors after they have already been freed"):
+        read(KEPT[0])
+
+
+@pytest.mark.parametrize("read", READ_LATER.values(), ids=READ_LATER.keys())
+def test_a_retained_graph_can_be_read_again(read):
+    y = stash(leaf([1.0]))
+    y.backward(retain_graph=True)
+    assert read(KEPT[0]) is not None
+    assert read(KEPT[1]) is not None
+
+
+def test_a_second_backward_of_a_user_operation_raises_also_where_it_saved_nothing():
+    f = pb.autograd_function(lambda ctx, x: x * 2.0, lambda ctx, g: {"x": g * 2.0})
+    x = leaf(1.0)
+    y = f(x)
+    y.backward()
+    with pytest.raises(ReleasedError, match=r"backward through the graph a second time"):
+        y.backward()
+    assert x.grad.item() == 2.0
+
+
+# -- attributes ------------------------------------------------------------------------------------
+def test_any_attribute_may_be_set_in_forward_and_read_in_backward():
+    def save(ctx, x):
+        ctx.scale, ctx.label, ctx.table, ctx.x, ctx.nothing = 2.5, "text", {"a": 1}, x, None
+
+    assert reading(
+        save, lambda ctx: (ctx.scale, ctx.label, ctx.table, ctx.x.item(), ctx.nothing)
+    ) == (2.5, "text", {"a": 1}, 3.0, None)
+
+
+def test_an_attribute_can_be_replaced_and_deleted_in_forward():
+    def save(ctx, x):
+        ctx.a, ctx.b = x, 1
+        ctx.a = 5
+        del ctx.b
+
+    assert reading(save, lambda ctx: (ctx.a, hasattr(ctx, "b"))) == (5, False)
+
+
+def test_an_attribute_that_was_never_set_says_so():
+    def read(ctx):
+        with pytest.raises(AttributeError, match="no attribute 'scael'"):
+            ctx.scael  # noqa: B018
+        return True
+
+    assert reading(lambda ctx, x: setattr(ctx, "scale", 1), read)
+
+
+def test_a_tensor_attribute_is_version_checked():
+    @pb.autograd_function
+    def square(ctx, x):
+        ctx.kept = x
+        return x * x
+
+    @square.backward
+    def _(ctx, grad_output):
+        return {"x": 2.0 * ctx.kept * grad_output}
+
+    y = leaf(2.0) * 1.0
+    z = square(y)
+    y.add_(1.0)
+    with pytest.raises(InplaceError, match=r"squareBackward.*'kept' is at version 1"):
+        z.backward()
+
+
+def test_a_tensor_attribute_is_at_its_place_in_the_history():
+    @pb.autograd_function
+    def square(ctx, x):
+        ctx.kept = x
+        return x * x
+
+    @square.backward
+    def _(ctx, grad_output):
+        return {"x": 2.0 * ctx.kept * grad_output}
+
+    x = leaf(3.0)
+    (g,) = pb.autograd.grad(square(x), x, create_graph=True)
+    assert (g.item(), pb.autograd.grad(g, x)[0].item()) == (6.0, 2.0)
+
+
+# -- containers of tensors -------------------------------------------------------------------------
+HOLDERS = {
+    "saved list": (
+        lambda ctx, x: ctx.save_for_backward(pair=[x, 2.0]),
+        lambda ctx: ctx.saved_variables.pair[0],
+    ),
+    "saved dict": (
+        lambda ctx, x: ctx.save_for_backward(pair={"x": x}),
+        lambda ctx: ctx.saved_variables.pair["x"],
+    ),
+    "attribute list": (lambda ctx, x: setattr(ctx, "pair", (x, 2.0)), lambda ctx: ctx.pair[0]),
+}
+
+
+@pytest.mark.parametrize(("save", "read"), HOLDERS.values(), ids=HOLDERS.keys())
+def test_a_tensor_in_a_saved_container_is_checked_and_differentiated_like_any_other(save, read):
+    def forward(ctx, x):
+        save(ctx, x)
+        return x * x
+
+    square = pb.autograd_function(forward, lambda ctx, g: {"x": 2.0 * read(ctx) * g})
+    x = leaf(3.0)
+    (g,) = pb.autograd.grad(square(x * 1.0), x, create_graph=True)
+    assert (g.item(), pb.autograd.grad(g, x)[0].item()) == (6.0, 2.0)
+    y = x * 1.0
+    z = square(y)
+    y.add_(1.0)
+    with pytest.raises(InplaceError, match="modified by an inplace operation"):
+        z.backward()
+
+
+# -- materialised gradients ------------------------------------------------------------------------
+@pytest.mark.parametrize("materialize", [None, True, False])
+def test_an_output_without_gradient_arrives_as_zeros_or_none(materialize):
+    seen = []
+
+    @pb.autograd_function
+    def f(ctx, x):
+        if materialize is not None:
+            ctx.set_materialize_grads(materialize)
+        return x * 2.0, x.reshape(1, 2), x.argmax()
+
+    @f.backward
+    def _(ctx, a, b, index):
+        seen.extend([a, b, index])
+        return {"x": a * 2.0}
+
+    x = leaf([1.0, 2.0])
+    f(x)[0].sum().backward()
+    assert seen[0].tolist() == [1.0, 1.0]
+    if materialize is False:
+        assert seen[1:] == [None, None]
+    else:
+        assert (seen[1].tolist(), seen[1].dtype) == ([[0.0, 0.0]], pb.float64)
+        assert seen[2].item() == 0
+    assert x.grad.tolist() == [2.0, 2.0]
+
+
+# -- marks -----------------------------------------------------------------------------------------
+def test_marks_take_tensors():
+    for mark in ("mark_dirty", "mark_non_differentiable"):
+        f = pb.autograd_function(lambda ctx, x, mark=mark: getattr(ctx, mark)([x]))
+        with pytest.raises(ArgumentTypeError, match=rf"ctx\.{mark} takes tensors, got list"):
+            f(leaf(1.0) * 1.0)
+
+
+def test_mark_dirty_gives_the_changed_input_new_history():
+    @pb.autograd_function
+    def double_(ctx, x):
+        x.mul_(2.0)
+        ctx.mark_dirty(x)
+        return x
+
+    @double_.backward
+    def _(ctx, grad_output):
+        return {"x": grad_output * 2.0}
+
+    x = leaf([1.0, 2.0])
+    y = x * 1.0
+    z = double_(y)
+    assert z is y
+    assert y.grad_fn.name() == "double_Backward"
+    assert y._version == 1
+    y.sum().backward()
+    assert x.grad.tolist() == [2.0, 2.0]
+    with pytest.raises(InplaceError, match="leaf Variable that requires grad"):
+        double_(leaf(1.0))
+
+
+def test_mark_non_differentiable_results_do_not_require_grad():
+    @pb.autograd_function
+    def f(ctx, x):
+        half = x * 0.5
+        ctx.mark_non_differentiable(half)
+        return x * 2.0, half
+
+    @f.backward
+    def _(ctx, g, half):
+        assert half.tolist() == [0.0, 0.0]
+        return {"x": g * 2.0}
+
+    x = leaf([1.0, 2.0])
+    y, half = f(x)
+    assert (y.requires_grad, half.requires_grad) == (True, False)
+    (y * half).sum().backward()
+    assert x.grad.tolist() == [1.0, 2.0]
+
+
+def test_forward_that_changes_its_input_without_saying_so_is_an_error():
+    f = pb.autograd_function(lambda ctx, x: x.mul_(2.0) * 1.0)
+    with pytest.raises(
+        InplaceError, match=r"'x' by an inplace operation.*\n.*ctx\.mark_dirty\(x\)"
+    ):
+        f(leaf(1.0))
