@@ -65,7 +65,7 @@ SHAPES = {
     "matmul inner": (
         lambda: m() @ m(),
         ValueError,
-        ("matmul: " if False else "m: ", f"x: {X}", f"y: {X}"),
+        ("two matrices", f"x: {X}", f"y: {X}"),
     ),
     "matmul scalar": (
         lambda: m() @ 2,
@@ -231,7 +231,6 @@ DTYPES = {
 
 KINDS = {
     "text": (lambda: m() + "a", TypeError, ("add: ", "'y'", "str", "hint: ")),
-    "text first": (lambda: "a" - m(), TypeError, ("str",)),
     "None": (lambda: m() * None, TypeError, ("mul: ", "'y'", "NoneType")),
     "list": (lambda: m() / [1.0, 2.0], TypeError, ("div: ", "'y'", "list")),
     "function of a number": (lambda: pb.exp(2.0), TypeError, ("exp: ", "'x'", "float")),
@@ -343,6 +342,7 @@ def test_copying_between_libraries_is_what_copy_is_for():
         lambda: pb.add(m()),
         lambda: pb.exp(m(), m()),
         lambda: m() << 1,
+        lambda: "a" - m(),
     ],
 )
 def test_a_call_of_the_wrong_form_is_pythons_own_type_error(call):
@@ -351,7 +351,7 @@ def test_a_call_of_the_wrong_form_is_pythons_own_type_error(call):
 
 
 def test_a_number_that_the_dtype_cannot_hold_is_refused():
-    message = message_of(lambda: i8() + 300, OverflowError)
+    message = message_of(lambda: i8() + 300, pb.AutogradError)
     assert "add: " in message
     assert "300" in message
     assert "int8" in message

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from pullback.arrays import library_of
+from pullback.arrays import NUMPY, library_of
 from pullback.core.hooks import run_posthooks, run_prehooks
 from pullback.core.tensor import as_array, box, bump, iadd
 from pullback.errors import GradientError
+
+_array = NUMPY.array_types[0]
 
 
 def accumulate(node: Any, g: Any, owned: bool, recorded: bool) -> None:
@@ -27,10 +29,12 @@ def accumulate(node: Any, g: Any, owned: bool, recorded: bool) -> None:
         if recorded:
             leaf._grad = g if grad is None else grad + g
         elif grad is None:
-            array = as_array(g)
+            array = g if g.__class__ is _array else as_array(g)
             if not owned:
-                array = library_of(array).copy(array)
+                array = array.copy() if g.__class__ is _array else library_of(array).copy(array)
             leaf._grad = g = box(array)  # post-hooks see the gradient as it was accumulated
+        elif len(grad._counter) > 1:  # lent by a hook: its memory is not the leaf's to write to
+            leaf._grad = box(as_array(grad.data_array() + g))
         else:
             grad._data = iadd(grad._data, g)
             bump(grad)

@@ -6,7 +6,7 @@ for. The pass itself is engine.py's.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pullback.arrays import NUMPY, dtype_of, is_array, library_of
@@ -127,7 +127,7 @@ def _run(
     retain: bool,
     create: bool,
     accumulate: bool,
-) -> dict[Any, Any]:
+) -> Mapping[Any, Any]:
     return run(
         [t._node for t in roots],
         seeds if create else [g.data_array() for g in seeds],
@@ -338,6 +338,7 @@ def grad(
     seeds = _initial("grad", "grad_outputs", roots, grad_outputs, is_grads_batched)
     retain = create_graph if retain_graph is None else retain_graph
     targets = [t._node for t in wanted]
+    found: Mapping[Any, Any]
     if is_grads_batched:
         found = _batched(roots, seeds, targets, retain, create_graph)
     else:

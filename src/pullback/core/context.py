@@ -234,7 +234,7 @@ class Context:
         Tensors are checked for changes in place when they are read; other objects are kept as
         they are.
         """
-        self._names = (None,) * len(values) + tuple(named) if values else tuple(named)
+        self._names = (*((None,) * len(values)), *named) if values else tuple(named)
         self._values = (*values, *named.values())
 
     def mark_dirty(self, *tensors: Tensor) -> None:

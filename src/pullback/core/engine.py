@@ -11,7 +11,7 @@ this pass made it by adding.
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -34,7 +34,7 @@ def run(
     retain: bool = False,
     recorded: bool = False,
     accumulate: bool = True,
-) -> dict[Node, Any]:
+) -> Mapping[Node, Any]:
     """Run backward from `roots` with the gradients `grads`.
 
     Parameters
@@ -51,36 +51,42 @@ def run(
     dict
         The gradient of each of `targets` that was reached, None for the others.
     """
-    order, suspects = collect(roots)
-    wanted = None
-    captured: dict[Node, Any] = {}
+    current = Pass()
+    current.order, suspects = collect(roots)
     if targets is not None:
-        captured = dict.fromkeys(targets)
-        wanted = _needed(order, captured)
+        current.captured = dict.fromkeys(targets)
+        current.wanted = _needed(current.order, current.captured)
     if suspects:
-        _check_usable(order, suspects, wanted)
-    current = Pass(order, wanted, captured, recorded, accumulate)
-    for root, g in zip(roots, grads):  # noqa: B905  (strict costs time here)
+        _check_usable(current.order, suspects, current.wanted)
+    current.recorded = recorded
+    current.accumulate = accumulate
+    current.owned = set()
+    current.buffers = {roots[0]: grads[0]}
+    for root, g in zip(roots[1:], grads[1:], strict=True):
         current.add(root, g)
+    outer = CURRENT.get()
+    if outer is not None:
+        current.depth = outer.depth + 1
     if current.depth % NESTING == 0:
         in_thread(lambda: current.run(retain))
     else:
         current.run(retain)
-    return captured
+    return current.captured
 
 
 def collect(roots: Iterable[Node]) -> tuple[list[Node], list[Node]]:
     """Return every node that `roots` lead to, the youngest first, and those to be looked at."""
-    seen = set(roots)
-    order = list(seen)
+    seen: set[Node | None] = {None, *roots}
+    order = list(dict.fromkeys(roots))
     suspects = []
+    meet, follow = seen.add, order.append
     for node in order:  # grows while it is walked
-        if node.saved is RELEASED or node.extra is not None:
+        if node.extra is not None or node.saved is RELEASED:
             suspects.append(node)
         for target in node.inputs:
-            if target is not None and target not in seen:
-                seen.add(target)
-                order.append(target)
+            if target not in seen:
+                meet(target)
+                follow(target)
     order.sort(key=_seq, reverse=True)
     return order, suspects
 
@@ -121,23 +127,14 @@ def _leads_to(node: Node, wanted: set[Node]) -> bool:
 class Pass:
     """One backward pass: what is common to its nodes, and the gradients on their way."""
 
-    def __init__(
-        self,
-        order: list[Node],
-        wanted: set[Node] | None,
-        captured: dict[Node, Any],
-        recorded: bool,
-        accumulate: bool,
-    ) -> None:
-        self.order = order
-        self.wanted = wanted  # the targets whose gradient is needed; None: all
-        self.captured = captured
-        self.recorded = recorded  # create_graph: gradients are tensors with history
-        self.accumulate = accumulate
-        self.buffers: dict[Node, Any] = {}
-        self.owned: set[Node] = set()
-        outer = CURRENT.get()
-        self.depth = 1 if outer is None else outer.depth + 1
+    order: list[Node]
+    buffers: dict[Node, Any]  # the gradients on their way
+    owned: set[Node]  # the targets whose buffer this pass made by adding
+    recorded: bool  # create_graph: gradients are tensors with history
+    accumulate: bool
+    wanted: set[Node] | None = None  # the targets whose gradient is needed; None: all
+    captured: Mapping[Node, Any] = {}
+    depth = 1
 
     @cached_property
     def notes(self) -> dict[Any, Any]:
@@ -221,7 +218,7 @@ class Pass:
     def _goes_on(self, node: Node, g: Any) -> bool:
         """Keep the gradient of a requested target; return whether the node is to run."""
         if node in self.captured:
-            self.captured[node] = g
+            self.captured[node] = g  # type: ignore[index]
             if node.__class__ is AccumulateGrad:
                 return self.accumulate
         return _leads_to(node, self.wanted or set())
