@@ -41,8 +41,9 @@ def _mean(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
         return np.mean(x, axis=axis, keepdims=keepdims)
     axes = _axes(axis, x.ndim)
     total = _add(x, axis=axes, keepdims=keepdims)
-    n = x.size if axis is None else math.prod([x.shape[a] for a in np.atleast_1d(axes)])
-    return total / n
+    if axis is None:
+        return total / x.size
+    return total / math.prod([x.shape[a] for a in (axes if isinstance(axes, tuple) else (axes,))])
 
 
 def _broadcast_to(x: Any, shape: tuple[int, ...]) -> Any:

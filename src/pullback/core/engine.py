@@ -17,8 +17,8 @@ from typing import Any
 
 from pullback.core.accumulate import accumulate
 from pullback.core.anomaly import check_nan, warn_of_origin
-from pullback.core.hooks import CURRENT, run_grad_hooks, run_posthooks, run_prehooks
-from pullback.core.modes import STATE, with_grad
+from pullback.core.hooks import RUNNING, run_grad_hooks, run_posthooks, run_prehooks
+from pullback.core.modes import NO_GRAD, RECORD, STATE, with_grad
 from pullback.core.nesting import NESTING, in_thread
 from pullback.core.node import RELEASED, AccumulateGrad, Node
 from pullback.core.tensor import iadd
@@ -64,7 +64,7 @@ def run(
     current.buffers = {roots[0]: grads[0]}
     for root, g in zip(roots[1:], grads[1:], strict=True):
         current.add(root, g)
-    outer = CURRENT.get()
+    outer = RUNNING.current
     if outer is not None:
         current.depth = outer.depth + 1
     if current.depth % NESTING == 0:
@@ -74,10 +74,10 @@ def run(
     return current.captured
 
 
-def collect(roots: Iterable[Node]) -> tuple[list[Node], list[Node]]:
+def collect(roots: Sequence[Node]) -> tuple[list[Node], list[Node]]:
     """Return every node that `roots` lead to, the youngest first, and those to be looked at."""
-    seen: set[Node | None] = {None, *roots}
-    order = list(dict.fromkeys(roots))
+    order = list(roots) if len(roots) == 1 else list(dict.fromkeys(roots))
+    seen: set[Node | None] = {None, *order}
     suspects = []
     meet, follow = seen.add, order.append
     for node in order:  # grows while it is walked
@@ -153,15 +153,17 @@ class Pass:
     def run(self, retain: bool) -> None:
         """Run the nodes in order, in the grad mode of the pass."""
         mode = STATE.get()
-        STATE.set(with_grad(mode, self.recorded))
-        token = CURRENT.set(self)
+        STATE.set(
+            NO_GRAD if mode is RECORD and not self.recorded else with_grad(mode, self.recorded)
+        )
+        outer, RUNNING.current = RUNNING.current, self
         try:
             self._run(retain, mode.anomaly)
             if "at_end" in self.__dict__:
                 for callback in self.at_end:
                     callback(self)
         finally:
-            CURRENT.reset(token)
+            RUNNING.current = outer
             STATE.set(mode)
 
     def _run(self, retain: bool, anomaly: bool) -> None:

@@ -51,6 +51,8 @@ N = TypeVar("N", bound=Node)
 def kernel_of(op: Primitive) -> Callable[..., Any]:
     """Return the forward of `op` on arrays of the default library."""
     forward, xp = op.forward, NUMPY.xp
+    if op.kernel is not None:
+        return functools.partial(op.kernel, xp)
     standard = getattr(forward, "standard_name", None)
     if standard is not None:
         kernel: Callable[..., Any] = getattr(xp, standard)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
-from contextvars import ContextVar
 from typing import Any
 from weakref import ref
 
@@ -19,8 +18,14 @@ from pullback.core.node import Extra, Node
 from pullback.core.tensor import Tensor, as_array, box
 from pullback.errors import ArgumentError, ArgumentTypeError, GradientError, GraphError
 
-# The backward pass that is running in this thread or task, set by the engine.
-CURRENT: ContextVar[Any] = ContextVar("pullback_pass", default=None)
+
+class _Running(threading.local):
+    """The backward pass that is running in this thread, set by the engine."""
+
+    current: Any = None  # a pass awaits nothing, so a thread's own is a task's own too
+
+
+RUNNING = _Running()
 
 
 def lend(g: Any) -> Any:
@@ -149,7 +154,7 @@ class _MultiGradHook:
         """Return the tensor hook for the tensor at `place`."""
 
         def seen(grad: Tensor) -> None:
-            current: Any = CURRENT.get()
+            current = RUNNING.current
             if self.first:
                 with self.lock:
                     fire = current.notes.setdefault(self, True)

@@ -59,6 +59,12 @@ def changed_mode(changes: dict[str, Any]) -> Mode:
     return RECORD if mode == RECORD else mode
 
 
+_TO_NO_GRAD = {"grad": False}
+_TO_GRAD = {"grad": True}
+_TO_INFERENCE = {"grad": False, "inference": True}
+_FROM_INFERENCE = {"grad": True, "inference": False}
+
+
 class ModeContext:
     """A change of mode, usable as a ``with`` block and as a decorator.
 
@@ -66,13 +72,17 @@ class ModeContext:
     gives the consumer its own mode back at every ``yield`` or ``await``.
     """
 
-    def __init__(self, **changes: Any) -> None:
+    def __init__(self, changes: dict[str, Any]) -> None:
         self._changes = changes
         self._previous: list[Mode] = []
 
     def __enter__(self) -> Self:
-        self._previous.append(STATE.get())
-        STATE.set(changed_mode(self._changes))
+        mode = STATE.get()
+        self._previous.append(mode)
+        if mode is RECORD and self._changes is _TO_NO_GRAD:
+            STATE.set(NO_GRAD)  # the commonest change, without making a mode
+        else:
+            STATE.set(changed_mode(self._changes))
         return self
 
     def __exit__(self, *exc: object) -> None:
@@ -206,7 +216,7 @@ def no_grad(fn: F | None = None) -> F | ModeContext:
     ...     (x * 2).requires_grad
     False
     """
-    context = ModeContext(grad=False)
+    context = ModeContext(_TO_NO_GRAD)
     return context if fn is None else context(fn)
 
 
@@ -225,7 +235,7 @@ def enable_grad(fn: F | None = None) -> F | ModeContext:
     ...     (x * 2).requires_grad
     True
     """
-    context = ModeContext(grad=True)
+    context = ModeContext(_TO_GRAD)
     return context if fn is None else context(fn)
 
 
@@ -246,8 +256,8 @@ def inference_mode(fn: F | bool | None = None) -> F | ModeContext:
     False
     """
     if isinstance(fn, bool):
-        return ModeContext(grad=False, inference=True) if fn else ModeContext()
-    context = ModeContext(grad=False, inference=True)
+        return ModeContext(_TO_INFERENCE) if fn else ModeContext(_FROM_INFERENCE)
+    context = ModeContext(_TO_INFERENCE)
     return context if fn is None else context(fn)
 
 
@@ -268,7 +278,7 @@ class set_grad_enabled(ModeContext):  # noqa: N801  (a call and a block, as in P
     """
 
     def __init__(self, mode: bool) -> None:
-        super().__init__(grad=bool(mode))
+        super().__init__({"grad": bool(mode)})
         self._previous.append(STATE.get())
         STATE.set(changed_mode(self._changes))
 
@@ -335,7 +345,7 @@ class detect_anomaly(ModeContext):  # noqa: N801
             "only for debugging.",
             stacklevel=2,
         )
-        super().__init__(anomaly=True, check_nan=bool(check_nan))
+        super().__init__({"anomaly": True, "check_nan": bool(check_nan)})
 
 
 class set_detect_anomaly(set_grad_enabled):  # noqa: N801
@@ -356,7 +366,7 @@ class set_detect_anomaly(set_grad_enabled):  # noqa: N801
     """
 
     def __init__(self, mode: bool, check_nan: bool = True) -> None:
-        ModeContext.__init__(self, anomaly=bool(mode), check_nan=bool(check_nan))
+        ModeContext.__init__(self, {"anomaly": bool(mode), "check_nan": bool(check_nan)})
         self._previous.append(STATE.get())
         STATE.set(changed_mode(self._changes))
 
@@ -392,4 +402,4 @@ class saved_tensors_hooks(ModeContext):  # noqa: N801
                 raise ArgumentTypeError(
                     f"saved_tensors_hooks: {role} must be callable, got {type(hook).__name__}"
                 )
-        super().__init__(hooks=SavedTensorHooks(pack_hook, unpack_hook))
+        super().__init__({"hooks": SavedTensorHooks(pack_hook, unpack_hook)})

@@ -50,6 +50,8 @@ class Primitive:
     floating, promotes, compares : bool
         Integers are converted to the default dtype; arguments are brought to one dtype; the
         result is never differentiable though the inputs may be tracked.
+    kernel : callable, optional
+        The forward for float arrays alone, without the checks that other dtypes need.
     inplace : callable, optional
         An in-place twin of the forward on arrays, ``inplace(x, *others)``, returning the array.
     """
@@ -72,9 +74,10 @@ class Primitive:
         promotes: bool = True,
         broadcasts: bool = False,
         inplace: Callable[..., Any] | None = None,
+        kernel: Callable[..., Any] | None = None,
     ) -> None:
         self.name, self.node_name = name, f"{name[0].upper()}{name[1:]}Backward"
-        self.forward, self.inplace = forward, inplace
+        self.forward, self.inplace, self.kernel = forward, inplace, kernel
         self.inputs, self.settings = inputs, settings
         self.declared = rules
         self.variadic, self.multi, self.view = variadic, multi, view
@@ -251,9 +254,10 @@ def unpack(hook: Callable[[Any], Any], packed: Any, name: str) -> Any:
 def unbroadcast(g: Any, shape: tuple[int, ...], xp: Any) -> Any:
     """Sum `g` over the axes that broadcasting stretched, down to `shape`."""
     extra = len(g.shape) - len(shape)
-    axes = tuple(range(extra)) + tuple(
-        i + extra for i, n in enumerate(shape) if n == 1 and g.shape[i + extra] != 1
-    )
+    axes: tuple[int, ...] = tuple(range(extra))
+    if 1 in shape:
+        ones = [i + extra for i, n in enumerate(shape) if n == 1 and g.shape[i + extra] != 1]
+        axes = (*axes, *ones)
     if axes:
         g = xp.sum(g, axis=axes, keepdims=len(axes) != extra)
     return g if g.shape == shape else xp.reshape(g, shape)

@@ -51,9 +51,13 @@ def keep_axes(value: Any, shape: tuple[int, ...], axis: Axis, keepdims: bool, xp
 
 def spread(value: Any, shape: tuple[int, ...], axis: Axis, keepdims: bool, xp: Any) -> Any:
     """Return a reduction's gradient repeated over the reduced axes, as a view."""
+    if axis is None and not keepdims:
+        return xp.broadcast_to(value, shape)
     return xp.broadcast_to(keep_axes(value, shape, axis, keepdims, xp), shape)
 
 
 def count(shape: tuple[int, ...], axis: Axis) -> int:
     """Return how many elements a reduction takes together."""
+    if axis is None:
+        return math.prod(shape)
     return math.prod(shape[i] for i in normalize_axes("axis", axis, len(shape)))

@@ -183,6 +183,7 @@ def elementwise(
     inputs: tuple[str, ...] | None = None,
     broadcasts: bool = True,
     samples: tuple[Sample, ...] | None = None,
+    kernel: Function | None = None,
     **rules: Function | None,
 ) -> Function:
     """Declare an operation that works element by element, with broadcasting.
@@ -197,7 +198,7 @@ def elementwise(
         Where tests sample the inputs.
     doc : str
         The first line of the public docstring.
-    floating, holomorphic, differentiable, inputs, broadcasts
+    floating, holomorphic, differentiable, inputs, broadcasts, kernel
         As for `Primitive`.
     samples : tuple of Sample, optional
         Calls to test, where the usual shapes do not fit.
@@ -215,6 +216,7 @@ def elementwise(
         holomorphic=holomorphic,
         differentiable=differentiable,
         broadcasts=broadcasts and len(inputs) > 1,
+        kernel=kernel,
     )
     fast = {1: unary, 2: binary}.get(len(inputs)) if differentiable else None
     public = fast(primitive) if fast else _general(primitive)

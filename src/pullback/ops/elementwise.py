@@ -296,6 +296,7 @@ def _relu(xp: Any, x: Any) -> Any:
 relu = elementwise(
     "relu",
     _relu,
+    kernel=lambda xp, x: xp.maximum(x, 0),
     x=lambda g, out, xp: xp.where(out > 0, g, 0),
     domain=real(-2, 2, 0.0),
     doc="Return max(x, 0); the derivative at 0 is 0.",

@@ -77,6 +77,8 @@ _INDICES = (
     sample((4, 3), index=([0, 2, 2], slice(0, 2))),
     sample((4, 3), index=([[0, 1], [3, 3]], [[0, 2], [1, 1]])),
     sample((), index=()),
+    sample((0, 3), index=slice(0, 0)),
+    sample((3,), index=[]),
 )
 scatter_to = operation(
     "index_put",
@@ -179,6 +181,8 @@ setitem_ = operation(
         sample((4, 3), (3,), index=1),
         sample((4, 3), (), index=(slice(1, None, 2), -1)),
         sample((4, 3), (2, 1), index=([0, 2],)),
+        sample((), (), index=()),
+        sample((3,), (0,), index=[]),
     ),
     doc="Return x with value written at index.",
 )
@@ -213,12 +217,15 @@ def setitem(x: Tensor, index: Any, value: Any) -> None:
 
 
 def _leading(value: Tensor, index: Any, x: Tensor) -> Tensor:
-    """Drop leading axes of length 1 that the place written to does not have, as NumPy does."""
-    extra = len(value.shape) - len(x.shape)
-    while extra > 0 and value.shape[:1] == (1,):
-        value = TENSORS.reshape(value, value.shape[1:])
-        extra -= 1
-    return value
+    """Drop leading axes of length 1 that the place written to does not have, as PyTorch does."""
+    if value.shape[:1] != (1,):
+        return value
+    array = x.data_array()
+    keep = len(library_of(array).getitem(array, index).shape)
+    shape = value.shape
+    while len(shape) > keep and shape[0] == 1:
+        shape = shape[1:]
+    return value if shape == value.shape else TENSORS.reshape(value, shape)  # type: ignore[no-any-return]
 
 
 masked_fill_ = elementwise(

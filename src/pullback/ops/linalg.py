@@ -24,17 +24,6 @@ def _swap(x: Any, xp: Any) -> Any:
     return xp.matrix_transpose(x)
 
 
-def _outer_axes(g: Any, x: Any, y: Any, xp: Any) -> tuple[Any, Any, Any]:
-    """Return gradient and factors as (stacks of) matrices: a vector is a row or a column."""
-    if len(x.shape) == 1:
-        x = xp.expand_dims(x, axis=0)
-        g = xp.expand_dims(g, axis=-1 if len(y.shape) == 1 else -2)
-    if len(y.shape) == 1:
-        y = xp.expand_dims(y, axis=-1)
-        g = xp.expand_dims(g, axis=-1)
-    return g, x, y
-
-
 def _left(g: Any, x_shape: Any, y: Any, xp: Any) -> Any:
     if len(y.shape) == 2 and len(x_shape) == 2:
         return xp.matmul(g, _swap(y, xp))
