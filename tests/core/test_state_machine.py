@@ -359,9 +359,61 @@ class TestLongPrograms(Programs.TestCase):
     """Many and longer programs."""
 
     settings = settings(
-        max_examples=2000,
-        stateful_step_count=60,
+        max_examples=1000,
+        stateful_step_count=50,
         derandomize=True,
         deadline=None,
         suppress_health_check=[HealthCheck.too_slow],
     )
+
+
+# --- programs that once went wrong -----------------------------------------------------------
+
+
+def test_changing_a_part_of_an_expanded_tensor_that_overlaps_nothing():
+    x = pb.tensor([[1.0], [2.0]], dtype=pb.float64, requires_grad=True)
+    base = x * 1
+    expanded = base.expand(2, 3)
+    expanded[:, 0].mul_(3)
+    assert expanded.tolist() == [[3.0, 3.0, 3.0], [6.0, 6.0, 6.0]]
+    expanded.sum().backward()
+    assert x.grad.tolist() == [[9.0], [9.0]]
+    expanded = base.expand(2, 3)
+    expanded[:, -1] = pb.tensor([7.0, 8.0], dtype=pb.float64)
+    assert base.tolist() == [[7.0], [8.0]]
+    flat = pb.tensor([1.0, 2.0])
+    flat.expand(1, 2).neg_()
+    assert flat.tolist() == [-1.0, -2.0]
+
+
+@pytest.mark.parametrize(
+    ("other", "value", "expected"),
+    [
+        (lambda y: y, [[1.0, 4.0], [9.0, 16.0]], [[2.0, 4.0], [6.0, 8.0]]),
+        (lambda y: y.t(), [[1.0, 6.0], [6.0, 16.0]], [[2.0, 6.0], [4.0, 8.0]]),
+        (lambda y: y.detach(), [[1.0, 4.0], [9.0, 16.0]], [[1.0, 2.0], [3.0, 4.0]]),
+    ],
+    ids=["itself", "its transpose", "its detached twin"],
+)
+def test_multiplying_in_place_by_the_same_memory_is_right_or_an_error(other, value, expected):
+    x = pb.tensor([[1.0, 2.0], [3.0, 4.0]], dtype=pb.float64, requires_grad=True)
+    y = x * 1
+    y.mul_(other(y))
+    assert y.tolist() == value
+    try:
+        y.sum().backward()
+    except RuntimeError as error:
+        assert model.MODIFIED in str(error)
+        assert x.grad is None
+    else:
+        assert x.grad.tolist() == expected
+
+
+def test_a_rule_that_reduces_a_0d_gradient_to_a_scalar():
+    x = pb.tensor(2.0, dtype=pb.float64, requires_grad=True)
+    view = pb.tensor(1.0, dtype=pb.float64)[()]
+    view.add_(x)
+    view[()] = 0.75
+    view.neg_()
+    view.backward()
+    assert x.grad.item() == 0.0

@@ -43,7 +43,8 @@ def check_nan(node: Node, grads: Any) -> None:
         if bool(library_of(array).xp.any(array != array)):
             warn_of_origin(node)
             raise GradientError(
-                f"Function '{node.name()}' returned nan values in its {i}th output."
+                f"Function '{node.name()}' returned nan values in its {i}th output.\n"
+                "hint: look at the values that reached it, for instance with a hook on its input."
             )
 
 

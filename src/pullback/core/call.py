@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from pullback.arrays import is_array, library_of
 from pullback.core import tree
 from pullback.core.anomaly import remember_call, warn_user
 from pullback.core.binding import Arguments
@@ -99,6 +100,8 @@ def finish(
     result: Any,
 ) -> Any:
     """Return what the caller gets for what forward returned."""
+    if result.__class__ is not Tensor and any(isinstance(value, Tensor) for value in inner):
+        result = tree.map_leaves(_boxed, result)
     done = _Call(op, ctx, given, targets, inner)
     done.check_inputs(versions)
     if STATE.get().grad and any(t is not None for t in targets):
@@ -247,6 +250,11 @@ class _Call:
             outer._data = out._data
         rebase(outer, target)
         return outer
+
+
+def _boxed(value: Any) -> Any:
+    """Return a bare array as a tensor: forward may compute with the array library itself."""
+    return box(library_of(value).tidy(value)) if is_array(value) else value
 
 
 def _base(tensor: Tensor) -> Tensor:

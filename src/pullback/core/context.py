@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 from weakref import ref
 
 from pullback.arrays import NUMPY, dtype_of, is_array
+from pullback.core import tree
 from pullback.core.modes import STATE
 from pullback.core.node import RELEASED, CustomNode
 from pullback.core.primitive import pack, stale, unpack
@@ -65,10 +66,13 @@ class Named(Mapping[str, Any]):
             return self._at(self._names.index(key))
         raise self._unknown(key)
 
+    def __getattribute__(self, name: str) -> Any:
+        # Names come before methods: an argument may well be called `values`.
+        if name[0] != "_" and name in self._names:
+            return self._at(list(self._names).index(name))
+        return object.__getattribute__(self, name)
+
     def __getattr__(self, name: str) -> Any:
-        names = self._names
-        if name in names:
-            return self._at(names.index(name))
         raise self._unknown(name)
 
     def _unknown(self, key: Any) -> NameNotFoundError:
@@ -131,6 +135,21 @@ class InputFlags(Named):
 
     def _group(self, name: str) -> tuple[bool, ...]:
         return tuple([self._values[place] for place in self._groups[name]])
+
+
+class Kept:
+    """A saved tensor inside a saved container: its four items, see below."""
+
+    __slots__ = ("items",)
+
+    def __init__(self, items: tuple[Any, ...]) -> None:
+        self.items = items
+
+
+class SavedContainer(NamedTuple):
+    """A saved container with `Kept` entries where it had tensors."""
+
+    structure: Any
 
 
 class SavedTensor(NamedTuple):
@@ -307,6 +326,11 @@ class Context:
     def _read(self, values: Sequence[Any], at: int, name: str | None) -> Any:
         """Return a saved value, a tensor at its place in the history, after the checks."""
         array, counter, version, place = values[at : at + _STRIDE]
+        if array.__class__ is SavedContainer:
+            return tree.map_leaves(
+                lambda leaf: self._read(leaf.items, 0, name) if leaf.__class__ is Kept else leaf,
+                array.structure,
+            )
         if counter is None:
             if is_array(array):
                 self._check_origin(array, name)
@@ -385,21 +409,18 @@ def seal(
     node.names = ctx._names
     kept: list[Any] = []
     out = outs[0]
+    quick = hooks is None and len(outs) == 1
     for value in ctx._values:
-        if value.__class__ is Tensor and value is not out and value._view is None:
-            if hooks is None and len(outs) == 1:
-                counter = value._counter
-                for i, tensor in enumerate(inner):
-                    if tensor is value:
-                        kept += (value._data, counter, counter[0], i)
-                        break
-                else:
-                    keep(kept, value, inner, outs, None)
-                continue
-        if isinstance(value, Tensor):
-            keep(kept, value, inner, outs, hooks)
+        if quick and value.__class__ is Tensor and value is not out and value._view is None:
+            counter = value._counter
+            for i, tensor in enumerate(inner):
+                if tensor is value:
+                    kept += (value._data, counter, counter[0], i)
+                    break
+            else:
+                keep(kept, value, inner, outs, None)
         else:
-            kept += (value, None, 0, None)
+            keep(kept, value, inner, outs, hooks)
     stored = ctx.__dict__
     kept.append(stored or None)
     node.saved = tuple(kept)
@@ -410,18 +431,40 @@ def seal(
             stored.pop(mark, None)
         attributes = {}
         for name, value in list(stored.items()):
-            if isinstance(value, Tensor):
-                items: list[Any] = []
-                keep(items, stored.pop(name), inner, outs, hooks)
+            items: list[Any] = []
+            keep(items, value, inner, outs, hooks)
+            if items[0] is not value:
+                del stored[name]
                 attributes[name] = tuple(items)
         if attributes:
             stored["_attributes"] = attributes
 
 
 def keep(
-    kept: list[Any], tensor: Tensor, inner: Sequence[Any], outs: Sequence[Any], hooks: Any
+    kept: list[Any], value: Any, inner: Sequence[Any], outs: Sequence[Any], hooks: Any
 ) -> None:
-    """Append the four items that are kept of a tensor that forward saved."""
+    """Append the four items that are kept of a value that forward saved."""
+    if isinstance(value, Tensor):
+        kept += keep_tensor(value, inner, outs, hooks)
+        return
+    if tree.children(value) and any(isinstance(leaf, Tensor) for leaf in tree.leaves(value)):
+        value = SavedContainer(
+            tree.map_leaves(
+                lambda leaf: (
+                    Kept(keep_tensor(leaf, inner, outs, hooks))
+                    if isinstance(leaf, Tensor)
+                    else leaf
+                ),
+                value,
+            )
+        )
+    kept += (value, None, 0, None)
+
+
+def keep_tensor(
+    tensor: Tensor, inner: Sequence[Any], outs: Sequence[Any], hooks: Any
+) -> tuple[Any, ...]:
+    """Return the four items that are kept of a tensor that forward saved."""
     array = tensor._data if tensor._view is None else tensor.data_array()
     counter = tensor._counter
     place: int | None = None
@@ -438,4 +481,4 @@ def keep(
         array = SavedTensor(pack(hooks, array), own, hooks.unpack)
     elif own is not None:
         array = SavedTensor(array, own, None)
-    kept += (array, counter, counter[0], place)
+    return (array, counter, counter[0], place)

@@ -38,8 +38,7 @@ class AutogradFunction(CustomOp):
 
         Used as a decorator; returns `rule`.
         """
-        _check_callable("backward", rule)
-        _check_takes_ctx("backward", rule)
+        _check_rule(rule)
         self.set_backward(rule)
         return rule
 
@@ -70,8 +69,23 @@ def _check_pair(forward: Any, backward: Any) -> None:
     _check_callable("forward", forward)
     _check_takes_ctx("forward", forward)
     if backward is not None:
-        _check_callable("backward", backward)
-        _check_takes_ctx("backward", backward)
+        _check_rule(backward)
+
+
+def _check_rule(rule: Any) -> None:
+    _check_callable("backward", rule)
+    _check_takes_ctx("backward", rule)
+    kinds = inspect.Parameter
+    parameters = inspect.signature(rule).parameters.values()
+    positional = (kinds.POSITIONAL_ONLY, kinds.POSITIONAL_OR_KEYWORD)
+    if sum(p.kind in positional for p in parameters) < 2 and not any(
+        p.kind is kinds.VAR_POSITIONAL for p in parameters
+    ):
+        raise ArgumentTypeError(
+            "autograd_function: backward must take ctx and the gradients of the outputs, got "
+            f"{getattr(rule, '__name__', 'function')}{inspect.signature(rule)}.\n"
+            "hint: write def backward(ctx, grad_output)."
+        )
 
 
 @overload
@@ -207,6 +221,8 @@ class Function(metaclass=_FunctionType):
         setup = getattr(cls, "setup_context", None)
         if setup is None:
             _check_takes_ctx("forward", forward)
+        if backward or vjp:
+            _check_rule(backward or vjp)
         return CustomOp(
             cls.__name__, forward, backward or vjp, setup_context=setup, traverse=cls.traverse
         )

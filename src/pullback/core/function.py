@@ -440,4 +440,7 @@ def kernel_error(op: Primitive, args: Sequence[Any], error: Exception) -> Autogr
     """Return the array library's error as one of ours, naming the operation and its inputs."""
     ours = next(mine for theirs, mine in _OURS.items() if isinstance(error, theirs))
     names = zip(_names(op, args), args, strict=True)
-    return ours(f"{op.name}: {error}" + "".join(f"\n  {describe(name, a)}" for name, a in names))
+    return ours(
+        f"{op.name}: {str(error).strip()}"
+        + "".join(f"\n  {describe(name, a)}" for name, a in names)
+    )
