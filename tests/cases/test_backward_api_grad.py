@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
-from pullback.autograd import grad
 
 import pullback as pb
+from pullback.autograd import grad
 
 
 def leaf(data):

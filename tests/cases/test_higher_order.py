@@ -3,9 +3,9 @@
 import math
 
 import pytest
-from pullback.autograd import grad
 
 import pullback as pb
+from pullback.autograd import grad
 
 
 def leaf(data):

@@ -108,7 +108,7 @@ def test_an_array_of_another_library_stays_there():
 REFUSED = [
     ("a", TypeError, "tensor: data must be numbers"),
     (None, TypeError, "tensor: data must be numbers"),
-    ([[1, 2], [3]], TypeError, "tensor: data must be a regular nest"),
+    ([[1, 2], [3]], ValueError, "tensor: data must be a regular nest"),
     ([1, "a"], TypeError, "tensor: data must be numbers"),
     ({"a": 1}, TypeError, "tensor: data must be numbers"),
     (np.array(["a"]), TypeError, "boolean, integer, floating or complex"),

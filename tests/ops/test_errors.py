@@ -110,7 +110,7 @@ SHAPES = {
         ValueError,
         ("view: ", "(6,)", "x: shape (3, 2), dtype float32", "hint: use reshape"),
     ),
-    "expand": (lambda: m().expand(4, 3), ValueError, ("(4, 3)", X)),
+    "expand": (lambda: m().expand(4, 3), ValueError, ("expand: ", "(4, 3)", f"x: {X}")),
     "expand to less": (lambda: m().expand(3), ValueError, ("expand: ", "(2, 3)")),
     "expand -1": (lambda: v().expand(-1, 2), ValueError, ("expand: ", "-1")),
     "broadcast_to": (
@@ -135,7 +135,16 @@ SHAPES = {
     ),
     "in place, not broadcastable": (lambda: m().mul_(v()), ValueError, ("mul", f"x: {X}", V)),
     "copy_": (lambda: m().copy_(v()), ValueError, (X, f"value: {V}")),
-    "setitem": (lambda: m().__setitem__(0, v()), ValueError, (X, f"value: {V}")),
+    "setitem": (
+        lambda: m().__setitem__(0, v()),
+        ValueError,
+        ("setitem: ", "(3,)", f"x: {X}", f"value: {V}"),
+    ),
+    "setitem by an array": (
+        lambda: m().__setitem__([0, 1, 1], q()),
+        ValueError,
+        ("setitem: ", "(3, 3)", f"x: {X}", "value: shape (2, 2, 2)"),
+    ),
     "max of nothing": (lambda: pb.zeros(0).max(), ValueError, ("max: ", "(0,)")),
     "amin of nothing": (lambda: pb.zeros(0, 2).amin(0), ValueError, ("min: ", "(0, 2)")),
     "argmax of nothing": (lambda: pb.zeros(0).argmax(), ValueError, ("argmax: ", "shape (0,)")),

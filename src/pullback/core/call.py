@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from pullback.arrays import is_array, library_of
+from pullback.arrays import dtype_of, is_array, library_of
 from pullback.core import tree
 from pullback.core.anomaly import remember_call, warn_user
 from pullback.core.binding import Arguments
@@ -253,8 +253,10 @@ class _Call:
 
 
 def _boxed(value: Any) -> Any:
-    """Return a bare array as a tensor: forward may compute with the array library itself."""
-    return box(library_of(value).tidy(value)) if is_array(value) else value
+    """Return a bare floating array as a tensor: forward may compute with the library itself."""
+    if is_array(value) and dtype_of(value.dtype).is_inexact:
+        return box(library_of(value).tidy(value))
+    return value
 
 
 def _base(tensor: Tensor) -> Tensor:

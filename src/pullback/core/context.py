@@ -206,7 +206,7 @@ class SavedVariables(Named):
                         t._view = t._grad = None
                         return t
                 return self._at(i // _STRIDE)
-        return object.__getattribute__(self, name)
+        return super().__getattribute__(name)
 
 
 _context_of: Any = SavedVariables.__dict__["_context"].__get__

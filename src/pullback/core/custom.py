@@ -160,7 +160,7 @@ class CustomOp:
         needed: Sequence[Any] = node.inputs
         if wanted is not None:
             needed = [t if t in wanted else None for t in needed]
-        ctx = backward_context(self, node, wanted, recorded)
+        ctx = backward_context(self, node, wanted, recorded and not self.once)
         if g.__class__ is _array and not self.once:  # one output, an ordinary gradient
             lent = Tensor()
             lent._data = g

@@ -284,6 +284,8 @@ class _AssignView:
         if saved.__class__ is not tuple:
             saved = saved.unpack(node)
         path = saved[0]
+        if not recorded:
+            g = as_array(g)
         base, part = node.inputs
         outside = inside = None
         if base is not None and (wanted is None or base in wanted):
@@ -301,7 +303,7 @@ class _AssignView:
             mask = library.full(array.shape, True, DTYPES["bool"], library.device(array))
             library.assign(view_array(path, library.xp, mask), ..., False)
             return TENSORS.where(box(mask), g, 0.0)
-        rest = library.copy(as_array(g))
+        rest = library.copy(g)
         library.assign(view_array(path, library.xp, rest), ..., 0)
         return rest
 

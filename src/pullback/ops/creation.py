@@ -76,9 +76,7 @@ def _from_python(data: Any, dtype: DType | None) -> Any:
     try:
         array = np.array(data)
     except ValueError as error:
-        raise ArgumentTypeError(
-            f"tensor: data must be a regular nest of numbers: {error}"
-        ) from None
+        raise ArgumentError(f"tensor: data must be a regular nest of numbers: {error}") from None
     if array.dtype.kind not in "biufc":
         raise ArgumentTypeError(
             f"tensor: data must be numbers, got {type(data).__name__} of dtype {array.dtype}"

@@ -13,7 +13,7 @@ from pullback.core.function import mixed_error
 from pullback.core.inplace import apply_inplace
 from pullback.core.primitive import TENSORS
 from pullback.core.tensor import Tensor, box
-from pullback.errors import ArgumentTypeError, TensorIndexError
+from pullback.errors import ArgumentTypeError, ShapeError, TensorIndexError, compose
 from pullback.ops._declare import both, elementwise, mask, on, operation, sample
 from pullback.ops.elementwise import truth
 from pullback.ops.shape import sum_to_shape
@@ -213,7 +213,13 @@ def setitem(x: Tensor, index: Any, value: Any) -> None:
     if rest is not None:
         x, index = getitem_(x, index=index), rest
     value = _leading(value, index, x)
-    apply_inplace(setitem_.primitive, x, (value,), {"index": index})  # type: ignore[attr-defined]
+    try:
+        apply_inplace(setitem_.primitive, x, (value,), {"index": index})  # type: ignore[attr-defined]
+    except ShapeError:
+        place = tuple(library_of(x._data).getitem(x._data, index).shape)
+        required = f"a value that broadcasts to the shape {place} of the place required"
+        came = str(value.shape)
+        raise ShapeError(compose("setitem", required, came, ("x", x), ("value", value))) from None
 
 
 def _leading(value: Tensor, index: Any, x: Tensor) -> Tensor:

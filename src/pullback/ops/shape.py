@@ -379,6 +379,9 @@ def expand(x: Any, shape: Sequence[int]) -> Tensor:
         if n == -1 and i < extra:
             raise ShapeError(f"expand: -1 is not allowed for a new leading dimension, got {shape}")
         sizes.append(x.shape[i - extra] if n == -1 else int(n))
+    if any(n not in (1, size) for n, size in zip(x.shape, sizes[extra:], strict=True)):
+        required = f"sizes that repeat only axes of length 1 required for shape {x.shape}"
+        raise ShapeError(compose("expand", required, str(tuple(shape)), ("x", x)))
     return broadcast_to_(x, shape=tuple(sizes))  # type: ignore[no-any-return]
 
 
