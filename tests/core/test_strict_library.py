@@ -243,7 +243,7 @@ def changes_in_place(make):
     row = y[1]
     y.mul_(3.0)
     row.add_(z)
-    row.exp_()
+    row.sin_()
     y[0] = z * 2.0
     y[:, 1] = 0.5
     y[2, 1:3].sub_(1.0)
@@ -299,7 +299,7 @@ def joining_and_choosing(make):
 def broadcasting_and_numbers(make):
     x, s, row = make.leaf(make.random(3, 4)), make.leaf(2.0), make.leaf(make.random(1, 4, seed=1))
     loss = ((2.0 - x) * s / (1.5 + row * row) ** 2 + x // 1.0 + abs(-x) + x * True).sum()
-    loss = loss + (s * make.array([1.0, 2.0])).sum() + (make.array([1.0, 2.0]) * s).sum()
+    loss = loss + (s * make.array([1.0, 2.0])).sum() + (s + make.array([[1], [2]])).sum()
     loss.backward()
     return [loss, x.grad, s.grad, row.grad]
 
@@ -359,9 +359,10 @@ def hooks_and_retained_gradients(make):
     z = y.exp()
     z.grad_fn.register_prehook(lambda grads: tuple(make.look(g) * 2.0 for g in grads))
     z.grad_fn.register_hook(lambda ins, outs: tuple(make.look(g) for g in ins))
-    x.register_post_accumulate_grad_hook(lambda leaf: make.look(leaf) and None)
+    after = []
+    x.register_post_accumulate_grad_hook(lambda leaf: after.append(make.look(leaf).grad.clone()))
     z.sum().backward()
-    return [y.grad, x.grad]
+    return [y.grad, x.grad, *after]
 
 
 @program
@@ -403,9 +404,9 @@ def test_a_program_gives_the_numbers_of_numpy_on_strict_arrays_only(name):
         make = Maker(library)
 
         def pack(t, make=make):
-            return make.look(t)
+            return make.look(t).clone()
 
-        with pb.saved_tensors_hooks(pack, pack):
+        with pb.saved_tensors_hooks(pack, make.look):
             results = PROGRAMS[name](make)
         for t in results:
             make.look(t)
@@ -432,15 +433,19 @@ def test_a_program_gives_the_same_without_hooks(name):
 # -- the seam --------------------------------------------------------------------------------------
 def test_strict_arrays_are_wrapped_without_copying():
     array = array_api_strict.asarray([1.0, 2.0])
-    assert pb.asarray(array).data_array() is array
+    x = pb.asarray(array)
+    array[0] = 5.0
+    assert x.tolist() == [5.0, 2.0]
+    x.mul_(2.0)
+    assert float(array[1]) == 4.0
 
 
 def test_a_strict_and_a_numpy_tensor_do_not_mix():
     make = Maker(array_api_strict)
     strict, numpy = make.leaf([1.0, 2.0]), pb.tensor([1.0, 2.0], dtype=pb.float64)
-    with pytest.raises(DeviceError, match=r"multiply|mul"):
+    with pytest.raises(DeviceError, match=r"mul.*: .*one array library"):
         strict * numpy
-    with pytest.raises(DeviceError, match="concat"):
+    with pytest.raises(DeviceError, match=r"cat: .*one array library"):
         pb.concat([numpy, strict], axis=0)
     with pytest.raises(DeviceError):
         strict.detach().add_(numpy)

@@ -433,7 +433,7 @@ def seal(
         for name, value in list(stored.items()):
             items: list[Any] = []
             keep(items, value, inner, outs, hooks)
-            if items[0] is not value:
+            if items[0] is not value or is_array(value):
                 del stored[name]
                 attributes[name] = tuple(items)
         if attributes:

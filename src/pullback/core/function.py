@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 from pullback.arrays import (
     DTYPES,
     NUMPY,
+    complex_of,
     get_default_dtype,
     is_array,
     library_of,
@@ -26,7 +27,7 @@ from pullback.core.anomaly import remember_call
 from pullback.core.modes import RECORD, STATE, Mode
 from pullback.core.node import MultiNode, Node, meta_of, next_seq
 from pullback.core.primitive import TENSORS, Packed, Primitive
-from pullback.core.tensor import Tensor, box, bump
+from pullback.core.tensor import Tensor, as_array, box, bump
 from pullback.core.views import NO_GRAD_VIEW, ONE_OF_MANY, TRACKED, Step, sync, view_of
 from pullback.errors import (
     ArgumentTypeError,
@@ -101,8 +102,7 @@ def unary(op: Primitive) -> Callable[..., Any]:
 
 def binary(op: Primitive) -> Callable[..., Any]:
     """Return the public function of an operation of two arrays without settings."""
-    kernel = kernel_of(op)
-    record_pair = pair_recorder(op)
+    kernel, record_pair = kernel_of(op), pair_recorder(op)
 
     def call(x: Any, y: Any, /, *, out: Any = None) -> Any:
         # Arrays of one float dtype in, one kernel call; whatever is unusual leaves for `apply`.
@@ -192,7 +192,7 @@ def apply(op: Primitive, args: Sequence[Any], settings: dict[str, Any]) -> Any:
         raise
     except _THEIRS as error:
         raise kernel_error(op, args, error) from error
-    results = [library.tidy(r) for r in result] if op.multi else [library.tidy(result)]
+    results = [as_array(r) for r in result] if op.multi else [as_array(result)]
     outs = [box(r) for r in results]
     mode = STATE.get()
     if op.view:
@@ -355,22 +355,25 @@ def _promoted(op: Primitive, tensors: list[Any], library: Any, like: Tensor) -> 
     """Bring tensors and Python scalars to one dtype, by recorded casts."""
     if not op.promotes:
         return [
-            t if isinstance(t, Tensor) else _scalar(t, like.dtype, library, like) for t in tensors
+            t if isinstance(t, Tensor) else _scalar(op, t, like.dtype, library, like)
+            for t in tensors
         ]
-    dtype = _result_dtype([t._data for t in tensors if isinstance(t, Tensor)], library)
-    for t in tensors:
+    joining = [t for i, t in enumerate(tensors) if i not in op.masks]
+    arrays = [t._data for t in joining if isinstance(t, Tensor)] or [like._data]
+    dtype = _result_dtype(arrays, library)
+    for t in joining:
         if not isinstance(t, Tensor):
             dtype = promote_scalar(dtype, t)
     if op.floating and not dtype.is_inexact:
         dtype = get_default_dtype()
     native = library.native(dtype)
     return [
-        _scalar(t, dtype, library, like)
+        _scalar(op, t, dtype, library, like)
         if not isinstance(t, Tensor)
         else t
-        if t._data.dtype == native
+        if i in op.masks or t._data.dtype == native
         else TENSORS.astype(t, dtype)
-        for t in tensors
+        for i, t in enumerate(tensors)
     ]
 
 
@@ -379,14 +382,14 @@ _KINDS = "biufc"
 
 def _result_dtype(arrays: list[Any], library: Any) -> Any:
     """Return the dtype of PyTorch's promotion: 0-d arrays only count with a higher kind."""
-    full = {library.dtype(a) for a in arrays if a.shape}
-    zero = {library.dtype(a) for a in arrays if not a.shape}
+    full = dict.fromkeys(library.dtype(a) for a in arrays if a.shape)
+    zero = dict.fromkeys(library.dtype(a) for a in arrays if not a.shape)
     if not full:
         return promote(*zero)
     dtype = promote(*full)
     for other in zero:
         if _level(other) > _level(dtype):
-            dtype = promote(dtype, other)
+            dtype = complex_of(dtype) if dtype.is_inexact else other
     return dtype
 
 
@@ -394,9 +397,15 @@ def _level(dtype: Any) -> int:
     return 1 if dtype.kind in "iu" else 3 * _KINDS.index(dtype.kind)
 
 
-def _scalar(value: Any, dtype: Any, library: Any, like: Tensor) -> Tensor:
+def _scalar(op: Primitive, value: Any, dtype: Any, library: Any, like: Tensor) -> Tensor:
     device = library.native_device(library.device(like._data))
-    return box(library.asarray(value, dtype=dtype, device=device))
+    try:
+        return box(library.asarray(value, dtype=dtype, device=device))
+    except OverflowError as error:
+        raise DTypeError(
+            f"{op.name}: a Python number must fit the dtype it is used with, {dtype.name}, got {value}.\n"
+            "hint: convert the tensor to a wider dtype first."
+        ) from error
 
 
 def mixed_error(op: Any, args: Sequence[Any]) -> DeviceError:

@@ -89,9 +89,9 @@ def _kernel(op: Primitive, x: Tensor, others: Sequence[Any]) -> Callable[..., An
         return None
     for other in others:
         if isinstance(other, Tensor):
-            if other.shape not in (x.shape, ()) or other._data.dtype != x._data.dtype:
-                return None
             if library_of(other._data) is not library:
+                return None
+            if other.shape not in (x.shape, ()) or other._data.dtype != x._data.dtype:
                 return None
         elif other.__class__ is not int and other.__class__ is not float:
             return None
@@ -112,12 +112,20 @@ def _write_directly(
     if tracked and 0 in op.plan(tuple(t is not None for t in targets)):
         old = box(library_of(x._data).copy(x._data), x._node)  # a rule needs the value before
     arrays = [o.data_array() if isinstance(o, Tensor) else o for o in others]
+    tensors = [old, *(_apart(o, x) if tracked else o for o in others)]
     write(x, kernel(x._data, *arrays, **settings))
     if tracked:
-        tensors = [old, *others]
         node = record(op, targets, tensors, [x], settings, STATE.get())
         note_shapes(op, node, tensors, x._data.shape)
         rebase(x, node)
+
+
+def _apart(other: Any, x: Tensor) -> Any:
+    """Return `other` with memory of its own where it shares that of `x`, about to be written."""
+    if not isinstance(other, Tensor) or other._counter is not x._counter:
+        return other
+    array = other.data_array()
+    return box(library_of(array).copy(array), other._node)
 
 
 def _write_result(

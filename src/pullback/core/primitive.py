@@ -83,6 +83,8 @@ class Primitive:
         self.variadic, self.multi, self.view = variadic, multi, view
         self.holomorphic, self.differentiable = holomorphic, differentiable
         self.floating, self.promotes, self.broadcasts = floating, promotes, broadcasts
+        # Inputs whose gradient is structurally zero, such as a mask, keep their own dtype.
+        self.masks = frozenset(i for i, n in enumerate(inputs) if n in rules and rules[n] is None)
         self.takes_none = False  # a gradient that is structurally zero skips the node
         self.saves_inputs = not variadic  # slot i of what a node saves is its input i
         self.public: Callable[..., Any] = self.forward

@@ -74,6 +74,7 @@ def tensor_repr(array: Any, dtype: DType, device: str, suffix: str) -> str:
     if device != "cpu":
         notes.append(f"device='{device}'")
     implied = dtype.name in _SILENT if get_default_dtype().name == "float32" else False
+    implied = implied and array.size > 0
     if not implied and dtype is not get_default_dtype():
         notes.append(f"dtype={dtype.name}")
     if suffix:

@@ -220,26 +220,35 @@ def _unfold(op: Any, arguments: Any, found: Sequence[Any]) -> list[Any]:
         elif tree.children(value) is None:
             grads.append(g)
         else:
-            pieces = list(tree.leaves(g))
-            if len(pieces) != count or not _same_structure(g, value):
+            pieces = _aligned(g, value)
+            if pieces is None:
                 raise _error(
                     op,
                     f"backward must return for '{name}' gradients in the structure of that "
-                    f"argument, {value!r}, got another structure with {len(pieces)} leaves",
+                    f"argument, {value!r}, got another structure",
                 )
             grads += pieces
     return grads
 
 
-def _same_structure(a: Any, b: Any) -> bool:
-    left, right = tree.children(a), tree.children(b)
-    if right is None:
-        return left is None
-    return (
-        left is not None
-        and [k for k, _ in left] == [k for k, _ in right]
-        and all(_same_structure(x, y) for (_, x), (_, y) in zip(left, right, strict=True))
-    )
+def _aligned(g: Any, value: Any) -> list[Any] | None:
+    """Return the leaves of `g` in the order of those of `value`; None where they do not match."""
+    wanted = tree.children(value)
+    if wanted is None:
+        return [g] if tree.children(g) is None else None
+    if g is None:
+        return [None] * sum(1 for _ in tree.leaves(value))
+    came = tree.children(g)
+    if came is None or {k for k, _ in came} != {k for k, _ in wanted}:
+        return None
+    by_key = dict(came)
+    pieces: list[Any] = []
+    for key, item in wanted:
+        found = _aligned(by_key[key], item)
+        if found is None:
+            return None
+        pieces += found
+    return pieces
 
 
 def _is_gradient(value: Any) -> bool:

@@ -167,7 +167,7 @@ def standard(name: str, *, ordered: bool = False) -> Function:
             needs_order(name, *arrays)
         return getattr(xp, name)(*arrays)
 
-    forward.standard_name = name  # type: ignore[attr-defined]
+    forward.standard_name = name
     return forward
 
 
@@ -328,7 +328,7 @@ def _register(
     public.__name__ = public.__qualname__ = names[0]
     public.__doc__ = doc or None
     public.__module__ = "pullback"
-    public.primitive = op  # type: ignore[attr-defined]
+    public.primitive = op
     op.public = public
     REGISTRY[op.name] = Declaration(op, public, names, domain, samples, distinct)
     for name in names:
@@ -346,13 +346,13 @@ def on(xp: Any, function: Function) -> Function:
     """Return `function` for arguments of the namespace `xp`: tensors, or bare arrays."""
     if xp is TENSORS:
         return function
-    forward = function.primitive.forward  # type: ignore[attr-defined]
+    forward = function.primitive.forward
     return lambda *arrays, **settings: forward(xp, *map(as_array, arrays), **settings)
 
 
 def inplace(function: Function) -> Function:
     """Return the in-place twin of an operation, a method."""
-    op: Primitive = function.primitive  # type: ignore[attr-defined]
+    op: Primitive = function.primitive
 
     count = len(op.inputs)
     kernel = standard_kernel(op)

@@ -47,7 +47,7 @@ def _operator(function: Any, mirrored: bool = False) -> Any:
 
     def call(self: Tensor, other: Any) -> Tensor:
         try:
-            return function(other, self) if mirrored else function(self, other)  # type: ignore[no-any-return]
+            return function(other, self) if mirrored else function(self, other)
         except ArgumentTypeError:
             return NotImplemented
 
@@ -145,12 +145,12 @@ class TensorMethods:
 
     def where(self: Any, condition: Any, other: Any) -> Tensor:
         """Return this tensor where `condition` holds, else `other`."""
-        return elementwise.where(condition, self, other)  # type: ignore[no-any-return]
+        return elementwise.where(condition, self, other)
 
     def masked_fill(self: Any, mask: Any, value: Any) -> Tensor:
         """Return this tensor with `value` where `mask` holds."""
         elementwise.needs_mask("masked_fill", "mask", mask)
-        return indexing.masked_fill_(self, mask, value)  # type: ignore[no-any-return]
+        return indexing.masked_fill_(self, mask, value)
 
     # -- reductions ---------------------------------------------------------------------------
     def sum(self: Any, dim: Any = None, keepdim: Flag = False, *, axis: Any = None, keepdims: Flag = False, dtype: Any = None) -> Tensor:  # fmt: skip
@@ -160,7 +160,7 @@ class TensorMethods:
 
     def mean(self: Any, dim: Any = None, keepdim: Flag = False, *, axis: Any = None, keepdims: Flag = False) -> Tensor:  # fmt: skip
         """Return the mean over `dim`, all dimensions by default."""
-        return reductions.mean(self, axis=_either("mean", dim, axis), keepdims=keepdim or keepdims)  # type: ignore[no-any-return]
+        return reductions.mean(self, axis=_either("mean", dim, axis), keepdims=keepdim or keepdims)
 
     def prod(self: Any, dim: Any = None, keepdim: Flag = False, *, axis: Any = None, keepdims: Flag = False, dtype: Any = None) -> Tensor:  # fmt: skip
         """Return the product over `dim`, all dimensions by default."""
@@ -199,39 +199,39 @@ class TensorMethods:
 
     def any(self: Any, dim: Any = None, keepdim: Flag = False, *, axis: Any = None, keepdims: Flag = False) -> Tensor:  # fmt: skip
         """Return whether any element over `dim` is true."""
-        return reductions.any_(self, axis=_either("any", dim, axis), keepdims=keepdim or keepdims)  # type: ignore[no-any-return]
+        return reductions.any_(self, axis=_either("any", dim, axis), keepdims=keepdim or keepdims)
 
     def all(self: Any, dim: Any = None, keepdim: Flag = False, *, axis: Any = None, keepdims: Flag = False) -> Tensor:  # fmt: skip
         """Return whether all elements over `dim` are true."""
-        return reductions.all_(self, axis=_either("all", dim, axis), keepdims=keepdim or keepdims)  # type: ignore[no-any-return]
+        return reductions.all_(self, axis=_either("all", dim, axis), keepdims=keepdim or keepdims)
 
     def argmax(self: Any, dim: Int | None = None, keepdim: Flag = False, *, axis: Int | None = None, keepdims: Flag = False) -> Tensor:  # fmt: skip
         """Return the index of the largest element along `dim`, in the flat tensor by default."""
-        return reductions.argmax(  # type: ignore[no-any-return]
+        return reductions.argmax(
             self, axis=_either("argmax", dim, axis), keepdims=keepdim or keepdims
         )
 
     def argmin(self: Any, dim: Int | None = None, keepdim: Flag = False, *, axis: Int | None = None, keepdims: Flag = False) -> Tensor:  # fmt: skip
         """Return the index of the smallest element along `dim`, in the flat tensor by default."""
-        return reductions.argmin(  # type: ignore[no-any-return]
+        return reductions.argmin(
             self, axis=_either("argmin", dim, axis), keepdims=keepdim or keepdims
         )
 
     def cumsum(self: Any, dim: Int | None = None, *, axis: Int | None = None) -> Tensor:
         """Return the running sum along `dim`."""
-        return reductions.cumsum(self, axis=_either("cumsum", dim, axis))  # type: ignore[no-any-return]
+        return reductions.cumsum(self, axis=_either("cumsum", dim, axis))
 
     def softmax(self: Any, dim: Int | None = None, *, axis: Int | None = None) -> Tensor:
         """Return exp(x) normalised to sum 1 along `dim`."""
-        return reductions.softmax(self, axis=_either("softmax", dim, axis))  # type: ignore[no-any-return]
+        return reductions.softmax(self, axis=_either("softmax", dim, axis))
 
     def log_softmax(self: Any, dim: Int | None = None, *, axis: Int | None = None) -> Tensor:
         """Return the logarithm of softmax along `dim`."""
-        return reductions.log_softmax(self, axis=_either("log_softmax", dim, axis))  # type: ignore[no-any-return]
+        return reductions.log_softmax(self, axis=_either("log_softmax", dim, axis))
 
     def logsumexp(self: Any, dim: Any = None, keepdim: Flag = False, *, axis: Any = None, keepdims: Flag = False) -> Tensor:  # fmt: skip
         """Return log(sum(exp(x))) over `dim`, all dimensions by default."""
-        return reductions.logsumexp(  # type: ignore[no-any-return]
+        return reductions.logsumexp(
             self, axis=_either("logsumexp", dim, axis), keepdims=keepdim or keepdims
         )
 
@@ -371,7 +371,7 @@ class TensorMethods:
 
     def contiguous(self: Any) -> Tensor:
         """Return this tensor with its elements in row-major order, itself where they are."""
-        return self if library_of(self._data).is_contiguous(self.data_array()) else conversion.clone(self)  # type: ignore[no-any-return]  # fmt: skip
+        return self if library_of(self._data).is_contiguous(self.data_array()) else conversion.clone(self)  # fmt: skip
 
     def is_contiguous(self: Any) -> Any:
         """Return whether the elements lie in row-major order."""
@@ -423,19 +423,19 @@ class TensorMethods:
     def masked_fill_(self: Any, mask: Any, value: Any) -> Tensor:
         """Write `value` where `mask` holds, in place, and return this tensor."""
         elementwise.needs_mask("masked_fill_", "mask", mask)
-        return _fill_masked(self, mask, value)  # type: ignore[no-any-return]
+        return _fill_masked(self, mask, value)
 
     def clamp_(self: Any, min: Any = None, max: Any = None) -> Tensor:
         """Limit this tensor to [min, max] in place and return it."""
         if not elementwise.clamps_by_numbers(self, min, max) or (min is None and max is None):
             return _clamp_by_tensors(self, min, max)
         settings = {"min": min, "max": max}
-        return apply_inplace(elementwise.clamp_numbers.primitive, self, (), settings)  # type: ignore[attr-defined]
+        return apply_inplace(elementwise.clamp_numbers.primitive, self, (), settings)
 
     def copy_(self: Any, src: Any) -> Tensor:
         """Write `src`, broadcast, into this tensor and return it."""
         source = conversion.asarray_like(src, self)
-        return apply_inplace(conversion.copy_into.primitive, self, (source,), {})  # type: ignore[attr-defined]
+        return apply_inplace(conversion.copy_into.primitive, self, (source,), {})
 
     def fill_(self: Any, value: Any) -> Tensor:
         """Write one number everywhere in this tensor and return it."""
@@ -444,26 +444,26 @@ class TensorMethods:
                 raise ShapeError(
                     compose("fill_", "a number or a 0-d tensor required", "more", ("value", value))
                 )
-            return self.copy_(value)  # type: ignore[no-any-return]
+            return self.copy_(value)
         if not isinstance(value, Number):
             came = type(value).__name__
             raise ArgumentTypeError(compose("fill_", "a number required", came))
-        op = conversion.fill_with.primitive  # type: ignore[attr-defined]
+        op = conversion.fill_with.primitive
         return apply_inplace(op, self, (), {"value": value})
 
     def zero_(self: Any) -> Tensor:
         """Write zeros everywhere in this tensor and return it."""
-        return self.fill_(0)  # type: ignore[no-any-return]
+        return self.fill_(0)
 
     @property
     def real(self: Any) -> Tensor:
         """The real part, a view for complex tensors; a real tensor itself."""
-        return shape.real_part(self) if self.is_complex() else self  # type: ignore[no-any-return]
+        return shape.real_part(self) if self.is_complex() else self
 
     @property
     def imag(self: Any) -> Tensor:
         """The imaginary part of a complex tensor, a view."""
-        return shape.imaginary_part(self)  # type: ignore[no-any-return]
+        return shape.imaginary_part(self)
 
 
 _fill_masked = inplace(indexing.masked_fill_)
@@ -481,7 +481,7 @@ def _clamp_by_tensors(x: Tensor, min: Any, max: Any) -> Tensor:
                 hint="use clamp, which is not in place",
             )
         )
-    return x.copy_(result)  # type: ignore[no-any-return]
+    return x.copy_(result)
 
 
 def _extreme(x: Tensor, name: str, dim: Any, axis: Any, keepdims: Any) -> Any:

@@ -41,8 +41,8 @@ def astype(x: Tensor, dtype: Any, /, *, copy: bool = True, device: Any = None) -
     """
     wanted = as_dtype(dtype)
     if wanted is x.dtype:
-        return clone(x) if copy else x  # type: ignore[no-any-return]
-    return astype_(x, dtype=wanted)  # type: ignore[no-any-return]
+        return clone(x) if copy else x
+    return astype_(x, dtype=wanted)
 
 
 TENSORS.astype = astype
@@ -89,7 +89,7 @@ def to(x: Tensor, *args: Any, dtype: Any = None, device: Any = None, copy: bool 
         wanted = str(device)
         if not (wanted == "cuda" and x.device.startswith("cuda")):
             result = move_(result, device=wanted)
-    return clone(x) if copy and result is x else result  # type: ignore[no-any-return]
+    return clone(x) if copy and result is x else result
 
 
 copy_into = operation(

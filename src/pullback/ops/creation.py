@@ -152,7 +152,7 @@ def asarray(
     converted = to(result, dtype=dtype, device=device)
     if copy is False and converted is not result:
         raise ArgumentError("asarray: copy=False, but another dtype or device needs a copy")
-    return clone(converted) if copy and converted is result else converted  # type: ignore[no-any-return]
+    return clone(converted) if copy and converted is result else converted
 
 
 def from_numpy(array: Any) -> Tensor:

@@ -67,6 +67,23 @@ positive = elementwise(
     "pos positive", standard("positive"), x=lambda g: g, domain=both(-2, 2), doc="Return +x."
 )
 
+floor_divide = elementwise(
+    "floor_divide",
+    standard("floor_divide"),
+    x=lambda g, xp: xp.zeros_like(g),
+    y=lambda g, xp: xp.zeros_like(g),
+    domain={"x": real(2.1, 2.9), "y": real(0.71, 0.72)},
+    doc="Return x / y rounded down; its derivative is 0 everywhere.",
+)
+remainder = elementwise(
+    "remainder",
+    standard("remainder"),
+    x=lambda g: g,
+    y=lambda g, x, y, xp: -g * xp.floor_divide(x, y),
+    domain={"x": real(2.2, 2.8), "y": real(0.71, 0.72)},
+    doc="Return the remainder of x / y, with the sign of y.",
+)
+
 
 def _pow_exponent(g: Any, x: Any, y: Any, out: Any, xp: Any) -> Any:
     """Return g * out * log(x), with 0 where x is 0 and y is not negative (its limit)."""
@@ -224,23 +241,6 @@ real_sign = elementwise(
 )
 
 
-def _turn(g: Any, x: Any, out: Any, xp: Any) -> Any:
-    """Return the part of g that turns x, over its magnitude; 0 where x is 0."""
-    along = out * xp.real(xp.conj(out) * g)
-    safe = xp.where(x == 0, xp.ones_like(x), x)
-    return xp.where(x == 0, xp.zeros_like(g), (g - along) / xp.abs(safe))
-
-
-complex_sign = elementwise(
-    "sgn",
-    standard("sign"),
-    x=_turn,
-    holomorphic=False,
-    domain=only_complex(-2, 2),
-    doc="Return x / abs(x), 0 where x is 0.",
-)
-
-
 def sign(x: Any, /) -> Any:
     """Return the sign of real numbers, x / abs(x) of complex ones; 0 where x is 0.
 
@@ -302,23 +302,7 @@ relu = elementwise(
     doc="Return max(x, 0); the derivative at 0 is 0.",
 )
 
-# -- complex numbers -------------------------------------------------------------------------------
-conj = elementwise(
-    "conj",
-    lambda xp, x: xp.conj(x) if "complex" in str(x.dtype) else x + 0,
-    x=lambda g, xp: xp.conj(g),
-    holomorphic=False,
-    domain=both(-2, 2),
-    doc="Return the complex conjugate.",
-)
-
-
 # -- choosing --------------------------------------------------------------------------------------
-def truth(condition: Any) -> Any:
-    """Return a condition as bools, of which promotion may have made numbers."""
-    return condition if str(condition.dtype).endswith("bool") else condition != 0
-
-
 where_ = elementwise(
     "where",
     lambda xp, condition, x, y: xp.where(truth(condition), x, y),
@@ -398,98 +382,6 @@ clamp_numbers = operation(
         sample((0, 2), min=-0.5),
     ),
     doc="Return x limited to [min, max]; the gradient passes at the bounds.",
-)
-
-
-# -- comparison and logic: the result is never differentiable --------------------------------------
-def _compares(names: str, standard_name: str, ordered: bool = True) -> Any:
-    return elementwise(
-        names,
-        standard(standard_name, ordered=ordered),
-        inputs=("x", "y"),
-        differentiable=False,
-        domain=grid(-2, 2),
-        doc=f"Return {standard_name.replace('_', ' ')} of x and y, element by element, as bool.",
-    )
-
-
-equal = _compares("eq equal", "equal", ordered=False)
-not_equal = _compares("ne not_equal", "not_equal", ordered=False)
-less = _compares("lt less", "less")
-less_equal = _compares("le less_equal", "less_equal")
-greater = _compares("gt greater", "greater")
-greater_equal = _compares("ge greater_equal", "greater_equal")
-
-
-def _logical(name: str, inputs: tuple[str, ...] = ("x", "y")) -> Any:
-    def forward(xp: Any, *arrays: Any) -> Any:
-        return getattr(xp, name)(*map(truth, arrays))
-
-    return elementwise(
-        name,
-        forward,
-        inputs=inputs,
-        differentiable=False,
-        domain=grid(-1, 1),
-        doc=f"Return {name}({', '.join(inputs)}) as bool; numbers are true where they are not 0.",
-    )
-
-
-logical_and, logical_or, logical_xor = (
-    _logical(name) for name in ("logical_and", "logical_or", "logical_xor")
-)
-logical_not = _logical("logical_not", ("x",))
-isfinite, isinf, isnan = (
-    elementwise(
-        name,
-        standard(name),
-        differentiable=False,
-        domain=both(-2, 2),
-        doc=f"Return {name}(x) as bool.",
-    )
-    for name in ("isfinite", "isinf", "isnan")
-)
-
-_INTEGERS = (
-    "bitwise_and",
-    "bitwise_or",
-    "bitwise_xor",
-    "bitwise_left_shift",
-    "bitwise_right_shift",
-)
-bitwise_and, bitwise_or, bitwise_xor, bitwise_left_shift, bitwise_right_shift = (
-    elementwise(
-        name,
-        standard(name),
-        inputs=("x", "y"),
-        differentiable=False,
-        domain=integers(0, 7),
-        doc=f"Return {name}(x, y) of integers.",
-    )
-    for name in _INTEGERS
-)
-bitwise_invert = elementwise(
-    "bitwise_invert",
-    standard("bitwise_invert"),
-    differentiable=False,
-    domain=integers(-8, 7),
-    doc="Return every bit of x flipped.",
-)
-floor_divide = elementwise(
-    "floor_divide",
-    standard("floor_divide"),
-    x=lambda g, xp: xp.zeros_like(g),
-    y=lambda g, xp: xp.zeros_like(g),
-    domain={"x": real(2.1, 2.9), "y": real(0.71, 0.72)},
-    doc="Return x / y rounded down; its derivative is 0 everywhere.",
-)
-remainder = elementwise(
-    "remainder",
-    standard("remainder"),
-    x=lambda g: g,
-    y=lambda g, x, y, xp: -g * xp.floor_divide(x, y),
-    domain={"x": real(2.2, 2.8), "y": real(0.71, 0.72)},
-    doc="Return the remainder of x / y, with the sign of y.",
 )
 
 

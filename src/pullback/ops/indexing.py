@@ -107,7 +107,7 @@ def getitem(x: Tensor, index: Any) -> Tensor:
     """Return ``x[index]``: a view for a basic index, a copy else."""
     first, rest = _in_two_steps(_unwrap(index))
     result: Tensor = getitem_(x, index=first)
-    return result if rest is None else getitem_(result, index=rest)  # type: ignore[no-any-return]
+    return result if rest is None else getitem_(result, index=rest)
 
 
 def _in_two_steps(index: Any) -> tuple[Any, Any]:
@@ -206,7 +206,7 @@ def setitem(x: Tensor, index: Any, value: Any) -> None:
                     f"{x.dtype.name} can hold, got {type(value).__name__}: {error}"
                 ) from None
     if library_of(value._data) is not library_of(x._data) or value.device != x.device:
-        raise mixed_error(setitem_.primitive, (x, value))  # type: ignore[attr-defined]
+        raise mixed_error(setitem_.primitive, (x, value))
     if value.dtype is not x.dtype:
         value = TENSORS.astype(value, x.dtype)
     index, rest = _in_two_steps(_unwrap(index))
@@ -214,7 +214,7 @@ def setitem(x: Tensor, index: Any, value: Any) -> None:
         x, index = getitem_(x, index=index), rest
     value = _leading(value, index, x)
     try:
-        apply_inplace(setitem_.primitive, x, (value,), {"index": index})  # type: ignore[attr-defined]
+        apply_inplace(setitem_.primitive, x, (value,), {"index": index})
     except ShapeError:
         place = tuple(library_of(x._data).getitem(x._data, index).shape)
         required = f"a value that broadcasts to the shape {place} of the place required"
@@ -231,7 +231,7 @@ def _leading(value: Tensor, index: Any, x: Tensor) -> Tensor:
     shape = value.shape
     while len(shape) > keep and shape[0] == 1:
         shape = shape[1:]
-    return value if shape == value.shape else TENSORS.reshape(value, shape)  # type: ignore[no-any-return]
+    return value if shape == value.shape else TENSORS.reshape(value, shape)
 
 
 masked_fill_ = elementwise(

@@ -120,8 +120,8 @@ def matmul(x: Any, y: Any, /) -> Tensor:
     """
     if x.__class__ is Tensor and y.__class__ is Tensor:
         if len(x._data.shape) == 2 == len(y._data.shape):
-            return mm(x, y)  # type: ignore[no-any-return]
-    return matmul_(x, y)  # type: ignore[no-any-return]
+            return mm(x, y)
+    return matmul_(x, y)
 
 
 TENSORS.matmul = matmul

@@ -298,9 +298,9 @@ def prod(x: Any, /, *, axis: Any = None, dtype: Any = None, keepdims: bool = Fal
 
 def _in_dtype(function: Any, x: Any, dtype: Any, **settings: Any) -> Tensor:
     if dtype is None:
-        return function(x, **settings)  # type: ignore[no-any-return]
+        return function(x, **settings)
     result = function(TENSORS.astype(x, dtype), **settings)
-    return TENSORS.astype(result, dtype, copy=False)  # type: ignore[no-any-return]
+    return TENSORS.astype(result, dtype, copy=False)
 
 
 def var(x: Any, /, *, axis: Any = None, correction: float = 0.0, keepdims: bool = False) -> Tensor:
@@ -319,7 +319,7 @@ def var(x: Any, /, *, axis: Any = None, correction: float = 0.0, keepdims: bool 
     n = count(x.shape, axis) - correction
     if n <= 0:
         n = float("nan")
-    return sum_(squares, axis=axis, keepdims=keepdims) / n  # type: ignore[no-any-return]
+    return sum_(squares, axis=axis, keepdims=keepdims) / n
 
 
 def std(x: Any, /, *, axis: Any = None, correction: float = 0.0, keepdims: bool = False) -> Tensor:
@@ -344,7 +344,7 @@ def max(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Tensor:
     >>> pb.max(pb.tensor([1.0, 3.0, 2.0]))
     tensor(3.)
     """
-    return amax(x, axis=axis, keepdims=keepdims)  # type: ignore[no-any-return]
+    return amax(x, axis=axis, keepdims=keepdims)
 
 
 def min(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Tensor:
@@ -356,7 +356,7 @@ def min(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Tensor:
     >>> pb.min(pb.tensor([1.0, 3.0, 2.0]))
     tensor(1.)
     """
-    return amin(x, axis=axis, keepdims=keepdims)  # type: ignore[no-any-return]
+    return amin(x, axis=axis, keepdims=keepdims)
 
 
 def _whole(name: str, doc: str) -> Any:

@@ -10,10 +10,10 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from pullback.arrays import complex_of, library_of
+from pullback.arrays import library_of
 from pullback.core.primitive import TENSORS
 from pullback.core.tensor import Tensor
-from pullback.errors import ArgumentError, ArgumentTypeError, DTypeError, ShapeError, compose
+from pullback.errors import ArgumentError, ArgumentTypeError, ShapeError, compose
 from pullback.ops._axes import normalize_axes, normalize_axis
 from pullback.ops._declare import (
     composition,
@@ -92,125 +92,6 @@ def sum_to_shape(g: Any, shape: tuple[int, ...], xp: Any) -> Any:
     return g if tuple(g.shape) == tuple(shape) else xp.reshape(g, shape)
 
 
-# -- several arrays --------------------------------------------------------------------------------
-def _check_one_shape(xs: Sequence[Any]) -> None:
-    if len({tuple(x.shape) for x in xs}) != 1:
-        raise ShapeError(
-            compose(
-                "stack",
-                "tensors of one shape required",
-                "several",
-                *((f"arrays[{i}]", x) for i, x in enumerate(xs)),
-                hint="use concat to join tensors along an axis that they have",
-            )
-        )
-
-
-def _concat(xp: Any, *arrays: Any, axis: int = 0) -> Any:
-    axis = normalize_axis("concat", axis, len(arrays[0].shape))
-    shapes = [tuple(x.shape) for x in arrays]
-    if not shapes[0] or len({(len(s), s[:axis], s[axis + 1 :]) for s in shapes}) != 1:
-        raise ShapeError(
-            compose(
-                "concat",
-                f"tensors of one shape except along axis {axis} required",
-                "others",
-                *((f"arrays[{i}]", x) for i, x in enumerate(arrays)),
-                hint="use stack to join tensors along a new axis",
-            )
-        )
-    return xp.concat(arrays, axis=axis)
-
-
-def _concat_rule(g: Any, shapes: Any, axis: int, xp: Any) -> list[Any]:
-    axis %= len(shapes[0])
-    parts = []
-    start = 0
-    for shape in shapes:
-        index = (slice(None),) * axis + (slice(start, start + shape[axis]),)
-        parts.append(g[(*index, ...)])
-        start += shape[axis]
-    return parts
-
-
-_SEVERAL = (
-    sample((3, 4), (2, 4), (0, 4), axis=0),
-    sample((3, 4), (3, 1), axis=-1),
-    sample((2,), axis=0),
-)
-concat_ = operation("cat", _concat, joint=_concat_rule, samples=_SEVERAL, doc="Join along an axis.")
-
-
-def _stack(xp: Any, *arrays: Any, axis: int = 0) -> Any:
-    _check_one_shape(arrays)
-    return xp.stack(arrays, axis=normalize_axis("stack", axis, len(arrays[0].shape) + 1))
-
-
-def _stack_rule(g: Any, shapes: Any, axis: int, xp: Any) -> list[Any]:
-    lead = (slice(None),) * (axis % (len(shapes[0]) + 1))
-    return [g[(*lead, i, ...)] for i in range(len(shapes))]
-
-
-stack_ = operation(
-    "stack",
-    _stack,
-    joint=_stack_rule,
-    samples=(
-        sample((3, 4), (3, 4), axis=0),
-        sample((3, 4), (3, 4), axis=-1),
-        sample((), (), (), axis=0),
-    ),
-    doc="Join along a new axis.",
-)
-
-
-# -- several results -------------------------------------------------------------------------------
-def _split(xp: Any, x: Any, *, sizes: tuple[int, ...], axis: int = 0) -> Any:
-    lead = (slice(None),) * axis
-    starts = [sum(sizes[:i]) for i in range(len(sizes))]
-    return [x[(*lead, slice(s, s + n), ...)] for s, n in zip(starts, sizes, strict=True)]
-
-
-def _zeros_for(grads: Sequence[Any], shapes: Sequence[tuple[int, ...]], xp: Any) -> list[Any]:
-    """Return the gradients of several results with zeros for those that got none."""
-    like = next(g for g in grads if g is not None)
-    return [
-        xp.zeros(shape, dtype=like.dtype, device=getattr(like, "device", None)) if g is None else g
-        for g, shape in zip(grads, shapes, strict=True)
-    ]
-
-
-def _split_rule(g: Any, x_shape: Any, sizes: Any, axis: int, xp: Any) -> Any:
-    shapes = [(*x_shape[:axis], n, *x_shape[axis + 1 :]) for n in sizes]
-    return xp.concat(_zeros_for(g, shapes, xp), axis=axis)
-
-
-split_ = operation(
-    "split",
-    _split,
-    rules={"x": _split_rule},
-    view=True,
-    multi=True,
-    samples=(sample((5, 4), sizes=(2, 3), axis=0), sample((3, 4), sizes=(1, 0, 3), axis=1)),
-    doc="Return views of consecutive parts along an axis.",
-)
-unbind_ = operation(
-    "unbind",
-    lambda xp, x, *, axis=0: [
-        library_of(x).getitem(x, ((slice(None),) * axis) + (i,)) for i in range(x.shape[axis])
-    ],
-    rules={
-        "x": lambda g, x_shape, axis, xp: xp.stack(
-            _zeros_for(g, [x_shape[:axis] + x_shape[axis + 1 :]] * x_shape[axis], xp), axis=axis
-        )
-    },
-    view=True,
-    multi=True,
-    samples=(sample((3, 4), axis=0), sample((3, 4), axis=1), sample((2,), axis=0)),
-    doc="Return views of the slices along an axis.",
-)
-
-
 # -- public faces ----------------------------------------------------------------------------------
 def resolve_shape(op: str, x: Any, shape: Sequence[int]) -> tuple[int, ...]:
     """Return `shape` with a -1 replaced by what the number of elements leaves for it."""
@@ -252,7 +133,7 @@ def reshape(x: Any, /, shape: Sequence[int] | int, *, copy: bool | None = None) 
     shape = (shape,) if isinstance(shape, int) else shape
     result: Tensor = reshape_(x, shape=resolve_shape("reshape", x, shape))
     if copy:
-        return TENSORS.clone(result)  # type: ignore[no-any-return]
+        return TENSORS.clone(result)
     if copy is False and result._view is None:
         raise ArgumentError(
             compose(
@@ -282,7 +163,7 @@ def permute_dims(x: Any, /, axes: Sequence[int]) -> Tensor:
         raise ArgumentError(
             f"permute_dims: axes must name each of the {len(x.shape)} axes once, got {axes}"
         )
-    return permute_dims_(x, axes=axes)  # type: ignore[no-any-return]
+    return permute_dims_(x, axes=axes)
 
 
 @composition
@@ -309,7 +190,7 @@ def transpose(x: Any, dim0: int, dim1: int) -> Tensor:
     order = list(range(ndim))
     if ndim:
         order[a], order[b] = order[b], order[a]
-    return permute_dims_(x, axes=tuple(order))  # type: ignore[no-any-return]
+    return permute_dims_(x, axes=tuple(order))
 
 
 @composition
@@ -326,7 +207,7 @@ def expand_dims(x: Any, /, axis: int = 0) -> Tensor:
     ndim = len(x.shape) + 1
     place = normalize_axis("expand_dims", axis, ndim)
     shape = x.shape
-    return reshape_(x, shape=(*shape[:place], 1, *shape[place:]))  # type: ignore[no-any-return]
+    return reshape_(x, shape=(*shape[:place], 1, *shape[place:]))
 
 
 @composition
@@ -347,7 +228,7 @@ def squeeze(x: Any, /, axis: Any = None) -> Tensor:
         if x.shape[i] != 1:
             raise ShapeError(f"squeeze: axis {i} must have length 1, got shape {x.shape}")
     shape = tuple(n for i, n in enumerate(x.shape) if i not in axes)
-    return reshape_(x, shape=shape)  # type: ignore[no-any-return]
+    return reshape_(x, shape=shape)
 
 
 @composition
@@ -362,7 +243,7 @@ def broadcast_to(x: Any, /, shape: Sequence[int]) -> Tensor:
             [1., 2.]])
     """
     needs_tensor("broadcast_to", x)
-    return broadcast_to_(x, shape=tuple(shape))  # type: ignore[no-any-return]
+    return broadcast_to_(x, shape=tuple(shape))
 
 
 def expand(x: Any, shape: Sequence[int]) -> Tensor:
@@ -382,7 +263,7 @@ def expand(x: Any, shape: Sequence[int]) -> Tensor:
     if any(n not in (1, size) for n, size in zip(x.shape, sizes[extra:], strict=True)):
         required = f"sizes that repeat only axes of length 1 required for shape {x.shape}"
         raise ShapeError(compose("expand", required, str(tuple(shape)), ("x", x)))
-    return broadcast_to_(x, shape=tuple(sizes))  # type: ignore[no-any-return]
+    return broadcast_to_(x, shape=tuple(sizes))
 
 
 @composition
@@ -396,118 +277,7 @@ def flip(x: Any, /, *, axis: Any = None) -> Tensor:
     tensor([2., 1.])
     """
     needs_tensor("flip", x)
-    return flip_(x, axis=normalize_axes("flip", axis, len(x.shape)))  # type: ignore[no-any-return]
-
-
-@composition
-def concat(arrays: Sequence[Any], /, axis: int | None = 0, *, dim: int | None = None) -> Tensor:
-    """Join tensors along an axis they have; `dim` is PyTorch's name for `axis`.
-
-    Examples
-    --------
-    >>> import pullback as pb
-    >>> pb.concat([pb.tensor([1.0]), pb.tensor([2.0, 3.0])])
-    tensor([1., 2., 3.])
-    """
-    arrays = _listed("concat", arrays)
-    axis = axis if dim is None else dim
-    if axis is None:
-        return concat_(*[reshape(a, (-1,)) for a in arrays], axis=0)  # type: ignore[no-any-return]
-    return concat_(*arrays, axis=axis)  # type: ignore[no-any-return]
-
-
-@composition
-def stack(arrays: Sequence[Any], /, axis: int = 0, *, dim: int | None = None) -> Tensor:
-    """Join tensors of one shape along a new axis; `dim` is PyTorch's name for `axis`.
-
-    Examples
-    --------
-    >>> import pullback as pb
-    >>> pb.stack([pb.tensor(1.0), pb.tensor(2.0)])
-    tensor([1., 2.])
-    """
-    axis = axis if dim is None else dim
-    return stack_(*_listed("stack", arrays), axis=axis)  # type: ignore[no-any-return]
-
-
-def _listed(op: str, arrays: Any) -> list[Any]:
-    if isinstance(arrays, Tensor) or not isinstance(arrays, (list, tuple)):
-        raise ArgumentTypeError(
-            f"{op}: needs a list or tuple of tensors, got {type(arrays).__name__}"
-        )
-    if not arrays:
-        raise ArgumentError(f"{op}: needs at least one tensor, got none")
-    return list(arrays)
-
-
-@composition
-def unstack(x: Any, /, axis: int = 0, *, dim: int | None = None) -> tuple[Tensor, ...]:
-    """Return views of the slices of `x` along an axis.
-
-    Examples
-    --------
-    >>> import pullback as pb
-    >>> pb.unstack(pb.tensor([1.0, 2.0]))
-    (tensor(1.), tensor(2.))
-    """
-    needs_tensor("unstack", x)
-    if not x.shape:
-        raise ShapeError("unstack: needs at least 1 dimension, got a 0-d tensor")
-    axis = axis if dim is None else dim
-    return tuple(unbind_(x, axis=normalize_axis("unstack", axis, len(x.shape))))
-
-
-def split(x: Any, split_size_or_sections: Any, dim: int = 0) -> tuple[Tensor, ...]:
-    """Return views of consecutive parts of `x` along an axis.
-
-    Parameters
-    ----------
-    x : Tensor
-    split_size_or_sections : int or sequence of int
-        The length of each part, the last may be shorter; or all the lengths.
-    dim : int
-        The axis.
-
-    Examples
-    --------
-    >>> import pullback as pb
-    >>> pb.split(pb.tensor([1.0, 2.0, 3.0]), 2)
-    (tensor([1., 2.]), tensor([3.]))
-    """
-    needs_tensor("split", x)
-    if not x.shape:
-        raise ShapeError("split: needs at least 1 dimension, got a 0-d tensor")
-    axis = normalize_axis("split", dim, len(x.shape))
-    length = x.shape[axis]
-    if isinstance(split_size_or_sections, int):
-        size = split_size_or_sections
-        if size < 1:
-            raise ArgumentError(f"split: a part must have a positive length, got {size}")
-        sizes = tuple(min(size, length - start) for start in range(0, length, size)) or (0,)
-    else:
-        sizes = tuple(split_size_or_sections)
-        if sum(sizes) != length or any(n < 0 for n in sizes):
-            raise ShapeError(
-                f"split: the lengths {sizes} must sum to {length}, the length of axis {axis} of "
-                f"shape {x.shape}"
-            )
-    return tuple(split_(x, sizes=sizes, axis=axis))
-
-
-def chunk(x: Any, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
-    """Return at most `chunks` views of consecutive parts of `x` along an axis, of equal length.
-
-    Examples
-    --------
-    >>> import pullback as pb
-    >>> pb.chunk(pb.tensor([1.0, 2.0, 3.0]), 2)
-    (tensor([1., 2.]), tensor([3.]))
-    """
-    needs_tensor("chunk", x)
-    if chunks < 1:
-        raise ArgumentError(f"chunk: chunks must be at least 1, got {chunks}")
-    length = x.shape[normalize_axis("chunk", dim, len(x.shape))] if x.shape else 0
-    return split(x, max(1, -(-length // chunks)), dim)
+    return flip_(x, axis=normalize_axes("flip", axis, len(x.shape)))
 
 
 def sum_to_size(x: Tensor, *shape: Any) -> Tensor:
@@ -537,7 +307,7 @@ def sum_to_size(x: Tensor, *shape: Any) -> Tensor:
     extra = len(x.shape) - len(wanted)
     if extra < 0 or any(n not in (1, m) for n, m in zip(wanted, x.shape[extra:], strict=True)):
         raise ShapeError(f"sum_to_size: shape {wanted} does not broadcast to shape {x.shape}")
-    return sum_to_shape(x, wanted, TENSORS)  # type: ignore[no-any-return]
+    return sum_to_shape(x, wanted, TENSORS)
 
 
 def flatten(x: Any, start_dim: int = 0, end_dim: int = -1) -> Tensor:
@@ -566,7 +336,7 @@ def squeeze_where_possible(x: Any, dim: Any) -> Tensor:
 def select(x: Any, dim: int, index: int) -> Tensor:
     """Return a view of one slice along an axis."""
     axis = normalize_axis("select", dim, len(x.shape))
-    return x[(*(slice(None),) * axis, int(index))]  # type: ignore[no-any-return]
+    return x[(*(slice(None),) * axis, int(index))]
 
 
 def narrow(x: Any, dim: int, start: int, length: int) -> Tensor:
@@ -577,7 +347,7 @@ def narrow(x: Any, dim: int, start: int, length: int) -> Tensor:
         raise ArgumentError(
             f"narrow: start {start} and length {length} must lie within axis {axis} of shape {x.shape}"
         )
-    return x[(*(slice(None),) * axis, slice(start, start + length))]  # type: ignore[no-any-return]
+    return x[(*(slice(None),) * axis, slice(start, start + length))]
 
 
 def _diagonal(xp: Any, x: Any) -> Any:
@@ -613,75 +383,4 @@ def diagonal(x: Any) -> Tensor:
     needs_tensor("diagonal", x)
     if len(x.shape) != 2:
         raise ShapeError(f"diagonal: needs 2 dimensions, got shape {x.shape}")
-    return diagonal_(x)  # type: ignore[no-any-return]
-
-
-def _to_complex(xp: Any, g: Any, *, imaginary: bool) -> Any:
-    library = library_of(g)
-    return library.astype(g, complex_of(library.dtype(g))) * (1j if imaginary else 1)
-
-
-to_complex = operation(
-    "to_complex",
-    _to_complex,
-    rules={
-        "g": lambda g, imaginary, xp: xp.imag(g) if imaginary else xp.real(g),
-    },
-    holomorphic=False,
-    domain=real(-2, 2),
-    samples=(sample((3,), imaginary=False), sample((3,), imaginary=True)),
-    doc="Return g, or g times the imaginary unit, as complex numbers.",
-)
-real_ = operation(
-    "real",
-    lambda xp, x: xp.real(x),
-    rules={"x": lambda g, xp: on(xp, to_complex)(g, imaginary=False)},
-    view=True,
-    holomorphic=False,
-    domain=only_complex(-2, 2),
-    samples=(sample((3, 4)),),
-    doc="Return the real part of complex numbers.",
-)
-imag_ = operation(
-    "imag",
-    lambda xp, x: xp.imag(x),
-    rules={"x": lambda g, xp: on(xp, to_complex)(g, imaginary=True)},
-    view=True,
-    holomorphic=False,
-    domain=only_complex(-2, 2),
-    samples=(sample((3, 4)),),
-    doc="Return the imaginary part of complex numbers.",
-)
-
-
-def real_part(x: Any, /) -> Tensor:
-    """Return the real part of complex numbers, a view; real numbers as they are.
-
-    Examples
-    --------
-    >>> import pullback as pb
-    >>> pb.real(pb.tensor([1.0 + 2.0j]))
-    tensor([1.])
-    """
-    needs_tensor("real", x)
-    return real_(x) if "complex" in str(x.dtype) else x  # type: ignore[no-any-return]
-
-
-def imaginary_part(x: Any, /) -> Tensor:
-    """Return the imaginary part of complex numbers, a view.
-
-    Raises
-    ------
-    DTypeError
-        If the dtype is not complex.
-
-    Examples
-    --------
-    >>> import pullback as pb
-    >>> pb.imag(pb.tensor([1.0 + 2.0j]))
-    tensor([2.])
-    """
-    needs_tensor("imag", x)
-    if "complex" not in str(x.dtype):
-        raise DTypeError(compose("imag", "a complex dtype required", x.dtype.name, ("x", x)))
-    return imag_(x)  # type: ignore[no-any-return]
+    return diagonal_(x)

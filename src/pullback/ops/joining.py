@@ -1,0 +1,248 @@
+"""Joining tensors, and taking one apart into several.
+
+The parts that split, chunk and unstack return are views; a part that got no gradient counts as
+zeros.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from pullback.arrays import library_of
+from pullback.core.tensor import Tensor
+from pullback.errors import ArgumentError, ArgumentTypeError, ShapeError, compose
+from pullback.ops._axes import normalize_axis
+from pullback.ops._declare import composition, needs_tensor, operation, sample
+from pullback.ops.shape import reshape
+
+
+# -- several arrays --------------------------------------------------------------------------------
+def _check_one_shape(xs: Sequence[Any]) -> None:
+    if len({tuple(x.shape) for x in xs}) != 1:
+        raise ShapeError(
+            compose(
+                "stack",
+                "tensors of one shape required",
+                "several",
+                *((f"arrays[{i}]", x) for i, x in enumerate(xs)),
+                hint="use concat to join tensors along an axis that they have",
+            )
+        )
+
+
+def _concat(xp: Any, *arrays: Any, axis: int = 0) -> Any:
+    axis = normalize_axis("concat", axis, len(arrays[0].shape))
+    shapes = [tuple(x.shape) for x in arrays]
+    if not shapes[0] or len({(len(s), s[:axis], s[axis + 1 :]) for s in shapes}) != 1:
+        raise ShapeError(
+            compose(
+                "concat",
+                f"tensors of one shape except along axis {axis} required",
+                "others",
+                *((f"arrays[{i}]", x) for i, x in enumerate(arrays)),
+                hint="use stack to join tensors along a new axis",
+            )
+        )
+    return xp.concat(arrays, axis=axis)
+
+
+def _concat_rule(g: Any, shapes: Any, axis: int, xp: Any) -> list[Any]:
+    axis %= len(shapes[0])
+    parts = []
+    start = 0
+    for shape in shapes:
+        index = (slice(None),) * axis + (slice(start, start + shape[axis]),)
+        parts.append(g[(*index, ...)])
+        start += shape[axis]
+    return parts
+
+
+_SEVERAL = (
+    sample((3, 4), (2, 4), (0, 4), axis=0),
+    sample((3, 4), (3, 1), axis=-1),
+    sample((2,), axis=0),
+)
+concat_ = operation("cat", _concat, joint=_concat_rule, samples=_SEVERAL, doc="Join along an axis.")
+
+
+def _stack(xp: Any, *arrays: Any, axis: int = 0) -> Any:
+    _check_one_shape(arrays)
+    return xp.stack(arrays, axis=normalize_axis("stack", axis, len(arrays[0].shape) + 1))
+
+
+def _stack_rule(g: Any, shapes: Any, axis: int, xp: Any) -> list[Any]:
+    lead = (slice(None),) * (axis % (len(shapes[0]) + 1))
+    return [g[(*lead, i, ...)] for i in range(len(shapes))]
+
+
+stack_ = operation(
+    "stack",
+    _stack,
+    joint=_stack_rule,
+    samples=(
+        sample((3, 4), (3, 4), axis=0),
+        sample((3, 4), (3, 4), axis=-1),
+        sample((), (), (), axis=0),
+    ),
+    doc="Join along a new axis.",
+)
+
+
+# -- several results -------------------------------------------------------------------------------
+def _split(xp: Any, x: Any, *, sizes: tuple[int, ...], axis: int = 0) -> Any:
+    lead = (slice(None),) * axis
+    starts = [sum(sizes[:i]) for i in range(len(sizes))]
+    return [x[(*lead, slice(s, s + n), ...)] for s, n in zip(starts, sizes, strict=True)]
+
+
+def _zeros_for(grads: Sequence[Any], shapes: Sequence[tuple[int, ...]], xp: Any) -> list[Any]:
+    """Return the gradients of several results with zeros for those that got none."""
+    like = next(g for g in grads if g is not None)
+    return [
+        xp.zeros(shape, dtype=like.dtype, device=getattr(like, "device", None)) if g is None else g
+        for g, shape in zip(grads, shapes, strict=True)
+    ]
+
+
+def _split_rule(g: Any, x_shape: Any, sizes: Any, axis: int, xp: Any) -> Any:
+    shapes = [(*x_shape[:axis], n, *x_shape[axis + 1 :]) for n in sizes]
+    return xp.concat(_zeros_for(g, shapes, xp), axis=axis)
+
+
+split_ = operation(
+    "split",
+    _split,
+    rules={"x": _split_rule},
+    view=True,
+    multi=True,
+    samples=(sample((5, 4), sizes=(2, 3), axis=0), sample((3, 4), sizes=(1, 0, 3), axis=1)),
+    doc="Return views of consecutive parts along an axis.",
+)
+unbind_ = operation(
+    "unbind",
+    lambda xp, x, *, axis=0: [
+        library_of(x).getitem(x, ((slice(None),) * axis) + (i,)) for i in range(x.shape[axis])
+    ],
+    rules={
+        "x": lambda g, x_shape, axis, xp: xp.stack(
+            _zeros_for(g, [x_shape[:axis] + x_shape[axis + 1 :]] * x_shape[axis], xp), axis=axis
+        )
+    },
+    view=True,
+    multi=True,
+    samples=(sample((3, 4), axis=0), sample((3, 4), axis=1), sample((2,), axis=0)),
+    doc="Return views of the slices along an axis.",
+)
+
+
+# -- public faces ----------------------------------------------------------------------------------
+@composition
+def concat(arrays: Sequence[Any], /, axis: int | None = 0, *, dim: int | None = None) -> Tensor:
+    """Join tensors along an axis they have; `dim` is PyTorch's name for `axis`.
+
+    Examples
+    --------
+    >>> import pullback as pb
+    >>> pb.concat([pb.tensor([1.0]), pb.tensor([2.0, 3.0])])
+    tensor([1., 2., 3.])
+    """
+    arrays = _listed("concat", arrays)
+    axis = axis if dim is None else dim
+    if axis is None:
+        return concat_(*[reshape(a, (-1,)) for a in arrays], axis=0)
+    return concat_(*arrays, axis=axis)
+
+
+@composition
+def stack(arrays: Sequence[Any], /, axis: int = 0, *, dim: int | None = None) -> Tensor:
+    """Join tensors of one shape along a new axis; `dim` is PyTorch's name for `axis`.
+
+    Examples
+    --------
+    >>> import pullback as pb
+    >>> pb.stack([pb.tensor(1.0), pb.tensor(2.0)])
+    tensor([1., 2.])
+    """
+    axis = axis if dim is None else dim
+    return stack_(*_listed("stack", arrays), axis=axis)
+
+
+def _listed(op: str, arrays: Any) -> list[Any]:
+    if isinstance(arrays, Tensor) or not isinstance(arrays, (list, tuple)):
+        raise ArgumentTypeError(
+            f"{op}: needs a list or tuple of tensors, got {type(arrays).__name__}"
+        )
+    if not arrays:
+        raise ArgumentError(f"{op}: needs at least one tensor, got none")
+    return list(arrays)
+
+
+@composition
+def unstack(x: Any, /, axis: int = 0, *, dim: int | None = None) -> tuple[Tensor, ...]:
+    """Return views of the slices of `x` along an axis.
+
+    Examples
+    --------
+    >>> import pullback as pb
+    >>> pb.unstack(pb.tensor([1.0, 2.0]))
+    (tensor(1.), tensor(2.))
+    """
+    needs_tensor("unstack", x)
+    if not x.shape:
+        raise ShapeError("unstack: needs at least 1 dimension, got a 0-d tensor")
+    axis = axis if dim is None else dim
+    return tuple(unbind_(x, axis=normalize_axis("unstack", axis, len(x.shape))))
+
+
+def split(x: Any, split_size_or_sections: Any, dim: int = 0) -> tuple[Tensor, ...]:
+    """Return views of consecutive parts of `x` along an axis.
+
+    Parameters
+    ----------
+    x : Tensor
+    split_size_or_sections : int or sequence of int
+        The length of each part, the last may be shorter; or all the lengths.
+    dim : int
+        The axis.
+
+    Examples
+    --------
+    >>> import pullback as pb
+    >>> pb.split(pb.tensor([1.0, 2.0, 3.0]), 2)
+    (tensor([1., 2.]), tensor([3.]))
+    """
+    needs_tensor("split", x)
+    if not x.shape:
+        raise ShapeError("split: needs at least 1 dimension, got a 0-d tensor")
+    axis = normalize_axis("split", dim, len(x.shape))
+    length = x.shape[axis]
+    if isinstance(split_size_or_sections, int):
+        size = split_size_or_sections
+        if size < 1:
+            raise ArgumentError(f"split: a part must have a positive length, got {size}")
+        sizes = tuple(min(size, length - start) for start in range(0, length, size)) or (0,)
+    else:
+        sizes = tuple(split_size_or_sections)
+        if sum(sizes) != length or any(n < 0 for n in sizes):
+            raise ShapeError(
+                f"split: the lengths {sizes} must sum to {length}, the length of axis {axis} of "
+                f"shape {x.shape}"
+            )
+    return tuple(split_(x, sizes=sizes, axis=axis))
+
+
+def chunk(x: Any, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
+    """Return at most `chunks` views of consecutive parts of `x` along an axis, of equal length.
+
+    Examples
+    --------
+    >>> import pullback as pb
+    >>> pb.chunk(pb.tensor([1.0, 2.0, 3.0]), 2)
+    (tensor([1., 2.]), tensor([3.]))
+    """
+    needs_tensor("chunk", x)
+    if chunks < 1:
+        raise ArgumentError(f"chunk: chunks must be at least 1, got {chunks}")
+    length = x.shape[normalize_axis("chunk", dim, len(x.shape))] if x.shape else 0
+    return split(x, max(1, -(-length // chunks)), dim)
