@@ -23,6 +23,30 @@ from pullback.core.extend import autograd_function
 from pullback.core.modes import is_grad_enabled, is_inference_mode_enabled
 from pullback.core.tensor import Tensor
 from pullback.errors import AutogradError, UntrackedTensorWarning
+from pullback.ops.comparison import (
+    bitwise_and,
+    bitwise_invert,
+    bitwise_left_shift,
+    bitwise_or,
+    bitwise_right_shift,
+    bitwise_xor,
+    equal,
+    greater,
+    greater_equal,
+    isfinite,
+    isinf,
+    isnan,
+    less,
+    less_equal,
+    logical_and,
+    logical_not,
+    logical_or,
+    logical_xor,
+    not_equal,
+)
+from pullback.ops.complex_ import conj
+from pullback.ops.complex_ import imaginary_part as imag
+from pullback.ops.complex_ import real_part as real
 from pullback.ops.conversion import astype, clone
 from pullback.ops.creation import (
     arange,
@@ -41,46 +65,24 @@ from pullback.ops.creation import (
     zeros,
     zeros_like,
 )
-from pullback.ops.elementwise import (
-    absolute as abs,
-)
+from pullback.ops.elementwise import absolute as abs
 from pullback.ops.elementwise import (
     add,
-    bitwise_and,
-    bitwise_invert,
-    bitwise_left_shift,
-    bitwise_or,
-    bitwise_right_shift,
-    bitwise_xor,
     ceil,
     clamp,
     clip,
-    conj,
     cos,
     divide,
-    equal,
     exp,
     expm1,
     floor,
     floor_divide,
-    greater,
-    greater_equal,
-    isfinite,
-    isinf,
-    isnan,
-    less,
-    less_equal,
     log,
     log1p,
-    logical_and,
-    logical_not,
-    logical_or,
-    logical_xor,
     maximum,
     minimum,
     multiply,
     negative,
-    not_equal,
     positive,
     reciprocal,
     relu,
@@ -102,6 +104,9 @@ from pullback.ops.elementwise import multiply as mul
 from pullback.ops.elementwise import negative as neg
 from pullback.ops.elementwise import power as pow
 from pullback.ops.elementwise import subtract as sub
+from pullback.ops.joining import chunk, concat, split, stack, unstack
+from pullback.ops.joining import concat as cat
+from pullback.ops.joining import unstack as unbind
 from pullback.ops.linalg import matmul, mm
 from pullback.ops.random import (
     Generator,
@@ -113,12 +118,8 @@ from pullback.ops.random import (
     randn_like,
     randperm,
 )
-from pullback.ops.reductions import (
-    all_ as all,
-)
-from pullback.ops.reductions import (
-    any_ as any,
-)
+from pullback.ops.reductions import all_ as all
+from pullback.ops.reductions import any_ as any
 from pullback.ops.reductions import (
     argmax,
     argmin,
@@ -137,25 +138,16 @@ from pullback.ops.reductions import (
 from pullback.ops.reductions import cumsum as cumulative_sum
 from pullback.ops.shape import (
     broadcast_to,
-    chunk,
-    concat,
     diagonal,
     expand_dims,
     flip,
     matrix_transpose,
     permute_dims,
     reshape,
-    split,
     squeeze,
-    stack,
     sum_to_size,
     transpose,
-    unstack,
 )
-from pullback.ops.shape import concat as cat
-from pullback.ops.shape import imaginary_part as imag
-from pullback.ops.shape import real_part as real
-from pullback.ops.shape import unstack as unbind
 
 __version__ = "0.1.0"
 

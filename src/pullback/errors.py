@@ -14,7 +14,7 @@ brackets) that a user of NumPy or of PyTorch would already be catching::
     |-- DeviceError           [RuntimeError]              devices or libraries mixed, or absent
     |-- ArgumentError         [ValueError]                an argument has a wrong value
     |-- ArgumentTypeError     [TypeError]                 an argument has a wrong type
-    |-- NameNotFoundError          [AttributeError, KeyError]    no saved value or argument has the name
+    |-- NameNotFoundError     [AttributeError, KeyError]  no saved value or argument has the name
     |-- TensorIndexError      [IndexError]                an index or dimension is out of range
     `-- MissingExtraError     [ImportError]               an optional library is not installed
 

@@ -88,6 +88,25 @@ def raising_hook(y):
     z.sum().backward()
 
 
+class FailsDeepInside(pb.Function):
+    """Runs a backward of its own in backward, and fails in the innermost."""
+
+    @staticmethod
+    def forward(ctx, x, depth):
+        ctx.depth = depth
+        ctx.save_for_backward(x=x)
+        return x * 1.0
+
+    @staticmethod
+    def backward(ctx, grad_output):
+        if ctx.depth == 0:
+            raise ValueError("at the bottom")
+        with pb.enable_grad():
+            inner = leaf()
+            FailsDeepInside.apply(inner, ctx.depth - 1).sum().backward()
+        return {"x": grad_output}
+
+
 def failing_pack(y):
     def pack(t):
         raise ValueError("pack failed")
@@ -120,6 +139,14 @@ MISTAKES = {
     "backward raises": (lambda y: FailsInBackward.apply(y).sum().backward(), ValueError),
     "recorded backward raises": (
         lambda y: FailsInBackward.apply(y).sum().backward(inputs=[y], retain_graph=True),
+        ValueError,
+    ),
+    "backward inside backward raises": (
+        lambda y: FailsDeepInside.apply(y, 3).sum().backward(),
+        ValueError,
+    ),
+    "backward deep inside backward raises": (
+        lambda y: FailsDeepInside.apply(y, 200).sum().backward(),
         ValueError,
     ),
     "nonsense returned": (

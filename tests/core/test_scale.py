@@ -73,7 +73,7 @@ CHAINS = {
 LENGTHS = {
     "built-in": 100_000,
     "custom": 100_000,
-    "custom with two results": 30_000,
+    "custom with two results": 20_000,
     "skip connections": 50_000,
 }
 
@@ -161,10 +161,10 @@ def test_one_custom_node_of_many_inputs_and_many_results():
     def _(ctx, *grads):
         return {"xs": [g * 2.0 for g in grads]}
 
-    leaves = [leaf(float(i)) for i in range(5_000)]
+    leaves = [leaf(float(i)) for i in range(1_000)]
     outs = doubled(*leaves)
     pb.autograd.backward(outs)
-    assert [x.grad.item() for x in leaves] == [2.0] * 5_000
+    assert [x.grad.item() for x in leaves] == [2.0] * 1_000
 
 
 def test_many_results_of_one_node_reach_it_together():

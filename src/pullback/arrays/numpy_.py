@@ -157,6 +157,13 @@ class NumPy(Library):
         except ValueError:
             raise size_error(a, shape) from None
 
+    def broadcast_to(self, a: Array, shape: tuple[int, ...]) -> Array:
+        view = super().broadcast_to(a, shape)
+        # A part of it may repeat nothing, and be written to: `is_writeable` looks at strides.
+        if a.flags.writeable and not view.flags.writeable:
+            view.flags.writeable = True
+        return view
+
     def getitem(self, a: Array, index: Any) -> Array:
         try:
             result = a[index]

@@ -41,9 +41,9 @@ def _roots(api: str, name: str, tensors: Any) -> list[Tensor]:
             raise ArgumentTypeError(f"{api}: {name}[{i}] must be a Tensor, got {type(t).__name__}")
         if not t.requires_grad:
             raise GraphError(
-                f"{api}: element {i} of tensors does not require grad and does not have a grad_fn.\n"
-                "hint: call requires_grad_() on the leaves before computing it, and compute it "
-                "outside of no_grad."
+                f"{api}: element {i} of tensors does not require grad and does not have a "
+                "grad_fn.\nhint: call requires_grad_() on the leaves before computing it, and "
+                "compute it outside of no_grad."
             )
     return roots
 

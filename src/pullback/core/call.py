@@ -8,6 +8,7 @@ which is an input or a view of one, which is not differentiable.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Any
 
 from pullback.arrays import dtype_of, is_array, library_of
@@ -231,11 +232,13 @@ class _Call:
 
     def _source(self, out: Tensor) -> Tensor | None:
         """Return the caller's input that `out` is, or is a view of."""
-        base = _base(out)
-        for inner, outer in zip(self.inner, self.given, strict=True):
-            if isinstance(inner, Tensor) and (inner is out or inner is base):
-                return outer  # type: ignore[no-any-return]
-        return None
+        found = self._outer_of.get(id(out), None)
+        return self._outer_of.get(id(_base(out))) if found is None else found
+
+    @cached_property
+    def _outer_of(self) -> dict[int, Tensor]:
+        pairs = zip(self.inner, self.given, strict=True)
+        return {id(inner): outer for inner, outer in pairs if isinstance(inner, Tensor)}
 
     def _changed(self, out: Tensor, outer: Tensor, target: Any, count: int) -> Tensor:
         """Give an input that forward changed in place its new history, and return it."""

@@ -340,7 +340,7 @@ class Context:
         if array.__class__ is SavedTensor:
             array, own, hook = array
             if hook is not None:
-                array, counter, version = unpack(hook, array, node.name()), [0], 0
+                array, counter, version = unpack(hook, array, node), [0], 0
         if counter[0] != version:
             what = f"the saved tensor '{name}'" if name else "a saved tensor"
             raise stale(node, counter[0], version, what)
@@ -478,7 +478,7 @@ def keep_tensor(
             break
     own = tensor if place is None and tensor._node is not None else None
     if hooks is not None:
-        array = SavedTensor(pack(hooks, array), own, hooks.unpack)
+        array = SavedTensor(pack(hooks, array, counter), own, hooks.unpack)
     elif own is not None:
         array = SavedTensor(array, own, None)
     return (array, counter, counter[0], place)

@@ -148,7 +148,11 @@ class Pass:
 
     def reaches(self, target: Node) -> bool:
         """Return whether `target` is part of this pass."""
-        return target in self.order and (self.wanted is None or target in self.wanted)
+        return target in self._members and (self.wanted is None or target in self.wanted)
+
+    @cached_property
+    def _members(self) -> frozenset[Node]:
+        return frozenset(self.order)
 
     def run(self, retain: bool) -> None:
         """Run the nodes in order, in the grad mode of the pass."""

@@ -263,7 +263,7 @@ def record(
         op = op.complex_twin
     node = new_node(MultiNode if op.multi else Node, op, targets)
     if mode.hooks is not None and plan:
-        node.saved = Packed(slots, plan, mode.hooks)
+        node.saved = Packed(slots, plan, guard[::2], mode.hooks)
     else:
         node.saved = tuple(slots)
         node.guard = tuple(guard) or None
@@ -403,8 +403,8 @@ def _scalar(op: Primitive, value: Any, dtype: Any, library: Any, like: Tensor) -
         return box(library.asarray(value, dtype=dtype, device=device))
     except OverflowError as error:
         raise DTypeError(
-            f"{op.name}: a Python number must fit the dtype it is used with, {dtype.name}, got {value}.\n"
-            "hint: convert the tensor to a wider dtype first."
+            f"{op.name}: a Python number must fit the dtype it is used with, {dtype.name}, got "
+            f"{value}.\nhint: convert the tensor to a wider dtype first."
         ) from error
 
 

@@ -12,10 +12,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 from weakref import ref
 
-from pullback.arrays import library_of
 from pullback.core.modes import STATE, with_grad
 from pullback.core.node import Extra, Node
-from pullback.core.tensor import Tensor, as_array, box
+from pullback.core.tensor import Tensor, apart, as_array, box
 from pullback.errors import ArgumentError, ArgumentTypeError, GradientError, GraphError
 
 
@@ -48,7 +47,7 @@ def run_grad_hooks(extra: Extra, g: Any) -> Any:
     if extra.retained is not None:
         tensor = extra.retained()
         if tensor is not None:
-            own = g if isinstance(g, Tensor) else box(library_of(as_array(g)).copy(as_array(g)))
+            own = apart(g if isinstance(g, Tensor) else box(as_array(g)))
             grad = tensor._grad
             previous = STATE.get()
             STATE.set(with_grad(previous, isinstance(g, Tensor)))
@@ -162,26 +161,36 @@ class _MultiGradHook:
                 if fire:
                     self.hook(grad)
                 return
-            grads = current.notes.get(self)
-            if grads is None:
-                grads = current.notes[self] = [None] * len(self.targets)
+            state = current.notes.get(self)
+            if state is None:
+                missing = sum(current.reaches(t()) for t in self.targets)
+                state = current.notes[self] = _Gathered(len(self.targets), missing)
                 current.at_end.append(self.finish)
-            grads[place] = grad
-            missing = sum(g is None for g in grads)
-            if missing == sum(not current.reaches(t()) for t in self.targets):
+            if state.grads[place] is None:
+                state.missing -= 1
+            state.grads[place] = grad
+            if state.missing == 0:
                 self.finish(current)
 
         return seen
 
     def finish(self, current: Any) -> None:
         """Call the hook with what came in this pass, unless that was done."""
-        grads = current.notes.get(self)
-        if grads is not None and grads is not _DONE:
-            current.notes[self] = _DONE
-            self.hook(grads)
+        state = current.notes[self]
+        if not state.done:
+            state.done = True
+            self.hook(state.grads)
 
 
-_DONE: list[Any] = []
+class _Gathered:
+    """The gradients that a group of tensors got in one pass so far."""
+
+    __slots__ = ("done", "grads", "missing")
+
+    def __init__(self, count: int, missing: int) -> None:
+        self.grads: list[Tensor | None] = [None] * count
+        self.missing = missing
+        self.done = False
 
 
 def register_multi_grad_hook(

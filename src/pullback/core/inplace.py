@@ -8,6 +8,7 @@ becomes ``assign_view(base, view)``, and every view of it replays its steps when
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -64,6 +65,8 @@ def write_untracked(kernel: Callable[..., Any], x: Any, others: Sequence[Any]) -
     data = x._data
     other = others[0]
     if data.__class__ is not _array or data.dtype.kind != "f" or len(x._counter) != 1:
+        return False
+    if not data.flags.c_contiguous:  # elements may share their memory
         return False
     if other.__class__ is Tensor:
         other = other._data if other._view is None else other.data_array()
@@ -244,21 +247,12 @@ def make_writeable(name: str, x: Tensor) -> None:
 def write(x: Tensor, array: Any) -> None:
     """Make `array` the values of `x` after they were computed in place, and bump the version."""
     if array is not x._data:
-        old, x._data = x._data, array
+        x._data = array
         if x._view is not None:  # the library cannot write in place: swap the base's array
-            x._view.base._data = _scattered(x._view, old, array)
-            x._view.data = x._view.base._data
+            base = x._view.base
+            base._data = _replaced(library_of(array), base._data, x._view.path, array)
+            x._view.data = base._data
     bump(x)
-
-
-def _scattered(view: View, old: Any, new: Any) -> Any:
-    """Return the base's array with the view's part replaced, by the transpose of the view."""
-    library = library_of(new)
-    ids = library.xp.reshape(library.xp.arange(view.base.numel()), view.base.shape)
-    where = view_array(view.path, library.xp, ids)
-    flat = library.xp.reshape(view.base._data, (-1,))
-    flat = library.assign(flat, where, new)
-    return library.xp.reshape(flat, view.base.shape)
 
 
 def rebase(x: Tensor, node: Any) -> None:
@@ -305,15 +299,34 @@ class _AssignView:
     @staticmethod
     def _outside(path: Any, g: Any, recorded: bool) -> Any:
         """Return `g` with zeros where the view is."""
-        array = g.data_array() if recorded else g
+        if not recorded:
+            library = library_of(g)
+            return _filled(library, library.copy(g), path, 0)
+        array = g.data_array()
         library = library_of(array)
-        if recorded:
-            mask = library.full(array.shape, True, DTYPES["bool"], library.device(array))
-            library.assign(view_array(path, library.xp, mask), ..., False)
-            return TENSORS.where(box(mask), g, 0.0)
-        rest = library.copy(g)
-        library.assign(view_array(path, library.xp, rest), ..., 0)
-        return rest
+        device = library.native_device(library.device(array))
+        mask = library.full(array.shape, True, DTYPES["bool"], device)
+        return TENSORS.where(box(_filled(library, mask, path, False)), g, 0.0)
+
+
+def _filled(library: Any, array: Any, path: Any, value: Any) -> Any:
+    """Return `array`, which is ours to change, with `value` in the part that the view shows."""
+    part = view_array(path, library.xp, array)
+    if library.mutable and library.shares(part, array):
+        library.assign(part, ..., value)
+        return array
+    return _replaced(library, array, path, value)
+
+
+def _replaced(library: Any, array: Any, path: Any, value: Any) -> Any:
+    """Return `array` with the view's part replaced, found by the numbers of its elements.
+
+    Right for every layout: the same steps may be views on one array and copies on another.
+    """
+    xp = library.xp
+    size = math.prod(array.shape)
+    where = view_array(path, xp, xp.reshape(xp.arange(size, device=array.device), array.shape))
+    return xp.reshape(library.assign(xp.reshape(array, (size,)), where, value), array.shape)
 
 
 ASSIGN_VIEW = _AssignView()

@@ -10,7 +10,6 @@ Must not know how calls are made or nodes created (function.py) nor the mathemat
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Sequence
 from types import SimpleNamespace
 from typing import Any
@@ -215,10 +214,12 @@ class Packed:
 
     __slots__ = ("slots", "tensors", "unpack_hook")
 
-    def __init__(self, slots: list[Any], tensors: Sequence[int], hooks: Any) -> None:
+    def __init__(
+        self, slots: list[Any], tensors: Sequence[int], counters: Sequence[Any], hooks: Any
+    ) -> None:
         self.tensors = [i for i in tensors if is_array(slots[i])]
-        for i in self.tensors:
-            slots[i] = pack(hooks, slots[i])
+        for i, counter in zip(self.tensors, counters, strict=True):
+            slots[i] = pack(hooks, slots[i], counter)
         self.slots = slots
         self.unpack_hook = hooks.unpack
 
@@ -226,30 +227,33 @@ class Packed:
         """Return the slots with the packed ones unpacked."""
         slots = list(self.slots)
         for i in self.tensors:
-            slots[i] = unpack(self.unpack_hook, slots[i], node.name())
+            slots[i] = unpack(self.unpack_hook, slots[i], node)
         return tuple(slots)
 
 
-def pack(hooks: Any, array: Any) -> Any:
-    """Return what the pack hook makes of a saved array; it must leave the array alone."""
-    tensor = box(array)
-    packed = hooks.pack(tensor)
-    if tensor._counter[0] != 0:
+def pack(hooks: Any, array: Any, counter: list[Any]) -> tuple[Any, list[Any], int]:
+    """Return what the pack hook makes of a saved array, with the array's version."""
+    version = counter[0]
+    packed = hooks.pack(box(array, None, counter))
+    if counter[0] != version:
         raise InplaceError(
             "saved_tensors_hooks: a saved tensor pack hook is modifying its input in place.\n"
             "hint: clone() the tensor in the hook first."
         )
-    return packed
+    return packed, counter, version
 
 
-def unpack(hook: Callable[[Any], Any], packed: Any, name: str) -> Any:
+def unpack(hook: Callable[[Any], Any], saved: tuple[Any, list[Any], int], node: Node) -> Any:
     """Return the array of the tensor that the unpack hook gives back."""
+    packed, counter, version = saved
     tensor = hook(packed)
     if not isinstance(tensor, Tensor):
         raise ArgumentTypeError(
-            f"{name}: the unpack hook of saved_tensors_hooks must return a Tensor, got "
+            f"{node.name()}: the unpack hook of saved_tensors_hooks must return a Tensor, got "
             f"{type(tensor).__name__}"
         )
+    if tensor._counter is counter and counter[0] != version:
+        raise stale(node, counter[0], version)  # the hooks kept the memory itself
     return tensor.data_array()
 
 
@@ -282,7 +286,10 @@ def stale(node: Node, version: int, expected: int, what: str = "a saved tensor")
 
 
 def _parameters(rule: Callable[..., Any] | None) -> tuple[str, ...]:
-    return tuple(inspect.signature(rule).parameters) if rule else ()
+    if rule is None:
+        return ()
+    code = rule.__code__  # quicker than inspect.signature, and rules are plain functions
+    return code.co_varnames[: code.co_argcount]
 
 
 def _conjugated(rule: Rule) -> Rule:

@@ -138,7 +138,8 @@ def _without_groups(op: Any, arguments: Any, result: Mapping[str, Any]) -> dict[
             if len(values) != len(places):
                 raise _error(
                     op,
-                    f"backward must return {len(places)} gradients for '{group}', got {len(values)}",
+                    f"backward must return {len(places)} gradients for '{group}', got "
+                    f"{len(values)}",
                 )
             flat.update(zip([arguments.names[p] for p in places], values, strict=True))
         else:
@@ -201,8 +202,8 @@ def _single(op: Any, node: CustomNode, result: Any) -> list[Any]:
         came = "None" if result is None else "one gradient"
         raise _error(
             op,
-            f"backward returned {came}, but forward was called with {len(tensors)} tensor arguments "
-            f"({names}; expected {len(arguments.names)}, got 1)",
+            f"backward returned {came}, but forward was called with {len(tensors)} tensor "
+            f"arguments ({names}; expected {len(arguments.names)}, got 1)",
             hint="return a mapping from argument names to gradients",
         )
     found = [None] * len(arguments.names)

@@ -441,6 +441,12 @@ def bump(tensor: Tensor) -> None:
     EPOCH[0] += 1
 
 
+def apart(tensor: Tensor) -> Tensor:
+    """Return a tensor at the same place of the history, with memory of its own."""
+    array = tensor.data_array()
+    return box(library_of(array).copy(array), tensor._node)
+
+
 def as_array(value: Any) -> Any:
     """Return a result of bare arithmetic as an array: NumPy gives scalars for 0 dimensions."""
     return value if is_array(value) else NUMPY.tidy(value)

@@ -2,10 +2,13 @@
 
 from pullback.ops import (  # noqa: F401  (importing a theme declares its operations)
     _methods,
+    comparison,
+    complex_,
     conversion,
     creation,
     elementwise,
     indexing,
+    joining,
     linalg,
     random,
     reductions,

@@ -61,3 +61,10 @@ def count(shape: tuple[int, ...], axis: Axis) -> int:
     if axis is None:
         return math.prod(shape)
     return math.prod(shape[i] for i in normalize_axes("axis", axis, len(shape)))
+
+
+def either(name: str, dim: Any, axis: Any) -> Any:
+    """Return the axis, given under PyTorch's name or the standard's."""
+    if axis is not None and dim is not None:
+        raise ArgumentError(f"{name}: give dim or axis, not both")
+    return axis if dim is None else dim

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol, TypeVar, cast
 
 from pullback.arrays import is_array, library_of
 from pullback.core.function import apply, binary, unary
@@ -19,10 +19,21 @@ from pullback.core.tensor import Tensor, as_array
 from pullback.errors import ArgumentTypeError, DTypeError, compose
 
 Function = Callable[..., Any]
+F = TypeVar("F", bound=Function)
 
 
-@dataclass(frozen=True)
-class Domain:
+class Operation(Protocol):
+    """The public function of a declared operation."""
+
+    __name__: str
+    primitive: Primitive
+
+    def __call__(self, *arrays: Any, **settings: Any) -> Tensor:
+        """Run the operation on tensors, and record it where one requires grad."""
+        ...
+
+
+class Domain(NamedTuple):
     """Where samples of an input are drawn: uniformly from [low, high], less what is excluded.
 
     Attributes
@@ -77,12 +88,11 @@ def mask() -> Domain:
     return Domain(0, 1, kind="b")
 
 
-@dataclass(frozen=True)
-class Sample:
+class Sample(NamedTuple):
     """One call to test: the shapes of the arrays, and the settings."""
 
     shapes: tuple[tuple[int, ...], ...]
-    settings: dict[str, Any] = field(default_factory=dict)
+    settings: dict[str, Any]
 
 
 def sample(*shapes: tuple[int, ...], **settings: Any) -> Sample:
@@ -113,7 +123,7 @@ class Declaration:
     """
 
     primitive: Primitive
-    public: Function
+    public: Operation
     names: tuple[str, ...]
     domain: dict[str, Domain]
     samples: tuple[Sample, ...]
@@ -167,7 +177,7 @@ def standard(name: str, *, ordered: bool = False) -> Function:
             needs_order(name, *arrays)
         return getattr(xp, name)(*arrays)
 
-    forward.standard_name = name
+    forward.standard_name = name  # type: ignore[attr-defined]
     return forward
 
 
@@ -185,7 +195,7 @@ def elementwise(
     samples: tuple[Sample, ...] | None = None,
     kernel: Function | None = None,
     **rules: Function | None,
-) -> Function:
+) -> Operation:
     """Declare an operation that works element by element, with broadcasting.
 
     Parameters
@@ -235,7 +245,7 @@ def operation(
     joint: Function | None = None,
     rules: dict[str, Function | None] | None = None,
     **flags: Any,
-) -> Function:
+) -> Operation:
     """Declare an operation of any shape; arrays positional, settings keyword-only.
 
     Parameters
@@ -253,10 +263,7 @@ def operation(
     **flags
         As for `Primitive`.
     """
-    parameters = list(inspect.signature(forward).parameters.values())[1:]
-    inputs = tuple(p.name for p in parameters if p.kind is not p.KEYWORD_ONLY)
-    settings = {p.name: p.default for p in parameters if p.kind is p.KEYWORD_ONLY}
-    variadic = any(p.kind is p.VAR_POSITIONAL for p in parameters)
+    inputs, settings, variadic = _parameters(forward)
     primitive, names_ = _primitive(
         names,
         forward,
@@ -269,6 +276,19 @@ def operation(
     )
     domains = domain if isinstance(domain, dict) else dict.fromkeys(inputs, domain or both(-2, 2))
     return _register(primitive, _general(primitive), names_, doc, domains, tuple(samples), distinct)
+
+
+def _parameters(forward: Function) -> tuple[tuple[str, ...], dict[str, Any], bool]:
+    """Return forward's arrays, its settings with their defaults, and whether it is variadic.
+
+    Read off the code, since `inspect.signature` takes long for all operations together.
+    """
+    code = forward.__code__
+    count, end = code.co_argcount, code.co_argcount + code.co_kwonlyargcount
+    variadic = bool(code.co_flags & inspect.CO_VARARGS)
+    inputs = code.co_varnames[1:count] + code.co_varnames[end : end + variadic]
+    defaults = dict.fromkeys(code.co_varnames[count:end], inspect.Parameter.empty)
+    return inputs, {**defaults, **(forward.__kwdefaults__ or {})}, variadic
 
 
 def _primitive(
@@ -324,25 +344,26 @@ def _register(
     domain: dict[str, Domain],
     samples: tuple[Sample, ...],
     distinct: bool = False,
-) -> Function:
+) -> Operation:
     public.__name__ = public.__qualname__ = names[0]
     public.__doc__ = doc or None
     public.__module__ = "pullback"
-    public.primitive = op
-    op.public = public
-    REGISTRY[op.name] = Declaration(op, public, names, domain, samples, distinct)
+    operation = cast(Operation, public)
+    operation.primitive = op
+    op.public = operation
+    REGISTRY[op.name] = Declaration(op, operation, names, domain, samples, distinct)
     for name in names:
-        setattr(TENSORS, name, public)
-    return public
+        setattr(TENSORS, name, operation)
+    return operation
 
 
-def composition(function: Function) -> Function:
+def composition(function: F) -> F:
     """Make a function of operations part of the namespace that recorded rules see."""
     setattr(TENSORS, function.__name__, function)
     return function
 
 
-def on(xp: Any, function: Function) -> Function:
+def on(xp: Any, function: Operation) -> Function:
     """Return `function` for arguments of the namespace `xp`: tensors, or bare arrays."""
     if xp is TENSORS:
         return function
@@ -350,14 +371,13 @@ def on(xp: Any, function: Function) -> Function:
     return lambda *arrays, **settings: forward(xp, *map(as_array, arrays), **settings)
 
 
-def inplace(function: Function) -> Function:
+def inplace(function: Operation) -> Callable[..., Tensor]:
     """Return the in-place twin of an operation, a method."""
-    op: Primitive = function.primitive
-
+    op = function.primitive
     count = len(op.inputs)
     kernel = standard_kernel(op)
 
-    def call(self: Any, *others: Any, **settings: Any) -> Any:
+    def call(self: Tensor, *others: Any, **settings: Any) -> Tensor:
         if kernel is not None and write_untracked(kernel, self, others):
             return self
         for name in settings:

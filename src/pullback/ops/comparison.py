@@ -7,7 +7,7 @@ from typing import Any
 from pullback.ops._declare import Operation, both, elementwise, grid, integers, standard
 
 
-def _compares(names: str, standard_name: str, ordered: bool = True) -> Any:
+def _compares(names: str, standard_name: str, ordered: bool = True) -> Operation:
     return elementwise(
         names,
         standard(standard_name, ordered=ordered),
@@ -26,13 +26,12 @@ greater = _compares("gt greater", "greater")
 greater_equal = _compares("ge greater_equal", "greater_equal")
 
 
-
 def truth(condition: Any) -> Any:
     """Return a condition as bools, of which promotion may have made numbers."""
     return condition if str(condition.dtype).endswith("bool") else condition != 0
 
 
-def _logical(name: str, inputs: tuple[str, ...] = ("x", "y")) -> Any:
+def _logical(name: str, inputs: tuple[str, ...] = ("x", "y")) -> Operation:
     def forward(xp: Any, *arrays: Any) -> Any:
         return getattr(xp, name)(*map(truth, arrays))
 

@@ -11,7 +11,6 @@ from pullback.arrays import complex_of, library_of
 from pullback.core.tensor import Tensor
 from pullback.errors import DTypeError, compose
 from pullback.ops._declare import (
-    Operation,
     both,
     elementwise,
     needs_tensor,
@@ -20,6 +19,7 @@ from pullback.ops._declare import (
     operation,
     real,
     sample,
+    standard,
 )
 
 conj = elementwise(

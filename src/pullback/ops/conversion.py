@@ -8,7 +8,7 @@ from pullback.arrays import DType, as_dtype, library_for, library_of
 from pullback.core.primitive import TENSORS
 from pullback.core.tensor import Tensor
 from pullback.errors import ArgumentTypeError
-from pullback.ops._declare import both, elementwise, on, operation, real, sample
+from pullback.ops._declare import Operation, both, elementwise, on, operation, real, sample
 from pullback.ops.shape import sum_to_shape
 
 
@@ -19,7 +19,7 @@ def _cast(xp: Any, x: Any, *, dtype: DType) -> Any:
     return library.astype(x, dtype, copy=True)
 
 
-astype_ = operation(
+astype_: Operation = operation(
     "to",
     _cast,
     rules={"x": lambda g, x_dtype, xp: on(xp, astype_)(g, dtype=x_dtype)},
@@ -64,7 +64,7 @@ def _move(xp: Any, x: Any, *, device: str) -> Any:
     return target.from_numpy(source.to_numpy(x).copy(), native)
 
 
-move_ = operation(
+move_: Operation = operation(
     "toDevice",
     _move,
     rules={"x": lambda g, x_device, xp: on(xp, move_)(g, device=x_device)},

@@ -1,4 +1,4 @@
-"""Operations that work element by element: arithmetic, comparison, elementary functions.
+"""Operations that work element by element: arithmetic, elementary functions, choosing.
 
 Each rule multiplies the gradient ``g`` by the derivative. Edge values, decided once: a maximum or
 minimum of equals shares the gradient by halves; abs and sign have 0 at 0; clamp passes the
@@ -10,21 +10,22 @@ from __future__ import annotations
 from typing import Any
 
 from pullback.core.primitive import TENSORS
+from pullback.core.tensor import Tensor
 from pullback.errors import ArgumentError, DTypeError, compose
 from pullback.ops._declare import (
+    Operation,
     both,
     elementwise,
-    grid,
-    integers,
     mask,
     needs_order,
     needs_tensor,
-    only_complex,
     operation,
     real,
     sample,
     standard,
 )
+from pullback.ops.comparison import greater, less, truth
+from pullback.ops.complex_ import complex_sign
 
 # -- arithmetic ------------------------------------------------------------------------------------
 add = elementwise(
@@ -55,7 +56,7 @@ divide = elementwise(
     "div divide",
     standard("divide"),
     x=lambda g, y: g / y,
-    y=lambda g, y, out: -g * out / y,
+    y=lambda g, x, y: -(g / y) * (x / y),
     floating=True,
     domain={"x": both(-2, 2), "y": both(0.5, 2)},
     doc="Return x / y.",
@@ -66,7 +67,6 @@ negative = elementwise(
 positive = elementwise(
     "pos positive", standard("positive"), x=lambda g: g, domain=both(-2, 2), doc="Return +x."
 )
-
 floor_divide = elementwise(
     "floor_divide",
     standard("floor_divide"),
@@ -241,7 +241,7 @@ real_sign = elementwise(
 )
 
 
-def sign(x: Any, /) -> Any:
+def sign(x: Any, /) -> Tensor:
     """Return the sign of real numbers, x / abs(x) of complex ones; 0 where x is 0.
 
     Examples
@@ -257,7 +257,7 @@ def sign(x: Any, /) -> Any:
 TENSORS.sign = sign
 
 
-def _steps(name: str) -> Any:
+def _steps(name: str) -> Operation:
     return elementwise(
         name,
         standard(name),
@@ -324,7 +324,7 @@ def needs_mask(op: str, name: str, condition: Any) -> None:
         raise DTypeError(compose(op, f"a bool {name} required", came, (name, condition), hint=hint))
 
 
-def where(condition: Any, x: Any, y: Any, /) -> Any:
+def where(condition: Any, x: Any, y: Any, /) -> Tensor:
     """Return x where condition holds, else y; the other branch gets a gradient of exactly 0.
 
     Parameters
@@ -385,7 +385,7 @@ clamp_numbers = operation(
 )
 
 
-def clamp(x: Any, min: Any = None, max: Any = None) -> Any:
+def clamp(x: Any, min: Any = None, max: Any = None) -> Tensor:
     """Return `x` limited to [min, max]; bounds are numbers or tensors.
 
     Parameters
@@ -411,9 +411,8 @@ def clamp(x: Any, min: Any = None, max: Any = None) -> Any:
     needs_tensor("clamp", x)
     if clamps_by_numbers(x, min, max):
         return clamp_numbers(x, min=min, max=max)
-    if min is not None:
-        x = where(less(x, min), min, x)
-    return x if max is None else where(greater(x, max), max, x)
+    result: Tensor = x if min is None else where(less(x, min), min, x)
+    return result if max is None else where(greater(result, max), max, result)
 
 
 def clamps_by_numbers(x: Any, *bounds: Any) -> bool:

@@ -14,8 +14,8 @@ from pullback.core.inplace import apply_inplace
 from pullback.core.primitive import TENSORS
 from pullback.core.tensor import Tensor, box
 from pullback.errors import ArgumentTypeError, ShapeError, TensorIndexError, compose
-from pullback.ops._declare import both, elementwise, mask, on, operation, sample
-from pullback.ops.elementwise import truth
+from pullback.ops._declare import Operation, both, elementwise, mask, on, operation, sample
+from pullback.ops.comparison import truth
 from pullback.ops.shape import sum_to_shape
 
 
@@ -93,7 +93,7 @@ def _read(xp: Any, x: Any, *, index: Any) -> Any:
     return library_of(x).getitem(x, index)
 
 
-getitem_ = operation(
+getitem_: Operation = operation(
     "getitem",
     _read,
     rules={"x": lambda g, index, x_shape, xp: on(xp, scatter_to)(g, index=index, shape=x_shape)},
@@ -213,6 +213,8 @@ def setitem(x: Tensor, index: Any, value: Any) -> None:
     if rest is not None:
         x, index = getitem_(x, index=index), rest
     value = _leading(value, index, x)
+    if _is_basic(index) and not library_of(x._data).is_writeable(x.data_array()):
+        x, index = getitem_(x, index=index), ...  # the part itself may share no memory
     try:
         apply_inplace(setitem_.primitive, x, (value,), {"index": index})
     except ShapeError:
@@ -231,7 +233,8 @@ def _leading(value: Tensor, index: Any, x: Tensor) -> Tensor:
     shape = value.shape
     while len(shape) > keep and shape[0] == 1:
         shape = shape[1:]
-    return value if shape == value.shape else TENSORS.reshape(value, shape)
+    shorter: Tensor = value if shape == value.shape else TENSORS.reshape(value, shape)
+    return shorter
 
 
 masked_fill_ = elementwise(

@@ -110,7 +110,7 @@ def _split_rule(g: Any, x_shape: Any, sizes: Any, axis: int, xp: Any) -> Any:
     return xp.concat(_zeros_for(g, shapes, xp), axis=axis)
 
 
-split_ = operation(
+split_: Any = operation(
     "split",
     _split,
     rules={"x": _split_rule},
@@ -119,7 +119,7 @@ split_ = operation(
     samples=(sample((5, 4), sizes=(2, 3), axis=0), sample((3, 4), sizes=(1, 0, 3), axis=1)),
     doc="Return views of consecutive parts along an axis.",
 )
-unbind_ = operation(
+unbind_: Any = operation(
     "unbind",
     lambda xp, x, *, axis=0: [
         library_of(x).getitem(x, ((slice(None),) * axis) + (i,)) for i in range(x.shape[axis])

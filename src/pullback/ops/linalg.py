@@ -65,7 +65,7 @@ matmul_ = operation(
         sample((0, 4), (4, 2)),
         sample((3, 0), (0, 2)),
     ),
-    doc="Return the matrix product, with PyTorch's and the standard's rules for vectors and stacks.",
+    doc="Return the matrix product; vectors and stacks as in PyTorch and the standard.",
 )
 
 
@@ -118,9 +118,9 @@ def matmul(x: Any, y: Any, /) -> Tensor:
     >>> pb.matmul(pb.eye(2), pb.tensor([3.0, 4.0]))
     tensor([3., 4.])
     """
-    if x.__class__ is Tensor and y.__class__ is Tensor:
-        if len(x._data.shape) == 2 == len(y._data.shape):
-            return mm(x, y)
+    tensors = x.__class__ is Tensor and y.__class__ is Tensor
+    if tensors and len(x._data.shape) == 2 == len(y._data.shape):
+        return mm(x, y)
     return matmul_(x, y)
 
 

@@ -13,7 +13,15 @@ from pullback.core.primitive import TENSORS
 from pullback.core.tensor import Tensor
 from pullback.errors import ArgumentError, DTypeError
 from pullback.ops._axes import count, keep_axes, normalize_axes, normalize_axis, spread
-from pullback.ops._declare import grid, needs_order, needs_tensor, operation, real, sample
+from pullback.ops._declare import (
+    Operation,
+    grid,
+    needs_order,
+    needs_tensor,
+    operation,
+    real,
+    sample,
+)
 
 _AXES = (
     sample((3, 4), axis=None, keepdims=False),
@@ -131,7 +139,7 @@ prod_ = operation(
 )
 
 
-def _extreme(name: str) -> Any:
+def _extreme(name: str) -> Operation:
     def forward(xp: Any, x: Any, *, axis: Any = None, keepdims: bool = False) -> Any:
         if count(x.shape, axis) == 0:
             raise ArgumentError(
@@ -148,7 +156,7 @@ def _extreme(name: str) -> Any:
         return share * (keep_axes(g, x.shape, axis, keepdims, xp) / total)
 
     return operation(
-        f"{name}",
+        name,
         forward,
         rules={"x": rule},
         samples=(*_AXES, *_NO_AXIS, sample((0, 3), axis=1, keepdims=False)),
@@ -296,11 +304,13 @@ def prod(x: Any, /, *, axis: Any = None, dtype: Any = None, keepdims: bool = Fal
     return _in_dtype(prod_, x, dtype, axis=axis, keepdims=keepdims)
 
 
-def _in_dtype(function: Any, x: Any, dtype: Any, **settings: Any) -> Tensor:
+def _in_dtype(function: Operation, x: Any, dtype: Any, **settings: Any) -> Tensor:
     if dtype is None:
         return function(x, **settings)
-    result = function(TENSORS.astype(x, dtype), **settings)
-    return TENSORS.astype(result, dtype, copy=False)
+    result: Tensor = TENSORS.astype(
+        function(TENSORS.astype(x, dtype), **settings), dtype, copy=False
+    )
+    return result
 
 
 def var(x: Any, /, *, axis: Any = None, correction: float = 0.0, keepdims: bool = False) -> Tensor:
@@ -359,7 +369,7 @@ def min(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Tensor:
     return amin(x, axis=axis, keepdims=keepdims)
 
 
-def _whole(name: str, doc: str) -> Any:
+def _whole(name: str, doc: str) -> Operation:
     def forward(xp: Any, x: Any, *, axis: Any = None, keepdims: bool = False) -> Any:
         return getattr(xp, name)(x, axis=_axes_of(x, name, axis), keepdims=keepdims)
 
@@ -377,7 +387,7 @@ any_ = _whole("any", "Return whether any element over axes is true.")
 all_ = _whole("all", "Return whether all elements over axes are true.")
 
 
-def _position(name: str) -> Any:
+def _position(name: str) -> Operation:
     def forward(xp: Any, x: Any, *, axis: Any = None, keepdims: bool = False) -> Any:
         axis = None if axis is None else normalize_axis(name, axis, len(x.shape))
         needs_order(name, x)

@@ -16,12 +16,11 @@ from pullback.core.tensor import Tensor
 from pullback.errors import ArgumentError, ArgumentTypeError, ShapeError, compose
 from pullback.ops._axes import normalize_axes, normalize_axis
 from pullback.ops._declare import (
+    Operation,
     composition,
     needs_tensor,
     on,
-    only_complex,
     operation,
-    real,
     sample,
 )
 
@@ -113,7 +112,8 @@ def resolve_shape(op: str, x: Any, shape: Sequence[int]) -> tuple[int, ...]:
         wanted[wanted.index(-1)] = total // rest
     if math.prod(wanted) != total:
         raise ShapeError(
-            f"{op}: shape {tuple(wanted)} is invalid for input of shape {x.shape} ({total} elements)"
+            f"{op}: shape {tuple(wanted)} is invalid for input of shape {x.shape} "
+            f"({total} elements)"
         )
     return tuple(wanted)
 
@@ -133,7 +133,8 @@ def reshape(x: Any, /, shape: Sequence[int] | int, *, copy: bool | None = None) 
     shape = (shape,) if isinstance(shape, int) else shape
     result: Tensor = reshape_(x, shape=resolve_shape("reshape", x, shape))
     if copy:
-        return TENSORS.clone(result)
+        copied: Tensor = TENSORS.clone(result)
+        return copied
     if copy is False and result._view is None:
         raise ArgumentError(
             compose(
@@ -307,7 +308,8 @@ def sum_to_size(x: Tensor, *shape: Any) -> Tensor:
     extra = len(x.shape) - len(wanted)
     if extra < 0 or any(n not in (1, m) for n, m in zip(wanted, x.shape[extra:], strict=True)):
         raise ShapeError(f"sum_to_size: shape {wanted} does not broadcast to shape {x.shape}")
-    return sum_to_shape(x, wanted, TENSORS)
+    summed: Tensor = sum_to_shape(x, wanted, TENSORS)
+    return summed
 
 
 def flatten(x: Any, start_dim: int = 0, end_dim: int = -1) -> Tensor:
@@ -333,19 +335,20 @@ def squeeze_where_possible(x: Any, dim: Any) -> Tensor:
     return squeeze(x, tuple(i for i in axes if x.shape[i] == 1)) if axes else squeeze(x)
 
 
-def select(x: Any, dim: int, index: int) -> Tensor:
+def select(x: Tensor, dim: int, index: int) -> Tensor:
     """Return a view of one slice along an axis."""
     axis = normalize_axis("select", dim, len(x.shape))
     return x[(*(slice(None),) * axis, int(index))]
 
 
-def narrow(x: Any, dim: int, start: int, length: int) -> Tensor:
+def narrow(x: Tensor, dim: int, start: int, length: int) -> Tensor:
     """Return a view of `length` slices along an axis from `start` on."""
     axis = normalize_axis("narrow", dim, len(x.shape))
     start += x.shape[axis] if start < 0 else 0
     if length < 0 or start < 0 or start + length > x.shape[axis]:
         raise ArgumentError(
-            f"narrow: start {start} and length {length} must lie within axis {axis} of shape {x.shape}"
+            f"narrow: start {start} and length {length} must lie within axis {axis} of shape "
+            f"{x.shape}"
         )
     return x[(*(slice(None),) * axis, slice(start, start + length))]
 
@@ -368,7 +371,7 @@ from_diagonal = operation(
     samples=(sample((3,), shape=(3, 4)),),
     doc="Return a matrix of `shape` with `g` on its diagonal.",
 )
-diagonal_ = operation(
+diagonal_: Operation = operation(
     "diagonal",
     _diagonal,
     rules={"x": lambda g, x_shape, xp: on(xp, from_diagonal)(g, shape=x_shape)},

@@ -1,0 +1,175 @@
+"""The methods of Tensor that take elements together.
+
+Each takes its dimensions under PyTorch's names, ``dim`` and ``keepdim``, or the standard's.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pullback.core.tensor import Tensor
+from pullback.ops import elementwise, reductions
+from pullback.ops._axes import either
+from pullback.ops._values import values_and_indices
+
+
+class ReducingMethods:
+    """The reductions among `TensorMethods`."""
+
+    __slots__ = ()
+
+    def sum(
+        self,
+        dim: Any = None,
+        keepdim: bool = False,
+        *,
+        axis: Any = None,
+        keepdims: bool = False,
+        dtype: Any = None,
+    ) -> Tensor:
+        """Return the sum over `dim`, all dimensions by default."""
+        over = either("sum", dim, axis)
+        return reductions.sum(self, axis=over, dtype=dtype, keepdims=keepdim or keepdims)
+
+    def mean(
+        self, dim: Any = None, keepdim: bool = False, *, axis: Any = None, keepdims: bool = False
+    ) -> Tensor:
+        """Return the mean over `dim`, all dimensions by default."""
+        return reductions.mean(self, axis=either("mean", dim, axis), keepdims=keepdim or keepdims)
+
+    def prod(
+        self,
+        dim: Any = None,
+        keepdim: bool = False,
+        *,
+        axis: Any = None,
+        keepdims: bool = False,
+        dtype: Any = None,
+    ) -> Tensor:
+        """Return the product over `dim`, all dimensions by default."""
+        over = either("prod", dim, axis)
+        return reductions.prod(self, axis=over, dtype=dtype, keepdims=keepdim or keepdims)
+
+    def var(
+        self,
+        dim: Any = None,
+        keepdim: bool = False,
+        *,
+        correction: float = 1,
+        unbiased: bool | None = None,
+        axis: Any = None,
+        keepdims: bool = False,
+    ) -> Tensor:
+        """Return the variance over `dim`, with Bessel's correction by default."""
+        if unbiased is not None:
+            correction = int(unbiased)
+        over = either("var", dim, axis)
+        return reductions.var(self, axis=over, correction=correction, keepdims=keepdim or keepdims)
+
+    def std(
+        self,
+        dim: Any = None,
+        keepdim: bool = False,
+        *,
+        correction: float = 1,
+        unbiased: bool | None = None,
+        axis: Any = None,
+        keepdims: bool = False,
+    ) -> Tensor:
+        """Return the standard deviation over `dim`, with Bessel's correction by default."""
+        if unbiased is not None:
+            correction = int(unbiased)
+        over = either("std", dim, axis)
+        return reductions.std(self, axis=over, correction=correction, keepdims=keepdim or keepdims)
+
+    def max(
+        self, dim: Any = None, keepdim: bool = False, *, axis: Any = None, keepdims: bool = False
+    ) -> Any:
+        """Return the largest element; with an int `dim`, a pair of values and indices along it."""
+        return _extreme(self, "max", dim, axis, keepdim or keepdims)
+
+    def min(
+        self, dim: Any = None, keepdim: bool = False, *, axis: Any = None, keepdims: bool = False
+    ) -> Any:
+        """Return the smallest element; with an int `dim`, a pair of values and indices along it."""
+        return _extreme(self, "min", dim, axis, keepdim or keepdims)
+
+    def amax(
+        self, dim: Any = None, keepdim: bool = False, *, axis: Any = None, keepdims: bool = False
+    ) -> Tensor:
+        """Return the largest elements over `dim`; ties share the gradient."""
+        return reductions.max(self, axis=either("amax", dim, axis), keepdims=keepdim or keepdims)
+
+    def amin(
+        self, dim: Any = None, keepdim: bool = False, *, axis: Any = None, keepdims: bool = False
+    ) -> Tensor:
+        """Return the smallest elements over `dim`; ties share the gradient."""
+        return reductions.min(self, axis=either("amin", dim, axis), keepdims=keepdim or keepdims)
+
+    def any(
+        self, dim: Any = None, keepdim: bool = False, *, axis: Any = None, keepdims: bool = False
+    ) -> Tensor:
+        """Return whether any element over `dim` is true."""
+        return reductions.any_(self, axis=either("any", dim, axis), keepdims=keepdim or keepdims)
+
+    def all(
+        self, dim: Any = None, keepdim: bool = False, *, axis: Any = None, keepdims: bool = False
+    ) -> Tensor:
+        """Return whether all elements over `dim` are true."""
+        return reductions.all_(self, axis=either("all", dim, axis), keepdims=keepdim or keepdims)
+
+    def argmax(
+        self,
+        dim: int | None = None,
+        keepdim: bool = False,
+        *,
+        axis: int | None = None,
+        keepdims: bool = False,
+    ) -> Tensor:
+        """Return the index of the largest element along `dim`, in the flat tensor by default."""
+        return reductions.argmax(
+            self, axis=either("argmax", dim, axis), keepdims=keepdim or keepdims
+        )
+
+    def argmin(
+        self,
+        dim: int | None = None,
+        keepdim: bool = False,
+        *,
+        axis: int | None = None,
+        keepdims: bool = False,
+    ) -> Tensor:
+        """Return the index of the smallest element along `dim`, in the flat tensor by default."""
+        return reductions.argmin(
+            self, axis=either("argmin", dim, axis), keepdims=keepdim or keepdims
+        )
+
+    def cumsum(self, dim: int | None = None, *, axis: int | None = None) -> Tensor:
+        """Return the running sum along `dim`."""
+        return reductions.cumsum(self, axis=either("cumsum", dim, axis))
+
+    def softmax(self, dim: int | None = None, *, axis: int | None = None) -> Tensor:
+        """Return exp(x) normalised to sum 1 along `dim`."""
+        return reductions.softmax(self, axis=either("softmax", dim, axis))
+
+    def log_softmax(self, dim: int | None = None, *, axis: int | None = None) -> Tensor:
+        """Return the logarithm of softmax along `dim`."""
+        return reductions.log_softmax(self, axis=either("log_softmax", dim, axis))
+
+    def logsumexp(
+        self, dim: Any = None, keepdim: bool = False, *, axis: Any = None, keepdims: bool = False
+    ) -> Tensor:
+        """Return log(sum(exp(x))) over `dim`, all dimensions by default."""
+        return reductions.logsumexp(
+            self, axis=either("logsumexp", dim, axis), keepdims=keepdim or keepdims
+        )
+
+
+def _extreme(x: Any, name: str, dim: Any, axis: Any, keepdims: Any) -> Any:
+    over = either(name, dim, axis)
+    if isinstance(over, Tensor):
+        other = elementwise.maximum if name == "max" else elementwise.minimum
+        return other(x, over)
+    if isinstance(over, int):
+        return values_and_indices(x, name, over, keepdims)
+    return getattr(reductions, name)(x, axis=over, keepdims=keepdims)
