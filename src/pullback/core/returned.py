@@ -326,4 +326,5 @@ def _error(op: Any, text: str, hint: str | None = None) -> GradientError:
     """Return the error, with the place where the rule is defined."""
     code = getattr(inspect.unwrap(op.rule), "__code__", None)
     where = f" ({code.co_filename}:{code.co_firstlineno})" if code is not None else ""
-    return GradientError(f"{op.name}{where}: {text}" + (f".\nhint: {hint}" if hint else ""))
+    stop = "" if hint is None or hint.endswith("?") else "."
+    return GradientError(f"{op.name}{where}: {text}." + (f"\nhint: {hint}{stop}" if hint else ""))
