@@ -22,7 +22,7 @@ def accumulate(node: Any, g: Any, owned: bool, recorded: bool) -> None:
     if extra is not None and extra.prehooks:
         g = run_prehooks(extra, g)
     leaf = node.leaf()
-    if leaf is None:  # nobody can see the gradient any more
+    if leaf is None or leaf._node is not node:  # nobody can see it any more, or it is frozen
         return
     with node.lock:
         grad = leaf._grad

@@ -14,7 +14,7 @@ from pullback.core.anomaly import warn_user
 from pullback.core.engine import run
 from pullback.core.modes import NO_GRAD, STATE
 from pullback.core.node import AccumulateGrad
-from pullback.core.tensor import Tensor, as_array, box, bump
+from pullback.core.tensor import Tensor, apart, as_array, box, bump
 from pullback.core.views import sync
 from pullback.errors import ArgumentError, ArgumentTypeError, DTypeError, GraphError, ShapeError
 
@@ -258,7 +258,7 @@ def _accumulate(t: Tensor, g: Tensor) -> None:
 def _boxed(g: Any) -> Tensor:
     """Return a gradient as a tensor that shares memory with nothing of the pass."""
     if isinstance(g, Tensor):
-        return g
+        return apart(g)
     array = as_array(g)
     return box(library_of(array).copy(array))
 
@@ -353,6 +353,11 @@ def _batched(
     roots: list[Tensor], seeds: list[Tensor], targets: list[Any], retain: bool, create: bool
 ) -> dict[Any, Any]:
     count = seeds[0].shape[0]
+    if count == 0 or any(g.shape[0] != count for g in seeds):
+        raise ShapeError(
+            "grad: with is_grads_batched=True all grad_outputs must have one leading length of at "
+            f"least 1, got {[g.shape[0] for g in seeds]}"
+        )
     passes = []
     for k in range(count):
         last = k == count - 1

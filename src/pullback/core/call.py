@@ -17,11 +17,11 @@ from pullback.core.anomaly import remember_call, warn_user
 from pullback.core.binding import Arguments
 from pullback.core.context import Context, forward_context, seal
 from pullback.core.function import new_node
-from pullback.core.inplace import check_allowed, rebase
+from pullback.core.inplace import check_allowed, rebase, write
 from pullback.core.modes import STATE, with_grad
 from pullback.core.node import CustomNode, meta_of
 from pullback.core.tensor import Tensor, box
-from pullback.core.views import CUSTOM, NO_GRAD_VIEW, View, sync
+from pullback.core.views import CUSTOM, NO_GRAD_VIEW, UNKNOWN, View, sync
 from pullback.errors import InplaceError, UntrackedTensorWarning
 
 
@@ -135,7 +135,8 @@ class _Call:
         for i, (outer, before) in enumerate(zip(self.given, versions, strict=True)):
             if before is None:
                 continue
-            marked = any(d is self.inner[i] for d in self.dirty)
+            # The same tensor, or one that shares its memory, may be passed as another argument.
+            marked = any(d._counter is outer._counter for d in self.dirty)
             if not marked and outer._counter[0] != before:
                 name = self.ctx._arguments.owner(i)
                 raise InplaceError(
@@ -165,13 +166,12 @@ class _Call:
                 return out
             i = self._changed_input(out)
             if i is not None:
-                self.given[i]._data = out._data
-                return self.given[i]
+                return self._written(self.given[i], out)
             source = self._source(out)
             if source is None or source._node is None:
                 return out
             twin = box(out._data, None, out._counter)
-            twin._view = View(_base(source), None, NO_GRAD_VIEW)
+            twin._view = View(_base(source), UNKNOWN, NO_GRAD_VIEW)
             return twin
 
         return outer(result) if result.__class__ is Tensor else tree.map_leaves(outer, result)
@@ -227,7 +227,7 @@ class _Call:
         result = box(out._data, target, out._counter)
         source = self._source(out)
         if source is not None:
-            result._view = View(_base(source), None, CUSTOM)
+            result._view = View(_base(source), UNKNOWN, CUSTOM)
         return result
 
     def _source(self, out: Tensor) -> Tensor | None:
@@ -249,9 +249,14 @@ class _Call:
                 "hint: return only that tensor, or clone() the argument before the call."
             )
         check_allowed(self.op.name, outer, [t for t in self.given if isinstance(t, Tensor)])
+        rebase(self._written(outer, out), target)
+        return outer
+
+    @staticmethod
+    def _written(outer: Tensor, out: Tensor) -> Tensor:
+        """Return the caller's tensor with the array that forward left, where that is another."""
         if outer._data is not out._data:
-            outer._data = out._data
-        rebase(outer, target)
+            write(outer, out._data)
         return outer
 
 

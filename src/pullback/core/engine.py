@@ -62,8 +62,9 @@ def run(
     current.accumulate = accumulate
     current.owned = set()
     current.buffers = {roots[0]: grads[0]}
-    for root, g in zip(roots[1:], grads[1:], strict=True):
-        current.add(root, g)
+    if len(roots) > 1:
+        for root, g in zip(roots[1:], grads[1:], strict=True):
+            current.add(root, g)
     outer = RUNNING.current
     if outer is not None:
         current.depth = outer.depth + 1
@@ -201,7 +202,6 @@ class Pass:
                 check_nan(node, grads)
             if not retain:
                 node.saved = RELEASED
-                node.guard = None
             for target, r in zip(node.inputs, grads):  # noqa: B905  (strict costs time here)
                 if r is not None:
                     if target in buffers:

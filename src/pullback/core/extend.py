@@ -204,7 +204,9 @@ class Function(metaclass=_FunctionType):
         cls._op = cls._build()
         if cls._op is not None:
             cls.__signature__ = cls._op.signature.full
-            cls.apply = cls._op  # type: ignore[method-assign]  # calls go straight to it
+            owner = next(c for c in cls.__mro__ if "apply" in c.__dict__)
+            if owner is Function or isinstance(owner.__dict__["apply"], CustomOp):
+                cls.apply = cls._op  # type: ignore[method-assign]  # calls go straight to it
 
     @classmethod
     def _build(cls) -> CustomOp | None:

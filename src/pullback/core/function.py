@@ -313,6 +313,8 @@ def _link_views(
     library: Any,
 ) -> None:
     """Tell each result that shares the source's memory whose view it is."""
+    if callable(op.view) and not op.view(settings):
+        return
     kind = ONE_OF_MANY if op.multi else TRACKED
     if not mode.grad and source.requires_grad:
         kind = NO_GRAD_VIEW
@@ -334,7 +336,8 @@ def coerce(op: Primitive, args: Sequence[Any]) -> tuple[list[Tensor], Any]:
     library = like = None
     for i, a in enumerate(args):
         if not isinstance(a, Tensor) and is_array(a):
-            a = box(library_of(a).tidy(a))
+            # The array is the caller's: a later change of it must not be seen by backward.
+            a = box(library_of(a).copy(library_of(a).asarray(a)))
         if isinstance(a, Tensor):
             if a._view is not None:
                 sync(a)

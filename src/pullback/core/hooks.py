@@ -29,8 +29,10 @@ RUNNING = _Running()
 
 def lend(g: Any) -> Any:
     """Return a gradient as a tensor for user code; a bare array is lent, not given."""
-    if g is None or isinstance(g, Tensor):
+    if g is None:
         return g
+    if isinstance(g, Tensor):
+        return box(g.data_array(), g._node, [0, True])
     return box(as_array(g), None, [0, True])
 
 
@@ -61,7 +63,7 @@ def _replaced(role: str, hook: Callable[..., Any], lent: Tensor, g: Any) -> Any:
     before = lent._version
     result = hook(lent)
     if result is None:
-        if lent._version != before and not isinstance(g, Tensor):
+        if lent._version != before:
             raise GradientError(
                 f"register_hook: the {role} changed its gradient in place, which is not seen by "
                 "the backward pass.\nhint: return the new gradient from the hook instead."
@@ -71,12 +73,7 @@ def _replaced(role: str, hook: Callable[..., Any], lent: Tensor, g: Any) -> Any:
         raise ArgumentTypeError(
             f"register_hook: a {role} must return a Tensor or None, got {type(result).__name__}"
         )
-    if result.shape != lent.shape or result.dtype is not lent.dtype:
-        raise GradientError(
-            f"register_hook: a {role} must return a gradient of the same shape and dtype, got "
-            f"shape {result.shape}, dtype {result.dtype.name} for shape {lent.shape}, dtype "
-            f"{lent.dtype.name}"
-        )
+    _check_like("register_hook", result, lent)
     return take_back(result, g)
 
 
@@ -100,7 +97,30 @@ def _take_all(api: str, result: Any, grads: Sequence[Any]) -> Sequence[Any]:
             f"for {len(grads)}"
         )
     like = next((g for g in grads if g is not None), None)
-    return [r if r is None else take_back(r, like) for r in result]
+    return [_fitting(api, r, g, like) for r, g in zip(result, grads, strict=True)]
+
+
+def _fitting(api: str, value: Any, g: Any, like: Any) -> Any:
+    """Return what a hook put in the place of the gradient `g`, after the checks."""
+    if value is None:
+        return None
+    if not isinstance(value, Tensor):
+        raise ArgumentTypeError(
+            f"{api}: a hook must return Tensors or None, got {type(value).__name__}"
+        )
+    if g is not None:
+        before = g if isinstance(g, Tensor) else box(as_array(g))
+        _check_like(api, value, before)
+    return take_back(value, like)
+
+
+def _check_like(api: str, value: Tensor, before: Tensor) -> None:
+    if value.shape != before.shape or value.dtype is not before.dtype:
+        raise GradientError(
+            f"{api}: a hook must return a gradient of the same shape and dtype, got shape "
+            f"{value.shape}, dtype {value.dtype.name} for shape {before.shape}, dtype "
+            f"{before.dtype.name}"
+        )
 
 
 def run_prehooks(extra: Extra, g: Any) -> Any:
@@ -166,8 +186,7 @@ class _MultiGradHook:
                 missing = sum(current.reaches(t()) for t in self.targets)
                 state = current.notes[self] = _Gathered(len(self.targets), missing)
                 current.at_end.append(self.finish)
-            if state.grads[place] is None:
-                state.missing -= 1
+            state.missing -= 1
             state.grads[place] = grad
             if state.missing == 0:
                 self.finish(current)

@@ -24,6 +24,7 @@ from pullback.core.views import (
     ONE_OF_MANY,
     View,
     move_retained,
+    replay,
     sync,
     view_array,
     view_tensor,
@@ -39,6 +40,9 @@ def apply_inplace(
 ) -> Tensor:
     """Change `x` to ``op(x, *others, **settings)`` in place and return it."""
     name = f"{op.name}_"
+    for operand in (x, *others):
+        if isinstance(operand, Tensor) and operand._view is not None:
+            sync(operand)
     tracked = check_allowed(name, x, others)
     make_writeable(name, x)
     kernel = _kernel(op, x, others)
@@ -235,7 +239,7 @@ def make_writeable(name: str, x: Tensor) -> None:
         owner._data = library_of(owner._data).copy(owner._data)
         owner._counter = owner._counter[:1]
         if owner is not x:
-            sync(x)
+            replay(x, x._view, owner)
     library = library_of(x._data)
     if library.mutable and not library.is_writeable(x._data):
         raise InplaceError(

@@ -112,7 +112,10 @@ def _by_name(
             if target is not None:
                 missing = name
     if used != len(result):
-        unknown = next(k for k in result if k not in names)
+        unknown = next((k for k in result if k not in names), None)
+        if unknown is None:
+            text = f"several arguments share a name, so gradients by name are ambiguous: {names}"
+            raise _error(op, text, hint="return the gradients as a tuple by position")
         raise _unknown_name(op, unknown, [*names, *groups])
     if missing is not None:
         raise _error(
@@ -269,6 +272,8 @@ def _checked(op: Any, name: str, g: Any, meta: Meta) -> Tensor:
             )
         if is_array(g):
             g = box(library_of(g).tidy(g))
+        elif isinstance(g, complex) and not dtype_of(dtype).is_complex:
+            raise _error(op, f"the gradient of '{name}' must be real, got the complex number {g}")
         else:
             g = box(library.asarray(g, dtype=dtype_of(dtype)))
     array = g.data_array()

@@ -19,7 +19,15 @@ from typing import TYPE_CHECKING, Any
 from pullback.arrays import NUMPY, DType, dtype_of, is_array, library_of
 from pullback.core import printing
 from pullback.core.modes import STATE
-from pullback.core.node import AccumulateGrad, Node, Output, RemovableHandle, add_hook
+from pullback.core.node import (
+    AccumulateGrad,
+    Node,
+    Output,
+    RemovableHandle,
+    add_hook,
+    keep_frozen,
+    thawed,
+)
 from pullback.core.views import sync
 from pullback.errors import ArgumentTypeError, DTypeError, GraphError, ShapeError
 
@@ -144,6 +152,8 @@ class Tensor(_Methods):
                     f"got a result of {self._node.name()}.\n"
                     "hint: use detach() for a tensor without history."
                 )
+            if self._node is not None:
+                keep_frozen(self._node)
             self._node = None
         elif not self.requires_grad:
             if not self.dtype.is_inexact:
@@ -152,7 +162,7 @@ class Tensor(_Methods):
                     f"gradients, got dtype {self.dtype.name}.\n"
                     "hint: convert it first, for instance with float()."
                 )
-            self._node = AccumulateGrad(self)
+            self._node = thawed(self) or AccumulateGrad(self)
         return self
 
     @property

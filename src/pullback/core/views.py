@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from pullback.arrays import library_of
 from pullback.core.modes import RECORD, STATE
 from pullback.errors import InplaceError
 
@@ -20,6 +21,9 @@ TRACKED = "tracked"
 NO_GRAD_VIEW = "no_grad"
 ONE_OF_MANY = "one of many"
 CUSTOM = "custom"
+
+# The path of a view that a user's operation made: nobody knows the steps.
+UNKNOWN = ("unknown",)
 
 
 class Step:
@@ -46,8 +50,8 @@ class Step:
 class View:
     """What a tensor that is a view knows of its base.
 
-    ``path`` is a linked list ``(path before, step)`` or None, so a chain of views of views
-    shares its beginning and never holds the tensors in between.
+    ``path`` is a linked list ``(path before, step)``, None for the base itself, or UNKNOWN. A
+    chain of views of views so shares its beginning and never holds the tensors in between.
     """
 
     __slots__ = ("base", "data", "kind", "node", "path")
@@ -95,18 +99,39 @@ def sync(tensor: Any) -> None:
     """Bring a view up to date with its base; call only where ``tensor._view`` is not None."""
     view = tensor._view
     base = view.base
-    if view.node is not base._node or view.data is not base._data:
-        _replay(tensor, view, base)
+    if view.data is not base._data and library_of(base._data).mutable:
+        _part(tensor, view, base)
+    elif view.node is not base._node or view.data is not base._data:
+        replay(tensor, view, base)
 
 
-def _replay(tensor: Any, view: View, base: Any) -> None:
-    if view.kind is CUSTOM and view.node is not base._node:
+def _part(tensor: Any, view: View, base: Any) -> None:
+    """Make a view whose base was given other data a tensor of its own, on the old memory."""
+    if view.node is not base._node:
+        raise InplaceError(
+            "view: the base of this view was modified inplace and then given other data; the "
+            "history of the view is lost.\nhint: clone() the view before."
+        )
+    tensor._view = None
+
+
+def replay(tensor: Any, view: View, base: Any) -> None:
+    """Give a stale view the history and the array that its steps lead to on its base."""
+    if view.kind is CUSTOM:
         raise InplaceError(
             f"{tensor._node.name() if tensor._node else 'custom function'}: this tensor is a "
             "view that was created inside a custom Function, and its base was modified by an "
             "inplace operation since; the history of the view is lost.\n"
             "hint: clone() the result inside forward."
         )
+    if view.kind is NO_GRAD_VIEW and STATE.get().grad:
+        raise InplaceError(
+            "view: A view was created in no_grad mode and its base was modified inplace with grad "
+            "mode enabled; the history of the view is unknown.\n"
+            "hint: create the view outside of no_grad, or clone() it."
+        )
+    if view.path is UNKNOWN:
+        return  # a custom function's view, used where no history is needed
     previous = STATE.get()
     STATE.set(RECORD)
     try:

@@ -45,7 +45,10 @@ def _unwrap(index: Any) -> Any:
                 "getitem: tensors used as indices must have an integer or bool dtype, got "
                 f"{index.dtype.name}"
             )
-        return int(index) if not index.shape and index.dtype.kind in "iu" else index.data_array()
+        if not index.shape and index.dtype.kind in "iu":
+            return int(index)
+        array = index.data_array()
+        return library_of(array).copy(array)  # a later change of the index must not be seen
     if isinstance(index, slice):
         return slice(
             *(int(p) if isinstance(p, Tensor) else p for p in (index.start, index.stop, index.step))
