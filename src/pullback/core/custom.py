@@ -68,10 +68,7 @@ class CustomOp:
         """Make `rule` the gradient rule."""
         self._rule = rule
         self.once = getattr(rule, "_once_differentiable", False)
-        try:
-            parameters = list(inspect.signature(rule).parameters.values())[1:]
-        except (TypeError, ValueError):
-            parameters = []
+        parameters = list(inspect.signature(rule).parameters.values())[1:]
         self.takes_tuple = len(parameters) == 1 and parameters[0].kind in _POSITIONAL
 
     @property

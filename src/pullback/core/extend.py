@@ -52,7 +52,13 @@ def _check_callable(role: str, value: Any) -> None:
 
 def _check_takes_ctx(role: str, function: Callable[..., Any]) -> None:
     kinds = inspect.Parameter
-    parameters = list(inspect.signature(function).parameters.values())
+    try:
+        parameters = list(inspect.signature(function).parameters.values())
+    except ValueError as error:  # some built-in functions have none
+        raise ArgumentTypeError(
+            f"autograd_function: {role} must be a function with a signature, got {function!r}.\n"
+            "hint: wrap it in a function of your own."
+        ) from error
     if not parameters or parameters[0].kind not in (
         kinds.POSITIONAL_ONLY,
         kinds.POSITIONAL_OR_KEYWORD,

@@ -267,8 +267,6 @@ def rebase(x: Tensor, node: Any) -> None:
         x._node = node
         return
     base = view.base
-    if base._node is None and node is None:
-        return
     assign = new_node(Node, ASSIGN_VIEW, (base._node, node))
     assign.saved = (view.path,)
     move_retained(base, base._node, assign)

@@ -44,8 +44,9 @@ class Primitive:
     joint : callable, optional
         One rule for all inputs instead: returns a sequence of gradients.
     view, multi, holomorphic, differentiable : bool
-        The result shows the input's memory; there are several results; complex gradients are
-        the conjugate of the rule on conjugates; a gradient is defined at all.
+        The result shows the input's memory (or a function of the settings that says so); there
+        are several results; complex gradients are the conjugate of the rule on conjugates; a
+        gradient is defined at all.
     floating, promotes, compares : bool
         Integers are converted to the default dtype; arguments are brought to one dtype; the
         result is never differentiable though the inputs may be tracked.
@@ -65,7 +66,7 @@ class Primitive:
         *,
         joint: Callable[..., Any] | None = None,
         variadic: bool = False,
-        view: bool = False,
+        view: bool | Callable[[dict[str, Any]], bool] = False,
         multi: bool = False,
         holomorphic: bool = True,
         differentiable: bool = True,
@@ -264,8 +265,7 @@ def unbroadcast(g: Any, shape: tuple[int, ...], xp: Any) -> Any:
     if 1 in shape:
         ones = [i + extra for i, n in enumerate(shape) if n == 1 and g.shape[i + extra] != 1]
         axes = (*axes, *ones)
-    if axes:
-        g = xp.sum(g, axis=axes, keepdims=len(axes) != extra)
+    g = xp.sum(g, axis=axes, keepdims=len(axes) != extra)
     return g if g.shape == shape else xp.reshape(g, shape)
 
 

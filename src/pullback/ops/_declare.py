@@ -380,12 +380,11 @@ def inplace(function: Operation) -> Callable[..., Tensor]:
     def call(self: Tensor, *others: Any, **settings: Any) -> Tensor:
         if kernel is not None and write_untracked(kernel, self, others):
             return self
-        for name in settings:
-            if name not in op.settings:
-                raise TypeError(f"{op.name}_() got an unexpected keyword argument '{name}'")
+        for name in settings:  # no operation with settings has an in-place twin of this kind
+            raise TypeError(f"{op.name}_() got an unexpected keyword argument '{name}'")
         if len(others) != count - 1:
             raise _wrong_count(op, count, len(others) + 1)
-        return apply_inplace(op, self, others, {**op.settings, **settings})
+        return apply_inplace(op, self, others, {})
 
     call.__name__ = call.__qualname__ = f"{op.name}_"
     call.__doc__ = f"Do `{function.__name__}` in place and return this tensor."

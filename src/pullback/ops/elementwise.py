@@ -93,8 +93,6 @@ def _pow_exponent(g: Any, x: Any, y: Any, out: Any, xp: Any) -> Any:
 
 
 def _real_at_least_zero(y: Any, xp: Any) -> Any:
-    if isinstance(y, (int, float, complex)):
-        return complex(y).real >= 0
     return (xp.real(y) if "complex" in str(y.dtype) else y) >= 0
 
 

@@ -100,7 +100,7 @@ getitem_: Operation = operation(
     "getitem",
     _read,
     rules={"x": lambda g, index, x_shape, xp: on(xp, scatter_to)(g, index=index, shape=x_shape)},
-    view=True,
+    view=lambda settings: _is_basic(settings["index"]),
     samples=_INDICES,
     doc="Return x[index].",
 )
