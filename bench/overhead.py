@@ -221,10 +221,16 @@ def import_seconds(statement: str, rounds: int) -> float:
         f"{statement}\n"
         "print(perf_counter() - start)"
     )
+    # Bytecode is kept between imports, as it is where nobody switches that off.
+    environment = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
     times = []
     for _ in range(rounds + 1):
         done = subprocess.run(
-            [sys.executable, "-c", program], capture_output=True, text=True, check=True
+            [sys.executable, "-c", program],
+            capture_output=True,
+            text=True,
+            check=True,
+            env=environment,
         )
         times.append(float(done.stdout))
     return statistics.median(times[1:])  # the first may still be compiling
