@@ -224,3 +224,34 @@ def test_an_apply_of_the_users_own_is_kept():
 def test_a_function_without_a_signature_is_refused_when_defined():
     with pytest.raises(pb.AutogradError, match="with a signature"):
         pb.autograd_function(lambda ctx, x: x, max)
+
+
+def test_a_gradient_that_a_hook_gives_an_untracked_input_goes_nowhere():
+    x = leaf([1.0, 2.0])
+    y = x * 2.0
+    extra = pb.tensor([7.0], dtype=pb.float64)
+    y.grad_fn.register_hook(lambda grads, _: (grads[0], extra))
+    y.sum().backward()
+    assert x.grad.tolist() == [2.0, 2.0]
+
+
+def test_a_hook_may_take_a_gradient_away():
+    x = leaf([1.0, 2.0])
+    y = x * 2.0
+    y.grad_fn.register_hook(lambda grads, _: (None, None))
+    y.sum().backward()
+    assert x.grad is None
+
+
+def test_a_leaf_that_died_frozen_is_forgotten():
+    from pullback.core import node
+
+    gone, other = leaf([1.0]), leaf([2.0])
+    gone.requires_grad_(False)
+    key = id(gone)
+    assert key in node._frozen
+    del gone
+    other.requires_grad_(False)
+    assert all(kept.leaf() is not None for kept in node._frozen.values())
+    other.requires_grad_(True)
+    assert id(other) not in node._frozen

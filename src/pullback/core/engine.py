@@ -197,7 +197,8 @@ class Pass:
                     warn_of_origin(node)
                 raise
             if extra is not None and extra.posthooks:
-                grads = run_posthooks(extra, grads, g)
+                kept = run_posthooks(extra, grads, g)
+                grads = [None if t is None else r for t, r in zip(node.inputs, kept, strict=True)]
             if anomaly:
                 check_nan(node, grads)
             if not retain:

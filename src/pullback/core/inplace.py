@@ -290,12 +290,12 @@ class _AssignView:
         path = saved[0]
         if not recorded:
             g = as_array(g)
-        base, part = node.inputs
-        outside = inside = None
+        base = node.inputs[0]
+        outside = None
         if base is not None and (wanted is None or base in wanted):
             outside = self._outside(path, g, recorded)
-        if part is not None and (wanted is None or part in wanted):
-            inside = view_tensor(path, g) if recorded else view_array(path, library_of(g).xp, g)
+        # The view's own node leads to the base's, so whenever this runs, its gradient is wanted.
+        inside = view_tensor(path, g) if recorded else view_array(path, library_of(g).xp, g)
         return outside, inside
 
     @staticmethod

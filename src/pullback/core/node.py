@@ -134,10 +134,6 @@ class Node:
         """A dictionary for the user's own notes on this node."""
         return self.extras().metadata
 
-    def output(self, index: int) -> Node:
-        """Return what an edge to an output of this node points to."""
-        return self
-
     def extras(self) -> Extra:
         """Return the node's extras, made when first asked for."""
         if self.extra is None:
