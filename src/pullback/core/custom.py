@@ -101,15 +101,12 @@ class CustomOp:
                         if value is out:
                             break
                     else:
-                        return self._record(
-                            ctx, args, targets, inner, out, (data.shape, dtype, "cpu")
-                        )
+                        return self._record(ctx, targets, inner, out, (data.shape, dtype, "cpu"))
         return call.finish(self, ctx, args, targets, inner, versions, out)
 
     def _record(
         self,
         ctx: Context,
-        args: Sequence[Any],
         targets: list[Any],
         inner: list[Any],
         out: Tensor,
