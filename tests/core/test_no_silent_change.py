@@ -255,3 +255,15 @@ def test_a_leaf_that_died_frozen_is_forgotten():
     assert all(kept.leaf() is not None for kept in node._frozen.values())
     other.requires_grad_(True)
     assert id(other) not in node._frozen
+
+
+def test_a_bare_floating_array_from_forward_comes_back_tracked():
+    f = pb.autograd_function(
+        lambda ctx, x: np.exp(x.numpy()), lambda ctx, g: {"x": g * 5.0}, name="f"
+    )
+    x = leaf([0.0, 1.0])
+    y = f(x)
+    assert y.grad_fn.name() == "fBackward"
+    assert grad(y.sum(), x) == [5.0, 5.0]
+    with pb.no_grad():
+        assert isinstance(f(x), pb.Tensor)
