@@ -301,3 +301,11 @@ def test_a_tensor_without_axes_is_its_own_transpose():
     assert (y.shape, y.item()) == ((), 2.0)
     (y * 3.0).backward()
     assert x.grad.item() == 3.0
+
+
+def test_astype_moves_to_the_device_it_is_given():
+    x = pb.tensor([1.0, 2.0])
+    moved = pb.astype(x, pb.float64, device="cpu")
+    assert (moved.dtype, moved.device, moved.tolist()) == (pb.float64, "cpu", [1.0, 2.0])
+    with pytest.raises(ValueError, match="device"):
+        pb.astype(x, pb.float64, device="nowhere")

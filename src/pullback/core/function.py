@@ -54,9 +54,8 @@ def kernel_of(op: Primitive) -> Callable[..., Any]:
     forward, xp = op.forward, NUMPY.xp
     if op.kernel is not None:
         return functools.partial(op.kernel, xp)
-    standard = getattr(forward, "standard_name", None)
-    if standard is not None:
-        kernel: Callable[..., Any] = getattr(xp, standard)
+    if op.standard is not None:
+        kernel: Callable[..., Any] = getattr(xp, op.standard)
         return kernel
     return functools.partial(forward, xp)
 
@@ -391,12 +390,13 @@ def _result_dtype(arrays: list[Any], library: Any) -> Any:
         return promote(*zero)
     dtype = promote(*full)
     for other in zero:
-        if _level(other) > _level(dtype):
+        if level_of(other) > level_of(dtype):
             dtype = complex_of(dtype) if dtype.is_inexact else other
     return dtype
 
 
-def _level(dtype: Any) -> int:
+def level_of(dtype: Any) -> int:
+    """Return the rank of a dtype's kind: bool, integer, floating, complex."""
     return 1 if dtype.kind in "iu" else 3 * _KINDS.index(dtype.kind)
 
 

@@ -36,6 +36,10 @@ def lend(g: Any) -> Any:
     return box(as_array(g), None, [0, True])
 
 
+def _boxed(g: Any) -> Tensor:
+    return g if isinstance(g, Tensor) else box(as_array(g))
+
+
 def take_back(value: Tensor, like: Any) -> Any:
     """Return a tensor as what a pass works with: the tensor itself where `like` is one."""
     return value if isinstance(like, Tensor) else value.data_array()
@@ -45,11 +49,11 @@ def run_grad_hooks(extra: Extra, g: Any) -> Any:
     """Run the hooks of a tensor on its gradient, then fill its ``.grad`` if it retains it."""
     for key, hook in list(extra.tensor_hooks.items()):
         if key in extra.tensor_hooks:
-            g = _replaced("hook", hook, lend(g), g)
+            g = _replaced(hook, lend(g), g)
     if extra.retained is not None:
         tensor = extra.retained()
         if tensor is not None:
-            own = apart(g if isinstance(g, Tensor) else box(as_array(g)))
+            own = apart(_boxed(g))
             grad = tensor._grad
             previous = STATE.get()
             STATE.set(with_grad(previous, isinstance(g, Tensor)))
@@ -58,20 +62,20 @@ def run_grad_hooks(extra: Extra, g: Any) -> Any:
     return g
 
 
-def _replaced(role: str, hook: Callable[..., Any], lent: Tensor, g: Any) -> Any:
+def _replaced(hook: Callable[..., Any], lent: Tensor, g: Any) -> Any:
     """Call `hook` and return the gradient that goes on."""
     before = lent._version
     result = hook(lent)
     if result is None:
         if lent._version != before:
             raise GradientError(
-                f"register_hook: the {role} changed its gradient in place, which is not seen by "
+                "register_hook: the hook changed its gradient in place, which is not seen by "
                 "the backward pass.\nhint: return the new gradient from the hook instead."
             )
         return g
     if not isinstance(result, Tensor):
         raise ArgumentTypeError(
-            f"register_hook: a {role} must return a Tensor or None, got {type(result).__name__}"
+            f"register_hook: a hook must return a Tensor or None, got {type(result).__name__}"
         )
     _check_like("register_hook", result, lent)
     return take_back(result, g)
@@ -109,8 +113,7 @@ def _fitting(api: str, value: Any, g: Any, like: Any) -> Any:
             f"{api}: a hook must return Tensors or None, got {type(value).__name__}"
         )
     if g is not None:
-        before = g if isinstance(g, Tensor) else box(as_array(g))
-        _check_like(api, value, before)
+        _check_like(api, value, _boxed(g))
     return take_back(value, like)
 
 

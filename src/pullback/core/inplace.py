@@ -1,8 +1,8 @@
 """Changing tensors in place: what is allowed, how it is written, how history follows.
 
-Owns the one road of every in-place operation: check, run the operation out of place (recorded,
-with a copy of the old values where its rule needs them), write the result into the memory, bump
-the version, and give the tensor its new history. A view changes its base's history: the base
+Owns the one road of every in-place operation: check, keep a copy of the old values where a rule
+needs them, compute right into the memory where the library can and else write the result into it,
+bump the version, and give the tensor its new history. A view changes its base's history: the base
 becomes ``assign_view(base, view)``, and every view of it replays its steps when next used.
 """
 
@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from pullback.arrays import DTYPES, NUMPY, library_of
-from pullback.core.function import apply, new_node, note_shapes, record
+from pullback.core.function import apply, level_of, new_node, note_shapes, record
 from pullback.core.modes import STATE
 from pullback.core.node import AccumulateGrad, Node
 from pullback.core.primitive import TENSORS, Primitive
@@ -55,8 +55,7 @@ def apply_inplace(
 
 def standard_kernel(op: Primitive) -> Callable[..., Any] | None:
     """Return the default library's function that `op` calls, if it calls just one."""
-    standard = getattr(op.forward, "standard_name", None)
-    return None if standard is None else getattr(NUMPY.xp, standard)
+    return None if op.standard is None else getattr(NUMPY.xp, op.standard)
 
 
 def write_untracked(kernel: Callable[..., Any], x: Any, others: Sequence[Any]) -> bool:
@@ -90,9 +89,8 @@ def _kernel(op: Primitive, x: Tensor, others: Sequence[Any]) -> Callable[..., An
     """Return how to compute right into the memory of `x`, or None where that cannot be."""
     if op.inplace is not None:
         return op.inplace
-    standard = getattr(op.forward, "standard_name", None)
     library = library_of(x._data)
-    if standard is None or not library.supports_out or not x.dtype.is_inexact:
+    if op.standard is None or not library.supports_out or not x.dtype.is_inexact:
         return None
     for other in others:
         if isinstance(other, Tensor):
@@ -102,7 +100,7 @@ def _kernel(op: Primitive, x: Tensor, others: Sequence[Any]) -> Callable[..., An
                 return None
         elif other.__class__ is not int and other.__class__ is not float:
             return None
-    function = getattr(library.xp, standard)
+    function = getattr(library.xp, op.standard)
     return lambda array, *rest: function(array, *rest, out=array)
 
 
@@ -163,11 +161,8 @@ def _write_result(
 def _cast(name: str, result: Tensor, x: Tensor) -> Tensor:
     if result._data.dtype == x._data.dtype:
         return result
-    kinds = "biufc"
     came, wanted = result.dtype, x.dtype
-    if kinds.index(came.kind) > kinds.index(wanted.kind) and not (
-        came.kind in "iu" and wanted.kind in "iu"
-    ):
+    if level_of(came) > level_of(wanted):
         raise DTypeError(
             f"{name}: the result has dtype {came.name}, which can't be cast to the tensor's "
             f"dtype {wanted.name} in place.\nhint: use the operation that is not in place."

@@ -78,8 +78,8 @@ class Primitive:
     ) -> None:
         self.name, self.node_name = name, f"{name[0].upper()}{name[1:]}Backward"
         self.forward, self.inplace, self.kernel = forward, inplace, kernel
-        self.inputs, self.settings = inputs, settings
-        self.declared = rules
+        self.standard: str | None = getattr(forward, "standard_name", None)  # all it calls
+        self.inputs, self.settings, self.declared = inputs, settings, rules
         self.variadic, self.multi, self.view = variadic, multi, view
         self.holomorphic, self.differentiable = holomorphic, differentiable
         self.floating, self.promotes, self.broadcasts = floating, promotes, broadcasts

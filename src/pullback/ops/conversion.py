@@ -31,7 +31,9 @@ astype_: Operation = operation(
 
 
 def astype(x: Tensor, dtype: Any, /, *, copy: bool = True, device: Any = None) -> Tensor:
-    """Return `x` in another dtype; `x` itself where it has it already and `copy` is False.
+    """Return `x` in another dtype, on another device if one is given.
+
+    That is `x` itself where nothing changes and `copy` is False.
 
     Examples
     --------
@@ -40,6 +42,8 @@ def astype(x: Tensor, dtype: Any, /, *, copy: bool = True, device: Any = None) -
     tensor([1., 2.], dtype=float64)
     """
     wanted = as_dtype(dtype)
+    if device is not None:
+        return to(x, dtype=wanted, device=device, copy=copy)
     if wanted is x.dtype:
         return clone(x) if copy else x
     return astype_(x, dtype=wanted)
