@@ -1,6 +1,6 @@
 """pullback: gradients through your own operations, on any array library."""
 
-from pullback import autograd, cuda, errors, optim
+from pullback import autograd, cuda, errors, ops, optim
 from pullback.arrays import (
     DTYPES,
     DType,
@@ -23,131 +23,18 @@ from pullback.core.extend import autograd_function
 from pullback.core.modes import is_grad_enabled, is_inference_mode_enabled
 from pullback.core.tensor import Tensor
 from pullback.errors import AutogradError, UntrackedTensorWarning
-from pullback.ops.comparison import (
-    bitwise_and,
-    bitwise_invert,
-    bitwise_left_shift,
-    bitwise_or,
-    bitwise_right_shift,
-    bitwise_xor,
-    equal,
-    greater,
-    greater_equal,
-    isfinite,
-    isinf,
-    isnan,
-    less,
-    less_equal,
-    logical_and,
-    logical_not,
-    logical_or,
-    logical_xor,
-    not_equal,
-)
-from pullback.ops.complex_ import conj
-from pullback.ops.complex_ import imaginary_part as imag
-from pullback.ops.complex_ import real_part as real
-from pullback.ops.conversion import astype, clone
-from pullback.ops.creation import (
-    arange,
-    asarray,
-    empty,
-    empty_like,
-    eye,
-    from_dlpack,
-    from_numpy,
-    full,
-    full_like,
-    linspace,
-    ones,
-    ones_like,
-    tensor,
-    zeros,
-    zeros_like,
-)
-from pullback.ops.elementwise import absolute as abs
-from pullback.ops.elementwise import (
-    add,
-    ceil,
-    clamp,
-    clip,
-    cos,
-    divide,
-    exp,
-    expm1,
-    floor,
-    floor_divide,
-    log,
-    log1p,
-    maximum,
-    minimum,
-    multiply,
-    negative,
-    positive,
-    reciprocal,
-    relu,
-    remainder,
-    round,
-    sigmoid,
-    sign,
-    sin,
-    sqrt,
-    square,
-    subtract,
-    tan,
-    tanh,
-    trunc,
-    where,
-)
-from pullback.ops.elementwise import divide as div
-from pullback.ops.elementwise import multiply as mul
-from pullback.ops.elementwise import negative as neg
-from pullback.ops.elementwise import power as pow
-from pullback.ops.elementwise import subtract as sub
-from pullback.ops.joining import chunk, concat, split, stack, unstack
-from pullback.ops.joining import concat as cat
-from pullback.ops.joining import unstack as unbind
-from pullback.ops.linalg import matmul, mm
-from pullback.ops.random import (
-    Generator,
-    manual_seed,
-    rand,
-    rand_like,
-    randint,
-    randn,
-    randn_like,
-    randperm,
-)
-from pullback.ops.reductions import all_ as all
-from pullback.ops.reductions import any_ as any
-from pullback.ops.reductions import (
-    argmax,
-    argmin,
-    cumsum,
-    log_softmax,
-    logsumexp,
-    max,
-    mean,
-    min,
-    prod,
-    softmax,
-    std,
-    sum,
-    var,
-)
-from pullback.ops.reductions import cumsum as cumulative_sum
-from pullback.ops.shape import (
-    broadcast_to,
-    diagonal,
-    expand_dims,
-    flip,
-    matrix_transpose,
-    permute_dims,
-    reshape,
-    squeeze,
-    sum_to_size,
-    transpose,
-)
+from pullback.ops.activations import *
+from pullback.ops.comparison import *
+from pullback.ops.complex_ import *
+from pullback.ops.conversion import *
+from pullback.ops.creation import *
+from pullback.ops.elementary import *
+from pullback.ops.elementwise import *
+from pullback.ops.joining import *
+from pullback.ops.linalg import *
+from pullback.ops.random import *
+from pullback.ops.reductions import *
+from pullback.ops.shape import *
 
 __version__ = "0.1.0"
 
@@ -161,70 +48,22 @@ __all__ = [
     "AutogradError",
     "DType",
     "Function",
-    "Generator",
     "Tensor",
     "UntrackedTensorWarning",
     "__version__",
-    "abs",
-    "add",
-    "all",
-    "any",
-    "arange",
-    "argmax",
-    "argmin",
-    "asarray",
-    "astype",
     "autograd",
     "autograd_function",
-    "bitwise_and",
-    "bitwise_invert",
-    "bitwise_left_shift",
-    "bitwise_or",
-    "bitwise_right_shift",
-    "bitwise_xor",
     "bool",
-    "broadcast_to",
-    "cat",
-    "ceil",
-    "chunk",
-    "clamp",
-    "clip",
-    "clone",
     "complex64",
     "complex128",
-    "concat",
-    "conj",
-    "cos",
     "cuda",
-    "cumsum",
-    "cumulative_sum",
     "detect_anomaly",
-    "diagonal",
-    "div",
-    "divide",
-    "empty",
-    "empty_like",
     "enable_grad",
-    "equal",
     "errors",
-    "exp",
-    "expand_dims",
-    "expm1",
-    "eye",
-    "flip",
     "float16",
     "float32",
     "float64",
-    "floor",
-    "floor_divide",
-    "from_dlpack",
-    "from_numpy",
-    "full",
-    "full_like",
     "get_default_dtype",
-    "greater",
-    "greater_equal",
-    "imag",
     "inference_mode",
     "int8",
     "int16",
@@ -232,87 +71,28 @@ __all__ = [
     "int64",
     "is_grad_enabled",
     "is_inference_mode_enabled",
-    "isfinite",
-    "isinf",
-    "isnan",
-    "less",
-    "less_equal",
-    "linspace",
-    "log",
-    "log1p",
-    "log_softmax",
-    "logical_and",
-    "logical_not",
-    "logical_or",
-    "logical_xor",
-    "logsumexp",
-    "manual_seed",
-    "matmul",
-    "matrix_transpose",
-    "max",
-    "maximum",
-    "mean",
-    "min",
-    "minimum",
-    "mm",
-    "mul",
-    "multiply",
-    "neg",
-    "negative",
     "no_grad",
-    "not_equal",
     "once_differentiable",
-    "ones",
-    "ones_like",
     "optim",
-    "permute_dims",
-    "positive",
-    "pow",
-    "prod",
-    "rand",
-    "rand_like",
-    "randint",
-    "randn",
-    "randn_like",
-    "randperm",
-    "real",
-    "reciprocal",
     "register_multi_grad_hook",
-    "relu",
-    "remainder",
-    "reshape",
-    "round",
     "saved_tensors_hooks",
     "set_default_dtype",
     "set_detect_anomaly",
     "set_grad_enabled",
-    "sigmoid",
-    "sign",
-    "sin",
-    "softmax",
-    "split",
-    "sqrt",
-    "square",
-    "squeeze",
-    "stack",
-    "std",
-    "sub",
-    "subtract",
-    "sum",
-    "sum_to_size",
-    "tan",
-    "tanh",
-    "tensor",
-    "transpose",
-    "trunc",
     "uint8",
     "uint16",
     "uint32",
     "uint64",
-    "unbind",
-    "unstack",
-    "var",
-    "where",
-    "zeros",
-    "zeros_like",
 ]
+__all__ += ops.activations.__all__
+__all__ += ops.comparison.__all__
+__all__ += ops.complex_.__all__
+__all__ += ops.conversion.__all__
+__all__ += ops.creation.__all__
+__all__ += ops.elementary.__all__
+__all__ += ops.elementwise.__all__
+__all__ += ops.joining.__all__
+__all__ += ops.linalg.__all__
+__all__ += ops.random.__all__
+__all__ += ops.reductions.__all__
+__all__ += ops.shape.__all__

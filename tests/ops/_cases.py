@@ -6,14 +6,16 @@ Gradients follow PyTorch's convention: for a loss L = Re(sum(conj(seed) * output
 a complex input z = x + iy is dL/dx + i dL/dy.
 """
 
+import importlib
 import zlib
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 
 import pullback as pb
 from pullback.arrays import library_of
-from pullback.ops._declare import REGISTRY
+from pullback.ops._declare import REGISTRY, Composition
 
 STEP = 1e-6
 
@@ -37,6 +39,11 @@ class Case:
     @property
     def op(self):
         return self.declaration.primitive
+
+    @property
+    def has_rules(self):
+        """Whether it has rules of its own, and is not made of other operations."""
+        return not isinstance(self.op, Composition)
 
     @property
     def sample(self):
@@ -78,10 +85,23 @@ class Case:
                 found[name] = library_of(like).from_numpy(value.copy())
         return found
 
+    def within(self, tensors):
+        """Bring drawn inputs to where the operation is defined."""
+        pairs = zip(self.domains, tensors, strict=True)
+        return [domain.within(t) if domain.within else t for domain, t in pairs]
+
+    def observed(self, results):
+        """Return what of the results is determined."""
+        if self.declaration.observed is None:
+            return results
+        seen = self.declaration.observed(*results)
+        return list(seen) if isinstance(seen, tuple) else [seen]
+
     def call(self, tensors):
         """Call the operation and return the list of its results."""
-        result = self.declaration.public(*tensors, **self.settings(tensors[0].data_array()))
-        return list(result) if self.op.multi else [result]
+        settings = self.settings(tensors[0].data_array())
+        result = self.declaration.call(*self.within(tensors), **settings)
+        return self.observed(list(result) if self.op.multi else [result])
 
 
 def draw(domain, shape, dtype, rng, distinct=False):
@@ -241,139 +261,43 @@ def repeated(a):
 
 
 # -- reference values -----------------------------------------------------------------------------
-def _added(g, index, shape):
-    result = np.zeros(shape, g.dtype)
-    np.add.at(result, index, g)
-    return result
+def _references():
+    """Gather what each module of `references` says; nothing may be said twice."""
+    values, kinds, no_scalars = {}, {}, set()
+    for path in sorted(Path(__file__).with_name("references").glob("*.py")):
+        module = importlib.import_module(f"tests.ops.references.{path.stem}")
+        assert not values.keys() & module.REFERENCES.keys(), path
+        values |= module.REFERENCES
+        kinds |= getattr(module, "RESULTS", {})
+        no_scalars |= getattr(module, "NO_SCALARS", set())
+    return values, kinds, no_scalars
 
 
-def _written(x, value, index):
-    result = x.copy()
-    result[index] = value
-    return result
-
-
-def _embedded(g, shape):
-    result = np.zeros(shape, g.dtype)
-    np.fill_diagonal(result, g)
-    return result
-
-
-def _parts(x, sizes, axis):
-    return np.split(x, np.cumsum(sizes)[:-1], axis)
-
-
-def _softmax(x, axis):
-    axis = axis if x.ndim else None
-    return np.exp(x) / np.sum(np.exp(x), axis=axis, keepdims=True)
-
-
-# Functions that NumPy has, by its name for them.
-NUMPY = {
-    "reshape": np.reshape,
-    "permute": np.permute_dims,
-    "broadcast_to": np.broadcast_to,
-    "flip": np.flip,
-    "cat": lambda *arrays, axis: np.concatenate(arrays, axis),
-    "stack": lambda *arrays, axis: np.stack(arrays, axis),
-    "split": _parts,
-    "unbind": np.unstack,
-    "diagonal": np.diagonal,
-    "real": np.real,
-    "imag": np.imag,
-    "conj": np.conj,
-    "sgn": np.sign,
-    "clone": np.copy,
-    "add": np.add,
-    "sub": np.subtract,
-    "mul": np.multiply,
-    "div": np.divide,
-    "neg": np.negative,
-    "pos": np.positive,
-    "pow": np.power,
-    "where": np.where,
-    "clamp": np.clip,
-    "eq": np.equal,
-    "ne": np.not_equal,
-    "lt": np.less,
-    "le": np.less_equal,
-    "gt": np.greater,
-    "ge": np.greater_equal,
-    "bitwise_and": np.bitwise_and,
-    "bitwise_or": np.bitwise_or,
-    "bitwise_xor": np.bitwise_xor,
-    "bitwise_left_shift": np.left_shift,
-    "bitwise_right_shift": np.right_shift,
-    "bitwise_invert": np.invert,
-    "take": np.take,
-    "take_along_axis": np.take_along_axis,
-    "matmul": np.matmul,
-    "mm": np.matmul,
-    "sum": np.sum,
-    "mean": np.mean,
-    "prod": np.prod,
-    "max": np.max,
-    "min": np.min,
-    "cumsum": lambda x, axis: np.cumsum(x, axis).reshape(x.shape),
-    "any": np.any,
-    "all": np.all,
-    "argmax": np.argmax,
-    "argmin": np.argmin,
-} | {
-    name: getattr(np, name)
-    for name in (
-        *("abs", "ceil", "cos", "exp", "expm1", "floor", "floor_divide", "isfinite", "isinf"),
-        *("isnan", "log", "log1p", "logical_and", "logical_not", "logical_or", "logical_xor"),
-        *("maximum", "minimum", "reciprocal", "remainder", "round", "sign", "sin", "sqrt"),
-        *("square", "tan", "tanh", "trunc"),
-    )
-}
-
-# What NumPy lacks, as a plain formula.
-FORMULAS = {
-    "diag_embed": _embedded,
-    "to_complex": lambda g, imaginary: 1j * g if imaginary else g + 0j,
-    "to": lambda x, dtype: x.astype(dtype.dtype),
-    "toDevice": lambda x, device: x,
-    "copy": lambda x, src: np.broadcast_to(src, x.shape),
-    "fill": lambda x, value: np.full(x.shape, value, x.dtype),
-    "sigmoid": lambda x: 1 / (1 + np.exp(-x)),
-    "relu": lambda x: (x + np.abs(x)) / 2,
-    "keep_where": lambda condition, x: condition * x,
-    "masked_fill": lambda x, mask, value: (1 - mask) * x + mask * value,
-    "index_put": _added,
-    "getitem": lambda x, index: x[index],
-    "setitem": _written,
-    "softmax": _softmax,
-    "log_softmax": lambda x, axis: np.log(_softmax(x, axis)) if x.size else x,
-    "logsumexp": lambda x, axis, keepdims: np.log(np.sum(np.exp(x), axis=axis, keepdims=keepdims)),
-}
+# The function that gives an operation's value on NumPy arrays; the dtype of its results where it
+# is not that of the inputs; the operations that take no tensor of 0 dimensions.
+REFERENCES, RESULTS, NO_SCALARS = _references()
 
 
 def expected(case, arrays):
     """Return the reference values of a call, a list of arrays."""
-    reference = (NUMPY | FORMULAS)[case.name]
-    result = reference(*arrays, **case.settings())
-    return [np.asarray(r) for r in (result if case.op.multi else [result])]
+    arrays = [host(t) for t in case.within(leaves(arrays))]
+    result = REFERENCES[case.name](*arrays, **case.settings())
+    results = [np.asarray(r) for r in (result if case.op.multi else [result])]
+    return [host(out) for out in case.observed(leaves(results))]
 
 
-BOOL = {
-    *("eq", "ne", "lt", "le", "gt", "ge", "logical_and", "logical_or", "logical_xor"),
-    *("logical_not", "isfinite", "isinf", "isnan", "any", "all"),
-}
+def expected_dtypes(case, dtype):
+    """Return the names of the dtypes of a call's results on inputs of a floating `dtype`."""
+    kinds = RESULTS.get(case.name, "same")
+    return [_dtype(kind, case, dtype) for kind in (kinds if isinstance(kinds, tuple) else (kinds,))]
 
 
-def expected_dtype(case, dtype):
-    """Return the name of the dtype of a call's results on inputs of a floating `dtype`."""
-    real = {"complex64": "float32", "complex128": "float64"}.get(dtype, dtype)
-    if case.name in BOOL:
-        return "bool"
-    if case.name in ("argmax", "argmin") or case.name.startswith("bitwise"):
-        return "int64"
-    if case.name in ("abs", "real", "imag"):
-        return real
-    if case.name == "to":
-        return case.sample.settings["dtype"].name
-    if case.name == "to_complex":
-        return {"float32": "complex64", "float64": "complex128"}[dtype]
-    return dtype
+def _dtype(kind, case, dtype):
+    real = {"complex64": "float32", "complex128": "float64"}
+    if callable(kind):
+        return kind(case, dtype)
+    if kind == "real":
+        return real.get(dtype, dtype)
+    if kind == "complex":
+        return {to: of for of, to in real.items()}.get(dtype, dtype)
+    return dtype if kind == "same" else kind

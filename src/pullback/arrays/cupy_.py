@@ -73,6 +73,10 @@ class CuPy(Library):
 
     # ------------------------------------------------------------------ dtypes and devices
 
+    def special(self, name: str, *arrays: Array) -> Array:
+        with self.activate(arrays[0].device):
+            return getattr(importlib.import_module("cupyx.scipy.special"), name)(*arrays)
+
     def native(self, dtype: DType) -> Any:
         return dtype.dtype
 

@@ -12,6 +12,7 @@ new one elsewhere, so callers always use what they return.
 
 from __future__ import annotations
 
+import importlib
 import re
 from contextlib import AbstractContextManager, nullcontext
 from functools import cached_property
@@ -22,9 +23,16 @@ import numpy as np
 from pullback.arrays import indexing
 from pullback.arrays.dtypes import DType, dtype_of
 from pullback.arrays.random import RandomSource
-from pullback.errors import DeviceError, DTypeError, ShapeError, TensorIndexError, compose
+from pullback.errors import (
+    DeviceError,
+    DTypeError,
+    MissingExtraError,
+    ShapeError,
+    TensorIndexError,
+    compose,
+)
 
-__all__ = ["Array", "Library", "index_error", "size_error", "value_error"]
+__all__ = ["Array", "Library", "index_error", "scipy_special", "size_error", "value_error"]
 
 Array: TypeAlias = Any
 
@@ -161,6 +169,19 @@ class Library:
     def generator(self, seed: int | None = None, device: Any = None) -> RandomSource:
         """Return a source of random arrays; None seeds it from the operating system."""
         return RandomSource(self, seed, device)
+
+    # ------------------------------------------------------------------ special functions
+
+    def special(self, name: str, *arrays: Array) -> Array:
+        """Call SciPy's special function of that name, or this library's counterpart of it.
+
+        Raises
+        ------
+        MissingExtraError
+            If SciPy is not installed.
+        """
+        host = scipy_special(name)(*map(self.to_numpy, arrays))
+        return self.from_numpy(np.asarray(host), arrays[0].device)
 
     # ------------------------------------------------------------------ memory
 
@@ -345,6 +366,15 @@ class Library:
     def dtype(self, a: Array) -> DType:
         """Return the dtype of `a`."""
         return dtype_of(a.dtype)
+
+
+def scipy_special(name: str) -> Any:
+    """Return SciPy's special function of that name; SciPy is imported by the first call."""
+    try:
+        return getattr(importlib.import_module("scipy.special"), name)
+    except ImportError as error:
+        hint = "pip install pullback[scipy]"
+        raise MissingExtraError(compose(name, "SciPy required", str(error), hint=hint)) from None
 
 
 def size_error(a: Array, shape: tuple[int, ...]) -> ShapeError:

@@ -9,7 +9,14 @@ from typing import Any
 import numpy as np
 
 from pullback.arrays.dtypes import DType
-from pullback.arrays.library import Array, Library, index_error, size_error, value_error
+from pullback.arrays.library import (
+    Array,
+    Library,
+    index_error,
+    scipy_special,
+    size_error,
+    value_error,
+)
 
 __all__ = ["NumPy"]
 
@@ -110,6 +117,9 @@ class NumPy(Library):
 
     def to_numpy(self, a: Array) -> np.ndarray[Any, Any]:
         return a  # type: ignore[no-any-return]
+
+    def special(self, name: str, *arrays: Array) -> Array:
+        return scipy_special(name)(*arrays)
 
     def tidy(self, result: Any) -> Array:
         return result if type(result) is np.ndarray else np.asarray(result)

@@ -2,10 +2,12 @@
 
 from pullback.ops import (  # noqa: F401  (importing a theme declares its operations)
     _methods,
+    activations,
     comparison,
     complex_,
     conversion,
     creation,
+    elementary,
     elementwise,
     indexing,
     joining,

@@ -9,7 +9,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol, TypeVar, cast
+from typing import Any, Protocol, TypeVar, cast
 
 from pullback.arrays import is_array, library_of
 from pullback.core.function import apply, binary, unary
@@ -17,6 +17,43 @@ from pullback.core.inplace import apply_inplace, standard_kernel, write_untracke
 from pullback.core.primitive import TENSORS, Primitive
 from pullback.core.tensor import Tensor, as_array
 from pullback.errors import ArgumentTypeError, DTypeError, compose
+from pullback.ops._samples import (
+    ELEMENTWISE,
+    Domain,
+    Sample,
+    both,
+    grid,
+    integers,
+    mask,
+    only_complex,
+    real,
+    sample,
+)
+
+__all__ = [
+    "REGISTRY",
+    "Composition",
+    "Declaration",
+    "Domain",
+    "Operation",
+    "Sample",
+    "both",
+    "composition",
+    "elementwise",
+    "face",
+    "grid",
+    "inplace",
+    "integers",
+    "mask",
+    "needs_order",
+    "needs_tensor",
+    "on",
+    "only_complex",
+    "operation",
+    "real",
+    "sample",
+    "standard",
+]
 
 Function = Callable[..., Any]
 F = TypeVar("F", bound=Function)
@@ -33,119 +70,46 @@ class Operation(Protocol):
         ...
 
 
-class Domain(NamedTuple):
-    """Where samples of an input are drawn: uniformly from [low, high], less what is excluded.
-
-    Attributes
-    ----------
-    low, high : float
-        The interval.
-    away : tuple of float
-        Kinks and poles that samples keep a distance of 0.1 from.
-    complex : bool
-        Whether complex samples are meaningful too.
-    kind : str
-        ``"f"`` floating samples, ``"c"`` complex ones only, ``"i"`` integers, ``"b"`` bools.
-    step : float
-        If not 0, samples are multiples of it, so that equal ones occur.
-    """
-
-    low: float
-    high: float
-    away: tuple[float, ...] = ()
-    complex: bool = False
-    kind: str = "f"
-    step: float = 0.0
-
-
-def real(low: float, high: float, *away: float) -> Domain:
-    """Return a domain of real samples."""
-    return Domain(low, high, away)
-
-
-def both(low: float, high: float, *away: float) -> Domain:
-    """Return a domain of real and complex samples."""
-    return Domain(low, high, away, complex=True)
-
-
-def only_complex(low: float, high: float) -> Domain:
-    """Return a domain of complex samples."""
-    return Domain(low, high, complex=True, kind="c")
-
-
-def grid(low: float, high: float) -> Domain:
-    """Return a domain of real samples that are whole numbers, some of them equal."""
-    return Domain(low, high, step=1.0)
-
-
-def integers(low: int, high: int) -> Domain:
-    """Return a domain of integer samples."""
-    return Domain(low, high, kind="i")
-
-
-def mask() -> Domain:
-    """Return the domain of bool samples."""
-    return Domain(0, 1, kind="b")
-
-
-class Sample(NamedTuple):
-    """One call to test: the shapes of the arrays, and the settings."""
-
-    shapes: tuple[tuple[int, ...], ...]
-    settings: dict[str, Any]
-
-
-def sample(*shapes: tuple[int, ...], **settings: Any) -> Sample:
-    """Return a sample of these shapes and settings."""
-    return Sample(shapes, settings)
-
-
 @dataclass
 class Declaration:
     """Everything known of one operation.
 
     Attributes
     ----------
-    primitive : Primitive
+    primitive : Primitive or Composition
         Forward, rules and what they save.
     public : callable
         The function users call.
+    call : callable
+        How tests call it: arrays positional, settings by keyword.
     names : tuple of str
         Its names in ``pullback``.
     domain : dict
         Where to sample each input.
     samples : tuple of Sample
         Calls to test.
-    tied : bool
+    distinct : bool
         Whether one input's samples must all differ (order statistics).
+    observed : callable, optional
+        ``observed(*results)``: what of the results is determined, where a sign, a phase or an
+        order is free; derivatives are taken of it.
     jvp, batch : callable, optional
         The forward-mode rule and the batching rule.
     """
 
-    primitive: Primitive
-    public: Operation
+    primitive: Any
+    public: Function
+    call: Function
     names: tuple[str, ...]
     domain: dict[str, Domain]
     samples: tuple[Sample, ...]
     distinct: bool = False
+    observed: Function | None = None
     jvp: Function | None = None
     batch: Function | None = None
 
 
 REGISTRY: dict[str, Declaration] = {}
-
-_ELEMENTWISE = {
-    1: (sample((3, 4)), sample(()), sample((0, 3)), sample((1,))),
-    2: (
-        sample((3, 4), (3, 4)),
-        sample((3, 4), (4,)),
-        sample((3, 1), (1, 4)),
-        sample((), (2, 3)),
-        sample((), ()),
-        sample((0, 3), (1, 3)),
-    ),
-    3: (sample((3, 4), (3, 4), (3, 4)), sample((3, 1), (4,), ()), sample((), (), ())),
-}
 
 
 def needs_order(op: str, *arrays: Any) -> None:
@@ -231,7 +195,7 @@ def elementwise(
     fast = {1: unary, 2: binary}.get(len(inputs)) if differentiable else None
     public = fast(primitive) if fast else _general(primitive)
     domains = domain if isinstance(domain, dict) else dict.fromkeys(inputs, domain or real(-2, 2))
-    return _register(primitive, public, names_, doc, domains, samples or _ELEMENTWISE[len(inputs)])
+    return _register(primitive, public, names_, doc, domains, samples or ELEMENTWISE[len(inputs)])
 
 
 def operation(
@@ -241,6 +205,7 @@ def operation(
     samples: Sequence[Sample] = (),
     domain: Domain | dict[str, Domain] | None = None,
     distinct: bool = False,
+    observed: Function | None = None,
     doc: str = "",
     joint: Function | None = None,
     rules: dict[str, Function | None] | None = None,
@@ -254,8 +219,8 @@ def operation(
         As for `elementwise`; the inputs and settings are read off forward's signature.
     samples : sequence of Sample
         Calls to test.
-    distinct : bool
-        Whether the samples of an input must be far from equal.
+    distinct, observed
+        As for `Declaration`.
     joint : callable, optional
         One rule that returns the gradients of all inputs.
     rules : dict
@@ -275,7 +240,9 @@ def operation(
         **flags,
     )
     domains = domain if isinstance(domain, dict) else dict.fromkeys(inputs, domain or both(-2, 2))
-    return _register(primitive, _general(primitive), names_, doc, domains, tuple(samples), distinct)
+    public = _register(primitive, _general(primitive), names_, doc, domains, tuple(samples))
+    REGISTRY[primitive.name].distinct, REGISTRY[primitive.name].observed = distinct, observed
+    return public
 
 
 def _parameters(forward: Function) -> tuple[tuple[str, ...], dict[str, Any], bool]:
@@ -343,7 +310,6 @@ def _register(
     doc: str,
     domain: dict[str, Domain],
     samples: tuple[Sample, ...],
-    distinct: bool = False,
 ) -> Operation:
     public.__name__ = public.__qualname__ = names[0]
     public.__doc__ = doc or None
@@ -351,16 +317,95 @@ def _register(
     operation = cast(Operation, public)
     operation.primitive = op
     op.public = operation
-    REGISTRY[op.name] = Declaration(op, operation, names, domain, samples, distinct)
+    REGISTRY[op.name] = Declaration(op, operation, operation, names, domain, samples)
     for name in names:
         setattr(TENSORS, name, operation)
     return operation
 
 
-def composition(function: F) -> F:
-    """Make a function of operations part of the namespace that recorded rules see."""
-    setattr(TENSORS, function.__name__, function)
-    return function
+def face(of: Operation, call: Function | None = None) -> Callable[[F], F]:
+    """Make a function the public face of an operation: what users and recorded rules call.
+
+    Parameters
+    ----------
+    of : Operation
+        What it calls, after looking at its arguments.
+    call : callable, optional
+        How tests call the face, where that is not arrays positional, settings by keyword.
+    """
+
+    def decorate(function: F) -> F:
+        declaration = REGISTRY[of.primitive.name]
+        declaration.public, declaration.call = function, call or function
+        function.primitive = of.primitive  # type: ignore[attr-defined]
+        setattr(TENSORS, function.__name__, function)
+        return function
+
+    return decorate
+
+
+class Composition:
+    """What the registry knows of a function that is made of operations; as for `Primitive`."""
+
+    joint, view, variadic, standard, holomorphic = None, False, False, None, False
+
+    def __init__(
+        self,
+        name: str,
+        inputs: tuple[str, ...],
+        constants: tuple[str, ...],
+        multi: bool,
+        **more: Any,
+    ) -> None:
+        self.name, self.inputs, self.multi = name, inputs, multi
+        self.differentiable: bool = more.get("differentiable", True)
+        # Its derivative is that of what it is made of.
+        self.declared = {n: None if n in constants else True for n in inputs if self.differentiable}
+
+
+def composition(
+    *samples: Sample,
+    domain: Domain | dict[str, Domain] | None = None,
+    constants: tuple[str, ...] = (),
+    multi: bool = False,
+    differentiable: bool = True,
+    distinct: bool = False,
+    observed: Function | None = None,
+    call: Function | None = None,
+) -> Callable[[F], F]:
+    """Declare a public function that is made of operations and needs no rule of its own.
+
+    Parameters
+    ----------
+    *samples : Sample
+        Calls to test; the leading parameters are the arrays, as many as the first has shapes.
+    domain
+        As for `elementwise`.
+    constants : tuple of str
+        The arrays that have no gradient: indices, masks.
+    multi, differentiable
+        Whether there are several results; whether a gradient is defined at all.
+    distinct, observed
+        As for `Declaration`.
+    call : callable, optional
+        How tests call it, where that is not arrays positional, settings by keyword.
+    """
+
+    def decorate(function: F) -> F:
+        name, code = function.__name__, (call or function).__code__
+        inputs = code.co_varnames[: len(samples[0].shapes)] if samples else ()
+        op = Composition(name, inputs, constants, multi, differentiable=differentiable)
+        domains = (
+            domain if isinstance(domain, dict) else dict.fromkeys(inputs, domain or both(-2, 2))
+        )
+        REGISTRY[name] = Declaration(
+            op, function, call or function, (name,), domains, samples, distinct, observed
+        )
+        function.primitive = op  # type: ignore[attr-defined]
+        setattr(TENSORS, name, function)
+        return function
+
+    return decorate
 
 
 def on(xp: Any, function: Operation) -> Function:

@@ -8,7 +8,7 @@ from typing import Any
 from pullback.core.inplace import apply_inplace
 from pullback.core.tensor import Tensor
 from pullback.errors import ArgumentTypeError, DTypeError, ShapeError, compose
-from pullback.ops import conversion, elementwise, indexing
+from pullback.ops import activations, conversion, elementary, elementwise, indexing
 from pullback.ops._declare import inplace
 
 _fill_masked = inplace(indexing.masked_fill_)
@@ -28,24 +28,24 @@ class InplaceMethods:
     )
     neg_, exp_, log_, sqrt_, abs_, square_, reciprocal_ = (
         inplace(elementwise.negative),
-        inplace(elementwise.exp),
-        inplace(elementwise.log),
-        inplace(elementwise.sqrt),
-        inplace(elementwise.absolute),
-        inplace(elementwise.square),
-        inplace(elementwise.reciprocal),
+        inplace(elementary.exp),
+        inplace(elementary.log),
+        inplace(elementary.sqrt),
+        inplace(elementary.absolute),
+        inplace(elementary.square),
+        inplace(elementary.reciprocal),
     )
     sin_, cos_, tanh_, sigmoid_, relu_ = (
-        inplace(elementwise.sin),
-        inplace(elementwise.cos),
-        inplace(elementwise.tanh),
-        inplace(elementwise.sigmoid),
-        inplace(elementwise.relu),
+        inplace(elementary.sin),
+        inplace(elementary.cos),
+        inplace(elementary.tanh),
+        inplace(activations.sigmoid),
+        inplace(activations.relu),
     )
     floor_, ceil_, round_ = (
-        inplace(elementwise.floor),
-        inplace(elementwise.ceil),
-        inplace(elementwise.round),
+        inplace(elementary.floor),
+        inplace(elementary.ceil),
+        inplace(elementary.round),
     )
     __iadd__, __isub__, __imul__, __itruediv__, __ipow__ = add_, sub_, mul_, div_, pow_
 

@@ -13,10 +13,12 @@ from pullback.arrays import library_of
 from pullback.core.tensor import Tensor
 from pullback.errors import ArgumentError, ArgumentTypeError
 from pullback.ops import (
+    activations,
     comparison,
     complex_,
     conversion,
     creation,
+    elementary,
     elementwise,
     indexing,
     joining,
@@ -72,7 +74,7 @@ class TensorMethods(InplaceMethods, ReducingMethods):
     __rmatmul__ = _operator(linalg.matmul, mirrored=True)
     __neg__ = elementwise.negative
     __pos__ = elementwise.positive
-    __abs__ = elementwise.absolute
+    __abs__ = elementary.absolute
     __eq__ = _operator(comparison.equal)
     __ne__ = _operator(comparison.not_equal)
     __lt__ = _operator(comparison.less)
@@ -100,31 +102,31 @@ class TensorMethods(InplaceMethods, ReducingMethods):
     pow, neg, exp, log, sqrt, abs = (
         elementwise.power,
         elementwise.negative,
-        elementwise.exp,
-        elementwise.log,
-        elementwise.sqrt,
-        elementwise.absolute,
+        elementary.exp,
+        elementary.log,
+        elementary.sqrt,
+        elementary.absolute,
     )
     expm1, log1p, square, reciprocal = (
-        elementwise.expm1,
-        elementwise.log1p,
-        elementwise.square,
-        elementwise.reciprocal,
+        elementary.expm1,
+        elementary.log1p,
+        elementary.square,
+        elementary.reciprocal,
     )
     sin, cos, tan, tanh, sigmoid, relu = (
-        elementwise.sin,
-        elementwise.cos,
-        elementwise.tan,
-        elementwise.tanh,
-        elementwise.sigmoid,
-        elementwise.relu,
+        elementary.sin,
+        elementary.cos,
+        elementary.tan,
+        elementary.tanh,
+        activations.sigmoid,
+        activations.relu,
     )
     sign, floor, ceil, round, trunc = (
-        elementwise.sign,
-        elementwise.floor,
-        elementwise.ceil,
-        elementwise.round,
-        elementwise.trunc,
+        elementary.sign,
+        elementary.floor,
+        elementary.ceil,
+        elementary.round,
+        elementary.trunc,
     )
     maximum, minimum, conj = elementwise.maximum, elementwise.minimum, complex_.conj
     eq, ne, lt, le, gt, ge = (
@@ -305,12 +307,12 @@ class TensorMethods(InplaceMethods, ReducingMethods):
     @property
     def real(self: Any) -> Tensor:
         """The real part, a view for complex tensors; a real tensor itself."""
-        return complex_.real_part(self)
+        return complex_.real(self)
 
     @property
     def imag(self: Any) -> Tensor:
         """The imaginary part of a complex tensor, a view."""
-        return complex_.imaginary_part(self)
+        return complex_.imag(self)
 
 
 _OF_ANY_CLASS = {"__module__", "__doc__", "__slots__", "__dict__", "__weakref__", "__hash__"}

@@ -6,6 +6,28 @@ from typing import Any
 
 from pullback.ops._declare import Operation, both, elementwise, grid, integers, standard
 
+__all__ = [
+    "bitwise_and",
+    "bitwise_invert",
+    "bitwise_left_shift",
+    "bitwise_or",
+    "bitwise_right_shift",
+    "bitwise_xor",
+    "equal",
+    "greater",
+    "greater_equal",
+    "isfinite",
+    "isinf",
+    "isnan",
+    "less",
+    "less_equal",
+    "logical_and",
+    "logical_not",
+    "logical_or",
+    "logical_xor",
+    "not_equal",
+]
+
 
 def _compares(names: str, standard_name: str, ordered: bool = True) -> Operation:
     return elementwise(

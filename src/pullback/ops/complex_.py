@@ -13,14 +13,21 @@ from pullback.errors import DTypeError, compose
 from pullback.ops._declare import (
     both,
     elementwise,
+    face,
     needs_tensor,
     on,
     only_complex,
     operation,
-    real,
     sample,
     standard,
 )
+from pullback.ops._declare import real as reals
+
+__all__ = [
+    "conj",
+    "imag",
+    "real",
+]
 
 conj = elementwise(
     "conj",
@@ -61,7 +68,7 @@ to_complex = operation(
         "g": lambda g, imaginary, xp: xp.imag(g) if imaginary else xp.real(g),
     },
     holomorphic=False,
-    domain=real(-2, 2),
+    domain=reals(-2, 2),
     samples=(sample((3,), imaginary=False), sample((3,), imaginary=True)),
     doc="Return g, or g times the imaginary unit, as complex numbers.",
 )
@@ -87,7 +94,8 @@ imag_ = operation(
 )
 
 
-def real_part(x: Any, /) -> Tensor:
+@face(real_)
+def real(x: Any, /) -> Tensor:
     """Return the real part of complex numbers, a view; real numbers as they are.
 
     Examples
@@ -100,7 +108,8 @@ def real_part(x: Any, /) -> Tensor:
     return real_(x) if "complex" in str(x.dtype) else x
 
 
-def imaginary_part(x: Any, /) -> Tensor:
+@face(imag_)
+def imag(x: Any, /) -> Tensor:
     """Return the imaginary part of complex numbers, a view.
 
     Raises

@@ -11,6 +11,11 @@ from pullback.errors import ArgumentTypeError
 from pullback.ops._declare import Operation, both, elementwise, on, operation, real, sample
 from pullback.ops.shape import sum_to_shape
 
+__all__ = [
+    "astype",
+    "clone",
+]
+
 
 def _cast(xp: Any, x: Any, *, dtype: DType) -> Any:
     library = library_of(x)

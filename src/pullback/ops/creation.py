@@ -25,6 +25,24 @@ from pullback.core.tensor import Tensor, box
 from pullback.errors import ArgumentError, ArgumentTypeError, GraphError
 from pullback.ops.conversion import astype, clone, to
 
+__all__ = [
+    "arange",
+    "asarray",
+    "empty",
+    "empty_like",
+    "eye",
+    "from_dlpack",
+    "from_numpy",
+    "full",
+    "full_like",
+    "linspace",
+    "ones",
+    "ones_like",
+    "tensor",
+    "zeros",
+    "zeros_like",
+]
+
 
 def tensor(
     data: Any, dtype: Any = None, device: str | None = None, requires_grad: bool = False

@@ -1,8 +1,8 @@
-"""Operations that work element by element: arithmetic, elementary functions, choosing.
+"""Operations that work element by element: arithmetic, and choosing.
 
 Each rule multiplies the gradient ``g`` by the derivative. Edge values, decided once: a maximum or
-minimum of equals shares the gradient by halves; abs and sign have 0 at 0; clamp passes the
-gradient at its bounds; pow(x, 0) has 0; the branch that `where` did not take gets exactly 0.
+minimum of equals shares the gradient by halves; clamp passes the gradient at its bounds;
+pow(x, 0) has 0; the branch that `where` did not take gets exactly 0.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from pullback.core.primitive import TENSORS
 from pullback.core.tensor import Tensor
 from pullback.errors import ArgumentError, DTypeError, compose
 from pullback.ops._declare import (
-    Operation,
     both,
     elementwise,
+    face,
     mask,
     needs_order,
     needs_tensor,
@@ -25,7 +25,27 @@ from pullback.ops._declare import (
     standard,
 )
 from pullback.ops.comparison import greater, less, truth
-from pullback.ops.complex_ import complex_sign
+
+__all__ = [
+    "add",
+    "clamp",
+    "clip",
+    "div",
+    "divide",
+    "floor_divide",
+    "maximum",
+    "minimum",
+    "mul",
+    "multiply",
+    "neg",
+    "negative",
+    "positive",
+    "pow",
+    "remainder",
+    "sub",
+    "subtract",
+    "where",
+]
 
 # -- arithmetic ------------------------------------------------------------------------------------
 add = elementwise(
@@ -136,170 +156,6 @@ minimum = elementwise(
     doc="Return the smaller of x and y; equals share the gradient by halves.",
 )
 
-# -- elementary functions --------------------------------------------------------------------------
-exp = elementwise(
-    "exp",
-    standard("exp"),
-    x=lambda g, out: g * out,
-    floating=True,
-    domain=both(-2, 2),
-    doc="Return e ** x.",
-)
-expm1 = elementwise(
-    "expm1",
-    standard("expm1"),
-    x=lambda g, out: g * (out + 1),
-    floating=True,
-    domain=both(-2, 2),
-    doc="Return e ** x - 1, accurate near 0.",
-)
-log = elementwise(
-    "log",
-    standard("log"),
-    x=lambda g, x: g / x,
-    floating=True,
-    domain=both(0.5, 3),
-    doc="Return ln x.",
-)
-log1p = elementwise(
-    "log1p",
-    standard("log1p"),
-    x=lambda g, x: g / (x + 1),
-    floating=True,
-    domain=both(-0.5, 2),
-    doc="Return ln(1 + x), accurate near 0.",
-)
-sqrt = elementwise(
-    "sqrt",
-    standard("sqrt"),
-    x=lambda g, out: g / (2 * out),
-    floating=True,
-    domain=both(0.5, 3),
-    doc="Return the square root; the derivative at 0 is inf.",
-)
-square = elementwise(
-    "square", standard("square"), x=lambda g, x: g * (2 * x), domain=both(-2, 2), doc="Return x*x."
-)
-reciprocal = elementwise(
-    "reciprocal",
-    standard("reciprocal"),
-    x=lambda g, out: -g * (out * out),
-    floating=True,
-    domain=both(0.5, 2),
-    doc="Return 1 / x.",
-)
-sin = elementwise(
-    "sin",
-    standard("sin"),
-    x=lambda g, x, xp: g * xp.cos(x),
-    floating=True,
-    domain=both(-2, 2),
-    doc="Return sin x.",
-)
-cos = elementwise(
-    "cos",
-    standard("cos"),
-    x=lambda g, x, xp: -g * xp.sin(x),
-    floating=True,
-    domain=both(-2, 2),
-    doc="Return cos x.",
-)
-tan = elementwise(
-    "tan",
-    standard("tan"),
-    x=lambda g, out: g * (1 + out * out),
-    floating=True,
-    domain=both(-1, 1),
-    doc="Return tan x.",
-)
-tanh = elementwise(
-    "tanh",
-    standard("tanh"),
-    x=lambda g, out: g * (1 - out * out),
-    floating=True,
-    domain=both(-1, 1),
-    doc="Return tanh x.",
-)
-
-
-absolute = elementwise(
-    "abs",
-    standard("abs"),
-    x=lambda g, x, xp: g * xp.sign(x),
-    holomorphic=False,
-    domain=both(-2, 2, 0.0),
-    doc="Return the magnitude; the derivative at 0 is 0.",
-)
-real_sign = elementwise(
-    "sign",
-    standard("sign"),
-    x=lambda g, xp: xp.zeros_like(g),
-    domain=real(-2, 2, 0.0),
-    doc="Return the sign; its derivative is 0 everywhere.",
-)
-
-
-def sign(x: Any, /) -> Tensor:
-    """Return the sign of real numbers, x / abs(x) of complex ones; 0 where x is 0.
-
-    Examples
-    --------
-    >>> import pullback as pb
-    >>> pb.sign(pb.tensor([-2.0, 0.0, 3.0]))
-    tensor([-1.,  0.,  1.])
-    """
-    is_complex = "complex" in str(getattr(x, "dtype", ""))
-    return complex_sign(x) if is_complex else real_sign(x)
-
-
-TENSORS.sign = sign
-
-
-def _steps(name: str) -> Operation:
-    return elementwise(
-        name,
-        standard(name),
-        x=lambda g, xp: xp.zeros_like(g),
-        domain=real(0.6, 0.9),
-        doc=f"Return {name}(x); its derivative is 0 everywhere.",
-    )
-
-
-floor, ceil, round, trunc = (_steps(n) for n in ("floor", "ceil", "round", "trunc"))
-
-
-def _sigmoid(xp: Any, x: Any) -> Any:
-    if "complex" in str(x.dtype):
-        return 1 / (1 + xp.exp(-x))
-    # With e = exp(-|x|) neither branch overflows.
-    e = xp.exp(-xp.abs(x))
-    return xp.where(x >= 0, 1 / (1 + e), e / (1 + e))
-
-
-sigmoid = elementwise(
-    "sigmoid",
-    _sigmoid,
-    x=lambda g, out: g * (out * (1 - out)),
-    floating=True,
-    domain=both(-3, 3),
-    doc="Return 1 / (1 + e ** -x), without overflow.",
-)
-
-
-def _relu(xp: Any, x: Any) -> Any:
-    needs_order("relu", x)
-    return xp.maximum(x, 0)
-
-
-relu = elementwise(
-    "relu",
-    _relu,
-    kernel=lambda xp, x: xp.maximum(x, 0),
-    x=lambda g, out, xp: xp.where(out > 0, g, 0),
-    domain=real(-2, 2, 0.0),
-    doc="Return max(x, 0); the derivative at 0 is 0.",
-)
-
 # -- choosing --------------------------------------------------------------------------------------
 where_ = elementwise(
     "where",
@@ -322,6 +178,7 @@ def needs_mask(op: str, name: str, condition: Any) -> None:
         raise DTypeError(compose(op, f"a bool {name} required", came, (name, condition), hint=hint))
 
 
+@face(where_)
 def where(condition: Any, x: Any, y: Any, /) -> Tensor:
     """Return x where condition holds, else y; the other branch gets a gradient of exactly 0.
 
@@ -345,9 +202,6 @@ def where(condition: Any, x: Any, y: Any, /) -> Tensor:
     """
     needs_mask("where", "condition", condition)
     return where_(condition, x, y)
-
-
-TENSORS.where = where
 
 
 def _clamp(xp: Any, x: Any, *, min: Any = None, max: Any = None) -> Any:
@@ -383,6 +237,7 @@ clamp_numbers = operation(
 )
 
 
+@face(clamp_numbers)
 def clamp(x: Any, min: Any = None, max: Any = None) -> Tensor:
     """Return `x` limited to [min, max]; bounds are numbers or tensors.
 
@@ -420,4 +275,8 @@ def clamps_by_numbers(x: Any, *bounds: Any) -> bool:
     return all(b is None or isinstance(b, kinds) for b in bounds)
 
 
-TENSORS.clamp = TENSORS.clip = clip = clamp
+TENSORS.clip = clip = clamp
+
+# The names of functions that Python has too.
+pow = power
+mul, div, sub, neg = multiply, divide, subtract, negative

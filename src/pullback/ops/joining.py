@@ -10,11 +10,22 @@ from collections.abc import Sequence
 from typing import Any
 
 from pullback.arrays import library_of
+from pullback.core.primitive import TENSORS
 from pullback.core.tensor import Tensor
 from pullback.errors import ArgumentError, ArgumentTypeError, ShapeError, compose
 from pullback.ops._axes import normalize_axis
-from pullback.ops._declare import composition, needs_tensor, operation, sample
+from pullback.ops._declare import composition, face, needs_tensor, operation, sample
 from pullback.ops.shape import reshape
+
+__all__ = [
+    "cat",
+    "chunk",
+    "concat",
+    "split",
+    "stack",
+    "unbind",
+    "unstack",
+]
 
 
 # -- several arrays --------------------------------------------------------------------------------
@@ -137,7 +148,7 @@ unbind_: Any = operation(
 
 
 # -- public faces ----------------------------------------------------------------------------------
-@composition
+@face(concat_, lambda *arrays, axis: TENSORS.concat(arrays, axis=axis))
 def concat(arrays: Sequence[Any], /, axis: int | None = 0, *, dim: int | None = None) -> Tensor:
     """Join tensors along an axis they have; `dim` is PyTorch's name for `axis`.
 
@@ -154,7 +165,7 @@ def concat(arrays: Sequence[Any], /, axis: int | None = 0, *, dim: int | None = 
     return concat_(*arrays, axis=axis)
 
 
-@composition
+@face(stack_, lambda *arrays, axis: TENSORS.stack(arrays, axis=axis))
 def stack(arrays: Sequence[Any], /, axis: int = 0, *, dim: int | None = None) -> Tensor:
     """Join tensors of one shape along a new axis; `dim` is PyTorch's name for `axis`.
 
@@ -178,7 +189,7 @@ def _listed(op: str, arrays: Any) -> list[Any]:
     return list(arrays)
 
 
-@composition
+@face(unbind_)
 def unstack(x: Any, /, axis: int = 0, *, dim: int | None = None) -> tuple[Tensor, ...]:
     """Return views of the slices of `x` along an axis.
 
@@ -195,6 +206,7 @@ def unstack(x: Any, /, axis: int = 0, *, dim: int | None = None) -> tuple[Tensor
     return tuple(unbind_(x, axis=normalize_axis("unstack", axis, len(x.shape))))
 
 
+@face(split_, lambda x, *, sizes, axis: TENSORS.split(x, sizes, dim=axis))
 def split(x: Any, split_size_or_sections: Any, dim: int = 0) -> tuple[Tensor, ...]:
     """Return views of consecutive parts of `x` along an axis.
 
@@ -232,6 +244,7 @@ def split(x: Any, split_size_or_sections: Any, dim: int = 0) -> tuple[Tensor, ..
     return tuple(split_(x, sizes=sizes, axis=axis))
 
 
+@composition(sample((5, 2), chunks=2, dim=0), sample((2, 0), chunks=2, dim=-1), multi=True)
 def chunk(x: Any, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
     """Return at most `chunks` views of consecutive parts of `x` along an axis, of equal length.
 
@@ -246,3 +259,6 @@ def chunk(x: Any, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
         raise ArgumentError(f"chunk: chunks must be at least 1, got {chunks}")
     length = x.shape[normalize_axis("chunk", dim, len(x.shape))] if x.shape else 0
     return split(x, max(1, -(-length // chunks)), dim)
+
+
+cat, unbind = concat, unstack

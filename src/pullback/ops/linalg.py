@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from pullback.core.primitive import TENSORS
 from pullback.core.tensor import Tensor
 from pullback.errors import ShapeError, describe
-from pullback.ops._declare import both, elementwise, operation, sample
+from pullback.ops._declare import both, elementwise, face, operation, sample
 from pullback.ops.shape import sum_to_shape
+
+__all__ = [
+    "matmul",
+    "mm",
+]
 
 
 def _matmul(xp: Any, x: Any, y: Any) -> Any:
@@ -104,6 +108,7 @@ mm = elementwise(
 )
 
 
+@face(matmul_)
 def matmul(x: Any, y: Any, /) -> Tensor:
     """Return the matrix product; vectors and stacks of matrices as in PyTorch and the standard.
 
@@ -122,6 +127,3 @@ def matmul(x: Any, y: Any, /) -> Tensor:
     if tensors and len(x._data.shape) == 2 == len(y._data.shape):
         return mm(x, y)
     return matmul_(x, y)
-
-
-TENSORS.matmul = matmul

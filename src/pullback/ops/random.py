@@ -13,6 +13,17 @@ from pullback.core.tensor import Tensor, box
 from pullback.errors import ArgumentError, ArgumentTypeError
 from pullback.ops.creation import shape_of
 
+__all__ = [
+    "Generator",
+    "manual_seed",
+    "rand",
+    "rand_like",
+    "randint",
+    "randn",
+    "randn_like",
+    "randperm",
+]
+
 _lock = threading.Lock()
 _defaults: dict[str, Generator] = {}
 _seed: int | None = None

@@ -15,13 +15,36 @@ from pullback.errors import ArgumentError, DTypeError
 from pullback.ops._axes import count, keep_axes, normalize_axes, normalize_axis, spread
 from pullback.ops._declare import (
     Operation,
+    composition,
+    elementwise,
+    face,
     grid,
     needs_order,
     needs_tensor,
     operation,
     real,
     sample,
+    standard,
 )
+
+__all__ = [
+    "all",
+    "any",
+    "argmax",
+    "argmin",
+    "cumsum",
+    "cumulative_sum",
+    "log_softmax",
+    "logsumexp",
+    "max",
+    "mean",
+    "min",
+    "prod",
+    "softmax",
+    "std",
+    "sum",
+    "var",
+]
 
 _AXES = (
     sample((3, 4), axis=None, keepdims=False),
@@ -280,6 +303,7 @@ logsumexp = operation(
 
 
 # -- compositions ----------------------------------------------------------------------------------
+@face(sum_)
 def sum(x: Any, /, *, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Tensor:
     """Return the sum over `axis`, all axes by default.
 
@@ -292,6 +316,7 @@ def sum(x: Any, /, *, axis: Any = None, dtype: Any = None, keepdims: bool = Fals
     return _in_dtype(sum_, x, dtype, axis=axis, keepdims=keepdims)
 
 
+@face(prod_)
 def prod(x: Any, /, *, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Tensor:
     """Return the product over `axis`, all axes by default; the gradient is right with zeros.
 
@@ -313,6 +338,7 @@ def _in_dtype(function: Operation, x: Any, dtype: Any, **settings: Any) -> Tenso
     return result
 
 
+@composition(*_AXES, sample((4, 3), axis=0, correction=1.0))
 def var(x: Any, /, *, axis: Any = None, correction: float = 0.0, keepdims: bool = False) -> Tensor:
     """Return the variance over `axis`: squared deviations over (count - correction).
 
@@ -325,13 +351,31 @@ def var(x: Any, /, *, axis: Any = None, correction: float = 0.0, keepdims: bool 
     needs_tensor("var", x)
     normalize_axes("var", axis, len(x.shape))
     deviation = x - mean(x, axis=axis, keepdims=True)
-    squares = deviation * (TENSORS.conj(deviation) if deviation.is_complex() else deviation)
+    squares = deviation * deviation
+    if deviation.is_complex():
+        squares = TENSORS.real(deviation * TENSORS.conj(deviation))
     n = count(x.shape, axis) - correction
     if n <= 0:
         n = float("nan")
     return sum_(squares, axis=axis, keepdims=keepdims) / n
 
 
+def _root_rule(g: Any, out: Any, xp: Any) -> Any:
+    still = out == 0
+    safe = xp.where(still, xp.ones_like(out), out)
+    return xp.where(still, xp.zeros_like(g), g / (2 * safe))
+
+
+root = elementwise(
+    "root",
+    standard("sqrt"),
+    x=_root_rule,
+    domain=real(0.5, 3),
+    doc="Return the square root of a spread; the derivative at 0, where it is least, is 0.",
+)
+
+
+@composition(*_AXES[:4], sample((4, 3), axis=0, correction=1.0))
 def std(x: Any, /, *, axis: Any = None, correction: float = 0.0, keepdims: bool = False) -> Tensor:
     """Return the standard deviation over `axis`, the root of `var`.
 
@@ -341,10 +385,10 @@ def std(x: Any, /, *, axis: Any = None, correction: float = 0.0, keepdims: bool 
     >>> pb.std(pb.tensor([1.0, 2.0, 3.0]), correction=1)
     tensor(1.)
     """
-    result: Tensor = TENSORS.sqrt(var(x, axis=axis, correction=correction, keepdims=keepdims))
-    return result
+    return root(var(x, axis=axis, correction=correction, keepdims=keepdims))
 
 
+@face(amax)
 def max(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Tensor:
     """Return the largest element over `axis`; ties share the gradient evenly.
 
@@ -357,6 +401,7 @@ def max(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Tensor:
     return amax(x, axis=axis, keepdims=keepdims)
 
 
+@face(amin)
 def min(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Tensor:
     """Return the smallest element over `axis`; ties share the gradient evenly.
 
@@ -412,5 +457,5 @@ def _position(name: str) -> Operation:
 
 argmax, argmin = _position("argmax"), _position("argmin")
 
-for _function in (sum, prod, var, std, max, min):
-    setattr(TENSORS, _function.__name__, _function)
+any, all = any_, all_
+cumulative_sum = cumsum

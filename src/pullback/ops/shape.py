@@ -18,11 +18,25 @@ from pullback.ops._axes import normalize_axes, normalize_axis
 from pullback.ops._declare import (
     Operation,
     composition,
+    face,
     needs_tensor,
     on,
     operation,
     sample,
 )
+
+__all__ = [
+    "broadcast_to",
+    "diagonal",
+    "expand_dims",
+    "flip",
+    "matrix_transpose",
+    "permute_dims",
+    "reshape",
+    "squeeze",
+    "sum_to_size",
+    "transpose",
+]
 
 
 def _reshape(xp: Any, x: Any, *, shape: tuple[int, ...]) -> Any:
@@ -118,7 +132,7 @@ def resolve_shape(op: str, x: Any, shape: Sequence[int]) -> tuple[int, ...]:
     return tuple(wanted)
 
 
-@composition
+@face(reshape_)
 def reshape(x: Any, /, shape: Sequence[int] | int, *, copy: bool | None = None) -> Tensor:
     """Return `x` in another shape, a view where the memory allows; one length may be -1.
 
@@ -148,7 +162,7 @@ def reshape(x: Any, /, shape: Sequence[int] | int, *, copy: bool | None = None) 
     return result
 
 
-@composition
+@face(permute_dims_)
 def permute_dims(x: Any, /, axes: Sequence[int]) -> Tensor:
     """Return a view of `x` with its axes in the order `axes`.
 
@@ -167,7 +181,7 @@ def permute_dims(x: Any, /, axes: Sequence[int]) -> Tensor:
     return permute_dims_(x, axes=axes)
 
 
-@composition
+@composition(sample((2, 3)), sample((0, 2, 3)))
 def matrix_transpose(x: Any, /) -> Tensor:
     """Return a view of `x` with the last two axes exchanged.
 
@@ -183,6 +197,7 @@ def matrix_transpose(x: Any, /) -> Tensor:
     return transpose(x, -1, -2)
 
 
+@composition(sample((2, 3, 4), dim0=0, dim1=-1), sample((), dim0=0, dim1=0))
 def transpose(x: Any, dim0: int, dim1: int) -> Tensor:
     """Return a view of `x` with two axes exchanged."""
     needs_tensor("transpose", x)
@@ -194,7 +209,7 @@ def transpose(x: Any, dim0: int, dim1: int) -> Tensor:
     return permute_dims_(x, axes=tuple(order))
 
 
-@composition
+@composition(sample((2, 3), axis=-2), sample((), axis=0), sample((0,), axis=1))
 def expand_dims(x: Any, /, axis: int = 0) -> Tensor:
     """Return a view of `x` with an axis of length 1 inserted at `axis`.
 
@@ -211,7 +226,7 @@ def expand_dims(x: Any, /, axis: int = 0) -> Tensor:
     return reshape_(x, shape=(*shape[:place], 1, *shape[place:]))
 
 
-@composition
+@composition(sample((1, 3, 1), axis=(0, -1)), sample((1, 0), axis=0), sample((1, 1)))
 def squeeze(x: Any, /, axis: Any = None) -> Tensor:
     """Return a view of `x` without the axes `axis`, which must have length 1.
 
@@ -232,7 +247,7 @@ def squeeze(x: Any, /, axis: Any = None) -> Tensor:
     return reshape_(x, shape=shape)
 
 
-@composition
+@face(broadcast_to_)
 def broadcast_to(x: Any, /, shape: Sequence[int]) -> Tensor:
     """Return `x` repeated to `shape`, a view.
 
@@ -247,6 +262,7 @@ def broadcast_to(x: Any, /, shape: Sequence[int]) -> Tensor:
     return broadcast_to_(x, shape=tuple(shape))
 
 
+@composition(sample((3, 1), shape=(2, -1, 4)), sample((), shape=(2,)))
 def expand(x: Any, shape: Sequence[int]) -> Tensor:
     """Return `x` repeated to `shape`; -1 keeps a length."""
     needs_tensor("expand", x)
@@ -267,7 +283,7 @@ def expand(x: Any, shape: Sequence[int]) -> Tensor:
     return broadcast_to_(x, shape=tuple(sizes))
 
 
-@composition
+@face(flip_)
 def flip(x: Any, /, *, axis: Any = None) -> Tensor:
     """Return `x` with the order along `axis` reversed, all axes by default.
 
@@ -281,6 +297,12 @@ def flip(x: Any, /, *, axis: Any = None) -> Tensor:
     return flip_(x, axis=normalize_axes("flip", axis, len(x.shape)))
 
 
+@composition(
+    sample((2, 3, 4), shape=(3, 1)),
+    sample((2, 0), shape=(2, 1)),
+    sample((), shape=()),
+    call=lambda x, *, shape: TENSORS.sum_to_size(x, shape),
+)
 def sum_to_size(x: Tensor, *shape: Any) -> Tensor:
     """Sum `x` over what broadcasting `shape` to its shape would repeat.
 
@@ -312,6 +334,7 @@ def sum_to_size(x: Tensor, *shape: Any) -> Tensor:
     return summed
 
 
+@composition(sample((2, 3, 4), start_dim=1), sample((), start_dim=0), sample((0, 2), end_dim=1))
 def flatten(x: Any, start_dim: int = 0, end_dim: int = -1) -> Tensor:
     """Return `x` with the axes from `start_dim` to `end_dim` made one."""
     needs_tensor("flatten", x)
