@@ -320,7 +320,7 @@ _OF_ANY_CLASS = {"__module__", "__doc__", "__slots__", "__dict__", "__weakref__"
 
 def attach() -> None:
     """Give Tensor its methods; what it defines itself stays."""
-    for methods in (InplaceMethods, ReducingMethods, TensorMethods):
+    for methods in TensorMethods.__mro__[-2::-1]:
         for name, value in vars(methods).items():
             if name not in _OF_ANY_CLASS and name not in vars(Tensor):
                 setattr(Tensor, name, value)
