@@ -1,15 +1,13 @@
 """How an operation is called and recorded; the only creator of nodes.
 
-Owns the call paths. `unary` and `binary` make the fast path of an operation on float arrays of
-the default library; everything else goes through `apply`, which coerces, promotes, checks, links
-views and honours every mode. Both record the same nodes. A user's operation is recorded by
-`record_outputs` (custom.py). Must not know any particular operation.
+Owns the general way: `apply` coerces, promotes, checks, links views and honours every mode. The
+quick ways of fastpath.py leave to it whatever is unusual, and record the same nodes. A user's
+operation is recorded by `record_outputs` (custom.py). Must not know any particular operation.
 """
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from numbers import Number
 from typing import Any, TypeVar
 
@@ -24,7 +22,7 @@ from pullback.arrays import (
     promote_scalar,
 )
 from pullback.core.anomaly import remember_call
-from pullback.core.modes import RECORD, STATE, Mode
+from pullback.core.modes import STATE, Mode
 from pullback.core.node import MultiNode, Node, meta_of, next_seq
 from pullback.core.primitive import TENSORS, Packed, Primitive
 from pullback.core.tensor import Tensor, as_array, box, bump
@@ -41,146 +39,13 @@ from pullback.errors import (
 )
 
 _array = NUMPY.array_types[0]
-_tidy = NUMPY.tidy
+_asarray = NUMPY.xp.asarray
 _F32 = DTYPES["float32"].dtype
 _F64 = DTYPES["float64"].dtype
-_mode = STATE.get
 
 N = TypeVar("N", bound=Node)
 
 
-def kernel_of(op: Primitive) -> Callable[..., Any]:
-    """Return the forward of `op` on arrays of the default library."""
-    forward, xp = op.forward, NUMPY.xp
-    if op.kernel is not None:
-        return functools.partial(op.kernel, xp)
-    if op.standard is not None:
-        kernel: Callable[..., Any] = getattr(xp, op.standard)
-        return kernel
-    return functools.partial(forward, xp)
-
-
-def unary(op: Primitive) -> Callable[..., Any]:
-    """Return the public function of an element-wise operation of one array."""
-    kernel = kernel_of(op)
-    plan = op.plan((True,))
-    keeps_x, keeps_out = 0 in plan, 1 in plan
-
-    def call(x: Any, /, *, out: Any = None) -> Any:
-        if x.__class__ is Tensor and out is None:
-            if x._view is not None:
-                sync(x)
-            xd = x._data
-            if xd.__class__ is _array and ((dtype := xd.dtype) is _F32 or dtype is _F64):
-                node = x._node
-                if node is None or (mode := _mode()) is RECORD or not mode.grad:
-                    result = kernel(xd)
-                    t = Tensor()
-                    t._data = result if result.__class__ is _array else _tidy(result)
-                    t._counter = counter = [0]
-                    t._view = t._grad = None
-                    if node is None or mode is not RECORD:
-                        t._node = None
-                        return t
-                    t._node = n = Node()
-                    n.op = op
-                    n.inputs = (node,)
-                    n.seq = next_seq()
-                    n.saved = (xd if keeps_x else None, t._data if keeps_out else None)
-                    if keeps_x:
-                        v = x._counter
-                        n.guard = (v, v[0], counter, 0) if keeps_out else (v, v[0])
-                    else:
-                        n.guard = (counter, 0) if keeps_out else None
-                    n.shapes = n.extra = None
-                    return t
-        return apply(op, (x,), {}) if out is None else apply_out(op, (x,), {}, out)
-
-    return call
-
-
-def binary(op: Primitive) -> Callable[..., Any]:
-    """Return the public function of an operation of two arrays without settings."""
-    kernel, record_pair = kernel_of(op), pair_recorder(op)
-
-    def call(x: Any, y: Any, /, *, out: Any = None) -> Any:
-        # Arrays of one float dtype in, one kernel call; whatever is unusual leaves for `apply`.
-        if x.__class__ is Tensor and out is None:
-            if x._view is not None:
-                sync(x)
-            xd = x._data
-            if xd.__class__ is _array and ((dtype := xd.dtype) is _F32 or dtype is _F64):
-                if y.__class__ is Tensor:
-                    if y._view is not None:
-                        sync(y)
-                    yd, yn = y._data, y._node
-                    plain = yd.__class__ is _array and yd.dtype is dtype
-                else:
-                    yd, yn = y, None
-                    plain = y.__class__ is float or y.__class__ is int
-                xn = x._node
-                untracked = xn is None and yn is None
-                if plain and (untracked or (mode := _mode()) is RECORD or not mode.grad):
-                    try:
-                        result = kernel(xd, yd)
-                    except AutogradError:
-                        raise
-                    except _THEIRS as error:
-                        raise kernel_error(op, (x, y), error) from error
-                    t = Tensor()
-                    t._data = result if result.__class__ is _array else _tidy(result)
-                    t._counter = [0]
-                    t._view = t._grad = None
-                    if untracked or mode is not RECORD:
-                        t._node = None
-                    else:
-                        record_pair(t, x, y, xd, yd, xn, yn)
-                    return t
-        return apply(op, (x, y), {}) if out is None else apply_out(op, (x, y), {}, out)
-
-    return call
-
-
-def pair_recorder(op: Primitive) -> Callable[..., None]:
-    """Return what gives the result of `binary` its node."""
-    plans = {(a, b): op.plan((a, b)) for a in (False, True) for b in (False, True)}
-    keeps = {key: tuple(slot in plan for slot in range(3)) for key, plan in plans.items()}
-    left, right, both = keeps[True, False], keeps[False, True], keeps[True, True]
-    broadcasts = op.broadcasts
-
-    def record_pair(t: Any, x: Any, y: Any, xd: Any, yd: Any, xn: Any, yn: Any) -> None:
-        t._node = n = Node()
-        n.op = op
-        n.inputs = (xn, yn)
-        n.seq = next_seq()
-        n.extra = n.shapes = None
-        keep_x, keep_y, keep_out = left if yn is None else right if xn is None else both
-        if broadcasts:
-            shape = t._data.shape
-            if xn is not None and xd.shape != shape:
-                n.shapes = (xd.shape, None if yn is None else yd.shape)
-            elif yn is not None and yd.shape != shape:
-                n.shapes = (None if xn is None else xd.shape, yd.shape)
-        guard: tuple[Any, ...] | None = None
-        if keep_x:
-            v = x._counter
-            guard = (v, v[0])
-        if keep_y and y.__class__ is Tensor:
-            v = y._counter
-            guard = (v, v[0]) if guard is None else (*guard, v, v[0])
-        if keep_out:
-            guard = (*(guard or ()), t._counter, 0)
-        n.guard = guard
-        n.saved = (
-            xd if keep_x else None,
-            yd if keep_y else None,
-            t._data if keep_out else None,
-        )
-
-    return record_pair
-
-
-# -- the general path ------------------------------------------------------------------------------
 def apply(op: Primitive, args: Sequence[Any], settings: dict[str, Any]) -> Any:
     """Run `op` on tensors, arrays and Python scalars, and record it where a gradient is needed."""
     tensors, library = coerce(op, args)
@@ -189,13 +54,13 @@ def apply(op: Primitive, args: Sequence[Any], settings: dict[str, Any]) -> Any:
         result = op.forward(library.xp, *arrays, **settings)
     except AutogradError:
         raise
-    except _THEIRS as error:
+    except THEIRS as error:
         raise kernel_error(op, args, error) from error
     results = [as_array(r) for r in result] if op.multi else [as_array(result)]
     outs = [box(r) for r in results]
     mode = STATE.get()
     if op.view:
-        _link_views(op, tensors[0], outs, settings, mode, library)
+        link_views(op, tensors[0], outs, settings, mode, library)
     if mode.grad and op.differentiable:
         targets = tuple([t._node for t in tensors])
         if any(target is not None for target in targets) and library.dtype(results[0]).is_inexact:
@@ -247,7 +112,7 @@ def record(
     """Return the node of one call: its edges, and of its tensors what the rules will need."""
     plan = op.plan(tuple(target is not None for target in targets))
     limit = len(op.inputs)
-    slots: list[Any] = [None] * len(op.layout)
+    slots: list[Any] = [None] * (limit + 1)
     guard: list[Any] = []
     for slot in plan:
         tensor = tensors[slot] if slot < limit else outs[0]
@@ -256,8 +121,7 @@ def record(
             guard += (tensor._counter, tensor._counter[0])
         else:
             slots[slot] = tensor  # a Python number
-    for name, slot in list(op.layout.items())[limit + 1 :]:
-        slots[slot] = _context(op, name, tensors, settings)
+    slots += op.context(tensors, settings)
     if plan and op.holomorphic and library_of(outs[0]._data).dtype(outs[0]._data).is_complex:
         op = op.complex_twin
     node = new_node(MultiNode if op.multi else Node, op, targets)
@@ -269,17 +133,6 @@ def record(
     if mode.anomaly:
         remember_call(node)
     return node
-
-
-def _context(op: Primitive, name: str, tensors: Sequence[Tensor], settings: dict[str, Any]) -> Any:
-    """Return what a rule may ask for beside arrays: a setting, an input's shape, dtype, device."""
-    if name in settings:
-        return settings[name]
-    if name == "shapes":
-        return tuple(t._data.shape for t in tensors)
-    of, _, what = name.rpartition("_")
-    tensor = tensors[op.inputs.index(of)]
-    return tensor._data.shape if what == "shape" else getattr(tensor, what)
 
 
 def new_node(kind: type[N], op: Any, targets: tuple[Any, ...]) -> N:
@@ -303,7 +156,7 @@ def _attach(node: Node, outs: Sequence[Tensor]) -> None:
         outs[0]._node = node
 
 
-def _link_views(
+def link_views(
     op: Primitive,
     source: Tensor,
     outs: Sequence[Tensor],
@@ -331,6 +184,9 @@ def coerce(op: Primitive, args: Sequence[Any]) -> tuple[list[Tensor], Any]:
         if first._view is not None:
             sync(first)
         return [first], library_of(first._data)
+    alike = _alike(op, args)
+    if alike is not None:
+        return alike, NUMPY
     tensors: list[Any] = []
     library = like = None
     for i, a in enumerate(args):
@@ -351,6 +207,32 @@ def coerce(op: Primitive, args: Sequence[Any]) -> tuple[list[Tensor], Any]:
     if like is None:
         raise _argument_error(op, 0, first)
     return _promoted(op, tensors, library, like), library
+
+
+def _alike(op: Primitive, args: Sequence[Any]) -> list[Tensor] | None:
+    """Return the arguments where they are tensors of the default library and one float dtype.
+
+    None where they are not, and `coerce` has to look closer. Python's floats count as alike.
+    """
+    dtype = None
+    for i, a in enumerate(args):
+        if a.__class__ is Tensor:
+            if a._view is not None:
+                sync(a)
+            array = a._data
+            if array.__class__ is not _array:
+                return None
+            if i in op.masks:
+                continue
+            if dtype is None:
+                dtype = array.dtype
+            elif array.dtype is not dtype:
+                return None
+        elif a.__class__ is not float or i in op.masks:
+            return None
+    if dtype is not _F32 and dtype is not _F64:
+        return None
+    return [a if a.__class__ is Tensor else box(_asarray(a, dtype)) for a in args]
 
 
 def _promoted(op: Primitive, tensors: list[Any], library: Any, like: Tensor) -> list[Tensor]:
@@ -445,7 +327,7 @@ _OURS: dict[type[Exception], type[AutogradError]] = {
     TypeError: DTypeError,
     ValueError: ShapeError,
 }
-_THEIRS = tuple(_OURS)
+THEIRS = tuple(_OURS)
 
 
 def kernel_error(op: Primitive, args: Sequence[Any], error: Exception) -> AutogradError:

@@ -11,6 +11,7 @@ Must not know how calls are made or nodes created (function.py) nor the mathemat
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import cached_property
 from types import SimpleNamespace
 from typing import Any
 
@@ -52,6 +53,8 @@ class Primitive:
         result is never differentiable though the inputs may be tracked.
     kernel : callable, optional
         The forward for float arrays alone, without the checks that other dtypes need.
+    quick : str, optional
+        The default library's function that does all the forward does for float arrays, or raises.
     inplace : callable, optional
         An in-place twin of the forward on arrays, ``inplace(x, *others)``, returning the array.
     """
@@ -75,9 +78,10 @@ class Primitive:
         broadcasts: bool = False,
         inplace: Callable[..., Any] | None = None,
         kernel: Callable[..., Any] | None = None,
+        quick: str | None = None,
     ) -> None:
         self.name, self.node_name = name, f"{name[0].upper()}{name[1:]}Backward"
-        self.forward, self.inplace, self.kernel = forward, inplace, kernel
+        self.forward, self.inplace, self.kernel, self.quick = forward, inplace, kernel, quick
         self.standard: str | None = getattr(forward, "standard_name", None)  # all it calls
         self.inputs, self.settings, self.declared = inputs, settings, rules
         self.variadic, self.multi, self.view = variadic, multi, view
@@ -89,10 +93,8 @@ class Primitive:
         self.saves_inputs = not variadic  # slot i of what a node saves is its input i
         self.public: Callable[..., Any] = self.forward
         self.layout = self._lay_out(rules, joint)
-        self.rules = tuple(self._compile(rules[n]) if rules.get(n) else None for n in inputs)
-        self.joint = self._compile(joint) if joint else None
+        self._joint = joint
         self._plans: dict[tuple[bool, ...], tuple[int, ...]] = {}
-        self._twin: Primitive | None = None
         self._rule_slots = {n: self._tensor_slots(rules.get(n)) for n in inputs}
         self._joint_slots = self._tensor_slots(joint)
 
@@ -106,9 +108,37 @@ class Primitive:
                     names.append(name)
         return {name: slot for slot, name in enumerate(names)}
 
-    def _compile(self, rule: Callable[..., Any] | None) -> Rule:
+    # What is compiled is compiled when first asked for: most operations never are.
+    @cached_property
+    def rules(self) -> tuple[Rule | None, ...]:
+        """The rule of each input, None where it has none."""
+        rules = map(self.declared.get, self.inputs)
+        return tuple(self._compile(rule) if rule else None for rule in rules)
+
+    @cached_property
+    def joint(self) -> Rule | None:
+        """The one rule for all inputs, where there is one."""
+        return self._compile(self._joint) if self._joint else None
+
+    @cached_property
+    def context(self) -> Callable[[Sequence[Any], dict[str, Any]], tuple[Any, ...]]:
+        """What reads off a call the slots after ``out``: settings, shapes, dtypes, devices."""
+
+        def source(name: str) -> str:
+            if name in self.settings:
+                return f"settings[{name!r}]"
+            if name == "shapes":
+                return "tuple([t._data.shape for t in tensors])"
+            of, _, what = name.rpartition("_")
+            attribute = "_data.shape" if what == "shape" else what
+            return f"tensors[{self.inputs.index(of)}].{attribute}"
+
+        sources = "".join(f"{source(name)}, " for name in [*self.layout][len(self.inputs) + 1 :])
+        read: Callable[..., tuple[Any, ...]] = eval(f"lambda tensors, settings: ({sources})")
+        return read
+
+    def _compile(self, rule: Callable[..., Any]) -> Rule:
         """Return `rule` as a function of (g, slots, xp) that picks its arguments by slot."""
-        assert rule is not None
         picks = ", ".join(
             name if name in ("g", "xp") else f"s[{self.layout[name]}]" for name in _parameters(rule)
         )
@@ -131,20 +161,18 @@ class Primitive:
             plan = self._plans[tracked] = tuple(sorted(slots))
         return plan
 
-    @property
+    @cached_property
     def complex_twin(self) -> Primitive:
         """The operation with rules for complex results: conj(rule(conj(g), ...)).
 
         For a holomorphic function whose rule multiplies ``g`` by the derivative this is the
         conjugate Wirtinger gradient, PyTorch's convention.
         """
-        if self._twin is None:
-            twin: Primitive = object.__new__(type(self))
-            twin.__dict__.update(self.__dict__)
-            twin.rules = tuple(rule and _conjugated(rule) for rule in self.rules)
-            twin._twin = twin
-            self._twin = twin
-        return self._twin
+        twin: Primitive = object.__new__(type(self))
+        twin.__dict__.update(self.__dict__)
+        twin.rules = tuple(rule and _conjugated(rule) for rule in self.rules)
+        twin.complex_twin = twin
+        return twin
 
     # -- backward -----------------------------------------------------------------------------
     def differentiate(self, node: Node, g: Any, wanted: Any, recorded: bool) -> Sequence[Any]:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar, cast
 
 from pullback.arrays import is_array, library_of
-from pullback.core.function import apply, binary, unary
+from pullback.core.fastpath import binary, general, reduction, single, unary, wrong_count
 from pullback.core.inplace import apply_inplace, standard_kernel, write_untracked
 from pullback.core.primitive import TENSORS, Primitive
 from pullback.core.tensor import Tensor, as_array
@@ -193,7 +193,7 @@ def elementwise(
         kernel=kernel,
     )
     fast = {1: unary, 2: binary}.get(len(inputs)) if differentiable else None
-    public = fast(primitive) if fast else _general(primitive)
+    public = fast(primitive) if fast else general(primitive)
     domains = domain if isinstance(domain, dict) else dict.fromkeys(inputs, domain or real(-2, 2))
     return _register(primitive, public, names_, doc, domains, samples or ELEMENTWISE[len(inputs)])
 
@@ -240,9 +240,15 @@ def operation(
         **flags,
     )
     domains = domain if isinstance(domain, dict) else dict.fromkeys(inputs, domain or both(-2, 2))
-    public = _register(primitive, _general(primitive), names_, doc, domains, tuple(samples))
+    call = general
+    if len(inputs) == 1 and not variadic and not primitive.multi:
+        call = reduction if settings == _OF_A_REDUCTION else single
+    public = _register(primitive, call(primitive), names_, doc, domains, tuple(samples))
     REGISTRY[primitive.name].distinct, REGISTRY[primitive.name].observed = distinct, observed
     return public
+
+
+_OF_A_REDUCTION = {"axis": None, "keepdims": False}
 
 
 def _parameters(forward: Function) -> tuple[tuple[str, ...], dict[str, Any], bool]:
@@ -268,39 +274,6 @@ def _primitive(
 ) -> tuple[Primitive, tuple[str, ...]]:
     first, *others = names.split()
     return Primitive(first, forward, inputs, settings, rules, **flags), (*others, first)
-
-
-def _general(op: Primitive) -> Function:
-    """Return the public function of an operation that goes the general way."""
-    defaults = op.settings
-    count = None if op.variadic else len(op.inputs)
-
-    def call(*args: Any, **settings: Any) -> Any:
-        if settings.keys() != defaults.keys():
-            settings = {**defaults, **settings}
-            if len(settings) != len(defaults):
-                unknown = next(k for k in settings if k not in defaults)
-                raise TypeError(f"{op.name}() got an unexpected keyword argument '{unknown}'")
-        if (count is not None and len(args) != count) or not args:
-            raise _wrong_count(op, count or "at least 1", len(args))
-        for name, value in settings.items():
-            if value is inspect.Parameter.empty:
-                raise ArgumentTypeError(f"{op.name}: the keyword argument '{name}' is required")
-        return apply(op, args, settings)
-
-    return call
-
-
-def _wrong_count(op: Primitive, wanted: int | str, came: int) -> ArgumentTypeError:
-    """Return the error for too many or too few arrays."""
-    return ArgumentTypeError(
-        compose(
-            op.name,
-            f"{wanted} array(s) ({', '.join(op.inputs)}) required",
-            str(came),
-            hint=f"give {', '.join(op.settings)} by keyword" if op.settings else None,
-        )
-    )
 
 
 def _register(
@@ -428,7 +401,7 @@ def inplace(function: Operation) -> Callable[..., Tensor]:
         for name in settings:  # no operation with settings has an in-place twin of this kind
             raise TypeError(f"{op.name}_() got an unexpected keyword argument '{name}'")
         if len(others) != count - 1:
-            raise _wrong_count(op, count, len(others) + 1)
+            raise wrong_count(op, len(others) + 1)
         return apply_inplace(op, self, others, {})
 
     call.__name__ = call.__qualname__ = f"{op.name}_"

@@ -1,0 +1,299 @@
+"""The quick ways to call an operation: on tensors of the default library and one float dtype.
+
+`unary` and `binary` make the public function of an element-wise operation, `reduction` and
+`single` that of an operation of one array with settings. What is unusual, another library or
+dtype, hooks, a number where an array should be, leaves for `apply` (function.py); the nodes are
+the same.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from inspect import Parameter
+from typing import Any
+
+from pullback.arrays import DTYPES, NUMPY
+from pullback.core.function import THEIRS, apply, apply_out, link_views, record
+from pullback.core.modes import RECORD, STATE
+from pullback.core.node import Node, next_seq
+from pullback.core.primitive import Primitive
+from pullback.core.tensor import Tensor, as_array, box
+from pullback.core.views import sync
+from pullback.errors import ArgumentTypeError, compose
+
+_array = NUMPY.array_types[0]
+_tidy = NUMPY.tidy
+_F32 = DTYPES["float32"].dtype
+_F64 = DTYPES["float64"].dtype
+_mode = STATE.get
+
+
+def kernel_of(op: Primitive) -> Callable[..., Any]:
+    """Return the forward of `op` on arrays of the default library."""
+    xp = NUMPY.xp
+    name = op.quick or op.standard
+    if name is not None:
+        kernel: Callable[..., Any] = getattr(xp, name)
+        return kernel
+    return functools.partial(op.kernel or op.forward, xp)
+
+
+def unary(op: Primitive) -> Callable[..., Any]:
+    """Return the public function of an element-wise operation of one array."""
+    kernel = kernel_of(op)
+    plan = op.plan((True,))
+    keeps_x, keeps_out = 0 in plan, 1 in plan
+
+    def call(x: Any, /, *, out: Any = None) -> Any:
+        if x.__class__ is Tensor and out is None:
+            if x._view is not None:
+                sync(x)
+            xd = x._data
+            if xd.__class__ is _array and ((dtype := xd.dtype) is _F32 or dtype is _F64):
+                node = x._node
+                if node is None or (mode := _mode()) is RECORD or not mode.grad:
+                    result = kernel(xd)
+                    t = Tensor()
+                    t._data = result if result.__class__ is _array else _tidy(result)
+                    t._counter = counter = [0]
+                    t._view = t._grad = None
+                    if node is None or mode is not RECORD:
+                        t._node = None
+                        return t
+                    t._node = n = Node()
+                    n.op = op
+                    n.inputs = (node,)
+                    n.seq = next_seq()
+                    n.saved = (xd if keeps_x else None, t._data if keeps_out else None)
+                    if keeps_x:
+                        v = x._counter
+                        n.guard = (v, v[0], counter, 0) if keeps_out else (v, v[0])
+                    else:
+                        n.guard = (counter, 0) if keeps_out else None
+                    n.shapes = n.extra = None
+                    return t
+        return apply(op, (x,), {}) if out is None else apply_out(op, (x,), {}, out)
+
+    return call
+
+
+def binary(op: Primitive) -> Callable[..., Any]:
+    """Return the public function of an operation of two arrays without settings."""
+    kernel, with_number, broadcasts = kernel_of(op), _with_number(op), op.broadcasts
+    left, right, both = (_keeper(op, *which) for which in ((1, 0), (0, 1), (1, 1)))
+
+    def call(x: Any, y: Any, /, *, out: Any = None) -> Any:
+        if x.__class__ is Tensor and y.__class__ is Tensor and out is None:
+            if x._view is not None:
+                sync(x)
+            if y._view is not None:
+                sync(y)
+            xd, xn, yd, yn = x._data, x._node, y._data, y._node
+            plain = xd.__class__ is _array and ((dtype := xd.dtype) is _F32 or dtype is _F64)
+            if plain and yd.__class__ is _array and yd.dtype is dtype:
+                untracked = xn is None and yn is None
+                if untracked or (mode := _mode()) is RECORD or not mode.grad:
+                    try:
+                        result = kernel(xd, yd)
+                    except THEIRS:
+                        return apply(op, (x, y), {})  # says what is wrong
+                    t = Tensor()
+                    t._data = result if result.__class__ is _array else _tidy(result)
+                    t._counter = [0]
+                    t._view = t._grad = t._node = None
+                    if untracked or mode is not RECORD:
+                        return t
+                    t._node = n = Node()
+                    n.op, n.inputs, n.seq, n.saved = op, (xn, yn), next_seq(), _NOTHING
+                    n.guard = n.extra = n.shapes = None
+                    keep = left if yn is None else right if xn is None else both
+                    if keep is not None:
+                        n.saved, n.guard = keep(x, y, t)
+                    if broadcasts and xd.shape != yd.shape:
+                        n.shapes = (xn and xd.shape, yn and yd.shape)
+                    return t
+        elif (y.__class__ is float or y.__class__ is int) and out is None:
+            return with_number(x, y)
+        return apply(op, (x, y), {}) if out is None else apply_out(op, (x, y), {}, out)
+
+    return call
+
+
+def _with_number(op: Primitive) -> Callable[[Any, float], Any]:
+    """Return what calls an operation of two arrays where the second is one of Python's numbers."""
+    kernel = kernel_of(op)
+    keep_x, keep_y, keep_out = (slot in op.plan((True, False)) for slot in range(3))
+
+    def call(x: Any, y: float) -> Any:
+        if x.__class__ is Tensor:
+            if x._view is not None:
+                sync(x)
+            xd, xn = x._data, x._node
+            plain = xd.__class__ is _array and ((dtype := xd.dtype) is _F32 or dtype is _F64)
+            if plain and (xn is None or (mode := _mode()) is RECORD or not mode.grad):
+                result = kernel(xd, y)
+                t = Tensor()
+                t._data = data = result if result.__class__ is _array else _tidy(result)
+                t._counter = counter = [0]
+                t._view = t._grad = t._node = None
+                if xn is None or mode is not RECORD:
+                    return t
+                t._node = n = Node()
+                n.op, n.inputs, n.seq = op, (xn, None), next_seq()
+                n.saved = (
+                    xd if keep_x else None,
+                    y if keep_y else None,
+                    data if keep_out else None,
+                )
+                n.guard = n.extra = n.shapes = None
+                if keep_x:
+                    v = x._counter
+                    n.guard = (v, v[0], counter, 0) if keep_out else (v, v[0])
+                elif keep_out:
+                    n.guard = (counter, 0)
+                return t
+        return apply(op, (x, y), {})
+
+    return call
+
+
+_NOTHING = (None, None, None)
+
+
+def _keeper(op: Primitive, *tracked: int) -> Callable[..., tuple[Any, Any]] | None:
+    """Return what gives, of (x, y, result), the saved slots and guard; None if none is needed."""
+    plan = op.plan(tuple(map(bool, tracked)))
+    slots = ", ".join(f"{t}._data" if slot in plan else "None" for slot, t in enumerate("xyt"))
+    guard = ", ".join(f"{'xyt'[slot]}._counter, {'xyt'[slot]}._counter[0]" for slot in plan)
+    keep: Callable[..., Any] = eval(f"lambda x, y, t: (({slots}), ({guard}))")
+    return keep if plan else None
+
+
+def reduction(op: Primitive) -> Callable[..., Any]:
+    """Return the public function of an operation of one array with the settings of a reduction."""
+    kernel = kernel_of(op)
+    plan = op.plan((True,))
+    keep_x, keep_out = 0 in plan, 1 in plan
+
+    def call(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Any:
+        if x.__class__ is Tensor:
+            if x._view is not None:
+                sync(x)
+            xd, node = x._data, x._node
+            plain = xd.__class__ is _array and ((dtype := xd.dtype) is _F32 or dtype is _F64)
+            if plain and (node is None or (mode := _mode()) is RECORD or not mode.grad):
+                try:
+                    result = kernel(xd, axis=axis, keepdims=keepdims)
+                except THEIRS:  # `apply` says what is wrong, or does what the kernel cannot
+                    return apply(op, (x,), {"axis": axis, "keepdims": keepdims})
+                t = Tensor()
+                t._data = result if result.__class__ is _array else _tidy(result)
+                t._counter = [0]
+                t._view = t._grad = t._node = None
+                if node is None or mode is not RECORD or not op.differentiable:
+                    return t
+                t._node = n = Node()
+                n.op, n.inputs, n.seq = op, (node,), next_seq()
+                kept = (xd if keep_x else None, t._data if keep_out else None)
+                n.saved = kept + op.context((x,), {"axis": axis, "keepdims": keepdims})
+                n.guard = n.shapes = n.extra = None
+                if plan:
+                    n.guard = _guard((x, t), plan)
+                return t
+        return apply(op, (x,), {"axis": axis, "keepdims": keepdims})
+
+    return call
+
+
+def _guard(tensors: tuple[Any, ...], plan: tuple[int, ...]) -> tuple[Any, ...]:
+    """Return the version counters of the tensors in these slots, each with its version."""
+    counters = [tensors[slot]._counter for slot in plan]
+    return tuple([part for counter in counters for part in (counter, counter[0])])
+
+
+def single(op: Primitive) -> Callable[..., Any]:
+    """Return the public function of an operation of one array with settings."""
+    kernel, names = kernel_of(op), op.settings.keys()
+
+    def call(*args: Any, **settings: Any) -> Any:
+        if len(args) != 1:
+            raise wrong_count(op, len(args))
+        if settings.keys() != names:
+            settings = complete(op, settings)
+        x = args[0]
+        if x.__class__ is Tensor:
+            if x._view is not None:
+                sync(x)
+            xd, node = x._data, x._node
+            plain = xd.__class__ is _array and ((dtype := xd.dtype) is _F32 or dtype is _F64)
+            if plain and (node is None or (mode := _mode()) is RECORD or not mode.grad):
+                try:
+                    result = kernel(xd, **settings)
+                except THEIRS:
+                    return apply(op, args, settings)  # says what is wrong
+                t = box(result if result.__class__ is _array else as_array(result))
+                if op.view:
+                    link_views(op, x, (t,), settings, _mode(), NUMPY)
+                if node is not None and mode is RECORD and op.differentiable:
+                    _record_single(op, args, t, settings)
+                return t
+        return apply(op, args, settings)
+
+    return call
+
+
+def _record_single(op: Primitive, args: tuple[Any], t: Tensor, settings: dict[str, Any]) -> None:
+    """Record a call on one array."""
+    x = args[0]
+    if t._data.dtype is not x._data.dtype:
+        if t.dtype.is_inexact:
+            t._node = record(op, (x._node,), args, (t,), settings, RECORD)
+        return
+    plan = op.plan((True,))
+    t._node = n = Node()
+    n.op, n.inputs, n.seq = op, (x._node,), next_seq()
+    kept = (x._data if 0 in plan else None, t._data if 1 in plan else None)
+    n.saved = kept + op.context(args, settings)
+    n.guard = _guard((x, t), plan) if plan else None
+    n.shapes = n.extra = None
+
+
+def general(op: Primitive) -> Callable[..., Any]:
+    """Return the public function of an operation that goes the general way."""
+    names = op.settings.keys()
+    count = None if op.variadic else len(op.inputs)
+
+    def call(*args: Any, **settings: Any) -> Any:
+        if settings.keys() != names:
+            settings = complete(op, settings)
+        if (count is not None and len(args) != count) or not args:
+            raise wrong_count(op, len(args))
+        return apply(op, args, settings)
+
+    return call
+
+
+def complete(op: Primitive, settings: dict[str, Any]) -> dict[str, Any]:
+    """Return the settings of a call with the defaults of those that were not given."""
+    result = {**op.settings, **settings}
+    if len(result) != len(op.settings):
+        unknown = next(k for k in settings if k not in op.settings)
+        raise TypeError(f"{op.name}() got an unexpected keyword argument '{unknown}'")
+    for name, value in result.items():
+        if value is Parameter.empty:
+            raise ArgumentTypeError(f"{op.name}: the keyword argument '{name}' is required")
+    return result
+
+
+def wrong_count(op: Primitive, came: int) -> ArgumentTypeError:
+    """Return the error for too many or too few arrays."""
+    wanted = "at least 1" if op.variadic else len(op.inputs)
+    return ArgumentTypeError(
+        compose(
+            op.name,
+            f"{wanted} array(s) ({', '.join(op.inputs)}) required",
+            str(came),
+            hint=f"give {', '.join(op.settings)} by keyword" if op.settings else None,
+        )
+    )
