@@ -14,12 +14,11 @@ from typing import Any, TypeVar
 from pullback.arrays import (
     DTYPES,
     NUMPY,
-    complex_of,
     get_default_dtype,
     is_array,
     library_of,
-    promote,
     promote_scalar,
+    promote_tensors,
 )
 from pullback.core.anomaly import remember_call
 from pullback.core.modes import STATE, Mode
@@ -261,25 +260,10 @@ def _promoted(op: Primitive, tensors: list[Any], library: Any, like: Tensor) -> 
     ]
 
 
-_KINDS = "biufc"
-
-
 def _result_dtype(arrays: list[Any], library: Any) -> Any:
-    """Return the dtype of PyTorch's promotion: 0-d arrays only count with a higher kind."""
     full = dict.fromkeys(library.dtype(a) for a in arrays if a.shape)
     zero = dict.fromkeys(library.dtype(a) for a in arrays if not a.shape)
-    if not full:
-        return promote(*zero)
-    dtype = promote(*full)
-    for other in zero:
-        if level_of(other) > level_of(dtype):
-            dtype = complex_of(dtype) if dtype.is_inexact else other
-    return dtype
-
-
-def level_of(dtype: Any) -> int:
-    """Return the rank of a dtype's kind: bool, integer, floating, complex."""
-    return 1 if dtype.kind in "iu" else 3 * _KINDS.index(dtype.kind)
+    return promote_tensors(full, zero)
 
 
 def _scalar(op: Primitive, value: Any, dtype: Any, library: Any, like: Tensor) -> Tensor:

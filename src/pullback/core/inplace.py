@@ -12,8 +12,8 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from pullback.arrays import DTYPES, NUMPY, library_of
-from pullback.core.function import apply, level_of, new_node, note_shapes, record
+from pullback.arrays import DTYPES, NUMPY, level_of, library_of
+from pullback.core.function import apply, new_node, note_shapes, record
 from pullback.core.modes import STATE
 from pullback.core.node import AccumulateGrad, Node
 from pullback.core.primitive import TENSORS, Primitive

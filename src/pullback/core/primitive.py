@@ -10,8 +10,8 @@ Must not know how calls are made or nodes created (function.py) nor the mathemat
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Sequence
-from functools import cached_property
 from types import SimpleNamespace
 from typing import Any
 
@@ -59,6 +59,39 @@ class Primitive:
         An in-place twin of the forward on arrays, ``inplace(x, *others)``, returning the array.
     """
 
+    __slots__ = (
+        "_context",
+        "_joint_slots",
+        "_plans",
+        "_rule_slots",
+        "_twin",
+        "broadcasts",
+        "declared",
+        "differentiable",
+        "floating",
+        "forward",
+        "holomorphic",
+        "inplace",
+        "inputs",
+        "joint",
+        "kernel",
+        "layout",
+        "masks",
+        "multi",
+        "name",
+        "node_name",
+        "promotes",
+        "public",
+        "quick",
+        "rules",
+        "saves_inputs",
+        "settings",
+        "standard",
+        "takes_none",
+        "variadic",
+        "view",
+    )
+
     def __init__(
         self,
         name: str,
@@ -93,8 +126,11 @@ class Primitive:
         self.saves_inputs = not variadic  # slot i of what a node saves is its input i
         self.public: Callable[..., Any] = self.forward
         self.layout = self._lay_out(rules, joint)
-        self._joint = joint
+        self.rules = tuple(self._deferred(rules.get(n), i) for i, n in enumerate(inputs))
+        self.joint = self._deferred(joint)
         self._plans: dict[tuple[bool, ...], tuple[int, ...]] = {}
+        self._context: Callable[..., tuple[Any, ...]] | None = None
+        self._twin: Primitive | None = None
         self._rule_slots = {n: self._tensor_slots(rules.get(n)) for n in inputs}
         self._joint_slots = self._tensor_slots(joint)
 
@@ -108,34 +144,38 @@ class Primitive:
                     names.append(name)
         return {name: slot for slot, name in enumerate(names)}
 
-    # What is compiled is compiled when first asked for: most operations never are.
-    @cached_property
-    def rules(self) -> tuple[Rule | None, ...]:
-        """The rule of each input, None where it has none."""
-        rules = map(self.declared.get, self.inputs)
-        return tuple(self._compile(rule) if rule else None for rule in rules)
+    # What is called by slot is compiled by the first call: most operations are never used.
+    def _deferred(self, rule: Callable[..., Any] | None, place: int | None = None) -> Rule | None:
+        """Return the rule of the input at `place`, or of all: the compiled one takes its place."""
+        if rule is None:
+            return None
 
-    @cached_property
-    def joint(self) -> Rule | None:
-        """The one rule for all inputs, where there is one."""
-        return self._compile(self._joint) if self._joint else None
+        def first_call(g: Any, s: Any, xp: Any) -> Any:
+            compiled = self._compile(rule)
+            if place is None:
+                self.joint = compiled
+            else:
+                self.rules = (*self.rules[:place], compiled, *self.rules[place + 1 :])
+            return compiled(g, s, xp)
 
-    @cached_property
-    def context(self) -> Callable[[Sequence[Any], dict[str, Any]], tuple[Any, ...]]:
-        """What reads off a call the slots after ``out``: settings, shapes, dtypes, devices."""
+        return first_call
 
-        def source(name: str) -> str:
-            if name in self.settings:
-                return f"settings[{name!r}]"
-            if name == "shapes":
-                return "tuple([t._data.shape for t in tensors])"
-            of, _, what = name.rpartition("_")
-            attribute = "_data.shape" if what == "shape" else what
-            return f"tensors[{self.inputs.index(of)}].{attribute}"
+    def context(self, tensors: Sequence[Any], settings: dict[str, Any]) -> tuple[Any, ...]:
+        """Return, of one call, the slots after ``out``: settings, shapes, dtypes, devices."""
+        if self._context is None:
+            names = [*self.layout][len(self.inputs) + 1 :]
+            sources = "".join(f"{self._source(name)}, " for name in names)
+            self._context = eval(f"lambda tensors, settings: ({sources})")
+        return self._context(tensors, settings)
 
-        sources = "".join(f"{source(name)}, " for name in [*self.layout][len(self.inputs) + 1 :])
-        read: Callable[..., tuple[Any, ...]] = eval(f"lambda tensors, settings: ({sources})")
-        return read
+    def _source(self, name: str) -> str:
+        if name in self.settings:
+            return f"settings[{name!r}]"
+        if name == "shapes":
+            return "tuple([t._data.shape for t in tensors])"
+        of, _, what = name.rpartition("_")
+        attribute = "_data.shape" if what == "shape" else what
+        return f"tensors[{self.inputs.index(of)}].{attribute}"
 
     def _compile(self, rule: Callable[..., Any]) -> Rule:
         """Return `rule` as a function of (g, slots, xp) that picks its arguments by slot."""
@@ -161,18 +201,18 @@ class Primitive:
             plan = self._plans[tracked] = tuple(sorted(slots))
         return plan
 
-    @cached_property
+    @property
     def complex_twin(self) -> Primitive:
         """The operation with rules for complex results: conj(rule(conj(g), ...)).
 
         For a holomorphic function whose rule multiplies ``g`` by the derivative this is the
         conjugate Wirtinger gradient, PyTorch's convention.
         """
-        twin: Primitive = object.__new__(type(self))
-        twin.__dict__.update(self.__dict__)
-        twin.rules = tuple(rule and _conjugated(rule) for rule in self.rules)
-        twin.complex_twin = twin
-        return twin
+        if self._twin is None:
+            self._twin = twin = copy.copy(self)
+            twin.rules = tuple(rule and _conjugated(rule) for rule in self.rules)
+            twin._twin = twin
+        return self._twin
 
     # -- backward -----------------------------------------------------------------------------
     def differentiate(self, node: Node, g: Any, wanted: Any, recorded: bool) -> Sequence[Any]:

@@ -365,15 +365,29 @@ class Tensor(_Methods):
             return array.astype(dtype)
         return array.copy() if copy else array
 
-    def __dlpack__(self, **kwargs: Any) -> Any:
+    def __dlpack__(
+        self,
+        /,
+        *,
+        stream: Any = None,
+        max_version: tuple[int, int] | None = None,
+        dl_device: tuple[Any, int] | None = None,
+        copy: bool | None = None,
+    ) -> Any:
+        """Return a DLPack capsule of the array; raise for a tensor that requires grad."""
         if self.requires_grad and STATE.get().grad:
             raise GraphError(
                 "__dlpack__: can't export a Tensor that requires grad.\nhint: detach() it first."
             )
-        return self.data_array().__dlpack__(**kwargs)
+        array = self.data_array()
+        if len(self._counter) > 1 and copy is not False:
+            array = library_of(array).copy(array)  # borrowed: a consumer may write to it
+        given = {"stream": stream, "max_version": max_version, "dl_device": dl_device, "copy": copy}
+        return array.__dlpack__(**{k: v for k, v in given.items() if v is not None})
 
-    def __dlpack_device__(self) -> Any:
-        return self._data.__dlpack_device__()
+    def __dlpack_device__(self) -> tuple[Any, int]:
+        """Return the kind of device and its number, as DLPack counts them."""
+        return self._data.__dlpack_device__()  # type: ignore[no-any-return]
 
     def __bool__(self) -> bool:
         if self.numel() != 1:
