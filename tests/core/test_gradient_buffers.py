@@ -253,3 +253,51 @@ def test_an_input_returned_as_its_own_gradient_is_not_grown():
         half_square(x).sum().backward()
     assert x.tolist() == [1.0, 2.0]
     assert x.grad.tolist() == [3.0, 6.0]
+
+
+# -- no copy where nobody else holds the memory ---------------------------------------------------
+def address(tensor):
+    return tensor.data_array().ctypes.data
+
+
+@pytest.mark.parametrize("kept", [False, True])
+def test_a_gradient_becomes_grad_without_a_copy_unless_somebody_holds_it(kept):
+    made, held = [], []
+
+    @pb.autograd_function
+    def double(ctx, x):
+        return x * 2
+
+    @double.backward
+    def _(ctx, grad_output):
+        gradient = grad_output * 2
+        made.append(address(gradient))
+        held.extend([gradient] if kept else [])
+        return gradient
+
+    x = pb.ones(3, requires_grad=True)
+    double(x).backward(pb.ones(3))
+    assert (address(x.grad) == made[0]) is not kept
+    assert x.grad.tolist() == [2.0, 2.0, 2.0]
+
+
+def test_a_view_of_an_unshared_array_is_copied_into_grad():
+    @pb.autograd_function
+    def first_row(ctx, x):
+        return x[0] * 1
+
+    @first_row.backward
+    def _(ctx, grad_output):
+        return pb.asarray(np.zeros((4, 3), np.float32))[:2]
+
+    x = pb.ones((2, 3), requires_grad=True)
+    first_row(x).backward(pb.ones(3))
+    assert x.grad.data_array().base is None
+
+
+def test_the_seed_is_never_taken_for_the_gradient():
+    seed = pb.ones(3)
+    x = pb.zeros(3, requires_grad=True)
+    x.clone().backward(seed)
+    x.grad += 1
+    assert seed.tolist() == [1.0, 1.0, 1.0]

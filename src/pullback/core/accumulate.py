@@ -10,6 +10,7 @@ from typing import Any
 
 from pullback.arrays import NUMPY, library_of
 from pullback.core.hooks import run_posthooks, run_prehooks
+from pullback.core.ownership import is_unshared
 from pullback.core.tensor import apart, as_array, box, bump, iadd
 from pullback.errors import GradientError
 
@@ -30,7 +31,8 @@ def accumulate(node: Any, g: Any, owned: bool, recorded: bool) -> None:
             leaf._grad = apart(g) if grad is None else grad + g
         elif grad is None:
             array = g if g.__class__ is _array else as_array(g)
-            if not owned or extra is not None:  # a hook may have kept what it saw
+            # A hook may have kept what it saw; a buffer of one reference may still be a view.
+            if not owned or extra is not None or not is_unshared(array):
                 array = array.copy() if g.__class__ is _array else library_of(array).copy(array)
             leaf._grad = g = box(array)  # post-hooks see the gradient as it was accumulated
         elif len(grad._counter) > 1:  # lent by a hook: its memory is not the leaf's to write to

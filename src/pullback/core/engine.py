@@ -5,7 +5,7 @@ descending order of creation, and each is run once with the sum of the gradients
 Gradients are bare arrays, or tensors when the pass itself is recorded (create_graph).
 Invariants: no recursion; all state of a pass is local to it, so passes nest and run in threads;
 nothing runs before the whole graph was found to be usable; a buffer is added to in place only if
-this pass made it by adding.
+this pass made it by adding or nobody else holds it.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
+from sys import getrefcount
 from typing import Any
 
 from pullback.core.accumulate import accumulate
@@ -21,6 +22,7 @@ from pullback.core.hooks import RUNNING, run_grad_hooks, run_posthooks, run_preh
 from pullback.core.modes import NO_GRAD, RECORD, STATE, with_grad
 from pullback.core.nesting import NESTING, in_thread
 from pullback.core.node import RELEASED, AccumulateGrad, Node
+from pullback.core.ownership import SOLE, is_unshared
 from pullback.core.tensor import iadd
 from pullback.errors import GraphError
 
@@ -188,7 +190,8 @@ class Pass:
                 if extra is not None and extra.prehooks and node.runs:
                     g = run_prehooks(extra, g)
             if not node.runs:
-                self._arrive(node, g)
+                owned = getrefcount(g) == SOLE or node in self.owned
+                self._arrive(node, g, owned)
                 continue
             try:
                 grads = node.op.differentiate(node, g, wanted, recorded)
@@ -209,13 +212,16 @@ class Pass:
                         self.add(target, r)
                     else:
                         buffers[target] = r
+            grads = r = None  # so that a gradient which only its buffer holds can be told
 
     def add(self, target: Node, g: Any) -> None:
         """Add a contribution to a target's buffer, in place where this pass made the buffer."""
         before = self.buffers.get(target)
         if before is None:
             self.buffers[target] = g
-        elif target in self.owned:
+        elif target in self.owned or (  # the count: the buffer and the variable here
+            getrefcount(before) == SOLE + 1 and is_unshared(before) and not self.recorded
+        ):
             self.buffers[target] = iadd(before, g)
         else:
             self.buffers[target] = before + g
@@ -230,10 +236,10 @@ class Pass:
                 return self.accumulate
         return _leads_to(node, self.wanted or set())
 
-    def _arrive(self, node: Node, g: Any) -> None:
+    def _arrive(self, node: Node, g: Any, owned: bool) -> None:
         """Handle a gradient at an output of several, or at a leaf."""
         if node.__class__ is AccumulateGrad:
-            accumulate(node, g, node in self.owned, self.recorded)
+            accumulate(node, g, owned, self.recorded)
         elif g is not None:
             parent = node.inputs[0]
             places = self.buffers.get(parent)

@@ -66,7 +66,6 @@ class Tensor(_Methods):
     _view: Any
     _grad: Tensor | None
 
-    __array_ufunc__ = None  # NumPy arrays and scalars on the left leave the operator to us
     __hash__ = object.__hash__
 
     # -- what it is ---------------------------------------------------------------------------
