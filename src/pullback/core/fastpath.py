@@ -41,7 +41,7 @@ def kernel_of(op: Primitive) -> Callable[..., Any]:
 
 def unary(op: Primitive) -> Callable[..., Any]:
     """Return the public function of an element-wise operation of one array."""
-    kernel = kernel_of(op)
+    kernel, differentiable = kernel_of(op), op.differentiable
     plan = op.plan((True,))
     keeps_x, keeps_out = 0 in plan, 1 in plan
 
@@ -58,7 +58,7 @@ def unary(op: Primitive) -> Callable[..., Any]:
                     t._data = result if result.__class__ is _array else _tidy(result)
                     t._counter = counter = [0]
                     t._view = t._grad = None
-                    if node is None or mode is not RECORD:
+                    if node is None or mode is not RECORD or not differentiable:
                         t._node = None
                         return t
                     t._node = n = Node()
@@ -80,7 +80,8 @@ def unary(op: Primitive) -> Callable[..., Any]:
 
 def binary(op: Primitive) -> Callable[..., Any]:
     """Return the public function of an operation of two arrays without settings."""
-    kernel, with_number, broadcasts = kernel_of(op), _with_number(op), op.broadcasts
+    kernel, with_number = kernel_of(op), _with_number(op)
+    broadcasts, differentiable = op.broadcasts, op.differentiable
     left, right, both = (_keeper(op, *which) for which in ((1, 0), (0, 1), (1, 1)))
 
     def call(x: Any, y: Any, /, *, out: Any = None) -> Any:
@@ -102,7 +103,7 @@ def binary(op: Primitive) -> Callable[..., Any]:
                     t._data = result if result.__class__ is _array else _tidy(result)
                     t._counter = [0]
                     t._view = t._grad = t._node = None
-                    if untracked or mode is not RECORD:
+                    if untracked or mode is not RECORD or not differentiable:
                         return t
                     t._node = n = Node()
                     n.op, n.inputs, n.seq, n.saved = op, (xn, yn), next_seq(), _NOTHING
@@ -137,7 +138,7 @@ def _with_number(op: Primitive) -> Callable[[Any, float], Any]:
                 t._data = data = result if result.__class__ is _array else _tidy(result)
                 t._counter = counter = [0]
                 t._view = t._grad = t._node = None
-                if xn is None or mode is not RECORD:
+                if xn is None or mode is not RECORD or not op.differentiable:
                     return t
                 t._node = n = Node()
                 n.op, n.inputs, n.seq = op, (xn, None), next_seq()

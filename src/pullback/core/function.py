@@ -55,19 +55,38 @@ def apply(op: Primitive, args: Sequence[Any], settings: dict[str, Any]) -> Any:
         raise
     except THEIRS as error:
         raise kernel_error(op, args, error) from error
-    results = [as_array(r) for r in result] if op.multi else [as_array(result)]
-    outs = [box(r) for r in results]
+    outs = [box(as_array(r)) for r in (result if op.multi else (result,))]
     mode = STATE.get()
     if op.view:
         link_views(op, tensors[0], outs, settings, mode, library)
     if mode.grad and op.differentiable:
         targets = tuple([t._node for t in tensors])
-        if any(target is not None for target in targets) and library.dtype(results[0]).is_inexact:
-            node = record(op, targets, tensors, outs, settings, mode)
-            if not op.multi:
-                note_shapes(op, node, tensors, results[0].shape)
-            _attach(node, outs)
+        if targets.count(None) != len(targets):
+            _place(op, targets, tensors, outs, settings, mode)
     return outs if op.multi else outs[0]
+
+
+def _place(
+    op: Primitive,
+    targets: tuple[Any, ...],
+    tensors: Sequence[Tensor],
+    outs: list[Tensor],
+    settings: dict[str, Any],
+    mode: Mode,
+) -> None:
+    """Give the results their places in the history; integers and bools have none."""
+    inexact = [t.dtype.is_inexact for t in outs]
+    if True not in inexact:
+        return
+    node = record(op, targets, tensors, outs, settings, mode)
+    if isinstance(node, MultiNode):
+        node.metas = [meta_of(t._data) for t in outs]
+        for i, (t, has_place) in enumerate(zip(outs, inexact, strict=True)):
+            if has_place:
+                t._node = node.output(i)
+    else:
+        note_shapes(op, node, tensors, outs[0]._data.shape)
+        outs[0]._node = node
 
 
 def apply_out(op: Primitive, args: Sequence[Any], settings: dict[str, Any], out: Tensor) -> Tensor:
@@ -95,8 +114,8 @@ def apply_out(op: Primitive, args: Sequence[Any], settings: dict[str, Any], out:
 def note_shapes(op: Primitive, node: Node, tensors: Sequence[Any], shape: tuple[int, ...]) -> None:
     """Let backward undo the broadcasting of inputs to `shape`, where there was any."""
     if op.broadcasts:
-        shapes = tuple(t._data.shape if isinstance(t, Tensor) else shape for t in tensors)
-        if any(s != shape for s in shapes):
+        shapes = tuple([t._data.shape if isinstance(t, Tensor) else shape for t in tensors])
+        if shapes.count(shape) != len(shapes):
             node.shapes = shapes
 
 
@@ -109,7 +128,7 @@ def record(
     mode: Mode,
 ) -> Node:
     """Return the node of one call: its edges, and of its tensors what the rules will need."""
-    plan = op.plan(tuple(target is not None for target in targets))
+    plan = op.plan(tuple([target is not None for target in targets]))
     limit = len(op.inputs)
     slots: list[Any] = [None] * (limit + 1)
     guard: list[Any] = []
@@ -121,7 +140,7 @@ def record(
         else:
             slots[slot] = tensor  # a Python number
     slots += op.context(tensors, settings)
-    if plan and op.holomorphic and library_of(outs[0]._data).dtype(outs[0]._data).is_complex:
+    if plan and op.holomorphic and outs[0].dtype.is_complex:
         op = op.complex_twin
     node = new_node(MultiNode if op.multi else Node, op, targets)
     if mode.hooks is not None and plan:
@@ -143,16 +162,6 @@ def new_node(kind: type[N], op: Any, targets: tuple[Any, ...]) -> N:
     node.saved = ()
     node.guard = node.shapes = node.extra = None
     return node
-
-
-def _attach(node: Node, outs: Sequence[Tensor]) -> None:
-    """Give the results their places in the history."""
-    if isinstance(node, MultiNode):
-        node.metas = [meta_of(t._data) for t in outs]
-        for i, t in enumerate(outs):
-            t._node = node.output(i)
-    else:
-        outs[0]._node = node
 
 
 def link_views(

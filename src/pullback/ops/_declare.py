@@ -192,7 +192,7 @@ def elementwise(
         broadcasts=broadcasts and len(inputs) > 1,
         kernel=kernel,
     )
-    fast = {1: unary, 2: binary}.get(len(inputs)) if differentiable else None
+    fast = {1: unary, 2: binary}.get(len(inputs))
     public = fast(primitive) if fast else general(primitive)
     domains = domain if isinstance(domain, dict) else dict.fromkeys(inputs, domain or real(-2, 2))
     return _register(primitive, public, names_, doc, domains, samples or ELEMENTWISE[len(inputs)])
