@@ -18,12 +18,18 @@ from pullback.arrays.cupy_ import CuPy
 from pullback.arrays.dtypes import (
     DTYPES,
     DType,
+    FloatInfo,
+    IntegerInfo,
     as_dtype,
     complex_of,
     dtype_of,
+    float_info,
     get_default_dtype,
+    integer_info,
+    level_of,
     promote,
     promote_scalar,
+    promote_tensors,
     real_of,
     set_default_dtype,
 )
@@ -38,18 +44,25 @@ __all__ = [
     "NUMPY",
     "Array",
     "DType",
+    "FloatInfo",
+    "IntegerInfo",
     "Library",
     "RandomSource",
     "as_dtype",
     "complex_of",
     "cuda_is_available",
+    "devices",
     "dtype_of",
+    "float_info",
     "get_default_dtype",
+    "integer_info",
     "is_array",
+    "level_of",
     "library_for",
     "library_of",
     "promote",
     "promote_scalar",
+    "promote_tensors",
     "real_of",
     "set_default_dtype",
 ]
@@ -141,12 +154,12 @@ def _discover(obj: Any) -> Library | None:
     return found
 
 
-def library_for(device: str | None) -> tuple[Library, Any]:
+def library_for(device: Any) -> tuple[Library, Any]:
     """Return the library of a device, and the device as that library has it.
 
     Parameters
     ----------
-    device : str, optional
+    device : str or what prints as one, optional
         ``"cpu"`` (also None): NumPy. ``"cuda"`` (the current GPU), ``"cuda:1"``: CuPy.
         ``"<library>"`` or ``"<library>:<device>"``, as `Library.device` names it, for another
         library whose arrays were met before.
@@ -171,13 +184,14 @@ def library_for(device: str | None) -> tuple[Library, Any]:
     >>> library_for("cpu")
     (<array library numpy>, None)
     """
-    if device is None or device == "cpu":
+    text = "cpu" if device is None else str(device)
+    if text == "cpu":
         return NUMPY, None
-    name, _, number = str(device).partition(":")
-    if name == "cuda" and (number.isdecimal() or device == "cuda"):
-        return CUPY, CUPY.native_device(device)
+    name, _, number = text.partition(":")
+    if name == "cuda" and (number.isdecimal() or text == "cuda"):
+        return CUPY, CUPY.native_device(text)
     if name in _generic:
-        return _generic[name], _generic[name].native_device(device)
+        return _generic[name], _generic[name].native_device(text)
     raise ArgumentError(
         compose("device", '"cpu", "cuda" or "cuda:<number>" required', repr(device))
     )
@@ -192,3 +206,15 @@ def cuda_is_available() -> bool:
     True
     """
     return CUPY.is_available()
+
+
+def devices() -> list[str]:
+    """Name the devices of NumPy and CuPy: the CPU, and every GPU that CuPy sees.
+
+    Examples
+    --------
+    >>> devices()[0]
+    'cpu'
+    """
+    count = CUPY.cupy.cuda.runtime.getDeviceCount() if cuda_is_available() else 0
+    return ["cpu", *(f"cuda:{i}" for i in range(count))]

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from pullback.arrays import indexing, windows
 from pullback.arrays.dtypes import DType
 from pullback.arrays.library import Array, Library, index_error, value_error
 from pullback.arrays.random import RandomSource
@@ -143,6 +144,12 @@ class CuPy(Library):
             stride == 0 and size > 1 for stride, size in zip(a.strides, a.shape, strict=True)
         )
 
+    def diagonal(self, a: Array, offset: int = 0) -> Array:
+        row, column, count = indexing.diagonal_place(a.shape, offset)
+        with a.device:
+            square = a[..., row : row + count, column : column + count]
+            return self.cupy.diagonal(square, 0, -2, -1)
+
     def copy(self, a: Array) -> Array:
         with a.device:
             return a.copy()
@@ -154,6 +161,23 @@ class CuPy(Library):
     def reshape(self, a: Array, shape: tuple[int, ...]) -> tuple[Array, bool]:
         with a.device:
             return super().reshape(a, shape)
+
+    def windows(
+        self, a: Array, sizes: tuple[int, ...], steps: tuple[int, ...], dilations: tuple[int, ...]
+    ) -> Array:
+        shape, strides = windows.layout(a, sizes, steps, dilations)
+        return self.cupy.lib.stride_tricks.as_strided(a, shape, strides)
+
+    def fold(
+        self,
+        a: Array,
+        lengths: tuple[int, ...],
+        steps: tuple[int, ...],
+        dilations: tuple[int, ...],
+        starts: tuple[int, ...],
+    ) -> Array:
+        with a.device:
+            return super().fold(a, lengths, steps, dilations, starts)
 
     # ------------------------------------------------------------------ indexing
 

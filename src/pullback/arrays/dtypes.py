@@ -1,15 +1,16 @@
 """The element types that tensors have, one singleton each, and how they promote.
 
 Owns `DType`, the table of its singletons, the translation from any array library's own dtypes,
-PyTorch's promotion rules and the default floating dtype. Knows no array library but NumPy: a dtype
-of another one is recognised by the name that it prints.
+PyTorch's promotion rules, the limits of each dtype and the default floating dtype. Knows no array
+library but NumPy: a dtype of another one is recognised by the name that it prints.
 
 Invariant: there is exactly one `DType` of a name in a process, so `is` compares dtypes.
 """
 
 from __future__ import annotations
 
-from typing import Any, Final
+from collections.abc import Collection
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
@@ -18,12 +19,18 @@ from pullback.errors import ArgumentTypeError, DTypeError, compose
 __all__ = [
     "DTYPES",
     "DType",
+    "FloatInfo",
+    "IntegerInfo",
     "as_dtype",
     "complex_of",
     "dtype_of",
+    "float_info",
     "get_default_dtype",
+    "integer_info",
+    "level_of",
     "promote",
     "promote_scalar",
+    "promote_tensors",
     "real_of",
     "set_default_dtype",
 ]
@@ -321,6 +328,41 @@ def _promote_pair(a: DType, b: DType) -> DType:
     return dtype_of(widest)
 
 
+def promote_tensors(dtypes: Collection[DType], without_dimensions: Collection[DType] = ()) -> DType:
+    """Return the dtype of an operation on tensors, by PyTorch's rules.
+
+    Those of 0 dimensions change the dtype of the others only if they are of a higher category.
+
+    Parameters
+    ----------
+    dtypes, without_dimensions : collection of DType
+        Those of tensors with dimensions, and of tensors without. At least one in all.
+
+    Returns
+    -------
+    DType
+
+    Examples
+    --------
+    >>> promote_tensors([DTYPES["float32"]], [DTYPES["float64"]])
+    pullback.float32
+    >>> promote_tensors([DTYPES["int8"]], [DTYPES["float64"]])
+    pullback.float64
+    """
+    if not dtypes:
+        return promote(*without_dimensions)
+    result = promote(*dtypes)
+    for other in without_dimensions:
+        if level_of(other) > level_of(result):
+            result = complex_of(result) if result.is_inexact else other
+    return result
+
+
+def level_of(dtype: DType) -> int:
+    """Return the rank of a dtype's category: bool, integer, floating, complex."""
+    return _RANK[dtype.kind]
+
+
 def promote_scalar(dtype: DType, scalar: Any) -> DType:
     """Return the dtype of an operation on an array and a number, by PyTorch's rules.
 
@@ -368,3 +410,59 @@ def _kind_of_number(scalar: Any) -> str:
         if isinstance(scalar, python_type):
             return kind
     raise ArgumentTypeError(compose("dtype promotion", "a number required", type(scalar).__name__))
+
+
+class FloatInfo(NamedTuple):
+    """The limits of a floating dtype, as `pullback.finfo` gives them.
+
+    Attributes
+    ----------
+    bits : int
+        Bits an element; of a complex dtype, bits of the real part, as everything here.
+    eps : float
+        The difference between 1 and the next larger number.
+    max, min : float
+        The largest and the smallest (most negative) finite number.
+    smallest_normal : float
+        The smallest positive number with full precision.
+    dtype : DType
+    """
+
+    bits: int
+    eps: float
+    max: float
+    min: float
+    smallest_normal: float
+    dtype: DType
+
+
+class IntegerInfo(NamedTuple):
+    """The limits of an integer dtype, as `pullback.iinfo` gives them.
+
+    Attributes
+    ----------
+    bits : int
+        Bits an element.
+    max, min : int
+        The largest and the smallest number.
+    dtype : DType
+    """
+
+    bits: int
+    max: int
+    min: int
+    dtype: DType
+
+
+def float_info(dtype: DType) -> FloatInfo:
+    """Return the limits of a floating or complex dtype."""
+    real = real_of(dtype)
+    info = np.finfo(real.dtype)
+    eps, most, least = float(info.eps), float(info.max), float(info.min)
+    return FloatInfo(info.bits, eps, most, least, float(info.smallest_normal), real)
+
+
+def integer_info(dtype: DType) -> IntegerInfo:
+    """Return the limits of an integer dtype."""
+    info = np.iinfo(dtype.dtype)
+    return IntegerInfo(info.bits, int(info.max), int(info.min), dtype)

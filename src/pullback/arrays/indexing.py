@@ -10,7 +10,14 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["element_numbers", "has_new_axis", "host_assign", "is_basic", "spelled_out"]
+__all__ = [
+    "diagonal_place",
+    "element_numbers",
+    "has_new_axis",
+    "host_assign",
+    "is_basic",
+    "spelled_out",
+]
 
 
 def is_basic(index: Any) -> bool:
@@ -72,3 +79,10 @@ def element_numbers(shape: tuple[int, ...], index: Any) -> np.ndarray[Any, np.dt
 def host_assign(array: np.ndarray[Any, Any], index: Any, value: Any) -> None:
     """Do ``array[index] = value``, as a function."""
     array[index] = value
+
+
+def diagonal_place(shape: tuple[int, ...], offset: int) -> tuple[int, int, int]:
+    """Return where a diagonal of matrices of that shape begins, row and column, and its length."""
+    n, m = shape[-2:]
+    row, column = min(max(-offset, 0), n), min(max(offset, 0), m)
+    return row, column, min(n - row, m - column)

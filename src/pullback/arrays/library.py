@@ -20,7 +20,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from pullback.arrays import indexing
+from pullback.arrays import indexing, windows
 from pullback.arrays.dtypes import DType, dtype_of
 from pullback.arrays.random import RandomSource
 from pullback.errors import (
@@ -207,12 +207,22 @@ class Library:
         """Say whether the elements lie in row-major order; True where a library hides its order."""
         return True
 
-    def diagonal(self, a: Array) -> Array:
-        """Return the diagonal of a matrix, as a view where the library has such views."""
-        n, m = a.shape
-        flat = self.xp.reshape(a, (n * m,))  # a view where the rows lie one after the other
-        count = min(n, m)
-        return flat[0 : max(count - 1, 0) * (m + 1) + min(count, 1) : m + 1]
+    def diagonal(self, a: Array, offset: int = 0) -> Array:
+        """Return the diagonals of matrices, as a view where the library has such views.
+
+        Parameters
+        ----------
+        a : array
+            Of shape (..., n, m).
+        offset : int
+            Which diagonal: positive ones lie above the main one, negative ones below.
+        """
+        rows, columns, count = indexing.diagonal_place(a.shape, offset)
+        m = a.shape[-1]
+        # A view where the rows lie one after the other.
+        flat = self.xp.reshape(a, (*a.shape[:-2], a.shape[-2] * m))
+        first = rows * m + columns if count else 0
+        return flat[..., first : first + count * (m + 1) - m if count else 0 : m + 1]
 
     def is_writeable(self, a: Array) -> bool:
         """Say whether `a` can be changed in place, each element by itself."""
@@ -264,6 +274,49 @@ class Library:
             raise ShapeError(
                 compose("broadcast_to", required, str(tuple(a.shape)), ("input", a))
             ) from None
+
+    # ------------------------------------------------------------------ sliding windows
+
+    def windows(
+        self, a: Array, sizes: tuple[int, ...], steps: tuple[int, ...], dilations: tuple[int, ...]
+    ) -> Array:
+        """Return the windows of `a` along its last axes, for reading alone: a view where possible.
+
+        Parameters
+        ----------
+        a : array of shape (..., *lengths)
+        sizes, steps, dilations : tuple of int
+            One number an axis: elements in a window, from one window to the next, and from one
+            element of a window to the next. A window fits at least once.
+
+        Returns
+        -------
+        array of shape (..., *counts, *sizes)
+        """
+        return windows.gathered(self, a, sizes, steps, dilations)
+
+    def fold(
+        self,
+        a: Array,
+        lengths: tuple[int, ...],
+        steps: tuple[int, ...],
+        dilations: tuple[int, ...],
+        starts: tuple[int, ...],
+    ) -> Array:
+        """Add windows up at the places they come from: the transpose of `windows`.
+
+        Parameters
+        ----------
+        a : array of shape (..., *counts, *sizes)
+        lengths, steps, dilations, starts : tuple of int
+            One number an axis: the length of the result, as for `windows`, and where the first
+            window begins. What falls outside of the result is left out.
+
+        Returns
+        -------
+        array of shape (..., *lengths)
+        """
+        return windows.added_up(self, a, lengths, steps, dilations, starts)
 
     # ------------------------------------------------------------------ indexing
 

@@ -8,7 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from pullback.arrays import windows
 from pullback.arrays.dtypes import DType
+from pullback.arrays.indexing import diagonal_place
 from pullback.arrays.library import (
     Array,
     Library,
@@ -31,6 +33,11 @@ def _fast_namespace() -> ModuleType:
 
 
 _add: Any = np.add.reduce
+_multiply: Any = np.multiply.reduce
+_maximum: Any = np.maximum.reduce
+_minimum: Any = np.minimum.reduce
+_or: Any = np.logical_or.reduce
+_and: Any = np.logical_and.reduce
 
 
 def _axes(axis: Any, ndim: int) -> Any:
@@ -39,8 +46,38 @@ def _axes(axis: Any, ndim: int) -> Any:
 
 def _sum(x: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Any:
     if x.dtype.kind in "fc" and dtype is None:
-        return _add(x, axis=_axes(axis, x.ndim), keepdims=keepdims)
+        return _add(x, axis=axis, keepdims=keepdims)
     return np.sum(x, axis=axis, dtype=dtype, keepdims=keepdims)
+
+
+def _prod(x: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Any:
+    if x.dtype.kind in "fc" and dtype is None:
+        return _multiply(x, axis=axis, keepdims=keepdims)
+    return np.prod(x, axis=axis, dtype=dtype, keepdims=keepdims)
+
+
+def _max(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
+    return _maximum(x, axis=axis, keepdims=keepdims)
+
+
+def _min(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
+    return _minimum(x, axis=axis, keepdims=keepdims)
+
+
+def _any(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
+    return _or(x, axis=axis, keepdims=keepdims)
+
+
+def _all(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
+    return _and(x, axis=axis, keepdims=keepdims)
+
+
+def _argmax(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
+    return x.argmax(axis=axis, keepdims=keepdims)
+
+
+def _argmin(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
+    return x.argmin(axis=axis, keepdims=keepdims)
 
 
 def _mean(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
@@ -77,7 +114,10 @@ def _expand_dims(x: Any, axis: int = 0) -> Any:
     return x[(None, ...)] if axis == 0 else np.expand_dims(x, axis)
 
 
-_FASTER = (_sum, _mean, _broadcast_to, _matrix_transpose, _permute_dims, _zeros_like, _expand_dims)
+_FASTER = (
+    *(_sum, _prod, _mean, _max, _min, _any, _all, _argmax, _argmin),
+    *(_broadcast_to, _matrix_transpose, _permute_dims, _zeros_like, _expand_dims),
+)
 
 
 class NumPy(Library):
@@ -141,9 +181,10 @@ class NumPy(Library):
     def is_contiguous(self, a: Array) -> bool:
         return bool(a.flags.c_contiguous)
 
-    def diagonal(self, a: Array) -> Array:
-        view = np.einsum("ii->i", a[: min(a.shape), : min(a.shape)])
-        return view
+    def diagonal(self, a: Array, offset: int = 0) -> Array:
+        rows, columns, count = diagonal_place(a.shape, offset)
+        square = a[..., rows : rows + count, columns : columns + count]
+        return np.einsum("...ii->...i", square)  # unlike np.diagonal, it can be written to
 
     def copy(self, a: Array) -> Array:
         return a.copy()
@@ -174,6 +215,12 @@ class NumPy(Library):
             view.flags.writeable = True
         return view
 
+    def windows(
+        self, a: Array, sizes: tuple[int, ...], steps: tuple[int, ...], dilations: tuple[int, ...]
+    ) -> Array:
+        shape, strides = windows.layout(a, sizes, steps, dilations)
+        return np.lib.stride_tricks.as_strided(a, shape, strides, writeable=False)
+
     def getitem(self, a: Array, index: Any) -> Array:
         try:
             result = a[index]
@@ -192,7 +239,11 @@ class NumPy(Library):
 
     def add_at(self, a: Array, index: Any, value: Any) -> Array:
         try:
-            np.add.at(a, index, value)
+            numbers = _numbers(a, index, value)
+            if numbers is None:
+                np.add.at(a, index, value)
+            else:
+                np.add.at(a.reshape(-1), numbers.reshape(-1), value.reshape(-1))
         except IndexError as error:
             raise index_error(a, error) from None
         except ValueError:
@@ -203,3 +254,37 @@ class NumPy(Library):
 def _element(a: Array, index: Any) -> Array:
     """Return one element as a view of 0 dimensions, where NumPy by itself gives a scalar."""
     return a[(*index, ...) if isinstance(index, tuple) else (index, ...)]
+
+
+_MANY = 1000  # from here on, numbering the elements costs less than it saves
+
+
+def _numbers(a: Array, index: Any, value: Any) -> Any:
+    """Return the number in the flat `a` of each place, where NumPy adds faster by those.
+
+    That is where many places are named by arrays of integers for all axes, or by one array for
+    one axis; None elsewhere, and where an index is out of range.
+    """
+    if not isinstance(value, np.ndarray) or value.size < _MANY or not a.flags.c_contiguous:
+        return None
+    parts = index if isinstance(index, tuple) else (index,)
+    named = [i for i, p in enumerate(parts) if isinstance(p, np.ndarray) and p.dtype.kind in "iu"]
+    by_element = len(named) == len(parts) == a.ndim
+    if by_element:
+        picks, lengths = parts, a.shape
+    elif len(named) == 1 and all(i in named or p == slice(None) for i, p in enumerate(parts)):
+        axis = named[0]
+        before, after = math.prod(a.shape[:axis]), math.prod(a.shape[axis + 1 :])
+        picks = (np.arange(before)[:, None, None], parts[axis].reshape(-1, 1), np.arange(after))
+        lengths = (before, a.shape[axis], after)
+        if value.shape != (*a.shape[:axis], *parts[axis].shape, *a.shape[axis + 1 :]):
+            return None
+    else:
+        return None
+    numbers: Any = 0
+    for pick, n in zip(picks, lengths, strict=True):
+        if pick.size and not (-n <= pick.min() and pick.max() < n):
+            return None
+        pick = pick.astype(np.intp, copy=False)
+        numbers = numbers * n + np.where(pick < 0, pick + n, pick)
+    return None if by_element and numbers.shape != value.shape else numbers

@@ -174,9 +174,7 @@ class Pass:
             STATE.set(mode)
 
     def _run(self, retain: bool, anomaly: bool) -> None:
-        buffers = self.buffers
-        wanted = self.wanted
-        recorded = self.recorded
+        buffers, wanted, recorded = self.buffers, self.wanted, self.recorded
         for node in self.order:
             g = buffers.pop(node, None)
             if g is None and not node.op.takes_none:

@@ -27,6 +27,8 @@ _tidy = NUMPY.tidy
 _F32 = DTYPES["float32"].dtype
 _F64 = DTYPES["float64"].dtype
 _mode = STATE.get
+_UNFIT: tuple[type[Exception], ...] = (OverflowError, *THEIRS)
+_BOXED, _PLAIN = frozenset((Tensor, _array)), frozenset((float, int, Tensor, _array))
 
 
 def kernel_of(op: Primitive) -> Callable[..., Any]:
@@ -80,8 +82,7 @@ def unary(op: Primitive) -> Callable[..., Any]:
 
 def binary(op: Primitive) -> Callable[..., Any]:
     """Return the public function of an operation of two arrays without settings."""
-    kernel, with_number = kernel_of(op), _with_number(op)
-    broadcasts, differentiable = op.broadcasts, op.differentiable
+    kernel, with_plain, differentiable = kernel_of(op), _with_plain(op), op.differentiable
     left, right, both = (_keeper(op, *which) for which in ((1, 0), (0, 1), (1, 1)))
 
     def call(x: Any, y: Any, /, *, out: Any = None) -> Any:
@@ -111,12 +112,31 @@ def binary(op: Primitive) -> Callable[..., Any]:
                     keep = left if yn is None else right if xn is None else both
                     if keep is not None:
                         n.saved, n.guard = keep(x, y, t)
-                    if broadcasts and xd.shape != yd.shape:
+                    if op.broadcasts and xd.shape != yd.shape:
                         n.shapes = (xn and xd.shape, yn and yd.shape)
                     return t
-        elif (y.__class__ is float or y.__class__ is int) and out is None:
-            return with_number(x, y)
+        elif out is None and (x.__class__ in _BOXED and y.__class__ in _PLAIN):
+            return with_plain(x, y)
         return apply(op, (x, y), {}) if out is None else apply_out(op, (x, y), {}, out)
+
+    return call
+
+
+def _with_plain(op: Primitive) -> Callable[[Any, Any], Any]:
+    """Return what calls an operation of two arrays where one is a number or a bare array."""
+    with_number = _with_number(op)
+    keep_left, keep_right = 0 in op.plan((False, True)), 1 in op.plan((True, False))
+
+    def own(array: Any, kept: bool, other: Any) -> Tensor:
+        # The array is the caller's: a later change of it must not be seen by backward.
+        return box(array.copy() if kept and getattr(other, "_node", None) is not None else array)
+
+    def call(x: Any, y: Any) -> Any:
+        if x.__class__ is _array:
+            return op.public(own(x, keep_left, y), y)
+        if y.__class__ is _array:
+            return op.public(x, own(y, keep_right, x))
+        return with_number(x, y)
 
     return call
 
@@ -133,7 +153,10 @@ def _with_number(op: Primitive) -> Callable[[Any, float], Any]:
             xd, xn = x._data, x._node
             plain = xd.__class__ is _array and ((dtype := xd.dtype) is _F32 or dtype is _F64)
             if plain and (xn is None or (mode := _mode()) is RECORD or not mode.grad):
-                result = kernel(xd, y)
+                try:
+                    result = kernel(xd, y)
+                except _UNFIT:
+                    return apply(op, (x, y), {})  # says what is wrong
                 t = Tensor()
                 t._data = data = result if result.__class__ is _array else _tidy(result)
                 t._counter = counter = [0]

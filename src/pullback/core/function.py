@@ -7,6 +7,7 @@ operation is recorded by `record_outputs` (custom.py). Must not know any particu
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from numbers import Number
 from typing import Any, TypeVar
@@ -24,9 +25,11 @@ from pullback.core.anomaly import remember_call
 from pullback.core.modes import STATE, Mode
 from pullback.core.node import MultiNode, Node, meta_of, next_seq
 from pullback.core.primitive import TENSORS, Packed, Primitive
-from pullback.core.tensor import Tensor, as_array, box, bump
+from pullback.core.tensor import Tensor, apart, as_array, box, bump
 from pullback.core.views import NO_GRAD_VIEW, ONE_OF_MANY, TRACKED, Step, sync, view_of
 from pullback.errors import (
+    CALLS,
+    ArgumentError,
     ArgumentTypeError,
     AutogradError,
     DeviceError,
@@ -34,6 +37,7 @@ from pullback.errors import (
     GraphError,
     ShapeError,
     TensorIndexError,
+    compose,
     describe,
 )
 
@@ -64,6 +68,15 @@ def apply(op: Primitive, args: Sequence[Any], settings: dict[str, Any]) -> Any:
         if targets.count(None) != len(targets):
             _place(op, targets, tensors, outs, settings, mode)
     return outs if op.multi else outs[0]
+
+
+def _called(variables: dict[str, Any]) -> tuple[tuple[str, ...], list[tuple[str, Any]]]:
+    """Return, for errors, the operation that a running `apply` calls, and its arguments."""
+    op, args = variables["op"], variables["args"]
+    return (op.public.__name__, op.name), list(zip(_names(op, args), args, strict=True))
+
+
+CALLS[apply.__code__] = _called
 
 
 def _place(
@@ -130,10 +143,10 @@ def record(
     """Return the node of one call: its edges, and of its tensors what the rules will need."""
     plan = op.plan(tuple([target is not None for target in targets]))
     limit = len(op.inputs)
-    slots: list[Any] = [None] * (limit + 1)
+    slots: list[Any] = [None] * (limit + len(op.results))
     guard: list[Any] = []
     for slot in plan:
-        tensor = tensors[slot] if slot < limit else outs[0]
+        tensor = tensors[slot] if slot < limit else outs[slot - limit]
         if isinstance(tensor, Tensor):
             slots[slot] = tensor._data
             guard += (tensor._counter, tensor._counter[0])
@@ -197,10 +210,11 @@ def coerce(op: Primitive, args: Sequence[Any]) -> tuple[list[Tensor], Any]:
         return alike, NUMPY
     tensors: list[Any] = []
     library = like = None
+    borrowed = []
     for i, a in enumerate(args):
         if not isinstance(a, Tensor) and is_array(a):
-            # The array is the caller's: a later change of it must not be seen by backward.
-            a = box(library_of(a).copy(library_of(a).asarray(a)))
+            borrowed.append(i)
+            a = box(library_of(a).asarray(a))
         if isinstance(a, Tensor):
             if a._view is not None:
                 sync(a)
@@ -214,7 +228,19 @@ def coerce(op: Primitive, args: Sequence[Any]) -> tuple[list[Tensor], Any]:
         tensors.append(a)
     if like is None:
         raise _argument_error(op, 0, first)
+    for i in borrowed:
+        # The array is the caller's: a later change of it must not be seen by backward.
+        if op.view or op.variadic or _is_kept(op, i, tensors):
+            tensors[i] = apart(tensors[i])
     return _promoted(op, tensors, library, like), library
+
+
+def _is_kept(op: Primitive, i: int, tensors: list[Any]) -> bool:
+    """Return whether the node of a call on these arguments will keep the one at `i`."""
+    if not op.differentiable or not STATE.get().grad:
+        return False
+    tracked = [isinstance(t, Tensor) and t._node is not None for t in tensors]
+    return True in tracked and i in op.plan(tuple(tracked))
 
 
 def _alike(op: Primitive, args: Sequence[Any]) -> list[Tensor] | None:
@@ -288,15 +314,20 @@ def _scalar(op: Primitive, value: Any, dtype: Any, library: Any, like: Tensor) -
 
 def mixed_error(op: Any, args: Sequence[Any]) -> DeviceError:
     """Return the error for arguments on different devices or of different libraries."""
+    return mixed(op.name, list(zip(_names(op, args), args, strict=True)))
+
+
+def mixed(op: str, named: Sequence[tuple[str, Any]]) -> DeviceError:
+    """Return the error for tensors and arrays on different devices or of different libraries."""
     lines = "".join(
         f"\n  {describe(name, a)}, "
         f"{library_of(a._data if isinstance(a, Tensor) else a).name}"
         f" on {library_of(a._data).device(a._data) if isinstance(a, Tensor) else 'its device'}"
-        for name, a in zip(_names(op, args), args, strict=True)
+        for name, a in named
         if isinstance(a, Tensor) or is_array(a)
     )
     return DeviceError(
-        f"{op.name}: all tensors must be on one device and of one array library, got{lines}\n"
+        f"{op}: all tensors must be on one device and of one array library, got{lines}\n"
         "hint: move them first, for instance with x.to(device) or x.cpu()."
     )
 
@@ -326,8 +357,23 @@ THEIRS = tuple(_OURS)
 def kernel_error(op: Primitive, args: Sequence[Any], error: Exception) -> AutogradError:
     """Return the array library's error as one of ours, naming the operation and its inputs."""
     ours = next(mine for theirs, mine in _OURS.items() if isinstance(error, theirs))
-    names = zip(_names(op, args), args, strict=True)
-    return ours(
-        f"{op.name}: {str(error).strip()}"
-        + "".join(f"\n  {describe(name, a)}" for name, a in names)
-    )
+    shapes = [tuple(getattr(a, "shape", ())) for a in args]
+    says = str(error).strip()
+    if ours is DTypeError:
+        required = "a dtype that it is defined for"
+        dtypes = [str(getattr(a, "dtype", type(a).__name__)) for a in args]
+        came = " and ".join(dtype.rpartition(".")[2] for dtype in dtypes)
+    elif op.broadcasts and not _broadcast(shapes):
+        required, came, says = "shapes that broadcast", " and ".join(map(str, shapes)), ""
+    else:
+        required, came, says = "arguments that the array library takes", says, ""
+        ours = ArgumentError if op.broadcasts else ours
+    inputs = zip(_names(op, args), args, strict=True)
+    message = compose(op.name, f"{required} required", came, *inputs)
+    return ours(f"{message}\nthe array library: {says}" if says else message)
+
+
+def _broadcast(shapes: Sequence[tuple[int, ...]]) -> bool:
+    """Return whether shapes can be broadcast together."""
+    axes = itertools.zip_longest(*(shape[::-1] for shape in shapes), fillvalue=1)
+    return all(len({*lengths} - {1}) < 2 for lengths in axes)

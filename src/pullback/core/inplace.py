@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from pullback.arrays import DTYPES, NUMPY, level_of, library_of
-from pullback.core.function import apply, new_node, note_shapes, record
+from pullback.core.function import THEIRS, apply, kernel_error, new_node, note_shapes, record
 from pullback.core.modes import STATE
 from pullback.core.node import AccumulateGrad, Node
 from pullback.core.primitive import TENSORS, Primitive
@@ -79,7 +79,7 @@ def write_untracked(kernel: Callable[..., Any], x: Any, others: Sequence[Any]) -
         return False
     try:
         kernel(data, other, out=data)
-    except ValueError:  # read-only memory or shapes that do not fit: nothing was written
+    except THEIRS:  # read-only memory, shapes or dtypes that do not fit: nothing was written
         return False
     bump(x)
     return True
@@ -118,7 +118,11 @@ def _write_directly(
         old = box(library_of(x._data).copy(x._data), x._node)  # a rule needs the value before
     arrays = [o.data_array() if isinstance(o, Tensor) else o for o in others]
     tensors = [old, *(_apart(o, x) if tracked else o for o in others)]
-    write(x, kernel(x._data, *arrays, **settings))
+    try:
+        result = kernel(x._data, *arrays, **settings)
+    except THEIRS as error:
+        raise kernel_error(op, (x, *others), error) from error
+    write(x, result)
     if tracked:
         node = record(op, targets, tensors, [x], settings, STATE.get())
         note_shapes(op, node, tensors, x._data.shape)

@@ -2,9 +2,10 @@
 
 Owns the reading of a declaration, done once when it is made: which slots a node of the operation
 saves, which of them each rule needs, and how a rule is called. A rule's parameter names say what
-it is given: ``g`` the gradient of the result, an input's name (its array), ``out``, a setting's
-name, ``<input>_shape``, ``shapes`` (of all inputs of a variadic operation), ``xp``. The same
-rules run on arrays, and on tensors when the backward itself is recorded.
+it is given: ``g`` the gradient of the result, an input's name (its array), ``out`` or the name of
+one of several results, a setting's name, ``<input>_shape``, ``shapes`` (of all inputs of a variadic
+operation), ``xp``. The same rules run on arrays, and on tensors when the backward itself is
+recorded.
 Must not know how calls are made or nodes created (function.py) nor the mathematics (ops).
 """
 
@@ -16,7 +17,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from pullback.arrays import NUMPY, is_array, library_of
-from pullback.core.node import Node
+from pullback.core.node import MultiNode, Node
 from pullback.core.tensor import Tensor, as_array, box
 from pullback.errors import ArgumentTypeError, InplaceError, MissingRuleError, compose
 
@@ -55,6 +56,8 @@ class Primitive:
         The forward for float arrays alone, without the checks that other dtypes need.
     quick : str, optional
         The default library's function that does all the forward does for float arrays, or raises.
+    results : tuple of str
+        The names under which rules ask for several results.
     inplace : callable, optional
         An in-place twin of the forward on arrays, ``inplace(x, *others)``, returning the array.
     """
@@ -83,6 +86,7 @@ class Primitive:
         "promotes",
         "public",
         "quick",
+        "results",
         "rules",
         "saves_inputs",
         "settings",
@@ -112,12 +116,13 @@ class Primitive:
         inplace: Callable[..., Any] | None = None,
         kernel: Callable[..., Any] | None = None,
         quick: str | None = None,
+        results: tuple[str, ...] = ("out",),
     ) -> None:
         self.name, self.node_name = name, f"{name[0].upper()}{name[1:]}Backward"
         self.forward, self.inplace, self.kernel, self.quick = forward, inplace, kernel, quick
         self.standard: str | None = getattr(forward, "standard_name", None)  # all it calls
         self.inputs, self.settings, self.declared = inputs, settings, rules
-        self.variadic, self.multi, self.view = variadic, multi, view
+        self.variadic, self.multi, self.view, self.results = variadic, multi, view, results
         self.holomorphic, self.differentiable = holomorphic, differentiable
         self.floating, self.promotes, self.broadcasts = floating, promotes, broadcasts
         # Inputs whose gradient is structurally zero, such as a mask, keep their own dtype.
@@ -125,19 +130,22 @@ class Primitive:
         self.takes_none = False  # a gradient that is structurally zero skips the node
         self.saves_inputs = not variadic  # slot i of what a node saves is its input i
         self.public: Callable[..., Any] = self.forward
-        self.layout = self._lay_out(rules, joint)
-        self.rules = tuple(self._deferred(rules.get(n), i) for i, n in enumerate(inputs))
-        self.joint = self._deferred(joint)
         self._plans: dict[tuple[bool, ...], tuple[int, ...]] = {}
         self._context: Callable[..., tuple[Any, ...]] | None = None
         self._twin: Primitive | None = None
-        self._rule_slots = {n: self._tensor_slots(rules.get(n)) for n in inputs}
-        self._joint_slots = self._tensor_slots(joint)
+        self._read(rules, joint)
 
     # -- reading the declaration --------------------------------------------------------------
+    def _read(self, rules: dict[str, Any], joint: Any) -> None:
+        self.layout = self._lay_out(rules, joint)
+        self.rules = tuple(self._deferred(rules.get(n), i) for i, n in enumerate(self.inputs))
+        self.joint = self._deferred(joint)
+        self._rule_slots = {n: self._tensor_slots(rules.get(n)) for n in self.inputs}
+        self._joint_slots = self._tensor_slots(joint)
+
     def _lay_out(self, rules: dict[str, Any], joint: Any) -> dict[str, int]:
-        """Return slot numbers: the inputs, ``out``, then the settings and shapes rules ask for."""
-        names = [*self.inputs, "out"]
+        """Return slot numbers: inputs, results, then the settings and shapes rules ask for."""
+        names = [*self.inputs, *self.results]
         for rule in (*rules.values(), joint):
             for name in _parameters(rule):
                 if name not in names and name not in ("g", "xp"):
@@ -161,9 +169,9 @@ class Primitive:
         return first_call
 
     def context(self, tensors: Sequence[Any], settings: dict[str, Any]) -> tuple[Any, ...]:
-        """Return, of one call, the slots after ``out``: settings, shapes, dtypes, devices."""
+        """Return, of one call, the slots after the results: settings, shapes, dtypes, devices."""
         if self._context is None:
-            names = [*self.layout][len(self.inputs) + 1 :]
+            names = [*self.layout][len(self.inputs) + len(self.results) :]
             sources = "".join(f"{self._source(name)}, " for name in names)
             self._context = eval(f"lambda tensors, settings: ({sources})")
         return self._context(tensors, settings)
@@ -186,12 +194,12 @@ class Primitive:
         return compiled
 
     def _tensor_slots(self, rule: Any) -> frozenset[int]:
-        limit = len(self.inputs)
-        slots = (self.layout.get(name, limit + 1) for name in _parameters(rule))
-        return frozenset(slot for slot in slots if slot <= limit)
+        end = len(self.inputs) + len(self.results)
+        slots = (self.layout.get(name, end) for name in _parameters(rule))
+        return frozenset(slot for slot in slots if slot < end)
 
     def plan(self, tracked: tuple[bool, ...]) -> tuple[int, ...]:
-        """Return the slots of inputs and ``out`` to save when these inputs are tracked."""
+        """Return the slots of inputs and results to save when these inputs are tracked."""
         plan = self._plans.get(tracked)
         if plan is None:
             slots = set(self._joint_slots)
@@ -271,9 +279,12 @@ class Primitive:
         slots = list(saved)
         guard = iter((node.guard or ())[::2])
         limit = len(self.inputs)
-        for i in range(limit + 1):
+        for i in range(limit + len(self.results)):
             if slots[i] is not None and is_array(slots[i]):
-                target = node.inputs[i] if i < limit else node
+                if i < limit:
+                    target = node.inputs[i]
+                else:
+                    target = node.output(i - limit) if isinstance(node, MultiNode) else node
                 slots[i] = box(slots[i], target, next(guard, None))
         return tuple(slots)
 
