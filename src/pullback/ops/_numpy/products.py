@@ -1,0 +1,324 @@
+"""NumPy's products, its linear algebra and its Fourier transforms on tensors."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from pullback.core.primitive import TENSORS
+from pullback.errors import ArgumentError, ShapeError, compose
+from pullback.ops._axes import normalize_axis
+from pullback.ops._numpy.arguments import adapter, as_tensor, together
+
+ops = TENSORS
+
+
+@adapter("dot")
+def dot(a: Any, b: Any) -> Any:
+    """Return the product over the last axis of `a` and the second to last of `b`."""
+    x, y = together(a, b)
+    if not x.ndim or not y.ndim:
+        return ops.multiply(x, y)
+    if y.ndim == 1 or (x.ndim <= 2 and y.ndim == 2):
+        return ops.matmul(x, y)
+    return ops.tensordot(x, y, axes=((-1,), (-2,)))
+
+
+@adapter("inner")
+def inner(a: Any, b: Any) -> Any:
+    """Return the product over the last axes of both."""
+    x, y = together(a, b)
+    if not x.ndim or not y.ndim:
+        return ops.multiply(x, y)
+    return ops.tensordot(x, y, axes=((-1,), (-1,)))
+
+
+@adapter("outer")
+def outer(a: Any, b: Any) -> Any:
+    """Return the products of every element of `a` with every one of `b`, both flat."""
+    x, y = together(a, b)
+    return ops.reshape(x, (-1, 1)) * ops.reshape(y, (1, -1))
+
+
+@adapter("vdot")
+def vdot(a: Any, b: Any) -> Any:
+    """Return the sum of the products of the flat arrays, the first conjugated."""
+    x, y = (ops.reshape(z, (-1,)) for z in together(a, b))
+    return ops.matmul(ops.conj(x), y)
+
+
+@adapter("tensordot")
+def tensordot(a: Any, b: Any, axes: Any = 2) -> Any:
+    """Return the sum of products over axes of both."""
+    if isinstance(axes, Sequence):
+        axes = tuple(tuple(n) if isinstance(n, Sequence) else (n,) for n in axes)
+    return ops.tensordot(*together(a, b), axes=axes)
+
+
+@adapter("kron")
+def kron(a: Any, b: Any) -> Any:
+    """Return the Kronecker product, of arrays of one rank after axes of length 1 in front."""
+    x, y = together(a, b)
+    rank = max(x.ndim, y.ndim)
+    x = ops.reshape(x, (1,) * (rank - x.ndim) + x.shape)
+    y = ops.reshape(y, (1,) * (rank - y.ndim) + y.shape)
+    left = ops.reshape(x, tuple(n for m in x.shape for n in (m, 1)))
+    right = ops.reshape(y, tuple(n for m in y.shape for n in (1, m)))
+    return ops.reshape(left * right, tuple(m * n for m, n in zip(x.shape, y.shape, strict=True)))
+
+
+@adapter("einsum")
+def einsum(*operands: Any) -> Any:
+    """Sum products by Einstein's convention, from a text or from lists of axis numbers."""
+    if isinstance(operands[0], str):
+        return ops.einsum(operands[0], *together(*operands[1:]))
+    arrays, lists = operands[: 2 * (len(operands) // 2) : 2], operands[1::2]
+    text = ",".join(map(_letters, lists))
+    if len(operands) % 2:
+        text += "->" + _letters(operands[-1])
+    return ops.einsum(text, *together(*arrays))
+
+
+def _letters(axes: Sequence[Any]) -> str:
+    return "".join("..." if i is Ellipsis else chr(ord("A" if i < 26 else "G") + i) for i in axes)
+
+
+@adapter("convolve")
+def convolve(a: Any, v: Any, mode: str = "full") -> Any:
+    """Return the discrete convolution of two vectors."""
+    x, y = together(a, v)
+    if x.ndim != 1 or y.ndim != 1 or not x.shape[0] or not y.shape[0]:
+        raise ShapeError(compose("np.convolve", "two vectors required", "", ("a", x), ("v", y)))
+    if y.shape[0] > x.shape[0]:
+        x, y = y, x
+    n, m = x.shape[0], y.shape[0]
+    start, count = {"full": (0, n + m - 1), "same": ((m - 1) // 2, n), "valid": (m - 1, n - m + 1)}[
+        mode
+    ]
+    edge = ops.zeros((m - 1,), dtype=x.dtype, device=x.device)
+    windows = np.arange(start, start + count)[:, None] + np.arange(m)
+    return ops.matmul(ops.concat([edge, x, edge])[windows], ops.flip(y, axis=0))
+
+
+@adapter("correlate")
+def correlate(a: Any, v: Any, mode: str = "valid") -> Any:
+    """Return the cross-correlation of two vectors, the second conjugated."""
+    x, y = together(a, v)
+    if x.shape[0] < y.shape[0]:  # NumPy exchanges them, which matters for where "same" begins
+        return ops.conj(ops.flip(correlate(y, x, mode), axis=0))
+    return convolve(x, ops.conj(ops.flip(y, axis=0)), mode)
+
+
+@adapter("cross")
+def cross(
+    a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: int | None = None
+) -> Any:
+    """Return the vector product."""
+    if axis is not None:
+        axisa = axisb = axisc = axis
+    x, y = together(a, b)
+    x, y = ops.moveaxis(x, axisa, -1), ops.moveaxis(y, axisb, -1)
+    return ops.moveaxis(ops.linalg.cross(x, y, axis=-1), -1, axisc)
+
+
+@adapter("cov")
+def cov(m: Any, y: Any = None, rowvar: bool = True, bias: bool = False, ddof: Any = None) -> Any:
+    """Return the covariance matrix of variables, in rows by default."""
+    x = _variables(m, rowvar)
+    if y is not None:
+        x = ops.concat([x, _variables(y, rowvar)])
+    less = ddof if ddof is not None else int(not bias)
+    deviation = x - ops.mean(x, axis=1, keepdims=True)
+    freedom = x.shape[1] - less
+    product = ops.matmul(deviation, ops.conj(ops.matrix_transpose(deviation)))
+    result = product / (freedom if freedom > 0 else math.nan)
+    return result[0, 0] if result.shape == (1, 1) else result
+
+
+def _variables(m: Any, rowvar: bool) -> Any:
+    x = as_tensor(m)
+    x = x if x.dtype.is_inexact else ops.astype(x, "float64")
+    x = ops.reshape(x, (1, -1)) if x.ndim < 2 else x
+    return x if rowvar or x.shape[0] == 1 else ops.matrix_transpose(x)
+
+
+@adapter("corrcoef")
+def corrcoef(x: Any, y: Any = None, rowvar: bool = True) -> Any:
+    """Return the matrix of correlations: the covariances over the standard deviations."""
+    c = cov(x, y, rowvar)
+    if not c.ndim:
+        return c / c
+    i = np.arange(c.shape[0])
+    spread = ops.sqrt(ops.real(c[i, i]) if c.dtype.is_complex else c[i, i])
+    return c / spread[:, None] / spread
+
+
+# -- diagonals -------------------------------------------------------------------------------------
+@adapter("diagonal")
+def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
+    """Return the diagonals of matrices in two axes."""
+    x = ops.moveaxis(as_tensor(a), (axis1, axis2), (-2, -1))
+    return ops.linalg.diagonal(x, offset=offset)
+
+
+@adapter("trace")
+def trace(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None) -> Any:
+    """Return the sum of diagonals."""
+    return ops.sum(diagonal(a, offset, axis1, axis2), axis=-1, dtype=dtype)
+
+
+@adapter("diag")
+def diag(v: Any, k: int = 0) -> Any:
+    """Return the diagonal of a matrix, or a matrix with a vector on its diagonal."""
+    x = as_tensor(v)
+    if x.ndim == 2:
+        return diagonal(x, k)
+    if x.ndim != 1:
+        raise ShapeError(compose("np.diag", "a vector or a matrix required", "", ("v", x)))
+    n = x.shape[0] + abs(k)
+    result = ops.zeros((n, n), dtype=x.dtype, device=x.device)
+    i = np.arange(x.shape[0])
+    result[i + max(-k, 0), i + max(k, 0)] = x
+    return result
+
+
+@adapter("diagflat")
+def diagflat(v: Any, k: int = 0) -> Any:
+    """Return a matrix with the flat array on its diagonal."""
+    return diag(ops.reshape(as_tensor(v), (-1,)), k)
+
+
+# -- linear algebra --------------------------------------------------------------------------------
+@adapter("linalg.norm")
+def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:
+    """Return the norm of vectors or matrices, by the number of axes; all elements by default."""
+    x = as_tensor(x)
+    if axis is None and (ord is None or x.ndim == 1):
+        over: Any = tuple(range(x.ndim))
+    else:
+        over = tuple(range(x.ndim)) if axis is None else axis
+    if isinstance(over, Sequence) and len(over) == 1:
+        over = over[0]
+    if not isinstance(over, Sequence) or (axis is None and ord is None):
+        order = 2 if ord is None else ord
+        return ops.linalg.vector_norm(x, axis=over, keepdims=keepdims, ord=order)
+    if len(over) != 2:
+        required = "an axis of vectors or two of matrices required"
+        raise ArgumentError(compose("np.linalg.norm", required, str(over), ("x", x)))
+    rows, columns = (normalize_axis("np.linalg.norm", i, x.ndim) for i in over)
+    matrices = ops.moveaxis(x, (rows, columns), (-2, -1))
+    result = ops.linalg.matrix_norm(matrices, ord="fro" if ord is None else ord)
+    kept = tuple(1 if i in (rows, columns) else n for i, n in enumerate(x.shape))
+    return ops.reshape(result, kept) if keepdims else result
+
+
+@adapter("linalg.cond")
+def cond(x: Any, p: Any = None) -> Any:
+    """Return the condition number: the ratio of singular values, or of norms."""
+    x = as_tensor(x)
+    if p in (None, 2, -2):
+        values = ops.linalg.svdvals(x)
+        first, last = values[..., 0], values[..., -1]
+        return last / first if p == -2 else first / last
+    return ops.linalg.matrix_norm(x, ord=p) * ops.linalg.matrix_norm(ops.linalg.inv(x), ord=p)
+
+
+@adapter("linalg.svd")
+def svd(a: Any, full_matrices: bool = True, compute_uv: bool = True) -> Any:
+    """Return the singular value decomposition, or the values alone."""
+    if not compute_uv:
+        return ops.linalg.svdvals(as_tensor(a))
+    return ops.linalg.svd(as_tensor(a), full_matrices=full_matrices)
+
+
+@adapter("linalg.qr")
+def qr(a: Any, mode: str = "reduced") -> Any:
+    """Return Q and R, or R alone."""
+    if mode == "r":
+        return ops.linalg.qr(as_tensor(a), mode="reduced")[1]
+    return ops.linalg.qr(as_tensor(a), mode=mode)
+
+
+def _symmetric(name: str) -> None:
+    @adapter(f"linalg.{name}")
+    def decompose(a: Any, UPLO: str = "L") -> Any:
+        x = as_tensor(a)
+        if UPLO.upper() == "U":  # the counterpart reads the lower triangle
+            x = ops.matrix_transpose(ops.conj(x))
+        return getattr(ops.linalg, name)(x)
+
+
+_symmetric("eigh")
+_symmetric("eigvalsh")
+
+
+@adapter("linalg.pinv")
+def pinv(a: Any, rcond: Any = None, *, rtol: Any = None) -> Any:
+    """Return the pseudo-inverse; `rcond` is the older name of `rtol`."""
+    return ops.linalg.pinv(as_tensor(a), rtol=rcond if rtol is None else rtol)
+
+
+@adapter("linalg.matrix_power")
+def matrix_power(a: Any, n: int) -> Any:
+    """Return a matrix times itself."""
+    return ops.linalg.matrix_power(as_tensor(a), n)
+
+
+@adapter("linalg.multi_dot")
+def multi_dot(arrays: Any) -> Any:
+    """Return the product of several matrices, the ends possibly vectors."""
+    return functools.reduce(ops.matmul, together(*arrays))
+
+
+@adapter("linalg.tensorsolve")
+def tensorsolve(a: Any, b: Any, axes: Any = None) -> Any:
+    """Solve a x = b for a tensor x over the trailing axes of `a`."""
+    x, y = together(a, b)
+    if axes is not None:
+        moved = [i % x.ndim for i in axes]
+        x = ops.permute_dims(x, (*(i for i in range(x.ndim) if i not in moved), *moved))
+    shape = x.shape[y.ndim :]
+    n = math.prod(shape)
+    solved = ops.linalg.solve(ops.reshape(x, (n, n)), ops.reshape(y, (-1,)))
+    return ops.reshape(solved, shape)
+
+
+@adapter("linalg.tensorinv")
+def tensorinv(a: Any, ind: int = 2) -> Any:
+    """Return the inverse with respect to `tensordot` over `ind` axes."""
+    x = as_tensor(a)
+    n = math.prod(x.shape[ind:])
+    inverse = ops.linalg.inv(ops.reshape(x, (-1, n)))
+    return ops.reshape(inverse, x.shape[ind:] + x.shape[:ind])
+
+
+# -- Fourier transforms ----------------------------------------------------------------------------
+def _along_one(name: str) -> None:
+    @adapter(f"fft.{name}")
+    def transform(a: Any, n: Any = None, axis: int = -1, norm: Any = None) -> Any:
+        return getattr(ops.fft, name)(as_tensor(a), n=n, axis=axis, norm=norm or "backward")
+
+
+def _along_several(name: str, of: str, default: Any) -> None:
+    @adapter(f"fft.{name}")
+    def transform(a: Any, s: Any = None, axes: Any = default, norm: Any = None) -> Any:
+        return getattr(ops.fft, of)(as_tensor(a), s=s, axes=axes, norm=norm or "backward")
+
+
+def _shift(name: str) -> None:
+    @adapter(f"fft.{name}")
+    def shift(x: Any, axes: Any = None) -> Any:
+        return getattr(ops.fft, name)(as_tensor(x), axes=axes)
+
+
+for _name in ("fft", "ifft", "rfft", "irfft", "hfft", "ihfft"):
+    _along_one(_name)
+for _name in ("fftn", "ifftn", "rfftn", "irfftn"):
+    _along_several(_name, _name, None)
+    _along_several(f"{_name[:-1]}2", _name, (-2, -1))
+for _name in ("fftshift", "ifftshift"):
+    _shift(_name)

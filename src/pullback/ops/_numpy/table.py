@@ -1,0 +1,128 @@
+"""Which of NumPy's functions has which counterpart, and why some have none.
+
+Names are those below ``np``. What is named nowhere here has no counterpart either. The counterparts
+that need more than another name are in the modules beside this one.
+"""
+
+from __future__ import annotations
+
+__all__ = ["ALIASES", "ARRAYS_LIKE", "NO_COUNTERPART", "OF_VALUES", "REDUCING", "SAME"]
+
+# The ufuncs whose counterpart has another name, the standard's; the others have their own.
+ALIASES = {
+    "absolute": "abs",
+    "arccos": "acos",
+    "arccosh": "acosh",
+    "arcsin": "asin",
+    "arcsinh": "asinh",
+    "arctan": "atan",
+    "arctan2": "atan2",
+    "arctanh": "atanh",
+    "conjugate": "conj",
+    "fabs": "abs",
+    "invert": "bitwise_invert",
+    "left_shift": "bitwise_left_shift",
+    "power": "pow",
+    "right_shift": "bitwise_right_shift",
+    "rint": "round",
+}
+
+# The functions whose counterpart has the same name and settings: the arrays | the settings.
+SAME = {
+    "argmax": "a | axis keepdims",
+    "argmin": "a | axis keepdims",
+    "cumulative_prod": "x | axis dtype include_initial",
+    "cumulative_sum": "x | axis dtype include_initial",
+    "i0": "x",
+    "matrix_transpose": "x",
+    "tril": "m | k",
+    "triu": "m | k",
+    "unstack": "x | axis",
+    "linalg.cholesky": "a | upper",
+    "linalg.cross": "x1 x2 | axis",
+    "linalg.det": "a",
+    "linalg.diagonal": "x | offset",
+    "linalg.inv": "a",
+    "linalg.matmul": "x1 x2",
+    "linalg.matrix_norm": "x | keepdims ord",
+    "linalg.matrix_transpose": "x",
+    "linalg.outer": "x1 x2",
+    "linalg.slogdet": "a",
+    "linalg.solve": "a b",
+    "linalg.svdvals": "x",
+    "linalg.tensordot": "x1 x2 | axes",
+    "linalg.trace": "x | offset dtype",
+    "linalg.vecdot": "x1 x2 | axis",
+    "linalg.vector_norm": "x | axis keepdims ord",
+}
+
+# The functions that reduce as the method `reduce` of a ufunc does, and that run as `accumulate`.
+REDUCING = {
+    ("add", "reduce"): "sum",
+    ("multiply", "reduce"): "prod",
+    ("maximum", "reduce"): "max",
+    ("minimum", "reduce"): "min",
+    ("logical_and", "reduce"): "all",
+    ("logical_or", "reduce"): "any",
+    ("add", "accumulate"): "cumsum",
+    ("multiply", "accumulate"): "cumprod",
+}
+
+# Functions whose results have no gradient (bools, integers, dtypes, text, files): NumPy's own
+# are run on the values, and arrays come back as tensors.
+_OF_VALUES = """
+    allclose argpartition argwhere array2string array_equal array_equiv array_repr array_str
+    bitwise_count can_cast common_type count_nonzero diag_indices_from digitize einsum_path
+    flatnonzero gcd isclose iscomplex isin isneginf isposinf isreal ix_ lcm lexsort
+    linalg.matrix_rank may_share_memory min_scalar_type nanargmax nanargmin nonzero packbits
+    ravel_multi_index result_type save savetxt savez savez_compressed searchsorted shares_memory
+    signbit tril_indices_from triu_indices_from unpackbits unravel_index
+"""
+OF_VALUES = frozenset(_OF_VALUES.split())
+
+# Functions that make arrays, with ``like=`` a tensor.
+_ARRAYS_LIKE = """
+    arange array asanyarray asarray ascontiguousarray asfortranarray empty eye frombuffer fromfile
+    fromfunction fromiter fromstring full genfromtxt identity loadtxt ones require tri zeros
+"""
+ARRAYS_LIKE = frozenset(_ARRAYS_LIKE.split())
+
+_DATES = "tensors hold numbers, no dates"
+_IN_PLACE = "assign to an index of a tensor instead, t[index] = values, which is recorded"
+_COUNTS = "counts jump where an element crosses an edge, and have no gradient"
+_POLYNOMIALS = "polyval and vander have one; write the others with them"
+
+NO_COUNTERPART = {
+    "bincount": "its weights are summed by np.einsum or by a product with one-hot rows",
+    "busday_count": _DATES,
+    "busday_offset": _DATES,
+    "choose": "np.select and np.where choose element by element",
+    "datetime_as_string": _DATES,
+    "histogram": _COUNTS,
+    "histogram2d": _COUNTS,
+    "histogram_bin_edges": _COUNTS,
+    "histogramdd": _COUNTS,
+    "is_busday": _DATES,
+    "nanmedian": "np.median of the elements that are not NaN has one",
+    "nanpercentile": "np.percentile of the elements that are not NaN has one",
+    "nanquantile": "np.quantile of the elements that are not NaN has one",
+    "place": _IN_PLACE,
+    "poly": _POLYNOMIALS,
+    "polyadd": _POLYNOMIALS,
+    "polyder": _POLYNOMIALS,
+    "polydiv": _POLYNOMIALS,
+    "polyfit": "solve np.vander(x, n) by np.linalg.pinv",
+    "polyint": _POLYNOMIALS,
+    "polymul": "np.convolve multiplies polynomials",
+    "polysub": _POLYNOMIALS,
+    "put": _IN_PLACE,
+    "put_along_axis": _IN_PLACE,
+    "putmask": _IN_PLACE,
+    "roots": "roots are eigenvalues, for which see np.linalg.eig",
+    "linalg.eig": "eigenvectors of a general matrix; of a symmetric one, np.linalg.eigh has one",
+    "linalg.eigvals": "of a symmetric matrix, np.linalg.eigvalsh has one",
+    "linalg.lstsq": "np.linalg.pinv(a) @ b is the same solution",
+    "frexp": "its exponent jumps; np.log2 is smooth",
+    "spacing": "it jumps at powers of two",
+    "isnat": _DATES,
+}

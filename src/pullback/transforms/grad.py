@@ -1,0 +1,324 @@
+"""Gradients of functions: `grad`, `value_and_grad`, `elementwise_grad`.
+
+Owns the way in and out: what the caller gave becomes tensors that the function computes with, and
+the gradients come back in the structure and of the kinds that were given. Must not know how a
+gradient is computed. Invariants: nothing global, no ``.grad`` is touched, and what can still be
+differentiated by somebody else (an enclosing transform, a tensor that the function closes over)
+keeps its history.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+from pullback.arrays import NUMPY, is_array, library_of
+from pullback.core import api as engine
+from pullback.core.engine import collect
+from pullback.core.modes import STATE, ModeContext
+from pullback.core.node import AccumulateGrad
+from pullback.core.primitive import TENSORS
+from pullback.core.tensor import Tensor, box
+from pullback.core.tree import children, leaves, map_leaves
+from pullback.errors import ArgumentError, ArgumentTypeError, DTypeError, GraphError, compose
+
+__all__ = ["elementwise_grad", "grad", "value_and_grad"]
+
+Function = Callable[..., Any]
+Argnum = int | Sequence[int]
+
+_RECORDING = {"grad": True, "inference": False}
+# Marks the leaf that stood for an argument, when the call that made it is over.
+_CONSTANT = "stood for an argument"
+_numpy_scalar = NUMPY.xp.generic
+
+
+def grad(fun: Function, argnum: Argnum = 0, has_aux: bool = False) -> Function:
+    """Return the function that computes the gradient of `fun`.
+
+    Parameters
+    ----------
+    fun : callable
+        Returns a real scalar Tensor, or with `has_aux` a pair of that and anything else.
+    argnum : int or sequence of int, default 0
+        Which positional arguments to differentiate with respect to. Each may be a Tensor, a NumPy
+        array, a float, or a tuple, list, dict, NamedTuple or dataclass of those; the function is
+        called with tensors in their place.
+    has_aux : bool, default False
+        Whether `fun` returns something beside the scalar.
+
+    Returns
+    -------
+    callable
+        Takes what `fun` takes and returns the gradient in the structure and kind of the argument:
+        an array for an array, a float for a float, zeros where the result does not depend on it;
+        a tuple of them where `argnum` is a sequence; with `has_aux` a pair of that and the rest.
+        Where somebody else can still differentiate the gradient (an enclosing `grad`, a tensor
+        that requires grad among the arguments or in the closure), it is a Tensor with history.
+
+    Raises
+    ------
+    DTypeError
+        If an argument is of integers, or the result complex.
+    GraphError, ArgumentTypeError
+        If the result is no scalar; if it is no Tensor, so that it depends on no argument.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from pullback import grad
+    >>> grad(np.tanh)(0.0), grad(grad(np.sin))(np.float64(0.5))
+    (1.0, np.float64(-0.479425538604203))
+    >>> grad(lambda w: np.sum(w["a"] ** 2))({"a": np.array([1.0, 2.0])})
+    {'a': array([2., 4.])}
+    """
+    differentiate = _differentiator("grad", fun, argnum, has_aux)
+
+    @functools.wraps(fun)
+    def gradient(*args: Any, **kwargs: Any) -> Any:
+        _, gradients, aux = differentiate(args, kwargs)
+        return (gradients, aux) if has_aux else gradients
+
+    return gradient
+
+
+def value_and_grad(fun: Function, argnum: Argnum = 0, has_aux: bool = False) -> Function:
+    """Return the function that computes the value of `fun` and its gradient, at the cost of one.
+
+    Parameters and errors are those of `grad`. The value is a Tensor where a differentiated
+    argument holds one, and else a NumPy scalar, or a Python float where all of them are; with
+    `has_aux` it is a pair of that and the rest.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from pullback import value_and_grad
+    >>> value_and_grad(lambda x: x**3)(2.0)
+    (8.0, 12.0)
+    """
+    differentiate = _differentiator("value_and_grad", fun, argnum, has_aux)
+
+    @functools.wraps(fun)
+    def value_and_gradient(*args: Any, **kwargs: Any) -> Any:
+        value, gradients, aux = differentiate(args, kwargs)
+        return ((value, aux) if has_aux else value), gradients
+
+    return value_and_gradient
+
+
+def elementwise_grad(fun: Function, argnum: Argnum = 0) -> Function:
+    """Return the derivative of a function that works element by element.
+
+    That is the gradient of the sum of the result: where an element of it depends on one element
+    of the argument alone, the derivatives are in the places of the elements.
+
+    Parameters and errors are those of `grad`, but the result may have any shape.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from pullback import elementwise_grad
+    >>> elementwise_grad(np.tanh)(np.array([0.0, 1.0]))
+    array([1.        , 0.41997434])
+    """
+    differentiate = _differentiator("elementwise_grad", fun, argnum, False, scalar=False)
+
+    @functools.wraps(fun)
+    def derivative(*args: Any, **kwargs: Any) -> Any:
+        return differentiate(args, kwargs)[1]
+
+    return derivative
+
+
+def _differentiator(
+    api: str, fun: Function, argnum: Argnum, has_aux: bool, scalar: bool = True
+) -> Callable[[tuple[Any, ...], dict[str, Any]], tuple[Any, Any, Any]]:
+    """Return what computes the value, the gradients and the rest of one call."""
+    if not callable(fun):
+        raise ArgumentTypeError(compose(api, "a function required", type(fun).__name__))
+    several = isinstance(argnum, (tuple, list))
+    wanted: tuple[Any, ...] = tuple(argnum) if several else (argnum,)  # type: ignore[arg-type]
+
+    def differentiate(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any, Any]:
+        numbers = [_position(api, n, len(args)) for n in wanted]
+        given = [args[n] for n in numbers]
+        names = [f"argument {n}" for n in numbers]
+        inputs = [
+            _input(api, path, leaf)
+            for name, value in zip(names, given, strict=True)
+            for path, leaf in _named_leaves(name, value)
+        ]
+        standing = iter([i.tensor for i in inputs])
+        args = _replaced(args, numbers, [map_leaves(lambda _: next(standing), g) for g in given])
+        mode = STATE.get()
+        with ModeContext(_RECORDING):
+            result = fun(*args, **kwargs)
+        out, aux = _parts(api, fun, result, has_aux)
+        _check(api, fun, out, " and ".join(names), scalar)
+        keeps = mode.grad and any(_reaches_others(t, inputs) for t in _tracked((out, aux)))
+        gradients = iter(_gradients(out, inputs, keeps))
+        found = tuple(map_leaves(lambda _: next(gradients), value) for value in given)
+        if not keeps:
+            out, aux = _value(out, inputs), map_leaves(_detached, aux)
+        return out, found if several else found[0], aux
+
+    return differentiate
+
+
+# -- the arguments ---------------------------------------------------------------------------------
+class _Input(NamedTuple):
+    """One leaf of a differentiated argument: as it was given, and the tensor in its place."""
+
+    given: Any
+    tensor: Tensor
+    place: Tensor  # where the history began, should the function change the tensor itself
+
+
+def _position(api: str, number: Any, count: int) -> int:
+    if not hasattr(number, "__index__") or isinstance(number, bool):
+        came = f"{type(number).__name__} {number!r}"
+        raise ArgumentTypeError(compose(api, "argnum of integers required", came))
+    if not -count <= number < count:
+        required = f"the positional argument that argnum={number} names required"
+        hint = "arguments to differentiate with respect to are given by position"
+        raise ArgumentError(compose(api, required, f"{count} positional arguments", hint=hint))
+    return int(number) % count
+
+
+def _named_leaves(name: str, value: Any) -> Iterator[tuple[str, Any]]:
+    """Yield what is no container, each with the way to it."""
+    items = children(value)
+    if items is None:
+        yield name, value
+        return
+    by_key = isinstance(value, (dict, list)) or (
+        isinstance(value, tuple) and not hasattr(value, "_fields")
+    )
+    for key, item in items:
+        yield from _named_leaves(f"{name}[{key!r}]" if by_key else f"{name}.{key}", item)
+
+
+def _input(api: str, name: str, given: Any) -> _Input:
+    """Return the tensor that stands for what was given: a new leaf, or a copy with its history."""
+    if isinstance(given, Tensor):
+        source = given
+    elif is_array(given):
+        source = TENSORS.asarray(given)
+    elif isinstance(given, (int, float, complex, _numpy_scalar)):
+        source = box(NUMPY.asarray(given))
+    else:
+        hint = "give what is constant in another argument, or close over it"
+        required = f"floating-point numbers required in {name}"
+        raise ArgumentTypeError(compose(api, required, type(given).__name__, hint=hint))
+    if not source.dtype.is_inexact:
+        came = f"{type(given).__name__} of dtype {source.dtype.name}"
+        hint = "only floating-point and complex numbers have a gradient: write 2.0 for 2"
+        required = f"floating-point numbers required in {name}"
+        raise DTypeError(compose(api, required, came, (name, given), hint=hint))
+    with ModeContext(_RECORDING):
+        if source.requires_grad:
+            tensor = TENSORS.clone(source)
+        else:
+            tensor = box(source.data_array(), None, source._counter).requires_grad_()
+    return _Input(given, tensor, box(tensor._data, tensor._node, tensor._counter))
+
+
+def _replaced(args: tuple[Any, ...], numbers: list[int], values: list[Any]) -> tuple[Any, ...]:
+    result = list(args)
+    for number, value in zip(numbers, values, strict=True):
+        result[number] = value
+    return tuple(result)
+
+
+# -- the result ------------------------------------------------------------------------------------
+def _parts(api: str, fun: Function, result: Any, has_aux: bool) -> tuple[Any, Any]:
+    if not has_aux:
+        return result, None
+    if not isinstance(result, tuple) or len(result) != 2:
+        required = f"a pair (scalar, rest) from {_name(fun)} required with has_aux=True"
+        raise ArgumentTypeError(compose(api, required, type(result).__name__))
+    return result[0], result[1]
+
+
+def _name(fun: Function) -> str:
+    return str(getattr(fun, "__qualname__", None) or repr(fun))
+
+
+def _check(api: str, fun: Function, out: Any, arguments: str, scalar: bool) -> None:
+    """Raise where the result is nothing to differentiate."""
+    if not isinstance(out, Tensor):
+        raise ArgumentTypeError(
+            f"{api}: the result of {_name(fun)} does not depend on {arguments}: it must be a "
+            f"Tensor, got {type(out).__name__}.\n"
+            "hint: float(), item() and numpy() leave the history; compute with functions of "
+            "pullback or NumPy, and return the scalar alone or set has_aux."
+        )
+    if out.is_complex() or not out.dtype.is_inexact:
+        required = f"a real floating-point result of {_name(fun)} required"
+        hint = "take real(), imag() or abs() of it" if out.is_complex() else None
+        raise DTypeError(compose(api, required, out.dtype.name, ("result", out), hint=hint))
+    if scalar and out.numel() != 1:
+        required = f"a scalar result of {_name(fun)} required"
+        hint = "reduce it, for instance with sum(), or use elementwise_grad"
+        raise GraphError(compose(api, required, f"shape {out.shape}", ("result", out), hint=hint))
+
+
+def _tracked(value: Any) -> list[Tensor]:
+    return [x for x in leaves(value) if isinstance(x, Tensor) and x.requires_grad]
+
+
+def _reaches_others(tensor: Tensor, inputs: list[_Input]) -> bool:
+    """Return whether somebody else can differentiate it: it leads to a leaf that is not ours."""
+    ours = {i.place._node for i in inputs}
+    return any(
+        node.__class__ is AccumulateGrad
+        and node not in ours
+        and not (node.extra is not None and _CONSTANT in node.extra.metadata)
+        for node in collect([tensor._node])[0]
+    )
+
+
+def _gradients(out: Tensor, inputs: list[_Input], keeps: bool) -> list[Any]:
+    """Return the gradient of each input, of the kind of what was given unless history is kept."""
+    found: Sequence[Tensor | None] = [None] * len(inputs)
+    if inputs and out.requires_grad:
+        places = [i.place for i in inputs]
+        seed = TENSORS.ones_like(out.detach())
+        found = engine.grad(out, places, seed, create_graph=keeps, allow_unused=True)
+    gradients = [
+        TENSORS.zeros_like(i.place.detach()) if g is None else g
+        for i, g in zip(inputs, found, strict=True)
+    ]
+    if keeps:
+        for i in inputs:
+            if i.place.is_leaf:
+                i.place._node.metadata[_CONSTANT] = True
+        return gradients
+    return [_as_given(g, i.given) for g, i in zip(gradients, inputs, strict=True)]
+
+
+def _as_given(gradient: Tensor, given: Any) -> Any:
+    if isinstance(given, Tensor):
+        return gradient
+    if is_array(given):
+        return gradient.data_array()
+    return gradient.numpy()[()] if isinstance(given, _numpy_scalar) else gradient.item()
+
+
+def _value(out: Tensor, inputs: list[_Input]) -> Any:
+    """Return the value as a Tensor among tensors, else as an array library has scalars."""
+    given = [i.given for i in inputs]
+    if not given or any(isinstance(g, Tensor) for g in given):
+        return out.detach()
+    array = out.data_array()
+    if library_of(array) is not NUMPY:
+        return array
+    numbers = all(
+        isinstance(g, (float, complex)) and not isinstance(g, _numpy_scalar) for g in given
+    )
+    return array.item() if numbers and array.size == 1 else array[()]
+
+
+def _detached(value: Any) -> Any:
+    return value.detach() if isinstance(value, Tensor) else value

@@ -1,0 +1,26 @@
+"""What docs/numpy.md has to list, by the tables of the protocol."""
+
+import numpy as np
+from numpy.testing.overrides import get_overridable_numpy_ufuncs
+
+from pullback.ops._numpy.arguments import ADAPTERS
+from pullback.ops._numpy.table import ARRAYS_LIKE, NO_COUNTERPART, OF_VALUES, SAME
+
+UFUNCS = sorted(
+    u.__name__
+    for u in get_overridable_numpy_ufuncs()
+    if not u.__name__.startswith("_") and getattr(np, u.__name__, None) is u
+)
+
+
+def groups():
+    """Return the names under each heading, in the order of the document."""
+    mapped = {*ADAPTERS, *SAME} - set(UFUNCS)
+    return {
+        "ufuncs": [n for n in UFUNCS if n not in NO_COUNTERPART and n not in OF_VALUES],
+        "functions": sorted(n for n in mapped if "." not in n),
+        "linalg": sorted(n for n in mapped if n.startswith("linalg.")),
+        "fft": sorted(n for n in mapped if n.startswith("fft.")),
+        "values": sorted(OF_VALUES),
+        "like": sorted(ARRAYS_LIKE),
+    }

@@ -1,0 +1,34 @@
+"""docs/numpy.md lists what is mapped and what is not."""
+
+import re
+from pathlib import Path
+
+import pytest
+from tests.numpy_protocol._document import groups
+
+from pullback.ops._numpy.table import NO_COUNTERPART
+
+TEXT = (Path(__file__).parents[2] / "docs" / "numpy.md").read_text()
+HEADINGS = {
+    "ufuncs": "Element by element",
+    "functions": "Functions of arrays",
+    "linalg": "np.linalg",
+    "fft": "np.fft",
+    "values": "Answers without a gradient",
+    "like": "Making tensors",
+}
+
+
+def section(heading):
+    return TEXT.partition(f"\n### {heading}\n")[2].partition("\n#")[0]
+
+
+@pytest.mark.parametrize("group", HEADINGS)
+def test_a_list_of_the_document_is_the_table(group):
+    names = section(HEADINGS[group]).strip().split("\n\n")[-1]
+    assert re.findall(r"`(.+?)`", names) == groups()[group]
+
+
+def test_every_reason_is_in_the_document():
+    rows = re.findall(r"^\| `(.+?)` \| (.+) \|$", section("None"), re.MULTILINE)
+    assert rows == sorted(NO_COUNTERPART.items())

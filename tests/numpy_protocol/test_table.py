@@ -1,0 +1,123 @@
+"""No function of NumPy falls through to a conversion: each maps to a counterpart or raises."""
+
+import inspect
+
+import numpy as np
+import numpy.fft
+import pytest
+from numpy.testing.overrides import get_overridable_numpy_array_functions
+from tests.numpy_protocol._calls import CALLS, INTEGERS, UFUNCS
+from tests.numpy_protocol._document import UFUNCS as UFUNC_NAMES
+
+import pullback as pb
+from pullback.core.primitive import TENSORS
+from pullback.ops._numpy.arguments import ADAPTERS
+from pullback.ops._numpy.protocol import names, ufunc_counterpart
+from pullback.ops._numpy.table import (
+    ALIASES,
+    ARRAYS_LIKE,
+    NO_COUNTERPART,
+    OF_VALUES,
+    REDUCING,
+    SAME,
+)
+
+OVERRIDABLE = get_overridable_numpy_array_functions()
+SPACES = {"": np, "linalg.": np.linalg, "fft.": np.fft}
+FUNCTIONS = sorted(
+    {
+        (prefix + name, getattr(space, name))
+        for prefix, space in SPACES.items()
+        for name in dir(space)
+        if callable(getattr(space, name)) and getattr(space, name) in OVERRIDABLE
+    },
+    key=lambda pair: pair[0],
+)
+
+
+def kinds_of(name):
+    """Return in which of the lists a function stands."""
+    lists = (ADAPTERS, SAME, OF_VALUES, ARRAYS_LIKE, NO_COUNTERPART)
+    return [i for i, listed in enumerate(lists) if name in listed]
+
+
+def test_there_are_functions_to_look_at():
+    assert len(FUNCTIONS) > 250
+    assert len(UFUNC_NAMES) >= 90
+
+
+@pytest.mark.parametrize(("name", "function"), FUNCTIONS, ids=[name for name, _ in FUNCTIONS])
+def test_every_function_that_dispatches_is_in_one_list(name, function):
+    listed = names()[function]  # one of its names, where it has several
+    assert len(kinds_of(listed)) == 1
+
+
+@pytest.mark.parametrize("name", UFUNC_NAMES)
+def test_every_ufunc_has_a_counterpart_or_a_reason(name):
+    mapped = name in ADAPTERS or name in OF_VALUES or hasattr(TENSORS, ALIASES.get(name, name))
+    assert mapped != (name in NO_COUNTERPART)
+
+
+@pytest.mark.parametrize("name", sorted({*ADAPTERS, *SAME}))
+def test_a_counterpart_takes_the_arguments_of_numpys_function(name):
+    prefix, _, short = name.rpartition(".")
+    function = getattr(SPACES[f"{prefix}." if prefix else ""], short)
+    if isinstance(function, np.ufunc):
+        assert function.nin == len(inspect.signature(ADAPTERS[name]).parameters)
+        return
+    theirs = inspect.signature(function).parameters
+    ours = (
+        SAME[name].replace("|", " ").split()
+        if name in SAME
+        else list(inspect.signature(ADAPTERS[name]).parameters)
+    )
+    hands_on = {"constant_values", "reflect_type"}  # of np.pad, by **kwargs
+    assert [p for p in ours if p not in theirs and p not in hands_on] == []
+
+
+@pytest.mark.parametrize("name", sorted({*ADAPTERS, *SAME}))
+def test_every_counterpart_is_called_in_the_tests(name):
+    other_name = {"amax": "max", "amin": "min", "round": "around"}.get(name, name)
+    written_to = {"copyto", "fill_diagonal"}  # in test_protocol.py
+    assert other_name in {**CALLS, **UFUNCS, **INTEGERS, **dict.fromkeys(written_to)}
+
+
+@pytest.mark.parametrize("name", sorted(NO_COUNTERPART))
+def test_what_has_no_counterpart_raises_by_name_and_says_why(name):
+    prefix, _, short = name.rpartition(".")
+    function = getattr(SPACES[f"{prefix}." if prefix else ""], short)
+    t = pb.tensor([1.0, 2.0, 3.0])
+    given = len(_required(function))
+    with pytest.raises(TypeError) as caught:
+        function(*(t,) * given)
+    message = str(caught.value)
+    assert isinstance(caught.value, pb.AutogradError)
+    assert message.startswith(f"np.{name}: ")
+    assert NO_COUNTERPART[name] in message
+    assert f"np.{name}(t.detach().numpy(), ...)" in message
+
+
+def _required(function):
+    if isinstance(function, np.ufunc):
+        return ["x"] * function.nin
+    parameters = inspect.signature(function).parameters.values()
+    return [p for p in parameters if p.default is p.empty and p.kind is not p.VAR_KEYWORD]
+
+
+def test_a_function_of_another_module_raises_by_name():
+    with pytest.raises(TypeError, match=r"^np\.lib\.scimath\.sqrt: a function that has a counterp"):
+        np.emath.sqrt(pb.tensor([1.0]))
+
+
+@pytest.mark.parametrize(("ufunc", "method"), sorted(REDUCING))
+def test_a_method_of_a_ufunc_is_the_reduction_over_the_first_axis(ufunc, method):
+    x = np.random.default_rng(0).uniform(0.5, 2, (3, 4))
+    call = getattr(getattr(np, ufunc), method)
+    t = pb.tensor(x, requires_grad=True)
+    np.testing.assert_allclose(call(t).detach().numpy(), call(x), rtol=1e-12)
+    np.testing.assert_allclose(call(t, axis=1).detach().numpy(), call(x, axis=1), rtol=1e-12)
+    assert call(t).requires_grad is (ufunc not in ("logical_and", "logical_or"))
+
+
+def test_the_table_is_built_once():
+    assert ufunc_counterpart(np.sin) is ufunc_counterpart(np.sin) is pb.sin
