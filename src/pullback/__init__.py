@@ -1,6 +1,6 @@
 """pullback: gradients through your own operations, on any array library."""
 
-from pullback import autograd, cuda, errors, ops, optim
+from pullback import autograd, cuda, errors, fft, linalg, ops, optim, special
 from pullback.arrays import (
     DTYPES,
     DType,
@@ -24,17 +24,43 @@ from pullback.core.modes import is_grad_enabled, is_inference_mode_enabled
 from pullback.core.tensor import Tensor
 from pullback.errors import AutogradError, UntrackedTensorWarning
 from pullback.ops.activations import *
+from pullback.ops.classification import *
 from pullback.ops.comparison import *
 from pullback.ops.complex_ import *
+from pullback.ops.contraction import *
 from pullback.ops.conversion import *
+from pullback.ops.convolution import *
 from pullback.ops.creation import *
+from pullback.ops.determinants import logdet
+from pullback.ops.diagonals import *
 from pullback.ops.elementary import *
 from pullback.ops.elementwise import *
+from pullback.ops.exponential_sums import *
+from pullback.ops.filled import *
+from pullback.ops.gamma import *
+from pullback.ops.gathering import *
 from pullback.ops.joining import *
-from pullback.ops.linalg import *
+from pullback.ops.losses import *
+from pullback.ops.manipulation import *
+from pullback.ops.namespace import *
+from pullback.ops.normalization import *
+from pullback.ops.norms import cdist, norm, normalize
+from pullback.ops.padding import *
+from pullback.ops.pooling import *
+from pullback.ops.products import *
+from pullback.ops.quantiles import *
 from pullback.ops.random import *
 from pullback.ops.reductions import *
+from pullback.ops.repeating import *
+from pullback.ops.scans import *
+from pullback.ops.sets import *
 from pullback.ops.shape import *
+from pullback.ops.sorting import *
+from pullback.ops.special import *
+from pullback.ops.statistics import *
+from pullback.ops.trigonometric import *
+from pullback.ops.windows import *
+from pullback.transforms import elementwise_grad, grad, value_and_grad
 
 __version__ = "0.1.0"
 
@@ -54,16 +80,20 @@ __all__ = [
     "autograd",
     "autograd_function",
     "bool",
+    "cdist",
     "complex64",
     "complex128",
     "cuda",
     "detect_anomaly",
+    "elementwise_grad",
     "enable_grad",
     "errors",
+    "fft",
     "float16",
     "float32",
     "float64",
     "get_default_dtype",
+    "grad",
     "inference_mode",
     "int8",
     "int16",
@@ -71,7 +101,11 @@ __all__ = [
     "int64",
     "is_grad_enabled",
     "is_inference_mode_enabled",
+    "linalg",
+    "logdet",
     "no_grad",
+    "norm",
+    "normalize",
     "once_differentiable",
     "optim",
     "register_multi_grad_hook",
@@ -79,20 +113,45 @@ __all__ = [
     "set_default_dtype",
     "set_detect_anomaly",
     "set_grad_enabled",
+    "special",
     "uint8",
     "uint16",
     "uint32",
     "uint64",
+    "value_and_grad",
 ]
 __all__ += ops.activations.__all__
+__all__ += ops.classification.__all__
 __all__ += ops.comparison.__all__
 __all__ += ops.complex_.__all__
+__all__ += ops.contraction.__all__
 __all__ += ops.conversion.__all__
+__all__ += ops.convolution.__all__
 __all__ += ops.creation.__all__
+__all__ += ops.diagonals.__all__
 __all__ += ops.elementary.__all__
 __all__ += ops.elementwise.__all__
+__all__ += ops.exponential_sums.__all__
+__all__ += ops.filled.__all__
+__all__ += ops.gamma.__all__
+__all__ += ops.gathering.__all__
 __all__ += ops.joining.__all__
-__all__ += ops.linalg.__all__
+__all__ += ops.losses.__all__
+__all__ += ops.manipulation.__all__
+__all__ += ops.namespace.__all__
+__all__ += ops.normalization.__all__
+__all__ += ops.padding.__all__
+__all__ += ops.pooling.__all__
+__all__ += ops.products.__all__
+__all__ += ops.quantiles.__all__
 __all__ += ops.random.__all__
 __all__ += ops.reductions.__all__
+__all__ += ops.repeating.__all__
+__all__ += ops.scans.__all__
+__all__ += ops.sets.__all__
 __all__ += ops.shape.__all__
+__all__ += ops.special.__all__
+__all__ += ops.sorting.__all__
+__all__ += ops.statistics.__all__
+__all__ += ops.trigonometric.__all__
+__all__ += ops.windows.__all__

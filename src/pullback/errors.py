@@ -19,9 +19,16 @@ brackets) that a user of NumPy or of PyTorch would already be catching::
     `-- MissingExtraError     [ImportError]               an optional library is not installed
 
     UntrackedTensorWarning    [UserWarning]               a tensor where no gradient follows it
+
+An error about arguments (shape, dtype, device, value, type, index) that is raised while an
+operation runs is completed by the operation's name and by the inputs that its text leaves out.
 """
 
 import reprlib
+import sys
+from collections.abc import Callable
+from types import CodeType, FrameType
+from typing import Any
 
 __all__ = [
     "ArgumentError",
@@ -44,8 +51,21 @@ __all__ = [
 ]
 
 
+# How to read what was called off a running function: from the function's code to a reader of its
+# variables, which returns the operation's names and its arguments by name.
+Call = tuple[tuple[str, ...], list[tuple[str, object]]]
+CALLS: dict[CodeType, Callable[[dict[str, Any]], Call]] = {}
+
+
 class AutogradError(Exception):
     """The base of every error that pullback raises."""
+
+    def __init__(self, *args: Any) -> None:
+        if args and isinstance(self, _OF_ARGUMENTS):
+            call = _call_around(sys._getframe(1))
+            if call is not None:
+                args = (_completed(str(args[0]), *call), *args[1:])
+        super().__init__(*args)
 
 
 class GraphError(AutogradError, RuntimeError):
@@ -104,6 +124,10 @@ class MissingExtraError(AutogradError, ImportError):
 
 class UntrackedTensorWarning(UserWarning):
     """A tensor that requires grad was passed where no gradient follows it."""
+
+
+_OF_ARGUMENTS = (ShapeError, DTypeError, DeviceError, ArgumentError, ArgumentTypeError)
+_OF_ARGUMENTS += (TensorIndexError,)
 
 
 def describe(name: str, value: object) -> str:
@@ -178,3 +202,37 @@ def compose(
     if hint is not None:
         lines.append(f"hint: {hint}")
     return "\n".join(lines)
+
+
+def _call_around(frame: FrameType | None) -> Call | None:
+    """Return the operation that the user called, and its arguments: the outermost of ours."""
+    call = None
+    while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "pullback":
+        call = frame if frame.f_code in CALLS else call
+        frame = frame.f_back
+    if call is None:
+        return None
+    variables = call.f_locals
+    found = CALLS[call.f_code](variables)
+    if isinstance(variables, dict):  # before Python 3.13 a copy, which the frame keeps alive
+        variables.clear()
+    return found
+
+
+def _completed(message: str, names: tuple[str, ...], inputs: list[tuple[str, object]]) -> str:
+    """Return a message with the operation's name and the tensors among its inputs, if absent."""
+    text, hint, rest = message.partition("\nhint:")
+    lines = []
+    if not text.startswith(tuple(f"{name}:" for name in names)):
+        lines.append(f"in {names[0]}")
+    said = text
+    for name, value in inputs:
+        line = describe(name, value)
+        if not line.startswith(f"{name}: shape"):
+            continue
+        described = line.removeprefix(f"{name}: ")
+        if described in said:
+            said = said.replace(described, "", 1)
+        else:
+            lines.append(f"  {line}")
+    return "".join([text, *(f"\n{line}" for line in lines), hint, rest])

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 import pullback as pb
+from pullback.ops.shape import flip_
 
 X = "shape (2, 3), dtype float32"
 V = "shape (2,), dtype float32"
@@ -180,7 +181,7 @@ AXES = {
         ]
     },
     "expand_dims": (lambda: m().unsqueeze(3), IndexError, ("expand_dims: axis", "[-3, 2]", "3")),
-    "stack": (lambda: pb.stack([m()], 3), IndexError, ("stack: axis", "[-3, 2]", "3")),
+    "stack": (lambda: pb.stack([m()], axis=3), IndexError, ("stack: axis", "[-3, 2]", "3")),
     "an axis twice": (lambda: m().sum((0, -2)), ValueError, ("sum: ", "more than once")),
     "an axis left out": (lambda: q().permute(0, 1), ValueError, ("permute_dims: ", "3 axes")),
     "no integer": (lambda: m().sum(1.5), TypeError, ("sum: axis", "integer", "float")),
@@ -249,7 +250,7 @@ KINDS = {
         TypeError,
         ("reshape: ", "'x'", "list", "hint: make a tensor"),
     ),
-    "squeeze a number": (lambda: pb.squeeze(2.0), TypeError, ("squeeze: ", "float")),
+    "squeeze a number": (lambda: pb.squeeze(2.0, 0), TypeError, ("squeeze: ", "float")),
     "clamp text": (lambda: pb.clamp("a", 0, 1), TypeError, ("clamp: ", "str")),
     "variance of a list": (lambda: pb.var([1.0, 2.0]), TypeError, ("var: ", "list")),
     "expand_as a number": (lambda: m().expand_as(2), TypeError, ("expand_as: ", "'other'", "int")),
@@ -267,7 +268,7 @@ KINDS = {
         TypeError,
         ("setitem: ", "int8", "300"),
     ),
-    "axis by position": (lambda: pb.softmax(m(), 0), TypeError, ("softmax: ", "axis by keyword")),
+    "axis by position": (lambda: flip_(m(), 0), TypeError, ("flip: ", "axis by keyword")),
     "too many in place": (lambda: m().add_(1, 2), TypeError, ("add: ", "2 array(s)", "3")),
     "sizes": (lambda: m().reshape(1.5), TypeError, ("reshape: ", "integers")),
     "len": (lambda: len(pb.tensor(1.0)), TypeError, ("len: ", "0-d")),

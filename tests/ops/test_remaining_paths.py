@@ -18,7 +18,7 @@ from pullback.errors import (
     ShapeError,
 )
 from pullback.ops import conversion
-from pullback.ops.indexing import take_
+from pullback.ops.indexing import scatter_to
 
 
 def leaf(*values):
@@ -230,8 +230,8 @@ def test_a_tensor_of_one_element_is_a_number():
 
 # -- operations ------------------------------------------------------------------------------------
 def test_a_setting_without_a_default_is_required():
-    with pytest.raises(ArgumentTypeError, match="the keyword argument 'indices' is required"):
-        take_(pb.ones(3), axis=0)
+    with pytest.raises(ArgumentTypeError, match="the keyword argument 'shape' is required"):
+        scatter_to(pb.ones(3), index=0)
 
 
 def test_stack_as_a_method():

@@ -14,11 +14,11 @@ Axis = int | Sequence[int] | None
 def normalize_axis(op: str, axis: Any, ndim: int) -> int:
     """Return one axis counted from the front, or raise naming the operation."""
     try:
-        number = axis.__index__()
-    except AttributeError:
-        raise ArgumentTypeError(
-            f"{op}: axis must be an integer, got {type(axis).__name__}"
-        ) from None
+        number = None if isinstance(axis, bool) else axis.__index__()
+    except (AttributeError, TypeError):  # TypeError: NumPy's bools
+        number = None
+    if number is None:
+        raise ArgumentTypeError(f"{op}: axis must be an integer, got {type(axis).__name__}")
     limit = max(ndim, 1)  # 0 and -1 name the whole of a 0-d tensor, as in PyTorch
     if not -limit <= number < limit:
         raise TensorIndexError(
@@ -33,11 +33,11 @@ def normalize_axes(op: str, axis: Axis, ndim: int) -> tuple[int, ...]:
     if axis is None:
         return tuple(range(ndim))
     if not isinstance(axis, (tuple, list)):
-        return (normalize_axis(op, axis, ndim),) if ndim else ()
+        axis = (axis,)
     axes = tuple(normalize_axis(op, a, ndim) for a in axis)
     if len(set(axes)) != len(axes):
-        raise ArgumentError(f"{op}: an axis appears more than once in {tuple(axis)}")
-    return axes
+        raise ArgumentError(f"{op}: no axis more than once required, got {tuple(axis)}")
+    return axes if ndim else ()  # a 0-d tensor has none to name
 
 
 def keep_axes(value: Any, shape: tuple[int, ...], axis: Axis, keepdims: bool, xp: Any) -> Any:

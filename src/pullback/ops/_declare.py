@@ -13,10 +13,11 @@ from typing import Any, Protocol, TypeVar, cast
 
 from pullback.arrays import is_array, library_of
 from pullback.core.fastpath import binary, general, reduction, single, unary, wrong_count
+from pullback.core.function import mixed
 from pullback.core.inplace import apply_inplace, standard_kernel, write_untracked
 from pullback.core.primitive import TENSORS, Primitive
 from pullback.core.tensor import Tensor, as_array
-from pullback.errors import ArgumentTypeError, DTypeError, compose
+from pullback.errors import CALLS, ArgumentTypeError, DTypeError, compose
 from pullback.ops._samples import (
     ELEMENTWISE,
     Domain,
@@ -45,6 +46,7 @@ __all__ = [
     "inplace",
     "integers",
     "mask",
+    "needs_one_library",
     "needs_order",
     "needs_tensor",
     "on",
@@ -128,6 +130,13 @@ def needs_tensor(op: str, x: Any, name: str = "x") -> None:
         required = f"a Tensor or an array required as '{name}'"
         hint = "make a tensor of it with pullback.tensor"
         raise ArgumentTypeError(compose(op, required, type(x).__name__, hint=hint))
+
+
+def needs_one_library(op: str, *named: tuple[str, Any]) -> None:
+    """Raise where tensors, each with the name the caller knows it by, are of several libraries."""
+    arrays = [x.data_array() if isinstance(x, Tensor) else x for _, x in named]
+    if any(library_of(a) is not library_of(arrays[0]) for a in arrays):
+        raise mixed(op, named)
 
 
 def standard(name: str, *, ordered: bool = False) -> Function:
@@ -312,9 +321,29 @@ def face(of: Operation, call: Function | None = None) -> Callable[[F], F]:
         declaration.public, declaration.call = function, call or function
         function.primitive = of.primitive  # type: ignore[attr-defined]
         setattr(TENSORS, function.__name__, function)
+        _named_by_errors(function, declaration.names)
         return function
 
     return decorate
+
+
+def _named_by_errors(function: Function, names: tuple[str, ...]) -> None:
+    """Let errors that are raised while `function` runs name it and its arguments."""
+    code = function.__code__
+    count = code.co_argcount + code.co_kwonlyargcount
+    parameters = code.co_varnames[: count + bool(code.co_flags & inspect.CO_VARARGS)]
+
+    def read(variables: dict[str, Any]) -> tuple[tuple[str, ...], list[tuple[str, Any]]]:
+        inputs: list[tuple[str, Any]] = []
+        for name in parameters:
+            value = variables.get(name)
+            if isinstance(value, (tuple, list)):
+                inputs += [(f"{name}[{i}]", part) for i, part in enumerate(value)]
+            else:
+                inputs.append((name, value))
+        return (function.__name__, *names), inputs
+
+    CALLS[code] = read
 
 
 class Composition:
@@ -376,6 +405,7 @@ def composition(
         )
         function.primitive = op  # type: ignore[attr-defined]
         setattr(TENSORS, name, function)
+        _named_by_errors(function, ())
         return function
 
     return decorate

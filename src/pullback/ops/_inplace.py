@@ -8,7 +8,7 @@ from typing import Any
 from pullback.core.inplace import apply_inplace
 from pullback.core.tensor import Tensor
 from pullback.errors import ArgumentTypeError, DTypeError, ShapeError, compose
-from pullback.ops import activations, conversion, elementary, elementwise, indexing
+from pullback.ops import activations, conversion, elementary, elementwise, indexing, trigonometric
 from pullback.ops._declare import inplace
 
 _fill_masked = inplace(indexing.masked_fill_)
@@ -36,9 +36,9 @@ class InplaceMethods:
         inplace(elementary.reciprocal),
     )
     sin_, cos_, tanh_, sigmoid_, relu_ = (
-        inplace(elementary.sin),
-        inplace(elementary.cos),
-        inplace(elementary.tanh),
+        inplace(trigonometric.sin),
+        inplace(trigonometric.cos),
+        inplace(trigonometric.tanh),
         inplace(activations.sigmoid),
         inplace(activations.relu),
     )

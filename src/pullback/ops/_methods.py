@@ -20,15 +20,23 @@ from pullback.ops import (
     creation,
     elementary,
     elementwise,
+    filled,
     indexing,
     joining,
-    linalg,
+    products,
     shape,
+    trigonometric,
 )
 from pullback.ops._axes import either
-from pullback.ops._declare import needs_tensor
+from pullback.ops._declare import inplace, needs_tensor
+from pullback.ops._elementary_methods import ElementaryMethods
+from pullback.ops._gathering_methods import GatheringMethods
 from pullback.ops._inplace import InplaceMethods
+from pullback.ops._matrix_methods import MatrixMethods
+from pullback.ops._numpy import NumPyMethods
 from pullback.ops._reducing import ReducingMethods
+from pullback.ops._shape_methods import ShapeMethods
+from pullback.ops.namespace import NamespaceMethods
 
 # Inside the class int is a method.
 Int = int
@@ -52,7 +60,16 @@ def _operator(function: Callable[..., Tensor], mirrored: bool = False) -> Any:
     return call
 
 
-class TensorMethods(InplaceMethods, ReducingMethods):
+class TensorMethods(
+    ElementaryMethods,
+    GatheringMethods,
+    InplaceMethods,
+    MatrixMethods,
+    NamespaceMethods,
+    NumPyMethods,
+    ReducingMethods,
+    ShapeMethods,
+):
     """Everything a tensor can do; see `pullback.Tensor` for what it is."""
 
     __slots__ = ()
@@ -70,8 +87,8 @@ class TensorMethods(InplaceMethods, ReducingMethods):
     __rmod__ = _operator(elementwise.remainder, mirrored=True)
     __pow__ = elementwise.power
     __rpow__ = _operator(elementwise.power, mirrored=True)
-    __matmul__ = linalg.matmul
-    __rmatmul__ = _operator(linalg.matmul, mirrored=True)
+    __matmul__ = products.matmul
+    __rmatmul__ = _operator(products.matmul, mirrored=True)
     __neg__ = elementwise.negative
     __pos__ = elementwise.positive
     __abs__ = elementary.absolute
@@ -84,11 +101,25 @@ class TensorMethods(InplaceMethods, ReducingMethods):
     __and__ = __rand__ = _operator(comparison.bitwise_and)
     __or__ = __ror__ = _operator(comparison.bitwise_or)
     __xor__ = __rxor__ = _operator(comparison.bitwise_xor)
+    __lshift__ = _operator(comparison.bitwise_left_shift)
+    __rlshift__ = _operator(comparison.bitwise_left_shift, mirrored=True)
+    __rshift__ = _operator(comparison.bitwise_right_shift)
+    __rrshift__ = _operator(comparison.bitwise_right_shift, mirrored=True)
     __invert__ = comparison.bitwise_invert
+    __ifloordiv__ = inplace(elementwise.floor_divide)
+    __imod__ = inplace(elementwise.remainder)
+    __imatmul__ = inplace(products.matmul_)
+    __iand__ = inplace(comparison.bitwise_and)
+    __ior__ = inplace(comparison.bitwise_or)
+    __ixor__ = inplace(comparison.bitwise_xor)
+    __ilshift__ = inplace(comparison.bitwise_left_shift)
+    __irshift__ = inplace(comparison.bitwise_right_shift)
     __getitem__ = indexing.getitem
     __setitem__ = indexing.setitem
 
     def __iter__(self: Any) -> Iterator[Tensor]:
+        if not self.shape:
+            raise ArgumentTypeError("iteration: at least 1 dimension required, got a 0-d tensor")
         return iter(joining.unstack(self))
 
     # -- element by element -------------------------------------------------------------------
@@ -114,10 +145,10 @@ class TensorMethods(InplaceMethods, ReducingMethods):
         elementary.reciprocal,
     )
     sin, cos, tan, tanh, sigmoid, relu = (
-        elementary.sin,
-        elementary.cos,
-        elementary.tan,
-        elementary.tanh,
+        trigonometric.sin,
+        trigonometric.cos,
+        trigonometric.tan,
+        trigonometric.tanh,
         activations.sigmoid,
         activations.relu,
     )
@@ -150,7 +181,6 @@ class TensorMethods(InplaceMethods, ReducingMethods):
         return indexing.masked_fill_(self, mask, value)
 
     # -- matrices -----------------------------------------------------------------------------
-    mm, matmul = linalg.mm, linalg.matmul
 
     def t(self: Any) -> Tensor:
         """Return the transpose of a matrix, a view; vectors and scalars as they are."""
@@ -228,10 +258,6 @@ class TensorMethods(InplaceMethods, ReducingMethods):
         """Return this tensor with the order along `dims` reversed."""
         return shape.flip(self, axis=_flat(along) if dims is None else dims)
 
-    def diagonal(self: Any) -> Tensor:
-        """Return the diagonal of a matrix, a view."""
-        return shape.diagonal(self)
-
     def select(self: Any, dim: Int, index: Int) -> Tensor:
         """Return a view of one slice along `dim`."""
         return shape.select(self, dim, index)
@@ -294,11 +320,11 @@ class TensorMethods(InplaceMethods, ReducingMethods):
 
     def new_zeros(self: Any, *sizes: Any) -> Tensor:
         """Return zeros of this tensor's dtype and device."""
-        return creation.zeros(*sizes, dtype=self.dtype, device=self.device)
+        return filled.zeros(*sizes, dtype=self.dtype, device=self.device)
 
     def new_ones(self: Any, *sizes: Any) -> Tensor:
         """Return ones of this tensor's dtype and device."""
-        return creation.ones(*sizes, dtype=self.dtype, device=self.device)
+        return filled.ones(*sizes, dtype=self.dtype, device=self.device)
 
     def new_tensor(self: Any, data: Any) -> Tensor:
         """Return `data` as a tensor of this one's dtype and device."""

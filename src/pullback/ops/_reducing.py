@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from pullback.core.inplace import apply_inplace
 from pullback.core.tensor import Tensor
-from pullback.ops import elementwise, reductions
+from pullback.ops import elementwise, exponential_sums, reductions, scans, statistics
 from pullback.ops._axes import either
 from pullback.ops._values import values_and_indices
 
@@ -64,7 +65,7 @@ class ReducingMethods:
         if unbiased is not None:
             correction = int(unbiased)
         over = either("var", dim, axis)
-        return reductions.var(self, axis=over, correction=correction, keepdims=keepdim or keepdims)
+        return statistics.var(self, axis=over, correction=correction, keepdims=keepdim or keepdims)
 
     def std(
         self,
@@ -80,7 +81,7 @@ class ReducingMethods:
         if unbiased is not None:
             correction = int(unbiased)
         over = either("std", dim, axis)
-        return reductions.std(self, axis=over, correction=correction, keepdims=keepdim or keepdims)
+        return statistics.std(self, axis=over, correction=correction, keepdims=keepdim or keepdims)
 
     def max(
         self, dim: Any = None, keepdim: bool = False, *, axis: Any = None, keepdims: bool = False
@@ -144,25 +145,36 @@ class ReducingMethods:
             self, axis=either("argmin", dim, axis), keepdims=keepdim or keepdims
         )
 
-    def cumsum(self, dim: int | None = None, *, axis: int | None = None) -> Tensor:
-        """Return the running sum along `dim`."""
-        return reductions.cumsum(self, axis=either("cumsum", dim, axis))
+    def aminmax(
+        self, *, dim: Any = None, keepdim: bool = False, axis: Any = None, keepdims: bool = False
+    ) -> Any:
+        """Return the smallest and the largest elements over `dim`."""
+        return reductions.aminmax(self, dim=dim, keepdim=keepdim, axis=axis, keepdims=keepdims)
 
-    def softmax(self, dim: int | None = None, *, axis: int | None = None) -> Tensor:
-        """Return exp(x) normalised to sum 1 along `dim`."""
-        return reductions.softmax(self, axis=either("softmax", dim, axis))
-
-    def log_softmax(self, dim: int | None = None, *, axis: int | None = None) -> Tensor:
-        """Return the logarithm of softmax along `dim`."""
-        return reductions.log_softmax(self, axis=either("log_softmax", dim, axis))
-
-    def logsumexp(
+    def count_nonzero(
         self, dim: Any = None, keepdim: bool = False, *, axis: Any = None, keepdims: bool = False
     ) -> Tensor:
-        """Return log(sum(exp(x))) over `dim`, all dimensions by default."""
-        return reductions.logsumexp(
-            self, axis=either("logsumexp", dim, axis), keepdims=keepdim or keepdims
-        )
+        """Return how many elements over `dim`, all dimensions by default, are not 0."""
+        over = either("count_nonzero", dim, axis)
+        return reductions.count_nonzero(self, axis=over, keepdims=keepdim or keepdims)
+
+    nansum, nanmean = statistics.nansum, statistics.nanmean
+    cumsum, cumprod, logcumsumexp = scans.cumsum, scans.cumprod, scans.logcumsumexp
+    softmax, log_softmax = exponential_sums.softmax, exponential_sums.log_softmax
+    logsumexp = exponential_sums.logsumexp
+
+    def cumsum_(self: Any, dim: int | None = None, *, axis: int | None = None) -> Tensor:
+        """Replace this tensor by its running sum along `dim` and return it."""
+        return _scanned(self, "cumsum", dim, axis)
+
+    def cumprod_(self: Any, dim: int | None = None, *, axis: int | None = None) -> Tensor:
+        """Replace this tensor by its running product along `dim` and return it."""
+        return _scanned(self, "cumprod", dim, axis)
+
+
+def _scanned(x: Tensor, name: str, dim: int | None, axis: int | None) -> Tensor:
+    scan = scans.cumsum_ if name == "cumsum" else scans.cumprod_
+    return apply_inplace(scan.primitive, x, (), {"axis": either(f"{name}_", dim, axis)})
 
 
 def _extreme(x: Any, name: str, dim: Any, axis: Any, keepdims: Any) -> Any:

@@ -22,6 +22,7 @@ from pullback.ops._declare import (
     standard,
 )
 from pullback.ops._declare import real as reals
+from pullback.ops._examples import documented
 
 __all__ = [
     "conj",
@@ -35,7 +36,11 @@ conj = elementwise(
     x=lambda g, xp: xp.conj(g),
     holomorphic=False,
     domain=both(-2, 2),
-    doc="Return the complex conjugate.",
+    doc=documented(
+        "Return the complex conjugate.",
+        "pb.conj(pb.tensor([1.0 + 2.0j]))",
+        "tensor([1.-2.j])",
+    ),
 )
 
 

@@ -5,10 +5,19 @@ from __future__ import annotations
 from typing import Any
 
 from pullback.arrays import DType, as_dtype, library_for, library_of
-from pullback.core.primitive import TENSORS
-from pullback.core.tensor import Tensor
+from pullback.core.tensor import Tensor, box
 from pullback.errors import ArgumentTypeError
-from pullback.ops._declare import Operation, both, elementwise, on, operation, real, sample
+from pullback.ops._declare import (
+    Operation,
+    both,
+    elementwise,
+    face,
+    needs_tensor,
+    on,
+    operation,
+    real,
+    sample,
+)
 from pullback.ops.shape import sum_to_shape
 
 __all__ = [
@@ -35,10 +44,12 @@ astype_: Operation = operation(
 )
 
 
-def astype(x: Tensor, dtype: Any, /, *, copy: bool = True, device: Any = None) -> Tensor:
+@face(astype_, call=astype_)
+def astype(x: Any, dtype: Any, /, *, copy: bool = True, device: Any = None) -> Tensor:
     """Return `x` in another dtype, on another device if one is given.
 
-    That is `x` itself where nothing changes and `copy` is False.
+    That is `x` itself where nothing changes and `copy` is False. Complex numbers become real ones
+    by their real part.
 
     Examples
     --------
@@ -46,6 +57,8 @@ def astype(x: Tensor, dtype: Any, /, *, copy: bool = True, device: Any = None) -
     >>> pb.astype(pb.tensor([1, 2]), pb.float64)
     tensor([1., 2.], dtype=float64)
     """
+    needs_tensor("astype", x)
+    x = x if isinstance(x, Tensor) else box(library_of(x).copy(x))
     wanted = as_dtype(dtype)
     if device is not None:
         return to(x, dtype=wanted, device=device, copy=copy)
@@ -53,8 +66,6 @@ def astype(x: Tensor, dtype: Any, /, *, copy: bool = True, device: Any = None) -
         return clone(x) if copy else x
     return astype_(x, dtype=wanted)
 
-
-TENSORS.astype = astype
 
 clone = elementwise(
     "clone",

@@ -1,7 +1,6 @@
-"""Making tensors: from data, filled, in ranges, at random.
+"""Making tensors of data: from Python's numbers, around arrays, in ranges.
 
-Random numbers come from the array library's own generator; `manual_seed` seeds the default one
-of every library and device.
+Numbers are read by NumPy; what is made is then brought to the array library of the device.
 """
 
 from __future__ import annotations
@@ -12,41 +11,40 @@ from typing import Any
 import numpy as np
 
 from pullback.arrays import (
+    DTYPES,
     NUMPY,
     DType,
     as_dtype,
-    get_default_dtype,
+    dtype_of,
     is_array,
     library_for,
     library_of,
 )
 from pullback.core.primitive import TENSORS
 from pullback.core.tensor import Tensor, box
-from pullback.errors import ArgumentError, ArgumentTypeError, GraphError
+from pullback.errors import (
+    ArgumentError,
+    ArgumentTypeError,
+    DeviceError,
+    DTypeError,
+    GraphError,
+    compose,
+)
 from pullback.ops.conversion import astype, clone, to
+from pullback.ops.filled import number_of, shape_of, tracked
 
 __all__ = [
     "arange",
     "asarray",
-    "empty",
-    "empty_like",
     "eye",
     "from_dlpack",
     "from_numpy",
-    "full",
-    "full_like",
     "linspace",
-    "ones",
-    "ones_like",
     "tensor",
-    "zeros",
-    "zeros_like",
 ]
 
 
-def tensor(
-    data: Any, dtype: Any = None, device: str | None = None, requires_grad: bool = False
-) -> Tensor:
+def tensor(data: Any, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
     """Return a new tensor with a copy of `data`.
 
     Parameters
@@ -80,7 +78,7 @@ def tensor(
         library.dtype(data)  # raises for text, objects, dates
         result = box(library.asarray(data, copy=True))
     else:
-        result = box(_from_python(data, None if dtype is None else as_dtype(dtype)))
+        result = box(_from_python("tensor", data, None if dtype is None else as_dtype(dtype)))
     if dtype is not None:
         result = astype(result, dtype, copy=False)
     if device is not None:
@@ -88,25 +86,36 @@ def tensor(
     return result.requires_grad_() if requires_grad else result
 
 
-def _from_python(data: Any, dtype: DType | None) -> Any:
+def _from_python(op: str, data: Any, dtype: DType | None) -> Any:
+    """Return numbers or nested lists of them as a NumPy array of its own."""
     if isinstance(data, (list, tuple)):
         data = _unboxed(data)
     try:
         array = np.array(data)
     except ValueError as error:
-        raise ArgumentError(f"tensor: data must be a regular nest of numbers: {error}") from None
+        raise ArgumentError(f"{op}: data must be a regular nest of numbers: {error}") from None
     if array.dtype.kind not in "biufc":
         raise ArgumentTypeError(
-            f"tensor: data must be numbers, got {type(data).__name__} of dtype {array.dtype}"
+            f"{op}: data must be numbers, got {type(data).__name__} of dtype {array.dtype}"
         )
-    if dtype is not None:
-        return array.astype(dtype.dtype)
     typed = isinstance(data, np.generic) or _holds_typed(data)
-    if not typed and (array.dtype.kind == "f" or array.size == 0):
-        array = array.astype(get_default_dtype().dtype)
-    elif not typed and array.dtype.kind == "c":
-        array = array.astype(as_dtype(complex).dtype)
-    return array
+    if dtype is None:
+        dtype = dtype_of(array.dtype) if typed else _dtype_of_numbers(array)
+    if array.dtype.kind == "c" and not dtype.is_complex:
+        required = f"numbers that dtype {dtype.name} can hold required"
+        raise DTypeError(compose(op, required, "complex numbers", hint="take the real part"))
+    cast = array.astype(dtype.dtype, copy=False)
+    if not typed and dtype.kind in "iu" and array.dtype.kind in "iu" and (cast != array).any():
+        hint = "pass a dtype that holds every number"
+        required = f"integers that dtype {dtype.name} can hold required"
+        raise DTypeError(compose(op, required, f"{array.min()} to {array.max()}", hint=hint))
+    return cast
+
+
+def _dtype_of_numbers(array: np.ndarray[Any, Any]) -> DType:
+    """Return the dtype that Python's numbers become, read by NumPy as `array`."""
+    kind = array.dtype.kind if array.size else "f"
+    return as_dtype({"b": bool, "i": int, "u": int, "f": float, "c": complex}[kind])
 
 
 def _unboxed(data: Sequence[Any]) -> list[Any]:
@@ -128,7 +137,7 @@ def _holds_typed(data: Any) -> bool:
 
 
 def asarray(
-    obj: Any, /, *, dtype: Any = None, device: str | None = None, copy: bool | None = None
+    obj: Any, /, *, dtype: Any = None, device: Any = None, copy: bool | None = None
 ) -> Tensor:
     """Return `obj` as a tensor, without copying where that can be.
 
@@ -163,14 +172,56 @@ def asarray(
         library = library_of(obj)
         library.dtype(obj)  # raises for text, objects, dates
         result = box(library.asarray(obj))
+    elif copy is False and not _has_memory(obj):
+        raise ArgumentError(f"asarray: copy=False, but a {type(obj).__name__} must be copied")
     else:
-        if copy is False:
-            raise ArgumentError(f"asarray: copy=False, but a {type(obj).__name__} must be copied")
-        result, copy = tensor(obj, dtype), None
+        result, copy = _converted(obj, dtype, copy), None if copy else copy
     converted = to(result, dtype=dtype, device=device)
     if copy is False and converted is not result:
         raise ArgumentError("asarray: copy=False, but another dtype or device needs a copy")
     return clone(converted) if copy and converted is result else converted
+
+
+def _converted(obj: Any, dtype: Any, copy: bool | None) -> Tensor:
+    """Return as a tensor what is neither one nor an array of a known library."""
+    like = _first_tensor(obj)
+    if like is not None:
+        return _stacked(obj, like)
+    if not _has_memory(obj):
+        return box(_from_python("asarray", obj, None if dtype is None else as_dtype(dtype)))
+    try:
+        array = np.asarray(obj, copy=copy)
+    except ValueError as error:
+        raise ArgumentError(f"asarray: {error}") from None
+    NUMPY.dtype(array)  # raises for text, objects, dates
+    return box(array)
+
+
+def _has_memory(obj: Any) -> bool:
+    """Whether NumPy can read the elements where they are: of another library, in a buffer."""
+    if isinstance(obj, (list, tuple, int, float, complex, str, bytes, np.generic)):
+        return False
+    try:
+        return hasattr(obj, "__array__") or memoryview(obj).nbytes >= 0
+    except TypeError:
+        return False
+
+
+def _first_tensor(obj: Any) -> Tensor | None:
+    """Return the first tensor in nested lists, None where there is none."""
+    if isinstance(obj, Tensor):
+        return obj
+    if isinstance(obj, (list, tuple)):
+        return next((t for t in map(_first_tensor, obj) if t is not None), None)
+    return None
+
+
+def _stacked(obj: Any, like: Tensor) -> Tensor:
+    """Return nested lists of tensors and numbers as one tensor, with their history."""
+    if isinstance(obj, (list, tuple)):
+        stacked: Tensor = TENSORS.stack([_stacked(item, like) for item in obj])
+        return stacked
+    return obj if isinstance(obj, Tensor) else to(asarray(obj), device=like.device)
 
 
 def from_numpy(array: Any) -> Tensor:
@@ -188,7 +239,25 @@ def from_numpy(array: Any) -> Tensor:
 
 
 def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> Tensor:
-    """Return a tensor around an array of any library that exports DLPack on the CPU.
+    """Return a tensor that shares the memory of an array of any library that exports DLPack.
+
+    Parameters
+    ----------
+    x : object
+        With `__dlpack__` and `__dlpack_device__`, on the CPU or on a GPU that CuPy sees.
+    device : str, optional
+        Another device to copy to.
+    copy : bool, optional
+        True: always copy. False: raise where a copy is needed.
+
+    Raises
+    ------
+    ArgumentTypeError
+        If `x` does not export DLPack.
+    DeviceError
+        If it lives on a device of another kind.
+    BufferError
+        If `x` refuses to be exported so.
 
     Examples
     --------
@@ -196,186 +265,30 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> T
     >>> pb.from_dlpack(np.ones(2, np.float32))
     tensor([1., 1.])
     """
-    return asarray(np.from_dlpack(x), device=device, copy=copy)
+    if not hasattr(x, "__dlpack__") or not hasattr(x, "__dlpack_device__"):
+        required = "an array that exports DLPack required"
+        raise ArgumentTypeError(compose("from_dlpack", required, type(x).__name__))
+    kind, number = x.__dlpack_device__()
+    place = _DLPACK_DEVICES.get(int(kind))
+    if place is None:
+        required = "an array on the CPU or on a CUDA device required"
+        came = f"the device ({int(kind)}, {number}) of DLPack"
+        raise DeviceError(compose("from_dlpack", required, came))
+    library, _ = library_for(place.format(number))
+    options = {"copy": False} if copy is False else {}
+    return asarray(library.xp.from_dlpack(x, **options), device=device, copy=copy)
 
 
-# -- filled ----------------------------------------------------------------------------------------
-def shape_of(op: str, shape: tuple[Any, ...]) -> tuple[int, ...]:
-    """Return sizes given one by one or as one sequence."""
-    sizes = shape[0] if len(shape) == 1 and isinstance(shape[0], (tuple, list)) else shape
-    try:
-        result = tuple(int(n.__index__()) for n in sizes)
-    except AttributeError:
-        raise ArgumentTypeError(f"{op}: sizes must be integers, got {shape!r}") from None
-    if any(n < 0 for n in result):
-        raise ArgumentError(f"{op}: sizes must not be negative, got {result}")
-    return result
-
-
-def _filled(
-    op: str,
-    shape: tuple[Any, ...],
-    value: Any,
-    dtype: Any,
-    device: str | None,
-    requires_grad: bool,
-) -> Tensor:
-    library, native = library_for(None if device is None else str(device))
-    kind = get_default_dtype() if dtype is None else as_dtype(dtype)
-    result = box(library.full(shape_of(op, shape), value, kind, native))
-    return result.requires_grad_() if requires_grad else result
-
-
-def zeros(
-    *shape: Any, dtype: Any = None, device: str | None = None, requires_grad: bool = False
-) -> Tensor:
-    """Return zeros.
-
-    Examples
-    --------
-    >>> import pullback as pb
-    >>> pb.zeros(2, 2)
-    tensor([[0., 0.],
-            [0., 0.]])
-    """
-    return _filled("zeros", shape, 0, dtype, device, requires_grad)
-
-
-def ones(
-    *shape: Any, dtype: Any = None, device: str | None = None, requires_grad: bool = False
-) -> Tensor:
-    """Return ones.
-
-    Examples
-    --------
-    >>> import pullback as pb
-    >>> pb.ones((2,))
-    tensor([1., 1.])
-    """
-    return _filled("ones", shape, 1, dtype, device, requires_grad)
-
-
-def empty(
-    *shape: Any, dtype: Any = None, device: str | None = None, requires_grad: bool = False
-) -> Tensor:
-    """Return a tensor whose values are to be written; they are zeros until then.
-
-    Examples
-    --------
-    >>> import pullback as pb
-    >>> pb.empty(3).shape
-    (3,)
-    """
-    return _filled("empty", shape, 0, dtype, device, requires_grad)
-
-
-def full(
-    shape: Any,
-    fill_value: Any,
-    *,
-    dtype: Any = None,
-    device: str | None = None,
-    requires_grad: bool = False,
-) -> Tensor:
-    """Return a tensor filled with a number; the dtype is by default that of the number.
-
-    Examples
-    --------
-    >>> import pullback as pb
-    >>> pb.full((2,), 7.0)
-    tensor([7., 7.])
-    """
-    kind = (
-        type(fill_value)
-        if dtype is None and isinstance(fill_value, (bool, int, complex))
-        else dtype
-    )
-    sizes = (shape,) if isinstance(shape, int) else (tuple(shape),)
-    return _filled("full", sizes, fill_value, kind, device, requires_grad)
-
-
-def _like(x: Tensor, value: Any, dtype: Any, device: str | None, requires_grad: bool) -> Tensor:
-    array = x.data_array()
-    library = library_of(array)
-    native = library.native_device(library.device(array))
-    if device is not None:
-        library, native = library_for(str(device))
-    kind = x.dtype if dtype is None else as_dtype(dtype)
-    result = box(library.full(array.shape, value, kind, native))
-    return result.requires_grad_() if requires_grad else result
-
-
-def zeros_like(
-    x: Tensor, /, *, dtype: Any = None, device: str | None = None, requires_grad: bool = False
-) -> Tensor:
-    """Return zeros of the shape, dtype and device of `x`.
-
-    Examples
-    --------
-    >>> import pullback as pb
-    >>> pb.zeros_like(pb.tensor([1, 2]))
-    tensor([0, 0])
-    """
-    return _like(x, 0, dtype, device, requires_grad)
-
-
-def ones_like(
-    x: Tensor, /, *, dtype: Any = None, device: str | None = None, requires_grad: bool = False
-) -> Tensor:
-    """Return ones of the shape, dtype and device of `x`.
-
-    Examples
-    --------
-    >>> import pullback as pb
-    >>> pb.ones_like(pb.tensor([1, 2]))
-    tensor([1, 1])
-    """
-    return _like(x, 1, dtype, device, requires_grad)
-
-
-def full_like(
-    x: Tensor,
-    /,
-    fill_value: Any,
-    *,
-    dtype: Any = None,
-    device: str | None = None,
-    requires_grad: bool = False,
-) -> Tensor:
-    """Return a number in the shape, dtype and device of `x`.
-
-    Examples
-    --------
-    >>> import pullback as pb
-    >>> pb.full_like(pb.tensor([1, 2]), 5)
-    tensor([5, 5])
-    """
-    return _like(x, fill_value, dtype, device, requires_grad)
-
-
-def empty_like(
-    x: Tensor, /, *, dtype: Any = None, device: str | None = None, requires_grad: bool = False
-) -> Tensor:
-    """Return a tensor like `x` whose values are to be written; they are zeros until then.
-
-    Examples
-    --------
-    >>> import pullback as pb
-    >>> pb.empty_like(pb.tensor([1, 2])).shape
-    (2,)
-    """
-    return _like(x, 0, dtype, device, requires_grad)
+# DLPack's numbers for kinds of devices: CPU, CUDA, pinned host memory, managed memory.
+_DLPACK_DEVICES = {1: "cpu", 2: "cuda:{}", 3: "cpu", 13: "cuda:{}"}
 
 
 # -- ranges ----------------------------------------------------------------------------------------
-def _made(array: Any, dtype: Any, device: str | None, requires_grad: bool) -> Tensor:
-    kind = None if dtype is None else as_dtype(dtype)
-    if kind is None and array.dtype.kind == "f":
-        kind = get_default_dtype()
-    library, native = library_for(None if device is None else str(device))
-    cast = array if kind is None else array.astype(kind.dtype)
-    result = box(cast if library is NUMPY else library.from_numpy(cast, native))
-    return result.requires_grad_() if requires_grad else result
+def _made(array: Any, dtype: Any, device: Any, requires_grad: bool) -> Tensor:
+    kind = _dtype_of_numbers(array) if dtype is None else as_dtype(dtype)
+    library, native = library_for(device)
+    cast = array.astype(kind.dtype, copy=False)
+    return tracked(box(library.from_numpy(cast, native)), requires_grad)
 
 
 def arange(
@@ -385,7 +298,7 @@ def arange(
     step: float = 1,
     *,
     dtype: Any = None,
-    device: str | None = None,
+    device: Any = None,
     requires_grad: bool = False,
 ) -> Tensor:
     """Return the numbers from `start` (0 if only one is given) up to, not including, `stop`.
@@ -397,17 +310,24 @@ def arange(
     tensor([0, 1, 2])
     """
     begin, end = (0, start) if stop is None else (start, stop)
-    return _made(np.arange(begin, end, step), dtype, device, requires_grad)
+    names = {"start": begin, "stop": end, "step": step}
+    numbers = [number_of("arange", name, value) for name, value in names.items()]
+    if step == 0:
+        raise ArgumentError("arange: step must not be 0, got 0")
+    kind = None if dtype is None else as_dtype(dtype)
+    if kind is None and not any(isinstance(n, (float, np.floating)) for n in numbers):
+        kind = DTYPES["int64"]
+    return _made(np.arange(*numbers), kind, device, requires_grad)
 
 
 def linspace(
-    start: float,
-    stop: float,
+    start: complex,
+    stop: complex,
     /,
     num: int,
     *,
     dtype: Any = None,
-    device: str | None = None,
+    device: Any = None,
     endpoint: bool = True,
     requires_grad: bool = False,
 ) -> Tensor:
@@ -419,7 +339,9 @@ def linspace(
     >>> pb.linspace(0.0, 1.0, 3)
     tensor([0.0000, 0.5000, 1.0000])
     """
-    return _made(np.linspace(start, stop, num, endpoint=endpoint), dtype, device, requires_grad)
+    (count,) = shape_of("linspace", (num,))
+    ends = number_of("linspace", "start", start), number_of("linspace", "stop", stop)
+    return _made(np.linspace(*ends, count, endpoint=endpoint), dtype, device, requires_grad)
 
 
 def eye(
@@ -429,7 +351,7 @@ def eye(
     *,
     k: int = 0,
     dtype: Any = None,
-    device: str | None = None,
+    device: Any = None,
     requires_grad: bool = False,
 ) -> Tensor:
     """Return ones on a diagonal and zeros elsewhere.
@@ -441,7 +363,8 @@ def eye(
     tensor([[1., 0.],
             [0., 1.]])
     """
-    return _made(np.eye(n_rows, n_cols, k), dtype, device, requires_grad)
+    rows, columns = shape_of("eye", (n_rows, n_rows if n_cols is None else n_cols))
+    return _made(np.eye(rows, columns, k), dtype, device, requires_grad)
 
 
 # -- tensors that follow another's library ---------------------------------------------------------
@@ -452,5 +375,5 @@ def new_tensor(like: Tensor, data: Any) -> Tensor:
     return to(tensor(data, dtype=like.dtype), device=like.device)
 
 
-for _f in (zeros, ones, full, zeros_like, ones_like, full_like, arange, asarray, tensor):
+for _f in (arange, asarray, eye, from_dlpack, linspace, tensor):
     setattr(TENSORS, _f.__name__, _f)

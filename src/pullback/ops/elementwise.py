@@ -1,15 +1,14 @@
 """Operations that work element by element: arithmetic, and choosing.
 
 Each rule multiplies the gradient ``g`` by the derivative. Edge values, decided once: a maximum or
-minimum of equals shares the gradient by halves; clamp passes the gradient at its bounds;
-pow(x, 0) has 0; the branch that `where` did not take gets exactly 0.
+minimum of equals shares the gradient by halves, and NaN passes it to both; clamp passes the
+gradient at its bounds; pow(x, 0) has 0; the branch that `where` did not take gets exactly 0.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from pullback.core.primitive import TENSORS
 from pullback.core.tensor import Tensor
 from pullback.errors import ArgumentError, DTypeError, compose
 from pullback.ops._declare import (
@@ -24,7 +23,8 @@ from pullback.ops._declare import (
     sample,
     standard,
 )
-from pullback.ops.comparison import greater, less, truth
+from pullback.ops._examples import documented
+from pullback.ops.comparison import greater, less, logical_or, not_equal, truth
 
 __all__ = [
     "add",
@@ -33,6 +33,8 @@ __all__ = [
     "div",
     "divide",
     "floor_divide",
+    "fmod",
+    "lerp",
     "maximum",
     "minimum",
     "mul",
@@ -54,7 +56,11 @@ add = elementwise(
     x=lambda g: g,
     y=lambda g: g,
     domain=both(-2, 2),
-    doc="Return x + y.",
+    doc=documented(
+        "Return x + y.",
+        "pb.add(pb.tensor([1.0, 2.0]), 10)",
+        "tensor([11., 12.])",
+    ),
 )
 subtract = elementwise(
     "sub subtract",
@@ -62,7 +68,11 @@ subtract = elementwise(
     x=lambda g: g,
     y=lambda g: -g,
     domain=both(-2, 2),
-    doc="Return x - y.",
+    doc=documented(
+        "Return x - y.",
+        "pb.subtract(pb.tensor([1.0, 2.0]), 10)",
+        "tensor([-9., -8.])",
+    ),
 )
 multiply = elementwise(
     "mul multiply",
@@ -70,38 +80,62 @@ multiply = elementwise(
     x=lambda g, y: g * y,
     y=lambda g, x: g * x,
     domain=both(-2, 2),
-    doc="Return x * y.",
+    doc=documented(
+        "Return x * y.",
+        "pb.multiply(pb.tensor([1.0, 2.0]), 10)",
+        "tensor([10., 20.])",
+    ),
 )
 divide = elementwise(
     "div divide",
     standard("divide"),
     x=lambda g, y: g / y,
-    y=lambda g, x, y: -(g / y) * (x / y),
+    y=lambda g, x, y: -(g / y * x / y),
     floating=True,
     domain={"x": both(-2, 2), "y": both(0.5, 2)},
-    doc="Return x / y.",
+    doc=documented(
+        "Return x / y.",
+        "pb.divide(pb.tensor([1.0, 2.0]), 4)",
+        "tensor([0.2500, 0.5000])",
+    ),
 )
 negative = elementwise(
-    "neg negative", standard("negative"), x=lambda g: -g, domain=both(-2, 2), doc="Return -x."
+    "neg negative",
+    standard("negative"),
+    x=lambda g: -g,
+    domain=both(-2, 2),
+    doc=documented("Return -x.", "pb.negative(pb.tensor([1.0, -2.0]))", "tensor([-1.,  2.])"),
 )
 positive = elementwise(
-    "pos positive", standard("positive"), x=lambda g: g, domain=both(-2, 2), doc="Return +x."
+    "pos positive",
+    standard("positive"),
+    x=lambda g: g,
+    domain=both(-2, 2),
+    doc=documented("Return +x.", "pb.positive(pb.tensor([1.0, -2.0]))", "tensor([ 1., -2.])"),
 )
 floor_divide = elementwise(
     "floor_divide",
-    standard("floor_divide"),
+    standard("floor_divide", ordered=True),
     x=lambda g, xp: xp.zeros_like(g),
     y=lambda g, xp: xp.zeros_like(g),
     domain={"x": real(2.1, 2.9), "y": real(0.71, 0.72)},
-    doc="Return x / y rounded down; its derivative is 0 everywhere.",
+    doc=documented(
+        "Return x / y rounded down; its derivative is 0 everywhere.",
+        "pb.floor_divide(pb.tensor([7.0, -7.0]), 2)",
+        "tensor([ 3., -4.])",
+    ),
 )
 remainder = elementwise(
     "remainder",
-    standard("remainder"),
+    standard("remainder", ordered=True),
     x=lambda g: g,
-    y=lambda g, x, y, xp: -g * xp.floor_divide(x, y),
+    y=lambda g, x, y, xp: -(g * xp.floor_divide(x, y)),
     domain={"x": real(2.2, 2.8), "y": real(0.71, 0.72)},
-    doc="Return the remainder of x / y, with the sign of y.",
+    doc=documented(
+        "Return the remainder of x / y, with the sign of y.",
+        "pb.remainder(pb.tensor([7.0, -7.0]), 3)",
+        "tensor([1., 2.])",
+    ),
 )
 
 
@@ -131,29 +165,63 @@ power = elementwise(
     x=_pow_base,
     y=_pow_exponent,
     domain={"x": both(0.5, 2), "y": both(-2, 2)},
-    doc="Return x ** y; the derivative at y = 0 is 0 for every x.",
+    doc=documented(
+        "Return x ** y; the derivative at y = 0 is 0 for every x.",
+        "pb.pow(pb.tensor([2.0, 3.0]), 2)",
+        "tensor([4., 9.])",
+    ),
 )
 
 
-def _share(g: Any, mine: Any, out: Any, other: Any, xp: Any) -> Any:
-    """Return the gradient where `mine` is the result, half of it where both are."""
-    won = xp.where(mine == out, g, 0)
-    return xp.where((mine == out) & (other == out), g / 2, won)
+def _toward_zero(xp: Any, x: Any, y: Any) -> Any:
+    """Return x - trunc(x / y) * y, exactly: the remainder of the magnitudes is."""
+    needs_order("fmod", x, y)
+    rest = xp.remainder(xp.abs(x), xp.abs(y))
+    return xp.where(x < 0, -rest, rest)
+
+
+fmod = elementwise(
+    "fmod",
+    _toward_zero,
+    kernel=lambda xp, x, y: xp.fmod(x, y),
+    x=lambda g: g,
+    y=lambda g, x, y, xp: -(g * xp.trunc(x / y)),
+    domain={"x": real(2.2, 2.8), "y": real(0.71, 0.72)},
+    doc=documented(
+        "Return the remainder of x / y, with the sign of x.",
+        "pb.fmod(pb.tensor([7.0, -7.0]), 3)",
+        "tensor([ 1., -1.])",
+    ),
+)
+
+
+# -- the larger and the smaller --------------------------------------------------------------------
+def _halves(g: Any, lost: Any, not_won: Any, xp: Any) -> Any:
+    """Return g where it won, half of it where it tied; comparing with NaN, neither is lost."""
+    return (xp.where(lost, 0, g) + xp.where(not_won, 0, g)) / 2
 
 
 maximum = elementwise(
     "maximum",
     standard("maximum", ordered=True),
-    x=lambda g, x, y, out, xp: _share(g, x, out, y, xp),
-    y=lambda g, x, y, out, xp: _share(g, y, out, x, xp),
-    doc="Return the larger of x and y; equals share the gradient by halves.",
+    x=lambda g, x, y, xp: _halves(g, x < y, x <= y, xp),
+    y=lambda g, x, y, xp: _halves(g, y < x, y <= x, xp),
+    doc=documented(
+        "Return the larger of x and y; equals share the gradient by halves.",
+        "pb.maximum(pb.tensor([1.0, 5.0]), 3)",
+        "tensor([3., 5.])",
+    ),
 )
 minimum = elementwise(
     "minimum",
     standard("minimum", ordered=True),
-    x=lambda g, x, y, out, xp: _share(g, x, out, y, xp),
-    y=lambda g, x, y, out, xp: _share(g, y, out, x, xp),
-    doc="Return the smaller of x and y; equals share the gradient by halves.",
+    x=lambda g, x, y, xp: _halves(g, x > y, x >= y, xp),
+    y=lambda g, x, y, xp: _halves(g, y > x, y >= x, xp),
+    doc=documented(
+        "Return the smaller of x and y; equals share the gradient by halves.",
+        "pb.minimum(pb.tensor([1.0, 5.0]), 3)",
+        "tensor([1., 3.])",
+    ),
 )
 
 # -- choosing --------------------------------------------------------------------------------------
@@ -204,6 +272,7 @@ def where(condition: Any, x: Any, y: Any, /) -> Tensor:
     return where_(condition, x, y)
 
 
+# -- intervals -------------------------------------------------------------------------------------
 def _clamp(xp: Any, x: Any, *, min: Any = None, max: Any = None) -> Any:
     needs_order("clamp", x)
     if min is not None:
@@ -214,17 +283,15 @@ def _clamp(xp: Any, x: Any, *, min: Any = None, max: Any = None) -> Any:
 
 
 def _clamp_rule(g: Any, x: Any, min: Any, max: Any, xp: Any) -> Any:
-    inside = x == x
-    if min is not None:
-        inside = inside & (x >= min)
-    if max is not None:
-        inside = inside & (x <= max)
-    return xp.where(inside, g, 0)
+    if min is None or max is None:
+        return xp.where(x >= min if max is None else x <= max, g, 0)
+    return xp.where((x >= min) & (x <= max), g, 0)
 
 
 clamp_numbers = operation(
     "clamp",
     _clamp,
+    kernel=lambda xp, x, *, min, max: xp.clip(x, min, max),
     rules={"x": _clamp_rule},
     domain=real(-2, 2, -0.5, 0.5),
     samples=(
@@ -235,6 +302,26 @@ clamp_numbers = operation(
     ),
     doc="Return x limited to [min, max]; the gradient passes at the bounds.",
 )
+
+
+@face(clamp_numbers)
+def clip(x: Any, /, min: Any = None, max: Any = None) -> Tensor:
+    """Return `x` limited to [min, max]; the bounds are numbers or tensors.
+
+    Parameters
+    ----------
+    x : Tensor
+    min, max : number or Tensor, optional
+        Broadcast with `x`; without one, that side has no limit. The gradient passes at the bounds;
+        a tensor bound gets the gradient where it is the result.
+
+    Examples
+    --------
+    >>> import pullback as pb
+    >>> pb.clip(pb.tensor([-1.0, 0.5, 2.0]), 0.0, 1.0)
+    tensor([0.0000, 0.5000, 1.0000])
+    """
+    return positive(x) if min is None and max is None else clamp(x, min, max)
 
 
 @face(clamp_numbers)
@@ -264,8 +351,15 @@ def clamp(x: Any, min: Any = None, max: Any = None) -> Tensor:
     needs_tensor("clamp", x)
     if clamps_by_numbers(x, min, max):
         return clamp_numbers(x, min=min, max=max)
-    result: Tensor = x if min is None else where(less(x, min), min, x)
-    return result if max is None else where(greater(result, max), max, result)
+    result: Tensor = x if min is None else _limited(x, less(x, min), min)
+    return result if max is None else _limited(result, greater(result, max), max)
+
+
+def _limited(x: Tensor, beyond: Tensor, bound: Any) -> Tensor:
+    """Return the bound where `x` is beyond it or it is NaN, else `x`."""
+    if isinstance(bound, Tensor):
+        beyond = logical_or(beyond, not_equal(bound, bound))
+    return where(beyond, bound, x)
 
 
 def clamps_by_numbers(x: Any, *bounds: Any) -> bool:
@@ -275,7 +369,36 @@ def clamps_by_numbers(x: Any, *bounds: Any) -> bool:
     return all(b is None or isinstance(b, kinds) for b in bounds)
 
 
-TENSORS.clip = clip = clamp
+# -- between --------------------------------------------------------------------------------------
+lerp_ = elementwise(
+    "lerp",
+    lambda xp, start, end, weight: start + weight * (end - start),
+    start=lambda g, weight: g * (1 - weight),
+    end=lambda g, weight: g * weight,
+    weight=lambda g, start, end: g * (end - start),
+    floating=True,
+    domain=both(-2, 2),
+    doc="Return start + weight * (end - start).",
+)
+
+
+@face(lerp_)
+def lerp(start: Any, end: Any, weight: Any) -> Tensor:
+    """Return start + weight * (end - start), the point between two at a share of the way.
+
+    Parameters
+    ----------
+    start, end, weight : Tensor or number
+        Broadcast with each other; at least one is a tensor.
+
+    Examples
+    --------
+    >>> import pullback as pb
+    >>> pb.lerp(pb.tensor([0.0, 1.0]), pb.tensor([4.0, 2.0]), 0.25)
+    tensor([1.0000, 1.2500])
+    """
+    return lerp_(start, end, weight)
+
 
 # The names of functions that Python has too.
 pow = power

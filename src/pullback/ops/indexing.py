@@ -11,7 +11,8 @@ from typing import Any
 from pullback.arrays import DTYPES, NUMPY, is_array, library_of
 from pullback.core.function import mixed_error
 from pullback.core.inplace import apply_inplace
-from pullback.core.primitive import TENSORS
+from pullback.core.modes import STATE
+from pullback.core.primitive import TENSORS, Primitive
 from pullback.core.tensor import Tensor, box
 from pullback.errors import ArgumentTypeError, ShapeError, TensorIndexError, compose
 from pullback.ops._declare import Operation, both, elementwise, mask, on, operation, sample
@@ -35,10 +36,14 @@ def _dims(i: Any) -> bool:
     return hasattr(i, "shape")
 
 
-def _unwrap(index: Any) -> Any:
-    """Return an index with tensors as arrays and 0-d integer tensors as numbers."""
+def _unwrap(index: Any, *kept_for: Any) -> Any:
+    """Return an index with tensors as arrays and 0-d integer tensors as numbers.
+
+    Where one of the tensors `kept_for` has a gradient that will need the index, its arrays are
+    copied: a later change of them must not be seen.
+    """
     if isinstance(index, tuple):
-        return tuple([_unwrap(i) for i in index])
+        return tuple([_unwrap(i, *kept_for) for i in index])
     if isinstance(index, Tensor):
         if index.dtype.kind not in "biu":
             raise TensorIndexError(
@@ -47,19 +52,20 @@ def _unwrap(index: Any) -> Any:
             )
         if not index.shape and index.dtype.kind in "iu":
             return int(index)
-        array = index.data_array()
-        return library_of(array).copy(array)  # a later change of the index must not be seen
+        return _unwrap(index.data_array(), *kept_for)
     if isinstance(index, slice):
         return slice(
             *(int(p) if isinstance(p, Tensor) else p for p in (index.start, index.stop, index.step))
         )
     if isinstance(index, list):
-        return [_unwrap(i) for i in index]
+        return [_unwrap(i, *kept_for) for i in index]
     if isinstance(index, (float, str, complex)):
         raise TensorIndexError(
             "getitem: only integers, slices, None, Ellipsis, lists and integer or bool arrays are "
             f"valid indices, got {type(index).__name__}"
         )
+    if is_array(index) and STATE.get().grad and any(t.requires_grad for t in kept_for):
+        return library_of(index).copy(index)
     return index
 
 
@@ -108,7 +114,7 @@ getitem_: Operation = operation(
 
 def getitem(x: Tensor, index: Any) -> Tensor:
     """Return ``x[index]``: a view for a basic index, a copy else."""
-    first, rest = _in_two_steps(_unwrap(index))
+    first, rest = _in_two_steps(_unwrap(index, x))
     result: Tensor = getitem_(x, index=first)
     return result if rest is None else getitem_(result, index=rest)
 
@@ -193,26 +199,8 @@ setitem_ = operation(
 
 def setitem(x: Tensor, index: Any, value: Any) -> None:
     """Do ``x[index] = value`` in place, recorded; `value` is broadcast to the place."""
-    if not isinstance(value, Tensor):
-        library = library_of(x._data)
-        device = library.native_device(library.device(x._data))
-        if value is None:
-            raise ArgumentTypeError("setitem: the value must be a Tensor or numbers, got None")
-        if is_array(value):
-            value = box(library_of(value).tidy(value))
-        else:
-            try:
-                value = box(library.asarray(value, dtype=x.dtype, device=device))
-            except (TypeError, ValueError, OverflowError) as error:
-                raise ArgumentTypeError(
-                    "setitem: the value must be a Tensor, an array or numbers that dtype "
-                    f"{x.dtype.name} can hold, got {type(value).__name__}: {error}"
-                ) from None
-    if library_of(value._data) is not library_of(x._data) or value.device != x.device:
-        raise mixed_error(setitem_.primitive, (x, value))
-    if value.dtype is not x.dtype:
-        value = TENSORS.astype(value, x.dtype)
-    index, rest = _in_two_steps(_unwrap(index))
+    value = value_like(setitem_.primitive, x, value)
+    index, rest = _in_two_steps(_unwrap(index, x, value))
     if rest is not None:
         x, index = getitem_(x, index=index), rest
     value = _leading(value, index, x)
@@ -225,6 +213,29 @@ def setitem(x: Tensor, index: Any, value: Any) -> None:
         required = f"a value that broadcasts to the shape {place} of the place required"
         came = str(value.shape)
         raise ShapeError(compose("setitem", required, came, ("x", x), ("value", value))) from None
+
+
+def value_like(op: Primitive, x: Tensor, value: Any, *between: Any) -> Tensor:
+    """Return what is written into `x` as a tensor of its dtype; `between` are op's other inputs."""
+    library = library_of(x._data)
+    if not isinstance(value, Tensor):
+        if value is None:
+            raise ArgumentTypeError(f"{op.name}: the value must be a Tensor or numbers, got None")
+        if is_array(value):
+            value = box(library_of(value).tidy(value))
+        else:
+            device = library.native_device(library.device(x._data))
+            try:
+                value = box(library.asarray(value, dtype=x.dtype, device=device))
+            except (TypeError, ValueError, OverflowError) as error:
+                raise ArgumentTypeError(
+                    f"{op.name}: the value must be a Tensor, an array or numbers that dtype "
+                    f"{x.dtype.name} can hold, got {type(value).__name__}: {error}"
+                ) from None
+    if library_of(value._data) is not library or value.device != x.device:
+        raise mixed_error(op, (x, *between, value))
+    result: Tensor = value if value.dtype is x.dtype else TENSORS.astype(value, x.dtype)
+    return result
 
 
 def _leading(value: Tensor, index: Any, x: Tensor) -> Tensor:
@@ -249,22 +260,4 @@ masked_fill_ = elementwise(
     inputs=("x", "mask", "value"),
     domain={"x": both(-2, 2), "mask": mask(), "value": both(-2, 2)},
     doc="Return x with value where mask holds.",
-)
-
-
-def _take(xp: Any, x: Any, *, indices: Any, axis: int) -> Any:
-    lead = (slice(None),) * axis
-    return library_of(x).getitem(x, (*lead, indices))
-
-
-take_ = operation(
-    "take",
-    _take,
-    rules={
-        "x": lambda g, indices, axis, x_shape, xp: on(xp, scatter_to)(
-            g, index=(*(slice(None),) * axis, indices), shape=x_shape
-        )
-    },
-    samples=(sample((4, 3), indices=[0, 2, 2], axis=0), sample((4, 3), indices=[1], axis=1)),
-    doc="Return the elements at indices along an axis.",
 )

@@ -6,25 +6,34 @@ zeros.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import itertools
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from pullback.arrays import library_of
 from pullback.core.primitive import TENSORS
 from pullback.core.tensor import Tensor
 from pullback.errors import ArgumentError, ArgumentTypeError, ShapeError, compose
-from pullback.ops._axes import normalize_axis
+from pullback.ops._axes import either, normalize_axis
 from pullback.ops._declare import composition, face, needs_tensor, operation, sample
-from pullback.ops.shape import reshape
+from pullback.ops.shape import reshape, tensor_of
 
 __all__ = [
+    "atleast_1d",
+    "atleast_2d",
+    "atleast_3d",
     "cat",
     "chunk",
+    "column_stack",
     "concat",
+    "dstack",
+    "hstack",
     "split",
     "stack",
+    "tensor_split",
     "unbind",
     "unstack",
+    "vstack",
 ]
 
 
@@ -148,9 +157,28 @@ unbind_: Any = operation(
 
 
 # -- public faces ----------------------------------------------------------------------------------
+@face(concat_)
+def cat(tensors: Sequence[Any], dim: int | None = None, *, axis: int | None = None) -> Tensor:
+    """Join tensors along an axis they have, the first by default: PyTorch's name of `concat`.
+
+    Examples
+    --------
+    >>> import pullback as pb
+    >>> pb.cat([pb.zeros(2, 1), pb.zeros(2, 3)], dim=1).shape
+    (2, 4)
+    """
+    along = either("cat", dim, axis)
+    return concat(tensors, axis=0 if along is None else along)
+
+
 @face(concat_, lambda *arrays, axis: TENSORS.concat(arrays, axis=axis))
-def concat(arrays: Sequence[Any], /, axis: int | None = 0, *, dim: int | None = None) -> Tensor:
-    """Join tensors along an axis they have; `dim` is PyTorch's name for `axis`.
+def concat(arrays: Sequence[Any], /, *, axis: int | None = 0) -> Tensor:
+    """Join tensors along an axis they have; with None, as vectors.
+
+    Raises
+    ------
+    ShapeError
+        If their shapes differ elsewhere than along the axis.
 
     Examples
     --------
@@ -159,15 +187,19 @@ def concat(arrays: Sequence[Any], /, axis: int | None = 0, *, dim: int | None = 
     tensor([1., 2., 3.])
     """
     arrays = _listed("concat", arrays)
-    axis = axis if dim is None else dim
     if axis is None:
         return concat_(*[reshape(a, (-1,)) for a in arrays], axis=0)
     return concat_(*arrays, axis=axis)
 
 
 @face(stack_, lambda *arrays, axis: TENSORS.stack(arrays, axis=axis))
-def stack(arrays: Sequence[Any], /, axis: int = 0, *, dim: int | None = None) -> Tensor:
+def stack(arrays: Sequence[Any], /, *, axis: int = 0, dim: int | None = None) -> Tensor:
     """Join tensors of one shape along a new axis; `dim` is PyTorch's name for `axis`.
+
+    Raises
+    ------
+    ShapeError
+        If their shapes differ.
 
     Examples
     --------
@@ -175,8 +207,64 @@ def stack(arrays: Sequence[Any], /, axis: int = 0, *, dim: int | None = None) ->
     >>> pb.stack([pb.tensor(1.0), pb.tensor(2.0)])
     tensor([1., 2.])
     """
-    axis = axis if dim is None else dim
-    return stack_(*_listed("stack", arrays), axis=axis)
+    return stack_(*_listed("stack", arrays), axis=axis if dim is None else dim)
+
+
+@composition(sample((2,), (3,)), sample((), ()), call=lambda x, y: TENSORS.hstack([x, y]))
+def hstack(tensors: Sequence[Any]) -> Tensor:
+    """Join tensors side by side: along axis 1, vectors along their only axis.
+
+    Examples
+    --------
+    >>> import pullback as pb
+    >>> pb.hstack([pb.tensor([1.0]), pb.tensor([2.0, 3.0])])
+    tensor([1., 2., 3.])
+    """
+    parts = [atleast_1d(x) for x in _listed("hstack", tensors)]
+    return concat(parts, axis=0 if len(parts[0].shape) == 1 else 1)
+
+
+@composition(sample((2,), (1, 2)), sample((), ()), call=lambda x, y: TENSORS.vstack([x, y]))
+def vstack(tensors: Sequence[Any]) -> Tensor:
+    """Join tensors one below the other: along axis 0, vectors as rows.
+
+    Examples
+    --------
+    >>> import pullback as pb
+    >>> pb.vstack([pb.tensor([1.0, 2.0]), pb.tensor([3.0, 4.0])])
+    tensor([[1., 2.],
+            [3., 4.]])
+    """
+    return concat([atleast_2d(x) for x in _listed("vstack", tensors)], axis=0)
+
+
+@composition(sample((2,), (1, 2, 3)), call=lambda x, y: TENSORS.dstack([x, y]))
+def dstack(tensors: Sequence[Any]) -> Tensor:
+    """Join tensors in depth, along axis 2.
+
+    Examples
+    --------
+    >>> import pullback as pb
+    >>> pb.dstack([pb.tensor([1.0, 2.0]), pb.tensor([3.0, 4.0])]).shape
+    (1, 2, 2)
+    """
+    return concat([atleast_3d(x) for x in _listed("dstack", tensors)], axis=2)
+
+
+@composition(sample((2,), (2, 3)), sample((), ()), call=lambda x, y: TENSORS.column_stack([x, y]))
+def column_stack(tensors: Sequence[Any]) -> Tensor:
+    """Join tensors side by side, vectors as columns.
+
+    Examples
+    --------
+    >>> import pullback as pb
+    >>> pb.column_stack([pb.tensor([1.0, 2.0]), pb.tensor([3.0, 4.0])])
+    tensor([[1., 3.],
+            [2., 4.]])
+    """
+    listed = [tensor_of("column_stack", x) for x in _listed("column_stack", tensors)]
+    columns = [x if len(x.shape) > 1 else reshape(x, (-1, 1)) for x in listed]
+    return concat(columns, axis=1)
 
 
 def _listed(op: str, arrays: Any) -> list[Any]:
@@ -190,8 +278,27 @@ def _listed(op: str, arrays: Any) -> list[Any]:
 
 
 @face(unbind_)
-def unstack(x: Any, /, axis: int = 0, *, dim: int | None = None) -> tuple[Tensor, ...]:
+def unbind(x: Any, dim: int | None = None, *, axis: int | None = None) -> tuple[Tensor, ...]:
+    """Return views of the slices of `x` along an axis, the first by default: `unstack`.
+
+    Examples
+    --------
+    >>> import pullback as pb
+    >>> pb.unbind(pb.tensor([1.0, 2.0]))
+    (tensor(1.), tensor(2.))
+    """
+    along = either("unbind", dim, axis)
+    return unstack(x, axis=0 if along is None else along)
+
+
+@face(unbind_)
+def unstack(x: Any, /, *, axis: int = 0) -> tuple[Tensor, ...]:
     """Return views of the slices of `x` along an axis.
+
+    Raises
+    ------
+    ShapeError
+        If `x` has 0 dimensions.
 
     Examples
     --------
@@ -202,7 +309,6 @@ def unstack(x: Any, /, axis: int = 0, *, dim: int | None = None) -> tuple[Tensor
     needs_tensor("unstack", x)
     if not x.shape:
         raise ShapeError("unstack: needs at least 1 dimension, got a 0-d tensor")
-    axis = axis if dim is None else dim
     return tuple(unbind_(x, axis=normalize_axis("unstack", axis, len(x.shape))))
 
 
@@ -238,8 +344,8 @@ def split(x: Any, split_size_or_sections: Any, dim: int = 0) -> tuple[Tensor, ..
         sizes = tuple(split_size_or_sections)
         if sum(sizes) != length or any(n < 0 for n in sizes):
             raise ShapeError(
-                f"split: the lengths {sizes} must sum to {length}, the length of axis {axis} of "
-                f"shape {x.shape}"
+                f"split: lengths that sum to {length}, the length of axis {axis} of shape "
+                f"{tuple(x.shape)}, required, got {sizes}"
             )
     return tuple(split_(x, sizes=sizes, axis=axis))
 
@@ -261,4 +367,98 @@ def chunk(x: Any, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
     return split(x, max(1, -(-length // chunks)), dim)
 
 
-cat, unbind = concat, unstack
+@composition(
+    sample((5, 2), indices_or_sections=3),
+    sample((2, 4), indices_or_sections=(1, 1, -1), dim=-1),
+    multi=True,
+)
+def tensor_split(x: Any, indices_or_sections: int | Sequence[int], dim: int = 0) -> Any:
+    """Return views of consecutive parts of `x` along an axis.
+
+    Parameters
+    ----------
+    x : Tensor
+    indices_or_sections : int or sequence of int
+        How many parts, the first of them longer by one where they cannot be equal; or where to
+        cut, as slices count.
+    dim : int
+        The axis.
+
+    Examples
+    --------
+    >>> import pullback as pb
+    >>> pb.tensor_split(pb.tensor([1.0, 2.0, 3.0]), 2)
+    (tensor([1., 2.]), tensor([3.]))
+    """
+    x = tensor_of("tensor_split", x)
+    if not x.shape:
+        raise ShapeError("tensor_split: needs at least 1 dimension, got a 0-d tensor")
+    axis = normalize_axis("tensor_split", dim, len(x.shape))
+    length = x.shape[axis]
+    if not isinstance(indices_or_sections, int):
+        cuts = [0, *indices_or_sections, length]
+    elif indices_or_sections < 1:
+        raise ArgumentError(f"tensor_split: needs at least 1 part, got {indices_or_sections}")
+    else:
+        least, more = divmod(length, indices_or_sections)
+        cuts = [i * least + min(i, more) for i in range(indices_or_sections + 1)]
+    lead = (slice(None),) * axis
+    return tuple(x[(*lead, slice(*ends))] for ends in itertools.pairwise(cuts))
+
+
+# -- at least so many axes -------------------------------------------------------------------------
+@composition(sample(()), sample((0, 2)))
+def atleast_1d(*tensors: Any) -> Any:
+    """Return `x` with at least 1 axis, a view; of several tensors, a tuple.
+
+    Examples
+    --------
+    >>> import pullback as pb
+    >>> pb.atleast_1d(pb.tensor(1.0))
+    tensor([1.])
+    """
+    return _each("atleast_1d", tensors, lambda shape: shape or (1,))
+
+
+@composition(sample(()), sample((3,)), sample((1, 2)))
+def atleast_2d(*tensors: Any) -> Any:
+    """Return `x` with at least 2 axes, new ones in front, a view; of several tensors, a tuple.
+
+    Examples
+    --------
+    >>> import pullback as pb
+    >>> pb.atleast_2d(pb.tensor([1.0, 2.0]))
+    tensor([[1., 2.]])
+    """
+    return _each("atleast_2d", tensors, lambda shape: (1,) * (2 - len(shape)) + shape)
+
+
+@composition(sample(()), sample((3,)), sample((1, 2)))
+def atleast_3d(*tensors: Any) -> Any:
+    """Return `x` with at least 3 axes, a view; of several tensors, a tuple.
+
+    The third axis is new for vectors and matrices, which lie in the plane of the first two.
+
+    Examples
+    --------
+    >>> import pullback as pb
+    >>> pb.atleast_3d(pb.tensor([1.0, 2.0])).shape
+    (1, 2, 1)
+    """
+
+    def wider(shape: tuple[int, ...]) -> tuple[int, ...]:
+        plane = (1,) * (2 - len(shape)) + shape
+        return (*plane, 1) if len(plane) == 2 else shape
+
+    return _each("atleast_3d", tensors, wider)
+
+
+def _each(op: str, tensors: Sequence[Any], wider: Callable[[tuple[int, ...]], Any]) -> Any:
+    if len(tensors) == 1 and isinstance(tensors[0], (list, tuple)):
+        return tuple(_each(op, (x,), wider) for x in tensors[0])
+    found = []
+    for x in tensors:
+        tensor = tensor_of(op, x)
+        shape = wider(tuple(tensor.shape))
+        found.append(tensor if shape == tuple(tensor.shape) else reshape(tensor, shape))
+    return found[0] if len(found) == 1 else tuple(found)

@@ -11,7 +11,7 @@ from typing import Any
 from pullback.arrays import RandomSource, as_dtype, get_default_dtype, library_for
 from pullback.core.tensor import Tensor, box
 from pullback.errors import ArgumentError, ArgumentTypeError
-from pullback.ops.creation import shape_of
+from pullback.ops.filled import shape_of
 
 __all__ = [
     "Generator",

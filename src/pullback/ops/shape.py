@@ -16,25 +16,28 @@ from pullback.core.tensor import Tensor
 from pullback.errors import ArgumentError, ArgumentTypeError, ShapeError, compose
 from pullback.ops._axes import normalize_axes, normalize_axis
 from pullback.ops._declare import (
-    Operation,
     composition,
     face,
     needs_tensor,
-    on,
     operation,
     sample,
 )
 
 __all__ = [
     "broadcast_to",
-    "diagonal",
     "expand_dims",
+    "flatten",
     "flip",
     "matrix_transpose",
+    "narrow",
+    "permute",
     "permute_dims",
     "reshape",
+    "select",
     "squeeze",
     "sum_to_size",
+    "swapaxes",
+    "swapdims",
     "transpose",
 ]
 
@@ -106,8 +109,8 @@ def sum_to_shape(g: Any, shape: tuple[int, ...], xp: Any) -> Any:
 
 
 # -- public faces ----------------------------------------------------------------------------------
-def resolve_shape(op: str, x: Any, shape: Sequence[int]) -> tuple[int, ...]:
-    """Return `shape` with a -1 replaced by what the number of elements leaves for it."""
+def resolve_shape(op: str, came: Sequence[int], shape: Sequence[int]) -> tuple[int, ...]:
+    """Return `shape` with a -1 replaced by what the elements of shape `came` leave for it."""
     try:
         wanted = [int(n.__index__()) for n in shape]
     except AttributeError:
@@ -116,19 +119,17 @@ def resolve_shape(op: str, x: Any, shape: Sequence[int]) -> tuple[int, ...]:
         raise ShapeError(
             f"{op}: a shape may have one -1 and no other negative, got {tuple(wanted)}"
         )
-    total = math.prod(x.shape)
+    came = tuple(came)
+    total = math.prod(came)
     if -1 in wanted:
         rest = math.prod(n for n in wanted if n != -1)
         if rest == 0 or total % rest:
-            raise ShapeError(
-                f"{op}: {total} elements of shape {x.shape} do not fill shape {tuple(wanted)}"
-            )
+            required = f"a shape that {total} elements of shape {came} fill required"
+            raise ShapeError(f"{op}: {required}, got {tuple(wanted)}")
         wanted[wanted.index(-1)] = total // rest
     if math.prod(wanted) != total:
-        raise ShapeError(
-            f"{op}: shape {tuple(wanted)} is invalid for input of shape {x.shape} "
-            f"({total} elements)"
-        )
+        required = f"a shape of {total} elements, as many as shape {came} has, required"
+        raise ShapeError(f"{op}: {required}, got {tuple(wanted)}")
     return tuple(wanted)
 
 
@@ -145,7 +146,7 @@ def reshape(x: Any, /, shape: Sequence[int] | int, *, copy: bool | None = None) 
     """
     needs_tensor("reshape", x)
     shape = (shape,) if isinstance(shape, int) else shape
-    result: Tensor = reshape_(x, shape=resolve_shape("reshape", x, shape))
+    result: Tensor = reshape_(x, shape=resolve_shape("reshape", x.shape, shape))
     if copy:
         copied: Tensor = TENSORS.clone(result)
         return copied
@@ -199,7 +200,14 @@ def matrix_transpose(x: Any, /) -> Tensor:
 
 @composition(sample((2, 3, 4), dim0=0, dim1=-1), sample((), dim0=0, dim1=0))
 def transpose(x: Any, dim0: int, dim1: int) -> Tensor:
-    """Return a view of `x` with two axes exchanged."""
+    """Return a view of `x` with two axes exchanged.
+
+    Examples
+    --------
+    >>> import pullback as pb
+    >>> pb.transpose(pb.zeros(2, 3, 4), 0, -1).shape
+    (4, 3, 2)
+    """
     needs_tensor("transpose", x)
     ndim = len(x.shape)
     a, b = normalize_axis("transpose", dim0, ndim), normalize_axis("transpose", dim1, ndim)
@@ -210,7 +218,7 @@ def transpose(x: Any, dim0: int, dim1: int) -> Tensor:
 
 
 @composition(sample((2, 3), axis=-2), sample((), axis=0), sample((0,), axis=1))
-def expand_dims(x: Any, /, axis: int = 0) -> Tensor:
+def expand_dims(x: Any, /, axis: int) -> Tensor:
     """Return a view of `x` with an axis of length 1 inserted at `axis`.
 
     Examples
@@ -226,9 +234,16 @@ def expand_dims(x: Any, /, axis: int = 0) -> Tensor:
     return reshape_(x, shape=(*shape[:place], 1, *shape[place:]))
 
 
-@composition(sample((1, 3, 1), axis=(0, -1)), sample((1, 0), axis=0), sample((1, 1)))
-def squeeze(x: Any, /, axis: Any = None) -> Tensor:
+@composition(sample((1, 3, 1), axis=(0, -1)), sample((1, 0), axis=0), sample((1, 1), axis=None))
+def squeeze(x: Any, /, axis: int | Sequence[int] | None) -> Tensor:
     """Return a view of `x` without the axes `axis`, which must have length 1.
+
+    None stands for all that have.
+
+    Raises
+    ------
+    ShapeError
+        If an axis is longer.
 
     Examples
     --------
@@ -329,14 +344,22 @@ def sum_to_size(x: Tensor, *shape: Any) -> Tensor:
     wanted = tuple(shape[0]) if len(shape) == 1 and isinstance(shape[0], (tuple, list)) else shape
     extra = len(x.shape) - len(wanted)
     if extra < 0 or any(n not in (1, m) for n, m in zip(wanted, x.shape[extra:], strict=True)):
-        raise ShapeError(f"sum_to_size: shape {wanted} does not broadcast to shape {x.shape}")
+        required = f"a shape that broadcasts to {tuple(x.shape)} required"
+        raise ShapeError(f"sum_to_size: {required}, got {wanted}")
     summed: Tensor = sum_to_shape(x, wanted, TENSORS)
     return summed
 
 
 @composition(sample((2, 3, 4), start_dim=1), sample((), start_dim=0), sample((0, 2), end_dim=1))
 def flatten(x: Any, start_dim: int = 0, end_dim: int = -1) -> Tensor:
-    """Return `x` with the axes from `start_dim` to `end_dim` made one."""
+    """Return `x` with the axes from `start_dim` to `end_dim` made one, a view where possible.
+
+    Examples
+    --------
+    >>> import pullback as pb
+    >>> pb.flatten(pb.zeros(2, 3, 4), 1).shape
+    (2, 12)
+    """
     needs_tensor("flatten", x)
     if not x.shape:
         return reshape(x, (1,))
@@ -353,60 +376,56 @@ def flatten(x: Any, start_dim: int = 0, end_dim: int = -1) -> Tensor:
 def squeeze_where_possible(x: Any, dim: Any) -> Tensor:
     """Return `x` without those axes of `dim` that have length 1, as PyTorch does."""
     if dim is None:
-        return squeeze(x)
+        return squeeze(x, None)
     axes = normalize_axes("squeeze", dim, len(x.shape))
-    return squeeze(x, tuple(i for i in axes if x.shape[i] == 1)) if axes else squeeze(x)
+    return squeeze(x, tuple(i for i in axes if x.shape[i] == 1) if axes else None)
 
 
-def select(x: Tensor, dim: int, index: int) -> Tensor:
-    """Return a view of one slice along an axis."""
+def tensor_of(op: str, x: Any, name: str = "x") -> Tensor:
+    """Return a tensor, or an array as one, or raise naming the operation."""
+    needs_tensor(op, x, name)
+    found: Tensor = x if isinstance(x, Tensor) else TENSORS.asarray(x)
+    return found
+
+
+@composition(sample((2, 3), dim=1, index=-1), sample((3,), dim=0, index=1))
+def select(x: Any, dim: int, index: int) -> Tensor:
+    """Return a view of one slice along an axis.
+
+    Examples
+    --------
+    >>> import pullback as pb
+    >>> pb.select(pb.tensor([[1.0, 2.0], [3.0, 4.0]]), 1, 0)
+    tensor([1., 3.])
+    """
+    x = tensor_of("select", x)
     axis = normalize_axis("select", dim, len(x.shape))
-    return x[(*(slice(None),) * axis, int(index))]
+    part: Tensor = x[(*(slice(None),) * axis, int(index))]
+    return part
 
 
-def narrow(x: Tensor, dim: int, start: int, length: int) -> Tensor:
-    """Return a view of `length` slices along an axis from `start` on."""
+@composition(sample((2, 3), dim=-1, start=1, length=2), sample((3,), dim=0, start=3, length=0))
+def narrow(x: Any, dim: int, start: int, length: int) -> Tensor:
+    """Return a view of `length` slices along an axis from `start` on.
+
+    Examples
+    --------
+    >>> import pullback as pb
+    >>> pb.narrow(pb.tensor([1.0, 2.0, 3.0]), 0, 1, 2)
+    tensor([2., 3.])
+    """
+    x = tensor_of("narrow", x)
     axis = normalize_axis("narrow", dim, len(x.shape))
+    if not x.shape:
+        raise ShapeError("narrow: at least 1 dimension required, got a 0-d tensor")
     start += x.shape[axis] if start < 0 else 0
     if length < 0 or start < 0 or start + length > x.shape[axis]:
         raise ArgumentError(
-            f"narrow: start {start} and length {length} must lie within axis {axis} of shape "
-            f"{x.shape}"
+            f"narrow: slices within axis {axis} of shape {tuple(x.shape)} required, got {length} "
+            f"from {start} on"
         )
-    return x[(*(slice(None),) * axis, slice(start, start + length))]
+    part: Tensor = x[(*(slice(None),) * axis, slice(start, start + length))]
+    return part
 
 
-def _diagonal(xp: Any, x: Any) -> Any:
-    return library_of(x).diagonal(x)
-
-
-def _from_diagonal(xp: Any, g: Any, *, shape: tuple[int, ...]) -> Any:
-    library = library_of(g)
-    device = library.native_device(library.device(g))
-    ids = library.xp.arange(min(shape), device=device)
-    return library.add_at(library.zeros(shape, library.dtype(g), device), (ids, ids), g)
-
-
-from_diagonal = operation(
-    "diag_embed",
-    _from_diagonal,
-    rules={"g": lambda g, xp: on(xp, diagonal_)(g)},
-    samples=(sample((3,), shape=(3, 4)),),
-    doc="Return a matrix of `shape` with `g` on its diagonal.",
-)
-diagonal_: Operation = operation(
-    "diagonal",
-    _diagonal,
-    rules={"x": lambda g, x_shape, xp: on(xp, from_diagonal)(g, shape=x_shape)},
-    view=True,
-    samples=(sample((3, 4)), sample((3, 3))),
-    doc="Return the diagonal of a matrix, a view.",
-)
-
-
-def diagonal(x: Any) -> Tensor:
-    """Return the diagonal of a matrix, a view."""
-    needs_tensor("diagonal", x)
-    if len(x.shape) != 2:
-        raise ShapeError(f"diagonal: needs 2 dimensions, got shape {x.shape}")
-    return diagonal_(x)
+permute, swapaxes, swapdims = permute_dims, transpose, transpose

@@ -15,12 +15,6 @@ def _written(x, value, index):
     return result
 
 
-def _embedded(g, shape):
-    result = np.zeros(shape, g.dtype)
-    np.fill_diagonal(result, g)
-    return result
-
-
 def _parts(x, sizes, axis):
     return np.split(x, np.cumsum(sizes)[:-1], axis)
 
@@ -40,7 +34,6 @@ REFERENCES = {
     "stack": lambda *arrays, axis: np.stack(arrays, axis),
     "split": _parts,
     "unbind": np.unstack,
-    "diagonal": np.diagonal,
     "real": np.real,
     "imag": np.imag,
     "conj": np.conj,
@@ -76,7 +69,6 @@ REFERENCES = {
     "prod": np.prod,
     "max": np.max,
     "min": np.min,
-    "cumsum": lambda x, axis: np.cumsum(x, axis).reshape(x.shape),
     "any": np.any,
     "all": np.all,
     "argmax": np.argmax,
@@ -93,7 +85,6 @@ REFERENCES = {
 
 # What NumPy lacks, as a plain formula.
 REFERENCES |= {
-    "diag_embed": _embedded,
     "to_complex": lambda g, imaginary: 1j * g if imaginary else g + 0j,
     "to": lambda x, dtype: x.astype(dtype.dtype),
     "toDevice": lambda x, device: x,
@@ -147,7 +138,7 @@ RESULTS = {
     "to_complex": "complex",
 }
 NO_SCALARS = {
-    *("cat", "diag_embed", "diagonal", "fill", "flip", "index_put", "real", "imag", "split"),
+    *("cat", "fill", "flip", "index_put", "real", "imag", "split"),
     *("take", "take_along_axis", "toDevice", "to_complex", "unbind", "matmul"),
     *("mm", "matrix_transpose", "squeeze", "chunk", "std"),
 }

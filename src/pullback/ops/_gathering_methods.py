@@ -1,0 +1,181 @@
+"""The methods of Tensor that gather, scatter, sort and search, with PyTorch's parameters."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pullback.arrays import as_dtype, level_of, promote_scalar
+from pullback.core.inplace import apply_inplace
+from pullback.core.tensor import Tensor
+from pullback.errors import DTypeError, compose
+from pullback.ops import gathering, joining, quantiles, sets, sorting
+from pullback.ops._axes import either
+from pullback.ops._declare import Operation
+from pullback.ops._values import (
+    ValuesAndIndices,
+    index_add_,
+    index_fill_,
+    index_write,
+    one_number,
+    scatter_add_,
+    scatter_write,
+    scattered,
+    slice_index,
+    slices_for,
+)
+from pullback.ops.indexing import value_like
+
+
+class GatheringMethods:
+    """The part of `TensorMethods` that moves elements by index or by order."""
+
+    __slots__ = ()
+
+    gather, index_select = gathering.gather, gathering.index_select
+    scatter, scatter_add = gathering.scatter, gathering.scatter_add
+    index_add, index_copy, index_fill = (
+        gathering.index_add,
+        gathering.index_copy,
+        gathering.index_fill,
+    )
+    masked_select = gathering.masked_select
+    msort, cummax, cummin = sorting.msort, sorting.cummax, sorting.cummin
+    bincount, histc = sets.bincount, sets.histc
+
+    def take(self: Any, index: Any) -> Tensor:
+        """Return the elements at `index` of the flattened tensor."""
+        return gathering.take(self, index)
+
+    def take_along_dim(self: Any, indices: Any, dim: int | None = None) -> Tensor:
+        """Return the element that each of `indices` names along `dim`, or in the flat tensor."""
+        if dim is None:
+            return gathering.take_along_axis(self.reshape(-1), indices.reshape(-1), axis=0)
+        return gathering.take_along_axis(self, indices, axis=dim)
+
+    # -- in place -----------------------------------------------------------------------------
+    def scatter_(self: Any, dim: int, index: Any, src: Any = None, *, value: Any = None) -> Tensor:
+        """Write `src` where `index` says, in place, and return this tensor; see `scatter`."""
+        what = src if value is None else value
+        axis, index, what = scattered("scatter_", self, dim, index, what)
+        return _write("scatter_", scatter_write, self, axis, index, what)
+
+    def scatter_add_(self: Any, dim: int, index: Any, src: Any) -> Tensor:
+        """Add `src` where `index` says, in place, and return this tensor."""
+        axis, index, src = scattered("scatter_add_", self, dim, index, src)
+        return _write("scatter_add_", scatter_add_, self, axis, index, src)
+
+    def index_add_(self: Any, dim: int, index: Any, source: Any, *, alpha: Any = 1) -> Tensor:
+        """Add ``alpha * source`` to the slices that `index` names, and return this tensor."""
+        axis, index = slice_index("index_add_", self, dim, index)
+        source = slices_for("index_add_", self, axis, index, source)
+        source = source if alpha == 1 else source * alpha
+        return _write("index_add_", index_add_, self, axis, index, source)
+
+    def index_copy_(self: Any, dim: int, index: Any, source: Any) -> Tensor:
+        """Write `source` to the slices that `index` names, and return this tensor."""
+        axis, index = slice_index("index_copy_", self, dim, index)
+        source = slices_for("index_copy_", self, axis, index, source)
+        return _write("index_copy_", index_write, self, axis, index, source)
+
+    def index_fill_(self: Any, dim: int, index: Any, value: Any) -> Tensor:
+        """Write one number to the slices that `index` names, and return this tensor."""
+        axis, index = slice_index("index_fill_", self, dim, index)
+        value = one_number("index_fill_", value)
+        return _write("index_fill_", index_fill_, self, axis, index, value)
+
+    # -- order --------------------------------------------------------------------------------
+    def sort(
+        self: Any,
+        dim: int | None = None,
+        descending: bool = False,
+        stable: bool = False,
+        *,
+        axis: int | None = None,
+    ) -> ValuesAndIndices:
+        """Return the elements sorted along `dim`, the last by default, and where they were."""
+        over = either("sort", dim, axis)
+        return sorting.sorted_with_indices(
+            "sort", self, -1 if over is None else over, descending, stable
+        )
+
+    def argsort(
+        self: Any,
+        dim: int | None = None,
+        descending: bool = False,
+        stable: bool = False,
+        *,
+        axis: int | None = None,
+    ) -> Tensor:
+        """Return the indices that sort along `dim`, the last by default."""
+        over = either("argsort", dim, axis)
+        return sorting.argsort(
+            self, axis=-1 if over is None else over, descending=descending, stable=stable
+        )
+
+    topk, kthvalue = sorting.topk, sorting.kthvalue
+
+    def median(
+        self: Any,
+        dim: int | None = None,
+        keepdim: bool = False,
+        *,
+        axis: int | None = None,
+        keepdims: bool = False,
+    ) -> Any:
+        """Return the lower median, with `dim` a pair of values and indices."""
+        return quantiles.median(self, either("median", dim, axis), keepdim or keepdims)
+
+    def nanmedian(
+        self: Any,
+        dim: int | None = None,
+        keepdim: bool = False,
+        *,
+        axis: int | None = None,
+        keepdims: bool = False,
+    ) -> Any:
+        """Return the lower median of what is not NaN, with `dim` a pair of values and indices."""
+        return quantiles.nanmedian(self, either("nanmedian", dim, axis), keepdim or keepdims)
+
+    def quantile(
+        self: Any,
+        q: Any,
+        dim: int | None = None,
+        keepdim: bool = False,
+        *,
+        interpolation: str = "linear",
+        axis: int | None = None,
+        keepdims: bool = False,
+    ) -> Tensor:
+        """Return the quantiles at `q` along `dim`, of all elements by default."""
+        over, keep = either("quantile", dim, axis), keepdim or keepdims
+        return quantiles.quantile(self, q, over, keep, interpolation=interpolation)
+
+    def nanquantile(
+        self: Any,
+        q: Any,
+        dim: int | None = None,
+        keepdim: bool = False,
+        *,
+        interpolation: str = "linear",
+        axis: int | None = None,
+        keepdims: bool = False,
+    ) -> Tensor:
+        """Return the quantiles at `q` of what is not NaN."""
+        over, keep = either("nanquantile", dim, axis), keepdim or keepdims
+        return quantiles.nanquantile(self, q, over, keep, interpolation=interpolation)
+
+    def nonzero(self: Any, *, as_tuple: bool = False) -> Any:
+        """Return the indices of what is not 0, a row each; as a tuple, a tensor for each axis."""
+        places = sorting.nonzero(self)
+        return places if as_tuple else joining.stack(places, axis=1)
+
+
+def _write(op: str, into: Operation, x: Any, axis: int, index: Any, src: Any) -> Tensor:
+    """Change `x` in place by `src`, a tensor or a number, at the index."""
+    wanted = as_dtype(src.dtype) if hasattr(src, "dtype") else promote_scalar(x.dtype, src)
+    if level_of(wanted) > level_of(x.dtype):
+        required = f"what dtype {x.dtype.name} can hold required"
+        hint = f"use {op[:-1]}, which is not in place"
+        raise DTypeError(compose(op, required, wanted.name, ("input", x), ("src", src), hint=hint))
+    src = value_like(into.primitive, x, src, index)
+    return apply_inplace(into.primitive, x, (index, src), {"axis": axis})

@@ -1,0 +1,431 @@
+"""Fourier transforms: the extension `fft` of the Array API standard.
+
+Every function looks at its arguments, makes the input longer or shorter where asked to (an
+operation of its own: padding, slicing), and calls the transforms of `_fourier`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from types import SimpleNamespace
+from typing import Any
+
+from pullback.core.primitive import TENSORS
+from pullback.core.tensor import Tensor
+from pullback.errors import ArgumentError, compose
+from pullback.ops._axes import normalize_axes
+from pullback.ops._declare import composition, needs_tensor, real, sample
+from pullback.ops._fourier import (
+    OPPOSITE,
+    complex_to_complex,
+    complex_to_real,
+    one_axis,
+    prepared,
+    real_to_complex,
+    resized,
+    several_axes,
+    whole_number,
+)
+from pullback.ops.complex_ import conj
+from pullback.ops.manipulation import roll
+
+__all__ = [
+    "fft",
+    "fftfreq",
+    "fftn",
+    "fftshift",
+    "hfft",
+    "ifft",
+    "ifftn",
+    "ifftshift",
+    "ihfft",
+    "irfft",
+    "irfftn",
+    "rfft",
+    "rfftfreq",
+    "rfftn",
+]
+
+# -- complex ---------------------------------------------------------------------------------------
+_ALONG = (
+    sample((4,)),
+    sample((3, 2), n=4, axis=0, norm="ortho"),
+    sample((2, 3), n=2, norm="forward"),
+    sample((0, 3)),
+)
+_OVER = (
+    sample((2, 3)),
+    sample((2, 3), s=(3, 2), norm="ortho"),
+    sample((3, 1, 2), axes=(2, 0), norm="forward"),
+)
+_BOTH_WAYS = (sample((4,)), sample((3, 2), axes=0), sample((2, 3), axes=(0, -1)), sample(()))
+
+
+@composition(*_ALONG)
+def fft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Tensor:
+    """Return the discrete Fourier transform: out[k] = sum over j of x[j] exp(-2 pi i j k / n).
+
+    Parameters
+    ----------
+    x : Tensor
+        Real numbers count as complex ones; their gradient is real.
+    n : int, optional
+        The length of the transform: `x` is cut, or filled up with zeros, to it.
+    axis : int
+        The axis to transform along.
+    norm : str
+        What the result is divided by: ``"backward"`` nothing, ``"ortho"`` sqrt(n), ``"forward"``
+        n. The inverse transform has the rest.
+
+    Raises
+    ------
+    ArgumentError
+        If `n` is less than 1, or `norm` is none of these.
+
+    Examples
+    --------
+    >>> import pullback as pb
+    >>> pb.fft.fft(pb.tensor([1.0, 0.0, 0.0, 0.0]))
+    tensor([1.+0.j, 1.+0.j, 1.+0.j, 1.+0.j])
+    """
+    return _along("fft", x, n, axis, norm, inverse=False)
+
+
+@composition(*_ALONG)
+def ifft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Tensor:
+    """Return the inverse of `fft`: out[j] = sum over k of x[k] exp(2 pi i j k / n) / n.
+
+    Parameters and errors are those of `fft`; ``norm="forward"`` divides by nothing.
+
+    Examples
+    --------
+    >>> import pullback as pb
+    >>> pb.fft.ifft(pb.tensor([4.0, 0.0, 0.0, 0.0]))
+    tensor([1.+0.j, 1.+0.j, 1.+0.j, 1.+0.j])
+    """
+    return _along("ifft", x, n, axis, norm, inverse=True)
+
+
+def _along(op: str, x: Any, n: int | None, axis: int, norm: str, inverse: bool) -> Tensor:
+    axis, length = one_axis(op, x, n, axis)
+    x = resized(prepared(op, x, norm, "complex"), (axis,), (length,))
+    return complex_to_complex(x, axes=(axis,), inverse=inverse, norm=norm)
+
+
+@composition(*_OVER)
+def fftn(
+    x: Any,
+    /,
+    *,
+    s: Sequence[int] | None = None,
+    axes: Sequence[int] | None = None,
+    norm: str = "backward",
+) -> Tensor:
+    """Return the discrete Fourier transform over several axes: `fft` along each.
+
+    Parameters
+    ----------
+    x : Tensor
+    s : sequence of int, optional
+        The length of the transform along each axis; -1 keeps the axis as long as it is.
+    axes : sequence of int, optional
+        The axes; by default all, or as many of the last as `s` has lengths.
+    norm : str
+        As for `fft`.
+
+    Raises
+    ------
+    ArgumentError
+        If `s` and `axes` do not fit, a length is less than 1, or `norm` is unknown.
+
+    Examples
+    --------
+    >>> import pullback as pb
+    >>> pb.fft.fftn(pb.ones(2, 2))
+    tensor([[4.+0.j, 0.+0.j],
+            [0.+0.j, 0.+0.j]])
+    """
+    return _over("fftn", x, s, axes, norm, inverse=False)
+
+
+@composition(*_OVER)
+def ifftn(
+    x: Any,
+    /,
+    *,
+    s: Sequence[int] | None = None,
+    axes: Sequence[int] | None = None,
+    norm: str = "backward",
+) -> Tensor:
+    """Return the inverse of `fftn`: `ifft` along each axis. Parameters and errors as for `fftn`.
+
+    Examples
+    --------
+    >>> import pullback as pb
+    >>> pb.fft.ifftn(pb.ones(2, 2))
+    tensor([[1.+0.j, 0.+0.j],
+            [0.+0.j, 0.+0.j]])
+    """
+    return _over("ifftn", x, s, axes, norm, inverse=True)
+
+
+def _over(op: str, x: Any, s: Any, axes: Any, norm: str, inverse: bool) -> Tensor:
+    which, lengths = several_axes(op, x, s, axes)
+    x = resized(prepared(op, x, norm, "complex"), which, lengths)
+    return complex_to_complex(x, axes=which, inverse=inverse, norm=norm)
+
+
+# -- real ------------------------------------------------------------------------------------------
+@composition(*_ALONG, domain=real(-2, 2))
+def rfft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Tensor:
+    """Return the first n // 2 + 1 elements of `fft` of real numbers; the others mirror them.
+
+    Parameters and errors are those of `fft`.
+
+    Raises
+    ------
+    DTypeError
+        If `x` is complex.
+
+    Examples
+    --------
+    >>> import pullback as pb
+    >>> pb.fft.rfft(pb.tensor([1.0, 0.0, 0.0, 0.0]))
+    tensor([1.+0.j, 1.+0.j, 1.+0.j])
+    """
+    axis, length = one_axis("rfft", x, n, axis)
+    x = resized(prepared("rfft", x, norm, "real"), (axis,), (length,))
+    return real_to_complex(x, axis=axis, norm=norm)
+
+
+_BACK = (
+    sample((3,)),
+    sample((3, 2), n=5, axis=0, norm="ortho"),
+    sample((2, 4), n=4, norm="forward"),
+    sample((2, 2), n=6),
+)
+
+
+@composition(*_BACK)
+def irfft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Tensor:
+    """Return the inverse of `rfft`: real numbers, `n` of them.
+
+    The imaginary parts of frequency 0, and of the highest if `n` is even, count as 0.
+
+    Parameters
+    ----------
+    x : Tensor
+        The first n // 2 + 1 frequencies; cut, or filled up with zeros, to so many.
+    n : int, optional
+        The length of the result; by default 2 (m - 1), m the length of `x`.
+    axis, norm
+        As for `ifft`.
+
+    Raises
+    ------
+    ArgumentError
+        If the result has less than 1 element, or `norm` is unknown.
+
+    Examples
+    --------
+    >>> import pullback as pb
+    >>> pb.fft.irfft(pb.tensor([1.0, 1.0, 1.0]))
+    tensor([1., 0., 0., 0.])
+    """
+    axis, length = one_axis("irfft", x, n, axis, half=True)
+    x = resized(prepared("irfft", x, norm, "complex"), (axis,), (length // 2 + 1,))
+    return complex_to_real(x, n=length, axis=axis, norm=norm)
+
+
+@composition(*_OVER, domain=real(-2, 2))
+def rfftn(
+    x: Any,
+    /,
+    *,
+    s: Sequence[int] | None = None,
+    axes: Sequence[int] | None = None,
+    norm: str = "backward",
+) -> Tensor:
+    """Return `rfft` along the last of the axes and `fft` along the others.
+
+    Parameters and errors are those of `fftn`.
+
+    Examples
+    --------
+    >>> import pullback as pb
+    >>> pb.fft.rfftn(pb.ones(2, 2))
+    tensor([[4.+0.j, 0.+0.j],
+            [0.+0.j, 0.+0.j]])
+    """
+    which, lengths = several_axes("rfftn", x, s, axes)
+    _needs_axes("rfftn", x, which)
+    x = resized(prepared("rfftn", x, norm, "real"), which, lengths)
+    half = real_to_complex(x, axis=which[-1], norm=norm)
+    if len(which) == 1:
+        return half
+    return complex_to_complex(half, axes=which[:-1], inverse=False, norm=norm)
+
+
+def _needs_axes(op: str, x: Any, axes: Sequence[int]) -> None:
+    if not axes:
+        raise ArgumentError(compose(op, "at least one axis required", "none", ("x", x)))
+
+
+@composition(
+    sample((2, 3)),
+    sample((2, 3), s=(3, 3), norm="ortho"),
+    sample((2, 1, 3), axes=(2, 0), norm="forward"),
+    sample((4,), s=(4,), axes=(0,)),
+)
+def irfftn(
+    x: Any,
+    /,
+    *,
+    s: Sequence[int] | None = None,
+    axes: Sequence[int] | None = None,
+    norm: str = "backward",
+) -> Tensor:
+    """Return the inverse of `rfftn`: `ifft` along all axes but the last, then `irfft`.
+
+    Parameters and errors are those of `fftn`; along the last axis `s` is the length of the
+    result, by default 2 (m - 1).
+
+    Examples
+    --------
+    >>> import pullback as pb
+    >>> pb.fft.irfftn(pb.tensor([[4.0, 0.0], [0.0, 0.0]]))
+    tensor([[1., 1.],
+            [1., 1.]])
+    """
+    which, lengths = several_axes("irfftn", x, s, axes, half=True)
+    _needs_axes("irfftn", x, which)
+    x = prepared("irfftn", x, norm, "complex")
+    x = resized(x, which, (*lengths[:-1], lengths[-1] // 2 + 1))
+    if len(which) > 1:
+        x = complex_to_complex(x, axes=which[:-1], inverse=True, norm=norm)
+    return complex_to_real(x, n=lengths[-1], axis=which[-1], norm=norm)
+
+
+# -- Hermitian -------------------------------------------------------------------------------------
+@composition(*_BACK)
+def hfft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Tensor:
+    """Return `fft` of a signal that is symmetric up to conjugation, given by its first half.
+
+    The result is real. Parameters and errors are those of `irfft`.
+
+    Examples
+    --------
+    >>> import pullback as pb
+    >>> pb.fft.hfft(pb.tensor([1.0, 1.0, 1.0]))
+    tensor([4., 0., 0., 0.])
+    """
+    axis, length = one_axis("hfft", x, n, axis, half=True)
+    x = resized(prepared("hfft", x, norm, "complex"), (axis,), (length // 2 + 1,))
+    return complex_to_real(conj(x), n=length, axis=axis, norm=OPPOSITE[norm])
+
+
+@composition(*_ALONG, domain=real(-2, 2))
+def ihfft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Tensor:
+    """Return the inverse of `hfft`: the first n // 2 + 1 elements of `ifft` of real numbers.
+
+    Parameters and errors are those of `rfft`.
+
+    Examples
+    --------
+    >>> import pullback as pb
+    >>> pb.fft.ihfft(pb.tensor([4.0, 0.0, 0.0, 0.0]))
+    tensor([1.-0.j, 1.-0.j, 1.-0.j])
+    """
+    axis, length = one_axis("ihfft", x, n, axis)
+    x = resized(prepared("ihfft", x, norm, "real"), (axis,), (length,))
+    return conj(real_to_complex(x, axis=axis, norm=OPPOSITE[norm]))
+
+
+# -- frequencies -----------------------------------------------------------------------------------
+def fftfreq(n: int, /, *, d: float = 1.0, dtype: Any = None, device: Any = None) -> Tensor:
+    """Return the frequencies of `fft`: (0, 1, ..., -2, -1) / (n d), cycles per unit of `d`.
+
+    Parameters
+    ----------
+    n : int
+        The length of the transform.
+    d : float
+        The distance of samples.
+    dtype, device
+        Of the result, by default the default dtype on the CPU.
+
+    Raises
+    ------
+    ArgumentError
+        If `n` is less than 1.
+
+    Examples
+    --------
+    >>> import pullback as pb
+    >>> pb.fft.fftfreq(4)
+    tensor([ 0.0000,  0.2500, -0.5000, -0.2500])
+    """
+    n = _points("fftfreq", n)
+    return _frequencies((*range((n + 1) // 2), *range(-(n // 2), 0)), n * d, dtype, device)
+
+
+def rfftfreq(n: int, /, *, d: float = 1.0, dtype: Any = None, device: Any = None) -> Tensor:
+    """Return the frequencies of `rfft`: (0, 1, ..., n // 2) / (n d), cycles per unit of `d`.
+
+    Parameters and errors are those of `fftfreq`.
+
+    Examples
+    --------
+    >>> import pullback as pb
+    >>> pb.fft.rfftfreq(4)
+    tensor([0.0000, 0.2500, 0.5000])
+    """
+    n = _points("rfftfreq", n)
+    return _frequencies(tuple(range(n // 2 + 1)), n * d, dtype, device)
+
+
+def _points(op: str, n: Any) -> int:
+    if whole_number(op, "n", n) < 1:
+        raise ArgumentError(compose(op, "a transform of at least 1 element required", str(n)))
+    return int(n)
+
+
+def _frequencies(steps: tuple[int, ...], over: float, dtype: Any, device: Any) -> Tensor:
+    result: Tensor = TENSORS.tensor([k / over for k in steps], dtype=dtype, device=device)
+    return result
+
+
+@composition(*_BOTH_WAYS)
+def fftshift(x: Any, /, *, axes: int | Sequence[int] | None = None) -> Tensor:
+    """Return `x` rolled by half its length, which brings frequency 0 to the middle.
+
+    Examples
+    --------
+    >>> import pullback as pb
+    >>> pb.fft.fftshift(pb.fft.fftfreq(4))
+    tensor([-0.5000, -0.2500,  0.0000,  0.2500])
+    """
+    return _shifted("fftshift", x, axes, 1)
+
+
+@composition(*_BOTH_WAYS)
+def ifftshift(x: Any, /, *, axes: int | Sequence[int] | None = None) -> Tensor:
+    """Return the inverse of `fftshift`, which differs from it for odd lengths.
+
+    Examples
+    --------
+    >>> import pullback as pb
+    >>> pb.fft.ifftshift(pb.tensor([-1.0, 0.0, 1.0]))
+    tensor([ 0.,  1., -1.])
+    """
+    return _shifted("ifftshift", x, axes, -1)
+
+
+def _shifted(op: str, x: Any, axes: Any, sign: int) -> Tensor:
+    needs_tensor(op, x)
+    which = normalize_axes(op, axes, len(x.shape))
+    return roll(x, tuple(sign * (x.shape[a] // 2) for a in which), axis=which)
+
+
+# What rules and recorded calls find as ``xp.fft``, which the function of that name had taken.
+TENSORS.fft = SimpleNamespace(**{name: globals()[name] for name in __all__})

@@ -1,0 +1,380 @@
+"""Pooling: the largest element, or the mean, of each window.
+
+Edge values: of elements that tie for the maximum of a window the first gets the gradient, and a
+NaN is the maximum of its windows, as in PyTorch. What padding adds is never a maximum.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from pullback.arrays import get_default_dtype, library_of
+from pullback.core.primitive import TENSORS
+from pullback.core.tensor import Tensor, box
+from pullback.errors import ArgumentError, ShapeError, compose
+from pullback.ops._declare import composition, real, sample
+from pullback.ops._pooling import begins_of, firsts_of, max_positions, mean_windows, picked
+from pullback.ops.conversion import astype
+from pullback.ops.creation import asarray
+from pullback.ops.reductions import mean
+from pullback.ops.windows import Geometry, Ints, exact, needs_rank, per_axis
+
+__all__ = [
+    "adaptive_avg_pool1d",
+    "adaptive_avg_pool2d",
+    "avg_pool1d",
+    "avg_pool2d",
+    "avg_pool3d",
+    "max_pool1d",
+    "max_pool2d",
+    "max_pool3d",
+]
+
+_AXES = ("D", "H", "W")
+
+
+# -- arguments -------------------------------------------------------------------------------------
+def _pooling(
+    op: str,
+    n: int,
+    input: Any,
+    kernel_size: Any,
+    stride: Any,
+    padding: Any,
+    dilation: Any,
+    ceil_mode: bool,
+) -> tuple[Ints, Geometry]:
+    """Return the sizes of the windows and where they lie."""
+    needs_rank(op, input, ("N", "C", *_AXES[3 - n :]))
+    sizes = per_axis(op, "kernel_size", kernel_size, n)
+    step = sizes if stride in (None, ()) else per_axis(op, "stride", stride, n)
+    d = per_axis(op, "dilation", dilation, n)
+    pads = per_axis(op, "padding", padding, n, least=0)
+    if any(2 * p > e * (k - 1) + 1 for p, k, e in zip(pads, sizes, d, strict=True)):
+        required = "a padding of at most half the kernel required"
+        raise ArgumentError(compose(op, required, f"{pads} for {sizes}", ("input", input)))
+    geometry = Geometry(step, d, tuple((p, p) for p in pads))
+    return sizes, exact(op, input, sizes, geometry, ceil_mode)
+
+
+# -- the largest element ---------------------------------------------------------------------------
+def _max_pool(op: str, n: int, input: Any, *arguments: Any) -> Any:
+    *windows, return_indices = arguments
+    sizes, geometry = _pooling(op, n, input, *windows)
+    firsts = firsts_of(begins_of(input.shape[-n:], sizes, geometry), geometry.dilation)
+    if any(max(places) >= m for places, m in zip(firsts, input.shape[-n:], strict=True)):
+        required = "windows that each hold an element required"
+        raise ShapeError(compose(op, required, f"dilation {geometry.dilation}", ("input", input)))
+    positions = max_positions(input, sizes=sizes, geometry=geometry)
+    values = picked(input, positions, n)
+    return (values, positions) if return_indices else values
+
+
+@composition(
+    sample((1, 2, 4), kernel_size=2),
+    sample((2, 5), kernel_size=3, stride=1, padding=1),
+    domain=real(-2, 2),
+    distinct=True,
+)
+def max_pool1d(
+    input: Any,
+    kernel_size: Any,
+    stride: Any = None,
+    padding: Any = 0,
+    dilation: Any = 1,
+    ceil_mode: bool = False,
+    return_indices: bool = False,
+) -> Any:
+    """Return the largest element of each window of sequences; see `max_pool2d`.
+
+    Examples
+    --------
+    >>> import pullback as pb
+    >>> pb.max_pool1d(pb.tensor([[1.0, 3.0, 2.0, 0.0]]), 2)
+    tensor([[3., 2.]])
+    """
+    return _max_pool(
+        "max_pool1d", 1, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices
+    )
+
+
+@composition(
+    sample((1, 1, 4, 4), kernel_size=2),
+    sample((1, 3, 4), kernel_size=(2, 3), stride=(1, 2), padding=(1, 0)),
+    sample((1, 5, 3), kernel_size=2, ceil_mode=True),
+    sample((1, 3, 3), kernel_size=2, dilation=2, padding=1, stride=1),
+    sample((0, 1, 2, 2), kernel_size=2),
+    domain=real(-2, 2),
+    distinct=True,
+)
+def max_pool2d(
+    input: Any,
+    kernel_size: Any,
+    stride: Any = None,
+    padding: Any = 0,
+    dilation: Any = 1,
+    ceil_mode: bool = False,
+    return_indices: bool = False,
+) -> Any:
+    """Return the largest element of each window of images; the gradient goes to the first of them.
+
+    Parameters
+    ----------
+    input : Tensor of shape (N, C, H, W) or (C, H, W)
+    kernel_size : int or tuple of two int
+        The size of a window.
+    stride : int or tuple of two int, optional
+        The distance of windows, by default their size.
+    padding, dilation : int or tuple of two int
+        How far windows reach beyond the image, at most half their size; the distance of the
+        elements of a window.
+    ceil_mode : bool
+        Let a last window reach beyond the padding.
+    return_indices : bool
+        Also return where in its image each maximum is, counted row by row.
+
+    Raises
+    ------
+    ShapeError
+        If the input has another rank, or no window fits.
+    ArgumentError
+        If a setting is out of range.
+
+    Examples
+    --------
+    >>> import pullback as pb
+    >>> x = pb.tensor([[[1.0, 2.0, 5.0, 0.0], [4.0, 3.0, 5.0, 1.0]]])
+    >>> pb.max_pool2d(x, 2)
+    tensor([[[4., 5.]]])
+    """
+    return _max_pool(
+        "max_pool2d", 2, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices
+    )
+
+
+@composition(sample((1, 2, 3, 2), kernel_size=2, stride=1), domain=real(-2, 2), distinct=True)
+def max_pool3d(
+    input: Any,
+    kernel_size: Any,
+    stride: Any = None,
+    padding: Any = 0,
+    dilation: Any = 1,
+    ceil_mode: bool = False,
+    return_indices: bool = False,
+) -> Any:
+    """Return the largest element of each window of volumes; see `max_pool2d`.
+
+    Examples
+    --------
+    >>> import pullback as pb
+    >>> pb.max_pool3d(pb.tensor([[[[1.0, 2.0], [4.0, 3.0]]]]), (1, 2, 2))
+    tensor([[[[4.]]]])
+    """
+    return _max_pool(
+        "max_pool3d", 3, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices
+    )
+
+
+# -- the mean --------------------------------------------------------------------------------------
+def _avg_pool(
+    op: str,
+    n: int,
+    input: Any,
+    kernel_size: Any,
+    stride: Any,
+    padding: Any,
+    ceil_mode: bool,
+    count_include_pad: bool,
+    divisor_override: Any = None,
+) -> Tensor:
+    sizes, geometry = _pooling(op, n, input, kernel_size, stride, padding, 1, ceil_mode)
+    divisor: Any = divisor_override
+    if divisor is None:
+        borders = per_axis(op, "padding", padding, n, least=0) if count_include_pad else (0,) * n
+        lengths = input.shape[-n:]
+        axes = zip(begins_of(lengths, sizes, geometry), sizes, lengths, borders, strict=True)
+        divisor = tuple(
+            tuple(min(b + k, length + border) - max(b, -border) for b in places)
+            for places, k, length, border in axes
+        )
+        if all(len(set(numbers)) == 1 for numbers in divisor):
+            divisor = math.prod(numbers[0] for numbers in divisor)
+    elif divisor == 0:
+        raise ArgumentError(compose(op, "a divisor_override other than 0 required", "0"))
+    return mean_windows(input, sizes=sizes, geometry=geometry, divisor=divisor)
+
+
+@composition(
+    sample((1, 2, 4), kernel_size=2),
+    sample((2, 4), kernel_size=3, stride=2, padding=1, ceil_mode=True, count_include_pad=False),
+    domain=real(-2, 2),
+)
+def avg_pool1d(
+    input: Any,
+    kernel_size: Any,
+    stride: Any = None,
+    padding: Any = 0,
+    ceil_mode: bool = False,
+    count_include_pad: bool = True,
+) -> Tensor:
+    """Return the mean of each window of sequences; see `avg_pool2d`.
+
+    Examples
+    --------
+    >>> import pullback as pb
+    >>> pb.avg_pool1d(pb.tensor([[1.0, 3.0, 2.0, 0.0]]), 2)
+    tensor([[2., 1.]])
+    """
+    return _avg_pool(
+        "avg_pool1d", 1, input, kernel_size, stride, padding, ceil_mode, count_include_pad
+    )
+
+
+@composition(
+    sample((1, 1, 4, 4), kernel_size=2),
+    sample((1, 3, 4), kernel_size=(2, 3), stride=(1, 2), padding=(1, 0)),
+    sample((1, 4, 3), kernel_size=3, stride=2, padding=1, count_include_pad=False),
+    sample((1, 5, 3), kernel_size=2, ceil_mode=True, divisor_override=3),
+    sample((0, 1, 2, 2), kernel_size=2),
+    domain=real(-2, 2),
+)
+def avg_pool2d(
+    input: Any,
+    kernel_size: Any,
+    stride: Any = None,
+    padding: Any = 0,
+    ceil_mode: bool = False,
+    count_include_pad: bool = True,
+    divisor_override: Any = None,
+) -> Tensor:
+    """Return the mean of each window of images: the sum of its elements over their number.
+
+    Parameters
+    ----------
+    input : Tensor of shape (N, C, H, W) or (C, H, W)
+    kernel_size : int or tuple of two int
+        The size of a window.
+    stride : int or tuple of two int, optional
+        The distance of windows, by default their size.
+    padding : int or tuple of two int
+        The zeros added on each side, at most half the size of a window.
+    ceil_mode : bool
+        Let a last window reach beyond the padding.
+    count_include_pad : bool
+        Whether zeros of the padding count as elements.
+    divisor_override : number, optional
+        What to divide the sums by instead of the number of elements.
+
+    Raises
+    ------
+    ShapeError
+        If the input has another rank, or no window fits.
+    ArgumentError
+        If a setting is out of range.
+
+    Examples
+    --------
+    >>> import pullback as pb
+    >>> x = pb.tensor([[[1.0, 2.0, 5.0, 0.0], [4.0, 1.0, 6.0, 1.0]]])
+    >>> pb.avg_pool2d(x, 2)
+    tensor([[[2., 3.]]])
+    """
+    arguments = (kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
+    return _avg_pool("avg_pool2d", 2, input, *arguments)
+
+
+@composition(sample((1, 2, 3, 2), kernel_size=2, stride=1), domain=real(-2, 2))
+def avg_pool3d(
+    input: Any,
+    kernel_size: Any,
+    stride: Any = None,
+    padding: Any = 0,
+    ceil_mode: bool = False,
+    count_include_pad: bool = True,
+    divisor_override: Any = None,
+) -> Tensor:
+    """Return the mean of each window of volumes; see `avg_pool2d`.
+
+    Examples
+    --------
+    >>> import pullback as pb
+    >>> pb.avg_pool3d(pb.ones((1, 2, 2, 2)), 2)
+    tensor([[[[1.]]]])
+    """
+    arguments = (kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
+    return _avg_pool("avg_pool3d", 3, input, *arguments)
+
+
+# -- as many windows as asked for ------------------------------------------------------------------
+def _adaptive(op: str, n: int, input: Any, output_size: Any) -> Tensor:
+    """Average, for m windows of a length L, from floor(i L / m) up to ceil((i + 1) L / m)."""
+    needs_rank(op, input, ("N", "C", *_AXES[3 - n :]))
+    sizes = tuple(output_size) if isinstance(output_size, (tuple, list)) else (output_size,) * n
+    lengths = input.shape[-n:]
+    if len(sizes) == n:
+        sizes = tuple(m if k is None else k for k, m in zip(sizes, lengths, strict=True))
+    wanted = per_axis(op, "output_size", sizes, n)
+    if 0 in lengths:
+        raise ShapeError(compose(op, "a non-empty image required", str(lengths), ("input", input)))
+    x = asarray(input)
+    x = x if x.dtype.is_inexact else astype(x, get_default_dtype())
+    if all(m == 1 for m in wanted):
+        return mean(x, axis=tuple(range(-n, 0)), keepdims=True)
+    if not any(length % m for length, m in zip(lengths, wanted, strict=True)):
+        sizes = tuple(length // m for length, m in zip(lengths, wanted, strict=True))
+        geometry = Geometry(sizes, (1,) * n, ((0, 0),) * n)
+        return mean_windows(x, sizes=sizes, geometry=geometry, divisor=math.prod(sizes))
+    library = library_of(x._data)
+    device = library.native_device(library.device(x._data))
+    for i, (length, m) in enumerate(zip(lengths, wanted, strict=True)):
+        ends = [(j * length // m, -(-(j + 1) * length // m)) for j in range(m)]
+        rows = [[(a <= k < b) / (b - a) for k in range(length)] for a, b in ends]
+        matrix = box(library.asarray(rows, x.dtype, device))
+        x = TENSORS.matmul(x, matrix.mT) if i == n - 1 else TENSORS.matmul(matrix, x)
+    return x
+
+
+@composition(sample((1, 2, 4), output_size=2), sample((1, 5), output_size=3), domain=real(-2, 2))
+def adaptive_avg_pool1d(input: Any, output_size: Any) -> Tensor:
+    """Return the means of `output_size` windows of sequences; see `adaptive_avg_pool2d`.
+
+    Examples
+    --------
+    >>> import pullback as pb
+    >>> pb.adaptive_avg_pool1d(pb.tensor([[1.0, 3.0, 5.0]]), 2)
+    tensor([[2., 4.]])
+    """
+    return _adaptive("adaptive_avg_pool1d", 1, input, output_size)
+
+
+@composition(
+    sample((1, 2, 2, 4), output_size=(1, 2)),
+    sample((2, 3, 4), output_size=(2, 3)),
+    sample((1, 3, 4), output_size=(None, 3)),
+    sample((0, 1, 2, 3), output_size=2),
+    domain=real(-2, 2),
+)
+def adaptive_avg_pool2d(input: Any, output_size: Any) -> Tensor:
+    """Return the means of a given number of windows of images.
+
+    Along an axis of length L, window i of m is from floor(i L / m) up to ceil((i + 1) L / m).
+
+    Parameters
+    ----------
+    input : Tensor of shape (N, C, H, W) or (C, H, W)
+    output_size : int or tuple of two int
+        The number of windows along each axis; None keeps the length of the axis.
+
+    Raises
+    ------
+    ShapeError
+        If the input has another rank, or is empty.
+
+    Examples
+    --------
+    >>> import pullback as pb
+    >>> pb.adaptive_avg_pool2d(pb.tensor([[[1.0, 2.0], [3.0, 6.0]]]), 1)
+    tensor([[[3.]]])
+    """
+    return _adaptive("adaptive_avg_pool2d", 2, input, output_size)

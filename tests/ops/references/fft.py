@@ -1,0 +1,52 @@
+"""Reference values of Fourier transforms, by NumPy."""
+
+import numpy as np
+
+_ALONG = ("fft", "ifft", "rfft", "ihfft", "irfft", "hfft")
+_OVER = ("fftn", "ifftn", "rfftn", "irfftn")
+
+
+def _complex(x, axes, inverse, norm):
+    return (np.fft.ifftn if inverse else np.fft.fftn)(x, axes=axes, norm=norm)
+
+
+def _weights(n, axis, inner, ndim):
+    """Return 1 for frequency 0 and the highest of an even length, `inner` for those between."""
+    weights = np.full(n // 2 + 1, float(inner))
+    weights[0] = 1
+    if n % 2 == 0:
+        weights[-1] = 1
+    return weights.reshape([-1 if i == axis else 1 for i in range(ndim)])
+
+
+def _half(x, axis, norm, inner=1):
+    return np.fft.rfft(x, axis=axis, norm=norm) * _weights(x.shape[axis], axis, inner, x.ndim)
+
+
+def _whole(x, n, axis, norm, inner=1):
+    return np.fft.irfft(x * _weights(n, axis, inner, x.ndim), n, axis, norm)
+
+
+def _over(name):
+    def function(x, s=None, axes=None, norm=None):
+        axes = range(x.ndim) if axes is None else axes
+        return getattr(np.fft, name)(x, s, axes, norm)
+
+    return function
+
+
+def _shifted(name):
+    return lambda x, axes=None: getattr(np.fft, name)(x, axes) if x.ndim else x
+
+
+REFERENCES = {name: getattr(np.fft, name) for name in _ALONG}
+REFERENCES |= {name: _over(name) for name in _OVER}
+REFERENCES |= {name: _shifted(name) for name in ("fftshift", "ifftshift")}
+REFERENCES |= {"fftC2C": _complex, "fftR2C": _half, "fftC2R": _whole}
+
+RESULTS = {
+    **dict.fromkeys(("fft", "ifft", "rfft", "ihfft", "fftn", "ifftn", "rfftn"), "complex"),
+    **dict.fromkeys(("fftR2C",), "complex"),
+    **dict.fromkeys(("irfft", "hfft", "irfftn", "fftC2R"), "real"),
+}
+NO_SCALARS = {*_ALONG, *_OVER, "fftR2C", "fftC2R"}

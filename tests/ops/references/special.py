@@ -1,0 +1,68 @@
+"""Reference values of the special functions, by plain formulas; SciPy's where there is none."""
+
+import functools
+import math
+import statistics
+
+import numpy as np
+from scipy import special
+
+NORMAL = statistics.NormalDist()
+
+
+def of_numbers(function):
+    """Return a function of numbers as one of arrays."""
+    return np.vectorize(function, otypes=["float64"])
+
+
+def _gammainc(a, x):
+    """Return the incomplete gamma function by its power series."""
+    terms = [x**k / math.gamma(a + k + 1) for k in range(60)]
+    return x**a * math.exp(-x) * math.fsum(terms)
+
+
+def _zeta(s, q):
+    """Return Hurwitz's zeta function by the sum of Euler and Maclaurin."""
+    end = q + 20
+    head = math.fsum((q + k) ** -s for k in range(20))
+    tail = end ** (1 - s) / (s - 1) + end**-s / 2 + s * end ** (-s - 1) / 12
+    tail -= s * (s + 1) * (s + 2) * end ** (-s - 3) / 720
+    return head + tail + s * (s + 1) * (s + 2) * (s + 3) * (s + 4) * end ** (-s - 5) / 30240
+
+
+def _bessel(order, x):
+    """Return a modified Bessel function of the first kind by its power series."""
+    terms = (
+        (x / 2) ** (2 * k + order) / (math.factorial(k) * math.factorial(k + order))
+        for k in range(30)
+    )
+    return math.fsum(terms)
+
+
+def _logit(x, eps=0.0):
+    limited = np.clip(x, eps, 1 - eps)
+    return np.log(limited / (1 - limited))
+
+
+REFERENCES = {
+    "erf": of_numbers(math.erf),
+    "erfc": of_numbers(math.erfc),
+    "erfcx": of_numbers(lambda x: math.exp(x * x) * math.erfc(x)),
+    "erfinv": of_numbers(lambda x: NORMAL.inv_cdf((x + 1) / 2) / math.sqrt(2)),
+    "ndtr": of_numbers(lambda x: math.erfc(-x / math.sqrt(2)) / 2),
+    "log_ndtr": of_numbers(lambda x: math.log(math.erfc(-x / math.sqrt(2)) / 2)),
+    "ndtri": of_numbers(NORMAL.inv_cdf),
+    "lgamma": of_numbers(math.lgamma),
+    "digamma": special.digamma,
+    "polygamma": lambda x, n: special.polygamma(n, x),
+    "gammainc": of_numbers(_gammainc),
+    "gammaincc": of_numbers(lambda a, x: 1 - _gammainc(a, x)),
+    "betaln": of_numbers(lambda a, b: math.log(math.gamma(a) * math.gamma(b) / math.gamma(a + b))),
+    "zeta": of_numbers(_zeta),
+    "i0": of_numbers(functools.partial(_bessel, 0)),
+    "i0e": of_numbers(lambda x: math.exp(-abs(x)) * _bessel(0, x)),
+    "i1": of_numbers(functools.partial(_bessel, 1)),
+    "i1e": of_numbers(lambda x: math.exp(-abs(x)) * _bessel(1, x)),
+    "logit": _logit,
+    "sinc": np.sinc,
+}

@@ -1,0 +1,180 @@
+"""Fourier transforms beyond their values and derivatives: identities, arguments, errors."""
+
+import numpy as np
+import pytest
+
+import pullback as pb
+
+X = "shape (2, 3), dtype float32"
+NORMS = ["backward", "ortho", "forward"]
+
+
+def m():
+    return pb.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
+
+
+def z():
+    return pb.tensor([1j, 2.0])
+
+
+def scalar():
+    return pb.tensor(1.0)
+
+
+# -- identities -----------------------------------------------------------------------------------
+@pytest.mark.parametrize("dtype", ["float64", "complex128"])
+@pytest.mark.parametrize(("norm", "factor"), [("backward", 5.0), ("ortho", 1.0), ("forward", 0.2)])
+def test_the_gradient_of_a_signals_energy_is_the_same_in_time_and_in_frequency(norm, factor, dtype):
+    values = np.array([1.0, -2.0, 0.5, 3.0, 0.25])
+    x = pb.tensor(values * (1 + 0.5j) if "complex" in dtype else values, requires_grad=True)
+    spectrum = pb.fft.fft(x, norm=norm)
+    (spectrum.abs() ** 2).sum().backward()
+    np.testing.assert_allclose(x.grad.numpy(), 2 * factor * x.detach().numpy(), rtol=1e-12)
+    assert x.grad.dtype is x.dtype
+
+
+@pytest.mark.parametrize("length", [4, 5])
+@pytest.mark.parametrize("norm", NORMS)
+def test_an_inverse_transform_brings_the_signal_back_and_the_gradient_too(norm, length):
+    x = pb.tensor(np.sin(np.arange(length)), requires_grad=True)
+    ways = [
+        lambda t: pb.fft.ifft(pb.fft.fft(t, norm=norm), norm=norm).real,
+        lambda t: pb.fft.irfft(pb.fft.rfft(t, norm=norm), n=length, norm=norm),
+        lambda t: pb.fft.hfft(pb.fft.ihfft(t, norm=norm), n=length, norm=norm),
+        lambda t: pb.fft.irfftn(pb.fft.rfftn(t, norm=norm), s=(length,), norm=norm),
+    ]
+    weights = pb.arange(length, dtype="float64")
+    for there_and_back in ways:
+        result = there_and_back(x)
+        np.testing.assert_allclose(result.detach().numpy(), x.detach().numpy(), atol=1e-15)
+        (g,) = pb.autograd.grad(result, x, weights)
+        np.testing.assert_allclose(g.numpy(), weights.numpy(), atol=1e-14)
+
+
+def test_a_convolution_by_transforms_has_the_gradient_of_the_sum_of_products():
+    x = pb.tensor([1.0, 2.0, 3.0], dtype="float64", requires_grad=True)
+    kernel = pb.tensor([0.5, -1.0], dtype="float64", requires_grad=True)
+    product = pb.fft.rfft(x, n=4) * pb.fft.rfft(kernel, n=4)
+    result = pb.fft.irfft(product, n=4)
+    np.testing.assert_allclose(result.tolist(), [0.5, 0.0, -0.5, -3.0], atol=1e-15)
+    dx, dk = pb.autograd.grad(result, [x, kernel], pb.tensor([1.0, 10.0, 100.0, 1000.0]).double())
+    np.testing.assert_allclose(dx.tolist(), [-9.5, -95.0, -950.0], rtol=1e-13)
+    np.testing.assert_allclose(dk.tolist(), [321.0, 3210.0], rtol=1e-13)
+
+
+@pytest.mark.parametrize("length", [4, 5])
+def test_shifting_back_undoes_a_shift(length):
+    x = pb.arange(length)
+    assert pb.fft.ifftshift(pb.fft.fftshift(x)).tolist() == x.tolist()
+    assert pb.fft.fftshift(x).tolist() == np.fft.fftshift(np.arange(length)).tolist()
+
+
+# -- arguments ------------------------------------------------------------------------------------
+def test_real_numbers_of_any_dtype_are_transformed():
+    for dtype, result in [
+        ("int32", "complex64"),
+        ("float32", "complex64"),
+        ("float64", "complex128"),
+    ]:
+        x = pb.tensor([1, 2, 3], dtype=dtype)
+        assert pb.fft.fft(x).dtype.name == result
+        assert pb.fft.rfft(x).dtype.name == result
+    assert pb.fft.irfft(pb.tensor([True, True])).dtype is pb.float32
+
+
+def test_an_array_is_transformed_as_a_tensor_is():
+    array = np.arange(6.0).reshape(2, 3)
+    np.testing.assert_allclose(pb.fft.fft(array).numpy(), np.fft.fft(array), atol=1e-15)
+    np.testing.assert_allclose(pb.fft.rfft(array, n=2).numpy(), np.fft.rfft(array, 2), atol=1e-15)
+
+
+def test_lengths_go_to_the_last_axes_and_minus_1_keeps_one():
+    x = pb.tensor(np.arange(24.0).reshape(2, 3, 4))
+    assert pb.fft.fftn(x, s=(5, 6)).shape == (2, 5, 6)
+    assert pb.fft.fftn(x, s=(-1, 2), axes=(0, 1)).shape == (2, 2, 4)
+    assert pb.fft.rfftn(x, s=(3,), axes=(1,)).shape == (2, 2, 4)
+    assert pb.fft.irfftn(x).shape == (2, 3, 6)
+    np.testing.assert_allclose(
+        pb.fft.irfftn(x, s=(-1, 5)).numpy(), np.fft.irfftn(x.numpy(), (3, 5), (1, 2)), atol=1e-14
+    )
+
+
+def test_a_transform_over_no_axes_is_a_copy():
+    x = pb.tensor(2.0)
+    assert pb.fft.fftn(x).item() == 2 + 0j
+    assert pb.fft.ifftn(pb.tensor([1j]), axes=()).tolist() == [1j]
+
+
+@pytest.mark.parametrize("n", [1, 4, 5])
+def test_the_frequencies_are_those_of_numpy(n):
+    for name in ("fftfreq", "rfftfreq"):
+        ours, theirs = getattr(pb.fft, name), getattr(np.fft, name)
+        assert ours(n).dtype is pb.float32
+        result = ours(n, d=0.1, dtype=pb.float64, device="cpu")
+        np.testing.assert_allclose(result.numpy(), theirs(n, 0.1), rtol=1e-15)
+
+
+# -- errors ---------------------------------------------------------------------------------------
+# name: (the wrong call, the built-in error, words of the message)
+WRONG = {
+    "norm": (
+        lambda: pb.fft.fft(m(), norm="other"),
+        ValueError,
+        ("fft: 'backward', 'ortho' or 'forward' required", "'other'"),
+    ),
+    "n of 0": (lambda: pb.fft.ifft(m(), n=0), ValueError, ("ifft: ", "axis 1", "got 0", X)),
+    "n of a half": (lambda: pb.fft.rfft(m(), n=1.5), TypeError, ("rfft: ", "integer", "1.5")),
+    "nothing": (lambda: pb.fft.fft(pb.zeros(0)), ValueError, ("fft: ", "at least 1 element")),
+    "one frequency": (
+        lambda: pb.fft.irfft(pb.ones(1)),
+        ValueError,
+        ("irfft: ", "got 0", "hint: give a length"),
+    ),
+    "a number": (lambda: pb.fft.fft(2.0), TypeError, ("fft: ", "float")),
+    "0-d": (lambda: pb.fft.hfft(scalar()), ValueError, ("hfft: ", "at least 1 dimension")),
+    "axis": (lambda: pb.fft.fft(m(), axis=2), IndexError, ("fft: axis", "[-2, 1]", "got 2")),
+    "axis twice": (
+        lambda: pb.fft.fftn(m(), axes=(0, -2)),
+        ValueError,
+        ("fftn: ", "more than once"),
+    ),
+    "no axes": (lambda: pb.fft.rfftn(m(), axes=()), ValueError, ("rfftn: ", "one axis", X)),
+    "no axes back": (lambda: pb.fft.irfftn(scalar()), ValueError, ("irfftn: ", "one axis")),
+    "too many lengths": (
+        lambda: pb.fft.fftn(m(), s=(1, 2, 3)),
+        ValueError,
+        ("fftn: ", "at most 2 lengths", "(1, 2, 3)", X),
+    ),
+    "lengths for other axes": (
+        lambda: pb.fft.ifftn(m(), s=(2, 2), axes=(0,)),
+        ValueError,
+        ("ifftn: ", "2 lengths for 1 axes", X),
+    ),
+    "length of 0": (lambda: pb.fft.fftn(m(), s=(0, 2)), ValueError, ("fftn: ", "axis 0", "got 0")),
+    "real transform of complex numbers": (
+        lambda: pb.fft.rfft(z()),
+        TypeError,
+        ("rfft: real numbers required, got complex64", "hint: use fft"),
+    ),
+    "ihfft of complex numbers": (
+        lambda: pb.fft.ihfft(z()),
+        TypeError,
+        ("ihfft: real numbers required", "hint: use ifft"),
+    ),
+    "rfftn of complex numbers": (
+        lambda: pb.fft.rfftn(z()),
+        TypeError,
+        ("rfftn: real numbers required", "hint: use fftn"),
+    ),
+    "shift along no axis": (lambda: pb.fft.fftshift(m(), axes=5), IndexError, ("fftshift: ", "5")),
+    "no frequencies": (lambda: pb.fft.fftfreq(0), ValueError, ("fftfreq: ", "at least 1", "0")),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_a_wrong_call_says_what_is_wrong(name):
+    call, builtin, words = WRONG[name]
+    with pytest.raises(pb.AutogradError) as caught:
+        call()
+    assert isinstance(caught.value, builtin)
+    assert [word for word in words if word not in str(caught.value)] == []

@@ -1,0 +1,436 @@
+"""Manipulation, scans and statistics beyond values and derivatives: views, dtypes, errors."""
+
+import array_api_strict
+import numpy as np
+import pytest
+
+import pullback as pb
+
+NAN, INF = float("nan"), float("inf")
+DATA = np.array([[1.5, -2.0, 0.25], [0.5, 3.0, -1.0]])
+X = "shape (2, 3), dtype float32"
+
+
+def m():
+    return pb.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
+
+
+def v():
+    return pb.tensor([1.0, 2.0])
+
+
+def scalar():
+    return pb.tensor(1.0)
+
+
+def i64():
+    return pb.tensor([1, 2, 3])
+
+
+# -- views and copies -----------------------------------------------------------------------------
+VIEWS = {
+    "moveaxis": lambda x: pb.moveaxis(x, 0, 1),
+    "movedim": lambda x: x.movedim(0, -1),
+    "swapaxes": lambda x: pb.swapaxes(x, 0, 1),
+    "unsqueeze": lambda x: pb.unsqueeze(x, 1),
+    "ravel": lambda x: x.ravel(),
+    "unflatten": lambda x: x.unflatten(1, (3, 1)),
+    "select": lambda x: pb.select(x, 0, 1),
+    "narrow": lambda x: pb.narrow(x, 1, 1, 2),
+    "tensor_split": lambda x: x.tensor_split(2)[1],
+    "atleast_3d": pb.atleast_3d,
+}
+COPIES = {
+    "roll": lambda x: x.roll(0),
+    "tile": lambda x: x.tile(1, 1),
+    "repeat": lambda x: pb.repeat(x, 1, axis=0),
+    "repeat by an array": lambda x: pb.repeat(x, pb.tensor([1, 1]), axis=0),
+    "diag": lambda x: x.diag(),
+    "rot90": lambda x: x.rot90(0),
+    "diff": lambda x: x.diff(n=0),
+    "tril": lambda x: x.tril(5),
+    "pad": lambda x: pb.pad(x, (0, 0)),
+    "pad, circular": lambda x: pb.pad(x, (-1, 0), "circular"),
+    "unfold": lambda x: x.unfold(1, 1, 1),
+}
+
+
+@pytest.mark.parametrize("name", VIEWS)
+def test_a_view_shows_what_is_written_to_its_base_and_has_its_history(name):
+    leaf = pb.tensor(DATA, requires_grad=True)
+    base = leaf * 1
+    view = VIEWS[name](base)
+    base.mul_(2)
+    assert view.tolist() == VIEWS[name](pb.tensor(2 * DATA)).tolist()
+    view.sum().backward()
+    assert set(np.unique(leaf.grad.numpy())) <= {0.0, 2.0}
+    assert leaf.grad.sum().item() == 2 * view.numel()
+
+
+@pytest.mark.parametrize("name", COPIES)
+def test_a_copy_may_be_written_to(name):
+    x = m()
+    result = COPIES[name](x)
+    result.fill_(9.0)
+    assert x.tolist() == m().tolist()
+
+
+def test_arrays_are_taken_as_tensors_are():
+    for result, expected in [
+        (pb.select(DATA, 1, 0), DATA[:, 0]),
+        (pb.narrow(DATA, 1, 1, 2), DATA[:, 1:]),
+        (pb.repeat(DATA, (2, 1), axis=0), DATA[[0, 0, 1]]),
+        (pb.diff(DATA), np.diff(DATA)),
+        (pb.nansum(DATA), np.sum(DATA)),
+        (pb.tensor_split(DATA, 2)[0], DATA[:1]),
+        (pb.pad(DATA, (1, 0), "reflect"), np.pad(DATA, ((0, 0), (1, 0)), "reflect")),
+    ]:
+        assert isinstance(result, pb.Tensor)
+        np.testing.assert_array_equal(result.numpy(), expected)
+
+
+# -- the two faces --------------------------------------------------------------------------------
+def test_repeat_is_the_standards_as_a_function_and_pytorchs_as_a_method():
+    x = pb.tensor([1, 2])
+    assert pb.repeat(x, 2).tolist() == x.repeat_interleave(2).tolist() == [1, 1, 2, 2]
+    assert x.repeat(2).tolist() == x.tile((2,)).tolist() == [1, 2, 1, 2]
+    assert x.repeat(2, 1).tolist() == [[1, 2], [1, 2]]
+    assert pb.tile(x, 2).tolist() == [1, 2, 1, 2]
+    assert pb.repeat(pb.tensor(3), 2, axis=0).tolist() == [3, 3]
+
+
+@pytest.mark.parametrize("repeats", [[1, 0, 2], (1, 0, 2), np.array([1, 0, 2])], ids=str)
+def test_numbers_of_repeats_come_in_any_form(repeats):
+    x = pb.tensor([1.0, 2.0, 3.0], requires_grad=True)
+    for given in (repeats, pb.tensor(repeats)):
+        result = pb.repeat(x, given)
+        assert result.tolist() == [1.0, 3.0, 3.0]
+        (g,) = pb.autograd.grad(result, x, pb.tensor([1.0, 10.0, 100.0]))
+        assert g.tolist() == [1.0, 0.0, 110.0]
+    assert pb.repeat(x, pb.tensor([2])).tolist() == [1.0, 1.0, 2.0, 2.0, 3.0, 3.0]
+
+
+def test_repeats_stay_in_their_array_library():
+    x = pb.asarray(array_api_strict.asarray([1.0, 2.0]))
+    counts = pb.asarray(array_api_strict.asarray([2, 1]))
+    result = pb.repeat(x, counts)
+    assert result.device == x.device
+    assert result.tolist() == [1.0, 1.0, 2.0]
+
+
+def test_triangles_take_the_diagonal_under_both_names():
+    x = m()
+    expected = np.tril(x.numpy(), 1).tolist()
+    assert x.tril(1).tolist() == x.tril(diagonal=1).tolist() == x.tril(k=1).tolist() == expected
+    assert pb.tril(x, k=1).tolist() == expected
+    assert x.triu(-1).tolist() == np.triu(x.numpy(), -1).tolist()
+
+
+def test_roll_takes_several_shifts_of_one_axis_and_one_for_several():
+    x = m()
+    assert x.roll((1, 1), (1, -1)).tolist() == x.roll(2, dims=1).tolist()
+    assert x.roll(1, (0, 1)).tolist() == np.roll(x.numpy(), 1, (0, 1)).tolist()
+    assert pb.roll(x, 7).tolist() == np.roll(x.numpy(), 7).tolist()
+    assert pb.roll(scalar(), 1, axis=0).item() == 1.0
+
+
+def test_differences_of_bools_say_whether_neighbours_differ():
+    assert pb.diff(pb.tensor([True, True, False])).tolist() == [False, True]
+    assert pb.diff(pb.tensor([3, 1])).tolist() == [-2]
+
+
+def test_differences_take_what_stands_before_and_after():
+    x = pb.tensor([1.0, 4.0])
+    assert pb.diff(x, prepend=pb.tensor([0.0])).tolist() == [1.0, 3.0]
+    assert x.diff(append=pb.tensor([9.0]), n=2).tolist() == [2.0]
+
+
+def test_grids_of_nothing_and_of_one_vector():
+    assert pb.meshgrid() == []
+    assert pb.broadcast_arrays() == []
+    assert pb.meshgrid(v())[0].tolist() == [1.0, 2.0]
+
+
+def test_broadcasting_keeps_each_dtype():
+    x, y = pb.broadcast_arrays(i64(), scalar())
+    assert (x.dtype, y.dtype) == (pb.int64, pb.float32)
+
+
+def test_several_tensors_get_at_least_so_many_axes():
+    one, two = pb.atleast_2d(scalar(), m())
+    assert (one.shape, two.shape) == ((1, 1), (2, 3))
+    assert [x.shape for x in pb.atleast_1d([scalar(), v()])] == [(1,), (2,)]
+
+
+def test_cat_and_unbind_take_an_axis_too():
+    assert pb.cat([m(), m()], axis=1).shape == (2, 6)
+    assert len(pb.unbind(m(), axis=1)) == 3
+
+
+def test_windows_of_a_scalar_are_of_its_one_element():
+    x = pb.tensor(3.0, requires_grad=True)
+    result = x.unfold(0, 1, 1)
+    assert result.tolist() == [3.0]
+    (g,) = pb.autograd.grad(result.sum(), x, create_graph=True)
+    assert g.item() == 1.0
+    assert x.unfold(0, 0, 2).shape == (0,)
+
+
+def test_a_padding_of_whole_numbers_keeps_the_dtype():
+    assert pb.pad(i64(), (1, 0), value=7).tolist() == [7, 1, 2, 3]
+    assert pb.pad(i64(), (1, 0)).dtype is pb.int64
+
+
+# -- in place -------------------------------------------------------------------------------------
+IN_PLACE = {
+    "cumsum_": (lambda x: x.cumsum_(0), lambda x: x.cumsum(0)),
+    "cumprod_": (lambda x: x.cumprod_(dim=1), lambda x: x.cumprod(1)),
+    "tril_": (lambda x: x.tril_(), lambda x: x.tril()),
+    "triu_": (lambda x: x.triu_(1), lambda x: x.triu(1)),
+}
+
+
+@pytest.mark.parametrize("name", IN_PLACE)
+def test_a_change_of_a_part_in_place_reaches_the_whole_and_is_recorded(name):
+    change, function = IN_PLACE[name]
+    x = pb.tensor(np.stack([DATA, DATA + 1]), requires_grad=True)
+    whole = x * 1
+    assert change(whole[1]).tolist() == function(x[1]).tolist()
+    assert whole[0].tolist() == x[0].tolist()
+    (ours,) = pb.autograd.grad((whole[1] ** 2).sum(), x)
+    (theirs,) = pb.autograd.grad((function(x[1]) ** 2).sum(), x)
+    np.testing.assert_allclose(ours.numpy(), theirs.numpy(), rtol=1e-14)
+
+
+# -- scans ----------------------------------------------------------------------------------------
+@pytest.mark.parametrize("zeros", [(), (0,), (4,), (1, 3), (0, 1, 2, 3, 4)], ids=str)
+@pytest.mark.parametrize("unit", [1.0, 1 - 0.5j])
+def test_the_derivatives_of_a_running_product_are_those_of_products_one_by_one(zeros, unit):
+    values = np.array([1.5, -2.0, 0.5, 3.0, 2.5]) * unit
+    values[list(zeros)] = 0
+    weights = pb.tensor(np.array([1.0, 2.0, -1.0, 0.5, 3.0]) * unit)
+
+    def one_by_one(x):
+        return pb.stack([pb.prod(x[: i + 1]) for i in range(5)])
+
+    found = []
+    for function in (lambda x: x.cumprod(0), one_by_one):
+        x = pb.tensor(values, requires_grad=True)
+        (first,) = pb.autograd.grad(function(x), x, weights, create_graph=True)
+        (second,) = pb.autograd.grad(first, x, weights)
+        found.append((first.detach().numpy(), second.numpy()))
+    for ours, theirs in zip(*found, strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-13, atol=1e-13)
+
+
+@pytest.mark.parametrize("length", [1, 2, 3, 1000])
+def test_a_long_running_product_is_differentiated_without_loss(length):
+    x = pb.tensor(np.full(length, 1 + 1e-3), requires_grad=True)
+    x.cumprod(0)[-1].backward()
+    np.testing.assert_allclose(x.grad.numpy(), (1 + 1e-3) ** (length - 1), rtol=1e-12)
+
+
+def test_scans_widen_small_integers_or_take_a_dtype():
+    x = pb.tensor([100, 100], dtype="int8")
+    assert x.cumsum(0).tolist() == [100, 200]
+    assert pb.cumulative_prod(x).dtype is pb.int64
+    assert pb.tensor(3, dtype="int8").cumsum(0).dtype is pb.int64
+    assert pb.cumsum(x, 0, dtype="float64").tolist() == [100.0, 200.0]
+    result = pb.cumulative_sum(x[:1], dtype="int8", include_initial=True)
+    assert (result.tolist(), result.dtype) == ([0, 100], pb.int8)
+    assert pb.tensor([True, True]).cumsum(0).tolist() == [1, 2]
+
+
+def test_the_logarithm_of_running_sums_overflows_nowhere():
+    x = pb.tensor([-1000.0, 1000.0, 999.0, -INF], dtype="float64", requires_grad=True)
+    with np.errstate(all="raise", under="ignore"):
+        result = x.logcumsumexp(0)
+        (g,) = pb.autograd.grad(result, x, pb.tensor([1.0, 1.0, 1.0, 1.0]).double())
+    high = 1000 + np.log1p(np.exp(-1.0))
+    np.testing.assert_allclose(result.tolist(), [-1000.0, 1000.0, high, high], rtol=1e-15)
+    share = 1 / (1 + np.exp(-1.0))
+    np.testing.assert_allclose(g.tolist(), [1.0, 1 + 2 * share, 2 * (1 - share), 0.0], rtol=1e-12)
+
+
+# -- statistics -----------------------------------------------------------------------------------
+def test_what_is_not_a_number_is_left_out():
+    x = pb.tensor([[1.0, NAN], [NAN, NAN], [2.0, 5.0]], requires_grad=True)
+    assert pb.nansum(x, 1).tolist() == [1.0, 0.0, 7.0]
+    assert x.nanmean(dim=0, keepdim=True).tolist() == [[1.5, 5.0]]
+    x.nanmean(0).sum().backward()
+    assert x.grad.tolist() == [[0.5, 0.0], [0.0, 0.0], [0.5, 1.0]]
+    assert pb.nansum(i64()).item() == 6
+    assert pb.nansum(i64(), dtype="float64").dtype is pb.float64
+    assert pb.nansum(pb.tensor([complex(NAN, 1.0), 2j])).item() == 2j
+
+
+def test_the_logarithm_of_an_empty_sum_is_minus_infinity():
+    x = pb.zeros(0, 2, requires_grad=True)
+    assert pb.logsumexp(x).item() == -INF
+    assert pb.logsumexp(x, 0).tolist() == [-INF, -INF]
+    assert x.logsumexp(0, keepdim=True).shape == (1, 2)
+    assert pb.logsumexp(x, 1).shape == (0,)
+    pb.logsumexp(x, 0).sum().backward()
+    assert x.grad.shape == (0, 2)
+
+
+def test_softmax_and_logsumexp_take_a_dim_by_position_an_axis_and_a_dtype():
+    x = pb.tensor(DATA)
+    assert pb.softmax(x, 1).tolist() == pb.softmax(x, axis=1).tolist()
+    assert pb.log_softmax(x, 0).tolist() == x.log_softmax(axis=0).tolist()
+    assert pb.logsumexp(x, 0, True).tolist() == pb.logsumexp(x, axis=0, keepdims=True).tolist()
+    assert pb.softmax(m(), 1, dtype="float64").dtype is pb.float64
+
+
+def test_the_extremes_have_names():
+    pair = pb.aminmax(m(), dim=1)
+    assert (pair.min.tolist(), pair.max.tolist()) == ([1.0, 4.0], [3.0, 6.0])
+    assert m().aminmax(dim=0, keepdim=True).max.shape == (1, 3)
+    assert pb.amax(m(), (0, 1)).item() == 6.0
+
+
+def test_what_is_not_zero_is_counted():
+    x = pb.tensor([[0.0, 1.0], [NAN, 2.0]])
+    assert x.count_nonzero().item() == 3
+    assert x.count_nonzero(0, True).tolist() == [[1, 2]]
+    assert pb.count_nonzero(x > 1, axis=1).tolist() == [0, 1]
+
+
+# -- errors ---------------------------------------------------------------------------------------
+# name: (the wrong call, the built-in error, words of the message)
+WRONG = {
+    "broadcast_arrays": (
+        lambda: pb.broadcast_arrays(m(), v()),
+        ValueError,
+        ("broadcast_arrays: ", f"arrays[0]: {X}", "arrays[1]: shape (2,)"),
+    ),
+    "broadcast a number": (
+        lambda: pb.broadcast_arrays(m(), 1.0),
+        TypeError,
+        ("broadcast_arrays: ", "'arrays[1]'", "float"),
+    ),
+    "meshgrid": (lambda: pb.meshgrid(v(), m()), ValueError, ("meshgrid: ", f"arrays[1]: {X}")),
+    "indexing": (lambda: pb.meshgrid(v(), indexing="ji"), ValueError, ("meshgrid: ", "'ji'")),
+    "moveaxis": (
+        lambda: pb.moveaxis(m(), (0, 1), 0),
+        ValueError,
+        ("moveaxis: ", "2 and 1", f"x: {X}"),
+    ),
+    "moveaxis too far": (lambda: pb.moveaxis(m(), 2, 0), IndexError, ("moveaxis: axis", "got 2")),
+    "moveaxis twice": (
+        lambda: pb.moveaxis(m(), (0, 0), (0, 1)),
+        ValueError,
+        ("moveaxis: ", "more than once"),
+    ),
+    "roll": (lambda: m().roll((1, 2), 0), ValueError, ("roll: ", "2 for 1 axes", f"x: {X}")),
+    "roll flat": (lambda: m().roll((1, 2)), ValueError, ("roll: ", "one shift", "(1, 2)")),
+    "roll too far": (lambda: m().roll(1, 2), IndexError, ("roll: axis", "got 2")),
+    "tile": (lambda: pb.tile(m(), (2, -1)), ValueError, ("tile: ", "(2, -1)", f"x: {X}")),
+    "repeat as a method": (
+        lambda: m().repeat(2),
+        ValueError,
+        ("repeat: ", "got 1", f"x: {X}", "hint: use tile"),
+    ),
+    "repeat": (
+        lambda: pb.repeat(m(), [1, 2, 3], axis=0),
+        ValueError,
+        ("repeat: one number or 2, the length of axis 0", "got 3", f"x: {X}"),
+    ),
+    "repeat negative": (lambda: pb.repeat(v(), -1), ValueError, ("repeat: ", "not negative", "-1")),
+    "repeat by floats": (lambda: pb.repeat(v(), v()), TypeError, ("repeat: ", "float32", "x: ")),
+    "repeat by a half": (lambda: pb.repeat(v(), 0.5), TypeError, ("repeat: ", "integers", "0.5")),
+    "repeat too far": (lambda: pb.repeat(v(), 2, axis=1), IndexError, ("repeat: axis", "got 1")),
+    "tril": (lambda: pb.tril(v()), ValueError, ("tril: at least 2 dimensions", "got 1", "x: ")),
+    "triu_": (lambda: v().triu_(), ValueError, ("triu_: at least 2 dimensions", "got 1")),
+    "fliplr": (lambda: pb.fliplr(v()), ValueError, ("fliplr: at least 2 dimensions",)),
+    "flipud": (lambda: pb.flipud(scalar()), ValueError, ("flipud: at least 1 dimension ",)),
+    "rot90": (lambda: m().rot90(1, (0,)), ValueError, ("rot90: two axes", "(0,)")),
+    "rot90 too far": (lambda: m().rot90(1, (0, 2)), IndexError, ("rot90: axis", "got 2")),
+    "diag": (lambda: pb.diag(scalar()), ValueError, ("diag: ", "a vector or a matrix")),
+    "diff": (lambda: pb.diff(m(), n=-1), ValueError, ("diff: ", "'n'", "-1")),
+    "diff of a scalar": (lambda: pb.diff(scalar()), ValueError, ("diff: at least 1 dimension",)),
+    "diff too far": (lambda: pb.diff(m(), axis=2), IndexError, ("diff: axis", "got 2")),
+    "unflatten": (
+        lambda: m().unflatten(1, (2, -1)),
+        ValueError,
+        ("unflatten: ", "(3,)", "(2, -1)"),
+    ),
+    "unflatten a scalar": (lambda: scalar().unflatten(0, (1,)), ValueError, ("unflatten: ",)),
+    "tensor_split a scalar": (
+        lambda: scalar().tensor_split(1),
+        ValueError,
+        ("tensor_split: ", "0-d"),
+    ),
+    "no parts": (lambda: m().tensor_split(0), ValueError, ("tensor_split: ", "got 0")),
+    "unfold": (lambda: m().unfold(1, 4, 1), ValueError, ("unfold: ", "axis 1", "got 4", f"x: {X}")),
+    "unfold step": (lambda: m().unfold(1, 1, 0), ValueError, ("unfold: a step", "got 0")),
+    "pad": (lambda: pb.pad(m(), (1,)), ValueError, ("pad: pairs", "(1,)", f"x: {X}")),
+    "pad too many axes": (
+        lambda: pb.pad(v(), (1, 1, 1, 1)),
+        ValueError,
+        ("pad: pairs", "at most 1 axes"),
+    ),
+    "pad text": (lambda: pb.pad(m(), "ab"), TypeError, ("pad: ", "integers", "'ab'")),
+    "pad away": (lambda: pb.pad(m(), (-2, -2)), ValueError, ("pad: ", "3 elements", "(-2, -2)", X)),
+    "pad mode": (lambda: pb.pad(m(), (1, 1), "mirror"), ValueError, ("pad: ", "'mirror'", "edge")),
+    "pad value": (
+        lambda: pb.pad(m(), (1, 1), "reflect", 2.0),
+        ValueError,
+        ("pad: no value required in mode reflect", "2.0"),
+    ),
+    "reflect too much": (
+        lambda: pb.pad(m(), (3, 0), "reflect"),
+        ValueError,
+        ("pad: at most 2 elements", "axis 1", "reflect", "(3, 0)", X),
+    ),
+    "wrap too much": (lambda: pb.pad(v(), (0, 3), "wrap"), ValueError, ("pad: at most 2 ",)),
+    "replicate nothing": (
+        lambda: pb.pad(pb.zeros(0), (1, 0), "edge"),
+        ValueError,
+        ("pad: at most 0 elements", "replicate"),
+    ),
+    "cumulative_sum without axis": (
+        lambda: pb.cumulative_sum(m()),
+        ValueError,
+        ("cumulative_sum: an axis required", f"x: {X}"),
+    ),
+    "cumulative_prod of a scalar": (
+        lambda: pb.cumulative_prod(scalar()),
+        ValueError,
+        ("cumulative_prod: at least 1 dimension",),
+    ),
+    "cumulative_sum too far": (
+        lambda: pb.cumulative_sum(m(), axis=2),
+        IndexError,
+        ("cumulative_sum: axis", "got 2"),
+    ),
+    "cumprod without dim": (lambda: m().cumprod(), TypeError, ("cumprod: axis", "NoneType")),
+    "cumprod too far": (lambda: m().cumprod(2), IndexError, ("cumprod: axis", "got 2")),
+    "cumsum of a list": (lambda: pb.cumsum([1.0], 0), TypeError, ("cumsum: ", "list")),
+    "logcumsumexp of complex numbers": (
+        lambda: pb.logcumsumexp(pb.tensor([1j]), 0),
+        TypeError,
+        ("logcumsumexp: real numbers required, got complex64", "x: shape (1,)"),
+    ),
+    "nanmean of integers": (
+        lambda: pb.nanmean(i64()),
+        TypeError,
+        ("nanmean: ", "int64", "x: shape (3,)", "hint: "),
+    ),
+    "nanmean too far": (lambda: pb.nanmean(m(), 2), IndexError, ("nanmean: axis", "got 2")),
+    "var_mean too far": (lambda: pb.var_mean(m(), 2), IndexError, ("var_mean: axis", "got 2")),
+    "amax of nothing": (
+        lambda: pb.amax(pb.zeros(0, 2), 0),
+        ValueError,
+        ("max: at least one element", "x: shape (0, 2)"),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_a_wrong_call_says_what_is_wrong(name):
+    call, builtin, words = WRONG[name]
+    with pytest.raises(pb.AutogradError) as caught:
+        call()
+    assert isinstance(caught.value, builtin)
+    assert [word for word in words if word not in str(caught.value)] == []
