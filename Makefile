@@ -8,7 +8,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PYTEST := $(BIN)/python -m pytest
 
-.PHONY: demo test peers bench stress lint types format clean
+.PHONY: demo test peers bench docs stress lint types format clean
 .DELETE_ON_ERROR:
 
 demo: $(VENV)/.installed-examples
@@ -25,6 +25,12 @@ peers: $(VENV)/.installed-test $(VENV)/.installed-peers
 
 bench: $(VENV)/.installed-peers
 	$(BIN)/python bench/overhead.py
+	$(BIN)/python bench/ops.py
+
+# The reference of the operations, from their declarations, and a searchable site in build/site.
+docs: $(VENV)/.installed-docs
+	$(BIN)/python docs/generate.py
+	$(BIN)/mkdocs build --strict --quiet
 
 stress: $(VENV)/.installed-test
 	$(PYTEST) -m stress
