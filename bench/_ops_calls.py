@@ -51,6 +51,10 @@ class Call:
         axis).
     square : bool
         Whether n elements are a square matrix, reduced along its rows, or a vector.
+    tracked : list of int
+        The inputs that have a gradient.
+    composed : bool
+        Whether it is made of other operations.
     """
 
     declaration: Declaration
@@ -58,15 +62,11 @@ class Call:
     square: bool = False
     kind: str = ""
     tracked: list[int] = field(default_factory=list)
+    composed: bool = False
 
     @property
     def op(self) -> Any:
         return self.declaration.primitive
-
-    @property
-    def composed(self) -> bool:
-        """Whether it is made of other operations."""
-        return isinstance(self.op, Composition)
 
     @property
     def label(self) -> str:
@@ -122,7 +122,7 @@ def calls_of(declaration: Declaration) -> Iterator[Call]:
     """Yield the calls of an operation to time, or raise NotScalableError."""
     op = declaration.primitive
     if getattr(op, "variadic", False) or op.multi:
-        raise NotScalableError("it takes or gives any number of arrays")
+        raise NotScalableError("it takes or gives several arrays in a list")
     if op.view:
         raise NotScalableError(VIEW)
     samples = declaration.samples
@@ -148,12 +148,11 @@ def look_at(call: Call) -> Call:
     tensors = [pb.asarray(a) for a in arrays]
     try:
         result = call.run(tensors)
-    except Exception as error:
-        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise NotScalableError(f"on {arrays[0].shape}: {reason}") from None
+    except Exception:  # whatever it says, it is not for inputs of this shape
+        raise NotScalableError("it takes neither a vector nor rows of a matrix") from None
     if not isinstance(result, pb.Tensor):
-        raise NotScalableError("its result is no tensor")
-    if result._view is not None:
+        raise NotScalableError("its result is not one tensor")
+    if any(np.may_share_memory(result.detach().numpy(), a) for a in arrays):
         raise NotScalableError(VIEW)
     along = "axis" in call.settings or "dim" in call.settings
     if result.shape == arrays[0].shape:
@@ -161,7 +160,7 @@ def look_at(call: Call) -> Call:
     elif result.shape == (arrays[0].shape[:-1] if call.square else ()):
         call.kind = "reduction"
     else:
-        raise NotScalableError(f"it is neither element-wise nor a reduction: {result.shape}")
+        raise NotScalableError("its result has another shape")
     if call.op.differentiable:
         pairs = enumerate(zip(call.op.inputs, arrays, strict=True))
         joint = call.op.joint is not None
@@ -170,6 +169,11 @@ def look_at(call: Call) -> Call:
             for i, (name, a) in pairs
             if a.dtype.kind in "fc" and (joint or call.op.declared.get(name))
         ]
+    for i in call.tracked:
+        tensors[i].requires_grad_()
+    nodes = recorded(call.run(tensors))
+    names = [node.op.name for node in nodes]
+    call.composed = isinstance(call.op, Composition) or (bool(nodes) and names != [call.op.name])
     return call
 
 
@@ -303,8 +307,8 @@ def kernel_of(op: Any) -> Callable[..., Any]:
 
 
 def apart(g: Any, seed: Any) -> Any:
-    """Return a gradient in memory of its own, as `.grad` has to be."""
-    return g.copy() if np.may_share_memory(g, seed) else g
+    """Return a gradient in memory of its own, to be written to, as `.grad` has to be."""
+    return g if g.flags.writeable and not np.may_share_memory(g, seed) else g.copy()
 
 
 def recorded(result: Any) -> list[Any]:
@@ -352,9 +356,10 @@ def chosen(only: set[str]) -> tuple[list[tuple[str, Call]], dict[str, str]]:
         if only and not names & only:
             continue
         theme = next((theme_of[n] for n in sorted(names) if n in theme_of), "inner")
+        theme = "fft" if name.startswith("fft") else theme
         try:
             if theme in APART:
-                raise NotScalableError(f"{theme}: neither element-wise nor a reduction")
+                raise NotScalableError(f"one of {theme}, neither element-wise nor a reduction")
             calls += [(theme, call) for call in calls_of(declaration)]
         except NotScalableError as reason:
             reasons[name] = str(reason)

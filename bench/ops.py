@@ -20,6 +20,7 @@ import argparse
 import json
 import statistics
 import sys
+import textwrap
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -143,8 +144,9 @@ def print_summary(rows: list[dict[str, Any]], skipped: dict[str, str]) -> None:
                     f"median ratio {statistics.median(ratios):.2f}"
                 )
     print(f"not timed, {len(skipped)}:")
-    for name, reason in sorted(skipped.items(), key=lambda pair: (pair[1], pair[0])):
-        print(f"  {name}: {reason}")
+    for reason in sorted(set(skipped.values())):
+        names = [name for name in sorted(skipped) if skipped[name] == reason]
+        print(textwrap.fill(f"{reason}: {', '.join(names)}", 100, subsequent_indent="    "))
 
 
 def main() -> None:

@@ -1,9 +1,9 @@
 """The quick ways to call an operation: on tensors of the default library and one float dtype.
 
 `unary` and `binary` make the public function of an element-wise operation, `reduction` and
-`single` that of an operation of one array with settings. What is unusual, another library or
-dtype, hooks, a number where an array should be, leaves for `apply` (function.py); the nodes are
-the same.
+`single` that of an operation of one array with settings, `several` that of one of more arrays.
+What is unusual, another library or dtype, hooks, a number where an array should be, leaves for
+`apply` (function.py); the nodes are the same.
 """
 
 from __future__ import annotations
@@ -14,7 +14,15 @@ from inspect import Parameter
 from typing import Any
 
 from pullback.arrays import DTYPES, NUMPY
-from pullback.core.function import THEIRS, apply, apply_out, link_views, record
+from pullback.core.function import (
+    THEIRS,
+    alike,
+    apply,
+    apply_out,
+    link_views,
+    note_shapes,
+    record,
+)
 from pullback.core.modes import RECORD, STATE
 from pullback.core.node import Node, next_seq
 from pullback.core.primitive import Primitive
@@ -196,9 +204,7 @@ def _keeper(op: Primitive, *tracked: int) -> Callable[..., tuple[Any, Any]] | No
 
 def reduction(op: Primitive) -> Callable[..., Any]:
     """Return the public function of an operation of one array with the settings of a reduction."""
-    kernel = kernel_of(op)
-    plan = op.plan((True,))
-    keep_x, keep_out = 0 in plan, 1 in plan
+    kernel, keep = kernel_of(op), _keeper_of(op, (True,))
 
     def call(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Any:
         if x.__class__ is Tensor:
@@ -219,26 +225,18 @@ def reduction(op: Primitive) -> Callable[..., Any]:
                     return t
                 t._node = n = Node()
                 n.op, n.inputs, n.seq = op, (node,), next_seq()
-                kept = (xd if keep_x else None, t._data if keep_out else None)
-                n.saved = kept + op.context((x,), {"axis": axis, "keepdims": keepdims})
-                n.guard = n.shapes = n.extra = None
-                if plan:
-                    n.guard = _guard((x, t), plan)
+                saved, n.guard = keep((x,), t)
+                n.saved = saved + op.context((x,), {"axis": axis, "keepdims": keepdims})
+                n.shapes = n.extra = None
                 return t
         return apply(op, (x,), {"axis": axis, "keepdims": keepdims})
 
     return call
 
 
-def _guard(tensors: tuple[Any, ...], plan: tuple[int, ...]) -> tuple[Any, ...]:
-    """Return the version counters of the tensors in these slots, each with its version."""
-    counters = [tensors[slot]._counter for slot in plan]
-    return tuple([part for counter in counters for part in (counter, counter[0])])
-
-
 def single(op: Primitive) -> Callable[..., Any]:
     """Return the public function of an operation of one array with settings."""
-    kernel, names = kernel_of(op), op.settings.keys()
+    kernel, names, keep = kernel_of(op), op.settings.keys(), _keeper_of(op, (True,))
 
     def call(*args: Any, **settings: Any) -> Any:
         if len(args) != 1:
@@ -259,39 +257,80 @@ def single(op: Primitive) -> Callable[..., Any]:
                 t = box(result if result.__class__ is _array else as_array(result))
                 if op.view:
                     link_views(op, x, (t,), settings, _mode(), NUMPY)
-                if node is not None and mode is RECORD and op.differentiable:
-                    _record_single(op, args, t, settings)
+                if node is None or mode is not RECORD or not op.differentiable:
+                    return t
+                if t._data.dtype is dtype:
+                    t._node = n = Node()
+                    n.op, n.inputs, n.seq = op, (node,), next_seq()
+                    saved, n.guard = keep(args, t)
+                    n.saved = saved + op.context(args, settings)
+                    n.shapes = n.extra = None
+                elif t.dtype.is_inexact:
+                    t._node = record(op, (node,), args, (t,), settings, RECORD)
                 return t
         return apply(op, args, settings)
 
     return call
 
 
-def _record_single(op: Primitive, args: tuple[Any], t: Tensor, settings: dict[str, Any]) -> None:
-    """Record a call on one array."""
-    x = args[0]
-    if t._data.dtype is not x._data.dtype:
-        if t.dtype.is_inexact:
-            t._node = record(op, (x._node,), args, (t,), settings, RECORD)
-        return
-    plan = op.plan((True,))
-    t._node = n = Node()
-    n.op, n.inputs, n.seq = op, (x._node,), next_seq()
-    kept = (x._data if 0 in plan else None, t._data if 1 in plan else None)
-    n.saved = kept + op.context(args, settings)
-    n.guard = _guard((x, t), plan) if plan else None
-    n.shapes = n.extra = None
+def several(op: Primitive) -> Callable[..., Any]:
+    """Return the public function of an operation of several arrays, with settings or without."""
+    kernel, names, count = kernel_of(op), op.settings.keys(), len(op.inputs)
+    keepers: dict[tuple[bool, ...], Callable[..., Any]] = {}  # by which inputs are tracked
+
+    def call(*args: Any, **settings: Any) -> Any:
+        if len(args) != count:
+            raise wrong_count(op, len(args))
+        if settings.keys() != names:
+            settings = complete(op, settings)
+        tensors = alike(op, args)
+        mode = _mode()
+        if tensors is None or (mode is not RECORD and mode.grad):
+            return apply(op, args, settings)
+        try:
+            result = kernel(*[x._data for x in tensors], **settings)
+        except THEIRS:
+            return apply(op, args, settings)  # says what is wrong
+        t = box(result if result.__class__ is _array else _tidy(result))
+        if mode is not RECORD or not op.differentiable:
+            return t
+        targets = tuple([x._node for x in tensors])
+        if targets.count(None) == count:
+            return t
+        dtype = t._data.dtype
+        if dtype is not _F32 and dtype is not _F64:
+            return apply(op, args, settings)
+        tracked = tuple([target is not None for target in targets])
+        keep = keepers.get(tracked) or keepers.setdefault(tracked, _keeper_of(op, tracked))
+        t._node = n = Node()
+        n.op, n.inputs, n.seq = op, targets, next_seq()
+        saved, n.guard = keep(tensors, t)
+        n.saved = saved + op.context(tensors, settings)
+        n.shapes = n.extra = None
+        note_shapes(op, n, tensors, t._data.shape)
+        return t
+
+    return call
+
+
+def _keeper_of(op: Primitive, tracked: tuple[bool, ...]) -> Callable[..., tuple[Any, Any]]:
+    """Return what gives, of the tensors x and the result t, the saved slots and the guard."""
+    plan = op.plan(tracked)
+    places = [*(f"x[{i}]" for i in range(len(op.inputs))), "t"]
+    slots = "".join(f"{p}._data, " if i in plan else "None, " for i, p in enumerate(places))
+    guard = "".join(f"{places[i]}._counter, {places[i]}._counter[0], " for i in plan)
+    keep: Callable[..., Any] = eval(f"lambda x, t: (({slots}), ({guard}) or None)")
+    return keep
 
 
 def general(op: Primitive) -> Callable[..., Any]:
     """Return the public function of an operation that goes the general way."""
     names = op.settings.keys()
-    count = None if op.variadic else len(op.inputs)
 
     def call(*args: Any, **settings: Any) -> Any:
         if settings.keys() != names:
             settings = complete(op, settings)
-        if (count is not None and len(args) != count) or not args:
+        if not args or not (op.variadic or len(args) == len(op.inputs)):
             raise wrong_count(op, len(args))
         return apply(op, args, settings)
 

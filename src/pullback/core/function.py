@@ -205,10 +205,10 @@ def coerce(op: Primitive, args: Sequence[Any]) -> tuple[list[Tensor], Any]:
         if first._view is not None:
             sync(first)
         return [first], library_of(first._data)
-    alike = _alike(op, args)
-    if alike is not None:
-        return alike, NUMPY
-    tensors: list[Any] = []
+    tensors: list[Any] | None = alike(op, args)
+    if tensors is not None:
+        return tensors, NUMPY
+    tensors = []
     library = like = None
     borrowed = []
     for i, a in enumerate(args):
@@ -243,7 +243,7 @@ def _is_kept(op: Primitive, i: int, tensors: list[Any]) -> bool:
     return True in tracked and i in op.plan(tuple(tracked))
 
 
-def _alike(op: Primitive, args: Sequence[Any]) -> list[Tensor] | None:
+def alike(op: Primitive, args: Sequence[Any]) -> list[Tensor] | None:
     """Return the arguments where they are tensors of the default library and one float dtype.
 
     None where they are not, and `coerce` has to look closer. Python's floats count as alike.
@@ -276,6 +276,10 @@ def _promoted(op: Primitive, tensors: list[Any], library: Any, like: Tensor) -> 
             t if isinstance(t, Tensor) else _scalar(op, t, like.dtype, library, like)
             for t in tensors
         ]
+    for i in op.masks:
+        if not isinstance(tensors[i], Tensor):  # one of Python's, of a dtype of its own
+            device = library.native_device(library.device(like._data))
+            tensors[i] = box(library.asarray(tensors[i], device=device))
     joining = [t for i, t in enumerate(tensors) if i not in op.masks]
     arrays = [t._data for t in joining if isinstance(t, Tensor)] or [like._data]
     dtype = _result_dtype(arrays, library)

@@ -14,7 +14,7 @@ from typing import Any
 
 from pullback.arrays import DTYPES, NUMPY, level_of, library_of
 from pullback.core.function import THEIRS, apply, kernel_error, new_node, note_shapes, record
-from pullback.core.modes import STATE
+from pullback.core.modes import RECORD, STATE
 from pullback.core.node import AccumulateGrad, Node
 from pullback.core.primitive import TENSORS, Primitive
 from pullback.core.tensor import Tensor, as_array, box, bump
@@ -195,13 +195,49 @@ def check_allowed(name: str, x: Tensor, others: Sequence[Any] = ()) -> bool:
     tracked = requires or any(_requires_grad(o) for o in others)
     view = x._view
     if requires and x._node.__class__ is AccumulateGrad:
-        raise InplaceError(
-            f"{name}: a leaf Variable that requires grad is being used in an in-place operation.\n"
-            "hint: change it inside `with no_grad():`, or work on a clone()."
-        )
+        raise _of_leaf(name, "change it inside `with no_grad():`, or work on a clone()")
     if view is not None:
         _check_view(name, view, tracked)
     return tracked
+
+
+def _of_leaf(name: str, hint: str) -> InplaceError:
+    return InplaceError(
+        f"{name}: a leaf Variable that requires grad is being used in an in-place operation.\n"
+        f"hint: {hint}."
+    )
+
+
+def become_view(name: str, x: Tensor, step: Callable[[Tensor], Tensor]) -> Tensor:
+    """Make `x` the view that `step` takes of it, and return it: ``t_``, ``unsqueeze_``.
+
+    What `x` was becomes a tensor of its own, the base; views of `x` find it there (see `sync`).
+
+    Raises
+    ------
+    InplaceError
+        If `x` is a leaf that requires grad: its gradient would have another shape.
+    """
+    if x._view is not None:
+        sync(x)
+    if x._node.__class__ is AccumulateGrad:
+        raise _of_leaf(name, f"use {name[:-1]}, which is not in place")
+    source = x if x._view is not None else box(x._data, x._node, x._counter)
+    previous = STATE.get()
+    STATE.set(RECORD)
+    try:
+        result = step(source)
+    finally:
+        STATE.set(previous)
+    move_retained(x, x._node, result._node)
+    x._data, x._node, x._counter, x._view = (
+        result._data,
+        result._node,
+        result._counter,
+        result._view,
+    )
+    bump(x)
+    return x
 
 
 def _check_view(name: str, view: View, tracked: bool) -> None:

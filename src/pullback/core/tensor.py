@@ -29,7 +29,13 @@ from pullback.core.node import (
     thawed,
 )
 from pullback.core.views import sync
-from pullback.errors import ArgumentTypeError, DTypeError, GraphError, ShapeError
+from pullback.errors import (
+    ArgumentTypeError,
+    DTypeError,
+    GraphError,
+    ShapeError,
+    UntrackedTensorWarning,
+)
 
 if TYPE_CHECKING:
     from pullback.ops._methods import TensorMethods as _Methods
@@ -396,14 +402,25 @@ class Tensor(_Methods):
             )
         return bool(self.item())
 
+    def _number(self, kind: str) -> Any:
+        """Return the one element for Python, which keeps no history."""
+        if self.requires_grad and STATE.get().grad:
+            warnings.warn(
+                f"{kind}: a tensor that requires grad becomes a plain number, which no gradient "
+                "follows. Call item() or detach() where that is meant.",
+                UntrackedTensorWarning,
+                stacklevel=3,
+            )
+        return self.item()
+
     def __float__(self) -> float:
-        return float(self.item())  # type: ignore[arg-type]
+        return float(self._number("float"))
 
     def __int__(self) -> int:
         return int(self.item())  # type: ignore[arg-type]
 
     def __complex__(self) -> complex:
-        return complex(self.item())
+        return complex(self._number("complex"))
 
     def __index__(self) -> int:
         if self.dtype.kind not in "iu":

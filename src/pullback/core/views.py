@@ -99,6 +99,8 @@ def sync(tensor: Any) -> None:
     """Bring a view up to date with its base; call only where ``tensor._view`` is not None."""
     view = tensor._view
     base = view.base
+    if base._view is not None:  # it became a view itself, in place (inplace.become_view)
+        base = view.base = base._view.base
     if view.data is not base._data and library_of(base._data).mutable:
         _part(tensor, view, base)
     elif view.node is not base._node or view.data is not base._data:

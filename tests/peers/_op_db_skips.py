@@ -1,0 +1,100 @@
+"""Where torch's samples of an operation are left out, and why; what is spelled otherwise."""
+
+from collections.abc import Callable
+from typing import Any
+
+ARGUMENT = "an argument that pullback does not take"
+NEGATIVE = "a negative eps is refused: the root of less than nothing"
+SOLVED = "only one axis makes a vector, by the standard; torch has stacks of them"
+
+# Operations of torch that pullback has under another name: a dotted path.
+SPELLINGS: dict[str, str] = {
+    "__rdiv__": "Tensor.__rtruediv__",
+    "bitwise_not": "bitwise_invert",
+    "clamp_max": "Tensor.clamp",
+    "clamp_min": "Tensor.clamp",
+    "max.binary": "maximum",
+    "min.binary": "minimum",
+    "rsub": "Tensor.__rsub__",
+    "stack": "stack",  # the method takes self as the first of them
+    "true_divide": "divide",
+}
+
+# What torch calls the arguments after the first, of functions that take them by keyword only.
+POSITIONAL: dict[str, tuple[str, ...]] = {
+    "diff": ("n", "dim", "prepend", "append"),
+    "stack": ("dim",),
+}
+
+# Calls whose arguments are in another order, or under another name: f is pullback's function.
+CALLS: dict[str, Callable[..., Any]] = {
+    "cdist": lambda f, x, y, p, mode: f(x, y, p),
+    "clamp_max": lambda f, x, bound: f(x, max=bound),
+    "clamp_min": lambda f, x, bound: f(x, min=bound),
+    "einsum": lambda f, tensors, equation: f(equation, *tensors),
+    "linalg.matrix_norm": lambda f, x, ord, dim, keepdim: f(
+        x.movedim(dim, (-2, -1)), ord=ord, keepdims=keepdim
+    ),
+    "linalg.pinv.singular": lambda f, a, b: f(a @ b.mT),
+    "meshgrid.list_of_tensors": lambda f, tensors, **rest: f(*tensors, **rest),
+    "nn.functional.embedding": lambda f, weight, index, **rest: f(index, weight, **rest),
+    "searchsorted": lambda f, x, values, out_int32=False, right=False, side="left", sorter=None: f(
+        x, values, side="right" if right else side, sorter=sorter
+    ),
+    "special.polygamma.special_polygamma_n_0": lambda f, x, n: f(n, x),
+    "tensordot": lambda f, x, y, dims: f(x, y, axes=dims),
+}
+
+# Arguments that pullback does not have and that change nothing here: their values, () for any.
+IGNORED: dict[str, tuple[Any, ...]] = {
+    "UPLO": (),  # the samples are symmetric
+    "atol": (None,),
+    "hermitian": (),  # likewise
+    "memory_format": (),  # the array library's business
+    "output_size": (),  # what it must come to
+}
+
+# Operations of which only shape and dtype can agree, and why.
+UNDETERMINED: dict[str, str] = {
+    "empty": "not initialised",
+    "empty_like": "not initialised",
+    "nn.functional.dropout": "random numbers",
+    "rand_like": "random numbers",
+    "randint": "random numbers",
+    "randn": "random numbers",
+    "randn_like": "random numbers",
+}
+
+# "operation": why none of its samples are run.
+# "operation: text" or "operation: text & text": why samples are not run whose description has
+# those texts in it; they must be samples that fail.
+SKIPS: dict[str, str] = {
+    "abs: complex128 in place": "the dtype stays complex here, torch refuses",
+    "cat: [0], & dim=1": "an empty vector does not go with every shape; in torch it does",
+    "equal": "the standard's equal is element by element, torch.eq; torch.equal is one bool",
+    "gather: [], 0, int64[1]": "an index has as many dimensions as the input",
+    "gather: uint8[2,0]": "an index has as many dimensions as the input, empty or not",
+    "linalg.diagonal: dim1=": ARGUMENT,
+    "linalg.matrix_norm: [2,3,2] & tuple(-1, 0), True": "matrices are in the last two axes",
+    "linalg.matrix_rank: atol=1.0": ARGUMENT,
+    "linalg.matrix_rank: atol=float": ARGUMENT,
+    "linalg.solve: ,0])": SOLVED,
+    "linalg.solve: ,5])": SOLVED,
+    "new_ones: device=": ARGUMENT,
+    "new_ones: dtype=": ARGUMENT,
+    "new_zeros: device=": ARGUMENT,
+    "new_zeros: dtype=": ARGUMENT,
+    "nn.functional.batch_norm.without_cudnn": "torch has integer samples only and refuses them",
+    "nn.functional.batch_norm: [0], ": "an input has an axis of channels, empty or not",
+    "nn.functional.group_norm: eps=-0.5": NEGATIVE,
+    "nn.functional.layer_norm: eps=-0.5": NEGATIVE,
+    "nn.functional.rms_norm: eps=-0.5": NEGATIVE,
+    "nonzero: [], as": "a number has no axes to count along: an error by the standard",
+    "round.decimals_0": ARGUMENT,
+    "round.decimals_3": ARGUMENT,
+    "round.decimals_neg_3": ARGUMENT,
+    "rsub: alpha=": ARGUMENT,
+    "searchsorted: out_int32=True": ARGUMENT,
+    "tensordot: [1,1,1]": "an axis of length 1 is not broadcast",
+    "zero_": "in place on a leaf, as only torch's tests may; see the in-place test",
+}
