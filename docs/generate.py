@@ -199,7 +199,8 @@ def entry(function):
     name = names[0]
     doc = inspect.getdoc(function) or ""
     lines = [f"## `{name}`", "", "```text", f"{name}{signature_of(function)}", "```", ""]
-    lines += [doc.split("\n\n")[0].replace("\n", " "), ""]
+    prose = re.split(r"\n\n\w+\n-{3,}", doc)[0]  # what stands before the first section
+    lines += [prose, ""]
     others = [*names[1:], *methods]
     if others:
         lines += [f"Also {', '.join(f'`{other}`' for other in others)}.", ""]

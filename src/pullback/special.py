@@ -4,30 +4,45 @@ SciPy looks here for its own functions when it is given tensors with ``SCIPY_ARR
 NumPy's protocol does for SciPy's ufuncs.
 """
 
-from pullback.ops.activations import sigmoid as expit
-from pullback.ops.elementary import exp2, expm1, log1p, xlog1py, xlogy
-from pullback.ops.gamma import betaln, digamma, gammainc, gammaincc, gammaln, polygamma, zeta
-from pullback.ops.special import (
+from pullback.ops._scipy_names import (
+    betainc,
+    betaln,
+    digamma,
+    entr,
     erf,
     erfc,
     erfcx,
     erfinv,
+    exp2,
+    expit,
+    expm1,
+    fdtrc,
+    gammainc,
+    gammaincc,
+    gammaln,
     i0,
     i0e,
     i1,
     i1e,
+    log1p,
     log_ndtr,
     logit,
     ndtr,
     ndtri,
+    polygamma,
+    psi,
     sinc,
+    stdtr,
+    xlog1py,
+    xlogy,
+    zeta,
 )
 
-psi = digamma
-
 __all__ = [
+    "betainc",
     "betaln",
     "digamma",
+    "entr",
     "erf",
     "erfc",
     "erfcx",
@@ -35,6 +50,7 @@ __all__ = [
     "exp2",
     "expit",
     "expm1",
+    "fdtrc",
     "gammainc",
     "gammaincc",
     "gammaln",
@@ -50,6 +66,7 @@ __all__ = [
     "polygamma",
     "psi",
     "sinc",
+    "stdtr",
     "xlog1py",
     "xlogy",
     "zeta",

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import pullback as pb
+from pullback.errors import InplaceError
 
 
 def leaf(values):
@@ -267,3 +268,47 @@ def test_a_bare_floating_array_from_forward_comes_back_tracked():
     assert grad(y.sum(), x) == [5.0, 5.0]
     with pb.no_grad():
         assert isinstance(f(x), pb.Tensor)
+
+
+# -- class targets, settings, arrays that forward returns -----------------------------------------
+@pytest.mark.parametrize("loss", [pb.cross_entropy, pb.nll_loss])
+def test_class_targets_that_change_before_backward_are_found(loss):
+    x = pb.zeros((1, 3), requires_grad=True)
+    target = pb.tensor([0])
+    result = loss(x, target)
+    target.add_(1)
+    with pytest.raises(InplaceError, match="modified by an inplace operation"):
+        result.backward()
+
+
+def test_a_bare_array_of_targets_is_copied():
+    x = pb.zeros((1, 3), requires_grad=True)
+    target = np.array([0])
+    result = pb.nll_loss(x, target)
+    target[0] = 2
+    result.backward()
+    assert x.grad.tolist() == [[-1.0, 0.0, 0.0]]
+
+
+@pytest.mark.parametrize("number", [np.float64(0.5), np.array(0.5)], ids=["scalar", "0-d"])
+def test_numbers_of_numpy_as_settings_leave_the_dtype_alone(number):
+    x = pb.tensor([1.0, 2.0], requires_grad=True)
+    for y in (pb.leaky_relu(x, number), pb.elu(x, number), pb.nan_to_num(x, nan=number)):
+        assert y.dtype == pb.float32
+        assert pb.autograd.grad(y.sum(), x)[0].dtype == pb.float32
+
+
+def test_an_array_that_forward_returns_is_not_changed_through_the_result():
+    constant = np.ones(2)
+
+    @pb.autograd_function
+    def constantly(ctx, x):
+        return constant
+
+    @constantly.backward
+    def _(ctx, grad_output):
+        return grad_output * 0
+
+    x = pb.ones(2, dtype=pb.float64, requires_grad=True)
+    assert constantly(x).mul_(5).tolist() == [5.0, 5.0]
+    assert constant.tolist() == [1.0, 1.0]

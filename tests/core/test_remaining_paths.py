@@ -125,6 +125,19 @@ def test_an_in_place_product_of_the_whole_tensor(make):
     assert x.grad.tolist() == [6.0, 12.0]
 
 
+def test_a_change_of_one_part_of_complex_numbers_leaves_the_other(make):
+    array = make([0.0]).data_array()
+    values = np.array([1 + 2j, 3j, -1j])
+    x = pb.asarray(Frozen(values) if isinstance(array, Frozen) else values).requires_grad_()
+    y = x * 2
+    y.imag[1:].mul_(10.0)
+    assert y.tolist() == [2 + 4j, 60j, -20j]
+    y[:2].add_(1j)
+    assert y.tolist() == [2 + 5j, 61j, -20j]
+    (gradient,) = pb.autograd.grad((y.real + y.imag).sum(), x, create_graph=True)
+    assert gradient.tolist() == [2 + 2j, 2 + 20j, 2 + 20j]
+
+
 def test_a_change_of_a_view_reaches_its_base(make):
     x = make([1.0, 2.0, 3.0], requires_grad=True)
     base = x * 1.0

@@ -263,7 +263,8 @@ class _Call:
 def _boxed(value: Any) -> Any:
     """Return a bare floating array as a tensor: forward may compute with the library itself."""
     if is_array(value) and dtype_of(value.dtype).is_inexact:
-        return box(library_of(value).tidy(value))
+        # The array may be the user's own: changing the result in place changes a copy.
+        return box(library_of(value).tidy(value), None, [0, True])
     return value
 
 

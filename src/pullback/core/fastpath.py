@@ -11,9 +11,10 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 from inspect import Parameter
+from numbers import Number
 from typing import Any
 
-from pullback.arrays import DTYPES, NUMPY
+from pullback.arrays import DTYPES, NUMPY, DType
 from pullback.core.function import (
     THEIRS,
     alike,
@@ -34,6 +35,8 @@ _array = NUMPY.array_types[0]
 _tidy = NUMPY.tidy
 _F32 = DTYPES["float32"].dtype
 _F64 = DTYPES["float64"].dtype
+# What settings are made of; a number of NumPy's own would widen the dtype of the result.
+_SETTINGS = frozenset((type(None), bool, int, float, complex, str, tuple, list, slice, DType))
 _mode = STATE.get
 _UNFIT: tuple[type[Exception], ...] = (OverflowError, *THEIRS)
 _BOXED, _PLAIN = frozenset((Tensor, _array)), frozenset((float, int, Tensor, _array))
@@ -88,10 +91,13 @@ def unary(op: Primitive) -> Callable[..., Any]:
     return call
 
 
+_PAIRS = ((True, False), (False, True), (True, True))  # which of two inputs are tracked
+
+
 def binary(op: Primitive) -> Callable[..., Any]:
     """Return the public function of an operation of two arrays without settings."""
     kernel, with_plain, differentiable = kernel_of(op), _with_plain(op), op.differentiable
-    left, right, both = (_keeper(op, *which) for which in ((1, 0), (0, 1), (1, 1)))
+    left, right, both = (_keeper(op, w) if op.plan(w) else None for w in _PAIRS)
 
     def call(x: Any, y: Any, /, *, out: Any = None) -> Any:
         if x.__class__ is Tensor and y.__class__ is Tensor and out is None:
@@ -115,7 +121,7 @@ def binary(op: Primitive) -> Callable[..., Any]:
                     if untracked or mode is not RECORD or not differentiable:
                         return t
                     t._node = n = Node()
-                    n.op, n.inputs, n.seq, n.saved = op, (xn, yn), next_seq(), _NOTHING
+                    n.op, n.inputs, n.seq, n.saved = op, (xn, yn), next_seq(), (None, None, None)
                     n.guard = n.extra = n.shapes = None
                     keep = left if yn is None else right if xn is None else both
                     if keep is not None:
@@ -190,21 +196,19 @@ def _with_number(op: Primitive) -> Callable[[Any, float], Any]:
     return call
 
 
-_NOTHING = (None, None, None)
-
-
-def _keeper(op: Primitive, *tracked: int) -> Callable[..., tuple[Any, Any]] | None:
-    """Return what gives, of (x, y, result), the saved slots and guard; None if none is needed."""
-    plan = op.plan(tuple(map(bool, tracked)))
-    slots = ", ".join(f"{t}._data" if slot in plan else "None" for slot, t in enumerate("xyt"))
-    guard = ", ".join(f"{'xyt'[slot]}._counter, {'xyt'[slot]}._counter[0]" for slot in plan)
-    keep: Callable[..., Any] = eval(f"lambda x, y, t: (({slots}), ({guard}))")
-    return keep if plan else None
+def _keeper(op: Primitive, tracked: tuple[bool, ...]) -> Callable[..., tuple[Any, Any]]:
+    """Return what gives, called with the inputs and the result, the saved slots and the guard."""
+    plan = op.plan(tracked)
+    places = [*(f"x{i}" for i in range(len(op.inputs))), "t"]
+    slots = "".join(f"{p}._data, " if i in plan else "None, " for i, p in enumerate(places))
+    guard = "".join(f"{places[i]}._counter, {places[i]}._counter[0], " for i in plan)
+    keep: Callable[..., Any] = eval(f"lambda {', '.join(places)}: (({slots}), ({guard}) or None)")
+    return keep
 
 
 def reduction(op: Primitive) -> Callable[..., Any]:
     """Return the public function of an operation of one array with the settings of a reduction."""
-    kernel, keep = kernel_of(op), _keeper_of(op, (True,))
+    kernel, keep = kernel_of(op), _keeper(op, (True,))
 
     def call(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Any:
         if x.__class__ is Tensor:
@@ -225,7 +229,7 @@ def reduction(op: Primitive) -> Callable[..., Any]:
                     return t
                 t._node = n = Node()
                 n.op, n.inputs, n.seq = op, (node,), next_seq()
-                saved, n.guard = keep((x,), t)
+                saved, n.guard = keep(x, t)
                 n.saved = saved + op.context((x,), {"axis": axis, "keepdims": keepdims})
                 n.shapes = n.extra = None
                 return t
@@ -236,12 +240,12 @@ def reduction(op: Primitive) -> Callable[..., Any]:
 
 def single(op: Primitive) -> Callable[..., Any]:
     """Return the public function of an operation of one array with settings."""
-    kernel, names, keep = kernel_of(op), op.settings.keys(), _keeper_of(op, (True,))
+    kernel, names, keep = kernel_of(op), op.settings.keys(), _keeper(op, (True,))
 
     def call(*args: Any, **settings: Any) -> Any:
         if len(args) != 1:
             raise wrong_count(op, len(args))
-        if settings.keys() != names:
+        if settings.keys() != names or not _SETTINGS.issuperset(map(type, settings.values())):
             settings = complete(op, settings)
         x = args[0]
         if x.__class__ is Tensor:
@@ -262,7 +266,7 @@ def single(op: Primitive) -> Callable[..., Any]:
                 if t._data.dtype is dtype:
                     t._node = n = Node()
                     n.op, n.inputs, n.seq = op, (node,), next_seq()
-                    saved, n.guard = keep(args, t)
+                    saved, n.guard = keep(x, t)
                     n.saved = saved + op.context(args, settings)
                     n.shapes = n.extra = None
                 elif t.dtype.is_inexact:
@@ -281,7 +285,7 @@ def several(op: Primitive) -> Callable[..., Any]:
     def call(*args: Any, **settings: Any) -> Any:
         if len(args) != count:
             raise wrong_count(op, len(args))
-        if settings.keys() != names:
+        if settings.keys() != names or not _SETTINGS.issuperset(map(type, settings.values())):
             settings = complete(op, settings)
         tensors = alike(op, args)
         mode = _mode()
@@ -301,10 +305,10 @@ def several(op: Primitive) -> Callable[..., Any]:
         if dtype is not _F32 and dtype is not _F64:
             return apply(op, args, settings)
         tracked = tuple([target is not None for target in targets])
-        keep = keepers.get(tracked) or keepers.setdefault(tracked, _keeper_of(op, tracked))
+        keep = keepers.get(tracked) or keepers.setdefault(tracked, _keeper(op, tracked))
         t._node = n = Node()
         n.op, n.inputs, n.seq = op, targets, next_seq()
-        saved, n.guard = keep(tensors, t)
+        saved, n.guard = keep(*tensors, t)
         n.saved = saved + op.context(tensors, settings)
         n.shapes = n.extra = None
         note_shapes(op, n, tensors, t._data.shape)
@@ -313,22 +317,12 @@ def several(op: Primitive) -> Callable[..., Any]:
     return call
 
 
-def _keeper_of(op: Primitive, tracked: tuple[bool, ...]) -> Callable[..., tuple[Any, Any]]:
-    """Return what gives, of the tensors x and the result t, the saved slots and the guard."""
-    plan = op.plan(tracked)
-    places = [*(f"x[{i}]" for i in range(len(op.inputs))), "t"]
-    slots = "".join(f"{p}._data, " if i in plan else "None, " for i, p in enumerate(places))
-    guard = "".join(f"{places[i]}._counter, {places[i]}._counter[0], " for i in plan)
-    keep: Callable[..., Any] = eval(f"lambda x, t: (({slots}), ({guard}) or None)")
-    return keep
-
-
 def general(op: Primitive) -> Callable[..., Any]:
     """Return the public function of an operation that goes the general way."""
     names = op.settings.keys()
 
     def call(*args: Any, **settings: Any) -> Any:
-        if settings.keys() != names:
+        if settings.keys() != names or not _SETTINGS.issuperset(map(type, settings.values())):
             settings = complete(op, settings)
         if not args or not (op.variadic or len(args) == len(op.inputs)):
             raise wrong_count(op, len(args))
@@ -338,7 +332,10 @@ def general(op: Primitive) -> Callable[..., Any]:
 
 
 def complete(op: Primitive, settings: dict[str, Any]) -> dict[str, Any]:
-    """Return the settings of a call with the defaults of those that were not given."""
+    """Return the settings of a call with the defaults of those that were not given.
+
+    Numbers of NumPy become Python's, which leave the dtype of the tensor beside them alone.
+    """
     result = {**op.settings, **settings}
     if len(result) != len(op.settings):
         unknown = next(k for k in settings if k not in op.settings)
@@ -346,6 +343,10 @@ def complete(op: Primitive, settings: dict[str, Any]) -> dict[str, Any]:
     for name, value in result.items():
         if value is Parameter.empty:
             raise ArgumentTypeError(f"{op.name}: the keyword argument '{name}' is required")
+        if isinstance(value, Number) and value.__class__ not in _SETTINGS:
+            result[name] = getattr(value, "item", lambda value=value: value)()
+        elif value.__class__ is _array and not value.shape:
+            result[name] = value.item()
     return result
 
 

@@ -73,7 +73,7 @@ def apply(op: Primitive, args: Sequence[Any], settings: dict[str, Any]) -> Any:
 def _called(variables: dict[str, Any]) -> tuple[tuple[str, ...], list[tuple[str, Any]]]:
     """Return, for errors, the operation that a running `apply` calls, and its arguments."""
     op, args = variables["op"], variables["args"]
-    return (op.public.__name__, op.name), list(zip(_names(op, args), args, strict=True))
+    return (op.public.__name__, op.name), named(op, args)
 
 
 CALLS[apply.__code__] = _called
@@ -318,16 +318,16 @@ def _scalar(op: Primitive, value: Any, dtype: Any, library: Any, like: Tensor) -
 
 def mixed_error(op: Any, args: Sequence[Any]) -> DeviceError:
     """Return the error for arguments on different devices or of different libraries."""
-    return mixed(op.name, list(zip(_names(op, args), args, strict=True)))
+    return mixed(op.name, named(op, args))
 
 
-def mixed(op: str, named: Sequence[tuple[str, Any]]) -> DeviceError:
+def mixed(op: str, inputs: Sequence[tuple[str, Any]]) -> DeviceError:
     """Return the error for tensors and arrays on different devices or of different libraries."""
     lines = "".join(
         f"\n  {describe(name, a)}, "
         f"{library_of(a._data if isinstance(a, Tensor) else a).name}"
         f" on {library_of(a._data).device(a._data) if isinstance(a, Tensor) else 'its device'}"
-        for name, a in named
+        for name, a in inputs
         if isinstance(a, Tensor) or is_array(a)
     )
     return DeviceError(
@@ -342,6 +342,11 @@ def _argument_error(op: Primitive, i: int, value: Any) -> ArgumentTypeError:
         f"{op.name}: the argument '{name}' must be a Tensor, an array or a Python number, got "
         f"{type(value).__name__}.\nhint: make a tensor of it with pullback.tensor."
     )
+
+
+def named(op: Primitive, args: Sequence[Any]) -> list[tuple[str, Any]]:
+    """Return the arguments of an operation, each with its name."""
+    return list(zip(_names(op, args), args, strict=True))
 
 
 def _names(op: Primitive, args: Sequence[Any]) -> list[str]:
@@ -372,8 +377,7 @@ def kernel_error(op: Primitive, args: Sequence[Any], error: Exception) -> Autogr
     else:
         required, came, says = "arguments that the array library takes", says, ""
         ours = ArgumentError if op.broadcasts else ours
-    inputs = zip(_names(op, args), args, strict=True)
-    message = compose(op.name, f"{required} required", came, *inputs)
+    message = compose(op.name, f"{required} required", came, *named(op, args))
     return ours(f"{message}\nthe array library: {says}" if says else message)
 
 

@@ -13,7 +13,15 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from pullback.arrays import DTYPES, NUMPY, level_of, library_of
-from pullback.core.function import THEIRS, apply, kernel_error, new_node, note_shapes, record
+from pullback.core.function import (
+    THEIRS,
+    apply,
+    kernel_error,
+    named,
+    new_node,
+    note_shapes,
+    record,
+)
 from pullback.core.modes import RECORD, STATE
 from pullback.core.node import AccumulateGrad, Node
 from pullback.core.primitive import TENSORS, Primitive
@@ -29,7 +37,7 @@ from pullback.core.views import (
     view_array,
     view_tensor,
 )
-from pullback.errors import DTypeError, InplaceError, ShapeError
+from pullback.errors import CALLS, DTypeError, InplaceError, ShapeError
 
 _array = NUMPY.array_types[0]
 _mode = STATE.get
@@ -51,6 +59,15 @@ def apply_inplace(
     else:
         _write_result(op, name, x, others, settings, tracked)
     return x
+
+
+def _called(variables: dict[str, Any]) -> tuple[tuple[str, ...], list[tuple[str, Any]]]:
+    """Return, for errors, the operation that a running `apply_inplace` does, and its arguments."""
+    op = variables["op"]
+    return (f"{op.name}_", op.name), named(op, (variables["x"], *variables["others"]))
+
+
+CALLS[apply_inplace.__code__] = _called
 
 
 def standard_kernel(op: Primitive) -> Callable[..., Any] | None:
@@ -123,7 +140,9 @@ def _write_directly(
     except THEIRS as error:
         raise kernel_error(op, (x, *others), error) from error
     write(x, result)
-    if tracked:
+    if tracked and not op.differentiable:
+        rebase(x, None)
+    elif tracked:
         node = record(op, targets, tensors, [x], settings, STATE.get())
         note_shapes(op, node, tensors, x._data.shape)
         rebase(x, node)
@@ -342,8 +361,18 @@ class _AssignView:
         array = g.data_array()
         library = library_of(array)
         device = library.native_device(library.device(array))
-        mask = library.full(array.shape, True, DTYPES["bool"], device)
-        return TENSORS.where(box(_filled(library, mask, path, False)), g, 0.0)
+        if not library.dtype(array).is_complex:
+            mask = library.full(array.shape, True, DTYPES["bool"], device)
+            return TENSORS.where(box(_filled(library, mask, path, False)), g, 0.0)
+        # A view may show one part of complex numbers alone: each part has a mask.
+        ones = library.full(array.shape, 1 + 1j, library.dtype(array), device)
+        left = _filled(library, ones, path, 0)
+        parts = [
+            TENSORS.where(box(library.tidy(getattr(library.xp, part)(left) != 0)), of(g), 0.0)
+            for part, of in (("real", TENSORS.real), ("imag", TENSORS.imag))
+        ]
+        outside = [TENSORS.to_complex(p, imaginary=p is parts[1]) for p in parts]
+        return outside[0] + outside[1]
 
 
 def _filled(library: Any, array: Any, path: Any, value: Any) -> Any:
@@ -362,8 +391,32 @@ def _replaced(library: Any, array: Any, path: Any, value: Any) -> Any:
     """
     xp = library.xp
     size = math.prod(array.shape)
-    where = view_array(path, xp, xp.reshape(xp.arange(size, device=array.device), array.shape))
+    numbers = xp.reshape(xp.arange(size, device=array.device), array.shape)
+    if library.dtype(array).is_complex:
+        return _replaced_parts(library, array, path, value, numbers)
+    where = view_array(path, xp, numbers)
     return xp.reshape(library.assign(xp.reshape(array, (size,)), where, value), array.shape)
+
+
+def _replaced_parts(library: Any, array: Any, path: Any, value: Any, numbers: Any) -> Any:
+    """Do `_replaced` in complex numbers, of which the view may show one part alone.
+
+    Their imaginary parts are numbered on from the real ones, in numbers that are complex too.
+    """
+    xp, size = library.xp, math.prod(array.shape)
+    numbers = library.astype(numbers, DTYPES["float64"])
+    shown = view_array(path, xp, numbers + 1j * (numbers + size))
+    flat = xp.concat([xp.reshape(xp.real(array), (size,)), xp.reshape(xp.imag(array), (size,))])
+    if not library.dtype(shown).is_complex:
+        flat = library.assign(flat, library.astype(shown, DTYPES["int64"]), value)
+    else:
+        where = library.astype(xp.real(shown), DTYPES["int64"])
+        is_number = not library.has(value)
+        for start, part in ((0, "real"), (size, "imag")):
+            written = getattr(value, part) if is_number else getattr(xp, part)(value)
+            flat = library.assign(flat, where + start, written)
+    result = flat[:size] + 1j * flat[size:]
+    return library.astype(xp.reshape(result, array.shape), library.dtype(array))
 
 
 ASSIGN_VIEW = _AssignView()

@@ -67,13 +67,15 @@ def _kept(op: str, input: Any, target: Any, axis: int, ignore_index: int) -> tup
         If a target is neither a class nor `ignore_index`.
     """
     array, count = array_of(target), input.shape[axis]
-    if 0 in array.shape:
-        return box(array), None
     library = library_of(array)
+    # The caller's memory, which must not change before backward: a tensor's version tells.
+    classes = target if isinstance(target, Tensor) else box(library.copy(array))
+    if 0 in array.shape:
+        return classes, None
     xp = library.xp
     low, high = int(xp.min(array)), int(xp.max(array))
     if low >= 0 and high < count and not low <= ignore_index <= high:
-        return box(array), None
+        return classes, None
     kept = library.tidy(array != ignore_index)
     if not bool(xp.all(((array >= 0) & (array < count)) | ~kept)):
         required = f"targets from 0 to {count - 1}, or ignore_index {ignore_index}, required"

@@ -7,7 +7,7 @@ from typing import Any
 from pullback.arrays import library_of
 from pullback.core.tensor import Tensor
 from pullback.ops._axes import count, either, keep_axes, normalize_axes, normalize_axis
-from pullback.ops._declare import face, operation, real, sample
+from pullback.ops._declare import both, face, operation, real, sample
 from pullback.ops.reductions import AXES, NO_AXIS, dropped, in_dtype
 
 __all__ = [
@@ -20,7 +20,7 @@ __all__ = [
 def _softmax(xp: Any, x: Any, *, axis: int = -1) -> Any:
     axis = normalize_axis("softmax", axis, len(x.shape))
     if not x.shape:
-        return xp.ones_like(x)
+        return x - x + 1  # NaN of what is not finite, as along an axis
     if 0 in x.shape:
         return xp.zeros_like(x)
     e = xp.exp(x - xp.max(x, axis=axis, keepdims=True))
@@ -54,7 +54,7 @@ softmax_ = operation(
 def _log_softmax(xp: Any, x: Any, *, axis: int = -1) -> Any:
     axis = normalize_axis("log_softmax", axis, len(x.shape))
     if not x.shape or 0 in x.shape:
-        return xp.zeros_like(x)
+        return x - x
     shifted = x - xp.max(x, axis=axis, keepdims=True)
     return shifted - xp.log(xp.sum(xp.exp(shifted), axis=axis, keepdims=True))
 
@@ -76,11 +76,13 @@ log_softmax_ = operation(
 
 def _logsumexp(xp: Any, x: Any, *, axis: Any = None, keepdims: bool = False) -> Any:
     axes = normalize_axes("logsumexp", axis, len(x.shape))
-    if not axes:
-        return x + 0
+    is_complex = "complex" in str(x.dtype)
+    if not axes:  # of a complex number the logarithm that is the principal one
+        return xp.log(xp.exp(x)) if is_complex else x + 0
     if count(x.shape, axis) == 0:
         return _nothing(x, axes, keepdims)
-    top = xp.max(x, axis=axes, keepdims=True)
+    size = xp.real(x) if is_complex else x
+    top = xp.max(size, axis=axes, keepdims=True)
     top = xp.where(xp.isfinite(top), top, xp.zeros_like(top))
     total = xp.log(xp.sum(xp.exp(x - top), axis=axes, keepdims=True)) + top
     return total if keepdims else xp.reshape(total, dropped(total.shape, axis))
@@ -104,7 +106,7 @@ logsumexp_ = operation(
             * xp.exp(x - keep_axes(out, x.shape, axis, keepdims, xp))
         )
     },
-    domain=real(-2, 2),
+    domain=both(-2, 2),
     floating=True,
     samples=(*AXES, *NO_AXIS, sample((0, 3), axis=1, keepdims=False)),
     doc="Return log(sum(exp(x))) over axes, without overflow.",

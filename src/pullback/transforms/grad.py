@@ -142,6 +142,9 @@ def _differentiator(
 
     def differentiate(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any, Any]:
         numbers = [_position(api, n, len(args)) for n in wanted]
+        if len(set(numbers)) != len(numbers):
+            required = "each argument once in argnum required"
+            raise ArgumentError(compose(api, required, str(wanted)))
         given = [args[n] for n in numbers]
         names = [f"argument {n}" for n in numbers]
         inputs = [
