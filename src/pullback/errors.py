@@ -126,8 +126,10 @@ class UntrackedTensorWarning(UserWarning):
     """A tensor that requires grad was passed where no gradient follows it."""
 
 
-_OF_ARGUMENTS = (ShapeError, DTypeError, DeviceError, ArgumentError, ArgumentTypeError)
-_OF_ARGUMENTS += (TensorIndexError,)
+_OF_ARGUMENTS = (
+    *(ShapeError, DTypeError, DeviceError),
+    *(ArgumentError, ArgumentTypeError, TensorIndexError),
+)
 
 
 def describe(name: str, value: object) -> str:

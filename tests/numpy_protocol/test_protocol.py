@@ -305,3 +305,8 @@ def test_functions_run_on_the_tensors_own_library():
     assert result.tolist() == [6.0, 7.0]
     assert np.argwhere(x > 2).tolist() == [[1]]
     assert pb.autograd.grad(result.sum(), x)[0].tolist() == [2.5, 2.25]
+
+
+def test_correlations_stay_within_one():
+    ranks = np.array([[1.0, 2, 3, 4], [2, 1, 4, 3], [1, 3, 2, 4], [4, 2, 1, 3]])
+    assert np.max(np.abs(np.corrcoef(pb.tensor(ranks)).numpy())) == 1.0

@@ -6,6 +6,7 @@ import numpy as np
 import numpy.fft
 import pytest
 from numpy.testing.overrides import get_overridable_numpy_array_functions
+from scipy import special
 from tests.numpy_protocol._calls import CALLS, INTEGERS, UFUNCS
 from tests.numpy_protocol._document import UFUNCS as UFUNC_NAMES
 
@@ -121,3 +122,28 @@ def test_a_method_of_a_ufunc_is_the_reduction_over_the_first_axis(ufunc, method)
 
 def test_the_table_is_built_once():
     assert ufunc_counterpart(np.sin) is ufunc_counterpart(np.sin) is pb.sin
+
+
+# SciPy's ufuncs, whose names may mean something else here ------------------------------------
+
+
+@pytest.mark.parametrize("name", ["erf", "psi", "expit", "gammaln", "xlogy", "ndtri", "i0", "entr"])
+def test_a_ufunc_of_scipys_is_the_operation_that_computes_the_same(name):
+    ufunc = getattr(special, name)
+    arrays = [np.linspace(0.2, 0.8, 4)] * ufunc.nin
+    leaves = [pb.tensor(x, requires_grad=True) for x in arrays]
+    result = ufunc(*leaves)
+    assert result.requires_grad
+    np.testing.assert_allclose(result.detach().numpy(), ufunc(*arrays), rtol=1e-12)
+
+
+@pytest.mark.parametrize("name", ["kl_div", "huber", "gamma"])
+def test_another_ufunc_of_scipys_raises_by_its_own_name(name):
+    ufunc = getattr(special, name)
+    t = pb.tensor([0.5, 1.5])
+    with pytest.raises(TypeError, match=rf"^scipy\.special\.{name}: a function that has a coun"):
+        ufunc(*(t,) * ufunc.nin)
+
+
+def test_scipys_names_are_those_of_the_public_module():
+    assert {n: getattr(pb.special, n) for n in pb.special.__all__} == vars(TENSORS.special)

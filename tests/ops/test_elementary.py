@@ -198,6 +198,8 @@ def test_the_sign_of_complex_numbers_is_taken_in_place():
     outside = pb.autograd.grad(z.sign().real.sum(), z)[0]
     assert inside.tolist() == outside.tolist()
     assert pb.tensor([-2.0]).sgn_().tolist() == [-1.0]
+    assert pb.sign(np.array([3j, 0j])).tolist() == [1j, 0j]
+    assert pb.sign(np.array([-3.0])).tolist() == [-1.0]
 
 
 # -- methods, and changes in place ----------------------------------------------------------------

@@ -226,6 +226,13 @@ DTYPES = {
         TypeError,
         ("masked_fill: a bool mask", f"mask: {X}", "hint: compare"),
     ),
+    "complex into floats": (
+        lambda: m().__setitem__((0, 0), z()[0]),
+        TypeError,
+        ("setitem: ", "float32", f"x: {X}", "value: shape (), dtype complex64", "hint: take real"),
+    ),
+    "copy_ of complex": (lambda: v().copy_(z()), TypeError, ("copy_: ", "float32", f"x: {V}")),
+    "fill_ with complex": (lambda: v().fill_(z()[0]), TypeError, ("fill_: ", "complex64")),
     "mask in place": (
         lambda: m().masked_fill_(m(), 0.0),
         TypeError,
@@ -269,7 +276,7 @@ KINDS = {
         ("setitem: ", "int8", "300"),
     ),
     "axis by position": (lambda: flip_(m(), 0), TypeError, ("flip: ", "axis by keyword")),
-    "too many in place": (lambda: m().add_(1, 2), TypeError, ("add: ", "2 array(s)", "3")),
+    "too many in place": (lambda: m().mul_(1, 2), TypeError, ("mul: ", "2 array(s)", "3")),
     "sizes": (lambda: m().reshape(1.5), TypeError, ("reshape: ", "integers")),
     "len": (lambda: len(pb.tensor(1.0)), TypeError, ("len: ", "0-d")),
     "dtype": (lambda: m().to("float31"), TypeError, ("dtype", "float31")),
@@ -348,7 +355,7 @@ def test_copying_between_libraries_is_what_copy_is_for():
     [
         lambda: m().sum(foo=1),
         lambda: pb.softmax(m(), foo=1),
-        lambda: m().add_(1, alpha=2),
+        lambda: m().mul_(1, alpha=2),
         lambda: pb.add(m()),
         lambda: pb.exp(m(), m()),
         lambda: m() << 1,

@@ -344,7 +344,7 @@ ERRORS = {
     "another library": (
         lambda x: pb.gather(x, 0, OTHER),
         RuntimeError,
-        ("gather: both of one array library, numpy, required, got array_api_strict", X),
+        ("gather: all tensors must be on one device and of one array library, got", X),
     ),
     "an axis that is not there": (
         lambda x: pb.gather(x, 2, ints(COLUMN)),

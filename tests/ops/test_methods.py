@@ -103,7 +103,7 @@ def test_a_reduction_takes_dim_and_keepdim_or_axis_and_keepdims(name, over):
         expected = REDUCTIONS[name](np.sin(CUBE), axis=over, keepdims=keep)
         results = [
             method(dim=over, keepdim=keep),
-            method(over, keep),
+            method(over, *([None] if name in ("var", "std") else []), keep),
             method(axis=over, keepdims=keep),
             method(over, keepdims=keep),
         ]
@@ -170,8 +170,13 @@ def test_variance_has_bessels_correction_as_a_method_and_none_as_a_function():
     x = pb.tensor([1.0, 2.0, 4.0, 5.0])
     assert x.var().item() == pytest.approx(10 / 3)
     assert x.var(unbiased=False).item() == 2.5
+    assert x.var(False).item() == 2.5
+    assert x.var(True).item() == pytest.approx(10 / 3)
+    assert x.std(False).item() == pytest.approx(2.5**0.5)
     assert x.var(correction=0).item() == 2.5
     assert x.var(correction=2).item() == 5.0
+    assert x.var(correction=None).item() == x.var(True).item() == x.var(0, True).item()
+    assert x.var(False).item() == x.var(0, False).item() == 2.5
     assert pb.var(x).item() == 2.5
     assert pb.var(x, correction=1).item() == pytest.approx(10 / 3)
     assert pb.std(x, correction=2).item() == pytest.approx(5**0.5)

@@ -222,6 +222,21 @@ def test_each_nan_is_a_value_of_its_own_and_values_come_in_order(wrap):
 
 
 @every_library
+def test_indices_inverses_and_counts_are_those_of_each_value(wrap):
+    array = np.array([[2.0, 1.0, 2.0], [5.0, 1.0, 2.0]])
+    x = pb.asarray(wrap(array)).requires_grad_()
+    found = pb.unique_all(x)
+    assert found.indices.tolist() == [1, 0, 3]
+    assert found.inverse_indices.tolist() == [[1, 0, 1], [2, 0, 1]]
+    assert found.counts.tolist() == pb.unique_counts(x).counts.tolist() == [2, 3, 1]
+    assert pb.unique_inverse(x).inverse_indices.tolist() == [[1, 0, 1], [2, 0, 1]]
+    for part in (found.indices, found.inverse_indices, found.counts):
+        assert not part.requires_grad
+    (pb.unique_values(x) * pb.asarray(wrap(np.array([10.0, 20.0, 30.0])))).sum().backward()
+    same(x.grad, [[20.0, 10.0, 0.0], [30.0, 0.0, 0.0]])
+
+
+@every_library
 def test_isin_takes_numbers_bools_and_complex_and_finds_no_nan(wrap):
     x = pb.asarray(wrap(np.array([[1.0, NAN], [3.0, 4.0]])))
     assert pb.isin(x, pb.asarray(wrap(np.array([NAN, 4.0, 4.0])))).tolist() == [

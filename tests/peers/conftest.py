@@ -2,7 +2,8 @@
 
 import importlib.util
 
-collect_ignore_glob = [] if importlib.util.find_spec("torch") else ["test_torch_*.py", "*op_db.py"]
+NEED_TORCH = ["test_torch_*.py", "*op_db.py", "test_surface.py"]
+collect_ignore_glob = [] if importlib.util.find_spec("torch") else NEED_TORCH
 
 
 def pytest_ignore_collect(collection_path, config):

@@ -21,6 +21,7 @@ HISTORY = "manages the history, and computes nothing"
 DERIVES = "takes a function and returns one; its derivatives are those of what the function calls"
 MODE = "switches how operations are recorded"
 TYPE = "is a class"
+ANSWERS = "answers a question with a bool or a number of Python's"
 
 # The public names that are callable and no declared operation, with the reason.
 NO_OPERATIONS = {
@@ -31,8 +32,18 @@ NO_OPERATIONS = {
     "AutogradError": TYPE,
     "UntrackedTensorWarning": TYPE,
     "__array_namespace_info__": "tells of the namespace",
+    "allclose": ANSWERS,
     "arange": MAKES,
+    "as_tensor": WRAPS,
+    "bartlett_window": MAKES,
+    "blackman_window": MAKES,
+    "hamming_window": MAKES,
+    "hann_window": MAKES,
+    "kaiser_window": MAKES,
+    "detach": HISTORY,
+    "logspace": MAKES,
     "asarray": WRAPS,
+    "bernoulli": RANDOM,
     "autograd_function": "makes an operation of a user's functions",
     "broadcast_shapes": SHAPES,
     "can_cast": DTYPES,
@@ -57,18 +68,28 @@ NO_OPERATIONS = {
     "is_inference_mode_enabled": MODE,
     "isdtype": DTYPES,
     "linalg.EighResult": TYPE,
+    "linalg.LstsqResult": TYPE,
     "linalg.QRResult": TYPE,
     "linalg.SVDResult": TYPE,
     "linalg.SlogdetResult": TYPE,
     "linspace": MAKES,
+    **dict.fromkeys(
+        ("is_complex", "is_floating_point", "is_nonzero", "is_same_size", "is_signed"), ANSWERS
+    ),
+    "is_tensor": ANSWERS,
+    "numel": ANSWERS,
+    "promote_types": DTYPES,
     "manual_seed": RANDOM,
+    "multinomial": RANDOM,
     "no_grad": MODE,
+    "normal": RANDOM,
     "once_differentiable": HISTORY,
     "ones": MAKES,
     "ones_like": MAKES,
     "rand": RANDOM,
     "rand_like": RANDOM,
     "randint": RANDOM,
+    "randint_like": RANDOM,
     "randn": RANDOM,
     "randn_like": RANDOM,
     "randperm": RANDOM,
@@ -79,6 +100,8 @@ NO_OPERATIONS = {
     "set_detect_anomaly": MODE,
     "set_grad_enabled": MODE,
     "tensor": "copies numbers into a new leaf",
+    "tril_indices": MAKES,
+    "triu_indices": MAKES,
     "value_and_grad": DERIVES,
     "zeros": MAKES,
     "zeros_like": MAKES,
@@ -87,8 +110,13 @@ NO_OPERATIONS = {
 # The inputs that have no rule though the operation is differentiable: asking raises.
 NO_CLOSED_FORM = "the derivative has no closed form in known functions; PyTorch has none either"
 NO_RULE = {
+    ("betainc", "a"): NO_CLOSED_FORM,
+    ("betainc", "b"): NO_CLOSED_FORM,
+    ("fdtrc", "dfd"): NO_CLOSED_FORM,
+    ("fdtrc", "dfn"): NO_CLOSED_FORM,
     ("gammainc", "a"): NO_CLOSED_FORM,
     ("gammaincc", "a"): NO_CLOSED_FORM,
+    ("stdtr", "df"): NO_CLOSED_FORM,
     ("zeta", "s"): NO_CLOSED_FORM,
 }
 

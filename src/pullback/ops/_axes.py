@@ -32,11 +32,10 @@ def normalize_axes(op: str, axis: Axis, ndim: int) -> tuple[int, ...]:
     """Return the axes counted from the front; None means all of them."""
     if axis is None:
         return tuple(range(ndim))
-    if not isinstance(axis, (tuple, list)):
-        axis = (axis,)
-    axes = tuple(normalize_axis(op, a, ndim) for a in axis)
+    came = tuple(axis) if isinstance(axis, (tuple, list)) else (axis,)
+    axes = tuple(normalize_axis(op, a, ndim) for a in came)
     if len(set(axes)) != len(axes):
-        raise ArgumentError(f"{op}: no axis more than once required, got {tuple(axis)}")
+        raise ArgumentError(f"{op}: no axis more than once required, got {came}")
     return axes if ndim else ()  # a 0-d tensor has none to name
 
 

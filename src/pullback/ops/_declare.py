@@ -12,7 +12,15 @@ from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar, cast
 
 from pullback.arrays import is_array, library_of
-from pullback.core.fastpath import binary, general, reduction, single, unary, wrong_count
+from pullback.core.fastpath import (
+    binary,
+    general,
+    reduction,
+    several,
+    single,
+    unary,
+    wrong_count,
+)
 from pullback.core.function import mixed
 from pullback.core.inplace import apply_inplace, standard_kernel, write_untracked
 from pullback.core.primitive import TENSORS, Primitive
@@ -95,8 +103,6 @@ class Declaration:
     observed : callable, optional
         ``observed(*results)``: what of the results is determined, where a sign, a phase or an
         order is free; derivatives are taken of it.
-    jvp, batch : callable, optional
-        The forward-mode rule and the batching rule.
     """
 
     primitive: Any
@@ -107,20 +113,18 @@ class Declaration:
     samples: tuple[Sample, ...]
     distinct: bool = False
     observed: Function | None = None
-    jvp: Function | None = None
-    batch: Function | None = None
 
 
 REGISTRY: dict[str, Declaration] = {}
 
 
 def needs_order(op: str, *arrays: Any) -> None:
-    """Raise where an operation that compares numbers got complex ones, which have no order."""
+    """Raise where an operation of real numbers got complex ones, which have no order."""
     for i, array in enumerate(arrays):
         if library_of(array).dtype(array).is_complex:
             came = str(array.dtype).rpartition(".")[2]
             name = "xy"[i] if len(arrays) > 1 else "x"
-            hint = "compare real, imag or abs of it"
+            hint = "take real, imag or abs of it"
             raise DTypeError(compose(op, "real numbers required", came, (name, array), hint=hint))
 
 
@@ -201,8 +205,7 @@ def elementwise(
         broadcasts=broadcasts and len(inputs) > 1,
         kernel=kernel,
     )
-    fast = {1: unary, 2: binary}.get(len(inputs))
-    public = fast(primitive) if fast else general(primitive)
+    public = {1: unary, 2: binary}.get(len(inputs), several)(primitive)
     domains = domain if isinstance(domain, dict) else dict.fromkeys(inputs, domain or real(-2, 2))
     return _register(primitive, public, names_, doc, domains, samples or ELEMENTWISE[len(inputs)])
 
@@ -252,6 +255,8 @@ def operation(
     call = general
     if len(inputs) == 1 and not variadic and not primitive.multi:
         call = reduction if settings == _OF_A_REDUCTION else single
+    elif not (variadic or primitive.multi or primitive.view):
+        call = several
     public = _register(primitive, call(primitive), names_, doc, domains, tuple(samples))
     REGISTRY[primitive.name].distinct, REGISTRY[primitive.name].observed = distinct, observed
     return public

@@ -169,6 +169,8 @@ def several_axes(
     """
     needs_tensor(op, x)
     ndim = len(x.shape)
+    s = (s,) if isinstance(s, int) else s
+    axes = (axes,) if isinstance(axes, int) else axes
     if not isinstance(s, (tuple, list, type(None))):
         raise ArgumentTypeError(compose(op, "a sequence of lengths required as 's'", repr(s)))
     if axes is None and s is not None:

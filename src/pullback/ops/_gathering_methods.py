@@ -7,10 +7,11 @@ from typing import Any
 from pullback.arrays import as_dtype, level_of, promote_scalar
 from pullback.core.inplace import apply_inplace
 from pullback.core.tensor import Tensor
-from pullback.errors import DTypeError, compose
-from pullback.ops import gathering, joining, quantiles, sets, sorting
+from pullback.errors import DTypeError, ShapeError, compose
+from pullback.ops import counting, gathering, joining, names, placing, quantiles, sets, sorting
 from pullback.ops._axes import either
 from pullback.ops._declare import Operation
+from pullback.ops._inplace import composed
 from pullback.ops._values import (
     ValuesAndIndices,
     index_add_,
@@ -24,6 +25,8 @@ from pullback.ops._values import (
     slices_for,
 )
 from pullback.ops.indexing import value_like
+from pullback.ops.manipulation import needs_rank
+from pullback.ops.placing import added_at
 
 
 class GatheringMethods:
@@ -38,19 +41,20 @@ class GatheringMethods:
         gathering.index_copy,
         gathering.index_fill,
     )
-    masked_select = gathering.masked_select
+    masked_select, take_along_dim = gathering.masked_select, names.take_along_dim
     msort, cummax, cummin = sorting.msort, sorting.cummax, sorting.cummin
-    bincount, histc = sets.bincount, sets.histc
+    bincount, histc, histogram = sets.bincount, sets.histc, counting.histogram
+    unique, unique_consecutive = counting.unique, counting.unique_consecutive
+    mode = counting.mode
+    masked_scatter, put = placing.masked_scatter, placing.put
+    scatter_reduce, index_reduce = placing.scatter_reduce, placing.index_reduce
+
+    masked_scatter_, put_ = composed(masked_scatter), composed(put)
+    scatter_reduce_, index_reduce_ = composed(scatter_reduce), composed(index_reduce)
 
     def take(self: Any, index: Any) -> Tensor:
         """Return the elements at `index` of the flattened tensor."""
         return gathering.take(self, index)
-
-    def take_along_dim(self: Any, indices: Any, dim: int | None = None) -> Tensor:
-        """Return the element that each of `indices` names along `dim`, or in the flat tensor."""
-        if dim is None:
-            return gathering.take_along_axis(self.reshape(-1), indices.reshape(-1), axis=0)
-        return gathering.take_along_axis(self, indices, axis=dim)
 
     # -- in place -----------------------------------------------------------------------------
     def scatter_(self: Any, dim: int, index: Any, src: Any = None, *, value: Any = None) -> Tensor:
@@ -82,6 +86,38 @@ class GatheringMethods:
         axis, index = slice_index("index_fill_", self, dim, index)
         value = one_number("index_fill_", value)
         return _write("index_fill_", index_fill_, self, axis, index, value)
+
+    def index_put_(self: Any, indices: Any, values: Any, accumulate: bool = False) -> Tensor:
+        """Write `values` at ``self[indices]``, or add them up there, and return this tensor."""
+        if accumulate:
+            return composed(added_at)(self, indices, values)
+        self[tuple(indices)] = values
+        return self  # type: ignore[no-any-return]
+
+    def index_put(self: Any, indices: Any, values: Any, accumulate: bool = False) -> Tensor:
+        """Return this tensor with `values` at ``self[indices]``, or added to what is there."""
+        if accumulate:
+            return added_at(self, indices, values)
+        result: Tensor = self.clone()
+        result[tuple(indices)] = values
+        return result
+
+    def fill_diagonal_(self: Any, fill_value: Any, wrap: bool = False) -> Tensor:
+        """Write a number on the diagonal where all indices are equal, and return this tensor.
+
+        With `wrap` the diagonal of a long matrix begins again below a row that it leaves out.
+        """
+        needs_rank("fill_diagonal_", self, 2)
+        lengths = self.shape
+        if self.ndim > 2 and len({*lengths}) > 1:
+            required = "axes of one length required"
+            raise ShapeError(compose("fill_diagonal_", required, str(lengths), ("input", self)))
+        step = lengths[1] + 1
+        end = lengths[0] * lengths[1] if wrap else lengths[1] ** 2
+        flat = range(0, min(end, lengths[0] * lengths[1]), step)
+        rows, columns = [i // lengths[1] for i in flat], [i % lengths[1] for i in flat]
+        self[(rows, *[columns] * (self.ndim - 1))] = fill_value
+        return self  # type: ignore[no-any-return]
 
     # -- order --------------------------------------------------------------------------------
     def sort(

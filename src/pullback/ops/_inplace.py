@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from numbers import Number
 from typing import Any
 
+from pullback.arrays import level_of
 from pullback.core.inplace import apply_inplace
 from pullback.core.tensor import Tensor
 from pullback.errors import ArgumentTypeError, DTypeError, ShapeError, compose
@@ -12,6 +14,8 @@ from pullback.ops import activations, conversion, elementary, elementwise, index
 from pullback.ops._declare import inplace
 
 _fill_masked = inplace(indexing.masked_fill_)
+_add, _subtract = inplace(elementwise.add_), inplace(elementwise.subtract)
+_divide, _round = inplace(elementwise.divide), inplace(elementary.round_)
 
 
 class InplaceMethods:
@@ -19,13 +23,24 @@ class InplaceMethods:
 
     __slots__ = ()
 
-    add_, sub_, mul_, div_, pow_ = (
-        inplace(elementwise.add),
-        inplace(elementwise.subtract),
-        inplace(elementwise.multiply),
-        inplace(elementwise.divide),
-        inplace(elementwise.power),
-    )
+    mul_, pow_ = inplace(elementwise.multiply), inplace(elementwise.power)
+    __iadd__, __isub__, __imul__ = _add, _subtract, mul_
+    __itruediv__, __ipow__ = _divide, pow_
+
+    def add_(self: Any, other: Any, *, alpha: Any = 1) -> Tensor:
+        """Add ``alpha * other`` to this tensor and return it."""
+        return _add(self, other if alpha == 1 else elementwise.times(other, alpha))
+
+    def sub_(self: Any, other: Any, *, alpha: Any = 1) -> Tensor:
+        """Subtract ``alpha * other`` from this tensor and return it."""
+        return _subtract(self, other if alpha == 1 else elementwise.times(other, alpha))
+
+    def div_(self: Any, other: Any, *, rounding_mode: str | None = None) -> Tensor:
+        """Divide this tensor by `other`, rounded if so wished (see `div`), and return it."""
+        if rounding_mode is None:
+            return _divide(self, other)
+        return written("div_", self, elementwise.div(self, other, rounding_mode=rounding_mode))
+
     neg_, exp_, log_, sqrt_, abs_, square_, reciprocal_ = (
         inplace(elementwise.negative),
         inplace(elementary.exp),
@@ -42,12 +57,13 @@ class InplaceMethods:
         inplace(activations.sigmoid),
         inplace(activations.relu),
     )
-    floor_, ceil_, round_ = (
-        inplace(elementary.floor),
-        inplace(elementary.ceil),
-        inplace(elementary.round),
-    )
-    __iadd__, __isub__, __imul__, __itruediv__, __ipow__ = add_, sub_, mul_, div_, pow_
+    floor_, ceil_ = inplace(elementary.floor), inplace(elementary.ceil)
+
+    def round_(self: Any, *, decimals: int = 0) -> Tensor:
+        """Round to the nearest integer, or to so many decimals, in place; see `round`."""
+        if decimals == 0:
+            return _round(self)
+        return written("round_", self, elementary.round(self, decimals=decimals))
 
     def masked_fill_(self: Any, mask: Any, value: Any) -> Tensor:
         """Write `value` where `mask` holds, in place, and return this tensor."""
@@ -72,7 +88,7 @@ class InplaceMethods:
                 raise ShapeError(
                     compose("fill_", "a number or a 0-d tensor required", "more", ("value", value))
                 )
-            return _copy(self, value)
+            return _copy(self, value, "fill_")
         if not isinstance(value, Number):
             came = type(value).__name__
             raise ArgumentTypeError(compose("fill_", "a number required", came))
@@ -81,6 +97,30 @@ class InplaceMethods:
     def zero_(self: Any) -> Tensor:
         """Write zeros everywhere in this tensor and return it."""
         return _fill(self, 0)
+
+
+def composed(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    """Return the in-place twin of a function that is made of operations, a method."""
+    name = f"{function.__name__}_"
+
+    def call(self: Any, *others: Any, **settings: Any) -> Tensor:
+        # What is computed may need the values that will be gone.
+        source = self.clone() if self.requires_grad else self
+        return written(name, self, function(source, *others, **settings))
+
+    call.__name__ = call.__qualname__ = name
+    call.__doc__ = f"Do `{function.__name__}` in place and return this tensor."
+    return call
+
+
+def written(name: str, x: Any, result: Tensor) -> Tensor:
+    """Write a result into `x`, where it fits, and return `x`."""
+    if result.shape != x.shape or level_of(result.dtype) > level_of(x.dtype):
+        required = f"a result of shape {x.shape} that dtype {x.dtype.name} can hold required"
+        came = f"shape {result.shape}, dtype {result.dtype.name}"
+        hint = f"use {name[:-1]}, which is not in place"
+        raise DTypeError(compose(name, required, came, hint=hint))
+    return _copy(x, result)
 
 
 def _clamp_by_tensors(x: Tensor, min: Any, max: Any) -> Tensor:
@@ -98,8 +138,8 @@ def _clamp_by_tensors(x: Tensor, min: Any, max: Any) -> Tensor:
     return _copy(x, result)
 
 
-def _copy(x: Tensor, src: Any) -> Tensor:
-    source = conversion.asarray_like(src, x)
+def _copy(x: Tensor, src: Any, name: str = "copy_") -> Tensor:
+    source = conversion.asarray_like(src, x, name)
     return apply_inplace(conversion.copy_into.primitive, x, (source,), {})
 
 

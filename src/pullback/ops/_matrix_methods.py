@@ -6,8 +6,18 @@ from typing import Any, NamedTuple
 
 from pullback.core.primitive import TENSORS
 from pullback.core.tensor import Tensor
-from pullback.errors import DTypeError, compose
-from pullback.ops import decompositions, determinants, diagonals, norms, products, solving, spectral
+from pullback.ops import (
+    decompositions,
+    determinants,
+    diagonals,
+    matrix_functions,
+    norms,
+    products,
+    solving,
+    spectral,
+    vectors,
+)
+from pullback.ops._inplace import composed, written
 from pullback.ops._matrices import adjoint
 
 
@@ -39,14 +49,23 @@ class MatrixMethods:
         solving.inv,
     )
     matrix_power, trace, norm = solving.matrix_power, diagonals.trace, norms.norm
+    ger, inner, vdot, dist = vectors.ger, vectors.inner, vectors.vdot, vectors.dist
+    addmv, addr, addbmm, renorm = vectors.addmv, vectors.addr, vectors.addbmm, vectors.renorm
+    cov, corrcoef, matrix_exp = vectors.cov, vectors.corrcoef, matrix_functions.matrix_exp
+    cholesky_solve, cholesky_inverse = (
+        matrix_functions.cholesky_solve,
+        matrix_functions.cholesky_inverse,
+    )
+    addmv_, addr_, addbmm_ = composed(addmv), composed(addr), composed(addbmm)
+    renorm_ = composed(renorm)
 
     def addmm_(self: Any, mat1: Any, mat2: Any, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
         """Do `addmm` in place and return this tensor."""
-        return _written("addmm_", self, self.addmm(mat1, mat2, beta=beta, alpha=alpha))
+        return written("addmm_", self, self.addmm(mat1, mat2, beta=beta, alpha=alpha))
 
     def baddbmm_(self: Any, batch1: Any, batch2: Any, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
         """Do `baddbmm` in place and return this tensor."""
-        return _written("baddbmm_", self, self.baddbmm(batch1, batch2, beta=beta, alpha=alpha))
+        return written("baddbmm_", self, self.baddbmm(batch1, batch2, beta=beta, alpha=alpha))
 
     def cross(self: Any, other: Any, dim: int = -1) -> Tensor:
         """Return the cross product of vectors of three elements along `dim`."""
@@ -55,10 +74,6 @@ class MatrixMethods:
     def diagonal(self: Any, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
         """Return the diagonals of the matrices that two dimensions make, a view."""
         return diagonals.diagonal_of(self, offset, dim1, dim2)
-
-    def dist(self: Any, other: Any, p: float = 2) -> Tensor:
-        """Return the norm of order `p` of the difference."""
-        return norms.norm(self - other, p)
 
     def cholesky(self: Any, upper: bool = False) -> Tensor:
         """Return the triangular factor of a positive definite matrix."""
@@ -77,17 +92,16 @@ class MatrixMethods:
         """Return the pseudo-inverse."""
         return solving.pinv(self, rtol=rcond)
 
+    def adjoint(self: Any) -> Tensor:
+        """Return the conjugate transposes of the matrices in the last two dimensions."""
+        return adjoint(self, TENSORS)  # type: ignore[no-any-return]
+
+    @property
+    def H(self: Any) -> Tensor:  # noqa: N802  (PyTorch's name)
+        """The conjugate transpose of a matrix."""
+        return adjoint(self, TENSORS) if self.ndim else self  # type: ignore[no-any-return]
+
     @property
     def mH(self: Any) -> Tensor:  # noqa: N802  (PyTorch's name)
         """The conjugate transposes of the matrices in the last two dimensions."""
         return adjoint(self, TENSORS)  # type: ignore[no-any-return]
-
-
-def _written(name: str, x: Any, result: Tensor) -> Tensor:
-    """Write a result into `x`, where it fits, and return `x`."""
-    if result.dtype is not x.dtype or result.shape != x.shape:
-        required = f"a result of shape {x.shape} and dtype {x.dtype.name} required"
-        came = f"shape {result.shape}, dtype {result.dtype.name}"
-        hint = f"use {name[:-1]}, which is not in place"
-        raise DTypeError(compose(name, required, came, hint=hint))
-    return x.copy_(result)  # type: ignore[no-any-return]

@@ -9,37 +9,34 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from pullback.arrays import library_of
 from pullback.core.tensor import Tensor
 from pullback.errors import ArgumentError, ArgumentTypeError
 from pullback.ops import (
     activations,
     comparison,
     complex_,
-    conversion,
-    creation,
     elementary,
     elementwise,
-    filled,
     indexing,
     joining,
+    names,
     products,
     shape,
     trigonometric,
 )
+from pullback.ops._arithmetic_methods import ArithmeticMethods
 from pullback.ops._axes import either
 from pullback.ops._declare import inplace, needs_tensor
 from pullback.ops._elementary_methods import ElementaryMethods
 from pullback.ops._gathering_methods import GatheringMethods
 from pullback.ops._inplace import InplaceMethods
+from pullback.ops._kind_methods import KindMethods
 from pullback.ops._matrix_methods import MatrixMethods
 from pullback.ops._numpy import NumPyMethods
+from pullback.ops._random_methods import RandomMethods
 from pullback.ops._reducing import ReducingMethods
 from pullback.ops._shape_methods import ShapeMethods
 from pullback.ops.namespace import NamespaceMethods
-
-# Inside the class int is a method.
-Int = int
 
 
 def _flat(sizes: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -61,12 +58,15 @@ def _operator(function: Callable[..., Tensor], mirrored: bool = False) -> Any:
 
 
 class TensorMethods(
+    ArithmeticMethods,
     ElementaryMethods,
     GatheringMethods,
     InplaceMethods,
+    KindMethods,
     MatrixMethods,
     NamespaceMethods,
     NumPyMethods,
+    RandomMethods,
     ReducingMethods,
     ShapeMethods,
 ):
@@ -75,7 +75,7 @@ class TensorMethods(
     __slots__ = ()
 
     # -- operators ----------------------------------------------------------------------------
-    __add__ = __radd__ = elementwise.add
+    __add__ = __radd__ = elementwise.add_
     __sub__ = elementwise.subtract
     __rsub__ = _operator(elementwise.subtract, mirrored=True)
     __mul__ = __rmul__ = elementwise.multiply
@@ -125,9 +125,9 @@ class TensorMethods(
     # -- element by element -------------------------------------------------------------------
     add, sub, mul, div = (
         elementwise.add,
-        elementwise.subtract,
+        elementwise.sub,
         elementwise.multiply,
-        elementwise.divide,
+        elementwise.div,
     )
     subtract, multiply, divide = sub, mul, div
     pow, neg, exp, log, sqrt, abs = (
@@ -175,10 +175,7 @@ class TensorMethods(
         """Return this tensor where `condition` holds, else `other`."""
         return elementwise.where(condition, self, other)
 
-    def masked_fill(self: Any, mask: Any, value: Any) -> Tensor:
-        """Return this tensor with `value` where `mask` holds."""
-        elementwise.needs_mask("masked_fill", "mask", mask)
-        return indexing.masked_fill_(self, mask, value)
+    masked_fill = names.masked_fill
 
     # -- matrices -----------------------------------------------------------------------------
 
@@ -224,11 +221,11 @@ class TensorMethods(
         """Return this tensor in the shape of `other`."""
         return shape.reshape(self, other.shape)
 
-    def flatten(self: Any, start_dim: Int = 0, end_dim: Int = -1) -> Tensor:
+    def flatten(self: Any, start_dim: int = 0, end_dim: int = -1) -> Tensor:
         """Return this tensor with the dimensions from `start_dim` to `end_dim` made one."""
         return shape.flatten(self, start_dim, end_dim)
 
-    def unsqueeze(self: Any, dim: Int) -> Tensor:
+    def unsqueeze(self: Any, dim: int) -> Tensor:
         """Return a view with an axis of length 1 inserted at `dim`."""
         return shape.expand_dims(self, dim)
 
@@ -250,7 +247,7 @@ class TensorMethods(
         """Return a view repeated to a larger shape."""
         return shape.broadcast_to(self, _flat(sizes))
 
-    def unbind(self: Any, dim: Int = 0) -> tuple[Tensor, ...]:
+    def unbind(self: Any, dim: int = 0) -> tuple[Tensor, ...]:
         """Return views of the slices along `dim`."""
         return joining.unstack(self, axis=dim)
 
@@ -258,78 +255,19 @@ class TensorMethods(
         """Return this tensor with the order along `dims` reversed."""
         return shape.flip(self, axis=_flat(along) if dims is None else dims)
 
-    def select(self: Any, dim: Int, index: Int) -> Tensor:
+    def select(self: Any, dim: int, index: int) -> Tensor:
         """Return a view of one slice along `dim`."""
         return shape.select(self, dim, index)
 
-    def narrow(self: Any, dim: Int, start: Int, length: Int) -> Tensor:
+    def narrow(self: Any, dim: int, start: int, length: int) -> Tensor:
         """Return a view of `length` slices along `dim` from `start` on."""
         return shape.narrow(self, dim, start, length)
 
-    def stack(self: Any, tensors: Any, dim: Int = 0) -> Tensor:
+    def stack(self: Any, tensors: Any, dim: int = 0) -> Tensor:
         """Join `tensors` along a new axis."""
         return joining.stack(tensors, axis=dim)
 
-    # -- copies and casts ---------------------------------------------------------------------
-    clone, to = conversion.clone, conversion.to
-
-    def type(self: Any, dtype: Any) -> Tensor:
-        """Return this tensor in another dtype."""
-        return conversion.to(self, dtype)
-
-    def float(self: Any) -> Tensor:
-        """Return this tensor as float32."""
-        return conversion.to(self, "float32")
-
-    def double(self: Any) -> Tensor:
-        """Return this tensor as float64."""
-        return conversion.to(self, "float64")
-
-    def half(self: Any) -> Tensor:
-        """Return this tensor as float16."""
-        return conversion.to(self, "float16")
-
-    def int(self: Any) -> Tensor:
-        """Return this tensor as int32."""
-        return conversion.to(self, "int32")
-
-    def long(self: Any) -> Tensor:
-        """Return this tensor as int64."""
-        return conversion.to(self, "int64")
-
-    def bool(self: Any) -> Tensor:
-        """Return this tensor as bool."""
-        return conversion.to(self, "bool")
-
-    def cpu(self: Any) -> Tensor:
-        """Return this tensor on the CPU."""
-        return conversion.to(self, device="cpu")
-
-    def cuda(self: Any, device: Any = None) -> Tensor:
-        """Return this tensor on a GPU, the current one by default."""
-        return conversion.to(self, device="cuda" if device is None else f"cuda:{device}")
-
-    def contiguous(self: Any) -> Tensor:
-        """Return this tensor with its elements in row-major order, itself where they are."""
-        result: Tensor = self if self.is_contiguous() else conversion.clone(self)
-        return result
-
-    def is_contiguous(self: Any) -> Any:
-        """Return whether the elements lie in row-major order."""
-        return library_of(self._data).is_contiguous(self.data_array())
-
-    def new_zeros(self: Any, *sizes: Any) -> Tensor:
-        """Return zeros of this tensor's dtype and device."""
-        return filled.zeros(*sizes, dtype=self.dtype, device=self.device)
-
-    def new_ones(self: Any, *sizes: Any) -> Tensor:
-        """Return ones of this tensor's dtype and device."""
-        return filled.ones(*sizes, dtype=self.dtype, device=self.device)
-
-    def new_tensor(self: Any, data: Any) -> Tensor:
-        """Return `data` as a tensor of this one's dtype and device."""
-        return creation.new_tensor(self, data)
-
+    # -- the parts of complex numbers -------------------------------------------------------------
     @property
     def real(self: Any) -> Tensor:
         """The real part, a view for complex tensors; a real tensor itself."""

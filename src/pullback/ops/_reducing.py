@@ -7,8 +7,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from pullback.arrays import as_dtype
 from pullback.core.inplace import apply_inplace
 from pullback.core.tensor import Tensor
+from pullback.errors import DTypeError, compose
 from pullback.ops import elementwise, exponential_sums, reductions, scans, statistics
 from pullback.ops._axes import either
 from pullback.ops._values import values_and_indices
@@ -54,34 +56,36 @@ class ReducingMethods:
     def var(
         self,
         dim: Any = None,
+        unbiased: bool | None = None,
         keepdim: bool = False,
         *,
-        correction: float = 1,
-        unbiased: bool | None = None,
+        correction: float | None = None,
         axis: Any = None,
         keepdims: bool = False,
     ) -> Tensor:
-        """Return the variance over `dim`, with Bessel's correction by default."""
-        if unbiased is not None:
-            correction = int(unbiased)
-        over = either("var", dim, axis)
-        return statistics.var(self, axis=over, correction=correction, keepdims=keepdim or keepdims)
+        """Return the variance over `dim`, with Bessel's correction by default.
+
+        As in PyTorch, a bool in second place, or in first, is `unbiased`.
+        """
+        over, less = statistics.freedom("var", dim, axis, unbiased, correction)
+        return statistics.var(self, axis=over, correction=less, keepdims=keepdim or keepdims)
 
     def std(
         self,
         dim: Any = None,
+        unbiased: bool | None = None,
         keepdim: bool = False,
         *,
-        correction: float = 1,
-        unbiased: bool | None = None,
+        correction: float | None = None,
         axis: Any = None,
         keepdims: bool = False,
     ) -> Tensor:
-        """Return the standard deviation over `dim`, with Bessel's correction by default."""
-        if unbiased is not None:
-            correction = int(unbiased)
-        over = either("std", dim, axis)
-        return statistics.std(self, axis=over, correction=correction, keepdims=keepdim or keepdims)
+        """Return the standard deviation over `dim`, with Bessel's correction by default.
+
+        As in PyTorch, a bool in second place, or in first, is `unbiased`.
+        """
+        over, less = statistics.freedom("std", dim, axis, unbiased, correction)
+        return statistics.std(self, axis=over, correction=less, keepdims=keepdim or keepdims)
 
     def max(
         self, dim: Any = None, keepdim: bool = False, *, axis: Any = None, keepdims: bool = False
@@ -163,16 +167,23 @@ class ReducingMethods:
     softmax, log_softmax = exponential_sums.softmax, exponential_sums.log_softmax
     logsumexp = exponential_sums.logsumexp
 
-    def cumsum_(self: Any, dim: int | None = None, *, axis: int | None = None) -> Tensor:
+    def cumsum_(
+        self: Any, dim: int | None = None, *, axis: int | None = None, dtype: Any = None
+    ) -> Tensor:
         """Replace this tensor by its running sum along `dim` and return it."""
-        return _scanned(self, "cumsum", dim, axis)
+        return _scanned(self, "cumsum", dim, axis, dtype)
 
-    def cumprod_(self: Any, dim: int | None = None, *, axis: int | None = None) -> Tensor:
+    def cumprod_(
+        self: Any, dim: int | None = None, *, axis: int | None = None, dtype: Any = None
+    ) -> Tensor:
         """Replace this tensor by its running product along `dim` and return it."""
-        return _scanned(self, "cumprod", dim, axis)
+        return _scanned(self, "cumprod", dim, axis, dtype)
 
 
-def _scanned(x: Tensor, name: str, dim: int | None, axis: int | None) -> Tensor:
+def _scanned(x: Tensor, name: str, dim: int | None, axis: int | None, dtype: Any) -> Tensor:
+    if dtype is not None and as_dtype(dtype) is not x.dtype:
+        required, came = f"the tensor's dtype, {x.dtype.name}, required", as_dtype(dtype).name
+        raise DTypeError(compose(f"{name}_", required, came, hint=f"use {name}"))
     scan = scans.cumsum_ if name == "cumsum" else scans.cumprod_
     return apply_inplace(scan.primitive, x, (), {"axis": either(f"{name}_", dim, axis)})
 

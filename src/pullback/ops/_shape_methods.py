@@ -7,7 +7,7 @@ from typing import Any
 from pullback.core.inplace import apply_inplace
 from pullback.core.tensor import Tensor
 from pullback.errors import ArgumentError, compose
-from pullback.ops import joining, manipulation, repeating, shape, sliding
+from pullback.ops import arranging, joining, manipulation, repeating, shape, sliding, spectrograms
 from pullback.ops._axes import either
 
 
@@ -23,6 +23,19 @@ class ShapeMethods:
     diag, diff = manipulation.diag, manipulation.diff
     repeat_interleave, tensor_split = repeating.repeat_interleave, joining.tensor_split
     unfold = sliding.unfold_along
+    hsplit, vsplit, dsplit = arranging.hsplit, arranging.vsplit, arranging.dsplit
+    diag_embed, diagflat, argwhere = (
+        arranging.diag_embed,
+        arranging.diagflat,
+        arranging.argwhere,
+    )
+    select_scatter, slice_scatter = arranging.select_scatter, arranging.slice_scatter
+    diagonal_scatter = arranging.diagonal_scatter
+    stft, istft = spectrograms.stft, spectrograms.istft
+
+    def split_with_sizes(self: Any, split_sizes: Any, dim: int = 0) -> tuple[Tensor, ...]:
+        """Return views of consecutive parts of these lengths along `dim`."""
+        return joining.split(self, split_sizes, dim)
 
     def repeat(self: Any, *sizes: Any) -> Tensor:
         """Return copies of this tensor side by side, as many along each dimension.

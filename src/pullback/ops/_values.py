@@ -51,12 +51,16 @@ def whole(index: Any) -> Any:
 
 
 def _slices(index: Any, axis: int, ndim: int) -> tuple[Any, ...]:
-    """Return the index of the slices that `index` names along `axis`."""
+    """Return the index of the slices that `index` names along `axis`; of a number, of it all."""
+    if not ndim:
+        return (Ellipsis,)
     return (*(slice(None),) * (axis % ndim), whole(index))
 
 
 def _elements(index: Any, axis: int, ndim: int) -> tuple[Any, ...]:
     """Return the index of the element that each number of `index` names in its row along `axis`."""
+    if not ndim:
+        return (Ellipsis,)
     xp = library_of(index).xp
     places = [
         xp.reshape(xp.arange(n, device=index.device), (1,) * i + (n,) + (1,) * (ndim - i - 1))
@@ -68,13 +72,17 @@ def _elements(index: Any, axis: int, ndim: int) -> tuple[Any, ...]:
 
 # -- the operations --------------------------------------------------------------------------------
 def _take(xp: Any, x: Any, index: Any, *, axis: int) -> Any:
+    if not x.shape:
+        return library_of(x).copy(x)
     axis %= len(x.shape)
     taken = xp.take(x, xp.reshape(whole(index), (-1,)), axis=axis)
     return xp.reshape(taken, (*x.shape[:axis], *index.shape, *x.shape[axis + 1 :]))
 
 
 def _gather(xp: Any, x: Any, index: Any, *, axis: int) -> Any:
-    return library_of(x).getitem(x, _elements(index, axis, len(x.shape)))
+    library = library_of(x)
+    taken = library.getitem(x, _elements(index, axis, len(x.shape)))
+    return taken if x.shape else library.copy(taken)
 
 
 _INDEX = {"index": integers(0, 2)}
@@ -295,7 +303,8 @@ def index_for(
     tensor = index if isinstance(index, Tensor) else box(library.copy(array))
     if 0 in array.shape:
         return tensor
-    n, low, high = x.shape[axis], int(library.xp.min(array)), int(library.xp.max(array))
+    n = x.shape[axis] if x.shape else 1
+    low, high = int(library.xp.min(array)), int(library.xp.max(array))
     if high >= n or low < (-n if wraps else 0):
         required = f"indices within axis {axis} of length {n} required"
         wrong = high if high >= n else low
@@ -328,7 +337,8 @@ def same_rank(op: str, x: Any, index: Any, names: Names) -> None:
 
 def element_index(op: str, x: Any, dim: Any, index: Any) -> tuple[int, Tensor]:
     """Return the axis and the index of an operation that names elements."""
-    axis = axis_for(op, x, dim)
+    needs_tensor(op, x, "input")
+    axis = normalize_axis(op, dim, len(x.shape))
     index = index_for(op, x, axis, index)
     same_rank(op, x, index, _NAMES)
     if any(m > n for i, (n, m) in enumerate(zip(x.shape, index.shape, strict=True)) if i != axis):
@@ -358,19 +368,24 @@ def scattered(op: str, x: Any, dim: Any, index: Any, src: Any) -> tuple[int, Ten
 
 def slice_index(op: str, x: Any, dim: Any, index: Any) -> tuple[int, Tensor]:
     """Return the axis and the index, of one dimension, of an operation that names slices."""
-    axis = axis_for(op, x, dim)
+    needs_tensor(op, x, "input")
+    axis = normalize_axis(op, dim, len(x.shape))
     index = index_for(op, x, axis, index)
+    named = zip(_NAMES, (x, index), strict=True)
     if len(index.shape) > 1:
         required = "an index of one dimension required"
-        named = zip(_NAMES, (x, index), strict=True)
         raise ShapeError(compose(op, required, str(len(index.shape)), *named))
-    return axis, shape.reshape(index, (-1,)) if not index.shape else index
+    index = shape.reshape(index, (-1,)) if not index.shape else index
+    if not x.shape and index.shape != (1,):
+        required = "an index of one element for a 0-d tensor required"
+        raise ShapeError(compose(op, required, str(index.shape[0]), *named))
+    return axis, index
 
 
 def slices_for(op: str, x: Any, axis: int, index: Tensor, source: Any) -> Any:
     """Return what is written to slices, of the shape it must have."""
     needs_tensor(op, source, "source")
-    wanted = (*x.shape[:axis], index.shape[0], *x.shape[axis + 1 :])
+    wanted = (*x.shape[:axis], *index.shape[: len(x.shape)], *x.shape[axis + 1 :])
     if tuple(source.shape) != wanted:
         named = (("input", x), ("index", index), ("source", source))
         required = f"a source of shape {wanted} required"

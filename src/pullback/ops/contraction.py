@@ -17,7 +17,13 @@ from typing import Any
 from pullback.arrays import NUMPY
 from pullback.core.primitive import TENSORS
 from pullback.core.tensor import Tensor
-from pullback.errors import ArgumentError, ArgumentTypeError, ShapeError, compose
+from pullback.errors import (
+    ArgumentError,
+    ArgumentTypeError,
+    ShapeError,
+    TensorIndexError,
+    compose,
+)
 from pullback.ops._axes import normalize_axis
 from pullback.ops._declare import composition, needs_tensor, sample
 from pullback.ops._matrices import in_linalg
@@ -120,7 +126,7 @@ def _paired_axes(x1: Any, x2: Any, axes: Any) -> tuple[list[int], list[int]]:
     """Return the axes of `x1` and of `x2` that tensordot sums over, counted from the front."""
     inputs = (("x1", x1), ("x2", x2))
     n, m = len(x1.shape), len(x2.shape)
-    if isinstance(axes, int):
+    if isinstance(axes, int) and not isinstance(axes, bool):
         if not 0 <= axes <= min(n, m):
             required = f"a number of axes from 0 to {min(n, m)} required"
             raise ArgumentError(compose("tensordot", required, str(axes), *inputs))
@@ -136,6 +142,9 @@ def _paired_axes(x1: Any, x2: Any, axes: Any) -> tuple[list[int], list[int]]:
         if len(first) != len(second) or len({*first}) < len(first) or len({*second}) < len(second):
             required = "as many different axes of x1 as of x2 required"
             raise ArgumentError(compose("tensordot", required, f"{one} and {two}", *inputs))
+        if len(first) > min(n, m):  # only of a 0-d tensor
+            required = "no axes of a 0-d tensor required"
+            raise TensorIndexError(compose("tensordot", required, f"{one} and {two}", *inputs))
     for i, j in zip(first, second, strict=True):
         if x1.shape[i] != x2.shape[j]:
             required = f"one length of axis {i} of x1 and axis {j} of x2 required"

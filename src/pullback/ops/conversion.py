@@ -6,7 +6,7 @@ from typing import Any
 
 from pullback.arrays import DType, as_dtype, library_for, library_of
 from pullback.core.tensor import Tensor, box
-from pullback.errors import ArgumentTypeError
+from pullback.errors import ArgumentTypeError, DTypeError, compose
 from pullback.ops._declare import (
     Operation,
     both,
@@ -93,9 +93,23 @@ move_: Operation = operation(
 )
 
 
-def to(x: Tensor, *args: Any, dtype: Any = None, device: Any = None, copy: bool = False) -> Tensor:
-    """Return `x` with another dtype, on another device, or both."""
+def to(
+    x: Tensor,
+    *args: Any,
+    dtype: Any = None,
+    device: Any = None,
+    non_blocking: bool = False,
+    copy: bool = False,
+) -> Tensor:
+    """Return `x` with another dtype, on another device, or both.
+
+    The arguments, a dtype, a device, a tensor that has both, may come by position, with two bools
+    after them: `non_blocking`, which array libraries decide themselves, and `copy`.
+    """
+    *_, copy = (copy, *[a for a in args if isinstance(a, bool)][1:2])
     for a in args:
+        if a is None or isinstance(a, bool):
+            continue
         if isinstance(a, Tensor):
             dtype, device = a.dtype, a.device
         elif isinstance(a, str) and (a.split(":")[0] in ("cpu", "cuda")):
@@ -134,10 +148,19 @@ fill_with = operation(
 )
 
 
-def asarray_like(value: Any, x: Tensor) -> Tensor:
-    """Return `value` as a tensor of the dtype and device of `x`."""
+def needs_room(op: str, x: Tensor, value: Tensor) -> None:
+    """Raise where complex numbers would be written into a tensor of real ones."""
+    if value.dtype.is_complex and not x.dtype.is_complex:
+        required = f"a value that the dtype {x.dtype.name} can hold required"
+        named, hint = (("x", x), ("value", value)), "take real, imag or abs of it"
+        raise DTypeError(compose(op, required, value.dtype.name, *named, hint=hint))
+
+
+def asarray_like(value: Any, x: Tensor, op: str) -> Tensor:
+    """Return `value` as a tensor of the dtype and device of `x`, for the method `op`."""
     if isinstance(value, Tensor):
         here = library_of(value._data) is library_of(x._data) and value.device == x.device
         moved = value if here else move_(value, device=x.device)
+        needs_room(op, x, value)
         return moved if moved.dtype is x.dtype else astype(moved, x.dtype)
-    raise ArgumentTypeError(f"copy_: the source must be a Tensor, got {type(value).__name__}")
+    raise ArgumentTypeError(f"{op}: the source must be a Tensor, got {type(value).__name__}")

@@ -30,6 +30,7 @@ from pullback.errors import (
     GraphError,
     compose,
 )
+from pullback.ops._axes import either
 from pullback.ops.conversion import astype, clone, to
 from pullback.ops.filled import number_of, shape_of, tracked
 
@@ -297,11 +298,14 @@ def arange(
     stop: float | None = None,
     step: float = 1,
     *,
+    end: float | None = None,
     dtype: Any = None,
     device: Any = None,
     requires_grad: bool = False,
 ) -> Tensor:
     """Return the numbers from `start` (0 if only one is given) up to, not including, `stop`.
+
+    `end` is PyTorch's name of `stop`.
 
     Examples
     --------
@@ -309,6 +313,7 @@ def arange(
     >>> pb.arange(3)
     tensor([0, 1, 2])
     """
+    stop = either("arange", stop, end)
     begin, end = (0, start) if stop is None else (start, stop)
     names = {"start": begin, "stop": end, "step": step}
     numbers = [number_of("arange", name, value) for name, value in names.items()]
@@ -368,11 +373,11 @@ def eye(
 
 
 # -- tensors that follow another's library ---------------------------------------------------------
-def new_tensor(like: Tensor, data: Any) -> Tensor:
+def new_tensor(like: Tensor, data: Any, **options: Any) -> Tensor:
     """Return `data` as a tensor of the dtype and device of `like`, without history."""
     if isinstance(data, Tensor):
         raise GraphError("new_tensor: takes numbers, got a Tensor; use clone() or detach()")
-    return to(tensor(data, dtype=like.dtype), device=like.device)
+    return tensor(data, **{"dtype": like.dtype, "device": like.device, **options})
 
 
 for _f in (arange, asarray, eye, from_dlpack, linspace, tensor):

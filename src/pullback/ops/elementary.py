@@ -10,6 +10,7 @@ import math
 from typing import Any
 
 from pullback.arrays import library_of
+from pullback.core.primitive import TENSORS
 from pullback.core.tensor import Tensor
 from pullback.ops._declare import (
     Operation,
@@ -370,7 +371,33 @@ def _steps(name: str, what: str, printed: str) -> Operation:
 floor = _steps("floor", "down", "tensor([-2.,  0.])")
 ceil = _steps("ceil", "up", "tensor([-1.,  1.])")
 trunc = _steps("trunc", "towards 0", "tensor([-1.,  0.])")
-round = _steps("round", "to the nearest integer, halves to the even one", "tensor([-2.,  0.])")
+round_ = _steps("round", "to the nearest integer, halves to the even one", "tensor([-2.,  0.])")
+
+
+@face(round_)
+def round(x: Any, /, *, decimals: int = 0, out: Any = None) -> Tensor:
+    """Return x rounded to the nearest integer, halves to the even one; the derivative is 0.
+
+    With `decimals` that many digits after the point stay, or before it as many become 0.
+
+    Examples
+    --------
+    >>> import pullback as pb
+    >>> pb.round(pb.tensor([-1.5, 0.5, 2.5]))
+    tensor([-2.,  0.,  2.])
+    >>> pb.round(pb.tensor([1234.567]), decimals=-2)
+    tensor([1200.])
+    """
+    if decimals == 0:
+        return round_(x) if out is None else round_(x, out=out)
+    there, back = TENSORS.multiply, TENSORS.divide
+    if decimals < 0:
+        there, back = back, there
+    unit = 10.0 ** (decimals if decimals > 0 else -decimals)
+    result: Tensor = back(round_(there(x, unit)), unit)
+    return result
+
+
 frac = elementwise(
     "frac",
     lambda xp, x: x - xp.trunc(x),

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from pullback.arrays import library_of
 from pullback.core.tensor import Tensor
 from pullback.errors import ArgumentError, DTypeError, compose
 from pullback.ops._declare import (
@@ -24,7 +25,7 @@ from pullback.ops._declare import (
     standard,
 )
 from pullback.ops._examples import documented
-from pullback.ops.comparison import greater, less, logical_or, not_equal, truth
+from pullback.ops.comparison import greater, less, logical_or, not_equal
 
 __all__ = [
     "add",
@@ -50,17 +51,13 @@ __all__ = [
 ]
 
 # -- arithmetic ------------------------------------------------------------------------------------
-add = elementwise(
+add_ = elementwise(
     "add",
     standard("add"),
     x=lambda g: g,
     y=lambda g: g,
     domain=both(-2, 2),
-    doc=documented(
-        "Return x + y.",
-        "pb.add(pb.tensor([1.0, 2.0]), 10)",
-        "tensor([11., 12.])",
-    ),
+    doc="Return x + y.",
 )
 subtract = elementwise(
     "sub subtract",
@@ -195,6 +192,89 @@ fmod = elementwise(
 )
 
 
+# -- PyTorch's arguments -------------------------------------------------------------------------
+@face(add_)
+def add(x: Any, y: Any, /, *, alpha: Any = 1, out: Any = None) -> Tensor:
+    """Return x + alpha * y.
+
+    Examples
+    --------
+    >>> import pullback as pb
+    >>> pb.add(pb.tensor([1.0, 2.0]), 10)
+    tensor([11., 12.])
+    """
+    y = y if alpha == 1 else times(y, alpha)
+    return add_(x, y) if out is None else add_(x, y, out=out)
+
+
+@face(subtract)
+def sub(x: Any, y: Any, /, *, alpha: Any = 1, out: Any = None) -> Tensor:
+    """Return x - alpha * y.
+
+    Examples
+    --------
+    >>> import pullback as pb
+    >>> pb.sub(pb.tensor([1.0, 2.0]), 10, alpha=2)
+    tensor([-19., -18.])
+    """
+    y = y if alpha == 1 else times(y, alpha)
+    return subtract(x, y) if out is None else subtract(x, y, out=out)
+
+
+def times(y: Any, alpha: Any) -> Any:
+    """Return alpha * y, of numbers or tensors."""
+    return y * alpha if isinstance(y, (int, float, complex)) else multiply(y, alpha)
+
+
+@face(divide)
+def div(x: Any, y: Any, /, *, rounding_mode: str | None = None, out: Any = None) -> Tensor:
+    """Return x / y, rounded if so wished; the derivative of what is rounded is 0.
+
+    Parameters
+    ----------
+    x, y : Tensor or number
+    rounding_mode : str, optional
+        ``"trunc"`` rounds towards 0, and ``"floor"`` down, as `floor_divide` does. Integers stay
+        integers then.
+
+    Raises
+    ------
+    ArgumentError
+        If the mode is another.
+
+    Examples
+    --------
+    >>> import pullback as pb
+    >>> pb.div(pb.tensor([7.0, -7.0]), 2, rounding_mode="trunc")
+    tensor([ 3., -3.])
+    """
+    if rounding_mode is None:
+        return divide(x, y) if out is None else divide(x, y, out=out)
+    if rounding_mode == "floor":
+        return floor_divide(x, y)
+    if rounding_mode != "trunc":
+        required = "'trunc', 'floor' or None required as 'rounding_mode'"
+        raise ArgumentError(compose("div", required, repr(rounding_mode)))
+    return truncated(x, y)
+
+
+def _truncated(xp: Any, x: Any, y: Any) -> Any:
+    needs_order("div", x, y)
+    if "int" in str(x.dtype):  # exact, whatever the size
+        return xp.floor_divide(x - _toward_zero(xp, x, y), y)
+    return xp.trunc(x / y)
+
+
+truncated = elementwise(
+    "truncated",
+    _truncated,
+    x=lambda g, xp: xp.zeros_like(g),
+    y=lambda g, xp: xp.zeros_like(g),
+    domain={"x": real(2.2, 2.8), "y": real(0.71, 0.72)},
+    doc="Return x / y rounded towards 0.",
+)
+
+
 # -- the larger and the smaller --------------------------------------------------------------------
 def _halves(g: Any, lost: Any, not_won: Any, xp: Any) -> Any:
     """Return g where it won, half of it where it tied; comparing with NaN, neither is lost."""
@@ -227,10 +307,10 @@ minimum = elementwise(
 # -- choosing --------------------------------------------------------------------------------------
 where_ = elementwise(
     "where",
-    lambda xp, condition, x, y: xp.where(truth(condition), x, y),
+    standard("where"),
     condition=None,
-    x=lambda g, condition, xp: xp.where(truth(condition), g, xp.zeros_like(g)),
-    y=lambda g, condition, xp: xp.where(truth(condition), xp.zeros_like(g), g),
+    x=lambda g, condition, xp: xp.where(condition, g, 0),
+    y=lambda g, condition, xp: xp.where(condition, 0, g),
     inputs=("condition", "x", "y"),
     domain={"condition": mask(), "x": both(-2, 2), "y": both(-2, 2)},
     doc="Return x where condition holds, else y; the other branch gets a gradient of exactly 0.",
@@ -240,7 +320,7 @@ where_ = elementwise(
 def needs_mask(op: str, name: str, condition: Any) -> None:
     """Raise where a condition is not made of bools."""
     dtype = getattr(condition, "dtype", type(condition).__name__)
-    if not str(dtype).endswith("bool"):
+    if getattr(dtype, "kind", None) != "b" and not str(dtype).endswith("bool"):
         came = str(dtype).rpartition(".")[2]
         hint = f"compare it, for instance {name} != 0"
         raise DTypeError(compose(op, f"a bool {name} required", came, (name, condition), hint=hint))
@@ -364,8 +444,8 @@ def _limited(x: Tensor, beyond: Tensor, bound: Any) -> Tensor:
 
 def clamps_by_numbers(x: Any, *bounds: Any) -> bool:
     """Return whether the bounds are numbers that the dtype of `x` can hold."""
-    whole = "int" in str(x.dtype) or "bool" in str(x.dtype)
-    kinds = (int,) if whole else (int, float)
+    inexact = (x.dtype if isinstance(x, Tensor) else library_of(x).dtype(x)).is_inexact
+    kinds = (int, float) if inexact else (int,)
     return all(b is None or isinstance(b, kinds) for b in bounds)
 
 
@@ -402,4 +482,4 @@ def lerp(start: Any, end: Any, weight: Any) -> Tensor:
 
 # The names of functions that Python has too.
 pow = power
-mul, div, sub, neg = multiply, divide, subtract, negative
+mul, neg = multiply, negative

@@ -17,6 +17,11 @@ __all__ = [
 ]
 
 
+def _total(x: Any, axis: int, xp: Any) -> Any:
+    """Return the sum along an axis, which a tensor of 0 dimensions is itself."""
+    return xp.sum(x, axis=axis, keepdims=True) if x.shape else x
+
+
 def _softmax(xp: Any, x: Any, *, axis: int = -1) -> Any:
     axis = normalize_axis("softmax", axis, len(x.shape))
     if not x.shape:
@@ -39,11 +44,7 @@ _ALONG = (
 softmax_ = operation(
     "softmax",
     _softmax,
-    rules={
-        "x": lambda g, out, axis, xp: (
-            (g - xp.sum(g * out, axis=axis, keepdims=True)) * out if out.shape else g * 0
-        )
-    },
+    rules={"x": lambda g, out, axis, xp: (g - _total(g * out, axis, xp)) * out},
     domain=real(-2, 2),
     floating=True,
     samples=_ALONG,
@@ -62,11 +63,7 @@ def _log_softmax(xp: Any, x: Any, *, axis: int = -1) -> Any:
 log_softmax_ = operation(
     "log_softmax",
     _log_softmax,
-    rules={
-        "x": lambda g, out, axis, xp: (
-            g - xp.exp(out) * xp.sum(g, axis=axis, keepdims=True) if out.shape else g * 0
-        )
-    },
+    rules={"x": lambda g, out, axis, xp: g - xp.exp(out) * _total(g, axis, xp)},
     domain=real(-2, 2),
     floating=True,
     samples=_ALONG,

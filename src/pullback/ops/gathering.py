@@ -320,14 +320,14 @@ def index_fill(input: Any, dim: int, index: Any, value: Any) -> Tensor:
 
 # -- masks -----------------------------------------------------------------------------------------
 def _select(xp: Any, x: Any, mask: Any) -> Any:
-    return library_of(x).getitem(x, comparison.truth(mask))
+    return library_of(x).getitem(x, mask)
 
 
 def _put(xp: Any, g: Any, mask: Any) -> Any:
     library = library_of(g)
     device = library.native_device(library.device(g))
     zeros = library.zeros(mask.shape, library.dtype(g), device)
-    return library.assign(zeros, comparison.truth(mask), g)
+    return library.assign(zeros, mask, g)
 
 
 masked_put: Operation = operation(

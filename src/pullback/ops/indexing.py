@@ -10,17 +10,34 @@ from typing import Any
 
 from pullback.arrays import DTYPES, NUMPY, is_array, library_of
 from pullback.core.function import mixed_error
-from pullback.core.inplace import apply_inplace
+from pullback.core.inplace import apply_inplace, check_allowed
 from pullback.core.modes import STATE
 from pullback.core.primitive import TENSORS, Primitive
 from pullback.core.tensor import Tensor, box
 from pullback.errors import ArgumentTypeError, ShapeError, TensorIndexError, compose
 from pullback.ops._declare import Operation, both, elementwise, mask, on, operation, sample
-from pullback.ops.comparison import truth
+from pullback.ops.conversion import needs_room
 from pullback.ops.shape import sum_to_shape
+
+_PLAIN = frozenset((int, type(None), type(Ellipsis)))
+
+
+def _is_plain(index: Any) -> bool:
+    """Return whether an index is made of Python's own numbers, slices, None and Ellipsis."""
+    for i in index if index.__class__ is tuple else (index,):
+        if i.__class__ not in _PLAIN and not (
+            i.__class__ is slice
+            and i.start.__class__ in _PLAIN
+            and i.stop.__class__ in _PLAIN
+            and i.step.__class__ in _PLAIN
+        ):
+            return False
+    return True
 
 
 def _is_basic(index: Any) -> bool:
+    if _is_plain(index):
+        return True
     items = index if isinstance(index, tuple) else (index,)
     return all(
         i is None
@@ -114,6 +131,9 @@ getitem_: Operation = operation(
 
 def getitem(x: Tensor, index: Any) -> Tensor:
     """Return ``x[index]``: a view for a basic index, a copy else."""
+    if _is_plain(index):
+        element: Tensor = getitem_(x, index=index)
+        return element
     first, rest = _in_two_steps(_unwrap(index, x))
     result: Tensor = getitem_(x, index=first)
     return result if rest is None else getitem_(result, index=rest)
@@ -168,9 +188,9 @@ def _without(g: Any, index: Any, xp: Any) -> Any:
 
 where_ = elementwise(
     "keep_where",
-    lambda xp, condition, x: xp.where(truth(condition), x, xp.zeros_like(x)),
+    lambda xp, condition, x: xp.where(condition, x, 0),
     condition=None,
-    x=lambda g, condition, xp: xp.where(truth(condition), g, xp.zeros_like(g)),
+    x=lambda g, condition, xp: xp.where(condition, g, 0),
     inputs=("condition", "x"),
     domain={"condition": mask(), "x": both(-2, 2)},
     doc="Return x where condition holds, else 0.",
@@ -201,6 +221,9 @@ def setitem(x: Tensor, index: Any, value: Any) -> None:
     """Do ``x[index] = value`` in place, recorded; `value` is broadcast to the place."""
     value = value_like(setitem_.primitive, x, value)
     index, rest = _in_two_steps(_unwrap(index, x, value))
+    if _holds_nowhere(index, x) and not value.shape and not value.requires_grad:
+        check_allowed("setitem_", x)
+        return  # not a change: the array may be saved for a gradient
     if rest is not None:
         x, index = getitem_(x, index=index), rest
     value = _leading(value, index, x)
@@ -213,6 +236,14 @@ def setitem(x: Tensor, index: Any, value: Any) -> None:
         required = f"a value that broadcasts to the shape {place} of the place required"
         came = str(value.shape)
         raise ShapeError(compose("setitem", required, came, ("x", x), ("value", value))) from None
+
+
+def _holds_nowhere(index: Any, x: Tensor) -> bool:
+    """Return whether an index of a tensor with a history is a mask that is False everywhere."""
+    if not x.requires_grad or not is_array(index) or index.shape != x.shape:
+        return False
+    library = library_of(index)
+    return library.dtype(index).kind == "b" and not bool(library.xp.any(index))
 
 
 def value_like(op: Primitive, x: Tensor, value: Any, *between: Any) -> Tensor:
@@ -234,6 +265,7 @@ def value_like(op: Primitive, x: Tensor, value: Any, *between: Any) -> Tensor:
                 ) from None
     if library_of(value._data) is not library or value.device != x.device:
         raise mixed_error(op, (x, *between, value))
+    needs_room(op.name, x, value)
     result: Tensor = value if value.dtype is x.dtype else TENSORS.astype(value, x.dtype)
     return result
 
@@ -253,10 +285,10 @@ def _leading(value: Tensor, index: Any, x: Tensor) -> Tensor:
 
 masked_fill_ = elementwise(
     "masked_fill",
-    lambda xp, x, mask, value: xp.where(truth(mask), value, x),
-    x=lambda g, mask, xp: xp.where(truth(mask), xp.zeros_like(g), g),
+    lambda xp, x, mask, value: xp.where(mask, value, x),
+    x=lambda g, mask, xp: xp.where(mask, 0, g),
     mask=None,
-    value=lambda g, mask, xp: xp.where(truth(mask), g, xp.zeros_like(g)),
+    value=lambda g, mask, xp: xp.where(mask, g, 0),
     inputs=("x", "mask", "value"),
     domain={"x": both(-2, 2), "mask": mask(), "value": both(-2, 2)},
     doc="Return x with value where mask holds.",

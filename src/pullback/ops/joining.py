@@ -395,6 +395,8 @@ def tensor_split(x: Any, indices_or_sections: int | Sequence[int], dim: int = 0)
         raise ShapeError("tensor_split: needs at least 1 dimension, got a 0-d tensor")
     axis = normalize_axis("tensor_split", dim, len(x.shape))
     length = x.shape[axis]
+    if isinstance(indices_or_sections, Tensor):
+        indices_or_sections = indices_or_sections.tolist()
     if not isinstance(indices_or_sections, int):
         cuts = [0, *indices_or_sections, length]
     elif indices_or_sections < 1:

@@ -16,6 +16,7 @@ from pullback.ops._declare import (
     composition,
     elementwise,
     face,
+    needs_order,
     needs_tensor,
     on,
     operation,
@@ -28,6 +29,7 @@ from pullback.ops.elementary import absolute, exp, log, square
 from pullback.ops.elementwise import clamp, where
 from pullback.ops.norms import vector_norm
 from pullback.ops.reductions import mean, sum_
+from pullback.ops.repeating import broadcast_arrays
 
 __all__ = [
     "bce_with_logits",
@@ -259,8 +261,10 @@ def binary_cross_entropy(
     """
     _needs_one_shape("binary_cross_entropy", input, target, reduction)
     array = array_of(input)
-    xp = library_of(array).xp
-    if not bool(xp.all((array >= 0) & (array <= 1))):
+    needs_order("binary_cross_entropy", array, array_of(target))
+    library = library_of(array)
+    numbers = library.dtype(array).kind != "b"  # True and False are 1 and 0
+    if numbers and not bool(library.xp.all((array >= 0) & (array <= 1))):
         required, hint = "an input from 0 to 1 required", "binary_cross_entropy_with_logits"
         raise ArgumentError(
             compose(
@@ -272,6 +276,7 @@ def binary_cross_entropy(
 
 
 def _bce_logits(xp: Any, input: Any, target: Any) -> Any:
+    needs_order("binary_cross_entropy_with_logits", input, target)
     # The logarithm of the smaller of two probabilities, which is exact, and the distance to it.
     rest = xp.log1p(xp.exp(-xp.abs(input)))
     return xp.where(input >= 0, (1 - target) * input, -target * input) + rest
@@ -411,5 +416,6 @@ def cosine_similarity(x1: Any, x2: Any, dim: int = 1, eps: float = 1e-8) -> Tens
     """
     needs_tensor("cosine_similarity", x1, "x1")
     needs_tensor("cosine_similarity", x2, "x2")
-    lengths = [clamp(vector_norm(x, axis=dim, keepdims=True), min=eps) for x in (x1, x2)]
-    return sum_((x1 / lengths[0]) * (x2 / lengths[1]), axis=dim, keepdims=False)
+    x, y = broadcast_arrays(x1, x2)
+    lengths = [clamp(vector_norm(part, axis=dim, keepdims=True), min=eps) for part in (x, y)]
+    return sum_((x / lengths[0]) * (y / lengths[1]), axis=dim, keepdims=False)

@@ -14,7 +14,16 @@ from pullback.core.primitive import TENSORS
 from pullback.core.tensor import Tensor
 from pullback.errors import ArgumentError, ShapeError, compose
 from pullback.ops._axes import normalize_axes, normalize_axis
-from pullback.ops._declare import Operation, composition, face, needs_tensor, on, operation, sample
+from pullback.ops._declare import (
+    Operation,
+    composition,
+    face,
+    needs_one_library,
+    needs_tensor,
+    on,
+    operation,
+    sample,
+)
 from pullback.ops.comparison import not_equal
 from pullback.ops.diagonals import diagonal_, from_diagonal
 from pullback.ops.elementwise import subtract
@@ -387,7 +396,12 @@ def diff(
     if n < 0:
         raise ArgumentError(compose("diff", "an order 'n' of at least 0 required", str(n)))
     axis = normalize_axis("diff", axis, len(x.shape))
-    parts = [part for part in (prepend, x, append) if part is not None]
+    named = [("prepend", prepend), ("x", x), ("append", append)]
+    named = [(name, part) for name, part in named if part is not None]
+    for name, part in named:
+        needs_tensor("diff", part, name)
+    needs_one_library("diff", *named)
+    parts = [part for _, part in named] if n else [x]
     result: Tensor = TENSORS.concat(parts, axis=axis) if len(parts) > 1 else TENSORS.clone(x)
     lead = (slice(None),) * axis
     change = not_equal if str(x.dtype).endswith("bool") else subtract

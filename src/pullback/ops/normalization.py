@@ -15,7 +15,14 @@ from pullback.core.primitive import TENSORS
 from pullback.core.tensor import Tensor, box
 from pullback.errors import ArgumentError, ArgumentTypeError, ShapeError, compose
 from pullback.ops import random
-from pullback.ops._declare import composition, needs_tensor, operation, real, sample
+from pullback.ops._declare import (
+    composition,
+    needs_order,
+    needs_tensor,
+    operation,
+    real,
+    sample,
+)
 from pullback.ops._values import array_of
 from pullback.ops.creation import asarray
 from pullback.ops.elementary import sqrt, square
@@ -42,6 +49,7 @@ def _centred(x: Any, axes: tuple[int, ...], eps: float, xp: Any) -> tuple[Any, A
 
 
 def _standardize(xp: Any, x: Any, *, axes: tuple[int, ...], eps: float) -> Any:
+    needs_order("standardize", x)
     centred, factor = _centred(x, axes, eps, xp)
     centred *= factor
     return centred

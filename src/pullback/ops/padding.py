@@ -118,7 +118,7 @@ def pad(x: Any, pad: Sequence[int], mode: str = "constant", value: Any = None) -
     x : Tensor
     pad : sequence of int
         How many elements to add before and after the last axis, then the last but one, and so on.
-        Negative numbers cut off, before anything is added.
+        Negative numbers cut off, before anything is added; in mode ``"replicate"`` afterwards.
     mode : str
         ``"constant"``: one value. ``"reflect"``: the elements mirrored at the first and last,
         which are not repeated. ``"replicate"`` or ``"edge"``: the first and last element.
@@ -153,11 +153,11 @@ def pad(x: Any, pad: Sequence[int], mode: str = "constant", value: Any = None) -
     if value is not None:
         raise ArgumentError(compose("pad", f"no value required in mode {mode}", repr(value)))
     cut = tuple((min(low, 0), min(high, 0)) for low, high in widths)
-    result: Tensor = pad_constant(x, widths=cut, value=0)
+    result: Tensor = x if mode == "replicate" else pad_constant(x, widths=cut, value=0)
     for axis, (low, high) in enumerate(widths):
         if low > 0 or high > 0:
             result = _bordered(result, axis, max(low, 0), max(high, 0), mode)
-    return result
+    return pad_constant(result, widths=cut, value=0) if mode == "replicate" else result
 
 
 def _bordered(x: Any, axis: int, low: int, high: int, mode: str) -> Tensor:

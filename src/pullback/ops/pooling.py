@@ -23,6 +23,7 @@ from pullback.ops.windows import Geometry, Ints, exact, needs_rank, per_axis
 __all__ = [
     "adaptive_avg_pool1d",
     "adaptive_avg_pool2d",
+    "adaptive_avg_pool3d",
     "avg_pool1d",
     "avg_pool2d",
     "avg_pool3d",
@@ -307,8 +308,8 @@ def avg_pool3d(
 
 
 # -- as many windows as asked for ------------------------------------------------------------------
-def _adaptive(op: str, n: int, input: Any, output_size: Any) -> Tensor:
-    """Average, for m windows of a length L, from floor(i L / m) up to ceil((i + 1) L / m)."""
+def wanted_sizes(op: str, n: int, input: Any, output_size: Any) -> Ints:
+    """Return how many windows there are to be along each axis."""
     needs_rank(op, input, ("N", "C", *_AXES[3 - n :]))
     sizes = tuple(output_size) if isinstance(output_size, (tuple, list)) else (output_size,) * n
     lengths = input.shape[-n:]
@@ -317,6 +318,18 @@ def _adaptive(op: str, n: int, input: Any, output_size: Any) -> Tensor:
     wanted = per_axis(op, "output_size", sizes, n)
     if 0 in lengths:
         raise ShapeError(compose(op, "a non-empty image required", str(lengths), ("input", input)))
+    return wanted
+
+
+def ends_of(length: int, m: int) -> list[tuple[int, int]]:
+    """Return where each of m windows begins and ends: floor(i L / m), ceil((i + 1) L / m)."""
+    return [(i * length // m, -(-(i + 1) * length // m)) for i in range(m)]
+
+
+def _adaptive(op: str, n: int, input: Any, output_size: Any) -> Tensor:
+    """Average over as many windows as are wanted."""
+    wanted = wanted_sizes(op, n, input, output_size)
+    lengths = input.shape[-n:]
     x = asarray(input)
     x = x if x.dtype.is_inexact else astype(x, get_default_dtype())
     if all(m == 1 for m in wanted):
@@ -328,10 +341,10 @@ def _adaptive(op: str, n: int, input: Any, output_size: Any) -> Tensor:
     library = library_of(x._data)
     device = library.native_device(library.device(x._data))
     for i, (length, m) in enumerate(zip(lengths, wanted, strict=True)):
-        ends = [(j * length // m, -(-(j + 1) * length // m)) for j in range(m)]
-        rows = [[(a <= k < b) / (b - a) for k in range(length)] for a, b in ends]
+        rows = [[(a <= k < b) / (b - a) for k in range(length)] for a, b in ends_of(length, m)]
         matrix = box(library.asarray(rows, x.dtype, device))
-        x = TENSORS.matmul(x, matrix.mT) if i == n - 1 else TENSORS.matmul(matrix, x)
+        last = TENSORS.moveaxis(x, i - n, -1)
+        x = TENSORS.moveaxis(TENSORS.matmul(last, matrix.mT), -1, i - n)
     return x
 
 
@@ -378,3 +391,16 @@ def adaptive_avg_pool2d(input: Any, output_size: Any) -> Tensor:
     tensor([[[3.]]])
     """
     return _adaptive("adaptive_avg_pool2d", 2, input, output_size)
+
+
+@composition(sample((1, 2, 3, 2), output_size=(1, 2, None)), domain=real(-2, 2))
+def adaptive_avg_pool3d(input: Any, output_size: Any) -> Tensor:
+    """Return the means of a given number of windows of volumes; see `adaptive_avg_pool2d`.
+
+    Examples
+    --------
+    >>> import pullback as pb
+    >>> pb.adaptive_avg_pool3d(pb.ones(1, 2, 2, 2), 1)
+    tensor([[[[1.]]]])
+    """
+    return _adaptive("adaptive_avg_pool3d", 3, input, output_size)

@@ -238,7 +238,7 @@ def dot(input: Any, tensor: Any) -> Tensor:
 
 
 # -- a product added to something ------------------------------------------------------------------
-def _added(op: str, input: Any, product: Tensor, beta: Any, alpha: Any) -> Tensor:
+def added(op: str, input: Any, product: Tensor, beta: Any, alpha: Any) -> Tensor:
     """Return beta * input + alpha * product, of the shape of the product."""
     needs_tensor(op, input, "input")
     pairs = list(zip(input.shape[::-1], product.shape[::-1], strict=False))
@@ -282,7 +282,7 @@ def addmm(input: Any, mat1: Any, mat2: Any, *, beta: Any = 1, alpha: Any = 1) ->
             [1., 4.]])
     """
     _shaped("addmm", "(n, k) and (k, m)", ("mat1", mat1, 2), ("mat2", mat2, 2))
-    return _added("addmm", input, mm(mat1, mat2), beta, alpha)
+    return added("addmm", input, mm(mat1, mat2), beta, alpha)
 
 
 @composition(
@@ -314,7 +314,7 @@ def baddbmm(input: Any, batch1: Any, batch2: Any, *, beta: Any = 1, alpha: Any =
     [[[4.0]], [[4.0]]]
     """
     _shaped("baddbmm", "(b, n, k) and (b, k, m)", ("batch1", batch1, 3), ("batch2", batch2, 3))
-    return _added("baddbmm", input, bmm(batch1, batch2), beta, alpha)
+    return added("baddbmm", input, bmm(batch1, batch2), beta, alpha)
 
 
 # -- vectors ---------------------------------------------------------------------------------------

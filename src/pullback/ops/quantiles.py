@@ -201,13 +201,14 @@ def _levels(op: str, q: Any, like: Any) -> Tensor:
         except (TypeError, ValueError) as error:
             required, came = "numbers or a Tensor required as 'q'", type(q).__name__
             raise ArgumentTypeError(compose(op, f"{required} ({error})", came)) from None
-    array = q.data_array()
-    needs_order(op, array)
+    needs_order(op, q.data_array())
+    levels: Tensor = astype(q, DTYPES["float64"], copy=False)
+    array = levels.data_array()
     if len(array.shape) > 1:
         raise ShapeError(compose(op, "a q of at most one dimension required", "more", ("q", q)))
     if not bool(library.xp.all((array >= 0) & (array <= 1))):
         raise ArgumentError(compose(op, "q from 0 to 1 required", str(q.tolist()), ("q", q)))
-    return astype(q, DTYPES["float64"], copy=False)
+    return levels
 
 
 def _ranks(ordered: Tensor, levels: Tensor, skip_nan: bool) -> Tensor:

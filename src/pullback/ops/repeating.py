@@ -222,19 +222,19 @@ def repeat(x: Any, repeats: Any, /, *, axis: int | None = None) -> Tensor:
     >>> pb.repeat(pb.tensor([1.0, 2.0]), pb.tensor([1, 3]))
     tensor([1., 2., 2., 2.])
     """
-    x = tensor_of("repeat", x)
+    row = tensor_of("repeat", x)
     if axis is None:
-        x, axis = reshape(x, (-1,)), 0
-    axis = normalize_axis("repeat", axis, len(x.shape))
-    if not x.shape:
-        x = reshape(x, (1,))
-    counts = _counts(x, repeats, axis)
-    shape = x.shape
+        row, axis = reshape(row, (-1,)), 0
+    axis = normalize_axis("repeat", axis, len(row.shape))
+    if not row.shape:
+        row = reshape(row, (1,))
+    counts = _counts(row, repeats, axis)
+    shape = row.shape
     if isinstance(counts, int):
         lead, rest = shape[: axis + 1], shape[axis + 1 :]
         final = (*shape[:axis], shape[axis] * counts, *rest)
-        return tile_(x, apart=(*lead, 1, *rest), wide=(*lead, counts, *rest), shape=final)
-    result: Tensor = x[(*(slice(None),) * axis, counts)]
+        return tile_(row, apart=(*lead, 1, *rest), wide=(*lead, counts, *rest), shape=final)
+    result: Tensor = row[(*(slice(None),) * axis, counts)]
     return result
 
 

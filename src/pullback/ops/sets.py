@@ -1,7 +1,8 @@
-"""Sets and counts: which values there are, and how often. None of it has a gradient, but weights.
+"""Sets and counts: which values there are, and how often. Counts have no gradient, but weights.
 
-Values come back in ascending order (complex ones by real part, then imaginary part). NaN equals
-nothing, so each NaN is a value of its own.
+The gradient of a value goes to the first element that has it. Values come back in ascending order
+(complex ones by real part, then imaginary part). NaN equals nothing, so each NaN is a value of its
+own.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from pullback.arrays import DTYPES, library_of
+from pullback.core.primitive import TENSORS
 from pullback.core.tensor import Tensor, box
 from pullback.errors import ArgumentError, DTypeError, ShapeError, TensorIndexError, compose
 from pullback.ops._declare import (
@@ -58,6 +60,15 @@ class UniqueInverse(NamedTuple):
     inverse_indices: Tensor
 
 
+def _to_the_first(g: Any, x: Any, xp: Any) -> Any:
+    """Return the gradients of the values, each at the first element that has the value."""
+    _, first, numbers, _ = xp.unique_all(x)
+    numbers = xp.reshape(numbers, (-1,))
+    is_first = xp.arange(numbers.shape[0], device=x.device) == xp.take(first, numbers, axis=0)
+    spread = xp.take(g[0], numbers, axis=0)
+    return xp.reshape(xp.where(is_first, spread, xp.zeros_like(spread)), x.shape)
+
+
 def _unique(name: str) -> Operation:
     def forward(xp: Any, x: Any) -> Any:
         return list(getattr(xp, name)(x))
@@ -66,8 +77,10 @@ def _unique(name: str) -> Operation:
         name,
         forward,
         multi=True,
-        differentiable=False,
-        domain=grid(-2, 2),
+        rules={"x": _to_the_first},
+        domain=real(-2, 2),
+        distinct=True,
+        observed=lambda values, *counts: values,
         samples=(sample((3, 4)), sample(()), sample((0, 2))),
     )
 
@@ -125,7 +138,7 @@ def unique_inverse(x: Any, /) -> UniqueInverse:
     return UniqueInverse(*unique_inverse_(x))
 
 
-@composition(sample((3, 4)), sample(()), sample((0, 2)), domain=grid(-2, 2), differentiable=False)
+@composition(sample((3, 4)), sample(()), sample((0, 2)), domain=real(-2, 2), distinct=True)
 def unique_values(x: Any, /) -> Tensor:
     """Return the distinct values, in ascending order.
 
@@ -224,6 +237,8 @@ def bincount(input: Any, weights: Any = None, minlength: int = 0) -> Tensor:
         )
     else:
         needs_tensor("bincount", weights, "weights")
+        if not library_of(weights_ := array_of(weights)).dtype(weights_).is_inexact:
+            weights = TENSORS.astype(weights, DTYPES["float64"])
     if tuple(weights.shape) != tuple(array.shape):
         required, came = "weights of the shape of input required", str(tuple(weights.shape))
         named = (("input", input), ("weights", weights))

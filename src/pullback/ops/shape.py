@@ -174,12 +174,12 @@ def permute_dims(x: Any, /, axes: Sequence[int]) -> Tensor:
     (3, 2)
     """
     needs_tensor("permute_dims", x)
-    axes = tuple(normalize_axis("permute_dims", a, len(x.shape)) for a in axes)
-    if sorted(axes) != list(range(len(x.shape))):
+    order = tuple(normalize_axis("permute_dims", a, len(x.shape)) for a in axes)
+    if sorted(order) != list(range(len(x.shape))):
         raise ArgumentError(
-            f"permute_dims: axes must name each of the {len(x.shape)} axes once, got {axes}"
+            f"permute_dims: axes must name each of the {len(x.shape)} axes once, got {tuple(axes)}"
         )
-    return permute_dims_(x, axes=axes)
+    return permute_dims_(x, axes=order)
 
 
 @composition(sample((2, 3)), sample((0, 2, 3)))
@@ -361,10 +361,10 @@ def flatten(x: Any, start_dim: int = 0, end_dim: int = -1) -> Tensor:
     (2, 12)
     """
     needs_tensor("flatten", x)
-    if not x.shape:
-        return reshape(x, (1,))
     first = normalize_axis("flatten", start_dim, len(x.shape))
     last = normalize_axis("flatten", end_dim, len(x.shape))
+    if not x.shape:
+        return reshape(x, (1,))
     if first > last:
         raise ArgumentError(
             f"flatten: start_dim must not come after end_dim, got {start_dim}, {end_dim}"
@@ -378,7 +378,7 @@ def squeeze_where_possible(x: Any, dim: Any) -> Tensor:
     if dim is None:
         return squeeze(x, None)
     axes = normalize_axes("squeeze", dim, len(x.shape))
-    return squeeze(x, tuple(i for i in axes if x.shape[i] == 1) if axes else None)
+    return squeeze(x, tuple(i for i in axes if x.shape[i] == 1))
 
 
 def tensor_of(op: str, x: Any, name: str = "x") -> Tensor:

@@ -6,7 +6,7 @@ from typing import Any
 
 from pullback.core.primitive import TENSORS
 from pullback.core.tensor import Tensor
-from pullback.errors import DTypeError, compose
+from pullback.errors import ArgumentError, ArgumentTypeError, DTypeError, compose
 from pullback.ops._axes import count, either, normalize_axes
 from pullback.ops._declare import composition, elementwise, needs_tensor, real, sample, standard
 from pullback.ops.comparison import isnan, logical_not
@@ -38,6 +38,20 @@ def var(x: Any, /, *, axis: Any = None, correction: float = 0.0, keepdims: bool 
     needs_tensor("var", x)
     normalize_axes("var", axis, len(x.shape))
     return _spread(x, mean(x, axis=axis, keepdims=True), axis, correction, keepdims)
+
+
+def freedom(
+    op: str, dim: Any, axis: Any, unbiased: bool | None, correction: float | None
+) -> tuple[Any, float]:
+    """Return the axis and the correction, of PyTorch's arguments: `dim` may be `unbiased`."""
+    if isinstance(dim, bool):
+        if unbiased is not None:
+            raise ArgumentTypeError(f"{op}: axis must be an integer, got bool")
+        dim, unbiased = None, dim
+    if unbiased is not None and correction is not None:
+        raise ArgumentError(f"{op}: give unbiased or correction, not both")
+    correction = 1 if correction is None else correction
+    return either(op, dim, axis), correction if unbiased is None else int(unbiased)
 
 
 def _spread(x: Any, center: Tensor, axis: Any, correction: float, keepdims: bool) -> Tensor:
@@ -91,9 +105,10 @@ def _moments(op: str, x: Any, axis: Any, correction: float, kept: bool) -> tuple
 def var_mean(
     x: Any,
     dim: Any = None,
-    *,
-    correction: float = 1,
+    unbiased: bool | None = None,
     keepdim: bool = False,
+    *,
+    correction: float | None = None,
     axis: Any = None,
     keepdims: bool = False,
 ) -> tuple[Tensor, Tensor]:
@@ -105,7 +120,7 @@ def var_mean(
     >>> pb.var_mean(pb.tensor([1.0, 2.0, 3.0]))
     (tensor(1.), tensor(2.))
     """
-    over = either("var_mean", dim, axis)
+    over, correction = freedom("var_mean", dim, axis, unbiased, correction)
     return _moments("var_mean", x, over, correction, keepdim or keepdims)
 
 
@@ -113,9 +128,10 @@ def var_mean(
 def std_mean(
     x: Any,
     dim: Any = None,
-    *,
-    correction: float = 1,
+    unbiased: bool | None = None,
     keepdim: bool = False,
+    *,
+    correction: float | None = None,
     axis: Any = None,
     keepdims: bool = False,
 ) -> tuple[Tensor, Tensor]:
@@ -127,7 +143,7 @@ def std_mean(
     >>> pb.std_mean(pb.tensor([1.0, 2.0, 3.0]))
     (tensor(1.), tensor(2.))
     """
-    over = either("std_mean", dim, axis)
+    over, correction = freedom("std_mean", dim, axis, unbiased, correction)
     spread, center = _moments("std_mean", x, over, correction, keepdim or keepdims)
     return root(spread), center
 

@@ -7,6 +7,8 @@ import numpy as np
 
 def _betainc(a, b, x):
     """Return the incomplete beta function by the hypergeometric series of DLMF 8.17.8."""
+    if x > 0.5:  # where the series is slow
+        return 1 - _betainc(b, a, 1 - x)
     terms, term = [], 1.0
     for n in range(600):
         terms.append(term)

@@ -1,6 +1,7 @@
-"""Reference values of Fourier transforms, by NumPy."""
+"""Reference values of Fourier transforms, by NumPy and SciPy."""
 
 import numpy as np
+import scipy.fft
 
 _ALONG = ("fft", "ifft", "rfft", "ihfft", "irfft", "hfft")
 _OVER = ("fftn", "ifftn", "rfftn", "irfftn")
@@ -49,4 +50,18 @@ RESULTS = {
     **dict.fromkeys(("fftR2C",), "complex"),
     **dict.fromkeys(("irfft", "hfft", "irfftn", "fftC2R"), "real"),
 }
-NO_SCALARS = {*_ALONG, *_OVER, "fftR2C", "fftC2R"}
+# PyTorch's, with its argument `dim`.
+_TWO = ("fft2", "ifft2", "rfft2", "irfft2", "hfft2", "ihfft2", "hfftn", "ihfftn")
+
+
+def _planes(name):
+    def function(x, s=None, dim=None, norm=None):
+        dim = (tuple(range(x.ndim)) if name.endswith("n") else (-2, -1)) if dim is None else dim
+        return getattr(scipy.fft, name)(x, s, dim, norm)
+
+    return function
+
+
+REFERENCES |= {name: _planes(name) for name in _TWO}
+RESULTS |= {name: "real" if name in ("irfft2", "hfft2", "hfftn") else "complex" for name in _TWO}
+NO_SCALARS = {*_ALONG, *_OVER, *_TWO, "fftR2C", "fftC2R"}

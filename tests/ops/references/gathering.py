@@ -94,7 +94,6 @@ REFERENCES = {
 RESULTS = {
     "isin": "bool",
     "one_hot": "int64",
-    **dict.fromkeys(("unique_all", "unique_counts", "unique_inverse"), ("same", "int64")),
 }
 NO_SCALARS = {
     *("take_back", "gather_back", "take_along_axis", "gather"),

@@ -154,7 +154,8 @@ def corrcoef(x: Any, y: Any = None, rowvar: bool = True) -> Any:
         return c / c
     i = np.arange(c.shape[0])
     spread = ops.sqrt(ops.real(c[i, i]) if c.dtype.is_complex else c[i, i])
-    return c / spread[:, None] / spread
+    result = c / spread[:, None] / spread
+    return result if c.dtype.is_complex else ops.clip(result, -1.0, 1.0)
 
 
 # -- diagonals -------------------------------------------------------------------------------------

@@ -11,6 +11,7 @@ import difflib
 import functools
 import inspect
 import operator
+import sys
 from collections.abc import Callable, Iterable
 from numbers import Number
 from typing import Any, NoReturn
@@ -22,6 +23,7 @@ from pullback.core.modes import STATE
 from pullback.core.primitive import TENSORS
 from pullback.core.tensor import Tensor
 from pullback.errors import ArgumentTypeError, GraphError, ShapeError, compose
+from pullback.ops import _scipy_names  # noqa: F401
 from pullback.ops._numpy import choosing, computing, products, reducing, shaping  # noqa: F401
 from pullback.ops._numpy.arguments import (
     ADAPTERS,
@@ -91,7 +93,12 @@ def ufunc_counterpart(ufunc: np.ufunc) -> Callable[..., Any]:
         return ADAPTERS[name]
     if name in OF_VALUES:
         return functools.partial(_run_on_values, ufunc)
-    found: Callable[..., Any] | None = getattr(TENSORS, ALIASES.get(name, name), None)
+    found: Callable[..., Any] | None = None
+    if getattr(np, name, None) is ufunc:
+        found = getattr(TENSORS, ALIASES.get(name, name), None)
+    elif getattr(sys.modules.get("scipy.special"), name, None) is ufunc:
+        found = getattr(TENSORS.special, name, None)  # a name may mean something else there
+        name = f"scipy.special.{name}"
     return functools.partial(_refuse, name) if found is None else found
 
 
@@ -286,13 +293,11 @@ def _make_like(name: str, function: Any, like: Tensor, args: Any, settings: Any)
 
 def _refuse(name: str, *args: Any, **settings: Any) -> NoReturn:
     """Raise for a function that has no counterpart."""
-    plain = name.rpartition(".")[2]
+    label, plain = name if name.startswith("scipy.") else f"np.{name}", name.rpartition(".")[2]
     near = difflib.get_close_matches(plain, [*vars(TENSORS), *ADAPTERS], n=1, cutoff=0.75)
     reason = NO_COUNTERPART.get(name) or (f"np.{near[0]} has one" if near else "")
-    values = f"for the values alone, without gradient: np.{name}(t.detach().numpy(), ...)"
+    values = f"for the values alone, without gradient: {label}(t.detach().numpy(), ...)"
     inputs = [(f"tensor {i}", x) for i, x in enumerate(tensors_in((args, settings))[:3])]
     required = "a function that has a counterpart for Tensors required"
     hint = f"{reason}; {values}" if reason else values
-    raise ArgumentTypeError(
-        compose(f"np.{name}", required, "one that has none", *inputs, hint=hint)
-    )
+    raise ArgumentTypeError(compose(label, required, "one that has none", *inputs, hint=hint))

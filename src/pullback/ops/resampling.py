@@ -1,0 +1,355 @@
+"""Images in other sizes, and read at other places: interpolate, grid_sample, affine_grid.
+
+Along each axis an element of the result is a sum of neighbours with weights that depend on its
+place alone; so resampling is reading slices, and its gradient adds them back.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from pullback.core.primitive import TENSORS
+from pullback.core.tensor import Tensor
+from pullback.errors import ArgumentError, ShapeError, compose
+from pullback.ops._declare import composition, real, sample
+from pullback.ops._values import gather_elements, take_slices
+from pullback.ops.comparison import greater_equal, less, logical_and
+from pullback.ops.elementary import absolute, floor
+from pullback.ops.elementwise import add, clamp, minimum, multiply, subtract, where
+from pullback.ops.elementwise import remainder as modulo
+from pullback.ops.pooling import adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d
+from pullback.ops.products import matmul
+from pullback.ops.shape import broadcast_to, reshape, tensor_of
+
+__all__ = [
+    "affine_grid",
+    "grid_sample",
+    "interpolate",
+]
+
+_AXES = {"linear": 1, "bilinear": 2, "trilinear": 3, "bicubic": 2}
+_MODES = ("nearest", "nearest-exact", "area", *_AXES)
+
+
+# -- other sizes -----------------------------------------------------------------------------------
+@composition(
+    sample((1, 1, 3), size=5),
+    sample((1, 2, 2, 3), scale_factor=(2.0, 1.5), mode="bilinear"),
+    sample((1, 1, 3, 2), size=(2, 3), mode="bicubic", align_corners=True),
+    sample((0, 1, 2, 2), size=3, mode="nearest-exact"),
+    domain=real(-2, 2),
+)
+def interpolate(
+    input: Any,
+    size: Any = None,
+    scale_factor: Any = None,
+    mode: str = "nearest",
+    align_corners: bool | None = None,
+    recompute_scale_factor: bool | None = None,
+    antialias: bool = False,
+) -> Tensor:
+    """Return sequences, images or volumes in another size.
+
+    Parameters
+    ----------
+    input : Tensor, shape (N, C, *lengths)
+    size : int or tuple of int, optional
+        The new lengths.
+    scale_factor : float or tuple of float, optional
+        What the lengths are multiplied by, instead of `size`.
+    mode : str
+        ``"nearest"``, ``"nearest-exact"``, ``"linear"``, ``"bilinear"``, ``"trilinear"``,
+        ``"bicubic"`` (Keys, 1981, with a = -0.75) or ``"area"``, the mean of windows.
+    align_corners : bool, optional
+        Whether the centres of the corners fall together, or, by default, their outer edges.
+    recompute_scale_factor : bool, optional
+        Whether the factor is taken from the rounded lengths.
+    antialias : bool
+        False: smoothing before shrinking is not done.
+
+    Raises
+    ------
+    ArgumentError, ShapeError
+        If the mode is unknown or does not fit the rank; unless one of `size` and `scale_factor`
+        is given, for each axis.
+
+    Examples
+    --------
+    >>> import pullback as pb
+    >>> x = pb.tensor([[[1.0, 3.0]]])
+    >>> pb.interpolate(x, size=4)
+    tensor([[[1., 1., 3., 3.]]])
+    >>> pb.interpolate(x, size=3, mode="linear", align_corners=True)
+    tensor([[[1., 2., 3.]]])
+    """
+    x = tensor_of("interpolate", input, "input")
+    n = len(x.shape) - 2
+    if n not in (1, 2, 3):
+        came = f"{n + 2} dimensions"
+        raise ShapeError(compose("interpolate", "3 to 5 dimensions required", came, ("input", x)))
+    if mode not in _MODES or _AXES.get(mode, n) != n or antialias:
+        required = f"a mode of {', '.join(_MODES)}, for {n} axes, without antialias, required"
+        raise ArgumentError(compose("interpolate", required, repr(mode), ("input", x)))
+    lengths, scales = _lengths(x, n, size, scale_factor, recompute_scale_factor)
+    if mode == "area":
+        pools = (adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d)
+        return pools[n - 1](x, lengths)
+    for i, (m, scale) in enumerate(zip(lengths, scales, strict=True)):
+        x = _resized(x, i + 2, m, scale, mode, bool(align_corners))
+    return x
+
+
+def _lengths(
+    x: Tensor, n: int, size: Any, factor: Any, recompute: bool | None
+) -> tuple[list[int], list[float]]:
+    """Return the new lengths, and how far apart the elements of the result are in the input."""
+    if (size is None) == (factor is None):
+        raise ArgumentError("interpolate: give one of size and scale_factor")
+    given = factor if size is None else size
+    values = list(given) if isinstance(given, (tuple, list)) else [given] * n
+    if len(values) != n:
+        required = f"one number or one for each of {n} axes required"
+        raise ArgumentError(compose("interpolate", required, str(given), ("input", x)))
+    old = x.shape[2:]
+    new = [math.floor(k * f) for k, f in zip(old, values, strict=True)] if size is None else values
+    if min(new) < 1 or min(old) < 1:
+        required = "lengths of at least 1 required"
+        raise ShapeError(compose("interpolate", required, f"{old} to {new}", ("input", x)))
+    if size is None and not recompute:
+        return new, [1 / f for f in values]
+    return new, [k / m for k, m in zip(old, new, strict=True)]
+
+
+def _resized(x: Tensor, axis: int, m: int, scale: float, mode: str, aligned: bool) -> Tensor:
+    """Return `x` with `m` elements along an axis."""
+    n = x.shape[axis]
+    if mode in ("nearest", "nearest-exact"):
+        half = 0.5 if mode == "nearest-exact" else 0.0
+        return _read(x, axis, [min(math.floor((i + half) * scale), n - 1) for i in range(m)])
+    if aligned:
+        places = [i * (n - 1) / (m - 1) if m > 1 else 0.0 for i in range(m)]
+    else:
+        places = [(i + 0.5) * scale - 0.5 for i in range(m)]
+    if mode != "bicubic":
+        places = [max(place, 0.0) for place in places]
+    begins = [math.floor(place) for place in places]
+    parts = [place - begin for place, begin in zip(places, begins, strict=True)]
+    taps = _CUBIC if mode == "bicubic" else _LINEAR
+    total: Any = None
+    for offset, weight in taps:
+        numbers = [min(max(begin + offset, 0), n - 1) for begin in begins]
+        weights = TENSORS.tensor([weight(t) for t in parts], dtype=x.dtype, device=x.device)
+        weights = reshape(weights, (m, *(1,) * (len(x.shape) - axis - 1)))
+        term = multiply(_read(x, axis, numbers), weights)
+        total = term if total is None else add(total, term)
+    return total  # type: ignore[no-any-return]
+
+
+def _read(x: Tensor, axis: int, numbers: Sequence[int]) -> Tensor:
+    index = TENSORS.tensor(list(numbers), dtype="int64", device=x.device)
+    return take_slices(x, index, axis=axis)
+
+
+_A = -0.75
+
+
+def _near(t: Any) -> Any:
+    return ((_A + 2) * t - (_A + 3)) * t * t + 1
+
+
+def _far(t: Any) -> Any:
+    return ((_A * t - 5 * _A) * t + 8 * _A) * t - 4 * _A
+
+
+# Where the neighbours are, and what they weigh at a place t from 0 to 1 between the middle two.
+_LINEAR: tuple[Any, ...] = ((0, lambda t: 1 - t), (1, lambda t: t))
+_CUBIC: tuple[Any, ...] = (
+    (-1, lambda t: _far(t + 1)),
+    (0, _near),
+    (1, lambda t: _near(1 - t)),
+    (2, lambda t: _far(2 - t)),
+)
+
+
+# -- other places ----------------------------------------------------------------------------------
+@composition(
+    sample((2, 2, 3), size=(2, 1, 2, 3)),
+    sample((1, 2, 3), size=(1, 1, 3, 1), align_corners=True),
+)
+def affine_grid(theta: Any, size: Sequence[int], align_corners: bool | None = None) -> Tensor:
+    """Return the places, from -1 to 1, that affine maps give the pixels of images.
+
+    Parameters
+    ----------
+    theta : Tensor, shape (N, 2, 3)
+    size : sequence of int
+        (N, C, H, W) of the images to read.
+    align_corners : bool
+        As for `grid_sample`.
+
+    Returns
+    -------
+    Tensor, shape (N, H, W, 2)
+
+    Examples
+    --------
+    >>> import pullback as pb
+    >>> identity = pb.tensor([[[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]]])
+    >>> pb.affine_grid(identity, (1, 1, 1, 2))
+    tensor([[[[-0.5000,  0.0000],
+              [ 0.5000,  0.0000]]]])
+    """
+    theta = tensor_of("affine_grid", theta, "theta")
+    if theta.shape[1:] != (2, 3) or len(size) != 4 or theta.shape[0] != size[0]:
+        required = "theta of shape (N, 2, 3) and size (N, C, H, W) required"
+        came = f"{theta.shape} and {tuple(size)}"
+        raise ShapeError(compose("affine_grid", required, came, ("theta", theta)))
+    n, _, h, w = size
+    rows, columns = (_centres(k, bool(align_corners)) for k in (h, w))
+    points = [[x, y, 1.0] for y in rows for x in columns]
+    base = TENSORS.tensor(points, dtype=theta.dtype, device=theta.device)
+    return reshape(matmul(reshape(base, (h * w, 3)), theta.mT), (n, h, w, 2))
+
+
+def _centres(n: int, aligned: bool) -> list[float]:
+    if aligned:
+        return [2 * i / (n - 1) - 1 if n > 1 else 0.0 for i in range(n)]
+    return [(2 * i + 1) / n - 1 for i in range(n)]
+
+
+_GRID = {"input": real(-2, 2), "grid": real(-0.9, 0.9)}
+
+
+@composition(
+    sample((1, 2, 3, 4), (1, 2, 2, 2)),
+    sample((2, 1, 2, 2), (2, 1, 3, 2), padding_mode="border", align_corners=True),
+    sample((1, 1, 3, 3), (1, 2, 1, 2), padding_mode="reflection"),
+    sample((1, 1, 4, 4), (1, 1, 1, 2), mode="bicubic"),
+    domain=_GRID,
+)
+def grid_sample(
+    input: Any,
+    grid: Any,
+    mode: str = "bilinear",
+    padding_mode: str = "zeros",
+    align_corners: bool | None = None,
+) -> Tensor:
+    """Return images read at the places of a grid, between pixels by weighing the four around.
+
+    Parameters
+    ----------
+    input : Tensor, shape (N, C, H, W)
+    grid : Tensor, shape (N, h, w, 2)
+        The places (x, y); -1 and 1 are the ends of the image.
+    mode : str
+        ``"bilinear"``, ``"bicubic"``, or ``"nearest"``, which has no gradient for the grid.
+    padding_mode : str
+        What is outside: ``"zeros"``, ``"border"``, the nearest pixel, or ``"reflection"``.
+    align_corners : bool
+        Whether the ends are the centres of the outer pixels, or, by default, their outer edges.
+
+    Returns
+    -------
+    Tensor, shape (N, C, h, w)
+
+    Raises
+    ------
+    ArgumentError, ShapeError
+        If a mode is unknown; if the shapes do not fit.
+
+    Examples
+    --------
+    >>> import pullback as pb
+    >>> image = pb.tensor([[[[1.0, 3.0]]]])
+    >>> pb.grid_sample(image, pb.tensor([[[[0.0, 0.0]]]]))
+    tensor([[[[2.]]]])
+    """
+    image, grid = tensor_of("grid_sample", input, "input"), tensor_of("grid_sample", grid, "grid")
+    given = (("input", image), ("grid", grid))
+    fits = len(image.shape) == len(grid.shape) == 4 and grid.shape[-1:] == (2,)
+    if not fits or grid.shape[0] != image.shape[0]:
+        required = "input (N, C, H, W) and grid (N, h, w, 2) required"
+        raise ShapeError(compose("grid_sample", required, "others", *given))
+    if mode not in ("bilinear", "nearest", "bicubic") or padding_mode not in _OUTSIDE:
+        required = "mode bilinear, nearest or bicubic and padding_mode zeros, border or reflection"
+        raise ArgumentError(compose("grid_sample", required, f"{mode} and {padding_mode}"))
+    height, width = image.shape[2:]
+    place = _OUTSIDE[padding_mode]
+    aligned = bool(align_corners)
+    if mode == "bicubic":
+        return _cubically(image, grid, place, aligned)
+    x = place(_pixels(grid[..., 0], width, aligned), width, aligned)
+    y = place(_pixels(grid[..., 1], height, aligned), height, aligned)
+    if mode == "nearest":
+        return _pixel(image, TENSORS.round(x.detach()), TENSORS.round(y.detach()))
+    left, above = floor(x.detach()), floor(y.detach())
+    total: Any = None
+    for i in (0, 1):
+        for j in (0, 1):
+            column, row = add(left, i), add(above, j)
+            weight = multiply(_closeness(x, column), _closeness(y, row))
+            term = multiply(_pixel(image, column, row), TENSORS.expand_dims(weight, axis=1))
+            total = term if total is None else add(total, term)
+    return total  # type: ignore[no-any-return]
+
+
+def _cubically(image: Tensor, grid: Tensor, place: Any, aligned: bool) -> Tensor:
+    """Return the sums of the sixteen pixels around each place, with the weights of `_CUBIC`."""
+    taps = []
+    for axis, n in ((0, image.shape[3]), (1, image.shape[2])):
+        at = _pixels(grid[..., axis], n, aligned)
+        begin = floor(at.detach())
+        part = subtract(at, begin)
+        taps.append([(place(add(begin, k), n, aligned), weight(part)) for k, weight in _CUBIC])
+    total: Any = None
+    for column, by_column in taps[0]:
+        for row, by_row in taps[1]:
+            weight = TENSORS.expand_dims(multiply(by_column, by_row), axis=1)
+            term = multiply(_pixel(image, column, row), weight)
+            total = term if total is None else add(total, term)
+    return total  # type: ignore[no-any-return]
+
+
+def _pixels(place: Tensor, n: int, aligned: bool) -> Tensor:
+    """Return places from -1 to 1 as numbers of pixels."""
+    if aligned:
+        return multiply(add(place, 1), (n - 1) / 2)
+    return subtract(multiply(add(place, 1), n / 2), 0.5)
+
+
+def _closeness(place: Tensor, pixel: Tensor) -> Tensor:
+    return subtract(1, absolute(subtract(place, pixel)))
+
+
+def _reflected(place: Tensor, n: int, aligned: bool) -> Tensor:
+    """Return places beyond the ends mirrored at them, as often as it takes."""
+    low, length = (0.0, n - 1) if aligned else (-0.5, n)
+    if length == 0:
+        return multiply(place, 0)
+    turn = modulo(subtract(place, low), 2 * length)
+    inside = add(minimum(turn, subtract(2 * length, turn)), low)
+    return clamp(inside, 0, n - 1)
+
+
+_OUTSIDE: dict[str, Any] = {
+    "zeros": lambda place, n, aligned: place,
+    "border": lambda place, n, aligned: clamp(place, 0, n - 1),
+    "reflection": _reflected,
+}
+
+
+def _pixel(image: Tensor, column: Tensor, row: Tensor) -> Tensor:
+    """Return the pixels of whole numbers, 0 outside of the image."""
+    n, channels, height, width = image.shape
+    inside = logical_and(
+        logical_and(greater_equal(column, 0), less(column, width)),
+        logical_and(greater_equal(row, 0), less(row, height)),
+    )
+    number = where(inside, add(multiply(row, width), column), 0).to("int64")
+    shape = (n, channels, number.shape[1] * number.shape[2])
+    index = broadcast_to(reshape(number, (n, 1, -1)), shape)
+    flat = reshape(image, (n, channels, height * width))
+    pixels = reshape(gather_elements(flat, index, axis=2), (n, channels, *number.shape[1:]))
+    return where(TENSORS.expand_dims(inside, axis=1), pixels, 0)

@@ -1,0 +1,118 @@
+"""Bad input to every public operation: a complete message of pullback's own, and nothing changed.
+
+The calls are drawn from the declarations, one category a test.
+"""
+
+import pytest
+from tests.errors import _bad_input as bad
+from tests.errors._bad_input import PUBLIC, REGISTRY
+
+ANY_PART = "either part makes a number infinite or NaN"
+SINGULAR = "bools count as numbers, and these make a singular matrix"
+# (operation, category, call): why it is right that the call computes, or says something else.
+RIGHT_AS_IT_IS = {
+    ("roll", "axis_repeated", "axis=(0, 0)"): "the shifts along one axis add up, as in NumPy",
+    ("roll", "axis_repeated", "axis=(0, -2)"): "the shifts along one axis add up, as in NumPy",
+    ("roll", "axis_repeated", "axis=(0, -1)"): "the shifts along one axis add up, as in NumPy",
+    ("isfinite", "wrong_dtype", "input 0 complex128"): ANY_PART,
+    ("isinf", "wrong_dtype", "input 0 complex128"): ANY_PART,
+    ("isnan", "wrong_dtype", "input 0 complex128"): ANY_PART,
+    ("cholesky", "wrong_dtype", "input 0 complex128"): "complex is fine, not Hermitian is not",
+    ("tensorinv", "wrong_dtype", "input 0 bool"): SINGULAR,
+    ("tensorsolve", "wrong_dtype", "input 0 bool"): SINGULAR,
+    ("tensorsolve", "wrong_dtype", "all bool"): SINGULAR,
+    ("batch_norm", "no_array", "input 1 NoneType"): "in training there need be no statistics",
+    ("batch_norm", "no_array", "input 2 NoneType"): "in training there need be no statistics",
+}
+
+
+def check(name, category, builtin, *, may_compute=False):
+    """Make the wrong calls of a category and report what each leaves to wish for."""
+    found, ignored = {}, {}
+    for wrong in bad.wrongs(category, name):
+        came = bad.outcome(name, wrong)
+        lacking = [f"changed the {part}" for part in came.changed]
+        if came.error is not None:
+            lacking += bad.lacks(name, wrong, came.error, builtin)
+        elif not may_compute:
+            lacking.append("computes")
+        if category is bad.wrong_dtype and bad.is_complex(wrong) and came.results is not None:
+            ignores = bad.ignores_the_imaginary_part(name, wrong, came.results)
+            ignored.setdefault(wrong.label, []).append(ignores)
+        if lacking:
+            found.setdefault(wrong.label, []).extend(lacking)
+    for label, answers in ignored.items():
+        if all(answers):  # an empty sample, or a lucky one, says nothing
+            found.setdefault(label, []).append("ignores the imaginary part")
+    excused = {label for op, of, label in RIGHT_AS_IT_IS if (op, of) == (name, category.__name__)}
+    assert {k: v for k, v in found.items() if k not in excused} == {}
+    assert excused <= set(found), "an exception that is not needed"
+
+
+every = pytest.mark.parametrize("name", PUBLIC)
+
+
+@every
+def test_an_axis_out_of_range(name):
+    check(name, bad.axis_out_of_range, IndexError)
+
+
+@every
+def test_an_axis_of_a_wrong_type(name):
+    check(name, bad.axis_of_a_wrong_type, TypeError)
+
+
+@every
+def test_an_axis_twice(name):
+    check(name, bad.axis_repeated, (ValueError, TypeError))
+
+
+@every
+def test_a_wrong_rank(name):
+    check(name, bad.wrong_rank, (ValueError, IndexError), may_compute=True)
+
+
+@every
+def test_a_wrong_length(name):
+    check(name, bad.wrong_length, (ValueError, IndexError), may_compute=True)
+
+
+@every
+def test_a_wrong_dtype(name):
+    check(name, bad.wrong_dtype, TypeError, may_compute=True)
+
+
+@every
+def test_two_libraries(name):
+    check(name, bad.mixed_libraries, RuntimeError)
+
+
+@every
+def test_no_array(name):
+    check(name, bad.no_array, TypeError)
+
+
+@pytest.mark.parametrize("name", [name for name in PUBLIC if not bad.takes_any_number(name)])
+def test_no_argument_at_all(name):
+    function = REGISTRY[name].public
+    with pytest.raises(TypeError, match=function.__name__):
+        function()
+
+
+@every
+def test_an_unknown_keyword(name):
+    function = REGISTRY[name].public
+    arrays = bad.right(name).arrays
+    with pytest.raises(TypeError, match=rf"{function.__name__}.*unheard_of"):
+        function(*arrays, unheard_of=1)
+
+
+def test_every_exception_is_about_a_call_that_is_made():
+    categories = {category for _, category, _ in RIGHT_AS_IT_IS}
+    made = {
+        (name, category, wrong.label)
+        for name in {name for name, _, _ in RIGHT_AS_IT_IS}
+        for category in categories
+        for wrong in bad.wrongs(getattr(bad, category), name)
+    }
+    assert set(RIGHT_AS_IT_IS) <= made
