@@ -74,8 +74,8 @@ log_softmax_ = operation(
 def _logsumexp(xp: Any, x: Any, *, axis: Any = None, keepdims: bool = False) -> Any:
     axes = normalize_axes("logsumexp", axis, len(x.shape))
     is_complex = "complex" in str(x.dtype)
-    if not axes:  # of a complex number the logarithm that is the principal one
-        return xp.log(xp.exp(x)) if is_complex else x + 0
+    if not axes and not is_complex:  # of a complex number the logarithm is the principal one
+        return x + 0
     if count(x.shape, axis) == 0:
         return _nothing(x, axes, keepdims)
     size = xp.real(x) if is_complex else x

@@ -325,7 +325,7 @@ def lstsq(A: Any, B: Any, rcond: Any = None, *, driver: str | None = None) -> Ls
     m, n = A.shape[-2:]
     rest = absolute(subtract(matmul(A, solution), B))
     residuals = sum_(multiply(rest, rest), axis=-2, keepdims=False)
-    residuals = residuals if m > n else residuals[..., :0]
+    residuals = residuals if m > n else reshape(residuals, (-1,))[:0]
     return LstsqResult(solution, residuals, matrix_rank(A, rtol=rcond), svdvals(A))
 
 

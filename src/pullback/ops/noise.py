@@ -269,11 +269,12 @@ def alpha_dropout(
     tensor([1., 1.])
     """
     x = tensor_of("alpha_dropout", input, "input")
-    if not 0 <= p < 1:
-        required = "a probability p from 0, below 1, required"
-        raise ArgumentError(compose("alpha_dropout", required, repr(p)))
+    if not 0 <= p <= 1:
+        raise ArgumentError(compose("alpha_dropout", "a probability p required", repr(p)))
     if not training or p == 0:
         return x
+    if p == 1:
+        return multiply(x, 0)
     kept = greater(_chance(x, generator), p)
     scale = 1 / math.sqrt((1 - p) * (1 + p * _FLOOR**2))
     return add(multiply(where(kept, x, _FLOOR), scale), -scale * p * _FLOOR)

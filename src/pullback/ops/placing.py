@@ -66,13 +66,13 @@ def masked_scatter(input: Any, mask: Any, source: Any) -> Tensor:
     input = tensor_of("masked_scatter", input, "input")
     source = tensor_of("masked_scatter", source, "source")
     needs_one_library("masked_scatter", ("input", input), ("mask", mask), ("source", source))
-    input, chosen = broadcast_arrays(input, mask)
+    spread, chosen = broadcast_arrays(input, mask)
     count = int(chosen.count_nonzero())
     if count > source.numel():
         required = f"a source of at least {count} elements, as many as are chosen, required"
         given = (("input", input), ("mask", mask), ("source", source))
         raise ShapeError(compose("masked_scatter", required, str(source.numel()), *given))
-    result: Tensor = clone(input)
+    result: Tensor = clone(spread)
     result[chosen] = reshape(source, (-1,))[:count]
     return result
 

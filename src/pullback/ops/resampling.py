@@ -6,6 +6,7 @@ place alone; so resampling is reading slices, and its gradient adds them back.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -177,21 +178,22 @@ _CUBIC: tuple[Any, ...] = (
 @composition(
     sample((2, 2, 3), size=(2, 1, 2, 3)),
     sample((1, 2, 3), size=(1, 1, 3, 1), align_corners=True),
+    sample((1, 3, 4), size=(1, 1, 1, 2, 1)),
 )
 def affine_grid(theta: Any, size: Sequence[int], align_corners: bool | None = None) -> Tensor:
     """Return the places, from -1 to 1, that affine maps give the pixels of images.
 
     Parameters
     ----------
-    theta : Tensor, shape (N, 2, 3)
+    theta : Tensor, shape (N, 2, 3), or (N, 3, 4) for volumes
     size : sequence of int
-        (N, C, H, W) of the images to read.
+        (N, C, H, W) of the images to read, or (N, C, D, H, W).
     align_corners : bool
         As for `grid_sample`.
 
     Returns
     -------
-    Tensor, shape (N, H, W, 2)
+    Tensor, shape (N, H, W, 2), or (N, D, H, W, 3)
 
     Examples
     --------
@@ -202,15 +204,18 @@ def affine_grid(theta: Any, size: Sequence[int], align_corners: bool | None = No
               [ 0.5000,  0.0000]]]])
     """
     theta = tensor_of("affine_grid", theta, "theta")
-    if theta.shape[1:] != (2, 3) or len(size) != 4 or theta.shape[0] != size[0]:
-        required = "theta of shape (N, 2, 3) and size (N, C, H, W) required"
+    d = len(size) - 2
+    if d not in (2, 3) or theta.shape != (size[0], d, d + 1):
+        required = (
+            "theta (N, 2, 3) and size (N, C, H, W), or (N, 3, 4) and (N, C, D, H, W), required"
+        )
         came = f"{theta.shape} and {tuple(size)}"
         raise ShapeError(compose("affine_grid", required, came, ("theta", theta)))
-    n, _, h, w = size
-    rows, columns = (_centres(k, bool(align_corners)) for k in (h, w))
-    points = [[x, y, 1.0] for y in rows for x in columns]
+    n, _, *lengths = size
+    places = itertools.product(*(_centres(k, bool(align_corners)) for k in lengths))
+    points = [[*reversed(place), 1.0] for place in places]
     base = TENSORS.tensor(points, dtype=theta.dtype, device=theta.device)
-    return reshape(matmul(reshape(base, (h * w, 3)), theta.mT), (n, h, w, 2))
+    return reshape(matmul(reshape(base, (-1, d + 1)), theta.mT), (n, *lengths, d))
 
 
 def _centres(n: int, aligned: bool) -> list[float]:
@@ -219,15 +224,13 @@ def _centres(n: int, aligned: bool) -> list[float]:
     return [(2 * i + 1) / n - 1 for i in range(n)]
 
 
-_GRID = {"input": real(-2, 2), "grid": real(-0.9, 0.9)}
-
-
 @composition(
     sample((1, 2, 3, 4), (1, 2, 2, 2)),
     sample((2, 1, 2, 2), (2, 1, 3, 2), padding_mode="border", align_corners=True),
     sample((1, 1, 3, 3), (1, 2, 1, 2), padding_mode="reflection"),
     sample((1, 1, 4, 4), (1, 1, 1, 2), mode="bicubic"),
-    domain=_GRID,
+    sample((1, 1, 2, 2, 3), (1, 1, 1, 2, 3)),
+    domain={"input": real(-2, 2), "grid": real(-0.9, 0.9)},
 )
 def grid_sample(
     input: Any,
@@ -236,15 +239,16 @@ def grid_sample(
     padding_mode: str = "zeros",
     align_corners: bool | None = None,
 ) -> Tensor:
-    """Return images read at the places of a grid, between pixels by weighing the four around.
+    """Return images or volumes read at the places of a grid, between pixels by weighing them.
 
     Parameters
     ----------
-    input : Tensor, shape (N, C, H, W)
-    grid : Tensor, shape (N, h, w, 2)
-        The places (x, y); -1 and 1 are the ends of the image.
+    input : Tensor, shape (N, C, H, W), or (N, C, D, H, W)
+    grid : Tensor, shape (N, h, w, 2), or (N, d, h, w, 3)
+        The places (x, y), or (x, y, z); -1 and 1 are the ends of the image.
     mode : str
-        ``"bilinear"``, ``"bicubic"``, or ``"nearest"``, which has no gradient for the grid.
+        ``"bilinear"``, ``"bicubic"``, for images, or ``"nearest"``, which has no gradient for the
+        grid.
     padding_mode : str
         What is outside: ``"zeros"``, ``"border"``, the nearest pixel, or ``"reflection"``.
     align_corners : bool
@@ -252,7 +256,7 @@ def grid_sample(
 
     Returns
     -------
-    Tensor, shape (N, C, h, w)
+    Tensor, shape (N, C, h, w), or (N, C, d, h, w)
 
     Raises
     ------
@@ -268,48 +272,43 @@ def grid_sample(
     """
     image, grid = tensor_of("grid_sample", input, "input"), tensor_of("grid_sample", grid, "grid")
     given = (("input", image), ("grid", grid))
-    fits = len(image.shape) == len(grid.shape) == 4 and grid.shape[-1:] == (2,)
+    d = len(image.shape) - 2
+    fits = d in (2, 3) and len(grid.shape) == d + 2 and grid.shape[-1] == d
     if not fits or grid.shape[0] != image.shape[0]:
-        required = "input (N, C, H, W) and grid (N, h, w, 2) required"
-        raise ShapeError(compose("grid_sample", required, "others", *given))
-    if mode not in ("bilinear", "nearest", "bicubic") or padding_mode not in _OUTSIDE:
-        required = "mode bilinear, nearest or bicubic and padding_mode zeros, border or reflection"
+        required = "input (N, C, H, W) and grid (N, h, w, 2), or of volumes, required"
+        came = f"{image.shape} and {grid.shape}"
+        raise ShapeError(compose("grid_sample", required, came, *given))
+    modes = ("bilinear", "nearest", "bicubic") if d == 2 else ("bilinear", "nearest")
+    if mode not in modes or padding_mode not in _OUTSIDE:
+        required = f"mode {', '.join(modes)} and padding_mode {', '.join(_OUTSIDE)} required"
         raise ArgumentError(compose("grid_sample", required, f"{mode} and {padding_mode}"))
-    height, width = image.shape[2:]
-    place = _OUTSIDE[padding_mode]
-    aligned = bool(align_corners)
-    if mode == "bicubic":
-        return _cubically(image, grid, place, aligned)
-    x = place(_pixels(grid[..., 0], width, aligned), width, aligned)
-    y = place(_pixels(grid[..., 1], height, aligned), height, aligned)
-    if mode == "nearest":
-        return _pixel(image, TENSORS.round(x.detach()), TENSORS.round(y.detach()))
-    left, above = floor(x.detach()), floor(y.detach())
+    outside, aligned = _OUTSIDE[padding_mode], bool(align_corners)
+    taps = [
+        _taps(_pixels(grid[..., d - 1 - i], n, aligned), n, mode, outside, aligned)
+        for i, n in enumerate(image.shape[2:])
+    ]
     total: Any = None
-    for i in (0, 1):
-        for j in (0, 1):
-            column, row = add(left, i), add(above, j)
-            weight = multiply(_closeness(x, column), _closeness(y, row))
-            term = multiply(_pixel(image, column, row), TENSORS.expand_dims(weight, axis=1))
-            total = term if total is None else add(total, term)
+    for chosen in itertools.product(*taps):
+        term = _pixel(image, [place for place, _ in chosen])
+        weights = [weight for _, weight in chosen if weight is not None]
+        for weight in weights:
+            term = multiply(term, TENSORS.expand_dims(weight, axis=1))
+        total = term if total is None else add(total, term)
     return total  # type: ignore[no-any-return]
 
 
-def _cubically(image: Tensor, grid: Tensor, place: Any, aligned: bool) -> Tensor:
-    """Return the sums of the sixteen pixels around each place, with the weights of `_CUBIC`."""
-    taps = []
-    for axis, n in ((0, image.shape[3]), (1, image.shape[2])):
-        at = _pixels(grid[..., axis], n, aligned)
+def _taps(at: Tensor, n: int, mode: str, outside: Any, aligned: bool) -> list[tuple[Tensor, Any]]:
+    """Return the pixels to read along one axis, and what each weighs."""
+    if mode == "bicubic":
         begin = floor(at.detach())
         part = subtract(at, begin)
-        taps.append([(place(add(begin, k), n, aligned), weight(part)) for k, weight in _CUBIC])
-    total: Any = None
-    for column, by_column in taps[0]:
-        for row, by_row in taps[1]:
-            weight = TENSORS.expand_dims(multiply(by_column, by_row), axis=1)
-            term = multiply(_pixel(image, column, row), weight)
-            total = term if total is None else add(total, term)
-    return total  # type: ignore[no-any-return]
+        return [(outside(add(begin, k), n, aligned), weight(part)) for k, weight in _CUBIC]
+    at = outside(at, n, aligned)
+    if mode == "nearest":
+        return [(TENSORS.round(at.detach()), None)]
+    begin = floor(at.detach())
+    pixels = (begin, add(begin, 1))
+    return [(pixel, subtract(1, absolute(subtract(at, pixel)))) for pixel in pixels]
 
 
 def _pixels(place: Tensor, n: int, aligned: bool) -> Tensor:
@@ -317,10 +316,6 @@ def _pixels(place: Tensor, n: int, aligned: bool) -> Tensor:
     if aligned:
         return multiply(add(place, 1), (n - 1) / 2)
     return subtract(multiply(add(place, 1), n / 2), 0.5)
-
-
-def _closeness(place: Tensor, pixel: Tensor) -> Tensor:
-    return subtract(1, absolute(subtract(place, pixel)))
 
 
 def _reflected(place: Tensor, n: int, aligned: bool) -> Tensor:
@@ -340,16 +335,18 @@ _OUTSIDE: dict[str, Any] = {
 }
 
 
-def _pixel(image: Tensor, column: Tensor, row: Tensor) -> Tensor:
-    """Return the pixels of whole numbers, 0 outside of the image."""
-    n, channels, height, width = image.shape
-    inside = logical_and(
-        logical_and(greater_equal(column, 0), less(column, width)),
-        logical_and(greater_equal(row, 0), less(row, height)),
-    )
-    number = where(inside, add(multiply(row, width), column), 0).to("int64")
-    shape = (n, channels, number.shape[1] * number.shape[2])
+def _pixel(image: Tensor, places: Sequence[Tensor]) -> Tensor:
+    """Return the pixels of whole numbers, one an axis, 0 outside of the image."""
+    n, channels, *lengths = image.shape
+    inside: Any = None
+    number: Any = None
+    for place, length in zip(places, lengths, strict=True):
+        within = logical_and(greater_equal(place, 0), less(place, length))
+        inside = within if inside is None else logical_and(inside, within)
+        number = place if number is None else add(multiply(number, length), place)
+    number = where(inside, number, 0).to("int64")
+    shape = (n, channels, math.prod(number.shape[1:]))
     index = broadcast_to(reshape(number, (n, 1, -1)), shape)
-    flat = reshape(image, (n, channels, height * width))
+    flat = reshape(image, (n, channels, math.prod(lengths)))
     pixels = reshape(gather_elements(flat, index, axis=2), (n, channels, *number.shape[1:]))
     return where(TENSORS.expand_dims(inside, axis=1), pixels, 0)

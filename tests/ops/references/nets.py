@@ -1,6 +1,5 @@
 """Reference values of attention, resampling and further pooling, by plain formulas."""
 
-import itertools
 import math
 
 import numpy as np
@@ -57,10 +56,10 @@ def _ends(n, align_corners):
 
 
 def _affine_grid(theta, size, align_corners=False):
-    _, _, h, w = size
-    x, y = np.meshgrid(_ends(w, align_corners) if w > 1 else [0], _ends(h, align_corners))
-    points = np.stack([x, y, np.ones_like(x)], -1)
-    return np.einsum("nij,hwj->nhwi", theta, points)
+    ends = [_ends(n, align_corners) if n > 1 or not align_corners else [0] for n in size[2:]]
+    places = np.meshgrid(*ends, indexing="ij")
+    points = np.stack([*reversed(places), np.ones_like(places[0])], -1)
+    return np.einsum("nij,...j->n...i", theta, points)
 
 
 def _reflected(place, low, high):
@@ -71,18 +70,18 @@ def _reflected(place, low, high):
 
 def _grid_sample(x, grid, padding_mode="zeros", align_corners=False, mode="bilinear"):
     near = _keys if mode == "bicubic" else _hat
-    result = np.zeros((*x.shape[:2], *grid.shape[1:3]), x.dtype)
-    for n, i, j in np.ndindex(grid.shape[:3]):
+    result = np.zeros((*x.shape[:2], *grid.shape[1:-1]), x.dtype)
+    for n, *place in np.ndindex(grid.shape[:-1]):
         places = []
-        for value, size in zip(grid[n, i, j], x.shape[:1:-1], strict=True):
+        for value, size in zip(grid[(n, *place)], x.shape[:1:-1], strict=True):
             half = (size - align_corners) / 2
-            place = (value + 1) * half - (0 if align_corners else 0.5)
+            at = (value + 1) * half - (0 if align_corners else 0.5)
             if padding_mode == "reflection":
-                place = _reflected(place, *((0, size - 1) if align_corners else (-0.5, size - 0.5)))
-            places.append(place if padding_mode == "zeros" else min(max(place, 0), size - 1))
-        for row, column in itertools.product(range(x.shape[2]), range(x.shape[3])):
-            weight = near(places[0] - column) * near(places[1] - row)
-            result[n, :, i, j] += weight * x[n, :, row, column]
+                at = _reflected(at, *((0, size - 1) if align_corners else (-0.5, size - 0.5)))
+            places.append(at if padding_mode == "zeros" else min(max(at, 0), size - 1))
+        for pixel in np.ndindex(x.shape[2:]):
+            weight = math.prod(near(a - b) for a, b in zip(reversed(places), pixel, strict=True))
+            result[(n, slice(None), *place)] += weight * x[(n, slice(None), *pixel)]
     return result
 
 
