@@ -22,7 +22,7 @@ from pullback.core.function import (
     apply_out,
     link_views,
     note_shapes,
-    record,
+    place,
 )
 from pullback.core.modes import RECORD, STATE
 from pullback.core.node import Node, next_seq
@@ -269,8 +269,8 @@ def single(op: Primitive) -> Callable[..., Any]:
                     saved, n.guard = keep(x, t)
                     n.saved = saved + op.context(args, settings)
                     n.shapes = n.extra = None
-                elif t.dtype.is_inexact:
-                    t._node = record(op, (node,), args, (t,), settings, RECORD)
+                else:
+                    place(op, (node,), args, (t,), settings, RECORD)
                 return t
         return apply(op, args, settings)
 
@@ -303,7 +303,8 @@ def several(op: Primitive) -> Callable[..., Any]:
             return t
         dtype = t._data.dtype
         if dtype is not _F32 and dtype is not _F64:
-            return apply(op, args, settings)
+            place(op, targets, tensors, (t,), settings, RECORD)
+            return t
         tracked = tuple([target is not None for target in targets])
         keep = keepers.get(tracked) or keepers.setdefault(tracked, _keeper(op, tracked))
         t._node = n = Node()
@@ -343,9 +344,8 @@ def complete(op: Primitive, settings: dict[str, Any]) -> dict[str, Any]:
     for name, value in result.items():
         if value is Parameter.empty:
             raise ArgumentTypeError(f"{op.name}: the keyword argument '{name}' is required")
-        if isinstance(value, Number) and value.__class__ not in _SETTINGS:
-            result[name] = getattr(value, "item", lambda value=value: value)()
-        elif value.__class__ is _array and not value.shape:
+        is_number = isinstance(value, Number) or (value.__class__ is _array and not value.shape)
+        if is_number and hasattr(value, "item"):
             result[name] = value.item()
     return result
 

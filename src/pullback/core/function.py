@@ -66,7 +66,7 @@ def apply(op: Primitive, args: Sequence[Any], settings: dict[str, Any]) -> Any:
     if mode.grad and op.differentiable:
         targets = tuple([t._node for t in tensors])
         if targets.count(None) != len(targets):
-            _place(op, targets, tensors, outs, settings, mode)
+            place(op, targets, tensors, outs, settings, mode)
     return outs if op.multi else outs[0]
 
 
@@ -79,11 +79,11 @@ def _called(variables: dict[str, Any]) -> tuple[tuple[str, ...], list[tuple[str,
 CALLS[apply.__code__] = _called
 
 
-def _place(
+def place(
     op: Primitive,
     targets: tuple[Any, ...],
     tensors: Sequence[Tensor],
-    outs: list[Tensor],
+    outs: Sequence[Tensor],
     settings: dict[str, Any],
     mode: Mode,
 ) -> None:
