@@ -127,8 +127,12 @@ class UntrackedTensorWarning(UserWarning):
 
 
 _OF_ARGUMENTS = (
-    *(ShapeError, DTypeError, DeviceError),
-    *(ArgumentError, ArgumentTypeError, TensorIndexError),
+    ShapeError,
+    DTypeError,
+    DeviceError,
+    ArgumentError,
+    ArgumentTypeError,
+    TensorIndexError,
 )
 
 

@@ -366,13 +366,11 @@ class _AssignView:
             return TENSORS.where(box(_filled(library, mask, path, False)), g, 0.0)
         # A view may show one part of complex numbers alone: each part has a mask.
         ones = library.full(array.shape, 1 + 1j, library.dtype(array), device)
-        left = _filled(library, ones, path, 0)
-        parts = [
-            TENSORS.where(box(library.tidy(getattr(library.xp, part)(left) != 0)), of(g), 0.0)
-            for part, of in (("real", TENSORS.real), ("imag", TENSORS.imag))
-        ]
-        outside = [TENSORS.to_complex(p, imaginary=p is parts[1]) for p in parts]
-        return outside[0] + outside[1]
+        left, xp = _filled(library, ones, path, 0), library.xp
+        real, imag = (box(library.tidy(part(left) != 0)) for part in (xp.real, xp.imag))
+        return TENSORS.complex(
+            TENSORS.where(real, TENSORS.real(g), 0.0), TENSORS.where(imag, TENSORS.imag(g), 0.0)
+        )
 
 
 def _filled(library: Any, array: Any, path: Any, value: Any) -> Any:
@@ -391,32 +389,22 @@ def _replaced(library: Any, array: Any, path: Any, value: Any) -> Any:
     """
     xp = library.xp
     size = math.prod(array.shape)
+    flat = xp.reshape(array, (size,))
     numbers = xp.reshape(xp.arange(size, device=array.device), array.shape)
-    if library.dtype(array).is_complex:
-        return _replaced_parts(library, array, path, value, numbers)
-    where = view_array(path, xp, numbers)
-    return xp.reshape(library.assign(xp.reshape(array, (size,)), where, value), array.shape)
-
-
-def _replaced_parts(library: Any, array: Any, path: Any, value: Any, numbers: Any) -> Any:
-    """Do `_replaced` in complex numbers, of which the view may show one part alone.
-
-    Their imaginary parts are numbered on from the real ones, in numbers that are complex too.
-    """
-    xp, size = library.xp, math.prod(array.shape)
+    if not library.dtype(array).is_complex:
+        where = view_array(path, xp, numbers)
+        return xp.reshape(library.assign(flat, where, value), array.shape)
+    # The view may show one part alone: the imaginary parts are numbered on from the real ones.
     numbers = library.astype(numbers, DTYPES["float64"])
     shown = view_array(path, xp, numbers + 1j * (numbers + size))
-    flat = xp.concat([xp.reshape(xp.real(array), (size,)), xp.reshape(xp.imag(array), (size,))])
-    if not library.dtype(shown).is_complex:
-        flat = library.assign(flat, library.astype(shown, DTYPES["int64"]), value)
+    is_part = not library.dtype(shown).is_complex
+    where = library.astype(shown if is_part else xp.real(shown), DTYPES["int64"])
+    if is_part:
+        parts = library.assign(xp.concat([xp.real(flat), xp.imag(flat)]), where, value)
+        flat = library.astype(parts[:size] + 1j * parts[size:], library.dtype(array))
     else:
-        where = library.astype(xp.real(shown), DTYPES["int64"])
-        is_number = not library.has(value)
-        for start, part in ((0, "real"), (size, "imag")):
-            written = getattr(value, part) if is_number else getattr(xp, part)(value)
-            flat = library.assign(flat, where + start, written)
-    result = flat[:size] + 1j * flat[size:]
-    return library.astype(xp.reshape(result, array.shape), library.dtype(array))
+        flat = library.assign(flat, where, value)
+    return xp.reshape(flat, array.shape)
 
 
 ASSIGN_VIEW = _AssignView()
