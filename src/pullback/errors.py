@@ -9,6 +9,7 @@ brackets) that a user of NumPy or of PyTorch would already be catching::
     |   |-- ReleasedError                                 what backward needs was released before
     |   `-- MissingRuleError  [NotImplementedError]       the operation has no gradient rule
     |-- GradientError         [RuntimeError]              what a rule or hook returned is wrong
+    |-- GradcheckError        [AssertionError]            a check of gradients failed
     |-- ShapeError            [ValueError, RuntimeError]  a shape does not fit
     |-- DTypeError            [TypeError, RuntimeError]   a dtype is unsupported or does not fit
     |-- DeviceError           [RuntimeError]              devices or libraries mixed, or absent
@@ -36,6 +37,7 @@ __all__ = [
     "AutogradError",
     "DTypeError",
     "DeviceError",
+    "GradcheckError",
     "GradientError",
     "GraphError",
     "InplaceError",
@@ -86,6 +88,12 @@ class MissingRuleError(GraphError, NotImplementedError):
 
 class GradientError(AutogradError, RuntimeError):
     """What a backward rule or a hook returned is not a gradient of the argument."""
+
+
+class GradcheckError(AutogradError, AssertionError):
+    """A check of gradients failed; ``report`` has all that was found."""
+
+    report: Any = None
 
 
 class ShapeError(AutogradError, ValueError, RuntimeError):

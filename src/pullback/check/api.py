@@ -1,0 +1,157 @@
+"""`gradcheck` and `check_op`: the whole check of one call, part by part.
+
+Owns the list of parts and their order. A part that others rest on stops those when it fails: a
+wrong first derivative would show again in every later part.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from pullback.check.first import first
+from pullback.check.report import (
+    FAILED,
+    INAPPLICABLE,
+    NOT_RUN,
+    PASSED,
+    SKIPPED,
+    Cause,
+    PartResult,
+    Report,
+)
+from pullback.check.session import BackwardError, NotApplicable, Options, Session
+from pullback.check.subject import ForwardError, Subject, as_arguments, name_of
+from pullback.errors import ArgumentError, ArgumentTypeError, GradcheckError
+
+Part = Callable[[Session], None]
+
+# In the order in which they run: name, title, the function, whether later parts rest on it.
+PARTS: tuple[tuple[str, str, Part, bool], ...] = (("first", "first derivatives", first, True),)
+
+
+def gradcheck(
+    fn: Callable[..., Any],
+    inputs: Any,
+    *,
+    seed: int = 0,
+    fast: bool = False,
+    only: Sequence[str] | None = None,
+    skip: Sequence[str] = (),
+    rtol: float | None = None,
+    atol: float | None = None,
+    raise_exception: bool = True,
+) -> Report:
+    """Check the gradients of a differentiable function, and say what is wrong with them.
+
+    Parameters
+    ----------
+    fn : callable
+        Any function of tensors; returns a tensor or a structure of tensors.
+    inputs : Tensor, array, tuple or dict
+        Its arguments; a tuple by position, a dict by name. The tensors among them that require
+        grad are differentiated, else every floating or complex array.
+    seed : int, default 0
+        Where all random numbers come from; a report repeats exactly with its seed.
+    fast : bool, default False
+        Compare along random directions alone, and leave out what takes long.
+    only, skip : sequence of str, optional
+        The parts to run, or not to run, by the names of `PARTS`.
+    rtol, atol : float, optional
+        Tolerances beside the differences' own error; by default by dtype.
+    raise_exception : bool, default True
+        Whether a failure raises; else look at ``report.ok``.
+
+    Returns
+    -------
+    Report
+
+    Raises
+    ------
+    GradcheckError
+        If a gradient is wrong; its ``report`` has everything.
+    ArgumentError, ArgumentTypeError
+        If there is nothing to differentiate, or an argument of this function is wrong.
+
+    Examples
+    --------
+    >>> import numpy as np, pullback as pb
+    >>> report = pb.check.gradcheck(lambda x: pb.sin(x) * x, np.array([0.5, 1.0]))
+    >>> report.ok
+    True
+    """
+    _check_callable("gradcheck", fn)
+    args, kwargs = as_arguments("gradcheck", inputs)
+    subject = Subject(fn, args, kwargs)
+    options = Options(seed, fast, rtol, atol)
+    report = check(subject, options, chosen_parts("gradcheck", only, skip))
+    return settled(report, raise_exception)
+
+
+def check(subject: Subject, options: Options, parts: Sequence[str]) -> Report:
+    """Run parts of the check on one call."""
+    report = Report(subject.name, options.seed)
+    session = Session(subject, options, report)
+    stopped = ""
+    for name, title, part, essential in PARTS:
+        if name not in parts:
+            report.parts.append(PartResult(name, title, SKIPPED))
+        elif stopped:
+            report.parts.append(PartResult(name, title, NOT_RUN, f"{stopped} failed"))
+        else:
+            report.parts.append(_run(session, name, title, part))
+            if essential and report.parts[-1].status == FAILED:
+                stopped = title
+    return report
+
+
+def _run(session: Session, name: str, title: str, part: Part) -> PartResult:
+    """Run one part; what it raises on purpose becomes a result."""
+    session.part = name
+    before = len(session.report.failures)
+    try:
+        part(session)
+    except NotApplicable as reason:
+        return PartResult(name, title, INAPPLICABLE, str(reason))
+    except BackwardError as error:
+        session.fail(Cause("raised", f"backward raises: {_first_line(error)}"))
+    except ForwardError as error:
+        session.fail(Cause("raised", f"forward raises: {_first_line(error)}"))
+    failed = len(session.report.failures) > before
+    return PartResult(name, title, FAILED if failed else PASSED)
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).split("\n")[0]
+
+
+def chosen_parts(api: str, only: Sequence[str] | None, skip: Sequence[str]) -> tuple[str, ...]:
+    """Return the names of the parts to run."""
+    names = tuple(name for name, *_ in PARTS)
+    for role, given in (("only", only or ()), ("skip", skip)):
+        if isinstance(given, str):
+            raise ArgumentTypeError(f"{api}: {role} must be a sequence of names, got {given!r}")
+        for name in given:
+            if name not in names:
+                raise ArgumentError(
+                    f"{api}: {role} must name parts of the check, got {name!r}; the parts are: "
+                    f"{', '.join(names)}"
+                )
+    return tuple(name for name in names if name in (only or names) and name not in skip)
+
+
+def settled(report: Report, raise_exception: bool) -> Report:
+    """Return the report, or raise where it says that something is wrong."""
+    if report.ok or not raise_exception:
+        return report
+    error = GradcheckError(str(report))
+    error.report = report
+    raise error
+
+
+def _check_callable(api: str, fn: Any) -> None:
+    if not callable(fn):
+        raise ArgumentTypeError(
+            f"{api}: a function to check is required, got {name_of(fn)}.\nhint: pass the function "
+            "itself and its arguments apart from it."
+        )

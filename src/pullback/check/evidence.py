@@ -1,0 +1,189 @@
+"""What is known of a wrong gradient: measured once, read by every hypothesis of the diagnosis.
+
+All gradients are NumPy arrays of the shape of their argument; the Jacobian of argument i has the
+shape of the joined outputs' coordinates by that of the argument's.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from pullback.check.numerical import coordinates, from_coordinates, joined
+from pullback.check.report import Cause
+from pullback.check.session import BackwardError, Session, filled
+from pullback.check.subject import Array, Arrays, ForwardError
+
+
+class Evidence:
+    """Backward's gradients and the numerical ones, for two output gradients and for any other.
+
+    Attributes
+    ----------
+    session : Session
+    names : list of str
+        The names of the differentiated arguments.
+    arrays, outputs : list of array
+        Their values, and those of the outputs.
+    seeds, other_seeds : list of array
+        Two output gradients.
+    """
+
+    def __init__(self, session: Session) -> None:
+        self.session = session
+        self.names = session.subject.names
+        self.arrays = session.arrays
+        self.outputs = session.outputs
+        self.seeds = session.seeds()
+        self.other_seeds = session.seeds("other seeds")
+
+    # -- backward -----------------------------------------------------------------------------
+    def vjp(self, seeds: Sequence[Any], arrays: Arrays | None = None) -> list[Array]:
+        """Return backward's gradients for any output gradients; zeros for None."""
+        return filled(self.session.vjp(seeds, arrays), self.arrays if arrays is None else arrays)
+
+    @cached_property
+    def raw(self) -> list[Array | None]:
+        """Backward's gradients for `seeds`; None where it gave none."""
+        return self.session.vjp(self.seeds)
+
+    @cached_property
+    def got(self) -> list[Array]:
+        """Backward's gradients for `seeds`."""
+        return filled(self.raw, self.arrays)
+
+    @cached_property
+    def got_other(self) -> list[Array]:
+        """Backward's gradients for `other_seeds`."""
+        return self.vjp(self.other_seeds)
+
+    @cached_property
+    def analytic(self) -> list[Array | None]:
+        """Backward's Jacobian of each argument, a row an output coordinate; None if too large."""
+        total = joined(self.outputs).size
+        if total > self.session.options.most_elements:
+            return [None] * len(self.arrays)
+        rows: list[list[Array]] = [[] for _ in self.arrays]
+        for m in range(total):
+            unit = np.zeros(total)
+            unit[m] = 1.0
+            for i, g in enumerate(self.vjp(self.split(unit))):
+                rows[i].append(coordinates(g))
+        return [np.stack(r) if r else np.zeros((0, a.size)) for r, a in zip(rows, self.arrays)]  # noqa: B905
+
+    def split(self, flat: Array) -> list[Array]:
+        """Return joined coordinates of the outputs as one array an output."""
+        found, start = [], 0
+        for out in self.outputs:
+            count = out.size * (2 if out.dtype.kind == "c" else 1)
+            found.append(from_coordinates(flat[start : start + count], out))
+            start += count
+        return found
+
+    # -- differences --------------------------------------------------------------------------
+    @cached_property
+    def jacobian(self) -> list[Array]:
+        """The numerical Jacobian of each argument; NaN where nothing is known or measured."""
+        found = []
+        for i, columns in enumerate(self.session.columns):
+            matrix = np.full((joined(self.outputs).size, coordinates(self.arrays[i]).size), np.nan)
+            for line in columns:
+                assert line.element is not None
+                matrix[:, line.element] = line.slope.value
+            found.append(matrix)
+        return found
+
+    def numerical(self, seeds: Arrays) -> list[Array]:
+        """Return the numerical gradients for any output gradients; NaN where not known."""
+        g = joined(seeds)
+        found = []
+        for matrix, array in zip(self.jacobian, self.arrays, strict=True):
+            with np.errstate(all="ignore"):
+                flat = np.where(g[:, None] != 0, g[:, None] * matrix, 0.0).sum(axis=0)
+            found.append(from_coordinates(flat, array.astype(_wide(array))))
+        return found
+
+    @cached_property
+    def expected(self) -> list[Array]:
+        """The numerical gradients for `seeds`."""
+        return self.numerical(self.seeds)
+
+    @cached_property
+    def expected_other(self) -> list[Array]:
+        """The numerical gradients for `other_seeds`."""
+        return self.numerical(self.other_seeds)
+
+    @cached_property
+    def tolerance(self) -> list[Array]:
+        """How far each element of a gradient may be off, for either of the seeds."""
+        found = []
+        for i, array in enumerate(self.arrays):
+            flat = np.full(coordinates(array).size, np.inf)
+            for line in self.session.columns[i]:
+                low, high, error = self.session.bounds(line, self.seeds)
+                size = self.session.magnitude(line, self.seeds)
+                assert line.element is not None
+                flat[line.element] = (high - low) / 2 + error + self.session.rtol * size
+            flat = flat + self.session.atol
+            if array.dtype.kind == "c":
+                flat = flat.reshape(-1, 2).max(axis=1)
+            found.append(flat.reshape(array.shape))
+        return found
+
+    @cached_property
+    def wrong(self) -> list[Array]:
+        """Where backward's gradient is wrong for `seeds`, an array of bool an argument."""
+        return [
+            self.differs(g, e, i)
+            for i, (g, e) in enumerate(zip(self.got, self.expected, strict=True))
+        ]
+
+    # -- comparing ----------------------------------------------------------------------------
+    def differs(self, got: Array, expected: Array, i: int) -> Array:
+        """Return where two gradients of argument `i` differ; False where nothing is known."""
+        with np.errstate(all="ignore"):
+            off = np.abs(got - expected)
+            return np.asarray((~(off <= self.tolerance[i])) & np.isfinite(expected))
+
+    def known(self, i: int) -> Array:
+        """Return where the numerical gradient of argument `i` is known."""
+        return np.asarray(np.isfinite(self.expected[i]))
+
+    def alike(self, a: Array, b: Array) -> bool:
+        """Say whether two arrays are the same up to rounding, where both are known, and not 0."""
+        if a.shape != b.shape or not a.size:
+            return False
+        seen = np.isfinite(a) & np.isfinite(b)
+        if not seen.any() or not np.isfinite(a[np.isfinite(b)]).all():
+            return False
+        size = float(np.max(np.abs(b[seen])))
+        close = np.abs(a[seen] - b[seen]) <= self.slack * (np.abs(b[seen]) + 1e-3 * size)
+        return size > 0 and bool(close.all())
+
+    @property
+    def slack(self) -> float:
+        """The relative tolerance of patterns: looser than that of the check."""
+        return min(0.05, 30 * self.session.rtol)
+
+    # -- exceptions ---------------------------------------------------------------------------
+    def cause_of(self, error: BackwardError | ForwardError) -> Cause:
+        """Return the cause of an exception in backward."""
+        text = str(error).split("\n")[0]
+        shape = re.search(r"the gradient of '(.+?)' has the wrong shape", str(error))
+        if shape:
+            axes = re.search(r"hint: (sum over (?:axis \d+|axes \([\d, ]+\)))", str(error))
+            if axes:
+                return Cause(
+                    "missing-sum",
+                    f"`{shape[1]}`: {axes[1]} is missing ({text})",
+                    f"write pb.sum_to_size(grad, {shape[1]}.shape)",
+                )
+        return Cause("raised", f"backward raises: {text}")
+
+
+def _wide(array: Array) -> Any:
+    return np.complex128 if array.dtype.kind == "c" else np.float64

@@ -1,0 +1,101 @@
+"""First derivatives: backward against differences, along directions first, then by elements.
+
+Owns what a gradient has to satisfy: along every measured line, its component lies between the
+one-sided derivatives, up to the tolerance. Where it does not, the failing gradients are handed to
+the diagnosis with all that was measured.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from pullback.check.diagnosis import diagnose
+from pullback.check.evidence import Evidence
+from pullback.check.numerical import coordinates
+from pullback.check.report import Cause
+from pullback.check.session import BackwardError, Line, Session, filled
+from pullback.check.subject import Array
+
+
+def first(session: Session) -> None:
+    """Check first derivatives."""
+    if not session.outputs:
+        session.fail(
+            Cause(
+                "none",
+                f"{session.subject.name} returns no floating or complex tensor to differentiate",
+            )
+        )
+        return
+    if not np.all(np.isfinite(session.center)):
+        session.note(
+            "the outputs are not all finite here: gradients were only checked where they are"
+        )
+    try:
+        wrong = _wrong_along(session, session.directions, "seeds")
+        wrong |= _wrong_along(session, session.directions, "other seeds")
+        if not wrong and not session.options.fast:
+            for columns in session.columns:
+                wrong |= _wrong_along(session, columns, "seeds")
+    except BackwardError as error:
+        session.fail(Evidence(session).cause_of(error))
+        return
+    if wrong:
+        explain(session, sorted(wrong))
+    note_kinks(session)
+
+
+def gradients(session: Session, purpose: str) -> list[Array]:
+    """Return backward's gradients for the seeds of that purpose, zeros for None."""
+    return filled(session.vjp(session.seeds(purpose)), session.arrays)
+
+
+def _wrong_along(session: Session, lines: Sequence[Line], purpose: str) -> set[int]:
+    """Return the arguments whose gradient disagrees with a measured slope."""
+    got = [coordinates(g) for g in gradients(session, purpose)]
+    return {line.argument for line in lines if not agrees(session, line, got, purpose)}
+
+
+def agrees(session: Session, line: Line, got: Sequence[Array], purpose: str) -> bool:
+    """Say whether a gradient's component along a line lies within the measured range."""
+    low, high, error = session.bounds(line, session.seeds(purpose))
+    if np.isnan(low) or np.isnan(high) or (np.isinf(low) and np.isinf(high)):
+        return True  # nothing is known there
+    with np.errstate(all="ignore"):
+        terms = np.where(line.direction != 0, line.direction * got[line.argument], 0.0)
+        value = float(np.sum(terms))
+        size = session.magnitude(line, session.seeds(purpose))
+        if line.element is None:  # rounding of the single elements adds up
+            size += float(np.sum(np.abs(terms))) / 4
+    tolerance = session.rtol * size + error + session.atol
+    return bool(low - tolerance <= value <= high + tolerance)
+
+
+def explain(session: Session, arguments: Sequence[int]) -> None:
+    """Find out why the gradients of these arguments are wrong, and report it."""
+    evidence = Evidence(session)
+    wrong = [i for i in range(len(session.arrays)) if evidence.wrong[i].any()]
+    for argument, cause in diagnose(evidence, wrong or list(arguments)):
+        session.fail(
+            cause,
+            session.subject.names[argument],
+            expected=evidence.expected[argument],
+            got=evidence.got[argument],
+            wrong=evidence.wrong[argument],
+        )
+
+
+def note_kinks(session: Session) -> None:
+    """Say where the function has kinks, jumps or edges at the given inputs."""
+    if "columns" not in session.__dict__:
+        return
+    for i, columns in enumerate(session.columns):
+        count = sum(bool(line.slope.kink.any()) for line in columns)
+        if count:
+            session.note(
+                f"{session.subject.name} is not differentiable at {count} of {len(columns)} "
+                f"elements of `{session.subject.names[i]}`: there the gradient has to lie between "
+                "the one-sided derivatives, where these exist"
+            )

@@ -1,0 +1,190 @@
+"""Derivatives by differences, with how well each is known.
+
+Works on real coordinates: a complex number is two of them. `slope` measures the derivative of all
+outputs along one line at once, by central differences extrapolated to step 0 (Richardson's
+extrapolation, `[1]`_), at as many steps as it takes, and tells smooth points from kinks (the
+one-sided derivatives differ), jumps and edges of the domain.
+
+.. [1] W. H. Press et al., Numerical Recipes, 3rd ed., section 5.7.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from pullback.check.subject import Array
+
+Line = Callable[[float], Array | None]
+
+# Steps as powers of the rounding unit, the likeliest first: with three halvings, truncation and
+# rounding balance at about eps ** (1/5) for a function of scale 1.
+_POWERS = (0.2, 0.25, 0.14, 0.33, 0.08, 0.4)
+# A step at which only kinks, jumps and edges show.
+_CLOSE = 0.45
+_SMOOTH_ENOUGH = 1e-7
+
+
+class Slope(NamedTuple):
+    """The derivative of the outputs along a line.
+
+    Attributes
+    ----------
+    low, high : array (outputs,)
+        The range of the derivative: the two one-sided ones at a kink, infinite where it cannot be
+        measured, else both the same.
+    error : array (outputs,)
+        How far the truth may be from that.
+    kink : array of bool (outputs,)
+        Where the one-sided derivatives differ, the function jumps, or nothing could be measured.
+    """
+
+    low: Array
+    high: Array
+    error: Array
+    kink: Array
+
+    @property
+    def value(self) -> Array:
+        """The middle of the range; NaN where it is unknown."""
+        with np.errstate(invalid="ignore"):
+            return (self.low + self.high) / 2
+
+
+def coordinates(array: Array) -> Array:
+    """Return the real coordinates of an array, flat and in float64."""
+    flat = np.array(array).ravel()
+    wide = flat.astype(np.complex128 if flat.dtype.kind == "c" else np.float64)
+    return wide.view(np.float64)
+
+
+def joined(arrays: Sequence[Array]) -> Array:
+    """Return the real coordinates of several arrays one after the other."""
+    return np.concatenate([coordinates(a) for a in arrays]) if arrays else np.zeros(0)
+
+
+def from_coordinates(flat: Array, like: Array) -> Array:
+    """Return real coordinates as an array of the shape and dtype of `like`."""
+    wide = np.complex128 if like.dtype.kind == "c" else np.float64
+    return np.array(flat, np.float64).view(wide).reshape(like.shape).astype(like.dtype)
+
+
+class _Best:
+    """The best estimate so far of each output's derivative."""
+
+    def __init__(self, count: int) -> None:
+        self.value = np.full(count, np.nan)
+        self.error = np.full(count, np.inf)
+        self.noise = np.zeros(count)  # of the outputs themselves, as far as it showed
+        self.done = np.zeros(count, bool)
+
+    def offer(self, value: Array, error: Array, floor: Array, h: float) -> None:
+        better = np.isfinite(value) & (error < self.error)
+        self.value[better], self.error[better] = value[better], error[better]
+        self.noise[better] = error[better] * h
+        self.done |= np.isfinite(value) & (error <= _SMOOTH_ENOUGH * np.abs(value) + floor)
+
+
+def slope(line: Line, scales: Sequence[float], eps: float) -> Slope:
+    """Measure the derivative of ``line(t)`` at 0.
+
+    Parameters
+    ----------
+    line : callable
+        ``line(t)`` gives the outputs' coordinates, or None where the function is not defined.
+    scales : sequence of float
+        Lengths on which the function may vary, the likeliest first.
+    eps : float
+        The rounding unit of the outputs.
+
+    Returns
+    -------
+    Slope
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> found = slope(lambda t: np.array([np.sin(t), abs(t)]), [1.0], 2.2e-16)
+    >>> found.low.round(6).tolist(), found.high.round(6).tolist(), found.kink.tolist()
+    ([1.0, -1.0], [1.0, 1.0], [False, True])
+    """
+    center = line(0.0)
+    assert center is not None
+    best = _Best(center.size)
+    with np.errstate(all="ignore"):
+        for scale in scales:
+            for power in _POWERS:
+                _romberg(line, center, scale * eps**power, eps, best)
+                if best.done.all():
+                    break
+            if best.done.all():
+                break
+        return _with_kinks(line, center, scales, eps, best)
+
+
+def _romberg(line: Line, center: Array, h: float, eps: float, best: _Best) -> None:
+    """Offer the derivative from central differences at h, h/2 and h/4, extrapolated."""
+    steps = (h, h / 2, h / 4)
+    found = [(line(t), line(-t)) for t in steps]
+    sides = [(r, left) for r, left in found if r is not None and left is not None]
+    if len(sides) < len(steps):
+        return
+    central = [(r - left) / (2 * t) for (r, left), t in zip(sides, steps, strict=True)]
+    once = [(4 * central[k + 1] - central[k]) / 3 for k in (0, 1)]
+    floor = 8 * eps * np.abs(center) / h
+    error = np.abs(once[1] - once[0]) + floor
+    # The two sides' slopes approach each other as the step shrinks, unless a kink is within it.
+    wide, close = [np.abs(sides[k][0] + sides[k][1] - 2 * center) / steps[k] for k in (0, 2)]
+    kink = (close > 0.7 * wide) & (close > 8 * floor)
+    best.offer((16 * once[1] - once[0]) / 15, np.where(kink, error + close, error), 4 * floor, h)
+
+
+def _with_kinks(
+    line: Line, center: Array, scales: Sequence[float], eps: float, best: _Best
+) -> Slope:
+    """Return the estimate with what the function does close to the point on either side."""
+    low, high, error = best.value.copy(), best.value.copy(), best.error
+    kink = np.zeros(center.size, bool)
+    h = min(scales) * eps**_CLOSE
+    right, left = _one_sided(line, center, h), _one_sided(line, center, -h)
+    noise = 16 * np.maximum(eps * np.abs(center), best.noise) / h
+    differ = np.abs(right - left) > 1e-3 * (np.abs(right) + np.abs(left)) + 4 * noise
+    if differ.any():
+        # A smooth function's one-sided differences approach each other as the step shrinks.
+        wide_r, wide_l = _one_sided(line, center, 8 * h), _one_sided(line, center, -8 * h)
+        kink = differ & (np.abs(right - left) > 0.5 * np.abs(wide_r - wide_l))
+        low = np.where(kink, np.minimum(right, left), low)
+        high = np.where(kink, np.maximum(right, left), high)
+        error = np.where(kink, noise + 1e-6 * (np.abs(right) + np.abs(left)), error)
+        # At a jump one of them grows as the step shrinks.
+        jump = kink & (np.maximum(abs(right), abs(left)) > 4 * np.maximum(abs(wide_r), abs(wide_l)))
+        low, high = np.where(jump, -np.inf, low), np.where(jump, np.inf, high)
+    edge = np.isnan(low)
+    if edge.any():
+        low, high, error = _at_edge(line, center, h, (low, high, error), edge)
+        kink |= edge
+    kink |= error > 0.1 * np.abs(best.value) + 1e-4 * np.abs(center) / max(scales) + 1e-300
+    return Slope(low, high, np.where(np.isfinite(error), error, 0.0), kink)
+
+
+def _one_sided(line: Line, center: Array, h: float) -> Array:
+    moved = line(h)
+    return np.full(center.size, np.nan) if moved is None else (moved - center) / h
+
+
+def _at_edge(
+    line: Line, center: Array, h: float, known: tuple[Array, Array, Array], edge: Array
+) -> tuple[Array, Array, Array]:
+    """Fill in what central differences could not see: the one side where there are values."""
+    low, high, error = (a.copy() for a in known)
+    low[edge], high[edge], error[edge] = -np.inf, np.inf, 0.0
+    for sign in (1, -1):
+        steps = [_one_sided(line, center, sign * h * k) for k in (16, 4, 1)]
+        fine = (4 * steps[2] - steps[1]) / 3
+        coarse = (4 * steps[1] - steps[0]) / 3
+        good = edge & np.isfinite(fine) & (np.abs(fine - coarse) <= 1e-4 * np.abs(fine) + 1e-9)
+        low[good], high[good] = fine[good], fine[good]
+        error[good] = np.abs(fine - coarse)[good] + 1e-5 * np.abs(fine)[good]
+    return low, high, error

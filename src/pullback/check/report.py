@@ -1,0 +1,231 @@
+"""What a check found: parts, failures with their causes, notes; printed, pickled as JSON, plotted.
+
+Must not know how anything was found.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+from typing import Any
+
+import numpy as np
+
+from pullback.check.subject import Array
+from pullback.errors import MissingExtraError
+
+PASSED, FAILED, SKIPPED, INAPPLICABLE, NOT_RUN = (
+    "passed",
+    "failed",
+    "skipped",
+    "not applicable",
+    "not run",
+)
+
+
+@dataclasses.dataclass(frozen=True)
+class Cause:
+    """Why a gradient is wrong.
+
+    Attributes
+    ----------
+    name : str
+        One of the names in docs/gradient-checker.md, such as ``"factor"``.
+    text : str
+        A sentence that names the arguments.
+    hint : str
+        How to mend it; may be empty.
+    """
+
+    name: str
+    text: str
+    hint: str = ""
+
+
+@dataclasses.dataclass
+class Failure:
+    """One thing that is wrong.
+
+    Attributes
+    ----------
+    part : str
+        The part of the check that found it.
+    argument : str
+        The argument whose gradient is wrong; empty where it is none.
+    cause : Cause
+    expected, got : array, optional
+        The gradient by differences and backward's, for one output gradient.
+    wrong : array of bool, optional
+        Where they differ by more than the tolerance.
+    situation : str
+        With which inputs, layout, dtype it was found, where that is not the call's own.
+    """
+
+    part: str
+    argument: str
+    cause: Cause
+    expected: Array | None = None
+    got: Array | None = None
+    wrong: Array | None = None
+    situation: str = ""
+
+    @property
+    def worst(self) -> tuple[tuple[int, ...], Any, Any] | None:
+        """The index of the worst element, what it should be and what it is."""
+        if self.expected is None or self.got is None or not self.expected.size:
+            return None
+        with np.errstate(all="ignore"):
+            off = np.abs(np.asarray(self.got) - self.expected)
+        off = np.where(np.isfinite(off), off, np.inf)
+        if self.wrong is not None and self.wrong.any():
+            off = np.where(self.wrong, off, -1.0)
+        place = np.unravel_index(int(np.argmax(off)), off.shape)
+        index = tuple(int(i) for i in place)
+        return index, self.expected[index].item(), np.asarray(self.got)[index].item()
+
+    def __str__(self) -> str:
+        lines = [self.cause.text + (f" ({self.situation})" if self.situation else "")]
+        worst = self.worst
+        if worst is not None:
+            lines += _table(self.argument, *worst)
+        if self.cause.hint:
+            lines.append(f"hint: {self.cause.hint}")
+        return "\n".join(lines)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return it as plain objects, for JSON."""
+        found: dict[str, Any] = {
+            "part": self.part,
+            "argument": self.argument,
+            "cause": self.cause.name,
+            "text": self.cause.text,
+            "hint": self.cause.hint,
+            "situation": self.situation,
+        }
+        worst = self.worst
+        if worst is not None:
+            index, expected, got = worst
+            found["worst"] = {"index": list(index), "expected": repr(expected), "got": repr(got)}
+        return found
+
+
+def _table(argument: str, index: tuple[int, ...], expected: Any, got: Any) -> list[str]:
+    place = "[" + ", ".join(map(str, index)) + "]"
+    rows = [
+        ("argument", "worst element", "expected", "got"),
+        (argument, place, f"{expected:.6g}", f"{got:.6g}"),
+    ]
+    widths = [max(len(row[k]) for row in rows) for k in range(4)]
+    return [
+        "    " + "  ".join(cell.ljust(w) for cell, w in zip(row, widths, strict=True)).rstrip()
+        for row in rows
+    ]
+
+
+@dataclasses.dataclass
+class PartResult:
+    """One part of a check.
+
+    Attributes
+    ----------
+    name, title : str
+        As `skip` and `only` take it; as it is printed.
+    status : str
+        ``"passed"``, ``"failed"``, ``"skipped"``, ``"not applicable"`` or ``"not run"``.
+    reason : str
+        Why it did not apply or was not run.
+    """
+
+    name: str
+    title: str
+    status: str
+    reason: str = ""
+
+
+@dataclasses.dataclass
+class Report:
+    """The result of `gradcheck` or `check_op`.
+
+    Attributes
+    ----------
+    name : str
+        What was checked.
+    seed : int
+        The seed that all random numbers came from: with it, the check repeats exactly.
+    parts : list of PartResult
+    failures : list of Failure
+    notes : list of str
+        What is no failure but worth knowing: kinks among the inputs, doubtful habits.
+
+    Examples
+    --------
+    >>> import numpy as np, pullback as pb
+    >>> report = pb.check.gradcheck(pb.sin, np.array([0.5, 1.0]))
+    >>> report.ok, report.failures
+    (True, [])
+    """
+
+    name: str
+    seed: int
+    parts: list[PartResult] = dataclasses.field(default_factory=list)
+    failures: list[Failure] = dataclasses.field(default_factory=list)
+    notes: list[str] = dataclasses.field(default_factory=list)
+
+    @property
+    def ok(self) -> bool:
+        """Whether nothing is wrong."""
+        return not self.failures
+
+    def __bool__(self) -> bool:
+        return self.ok
+
+    def __str__(self) -> str:
+        head = "the gradients are right" if self.ok else _counted(len(self.failures))
+        lines = [f"{self.name}: {head} (seed {self.seed})"]
+        lines += [_indented("- " + str(failure)) for failure in self.failures]
+        lines += [_indented(f"note: {note}") for note in self.notes]
+        width = max((len(part.title) for part in self.parts), default=0)
+        for part in self.parts:
+            reason = f": {part.reason}" if part.reason else ""
+            lines.append(f"  {part.title.ljust(width)}  {part.status}{reason}")
+        return "\n".join(lines)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return it as plain objects, for JSON."""
+        return {
+            "name": self.name,
+            "ok": self.ok,
+            "seed": self.seed,
+            "parts": [dataclasses.asdict(part) for part in self.parts],
+            "failures": [failure.as_dict() for failure in self.failures],
+            "notes": list(self.notes),
+        }
+
+    def plot(self) -> Any:
+        """Draw each failing gradient against the numerical one, and where its error is.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+
+        Raises
+        ------
+        MissingExtraError
+            If Matplotlib is not installed.
+        """
+        try:
+            importlib.import_module("matplotlib")
+        except ImportError:
+            raise MissingExtraError(
+                "Report.plot: Matplotlib is required.\nhint: pip install 'pullback[plot]'"
+            ) from None
+        return importlib.import_module("pullback.check.plot").draw(self)
+
+
+def _counted(count: int) -> str:
+    return "1 failure" if count == 1 else f"{count} failures"
+
+
+def _indented(text: str) -> str:
+    first, *rest = text.split("\n")
+    return "\n".join(["  " + first, *("    " + line for line in rest)])

@@ -1,0 +1,296 @@
+"""One check in progress: what the parts share, each thing measured once.
+
+Owns the tolerances, the random numbers, the base point (the call in C-contiguous arrays, and wide
+ones for the differences) and the comparison of a gradient with differences. The parts read it and
+report to it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import zlib
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from pullback.check.numerical import Slope, coordinates, joined, slope
+from pullback.check.report import Cause, Failure, Report
+from pullback.check.subject import Array, Arrays, ForwardError, Subject, host
+from pullback.core.tensor import Tensor
+
+# Relative tolerance of a gradient computed in a dtype against differences taken in float64.
+RTOL = {"float64": 1e-6, "complex128": 1e-6, "float32": 2e-3, "complex64": 2e-3, "float16": 5e-2}
+WIDE = {"f": np.dtype(np.float64), "c": np.dtype(np.complex128)}
+
+
+class NotApplicable(Exception):
+    """A part of the check makes no sense for this function; the text says why."""
+
+
+class BackwardError(Exception):
+    """Backward raised; the cause is its own exception."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Options:
+    """What the user chose."""
+
+    seed: int = 0
+    fast: bool = False
+    rtol: float | None = None
+    atol: float | None = None
+    most_elements: int = 256  # of which the differences are taken one by one
+
+
+@dataclasses.dataclass
+class Line:
+    """A direction in the space of one differentiated argument, and the slope along it.
+
+    Attributes
+    ----------
+    argument : int
+    direction : array
+        In real coordinates of that argument.
+    element : int or None
+        The one coordinate that is moved, where it is one.
+    slope : Slope
+    scale : float
+        The length on which the argument varies.
+    """
+
+    argument: int
+    direction: Array
+    element: int | None
+    slope: Slope
+    scale: float
+
+
+class Session:
+    """What the parts of one check share."""
+
+    def __init__(self, subject: Subject, options: Options, report: Report) -> None:
+        self.subject = subject
+        self.options = options
+        self.report = report
+        self.part = ""
+
+    # -- telling ------------------------------------------------------------------------------
+    def fail(self, cause: Cause, argument: str = "", **more: Any) -> None:
+        """Report a failure of the part that is running."""
+        self.report.failures.append(Failure(self.part, argument, cause, **more))
+
+    def note(self, text: str) -> None:
+        """Report what is no failure, once."""
+        if text not in self.report.notes:
+            self.report.notes.append(text)
+
+    def rng(self, purpose: str) -> np.random.Generator:
+        """Return random numbers for one purpose: no part changes those of another."""
+        return np.random.default_rng([self.options.seed, zlib.crc32(purpose.encode())])
+
+    # -- the base point -----------------------------------------------------------------------
+    @cached_property
+    def arrays(self) -> list[Array]:
+        """The differentiated arguments, C-contiguous."""
+        return [np.array(a, order="C") for a in self.subject.arrays]
+
+    @cached_property
+    def outputs(self) -> list[Array]:
+        """The outputs at the base point."""
+        return self.subject.run(self.arrays).values()
+
+    @cached_property
+    def wide(self) -> list[Array]:
+        """The arguments in double precision, where the function takes and keeps that."""
+        wide = [a.astype(WIDE[a.dtype.kind]) for a in self.arrays]
+        if all(a.dtype == w.dtype for a, w in zip(self.arrays, wide, strict=True)):
+            return self.arrays
+        try:
+            values = self.subject.values(wide)
+        except ForwardError:
+            return self.arrays
+        fits = [v.shape == out.shape for v, out in zip(values, self.outputs, strict=True)]
+        return wide if all(fits) else self.arrays
+
+    @cached_property
+    def center(self) -> Array:
+        """The outputs' coordinates at the base point, as precise as the function can."""
+        return joined(self.subject.values(self.wide))
+
+    @cached_property
+    def eps(self) -> float:
+        """The rounding unit of the function: of its dtype, or of what it computes in."""
+        values = self.center[np.isfinite(self.center) & (self.center != np.round(self.center))]
+        dtypes = [np.dtype(np.float64)] if self.wide is not self.arrays else []
+        dtypes = dtypes or [np.finfo(a.dtype).dtype for a in self.arrays]
+        eps = max(float(np.finfo(d).eps) for d in dtypes)
+        for narrow in (np.float16, np.float32):
+            with np.errstate(all="ignore"):
+                same = np.array_equal(values.astype(narrow).astype(np.float64), values)
+            if values.size and same:
+                return max(eps, float(np.finfo(narrow).eps))
+        return eps
+
+    @cached_property
+    def precision(self) -> str:
+        """The least precise dtype among the arguments."""
+        return max((a.dtype.name for a in self.arrays), key=lambda name: RTOL.get(name, 1.0))
+
+    def seeds(self, purpose: str = "seeds", outputs: Sequence[Array] | None = None) -> list[Array]:
+        """Draw an output gradient for each output."""
+        rng = self.rng(purpose)
+        return [random_like(out, rng) for out in (self.outputs if outputs is None else outputs)]
+
+    # -- differences --------------------------------------------------------------------------
+    def measure(self, i: int, direction: Array, element: int | None = None) -> Line:
+        """Measure the slope of the outputs as argument `i` moves along `direction`."""
+        base = self.wide[i]
+        flat = coordinates(base)
+        if element is not None:
+            scales = _scales(np.abs(flat[element : element + 1]), np.abs(flat))
+        else:
+            direction, scales = direction * _spread(flat), [1.0, 0.1]
+        before, after = self.wide[:i], self.wide[i + 1 :]
+
+        def line(t: float) -> Array | None:
+            if t == 0:
+                return self.center
+            values = (flat + t * direction).view(base.dtype).reshape(base.shape)
+            try:
+                return joined(self.subject.values([*before, values, *after]))
+            except ForwardError:
+                return None
+
+        return Line(i, direction, element, slope(line, scales, self.eps), scales[0])
+
+    def elements(self, i: int) -> list[int]:
+        """Return the coordinates of argument `i` that are moved one by one."""
+        count = coordinates(self.wide[i]).size
+        most = self.options.most_elements
+        if count <= most:
+            return list(range(count))
+        chosen = self.rng(f"elements {i}").choice(count, most, replace=False)
+        return sorted({0, count - 1, *chosen.tolist()})
+
+    @cached_property
+    def directions(self) -> list[Line]:
+        """The slopes along random directions, two for each argument."""
+        found = []
+        for i, array in enumerate(self.wide):
+            rng = self.rng(f"directions {i}")
+            for _ in range(2):
+                direction = rng.uniform(0.5, 1.5, coordinates(array).size)
+                direction *= rng.choice([-1.0, 1.0], direction.size)
+                found.append(self.measure(i, direction))
+        return found
+
+    @cached_property
+    def columns(self) -> list[list[Line]]:
+        """For each argument the slopes along its single elements: its Jacobian by columns."""
+        return [
+            [self.measure(i, _unit(self.wide[i], k), k) for k in self.elements(i)]
+            for i in range(len(self.wide))
+        ]
+
+    # -- comparing ----------------------------------------------------------------------------
+    def bounds(self, line: Line, seeds: Arrays) -> tuple[float, float, float]:
+        """Return the range of the derivative of <seeds, outputs> along a line, and its error."""
+        g = joined(seeds)
+        with np.errstate(invalid="ignore", over="ignore"):
+            ends = np.stack([g * line.slope.low, g * line.slope.high])
+            used = g != 0
+            low = float(np.sum(np.min(ends, axis=0)[used]))
+            high = float(np.sum(np.max(ends, axis=0)[used]))
+        weight = np.abs(g)
+        error = 10 * float(weight @ line.slope.error)
+        error += 64 * self._unit_roundoff * float(weight @ np.abs(self.center)) / line.scale
+        return low, high, error
+
+    def magnitude(self, line: Line, seeds: Arrays) -> float:
+        """Return the sum of the absolute terms of the derivative along a line."""
+        values = np.nan_to_num(np.abs(line.slope.value), nan=0.0, posinf=0.0)
+        return float(np.abs(joined(seeds)) @ values)
+
+    @cached_property
+    def _unit_roundoff(self) -> float:
+        return max(float(np.finfo(a.dtype).eps) for a in self.arrays)
+
+    @property
+    def rtol(self) -> float:
+        """The relative tolerance."""
+        chosen = self.options.rtol
+        return RTOL.get(self.precision, 0.1) if chosen is None else chosen
+
+    @property
+    def atol(self) -> float:
+        """The absolute tolerance, beside that of the differences themselves."""
+        return self.options.atol or 0.0
+
+    # -- gradients ----------------------------------------------------------------------------
+    def vjp(
+        self,
+        seeds: Sequence[Any],
+        arrays: Arrays | None = None,
+        *,
+        wanted: Sequence[int] | None = None,
+        subject: Subject | None = None,
+    ) -> list[Array | None]:
+        """Return backward's gradients as NumPy arrays.
+
+        Raises
+        ------
+        ForwardError, BackwardError
+            If the function or its backward raises.
+        """
+        run = (subject or self.subject).run(self.arrays if arrays is None else arrays, wanted)
+        return on_host(attempt(lambda: run.vjp(seeds)))
+
+
+def attempt(backward: Callable[[], Any]) -> Any:
+    """Run a backward pass; what it raises is a `BackwardError`."""
+    try:
+        with np.errstate(all="ignore"):
+            return backward()
+    except Exception as error:
+        raise BackwardError(f"{type(error).__name__}: {error}") from error
+
+
+def on_host(grads: Sequence[Tensor | None]) -> list[Array | None]:
+    """Return gradients as NumPy arrays; None stays None."""
+    return [None if g is None else host(g) for g in grads]
+
+
+def filled(grads: Sequence[Array | None], likes: Arrays) -> list[Array]:
+    """Return gradients with zeros in place of None."""
+    return [np.zeros_like(x) if g is None else g for g, x in zip(grads, likes, strict=True)]
+
+
+def random_like(array: Array, rng: np.random.Generator) -> Array:
+    """Draw numbers away from zero, of the shape and dtype of `array`."""
+    values: Any = rng.uniform(0.5, 1.5, array.shape) * rng.choice([-1.0, 1.0], array.shape)
+    if array.dtype.kind == "c":
+        values = values + 1j * rng.uniform(0.5, 1.5, array.shape)
+    return np.asarray(values).astype(array.dtype)
+
+
+def _unit(array: Array, k: int) -> Array:
+    direction = np.zeros(coordinates(array).size)
+    direction[k] = 1.0
+    return direction
+
+
+def _scales(moved: Array, flat: Array) -> list[float]:
+    """Return the lengths on which a coordinate may matter, the likeliest first."""
+    size = float(moved[0])
+    finite = flat[np.isfinite(flat)]
+    largest = float(finite.max()) if finite.size else 0.0
+    typical = largest * float(np.sqrt(np.mean((finite / largest) ** 2))) if largest else 1.0
+    return list(dict.fromkeys([max(size, 0.1 * typical), size or 1.0, 1.0]))
+
+
+def _spread(flat: Array) -> Array:
+    """Return how far each coordinate is moved along a random direction."""
+    size = np.abs(flat)
+    return np.array([_scales(size[k : k + 1], size)[0] for k in range(size.size)])
