@@ -1,6 +1,6 @@
 """pullback: gradients through your own operations, on any array library."""
 
-from pullback import autograd, cuda, errors, fft, linalg, ops, optim, special
+from pullback import autograd, check, cuda, errors, fft, linalg, ops, optim, special
 from pullback.arrays import (
     DTYPES,
     DType,
@@ -97,6 +97,7 @@ __all__ = [
     "autograd_function",
     "bool",
     "cdist",
+    "check",
     "complex64",
     "complex128",
     "cuda",

@@ -276,7 +276,11 @@ ELEMENTWISE = [
     ),
     Entry("affine", "elementwise", affine, affine_backward, draw((4, 3), (3,), (3,))),
     Entry(
-        "affine without weight", "elementwise", affine, affine_backward, draw((3,), extra=(None,))
+        "affine without weight",
+        "elementwise",
+        affine,
+        affine_backward,
+        lambda rng: (rng.normal(size=(2, 3)), None, rng.normal(size=3)),
     ),
     Entry(
         "polynomial",
@@ -436,80 +440,4 @@ COMPLEX = [
     ),
 ]
 
-# ---- in place ------------------------------------------------------------------------------------
-
-
-def scale_(ctx, x, factor):
-    ctx.factor = factor
-    ctx.mark_dirty(x)
-    return x.mul_(factor)
-
-
-def exp_(ctx, x):
-    ctx.mark_dirty(x)
-    ctx.save_for_backward(x.exp_())
-    return x
-
-
-def exp_backward(ctx, grad):
-    (y,) = ctx.saved_tensors
-    return grad * y.conj()
-
-
-def axpy_(ctx, x, y, alpha):
-    ctx.alpha = alpha
-    ctx.save_for_backward(y)
-    ctx.mark_dirty(x)
-    return x.add_(y * alpha)
-
-
-def axpy_backward(ctx, grad):
-    (y,) = ctx.saved_tensors
-    return grad, fit(grad * ctx.alpha, y), None
-
-
-def mul_(ctx, x, y):
-    ctx.save_for_backward(x.clone(), y.clone())  # y may be x
-    ctx.mark_dirty(x)
-    return x.mul_(y)
-
-
-def masked_fill_(ctx, x, mask, value):
-    ctx.save_for_backward(mask)
-    ctx.mark_dirty(x)
-    return x.masked_fill_(mask, value)
-
-
-def masked_fill_backward(ctx, grad):
-    (mask,) = ctx.saved_tensors
-    return grad.masked_fill(mask, 0), None, None
-
-
-def softmax_(ctx, x):
-    real(x)
-    ctx.mark_dirty(x)
-    ctx.save_for_backward(x.copy_(x.softmax(-1)))
-    return x
-
-
-def softmax_backward(ctx, grad):
-    (y,) = ctx.saved_tensors
-    return y * (grad - (y * grad).sum(-1, keepdim=True))
-
-
-INPLACE = [
-    Entry("scale in place", "inplace", scale_, scale_backward, draw((2, 3), extra=(-1.5,))),
-    Entry("exp in place", "inplace", exp_, exp_backward, draw((4,))),
-    Entry("axpy in place", "inplace", axpy_, axpy_backward, draw((2, 3), (3,), extra=(0.5,))),
-    Entry("mul in place", "inplace", mul_, mul_backward, draw((2, 3), (2, 1)), once=True),
-    Entry(
-        "masked fill in place",
-        "inplace",
-        masked_fill_,
-        masked_fill_backward,
-        lambda rng: (rng.normal(size=(3, 3)), rng.random((3, 3)) < 0.4, 7.0),
-    ),
-    Entry("softmax in place", "inplace", softmax_, softmax_backward, draw((2, 3))),
-]
-
-ENTRIES = [*ELEMENTWISE, *COMPLEX, *INPLACE]
+ENTRIES = [*ELEMENTWISE, *COMPLEX]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 from tests.check._entries import Entry, raw, wrap, xp
-from tests.check._right import at_least, draw, fit, linear, real, softmax_backward
+from tests.check._right import at_least, draw, fit, linear, real
 
 # ---- reduction -----------------------------------------------------------------------------------
 
@@ -93,6 +93,13 @@ REDUCTION = [
         lambda grad, shape, dims: grad.expand(shape),
         draw((2, 3, 2), extra=((-1,),)),
     ),
+    linear(
+        "sum of nothing",
+        "reduction",
+        lambda x, dim: x.sum(dim),
+        lambda grad, shape, dim: grad.unsqueeze(dim).expand(shape),
+        draw((0, 3), extra=(0,)),
+    ),
     Entry("mean", "reduction", mean, mean_backward, draw((3, 4))),
     Entry("mean of one element", "reduction", mean, mean_backward, draw((1,))),
     Entry("logsumexp", "reduction", logsumexp, logsumexp_backward, draw((3, 4), extra=(1,))),
@@ -118,6 +125,7 @@ def matmul_backward(ctx, grad):
 
 
 def dense(ctx, x, weight, bias=None):
+    real(*(tensor for tensor in (x, weight, bias) if tensor is not None))
     at_least(2, x)
     ctx.save_for_backward(x, weight, bias)
     y = x @ weight.t()
@@ -126,18 +134,22 @@ def dense(ctx, x, weight, bias=None):
 
 def dense_backward(ctx, grad):
     x, weight, bias = ctx.saved_tensors
-    by_weight = (grad.mT @ x.conj()).sum_to_size(weight.shape)
-    return grad @ weight.conj(), by_weight, None if bias is None else fit(grad, bias)
+    slope = grad.sum_to_size((*x.shape[:-1], len(weight)))  # where the bias was no row
+    by_bias = None if bias is None else fit(grad, bias)
+    return slope @ weight, fit(slope.mT @ x, weight), by_bias
 
 
 def quadratic(ctx, x, A):
+    if tuple(A.shape) != (len(x), len(x)):
+        raise ValueError("a square matrix of the size of x is required")
     ctx.save_for_backward(x, A)
     return xp(x).einsum("i,ij,j->", x, A, x)
 
 
 def quadratic_backward(ctx, grad):
     x, A = ctx.saved_tensors
-    return grad * ((A + A.mT) @ x).conj(), grad * xp(x).einsum("i,j->ij", x, x).conj()
+    by_x, by_A = grad * ((A + A.mT) @ x).conj(), grad * (x.unsqueeze(1) * x).conj()
+    return fit(by_x, x), fit(by_A, A)
 
 
 def solve(ctx, A, B):
@@ -173,6 +185,7 @@ def near_identity(rng, n):
 
 MATMUL = [
     Entry("matmul", "matmul", matmul, matmul_backward, draw((2, 3), (3, 4))),
+    Entry("matmul of nothing", "matmul", matmul, matmul_backward, draw((2, 0), (0, 3))),
     Entry("matmul of stacks", "matmul", matmul, matmul_backward, draw((2, 1, 2, 3), (2, 3, 2))),
     Entry(
         "complex matmul",
@@ -208,6 +221,8 @@ MATMUL = [
 
 def conv1d(ctx, x, kernel, stride):
     at_least(1, x)
+    if kernel.ndim != 1:
+        raise ValueError("a kernel of one dimension is required")
     positions = stride * np.arange((x.shape[-1] - len(kernel)) // stride + 1)[:, None]
     ctx.index = wrap(x, positions + np.arange(len(kernel)))
     ctx.save_for_backward(x, kernel)
@@ -218,7 +233,8 @@ def conv1d_backward(ctx, grad):
     x, kernel = ctx.saved_tensors
     by_patch = (grad.unsqueeze(-1) * kernel.conj()).flatten(-2)
     by_x = by_patch.new_zeros(x.shape).index_add(-1, ctx.index.flatten(), by_patch)
-    return by_x, (grad.unsqueeze(-1) * x[..., ctx.index].conj()).sum_to_size(kernel.shape), None
+    by_kernel = grad.unsqueeze(-1) * x[..., ctx.index].conj()
+    return fit(by_x, x), fit(by_kernel, kernel), None
 
 
 def windows(image, kernel):
@@ -227,6 +243,8 @@ def windows(image, kernel):
 
 def conv2d(ctx, image, kernel):
     real(image, kernel)
+    if image.shape[0] != kernel.shape[1]:
+        raise ValueError("as many channels in the image as in the kernel are required")
     ctx.save_for_backward(image, kernel)
     values = np.einsum("cpqhw,ochw->opq", windows(raw(image), kernel), raw(kernel))
     return wrap(image, values)
@@ -303,6 +321,11 @@ def softmax(ctx, x):
     return y
 
 
+def softmax_backward(ctx, grad):
+    (y,) = ctx.saved_tensors
+    return y * (grad - (y * grad).sum(-1, keepdim=True))
+
+
 def log_softmax(ctx, x, dim):
     real(x)
     y = x.log_softmax(dim)
@@ -318,6 +341,8 @@ def log_softmax_backward(ctx, grad):
 
 def cross_entropy(ctx, logits, labels, reduction):
     real(logits)
+    if len(labels) != len(logits):
+        raise ValueError("one label a row is required")
     ctx.save_for_backward(logits, labels)
     ctx.count = max(len(labels), 1) if reduction == "mean" else 1
     return -logits.log_softmax(1).gather(1, labels.unsqueeze(1)).sum() / ctx.count

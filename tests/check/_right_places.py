@@ -1,10 +1,11 @@
-"""Operations whose backward is right: norms, indexing, scatter and scans."""
+"""Operations whose backward is right: norms, indexing, scatter, scans, in place."""
 
 from __future__ import annotations
 
 import numpy as np
 from tests.check._entries import Entry, raw, wrap, xp
-from tests.check._right import at_least, draw, fit, linear, real
+from tests.check._right import at_least, draw, fit, linear, mul_backward, real, scale_backward
+from tests.check._right_arrays import softmax_backward
 
 # ---- norm ----------------------------------------------------------------------------------------
 
@@ -152,7 +153,8 @@ def concat(ctx, a, b):
 
 def concat_backward(ctx, grad):
     a, b = ctx.saved_tensors
-    return fit(grad[: len(a)], a), fit(grad[len(a) :], b)
+    first, second = grad[: len(a)], grad[len(a) :]
+    return fit(first.reshape(a.shape), a), fit(second.reshape(b.shape), b)
 
 
 def halves(ctx, x):
@@ -259,6 +261,8 @@ def put(ctx, base, index, values):
     at_least(1, base)
     if index.shape != values.shape:
         raise ValueError("an index of the shape of the values is required")
+    if base.dtype != values.dtype:
+        raise TypeError("values of the dtype of the base are required")
     ctx.save_for_backward(index)
     return base.scatter(-1, index, values)
 
@@ -270,6 +274,8 @@ def put_backward(ctx, grad):
 
 
 def index_add(ctx, base, index, rows, alpha):
+    if base.dtype != rows.dtype:
+        raise TypeError("rows of the dtype of the base are required")
     ctx.alpha = alpha
     ctx.save_for_backward(index)
     return base.index_add(0, index, alpha * rows)
@@ -395,4 +401,75 @@ SCAN = [
     ),
 ]
 
-ENTRIES = [*NORM, *INDEXING, *SCATTER, *SCAN]
+# ---- in place ------------------------------------------------------------------------------------
+
+
+def scale_(ctx, x, factor):
+    ctx.factor = factor
+    ctx.mark_dirty(x)
+    return x.mul_(factor)
+
+
+def exp_(ctx, x):
+    ctx.mark_dirty(x)
+    ctx.save_for_backward(x.exp_())
+    return x
+
+
+def exp_backward(ctx, grad):
+    (y,) = ctx.saved_tensors
+    return grad * y.conj()
+
+
+def axpy_(ctx, x, y, alpha):
+    ctx.alpha = alpha
+    ctx.save_for_backward(y)
+    ctx.mark_dirty(x)
+    return x.add_(y * alpha)
+
+
+def axpy_backward(ctx, grad):
+    (y,) = ctx.saved_tensors
+    return grad, fit(grad * ctx.alpha, y), None
+
+
+def mul_(ctx, x, y):
+    ctx.save_for_backward(x.clone(), y.clone())  # y may be x
+    ctx.mark_dirty(x)
+    return x.mul_(y)
+
+
+def masked_fill_(ctx, x, mask, value):
+    ctx.save_for_backward(mask)
+    ctx.mark_dirty(x)
+    return x.masked_fill_(mask, value)
+
+
+def masked_fill_backward(ctx, grad):
+    (mask,) = ctx.saved_tensors
+    return grad.masked_fill(mask, 0), None, None
+
+
+def softmax_(ctx, x):
+    real(x)
+    ctx.mark_dirty(x)
+    ctx.save_for_backward(x.copy_(x.softmax(-1)))
+    return x
+
+
+INPLACE = [
+    Entry("scale in place", "inplace", scale_, scale_backward, draw((2, 3), extra=(-1.5,))),
+    Entry("exp in place", "inplace", exp_, exp_backward, draw((4,))),
+    Entry("axpy in place", "inplace", axpy_, axpy_backward, draw((2, 3), (3,), extra=(0.5,))),
+    Entry("mul in place", "inplace", mul_, mul_backward, draw((2, 3), (2, 1)), once=True),
+    Entry(
+        "masked fill in place",
+        "inplace",
+        masked_fill_,
+        masked_fill_backward,
+        lambda rng: (rng.normal(size=(3, 3)), rng.random((3, 3)) < 0.4, 7.0),
+    ),
+    Entry("softmax in place", "inplace", softmax_, softmax_backward, draw((2, 3))),
+]
+
+ENTRIES = [*NORM, *INDEXING, *SCATTER, *SCAN, *INPLACE]

@@ -7,9 +7,15 @@ wrong first derivative would show again in every later part.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
+from pullback.check.dtypes import dtypes, libraries
 from pullback.check.first import first
+from pullback.check.laws import aliases, linear, outputs, repeatable
+from pullback.check.layouts import layouts
+from pullback.check.lifetime import lifetime, modes
+from pullback.check.masks import masks
+from pullback.check.mutation import mutation
 from pullback.check.report import (
     FAILED,
     INAPPLICABLE,
@@ -20,14 +26,52 @@ from pullback.check.report import (
     PartResult,
     Report,
 )
-from pullback.check.session import BackwardError, NotApplicable, Options, Session
+from pullback.check.second import second_order
+from pullback.check.session import BackwardError, InapplicableError, Options, Session
+from pullback.check.shapes import shapes
 from pullback.check.subject import ForwardError, Subject, as_arguments, name_of
 from pullback.errors import ArgumentError, ArgumentTypeError, GradcheckError
 
-Part = Callable[[Session], None]
 
-# In the order in which they run: name, title, the function, whether later parts rest on it.
-PARTS: tuple[tuple[str, str, Part, bool], ...] = (("first", "first derivatives", first, True),)
+class Part(NamedTuple):
+    """One part of the check.
+
+    Attributes
+    ----------
+    name, title : str
+        As `only` and `skip` take it; as reports print it.
+    run : callable
+        Given the session; reports to it.
+    essential : bool
+        Whether later parts mean nothing once it failed.
+    fast : bool
+        Whether it belongs to the fast check.
+    """
+
+    name: str
+    title: str
+    run: Callable[[Session], None]
+    essential: bool = False
+    fast: bool = False
+
+
+# Mutation and chance come first: they would show as anything.
+PARTS: tuple[Part, ...] = (
+    Part("mutation", "nothing written to", mutation, essential=True, fast=True),
+    Part("repeatable", "repeatable", repeatable, essential=True, fast=True),
+    Part("first", "first derivatives", first, essential=True, fast=True),
+    Part("masks", "subsets of the inputs", masks, fast=True),
+    Part("outputs", "each output alone", outputs, fast=True),
+    Part("linear", "linear in grad_output", linear, fast=True),
+    Part("aliases", "one tensor passed twice", aliases),
+    Part("layouts", "memory layouts", layouts, fast=True),
+    Part("shapes", "other sizes", shapes),
+    Part("modes", "no_grad and threads", modes),
+    Part("lifetime", "nothing kept alive", lifetime),
+    Part("second_order", "second derivatives", second_order),
+    Part("dtypes", "dtypes", dtypes),
+    Part("libraries", "array libraries", libraries),
+)
 
 
 def gradcheck(
@@ -93,32 +137,33 @@ def check(subject: Subject, options: Options, parts: Sequence[str]) -> Report:
     report = Report(subject.name, options.seed)
     session = Session(subject, options, report)
     stopped = ""
-    for name, title, part, essential in PARTS:
-        if name not in parts:
-            report.parts.append(PartResult(name, title, SKIPPED))
+    for part in PARTS:
+        if part.name not in parts or (options.fast and not part.fast):
+            report.parts.append(PartResult(part.name, part.title, SKIPPED))
         elif stopped:
-            report.parts.append(PartResult(name, title, NOT_RUN, f"{stopped} failed"))
+            reason = f"{stopped} failed"
+            report.parts.append(PartResult(part.name, part.title, NOT_RUN, reason))
         else:
-            report.parts.append(_run(session, name, title, part))
-            if essential and report.parts[-1].status == FAILED:
-                stopped = title
+            report.parts.append(_run(session, part))
+            if part.essential and report.parts[-1].status == FAILED:
+                stopped = part.title
     return report
 
 
-def _run(session: Session, name: str, title: str, part: Part) -> PartResult:
+def _run(session: Session, part: Part) -> PartResult:
     """Run one part; what it raises on purpose becomes a result."""
-    session.part = name
+    session.part = part.name
     before = len(session.report.failures)
     try:
-        part(session)
-    except NotApplicable as reason:
-        return PartResult(name, title, INAPPLICABLE, str(reason))
+        part.run(session)
+    except InapplicableError as reason:
+        return PartResult(part.name, part.title, INAPPLICABLE, str(reason))
     except BackwardError as error:
         session.fail(Cause("raised", f"backward raises: {_first_line(error)}"))
     except ForwardError as error:
         session.fail(Cause("raised", f"forward raises: {_first_line(error)}"))
     failed = len(session.report.failures) > before
-    return PartResult(name, title, FAILED if failed else PASSED)
+    return PartResult(part.name, part.title, FAILED if failed else PASSED)
 
 
 def _first_line(error: Exception) -> str:
@@ -127,7 +172,7 @@ def _first_line(error: Exception) -> str:
 
 def chosen_parts(api: str, only: Sequence[str] | None, skip: Sequence[str]) -> tuple[str, ...]:
     """Return the names of the parts to run."""
-    names = tuple(name for name, *_ in PARTS)
+    names = tuple(part.name for part in PARTS)
     for role, given in (("only", only or ()), ("skip", skip)):
         if isinstance(given, str):
             raise ArgumentTypeError(f"{api}: {role} must be a sequence of names, got {given!r}")

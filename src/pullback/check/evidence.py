@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from pullback.check.numerical import coordinates, from_coordinates, joined
-from pullback.check.report import Cause
+from pullback.check.report import Cause, Report
 from pullback.check.session import BackwardError, Session, filled
 from pullback.check.subject import Array, Arrays, ForwardError
 
@@ -43,8 +43,11 @@ class Evidence:
 
     # -- backward -----------------------------------------------------------------------------
     def vjp(self, seeds: Sequence[Any], arrays: Arrays | None = None) -> list[Array]:
-        """Return backward's gradients for any output gradients; zeros for None."""
-        return filled(self.session.vjp(seeds, arrays), self.arrays if arrays is None else arrays)
+        """Return backward's gradients in double precision; zeros for None."""
+        found = self.session.vjp(seeds, arrays)
+        return [
+            g.astype(_wide(g)) for g in filled(found, self.arrays if arrays is None else arrays)
+        ]
 
     @cached_property
     def raw(self) -> list[Array | None]:
@@ -54,7 +57,7 @@ class Evidence:
     @cached_property
     def got(self) -> list[Array]:
         """Backward's gradients for `seeds`."""
-        return filled(self.raw, self.arrays)
+        return [g.astype(_wide(g)) for g in filled(self.raw, self.arrays)]
 
     @cached_property
     def got_other(self) -> list[Array]:
@@ -142,6 +145,36 @@ class Evidence:
             for i, (g, e) in enumerate(zip(self.got, self.expected, strict=True))
         ]
 
+    # -- elsewhere ----------------------------------------------------------------------------
+    def at(self, arrays: Arrays) -> Evidence | None:
+        """Return the evidence at other values; None where the function is not defined there."""
+        session = Session(self.session.subject.at(arrays), self.session.options, Report("", 0))
+        try:
+            found = Evidence(session)
+            good = [np.isfinite(values).all() for values in (*found.expected, *found.got)]
+        except (BackwardError, ForwardError):
+            return None
+        return found if all(good) else None
+
+    @cached_property
+    def elsewhere(self) -> Evidence | None:
+        """The same at slightly other values."""
+        return self.at([np.asarray(a * 1.0625).astype(a.dtype) for a in self.arrays])
+
+    @cached_property
+    def given(self) -> list[tuple[str, Array]]:
+        """Every numerical array of the call with its name, the outputs last."""
+        found = [(f"`{name}`", array) for name, array in self.session.subject.given_arrays()]
+        several = len(self.outputs) > 1
+        for k, out in enumerate(self.outputs):
+            found.append((f"output {k}" if several else "the output", out))
+        return found
+
+    @cached_property
+    def numbers(self) -> list[tuple[str, float]]:
+        """Every number among the arguments with its name."""
+        return self.session.subject.given_numbers()
+
     # -- comparing ----------------------------------------------------------------------------
     def differs(self, got: Array, expected: Array, i: int) -> Array:
         """Return where two gradients of argument `i` differ; False where nothing is known."""
@@ -163,6 +196,13 @@ class Evidence:
         size = float(np.max(np.abs(b[seen])))
         close = np.abs(a[seen] - b[seen]) <= self.slack * (np.abs(b[seen]) + 1e-3 * size)
         return size > 0 and bool(close.all())
+
+    def fits(self, i: int, pattern: Array) -> bool:
+        """Say whether the gradient of argument `i` is this pattern, and not the right one."""
+        right = self.expected[i]
+        if pattern.shape != right.shape or not np.isfinite(pattern[np.isfinite(right)]).all():
+            return False
+        return self.alike(self.got[i], pattern) and not self.alike(pattern, right)
 
     @property
     def slack(self) -> float:

@@ -34,22 +34,33 @@ def first(session: Session) -> None:
             "the outputs are not all finite here: gradients were only checked where they are"
         )
     try:
-        wrong = _wrong_along(session, session.directions, "seeds")
-        wrong |= _wrong_along(session, session.directions, "other seeds")
-        if not wrong and not session.options.fast:
-            for columns in session.columns:
-                wrong |= _wrong_along(session, columns, "seeds")
+        wrong = _wrong(session)
+        if wrong:
+            session.forget_inconsistent()
+            wrong = _wrong(session)
+        if wrong:
+            explain(session, sorted(wrong))
+        else:
+            _check_precision(session)
     except BackwardError as error:
         session.fail(Evidence(session).cause_of(error))
         return
-    if wrong:
-        explain(session, sorted(wrong))
     note_kinks(session)
 
 
 def gradients(session: Session, purpose: str) -> list[Array]:
     """Return backward's gradients for the seeds of that purpose, zeros for None."""
     return filled(session.vjp(session.seeds(purpose)), session.arrays)
+
+
+def _wrong(session: Session) -> set[int]:
+    """Return the arguments whose gradient is wrong."""
+    wrong = _wrong_along(session, session.directions, "seeds")
+    wrong |= _wrong_along(session, session.directions, "other seeds")
+    if not wrong and not session.options.fast:
+        for columns in session.columns:
+            wrong |= _wrong_along(session, columns, "seeds")
+    return wrong
 
 
 def _wrong_along(session: Session, lines: Sequence[Line], purpose: str) -> set[int]:
@@ -85,6 +96,21 @@ def explain(session: Session, arguments: Sequence[int]) -> None:
             got=evidence.got[argument],
             wrong=evidence.wrong[argument],
         )
+
+
+def _check_precision(session: Session) -> None:
+    """Find gradients in float64 that were computed in float32, right as they are to 1e-7."""
+    if session.eps > np.finfo(np.float64).eps:
+        return
+    for i, g in enumerate(gradients(session, "seeds")):
+        values = coordinates(g)
+        values = values[np.isfinite(values) & (values != np.round(values))]
+        with np.errstate(all="ignore"):
+            narrow = values.astype(np.float32).astype(np.float64)
+        if np.finfo(g.dtype).bits == 64 and values.size > 3 and np.array_equal(narrow, values):
+            name = session.subject.names[i]
+            text = f"`{name}` is computed in float32, though inputs and outputs are {g.dtype}"
+            session.fail(Cause("precision", text), name)
 
 
 def note_kinks(session: Session) -> None:

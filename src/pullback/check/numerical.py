@@ -77,14 +77,28 @@ class _Best:
     def __init__(self, count: int) -> None:
         self.value = np.full(count, np.nan)
         self.error = np.full(count, np.inf)
-        self.noise = np.zeros(count)  # of the outputs themselves, as far as it showed
+        self.step = np.full(count, np.inf)  # of the best estimate
+        self.noise = np.full(count, np.inf)  # of the outputs themselves, as far as it showed
+        self.gap = np.zeros(count)  # between the two sides' slopes, at the smallest step with one
+        self.gap_step = np.full(count, np.inf)
         self.done = np.zeros(count, bool)
 
-    def offer(self, value: Array, error: Array, floor: Array, h: float) -> None:
-        better = np.isfinite(value) & (error < self.error)
-        self.value[better], self.error[better] = value[better], error[better]
-        self.noise[better] = error[better] * h
-        self.done |= np.isfinite(value) & (error <= _SMOOTH_ENOUGH * np.abs(value) + floor)
+    def offer(self, value: Array, error: Array, floor: Array, gap: Array, h: float) -> None:
+        """Take an estimate at step h where it is better; `gap` is 0 where no kink shows."""
+        closer = (gap > 0) & (h < self.gap_step)
+        self.gap[closer], self.gap_step[closer] = gap[closer], h
+        better = np.isfinite(value) & (error + gap < self.error)
+        self.value[better], self.step[better] = value[better], h
+        self.error[better] = (error + gap)[better]
+        self.noise = np.fmin(self.noise, error * h)
+        accurate = error <= _SMOOTH_ENOUGH * np.abs(value) + 4 * floor
+        self.done |= np.isfinite(value) & accurate & (gap == 0)
+
+    def settle(self) -> None:
+        """Doubt estimates at steps that span a kink seen at a smaller one."""
+        doubtful = (self.gap > 0) & (self.step > self.gap_step)
+        self.error[doubtful] += self.gap[doubtful]
+        self.noise[~np.isfinite(self.noise)] = 0.0
 
 
 def slope(line: Line, scales: Sequence[float], eps: float) -> Slope:
@@ -121,6 +135,7 @@ def slope(line: Line, scales: Sequence[float], eps: float) -> Slope:
                     break
             if best.done.all():
                 break
+        best.settle()
         return _with_kinks(line, center, scales, eps, best)
 
 
@@ -133,12 +148,14 @@ def _romberg(line: Line, center: Array, h: float, eps: float, best: _Best) -> No
         return
     central = [(r - left) / (2 * t) for (r, left), t in zip(sides, steps, strict=True)]
     once = [(4 * central[k + 1] - central[k]) / 3 for k in (0, 1)]
-    floor = 8 * eps * np.abs(center) / h
+    size = np.maximum(np.abs(center), np.maximum(np.abs(sides[0][0]), np.abs(sides[0][1])))
+    floor = 8 * eps * size / h
     error = np.abs(once[1] - once[0]) + floor
     # The two sides' slopes approach each other as the step shrinks, unless a kink is within it.
     wide, close = [np.abs(sides[k][0] + sides[k][1] - 2 * center) / steps[k] for k in (0, 2)]
     kink = (close > 0.7 * wide) & (close > 8 * floor)
-    best.offer((16 * once[1] - once[0]) / 15, np.where(kink, error + close, error), 4 * floor, h)
+    value = (16 * once[1] - once[0]) / 15
+    best.offer(value, error, floor, np.where(kink, close, 0.0), h)
 
 
 def _with_kinks(

@@ -6,13 +6,12 @@ Must not know how anything was found.
 from __future__ import annotations
 
 import dataclasses
-import importlib
 from typing import Any
 
 import numpy as np
 
+from pullback.check.plot import draw
 from pullback.check.subject import Array
-from pullback.errors import MissingExtraError
 
 PASSED, FAILED, SKIPPED, INAPPLICABLE, NOT_RUN = (
     "passed",
@@ -184,10 +183,16 @@ class Report:
         lines = [f"{self.name}: {head} (seed {self.seed})"]
         lines += [_indented("- " + str(failure)) for failure in self.failures]
         lines += [_indented(f"note: {note}") for note in self.notes]
-        width = max((len(part.title) for part in self.parts), default=0)
-        for part in self.parts:
+        ran = [part for part in self.parts if part.status in (PASSED, FAILED, INAPPLICABLE)]
+        width = max((len(part.title) for part in ran), default=0)
+        for part in ran:
             reason = f": {part.reason}" if part.reason else ""
             lines.append(f"  {part.title.ljust(width)}  {part.status}{reason}")
+        for status in (NOT_RUN, SKIPPED):
+            others = [part for part in self.parts if part.status == status]
+            if others:
+                reason = f" ({others[0].reason})" if others[0].reason else ""
+                lines.append(f"  {status}{reason}: {', '.join(part.title for part in others)}")
         return "\n".join(lines)
 
     def as_dict(self) -> dict[str, Any]:
@@ -213,13 +218,7 @@ class Report:
         MissingExtraError
             If Matplotlib is not installed.
         """
-        try:
-            importlib.import_module("matplotlib")
-        except ImportError:
-            raise MissingExtraError(
-                "Report.plot: Matplotlib is required.\nhint: pip install 'pullback[plot]'"
-            ) from None
-        return importlib.import_module("pullback.check.plot").draw(self)
+        return draw(self)
 
 
 def _counted(count: int) -> str:

@@ -1,4 +1,4 @@
-"""The call that is checked: which of its arguments are differentiated, its values and its gradients.
+"""The call that is checked: what of its arguments is differentiated, its values and gradients.
 
 Everything above this module works on NumPy arrays on the host: a `Subject` turns them into tensors
 of the library and device that the call was given in, runs the function, and brings results and
@@ -19,7 +19,7 @@ from pullback.core.api import grad
 from pullback.core.custom import CustomOp
 from pullback.core.modes import no_grad
 from pullback.core.tensor import Tensor, box
-from pullback.errors import ArgumentError, ArgumentTypeError
+from pullback.errors import ArgumentError, ArgumentTypeError, InplaceError
 
 Array = np.ndarray[Any, Any]
 Arrays = Sequence[Array]
@@ -38,7 +38,7 @@ class Place(NamedTuple):
     def put(self, array: Array) -> Any:
         """Return a NumPy array as one of this place."""
         if self.library is NUMPY:
-            return array
+            return np.asarray(array)
         return self.library.from_numpy(array, self.library.native_device(self.device))
 
 
@@ -196,6 +196,31 @@ class Subject:
         library = library_of(value)
         return Place(library, library.device(value))
 
+    def given_arrays(self) -> list[tuple[str, Array]]:
+        """Return every array among the arguments with its name, as it is at this point."""
+        values = dict(zip(self.tracked, self.arrays, strict=True))
+        return [
+            (self.labels[i], values[i] if i in values else host(value))
+            for i, value in enumerate(self._leaves)
+            if isinstance(value, Tensor) or is_array(value)
+        ]
+
+    def given_numbers(self) -> list[tuple[str, float]]:
+        """Return every number among the arguments, defaults of the function too, by name."""
+        found = [(self.labels[i], value) for i, value in enumerate(self._leaves)]
+        try:
+            for p in inspect.signature(self.fn).parameters.values():
+                if p.name not in self.labels:
+                    found.append((p.name, p.default))
+        except (TypeError, ValueError):
+            pass
+        kinds = (int, float, np.integer, np.floating)
+        return [
+            (name, float(v))
+            for name, v in found
+            if isinstance(v, kinds) and not isinstance(v, bool)
+        ]
+
     def at(self, arrays: Arrays, place: Place | None = None) -> Subject:
         """Return the same call with other values of its differentiated arguments."""
         other: Subject = object.__new__(Subject)
@@ -236,7 +261,26 @@ class Subject:
         ForwardError
             If the function raises.
         """
-        leaves = self.tensors(self.arrays if arrays is None else arrays, wanted)
+        if self.kept is None:
+            self._look()
+        return self._run(self.arrays if arrays is None else arrays, wanted)
+
+    def _look(self) -> None:
+        """Find out whether the function works in place, and which results are differentiated.
+
+        On copies: a function that works in place writes before it is refused a leaf.
+        """
+        try:
+            self._run([a.copy() for a in self.arrays], None)
+        except ForwardError as error:
+            cause = error.__cause__
+            if not isinstance(cause, InplaceError) or "leaf Variable" not in str(cause):
+                raise
+            self.dirty = True
+            self._run([a.copy() for a in self.arrays], None)
+
+    def _run(self, arrays: Arrays, wanted: Sequence[int] | None) -> Run:
+        leaves = self.tensors(arrays, wanted)
         tracked = [leaves[i] for i in self.tracked]
         given = list(leaves)
         if self.dirty:
@@ -251,10 +295,13 @@ class Subject:
 
     def values(self, arrays: Arrays) -> list[Array]:
         """Return the differentiable outputs at these values, computed without recording."""
+        if self.kept is None:
+            self._look()
+        if self.dirty:
+            arrays = [a.copy() for a in arrays]
         with no_grad():
             results = self._tensors_of(self._call(self.tensors(arrays, ())))
-        kept = range(len(results)) if self.kept is None else self.kept
-        return [host(results[k]) for k in kept]
+        return [host(results[k]) for k in self.kept or ()]
 
     def call_with(self, leaves: Sequence[Any]) -> Any:
         """Call the function on these leaves of its arguments."""

@@ -1,4 +1,4 @@
-"""Why a gradient is wrong: hypotheses about the numbers, from the most specific to the most general.
+"""Why a gradient is wrong: hypotheses about the numbers, the most specific first.
 
 Each hypothesis is a function of the evidence and of the argument whose gradient is wrong; it
 returns a `Cause` where the numbers bear it out, else None. The first that does is the diagnosis.
@@ -8,13 +8,31 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from pullback.check.diagnosis.relations import RELATIONS, swapped
+from pullback.check.diagnosis.elements import elements, listed, nan
+from pullback.check.diagnosis.precision import PRECISION
+from pullback.check.diagnosis.relations import RELATIONS, another, conjugated, factor, swapped
+from pullback.check.diagnosis.structure import STRUCTURE, missing_sum
+from pullback.check.diagnosis.terms import FACTORS, diagonal, missing_term
 from pullback.check.evidence import Evidence
 from pullback.check.report import Cause
 
 Hypothesis = Callable[[Evidence, int], Cause | None]
 
-HYPOTHESES: tuple[Hypothesis, ...] = (*RELATIONS,)
+HYPOTHESES: tuple[Hypothesis, ...] = (
+    nan,
+    *PRECISION,
+    *RELATIONS,
+    missing_sum,
+    factor,
+    another,
+    conjugated,
+    *STRUCTURE,
+    diagonal,
+    *FACTORS,
+    elements,
+    missing_term,
+    listed,
+)
 
 
 def diagnose(evidence: Evidence, wrong: Sequence[int]) -> list[tuple[int, Cause]]:

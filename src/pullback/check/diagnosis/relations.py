@@ -1,7 +1,8 @@
-"""Gradients that are another gradient, or the right one times something."""
+"""A gradient that is another gradient, or the right one times a number, or not of grad_output."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -13,25 +14,143 @@ from pullback.check.report import Cause
 def swapped(e: Evidence, i: int, others: Sequence[int]) -> tuple[int, Cause] | None:
     """Two arguments have each other's gradient."""
     for j in others:
-        if e.alike(e.got[i], e.expected[j]) and e.alike(e.got[j], e.expected[i]):
+        if e.fits(i, e.expected[j]) and e.fits(j, e.expected[i]):
             text = f"the gradients of `{e.names[i]}` and `{e.names[j]}` are swapped"
             return j, Cause("swapped", text, "return gradients by name")
     return None
 
 
+def none(e: Evidence, i: int) -> Cause | None:
+    """There is no gradient, or only zeros."""
+    name = f"`{e.names[i]}`"
+    if e.raw[i] is None:
+        return Cause("none", f"{name} gets no gradient (None), although the outputs depend on it")
+    if not np.any(e.got[i]) and not np.any(e.got_other[i]):
+        return Cause("none", f"the gradient of {name} is zero everywhere")
+    return None
+
+
+def another(e: Evidence, i: int) -> Cause | None:
+    """The gradient is that of another argument."""
+    for j, right in enumerate(e.expected):
+        if j != i and e.fits(i, right):
+            text = f"`{e.names[i]}` has the gradient of `{e.names[j]}`"
+            return Cause("swapped", text, "return gradients by name")
+    return None
+
+
+# -- times a number -------------------------------------------------------------------------------
 def factor(e: Evidence, i: int) -> Cause | None:
     """The gradient is the right one times a number, -1 among them."""
-    got, right = e.got[i], e.expected[i]
-    seen = np.isfinite(right) & (np.abs(right) > 0)
-    if not seen.any():
-        return None
-    ratio = complex(np.sum(got[seen] * np.conj(right[seen])) / np.sum(np.abs(right[seen]) ** 2))
-    if ratio == 0 or abs(ratio.imag) > 1e-6 * abs(ratio) or not e.alike(got, ratio.real * right):
+    c = ratio(e, i)
+    if c is None:
         return None
     name = f"`{e.names[i]}`"
-    if abs(ratio.real + 1) < e.slack:
+    if abs(c + 1) < e.slack:
         return Cause("sign", f"{name} has the wrong sign everywhere")
-    return Cause("factor", f"{name} is off by the factor {ratio.real:.3f} everywhere")
+    if e.elsewhere is not None:
+        there = ratio(e.elsewhere, i)
+        if there is None or abs(there - c) > e.slack * abs(c):
+            return None  # it only looks constant
+    if abs(c - 1) < 10 * e.slack:
+        return None  # a matter of precision
+    return Cause("factor", f"{name} is off by the factor {c:.3f} everywhere{_origin(e, c)}")
 
 
-RELATIONS = (factor,)
+def ratio(e: Evidence, i: int) -> complex | None:
+    """Return the number by which a gradient is the right one multiplied, if there is one."""
+    got, right = e.got[i], e.expected[i]
+    seen = np.isfinite(right) & np.isfinite(got)
+    size = float(np.sum(np.abs(right[seen]) ** 2))
+    if not size:
+        return None
+    c: complex = complex(np.sum(got[seen] * np.conj(right[seen])) / size)
+    if abs(c.imag) <= 1e-6 * abs(c):
+        c = c.real
+    if not e.alike(got, c * right) or not e.alike(e.got_other[i], c * e.expected_other[i]):
+        return None
+    return c
+
+
+def _origin(e: Evidence, c: complex) -> str:
+    """Say what of the call a factor may come from."""
+    for name, value in e.numbers:
+        for v, words in ((value, "which is the argument"), (1 / value if value else 0, "1 over")):
+            if v and abs(c - v) < e.slack * abs(c) and abs(v) != 1:
+                return f", {words} `{name}`"
+    for name, array in e.given:
+        for axis, n in enumerate(array.shape):
+            if n > 1 and abs(math.log(abs(c) or 1.0)) > 0.1:
+                for v, words in ((n, "the length of"), (1 / n, "1 over the length of")):
+                    if abs(c - v) < e.slack * abs(c):
+                        return f", {words} axis {axis} of {name}"
+    return ""
+
+
+# -- grad_output ----------------------------------------------------------------------------------
+def not_multiplied(e: Evidence, i: int) -> Cause | None:
+    """The gradient does not depend on grad_output."""
+    if e.alike(e.got[i], e.got_other[i]) and not e.alike(e.expected[i], e.expected_other[i]):
+        return Cause("not-multiplied", f"`{e.names[i]}` is not multiplied by grad_output")
+    return None
+
+
+def nonlinear(e: Evidence, i: int) -> Cause | None:
+    """The gradient is not linear in grad_output, or sees only a mean of it."""
+    name = f"`{e.names[i]}`"
+    doubled = e.vjp([2 * g for g in e.seeds])[i]
+    if not e.alike(doubled, 2 * e.got[i]):
+        head = f"{name} is not linear in grad_output"
+        if e.alike(doubled, 4 * e.got[i]):
+            return Cause("nonlinear", f"{head}: it is multiplied by it twice")
+        if e.alike(doubled, e.got[i]):
+            return Cause("nonlinear", f"{head}: only its sign or direction counts")
+        return Cause("nonlinear", head)
+    for words, reduce in (("mean", np.mean), ("sum", np.sum)):
+        if all(g.size > 1 for g in e.seeds):
+            flat = [np.full_like(g, reduce(g)) for g in e.seeds]
+            if e.fits(i, e.numerical(flat)[i]):
+                return Cause("nonlinear", f"{name} sees only the {words} of grad_output")
+    return None
+
+
+def output_ignored(e: Evidence, i: int) -> Cause | None:
+    """The gradient of one output is ignored, or those of two are exchanged."""
+    count = len(e.seeds)
+    name = f"`{e.names[i]}`"
+    for k in range(count if count > 1 else 0):
+        without = [np.zeros_like(g) if m == k else g for m, g in enumerate(e.seeds)]
+        if e.fits(i, e.numerical(without)[i]):
+            return Cause("output-ignored", f"{name} ignores the gradient of output {k}")
+        for m in range(k + 1, count):
+            if e.seeds[k].shape == e.seeds[m].shape:
+                turned = list(e.seeds)
+                turned[k], turned[m] = turned[m], turned[k]
+                if e.fits(i, e.numerical(turned)[i]):
+                    text = f"{name}: the gradients of outputs {k} and {m} are exchanged"
+                    return Cause("output-ignored", text)
+    return None
+
+
+# -- complex numbers ------------------------------------------------------------------------------
+def conjugated(e: Evidence, i: int) -> Cause | None:
+    """A conjugate is missing or too many, or a part is dropped."""
+    if not any(a.dtype.kind == "c" for a in (e.arrays[i], *e.outputs)):
+        return None
+    got, right, name = e.got[i], e.expected[i], f"`{e.names[i]}`"
+    turned = e.numerical([np.conj(g) for g in e.seeds])[i]
+    patterns = [
+        (np.conj(turned), f"{name}: the derivative is not conjugated"),
+        (np.conj(right), f"{name} is conjugated"),
+        (turned, f"{name}: grad_output is conjugated"),
+    ]
+    hint = "the gradient of a holomorphic function is grad_output * f'(z).conj()"
+    for pattern, text in patterns:
+        if e.fits(i, pattern):
+            return Cause("conjugated", text, hint)
+    if got.dtype.kind == "c" and e.fits(i, right.real + 0j):
+        return Cause("conjugated", f"{name}: the imaginary part is missing")
+    return None
+
+
+RELATIONS = (none, not_multiplied, nonlinear, output_ignored)

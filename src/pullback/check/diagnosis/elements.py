@@ -1,0 +1,102 @@
+"""Gradients that are wrong at some elements only, and what these have in common."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from pullback.check.diagnosis.predicates import explanation
+from pullback.check.evidence import Evidence
+from pullback.check.report import Cause
+from pullback.check.subject import Array
+
+_MOST_LISTED = 4
+
+
+def nan(e: Evidence, i: int) -> Cause | None:
+    """The gradient is NaN or infinite where the derivative is finite."""
+    wrong = not_finite(e, i)
+    if not wrong.any():
+        return None
+    values = e.got[i][wrong]
+    if np.isnan(values).all():
+        what = "NaN"
+    else:
+        what = "NaN or infinite" if np.isnan(values).any() else "infinite"
+    text = f"`{e.names[i]}` is {what} {_where(e, i, wrong)}"
+    found = explanation(e, i, not_finite)
+    text += f", all where {found}" if found else _listed(wrong)
+    return Cause(
+        "nan", text, "where a term may divide by 0 or overflow, replace its argument, not its value"
+    )
+
+
+def elements(e: Evidence, i: int) -> Cause | None:
+    """The gradient is wrong at some elements, which something tells from the right ones."""
+    if not e.wrong[i].any() or not _right(e, i).any():
+        return None
+    found = explanation(e, i, lambda e, i: e.wrong[i])
+    return _except_at(e, i, f", all where {found}") if found else None
+
+
+def listed(e: Evidence, i: int) -> Cause | None:
+    """The gradient is wrong at a few elements, and nothing tells why."""
+    wrong, known = int(e.wrong[i].sum()), int(e.known(i).sum())
+    if not 0 < 2 * wrong <= known or not _right(e, i).any():
+        return None
+    return _except_at(e, i, _listed(e.wrong[i]))
+
+
+def _right(e: Evidence, i: int) -> Array:
+    """Return where the gradient is right and not 0: it might be 0 by accident."""
+    with np.errstate(invalid="ignore"):
+        return np.asarray(~e.wrong[i] & (np.abs(e.expected[i]) > e.tolerance[i]))
+
+
+def _except_at(e: Evidence, i: int, places: str) -> Cause:
+    wrong = e.wrong[i]
+    text = f"`{e.names[i]}` is right except {_where(e, i, wrong)}{places}{_verdict(e, i, wrong)}"
+    return Cause("elements", text)
+
+
+def not_finite(e: Evidence, i: int) -> Array:
+    """Return where the gradient of argument `i` is not finite though the derivative is."""
+    return np.asarray(e.known(i) & ~np.isfinite(e.got[i]))
+
+
+def _where(e: Evidence, i: int, wrong: Array) -> str:
+    total, count = int(e.known(i).sum()), int(wrong.sum())
+    kind = "elements" if total == wrong.size else "elements measured"
+    return f"at {'all' if count == total else f'{count} of'} {total} {kind}"
+
+
+def _listed(wrong: Array) -> str:
+    """Return the first of the wrong elements' indices, as the end of a sentence."""
+    if wrong.all():
+        return ""
+    places = np.argwhere(wrong)[:_MOST_LISTED].tolist()
+    more = ", ..." if wrong.sum() > _MOST_LISTED else ""
+    return ": " + ", ".join(map(str, places)) + more
+
+
+def _verdict(e: Evidence, i: int, wrong: Array) -> str:
+    """Return how the gradient is wrong there, where one word says it."""
+    got, right = e.got[i][wrong], e.expected[i][wrong]
+    if np.all(got == 0):
+        return "; there it is 0"
+    if np.all(np.abs(right) <= e.tolerance[i][wrong]):
+        return "; there it should be 0"
+    ratio = float(np.real(np.vdot(right, got)) / np.real(np.vdot(right, right)))
+    if not e.alike(got, ratio * right) or (got.size == 1 and _is_odd(ratio, e.slack)):
+        return ""
+    if abs(ratio + 1) <= e.slack:
+        return "; there it has the wrong sign"
+    return f"; there it is off by the factor {ratio:.3f}"
+
+
+def _is_odd(ratio: float, slack: float) -> bool:
+    """Say whether a number is none that a formula would be off by: a single ratio proves little."""
+    near = (abs(r - round(2 * r) / 2) <= slack * abs(r) for r in (ratio, 1 / ratio))
+    return not any(near)
+
+
+ELEMENTS = (nan, elements, listed)

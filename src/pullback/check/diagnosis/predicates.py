@@ -1,0 +1,389 @@
+"""What the elements with a wrong gradient have in common: predicates over values and places.
+
+A predicate explains a wrong gradient if it holds at every wrong element and at no right one. Those
+over signs, masks, bounds and indices come before those over places (parity, ends, diagonals) and
+the odder ones (ties, extremes, thresholds). What fits by accident is found out by running the
+function again with its values at other places: the domain is not left, values move, places stay.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pullback.arrays import is_array
+from pullback.check.evidence import Evidence
+from pullback.check.report import Report
+from pullback.check.session import BackwardError, Session
+from pullback.check.subject import Array, ForwardError, Subject, host
+from pullback.core.tensor import Tensor
+
+WrongOf = Callable[[Evidence, int], Array]
+
+# Numbers that say where, not how large.
+_NO_BOUND = {"axis", "dim", "seed"}
+_ENOUGH = 64  # elements, to tell accidents from causes
+_PERIODS = (2, 3, 4, 8, 16, 32, 64)
+
+
+class Predicate(NamedTuple):
+    """A property that elements have or not.
+
+    Attributes
+    ----------
+    text : str
+        What is true where it holds.
+    holds : array of bool
+        Where it holds, of the argument's shape.
+    """
+
+    text: str
+    holds: Array
+
+    def fits(self, s: Sample) -> bool:
+        """Say whether it holds exactly at the wrong ones among the elements that tell."""
+        return bool(np.array_equal(self.holds[s.telling], s.wrong[s.telling]))
+
+    def covers(self, s: Sample) -> bool:
+        """Say whether it holds at every wrong element: one of several conditions may."""
+        return bool(self.holds[s.wrong].all())
+
+
+class Sample(NamedTuple):
+    """One argument's elements, and which of them have a wrong gradient.
+
+    Attributes
+    ----------
+    name : str
+    x : array
+    others : list of (str, array)
+        The call's other arguments, as arrays.
+    outputs : list of (str, array)
+    wrong, telling : array of bool
+        Where the gradient is wrong; where it is that or could be: not where it is unknown, and 0
+        only if NaN is looked for.
+    """
+
+    name: str
+    x: Array
+    others: list[tuple[str, Array]]
+    outputs: list[tuple[str, Array]]
+    wrong: Array
+    telling: Array
+
+
+def explanation(e: Evidence, i: int, wrong_of: WrongOf) -> str:
+    """Return what holds exactly where the gradient of argument `i` is wrong; may be empty."""
+    first = sample_of(e, i, wrong_of)
+    with np.errstate(all="ignore"):
+        found = exact = [p.text for p in predicates(first, first) if p.fits(first)]
+        for s in () if not found or e.session.options.fast else _samples(e, i, wrong_of):
+            now = list(predicates(s, first))
+            fits = {p.text for p in now if p.fits(s)}
+            covers = {p.text for p in now if p.covers(s)}
+            exact, found = [t for t in exact if t in fits], [t for t in found if t in covers]
+    return (exact or found or [""])[0]
+
+
+def _samples(e: Evidence, i: int, wrong_of: WrongOf) -> Iterator[Sample]:
+    """Yield the same for other arrangements of the values, where the function has any."""
+    options = dataclasses.replace(e.session.options, most_elements=_ENOUGH)
+    for subject in _arrangements(e, i):
+        session = Session(subject, options, Report(subject.name, options.seed))
+        with contextlib.suppress(BackwardError, ForwardError):
+            yield sample_of(Evidence(session), i, wrong_of)
+
+
+def _arrangements(e: Evidence, i: int) -> Iterator[Subject]:
+    """Yield the call with arguments made of the same values."""
+    rng = e.session.rng(f"arrangements {i}")
+    x = e.arrays[i]
+    inner = x[(x != x.max()) & (x != x.min())]
+
+    def at(moved: Array) -> Subject:
+        return e.session.subject.at([*e.arrays[:i], moved, *e.arrays[i + 1 :]])
+
+    for _ in range(min(max(_ENOUGH // x.size, 1), 4)):  # accidents are likely at few elements
+        yield at(_permuted(x, rng))
+        yield _independent(at(rng.choice(x.ravel(), x.shape)), i, rng)  # with other ties
+        yield at(rng.choice(inner if inner.size else x.ravel(), x.shape))  # with other extremes
+        yield at((_permuted(x, rng) * (1 - 1 / 27)).astype(x.dtype))  # without whole numbers
+
+
+def _independent(subject: Subject, i: int, rng: np.random.Generator) -> Subject:
+    """Return the call with every other array permuted."""
+    found = subject.at([a if k == i else _permuted(a, rng) for k, a in enumerate(subject.arrays)])
+    found._leaves = [
+        _permuted(host(a), rng) if isinstance(a, Tensor) or is_array(a) else a
+        for a in subject._leaves
+    ]
+    return found
+
+
+def _permuted(array: Array, rng: np.random.Generator) -> Array:
+    return rng.permutation(array.ravel()).reshape(array.shape)
+
+
+def sample_of(e: Evidence, i: int, wrong_of: WrongOf) -> Sample:
+    """Return what the predicates about argument `i` read."""
+    wrong = wrong_of(e, i)
+    with np.errstate(invalid="ignore"):
+        visible = (np.abs(e.expected[i]) > e.tolerance[i]) | ~np.isfinite(e.got[i][wrong]).all()
+    telling = e.known(i) & (wrong | visible)
+    single = len(e.outputs) == 1
+    outputs = [("the output" if single else f"output {k}", a) for k, a in enumerate(e.outputs)]
+    return Sample(e.names[i], e.arrays[i], _others(e, i), outputs, wrong, telling)
+
+
+def _others(e: Evidence, i: int) -> list[tuple[str, Array]]:
+    """Return the other arguments that are arrays or numbers, by name."""
+    subject = e.session.subject
+    arrays = [(name, a) for name, a in subject.given_arrays() if name != e.names[i]]
+    numbers = subject.given_numbers()
+    return arrays + [(name, np.asarray(v)) for name, v in numbers if name not in _NO_BOUND]
+
+
+# -- the predicates, the simplest first ----------------------------------------------------------
+def predicates(s: Sample, first: Sample) -> Iterator[Predicate]:
+    """Yield the predicates that could tell the wrong elements from the right ones.
+
+    The numbers in them are taken from the first sample.
+    """
+    shape = s.x.shape
+    yield from _signs(s.name, s.x)
+    for name, mask in _aligned(s.others, shape, "b"):
+        yield Predicate(f"{name} is true", mask)
+        yield Predicate(f"{name} is false", ~mask)
+    for name, values in _aligned(s.others, shape, "iufc"):
+        yield from _signs(name, values)
+    before = _aligned(first.others, shape, "iu")
+    for (name, values), (_, was) in zip(_aligned(s.others, shape, "iu"), before, strict=True):
+        yield from _labels(name, values, np.unique(was[first.wrong]))
+    yield from _comparisons(s)
+    for name, values in _aligned(s.outputs, shape, "fc"):
+        yield from _signs(name, values)
+    yield from _indexed(s)
+    yield from _places(shape, first.wrong)
+    yield from _ties(s)
+    for name, values in _real_parts(s.name, s.x):
+        yield Predicate(f"{name} is a whole number", values == np.round(values))
+    yield from _thresholds(s, first)
+
+
+def _signs(name: str, array: Array) -> Iterator[Predicate]:
+    if array.dtype.kind == "c":
+        yield Predicate(f"{name} == 0", array == 0)
+    for part, values in _real_parts(name, array):
+        yield Predicate(f"{part} == 0", values == 0)
+        yield Predicate(f"{part} < 0", values < 0)
+        yield Predicate(f"{part} > 0", values > 0)
+        yield Predicate(f"{part} <= 0", values <= 0)
+        yield Predicate(f"{part} >= 0", values >= 0)
+
+
+def _labels(name: str, values: Array, common: Array) -> Iterator[Predicate]:
+    """Yield whether a whole number is a certain one, or is there again."""
+    if common.size == 1:
+        yield Predicate(f"{name} == {common[0]}", values == common[0])
+    repeated, again = _repeated(values, None)
+    yield Predicate(f"{name} is repeated", repeated)
+    yield Predicate(f"{name} is repeated further on", again)
+
+
+def _comparisons(s: Sample) -> Iterator[Predicate]:
+    """Yield comparisons with other arguments: numbers such as bounds, and arrays."""
+    for name, values in _aligned(s.others, s.x.shape, "iuf"):
+        if s.x.dtype.kind == "c":
+            yield Predicate(f"{s.name} == {name}", s.x == values)
+            continue
+        for left, x in ((s.name, s.x), (f"|{s.name}|", np.abs(s.x))):
+            for sign, compare in _COMPARISONS:
+                yield Predicate(f"{left} {sign} {name}", compare(x, values))
+
+
+_COMPARISONS: tuple[tuple[str, Any], ...] = (
+    ("<", np.less),
+    (">", np.greater),
+    ("==", np.equal),
+    ("<=", np.less_equal),
+    (">=", np.greater_equal),
+)
+
+
+def _ties(s: Sample) -> Iterator[Predicate]:
+    """Yield whether values are repeated, or the largest or smallest, in the array and its lines."""
+    for part, values in _real_parts(s.name, s.x):
+        lines = range(values.ndim) if values.ndim > 1 else ()
+        for axis in (*lines, None):
+            along = "" if axis is None else f" along axis {axis}"
+            repeated, _ = _repeated(values, axis)
+            yield Predicate(f"{part} occurs more than once{along}", repeated)
+            for word, end in (("largest", np.max), ("smallest", np.min)):
+                extreme = values == end(values, axis=axis, keepdims=True)
+                yield Predicate(f"{part} is the {word}{along}", extreme)
+                yield Predicate(f"{part} ties for the {word}{along}", extreme & repeated)
+
+
+def _indexed(s: Sample) -> Iterator[Predicate]:
+    """Yield how often an element is taken by an argument of whole numbers."""
+    for name, index in s.others:
+        if index.dtype.kind not in "iu" or not index.ndim:
+            continue
+        for axis, n in enumerate(s.x.shape):
+            if not index.size or index.min() < -n or index.max() >= n:
+                continue
+            place = f"the index along axis {axis}"
+            count = _count(index, index >= -n, s.x.shape, axis)
+            backwards = _count(index, index < 0, s.x.shape, axis)
+            yield Predicate(f"{place} is repeated in {name}", count > 1)
+            yield Predicate(f"{place} occurs in {name}", count > 0)
+            yield Predicate(f"{place} does not occur in {name}", count == 0)
+            yield Predicate(f"{place} occurs in {name} as a negative number", backwards > 0)
+
+
+def _thresholds(s: Sample, first: Sample) -> Iterator[Predicate]:
+    """Yield a bound on the argument that parts the wrong elements from the right ones."""
+    wrong, right = first.wrong & first.telling, ~first.wrong & first.telling
+    if not wrong.any() or not right.any():
+        return
+    for (name, values), (_, now) in zip(_sized(first), _sized(s), strict=True):
+        for sign, compare, inner, outer in _SIDES:
+            groups = {"right": values[right], "wrong": values[wrong]}
+            low, high = float(groups[inner].max()), float(groups[outer].min())
+            if low < high:
+                bound = _roundest(low, high)
+                yield Predicate(f"{name} {sign} {bound:g}", compare(now, bound))
+
+
+_SIDES: tuple[tuple[str, Any, str, str], ...] = (
+    (">", np.greater, "right", "wrong"),
+    ("<", np.less, "wrong", "right"),
+)
+
+
+def _sized(s: Sample) -> list[tuple[str, Array]]:
+    """Return what may be bounded: the argument, others of its shape, and their differences."""
+    found = _real_parts(s.name, s.x)
+    for name, values in s.others:
+        if values.shape == s.x.shape and values.dtype.kind in "fc":
+            found += [*_real_parts(name, values), (f"{s.name} - {name}", s.x - values)]
+    sizes = [(f"|{name}|", np.abs(values)) for name, values in found]
+    return [(name, values) for name, values in (*found, *sizes) if values.dtype.kind != "c"]
+
+
+def _places(shape: tuple[int, ...], wrong: Array) -> Iterator[Predicate]:
+    """Yield predicates over the index alone."""
+    places = np.indices(shape)
+    for axis in range(len(shape)):
+        yield from _along(axis, shape[axis], places[axis], wrong)
+    if len(shape) > 1:
+        flat = np.arange(wrong.size).reshape(shape)
+        yield Predicate("the flat index is odd", flat % 2 == 1)
+        yield Predicate("the flat index is even", flat % 2 == 0)
+        row, column = places[-2:]
+        for where, holds in (
+            ("on", row == column),
+            ("off", row != column),
+            ("above", row < column),
+            ("below", row > column),
+            ("on or above", row <= column),
+            ("on or below", row >= column),
+        ):
+            yield Predicate(f"the element is {where} the diagonal", holds)
+        ends = [(k == 0) | (k == n - 1) for k, n in zip(places, shape, strict=True)]
+        border = np.logical_or.reduce(ends)
+        yield Predicate("the element is at the border", border)
+        yield Predicate("the element is not at the border", ~border)
+
+
+def _along(axis: int, n: int, place: Array, wrong: Array) -> Iterator[Predicate]:
+    """Yield what the indices of the wrong elements along one axis have in common."""
+    found = np.unique(place[wrong])
+    if not found.size or n < 2:
+        return
+    name = f"the index along axis {axis}"
+    first, last = int(found[0]), int(found[-1])
+    if first == last:
+        word = {0: "the first", n - 1: "the last"}.get(first, str(first))
+        yield Predicate(f"{name} is {word}", place == first)
+    yield Predicate(f"{name} is the first or the last", (place == 0) | (place == n - 1))
+    yield Predicate(f"{name} is less than {last + 1}", place <= last)
+    yield Predicate(f"{name} is at least {first}", place >= first)
+    for period in (p for p in _PERIODS if 2 * p <= n or p == 2):
+        rest = np.unique(found % period)
+        if rest.size == 1:
+            r = int(rest[0])
+            word = ("even", "odd")[r] if period == 2 else f"{r} modulo {period}"
+            yield Predicate(f"{name} is {word}", place % period == r)
+
+
+# -- arrays ----------------------------------------------------------------------------------------
+def _real_parts(name: str, array: Array) -> list[tuple[str, Array]]:
+    if array.dtype.kind != "c":
+        return [(name, array)]
+    return [(f"{name}.real", array.real), (f"{name}.imag", array.imag)]
+
+
+def _aligned(
+    arrays: list[tuple[str, Array]], shape: tuple[int, ...], kinds: str
+) -> Iterator[tuple[str, Array]]:
+    """Yield the arrays of some kinds of dtype, broadcast to a shape; a reduced axis is put back."""
+    for name, array in arrays:
+        if array.dtype.kind not in kinds:
+            continue
+        reduced = range(len(shape)) if array.ndim == len(shape) - 1 else ()
+        for fitted in (array, *(np.expand_dims(array, axis) for axis in reduced)):
+            if _fits_in(fitted.shape, shape):
+                yield name, np.broadcast_to(fitted, shape)
+
+
+def _fits_in(shape: tuple[int, ...], whole: tuple[int, ...]) -> bool:
+    sizes = zip(reversed(shape), reversed(whole), strict=False)
+    return len(shape) <= len(whole) and all(m in (1, n) for m, n in sizes)
+
+
+def _repeated(array: Array, axis: int | None) -> tuple[Array, Array]:
+    """Return where a value is not the only one in the array or along an axis; and not the last."""
+    if axis is None:
+        flat = _repeated(array.reshape(-1, 1), 0)
+        return flat[0].reshape(array.shape), flat[1].reshape(array.shape)
+    order = np.argsort(array, axis=axis, kind="stable")
+    lines = np.moveaxis(np.take_along_axis(array, order, axis), axis, 0)
+    again = np.zeros(lines.shape, bool)
+    again[:-1] = lines[1:] == lines[:-1]
+    repeated = again | np.roll(again, 1, 0)
+    found = np.zeros(array.shape, bool), np.zeros(array.shape, bool)
+    for out, there in zip(found, (repeated, again), strict=True):
+        np.put_along_axis(out, order, np.moveaxis(there, 0, axis), axis)
+    return found
+
+
+def _count(index: Array, taken: Array, shape: tuple[int, ...], axis: int) -> Array:
+    """Return how often each element of an array is taken by an index along an axis.
+
+    An index of as many axes takes line by line, as `gather` does; any other takes whole slices.
+    """
+    count = np.zeros(shape, int)
+    places = index % shape[axis]
+    others = [k for k in range(len(shape)) if k != axis]
+    if index.ndim == len(shape) and all(index.shape[k] <= shape[k] for k in others):
+        grid = np.indices(index.shape)
+        grid[axis] = places
+        np.add.at(count, tuple(grid[:, taken]), 1)
+    else:
+        np.add.at(np.moveaxis(count, axis, 0), places[taken], 1)
+    return count
+
+
+def _roundest(low: float, high: float) -> float:
+    """Return the number of fewest digits between two numbers."""
+    middle = low + (high - low) / 2
+    for digits in range(-12, 18):
+        rounded = round(middle, digits)
+        if low < rounded < high:
+            return rounded
+    return middle

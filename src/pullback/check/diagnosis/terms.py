@@ -1,0 +1,178 @@
+"""Terms and factors of the rule that are missing or too many, found among the call's own arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from pullback.check.evidence import Evidence
+from pullback.check.report import Cause
+from pullback.check.subject import Array
+
+
+def diagonal(e: Evidence, i: int) -> Cause | None:
+    """Backward treats the operation as element-wise, though its elements are coupled."""
+    matrix, ours = e.jacobian[i], e.analytic[i]
+    if ours is None or matrix.shape[0] != matrix.shape[1] or matrix.shape[0] < 2:
+        return None
+    off = ~np.eye(len(matrix), dtype=bool)
+    right = np.nan_to_num(matrix)
+    size = np.max(np.abs(right))
+    if np.any(np.abs(ours[off]) > 1e-9 * size) or not np.any(np.abs(right[off]) > 1e-6 * size):
+        return None
+    if not e.alike(np.diag(ours), np.diag(matrix)):
+        return None
+    text = (
+        f"`{e.names[i]}`: the terms that couple the elements are missing: only the diagonal of "
+        "the Jacobian is there"
+    )
+    return Cause("diagonal", text)
+
+
+# -- factors --------------------------------------------------------------------------------------
+def extra_factor(e: Evidence, i: int) -> Cause | None:
+    """The right gradient times an array of the call, or divided by one."""
+    name = f"`{e.names[i]}`"
+    for words, values in _candidates(e, e.arrays[i].shape):
+        if np.ptp(np.abs(values)) <= 1e-9 * np.max(np.abs(values), initial=0.0) < np.inf and (
+            values.size > 1
+        ):
+            continue  # a constant is no array's doing
+        with np.errstate(all="ignore"):
+            if _both(e, i, e.expected[i] * values, e.expected_other[i] * values):
+                text = f"the gradient of {name} has the factor {words} too many"
+                return Cause("extra-factor", text)
+            if _both(e, i, e.expected[i] / values, e.expected_other[i] / values):
+                text = f"the factor {words} is missing from the gradient of {name}"
+                return Cause("extra-factor", text)
+    return None
+
+
+def factor_of_grad_output(e: Evidence, i: int) -> Cause | None:
+    """The gradient would be right for grad_output times an array of the call, or divided by it."""
+    if len(e.seeds) != 1:
+        return None
+    (seed,), name = e.seeds, f"`{e.names[i]}`"
+    for words, values in _candidates(e, seed.shape):
+        values = np.asarray(values)
+        if not np.isfinite(values).all() or not np.ptp(np.abs(values)):
+            continue
+        scaled = np.asarray(seed * values, seed.dtype if seed.dtype.kind == "c" else None)
+        if scaled.dtype != seed.dtype:
+            continue
+        if e.alike(e.vjp([scaled])[i], e.expected[i]):
+            return _not_multiplied(name, words, is_mask=bool(np.isin(values, (0, 1)).all()))
+        if e.fits(i, e.numerical([scaled])[i]):
+            return Cause("extra-factor", f"{name}: grad_output is multiplied by {words} too often")
+    return None
+
+
+def _not_multiplied(name: str, words: str, is_mask: bool) -> Cause:
+    text = f"grad_output is not multiplied by {words}"
+    if is_mask:
+        return Cause(
+            "elements", f"{name} is right except for what comes where {words} is 0: {text}"
+        )
+    hint = "the derivative of the last step is left out?"
+    return Cause("extra-factor", f"{name}: {text}", hint)
+
+
+def _both(e: Evidence, i: int, pattern: Array, other: Array) -> bool:
+    return e.fits(i, pattern) and e.alike(e.got_other[i], other)
+
+
+def _candidates(e: Evidence, shape: tuple[int, ...]) -> Iterator[tuple[str, Array]]:
+    """Yield arrays that a rule could have multiplied by, with their names."""
+    for name, array in e.given:
+        values = _aligned(array, shape)
+        if values is None:
+            continue
+        with np.errstate(all="ignore"):
+            yield name, values
+            yield f"{name} ** 2", values**2
+            yield f"(1 - {name})", 1 - values
+            yield f"(1 + {name})", 1 + values
+            yield f"abs({name})", np.abs(values) + 0.0 * values
+            yield f"sqrt({name})", np.sqrt(values)
+            yield f"exp({name})", np.exp(values)
+            if values.dtype.kind != "c":
+                yield f"({name} > 0)", np.asarray(values > 0, np.float64)
+            yield f"{name} * (1 - {name})", values * (1 - values)
+            yield f"(1 - {name} ** 2)", 1 - values**2
+
+
+def _aligned(array: Array, shape: tuple[int, ...]) -> Array | None:
+    """Return an array broadcast to a shape, an axis that was reduced put back; None if unfit."""
+    if array.dtype.kind not in "fciub" or not array.size:
+        return None
+    wide = array + np.zeros((), np.float64)
+    places = [wide]
+    if wide.ndim and wide.ndim == len(shape) - 1:
+        places += [np.expand_dims(wide, axis) for axis in range(len(shape))]
+    for one in places:
+        try:
+            return np.broadcast_to(one, shape)
+        except ValueError:
+            continue
+    return None
+
+
+# -- terms ----------------------------------------------------------------------------------------
+def missing_term(e: Evidence, i: int) -> Cause | None:
+    """What is wrong is constant along an axis, or a multiple of an array of the call."""
+    got, right, name = e.got[i], e.expected[i], f"`{e.names[i]}`"
+    off = got - right
+    if not np.isfinite(off).all() or not np.any(off):
+        return None
+    ones = np.ones(off.shape)
+    axes = [axis for axis in range(off.ndim) if off.shape[axis] > 1]
+    for axis in reversed(axes):
+        if _spanned(e, off, [ones], axis):
+            text = f"a term is missing from {name} (or too many) that is constant along axis {axis}"
+            return Cause("missing-term", text, "a mean or sum that is not differentiated?")
+    seed = e.seeds[0] if len(e.seeds) == 1 and e.seeds[0].shape == off.shape else None
+    for words, values in [("grad_output", seed), *_candidates(e, off.shape)]:
+        for axis in reversed(axes) if values is not None else ():
+            for basis, more in (([values], ""), ([ones, values], " and a constant")):
+                if _spanned(e, off, [np.asarray(b) for b in basis], axis):
+                    text = (
+                        f"a multiple of {words}{more} along axis {axis} is missing from {name} "
+                        "(or too many)"
+                    )
+                    return Cause("missing-term", text)
+    return _product_term(e, i, off, seed)
+
+
+def _product_term(e: Evidence, i: int, off: Array, seed: Array | None) -> Cause | None:
+    """The gradient lacks grad_output times an array, as when half of a product rule is left out."""
+    if seed is None:
+        return None
+    for words, values in [("1", np.ones(off.shape)), *_candidates(e, off.shape)]:
+        with np.errstate(all="ignore"):
+            for sign, verb in ((-1, "is missing from"), (1, "is too many in")):
+                if e.alike(off, sign * seed * values):
+                    text = f"the term grad_output * {words} {verb} `{e.names[i]}`"
+                    return Cause("missing-term", text)
+    return None
+
+
+def _spanned(e: Evidence, off: Array, basis: list[Array], axis: int) -> bool:
+    """Say whether each line of `off` along an axis is a combination of the basis' lines."""
+    n = off.shape[axis]
+    lines = off.size // n
+    if n < len(basis) + 2 and (n < len(basis) + 1 or lines < 2):
+        return False
+    basis = [b + np.zeros((), np.float64) for b in basis]
+    rows = np.moveaxis(off, axis, -1).reshape(-1, n)
+    columns = [np.moveaxis(b, axis, -1).reshape(-1, n) for b in basis]
+    fitted = np.zeros_like(rows)
+    for k, row in enumerate(rows):
+        matrix = np.stack([c[k] for c in columns], axis=1)
+        if not np.isfinite(matrix).all():
+            return False
+        fitted[k] = matrix @ np.linalg.lstsq(matrix, row, rcond=None)[0]
+    return e.alike(rows, fitted)
+
+
+FACTORS = (extra_factor, factor_of_grad_output)

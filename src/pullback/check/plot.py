@@ -1,0 +1,79 @@
+"""The picture of a report: backward's gradient against the numerical one, and where the error is.
+
+The only module of the checker that needs Matplotlib, which is imported when a plot is drawn.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+import numpy as np
+
+from pullback.check.subject import Array
+from pullback.errors import MissingExtraError
+
+
+def draw(report: Any) -> Any:
+    """Return a figure with one row a failing gradient, or a line that says there is none."""
+    try:
+        figures = importlib.import_module("matplotlib.figure")
+    except ImportError:
+        raise MissingExtraError(
+            "Report.plot: Matplotlib is required.\nhint: pip install 'pullback[plot]'"
+        ) from None
+    shown = [f for f in report.failures if f.expected is not None and f.expected.size]
+    figure = figures.Figure(figsize=(9.0, 3.6 * max(1, len(shown))), layout="constrained")
+    figure.suptitle(str(report).split("\n")[0])
+    axes = figure.subplots(max(1, len(shown)), 2, squeeze=False)
+    for (left, right), failure in zip(axes, shown, strict=False):
+        _scatter(left, failure)
+        _places(figure, right, failure)
+    if not shown:
+        for ax in axes[0]:
+            ax.set_axis_off()
+        axes[0][0].text(0.5, 0.5, "no gradient to show", ha="center")
+    return figure
+
+
+def _scatter(ax: Any, failure: Any) -> None:
+    expected, got = _pair(failure)
+    wrong = _wrong(failure)
+    ax.axline((0, 0), slope=1, color="0.7", linewidth=1, zorder=0)
+    for mask, color, label in ((~wrong, "tab:green", "right"), (wrong, "tab:red", "wrong")):
+        if mask.any():
+            ax.scatter(expected[mask], got[mask], s=14, color=color, label=label)
+    ax.set_xlabel("numerical")
+    ax.set_ylabel("backward's")
+    ax.set_title(failure.cause.text, fontsize=9, wrap=True)
+    ax.legend(loc="best", fontsize=8)
+
+
+def _places(figure: Any, ax: Any, failure: Any) -> None:
+    expected, got = _pair(failure)
+    with np.errstate(invalid="ignore"):
+        error = np.abs(got - expected)
+    shape = failure.expected.shape
+    columns = shape[-1] if len(shape) > 1 else error.size
+    image = ax.imshow(error.reshape(-1, columns), aspect="auto", cmap="magma_r")
+    figure.colorbar(image, ax=ax, label="|error|")
+    rows, places = np.nonzero(_wrong(failure).reshape(-1, columns))
+    ax.plot(places, rows, "x", color="tab:red", markersize=5)
+    ax.set_xlabel("index along the last axis")
+    ax.set_ylabel("the other axes, flat")
+    ax.set_title(f"where `{failure.argument}` is wrong (x)", fontsize=9)
+
+
+def _pair(failure: Any) -> tuple[Array, Array]:
+    """Return the two gradients flat and real: of complex ones the absolute value."""
+    pair = [np.asarray(a).ravel() for a in (failure.expected, failure.got)]
+    if any(a.dtype.kind == "c" for a in pair):
+        pair = [np.abs(a) for a in pair]
+    return pair[0], pair[1]
+
+
+def _wrong(failure: Any) -> Array:
+    expected, _ = _pair(failure)
+    if failure.wrong is None:
+        return np.ones(expected.shape, bool)
+    return np.asarray(failure.wrong).ravel()

@@ -1,0 +1,152 @@
+"""The checker in pytest: ``pytest --pullback-check TARGET``, and the fixture `check_op`.
+
+Owns options, test items and how they are told. Imports pytest alone: what checks is loaded where
+it is first needed, so that a test run without it pays nothing.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import pathlib
+from collections.abc import Callable, Generator, Iterator
+from typing import Any
+
+import pytest
+
+# A name, not an import: most test runs use neither the option nor the fixture.
+_CHECK = "pullback.check"
+_NAME = "pullback-check"  # the beginning of the items' ids
+_SEED = "pullback_check_seed"
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the options."""
+    group = parser.getgroup("pullback", "gradients of autograd functions")
+    group.addoption(
+        "--pullback-check",
+        action="append",
+        default=[],
+        metavar="TARGET",
+        help="check the gradients of the autograd functions of a module, package, file or folder, "
+        "or of one as in package.module:op; may be given several times",
+    )
+    group.addoption(
+        "--pullback-check-fast",
+        action="store_true",
+        help="check along random directions alone, and leave out what takes long",
+    )
+    parser.addini(_SEED, "the seed of the gradient checks", default="0")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Refuse options that are wrong."""
+    _options(config)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report(
+    collector: pytest.Collector,
+) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+    """Collect the targets beside whatever paths the test run was given."""
+    report = yield
+    targets = collector.config.getoption("--pullback-check")
+    if targets and isinstance(collector, pytest.Session):
+        checks = Checks.from_parent(collector, name=_NAME, nodeid=_NAME, targets=targets)
+        report.result = [*(report.result or []), checks]
+    return report
+
+
+@pytest.fixture(scope="session")
+def check_op(request: pytest.FixtureRequest) -> Callable[..., Any]:
+    """`pullback.check.check_op` with the seed and the speed that this test run chose."""
+    check = importlib.import_module(f"{_CHECK}.ops").check_op
+    return functools.partial(check, **_options(request.config))
+
+
+def _options(config: pytest.Config) -> dict[str, Any]:
+    given = config.getini(_SEED)
+    try:
+        seed = int(given)
+    except ValueError:
+        seed = -1
+    if seed < 0:
+        raise pytest.UsageError(f"{_SEED}: a whole number from 0 on is required, got {given!r}.")
+    return {"seed": seed, "fast": config.getoption("--pullback-check-fast")}
+
+
+class Checks(pytest.Collector):
+    """The operations of all targets."""
+
+    def __init__(self, *, targets: list[str], **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.targets = targets
+
+    def collect(self) -> list[pytest.Item]:
+        """Return an item for each operation, and one for each module that cannot be imported."""
+        return list({item.nodeid: item for t in self.targets for item in self.found(t)}.values())
+
+    def found(self, target: str) -> Iterator[pytest.Item]:
+        """Yield the items of one target."""
+        discovery = importlib.import_module(f"{_CHECK}.discovery")
+        try:
+            found = discovery.discover(target)
+        except discovery.ArgumentError as error:
+            raise self.CollectError(str(error)) from None
+        if not found.operations and not found.problems:
+            raise self.CollectError(discovery.nothing_in(target))
+        for problem in found.problems:
+            yield Unchecked.from_parent(self, name=problem.place, text=problem.text)
+        for operation in found.operations:
+            yield Check.from_parent(self, name=operation.id, operation=operation)
+
+
+class _ToldError(Exception):
+    """A failure whose text says all."""
+
+
+class _Item(pytest.Item):
+    """An item whose failures are texts, not tracebacks."""
+
+    def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
+        """Return what is printed of a failure."""
+        if isinstance(excinfo.value, _ToldError):
+            return str(excinfo.value)
+        return super().repr_failure(excinfo, style)
+
+    def reportinfo(self) -> tuple[pathlib.Path, None, str]:
+        """Return where it is and what it is called."""
+        return self.path, None, f"the gradients of {self.name}"
+
+
+class Unchecked(_Item):
+    """A module that could not be imported, or inputs written for nothing."""
+
+    def __init__(self, *, text: str, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.text = text
+
+    def runtest(self) -> None:
+        """Fail."""
+        raise _ToldError(f"{self.name}: {self.text}")
+
+
+class Check(_Item):
+    """The check of one operation."""
+
+    def __init__(self, *, operation: Any, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.operation = operation
+
+    def runtest(self) -> None:
+        """Check it; skip it where nothing says what its inputs are."""
+        discovery = importlib.import_module(f"{_CHECK}.discovery")
+        try:
+            report = discovery.check_operation(self.operation, **_options(self.config))
+        except discovery.InputsRequiredError as error:
+            pytest.skip(str(error))
+        except discovery.ArgumentError as error:  # what the author gave does not fit
+            raise _ToldError(str(error)) from None
+        if not report.ok:
+            raise _ToldError(str(report))
+        self.add_report_section("call", "pullback", str(report))

@@ -1,0 +1,400 @@
+"""Arguments described in words: ``"x: (n, d), index: (n,) int in [0, d), scale: 0.5"``.
+
+Owns the grammar of such a text, and drawing the values that it describes. An argument is a shape
+of symbols and numbers, after it a dtype and what its values are; or a literal of Python. The same
+descriptions, without a text, are what guessing inputs tries.
+"""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+import operator
+import re
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NoReturn
+
+import numpy as np
+
+from pullback.arrays import DTYPES
+from pullback.check.subject import Array
+from pullback.errors import ArgumentError
+
+KINDS = {
+    **{name: name for name in DTYPES},
+    "float": "float64",
+    "complex": "complex128",
+    "int": "int64",
+}
+DOMAINS = ("positive", "unit", "distinct", "spd")
+# What the numbers are like: of scale 1 and all different; with zeros and equal ones; of many sizes.
+GENERAL, SPECIAL, LARGE = CHARACTERS = ("general", "special", "large")
+
+_BOUNDS = {"positive": (0.5, 2.0), "unit": (0.1, 0.9)}
+_ARGUMENT = re.compile(r"(\w+)\s*(?:(=)|:)\s*(.*)", re.DOTALL)
+_SHAPE = re.compile(r"\(([^()]*)\)(.*)", re.DOTALL)
+_INTERVAL = re.compile(r"\bin\s*([\[(])([^,\])]+),([^,\])]+)([\])])")
+_OPERATORS: dict[type, Callable[[Any, Any], Any]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: operator.truediv,
+    ast.FloorDiv: operator.floordiv,
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class Interval:
+    """The numbers between two ends, each a number or an expression of the sizes."""
+
+    low: str
+    high: str
+    without_low: bool = False
+    without_high: bool = False
+
+    def __str__(self) -> str:
+        left, right = "[("[self.without_low], "])"[self.without_high]
+        return f"in {left}{self.low}, {self.high}{right}"
+
+
+@dataclasses.dataclass(frozen=True)
+class Described:
+    """One argument: an array of a shape, or a literal.
+
+    Attributes
+    ----------
+    name : str
+    shape : tuple of str, or None
+        A number, symbol or expression for each axis; None for a literal.
+    dtype : str
+    domain : str
+        ``"positive"``, ``"unit"``, ``"distinct"``, ``"spd"``, empty, or ``"latin"``, which a text
+        cannot say: indices of which none is repeated along an axis.
+    interval : Interval, optional
+        Where the values lie.
+    value : object
+        The literal.
+    """
+
+    name: str
+    shape: tuple[str, ...] | None = None
+    dtype: str = "float64"
+    domain: str = ""
+    interval: Interval | None = None
+    value: Any = None
+
+    def __str__(self) -> str:
+        """Return the words that describe it."""
+        if self.shape is None:
+            sign = "=" if isinstance(self.value, tuple) else ": "
+            return f"{self.name}{sign}{self.value!r}"
+        shape = ", ".join(self.shape) + ("," if len(self.shape) == 1 else "")
+        words = [f"{self.name}: ({shape})"]
+        if self.dtype != "float64":
+            words.append({"int64": "int", "complex128": "complex"}.get(self.dtype, self.dtype))
+        domain = "distinct" if self.domain == "latin" else self.domain
+        words += [str(word) for word in (domain, self.interval) if word]
+        return " ".join(words)
+
+    @property
+    def symbols(self) -> list[str]:
+        """The symbols of its shape, in order."""
+        return [name for size in self.shape or () for name in _symbols(size)]
+
+
+# ---- reading -------------------------------------------------------------------------------------
+class _Reader:
+    """Reads one text; knows where it is when something is wrong."""
+
+    def __init__(self, api: str, text: str, names: Sequence[str] | None) -> None:
+        self.api = api
+        self.text = text
+        self.names = names
+
+    def refuse(self, required: str, came: str, place: int) -> NoReturn:
+        known = f" The arguments are: {', '.join(self.names)}." if self.names else ""
+        raise ArgumentError(
+            f"{self.api}: {required} is required, got {came!r} at character {place} of "
+            f"{self.text!r}.{known}\nhint: describe each argument by a shape or a value, such as "
+            '"x: (n, d), index: (n,) int in [0, d), scale: 0.5".'
+        )
+
+    def pieces(self) -> Iterator[tuple[int, str]]:
+        """Yield what stands between the outer commas, and where it starts."""
+        depth, quote, start = 0, "", 0
+        for i, char in enumerate(self.text):
+            if quote:
+                quote = "" if char == quote else quote
+            elif char in "'\"":
+                quote = char
+            elif char in "([{":
+                depth += 1
+            elif char in ")]}":
+                depth -= 1
+            elif char == "," and depth == 0:
+                yield start, self.text[start:i]
+                start = i + 1
+        if depth:
+            self.refuse("a closing bracket for each opening one", self.text[start:], start)
+        if self.text[start:].strip() or start == 0:
+            yield start, self.text[start:]
+
+    def argument(self, place: int, piece: str) -> Described:
+        """Return what one piece describes."""
+        place += len(piece) - len(piece.lstrip())
+        piece = piece.strip()
+        found = _ARGUMENT.fullmatch(piece)
+        if not found:
+            self.refuse("an argument as `name: shape` or `name: value`", piece, place)
+        name, literal, rest = found[1], bool(found[2]), found[3].strip()
+        if self.names is not None and name not in self.names:
+            self.refuse("the name of an argument", name, place)
+        place += found.start(3)
+        shaped = None if literal else _SHAPE.fullmatch(rest)
+        if not shaped:
+            return Described(name, value=self.literal(name, rest, place))
+        sizes = [size.strip() for size in shaped[1].split(",")]
+        sizes = sizes[:-1] if not sizes[-1] else sizes
+        for size in sizes:
+            if _expression(size) is None:
+                self.refuse(f"a size for each axis of `{name}`", rest, place)
+        return self.described(name, tuple(sizes), shaped[2], place + shaped.start(2))
+
+    def literal(self, name: str, text: str, place: int) -> Any:
+        try:
+            return ast.literal_eval(text)
+        except (ValueError, SyntaxError):
+            self.refuse(f"a shape such as (n, d) or a literal of Python for `{name}`", text, place)
+
+    def described(self, name: str, shape: tuple[str, ...], words: str, place: int) -> Described:
+        """Return an array of a shape, of which the words behind it say more."""
+        interval, dtype, domain = None, "float64", ""
+        found = _INTERVAL.search(words)
+        if found:
+            low, high = found[2].strip(), found[3].strip()
+            if _expression(low) is None or _expression(high) is None:
+                self.refuse("an interval of numbers", found[0], place + found.start())
+            interval = Interval(low, high, found[1] == "(", found[4] == ")")
+            words = words.replace(found[0], " " * len(found[0]))
+        for match in re.finditer(r"\S+", words):
+            word = match[0]
+            if word in KINDS:
+                dtype = KINDS[word]
+            elif word in DOMAINS:
+                domain = word
+            else:
+                valid = f"one of {', '.join([*KINDS, *DOMAINS])}, in [a, b]"
+                self.refuse(f"{valid} after the shape of `{name}`", word, place + match.start())
+        if domain == "spd" and (len(shape) < 2 or shape[-1] != shape[-2]):
+            self.refuse(f"a square shape for spd, as in `{name}: (n, n) spd`,", words, place)
+        return Described(name, shape, dtype, domain, interval)
+
+
+def parse(api: str, text: str, names: Sequence[str] | None = None) -> list[Described]:
+    """Read a text that describes arguments.
+
+    Parameters
+    ----------
+    api : str
+        Who asks, for messages.
+    text : str
+        Such as ``"x: (n, d), index: (n,) int in [0, d), scale: 0.5"``. Behind a shape: a dtype
+        (float64 unless it says ``float32``, ``complex``, ``int``, ``bool``, ...), ``positive``,
+        ``unit`` (between 0 and 1), ``distinct``, ``spd`` (symmetric positive definite),
+        ``in [a, b]`` with an end left out by a round bracket. ``name=(0, 1)`` is a literal.
+    names : sequence of str, optional
+        The names that are allowed.
+
+    Raises
+    ------
+    ArgumentError
+        If the text is no such description; says where.
+
+    Examples
+    --------
+    >>> [str(d) for d in parse("here", "x: (n, 2*n), i: (n,) int in [0, n), axes=(0, 1)")]
+    ['x: (n, 2*n)', 'i: (n,) int in [0, n)', 'axes=(0, 1)']
+    """
+    reader = _Reader(api, text, names)
+    described = [reader.argument(place, piece) for place, piece in reader.pieces()]
+    known = {name for d in described for name in d.symbols}
+    for d in described:
+        for end in (d.interval.low, d.interval.high) if d.interval else ():
+            if not known.issuperset(_symbols(end)):
+                place = text.index(end, text.index(str(d.name)))
+                reader.refuse("a number or a symbol of one of the shapes", end, place)
+    return described
+
+
+def _expression(text: str) -> ast.expr | None:
+    """Return a number, symbol or sum or product of them, None where the text is no such thing."""
+    try:
+        parsed = ast.parse(text, mode="eval").body
+    except SyntaxError:
+        return None
+    known = (ast.Name, ast.Constant, ast.BinOp, ast.UnaryOp, ast.USub, ast.Load, *_OPERATORS)
+    return parsed if all(isinstance(node, known) for node in ast.walk(parsed)) else None
+
+
+def _symbols(size: str) -> list[str]:
+    nodes = ast.walk(ast.parse(size, mode="eval"))
+    return [n.id for n in nodes if isinstance(n, ast.Name) and n.id not in ("inf", "pi")]
+
+
+def evaluate(text: str, sizes: dict[str, int]) -> Any:
+    """Return the value of a size or of an interval's end.
+
+    Examples
+    --------
+    >>> evaluate("2*n - 1", {"n": 3})
+    5
+    """
+    known = {"inf": float("inf"), "pi": float(np.pi), **sizes}
+
+    def value(node: ast.expr | None) -> Any:
+        if isinstance(node, ast.BinOp):
+            return _OPERATORS[type(node.op)](value(node.left), value(node.right))
+        if isinstance(node, ast.UnaryOp):
+            return -value(node.operand)
+        if isinstance(node, ast.Name):
+            return known[node.id]
+        assert isinstance(node, ast.Constant)
+        return node.value
+
+    return value(_expression(text))
+
+
+# ---- drawing -------------------------------------------------------------------------------------
+def draw_sizes(
+    described: Sequence[Described], rng: np.random.Generator, most: int = 4
+) -> dict[str, int]:
+    """Draw small sizes for the symbols, all different unless there are more than `most`."""
+    symbols = list(dict.fromkeys(name for d in described for name in d.symbols))
+    sizes = 2 + (rng.permutation(4) if len(symbols) <= most else rng.integers(2, size=len(symbols)))
+    return {name: int(size) for name, size in zip(symbols, sizes, strict=False)}
+
+
+def shape_of(described: Described, sizes: dict[str, int]) -> tuple[int, ...]:
+    """Return the shape of an argument for these sizes."""
+    return tuple(int(evaluate(size, sizes)) for size in described.shape or ())
+
+
+def bounds(described: Described, sizes: dict[str, int]) -> tuple[float, float] | None:
+    """Return between which numbers an argument lies, None where anywhere; ends as they are."""
+    interval = described.interval
+    if interval is None:
+        return _BOUNDS.get(described.domain)
+    low, high = float(evaluate(interval.low, sizes)), float(evaluate(interval.high, sizes))
+    low = high - 4 if low == -np.inf else low
+    high = low + 4 if high == np.inf else high
+    if np.dtype(described.dtype).kind in "iu":
+        return low + interval.without_low, high - interval.without_high
+    return low, high
+
+
+def draw(
+    described: Described,
+    sizes: dict[str, int],
+    rng: np.random.Generator,
+    character: str = GENERAL,
+    phase: int = 0,
+) -> Any:
+    """Draw an argument: an array, or the literal.
+
+    Special arrays with other phases, modulo 3, have their zeros at other places: what is 0 / 0 is
+    no fault of an operation.
+
+    Examples
+    --------
+    >>> (d,) = parse("here", "x: (n, n) spd")
+    >>> a = draw(d, {"n": 3}, np.random.default_rng(0))
+    >>> a.shape, bool(np.all(np.linalg.eigvalsh(a) > 0))
+    ((3, 3), True)
+    """
+    if described.shape is None:
+        return described.value
+    shape, dtype = shape_of(described, sizes), np.dtype(described.dtype)
+    if dtype.kind == "b":
+        flat = rng.permutation(np.arange(int(np.prod(shape))) % 2 == 0)
+        return flat.reshape(shape)
+    if dtype.kind in "iu":
+        return _integers(described, sizes, shape, rng, character).astype(dtype)
+    if described.domain == "spd":
+        return _definite(shape, dtype, rng, character)
+    real = _reals(described, sizes, shape, rng, character, phase)
+    if dtype.kind == "c":
+        real = real + 1j * _reals(described, sizes, shape, rng, character, phase + 1)
+    return np.asarray(real).astype(dtype)
+
+
+def _integers(
+    described: Described,
+    sizes: dict[str, int],
+    shape: tuple[int, ...],
+    rng: np.random.Generator,
+    character: str,
+) -> Array:
+    """Draw integers; without an interval such as index the shortest axis, special ones its end."""
+    count = int(np.prod(shape))
+    if described.domain == "latin":  # no number twice along an axis of a square
+        return np.asarray(rng.permutation(shape[-1])[np.indices(shape).sum(axis=0) % shape[-1]])
+    shortest = min([*sizes.values(), 4])
+    start = -shortest if character == SPECIAL and np.dtype(described.dtype).kind == "i" else 0
+    low, high = bounds(described, sizes) or (start, shortest - 1)
+    if described.domain == "positive" and described.interval is None:
+        low, high = 1, 4
+    if described.domain == "distinct":
+        low = max(low, 0) if described.interval is None else low
+        high = max(high, low + count - 1) if described.interval is None else high
+        if high - low + 1 < count:
+            raise ArgumentError(
+                f"check_op: at least {count} integers for `{described.name}` to be distinct are "
+                f"required, got {int(high - low + 1)}.\nhint: widen its interval."
+            )
+        return (int(low) + rng.permutation(int(high - low + 1))[:count]).reshape(shape)
+    return np.asarray(rng.integers(int(low), int(high) + 1, shape))
+
+
+def _reals(
+    described: Described,
+    sizes: dict[str, int],
+    shape: tuple[int, ...],
+    rng: np.random.Generator,
+    character: str,
+    phase: int,
+) -> Array:
+    """Draw real numbers of a domain."""
+    between, count = bounds(described, sizes), int(np.prod(shape))
+    if described.domain == "distinct":
+        low, high = between or (-2.0, 2.0)
+        steps = rng.permutation(count) + rng.uniform(0.3, 0.7, count)
+        return (low + (high - low) * steps / count).reshape(shape)
+    if between is None:
+        values = rng.normal(size=shape)
+        if character == SPECIAL:  # along each axis every third is 0, every third 1 or -1
+            third = (np.indices(shape).sum(axis=0) + phase) % 3
+            values = np.where(third == 0, 0.0, np.where(third == 1, np.sign(values), values))
+        return np.asarray(values * (8 if character == LARGE else 1))
+    low, high = between
+    if character == SPECIAL:
+        interval = described.interval or Interval("", "")
+        grid = np.linspace(low, high, 5)[interval.without_low : 5 - interval.without_high]
+        return np.asarray(rng.choice(grid, shape))
+    if character == LARGE and described.domain == "positive":
+        return np.asarray(np.exp(rng.uniform(-3, 3, shape)))
+    margin = 0.05 * (high - low)
+    return np.asarray(rng.uniform(low + margin, high - margin, shape))
+
+
+def _definite(
+    shape: tuple[int, ...], dtype: np.dtype[Any], rng: np.random.Generator, character: str
+) -> Array:
+    """Draw symmetric (Hermitian) positive definite matrices."""
+    root = rng.normal(size=shape)
+    if dtype.kind == "c":
+        root = root + 1j * rng.normal(size=shape)
+    if character == SPECIAL:
+        root = np.round(root)
+    product = root @ np.conj(np.swapaxes(root, -1, -2)) / shape[-1]
+    scale = 8 if character == LARGE else 1
+    return (scale * (product + 0.5 * np.eye(shape[-1]))).astype(dtype)

@@ -1,0 +1,358 @@
+"""`check_op`: inputs given, described, drawn and guessed, and one report of them all."""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+import pytest
+
+import pullback as pb
+from pullback.check.api import PARTS
+from pullback.check.ops import check_op, merge
+from pullback.check.report import FAILED, NOT_RUN, PASSED, Cause, Failure, PartResult, Report
+from pullback.check.strategies import arguments, tensors
+from pullback.errors import ArgumentError, ArgumentTypeError, GradcheckError
+
+
+def make(forward, backward, name="op"):
+    return pb.autograd_function(forward, backward, name=name)
+
+
+def saves(function):
+    def forward(ctx, x, w):
+        ctx.save_for_backward(x=x, w=w)
+        return function(x, w)
+
+    return forward
+
+
+def dense_backward(ctx, grad_output):
+    x, w = ctx.saved_tensors
+    return {"x": grad_output @ w, "w": grad_output.mT @ x}
+
+
+dense = make(saves(lambda x, w: x @ w.T), dense_backward, "dense")
+
+
+def doubled_backward(ctx, grad_output):
+    x, w = ctx.saved_tensors
+    return {"x": grad_output @ w, "w": 2 * grad_output.mT @ x}
+
+
+doubled = make(saves(lambda x, w: x @ w.T), doubled_backward, "doubled")
+
+
+@pb.autograd_function
+def relu6(ctx, x):
+    ctx.save_for_backward(x=x)
+    return x.clamp(0, 6)
+
+
+@relu6.backward
+def _(ctx, grad_output):
+    return {"x": grad_output * (ctx.saved_variables.x > 0)}  # forgets the upper bound
+
+
+@pb.autograd_function
+def length(ctx, x):
+    norm = (x * x).sum().sqrt()
+    ctx.save_for_backward(x=x, norm=norm)
+    return norm
+
+
+@length.backward
+def _(ctx, grad_output):
+    s = ctx.saved_variables
+    return {"x": grad_output * s.x.sign() * s.x.abs() / s.norm}
+
+
+@pb.autograd_function
+def power(ctx, x):
+    ctx.save_for_backward(x=x)
+    return x.abs() ** 3
+
+
+@power.backward
+def _(ctx, grad_output):
+    x = ctx.saved_variables.x
+    return {"x": grad_output * 3 * x.abs() ** 3 / x}  # 0 / 0 at 0
+
+
+class Square(pb.Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x=x)
+        return x * x
+
+    @staticmethod
+    def backward(ctx, grad_output):
+        return {"x": 2 * ctx.saved_variables.x * grad_output}
+
+
+X, W = np.array([[1.0, -2.0, 0.5]]), np.array([[0.3, 1.0, 2.0], [-1.0, 0.2, 0.7]])
+
+
+# ---- where inputs come from ----------------------------------------------------------------------
+def first(op, *args, **kwargs):
+    return check_op(op, *args, only=["first"], **kwargs)
+
+
+def test_inputs_are_given_by_position():
+    report = first(dense, X, W)
+    assert report.ok
+    assert [p.status for p in report.parts if p.name == "first"] == [PASSED]
+    assert not [note for note in report.notes if note.startswith("inputs")]
+
+
+def test_inputs_are_given_by_name():
+    assert first(dense, X, kwargs={"w": W}).ok
+    assert first(dense, kwargs={"x": X, "w": W}).ok
+    with pytest.raises(GradcheckError, match="`w`"):
+        first(doubled, kwargs={"x": X, "w": W})
+
+
+def test_inputs_are_described_by_a_text():
+    report = first(dense, "x: (n, d), w: (m, d)")
+    assert report.ok
+    assert report.notes[0] == "inputs: x (4, 2), w (3, 2)"
+
+
+def test_a_described_number_reaches_the_operation():
+    seen = []
+
+    def forward(ctx, x, scale, *, mode):
+        seen.append((scale, mode))
+        ctx.scale = scale
+        return x * scale
+
+    op = make(forward, lambda ctx, g: {"x": g * ctx.scale})
+    assert first(op, "x: (n,), scale: 0.5, mode: 'a'").ok
+    assert set(seen) == {(0.5, "a")}
+
+
+def test_a_name_that_comes_several_times_is_a_list():
+    def stacked(parts):
+        assert isinstance(parts, list)
+        return parts[0] * parts[1]
+
+    report = first(stacked, "parts: (n,), parts: (n,)")
+    assert report.ok
+
+
+def test_arguments_of_a_star_are_described_one_by_one():
+    assert first(lambda *xs: xs[0] * xs[1], "xs: (n,), xs: (n,)").ok
+
+
+def test_inputs_are_guessed_from_the_signature():
+    report = first(dense)
+    assert report.ok
+    assert report.notes[0] == "inputs: x (4, 3), w (2, 3)"
+
+
+def test_inputs_are_drawn_by_one_strategy_for_all():
+    report = first(dense, arguments("x: (n, d), w: (m, d)"))
+    assert report.ok
+    assert report.notes[0].startswith("inputs: x (")
+    assert "the largest of" in report.notes[0]
+
+
+def test_inputs_are_drawn_by_a_strategy_each_beside_plain_values():
+    def forward(ctx, x, w, scale):
+        ctx.save_for_backward(x=x, w=w)
+        ctx.scale = scale
+        return scale * x @ w.T
+
+    def backward(ctx, grad_output):
+        x, w = ctx.saved_tensors
+        return {"x": ctx.scale * grad_output @ w, "w": ctx.scale * grad_output.mT @ x}
+
+    report = first(make(forward, backward), tensors((3, 2)), tensors((4, 2)), 0.25)
+    assert report.ok
+    assert "x (3, 2)" in report.notes[0]
+    assert "scale 0.25" in report.notes[0]
+
+
+def test_a_strategy_may_draw_arguments_by_name():
+    from hypothesis import strategies as st
+
+    drawn = st.fixed_dictionaries({"x": tensors((2, 3)), "w": tensors((4, 3))})
+    assert first(dense, drawn).ok
+
+
+# ---- what is checked -----------------------------------------------------------------------------
+def test_function_classes_built_in_operations_and_functions_are_checked():
+    assert first(Square).ok
+    assert first(Square, X).ok
+    assert first(pb.softmax).ok
+    assert first(pb.linalg.cholesky).ok
+    assert first(lambda x, y: x * pb.sin(y)).ok
+
+
+def test_the_report_has_the_name_of_the_operation():
+    assert first(Square).name == "Square"
+    assert first(dense, X, W).name == "dense"
+    assert first(pb.linalg.cholesky).name == "cholesky"
+
+
+@pytest.mark.parametrize(
+    "inputs", [(X, W), ("x: (n, d), w: (m, d)",), (), (arguments("x: (n, d), w: (m, d)"),)]
+)
+def test_a_wrong_gradient_is_found_whatever_the_inputs_are(inputs):
+    report = first(doubled, *inputs, raise_exception=False)
+    assert not report.ok
+    assert {f.argument for f in report.failures} == {"w"}
+    assert report.failures[0].cause.name == "factor"
+
+
+def test_a_failure_raises_unless_it_is_asked_not_to():
+    with pytest.raises(GradcheckError, match="factor") as error:
+        check_op(doubled)
+    assert error.value.report.failures[0].argument == "w"
+    assert not check_op(doubled, raise_exception=False).ok
+
+
+def test_what_is_wrong_only_at_zero_is_found_by_the_special_values():
+    report = first(power, "x: (n, d)", raise_exception=False)
+    assert not report.ok
+    assert "inputs: x (" in report.failures[0].situation
+    assert [p.status for p in report.parts if p.name == "first"] == [FAILED]
+    assert first(power, "x: (n, d) positive").ok
+
+
+def test_a_right_norm_has_no_zero_rows_to_fail_at():
+    assert first(length, "x: (n, d)").ok
+    assert first(length).ok
+
+
+def test_values_that_forward_refuses_are_left_out():
+    def positive(ctx, x):
+        if np.any(x.numpy() == 0):
+            raise ValueError("no zeros")
+        ctx.save_for_backward(x=x)
+        return 1.0 / x
+
+    op = make(positive, lambda ctx, g: {"x": -g / ctx.saved_variables.x**2})
+    assert first(op, "x: (n, d)").ok
+
+
+def test_only_and_skip_choose_parts():
+    names = [name for name, *_ in PARTS]
+    report = check_op(dense, only=["first"])
+    assert {p.name for p in report.parts if p.status == PASSED} == {"first"}
+    report = check_op(doubled, skip=names)
+    assert report.ok
+    with pytest.raises(ArgumentError, match="check_op: only must name parts"):
+        check_op(dense, only=["none"])
+
+
+def test_a_check_repeats_with_its_seed():
+    def texts(seed, *inputs):
+        return str(first(doubled, *inputs, seed=seed, raise_exception=False))
+
+    text = "x: (n, d), w: (m, d)"
+    assert texts(1) == texts(1)
+    assert texts(1, text) == texts(1, text)
+    assert texts(1, text) != texts(2, text)
+    assert texts(1, arguments(text)) == texts(1, arguments(text))
+
+
+def test_a_guess_with_numbers_says_so():
+    def forward(ctx, x, factor):
+        ctx.factor = factor
+        return x * factor
+
+    report = first(make(forward, lambda ctx, g: {"x": g * ctx.factor}))
+    assert report.ok
+    assert report.notes[1].startswith("`factor` was given as the number 0.5")
+
+
+def test_a_drawn_failure_tells_the_smallest_inputs():
+    report = first(relu6, arguments("x: (n,)"), raise_exception=False)
+    assert not report.ok
+    (smallest,) = [n for n in report.notes if n.startswith("the smallest inputs that fail")]
+    value = float(smallest.partition("x = [")[2].rstrip("]"))
+    assert 6 <= value <= 8
+
+
+def test_matrices_said_to_be_symmetric_are_moved_as_such():
+    text = "x: (n, n) spd"
+    assert first(pb.linalg.cholesky, text).ok
+    assert not first(pb.linalg.cholesky, np.eye(3) + 0.1, raise_exception=False).ok
+
+    def forward(ctx, x):
+        ctx.save_for_backward(x=x)
+        return (x * x).sum()
+
+    both = make(forward, lambda ctx, g: {"x": g * 4 * ctx.saved_variables.x})
+    assert not first(both, text, raise_exception=False).ok
+
+
+def test_fast_checks_are_fast():
+    first(dense, fast=True)
+    start = time.perf_counter()
+    first(dense, fast=True)
+    first(dense, "x: (n, d), w: (m, d)", fast=True)
+    assert (time.perf_counter() - start) / 2 < 0.2
+
+
+# ---- what is refused -----------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("x: (n, d)", "a description of each argument of `dense` is required, got none of `w`"),
+        ("x: (n, d), v: (m, d)", "the name of an argument is required, got 'v' at character 11"),
+        ("x (n, d), w: (m, d)", "an argument as `name: shape` or `name: value` is required"),
+    ],
+)
+def test_a_text_that_does_not_fit_the_operation_is_refused(text, words):
+    with pytest.raises(ArgumentError) as error:
+        check_op(dense, text)
+    assert words in str(error.value)
+    assert "x, w" in str(error.value)
+
+
+def test_what_cannot_be_called_is_refused():
+    with pytest.raises(ArgumentTypeError, match="check_op: an operation or a function to check"):
+        check_op(X)
+
+
+def test_inputs_that_cannot_be_guessed_are_asked_for():
+    def strange(x):
+        raise ValueError("never")
+
+    with pytest.raises(ArgumentError, match=r'check_op\(strange, "x: \(n, d\)"\)'):
+        check_op(strange)
+
+
+def test_a_strategy_that_draws_nothing_is_refused():
+    from hypothesis import strategies as st
+
+    with pytest.raises(ArgumentError, match="a strategy that draws an example is required"):
+        check_op(dense, st.nothing())
+
+
+# ---- reports -------------------------------------------------------------------------------------
+def report_of(*failures, status=PASSED, notes=()):
+    parts = [PartResult("first", "first derivatives", status), PartResult("x", "more", NOT_RUN)]
+    return Report("op", 0, parts, list(failures), list(notes))
+
+
+def test_merged_reports_have_the_worse_status_and_all_notes():
+    report = report_of(notes=["a"])
+    merge(report, report_of(status=FAILED, notes=["a", "b"]), "")
+    assert [p.status for p in report.parts] == [FAILED, NOT_RUN]
+    assert report.notes == ["a", "b"]
+    merge(report, report_of(), "")
+    assert report.parts[0].status == FAILED
+
+
+def test_a_failure_that_is_known_is_not_told_twice():
+    sign, factor = Cause("sign", "wrong sign"), Cause("factor", "factor 2")
+    report = report_of(Failure("first", "x", sign))
+    other = report_of(
+        Failure("first", "x", sign), Failure("first", "x", factor, situation="float32")
+    )
+    merge(report, other, "inputs: x (2,)")
+    assert [f.cause.name for f in report.failures] == ["sign", "factor"]
+    assert report.failures[1].situation == "float32; inputs: x (2,)"

@@ -1,0 +1,420 @@
+"""Finding the operations of modules, packages, files and folders, and the inputs given there."""
+
+import sys
+import textwrap
+
+import numpy as np
+import pytest
+
+import pullback as pb
+from pullback.check.discovery import (
+    InputsRequiredError,
+    Operation,
+    check_operation,
+    discover,
+    split,
+)
+from pullback.errors import ArgumentError, ArgumentTypeError
+
+SQUARE = """
+import pullback as pb
+
+@pb.autograd_function
+def square(ctx, x):
+    ctx.save_for_backward(x=x)
+    return x * x
+
+@square.backward
+def _(ctx, grad_output):
+    return {"x": 2 * ctx.saved_variables.x * grad_output}
+"""
+
+CUBE = """
+import pullback as pb
+
+class Cube(pb.Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x=x)
+        return x * x * x
+
+    @staticmethod
+    def backward(ctx, grad_output):
+        return {"x": 3 * ctx.saved_variables.x**2 * grad_output}
+"""
+
+# Forward takes no inputs that anyone would guess.
+BLOCKS = """
+import pullback as pb
+
+def _forward(ctx, x, layout):
+    if x.shape != (6, 10):
+        raise ValueError("six rows of ten are required")
+    ctx.save_for_backward(scale=layout["scale"])
+    return x * layout["scale"]
+
+def _backward(ctx, grad_output):
+    return {"x": grad_output * ctx.saved_variables.scale}
+
+blocks = pb.autograd_function(_forward, _backward, name="blocks")
+"""
+
+
+@pytest.fixture
+def write(tmp_path, monkeypatch):
+    """Write a file into the current, empty folder; what tests import is forgotten again."""
+    monkeypatch.chdir(tmp_path)
+    before, path = set(sys.modules), list(sys.path)
+
+    def write(name, *sources):
+        file = tmp_path / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text("".join(textwrap.dedent(source) for source in sources))
+        return file
+
+    yield write
+    assert sys.path == path
+    for name in set(sys.modules) - before:
+        if getattr(sys.modules[name], "__file__", None) and str(tmp_path) in str(
+            sys.modules[name].__file__
+        ):
+            del sys.modules[name]
+
+
+def ids(target):
+    return [operation.id for operation in discover(target).operations]
+
+
+# ---------------------------------------------------------------------- what is found
+
+
+def test_functions_and_classes_of_a_file_are_found_in_their_order(write):
+    write("ops.py", SQUARE, CUBE)
+    assert ids("ops.py") == ["ops.py:square", "ops.py:Cube"]
+
+
+def test_operations_among_the_attributes_of_classes_are_found(write):
+    write(
+        "ops.py",
+        SQUARE,
+        """
+        class Solver:
+            step = staticmethod(pb.autograd_function(lambda ctx, x: x, lambda ctx, g: {"x": g}))
+            again = step
+
+            class Inner:
+                other = pb.autograd_function(lambda ctx, x: -x, lambda ctx, g: {"x": -g})
+        """,
+    )
+    assert ids("ops.py") == ["ops.py:square", "ops.py:Solver.step", "ops.py:Solver.Inner.other"]
+
+
+def test_what_has_no_backward_or_is_no_operation_is_left_out(write):
+    write(
+        "ops.py",
+        """
+        import pullback as pb
+        from pullback import Function
+
+        forward_only = pb.autograd_function(lambda ctx, x: x)
+
+        class Base(pb.Function):
+            pass
+
+        class Forward(Base):
+            @staticmethod
+            def forward(ctx, x):
+                return x
+
+        def plain(x):
+            return x
+        """,
+    )
+    assert ids("ops.py") == []
+
+
+def test_an_operation_under_two_names_counts_once(write):
+    write("ops.py", SQUARE, "also_square = square\n")
+    assert ids("ops.py") == ["ops.py:square"]
+
+
+def test_an_operation_made_of_the_forward_of_another_module_belongs_where_it_was_made(write):
+    write("formulas.py", "def forward(ctx, x):\n    return 2 * x\n")
+    write(
+        "ops.py",
+        """
+        import functools
+        import pullback as pb
+        import formulas
+
+        def scaled(ctx, x, by):
+            return x * by
+
+        rule = lambda ctx, g: {"x": 2 * g}
+        double = pb.autograd_function(formulas.forward, rule)
+        twice = pb.autograd_function(functools.partial(scaled, by=2), rule, name="twice")
+        """,
+    )
+    assert ids("ops.py") == ["ops.py:double", "ops.py:twice"]
+
+
+def test_imported_operations_are_found_where_they_are_defined(write):
+    write("package/__init__.py", "from package.squares import square\nfrom .cubes import Cube\n")
+    write("package/squares.py", SQUARE)
+    write("package/cubes.py", CUBE, "from package.squares import square\n")
+    assert ids("package") == ["package.cubes:Cube", "package.squares:square"]
+    assert ids("package.cubes") == ["package.cubes:Cube"]
+
+
+def test_subpackages_are_walked_and_their_main_programs_are_not_run(write):
+    write("package/__init__.py", SQUARE)
+    write("package/inner/__init__.py")
+    write("package/inner/cubes.py", CUBE)
+    write("package/inner/__main__.py", "raise SystemExit('ran')\n")
+    found = discover("package")
+    assert [op.id for op in found.operations] == ["package:square", "package.inner.cubes:Cube"]
+    assert found.problems == []
+
+
+def test_a_folder_is_searched_for_files_packages_and_folders(write):
+    write("src/ops.py", SQUARE)
+    write("src/more/cubes.py", CUBE)
+    write("src/package/__init__.py")
+    write("src/package/blocks.py", "from . import formulas\n", BLOCKS)
+    write("src/package/formulas.py")
+    for name in ("src/setup.py", "src/.hidden/ops.py", "src/env/ops.py", "src/conftest.py"):
+        write(name, "raise SystemExit('ran')\n")
+    write("src/env/pyvenv.cfg")
+    found = discover("src")
+    assert [op.id for op in found.operations] == [
+        "src/more/cubes.py:Cube",
+        "src/ops.py:square",
+        "package.blocks:blocks",
+    ]
+    assert found.problems == []
+
+
+def test_the_built_in_operations_are_no_autograd_functions():
+    assert discover("pullback.ops").operations == []
+
+
+# ---------------------------------------------------------------------- what is named
+
+
+def test_a_name_behind_a_colon_chooses_one_operation(write):
+    write("ops.py", SQUARE, CUBE)
+    found = discover("ops.py:Cube")
+    assert [op.id for op in found.operations] == ["ops.py:Cube"]
+    assert found.named
+    assert not discover("ops.py").named
+
+
+def test_a_named_operation_may_be_imported_or_any_function(write):
+    write("squares.py", SQUARE, 'CHECK_INPUTS = {"square": "x: (2,)"}\n')
+    write("ops.py", "from squares import square\ndef plain(x):\n    return x * x\n")
+    (square,) = discover("ops:square").operations
+    assert (square.id, square.inputs) == ("ops:square", "x: (2,)")
+    assert check_operation(*discover("ops.py:plain").operations, fast=True).ok
+
+
+def test_a_named_class_chooses_its_operations(write):
+    rule = "lambda ctx, x: -x, lambda ctx, g: {'x': -g}"
+    write("ops.py", SQUARE, f"class Solver:\n    step = pb.autograd_function({rule})\n")
+    assert ids("ops.py:Solver") == ["ops.py:Solver.step"]
+    assert ids("ops.py:Solver.step") == ["ops.py:Solver.step"]
+
+
+def test_a_target_is_split_at_its_last_colon_only_before_a_name():
+    assert split("a.b:c.d") == ("a.b", "c.d")
+    assert split(r"C:\folder\ops.py") == (r"C:\folder\ops.py", "")
+    assert split(r"C:\folder\ops.py:op") == (r"C:\folder\ops.py", "op")
+    assert split("ops.py") == ("ops.py", "")
+
+
+# ---------------------------------------------------------------------- importing
+
+
+def test_a_file_may_import_its_neighbours_and_share_its_name_with_a_library(write):
+    write("folder/helping.py", "factor = 2\n")
+    write("folder/numpy.py", "import helping\n", SQUARE)
+    assert ids("folder/numpy.py") == ["folder/numpy.py:square"]
+    assert sys.modules["numpy"] is np
+
+
+def test_a_file_of_a_package_is_imported_as_a_part_of_it(write):
+    write("package/__init__.py")
+    write("package/formulas.py", "factor = 2\n")
+    write("package/ops.py", "from .formulas import factor\n", SQUARE)
+    assert ids("package/ops.py") == ["package/ops.py:square"]
+    assert "package.ops" in sys.modules
+
+
+def test_a_file_that_was_changed_is_read_again(write):
+    write("ops.py", SQUARE)
+    assert ids("ops.py") == ["ops.py:square"]
+    write("ops.py", CUBE, "# now with a cube in place of the square\n")
+    assert ids("ops.py") == ["ops.py:Cube"]
+
+
+@pytest.mark.parametrize(
+    ("source", "told"),
+    [
+        ("import not_there\n", "ModuleNotFoundError: No module named 'not_there' (broken.py:1)"),
+        ("x = 1\n1 / 0\n", "ZeroDivisionError: division by zero (broken.py:2)"),
+        ("raise SystemExit(3)\n", "SystemExit: 3 (broken.py:1)"),
+        ("def f(:\n", "SyntaxError: invalid syntax (broken.py, line 1)"),
+    ],
+)
+def test_a_submodule_that_cannot_be_imported_is_told_and_the_others_are_found(write, source, told):
+    write("package/__init__.py")
+    write("package/broken.py", source)
+    write("package/ops.py", SQUARE)
+    found = discover("package")
+    assert [op.id for op in found.operations] == ["package.ops:square"]
+    assert [(p.place, p.text) for p in found.problems] == [
+        ("package.broken", f"not imported: {told}")
+    ]
+    write("files/broken.py", source)
+    (problem,) = discover("files").problems
+    assert problem.place == "files/broken.py"
+
+
+def test_a_package_that_shadows_one_that_is_imported_is_told(write):
+    write("textwrap/__init__.py")
+    write("textwrap/ops.py", SQUARE)
+    with pytest.raises(ArgumentError, match=r"textwrap/__init__.py \(ImportError: textwrap is"):
+        discover("textwrap/__init__.py")
+
+
+@pytest.mark.parametrize(
+    ("target", "told"),
+    [
+        ("nothing.py", "a file that exists is required, got nothing.py"),
+        ("nothing", "can be imported is required, got nothing (ModuleNotFoundError: No module"),
+        ("ops.py:squared", "a name that is defined in ops.py is required, got squared"),
+        ("ops.py:square.root", "a name that is defined in ops.py is required, got square.root"),
+        ("ops.py:number", "an operation or a function is required, got number, of type int"),
+        ("", "can be imported is required, got  (ValueError: Empty module name"),
+    ],
+)
+def test_a_target_that_is_not_there_is_an_error_that_names_it(write, target, told):
+    write("ops.py", SQUARE, "number = 1\n")
+    with pytest.raises(ArgumentError) as caught:
+        discover(target)
+    assert told in str(caught.value)
+    assert "\nhint: name a module as package.module" in str(caught.value)
+
+
+# ---------------------------------------------------------------------- inputs
+
+
+GIVEN = {
+    "a text": "\"x: (6, 10), layout={'scale': 2.0}\"",
+    "a tuple": '(np.ones((6, 10)), {"scale": 2.0})',
+    "a dict by name": '{"x": np.ones((6, 10)), "layout": {"scale": 2.0}}',
+    "a function": 'lambda rng: (rng.standard_normal((6, 10)), {"scale": 2.0})',
+}
+
+
+@pytest.mark.parametrize("given", [v for k, v in GIVEN.items() if k != "a text"])
+def test_inputs_are_given_in_a_table_by_name(write, given):
+    write("ops.py", "import numpy as np\n", BLOCKS, f"CHECK_INPUTS = {{'blocks': {given}}}\n")
+    report = check_operation(*discover("ops.py").operations, fast=True)
+    assert report.ok
+    assert {part.status for part in report.parts if part.name == "first"} == {"passed"}
+
+
+def test_inputs_are_given_as_a_text(write):
+    write("ops.py", SQUARE, "square.check_inputs = 'x: (6, 10)'\n")
+    report = check_operation(*discover("ops.py").operations, fast=True)
+    assert "inputs: x (6, 10)" in report.notes
+
+
+def test_one_array_is_the_only_input(write):
+    write("ops.py", "import numpy as np\n", SQUARE, "square.check_inputs = np.ones(7)\n")
+    assert check_operation(*discover("ops.py").operations, fast=True).ok
+
+
+def test_inputs_are_given_as_an_attribute_of_the_operation_or_class(write):
+    write(
+        "ops.py",
+        SQUARE,
+        "square.check_inputs = 'x: (5,)'\n",
+        CUBE,
+        "Cube.check_inputs = 'x: (7,)'\n",
+    )
+    assert [op.inputs for op in discover("ops.py").operations] == ["x: (5,)", "x: (7,)"]
+    assert discover("ops.py:Cube").operations[0].inputs == "x: (7,)"
+
+
+def test_a_table_names_operations_of_classes_by_their_path(write):
+    write(
+        "ops.py",
+        SQUARE,
+        "class Solver:\n    square = square\n",
+        "del square\nCHECK_INPUTS = {'Solver.square': 'x: (5,)'}\n",
+    )
+    (operation,) = discover("ops.py").operations
+    assert (operation.name, operation.inputs) == ("Solver.square", "x: (5,)")
+
+
+def test_a_function_of_inputs_gets_the_seed_s_generator(write):
+    source = "drawn = []\ndef draw(rng):\n    drawn.append(rng.random())\n    return (drawn[-1],)\n"
+    write("ops.py", SQUARE, source, "square.check_inputs = draw\n")
+    (operation,) = discover("ops.py").operations
+    for seed in (1, 1, 2):
+        with pytest.raises(ArgumentError):  # a number is nothing to differentiate
+            check_operation(operation, fast=True, seed=seed)
+    first, again, other = operation.inputs.__globals__["drawn"]
+    assert first == again != other
+
+
+def test_inputs_that_were_asked_for_come_before_those_of_the_author(write):
+    write("ops.py", SQUARE, "square.check_inputs = 'x: (5,)'\n")
+    report = check_operation(*discover("ops.py").operations, "x: (3, 2)", fast=True)
+    assert "inputs: x (3, 2)" in report.notes
+
+
+def test_inputs_that_cannot_be_guessed_are_asked_for_with_a_text_to_begin_from(write):
+    write("ops.py", BLOCKS)
+    with pytest.raises(InputsRequiredError) as caught:
+        check_operation(*discover("ops.py").operations, fast=True)
+    assert caught.value.suggestion.startswith("x: (n, d), layout: ")
+    assert str(caught.value) == (
+        "pullback check: inputs of `blocks` are required, since they could not be guessed, got "
+        f'none.\nhint: write CHECK_INPUTS = {{"blocks": "{caught.value.suggestion}"}} beside it, '
+        "and mend the shapes."
+    )
+
+
+def test_inputs_of_what_is_not_there_are_told(write):
+    write("ops.py", SQUARE, 'CHECK_INPUTS = {"sqare": "x: (2,)"}\n')
+    assert [p.text for p in discover("ops.py").problems] == [
+        "CHECK_INPUTS has inputs of 'sqare', which is not defined there"
+    ]
+
+
+def test_a_table_that_is_none_is_refused(write):
+    write("ops.py", SQUARE, 'CHECK_INPUTS = ["x: (2,)"]\n')
+    with pytest.raises(ArgumentError, match="a dict CHECK_INPUTS by names in ops"):
+        discover("ops.py")
+
+
+def test_a_function_of_inputs_that_raises_is_told_with_its_line(write):
+    write("ops.py", "def draw(rng):\n    return 1 / 0\n", SQUARE, "square.check_inputs = draw\n")
+    with pytest.raises(ArgumentTypeError) as caught:
+        check_operation(*discover("ops.py").operations)
+    assert "got ZeroDivisionError: division by zero (ops.py:2)" in str(caught.value)
+
+
+def test_a_wrong_gradient_is_reported_and_does_not_raise():
+    def forward(ctx, x):
+        ctx.save_for_backward(x=x)
+        return x * x
+
+    wrong = pb.autograd_function(
+        forward, lambda ctx, g: {"x": 3 * ctx.saved_variables.x * g}, name="wrong"
+    )
+    report = check_operation(Operation("here", "wrong", wrong), seed=3)
+    assert not report.ok
+    assert report.seed == 3

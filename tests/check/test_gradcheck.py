@@ -1,0 +1,234 @@
+"""gradcheck: what it takes, what it returns and raises, and what it measures."""
+
+import json
+import pickle
+
+import numpy as np
+import pytest
+
+import pullback as pb
+from pullback.check import PARTS, gradcheck
+
+FIRST = {"only": ["first"]}
+
+
+def doubled(ctx, x, w):
+    ctx.save_for_backward(x=x, w=w)
+    return x.mm(w.t())
+
+
+def doubled_backward(ctx, g):
+    saved = ctx.saved_variables
+    return {"x": g.mm(saved.w), "w": 2 * g.t().mm(saved.x)}
+
+
+linear = pb.autograd_function(doubled, doubled_backward, name="linear")
+
+
+def inputs(rng=None):
+    rng = rng or np.random.default_rng(0)
+    return rng.normal(size=(4, 3)), rng.normal(size=(2, 3))
+
+
+def wrong(**options):
+    return gradcheck(linear, inputs(), raise_exception=False, **options)
+
+
+# -- what it returns ------------------------------------------------------------------------------
+def test_a_right_function_gives_a_report_that_is_ok():
+    report = gradcheck(pb.sin, np.array([0.5, 1.0]))
+    assert report.ok
+    assert bool(report)
+    assert report.failures == []
+    assert str(report).startswith("sin: the gradients are right (seed 0)")
+
+
+def test_a_wrong_gradient_raises_and_the_error_carries_the_report():
+    with pytest.raises(pb.errors.GradcheckError, match=r"factor 2\.000") as caught:
+        gradcheck(linear, inputs())
+    assert isinstance(caught.value, AssertionError)
+    assert caught.value.report.failures[0].argument == "w"
+
+
+def test_the_report_names_argument_cause_and_worst_element():
+    (failure,) = wrong().failures
+    assert (failure.part, failure.argument, failure.cause.name) == ("first", "w", "factor")
+    index, expected, got = failure.worst
+    assert got == pytest.approx(2 * expected)
+    assert failure.wrong.all()
+    assert f"w         {list(index)}" in str(failure)
+
+
+def test_a_report_goes_through_json_and_pickle():
+    report = wrong()
+    found = json.loads(json.dumps(report.as_dict()))
+    assert found["failures"][0]["cause"] == "factor"
+    assert str(pickle.loads(pickle.dumps(report))) == str(report)
+
+
+def test_the_same_seed_gives_the_same_report_and_another_one_other_numbers():
+    assert str(wrong(seed=3)) == str(wrong(seed=3))
+    assert wrong(seed=3).failures[0].worst != wrong(seed=4).failures[0].worst
+    assert "(seed 3)" in str(wrong(seed=3))
+
+
+def test_fast_compares_along_directions_and_still_names_the_cause():
+    (failure,) = wrong(fast=True).failures
+    assert failure.cause.name == "factor"
+
+
+# -- what it takes --------------------------------------------------------------------------------
+def test_inputs_may_be_one_tensor_a_tuple_or_a_dict():
+    x, w = inputs()
+    for given in (pb.asarray(x), (x,), [x], {"x": x}):
+        assert gradcheck(lambda x: x.sum() ** 2, given, **FIRST).ok
+    report = gradcheck(linear, {"w": w, "x": x}, raise_exception=False, **FIRST)
+    assert [f.argument for f in report.failures] == ["w"]
+
+
+def test_only_the_tensors_that_require_grad_are_differentiated_where_any_does():
+    x, w = (pb.asarray(a) for a in inputs())
+    assert gradcheck(linear, (x.requires_grad_(), w), **FIRST).ok
+
+
+def test_arguments_that_are_no_arrays_are_passed_on():
+    def power(x, n, *, offset=0.0, name):
+        return (x + offset) ** n
+
+    given = {"x": np.array([1.0, 2.0]), "n": 3, "offset": 0.5, "name": "cube"}
+    assert gradcheck(power, given, **FIRST).ok
+
+
+def test_tensors_in_containers_are_named_by_their_path():
+    def loss(params):
+        return (params["w"] ** 2).sum() + params["b"][0].detach() * params["b"][0]
+
+    params = {"w": np.array([1.0, 2.0]), "b": [np.array([3.0])]}
+    report = gradcheck(loss, (params,), raise_exception=False, **FIRST)
+    assert [f.argument for f in report.failures] == ["params['b'][0]"]
+
+
+def test_several_outputs_in_any_structure_are_checked():
+    @pb.autograd_function
+    def sincos(ctx, x):
+        ctx.save_for_backward(sin=x.sin(), cos=x.cos())
+        return {"sin": x.sin(), "rest": (x.cos(), 3)}
+
+    @sincos.backward
+    def _(ctx, g_sin, rest):
+        s = ctx.saved_variables
+        return {"x": g_sin * s.cos + rest[0] * s.sin}
+
+    report = gradcheck(sincos, np.array([0.5, 1.0]), raise_exception=False, **FIRST)
+    assert not report.ok
+
+
+def test_an_operation_in_place_is_checked_behind_a_copy():
+    @pb.autograd_function
+    def twice_(ctx, x):
+        ctx.mark_dirty(x)
+        return x.mul_(2.0)
+
+    twice_.backward(lambda ctx, g: 3 * g)
+    x = np.array([1.0, 2.0])
+    report = gradcheck(twice_, x, raise_exception=False, **FIRST)
+    assert report.failures[0].cause.name == "factor"
+    assert x.tolist() == [1.0, 2.0]
+
+
+def test_the_inputs_are_left_as_they_are():
+    x = pb.asarray(np.array([1.0, 2.0])).requires_grad_()
+    gradcheck(pb.exp, x)
+    assert x.grad is None
+    assert x.tolist() == [1.0, 2.0]
+    assert pb.is_grad_enabled()
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "complex64", "complex128"])
+def test_every_inexact_dtype_is_checked_with_its_own_tolerance(dtype):
+    x = np.array([0.5, -1.25, 2.0]).astype(dtype)
+    assert gradcheck(lambda t: pb.tanh(t) * t, x, **FIRST).ok
+    bad = pb.autograd_function(lambda ctx, t: t * 1, lambda ctx, g: 1.25 * g)
+    assert not gradcheck(bad, x, raise_exception=False, **FIRST).ok
+
+
+def test_a_kink_is_a_note_and_no_failure():
+    report = gradcheck(pb.relu, np.array([0.0, 1.0, -1.0]))
+    assert report.ok
+    assert "not differentiable at 1 of 3 elements of `x`" in report.notes[0]
+
+
+def test_a_value_outside_of_the_one_sided_slopes_fails_at_a_kink():
+    relu = pb.autograd_function(lambda ctx, x: x.relu(), lambda ctx, g: g * 0.5, name="half")
+    report = gradcheck(relu, np.array([0.0, 0.0]), **FIRST)
+    assert report.ok
+    relu.backward(lambda ctx, g: g * 1.5)
+    assert not gradcheck(relu, np.array([0.0, 0.0]), raise_exception=False, **FIRST).ok
+
+
+def test_large_arrays_are_checked_along_directions_and_at_some_elements():
+    x = np.random.default_rng(0).normal(size=(40, 50))
+    assert gradcheck(lambda t: pb.sin(t).sum(axis=0), x, **FIRST).ok
+
+    def first_row(ctx, g):
+        result = pb.zeros(40, 50, dtype="float64")
+        result[1:] = g.expand(39, 50)
+        return result
+
+    total = pb.autograd_function(lambda ctx, x: x.sum(dim=0), first_row)
+    assert not gradcheck(total, x, raise_exception=False, **FIRST).ok
+
+
+# -- errors ---------------------------------------------------------------------------------------
+def test_backward_that_raises_is_a_failure_with_its_text():
+    def backward(ctx, g):
+        raise KeyError("nothing here")
+
+    op = pb.autograd_function(lambda ctx, x: x * 2, backward, name="op")
+    report = gradcheck(op, np.ones(2), raise_exception=False)
+    assert report.failures[0].cause.name == "raised"
+    assert "KeyError: 'nothing here'" in str(report)
+
+
+def test_a_gradient_of_the_wrong_shape_names_the_missing_sum():
+    add = pb.autograd_function(lambda ctx, x, b: x + b, lambda ctx, g: (g, g), name="add")
+    report = gradcheck(add, (np.ones((4, 3)), np.ones(3)), raise_exception=False)
+    assert report.failures[0].cause.name == "missing-sum"
+    assert "`b`: sum over axis 0 is missing" in str(report)
+
+
+def test_forward_that_raises_is_a_failure_too():
+    report = gradcheck(lambda x: x.reshape(7), np.ones(3), raise_exception=False)
+    assert "forward raises" in str(report)
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "text"),
+    [
+        (lambda: gradcheck(3, np.ones(2)), TypeError, "a function to check is required, got int"),
+        (lambda: gradcheck(pb.sin, 3.0), TypeError, "inputs must be a tensor, a tuple"),
+        (lambda: gradcheck(pb.sin, (np.arange(3),)), ValueError, "at least one floating or comp"),
+        (lambda: gradcheck(pb.sin, np.ones(2), only=["frist"]), ValueError, "got 'frist'; the p"),
+        (lambda: gradcheck(pb.sin, np.ones(2), skip="first"), TypeError, "a sequence of names"),
+    ],
+)
+def test_wrong_use_is_an_error_that_says_what_is_required(call, error, text):
+    with pytest.raises(error, match=text) as caught:
+        call()
+    assert isinstance(caught.value, pb.AutogradError)
+
+
+def test_every_part_can_be_switched_off_and_is_told():
+    names = [part.name for part in PARTS]
+    report = gradcheck(linear, inputs(), skip=names)
+    assert report.ok
+    assert {part.status for part in report.parts} == {"skipped"}
+
+
+# -- the picture ----------------------------------------------------------------------------------
+def test_the_plot_has_a_row_a_failing_gradient():
+    pytest.importorskip("matplotlib")
+    figure = wrong().plot()
+    titles = [ax.get_title() for ax in figure.axes]
+    assert any("factor 2.000" in title for title in titles)
+    assert gradcheck(pb.sin, np.ones(2)).plot().axes

@@ -1,0 +1,247 @@
+"""``pytest --pullback-check`` and the fixture `check_op`, in test runs of their own."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+# Discovery too: what a test run in this process is the first to import is forgotten after it.
+from pullback.check import discovery as _  # noqa: F401
+from pullback.check import pytest_plugin
+
+pytest_plugins = ["pytester"]
+
+RIGHT = """
+import pullback as pb
+
+@pb.autograd_function
+def square(ctx, x):
+    ctx.save_for_backward(x=x)
+    return x * x
+
+@square.backward
+def _(ctx, grad_output):
+    return {"x": 2 * ctx.saved_variables.x * grad_output}
+"""
+
+WRONG = """
+import pullback as pb
+
+class Cube(pb.Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x=x)
+        return x * x * x
+
+    @staticmethod
+    def backward(ctx, grad_output):
+        return {"x": 6 * ctx.saved_variables.x**2 * grad_output}
+"""
+
+UNGUESSED = """
+import pullback as pb
+
+def forward(ctx, x, layout):
+    return x.reshape(layout["rows"], 10)
+
+blocks = pb.autograd_function(forward, lambda ctx, g: {"x": g.reshape(-1)}, name="blocks")
+"""
+
+EMPTY = "from pullback import Function\n"
+
+
+@pytest.fixture
+def run(pytester, monkeypatch):
+    """Run pytest in an empty folder, with the plugin whether or not it is installed."""
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
+    monkeypatch.delenv("PYTEST_ADDOPTS", raising=False)
+
+    def run(*args):
+        more = ("-p", "no:cacheprovider", "-W", "error")
+        return pytester.runpytest(*args, *more, plugins=[pytest_plugin])
+
+    return run
+
+
+def checking(*targets):
+    return [f"--pullback-check={target}" for target in targets] + ["--pullback-check-fast"]
+
+
+def test_each_operation_is_a_test(run, pytester):
+    pytester.makepyfile(ops=RIGHT + WRONG)
+    result = run(*checking("ops.py"), "-v")
+    result.assert_outcomes(passed=1, failed=1)
+    result.stdout.fnmatch_lines(
+        [
+            "pullback-check::ops.py:square PASSED*",
+            "pullback-check::ops.py:Cube FAILED*",
+        ]
+    )
+
+
+def test_a_failure_is_the_report_without_a_traceback(run, pytester):
+    pytester.makepyfile(ops=WRONG)
+    result = run(*checking("ops.py"))
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    result.stdout.fnmatch_lines(
+        [
+            "*_ the gradients of ops.py:Cube _*",
+            "Cube: 1 failure (seed 0)",
+            "  - `x` is off by the factor 2*",
+            "*first derivatives * failed",
+        ]
+    )
+    result.stdout.no_fnmatch_line("*Error*")
+    result.stdout.no_fnmatch_line("*pytest_plugin.py*")
+
+
+def test_an_operation_without_guessable_inputs_is_skipped_with_what_to_write(run, pytester):
+    pytester.makepyfile(ops=UNGUESSED)
+    result = run(*checking("ops.py"), "-rs")
+    result.assert_outcomes(skipped=1)
+    result.stdout.fnmatch_lines(['hint: write CHECK_INPUTS = {"blocks": "x: *, layout: *"}*'])
+
+
+def test_given_inputs_are_used_and_refused_where_they_do_not_fit(run, pytester):
+    pytester.makepyfile(
+        ops=UNGUESSED + "import numpy as np\nblocks.check_inputs = (np.ones(60), {'rows': 6})\n",
+        bad=UNGUESSED + "blocks.check_inputs = 'x: (60,'\n",
+    )
+    result = run(*checking("ops.py", "bad.py"))
+    result.assert_outcomes(passed=1, failed=1)
+    result.stdout.fnmatch_lines(["*_ the gradients of bad.py:blocks _*", "check_op: *'x: (60,'*"])
+
+
+def test_a_module_a_package_a_folder_and_one_operation_are_targets(run, pytester):
+    pytester.makepyfile(
+        **{"package/__init__": "", "package/ops": RIGHT, "files/cubes": RIGHT, "one": RIGHT + WRONG}
+    )
+    result = run(*checking("package", "files", "one.py:square"), "-v")
+    result.assert_outcomes(passed=3)
+    result.stdout.fnmatch_lines(
+        [
+            "pullback-check::package.ops:square PASSED*",
+            "pullback-check::files/cubes.py:square PASSED*",
+            "pullback-check::one.py:square PASSED*",
+        ]
+    )
+
+
+def test_an_operation_that_two_targets_hold_is_checked_once(run, pytester):
+    pytester.makepyfile(ops=RIGHT + WRONG)
+    run(*checking("ops.py:square", "ops.py"), "-k", "square").assert_outcomes(
+        passed=1, deselected=1
+    )
+
+
+def test_operations_are_chosen_by_k(run, pytester):
+    pytester.makepyfile(ops=RIGHT + WRONG)
+    run(*checking("ops.py"), "-k", "square").assert_outcomes(passed=1, deselected=1)
+    run(*checking("ops.py"), "-k", "not pullback-check").assert_outcomes(deselected=2)
+
+
+def test_checks_run_beside_the_tests_of_given_paths(run, pytester):
+    pytester.makepyfile(ops=RIGHT, test_other="def test_it():\n    pass\n", test_more="1 / 0\n")
+    run(*checking("ops.py"), "test_other.py").assert_outcomes(passed=2)
+    run("test_other.py").assert_outcomes(passed=1)
+
+
+def test_what_cannot_be_imported_fails_and_the_rest_is_checked(run, pytester):
+    pytester.makepyfile(
+        **{"package/__init__": "", "package/ops": RIGHT, "package/broken": "import not_there"}
+    )
+    result = run(*checking("package"))
+    result.assert_outcomes(passed=1, failed=1)
+    result.stdout.fnmatch_lines(
+        ["package.broken: not imported: ModuleNotFoundError: * 'not_there'*"]
+    )
+
+
+@pytest.mark.parametrize(
+    ("target", "told"),
+    [
+        ("nothing.py", "pullback check: a file that exists is required, got nothing.py."),
+        (
+            "empty.py",
+            "*operations with a forward and a backward are required, got none that empty*",
+        ),
+    ],
+)
+def test_a_target_that_holds_nothing_stops_the_run(run, pytester, target, told):
+    pytester.makepyfile(empty=EMPTY)
+    result = run(*checking(target))
+    assert result.ret == pytest.ExitCode.INTERRUPTED
+    result.stdout.fnmatch_lines(["*ERROR collecting pullback-check*", told])
+    result.stdout.no_fnmatch_line("*Traceback*")
+
+
+def test_the_seed_is_an_ini_option_and_printed(run, pytester):
+    pytester.makepyfile(ops=WRONG)
+    pytester.makeini("[pytest]\npullback_check_seed = 7\n")
+    run(*checking("ops.py")).stdout.fnmatch_lines(["Cube: 1 failure (seed 7)"])
+
+
+def test_a_seed_that_is_no_number_is_an_error(run, pytester):
+    pytester.makepyfile(ops=RIGHT)
+    pytester.makeini("[pytest]\npullback_check_seed = -1\n")
+    result = run(*checking("ops.py"))
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(
+        ["*pullback_check_seed: a whole number from 0 on is required, got*"]
+    )
+
+
+def test_the_fixture_is_check_op_with_the_seed_and_speed_of_the_run(run, pytester):
+    pytester.makeini("[pytest]\npullback_check_seed = 7\n")
+    pytester.makepyfile(
+        RIGHT
+        + WRONG
+        + """
+import pytest
+
+def test_right(check_op):
+    report = check_op(square, "x: (3, 2)")
+    assert report.ok and report.seed == 7
+
+def test_seed(check_op):
+    assert check_op(square, seed=8).seed == 8
+
+def test_options(check_op):
+    assert check_op.keywords == {"seed": 7, "fast": True}
+
+def test_wrong(check_op):
+    with pytest.raises(pb.errors.GradcheckError, match="factor 2"):
+        check_op(Cube)
+"""
+    )
+    run("--pullback-check-fast").assert_outcomes(passed=4)
+
+
+def test_strict_settings_and_the_importlib_mode_are_no_obstacle(run, pytester):
+    pytester.makepyfile(ops=RIGHT)
+    strict = ["--strict-config", "--strict-markers", "--import-mode=importlib", "--doctest-modules"]
+    run(*checking("ops.py"), *strict).assert_outcomes(passed=1)
+
+
+def test_a_run_of_its_own_process_needs_nothing_but_the_option(pytester, monkeypatch):
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
+    pytester.makepyfile(ops=RIGHT)
+    result = pytester.runpytest_subprocess(
+        "-p", pytest_plugin.__name__, "-W", "error", *checking("ops.py")
+    )
+    result.assert_outcomes(passed=1)
+
+
+def test_the_plugin_itself_imports_pytest_alone():
+    path = Path(pytest_plugin.__file__)
+    program = (
+        "import importlib.util, sys\n"
+        f"spec = importlib.util.spec_from_file_location('plugin', {str(path)!r})\n"
+        "plugin = importlib.util.module_from_spec(spec)\n"
+        "spec.loader.exec_module(plugin)\n"
+        "assert plugin.Checks\n"
+        "print([m for m in ('pullback', 'numpy') if m in sys.modules])\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert (done.stdout, done.stderr) == ("[]\n", "")

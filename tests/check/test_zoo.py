@@ -1,0 +1,92 @@
+"""The zoo through the checker: every wrong backward is caught, no right one is accused."""
+
+import importlib.util
+import re
+
+import numpy as np
+import pytest
+from tests.check._entries import as_pullback
+from tests.check.zoo import FAMILIES, RIGHT, WRONG
+
+from pullback.check import check_op
+
+# Entries whose cause is told otherwise than expected, with what is said instead and why that is
+# no better than a near miss. At most a tenth of the zoo may stand here.
+TOLD_OTHERWISE: dict[str, str] = {}
+
+
+def every(entries):
+    return pytest.mark.parametrize("entry", entries, ids=str)
+
+
+def report_of(entry, seed=0, **options):
+    inputs = entry.inputs(np.random.default_rng(seed))
+    options = {"seed": seed, "raise_exception": False, **entry.options, **options}
+    return check_op(as_pullback(entry), *inputs, **options)
+
+
+def test_the_zoo_is_large_and_covers_every_family():
+    names = [entry.name for entry in (*WRONG, *RIGHT)]
+    assert len(WRONG) >= 60
+    assert len(RIGHT) >= 60
+    assert len(set(names)) == len(names)
+    for entries in (WRONG, RIGHT):
+        assert {entry.family for entry in entries} >= FAMILIES
+
+
+def test_half_of_the_wrong_ones_were_reported_somewhere():
+    sources = [entry.source for entry in WRONG if entry.source]
+    assert len(sources) * 2 >= len(WRONG)
+    assert all(re.fullmatch(r"https://github\.com/\S+/(issues|pull)/\d+", s) for s in sources)
+
+
+@every(WRONG)
+def test_a_wrong_backward_is_caught_and_its_cause_named(entry):
+    report = report_of(entry)
+    assert not report.ok
+    told = report.failures[0].cause.name
+    assert told == TOLD_OTHERWISE.get(entry.name, entry.cause), str(report)
+    if entry.name not in TOLD_OTHERWISE:
+        assert [word for word in entry.words if word.lower() not in str(report).lower()] == []
+
+
+def test_at_least_nine_of_ten_causes_are_the_right_ones():
+    assert len(TOLD_OTHERWISE) <= len(WRONG) / 10
+    assert {entry.name for entry in WRONG} >= set(TOLD_OTHERWISE)
+
+
+@every(RIGHT)
+def test_a_right_backward_is_not_accused(entry):
+    for seed in range(2):
+        report = report_of(entry, seed)
+        assert report.ok, str(report)
+
+
+@pytest.mark.stress
+@every(RIGHT)
+def test_no_right_backward_is_accused_in_a_hundred_seeds(entry):
+    for seed in range(100):
+        report = report_of(entry, seed)
+        assert report.ok, str(report)
+
+
+@pytest.mark.stress
+@every(WRONG)
+def test_a_wrong_backward_is_caught_with_any_seed(entry):
+    for seed in range(1, 6):
+        assert not report_of(entry, seed).ok, seed
+
+
+def test_the_fast_check_catches_what_shows_in_first_derivatives():
+    missed = [entry.name for entry in WRONG if report_of(entry, fast=True).ok]
+    others = {"layout", "state", "second-order", "needs-input-grad", "zero-grad", "size"}
+    others |= {"same-tensor", "leak", "raised", "cancellation", "precision", "mutation"}
+    assert [e.name for e in WRONG if e.name in missed and e.cause not in others] == []
+
+
+@pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="needs torch")
+@pytest.mark.peers
+def test_the_table_of_the_documents_is_what_both_checkers_catch():
+    from tests.check import zoo_table
+
+    assert zoo_table.PAGE.read_text() == zoo_table.page()
