@@ -76,7 +76,8 @@ def _in_best_order(parts: list[Tensor]) -> Tensor:
     """Multiply by the plan of least cost, found for ever longer stretches (Cormen et al.)."""
     n = len(parts)
     sizes = [parts[0].shape[0], *(x.shape[1] for x in parts)]
-    cost, cut = {(i, i): 0 for i in range(n)}, {}
+    cost = {(i, i): 0 for i in range(n)}
+    cut: dict[tuple[int, int], int] = {}
     for length in range(1, n):
         for i in range(n - length):
             j = i + length
@@ -85,13 +86,15 @@ def _in_best_order(parts: list[Tensor]) -> Tensor:
                 for k in range(i, j)
             )
 
-    def multiplied(i: int, j: int) -> Tensor:
-        if i == j:
-            return parts[i]
-        k = cut[i, j]
-        return matmul(multiplied(i, k), multiplied(k + 1, j))
+    return _multiplied(parts, cut, 0, n - 1)
 
-    return multiplied(0, n - 1)
+
+def _multiplied(parts: list[Tensor], cut: dict[tuple[int, int], int], i: int, j: int) -> Tensor:
+    # No closure: one that calls itself is a reference cycle, and would keep the matrices alive.
+    if i == j:
+        return parts[i]
+    k = cut[i, j]
+    return matmul(_multiplied(parts, cut, i, k), _multiplied(parts, cut, k + 1, j))
 
 
 @composition(sample((2, 3), (3, 1)), call=lambda x, y: TENSORS.chain_matmul(x, y))
