@@ -20,7 +20,8 @@ LAYERS = [
     {"transforms"},
     {"check"},
     {"autograd", "cuda", "fft", "inspect", "interop", "linalg", "nn", "optim", "special"},
-    {"cli", "__main__"},
+    {"cli"},
+    {"__main__"},
 ]
 RANK = {part: rank for rank, layer in enumerate(LAYERS) for part in layer}
 # Users of the public API, which may import the package as its users do.

@@ -112,6 +112,16 @@ def test_inputs_are_given_by_name():
         first(doubled, kwargs={"x": X, "w": W})
 
 
+def test_what_is_not_given_by_name_is_guessed_or_described():
+    for inputs in ((), ("x: (n, 3)",)):
+        report = first(dense, *inputs, kwargs={"w": W})
+        assert report.ok
+        assert "w (2, 3)" in report.notes[0]
+        assert not first(doubled, *inputs, kwargs={"w": W}, raise_exception=False).ok
+    report = first(lambda x, dim: pb.softmax(x, dim), kwargs={"dim": 0})
+    assert report.notes[0] == "inputs: x (4, 3), dim 0"
+
+
 def test_inputs_are_described_by_a_text():
     report = first(dense, "x: (n, d), w: (m, d)")
     assert report.ok
@@ -142,6 +152,20 @@ def test_a_name_that_comes_several_times_is_a_list():
 
 def test_arguments_of_a_star_are_described_one_by_one():
     assert first(lambda *xs: xs[0] * xs[1], "xs: (n,), xs: (n,)").ok
+
+
+def test_arguments_of_two_stars_are_described_by_name():
+    def scaled(x, **options):
+        assert options["mode"] == "twice"
+        return 2.0 * x * options["by"]
+
+    assert first(scaled, "x: (n,), mode: 'twice', by: (n,)").ok
+
+
+def test_a_function_without_a_signature_takes_what_is_described():
+    assert first(max, "a: (), b: ()").ok
+    with pytest.raises(ArgumentError, match="inputs of `max` are required, since it has no sig"):
+        check_op(max)
 
 
 def test_inputs_are_guessed_from_the_signature():

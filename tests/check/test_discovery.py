@@ -109,6 +109,23 @@ def test_operations_among_the_attributes_of_classes_are_found(write):
     assert ids("ops.py") == ["ops.py:square", "ops.py:Solver.step", "ops.py:Solver.Inner.other"]
 
 
+def test_classes_that_refer_to_each_other_are_no_trap(write):
+    write(
+        "ops.py",
+        SQUARE,
+        """
+        class Parent:
+            class Child:
+                pass
+
+        Parent.Child.parent = Parent.itself = Parent
+        Parent.Child.square = square
+        del square
+        """,
+    )
+    assert ids("ops.py") == ["ops.py:Parent.Child.square"]
+
+
 def test_what_has_no_backward_or_is_no_operation_is_left_out(write):
     write(
         "ops.py",

@@ -286,6 +286,22 @@ def test_shapes_that_a_plain_function_may_need_are_only_noted():
     assert "the gradients of `x` are wrong with axis 0 of `x` of length 1" in report.notes
 
 
+def test_shapes_that_are_too_short_for_a_filter_are_only_noted():
+    def forward(ctx, x, kernel):
+        ctx.save_for_backward(x, kernel)
+        return pb.asarray(np.correlate(x.numpy(), kernel.numpy(), "valid"))
+
+    def backward(ctx, grad):
+        x, kernel = (t.numpy() for t in ctx.saved_tensors)
+        by_x = np.convolve(grad.numpy(), kernel)
+        return pb.asarray(by_x), pb.asarray(np.correlate(x, grad.numpy(), "valid"))
+
+    correlate = pb.autograd_function(forward, pb.once_differentiable(backward), name="correlate")
+    result, report = ran(shapes, correlate, NORMAL(size=8), NORMAL(size=3))
+    assert (result.status, report.failures) == (PASSED, [])
+    assert any("forward works with axis 0 of `x` of length 1" in n for n in report.notes)
+
+
 def test_shapes_excuse_a_kink_that_only_the_new_size_meets():
     """The median position is between two elements of four and on the third of five."""
 

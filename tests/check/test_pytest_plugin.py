@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
+import pullback_pytest as pytest_plugin
+
 # Discovery too: what a test run in this process is the first to import is forgotten after it.
 from pullback.check import discovery as _  # noqa: F401
-from pullback.check import pytest_plugin
 
 pytest_plugins = ["pytester"]
 

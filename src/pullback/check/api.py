@@ -7,6 +7,7 @@ wrong first derivative would show again in every later part.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextvars import ContextVar
 from typing import Any, NamedTuple
 
 from pullback.check.dtypes import dtypes, libraries
@@ -72,6 +73,9 @@ PARTS: tuple[Part, ...] = (
     Part("dtypes", "dtypes", dtypes),
     Part("libraries", "array libraries", libraries),
 )
+
+# What shows progress sets it: it is called with the title of each part that begins.
+ON_PART: ContextVar[Callable[[str], None]] = ContextVar("ON_PART", default=lambda title: None)
 
 
 def gradcheck(
@@ -144,6 +148,7 @@ def check(subject: Subject, options: Options, parts: Sequence[str]) -> Report:
             reason = f"{stopped} failed"
             report.parts.append(PartResult(part.name, part.title, NOT_RUN, reason))
         else:
+            ON_PART.get()(part.title)
             report.parts.append(_run(session, part))
             if part.essential and report.parts[-1].status == FAILED:
                 stopped = part.title

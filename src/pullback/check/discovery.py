@@ -243,8 +243,13 @@ def _operations(owner: Any, module: str, prefix: str = "") -> Iterator[tuple[str
         elif issubclass(value, Function):
             if value._op is not None and value._op.rule is not None:
                 yield prefix + name, value
-        elif value.__module__ == module and value is not owner:
+        elif value.__module__ == module and _is_within(value, owner):
             yield from _operations(value, module, f"{prefix}{name}.")
+
+
+def _is_within(inner: type, owner: Any) -> bool:
+    """Say whether a class was defined in a module or class, rather than assigned to it."""
+    return not isinstance(owner, type) or inner.__qualname__.startswith(f"{owner.__qualname__}.")
 
 
 def _is_imported(op: Any, module: ModuleType) -> bool:

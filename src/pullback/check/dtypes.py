@@ -128,7 +128,8 @@ def _nearby(session: Session, leaves: Sequence[Any], step: float) -> list[Any]:
     rng = session.rng("nearby")
     moved = list(leaves)
     for i in session.subject.tracked:
-        moved[i] = np.asarray(leaves[i] * (1 - step * rng.uniform(size=leaves[i].shape)))
+        length = np.where(leaves[i] == 0, _largest([leaves[i]]) or 1.0, -leaves[i])
+        moved[i] = np.asarray(leaves[i] + step * rng.uniform(size=leaves[i].shape) * length)
     return moved
 
 

@@ -129,10 +129,11 @@ class _Guess:
         return inputs._replace(symmetric=symmetric(every), character=character)
 
     def as_input(self, name: str, drawn: Any) -> Any:
+        """Return a drawn array as a tensor; without constants all of them are differentiated."""
         if not isinstance(drawn, np.ndarray):
             return drawn
-        tensor = box(drawn)
-        return tensor.requires_grad_(drawn.dtype.kind in "fc" and name not in self.constants)
+        asked = self.constants and drawn.dtype.kind in "fc" and name not in self.constants
+        return box(drawn).requires_grad_(bool(asked))
 
     def search(self) -> tuple[tuple[Role, ...], Found] | None:
         """Return the first candidate that works; a constant one if there is no other."""

@@ -79,6 +79,7 @@ class _Best:
         self.error = np.full(count, np.inf)
         self.step = np.full(count, np.inf)  # of the best estimate
         self.noise = np.full(count, np.inf)  # of the outputs themselves, as far as it showed
+        self.size = np.zeros(count)  # of the outputs on the line
         self.gap = np.zeros(count)  # between the two sides' slopes, at the smallest step with one
         self.gap_step = np.full(count, np.inf)
         self.done = np.zeros(count, bool)
@@ -149,6 +150,7 @@ def _romberg(line: Line, center: Array, h: float, eps: float, best: _Best) -> No
     central = [(r - left) / (2 * t) for (r, left), t in zip(sides, steps, strict=True)]
     once = [(4 * central[k + 1] - central[k]) / 3 for k in (0, 1)]
     size = np.maximum(np.abs(center), np.maximum(np.abs(sides[0][0]), np.abs(sides[0][1])))
+    best.size = np.fmax(best.size, size)
     floor = 8 * eps * size / h
     error = np.abs(once[1] - once[0]) + floor
     # The two sides' slopes approach each other as the step shrinks, unless a kink is within it.
@@ -182,7 +184,7 @@ def _with_kinks(
     if edge.any():
         low, high, error = _at_edge(line, center, h, (low, high, error), edge)
         kink |= edge
-    kink |= error > 0.1 * np.abs(best.value) + 1e-4 * np.abs(center) / max(scales) + 1e-300
+    kink |= error > 0.1 * np.abs(best.value) + 1e-4 * best.size / max(scales)
     return Slope(low, high, np.where(np.isfinite(error), error, 0.0), kink)
 
 

@@ -6,6 +6,7 @@ Owns where inputs come from and how the reports of several sets of them become o
 from __future__ import annotations
 
 import dataclasses
+import functools
 import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -55,7 +56,7 @@ def check_op(
         Or strategies of Hypothesis: one that draws all arguments, as `arguments` does, or one for
         an argument. Or nothing: they are guessed from names, hints and defaults.
     kwargs : dict, optional
-        Arguments by name, beside the others.
+        Arguments by name, beside the others; where there are no others, what is left is guessed.
     seed : int, default 0
         Where all random numbers come from; a report repeats exactly with its seed.
     fast : bool, default False
@@ -102,19 +103,36 @@ def check_op(
     runner = _Runner(fn, Options(seed, fast, rtol, atol), parts, kwargs or {})
     if any(is_strategy(value) for value in inputs):
         report = runner.drawn(inputs)
-    elif not inputs and not _takes_given(kwargs):
-        report = runner.sets(guess(fn, seed))
+    elif not inputs and not _complete(fn, kwargs):
+        report = runner.sets(guess(_rest(fn, kwargs), seed))
     elif len(inputs) == 1 and isinstance(inputs[0], str):
-        report = runner.sets(described(fn, inputs[0], seed))
+        report = runner.sets(described(_rest(fn, kwargs), inputs[0], seed))
     else:
         report = runner.one(Inputs(inputs, {}))
     return settled(report, raise_exception)
 
 
-def _takes_given(kwargs: dict[str, Any] | None) -> bool:
-    """Say whether there are tensors among the arguments by name."""
-    values = tree.leaves(kwargs or {})
-    return any(isinstance(v, Tensor) or hasattr(v, "dtype") for v in values)
+def _complete(fn: Callable[..., Any], kwargs: dict[str, Any] | None) -> bool:
+    """Say whether the arguments by name are all that a call needs."""
+    if not kwargs:
+        return False
+    try:
+        inspect.signature(fn).bind(**kwargs)
+    except TypeError:
+        return False
+    except ValueError:  # it has no signature
+        return True
+    return True
+
+
+def _rest(fn: Callable[..., Any], kwargs: dict[str, Any] | None) -> Callable[..., Any]:
+    """Return the function of the arguments that are not given by name."""
+    if not kwargs:
+        return fn
+    rest: Any = functools.partial(fn, **kwargs)
+    rest.name, rest.forward = name_of(fn), getattr(fn, "forward", fn)
+    found: Callable[..., Any] = rest
+    return found
 
 
 # ---- inputs that are described -------------------------------------------------------------------
@@ -202,7 +220,7 @@ class _Runner:
         report = self.one(sets[0])
         report.notes[:0] = [f"inputs: {self.shown(sets[0])}", *sets[0].notes]
         for inputs in sets[1:2] if self.options.fast else sets[1:]:
-            if not report.ok:
+            if not report.ok or not self._of_values():
                 break
             found = self.one(inputs, self._of_values())
             merge(report, found, f"inputs: {self.shown(inputs)}")

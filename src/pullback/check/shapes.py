@@ -21,7 +21,7 @@ from pullback.check.first import agrees, gradients
 from pullback.check.numerical import coordinates
 from pullback.check.report import Cause, Report
 from pullback.check.session import BackwardError, InapplicableError, Line, Session
-from pullback.check.subject import Array, ForwardError, Subject, host
+from pullback.check.subject import Array, Arrays, ForwardError, Subject, host
 from pullback.core import tree
 from pullback.core.tensor import Tensor
 
@@ -202,10 +202,9 @@ def resized(session: Session, symbol: Symbol, length: int) -> list[Any]:
 
 def _sizes(session: Session, symbol: Symbol) -> bool:
     """Check other lengths of one symbol; say whether forward took any."""
-    taken = False
-    n = symbol.length
+    n, known = symbol.length, None
     for length in (n - 1, 1, 0) if _distinct(session, symbol) else (n + 1, 2 * n, 1, 0):
-        if taken and length == 2 * n:  # only where the length has to be a multiple
+        if known and length == 2 * n:  # only where the length has to be a multiple
             continue
         leaves = resized(session, symbol, length)
         if sum(v.size for v in leaves if isinstance(v, np.ndarray)) > _MOST_ELEMENTS:
@@ -214,22 +213,38 @@ def _sizes(session: Session, symbol: Symbol) -> bool:
             other = session_at(session, leaves)
         except InapplicableError:
             continue
-        taken = True
+        known = known or (length, other.outputs)
+        sensible = _is_sensible(session, symbol, length, other.outputs, known)
         try:
             wrong = wrong_along(other)
         except BackwardError as error:
-            _tell_raised(session, other, symbol, length, error)
+            _tell_raised(session, other, symbol, length, error, sensible)
             break
         if wrong:
-            if length < n and not session.subject.is_op:
-                # A plain function may have a setting in its body that needs so many elements.
-                names = ", ".join(f"`{session.subject.names[i]}`" for i in wrong)
-                where = f"{_axes(session, symbol)} of length {length}"
-                session.note(f"the gradients of {names} are wrong with {where}")
-            else:
-                _tell_size(session, other, symbol, length, wrong)
+            _tell_size(session, other, symbol, length, wrong, sensible)
             break
-    return taken
+    return known is not None
+
+
+def _is_sensible(
+    session: Session, symbol: Symbol, length: int, outputs: Arrays, known: tuple[int, Arrays]
+) -> bool:
+    """Say whether forward was made for a length, as far as that shows.
+
+    A plain function may have a setting in its body that needs so many elements. A signal shorter
+    than its filter gives outputs whose lengths are not what those of longer ones lead to.
+    """
+    if length < symbol.length and not session.subject.is_op:
+        return False
+    step = (length - symbol.length) / (known[0] - symbol.length)
+    all_shapes = zip(
+        *([out.shape for out in found] for found in (session.outputs, known[1], outputs)),
+        strict=False,
+    )
+    return all(
+        tuple(a + step * (b - a) for a, b in zip(old, new, strict=False)) == now
+        for old, new, now in all_shapes
+    )
 
 
 def _distinct(session: Session, symbol: Symbol) -> bool:
@@ -244,16 +259,21 @@ def _distinct(session: Session, symbol: Symbol) -> bool:
 
 
 def _tell_raised(
-    session: Session, other: Session, symbol: Symbol, length: int, error: BackwardError
+    session: Session,
+    other: Session,
+    symbol: Symbol,
+    length: int,
+    error: BackwardError,
+    sensible: bool,
 ) -> None:
     """Report an exception in backward at another length."""
     situation = f"with {_axes(session, symbol)} of length {length}"
-    integers = [v for v in session.subject._leaves if isinstance(v, int)]
     # A setting may have to change with the axes; that of a plain function may be in its body.
-    noted = symbol.length in integers or not session.subject.is_op
+    settings = [value for _, value in session.subject.given_numbers()]
+    fixed = symbol.length in settings or not session.subject.is_op
     # No rows of a batch give no results; a kernel of no elements makes no sense.
-    noted |= length == 0 and any(out.size for out in other.outputs)
-    if noted:
+    odd = length == 0 and any(out.size for out in other.outputs)
+    if fixed or odd or not sensible:
         first_line = str(error).split("\n")[0]
         session.note(f"forward works {situation}, but backward raises: {first_line}")
     else:
@@ -261,9 +281,19 @@ def _tell_raised(
 
 
 def _tell_size(
-    session: Session, other: Session, symbol: Symbol, length: int, wrong: Sequence[int]
+    session: Session,
+    other: Session,
+    symbol: Symbol,
+    length: int,
+    wrong: Sequence[int],
+    sensible: bool,
 ) -> None:
     """Report gradients that are wrong at another length."""
+    if not sensible:
+        names = ", ".join(f"`{session.subject.names[i]}`" for i in wrong)
+        where = f"{_axes(session, symbol)} of length {length}"
+        session.note(f"the gradients of {names} are wrong with {where}")
+        return
     evidence = Evidence(other)
     batch = {axis for _, axis in symbol.axes} == {0}
     size = "the batch size" if batch else "that length"

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 LAYOUTS = ("C", "Fortran", "swapped", "sliced", "reversed", "broadcast", "read-only")
 # How often a search runs the check: shrinking ends there.
-MOST_CHECKS = 200
+MOST_CHECKS = 120
 
 
 def tensors(

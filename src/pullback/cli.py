@@ -1,0 +1,317 @@
+"""The command line: ``pullback check module_or_file[:op]``.
+
+Owns arguments, what is printed and the exit code; knows nothing of how gradients are checked. Rich
+draws, and is loaded only where something is drawn: ``--json`` needs it not.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import dataclasses
+import functools
+import itertools
+import json
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from pullback import __version__
+from pullback.check.api import ON_PART, chosen_parts
+from pullback.check.discovery import (
+    Discovery,
+    InputsRequiredError,
+    Operation,
+    Problem,
+    check_operation,
+    discover,
+    nothing_in,
+)
+from pullback.check.report import FAILED, NOT_RUN, PASSED, Report
+from pullback.errors import ArgumentError, AutogradError, MissingExtraError
+
+RIGHT, WRONG, UNCHECKED, REFUSED = "right", "wrong", "not checked", "inputs refused"
+ALL_RIGHT, SOMETHING_WRONG, USAGE = 0, 1, 2
+
+_STYLES = {
+    PASSED: "green",
+    FAILED: "bold red",
+    NOT_RUN: "yellow",
+    RIGHT: "bold green",
+    WRONG: "bold red",
+    UNCHECKED: "bold yellow",
+    REFUSED: "bold red",
+}
+_EXIT_CODES = (
+    "exit code: 0 if all gradients are right, 1 if one is wrong, 2 if nothing could be checked as "
+    "asked"
+)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line.
+
+    Parameters
+    ----------
+    argv : sequence of str, optional
+        The arguments; by default those of the process.
+
+    Returns
+    -------
+    int
+        The exit code.
+
+    Examples
+    --------
+    >>> main(["check", "pullback:sin", "--inputs", "x: (n,)", "--fast"])  # doctest: +ELLIPSIS
+    pullback:sin  right  ...
+    1 operation: 1 right, seed 0
+    0
+    """
+    options = _parser().parse_args(argv)
+    try:
+        return int(options.run(options))
+    except AutogradError as error:
+        print(error, file=sys.stderr)
+        return USAGE
+    except KeyboardInterrupt:
+        return 130  # as shells say it
+
+
+# ---- arguments -----------------------------------------------------------------------------------
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="pullback", description="Gradients through your own operations."
+    )
+    parser.add_argument("--version", action="version", version=f"pullback {__version__}")
+    commands = parser.add_subparsers(metavar="command", required=True)
+    _add_check(
+        commands.add_parser(
+            "check",
+            help="check the gradients of operations, and say what is wrong",
+            description="Check the gradients of the autograd functions that a module, package, "
+            "file or folder defines, and say what is wrong with them.",
+            epilog=_EXIT_CODES,
+        )
+    )
+    return parser
+
+
+def _add_check(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    parser.set_defaults(run=_check)
+    add("target", help="package.module, ops.py or a folder; with :name one operation of it")
+    add("--seed", type=_seed, default=0, help="where all random numbers come from (default: 0)")
+    add("--fast", action="store_true", help="random directions alone; leave out what takes long")
+    add("--only", type=_names, default=[], metavar="PARTS", help="the parts to run, as first,masks")
+    add("--skip", type=_names, default=[], metavar="PARTS", help="the parts not to run")
+    add("--inputs", metavar="TEXT", help='the inputs of one operation, as "x: (n, d), w: (m, d)"')
+    add("--strict", action="store_true", help="exit with 2 if anything could not be checked")
+    add("--json", action="store_true", help="print one JSON document")
+    add("--no-color", action="store_true", help="print without colours")
+
+
+def _seed(text: str) -> int:
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"a whole number from 0 on is required, got {text!r}")
+    return int(text)
+
+
+def _names(text: str) -> list[str]:
+    return [name.strip() for name in text.split(",") if name.strip()]
+
+
+# ---- checking ------------------------------------------------------------------------------------
+@dataclasses.dataclass(frozen=True)
+class Result:
+    """What came of one operation; `text` says why it has no report."""
+
+    operation: Operation
+    status: str
+    seconds: float
+    report: Report | None = None
+    text: str = ""
+    suggestion: str = ""
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return it as plain objects, for JSON."""
+        return {
+            "id": self.operation.id,
+            "status": self.status,
+            "seconds": round(self.seconds, 3),
+            "report": None if self.report is None else self.report.as_dict(),
+            "text": self.text,
+            "suggestion": self.suggestion,
+        }
+
+
+def _check(options: argparse.Namespace) -> int:
+    """Run ``pullback check``."""
+    if options.json:
+        return _check_as_json(options)
+    chosen_parts("pullback check", options.only, options.skip)
+    terminal = Terminal(options.no_color)
+    found = _found(options)
+    results = []
+    with terminal.progress(len(found.operations)) as begin:
+        for operation in found.operations:
+            begin(operation.id)
+            results.append(_result(operation, options))
+            terminal.show(results[-1])
+    terminal.end(found.problems, results, options.seed)
+    return _exit_code(found, results, options.strict)
+
+
+def _check_as_json(options: argparse.Namespace) -> int:
+    document: dict[str, Any] = {"target": options.target, "seed": options.seed}
+    try:
+        # What operations print does not belong into the document.
+        with contextlib.redirect_stdout(sys.stderr):
+            chosen_parts("pullback check", options.only, options.skip)
+            found = _found(options)
+            results = [_result(operation, options) for operation in found.operations]
+    except AutogradError as error:
+        code = USAGE
+        document |= {"ok": False, "error": str(error), "operations": [], "problems": []}
+    else:
+        code = _exit_code(found, results, options.strict)
+        document |= {
+            "ok": code == ALL_RIGHT,
+            "error": None,
+            "operations": [result.as_dict() for result in results],
+            "problems": [dataclasses.asdict(problem) for problem in found.problems],
+        }
+    print(json.dumps(document, indent=2))
+    return code
+
+
+def _found(options: argparse.Namespace) -> Discovery:
+    found = discover(options.target)
+    count = len(found.operations)
+    if count == 0:
+        reasons = "".join(f"\n  {p.place}: {p.text}" for p in found.problems)
+        raise ArgumentError(nothing_in(options.target) + reasons)
+    if options.inputs is not None and count > 1:
+        raise ArgumentError(
+            f"pullback check: one operation is required for --inputs, got {count}.\nhint: name it: "
+            f"{found.operations[0].id}"
+        )
+    return found
+
+
+def _result(operation: Operation, options: argparse.Namespace) -> Result:
+    """Check one operation."""
+    start = time.perf_counter()
+
+    def result(status: str, **more: Any) -> Result:
+        return Result(operation, status, time.perf_counter() - start, **more)
+
+    try:
+        report = check_operation(
+            operation,
+            options.inputs,
+            seed=options.seed,
+            fast=options.fast,
+            only=options.only or None,
+            skip=options.skip,
+        )
+    except InputsRequiredError as error:
+        return result(UNCHECKED, text=str(error), suggestion=error.suggestion)
+    except AutogradError as error:
+        return result(REFUSED, text=str(error))
+    return result(RIGHT if report.ok else WRONG, report=report)
+
+
+def _exit_code(found: Discovery, results: Sequence[Result], strict: bool) -> int:
+    statuses = {result.status for result in results}
+    if WRONG in statuses:
+        return SOMETHING_WRONG
+    incomplete = UNCHECKED in statuses and (found.named or strict)
+    if incomplete or REFUSED in statuses or (strict and found.problems):
+        return USAGE
+    return ALL_RIGHT
+
+
+# ---- drawing -------------------------------------------------------------------------------------
+class Terminal:
+    """Prints results; in colours and with a progress bar where the output is a terminal."""
+
+    def __init__(self, no_color: bool) -> None:
+        try:
+            from rich.console import Console
+        except ImportError:
+            raise MissingExtraError(
+                "pullback check: Rich is required to print what is found, got no such library.\n"
+                "hint: pip install 'pullback[cli]', or use --json"
+            ) from None
+        self.console = Console(color_system=None if no_color else "auto")
+
+    @contextlib.contextmanager
+    def progress(self, total: int) -> Iterator[Callable[[str], None]]:
+        """Show a bar, and what is checked; yields what is told each operation that begins."""
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+
+        columns = (BarColumn(), MofNCompleteColumn(), TextColumn("{task.description}"))
+        bar = Progress(
+            *columns, console=self.console, transient=True, disable=not self.console.is_terminal
+        )
+        with bar:
+            task = bar.add_task("", total=total)
+            begun = itertools.count()
+
+            def begin(name: str) -> None:
+                bar.update(task, description=name, completed=next(begun), refresh=True)
+                ON_PART.set(functools.partial(show, name))
+
+            def show(name: str, title: str) -> None:
+                bar.update(task, description=f"{name}: {title}", refresh=True)
+
+            token = ON_PART.set(lambda title: None)
+            try:
+                yield begin
+            finally:
+                ON_PART.reset(token)
+
+    def show(self, result: Result) -> None:
+        """Print one operation: a line a part, what failed, notes."""
+        time = f"{result.seconds:.2f} s"
+        self._line(
+            (result.operation.id, "bold"), "  ", _styled(result.status), (f"  {time}", "dim")
+        )
+        if result.report is None:
+            self._line(_indented(result.text))
+            return
+        width = max(len(part.title) for part in result.report.parts)
+        for part in result.report.parts:
+            reason = f": {part.reason}" if part.reason else ""
+            self._line(f"  {part.title.ljust(width)}  ", _styled(part.status), (reason, "dim"))
+        for failure in result.report.failures:
+            self._line(_indented(f"- {failure}"))
+        for note in result.report.notes:
+            self._line(_indented(f"note: {note}"))
+
+    def end(self, problems: Sequence[Problem], results: Sequence[Result], seed: int) -> None:
+        """Print what could not be searched, and the counts."""
+        for problem in problems:
+            self._line((f"{problem.place}: {problem.text}", "yellow"))
+        counts = Counter(result.status for result in results)
+        pieces = [_styled(status, f" {count} {status},") for status, count in counts.items()]
+        plural = "" if len(results) == 1 else "s"
+        self._line((f"{len(results)} operation{plural}:", "bold"), *pieces, f" seed {seed}")
+
+    def _line(self, *pieces: str | tuple[str, str]) -> None:
+        """Print pieces, some of them with a style."""
+        from rich.text import Text
+
+        self.console.print(Text.assemble(*pieces), soft_wrap=True)
+
+
+def _styled(status: str, text: str = "") -> tuple[str, str]:
+    return text or status, _STYLES.get(status, "dim")
+
+
+def _indented(text: str) -> str:
+    """Return a text two columns in, what follows its first line two more."""
+    return "  " + text.replace("\n", "\n    ")
