@@ -1,9 +1,9 @@
-"""What the registry tests are made of: calls, their samples, reference values, differences.
+"""What the registry tests are made of: calls, their samples, reference values.
 
 A case is one sample of one declaration, in real or in complex numbers. Reference values come from
-NumPy or from the plain formulas of this file, reference gradients from central differences alone.
-Gradients follow PyTorch's convention: for a loss L = Re(sum(conj(seed) * output)), the gradient of
-a complex input z = x + iy is dL/dx + i dL/dy.
+NumPy or from the plain formulas of `references`; gradients are checked by `pullback.check`, from
+differences alone. They follow PyTorch's convention: for a loss L = Re(sum(conj(seed) * output)),
+the gradient of a complex input z = x + iy is dL/dx + i dL/dy.
 """
 
 import importlib
@@ -16,8 +16,6 @@ import numpy as np
 import pullback as pb
 from pullback.arrays import library_of
 from pullback.ops._declare import REGISTRY, Composition
-
-STEP = 1e-6
 
 
 @dataclass(frozen=True)
@@ -188,27 +186,6 @@ def gradients(case, tensors, seeds, **options):
     return pb.autograd.grad(outputs, wanted, seeds, materialize_grads=True, **options)
 
 
-def product(values, seeds):
-    """Return Re(sum(conj(seed) * value)) over all pairs."""
-    pairs = zip(values, seeds, strict=True)
-    return sum(float(np.sum(np.conj(s) * v).real) for v, s in pairs)
-
-
-def differences(loss, arrays, i):
-    """Return the central differences of ``loss(arrays)`` in the i-th array."""
-    array = arrays[i]
-    result = np.zeros_like(array)
-    for place in np.ndindex(array.shape):
-        for unit in (1, 1j) if array.dtype.kind == "c" else (1,):
-            around = []
-            for step in (STEP, -STEP):
-                moved = array.copy()
-                moved[place] += step * unit
-                around.append(loss([*arrays[:i], moved, *arrays[i + 1 :]]))
-            result[place] += unit * (around[0] - around[1]) / (2 * STEP)
-    return result
-
-
 def first_order(case, arrays, seeds):
     """Return the gradients of the wanted inputs, as NumPy arrays."""
     return [host(g) for g in gradients(case, leaves(arrays, case.wanted), seeds)]
@@ -256,12 +233,6 @@ LAYOUTS = {
     "negative strides": reversed_,
     "read-only": readonly,
 }
-
-
-def repeated(a):
-    """Return an array of the shape of `a` with stride 0 along its axes, if it has elements."""
-    first = a[(slice(0, 1),) * a.ndim] if a.size else a
-    return np.broadcast_to(first, a.shape)
 
 
 # -- reference values -----------------------------------------------------------------------------

@@ -15,10 +15,10 @@ from tests.ops import _cases
 from tests.ops._cases import LAYOUTS, REGISTRY, host
 
 import pullback as pb
+from pullback.check import gradcheck
 
 CASES = _cases.cases()
 SMOOTH = _cases.cases(differentiable=True)
-TOLERANCE = {"rtol": 1e-6, "atol": 1e-7}
 SAME = {"rtol": 1e-12, "atol": 1e-13}
 
 
@@ -66,32 +66,39 @@ def test_the_value_is_that_of_numpy_or_of_a_plain_formula(case):
     agree(results, _cases.expected(case, arrays), rtol=1e-12, atol=1e-14)
 
 
-@every(SMOOTH)
-def test_the_gradient_is_the_central_difference(case):
-    arrays = case.arrays()
-    outputs = case.call(_cases.leaves(arrays))
-    seeds = _cases.seeds_for(outputs, case.rng())
-
-    def loss(arrays):
-        return _cases.product([host(out) for out in case.call(_cases.leaves(arrays))], seeds)
-
-    numerical = [_cases.differences(loss, arrays, i) for i in case.wanted]
-    agree(_cases.first_order(case, arrays, seeds), numerical, **TOLERANCE)
+def findings(case, **options):
+    """Return what the gradient checker finds wrong with a case, and its report."""
+    tensors = _cases.leaves(case.arrays(), case.wanted)
+    report = gradcheck(
+        lambda *given: case.call(list(given)), tuple(tensors), raise_exception=False, **options
+    )
+    return report.failures, str(report)
 
 
-@every(SMOOTH)
-def test_the_second_derivative_is_the_central_difference_of_the_first(case):
-    arrays = case.arrays()
-    seeds = _cases.seeds_for(case.call(_cases.leaves(arrays)), case.rng())
-    weights = [_cases.random_like(arrays[i], case.rng()) for i in case.wanted]
-    count = len(arrays)
+CHECKED = [case for case in SMOOTH if case.wanted]
+MANY = "first", "second_order", "layouts"  # of the further samples of an operation
 
-    def loss(values):
-        return _cases.product(_cases.first_order(case, values[:count], values[count:]), weights)
 
-    places = [*case.wanted, *range(count, count + len(seeds))]
-    numerical = [_cases.differences(loss, [*arrays, *seeds], i) for i in places]
-    agree(_cases.second_order(case, arrays, seeds, weights), numerical, **TOLERANCE)
+@every(CHECKED)
+def test_the_gradient_checker_finds_nothing_wrong(case):
+    found, report = findings(case, only=None if case.number == 0 else MANY)
+    assert found == [], report
+
+
+@pytest.mark.stress
+@every([case for case in CHECKED if case.number])
+def test_the_gradient_checker_finds_nothing_wrong_with_any_sample(case):
+    found, report = findings(case, seed=1)
+    assert found == [], report
+
+
+def test_the_checks_of_the_registry_can_fail():
+    (case, *_) = [case for case in CHECKED if case.name == "sin"]
+    wrong = pb.autograd_function(lambda ctx, x: x * 1, lambda ctx, g: g * 1.5)
+    report = gradcheck(
+        lambda x: wrong(case.call([x])[0]), case.arrays()[0], raise_exception=False, only=MANY
+    )
+    assert [failure.cause.name for failure in report.failures] == ["factor"]
 
 
 @every(SMOOTH)
@@ -131,34 +138,19 @@ def wide(array):
 
 
 # -- memory ---------------------------------------------------------------------------------------
-def run(case, arrays, seeds):
-    """Return values and gradients, and check that neither inputs nor seeds were written to."""
-    before = [a.tobytes() for a in (*arrays, *seeds)]
-    tensors = _cases.leaves(arrays, case.wanted)
-    outputs = [host(out).copy() for out in case.call(tensors)]
-    grads = [host(g) for g in _cases.gradients(case, tensors, seeds)] if case.wanted else []
-    assert [a.tobytes() for a in (*arrays, *seeds)] == before
-    return [*outputs, *grads]
+def values(case, arrays):
+    """Return a case's values, and check that the inputs were not written to."""
+    before = [a.tobytes() for a in arrays]
+    outputs = [host(out).copy() for out in case.call(_cases.leaves(arrays))]
+    assert [a.tobytes() for a in arrays] == before
+    return outputs
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
-@every(CASES)
-def test_the_layout_of_inputs_and_output_gradients_does_not_matter(case, layout):
-    lay = LAYOUTS[layout]
+@every([case for case in CASES if not case.wanted])
+def test_the_layout_of_inputs_without_gradient_does_not_matter(case, layout):
     arrays = case.arrays()
-    seeds = _cases.seeds_for(case.call(_cases.leaves(arrays)), case.rng()) if case.wanted else []
-    plain = run(case, arrays, seeds)
-    agree(run(case, [lay(a) for a in arrays], [lay(s) for s in seeds]), plain, **SAME)
-
-
-@every([case for case in CASES if not case.declaration.distinct])
-def test_inputs_and_output_gradients_may_be_broadcast_arrays(case):
-    arrays = [_cases.repeated(a) for a in case.arrays()]
-    outputs = case.call(_cases.leaves(arrays))
-    seeds = [_cases.repeated(s) for s in _cases.seeds_for(outputs, case.rng())]
-    seeds = seeds if case.wanted else []
-    plain = run(case, [a.copy() for a in arrays], [s.copy() for s in seeds])
-    agree(run(case, arrays, seeds), plain, **SAME)
+    agree(values(case, [LAYOUTS[layout](a) for a in arrays]), values(case, arrays), **SAME)
 
 
 @every(CASES)
