@@ -503,3 +503,26 @@ def test_a_nested_container_may_have_no_gradient():
     op([x, [y]]).sum().backward()
     assert x.grad.tolist() == [4.0]
     assert y.grad is None
+
+
+def test_the_second_gradient_of_a_once_differentiable_rule_raises_for_inputs_of_two_shapes():
+    @pb.autograd_function
+    def product(ctx, x, y):
+        return x.sum() * y.sum()
+
+    @product.backward
+    @pb.once_differentiable
+    def _(ctx, g):
+        return g * pb.ones(2), g * pb.ones(3)
+
+    x, y = pb.ones(2, requires_grad=True), pb.ones(3, requires_grad=True)
+    a, b = pb.autograd.grad(product(x, y), (x, y), create_graph=True)
+    with pytest.raises(RuntimeError, match="marked with @once_differentiable"):
+        pb.autograd.grad(a.sum() + b.sum(), x)
+
+
+def test_the_distinct_values_of_complex_numbers_have_their_gradient():
+    x = pb.tensor([1 + 1j, 2j, 1 + 1j], requires_grad=True)
+    values = pb.unique_values(x)
+    (g,) = pb.autograd.grad(values, x, pb.tensor([3j, 1 - 1j]))
+    assert sorted(g.tolist(), key=abs) in ([0, 1 - 1j, 3j], [0, 3j, 1 - 1j])

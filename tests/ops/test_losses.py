@@ -421,3 +421,10 @@ def test_a_generator_of_another_library_is_refused():
     x = pb.asarray(array_api_strict.ones(3))
     with pytest.raises(DeviceError, match="all tensors must be on one device"):
         pb.dropout(x, generator=pb.Generator(seed=0))
+
+
+@pytest.mark.parametrize("loss", [pb.huber_loss, pb.smooth_l1_loss])
+def test_losses_that_compare_refuse_complex_numbers(loss):
+    x = pb.tensor([1 + 1j, 2j])
+    with pytest.raises(TypeError, match="real numbers required, got complex64"):
+        loss(x, x * 2)

@@ -204,8 +204,12 @@ class CustomOp:
         """Give gradients that were computed unrecorded a history that raises when used."""
         given = [g for g in tree.leaves(grads) if isinstance(g, Tensor)]
         sources = [t for t in (*node.inputs, *(g._node for g in given)) if t is not None]
-        poison = new_node(Node, OncePoison(self), tuple(sources))
-        return [None if r is None else box(r.data_array(), poison) for r in found]
+        poison = OncePoison(self)
+        # A node each: the gradients of the gradients are added only where these are one tensor.
+        return [
+            None if r is None else box(r.data_array(), new_node(Node, poison, tuple(sources)))
+            for r in found
+        ]
 
 
 def _enter(args: tuple[Any, ...]) -> tuple[list[Any], list[Any], list[Any]] | None:

@@ -372,4 +372,11 @@ def _parameters(rule: Callable[..., Any] | None) -> tuple[str, ...]:
 
 
 def _conjugated(rule: Rule) -> Rule:
-    return lambda g, s, xp: xp.conj(rule(xp.conj(g), s, xp))
+    return lambda g, s, xp: xp.conj(rule(_conj(xp, g), s, xp))
+
+
+def _conj(xp: Any, g: Any) -> Any:
+    """Return the conjugate of an output gradient, of each where the operation has several."""
+    if not isinstance(g, (tuple, list)):
+        return xp.conj(g)
+    return [None if part is None else xp.conj(part) for part in g]

@@ -127,6 +127,7 @@ def l1_loss(input: Any, target: Any, reduction: str = "mean") -> Tensor:
 
 
 def _huber(xp: Any, x: Any, *, delta: float) -> Any:
+    needs_order("huber", x)
     size = xp.abs(x)
     near = xp.minimum(size, delta)
     return near * (size - near / 2)
