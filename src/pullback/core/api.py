@@ -10,9 +10,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pullback.arrays import NUMPY, dtype_of, is_array, library_of
-from pullback.core.anomaly import warn_user
+from pullback.core.anomaly import check_roots, warn_user
 from pullback.core.engine import run
-from pullback.core.modes import NO_GRAD, STATE
+from pullback.core.modes import NO_GRAD, QUICK_WAYS, STATE
 from pullback.core.node import AccumulateGrad
 from pullback.core.tensor import Tensor, apart, as_array, box, bump
 from pullback.core.views import sync
@@ -20,6 +20,8 @@ from pullback.errors import ArgumentError, ArgumentTypeError, DTypeError, GraphE
 
 Tensors = Tensor | Sequence[Tensor]
 _array = NUMPY.array_types[0]
+_quick: Any = _array  # what may go the quick ways: see QUICK_WAYS
+QUICK_WAYS.append(globals())
 
 
 def _sequence(api: str, name: str, value: Any) -> list[Any]:
@@ -58,10 +60,12 @@ def _initial(
             f"{api}: {name} must have one gradient for each of the {len(roots)} tensors, got "
             f"{len(given)}"
         )
-    return [
+    seeds = [
         _seed(api, i, root, g, batched)
         for i, (root, g) in enumerate(zip(roots, given, strict=True))
     ]
+    check_roots(api, name, roots, seeds)
+    return seeds
 
 
 def _implicit_seed(api: str, i: int, root: Tensor) -> Tensor:
@@ -221,7 +225,7 @@ def tensor_backward(
             given = gradient._data
             same = given.__class__ is data.__class__ and given.dtype == data.dtype
             seed = (
-                given if same and given.shape == data.shape and given.__class__ is _array else None
+                given if same and given.shape == data.shape and given.__class__ is _quick else None
             )
         else:
             seed = None
@@ -237,7 +241,7 @@ _seeds: dict[Any, Any] = {}
 
 def _ones(data: Any) -> Any:
     """Return the gradient of a real scalar by itself, made once; None for anything else."""
-    if data.__class__ is not _array or data.size != 1 or data.dtype.kind != "f":
+    if data.__class__ is not _quick or data.size != 1 or data.dtype.kind != "f":
         return None
     key = (data.dtype.char, data.ndim)
     seed = _seeds.get(key)

@@ -13,7 +13,7 @@ from typing import Any
 
 from pullback.arrays import dtype_of, is_array, library_of
 from pullback.core import tree
-from pullback.core.anomaly import remember_call, warn_user
+from pullback.core.anomaly import check_results, remember_call, warn_user
 from pullback.core.binding import Arguments
 from pullback.core.context import Context, forward_context, seal
 from pullback.core.function import new_node
@@ -50,6 +50,13 @@ def general(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         result = _run_forward(op, ctx, arguments, entering)
     finally:
         STATE.set(mode)
+    if mode.anomaly:
+        before = [
+            (arguments.owner(i), outer)
+            for i, (outer, entered) in enumerate(zip(given, inner, strict=True))
+            if not any(entered is changed for changed in ctx._dirty)  # its old values are gone
+        ]
+        check_results(op.name, before, tree.leaves(result), mode)
     return finish(op, ctx, given, targets, inner, versions, result)
 
 

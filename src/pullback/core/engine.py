@@ -17,7 +17,7 @@ from sys import getrefcount
 from typing import Any
 
 from pullback.core.accumulate import accumulate
-from pullback.core.anomaly import check_nan, warn_of_origin
+from pullback.core.anomaly import check_arrived, check_hooked, differentiate, told
 from pullback.core.hooks import RUNNING, run_grad_hooks, run_posthooks, run_prehooks
 from pullback.core.modes import NO_GRAD, RECORD, STATE, with_grad
 from pullback.core.nesting import NESTING, in_thread
@@ -110,7 +110,7 @@ def _check_usable(order: list[Node], suspects: list[Node], wanted: set[Node] | N
     detached = set()
     for node in suspects:
         if node.saved is RELEASED and (wanted is None or _leads_to(node, wanted)):
-            RELEASED.unpack(node)
+            told(node, RELEASED.unpack)
         if node.extra is not None and node.extra.detached and node.inputs:
             detached.add(node)
     for node in order if detached else ():
@@ -175,14 +175,17 @@ class Pass:
 
     def _run(self, retain: bool, anomaly: bool) -> None:
         buffers, wanted, recorded = self.buffers, self.wanted, self.recorded
+        looked_at = anomaly or wanted is not None
         for node in self.order:
             g = buffers.pop(node, None)
             if g is None and not node.op.takes_none:
                 continue
             extra = node.extra
-            if extra is not None or wanted is not None:
+            if extra is not None or looked_at:
                 if extra is not None and g is not None:
                     g = run_grad_hooks(extra, g)
+                if anomaly:
+                    check_arrived(node, g)
                 if wanted is not None and not self._goes_on(node, g):
                     continue
                 if extra is not None and extra.prehooks and node.runs:
@@ -191,17 +194,15 @@ class Pass:
                 owned = getrefcount(g) == SOLE or node in self.owned
                 self._arrive(node, g, owned)
                 continue
-            try:
+            if anomaly:
+                grads = differentiate(node, g, wanted, recorded)
+            else:
                 grads = node.op.differentiate(node, g, wanted, recorded)
-            except Exception:
-                if anomaly:
-                    warn_of_origin(node)
-                raise
             if extra is not None and extra.posthooks:
                 kept = run_posthooks(extra, grads, g)
                 grads = [None if t is None else r for t, r in zip(node.inputs, kept, strict=True)]
-            if anomaly:
-                check_nan(node, grads)
+                if anomaly:
+                    check_hooked(node, grads)
             if not retain:
                 node.saved = RELEASED
             for target, r in zip(node.inputs, grads):  # noqa: B905  (strict costs time here)

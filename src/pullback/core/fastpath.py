@@ -24,7 +24,7 @@ from pullback.core.function import (
     note_shapes,
     place,
 )
-from pullback.core.modes import RECORD, STATE
+from pullback.core.modes import QUICK_WAYS, RECORD, STATE
 from pullback.core.node import Node, next_seq
 from pullback.core.primitive import Primitive
 from pullback.core.tensor import Tensor, as_array, box
@@ -32,6 +32,8 @@ from pullback.core.views import sync
 from pullback.errors import ArgumentTypeError, compose
 
 _array = NUMPY.array_types[0]
+_quick: Any = _array  # what may go the quick ways: see QUICK_WAYS
+QUICK_WAYS.append(globals())
 _tidy = NUMPY.tidy
 _F32 = DTYPES["float32"].dtype
 _F64 = DTYPES["float64"].dtype
@@ -63,7 +65,7 @@ def unary(op: Primitive) -> Callable[..., Any]:
             if x._view is not None:
                 sync(x)
             xd = x._data
-            if xd.__class__ is _array and ((dtype := xd.dtype) is _F32 or dtype is _F64):
+            if xd.__class__ is _quick and ((dtype := xd.dtype) is _F32 or dtype is _F64):
                 node = x._node
                 if node is None or (mode := _mode()) is RECORD or not mode.grad:
                     result = kernel(xd)
@@ -106,7 +108,7 @@ def binary(op: Primitive) -> Callable[..., Any]:
             if y._view is not None:
                 sync(y)
             xd, xn, yd, yn = x._data, x._node, y._data, y._node
-            plain = xd.__class__ is _array and ((dtype := xd.dtype) is _F32 or dtype is _F64)
+            plain = xd.__class__ is _quick and ((dtype := xd.dtype) is _F32 or dtype is _F64)
             if plain and yd.__class__ is _array and yd.dtype is dtype:
                 untracked = xn is None and yn is None
                 if untracked or (mode := _mode()) is RECORD or not mode.grad:
@@ -165,7 +167,7 @@ def _with_number(op: Primitive) -> Callable[[Any, float], Any]:
             if x._view is not None:
                 sync(x)
             xd, xn = x._data, x._node
-            plain = xd.__class__ is _array and ((dtype := xd.dtype) is _F32 or dtype is _F64)
+            plain = xd.__class__ is _quick and ((dtype := xd.dtype) is _F32 or dtype is _F64)
             if plain and (xn is None or (mode := _mode()) is RECORD or not mode.grad):
                 try:
                     result = kernel(xd, y)
@@ -215,7 +217,7 @@ def reduction(op: Primitive) -> Callable[..., Any]:
             if x._view is not None:
                 sync(x)
             xd, node = x._data, x._node
-            plain = xd.__class__ is _array and ((dtype := xd.dtype) is _F32 or dtype is _F64)
+            plain = xd.__class__ is _quick and ((dtype := xd.dtype) is _F32 or dtype is _F64)
             if plain and (node is None or (mode := _mode()) is RECORD or not mode.grad):
                 try:
                     result = kernel(xd, axis=axis, keepdims=keepdims)
@@ -252,7 +254,7 @@ def single(op: Primitive) -> Callable[..., Any]:
             if x._view is not None:
                 sync(x)
             xd, node = x._data, x._node
-            plain = xd.__class__ is _array and ((dtype := xd.dtype) is _F32 or dtype is _F64)
+            plain = xd.__class__ is _quick and ((dtype := xd.dtype) is _F32 or dtype is _F64)
             if plain and (node is None or (mode := _mode()) is RECORD or not mode.grad):
                 try:
                     result = kernel(xd, **settings)
@@ -289,7 +291,7 @@ def several(op: Primitive) -> Callable[..., Any]:
             settings = complete(op, settings)
         tensors = alike(op, args)
         mode = _mode()
-        if tensors is None or (mode is not RECORD and mode.grad):
+        if tensors is None or (mode is not RECORD and (mode.grad or mode.anomaly)):
             return apply(op, args, settings)
         try:
             result = kernel(*[x._data for x in tensors], **settings)

@@ -21,8 +21,8 @@ from pullback.arrays import (
     promote_scalar,
     promote_tensors,
 )
-from pullback.core.anomaly import remember_call
-from pullback.core.modes import STATE, Mode
+from pullback.core.anomaly import check_results, remember_call
+from pullback.core.modes import RECORD, STATE, Mode
 from pullback.core.node import MultiNode, Node, meta_of, next_seq
 from pullback.core.primitive import TENSORS, Packed, Primitive
 from pullback.core.tensor import Tensor, apart, as_array, box, bump
@@ -61,6 +61,8 @@ def apply(op: Primitive, args: Sequence[Any], settings: dict[str, Any]) -> Any:
         raise kernel_error(op, args, error) from error
     outs = [box(as_array(r)) for r in (result if op.multi else (result,))]
     mode = STATE.get()
+    if mode is not RECORD and mode.anomaly:
+        check_results(op.name, named(op, args), outs, mode, settings)
     if op.view:
         link_views(op, tensors[0], outs, settings, mode, library)
     if mode.grad and op.differentiable:

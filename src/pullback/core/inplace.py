@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from pullback.arrays import DTYPES, NUMPY, level_of, library_of
+from pullback.core.anomaly import check_results, remember_call
 from pullback.core.function import (
     THEIRS,
     apply,
@@ -22,7 +23,7 @@ from pullback.core.function import (
     note_shapes,
     record,
 )
-from pullback.core.modes import RECORD, STATE
+from pullback.core.modes import QUICK_WAYS, RECORD, STATE
 from pullback.core.node import AccumulateGrad, Node
 from pullback.core.primitive import TENSORS, Primitive
 from pullback.core.tensor import Tensor, as_array, box, bump
@@ -40,6 +41,8 @@ from pullback.core.views import (
 from pullback.errors import CALLS, DTypeError, InplaceError, ShapeError
 
 _array = NUMPY.array_types[0]
+_quick: Any = _array  # what may go the quick ways: see QUICK_WAYS
+QUICK_WAYS.append(globals())
 _mode = STATE.get
 
 
@@ -84,7 +87,7 @@ def write_untracked(kernel: Callable[..., Any], x: Any, others: Sequence[Any]) -
         return False
     data = x._data
     other = others[0]
-    if data.__class__ is not _array or data.dtype.kind != "f" or len(x._counter) != 1:
+    if data.__class__ is not _quick or data.dtype.kind != "f" or len(x._counter) != 1:
         return False
     if not data.flags.c_contiguous:  # elements may share their memory
         return False
@@ -136,6 +139,8 @@ def _write_directly(
     arrays = [o.data_array() if isinstance(o, Tensor) else o for o in others]
     tensors = [old, *(_apart(o, x) if tracked else o for o in others)]
     try:
+        if _quick is None:  # before anything is changed
+            _check_on_copy(op, kernel, x, others, arrays, settings)
         result = kernel(x._data, *arrays, **settings)
     except THEIRS as error:
         raise kernel_error(op, (x, *others), error) from error
@@ -146,6 +151,21 @@ def _write_directly(
         node = record(op, targets, tensors, [x], settings, STATE.get())
         note_shapes(op, node, tensors, x._data.shape)
         rebase(x, node)
+
+
+def _check_on_copy(
+    op: Primitive,
+    kernel: Callable[..., Any],
+    x: Tensor,
+    others: Sequence[Any],
+    arrays: list[Any],
+    settings: dict[str, Any],
+) -> None:
+    """In anomaly mode, look at the result of an in-place change before it is made."""
+    mode = _mode()
+    if mode.anomaly:
+        result = kernel(library_of(x._data).copy(x._data), *arrays, **settings)
+        check_results(f"{op.name}_", named(op, (x, *others)), [result], mode, settings)
 
 
 def _apart(other: Any, x: Tensor) -> Any:
@@ -323,6 +343,8 @@ def rebase(x: Tensor, node: Any) -> None:
     base = view.base
     assign = new_node(Node, ASSIGN_VIEW, (base._node, node))
     assign.saved = (view.path,)
+    if _quick is None and _mode().anomaly:
+        remember_call(assign)
     move_retained(base, base._node, assign)
     base._node = assign
     sync(x)

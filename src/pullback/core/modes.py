@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import threading
 import warnings
 from collections.abc import AsyncGenerator, Callable, Generator
 from contextvars import ContextVar
@@ -35,6 +36,7 @@ class Mode(NamedTuple):
     inference: bool = False
     anomaly: bool = False
     check_nan: bool = True
+    allow_inf: bool = False
     hooks: SavedTensorHooks | None = None
 
 
@@ -95,7 +97,8 @@ class ModeContext:
                 f"{type(self).__name__}: a decorated object must be callable, "
                 f"got {type(fn).__name__}"
             )
-        return _decorate(fn, self._changes)
+        entered = _Detecting if "anomaly" in self._changes else _Entered
+        return _decorate(fn, functools.partial(entered, self._changes))
 
 
 class _Entered:
@@ -114,45 +117,80 @@ class _Entered:
         STATE.set(self.previous)
 
 
-def _decorate(fn: F, changes: dict[str, Any]) -> F:
+# -- anomaly detection: the quick ways are closed meanwhile ----------------------------------------
+# The globals of the modules that have ways round the general one, where results are looked at. In
+# each, `_quick` is the class of arrays that may take them, and None while any thread detects: so
+# the quick ways need not ask for it, and cost nothing more.
+QUICK_WAYS: list[dict[str, Any]] = []
+_detecting = [0]  # how many blocks, in all threads
+_lock = threading.Lock()
+
+
+def _follows(change: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a method that changes the mode, and closes or opens the quick ways with it."""
+
+    @functools.wraps(change)
+    def method(*args: Any, **kwargs: Any) -> Any:
+        before = STATE.get().anomaly
+        try:
+            return change(*args, **kwargs)
+        finally:
+            with _lock:
+                _detecting[0] += STATE.get().anomaly - before
+                for names in QUICK_WAYS:
+                    names["_quick"] = None if _detecting[0] else names["_array"]
+
+    return method
+
+
+class _Detecting(_Entered):
+    """One entry into or out of anomaly mode."""
+
+    __slots__ = ()
+    __enter__ = _follows(_Entered.__enter__)
+    __exit__ = _follows(_Entered.__exit__)
+
+
+# -- decorators ------------------------------------------------------------------------------------
+def _decorate(fn: F, enter: Callable[[], _Entered]) -> F:
     wrapper: Any
     if inspect.isasyncgenfunction(fn):
-        wrapper = _async_generator(fn, changes)
+        wrapper = _async_generator(fn, enter)
     elif inspect.isgeneratorfunction(fn):
-        wrapper = _generator(fn, changes)
+        wrapper = _generator(fn, enter)
     elif inspect.iscoroutinefunction(fn):
-        wrapper = _coroutine(fn, changes)
+        wrapper = _coroutine(fn, enter)
     else:
 
         def wrapper(*args: Any, **kwargs: Any) -> Any:
-            with _Entered(changes):
+            with enter():
                 return fn(*args, **kwargs)
 
     return functools.wraps(fn)(wrapper)  # type: ignore[return-value]
 
 
-def _generator(fn: Callable[..., Any], changes: dict[str, Any]) -> Callable[..., Any]:
+def _generator(fn: Callable[..., Any], enter: Callable[[], _Entered]) -> Callable[..., Any]:
     def wrapper(*args: Any, **kwargs: Any) -> Generator[Any, Any, Any]:
-        with _Entered(changes):
+        with enter():
             body = fn(*args, **kwargs)
-        return (yield from _driven(body, changes))
+        return (yield from _driven(body, enter))
 
     return wrapper
 
 
-def _driven(body: Any, changes: dict[str, Any]) -> Generator[Any, Any, Any]:
+def _driven(body: Any, enter: Callable[[], _Entered]) -> Generator[Any, Any, Any]:
     """Step `body` under the mode; yield to the consumer outside it."""
     step: Callable[[], Any] = functools.partial(next, body)
     while True:
         try:
-            with _Entered(changes):
+            with enter():
                 item = step()
         except StopIteration as stop:
             return stop.value
         try:
             received = yield item
         except GeneratorExit:
-            with _Entered(changes):
+            with enter():
                 body.close()
             raise
         except BaseException as error:
@@ -161,7 +199,7 @@ def _driven(body: Any, changes: dict[str, Any]) -> Generator[Any, Any, Any]:
             step = functools.partial(body.send, received)
 
 
-def _coroutine(fn: Callable[..., Any], changes: dict[str, Any]) -> Callable[..., Any]:
+def _coroutine(fn: Callable[..., Any], enter: Callable[[], _Entered]) -> Callable[..., Any]:
     class Driven:
         """Awaits a coroutine whose every step runs under the mode."""
 
@@ -169,7 +207,7 @@ def _coroutine(fn: Callable[..., Any], changes: dict[str, Any]) -> Callable[...,
             self.body = body
 
         def __await__(self) -> Generator[Any, Any, Any]:
-            return _driven(self.body.__await__(), changes)
+            return _driven(self.body.__await__(), enter)
 
     async def wrapper(*args: Any, **kwargs: Any) -> Any:
         return await Driven(fn(*args, **kwargs))
@@ -177,10 +215,10 @@ def _coroutine(fn: Callable[..., Any], changes: dict[str, Any]) -> Callable[...,
     return wrapper
 
 
-def _async_generator(fn: Callable[..., Any], changes: dict[str, Any]) -> Callable[..., Any]:
+def _async_generator(fn: Callable[..., Any], enter: Callable[[], _Entered]) -> Callable[..., Any]:
     async def wrapper(*args: Any, **kwargs: Any) -> AsyncGenerator[Any, Any]:
         body = fn(*args, **kwargs)
-        step = _coroutine(body.__anext__, changes)
+        step = _coroutine(body.__anext__, enter)
         try:
             while True:
                 try:
@@ -192,11 +230,11 @@ def _async_generator(fn: Callable[..., Any], changes: dict[str, Any]) -> Callabl
                 except GeneratorExit:
                     raise
                 except BaseException as error:
-                    step = _coroutine(functools.partial(body.athrow, error), changes)
+                    step = _coroutine(functools.partial(body.athrow, error), enter)
                 else:
-                    step = _coroutine(functools.partial(body.asend, received), changes)
+                    step = _coroutine(functools.partial(body.asend, received), enter)
         finally:
-            await _coroutine(body.aclose, changes)()
+            await _coroutine(body.aclose, enter)()
 
     return wrapper
 
@@ -320,32 +358,54 @@ def is_inference_mode_enabled() -> bool:
 
 
 class detect_anomaly(ModeContext):  # noqa: N801
-    """Remember where each operation was called and stop at the first NaN gradient.
+    """Stop at the first operation that makes a NaN or an infinity, and name it.
 
-    Inside the block an error in backward also shows the forward call that recorded the
-    operation, and a gradient with a NaN in it raises, naming the operation. Slow: for debugging.
+    Inside the block every result of an operation and every gradient is looked at. The first that
+    is not finite though what it was computed from is raises, naming the operation, its inputs'
+    ranges and the user's line; see docs/anomaly.md. An error in backward also shows the line of
+    the forward that recorded the operation. Slow: for debugging.
 
     Parameters
     ----------
     check_nan : bool, default True
-        Whether a NaN gradient raises.
+        Whether to look at the numbers; if False, only the lines are remembered.
+    allow_inf : bool, keyword-only, default False
+        Whether infinities are in order, so that only NaN raises.
+
+    Raises
+    ------
+    GradientError
+        Inside the block, where a NaN or an infinity comes up.
 
     Examples
     --------
-    >>> import warnings, pullback as pb
-    >>> with warnings.catch_warnings():
+    >>> import warnings, numpy as np, pullback as pb
+    >>> x = pb.tensor([1.0, 0.0], requires_grad=True)
+    >>> with warnings.catch_warnings(), np.errstate(divide="ignore"):
     ...     warnings.simplefilter("ignore")
-    ...     with pb.detect_anomaly(check_nan=False):
-    ...         pb.tensor([1.0], requires_grad=True).exp().sum().backward()
+    ...     with pb.detect_anomaly():
+    ...         x.log()
+    Traceback (most recent call last):
+        ...
+    pullback.errors.GradientError: log: a finite result was required, got inf ...
     """
 
-    def __init__(self, check_nan: bool = True) -> None:
+    def __init__(self, check_nan: bool = True, *, allow_inf: bool = False) -> None:
         warnings.warn(
             "Anomaly Detection has been enabled. It makes every operation slower and is meant "
             "only for debugging.",
             stacklevel=2,
         )
-        super().__init__({"anomaly": True, "check_nan": bool(check_nan)})
+        super().__init__(_to_detect(True, check_nan, allow_inf))
+
+    __enter__ = _follows(ModeContext.__enter__)
+    __exit__ = _follows(ModeContext.__exit__)
+
+
+def _to_detect(anomaly: bool, check_nan: bool, allow_inf: bool) -> dict[str, Any]:
+    if not anomaly:
+        return {"anomaly": False, "check_nan": True, "allow_inf": False}
+    return {"anomaly": True, "check_nan": bool(check_nan), "allow_inf": bool(allow_inf)}
 
 
 class set_detect_anomaly(set_grad_enabled):  # noqa: N801
@@ -355,8 +415,8 @@ class set_detect_anomaly(set_grad_enabled):  # noqa: N801
     ----------
     mode : bool
         Whether anomalies are detected from here on.
-    check_nan : bool, default True
-        Whether a NaN gradient raises.
+    check_nan, allow_inf : bool
+        As for `detect_anomaly`.
 
     Examples
     --------
@@ -365,10 +425,15 @@ class set_detect_anomaly(set_grad_enabled):  # noqa: N801
     ...     pass
     """
 
-    def __init__(self, mode: bool, check_nan: bool = True) -> None:
-        ModeContext.__init__(self, {"anomaly": bool(mode), "check_nan": bool(check_nan)})
+    @_follows
+    def __init__(self, mode: bool, check_nan: bool = True, *, allow_inf: bool = False) -> None:
+        ModeContext.__init__(self, _to_detect(mode, check_nan, allow_inf))
         self._previous.append(STATE.get())
         STATE.set(changed_mode(self._changes))
+
+    __enter__ = _follows(set_grad_enabled.__enter__)
+    __exit__ = _follows(set_grad_enabled.__exit__)
+    __call__ = _follows(set_grad_enabled.__call__)
 
 
 class saved_tensors_hooks(ModeContext):  # noqa: N801
