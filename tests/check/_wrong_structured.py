@@ -353,7 +353,7 @@ arrays("embedding_padding", "indexing", lambda table, index: table[index] * (ind
        source="PaddlePaddle/Paddle/issues/12442")
 arrays("index_fill_repeated", "indexing", fill,
        lambda g, x, value, index: (fill(g, 0.0, index), g[index].sum()),
-       draw((4, 3), (), np.array([2, 2])), "factor", "factor",
+       draw((4, 3), (), np.array([2, 2])), "size", "size",
        source="pytorch/pytorch/issues/57006")
 arrays("pack_contiguous_grad", "indexing", lambda x, index: x[index],
        lambda g, x, index: (placed(x, index, read(g)),),

@@ -349,6 +349,39 @@ def test_what_backward_gives_no_gradient_for_is_given_as_a_number():
     )
 
 
+def test_numbers_that_the_mapping_leaves_out_are_given_as_numbers():
+    @pb.autograd_function
+    def affine_by(ctx, x, factor, offset):
+        ctx.factor = factor
+        return x * factor + offset
+
+    @affine_by.backward
+    def _(ctx, grad_output):
+        return {"x": grad_output * ctx.factor}
+
+    inputs = guess(affine_by)[0]
+    assert not any(isinstance(a, pb.Tensor) for a in inputs.args[1:])
+    assert len(inputs.notes) == 1  # `offset` is a number by its name
+
+
+def test_what_makes_backward_raise_is_given_as_a_number():
+    @pb.autograd_function
+    def power(ctx, x, degree_):
+        ctx.save_for_backward(x=x)
+        ctx.degree = degree_
+        return (x * x) ** degree_
+
+    @power.backward
+    def _(ctx, grad_output):
+        x, n = ctx.saved_variables.x, ctx.degree
+        terms = [grad_output * 2.0 * x * (x * x) ** (n - 1) for _ in range(n)]
+        return {"x": sum(terms), "degree_": None}
+
+    inputs = guess(power)[0]
+    assert inputs.args[1] == 2
+    assert inputs.notes == ("`degree_` was given as the number 2, since backward raises otherwise",)
+
+
 def test_what_has_to_be_a_tensor_without_gradient_is_not_differentiated():
     @pb.autograd_function
     def blend(ctx, x, knots):

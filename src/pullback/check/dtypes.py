@@ -20,8 +20,9 @@ from pullback.arrays import CUPY, NUMPY, cuda_is_available, library_of
 from pullback.check.evidence import Evidence
 from pullback.check.masks import differing
 from pullback.check.report import Cause
+from pullback.check.resizing import leaves_of, session_at, with_leaves
 from pullback.check.session import RTOL, BackwardError, InapplicableError, Session, filled
-from pullback.check.shapes import leaves_of, session_at, with_leaves, wrong_along
+from pullback.check.shapes import wrong_along
 from pullback.check.subject import Array, Arrays, ForwardError, Place, Subject, place_of
 
 # Squares and cubes of such values still fit into the dtype.

@@ -1,7 +1,7 @@
 """Inputs that nobody gave: guessed from a signature, by names, hints, defaults and trying.
 
-Owns what the names of arguments usually mean and which shapes usually go together. A guess counts
-when forward takes it and gives finite floating results that depend on it.
+Owns the search: what a name means is in roles.py, which shapes go together in plans.py. A guess
+counts when forward takes it and gives finite floating results that depend on it.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from pullback.check.shape_text import (
 )
 from pullback.check.subject import Array, ForwardError, Subject, host, name_of
 from pullback.core.tensor import Tensor, box
-from pullback.errors import ArgumentError, AutogradError
+from pullback.errors import ArgumentError, AutogradError, GradientError, GraphError
 
 MOST_TRIES = 400
 _SIZES = {"n": 4, "d": 3, "m": 2}
@@ -95,13 +95,14 @@ class _Guess:
         return [tuple(c[k] for c, k in zip(self.choices, order, strict=True)) for order in orders]
 
     def ranked(self) -> Iterator[tuple[tuple[Role, ...], Found]]:
-        """Yield roles and candidates, the likeliest first."""
-        every = [
-            (24 * a + cost, roles, found)
-            for a, roles in enumerate(self.assignments())
-            for cost, found in self.candidates(roles)
-        ]
-        for _, roles, found in sorted(every, key=lambda entry: entry[0]):
+        """Yield roles and candidates, the likeliest first; other roles cost as much as 24 plans."""
+        waiting: list[tuple[int, tuple[Role, ...], Found]] = []
+        for a, roles in enumerate(self.assignments()):
+            waiting += [(24 * a + cost, roles, found) for cost, found in self.candidates(roles)]
+            waiting.sort(key=lambda entry: entry[0])
+            while waiting and waiting[0][0] < 24 * (a + 1) - 1:
+                yield waiting.pop(0)[1:]
+        for _, roles, found in waiting:
             yield roles, found
 
     def candidates(self, roles: Sequence[Role]) -> Iterator[tuple[int, Found]]:
@@ -177,7 +178,7 @@ class _Guess:
             with warnings.catch_warnings(), np.errstate(all="ignore"):
                 warnings.simplefilter("ignore")
                 grads = run.vjp([np.ones_like(v) for v in run.values()])
-        except AutogradError as error:
+        except (GradientError, GraphError) as error:
             left_out = re.search(r"must return a gradient for the argument '(\w+)'", str(error))
             return {left_out[1]: None} if left_out else {}
         except Exception:
@@ -190,15 +191,17 @@ class _Guess:
         Only arguments that neither a name nor a hint calls a tensor: a missing gradient of those is
         a mistake.
         """
-        grads = self.gradients(found)
         pairs = zip(self.names, roles, strict=True)
         unsure = [n for n, role in pairs if role.kind == "array" and not role.sure]
         notes: list[str] = []
         for name in unsure:
+            grads = self.gradients(found)
             if grads is not None and grads.get(name, 0) is not None:
                 continue
             number = self.as_number(found, name)
-            why = "since backward gives no gradient for it"
+            why = "since backward " + (
+                "raises otherwise" if grads is None else "gives no gradient for it"
+            )
             if number is not None:
                 found = number
                 notes.append(f"`{name}` was given as the number {found[name][0].value}, {why}")
@@ -319,9 +322,7 @@ def outcome(fn: Callable[..., Any], inputs: Inputs) -> list[Array] | str:
             warnings.simplefilter("ignore")
             subject = Subject(fn, inputs.args, inputs.kwargs)
             values = subject.values(subject.arrays)
-    except ForwardError as error:
-        return str(error).split("\n")[0]
-    except AutogradError as error:
+    except (ForwardError, AutogradError) as error:
         return str(error).split("\n")[0]
     if not any(v.size for v in values):
         return "no floating or complex result"

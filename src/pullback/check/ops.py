@@ -86,7 +86,6 @@ def check_op(
     Examples
     --------
     >>> import pullback as pb
-    >>> from pullback.check.ops import check_op
     >>> def forward(ctx, x, w):
     ...     ctx.save_for_backward(x=x, w=w)
     ...     return x @ w.T
@@ -94,7 +93,7 @@ def check_op(
     ...     x, w = ctx.saved_tensors
     ...     return {"x": grad_output @ w, "w": grad_output.T @ x}
     >>> dense = pb.autograd_function(forward, backward, name="dense")
-    >>> report = check_op(dense, "x: (n, d), w: (m, d)")
+    >>> report = pb.check.check_op(dense, "x: (n, d), w: (m, d)")
     >>> report.ok, report.notes[0]
     (True, 'inputs: x (4, 2), w (3, 2)')
     """

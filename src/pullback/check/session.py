@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from pullback.check.numerical import Slope, coordinates, joined, slope
+from pullback.check.numerical import Slope, coordinates, joined, sharpened, slope
 from pullback.check.report import Cause, Failure, Report
 from pullback.check.subject import Array, Arrays, ForwardError, Subject, host
 from pullback.core.tensor import Tensor
@@ -152,10 +152,11 @@ class Session:
         """Measure the slope of the outputs as argument `i` moves along `direction`."""
         base = self.wide[i]
         flat = coordinates(base)
+        size = np.abs(flat)
         if element is not None:
-            scales = _scales(np.abs(flat[element : element + 1]), np.abs(flat))
+            scales = _scales(float(size[element]), _typical(size))
         else:
-            direction, scales = direction * _spread(flat), [1.0, 0.1]
+            direction, scales = direction * _spread(size), [1.0, 0.1]
         before, after = self.wide[:i], self.wide[i + 1 :]
 
         def line(t: float) -> Array | None:
@@ -163,11 +164,26 @@ class Session:
                 return self.center
             values = (flat + t * direction).view(base.dtype).reshape(base.shape)
             try:
-                return joined(self.subject.values([*before, values, *after]))
+                found = joined(self.subject.values([*before, values, *after]))
             except ForwardError:
                 return None
+            return found if found.size == self.center.size else None
 
-        return Line(i, direction, element, slope(line, scales, self.eps), scales[0])
+        found = slope(line, scales, self.eps)
+        if base.dtype.kind == "f" and all(out.dtype.kind == "f" for out in self.outputs):
+            step = 1e-20 * scales[0]
+            found = sharpened(found, lambda h: self._imaginary(i, h * direction), step)
+        return Line(i, direction, element, found, scales[0])
+
+    def _imaginary(self, i: int, offset: Array) -> Array | None:
+        """Return the imaginary parts of the outputs with i times `offset` added to an argument."""
+        moved = self.wide[i] + 1j * offset.reshape(self.wide[i].shape)
+        try:
+            values = self.subject.values([*self.wide[:i], moved, *self.wide[i + 1 :]])
+        except ForwardError:
+            return None
+        found = np.concatenate([np.imag(v).ravel() for v in values])
+        return found if found.size == self.center.size else None
 
     def elements(self, i: int) -> list[int]:
         """Return the coordinates of argument `i` that are moved one by one."""
@@ -244,11 +260,13 @@ class Session:
     def _unit_roundoff(self) -> float:
         return max(float(np.finfo(a.dtype).eps) for a in self.arrays)
 
-    @property
+    @cached_property
     def rtol(self) -> float:
-        """The relative tolerance."""
-        chosen = self.options.rtol
-        return RTOL.get(self.precision, 0.1) if chosen is None else chosen
+        """The relative tolerance: of the arguments' dtype, or of what forward computes in."""
+        if self.options.rtol is not None:
+            return self.options.rtol
+        inside = [t for name, t in RTOL.items() if np.finfo(name).eps <= self.eps]
+        return max(RTOL.get(self.precision, 0.1), *inside)
 
     @property
     def atol(self) -> float:
@@ -273,6 +291,10 @@ class Session:
         """
         run = (subject or self.subject).run(self.arrays if arrays is None else arrays, wanted)
         return on_host(attempt(lambda: run.vjp(seeds)))
+
+    def gradients(self, purpose: str = "seeds") -> list[Array]:
+        """Return backward's gradients for the seeds of that purpose, zeros for None."""
+        return filled(self.vjp(self.seeds(purpose)), self.arrays)
 
 
 def _ends(columns: Sequence[Line], steps: Array) -> Iterator[list[Array]]:
@@ -318,16 +340,18 @@ def _unit(array: Array, k: int) -> Array:
     return direction
 
 
-def _scales(moved: Array, flat: Array) -> list[float]:
-    """Return the lengths on which a coordinate may matter, the likeliest first."""
-    size = float(moved[0])
-    finite = flat[np.isfinite(flat)]
+def _typical(size: Array) -> float:
+    """Return the length on which an array varies: the root of its mean square, 1 for zeros."""
+    finite = size[np.isfinite(size)]
     largest = float(finite.max()) if finite.size else 0.0
-    typical = largest * float(np.sqrt(np.mean((finite / largest) ** 2))) if largest else 1.0
+    return largest * float(np.sqrt(np.mean((finite / largest) ** 2))) if largest else 1.0
+
+
+def _scales(size: float, typical: float) -> list[float]:
+    """Return the lengths on which a coordinate may matter, the likeliest first."""
     return list(dict.fromkeys([max(size, 0.1 * typical), size or 1.0, 1.0]))
 
 
-def _spread(flat: Array) -> Array:
+def _spread(size: Array) -> Array:
     """Return how far each coordinate is moved along a random direction."""
-    size = np.abs(flat)
-    return np.array([_scales(size[k : k + 1], size)[0] for k in range(size.size)])
+    return np.maximum(size, 0.1 * _typical(size))

@@ -7,86 +7,22 @@ defined. A shape that forward refuses, or for which it gives no finite outputs, 
 
 from __future__ import annotations
 
-import dataclasses
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from typing import Any, NamedTuple
 
 import numpy as np
 
-from pullback.arrays import is_array
+from pullback.check.diagnosis.relations import ratio
 from pullback.check.evidence import Evidence
-from pullback.check.first import agrees, gradients
+from pullback.check.first import agrees
 from pullback.check.numerical import coordinates
-from pullback.check.report import Cause, Report
+from pullback.check.report import Cause
+from pullback.check.resizing import Symbol, axes_named, leaves_of, resized, session_at, symbols
 from pullback.check.session import BackwardError, InapplicableError, Line, Session
-from pullback.check.subject import Array, Arrays, ForwardError, Subject, host
-from pullback.core import tree
-from pullback.core.tensor import Tensor
+from pullback.check.subject import Array, Arrays, ForwardError
 
-# Looser than at the call's own shape: a wrong size is off by much, and new values may be
-# conditioned worse than the given ones.
-_RTOL = 1e-4
 _MOST_ELEMENTS = 20_000
-
-
-class Symbol(NamedTuple):
-    """Axes that have one length: ``(leaf, axis)`` each."""
-
-    length: int
-    axes: tuple[tuple[int, int], ...]
-
-
-# -- calls of other shapes ------------------------------------------------------------------------
-def with_leaves(subject: Subject, leaves: Sequence[Any]) -> Subject:
-    """Return the same call with other leaves of its arguments; tracked ones stay tracked."""
-    other = subject.at([np.asarray(leaves[i]) for i in subject.tracked])
-    pieces = iter(leaves)
-    other.call = tree.map_leaves(lambda _: next(pieces), subject.call)
-    other._leaves = list(leaves)
-    other.kept = None
-    return other
-
-
-def leaves_of(session: Session) -> list[Any]:
-    """Return the leaves of the call's arguments, tensors and arrays as arrays on the host."""
-    tracked = dict(zip(session.subject.tracked, session.arrays, strict=True))
-    return [
-        tracked[i] if i in tracked else host(v) if isinstance(v, Tensor) or is_array(v) else v
-        for i, v in enumerate(session.subject._leaves)
-    ]
-
-
-def session_at(session: Session, leaves: Sequence[Any], rtol: float = _RTOL) -> Session:
-    """Return a session of its own for the same call with other leaves.
-
-    Raises
-    ------
-    InapplicableError
-        If forward refuses them, or gives no finite outputs that are differentiable.
-    """
-    subject = with_leaves(session.subject, leaves)
-    options = dataclasses.replace(
-        session.options, rtol=max(rtol, session.rtol), atol=max(session.atol, _rounding(session))
-    )
-    other = Session(subject, options, Report(subject.name, options.seed))
-    try:
-        run = subject.run(other.arrays)
-        other.outputs = run.values()
-        known = all(bool(np.isfinite(x).all()) for x in (*other.outputs, *other.wide, other.center))
-    except Exception as error:  # whatever a function says of arguments that it was not made for
-        raise InapplicableError(str(error)) from None
-    if not known or not any(out.requires_grad for out in run.outputs):
-        raise InapplicableError("no finite outputs")
-    return other
-
-
-def _rounding(session: Session) -> float:
-    """Return what is nothing beside the gradients at the call's own shape, times the arguments."""
-    pairs = zip(gradients(session, "seeds"), session.arrays, strict=True)
-    sizes = [float(np.abs(g).max()) * float(np.abs(a).max()) for g, a in pairs if a.size and g.size]
-    return 1e-10 * max((size for size in sizes if np.isfinite(size)), default=0.0)
 
 
 def wrong_along(session: Session) -> list[int]:
@@ -119,7 +55,7 @@ def wrong_along(session: Session) -> list[int]:
 
 def _checked(session: Session) -> list[Array]:
     """Return the coordinates of the gradients, whose shapes are those of the arguments."""
-    found = gradients(session, "seeds")
+    found = session.gradients()
     for name, g, array in zip(session.subject.names, found, session.arrays, strict=True):
         if g.shape != array.shape:
             raise BackwardError(f"the gradient of `{name}` has shape {g.shape}, not {array.shape}")
@@ -163,41 +99,6 @@ def _checks(session: Session) -> Iterator[Callable[[], bool]]:
     for i, shape in _variants(session):
         yield partial(_broadcast, session, i, shape)
     yield partial(_scalars, session)
-
-
-def symbols(session: Session) -> list[Symbol]:
-    """Return the axes of the array arguments, those of one length together."""
-    places: dict[int, list[tuple[int, int]]] = {}
-    for k, leaf in enumerate(leaves_of(session)):
-        if isinstance(leaf, np.ndarray):
-            for axis, length in enumerate(leaf.shape):
-                if length > 1:
-                    places.setdefault(length, []).append((k, axis))
-    return [Symbol(length, tuple(axes)) for length, axes in places.items()]
-
-
-def resized(session: Session, symbol: Symbol, length: int) -> list[Any]:
-    """Return the call's leaves with another length of some axes.
-
-    What is added repeats the given values, those of differentiated arguments a little closer to
-    zero each: equal numbers would be ties, and equal rows a singular matrix.
-    """
-    rng = session.rng(f"size {length}")
-    leaves = leaves_of(session)
-    for k in dict.fromkeys(k for k, _ in symbol.axes):
-        old = leaves[k]
-        new, added = old, np.zeros(old.shape, bool)
-        for axis in (axis for leaf, axis in symbol.axes if leaf == k):
-            places = np.arange(length)
-            new = np.take(new, places % symbol.length, axis)
-            added = np.take(added, places % symbol.length, axis)
-            fresh = (places >= symbol.length).reshape([-1] + [1] * (old.ndim - axis - 1))
-            added = added | fresh
-        if k in session.subject.tracked:
-            factor = np.where(added, rng.uniform(0.8, 1.0, new.shape), 1.0)
-            new = np.asarray(new * factor).astype(old.dtype)
-        leaves[k] = np.ascontiguousarray(new).reshape(new.shape)
-    return leaves
 
 
 def _sizes(session: Session, symbol: Symbol) -> bool:
@@ -267,7 +168,7 @@ def _tell_raised(
     sensible: bool,
 ) -> None:
     """Report an exception in backward at another length."""
-    situation = f"with {_axes(session, symbol)} of length {length}"
+    situation = f"with {axes_named(session, symbol)} of length {length}"
     # A setting may have to change with the axes; that of a plain function may be in its body.
     settings = [value for _, value in session.subject.given_numbers()]
     fixed = symbol.length in settings or not session.subject.is_op
@@ -291,33 +192,22 @@ def _tell_size(
     """Report gradients that are wrong at another length."""
     if not sensible:
         names = ", ".join(f"`{session.subject.names[i]}`" for i in wrong)
-        where = f"{_axes(session, symbol)} of length {length}"
+        where = f"{axes_named(session, symbol)} of length {length}"
         session.note(f"the gradients of {names} are wrong with {where}")
         return
     evidence = Evidence(other)
     batch = {axis for _, axis in symbol.axes} == {0}
     size = "the batch size" if batch else "that length"
     for i in wrong:
-        factor = constant_factor(evidence, i)
+        factor = ratio(evidence, i)
         text = (
-            f"right for {_axes(session, symbol, bare=batch)} of length {symbol.length} but wrong "
-            f"for length {length}: the gradient of `{evidence.names[i]}` depends on {size}"
+            f"right for {axes_named(session, symbol, bare=batch)} of length {symbol.length} but "
+            f"wrong for length {length}: the gradient of `{evidence.names[i]}` depends on {size}"
         )
         if factor is not None:
-            text += f"; there it is off by the factor {factor:.4g} everywhere"
+            text += f"; there it is off by the factor {factor:.3f} everywhere"
         hint = "take the size from the saved shape, and average only where forward does"
         session.fail(Cause("size", text, hint), evidence.names[i], **_numbers(evidence, i))
-
-
-def constant_factor(evidence: Evidence, i: int) -> float | None:
-    """Return the number that the right gradient of an argument is multiplied by, if it is one."""
-    expected, got = evidence.expected[i], evidence.got[i]
-    seen = np.isfinite(expected)
-    squares = float(np.sum(np.abs(expected[seen]) ** 2))
-    if not squares:
-        return None
-    factor = float(np.sum((np.conj(expected[seen]) * got[seen]).real)) / squares
-    return factor if factor and evidence.alike(got / factor, expected) else None
 
 
 def _numbers(evidence: Evidence, i: int) -> dict[str, Array]:
@@ -326,22 +216,6 @@ def _numbers(evidence: Evidence, i: int) -> dict[str, Array]:
         "got": evidence.got[i],
         "wrong": evidence.wrong[i],
     }
-
-
-def _axes(session: Session, symbol: Symbol, bare: bool = False) -> str:
-    """Name the axes of a symbol, the arguments that share an axis together."""
-    by_axis: dict[int, list[str]] = {}
-    for k, axis in symbol.axes:
-        by_axis.setdefault(axis, []).append(f"`{session.subject.labels[k]}`")
-    if bare:
-        return f"axis {next(iter(by_axis))}"
-    by_names: dict[str, list[str]] = {}
-    for axis, names in by_axis.items():
-        by_names.setdefault(", ".join(names), []).append(str(axis))
-    return " and ".join(
-        f"ax{'e' if len(axes) > 1 else 'i'}s {', '.join(axes)} of {names}"
-        for names, axes in by_names.items()
-    )
 
 
 # -- broadcasting ---------------------------------------------------------------------------------

@@ -76,8 +76,7 @@ def tensors(
     --------
     >>> import numpy as np, pullback as pb
     >>> from hypothesis import given
-    >>> from pullback.check.strategies import tensors
-    >>> @given(tensors("(n, n)", dtype="float64", requires_grad=False))
+    >>> @given(pb.check.tensors("(n, n)", dtype="float64", requires_grad=False))
     ... def the_trace_is_linear(x):
     ...     assert np.isclose(float(pb.trace(2.0 * x)), 2.0 * float(pb.trace(x)))
     >>> the_trace_is_linear()
@@ -131,8 +130,7 @@ def arguments(
     --------
     >>> import pullback as pb
     >>> from hypothesis import given
-    >>> from pullback.check.strategies import arguments
-    >>> @given(arguments("x: (n, d), w: (m, d)"))
+    >>> @given(pb.check.arguments("x: (n, d), w: (m, d)"))
     ... def shapes_of_a_product(drawn):
     ...     x, w = drawn
     ...     assert (x @ w.T).shape == (x.shape[0], w.shape[0])

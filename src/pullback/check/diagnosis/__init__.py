@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from pullback.check.diagnosis.elements import elements, listed, nan
 from pullback.check.diagnosis.precision import PRECISION
 from pullback.check.diagnosis.relations import RELATIONS, another, conjugated, factor, swapped
+from pullback.check.diagnosis.sizes import size
 from pullback.check.diagnosis.structure import STRUCTURE, missing_sum
 from pullback.check.diagnosis.terms import FACTORS, diagonal, missing_term
 from pullback.check.evidence import Evidence
@@ -23,6 +24,7 @@ HYPOTHESES: tuple[Hypothesis, ...] = (
     *PRECISION,
     *RELATIONS,
     missing_sum,
+    size,
     factor,
     another,
     conjugated,

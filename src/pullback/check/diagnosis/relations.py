@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -78,12 +77,6 @@ def _origin(e: Evidence, c: complex) -> str:
         for v, words in ((value, "which is the argument"), (1 / value if value else 0, "1 over")):
             if v and abs(c - v) < e.slack * abs(c) and abs(v) != 1:
                 return f", {words} `{name}`"
-    for name, array in e.given:
-        for axis, n in enumerate(array.shape):
-            if n > 1 and abs(math.log(abs(c) or 1.0)) > 0.1:
-                for v, words in ((n, "the length of"), (1 / n, "1 over the length of")):
-                    if abs(c - v) < e.slack * abs(c):
-                        return f", {words} axis {axis} of {name}"
     return ""
 
 

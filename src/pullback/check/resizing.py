@@ -1,0 +1,134 @@
+"""The same call with other lengths of its axes, and what is needed to check it there.
+
+Axes of one length are taken for the same axis, as `n` is in "input: (n, d), target: (n,)", and
+change together. Values are made from the given ones, so that they stay where the function is
+defined.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pullback.arrays import is_array
+from pullback.check.report import Report
+from pullback.check.session import InapplicableError, Session
+from pullback.check.subject import Subject, host
+from pullback.core import tree
+from pullback.core.tensor import Tensor
+
+# Looser than at the call's own shape: a wrong size is off by much, and new values may be
+# conditioned worse than the given ones.
+_RTOL = 1e-4
+
+
+class Symbol(NamedTuple):
+    """Axes that have one length: ``(leaf, axis)`` each."""
+
+    length: int
+    axes: tuple[tuple[int, int], ...]
+
+
+# -- calls of other shapes ------------------------------------------------------------------------
+def with_leaves(subject: Subject, leaves: Sequence[Any]) -> Subject:
+    """Return the same call with other leaves of its arguments; tracked ones stay tracked."""
+    other = subject.at([np.asarray(leaves[i]) for i in subject.tracked])
+    pieces = iter(leaves)
+    other.call = tree.map_leaves(lambda _: next(pieces), subject.call)
+    other._leaves = list(leaves)
+    other.kept = None
+    return other
+
+
+def leaves_of(session: Session) -> list[Any]:
+    """Return the leaves of the call's arguments, tensors and arrays as arrays on the host."""
+    tracked = dict(zip(session.subject.tracked, session.arrays, strict=True))
+    return [
+        tracked[i] if i in tracked else host(v) if isinstance(v, Tensor) or is_array(v) else v
+        for i, v in enumerate(session.subject._leaves)
+    ]
+
+
+def session_at(session: Session, leaves: Sequence[Any], rtol: float = _RTOL) -> Session:
+    """Return a session of its own for the same call with other leaves.
+
+    Raises
+    ------
+    InapplicableError
+        If forward refuses them, or gives no finite outputs that are differentiable.
+    """
+    subject = with_leaves(session.subject, leaves)
+    options = dataclasses.replace(
+        session.options, rtol=max(rtol, session.rtol), atol=max(session.atol, _rounding(session))
+    )
+    other = Session(subject, options, Report(subject.name, options.seed))
+    try:
+        run = subject.run(other.arrays)
+        other.outputs = run.values()
+        known = all(bool(np.isfinite(x).all()) for x in (*other.outputs, *other.wide, other.center))
+    except Exception as error:  # whatever a function says of arguments that it was not made for
+        raise InapplicableError(str(error)) from None
+    if not known or not any(out.requires_grad for out in run.outputs):
+        raise InapplicableError("no finite outputs")
+    return other
+
+
+def _rounding(session: Session) -> float:
+    """Return what is nothing beside the gradients at the call's own shape, times the arguments."""
+    pairs = zip(session.gradients(), session.arrays, strict=True)
+    sizes = [float(np.abs(g).max()) * float(np.abs(a).max()) for g, a in pairs if a.size and g.size]
+    return 1e-10 * max((size for size in sizes if np.isfinite(size)), default=0.0)
+
+
+def symbols(session: Session) -> list[Symbol]:
+    """Return the axes of the array arguments, those of one length together."""
+    places: dict[int, list[tuple[int, int]]] = {}
+    for k, leaf in enumerate(leaves_of(session)):
+        if isinstance(leaf, np.ndarray):
+            for axis, length in enumerate(leaf.shape):
+                if length > 1:
+                    places.setdefault(length, []).append((k, axis))
+    return [Symbol(length, tuple(axes)) for length, axes in places.items()]
+
+
+def resized(session: Session, symbol: Symbol, length: int) -> list[Any]:
+    """Return the call's leaves with another length of some axes.
+
+    What is added repeats the given values, those of differentiated arguments a little closer to
+    zero each: equal numbers would be ties, and equal rows a singular matrix.
+    """
+    rng = session.rng(f"size {length}")
+    leaves = leaves_of(session)
+    for k in dict.fromkeys(k for k, _ in symbol.axes):
+        old = leaves[k]
+        new, added = old, np.zeros(old.shape, bool)
+        for axis in (axis for leaf, axis in symbol.axes if leaf == k):
+            places = np.arange(length)
+            new = np.take(new, places % symbol.length, axis)
+            added = np.take(added, places % symbol.length, axis)
+            fresh = (places >= symbol.length).reshape([-1] + [1] * (old.ndim - axis - 1))
+            added = added | fresh
+        if k in session.subject.tracked:
+            factor = np.where(added, rng.uniform(0.8, 1.0, new.shape), 1.0)
+            new = np.asarray(new * factor).astype(old.dtype)
+        leaves[k] = np.ascontiguousarray(new).reshape(new.shape)
+    return leaves
+
+
+def axes_named(session: Session, symbol: Symbol, bare: bool = False) -> str:
+    """Name the axes of a symbol, the arguments that share an axis together."""
+    by_axis: dict[int, list[str]] = {}
+    for k, axis in symbol.axes:
+        by_axis.setdefault(axis, []).append(f"`{session.subject.labels[k]}`")
+    if bare:
+        return f"axis {next(iter(by_axis))}"
+    by_names: dict[str, list[str]] = {}
+    for axis, names in by_axis.items():
+        by_names.setdefault(", ".join(names), []).append(str(axis))
+    return " and ".join(
+        f"ax{'e' if len(axes) > 1 else 'i'}s {', '.join(axes)} of {names}"
+        for names, axes in by_names.items()
+    )
