@@ -26,6 +26,7 @@ peers: $(VENV)/.installed-test $(VENV)/.installed-peers
 bench: $(VENV)/.installed-peers
 	$(BIN)/python bench/overhead.py
 	$(BIN)/python bench/ops.py
+	$(BIN)/python bench/check.py
 
 # The reference of the operations, from their declarations, and a searchable site in build/site.
 docs: $(VENV)/.installed-docs

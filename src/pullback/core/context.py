@@ -333,7 +333,7 @@ class Context:
             )
         if counter is None:
             if is_array(array):
-                self._check_origin(array, name)
+                self._check_origin(array, name or at // _STRIDE)
             return array
         node = self._alive()
         own = None
@@ -345,16 +345,16 @@ class Context:
             what = f"the saved tensor '{name}'" if name else "a saved tensor"
             raise stale(node, counter[0], version, what)
         if place is None:
-            self._check_origin(array, name)
+            self._check_origin(array, name or at // _STRIDE)
             return box(array, None, counter) if own is None else own
         return box(array, node.inputs[place] if place >= 0 else node.output(-1 - place), counter)
 
-    def _check_origin(self, array: Any, name: str | None) -> None:
+    def _check_origin(self, array: Any, name: str | int) -> None:
         """Refuse a floating value of unknown origin where backward itself is recorded."""
         if not self._pass[1] or not dtype_of(array.dtype).is_inexact:
             return
         raise GraphError(
-            f"{self._op.name}: the saved value {name or ''!r} is neither an input nor an output of "
+            f"{self._op.name}: the saved value {name!r} is neither an input nor an output of "
             "forward, so a second derivative through it would be silently wrong.\n"
             "hint: return it from forward as a further output, or recompute it in backward from "
             "saved inputs; if it does not depend on the inputs, pass it to forward as an argument; "

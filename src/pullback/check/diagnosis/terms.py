@@ -39,6 +39,8 @@ def extra_factor(e: Evidence, i: int) -> Cause | None:
             values.size > 1
         ):
             continue  # a constant is no array's doing
+        if np.isin(values, (0, 1)).all():
+            continue  # a mask: where it is 0 is told by the elements
         with np.errstate(all="ignore"):
             if _both(e, i, e.expected[i] * values, e.expected_other[i] * values):
                 text = f"the gradient of {name} has the factor {words} too many"
@@ -61,9 +63,10 @@ def factor_of_grad_output(e: Evidence, i: int) -> Cause | None:
         scaled = np.asarray(seed * values, seed.dtype if seed.dtype.kind == "c" else None)
         if scaled.dtype != seed.dtype:
             continue
+        is_mask = bool(np.isin(values, (0, 1)).all())
         if e.alike(e.vjp([scaled])[i], e.expected[i]):
-            return _not_multiplied(name, words, is_mask=bool(np.isin(values, (0, 1)).all()))
-        if e.fits(i, e.numerical([scaled])[i]):
+            return _not_multiplied(name, words, is_mask)
+        if not is_mask and e.fits(i, e.numerical([scaled])[i]):
             return Cause("extra-factor", f"{name}: grad_output is multiplied by {words} too often")
     return None
 
