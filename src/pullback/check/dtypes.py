@@ -7,6 +7,7 @@ a formula that loses more than the problem itself does cancels digits, or overfl
 
 from __future__ import annotations
 
+import dataclasses
 import importlib
 import importlib.util
 import sys
@@ -272,6 +273,7 @@ def _complex(session: Session) -> bool:
         other = session_at(session, leaves)
     except InapplicableError:
         return False
+    other.options = dataclasses.replace(other.options, most_elements=16)  # it is only for a note
     takes = f"{session.subject.name} also takes complex inputs"
     try:
         wrong = wrong_along(other)

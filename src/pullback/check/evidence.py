@@ -89,24 +89,25 @@ class Evidence:
 
     # -- differences --------------------------------------------------------------------------
     @cached_property
-    def jacobian(self) -> list[Array]:
-        """The numerical Jacobian of each argument; NaN where nothing is known or measured."""
-        found = []
-        for i, columns in enumerate(self.session.columns):
-            matrix = np.full((joined(self.outputs).size, coordinates(self.arrays[i]).size), np.nan)
-            for line in columns:
-                assert line.element is not None
-                matrix[:, line.element] = line.slope.value
-            found.append(matrix)
+    def jacobian(self) -> list[Array | None]:
+        """The numerical Jacobian of each argument; None where not all of it is measured."""
+        found: list[Array | None] = []
+        for array, columns in zip(self.arrays, self.session.columns, strict=True):
+            whole = len(columns) == coordinates(array).size
+            slopes = [line.slope.value for line in columns]
+            found.append(np.stack(slopes, axis=1) if whole and slopes else None)
         return found
 
     def numerical(self, seeds: Arrays) -> list[Array]:
         """Return the numerical gradients for any output gradients; NaN where not known."""
         g = joined(seeds)
+        used = g != 0
         found = []
-        for matrix, array in zip(self.jacobian, self.arrays, strict=True):
-            with np.errstate(all="ignore"):
-                flat = np.where(g[:, None] != 0, g[:, None] * matrix, 0.0).sum(axis=0)
+        for columns, array in zip(self.session.columns, self.arrays, strict=True):
+            flat = np.full(coordinates(array).size, np.nan)
+            for line in columns:
+                with np.errstate(all="ignore"):
+                    flat[line.element] = g[used] @ line.slope.value[used]
             found.append(from_coordinates(flat, array.astype(_wide(array))))
         return found
 

@@ -22,6 +22,8 @@ from pullback.core.tensor import Tensor
 
 # Relative tolerance of a gradient computed in a dtype against differences taken in float64.
 RTOL = {"float64": 2e-8, "complex128": 2e-8, "float32": 2e-3, "complex64": 2e-3, "float16": 5e-2}
+# Of a numerical Jacobian: beyond that only some of its columns are measured.
+MOST_NUMBERS = 4_000_000
 WIDE = {"f": np.dtype(np.float64), "c": np.dtype(np.complex128)}
 
 
@@ -186,12 +188,12 @@ class Session:
         return found if found.size == self.center.size else None
 
     def elements(self, i: int) -> list[int]:
-        """Return the coordinates of argument `i` that are moved one by one."""
+        """Return the coordinates of argument `i` that are moved one by one: of many a sample."""
         count = coordinates(self.wide[i]).size
-        most = self.options.most_elements
+        most = min(self.options.most_elements, 3 * max(2, MOST_NUMBERS // max(1, self.center.size)))
         if count <= most:
             return list(range(count))
-        chosen = self.rng(f"elements {i}").choice(count, most, replace=False)
+        chosen = self.rng(f"elements {i}").choice(count, most // 3, replace=False)
         return sorted({0, count - 1, *chosen.tolist()})
 
     @cached_property

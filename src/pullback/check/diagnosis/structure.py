@@ -45,7 +45,10 @@ def _terms(e: Evidence, i: int) -> Array | None:
     """Return what each element of the one output contributes, if to one element each."""
     if len(e.outputs) != 1 or e.outputs[0].dtype.kind == "c" or e.arrays[i].dtype.kind == "c":
         return None
-    matrix = np.nan_to_num(e.jacobian[i])
+    measured = e.jacobian[i]
+    if measured is None:
+        return None
+    matrix = np.nan_to_num(measured)
     if not matrix.size or np.any(np.count_nonzero(np.abs(matrix) > 1e-9, axis=1) > 1):
         return None
     if e.outputs[0].size <= e.arrays[i].size:
@@ -70,7 +73,7 @@ def _named(axes: tuple[int, ...]) -> str:
 def jacobian_not_transposed(e: Evidence, i: int) -> Cause | None:
     """The Jacobian is multiplied by grad_output from the wrong side."""
     g, matrix = joined(e.seeds), e.jacobian[i]
-    if matrix.shape[0] != matrix.shape[1] or not np.isfinite(matrix).all():
+    if matrix is None or matrix.shape[0] != matrix.shape[1] or not np.isfinite(matrix).all():
         return None
     if e.fits(i, from_coordinates(matrix @ g, e.expected[i])):
         text = f"`{e.names[i]}`: the Jacobian is applied instead of its transpose"

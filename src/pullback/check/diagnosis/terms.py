@@ -14,7 +14,7 @@ from pullback.check.subject import Array
 def diagonal(e: Evidence, i: int) -> Cause | None:
     """Backward treats the operation as element-wise, though its elements are coupled."""
     matrix, ours = e.jacobian[i], e.analytic[i]
-    if ours is None or matrix.shape[0] != matrix.shape[1] or matrix.shape[0] < 2:
+    if ours is None or matrix is None or matrix.shape[0] != matrix.shape[1] or len(matrix) < 2:
         return None
     off = ~np.eye(len(matrix), dtype=bool)
     right = np.nan_to_num(matrix)
