@@ -7,9 +7,10 @@ import pytest
 from tests.ops import _cases
 
 import pullback as pb
+from pullback.check.exceptions import InapplicableError
 from pullback.check.layouts import layouts, layouts_of
 from pullback.check.report import Report
-from pullback.check.session import InapplicableError, Options, Session
+from pullback.check.session import Options, Session
 from pullback.check.subject import Subject
 
 X = np.array([[0.5, -1.5, 2.0], [1.0, 0.75, -0.25], [3.0, -1.0, 0.125], [0.25, 1.5, -2.0]])

@@ -10,12 +10,14 @@ import pytest
 from tests.ops import _cases
 
 import pullback as pb
-from pullback.check.laws import aliases, linear, noise, outputs, repeatable
+from pullback.check.comparing import noise
+from pullback.check.exceptions import ForwardError, InapplicableError
+from pullback.check.laws import aliases, linear, outputs, repeatable
 from pullback.check.lifetime import lifetime, modes
 from pullback.check.mutation import mutation, saved_arrays
 from pullback.check.report import Report
-from pullback.check.session import InapplicableError, Options, Session
-from pullback.check.subject import ForwardError, Subject
+from pullback.check.session import Options, Session
+from pullback.check.subject import Subject
 
 PARTS = (mutation, repeatable, linear, outputs, aliases, lifetime, modes)
 X = np.array([[0.5, -1.5, 2.0], [1.0, 0.75, -0.25]])

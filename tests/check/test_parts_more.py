@@ -8,11 +8,13 @@ import pytest
 from tests.ops import _cases
 
 import pullback as pb
-from pullback.check.dtypes import dtypes, libraries
+from pullback.check.dtypes import dtypes
+from pullback.check.exceptions import InapplicableError
+from pullback.check.libraries import libraries
 from pullback.check.masks import masks, subsets
 from pullback.check.report import FAILED, INAPPLICABLE, PASSED, PartResult, Report
 from pullback.check.second import second_order
-from pullback.check.session import InapplicableError, Options, Session
+from pullback.check.session import Options, Session
 from pullback.check.shapes import shapes
 from pullback.check.subject import Subject
 
