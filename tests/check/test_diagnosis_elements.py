@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import pullback as pb
-from pullback.check.diagnosis.elements import ELEMENTS, elements, listed, nan
+from pullback.check.diagnosis.elements import elements, listed, nan
 from pullback.check.diagnosis.precision import PRECISION, cancellation, few_digits, single
 from pullback.check.evidence import Evidence
 from pullback.check.report import Report
@@ -13,6 +13,8 @@ from pullback.check.subject import Subject
 
 SEEDS = pytest.mark.parametrize("seed", range(2))
 HIGH = 0.75
+
+ELEMENTS = (nan, elements, listed)
 
 
 def evidence(op, *args, seed=0, fast=False):

@@ -232,3 +232,101 @@ def test_the_plot_has_a_row_a_failing_gradient():
     titles = [ax.get_title() for ax in figure.axes]
     assert any("factor 2.000" in title for title in titles)
     assert gradcheck(pb.sin, np.ones(2)).plot().axes
+
+
+# -- numbers that are hard to compare -------------------------------------------------------------
+def squared(factor):
+    def forward(ctx, x):
+        ctx.save_for_backward(x=x)
+        return x * x
+
+    return pb.autograd_function(
+        forward, lambda ctx, g: factor * ctx.saved_variables.x * g, name="squared"
+    )
+
+
+AWKWARD = [[0.5, np.nan, 2.0], [1.0, np.inf], [1.0, 1e200], [np.nan, -3.0]]
+
+
+@pytest.mark.parametrize("values", AWKWARD, ids=str)
+@pytest.mark.parametrize("fast", [False, True])
+def test_elements_that_are_not_finite_excuse_no_others(values, fast):
+    x = np.array(values)
+    with np.errstate(all="ignore"):
+        assert gradcheck(squared(2.0), x, fast=fast).ok
+        report = gradcheck(squared(1.0), x, raise_exception=False, **FIRST)
+    assert report.failures[0].cause.name == "factor"
+
+
+@pytest.mark.parametrize("values", [[1e-300, 1e-200], [5e-324]], ids=str)
+def test_results_that_underflow_accuse_nobody(values):
+    assert gradcheck(squared(2.0), np.array(values)).ok
+
+
+def test_where_nothing_could_be_compared_the_report_says_so():
+    report = gradcheck(squared(2.0), np.array([np.nan]))
+    assert "nothing wrong found, derivatives not compared" in str(report)
+    report = gradcheck(squared(2.0), np.ones(2), skip=["first"])
+    assert "nothing wrong found, derivatives not compared" in str(report)
+
+
+def test_outputs_that_do_not_depend_on_the_input_are_a_note():
+    report = gradcheck(lambda x: pb.ones(2), np.ones(2))
+    assert report.ok
+    assert "the outputs do not change with `x` at these inputs" in report.notes
+
+
+def test_a_gradient_where_the_function_is_constant_is_told_as_that():
+    through = pb.autograd_function(lambda ctx, x: x.round(), lambda ctx, g: g)
+    report = gradcheck(through, np.array([0.3, 1.2]), raise_exception=False, **FIRST)
+    assert "the outputs do not change with `x` here" in str(report)
+
+
+def test_the_mode_of_the_caller_makes_no_difference():
+    with pb.no_grad():
+        assert gradcheck(pb.sin, np.ones(2)).ok
+        assert not pb.is_grad_enabled()
+    with pb.inference_mode():
+        assert gradcheck(pb.sin, np.ones(2)).ok
+
+
+def test_a_rule_that_changes_grad_output_in_place_is_right_in_second_order_too():
+    op = pb.autograd_function(lambda ctx, x: x * 3.0, lambda ctx, g: g.mul_(3.0))
+    assert gradcheck(op, np.ones((2, 2))).ok
+
+
+def test_a_sign_that_is_wrong_in_what_comes_from_one_output_is_named():
+    def forward(ctx, x):
+        ctx.save_for_backward(x=x)
+        return x.sin(), x.cos()
+
+    def backward(ctx, a, b):
+        x = ctx.saved_variables.x
+        return {"x": a * x.cos() + b * x.sin()}
+
+    op = pb.autograd_function(forward, backward)
+    report = gradcheck(op, np.array([0.5, 1.0]), raise_exception=False, **FIRST)
+    assert "wrong sign in what comes from output 1" in str(report)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"seed": "a"}, {"seed": -1}, {"seed": None}, {"rtol": -1}, {"atol": np.nan}],
+    ids=str,
+)
+def test_settings_are_looked_at_first(options):
+    (name,) = options
+    with pytest.raises(TypeError, match=f"gradcheck: {name} must be a"):
+        gradcheck(pb.sin, np.ones(2), **options)
+
+
+def test_a_sorted_grid_that_is_not_differentiated_stays_sorted():
+    def forward(ctx, x, grid):
+        assert (np.diff(grid.numpy()) >= 0).all()
+        ctx.save_for_backward(x=x)
+        return x * x + grid[0]
+
+    op = pb.autograd_function(forward, lambda ctx, g: {"x": 2 * ctx.saved_variables.x * g})
+    x = pb.asarray(np.array([0.5, 1.5, 2.5])).requires_grad_()
+    report = gradcheck(op, (x, np.arange(3.0)))
+    assert report.ok

@@ -10,16 +10,10 @@ from tests.check import _right, _right_arrays
 from tests.check._entries import as_pullback
 
 import pullback as pb
-from pullback.check.inputs import Inputs, guess, on_symmetric, outcome, shown, suggestion
-from pullback.check.shape_text import (
-    CHARACTERS,
-    GENERAL,
-    SPECIAL,
-    draw,
-    draw_sizes,
-    evaluate,
-    parse,
-)
+from pullback.check.drawing import CHARACTERS, GENERAL, SPECIAL, draw, draw_sizes
+from pullback.check.guessing import guess, suggestion
+from pullback.check.inputs import Inputs, on_symmetric, outcome, shown
+from pullback.check.shape_text import evaluate, parse
 from pullback.errors import ArgumentError, ArgumentTypeError
 
 

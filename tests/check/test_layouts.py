@@ -8,7 +8,8 @@ from tests.ops import _cases
 
 import pullback as pb
 from pullback.check.exceptions import InapplicableError
-from pullback.check.layouts import layouts, layouts_of
+from pullback.check.layouts import layouts
+from pullback.check.memory import layouts_of
 from pullback.check.report import Report
 from pullback.check.session import Options, Session
 from pullback.check.subject import Subject

@@ -13,9 +13,11 @@ import pullback as pb
 from pullback.check.comparing import noise
 from pullback.check.exceptions import ForwardError, InapplicableError
 from pullback.check.laws import aliases, linear, outputs, repeatable
-from pullback.check.lifetime import lifetime, modes
-from pullback.check.mutation import mutation, saved_arrays
+from pullback.check.lifetime import lifetime
+from pullback.check.modes import modes
+from pullback.check.mutation import mutation
 from pullback.check.report import Report
+from pullback.check.saved import saved_arrays
 from pullback.check.session import Options, Session
 from pullback.check.subject import Subject
 
@@ -343,7 +345,10 @@ def test_random_numbers_in_forward_are_found():
     (failure,) = check(repeatable, lambda x: x * pb.asarray(rng.random(x.shape)), X).failures
     assert failure.cause.name == "state"
     assert "two forward passes with the same inputs differ" in failure.cause.text
-    assert failure.cause.hint == "fix the seed inside, or pass the noise as an argument"
+    assert (
+        failure.cause.hint
+        == "make a generator with a fixed seed inside, or pass the noise as an argument"
+    )
 
 
 @pytest.mark.parametrize("stored", ["value", "buffer"])

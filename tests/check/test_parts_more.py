@@ -377,7 +377,10 @@ def test_shapes_only_note_a_rule_without_broadcasting():
 
     result, report = ran(shapes, add, NORMAL(size=(4, 3)), NORMAL(size=(4, 3)))
     assert result.status == PASSED
-    assert any("`x` of shape (1, 3), which forward broadcasts" in n for n in report.notes)
+    assert [note.split(",")[0] for note in report.notes] == [
+        "forward broadcasts `x`",
+        "forward broadcasts `y`",
+    ]
 
 
 def test_shapes_find_what_is_wrong_for_0_d_arguments():
@@ -626,8 +629,8 @@ def test_dtypes_note_a_rule_that_is_conjugated_for_complex_arguments():
     assert result.status == PASSED
     (note,) = report.notes
     assert note.startswith(
-        "product also takes complex inputs, for which the gradient of `x` is conjugated, the "
-        "gradient of `y` is conjugated: multiply by the conjugate"
+        "product also takes complex inputs, for which the gradient of `x`, `y` is conjugated: "
+        "multiply by the conjugate"
     )
 
 

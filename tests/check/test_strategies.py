@@ -11,17 +11,8 @@ from hypothesis import strategies as st
 
 import pullback as pb
 from pullback.check.inputs import Inputs
-from pullback.check.strategies import (
-    LAYOUTS,
-    MOST_CHECKS,
-    arguments,
-    as_inputs,
-    is_strategy,
-    laid,
-    search,
-    strategy_of,
-    tensors,
-)
+from pullback.check.searching import MOST_CHECKS, as_inputs, is_strategy, search, strategy_of
+from pullback.check.strategies import LAYOUTS, arguments, laid, tensors
 from pullback.errors import ArgumentError, ArgumentTypeError, MissingExtraError
 
 QUICK = settings(

@@ -15,7 +15,7 @@ def cube(factor):
         return x * x * x
 
     def backward(ctx, g):
-        return {"x": factor * ctx.saved_variables.x ** 2 * g}
+        return {"x": factor * ctx.saved_variables.x**2 * g}
 
     return pb.autograd_function(forward, backward, name="cube")
 

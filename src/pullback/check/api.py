@@ -1,4 +1,4 @@
-"""`gradcheck` and `check_op`: the whole check of one call, part by part.
+"""`gradcheck`: the whole check of one call, part by part.
 
 Owns the list of parts and their order. A part that others rest on stops those when it fails: a
 wrong first derivative would show again in every later part.
@@ -6,17 +6,23 @@ wrong first derivative would show again in every later part.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextvars import ContextVar
 from typing import Any, NamedTuple
 
-from pullback.check.dtypes import dtypes, libraries
+import numpy as np
+
+from pullback.check.dtypes import dtypes
+from pullback.check.exceptions import BackwardError, ForwardError, InapplicableError, first_line
 from pullback.check.first import first
 from pullback.check.laws import aliases, linear, outputs, repeatable
 from pullback.check.layouts import layouts
-from pullback.check.lifetime import lifetime, modes
+from pullback.check.libraries import libraries
+from pullback.check.lifetime import lifetime
 from pullback.check.masks import masks
+from pullback.check.modes import modes
 from pullback.check.mutation import mutation
+from pullback.check.naming import name_of
 from pullback.check.report import (
     FAILED,
     INAPPLICABLE,
@@ -28,9 +34,11 @@ from pullback.check.report import (
     Report,
 )
 from pullback.check.second import second_order
-from pullback.check.session import BackwardError, InapplicableError, Options, Session
+from pullback.check.session import Options, Session
 from pullback.check.shapes import shapes
-from pullback.check.subject import ForwardError, Subject, as_arguments, name_of
+from pullback.check.subject import Subject
+from pullback.check.values import holds_numbers
+from pullback.core.modes import RECORD, STATE
 from pullback.errors import ArgumentError, ArgumentTypeError, GradcheckError
 
 
@@ -128,19 +136,40 @@ def gradcheck(
     >>> report.ok
     True
     """
-    _check_callable("gradcheck", fn)
-    args, kwargs = as_arguments("gradcheck", inputs)
+    _check_callable(fn)
+    args, kwargs = _as_arguments(inputs)
     subject = Subject(fn, args, kwargs)
-    options = Options(seed, fast, rtol, atol)
+    options = options_of("gradcheck", seed, fast, rtol, atol)
     report = check(subject, options, chosen_parts("gradcheck", only, skip))
     return settled(report, raise_exception)
+
+
+def options_of(api: str, seed: int, fast: bool, rtol: float | None, atol: float | None) -> Options:
+    """Return the user's choices, looked at."""
+    if not isinstance(seed, (int, np.integer)) or seed < 0:
+        raise ArgumentTypeError(f"{api}: seed must be a whole number from 0 on, got {seed!r}")
+    for role, value in (("rtol", rtol), ("atol", atol)):
+        if value is not None and not (isinstance(value, (int, float)) and 0 <= value < np.inf):
+            raise ArgumentTypeError(f"{api}: {role} must be a number from 0 on, got {value!r}")
+    return Options(int(seed), bool(fast), rtol, atol)
 
 
 def check(subject: Subject, options: Options, parts: Sequence[str]) -> Report:
     """Run parts of the check on one call."""
     report = Report(subject.name, options.seed)
     session = Session(subject, options, report)
-    stopped = ""
+    mode = STATE.get()
+    STATE.set(RECORD)  # whatever the caller's mode: no_grad, inference, anomaly detection
+    try:
+        _run_all(session, parts)
+    finally:
+        STATE.set(mode)
+    return report
+
+
+def _run_all(session: Session, parts: Sequence[str]) -> None:
+    """Run the parts in order; one that fails stops those that rest on it."""
+    report, options, stopped = session.report, session.options, ""
     for part in PARTS:
         if part.name not in parts or (options.fast and not part.fast):
             report.parts.append(PartResult(part.name, part.title, SKIPPED))
@@ -152,7 +181,6 @@ def check(subject: Subject, options: Options, parts: Sequence[str]) -> Report:
             report.parts.append(_run(session, part))
             if part.essential and report.parts[-1].status == FAILED:
                 stopped = part.title
-    return report
 
 
 def _run(session: Session, part: Part) -> PartResult:
@@ -164,22 +192,18 @@ def _run(session: Session, part: Part) -> PartResult:
     except InapplicableError as reason:
         return PartResult(part.name, part.title, INAPPLICABLE, str(reason))
     except BackwardError as error:
-        session.fail(Cause("raised", f"backward raises: {_first_line(error)}"))
+        session.fail(Cause("raised", f"backward raises: {first_line(error)}"))
     except ForwardError as error:
-        session.fail(Cause("raised", f"forward raises: {_first_line(error)}"))
+        session.fail(Cause("raised", f"forward raises: {first_line(error)}"))
     failed = len(session.report.failures) > before
     return PartResult(part.name, part.title, FAILED if failed else PASSED)
-
-
-def _first_line(error: Exception) -> str:
-    return str(error).split("\n")[0]
 
 
 def chosen_parts(api: str, only: Sequence[str] | None, skip: Sequence[str]) -> tuple[str, ...]:
     """Return the names of the parts to run."""
     names = tuple(part.name for part in PARTS)
     for role, given in (("only", only or ()), ("skip", skip)):
-        if isinstance(given, str):
+        if isinstance(given, str) or not isinstance(given, Iterable):
             raise ArgumentTypeError(f"{api}: {role} must be a sequence of names, got {given!r}")
         for name in given:
             if name not in names:
@@ -199,9 +223,23 @@ def settled(report: Report, raise_exception: bool) -> Report:
     raise error
 
 
-def _check_callable(api: str, fn: Any) -> None:
+def _check_callable(fn: Any) -> None:
     if not callable(fn):
         raise ArgumentTypeError(
-            f"{api}: a function to check is required, got {name_of(fn)}.\nhint: pass the function "
-            "itself and its arguments apart from it."
+            f"gradcheck: a function to check is required, got {name_of(fn)}.\nhint: pass the "
+            "function itself and its arguments apart from it."
         )
+
+
+def _as_arguments(inputs: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """Return positional and keyword arguments from what a user calls the inputs."""
+    if isinstance(inputs, dict):
+        return (), inputs
+    if isinstance(inputs, (tuple, list)):
+        return tuple(inputs), {}
+    if holds_numbers(inputs):
+        return (inputs,), {}
+    raise ArgumentTypeError(
+        "gradcheck: inputs must be a tensor, a tuple of arguments or a dict of them by name, got "
+        f"{type(inputs).__name__}"
+    )

@@ -1,22 +1,16 @@
 """The operations that a module, package, file or folder defines, and the inputs to check them with.
 
-Owns how a target such as ``"package.module"``, ``"file.py:Class.op"`` or ``"folder"`` is read and
-imported, and where an author writes inputs that cannot be guessed: in the attribute `check_inputs`
+Owns how a target such as ``"package.module"``, ``"file.py:Class.op"`` or ``"folder"`` is read, and
+where an author writes inputs that cannot be guessed: in the attribute `check_inputs`
 of an operation or of a `Function` class, or in the module's dict `CHECK_INPUTS`, by name.
 """
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import functools
-import importlib
-import importlib.util
-import os
 import pkgutil
 import sys
-import traceback
-import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
@@ -24,7 +18,8 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from pullback.check.inputs import suggestion
+from pullback.check.guessing import suggestion
+from pullback.check.loading import dotted, load, load_file, told
 from pullback.check.ops import check_op
 from pullback.check.report import Report
 from pullback.core.extend import AutogradFunction, Function
@@ -91,7 +86,7 @@ class InputsRequiredError(ArgumentError):
         )
 
 
-# ---- finding -------------------------------------------------------------------------------------
+# -- finding ---------------------------------------------------------------------------------------
 def discover(target: str) -> Discovery:
     """Find the operations of a module, a package with its submodules, a file or a folder.
 
@@ -126,12 +121,12 @@ def discover(target: str) -> Discovery:
         file = path / "__init__.py" if is_folder else path
         if not file.is_file():
             _refuse("a file that exists", place)
-        module = _required(place, lambda: _load_file(file))
+        module = _required(place, lambda: load_file(file))
         if name:
             return search.named(module, place, name)
         search.module(module, place)
     else:
-        module = _required(place, lambda: _load(place, Path.cwd()))
+        module = _required(place, lambda: load(place, Path.cwd()))
         if name:
             return search.named(module, place, name)
         search.package(module, place, Path.cwd())
@@ -160,7 +155,7 @@ class _Search:
         self.problems: list[Problem] = []
         self._seen: set[int] = set()
 
-    # -- walking ------------------------------------------------------------------------------
+    # -- walking -------------------------------------------------------------------------------
     def attempt(self, place: str, load: Callable[[], ModuleType]) -> ModuleType | None:
         """Return a module; None, and a problem, where it cannot be imported."""
         try:
@@ -176,7 +171,7 @@ class _Search:
         self.module(module, place)
         for found in pkgutil.iter_modules(getattr(module, "__path__", []), place + "."):
             if not found.name.endswith(".__main__"):
-                inner = self.attempt(found.name, functools.partial(_load, found.name, root))
+                inner = self.attempt(found.name, functools.partial(load, found.name, root))
                 if inner is not None:
                     self.package(inner, found.name, root)
 
@@ -184,8 +179,8 @@ class _Search:
         """Search the files of a folder, and the packages and folders in it."""
         init = folder / "__init__.py"
         if init.is_file():
-            name, root = _dotted(init)
-            package = self.attempt(name, functools.partial(_load_file, init))
+            name, root = dotted(init)
+            package = self.attempt(name, functools.partial(load_file, init))
             if package is not None:
                 self.package(package, name, root)
             return
@@ -195,11 +190,11 @@ class _Search:
             if path.is_dir():
                 self.folder(path)
             elif path.suffix == ".py" and path.name not in _NOT_IMPORTED:
-                module = self.attempt(str(path), functools.partial(_load_file, path))
+                module = self.attempt(str(path), functools.partial(load_file, path))
                 if module is not None:
                     self.module(module, str(path))
 
-    # -- reading a module ---------------------------------------------------------------------
+    # -- reading a module ----------------------------------------------------------------------
     def module(self, module: ModuleType, place: str) -> None:
         """Take the operations that a module defines."""
         for name, op in _operations(module, module.__name__):
@@ -281,59 +276,6 @@ def _given(module: ModuleType, name: str, op: Any) -> Any:
     return _table(module).get(name) if given is None else given
 
 
-# ---- importing -----------------------------------------------------------------------------------
-@contextlib.contextmanager
-def _on_path(folder: Path) -> Iterator[None]:
-    """Put a folder first on the path."""
-    entry = str(folder)
-    sys.path.insert(0, entry)
-    importlib.invalidate_caches()  # a file may be younger than what was read of its folder
-    try:
-        yield
-    finally:
-        if entry in sys.path:
-            sys.path.remove(entry)
-
-
-def _load(name: str, folder: Path) -> ModuleType:
-    with _on_path(folder):
-        return importlib.import_module(name)
-
-
-def _dotted(path: Path) -> tuple[str, Path]:
-    """Return the name of a file's module, with the packages it is in, and the folder of those."""
-    path = path.resolve()
-    parts = [] if path.name == "__init__.py" else [path.stem]
-    folder = path.parent
-    while (folder / "__init__.py").is_file():
-        parts.insert(0, folder.name)
-        folder = folder.parent
-    return ".".join(parts), folder
-
-
-def _load_file(path: Path) -> ModuleType:
-    """Import a file: as a part of its package if it is in one, else under a name of its own."""
-    path = path.resolve()
-    if (path.parent / "__init__.py").is_file():
-        module = _load(*_dotted(path))
-        if Path(module.__file__ or "").resolve() != path:
-            raise ImportError(f"{module.__name__} is imported from {module.__file__}")
-        return module
-    name = f"{path.stem}_{zlib.crc32(str(path).encode()):08x}"
-    spec = importlib.util.spec_from_file_location(name, path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module  # where dataclasses and pickle look
-    try:
-        with _on_path(path.parent):
-            spec.loader.exec_module(module)
-    except BaseException:
-        del sys.modules[name]
-        raise
-    return module
-
-
 def _required(place: str, load: Callable[[], ModuleType]) -> ModuleType:
     """Return a module that the user named, or refuse."""
     try:
@@ -342,15 +284,6 @@ def _required(place: str, load: Callable[[], ModuleType]) -> ModuleType:
         raise
     except BaseException as error:
         _refuse("a module, file or folder that can be imported", place, told(error))
-
-
-def told(error: BaseException) -> str:
-    """Say in one line what an exception is, and which line of the user's raised it."""
-    text = f"{type(error).__name__}: {error}".split("\n")[0]
-    frames = traceback.extract_tb(error.__traceback__)
-    own = (__file__, "<frozen ", importlib.__file__ or "")
-    place = next((f for f in reversed(frames) if not f.filename.startswith(own)), None)
-    return text if place is None else f"{text} ({os.path.basename(place.filename)}:{place.lineno})"
 
 
 def _refuse(required: str, came: str, why: str = "") -> NoReturn:
@@ -369,7 +302,7 @@ def nothing_in(target: str) -> str:
     )
 
 
-# ---- checking ------------------------------------------------------------------------------------
+# -- checking --------------------------------------------------------------------------------------
 def check_operation(operation: Operation, inputs: Any = None, **options: Any) -> Report:
     """Check an operation on the inputs that are given, those its author gave, or guessed ones.
 

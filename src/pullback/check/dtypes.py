@@ -1,4 +1,4 @@
-"""Other dtypes and other array libraries than the call's.
+"""Other dtypes than the call's: narrower ones, and complex numbers.
 
 A gradient in float32 is compared with the one in float64 at the same rounded values. What it may be
 off by is estimated from how far the exact gradient moves when the inputs move by a rounding error:
@@ -8,37 +8,31 @@ a formula that loses more than the problem itself does cancels digits, or overfl
 from __future__ import annotations
 
 import dataclasses
-import importlib
-import importlib.util
-import sys
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from pullback.arrays import CUPY, NUMPY, cuda_is_available, library_of
+from pullback.check.comparing import largest, largest_moves
 from pullback.check.evidence import Evidence
-from pullback.check.masks import differing
+from pullback.check.exceptions import BackwardError, ForwardError, InapplicableError, first_line
+from pullback.check.rechecking import nearby, wrong_along
 from pullback.check.report import Cause
-from pullback.check.resizing import leaves_of, session_at, with_leaves
-from pullback.check.session import RTOL, BackwardError, InapplicableError, Session, filled
-from pullback.check.shapes import wrong_along
-from pullback.check.subject import Array, Arrays, ForwardError, Place, Subject, place_of
+from pullback.check.resizing import session_at
+from pullback.check.session import RTOL, Session, filled
+from pullback.check.subject import Subject
+from pullback.check.values import Array, Arrays
 
 # Squares and cubes of such values still fit into the dtype.
 _LARGEST = {"float32": 1e12, "float16": 30.0}
 # How many rounding units an output may be off where its gradient is compared.
 _ULPS = 256
-# Tried where they are installed, and where the program uses them anyway: they are large.
-_INSTALLED = ("array_api_strict",)
-_IN_USE = ("jax.numpy", "dask.array")
-# Libraries sum in another order.
-_LOOSE = 1e-6
 _COMPLEX = {"float32": np.complex64}
+_MOST_ELEMENTS = 20_000  # beyond it, nobody asks about complex numbers
 
 
-# -- narrower dtypes ------------------------------------------------------------------------------
+# -- narrower dtypes -------------------------------------------------------------------------------
 class _Narrow(NamedTuple):
     """Gradients at the same values in double precision and in a narrower dtype.
 
@@ -82,17 +76,17 @@ def dtypes(session: Session) -> None:
 
 def _narrower(session: Session, dtype: str) -> bool:
     """Check one narrower dtype; say whether forward takes it."""
-    leaves = leaves_of(session)
+    leaves = session.leaves()
     try:
         found = _narrow(session, leaves, dtype)
         if found is None:
             return False
         wrong = _wrong(found)
         if wrong:  # not if only a tie is broken in another way
-            again = _narrow(session, _nearby(session, leaves, 64 * _eps(dtype)), dtype)
+            again = _narrow(session, nearby(session, leaves, 64 * _eps(dtype)), dtype)
             wrong = {i: w for i, w in wrong.items() if again is None or i in _wrong(again)}
     except BackwardError as error:
-        text = f"backward raises in {dtype} alone: {str(error).split(chr(10))[0]}"
+        text = f"backward raises in {dtype} alone: {first_line(error)}"
         session.fail(Cause("dtype", text), situation=f"with {dtype} arguments")
         return True
     for i, where in wrong.items():
@@ -103,8 +97,8 @@ def _narrower(session: Session, dtype: str) -> bool:
 def _narrow(session: Session, leaves: Sequence[Any], dtype: str) -> _Narrow | None:
     """Compute the gradients in both dtypes; None where forward does not take the narrower."""
     leaves = [_cast(v, dtype) for v in leaves]
-    narrow = with_leaves(session.subject, leaves)
-    wide = with_leaves(session.subject, [_cast(v, "float64") for v in leaves])
+    narrow = session.subject.with_leaves(leaves)
+    wide = session.subject.with_leaves([_cast(v, "float64") for v in leaves])
     try:
         outputs, exact = narrow.run().values(), wide.run().values()
     except Exception:  # as it says to whoever calls it so
@@ -120,19 +114,9 @@ def _narrow(session: Session, leaves: Sequence[Any], dtype: str) -> _Narrow | No
     expected = gradients_of(wide.arrays)
     got = filled(session.vjp(seeds, narrow.arrays, subject=narrow), narrow.arrays)
     sensitivity = _sensitivity(session, wide, expected, dtype, gradients_of)
-    terms = _largest([g * out for g, out in zip(wide_seeds, exact, strict=True)])
-    lengths = [_largest([a]) or 1.0 for a in wide.arrays]
+    terms = largest(*(g * out for g, out in zip(wide_seeds, exact, strict=True)))
+    lengths = [largest(a) or 1.0 for a in wide.arrays]
     return _Narrow(dtype, expected, got, sensitivity, terms, lengths)
-
-
-def _nearby(session: Session, leaves: Sequence[Any], step: float) -> list[Any]:
-    """Return the leaves with differentiated arguments that are each moved a little."""
-    rng = session.rng("nearby")
-    moved = list(leaves)
-    for i in session.subject.tracked:
-        length = np.where(leaves[i] == 0, _largest([leaves[i]]) or 1.0, -leaves[i])
-        moved[i] = np.asarray(leaves[i] + step * rng.uniform(size=leaves[i].shape) * length)
-    return moved
 
 
 def _eps(dtype: str) -> float:
@@ -164,10 +148,6 @@ def _comparable(
     return bool(all(np.isfinite(s) and (s == 0 or 1 / most < s < most) for s in sizes))
 
 
-def _largest(arrays: Arrays) -> float:
-    return float(max((np.abs(a).max() for a in arrays if a.size), default=0.0))
-
-
 def _seeds(session: Session, outputs: Arrays, exact: Arrays, dtype: str) -> list[Array]:
     """Draw output gradients; 0 where the outputs themselves are not what they are in float64."""
     eps = _eps(dtype)
@@ -185,23 +165,17 @@ def _sensitivity(
 ) -> list[Array]:
     """Measure how far exact gradients move with the inputs, over a few random roundings."""
     eps, rng = _eps(dtype), session.rng(f"{dtype} rounding")
-    found = [np.zeros(e.shape) for e in expected]
-    for _ in range(3):
-        moved = [
+
+    def rounded() -> Arrays:
+        return [
             np.asarray(a * (1 + eps * rng.choice([-1.0, 1.0], a.shape))).astype(a.dtype)
             for a in wide.arrays
         ]
-        try:
-            near = gradients_of(moved)
-        except (BackwardError, ForwardError):  # at the edge of the domain
-            return [np.full(e.shape, np.inf) for e in expected]
-        with np.errstate(all="ignore"):
-            steps = [np.abs(n - e) for n, e in zip(near, expected, strict=True)]
-        found = [
-            np.maximum(f, np.where(np.isnan(d), np.inf, d))
-            for f, d in zip(found, steps, strict=True)
-        ]
-    return found
+
+    try:
+        return largest_moves(expected, [gradients_of(rounded()) for _ in range(3)])
+    except (BackwardError, ForwardError):  # at the edge of the domain
+        return [np.full(e.shape, np.inf) for e in expected]
 
 
 def _wrong(narrow: _Narrow) -> dict[int, Array]:
@@ -216,9 +190,9 @@ def _wrong(narrow: _Narrow) -> dict[int, Array]:
 
 def _is_known(narrow: _Narrow, i: int) -> bool:
     """Say whether the gradient in float64 is more than rounding, and fits into the dtype."""
-    largest = _largest([narrow.expected[i]])
+    size = float(np.abs(narrow.expected[i]).max(initial=0.0))
     rounding = _eps("float64") * narrow.terms / narrow.lengths[i]
-    return bool(1e6 * rounding < largest < _LARGEST[narrow.dtype])
+    return bool(1e6 * rounding < size < _LARGEST[narrow.dtype])
 
 
 def _tolerance(narrow: _Narrow, i: int) -> Array:
@@ -260,13 +234,13 @@ def _tell(session: Session, narrow: _Narrow, i: int, wrong: Array) -> None:
     session.fail(cause, name, expected=expected, got=got, wrong=wrong, situation=situation)
 
 
-# -- complex numbers ------------------------------------------------------------------------------
+# -- complex numbers -------------------------------------------------------------------------------
 def _complex(session: Session) -> bool:
     """Note what is wrong for complex arguments where real ones were given."""
-    if any(a.dtype.kind == "c" for a in session.arrays):
+    if any(a.dtype.kind == "c" or a.size > _MOST_ELEMENTS for a in session.arrays):
         return False
     rng = session.rng("complex")
-    leaves = leaves_of(session)
+    leaves = session.leaves()
     for i in session.subject.tracked:
         leaves[i] = leaves[i] * (1 + 1j * rng.uniform(0.1, 0.3, leaves[i].shape))
     try:
@@ -278,99 +252,18 @@ def _complex(session: Session) -> bool:
     try:
         wrong = wrong_along(other)
     except BackwardError as error:
-        session.note(f"{takes}, for which backward raises: {str(error).split(chr(10))[0]}")
+        session.note(f"{takes}, for which backward raises: {first_line(error)}")
         return True
     if wrong:
         evidence = Evidence(other)
         # With real output gradients: else those would have to be conjugated as well.
         seeds = [g.real.astype(g.dtype) for g in evidence.seeds]
         got, expected = evidence.vjp(seeds), evidence.numerical(seeds)
-        told = [
-            f"the gradient of `{evidence.names[i]}` is "
-            + ("conjugated" if evidence.alike(got[i], np.conj(expected[i])) else "wrong")
-            for i in wrong
-        ]
+        all_turned = all(evidence.alike(got[i], np.conj(expected[i])) for i in wrong)
+        names = ", ".join(f"`{evidence.names[i]}`" for i in wrong)
         session.note(
-            f"{takes}, for which {', '.join(told)}: multiply by the conjugate of the derivative, "
-            "or refuse complex inputs in forward"
+            f"{takes}, for which the gradient of {names} is "
+            f"{'conjugated' if all_turned else 'wrong'}: multiply by the conjugate of the "
+            "derivative, or refuse complex inputs in forward"
         )
     return True
-
-
-# -- array libraries ------------------------------------------------------------------------------
-def libraries(session: Session) -> None:
-    """Check the gradients on every other array library and device there is."""
-    if session.subject.place.library is not NUMPY:
-        raise InapplicableError("the arguments are no NumPy arrays")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # those of a library that is trying something out
-        places = list(_places())
-        tried = [_on(session, place) for place in places]
-    if not places:
-        raise InapplicableError("no other array library is installed")
-    if not any(tried):
-        raise InapplicableError("forward takes NumPy arrays only")
-
-
-def _places() -> Iterator[Place]:
-    """Yield where else arrays can live; large libraries only where they are in use anyway."""
-    modules = [importlib.import_module(n) for n in _INSTALLED if importlib.util.find_spec(n)]
-    modules += [sys.modules[name] for name in _IN_USE if name in sys.modules]
-    for module in modules:
-        try:
-            array = module.asarray(np.zeros(1))
-            library = library_of(array)
-            yield Place(library, library.device(array))
-        except Exception:  # not one that tensors can be made of
-            continue
-    if cuda_is_available():
-        yield Place(CUPY, "cuda")
-
-
-def _on(session: Session, place: Place) -> bool:
-    """Check one library; say whether forward takes its arrays."""
-    subject = session.subject.at(session.arrays, place)
-    name = place.library.name
-    try:
-        run = subject.run()
-        outputs = run.values()
-    except Exception:  # no such dtype, or a function written for NumPy alone
-        return False
-    if any(place_of(out) != place for out in run.outputs):  # it computed in NumPy
-        return False
-    likes = [(out.shape, out.dtype) for out in session.outputs]
-    if [(out.shape, out.dtype) for out in outputs] != likes or any(
-        differing(out, base).any() for out, base in zip(outputs, session.outputs, strict=True)
-    ):
-        return False
-    leaves = leaves_of(session)
-    nearby = [np.array(_nearby(session, leaves, 1e-3)[i]) for i in session.subject.tracked]
-    try:
-        wrong = _wrong_on(session, subject, session.arrays)
-        if wrong:  # not if only a tie is broken in another way
-            again = _wrong_on(session, subject, nearby)
-            wrong = {i: more for i, more in wrong.items() if i in again}
-    except BackwardError as error:
-        session.note(
-            f"forward also takes arrays of {name}, but backward raises for them: "
-            f"{str(error).split(chr(10))[0]}"
-        )
-        return True
-    for i, more in wrong.items():
-        argument = session.subject.names[i]
-        text = f"the gradient of `{argument}` is wrong on arrays of {name} alone"
-        session.fail(Cause("dtype", text), argument, situation=f"on {name}", **more)
-    return True
-
-
-def _wrong_on(session: Session, subject: Subject, arrays: Arrays) -> dict[int, dict[str, Array]]:
-    """Return the gradients that differ from those on NumPy arrays, by argument."""
-    seeds = session.seeds()
-    expected = filled(session.vjp(seeds, arrays), arrays)
-    got = filled(session.vjp(seeds, arrays, subject=subject), arrays)
-    found = {}
-    for i, (g, e) in enumerate(zip(got, expected, strict=True)):
-        wrong = differing(g, e, max(session.rtol, _LOOSE))
-        if wrong.any():
-            found[i] = {"expected": e, "got": g, "wrong": wrong}
-    return found

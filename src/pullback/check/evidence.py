@@ -6,17 +6,17 @@ shape of the joined outputs' coordinates by that of the argument's.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from pullback.check.numerical import coordinates, from_coordinates, joined
-from pullback.check.report import Cause, Report
-from pullback.check.session import BackwardError, Session, filled
-from pullback.check.subject import Array, Arrays, ForwardError
+from pullback.check.exceptions import BackwardError, ForwardError
+from pullback.check.numerical import coordinates, double, from_coordinates, joined
+from pullback.check.report import Report
+from pullback.check.session import Session, filled
+from pullback.check.values import Array, Arrays
 
 
 class Evidence:
@@ -41,12 +41,13 @@ class Evidence:
         self.seeds = session.seeds()
         self.other_seeds = session.seeds("other seeds")
 
-    # -- backward -----------------------------------------------------------------------------
+    # -- backward ------------------------------------------------------------------------------
     def vjp(self, seeds: Sequence[Any], arrays: Arrays | None = None) -> list[Array]:
         """Return backward's gradients in double precision; zeros for None."""
         found = self.session.vjp(seeds, arrays)
         return [
-            g.astype(_wide(g)) for g in filled(found, self.arrays if arrays is None else arrays)
+            g.astype(double(g.dtype))
+            for g in filled(found, self.arrays if arrays is None else arrays)
         ]
 
     @cached_property
@@ -57,7 +58,7 @@ class Evidence:
     @cached_property
     def got(self) -> list[Array]:
         """Backward's gradients for `seeds`."""
-        return [g.astype(_wide(g)) for g in filled(self.raw, self.arrays)]
+        return [g.astype(double(g.dtype)) for g in filled(self.raw, self.arrays)]
 
     @cached_property
     def got_other(self) -> list[Array]:
@@ -76,7 +77,8 @@ class Evidence:
             unit[m] = 1.0
             for i, g in enumerate(self.vjp(self.split(unit))):
                 rows[i].append(coordinates(g))
-        return [np.stack(r) if r else np.zeros((0, a.size)) for r, a in zip(rows, self.arrays)]  # noqa: B905
+        pairs = zip(rows, self.arrays, strict=True)
+        return [np.stack(r) if r else np.zeros((0, a.size)) for r, a in pairs]
 
     def split(self, flat: Array) -> list[Array]:
         """Return joined coordinates of the outputs as one array an output."""
@@ -87,7 +89,7 @@ class Evidence:
             start += count
         return found
 
-    # -- differences --------------------------------------------------------------------------
+    # -- differences ---------------------------------------------------------------------------
     @cached_property
     def jacobian(self) -> list[Array | None]:
         """The numerical Jacobian of each argument; None where not all of it is measured."""
@@ -108,7 +110,7 @@ class Evidence:
             for line in columns:
                 with np.errstate(all="ignore"):
                     flat[line.element] = g[used] @ line.slope.value[used]
-            found.append(from_coordinates(flat, array.astype(_wide(array))))
+            found.append(from_coordinates(flat, array.astype(double(array.dtype))))
         return found
 
     @cached_property
@@ -146,7 +148,11 @@ class Evidence:
             for i, (g, e) in enumerate(zip(self.got, self.expected, strict=True))
         ]
 
-    # -- elsewhere ----------------------------------------------------------------------------
+    def compared(self, i: int) -> dict[str, Array]:
+        """Return what a failure shows of argument `i`."""
+        return {"expected": self.expected[i], "got": self.got[i], "wrong": self.wrong[i]}
+
+    # -- elsewhere -----------------------------------------------------------------------------
     def at(self, arrays: Arrays) -> Evidence | None:
         """Return the evidence at other values; None where the function is not defined there."""
         session = Session(self.session.subject.at(arrays), self.session.options, Report("", 0))
@@ -165,18 +171,22 @@ class Evidence:
     @cached_property
     def given(self) -> list[tuple[str, Array]]:
         """Every numerical array of the call with its name, the outputs last."""
-        found = [(f"`{name}`", array) for name, array in self.session.subject.given_arrays()]
-        several = len(self.outputs) > 1
-        for k, out in enumerate(self.outputs):
-            found.append((f"output {k}" if several else "the output", out))
-        return found
+        arrays = self.session.subject.given_arrays()
+        return [*((f"`{name}`", array) for name, array in arrays), *self.named_outputs]
+
+    @cached_property
+    def named_outputs(self) -> list[tuple[str, Array]]:
+        """The outputs with what sentences call them."""
+        if len(self.outputs) == 1:
+            return [("the output", self.outputs[0])]
+        return [(f"output {k}", out) for k, out in enumerate(self.outputs)]
 
     @cached_property
     def numbers(self) -> list[tuple[str, float]]:
         """Every number among the arguments with its name."""
         return self.session.subject.given_numbers()
 
-    # -- comparing ----------------------------------------------------------------------------
+    # -- comparing -----------------------------------------------------------------------------
     def differs(self, got: Array, expected: Array, i: int) -> Array:
         """Return where two gradients of argument `i` differ; False where nothing is known."""
         with np.errstate(all="ignore"):
@@ -209,22 +219,3 @@ class Evidence:
     def slack(self) -> float:
         """The relative tolerance of patterns: looser than that of the check."""
         return min(0.05, 30 * self.session.rtol)
-
-    # -- exceptions ---------------------------------------------------------------------------
-    def cause_of(self, error: BackwardError | ForwardError) -> Cause:
-        """Return the cause of an exception in backward."""
-        text = str(error).split("\n")[0]
-        shape = re.search(r"the gradient of '(.+?)' has the wrong shape", str(error))
-        if shape:
-            axes = re.search(r"hint: (sum over (?:axis \d+|axes \([\d, ]+\)))", str(error))
-            if axes:
-                return Cause(
-                    "missing-sum",
-                    f"`{shape[1]}`: {axes[1]} is missing ({text})",
-                    f"write pb.sum_to_size(grad, {shape[1]}.shape)",
-                )
-        return Cause("raised", f"backward raises: {text}")
-
-
-def _wide(array: Array) -> Any:
-    return np.complex128 if array.dtype.kind == "c" else np.float64

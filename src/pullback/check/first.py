@@ -12,11 +12,13 @@ from collections.abc import Sequence
 import numpy as np
 
 from pullback.check.diagnosis import diagnose
+from pullback.check.diagnosis.raised import cause_of_exception
 from pullback.check.evidence import Evidence
+from pullback.check.exceptions import BackwardError, InapplicableError
 from pullback.check.numerical import coordinates
 from pullback.check.report import Cause
-from pullback.check.session import BackwardError, Line, Session
-from pullback.check.subject import Array
+from pullback.check.session import Line, Session
+from pullback.check.values import Array
 
 
 def first(session: Session) -> None:
@@ -39,13 +41,15 @@ def first(session: Session) -> None:
             session.forget_inconsistent()
             wrong = _wrong(session)
         if wrong:
-            explain(session, sorted(wrong))
+            _explain(session, sorted(wrong))
         else:
             _check_precision(session)
     except BackwardError as error:
-        session.fail(Evidence(session).cause_of(error))
+        session.fail(cause_of_exception(error))
         return
-    note_kinks(session)
+    _note_kinks(session)
+    if not wrong:
+        _tell_unmeasured(session)
 
 
 def _wrong(session: Session) -> set[int]:
@@ -67,8 +71,8 @@ def _wrong_along(session: Session, lines: Sequence[Line], purpose: str) -> set[i
 def agrees(session: Session, line: Line, got: Sequence[Array], purpose: str) -> bool:
     """Say whether a gradient's component along a line lies within the measured range."""
     low, high, error = session.bounds(line, session.seeds(purpose))
-    if np.isnan(low) or np.isnan(high) or (np.isinf(low) and np.isinf(high)):
-        return True  # nothing is known there
+    if not _is_known(low, high):
+        return True
     with np.errstate(all="ignore"):
         terms = np.where(line.direction != 0, line.direction * got[line.argument], 0.0)
         value = float(np.sum(terms))
@@ -79,18 +83,16 @@ def agrees(session: Session, line: Line, got: Sequence[Array], purpose: str) -> 
     return bool(low - tolerance <= value <= high + tolerance)
 
 
-def explain(session: Session, arguments: Sequence[int]) -> None:
+def _is_known(low: float, high: float) -> bool:
+    return not (np.isnan(low) or np.isnan(high) or (np.isinf(low) and np.isinf(high)))
+
+
+def _explain(session: Session, arguments: Sequence[int]) -> None:
     """Find out why the gradients of these arguments are wrong, and report it."""
     evidence = Evidence(session)
     wrong = [i for i in range(len(session.arrays)) if evidence.wrong[i].any()]
     for argument, cause in diagnose(evidence, wrong or list(arguments)):
-        session.fail(
-            cause,
-            session.subject.names[argument],
-            expected=evidence.expected[argument],
-            got=evidence.got[argument],
-            wrong=evidence.wrong[argument],
-        )
+        session.fail(cause, evidence.names[argument], **evidence.compared(argument))
 
 
 def _check_precision(session: Session) -> None:
@@ -110,12 +112,30 @@ def _check_precision(session: Session) -> None:
             session.fail(Cause("precision", text), name)
 
 
-def note_kinks(session: Session) -> None:
+def _tell_unmeasured(session: Session) -> None:
+    """Say for which arguments there was nothing to compare, and stop if for none there was."""
+    seeds = session.seeds()
+    known: list[bool] = []
+    for i, name in enumerate(session.subject.names):
+        lines = [line for line in session.directions if line.argument == i]
+        lines += session.columns[i] if session.has_columns else []
+        ranges = [session.bounds(line, seeds)[:2] for line in lines if line.direction.any()]
+        known.append(any(_is_known(*ends) for ends in ranges) or not session.arrays[i].size)
+        if not known[-1]:
+            session.note(f"no derivative in `{name}` could be measured at these inputs")
+        elif ranges and not any(low or high for low, high in ranges):
+            session.note(f"the outputs do not change with `{name}` at these inputs")
+    if not any(known):
+        raise InapplicableError("no derivative could be measured at these inputs")
+
+
+def _note_kinks(session: Session) -> None:
     """Say where the function has kinks, jumps or edges at the given inputs."""
-    if "columns" not in session.__dict__:
+    if not session.has_columns:
         return
+    finite = np.isfinite(session.center)
     for i, columns in enumerate(session.columns):
-        count = sum(bool(line.slope.kink.any()) for line in columns)
+        count = sum(bool(line.slope.kink[finite].any()) for line in columns)
         if count:
             session.note(
                 f"{session.subject.name} is not differentiable at {count} of {len(columns)} "

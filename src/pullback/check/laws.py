@@ -1,129 +1,34 @@
 """What every backward obeys, whatever it computes: it repeats, it is linear, and it adds up.
 
-Owns the comparison of gradients with gradients, for which no differences are needed, and the
-measure of what rounding alone does to them.
+Owns the four laws, each a part of the check. What is the same up to rounding, comparing.py decides.
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 
-from pullback.check.mutation import copies, run_leaves
+from pullback.check.comparing import beyond_rounding, differs, largest, noise, unequal, unlike
+from pullback.check.exceptions import BackwardError, ForwardError, InapplicableError, first_line
+from pullback.check.naming import quoted
 from pullback.check.report import Cause
-from pullback.check.session import (
-    BackwardError,
-    InapplicableError,
-    Session,
-    attempt,
-    filled,
-    on_host,
-)
-from pullback.check.subject import Array, Arrays, ForwardError, Run, Subject
+from pullback.check.session import Session, gradients
+from pullback.check.subject import Run, Subject
+from pullback.check.values import Array, Arrays, copies
 from pullback.core.tensor import box
 
 _STATE_HINT = (
     "what backward needs goes through ctx.save_for_backward or ctx attributes, not through "
     "globals, the function, its class or a buffer used again"
 )
-_RANDOM_HINT = "fix the seed inside, or pass the noise as an argument"
+_RANDOM_HINT = "make a generator with a fixed seed inside, or pass the noise as an argument"
 _MOST_PAIRS = 6
 
 
-# -- comparing ------------------------------------------------------------------------------------
-def differs(got: Array, expected: Array, rtol: float, floor: float = 0.0) -> Array:
-    """Return where two arrays differ by more than `rtol` of the largest, and by more than `floor`.
-
-    Nothing is known where `expected` is not finite.
-    """
-    with np.errstate(all="ignore"):
-        finite = np.isfinite(expected)
-        size = np.max(np.abs(expected[finite]), initial=0.0)
-        off = np.abs(np.asarray(got) - expected)
-        return np.asarray(finite & ~(off <= rtol * size + floor))
-
-
-def floors(session: Session, likes: Arrays, seeds: Sequence[Array | None]) -> list[float]:
-    """Return below which size an element of each array is taken for rounding of zero."""
-    sizes = [_largest(a) for a in (*likes, *(g for g in seeds if g is not None))]
-    size = max(sizes, default=0.0)
-    return [min(4096 * float(np.finfo(a.dtype).eps), session.rtol) * size for a in likes]
-
-
-def _largest(array: Array) -> float:
-    finite = np.isfinite(array)
-    return float(np.max(np.abs(array[finite]), initial=0.0))
-
-
-def noise(
-    compute: Callable[[Arrays, Arrays], list[Array]], arrays: Arrays, seeds: Arrays
-) -> list[float]:
-    """Return how far rounding may change the arrays that ``compute(arrays, seeds)`` gives.
-
-    That is seen as the last bits of its inputs are changed, those of `seeds` alone where the
-    function is not defined elsewhere.
-    """
-    base = compute(arrays, seeds)
-    found = [0.0 for _ in base]
-    for salt in (1.0, 2.0, 3.0):
-        moved_seeds = [wiggled(g, salt + 0.5) for g in seeds]
-        try:
-            moved = compute([wiggled(a, salt) for a in arrays], moved_seeds)
-        except (ForwardError, BackwardError):
-            moved = compute(arrays, moved_seeds)
-        with np.errstate(all="ignore"):
-            off = [np.abs(a - b) for a, b in zip(moved, base, strict=True)]
-        sizes = [float(np.max(np.where(np.isfinite(d), d, np.inf), initial=0.0)) for d in off]
-        found = [max(pair) for pair in zip(found, sizes, strict=True)]
-    return [16 * size for size in found]
-
-
-def wiggled(array: Array, salt: float) -> Array:
-    """Return an array changed by a few units of its last place; equal elements stay equal."""
-    with np.errstate(all="ignore"):
-        phase = np.cos(salt + 1e3 * (array.real + 2 * array.imag).astype(np.float64))
-        factor = 1 + 4 * float(np.finfo(array.dtype).eps) * np.nan_to_num(phase)
-        return np.asarray(array * factor).astype(array.dtype)
-
-
-def unlike(
-    session: Session, got: Arrays, expected: Arrays, seeds: Sequence[Array | None]
-) -> list[tuple[int, Array]]:
-    """Return the arguments whose gradients differ beyond rounding, and where."""
-    limits = floors(session, expected, seeds)
-    pairs = enumerate(zip(got, expected, limits, strict=True))
-    found = [(i, differs(g, e, session.rtol, floor)) for i, (g, e, floor) in pairs]
-    found = [(i, wrong) for i, wrong in found if wrong.any()]
-    if not found:
-        return []
-    spread = _gradient_noise(session, seeds)
-    wider = [
-        (i, differs(got[i], expected[i], session.rtol, limits[i] + spread[i])) for i, _ in found
-    ]
-    return [(i, wrong) for i, wrong in wider if wrong.any()]
-
-
-def _gradient_noise(session: Session, seeds: Sequence[Array | None]) -> list[float]:
-    """Return how far rounding may change the gradients."""
-    chosen = [k for k, g in enumerate(seeds) if g is not None]
-
-    def compute(arrays: Arrays, given: Arrays) -> list[Array]:
-        filled_in: list[Array | None] = [None] * len(seeds)
-        for k, g in zip(chosen, copies(given), strict=True):
-            filled_in[k] = g
-        return filled(session.vjp(filled_in, copies(arrays)), arrays)
-
-    return noise(compute, session.arrays, [g for g in seeds if g is not None])
-
-
-def gradients(run: Run, seeds: Sequence[Any], likes: Arrays, **options: Any) -> list[Array]:
-    """Return backward's gradients on the host, zeros for None."""
-    return filled(on_host(attempt(lambda: run.vjp(seeds, retain=True, **options))), likes)
-
-
+# -- telling ---------------------------------------------------------------------------------------
 def _report(
     session: Session, cause: Cause, wrong: list[tuple[int, Array]], got: Arrays, expected: Arrays
 ) -> None:
@@ -133,10 +38,10 @@ def _report(
 
 
 def _named(session: Session, wrong: list[tuple[int, Array]]) -> str:
-    return " and ".join(f"`{session.subject.names[i]}`" for i, _ in wrong)
+    return quoted((session.subject.names[i] for i, _ in wrong), " and ")
 
 
-# -- repeating ------------------------------------------------------------------------------------
+# -- repeating -------------------------------------------------------------------------------------
 def repeatable(session: Session) -> None:
     """Check that the same call gives the same gradients, whatever was called before or between."""
     run, arrays = session.subject.run(copies(session.arrays)), session.arrays
@@ -150,12 +55,12 @@ def repeatable(session: Session) -> None:
         second = gradients(run, seeds, arrays)
     except BackwardError as error:
         text = "a second backward pass with the same saved values raises, though the first did not"
-        session.fail(Cause("state", f"{text}: {str(error).splitlines()[0]}", _STATE_HINT))
+        session.fail(Cause("state", f"{text}: {first_line(error)}", _STATE_HINT))
         return
     if _unstable(session, second, once, "two backward passes with the same saved values differ"):
         return
     again = session.subject.run(copies(arrays))
-    if any(_apart(a, b) for a, b in zip(again.values(), values, strict=True)):
+    if any(unequal(a, b).any() for a, b in zip(again.values(), values, strict=True)):
         text = "two forward passes with the same inputs differ: no gradient can be checked"
         session.fail(Cause("state", text, _RANDOM_HINT))
         return
@@ -164,23 +69,12 @@ def repeatable(session: Session) -> None:
         _check_interleaved(session, seeds, once)
 
 
-def _apart(got: Array, expected: Array, size: float = 0.0) -> bool:
-    """Say whether what should be the same to the last bit differs by more than the last bits."""
-    if got.shape == expected.shape and got.tobytes() == expected.tobytes():
-        return False
-    rtol = 4096 * float(np.finfo(expected.dtype).eps)
-    return (
-        got.shape != expected.shape
-        or bool(differs(got, expected, rtol, rtol * size).any())
-        or not np.array_equal(np.isnan(got), np.isnan(expected))
-    )
-
-
 def _unstable(session: Session, got: Arrays, expected: Arrays, text: str) -> bool:
     """Report gradients that are not the same; return whether there were any."""
-    size = max((_largest(e) for e in expected), default=0.0)
+    size = largest(*expected)
     pairs = enumerate(zip(got, expected, strict=True))
-    wrong = [(i, g != e) for i, (g, e) in pairs if _apart(g, e, size)]
+    found = [(i, unequal(g, e, size=size)) for i, (g, e) in pairs]
+    wrong = [(i, where) for i, where in found if where.any()]
     if wrong:
         text = f"{text}: {_named(session, wrong)} depends on another call, or on chance"
         _report(session, Cause("state", text, _STATE_HINT), wrong, got, expected)
@@ -212,7 +106,7 @@ def _another_point(session: Session) -> tuple[list[Array], list[Array], list[Arr
             return arrays, seeds, gradients(run, seeds, arrays)
         except (ForwardError, BackwardError):
             continue
-    return session.arrays, (seeds := session.seeds()), filled(session.vjp(seeds), session.arrays)
+    return session.arrays, session.seeds(), session.gradients()
 
 
 # Other inputs of which the function is likely to be defined; a positive definite matrix stays so.
@@ -222,7 +116,7 @@ _MOVES: tuple[Callable[[Array], Any], ...] = (
 )
 
 
-# -- linearity ------------------------------------------------------------------------------------
+# -- linearity -------------------------------------------------------------------------------------
 def linear(session: Session) -> None:
     """Check that backward is linear in grad_output."""
     run = session.subject.run(copies(session.arrays))
@@ -275,7 +169,7 @@ def _check_zero(
     try:
         got = vjp(zeros)
     except BackwardError as error:
-        reason = str(error).split("\n")[0]
+        reason = first_line(error)
         session.fail(Cause("zero-grad", f"backward raises when grad_output is zero: {reason}"))
         return False
     # Where a derivative is infinite, nothing times it is not a number, in a right backward too.
@@ -315,7 +209,7 @@ def _combined(a: float, x: Array, b: float, y: Array) -> Array:
         return np.asarray(a * x + b * y).astype(x.dtype)
 
 
-# -- several outputs ------------------------------------------------------------------------------
+# -- several outputs -------------------------------------------------------------------------------
 def outputs(session: Session) -> None:
     """Check each output alone, the others' gradients left out or zero, and one array for two."""
     run = session.subject.run(copies(session.arrays))
@@ -352,7 +246,7 @@ def _check_alone(session: Session, run: Run, seeds: Arrays, k: int) -> list[Arra
         try:
             found.append(gradients(run, given, session.arrays))
         except BackwardError as error:
-            reason = str(error).split("\n")[0]
+            reason = first_line(error)
             text = f"backward raises when {situation}, the others being {what}: {reason}"
             hint = "test each gradient for None, or leave out ctx.set_materialize_grads(False)"
             session.fail(Cause("zero-grad", text, hint))
@@ -389,7 +283,7 @@ def _check_shared(session: Session, run: Run, seeds: Arrays) -> None:
             return
 
 
-# -- one tensor for two arguments -----------------------------------------------------------------
+# -- one tensor for two arguments ------------------------------------------------------------------
 def aliases(session: Session) -> None:
     """Check f(x, x): its gradient is the sum of those of f(x, y) where y = x."""
     subject = session.subject
@@ -420,24 +314,20 @@ def _check_pair(session: Session, i: int, j: int) -> None:
     try:
         got = _same_tensor(subject, copies(arrays), i, j, seeds)
     except (ForwardError, BackwardError) as error:
-        reason = str(error).split("\n")[0]
+        reason = first_line(error)
         text = f"one tensor for both {names} is an error, equal ones are not: {reason}"
         session.fail(Cause("same-tensor", text), subject.names[i])
         return
-    limits = floors(session, expected, seeds)
-    triples = list(zip(got, expected, limits, strict=True))
-    if not any(differs(g, e, session.rtol, floor).any() for g, e, floor in triples):
-        return
-    spread = noise(lambda xs, gs: _summed(subject, xs, i, j, gs), arrays, seeds)
-    for k, (g, e, floor) in enumerate(triples):
-        wrong = differs(g, e, session.rtol, floor + spread[k])
-        if wrong.any():
-            text = f"the gradient is wrong when one tensor is passed for both {names}"
-            hint = "decide by ctx.needs_input_grad and the arguments' places, not by identity"
-            argument = subject.names[k + (k >= j)]
-            cause = Cause("same-tensor", text, hint)
-            session.fail(cause, argument, expected=e, got=g, wrong=wrong)
-            return
+
+    def spread() -> list[float]:
+        return noise(lambda xs, gs: _summed(subject, xs, i, j, gs), arrays, seeds)
+
+    for k, wrong in beyond_rounding(session, got, expected, seeds, spread)[:1]:
+        text = f"the gradient is wrong when one tensor is passed for both {names}"
+        hint = "decide by ctx.needs_input_grad and the arguments' places, not by identity"
+        argument = subject.names[k + (k >= j)]
+        cause = Cause("same-tensor", text, hint)
+        session.fail(cause, argument, expected=expected[k], got=got[k], wrong=wrong)
 
 
 def _summed(subject: Subject, arrays: Arrays, i: int, j: int, seeds: Arrays) -> list[Array]:
@@ -451,6 +341,6 @@ def _same_tensor(subject: Subject, arrays: Arrays, i: int, j: int, seeds: Arrays
     """Return the gradients where one tensor stands for arguments `i` and `j`."""
     leaves = subject.tensors(arrays, None)
     leaves[subject.tracked[j]] = leaves[subject.tracked[i]]
-    run = run_leaves(subject, leaves)
+    run = subject.run_leaves(leaves)
     del run.tensors[j]
     return gradients(run, seeds, [a for k, a in enumerate(arrays) if k != j])

@@ -11,18 +11,13 @@ from collections.abc import Sequence
 from itertools import combinations
 from typing import NamedTuple
 
-import numpy as np
-
+from pullback.check.comparing import unequal
+from pullback.check.exceptions import BackwardError, ForwardError, InapplicableError, first_line
+from pullback.check.naming import quoted
 from pullback.check.report import Cause
-from pullback.check.session import (
-    BackwardError,
-    InapplicableError,
-    Session,
-    attempt,
-    filled,
-    on_host,
-)
-from pullback.check.subject import Array, Arrays, ForwardError, Run
+from pullback.check.session import Session, attempt, filled, on_host
+from pullback.check.subject import Run
+from pullback.check.values import Array, Arrays, copies
 
 Subset = tuple[int, ...]
 
@@ -49,18 +44,13 @@ def masks(session: Session) -> None:
     if count == 1:
         raise InapplicableError("only one argument is differentiated")
     seeds = session.seeds()
-    full = filled(session.vjp(seeds, _copies(session)), session.arrays)
+    full = filled(session.vjp(seeds, copies(session.arrays)), session.arrays)
     told: set[int] = set()
     for subset in subsets(count):
         for asked in (False, True):
             found = _narrowed(session, seeds, subset, asked)
             if found is not None:
                 _tell(session, found, full, told)
-
-
-def _copies(session: Session) -> list[Array]:
-    """Return the arguments anew: a function may write to them, which is another part's to tell."""
-    return [array.copy() for array in session.arrays]
 
 
 def subsets(count: int) -> list[Subset]:
@@ -74,22 +64,10 @@ def subsets(count: int) -> list[Subset]:
     return list(dict.fromkeys(found))
 
 
-def differing(got: Array, expected: Array, rtol: float = 0.0) -> Array:
-    """Return where two results of one computation differ by more than rounding, or `rtol`."""
-    if got.shape != expected.shape:
-        return np.ones(expected.shape, bool)
-    eps = max(np.finfo(got.dtype).eps, np.finfo(expected.dtype).eps)
-    size = np.abs(expected[np.isfinite(expected)])
-    with np.errstate(all="ignore"):
-        magnitude = np.abs(expected) + (size.max() if size.size else 0.0)
-        close = np.abs(got - expected) <= max(4096 * eps, rtol) * magnitude
-    return np.asarray(~(close | (got == expected) | (np.isnan(got) & np.isnan(expected))))
-
-
 def _narrowed(session: Session, seeds: Arrays, subset: Subset, asked: bool) -> _Narrowing | None:
     """Differentiate a subset of the arguments; None where forward cannot be run so."""
     try:
-        run = session.subject.run(_copies(session), None if asked else subset)
+        run = session.subject.run(copies(session.arrays), None if asked else subset)
     except ForwardError as error:
         # What is composed of operations may well differentiate within itself.
         return _Narrowing(subset, asked, [], error) if session.subject.is_op else None
@@ -108,13 +86,13 @@ def _tell(session: Session, found: _Narrowing, full: Arrays, told: set[int]) -> 
     if found.error is not None:
         if not told:
             pass_ = "forward" if isinstance(found.error, ForwardError) else "backward"
-            text = f"{pass_} raises when {when}: {_first_line(found.error)}"
+            text = f"{pass_} raises when {when}: {first_line(found.error)}"
             session.fail(Cause("needs-input-grad", text, _HINT), situation=situation)
             told.update(range(len(names)))
         return
     likes = [full[i] for i in found.subset]
     for i, got in zip(found.subset, filled(found.grads, likes), strict=True):
-        wrong = differing(got, full[i])
+        wrong = unequal(got, full[i])
         if i in told or not wrong.any():
             continue
         told.add(i)
@@ -134,14 +112,6 @@ def _described(names: Sequence[str], found: _Narrowing) -> tuple[str, str]:
     elif len(kept) == 1:
         when = f"only `{kept[0]}` needs a gradient"
     else:
-        when = f"only {_listed(kept)} need gradients"
+        when = f"only {quoted(kept)} need gradients"
     situation = f"pb.autograd.grad(outputs, [{', '.join(kept)}])" if found.asked else ""
     return when, situation
-
-
-def _listed(names: Sequence[str]) -> str:
-    return ", ".join(f"`{name}`" for name in names)
-
-
-def _first_line(error: Exception) -> str:
-    return str(error).split("\n")[0]

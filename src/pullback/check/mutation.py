@@ -9,29 +9,21 @@ to work on.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
-from pullback.arrays import is_array
+from pullback.check.exceptions import BackwardError, ForwardError, InapplicableError, first_line
 from pullback.check.report import Cause
-from pullback.check.session import BackwardError, InapplicableError, Session, attempt
-from pullback.check.subject import Array, Arrays, ForwardError, Run, Subject, host
-from pullback.core import tree
-from pullback.core.context import Kept, SavedContainer, SavedTensor
-from pullback.core.engine import collect
-from pullback.core.node import CustomNode
-from pullback.core.tensor import Tensor, box
+from pullback.check.saved import saved_arrays
+from pullback.check.session import Session, attempt
+from pullback.check.subject import Run, Subject
+from pullback.check.values import Array, copies, host
+from pullback.core.tensor import box
 
 _UNDECLARED = re.compile(r"forward changed its argument '(.+?)' by an inplace")
 _DIRTY_HINT = "call ctx.mark_dirty({0}) and return {0}, or work on {0}.clone()"
 _CLONE_HINT = "work on a copy: {0}.clone(), or numpy.array(...) of its memory"
-
-
-def copies(arrays: Arrays) -> list[Array]:
-    """Return C-contiguous copies, so that nothing that is shared can be written to."""
-    return [np.array(a, order="C") for a in arrays]
 
 
 def mutation(session: Session) -> None:
@@ -41,7 +33,7 @@ def mutation(session: Session) -> None:
         _check_backward(session, run)
 
 
-# -- forward --------------------------------------------------------------------------------------
+# -- forward ---------------------------------------------------------------------------------------
 def _check_forward(session: Session) -> Run | None:
     """Run forward and compare its arguments; return the run if they are as before."""
     try:
@@ -69,7 +61,7 @@ def _blame_forward(session: Session, label: str) -> None:
     session.fail(Cause("mutation", text, _DIRTY_HINT.format(label)), label)
 
 
-# -- backward -------------------------------------------------------------------------------------
+# -- backward --------------------------------------------------------------------------------------
 def _check_backward(session: Session, run: Run) -> None:
     """Run backward twice on what forward saved, and compare all it could write to."""
     seeds = session.seeds("mutation", run.values())
@@ -120,57 +112,9 @@ def _blame_read_only(session: Session, places: Any, error: BackwardError) -> Non
         for label, array in places
         if isinstance(array, np.ndarray) and not array.flags.writeable
     ]
-    reason = str(error).split("\n")[0]
+    reason = first_line(error)
     what = f"grad_output{''.join(others)} in place: its memory is read-only ({reason})"
     session.fail(Cause("mutation", f"backward changes {what}", _CLONE_HINT.format("grad_output")))
-
-
-# -- what was saved -------------------------------------------------------------------------------
-def saved_arrays(run: Run) -> list[tuple[str, Any]]:
-    """Return what the nodes of a run saved: a label and the array."""
-    found: list[tuple[str, Any]] = []
-    for node in collect([out._node for out in run.outputs if out._node is not None])[0]:
-        saved = node.saved if isinstance(node.saved, tuple) else ()  # not where a hook packed it
-        if saved and isinstance(node, CustomNode):
-            found += _saved_by_user(node)
-        else:
-            label = f"the value `{node.name()}.saved`"
-            found += [(label, value) for value in saved if is_array(value)]
-    return found
-
-
-def _saved_by_user(node: CustomNode) -> Iterator[tuple[str, Any]]:
-    *flat, attributes = node.saved
-    items = [flat[k : k + 4] for k in range(0, len(flat), 4)]
-    for k, (name, item) in enumerate(zip(node.names, items, strict=True)):
-        label = f"the saved value `{name or _origin(node, k, item[3])}`"
-        yield from ((label, array) for array in _arrays_of(item[0]))
-    for name, value in (attributes or {}).items():
-        if name == "_attributes":
-            for key, item in value.items():
-                yield from ((f"the saved value `{key}`", a) for a in _arrays_of(item[0]))
-        else:
-            yield from ((f"the saved value `{name}`", a) for a in _arrays_of(value))
-
-
-def _origin(node: CustomNode, k: int, place: int | None) -> str:
-    """Return how to call a saved value that was given no name."""
-    if place is None:
-        return f"saved_tensors[{k}]"
-    return node.arguments.owner(place) if place >= 0 else f"output {-1 - place}"
-
-
-def _arrays_of(value: Any) -> Iterator[Any]:
-    """Yield the arrays of a saved value."""
-    if isinstance(value, SavedTensor):
-        value = value.array
-    elif isinstance(value, SavedContainer):
-        value = value.structure
-    for leaf in tree.leaves(value):
-        if isinstance(leaf, Kept):
-            yield from _arrays_of(leaf.items[0])
-        elif is_array(leaf):
-            yield leaf
 
 
 def _overlap(a: Any, b: Any) -> bool:
@@ -182,18 +126,3 @@ def _overlap(a: Any, b: Any) -> bool:
 def _differ(a: Array, b: Array) -> bool:
     """Say whether two arrays differ in a bit."""
     return a.tobytes() != b.tobytes()
-
-
-def run_leaves(subject: Subject, leaves: Sequence[Any]) -> Run:
-    """Run the function on these leaves of its arguments, as they are.
-
-    Raises
-    ------
-    ForwardError
-        If the function raises.
-    """
-    results = subject._tensors_of(subject._call(list(leaves)))
-    kept = range(len(results)) if subject.kept is None else subject.kept
-    tensors = [leaves[i] for i in subject.tracked]
-    everything = [t for t in leaves if isinstance(t, Tensor)]
-    return Run(tensors, [results[k] for k in kept], everything)

@@ -1,9 +1,10 @@
 """Derivatives by differences, with how well each is known.
 
-Works on real coordinates: a complex number is two of them. `slope` measures the derivative of all
-outputs along one line at once, by central differences extrapolated to step 0 (Richardson's
-extrapolation, `[1]`_), at as many steps as it takes, and tells smooth points from kinks (the
-one-sided derivatives differ), jumps and edges of the domain.
+Must not know of tensors or of backward: it is given a function along a line. Works on real
+coordinates: a complex number is two of them. `slope` measures the derivative of all outputs along
+one line at once, by central differences extrapolated to step 0 (Richardson's extrapolation,
+`[1]`_), at as many steps as it takes, and tells smooth points from kinks (the one-sided derivatives
+differ), jumps and edges of the domain.
 
 .. [1] W. H. Press et al., Numerical Recipes, 3rd ed., section 5.7.
 """
@@ -11,13 +12,13 @@ one-sided derivatives differ), jumps and edges of the domain.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from pullback.check.subject import Array
+from pullback.check.values import Array
 
-Line = Callable[[float], Array | None]
+Curve = Callable[[float], Array | None]
 
 # Steps as powers of the rounding unit, the likeliest first: with three halvings, truncation and
 # rounding balance at about eps ** (1/5) for a function of scale 1.
@@ -25,6 +26,7 @@ _POWERS = (0.2, 0.25, 0.14, 0.33, 0.08, 0.4)
 # A step at which only kinks, jumps and edges show.
 _CLOSE = 0.45
 _SMOOTH_ENOUGH = 1e-7
+_TINY = 1e-300  # below it, results may have underflowed
 
 
 class Slope(NamedTuple):
@@ -53,11 +55,15 @@ class Slope(NamedTuple):
             return (self.low + self.high) / 2
 
 
+def double(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """Return the dtype of double precision, complex for a complex one."""
+    return np.dtype(np.complex128 if dtype.kind == "c" else np.float64)
+
+
 def coordinates(array: Array) -> Array:
     """Return the real coordinates of an array, flat and in float64."""
     flat = np.array(array).ravel()
-    wide = flat.astype(np.complex128 if flat.dtype.kind == "c" else np.float64)
-    return wide.view(np.float64)
+    return flat.astype(double(flat.dtype)).view(np.float64)
 
 
 def joined(arrays: Sequence[Array]) -> Array:
@@ -67,8 +73,8 @@ def joined(arrays: Sequence[Array]) -> Array:
 
 def from_coordinates(flat: Array, like: Array) -> Array:
     """Return real coordinates as an array of the shape and dtype of `like`."""
-    wide = np.complex128 if like.dtype.kind == "c" else np.float64
-    return np.array(flat, np.float64).view(wide).reshape(like.shape).astype(like.dtype)
+    wide = np.array(flat, np.float64).view(double(like.dtype))
+    return wide.reshape(like.shape).astype(like.dtype)
 
 
 class _Best:
@@ -104,7 +110,7 @@ class _Best:
         self.noise[~np.isfinite(self.noise)] = 0.0
 
 
-def slope(line: Line, scales: Sequence[float], eps: float) -> Slope:
+def slope(line: Curve, scales: Sequence[float], eps: float) -> Slope:
     """Measure the derivative of ``line(t)`` at 0.
 
     Parameters
@@ -142,7 +148,7 @@ def slope(line: Line, scales: Sequence[float], eps: float) -> Slope:
         return _with_kinks(line, center, scales, eps, best)
 
 
-def _romberg(line: Line, center: Array, h: float, eps: float, best: _Best) -> None:
+def _romberg(line: Curve, center: Array, h: float, eps: float, best: _Best) -> None:
     """Offer the derivative from central differences at h, h/2 and h/4, extrapolated."""
     steps = (h, h / 2, h / 4)
     found = [(line(t), line(-t)) for t in steps]
@@ -153,7 +159,7 @@ def _romberg(line: Line, center: Array, h: float, eps: float, best: _Best) -> No
     once = [(4 * central[k + 1] - central[k]) / 3 for k in (0, 1)]
     size = np.maximum(np.abs(center), np.maximum(np.abs(sides[0][0]), np.abs(sides[0][1])))
     best.size = np.fmax(best.size, size)
-    floor = 8 * eps * size / h
+    floor = (8 * eps * size + _TINY) / h
     error = np.abs(once[1] - once[0]) + floor
     # The two sides' slopes approach each other as the step shrinks, unless a kink is within it.
     wide, close = [np.abs(sides[k][0] + sides[k][1] - 2 * center) / steps[k] for k in (0, 2)]
@@ -163,7 +169,7 @@ def _romberg(line: Line, center: Array, h: float, eps: float, best: _Best) -> No
 
 
 def _with_kinks(
-    line: Line, center: Array, scales: Sequence[float], eps: float, best: _Best
+    line: Curve, center: Array, scales: Sequence[float], eps: float, best: _Best
 ) -> Slope:
     """Return the estimate with what the function does close to the point on either side."""
     low, high, error = best.value.copy(), best.value.copy(), best.error
@@ -189,11 +195,12 @@ def _with_kinks(
     # Outputs that move by as much however small the step is: a jump that is even to both sides.
     jump = (error > 0.1 * np.abs(best.value)) & (best.jump > 1e-2 * best.size)
     low, high = np.where(jump, -np.inf, low), np.where(jump, np.inf, high)
-    kink |= error > 0.1 * np.abs(best.value) + 1e-4 * best.size / max(scales)
+    rough = max(1e-4, 30 * eps**0.5)
+    kink |= error > 0.1 * np.abs(best.value) + (rough * best.size + 1e7 * _TINY) / min(scales)
     return Slope(low, high, np.where(np.isfinite(error), error, 0.0), kink)
 
 
-def sharpened(found: Slope, tilted: Line, step: float) -> Slope:
+def sharpened(found: Slope, tilted: Curve, step: float) -> Slope:
     """Replace rough slopes by those of the complex step, Im f(x + ih) / h, where both agree.
 
     It has no rounding error `[1]`_, but is wrong without a sign of it where the function takes a
@@ -223,13 +230,13 @@ def sharpened(found: Slope, tilted: Line, step: float) -> Slope:
     return Slope(low, high, error, found.kink)
 
 
-def _one_sided(line: Line, center: Array, h: float) -> Array:
+def _one_sided(line: Curve, center: Array, h: float) -> Array:
     moved = line(h)
     return np.full(center.size, np.nan) if moved is None else (moved - center) / h
 
 
 def _at_edge(
-    line: Line, center: Array, h: float, known: tuple[Array, Array, Array], edge: Array
+    line: Curve, center: Array, h: float, known: tuple[Array, Array, Array], edge: Array
 ) -> tuple[Array, Array, Array]:
     """Fill in what central differences could not see: the one side where there are values."""
     low, high, error = (a.copy() for a in known)

@@ -13,17 +13,21 @@ from typing import Any
 
 import numpy as np
 
-from pullback.check.api import check, chosen_parts, settled
-from pullback.check.inputs import Inputs, bound, guess, on_symmetric, outcome, shown, symmetric
+from pullback.check.api import check, chosen_parts, options_of, settled
+from pullback.check.drawing import CHARACTERS, LARGE, draw, draw_sizes
+from pullback.check.guessing import guess
+from pullback.check.inputs import Inputs, bound, on_symmetric, outcome, shown, symmetric
+from pullback.check.naming import name_of, parameters_of
 from pullback.check.report import FAILED, PASSED, PartResult, Report
-from pullback.check.roles import callable_of, parameters_of
+from pullback.check.roles import callable_of
+from pullback.check.searching import is_strategy, search, strategy_of
 from pullback.check.session import Options
-from pullback.check.shape_text import CHARACTERS, LARGE, Described, draw, draw_sizes, parse
-from pullback.check.strategies import is_strategy, search, strategy_of
-from pullback.check.subject import Subject, host, name_of
+from pullback.check.shape_text import Described, parse
+from pullback.check.subject import Subject
+from pullback.check.values import host
 from pullback.core import tree
 from pullback.core.tensor import Tensor, box
-from pullback.errors import ArgumentError
+from pullback.errors import ArgumentError, ArgumentTypeError
 
 # The parts that depend on the values: further sets of inputs go through these alone.
 OF_VALUES = ("first", "masks")
@@ -98,8 +102,12 @@ def check_op(
     (True, 'inputs: x (4, 2), w (3, 2)')
     """
     fn = callable_of(op)
+    if not isinstance(kwargs, (dict, type(None))):
+        raise ArgumentTypeError(
+            f"check_op: kwargs must be a dict of arguments by name, got {type(kwargs).__name__}"
+        )
     parts = chosen_parts("check_op", only, skip)
-    runner = _Runner(fn, Options(seed, fast, rtol, atol), parts, kwargs or {})
+    runner = _Runner(fn, options_of("check_op", seed, fast, rtol, atol), parts, kwargs or {})
     if any(is_strategy(value) for value in inputs):
         report = runner.drawn(inputs)
     elif not inputs and not _complete(fn, kwargs):
@@ -134,7 +142,7 @@ def _rest(fn: Callable[..., Any], kwargs: dict[str, Any] | None) -> Callable[...
     return found
 
 
-# ---- inputs that are described -------------------------------------------------------------------
+# -- inputs that are described ---------------------------------------------------------------------
 def described(fn: Callable[..., Any], text: str, seed: int) -> list[Inputs]:
     """Draw several sets of the inputs that a text describes.
 
@@ -189,7 +197,7 @@ def _check_complete(
             )
 
 
-# ---- running -------------------------------------------------------------------------------------
+# -- running ---------------------------------------------------------------------------------------
 class _Runner:
     """Checks one operation on one set of inputs or on several."""
 

@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from pullback.check.subject import Array
+from pullback.check.values import Array
 from pullback.errors import MissingExtraError
 
 
-def draw(report: Any) -> Any:
+def figure_of(report: Any) -> Any:
     """Return a figure with one row a failing gradient, or a line that says there is none."""
     try:
         figures = importlib.import_module("matplotlib.figure")

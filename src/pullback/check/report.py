@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from pullback.check.plot import draw
-from pullback.check.subject import Array
+from pullback.check.plot import figure_of
+from pullback.check.values import Array
 
 PASSED, FAILED, SKIPPED, INAPPLICABLE, NOT_RUN = (
     "passed",
@@ -179,7 +179,13 @@ class Report:
         return self.ok
 
     def __str__(self) -> str:
-        head = "the gradients are right" if self.ok else _counted(len(self.failures))
+        checked = any(part.name == "first" and part.status == PASSED for part in self.parts)
+        right = (
+            "the gradients are right"
+            if checked
+            else "nothing wrong found, derivatives not compared"
+        )
+        head = right if self.ok else _counted(len(self.failures))
         lines = [f"{self.name}: {head} (seed {self.seed})"]
         lines += [_indented("- " + str(failure)) for failure in self.failures]
         lines += [_indented(f"note: {note}") for note in self.notes]
@@ -218,7 +224,7 @@ class Report:
         MissingExtraError
             If Matplotlib is not installed.
         """
-        return draw(self)
+        return figure_of(self)
 
 
 def _counted(count: int) -> str:

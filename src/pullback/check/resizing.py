@@ -13,12 +13,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pullback.arrays import is_array
+from pullback.check.exceptions import InapplicableError
 from pullback.check.report import Report
-from pullback.check.session import InapplicableError, Session
-from pullback.check.subject import Subject, host
-from pullback.core import tree
-from pullback.core.tensor import Tensor
+from pullback.check.session import Session
 
 # Looser than at the call's own shape: a wrong size is off by much, and new values may be
 # conditioned worse than the given ones.
@@ -32,26 +29,7 @@ class Symbol(NamedTuple):
     axes: tuple[tuple[int, int], ...]
 
 
-# -- calls of other shapes ------------------------------------------------------------------------
-def with_leaves(subject: Subject, leaves: Sequence[Any]) -> Subject:
-    """Return the same call with other leaves of its arguments; tracked ones stay tracked."""
-    other = subject.at([np.asarray(leaves[i]) for i in subject.tracked])
-    pieces = iter(leaves)
-    other.call = tree.map_leaves(lambda _: next(pieces), subject.call)
-    other._leaves = list(leaves)
-    other.kept = None
-    return other
-
-
-def leaves_of(session: Session) -> list[Any]:
-    """Return the leaves of the call's arguments, tensors and arrays as arrays on the host."""
-    tracked = dict(zip(session.subject.tracked, session.arrays, strict=True))
-    return [
-        tracked[i] if i in tracked else host(v) if isinstance(v, Tensor) or is_array(v) else v
-        for i, v in enumerate(session.subject._leaves)
-    ]
-
-
+# -- calls of other shapes -------------------------------------------------------------------------
 def session_at(session: Session, leaves: Sequence[Any], rtol: float = _RTOL) -> Session:
     """Return a session of its own for the same call with other leaves.
 
@@ -60,7 +38,7 @@ def session_at(session: Session, leaves: Sequence[Any], rtol: float = _RTOL) -> 
     InapplicableError
         If forward refuses them, or gives no finite outputs that are differentiable.
     """
-    subject = with_leaves(session.subject, leaves)
+    subject = session.subject.with_leaves(leaves)
     options = dataclasses.replace(
         session.options, rtol=max(rtol, session.rtol), atol=max(session.atol, _rounding(session))
     )
@@ -86,7 +64,7 @@ def _rounding(session: Session) -> float:
 def symbols(session: Session) -> list[Symbol]:
     """Return the axes of the array arguments, those of one length together."""
     places: dict[int, list[tuple[int, int]]] = {}
-    for k, leaf in enumerate(leaves_of(session)):
+    for k, leaf in enumerate(session.leaves()):
         if isinstance(leaf, np.ndarray):
             for axis, length in enumerate(leaf.shape):
                 if length > 1:
@@ -101,7 +79,7 @@ def resized(session: Session, symbol: Symbol, length: int) -> list[Any]:
     zero each: equal numbers would be ties, and equal rows a singular matrix.
     """
     rng = session.rng(f"size {length}")
-    leaves = leaves_of(session)
+    leaves = session.leaves()
     for k in dict.fromkeys(k for k, _ in symbol.axes):
         old = leaves[k]
         new, added = old, np.zeros(old.shape, bool)

@@ -16,8 +16,8 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
+from pullback.check.naming import name_of
 from pullback.check.shape_text import Described, parse
-from pullback.check.subject import name_of
 from pullback.core.extend import Function
 from pullback.core.tensor import Tensor
 from pullback.errors import ArgumentError, ArgumentTypeError
@@ -88,7 +88,7 @@ _BY_NAME: tuple[tuple[str, list[Role]], ...] = (
 )  # fmt: skip
 
 
-# ---- what the arguments are ----------------------------------------------------------------------
+# -- what the arguments are ------------------------------------------------------------------------
 def callable_of(op: Any) -> Callable[..., Any]:
     """Return what is called to run an operation: of a `Function` class its ``apply``."""
     if isinstance(op, type) and issubclass(op, Function):
@@ -99,14 +99,6 @@ def callable_of(op: Any) -> Callable[..., Any]:
             "hint: pass the operation itself and its inputs after it."
         )
     return op  # type: ignore[no-any-return]
-
-
-def parameters_of(fn: Callable[..., Any]) -> list[inspect.Parameter] | None:
-    """Return the arguments of a call, None where they cannot be known."""
-    try:
-        return list(inspect.signature(fn).parameters.values())
-    except (TypeError, ValueError):
-        return None
 
 
 def _hints(fn: Any) -> dict[str, Any]:

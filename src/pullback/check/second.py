@@ -13,13 +13,13 @@ from typing import Any
 
 import numpy as np
 
+from pullback.check.comparing import unequal
 from pullback.check.evidence import Evidence
-from pullback.check.masks import differing
+from pullback.check.exceptions import BackwardError, ForwardError, InapplicableError, first_line
+from pullback.check.rechecking import wrong_along
 from pullback.check.report import Cause, Report
-from pullback.check.session import BackwardError, InapplicableError, Session
-from pullback.check.shapes import wrong_along
-from pullback.check.subject import ForwardError, Subject
-from pullback.core import tree
+from pullback.check.session import Session
+from pullback.check.subject import Subject
 from pullback.core.api import grad
 from pullback.core.modes import enable_grad, is_grad_enabled
 from pullback.core.tensor import Tensor, box
@@ -46,7 +46,7 @@ def second_order(session: Session) -> None:
         raise InapplicableError("the gradients are not all finite here")
     plain = other.subject.values(other.arrays)
     for name, now, then in zip(session.subject.names, recorded, plain, strict=True):
-        if differing(now, then, other.rtol).any():
+        if unequal(now, then, other.rtol).any():
             text = (
                 f"the gradient of `{name}` is another one when backward is recorded "
                 "(create_graph=True)"
@@ -89,7 +89,7 @@ def _gradient_of(subject: Subject) -> Callable[..., list[Tensor]]:
         with enable_grad():
             xs = [t if t.requires_grad else t.detach().requires_grad_() for t in tensors[:count]]
             pairs = [
-                (out, g)
+                (out, g * 1)  # no leaf: a rule may change it in place
                 for out, g in zip(_outputs(subject, xs), tensors[count:], strict=True)
                 if out.requires_grad
             ]
@@ -107,8 +107,7 @@ def _outputs(subject: Subject, xs: list[Any]) -> list[Tensor]:
     leaves = subject.tensors(subject.arrays, ())
     for i, x in zip(subject.tracked, xs, strict=True):
         leaves[i] = x.clone() if subject.dirty else x  # a leaf cannot be changed in place
-    result = subject.call_with(leaves)
-    found = [t for t in tree.leaves(result) if isinstance(t, Tensor) and t.dtype.is_inexact]
+    found = subject.results(leaves)
     return found if subject.kept is None else [found[k] for k in subject.kept]
 
 
@@ -117,11 +116,11 @@ def _tell_raised(session: Session, error: ForwardError | BackwardError) -> None:
     cause = error.__cause__
     if isinstance(cause, GraphError) and "marked with @once_differentiable" in str(cause):
         raise InapplicableError(_ONCE)
-    first_line, *rest = str(error).split("\n")
+    _, *rest = str(error).split("\n")
     when = "when it is recorded (create_graph=True)"
     if isinstance(error, BackwardError):
         when = "when its result is differentiated again"
-    text = f"second derivative: backward raises {when}: {first_line}"
+    text = f"second derivative: backward raises {when}: {first_line(error)}"
     told = [line.removeprefix("hint: ") for line in rest if "once_differentiable" in line]
     hint = told[0] if told else _MARK
     session.fail(Cause("second-order", text, hint))
@@ -133,9 +132,4 @@ def _tell_wrong(session: Session, evidence: Evidence, i: int) -> None:
         f"the second derivative in `{name}` is wrong although the first is right: backward leaves "
         "the recorded operations (detach, numpy, no_grad)"
     )
-    numbers = {
-        "expected": evidence.expected[i],
-        "got": evidence.got[i],
-        "wrong": evidence.wrong[i],
-    }
-    session.fail(Cause("second-order", text, _MARK), name, **numbers)
+    session.fail(Cause("second-order", text, _MARK), name, **evidence.compared(i))

@@ -15,24 +15,17 @@ from typing import Any
 
 import numpy as np
 
-from pullback.check.numerical import Slope, coordinates, joined, sharpened, slope
+from pullback.check.exceptions import BackwardError, ForwardError
+from pullback.check.numerical import Slope, coordinates, double, joined, sharpened, slope
 from pullback.check.report import Cause, Failure, Report
-from pullback.check.subject import Array, Arrays, ForwardError, Subject, host
+from pullback.check.subject import Run, Subject
+from pullback.check.values import Array, Arrays, host
 from pullback.core.tensor import Tensor
 
 # Relative tolerance of a gradient computed in a dtype against differences taken in float64.
 RTOL = {"float64": 2e-8, "complex128": 2e-8, "float32": 2e-3, "complex64": 2e-3, "float16": 5e-2}
 # Of a numerical Jacobian: beyond that only some of its columns are measured.
 MOST_NUMBERS = 4_000_000
-WIDE = {"f": np.dtype(np.float64), "c": np.dtype(np.complex128)}
-
-
-class InapplicableError(Exception):
-    """A part of the check makes no sense for this function; the text says why."""
-
-
-class BackwardError(Exception):
-    """Backward raised; the cause is its own exception."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -78,7 +71,7 @@ class Session:
         self.report = report
         self.part = ""
 
-    # -- telling ------------------------------------------------------------------------------
+    # -- telling -------------------------------------------------------------------------------
     def fail(self, cause: Cause, argument: str = "", **more: Any) -> None:
         """Report a failure of the part that is running."""
         self.report.failures.append(Failure(self.part, argument, cause, **more))
@@ -92,11 +85,15 @@ class Session:
         """Return random numbers for one purpose: no part changes those of another."""
         return np.random.default_rng([self.options.seed, zlib.crc32(purpose.encode())])
 
-    # -- the base point -----------------------------------------------------------------------
+    # -- the base point ------------------------------------------------------------------------
     @cached_property
     def arrays(self) -> list[Array]:
         """The differentiated arguments, C-contiguous."""
         return [np.array(a, order="C") for a in self.subject.arrays]
+
+    def leaves(self) -> list[Any]:
+        """Return all leaves of the call's arguments, tensors and arrays as arrays on the host."""
+        return self.subject.at(self.arrays).leaves_on_host()
 
     @cached_property
     def outputs(self) -> list[Array]:
@@ -106,7 +103,7 @@ class Session:
     @cached_property
     def wide(self) -> list[Array]:
         """The arguments in double precision, where the function takes and keeps that."""
-        wide = [a.astype(WIDE[a.dtype.kind]) for a in self.arrays]
+        wide = [a.astype(double(a.dtype)) for a in self.arrays]
         if all(a.dtype == w.dtype for a, w in zip(self.arrays, wide, strict=True)):
             return self.arrays
         try:
@@ -145,11 +142,14 @@ class Session:
         return max([str(a.dtype) for a in self.arrays], key=lambda name: RTOL.get(name, 1.0))
 
     def seeds(self, purpose: str = "seeds", outputs: Sequence[Array] | None = None) -> list[Array]:
-        """Draw an output gradient for each output."""
+        """Draw an output gradient for each output: 0 where that is not finite itself."""
         rng = self.rng(purpose)
-        return [random_like(out, rng) for out in (self.outputs if outputs is None else outputs)]
+        found = [
+            (out, random_like(out, rng)) for out in (self.outputs if outputs is None else outputs)
+        ]
+        return [np.where(np.isfinite(out), g, np.zeros_like(g)) for out, g in found]
 
-    # -- differences --------------------------------------------------------------------------
+    # -- differences ---------------------------------------------------------------------------
     def measure(self, i: int, direction: Array, element: int | None = None) -> Line:
         """Measure the slope of the outputs as argument `i` moves along `direction`."""
         base = self.wide[i]
@@ -192,9 +192,11 @@ class Session:
         count = coordinates(self.wide[i]).size
         most = min(self.options.most_elements, 3 * max(2, MOST_NUMBERS // max(1, self.center.size)))
         if count <= most:
-            return list(range(count))
-        chosen = self.rng(f"elements {i}").choice(count, most // 3, replace=False)
-        return sorted({0, count - 1, *chosen.tolist()})
+            chosen = list(range(count))
+        else:
+            sample = self.rng(f"elements {i}").choice(count, most // 4, replace=False)
+            chosen = sorted({0, count - 1, *sample.tolist()})
+        return [k for k in chosen if np.isfinite(coordinates(self.wide[i])[k])]
 
     @cached_property
     def directions(self) -> list[Line]:
@@ -203,8 +205,8 @@ class Session:
         for i, array in enumerate(self.wide):
             rng = self.rng(f"directions {i}")
             for _ in range(2):
-                direction = rng.uniform(0.5, 1.5, coordinates(array).size)
-                direction *= rng.choice([-1.0, 1.0], direction.size)
+                direction = away_from_zero(coordinates(array).size, rng)
+                direction[~np.isfinite(coordinates(array))] = 0.0  # what is NaN stays so
                 found.append(self.measure(i, direction))
         return found
 
@@ -215,6 +217,11 @@ class Session:
             [self.measure(i, _unit(self.wide[i], k), k) for k in self.elements(i)]
             for i in range(len(self.wide))
         ]
+
+    @property
+    def has_columns(self) -> bool:
+        """Whether the single elements were measured."""
+        return "columns" in self.__dict__
 
     def forget_inconsistent(self) -> None:
         """Forget the slopes of outputs that are not differentiable though smooth on each line.
@@ -233,23 +240,24 @@ class Session:
                     for ends in _ends(columns, steps)
                 )
                 error = 10 * (error + line.slope.error) + 1e-5 * size
-                off = (line.slope.high < low - error) | (line.slope.low > high + error)
+                off = (line.slope.low < low - error) | (line.slope.high > high + error)
+                off &= np.isfinite(line.slope.low) & np.isfinite(line.slope.high)
             for other in (*columns, *(d for d in self.directions if d.argument == line.argument)):
                 other.slope.low[off], other.slope.high[off] = -np.inf, np.inf
                 other.slope.kink[off] = True
 
-    # -- comparing ----------------------------------------------------------------------------
+    # -- comparing -----------------------------------------------------------------------------
     def bounds(self, line: Line, seeds: Arrays) -> tuple[float, float, float]:
         """Return the range of the derivative of <seeds, outputs> along a line, and its error."""
         g = joined(seeds)
+        used = g != 0
+        g, found = g[used], line.slope
         with np.errstate(invalid="ignore", over="ignore"):
-            ends = np.stack([g * line.slope.low, g * line.slope.high])
-            used = g != 0
-            low = float(np.sum(np.min(ends, axis=0)[used]))
-            high = float(np.sum(np.max(ends, axis=0)[used]))
+            ends = np.stack([g * found.low[used], g * found.high[used]])
+            low, high = float(np.sum(np.min(ends, axis=0))), float(np.sum(np.max(ends, axis=0)))
         weight = np.abs(g)
-        error = 10 * float(weight @ line.slope.error)
-        moved = np.where(line.slope.value != 0, np.abs(self.center), 0.0)
+        error = 10 * float(weight @ found.error[used])
+        moved = np.where(found.value[used] != 0, np.abs(self.center[used]), 0.0)
         error += 16 * self._unit_roundoff * float(weight @ moved) / line.scale
         return low, high, error
 
@@ -275,7 +283,7 @@ class Session:
         """The absolute tolerance, beside that of the differences themselves."""
         return self.options.atol or 0.0
 
-    # -- gradients ----------------------------------------------------------------------------
+    # -- gradients -----------------------------------------------------------------------------
     def vjp(
         self,
         seeds: Sequence[Any],
@@ -328,9 +336,19 @@ def filled(grads: Sequence[Array | None], likes: Arrays) -> list[Array]:
     return [np.zeros_like(x) if g is None else g for g, x in zip(grads, likes, strict=True)]
 
 
+def gradients(run: Run, seeds: Sequence[Any], likes: Arrays, **options: Any) -> list[Array]:
+    """Return the gradients of a run that may be differentiated again, zeros for None."""
+    return filled(on_host(attempt(lambda: run.vjp(seeds, retain=True, **options))), likes)
+
+
+def away_from_zero(shape: int | tuple[int, ...], rng: np.random.Generator) -> Any:
+    """Draw numbers between 0.5 and 1.5 and their negatives."""
+    return rng.uniform(0.5, 1.5, shape) * rng.choice([-1.0, 1.0], shape)
+
+
 def random_like(array: Array, rng: np.random.Generator) -> Array:
     """Draw numbers away from zero, of the shape and dtype of `array`."""
-    values: Any = rng.uniform(0.5, 1.5, array.shape) * rng.choice([-1.0, 1.0], array.shape)
+    values = away_from_zero(array.shape, rng)
     if array.dtype.kind == "c":
         values = values + 1j * rng.uniform(0.5, 1.5, array.shape)
     return np.asarray(values).astype(array.dtype)
@@ -356,4 +374,4 @@ def _scales(size: float, typical: float) -> list[float]:
 
 def _spread(size: Array) -> Array:
     """Return how far each coordinate is moved along a random direction."""
-    return np.maximum(size, 0.1 * _typical(size))
+    return np.maximum(np.where(np.isfinite(size), size, 1.0), 0.1 * _typical(size))

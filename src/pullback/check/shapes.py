@@ -1,8 +1,7 @@
 """Other sizes than the call's: one element, none, one more, twice as many; broadcast arguments.
 
-Axes of one length are taken for the same axis, as `n` is in "input: (n, d), target: (n,)", and
-change together. Values are made from the given ones, so that they stay where the function is
-defined. A shape that forward refuses, or for which it gives no finite outputs, says nothing.
+How a call of another size is made, resizing.py owns. A shape that forward refuses, or for which it
+gives no finite outputs, says nothing.
 """
 
 from __future__ import annotations
@@ -13,70 +12,20 @@ from functools import partial
 
 import numpy as np
 
+from pullback.check.diagnosis.raised import cause_of_exception
 from pullback.check.diagnosis.relations import ratio
 from pullback.check.evidence import Evidence
-from pullback.check.first import agrees
-from pullback.check.numerical import coordinates
+from pullback.check.exceptions import BackwardError, InapplicableError, first_line
+from pullback.check.naming import quoted
+from pullback.check.rechecking import wrong_along
 from pullback.check.report import Cause
-from pullback.check.resizing import Symbol, axes_named, leaves_of, resized, session_at, symbols
-from pullback.check.session import BackwardError, InapplicableError, Line, Session
-from pullback.check.subject import Array, Arrays, ForwardError
+from pullback.check.resizing import Symbol, axes_named, resized, session_at, symbols
+from pullback.check.session import Session
+from pullback.check.values import Arrays
 
 _MOST_ELEMENTS = 20_000
 
 
-def wrong_along(session: Session) -> list[int]:
-    """Return the arguments whose gradient disagrees with differences along random directions.
-
-    An alarm has to repeat along other directions and at other values: at a kink that these inputs
-    are on by chance, a rule may choose.
-
-    Raises
-    ------
-    BackwardError
-        If backward raises, or gives a gradient of another shape than its argument's.
-    """
-    got = _checked(session)
-    wrong = [i for i in range(len(got)) if not agrees(session, _measured(session, i), got, "seeds")]
-    if wrong:
-        session.forget_inconsistent()
-        wrong = _repeated(session, got, wrong)
-    if wrong:
-        rng = session.rng("near")
-        arrays = [(a * rng.uniform(0.85, 1.0, a.shape)).astype(a.dtype) for a in session.arrays]
-        near = Session(session.subject.at(arrays), session.options, session.report)
-        try:
-            if np.isfinite(near.center).all():
-                wrong = _repeated(near, _checked(near), wrong)
-        except (BackwardError, ForwardError):  # not defined there
-            pass
-    return wrong
-
-
-def _checked(session: Session) -> list[Array]:
-    """Return the coordinates of the gradients, whose shapes are those of the arguments."""
-    found = session.gradients()
-    for name, g, array in zip(session.subject.names, found, session.arrays, strict=True):
-        if g.shape != array.shape:
-            raise BackwardError(f"the gradient of `{name}` has shape {g.shape}, not {array.shape}")
-    return [coordinates(g.astype(a.dtype)) for g, a in zip(found, session.wide, strict=True)]
-
-
-def _repeated(session: Session, got: Sequence[Array], among: Sequence[int]) -> list[int]:
-    """Return the arguments whose gradient disagrees along every direction."""
-    lines = session.directions
-    right = {d.argument for d in lines if agrees(session, d, got, "seeds")}
-    return [i for i in among if i not in right]
-
-
-def _measured(session: Session, i: int) -> Line:
-    rng = session.rng(f"direction {i}")
-    count = coordinates(session.wide[i]).size
-    direction = rng.uniform(0.5, 1.5, count) * rng.choice([-1.0, 1.0], count)
-    return session.measure(i, direction)
-
-
-# -- the part -------------------------------------------------------------------------------------
 def shapes(session: Session) -> None:
     """Check the gradients at other sizes and with broadcast arguments."""
     before = len(session.report.failures)
@@ -149,12 +98,14 @@ def _is_sensible(
 
 
 def _distinct(session: Session, symbol: Symbol) -> bool:
-    """Say whether the axes hold integers that are all distinct: then these may have to be."""
+    """Say whether the axes hold given numbers, all distinct or in order: they may have to be."""
     for k, axis in symbol.axes:
-        leaf = leaves_of(session)[k]
-        if leaf.dtype.kind in "iu":
-            ordered = np.sort(leaf, axis)
-            if np.diff(ordered, axis=axis).all():
+        leaf = session.leaves()[k]
+        if leaf.dtype.kind in "iu" and np.diff(np.sort(leaf, axis), axis=axis).all():
+            return True
+        if k not in session.subject.tracked and leaf.dtype.kind == "f" and symbol.length > 2:
+            steps = np.diff(leaf, axis=axis)
+            if (steps >= 0).all() or (steps <= 0).all():
                 return True
     return False
 
@@ -175,10 +126,9 @@ def _tell_raised(
     # No rows of a batch give no results; a kernel of no elements makes no sense.
     odd = length == 0 and any(out.size for out in other.outputs)
     if fixed or odd or not sensible:
-        first_line = str(error).split("\n")[0]
-        session.note(f"forward works {situation}, but backward raises: {first_line}")
+        session.note(f"forward works {situation}, but backward raises: {first_line(error)}")
     else:
-        session.fail(Evidence(other).cause_of(error), situation=situation)
+        session.fail(cause_of_exception(error), situation=situation)
 
 
 def _tell_size(
@@ -191,7 +141,7 @@ def _tell_size(
 ) -> None:
     """Report gradients that are wrong at another length."""
     if not sensible:
-        names = ", ".join(f"`{session.subject.names[i]}`" for i in wrong)
+        names = quoted(session.subject.names[i] for i in wrong)
         where = f"{axes_named(session, symbol)} of length {length}"
         session.note(f"the gradients of {names} are wrong with {where}")
         return
@@ -207,18 +157,10 @@ def _tell_size(
         if factor is not None:
             text += f"; there it is off by the factor {factor:.3f} everywhere"
         hint = "take the size from the saved shape, and average only where forward does"
-        session.fail(Cause("size", text, hint), evidence.names[i], **_numbers(evidence, i))
+        session.fail(Cause("size", text, hint), evidence.names[i], **evidence.compared(i))
 
 
-def _numbers(evidence: Evidence, i: int) -> dict[str, Array]:
-    return {
-        "expected": evidence.expected[i],
-        "got": evidence.got[i],
-        "wrong": evidence.wrong[i],
-    }
-
-
-# -- broadcasting ---------------------------------------------------------------------------------
+# -- broadcasting ----------------------------------------------------------------------------------
 def _variants(session: Session) -> Iterator[tuple[int, tuple[int, ...]]]:
     """Yield arguments that have the shape of another one, with shapes that broadcast to it."""
     all_shapes = [array.shape for array in session.arrays]
@@ -234,7 +176,7 @@ def _variants(session: Session) -> Iterator[tuple[int, tuple[int, ...]]]:
 
 def _broadcast(session: Session, i: int, shape: tuple[int, ...]) -> bool:
     """Check one argument in a shape that broadcasts to its own; say whether forward took it."""
-    leaves = leaves_of(session)
+    leaves = session.leaves()
     k = session.subject.tracked[i]
     start = (0,) * (leaves[k].ndim - len(shape))
     corner = (*start, *(slice(0, n) for n in shape))
@@ -247,12 +189,16 @@ def _broadcast(session: Session, i: int, shape: tuple[int, ...]) -> bool:
         return False
     name = session.subject.names[i]
     situation = f"with `{name}` of shape {shape}, which forward broadcasts"
-    for j in _wrong_or_noted(session, other, situation):
+    refused = (
+        f"forward broadcasts `{name}`, and asking for its gradient then is an error: return "
+        f"pb.sum_to_size(grad, {name}.shape) to allow it"
+    )
+    for j in _wrong_or_noted(session, other, situation, refused):
         wrong = other.subject.names[j]
         text = f"the gradient of `{wrong}` is wrong when forward broadcasts `{name}`"
         hint = f"write pb.sum_to_size(grad, {wrong}.shape), or refuse other shapes in forward"
         cause = Cause("missing-sum", text, hint)
-        session.fail(cause, wrong, situation=situation, **_numbers(Evidence(other), j))
+        session.fail(cause, wrong, situation=situation, **Evidence(other).compared(j))
     return True
 
 
@@ -264,7 +210,7 @@ def _scalars(session: Session) -> bool:
         return False
     leaves = [
         np.array(v.ravel()[0]) if isinstance(v, np.ndarray) and v.size else v
-        for v in leaves_of(session)
+        for v in session.leaves()
     ]
     try:
         other = session_at(session, leaves)
@@ -273,16 +219,20 @@ def _scalars(session: Session) -> bool:
     for j in _wrong_or_noted(session, other, "with 0-d arguments"):
         name = other.subject.names[j]
         text = f"the gradient of `{name}` is wrong for 0-d arguments"
-        session.fail(Cause("size", text), name, **_numbers(Evidence(other), j))
+        session.fail(Cause("size", text), name, **Evidence(other).compared(j))
     return True
 
 
-def _wrong_or_noted(session: Session, other: Session, situation: str) -> list[int]:
-    """Return the arguments with wrong gradients; an exception in backward becomes a note."""
+def _wrong_or_noted(
+    session: Session, other: Session, situation: str, refused: str = ""
+) -> list[int]:
+    """Return the arguments with wrong gradients; an exception in backward becomes a note.
+
+    `refused` is the note where the engine found a gradient of the wrong shape.
+    """
     try:
         return wrong_along(other)
     except BackwardError as error:
-        session.note(
-            f"forward works {situation}, but backward raises: {str(error).split(chr(10))[0]}"
-        )
+        text = f"forward works {situation}, but backward raises: {first_line(error)}"
+        session.note(refused if refused and "has the wrong shape" in str(error) else text)
         return []

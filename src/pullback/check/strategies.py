@@ -1,4 +1,4 @@
-"""Strategies of Hypothesis for tensors and for whole argument lists, and the search with them.
+"""Strategies of Hypothesis for tensors and for whole argument lists.
 
 Hypothesis is imported when the first strategy is made. Values are multiples of 1/16: exact in every
 dtype, with zeros, ties and negative ones among them; they shrink to small whole numbers.
@@ -7,24 +7,32 @@ dtype, with zeros, ties and negative ones among them; they shrink to small whole
 from __future__ import annotations
 
 import importlib
-import sys
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pullback.check.inputs import Inputs
-from pullback.check.shape_text import KINDS, Described, Interval, bounds, parse, shape_of
-from pullback.check.subject import Array
+from pullback.check.drawing import bounds, shape_of
+from pullback.check.memory import expanded, fortran, inside, ordered, read_only, reversed_, stepped
+from pullback.check.searching import hypothesis_for
+from pullback.check.shape_text import KINDS, Described, Interval, parse
+from pullback.check.values import Array
 from pullback.core.tensor import Tensor, box
-from pullback.errors import ArgumentError, ArgumentTypeError, MissingExtraError
+from pullback.errors import ArgumentError, ArgumentTypeError
 
 if TYPE_CHECKING:
     from hypothesis.strategies import SearchStrategy
 
-LAYOUTS = ("C", "Fortran", "swapped", "sliced", "reversed", "broadcast", "read-only")
-# How often a search runs the check: shrinking ends there.
-MOST_CHECKS = 120
+LAYOUTS: dict[str, Callable[[Array], Array]] = {
+    "C": inside,
+    "Fortran": fortran,
+    "swapped": ordered(-2, -1),
+    "sliced": stepped,
+    "reversed": reversed_,
+    "broadcast": expanded((0,)),
+    "read-only": read_only,
+}
+_LEAST_AXES = {"swapped": 2, "sliced": 1, "reversed": 1, "broadcast": 1}  # else it is plain
 
 
 def tensors(
@@ -81,7 +89,7 @@ def tensors(
     ...     assert np.isclose(float(pb.trace(2.0 * x)), 2.0 * float(pb.trace(x)))
     >>> the_trace_is_linear()
     """
-    st = _hypothesis("tensors").strategies
+    st = hypothesis_for("tensors").strategies
     wide = _dtypes(st, dtype)
     shapes = _shapes(st, shape, (min_dims, max_dims), (min_side, max_side))
 
@@ -136,10 +144,11 @@ def arguments(
     ...     assert (x @ w.T).shape == (x.shape[0], w.shape[0])
     >>> shapes_of_a_product()
     """
-    st = _hypothesis("arguments").strategies
+    st = hypothesis_for("arguments").strategies
     described = parse("arguments", text)
     symbols = list(dict.fromkeys(name for d in described for name in d.symbols))
 
+    # It is named and called as Hypothesis is to show it.
     def arguments(draw: Any, text: str) -> tuple[Any, ...]:
         sizes = {name: draw(st.integers(1, max_side)) for name in symbols}
         found: list[Any] = []
@@ -155,18 +164,7 @@ def arguments(
     return strategy
 
 
-# ---- what is drawn -------------------------------------------------------------------------------
-def _hypothesis(api: str) -> Any:
-    try:
-        hypothesis = importlib.import_module("hypothesis")
-        importlib.import_module("hypothesis.extra.numpy")
-    except ImportError:
-        raise MissingExtraError(
-            f"{api}: Hypothesis is required.\nhint: pip install 'pullback[test]'"
-        ) from None
-    return hypothesis
-
-
+# -- what is drawn ---------------------------------------------------------------------------------
 def _arrays(dtype: np.dtype[Any], shape: tuple[int, ...], elements: Any) -> Any:
     """Return a strategy for arrays, drawn in double precision and cast."""
     wide = {"f": np.float64, "c": np.complex128, "b": np.bool_}.get(dtype.kind, np.int64)
@@ -266,9 +264,9 @@ def _definite(root: Array) -> Array:
 
 def _layout(draw: Any, st: Any, layouts: bool) -> str:
     if not layouts:
-        return LAYOUTS[0]
-    layout = str(draw(st.sampled_from(LAYOUTS)))
-    if layout != LAYOUTS[0]:
+        return "C"
+    layout = str(draw(st.sampled_from(tuple(LAYOUTS))))
+    if layout != "C":
         importlib.import_module("hypothesis").note(f"memory layout: {layout}")
     return layout
 
@@ -286,105 +284,4 @@ def laid(array: Array, layout: str) -> Array:
     >>> laid(np.arange(6.0).reshape(2, 3), "swapped").strides
     (8, 16)
     """
-    if layout == "Fortran":
-        return np.array(array, order="F")
-    if layout == "swapped" and array.ndim > 1:
-        return np.array(array.swapaxes(-1, -2), order="C").swapaxes(-1, -2)
-    if layout == "sliced":
-        buffer = np.zeros(tuple(2 * n + 1 for n in array.shape), array.dtype)
-        buffer[(slice(1, None, 2),) * array.ndim] = array
-        return np.asarray(buffer[(slice(1, None, 2),) * array.ndim])
-    if layout == "reversed" and array.ndim:
-        back = (slice(None, None, -1),) * array.ndim
-        return np.array(array[back], order="C")[back]
-    if layout == "broadcast" and array.ndim and array.shape[0]:
-        return np.broadcast_to(array[:1].copy(), array.shape)
-    array = np.array(array, order="C")
-    array.flags.writeable = layout != "read-only"
-    return array
-
-
-# ---- the search ----------------------------------------------------------------------------------
-def is_strategy(value: Any) -> bool:
-    """Say whether a value is a strategy of Hypothesis."""
-    module = sys.modules.get("hypothesis.strategies")
-    return module is not None and isinstance(value, module.SearchStrategy)
-
-
-def strategy_of(inputs: Sequence[Any]) -> SearchStrategy[Any]:
-    """Return one strategy for the arguments: of one that draws them all, or of one for each."""
-    if len(inputs) == 1:
-        return inputs[0]  # type: ignore[no-any-return]
-    st = _hypothesis("check_op").strategies
-    each = [value if is_strategy(value) else st.just(value) for value in inputs]
-    return st.tuples(*each)  # type: ignore[no-any-return]
-
-
-def search(
-    strategy: SearchStrategy[Any], right: Callable[[Inputs], bool], seed: int, examples: int
-) -> Inputs | None:
-    """Return the smallest inputs found that are not right, None if all examples are.
-
-    Parameters
-    ----------
-    strategy : SearchStrategy
-        Draws a tuple of arguments, a dict of them by name, or the one argument.
-    right : callable
-        Runs the check; not called twice for the same values.
-    seed, examples : int
-        Where the examples come from, and how many there are.
-    """
-    hypothesis = _hypothesis("check_op")
-    known: dict[Any, bool] = {}
-    wrong: list[Inputs] = []
-
-    def every_example(drawn: Any) -> None:
-        inputs = as_inputs(drawn)
-        key = repr(_key(inputs))
-        if key not in known:
-            known[key] = len(known) >= MOST_CHECKS or right(inputs)
-        if not known[key]:
-            wrong.append(inputs)
-            raise _WrongError
-
-    settings = hypothesis.settings(
-        max_examples=examples,
-        database=None,
-        deadline=None,
-        report_multiple_bugs=False,
-        phases=(hypothesis.Phase.generate, hypothesis.Phase.shrink),
-        suppress_health_check=list(hypothesis.HealthCheck),
-    )
-    try:
-        hypothesis.seed(seed)(settings(hypothesis.given(strategy)(every_example)))()
-    except _WrongError:
-        return wrong[-1]  # Hypothesis ends with the smallest
-    except hypothesis.errors.Unsatisfiable:
-        raise ArgumentError(
-            "check_op: a strategy that draws an example is required, got one whose filters "
-            "refuse all"
-        ) from None
-    return None
-
-
-class _WrongError(Exception):
-    """An example is not right."""
-
-
-def as_inputs(drawn: Any) -> Inputs:
-    """Return what a strategy drew as the arguments of a call."""
-    if isinstance(drawn, dict):
-        return Inputs((), drawn)
-    return Inputs(tuple(drawn), {}) if isinstance(drawn, (tuple, list)) else Inputs((drawn,), {})
-
-
-def _key(inputs: Inputs) -> list[Any]:
-    """Return what tells two calls apart."""
-    found: list[Any] = []
-    for value in (*inputs.args, *sorted(inputs.kwargs.items())):
-        array = value.data_array() if isinstance(value, Tensor) else value
-        if isinstance(array, np.ndarray):
-            found.append((array.shape, array.strides, array.dtype.str, array.tobytes()))
-        else:
-            found.append(value)
-    return found
+    return LAYOUTS["C" if array.ndim < _LEAST_AXES.get(layout, 0) else layout](array)

@@ -2,53 +2,27 @@
 
 Everything above this module works on NumPy arrays on the host: a `Subject` turns them into tensors
 of the library and device that the call was given in, runs the function, and brings results and
-gradients back. Layouts are kept: an array of NumPy reaches the function as it is.
+gradients back. Must not know what a right gradient is.
+
+Layouts are kept: an array of NumPy reaches the function as it is. Every run makes its tensors anew.
 """
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
-from pullback.arrays import NUMPY, Library, is_array, library_of
+from pullback.check.exceptions import ForwardError
+from pullback.check.naming import labels_of, name_of, parameters_of
+from pullback.check.values import Array, Arrays, Place, holds_numbers, host, place_of
 from pullback.core import tree
 from pullback.core.api import grad
 from pullback.core.custom import CustomOp
 from pullback.core.modes import no_grad
 from pullback.core.tensor import Tensor, box
-from pullback.errors import ArgumentError, ArgumentTypeError, InplaceError
-
-Array = np.ndarray[Any, Any]
-Arrays = Sequence[Array]
-
-
-class ForwardError(Exception):
-    """The function does not take these inputs; the cause is its own exception."""
-
-
-class Place(NamedTuple):
-    """Where arrays of the call live: the library, the device's name."""
-
-    library: Library
-    device: str
-
-    def put(self, array: Array) -> Any:
-        """Return a NumPy array as one of this place."""
-        if self.library is NUMPY:
-            return np.asarray(array)
-        return self.library.from_numpy(array, self.library.native_device(self.device))
-
-
-CPU = Place(NUMPY, "cpu")
-
-
-def host(value: Any) -> Array:
-    """Return the values of a tensor or an array as a NumPy array."""
-    array = value.data_array() if isinstance(value, Tensor) else value
-    return array if isinstance(array, np.ndarray) else library_of(array).to_numpy(array)
+from pullback.errors import ArgumentError, InplaceError
 
 
 class Run:
@@ -81,7 +55,6 @@ class Run:
         outputs: Sequence[int] | None = None,
         *,
         retain: bool = False,
-        recorded: bool = False,
     ) -> list[Tensor | None]:
         """Return the gradient of each leaf that requires one, for these output gradients.
 
@@ -91,8 +64,8 @@ class Run:
             One an output; None leaves that output out.
         outputs : sequence of int, optional
             Which outputs the seeds are for; by default all.
-        retain, recorded : bool
-            As retain_graph and create_graph of `pullback.autograd.grad`.
+        retain : bool, default False
+            Whether what was saved is kept for another pass.
         """
         chosen = self.outputs if outputs is None else [self.outputs[k] for k in outputs]
         pairs = [
@@ -106,12 +79,7 @@ class Run:
             g if isinstance(g, Tensor) else box(place_of(out).put(g))
             for out, g in zip(roots, given, strict=True)
         ]
-        return list(grad(roots, wanted, cotangents, retain, recorded, allow_unused=True))
-
-
-def place_of(tensor: Tensor) -> Place:
-    """Return where a tensor lives."""
-    return Place(library_of(tensor.data_array()), tensor.device)
+        return list(grad(roots, wanted, cotangents, retain, allow_unused=True))
 
 
 class Subject:
@@ -125,6 +93,20 @@ class Subject:
         The names of the differentiated arguments.
     arrays : list of numpy.ndarray
         Their values.
+    leaves : list
+        All tensors, arrays and other values among the arguments, in order.
+    labels : list of str
+        The names of the leaves.
+    tracked : list of int
+        Which of the leaves are differentiated.
+    is_op : bool
+        Whether the function is an operation with a backward of its own.
+    place : Place
+        Where its arrays live.
+    dirty : bool
+        Whether it works in place on a differentiated argument; known after the first run.
+    kept : list of int or None
+        Which of its results are differentiated; known after the first run.
     """
 
     def __init__(
@@ -132,52 +114,35 @@ class Subject:
         fn: Callable[..., Any],
         args: tuple[Any, ...],
         kwargs: dict[str, Any] | None = None,
-        *,
-        every_array: bool = True,
     ) -> None:
         self.fn = fn
         self.name = name_of(fn)
         self.is_op = isinstance(fn, CustomOp)
         self.call = (args, kwargs or {})
-        self._leaves = list(tree.leaves(self.call))
-        self.labels = self._labels()
-        self.tracked = self._choose(every_array)
+        self.leaves = list(tree.leaves(self.call))
+        self.labels = labels_of(fn, args, kwargs or {})
+        self.tracked = self._choose()
         self.names = [self.labels[i] for i in self.tracked]
-        self.place = self._find_place()
-        self.arrays = [host(self._leaves[i]) for i in self.tracked]
-        self.dirty = False  # whether it works in place on a differentiated argument
-        self.kept: list[int] | None = None  # which results are differentiated
+        self.place = place_of(self.leaves[self.tracked[0]])
+        self.arrays = [host(self.leaves[i]) for i in self.tracked]
+        self.dirty = False
+        self.kept: list[int] | None = None
 
-    # -- reading the call ---------------------------------------------------------------------
-    def _labels(self) -> list[str]:
-        """Name every leaf of the arguments."""
-        args, kwargs = self.call
-        try:
-            bound = inspect.signature(self.fn).bind(*args, **kwargs)
-            positional = _positional_names(bound, len(args))
-        except (TypeError, ValueError):
-            positional = [f"input {i}" for i in range(len(args))]
-        labels: list[str] = []
-        for name, value in [*zip(positional, args, strict=True), *kwargs.items()]:
-            labels += _paths(name, value)
-        return labels
-
-    def _choose(self, every_array: bool) -> list[int]:
+    # -- reading the call ----------------------------------------------------------------------
+    def _choose(self) -> list[int]:
         """Return which leaves are differentiated: those that require grad, or all that could."""
-        reachable = set(range(len(self._leaves)))
+        reachable = set(range(len(self.leaves)))
         if self.is_op and not getattr(self.fn, "traverse", False):
             reachable = {i for i in reachable if self.labels[i].isidentifier() or self._direct(i)}
         inexact = [
             i
-            for i, value in enumerate(self._leaves)
-            if i in reachable
-            and (isinstance(value, Tensor) or (every_array and is_array(value)))
-            and host(value).dtype.kind in "fc"
+            for i, value in enumerate(self.leaves)
+            if i in reachable and holds_numbers(value) and host(value).dtype.kind in "fc"
         ]
-        asked = [i for i in inexact if getattr(self._leaves[i], "requires_grad", False)]
+        asked = [i for i in inexact if getattr(self.leaves[i], "requires_grad", False)]
         found = asked or inexact
         if not found:
-            kinds = ", ".join(_described(v) for v in self._leaves) or "nothing"
+            kinds = ", ".join(_described(v) for v in self.leaves) or "nothing"
             raise ArgumentError(
                 f"{self.name}: at least one floating or complex array to differentiate is "
                 f"required, got {kinds}.\nhint: pass arrays of dtype float64."
@@ -187,33 +152,18 @@ class Subject:
     def _direct(self, i: int) -> bool:
         """Return whether a leaf is an argument itself, not an item of a container."""
         args, kwargs = self.call
-        return any(self._leaves[i] is value for value in (*args, *kwargs.values()))
-
-    def _find_place(self) -> Place:
-        value = self._leaves[self.tracked[0]]
-        if isinstance(value, Tensor):
-            return place_of(value)
-        library = library_of(value)
-        return Place(library, library.device(value))
+        return any(self.leaves[i] is value for value in (*args, *kwargs.values()))
 
     def given_arrays(self) -> list[tuple[str, Array]]:
         """Return every array among the arguments with its name, as it is at this point."""
-        values = dict(zip(self.tracked, self.arrays, strict=True))
-        return [
-            (self.labels[i], values[i] if i in values else host(value))
-            for i, value in enumerate(self._leaves)
-            if isinstance(value, Tensor) or is_array(value)
-        ]
+        pairs = zip(self.labels, self.leaves_on_host(), strict=True)
+        return [(label, value) for label, value in pairs if isinstance(value, np.ndarray)]
 
     def given_numbers(self) -> list[tuple[str, float]]:
         """Return every number among the arguments, defaults of the function too, by name."""
-        found = [(self.labels[i], value) for i, value in enumerate(self._leaves)]
-        try:
-            for p in inspect.signature(self.fn).parameters.values():
-                if p.name not in self.labels:
-                    found.append((p.name, p.default))
-        except (TypeError, ValueError):
-            pass
+        found = [(self.labels[i], value) for i, value in enumerate(self.leaves)]
+        parameters = parameters_of(self.fn) or []
+        found += [(p.name, p.default) for p in parameters if p.name not in self.labels]
         kinds = (int, float, np.integer, np.floating)
         return [
             (name, float(v))
@@ -221,6 +171,7 @@ class Subject:
             if isinstance(v, kinds) and not isinstance(v, bool)
         ]
 
+    # -- the same call elsewhere ---------------------------------------------------------------
     def at(self, arrays: Arrays, place: Place | None = None) -> Subject:
         """Return the same call with other values of its differentiated arguments."""
         other: Subject = object.__new__(Subject)
@@ -229,18 +180,35 @@ class Subject:
         other.place = place or self.place
         return other
 
-    # -- running it ---------------------------------------------------------------------------
+    def leaves_on_host(self) -> list[Any]:
+        """Return the leaves, tensors and arrays as NumPy arrays with the values of this point."""
+        values = dict(zip(self.tracked, self.arrays, strict=True))
+        return [
+            values[i] if i in values else host(value) if holds_numbers(value) else value
+            for i, value in enumerate(self.leaves)
+        ]
+
+    def with_leaves(self, leaves: Sequence[Any]) -> Subject:
+        """Return the same call with other leaves; those at the same places are differentiated."""
+        other = self.at([np.asarray(leaves[i]) for i in self.tracked])
+        pieces = iter(leaves)
+        other.call = tree.map_leaves(lambda _: next(pieces), self.call)
+        other.leaves = list(leaves)
+        other.kept = None
+        return other
+
+    # -- running it ----------------------------------------------------------------------------
     def tensors(self, arrays: Arrays, wanted: Sequence[int] | None) -> list[Any]:
         """Return all leaves of the call, tensors made anew; those at `wanted` require grad."""
         values = dict(zip(self.tracked, arrays, strict=True))
         leaves: list[Any] = []
-        for i, value in enumerate(self._leaves):
+        for i, value in enumerate(self.leaves):
             if i in values:
                 t = box(self.place.put(values[i]))
                 if wanted is None or self.tracked.index(i) in wanted:
                     t.requires_grad_()
                 leaves.append(t)
-            elif isinstance(value, Tensor) or is_array(value):
+            elif holds_numbers(value):
                 leaves.append(box(self.place.put(host(value).copy())))
             else:
                 leaves.append(value)
@@ -281,17 +249,31 @@ class Subject:
 
     def _run(self, arrays: Arrays, wanted: Sequence[int] | None) -> Run:
         leaves = self.tensors(arrays, wanted)
-        tracked = [leaves[i] for i in self.tracked]
         given = list(leaves)
         if self.dirty:
             for i in self.tracked:
                 given[i] = _behind(leaves[i])
-        results = self._tensors_of(self._call(given))
+        return self._run_of(leaves, given)
+
+    def run_leaves(self, leaves: Sequence[Any]) -> Run:
+        """Run the function on these leaves of its arguments, as they are.
+
+        Raises
+        ------
+        ForwardError
+            If the function raises.
+        """
+        return self._run_of(leaves, leaves)
+
+    def _run_of(self, leaves: Sequence[Any], given: Sequence[Any]) -> Run:
+        """Call the function on `given`, which stand for the leaves to differentiate."""
+        results = self._attempt(given)
         if self.kept is None:
             recorded = [k for k, out in enumerate(results) if out.requires_grad]
             self.kept = recorded or list(range(len(results)))
+        outputs = [results[k] for k in self.kept]
         everything = [t for t in given if isinstance(t, Tensor)]
-        return Run(tracked, [results[k] for k in self.kept], everything)
+        return Run([leaves[i] for i in self.tracked], outputs, everything)
 
     def values(self, arrays: Arrays) -> list[Array]:
         """Return the differentiable outputs at these values, computed without recording."""
@@ -300,26 +282,24 @@ class Subject:
         if self.dirty:
             arrays = [a.copy() for a in arrays]
         with no_grad():
-            results = self._tensors_of(self._call(self.tensors(arrays, ())))
+            results = self._attempt(self.tensors(arrays, ()))
         return [host(results[k]) for k in self.kept or ()]
 
-    def call_with(self, leaves: Sequence[Any]) -> Any:
-        """Call the function on these leaves of its arguments."""
+    def results(self, leaves: Sequence[Any]) -> list[Tensor]:
+        """Call the function on these leaves; return the tensors that could be differentiated."""
         pieces = iter(leaves)
         args, kwargs = tree.map_leaves(lambda _: next(pieces), self.call)
-        return self.fn(*args, **kwargs)
+        found = tree.leaves(self.fn(*args, **kwargs))
+        return [t for t in found if isinstance(t, Tensor) and t.dtype.is_inexact]
 
-    def _call(self, leaves: Sequence[Any]) -> Any:
+    def _attempt(self, leaves: Sequence[Any]) -> list[Tensor]:
+        """Call the function; what it raises is a `ForwardError`."""
         try:
             # Trial inputs may lie outside of the domain: what NumPy says of that is no news.
             with np.errstate(all="ignore"):
-                return self.call_with(leaves)
+                return self.results(leaves)
         except Exception as error:
             raise ForwardError(f"{type(error).__name__}: {error}") from error
-
-    @staticmethod
-    def _tensors_of(result: Any) -> list[Tensor]:
-        return [t for t in tree.leaves(result) if isinstance(t, Tensor) and t.dtype.is_inexact]
 
 
 def _behind(leaf: Tensor) -> Tensor:
@@ -333,51 +313,7 @@ def _behind(leaf: Tensor) -> Tensor:
     return through
 
 
-def name_of(fn: Any) -> str:
-    """Return how messages name a function."""
-    found = getattr(fn, "name", None) or getattr(fn, "__name__", None)
-    owner = getattr(fn, "__self__", None)
-    if found == "apply" and owner is not None:
-        found = getattr(owner, "__name__", found)
-    return str(found or type(fn).__name__)
-
-
-def _positional_names(bound: inspect.BoundArguments, count: int) -> list[str]:
-    names: list[str] = []
-    for name, value in bound.arguments.items():
-        kind = bound.signature.parameters[name].kind
-        if kind is inspect.Parameter.VAR_POSITIONAL:
-            names += [f"{name}[{i}]" for i in range(len(value))]
-        elif kind is not inspect.Parameter.VAR_KEYWORD:
-            names.append(name)
-    return names[:count]
-
-
-def _paths(name: str, value: Any) -> Iterator[str]:
-    """Yield a name for each leaf of an argument."""
-    items = tree.children(value)
-    if items is None:
-        yield name
-        return
-    for key, item in items:
-        yield from _paths(f"{name}[{key!r}]", item)
-
-
 def _described(value: Any) -> str:
-    if isinstance(value, Tensor) or is_array(value):
+    if holds_numbers(value):
         return f"an array of {host(value).dtype}"
     return type(value).__name__
-
-
-def as_arguments(api: str, inputs: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """Return positional and keyword arguments from what a user calls the inputs."""
-    if isinstance(inputs, dict):
-        return (), inputs
-    if isinstance(inputs, (tuple, list)):
-        return tuple(inputs), {}
-    if isinstance(inputs, Tensor) or is_array(inputs):
-        return (inputs,), {}
-    raise ArgumentTypeError(
-        f"{api}: inputs must be a tensor, a tuple of arguments or a dict of them by name, got "
-        f"{type(inputs).__name__}"
-    )

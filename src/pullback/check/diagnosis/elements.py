@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from pullback.check.diagnosis.predicates import explanation
+from pullback.check.diagnosis.alignment import multiple
+from pullback.check.diagnosis.explaining import explanation
 from pullback.check.evidence import Evidence
 from pullback.check.report import Cause
-from pullback.check.subject import Array
+from pullback.check.values import Array
 
 _MOST_LISTED = 4
 
@@ -85,7 +86,7 @@ def _verdict(e: Evidence, i: int, wrong: Array) -> str:
         return "; there it is 0"
     if np.all(np.abs(right) <= e.tolerance[i][wrong]):
         return "; there it should be 0"
-    ratio = float(np.real(np.vdot(right, got)) / np.real(np.vdot(right, right)))
+    ratio = multiple(got, right).real
     if not e.alike(got, ratio * right) or (got.size == 1 and _is_odd(ratio, e.slack)):
         return ""
     if abs(ratio + 1) <= e.slack:
@@ -97,6 +98,3 @@ def _is_odd(ratio: float, slack: float) -> bool:
     """Say whether a number is none that a formula would be off by: a single ratio proves little."""
     near = (abs(r - round(2 * r) / 2) <= slack * abs(r) for r in (ratio, 1 / ratio))
     return not any(near)
-
-
-ELEMENTS = (nan, elements, listed)

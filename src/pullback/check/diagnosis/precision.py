@@ -6,10 +6,12 @@ import math
 
 import numpy as np
 
+from pullback.check.diagnosis.alignment import multiple
 from pullback.check.evidence import Evidence
+from pullback.check.exceptions import BackwardError, ForwardError
 from pullback.check.report import Cause
-from pullback.check.session import BackwardError, filled
-from pullback.check.subject import Array, Arrays, ForwardError
+from pullback.check.session import filled
+from pullback.check.values import Array, Arrays
 
 # Relative errors above which a gradient is not imprecise but wrong.
 _FEW_DIGITS = 1e-2
@@ -77,7 +79,7 @@ def _error(e: Evidence, got: Array, i: int) -> float:
 def _is_multiple(e: Evidence, i: int) -> bool:
     """Say whether the gradient is off by one factor that differs from 1 in the third digit."""
     got, right = e.got[i][e.known(i)], e.expected[i][e.known(i)]
-    ratio = float(np.real(np.vdot(right, got)) / np.real(np.vdot(right, right)))
+    ratio = multiple(got, right).real
     return abs(ratio - 1) > _SINGLE_DIGITS and e.alike(got, ratio * right)
 
 

@@ -1,32 +1,19 @@
-"""What the elements with a wrong gradient have in common: predicates over values and places.
+"""Predicates over the values and places of elements: what some have and others have not.
 
-A predicate explains a wrong gradient if it holds at every wrong element and at no right one. Those
-over signs, masks, bounds and indices come before those over places (parity, ends, diagonals) and
-the odder ones (ties, extremes, thresholds). What fits by accident is found out by running the
-function again with its values at other places: the domain is not left, values move, places stay.
+Those over signs, masks, bounds and indices come before those over places (parity, ends, diagonals)
+and the odder ones (ties, extremes, thresholds). Must not know of gradients but which are wrong.
 """
 
 from __future__ import annotations
 
-import contextlib
-import dataclasses
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from pullback.arrays import is_array
-from pullback.check.evidence import Evidence
-from pullback.check.report import Report
-from pullback.check.session import BackwardError, Session
-from pullback.check.subject import Array, ForwardError, Subject, host
-from pullback.core.tensor import Tensor
+from pullback.check.diagnosis.alignment import aligned
+from pullback.check.values import Array
 
-WrongOf = Callable[[Evidence, int], Array]
-
-# Numbers that say where, not how large.
-_NO_BOUND = {"axis", "dim", "seed"}
-_ENOUGH = 64  # elements, to tell accidents from causes
 _PERIODS = (2, 3, 4, 8, 16, 32, 64)
 
 
@@ -76,78 +63,7 @@ class Sample(NamedTuple):
     telling: Array
 
 
-def explanation(e: Evidence, i: int, wrong_of: WrongOf) -> str:
-    """Return what holds exactly where the gradient of argument `i` is wrong; may be empty."""
-    first = sample_of(e, i, wrong_of)
-    with np.errstate(all="ignore"):
-        found = exact = [p.text for p in predicates(first, first) if p.fits(first)]
-        for s in () if not found or e.session.options.fast else _samples(e, i, wrong_of):
-            now = list(predicates(s, first))
-            fits = {p.text for p in now if p.fits(s)}
-            covers = {p.text for p in now if p.covers(s)}
-            exact, found = [t for t in exact if t in fits], [t for t in found if t in covers]
-    return (exact or found or [""])[0]
-
-
-def _samples(e: Evidence, i: int, wrong_of: WrongOf) -> Iterator[Sample]:
-    """Yield the same for other arrangements of the values, where the function has any."""
-    options = dataclasses.replace(e.session.options, most_elements=_ENOUGH)
-    for subject in _arrangements(e, i):
-        session = Session(subject, options, Report(subject.name, options.seed))
-        with contextlib.suppress(BackwardError, ForwardError):
-            yield sample_of(Evidence(session), i, wrong_of)
-
-
-def _arrangements(e: Evidence, i: int) -> Iterator[Subject]:
-    """Yield the call with arguments made of the same values."""
-    rng = e.session.rng(f"arrangements {i}")
-    x = e.arrays[i]
-    inner = x[(x != x.max()) & (x != x.min())]
-
-    def at(moved: Array) -> Subject:
-        return e.session.subject.at([*e.arrays[:i], moved, *e.arrays[i + 1 :]])
-
-    for _ in range(min(max(_ENOUGH // x.size, 1), 4)):  # accidents are likely at few elements
-        yield at(_permuted(x, rng))
-        yield _independent(at(rng.choice(x.ravel(), x.shape)), i, rng)  # with other ties
-        yield at(rng.choice(inner if inner.size else x.ravel(), x.shape))  # with other extremes
-        yield at((_permuted(x, rng) * (1 - 1 / 27)).astype(x.dtype))  # without whole numbers
-
-
-def _independent(subject: Subject, i: int, rng: np.random.Generator) -> Subject:
-    """Return the call with every other array permuted."""
-    found = subject.at([a if k == i else _permuted(a, rng) for k, a in enumerate(subject.arrays)])
-    found._leaves = [
-        _permuted(host(a), rng) if isinstance(a, Tensor) or is_array(a) else a
-        for a in subject._leaves
-    ]
-    return found
-
-
-def _permuted(array: Array, rng: np.random.Generator) -> Array:
-    return rng.permutation(array.ravel()).reshape(array.shape)
-
-
-def sample_of(e: Evidence, i: int, wrong_of: WrongOf) -> Sample:
-    """Return what the predicates about argument `i` read."""
-    wrong = wrong_of(e, i)
-    with np.errstate(invalid="ignore"):
-        visible = (np.abs(e.expected[i]) > e.tolerance[i]) | ~np.isfinite(e.got[i][wrong]).all()
-    telling = e.known(i) & (wrong | visible)
-    single = len(e.outputs) == 1
-    outputs = [("the output" if single else f"output {k}", a) for k, a in enumerate(e.outputs)]
-    return Sample(e.names[i], e.arrays[i], _others(e, i), outputs, wrong, telling)
-
-
-def _others(e: Evidence, i: int) -> list[tuple[str, Array]]:
-    """Return the other arguments that are arrays or numbers, by name."""
-    subject = e.session.subject
-    arrays = [(name, a) for name, a in subject.given_arrays() if name != e.names[i]]
-    numbers = subject.given_numbers()
-    return arrays + [(name, np.asarray(v)) for name, v in numbers if name not in _NO_BOUND]
-
-
-# -- the predicates, the simplest first ----------------------------------------------------------
+# -- the predicates, the simplest first ------------------------------------------------------------
 def predicates(s: Sample, first: Sample) -> Iterator[Predicate]:
     """Yield the predicates that could tell the wrong elements from the right ones.
 
@@ -155,16 +71,16 @@ def predicates(s: Sample, first: Sample) -> Iterator[Predicate]:
     """
     shape = s.x.shape
     yield from _signs(s.name, s.x)
-    for name, mask in _aligned(s.others, shape, "b"):
+    for name, mask in _fitting(s.others, shape, "b"):
         yield Predicate(f"{name} is true", mask)
         yield Predicate(f"{name} is false", ~mask)
-    for name, values in _aligned(s.others, shape, "iufc"):
+    for name, values in _fitting(s.others, shape, "iufc"):
         yield from _signs(name, values)
-    before = _aligned(first.others, shape, "iu")
-    for (name, values), (_, was) in zip(_aligned(s.others, shape, "iu"), before, strict=True):
+    before = _fitting(first.others, shape, "iu")
+    for (name, values), (_, was) in zip(_fitting(s.others, shape, "iu"), before, strict=True):
         yield from _labels(name, values, np.unique(was[first.wrong]))
     yield from _comparisons(s)
-    for name, values in _aligned(s.outputs, shape, "fc"):
+    for name, values in _fitting(s.outputs, shape, "fc"):
         yield from _signs(name, values)
     yield from _indexed(s)
     yield from _places(shape, first.wrong)
@@ -196,7 +112,7 @@ def _labels(name: str, values: Array, common: Array) -> Iterator[Predicate]:
 
 def _comparisons(s: Sample) -> Iterator[Predicate]:
     """Yield comparisons with other arguments: numbers such as bounds, and arrays."""
-    for name, values in _aligned(s.others, s.x.shape, "iuf"):
+    for name, values in _fitting(s.others, s.x.shape, "iuf"):
         if s.x.dtype.kind == "c":
             yield Predicate(f"{s.name} == {name}", s.x == values)
             continue
@@ -328,22 +244,13 @@ def _real_parts(name: str, array: Array) -> list[tuple[str, Array]]:
     return [(f"{name}.real", array.real), (f"{name}.imag", array.imag)]
 
 
-def _aligned(
+def _fitting(
     arrays: list[tuple[str, Array]], shape: tuple[int, ...], kinds: str
 ) -> Iterator[tuple[str, Array]]:
-    """Yield the arrays of some kinds of dtype, broadcast to a shape; a reduced axis is put back."""
+    """Yield the arrays of some kinds of dtype that can be compared element by element."""
     for name, array in arrays:
-        if array.dtype.kind not in kinds:
-            continue
-        reduced = range(len(shape)) if array.ndim == len(shape) - 1 else ()
-        for fitted in (array, *(np.expand_dims(array, axis) for axis in reduced)):
-            if _fits_in(fitted.shape, shape):
-                yield name, np.broadcast_to(fitted, shape)
-
-
-def _fits_in(shape: tuple[int, ...], whole: tuple[int, ...]) -> bool:
-    sizes = zip(reversed(shape), reversed(whole), strict=False)
-    return len(shape) <= len(whole) and all(m in (1, n) for m, n in sizes)
+        if array.dtype.kind in kinds:
+            yield from ((name, values) for values in aligned(array, shape))
 
 
 def _repeated(array: Array, axis: int | None) -> tuple[Array, Array]:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from pullback.check.diagnosis.alignment import multiple
 from pullback.check.evidence import Evidence
 from pullback.check.report import Cause
 
@@ -38,7 +39,7 @@ def another(e: Evidence, i: int) -> Cause | None:
     return None
 
 
-# -- times a number -------------------------------------------------------------------------------
+# -- times a number --------------------------------------------------------------------------------
 def factor(e: Evidence, i: int) -> Cause | None:
     """The gradient is the right one times a number, -1 among them."""
     c = ratio(e, i)
@@ -51,7 +52,7 @@ def factor(e: Evidence, i: int) -> Cause | None:
         there = ratio(e.elsewhere, i)
         if there is None or abs(there - c) > e.slack * abs(c):
             return None  # it only looks constant
-    if abs(c - 1) < 10 * e.slack:
+    if abs(c - 1) < e.slack:
         return None  # a matter of precision
     return Cause("factor", f"{name} is off by the factor {c:.3f} everywhere{_origin(e, c)}")
 
@@ -60,10 +61,7 @@ def ratio(e: Evidence, i: int) -> complex | None:
     """Return the number by which a gradient is the right one multiplied, if there is one."""
     got, right = e.got[i], e.expected[i]
     seen = np.isfinite(right) & np.isfinite(got)
-    size = float(np.sum(np.abs(right[seen]) ** 2))
-    if not size:
-        return None
-    c: complex = complex(np.sum(got[seen] * np.conj(right[seen])) / size)
+    c = multiple(got[seen], right[seen])
     if abs(c.imag) <= 1e-6 * abs(c):
         c = c.real
     if not e.alike(got, c * right) or not e.alike(e.got_other[i], c * e.expected_other[i]):
@@ -80,7 +78,7 @@ def _origin(e: Evidence, c: complex) -> str:
     return ""
 
 
-# -- grad_output ----------------------------------------------------------------------------------
+# -- grad_output -----------------------------------------------------------------------------------
 def not_multiplied(e: Evidence, i: int) -> Cause | None:
     """The gradient does not depend on grad_output."""
     if e.alike(e.got[i], e.got_other[i]) and not e.alike(e.expected[i], e.expected_other[i]):
@@ -99,6 +97,11 @@ def nonlinear(e: Evidence, i: int) -> Cause | None:
         if e.alike(doubled, e.got[i]):
             return Cause("nonlinear", f"{head}: only its sign or direction counts")
         return Cause("nonlinear", head)
+    if not e.alike(e.vjp([-g for g in e.seeds])[i], -e.got[i]):
+        text = (
+            f"{name} is not linear in grad_output: its sign makes another difference than it should"
+        )
+        return Cause("nonlinear", text)
     for words, reduce in (("mean", np.mean), ("sum", np.sum)):
         if all(g.size > 1 for g in e.seeds):
             flat = [np.full_like(g, reduce(g)) for g in e.seeds]
@@ -115,6 +118,9 @@ def output_ignored(e: Evidence, i: int) -> Cause | None:
         without = [np.zeros_like(g) if m == k else g for m, g in enumerate(e.seeds)]
         if e.fits(i, e.numerical(without)[i]):
             return Cause("output-ignored", f"{name} ignores the gradient of output {k}")
+        negated = [-g if m == k else g for m, g in enumerate(e.seeds)]
+        if e.fits(i, e.numerical(negated)[i]):
+            return Cause("sign", f"{name} has the wrong sign in what comes from output {k}")
         for m in range(k + 1, count):
             if e.seeds[k].shape == e.seeds[m].shape:
                 turned = list(e.seeds)
@@ -125,25 +131,36 @@ def output_ignored(e: Evidence, i: int) -> Cause | None:
     return None
 
 
-# -- complex numbers ------------------------------------------------------------------------------
+# -- complex numbers -------------------------------------------------------------------------------
 def conjugated(e: Evidence, i: int) -> Cause | None:
     """A conjugate is missing or too many, or a part is dropped."""
     if not any(a.dtype.kind == "c" for a in (e.arrays[i], *e.outputs)):
         return None
     got, right, name = e.got[i], e.expected[i], f"`{e.names[i]}`"
     turned = e.numerical([np.conj(g) for g in e.seeds])[i]
-    patterns = [
-        (np.conj(turned), f"{name}: the derivative is not conjugated"),
-        (np.conj(right), f"{name} is conjugated"),
-        (turned, f"{name}: grad_output is conjugated"),
-    ]
     hint = "the gradient of a holomorphic function is grad_output * f'(z).conj()"
-    for pattern, text in patterns:
+    patterns = [
+        (np.conj(turned), f"{name}: the derivative is not conjugated", hint),
+        (np.conj(right), f"{name} is conjugated", ""),
+        (turned, f"{name}: grad_output is conjugated", ""),
+    ]
+    if not any(out.dtype.kind == "c" for out in e.outputs):
+        del patterns[0]  # with a real grad_output it is the same as the next
+    for pattern, text, more in patterns:
         if e.fits(i, pattern):
-            return Cause("conjugated", text, hint)
+            return Cause("conjugated", text, more)
     if got.dtype.kind == "c" and e.fits(i, right.real + 0j):
         return Cause("conjugated", f"{name}: the imaginary part is missing")
     return None
 
 
-RELATIONS = (none, not_multiplied, nonlinear, output_ignored)
+def constant(e: Evidence, i: int) -> Cause | None:
+    """The outputs do not depend on the argument, and yet it gets a gradient."""
+    known = e.known(i)
+    if not known.any() or np.any(e.expected[i][known]):
+        return None
+    text = f"the outputs do not change with `{e.names[i]}` here, but backward gives it a gradient"
+    return Cause("formula", text, "a straight-through gradient is not one: leave it out of checks")
+
+
+RELATIONS = (none, constant, not_multiplied, nonlinear, output_ignored)

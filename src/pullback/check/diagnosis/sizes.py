@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from pullback.check.diagnosis.relations import ratio
 from pullback.check.evidence import Evidence
+from pullback.check.exceptions import BackwardError, ForwardError, InapplicableError
 from pullback.check.report import Cause
 from pullback.check.resizing import axes_named, resized, session_at, symbols
-from pullback.check.session import BackwardError, InapplicableError
-from pullback.check.subject import ForwardError
 
 
 def size(e: Evidence, i: int) -> Cause | None:

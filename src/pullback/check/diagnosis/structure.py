@@ -10,10 +10,10 @@ import numpy as np
 from pullback.check.evidence import Evidence
 from pullback.check.numerical import coordinates, from_coordinates, joined
 from pullback.check.report import Cause
-from pullback.check.subject import Array
+from pullback.check.values import Array
 
 
-# -- sums -----------------------------------------------------------------------------------------
+# -- sums ------------------------------------------------------------------------------------------
 def missing_sum(e: Evidence, i: int) -> Cause | None:
     """Forward broadcast the argument, and backward did not sum where it should."""
     terms = _terms(e, i)
@@ -69,7 +69,7 @@ def _named(axes: tuple[int, ...]) -> str:
     return f"axis {axes[0]}" if len(axes) == 1 else f"axes {axes}"
 
 
-# -- places ---------------------------------------------------------------------------------------
+# -- places ----------------------------------------------------------------------------------------
 def jacobian_not_transposed(e: Evidence, i: int) -> Cause | None:
     """The Jacobian is multiplied by grad_output from the wrong side."""
     g, matrix = joined(e.seeds), e.jacobian[i]

@@ -6,9 +6,10 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from pullback.check.diagnosis.alignment import aligned
 from pullback.check.evidence import Evidence
 from pullback.check.report import Cause
-from pullback.check.subject import Array
+from pullback.check.values import Array
 
 
 def diagonal(e: Evidence, i: int) -> Cause | None:
@@ -30,7 +31,7 @@ def diagonal(e: Evidence, i: int) -> Cause | None:
     return Cause("diagonal", text)
 
 
-# -- factors --------------------------------------------------------------------------------------
+# -- factors ---------------------------------------------------------------------------------------
 def extra_factor(e: Evidence, i: int) -> Cause | None:
     """The right gradient times an array of the call, or divided by one."""
     name = f"`{e.names[i]}`"
@@ -88,7 +89,9 @@ def _both(e: Evidence, i: int, pattern: Array, other: Array) -> bool:
 def _candidates(e: Evidence, shape: tuple[int, ...]) -> Iterator[tuple[str, Array]]:
     """Yield arrays that a rule could have multiplied by, with their names."""
     for name, array in e.given:
-        values = _aligned(array, shape)
+        if array.dtype.kind not in "fciub" or not array.size:
+            continue
+        values = next(aligned(array + np.zeros((), np.float64), shape), None)
         if values is None:
             continue
         with np.errstate(all="ignore"):
@@ -105,23 +108,7 @@ def _candidates(e: Evidence, shape: tuple[int, ...]) -> Iterator[tuple[str, Arra
             yield f"(1 - {name} ** 2)", 1 - values**2
 
 
-def _aligned(array: Array, shape: tuple[int, ...]) -> Array | None:
-    """Return an array broadcast to a shape, an axis that was reduced put back; None if unfit."""
-    if array.dtype.kind not in "fciub" or not array.size:
-        return None
-    wide = array + np.zeros((), np.float64)
-    places = [wide]
-    if wide.ndim and wide.ndim == len(shape) - 1:
-        places += [np.expand_dims(wide, axis) for axis in range(len(shape))]
-    for one in places:
-        try:
-            return np.broadcast_to(one, shape)
-        except ValueError:
-            continue
-    return None
-
-
-# -- terms ----------------------------------------------------------------------------------------
+# -- terms -----------------------------------------------------------------------------------------
 def missing_term(e: Evidence, i: int) -> Cause | None:
     """What is wrong is constant along an axis, or a multiple of an array of the call."""
     got, right, name = e.got[i], e.expected[i], f"`{e.names[i]}`"

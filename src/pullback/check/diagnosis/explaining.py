@@ -1,0 +1,98 @@
+"""What the elements with a wrong gradient have in common.
+
+A predicate explains a wrong gradient if it holds at every wrong element and at no right one. What
+fits by accident is found out by running the function again with its values at other places: the
+domain is not left, values move, places stay.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+from collections.abc import Callable, Iterator
+
+import numpy as np
+
+from pullback.check.diagnosis.predicates import Sample, predicates
+from pullback.check.evidence import Evidence
+from pullback.check.exceptions import BackwardError, ForwardError
+from pullback.check.report import Report
+from pullback.check.session import Session
+from pullback.check.subject import Subject
+from pullback.check.values import Array
+
+WrongOf = Callable[[Evidence, int], Array]
+
+# Numbers that say where, not how large.
+_NO_BOUND = {"axis", "dim", "seed"}
+_ENOUGH = 64  # elements, to tell accidents from causes
+
+
+def explanation(e: Evidence, i: int, wrong_of: WrongOf) -> str:
+    """Return what holds exactly where the gradient of argument `i` is wrong; may be empty."""
+    first = sample_of(e, i, wrong_of)
+    with np.errstate(all="ignore"):
+        found = exact = [p.text for p in predicates(first, first) if p.fits(first)]
+        for s in () if not found or e.session.options.fast else _samples(e, i, wrong_of):
+            now = list(predicates(s, first))
+            fits = {p.text for p in now if p.fits(s)}
+            covers = {p.text for p in now if p.covers(s)}
+            exact, found = [t for t in exact if t in fits], [t for t in found if t in covers]
+    return (exact or found or [""])[0]
+
+
+def _samples(e: Evidence, i: int, wrong_of: WrongOf) -> Iterator[Sample]:
+    """Yield the same for other arrangements of the values, where the function has any."""
+    options = dataclasses.replace(e.session.options, most_elements=_ENOUGH)
+    for subject in _arrangements(e, i):
+        session = Session(subject, options, Report(subject.name, options.seed))
+        with contextlib.suppress(BackwardError, ForwardError):
+            yield sample_of(Evidence(session), i, wrong_of)
+
+
+def _arrangements(e: Evidence, i: int) -> Iterator[Subject]:
+    """Yield the call with arguments made of the same values."""
+    rng = e.session.rng(f"arrangements {i}")
+    x = e.arrays[i]
+    inner = x[(x != x.max()) & (x != x.min())]
+
+    def at(moved: Array) -> Subject:
+        return e.session.subject.at([*e.arrays[:i], moved, *e.arrays[i + 1 :]])
+
+    for _ in range(min(max(_ENOUGH // x.size, 1), 4)):  # accidents are likely at few elements
+        yield at(_permuted(x, rng))
+        yield _independent(at(rng.choice(x.ravel(), x.shape)), i, rng)  # with other ties
+        yield at(rng.choice(inner if inner.size else x.ravel(), x.shape))  # with other extremes
+        yield at((_permuted(x, rng) * (1 - 1 / 27)).astype(x.dtype))  # without whole numbers
+
+
+def _independent(subject: Subject, i: int, rng: np.random.Generator) -> Subject:
+    """Return the call with every other array permuted."""
+    own = subject.tracked[i]
+    return subject.with_leaves(
+        [
+            _permuted(leaf, rng) if isinstance(leaf, np.ndarray) and k != own else leaf
+            for k, leaf in enumerate(subject.leaves_on_host())
+        ]
+    )
+
+
+def _permuted(array: Array, rng: np.random.Generator) -> Array:
+    return rng.permutation(array.ravel()).reshape(array.shape)
+
+
+def sample_of(e: Evidence, i: int, wrong_of: WrongOf) -> Sample:
+    """Return what the predicates about argument `i` read."""
+    wrong = wrong_of(e, i)
+    with np.errstate(invalid="ignore"):
+        visible = (np.abs(e.expected[i]) > e.tolerance[i]) | ~np.isfinite(e.got[i][wrong]).all()
+    telling = e.known(i) & (wrong | visible)
+    return Sample(e.names[i], e.arrays[i], _others(e, i), e.named_outputs, wrong, telling)
+
+
+def _others(e: Evidence, i: int) -> list[tuple[str, Array]]:
+    """Return the other arguments that are arrays or numbers, by name."""
+    subject = e.session.subject
+    arrays = [(name, a) for name, a in subject.given_arrays() if name != e.names[i]]
+    numbers = subject.given_numbers()
+    return arrays + [(name, np.asarray(v)) for name, v in numbers if name not in _NO_BOUND]

@@ -1,0 +1,63 @@
+"""What messages call a function, its arguments and what these hold."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+from pullback.core import tree
+
+
+def name_of(fn: Any) -> str:
+    """Return how messages name a function."""
+    found = getattr(fn, "name", None) or getattr(fn, "__name__", None)
+    owner = getattr(fn, "__self__", None)
+    if found == "apply" and owner is not None:
+        found = getattr(owner, "__name__", found)
+    return str(found or type(fn).__name__)
+
+
+def quoted(names: Iterable[str], between: str = ", ") -> str:
+    """Return names as sentences show them."""
+    return between.join(f"`{name}`" for name in names)
+
+
+def parameters_of(fn: Callable[..., Any]) -> list[inspect.Parameter] | None:
+    """Return the arguments of a call, None where they cannot be known."""
+    try:
+        return list(inspect.signature(fn).parameters.values())
+    except (TypeError, ValueError):
+        return None
+
+
+def labels_of(fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[str]:
+    """Name every leaf of the arguments of a call."""
+    try:
+        bound = inspect.signature(fn).bind(*args, **kwargs)
+        positional = _positional_names(bound, len(args))
+    except (TypeError, ValueError):
+        positional = [f"input {i}" for i in range(len(args))]
+    named = [*zip(positional, args, strict=True), *kwargs.items()]
+    return [label for name, value in named for label in _paths(name, value)]
+
+
+def _positional_names(bound: inspect.BoundArguments, count: int) -> list[str]:
+    names: list[str] = []
+    for name, value in bound.arguments.items():
+        kind = bound.signature.parameters[name].kind
+        if kind is inspect.Parameter.VAR_POSITIONAL:
+            names += [f"{name}[{i}]" for i in range(len(value))]
+        elif kind is not inspect.Parameter.VAR_KEYWORD:
+            names.append(name)
+    return names[:count]
+
+
+def _paths(name: str, value: Any) -> Iterator[str]:
+    """Yield a name for each leaf of an argument."""
+    items = tree.children(value)
+    if items is None:
+        yield name
+        return
+    for key, item in items:
+        yield from _paths(f"{name}[{key!r}]", item)

@@ -1,0 +1,60 @@
+"""What forward saved for backward: the arrays that the nodes of a run keep, with names for them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from pullback.arrays import is_array
+from pullback.check.subject import Run
+from pullback.core import tree
+from pullback.core.context import Kept, SavedContainer, SavedTensor
+from pullback.core.engine import collect
+from pullback.core.node import CustomNode
+
+
+def saved_arrays(run: Run) -> list[tuple[str, Any]]:
+    """Return what the nodes of a run saved: a label and the array."""
+    found: list[tuple[str, Any]] = []
+    for node in collect([out._node for out in run.outputs if out._node is not None])[0]:
+        saved = node.saved if isinstance(node.saved, tuple) else ()  # not where a hook packed it
+        if saved and isinstance(node, CustomNode):
+            found += _saved_by_user(node)
+        else:
+            label = f"the value `{node.name()}.saved`"
+            found += [(label, value) for value in saved if is_array(value)]
+    return found
+
+
+def _saved_by_user(node: CustomNode) -> Iterator[tuple[str, Any]]:
+    *flat, attributes = node.saved
+    items = [flat[k : k + 4] for k in range(0, len(flat), 4)]
+    for k, (name, item) in enumerate(zip(node.names, items, strict=True)):
+        label = f"the saved value `{name or _origin(node, k, item[3])}`"
+        yield from ((label, array) for array in _arrays_of(item[0]))
+    for name, value in (attributes or {}).items():
+        if name == "_attributes":
+            for key, item in value.items():
+                yield from ((f"the saved value `{key}`", a) for a in _arrays_of(item[0]))
+        else:
+            yield from ((f"the saved value `{name}`", a) for a in _arrays_of(value))
+
+
+def _origin(node: CustomNode, k: int, place: int | None) -> str:
+    """Return how to call a saved value that was given no name."""
+    if place is None:
+        return f"saved_tensors[{k}]"
+    return node.arguments.owner(place) if place >= 0 else f"output {-1 - place}"
+
+
+def _arrays_of(value: Any) -> Iterator[Any]:
+    """Yield the arrays of a saved value."""
+    if isinstance(value, SavedTensor):
+        value = value.array
+    elif isinstance(value, SavedContainer):
+        value = value.structure
+    for leaf in tree.leaves(value):
+        if isinstance(leaf, Kept):
+            yield from _arrays_of(leaf.items[0])
+        elif is_array(leaf):
+            yield leaf
