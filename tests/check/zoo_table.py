@@ -62,8 +62,7 @@ by `gradgradcheck` where backward is not marked once_differentiable. This page i
 
 def page():
     """Return the text of the page."""
-    found = {e.name: ours(e) for e in (*WRONG, *RIGHT)}
-    other = {e.name: theirs(e) for e in (*WRONG, *RIGHT)}
+    found, other = {e.name: ours(e) for e in WRONG}, {e.name: theirs(e) for e in WRONG}
     cited = sum(bool(e.source) for e in WRONG)
     lines = [HEAD.format(wrong=len(WRONG), cited=cited, right=len(RIGHT))]
     lines.append("| family | wrong | pullback catches | names the cause | PyTorch catches |\n")
@@ -75,7 +74,7 @@ def page():
         named = sum(found[e.name] == e.cause for e in some)
         theirs_ = sum(other[e.name] for e in some)
         lines.append(f"| {family} | {len(some)} | {caught} | {named} | {theirs_} |\n")
-    alarms = [sum(bool(found[e.name]) for e in RIGHT), sum(other[e.name] for e in RIGHT)]
+    alarms = [sum(bool(check(e)) for e in RIGHT) for check in (ours, theirs)]
     lines.append(
         f"\nFalse alarms among the {len(RIGHT)} right ones: pullback {alarms[0]}, PyTorch "
         f"{alarms[1]}.\n\n## One by one\n\n"
