@@ -8,7 +8,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PYTEST := $(BIN)/python -m pytest
 
-.PHONY: demo test peers bench docs stress lint types format clean
+.PHONY: demo test test-operations test-others peers bench docs stress lint types format clean
 .DELETE_ON_ERROR:
 
 demo: $(VENV)/.installed-examples
@@ -16,8 +16,20 @@ demo: $(VENV)/.installed-examples
 	$(BIN)/python examples/digits.py
 
 test: lint types
-	$(BIN)/python -m coverage run -m pytest
+	rm -f .coverage*
+	$(MAKE) --no-print-directory -j2 test-operations test-others
+	$(BIN)/python -m coverage combine --quiet
 	$(BIN)/python -m coverage report
+
+# The two halves of `make test`, for two cores. The first prints when it has ended, so that the
+# lines of both do not mix. The checker's own tests need no coverage.
+test-operations: $(VENV)/.installed-test
+	@$(BIN)/python -m coverage run --parallel-mode -m pytest tests/ops >$(VENV)/operations.log 2>&1; \
+	  code=$$?; cat $(VENV)/operations.log; exit $$code
+
+test-others: $(VENV)/.installed-test
+	$(PYTEST) tests/check tests/test_cli.py
+	$(BIN)/python -m coverage run --parallel-mode -m pytest --ignore=tests/ops --ignore=tests/check --ignore=tests/test_cli.py
 
 # The side-by-side tests: PyTorch (CPU), JAX, autograd, MyGrad, Dask.
 peers: $(VENV)/.installed-test $(VENV)/.installed-peers

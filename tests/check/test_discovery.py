@@ -5,6 +5,7 @@ import textwrap
 
 import numpy as np
 import pytest
+from tests.check._programs import RIGHT, WRONG
 
 import pullback as pb
 from pullback.check.discovery import (
@@ -16,32 +17,7 @@ from pullback.check.discovery import (
 )
 from pullback.errors import ArgumentError, ArgumentTypeError
 
-SQUARE = """
-import pullback as pb
-
-@pb.autograd_function
-def square(ctx, x):
-    ctx.save_for_backward(x=x)
-    return x * x
-
-@square.backward
-def _(ctx, grad_output):
-    return {"x": 2 * ctx.saved_variables.x * grad_output}
-"""
-
-CUBE = """
-import pullback as pb
-
-class Cube(pb.Function):
-    @staticmethod
-    def forward(ctx, x):
-        ctx.save_for_backward(x=x)
-        return x * x * x
-
-    @staticmethod
-    def backward(ctx, grad_output):
-        return {"x": 3 * ctx.saved_variables.x**2 * grad_output}
-"""
+CUBE = WRONG.replace("6 *", "3 *")
 
 # Forward takes no inputs that anyone would guess.
 BLOCKS = """
@@ -89,14 +65,14 @@ def ids(target):
 
 
 def test_functions_and_classes_of_a_file_are_found_in_their_order(write):
-    write("ops.py", SQUARE, CUBE)
+    write("ops.py", RIGHT, CUBE)
     assert ids("ops.py") == ["ops.py:square", "ops.py:Cube"]
 
 
 def test_operations_among_the_attributes_of_classes_are_found(write):
     write(
         "ops.py",
-        SQUARE,
+        RIGHT,
         """
         class Solver:
             step = staticmethod(pb.autograd_function(lambda ctx, x: x, lambda ctx, g: {"x": g}))
@@ -112,7 +88,7 @@ def test_operations_among_the_attributes_of_classes_are_found(write):
 def test_classes_that_refer_to_each_other_are_no_trap(write):
     write(
         "ops.py",
-        SQUARE,
+        RIGHT,
         """
         class Parent:
             class Child:
@@ -151,7 +127,7 @@ def test_what_has_no_backward_or_is_no_operation_is_left_out(write):
 
 
 def test_an_operation_under_two_names_counts_once(write):
-    write("ops.py", SQUARE, "also_square = square\n")
+    write("ops.py", RIGHT, "also_square = square\n")
     assert ids("ops.py") == ["ops.py:square"]
 
 
@@ -177,14 +153,14 @@ def test_an_operation_made_of_the_forward_of_another_module_belongs_where_it_was
 
 def test_imported_operations_are_found_where_they_are_defined(write):
     write("package/__init__.py", "from package.squares import square\nfrom .cubes import Cube\n")
-    write("package/squares.py", SQUARE)
+    write("package/squares.py", RIGHT)
     write("package/cubes.py", CUBE, "from package.squares import square\n")
     assert ids("package") == ["package.cubes:Cube", "package.squares:square"]
     assert ids("package.cubes") == ["package.cubes:Cube"]
 
 
 def test_subpackages_are_walked_and_their_main_programs_are_not_run(write):
-    write("package/__init__.py", SQUARE)
+    write("package/__init__.py", RIGHT)
     write("package/inner/__init__.py")
     write("package/inner/cubes.py", CUBE)
     write("package/inner/__main__.py", "raise SystemExit('ran')\n")
@@ -194,7 +170,7 @@ def test_subpackages_are_walked_and_their_main_programs_are_not_run(write):
 
 
 def test_a_folder_is_searched_for_files_packages_and_folders(write):
-    write("src/ops.py", SQUARE)
+    write("src/ops.py", RIGHT)
     write("src/more/cubes.py", CUBE)
     write("src/package/__init__.py")
     write("src/package/blocks.py", "from . import formulas\n", BLOCKS)
@@ -219,7 +195,7 @@ def test_the_built_in_operations_are_no_autograd_functions():
 
 
 def test_a_name_behind_a_colon_chooses_one_operation(write):
-    write("ops.py", SQUARE, CUBE)
+    write("ops.py", RIGHT, CUBE)
     found = discover("ops.py:Cube")
     assert [op.id for op in found.operations] == ["ops.py:Cube"]
     assert found.named
@@ -227,7 +203,7 @@ def test_a_name_behind_a_colon_chooses_one_operation(write):
 
 
 def test_a_named_operation_may_be_imported_or_any_function(write):
-    write("squares.py", SQUARE, 'CHECK_INPUTS = {"square": "x: (2,)"}\n')
+    write("squares.py", RIGHT, 'CHECK_INPUTS = {"square": "x: (2,)"}\n')
     write("ops.py", "from squares import square\ndef plain(x):\n    return x * x\n")
     (square,) = discover("ops:square").operations
     assert (square.id, square.inputs) == ("ops:square", "x: (2,)")
@@ -236,7 +212,7 @@ def test_a_named_operation_may_be_imported_or_any_function(write):
 
 def test_a_named_class_chooses_its_operations(write):
     rule = "lambda ctx, x: -x, lambda ctx, g: {'x': -g}"
-    write("ops.py", SQUARE, f"class Solver:\n    step = pb.autograd_function({rule})\n")
+    write("ops.py", RIGHT, f"class Solver:\n    step = pb.autograd_function({rule})\n")
     assert ids("ops.py:Solver") == ["ops.py:Solver.step"]
     assert ids("ops.py:Solver.step") == ["ops.py:Solver.step"]
 
@@ -253,7 +229,7 @@ def test_a_target_is_split_at_its_last_colon_only_before_a_name():
 
 def test_a_file_may_import_its_neighbours_and_share_its_name_with_a_library(write):
     write("folder/helping.py", "factor = 2\n")
-    write("folder/numpy.py", "import helping\n", SQUARE)
+    write("folder/numpy.py", "import helping\n", RIGHT)
     assert ids("folder/numpy.py") == ["folder/numpy.py:square"]
     assert sys.modules["numpy"] is np
 
@@ -261,13 +237,13 @@ def test_a_file_may_import_its_neighbours_and_share_its_name_with_a_library(writ
 def test_a_file_of_a_package_is_imported_as_a_part_of_it(write):
     write("package/__init__.py")
     write("package/formulas.py", "factor = 2\n")
-    write("package/ops.py", "from .formulas import factor\n", SQUARE)
+    write("package/ops.py", "from .formulas import factor\n", RIGHT)
     assert ids("package/ops.py") == ["package/ops.py:square"]
     assert "package.ops" in sys.modules
 
 
 def test_a_file_that_was_changed_is_read_again(write):
-    write("ops.py", SQUARE)
+    write("ops.py", RIGHT)
     assert ids("ops.py") == ["ops.py:square"]
     write("ops.py", CUBE, "# now with a cube in place of the square\n")
     assert ids("ops.py") == ["ops.py:Cube"]
@@ -285,7 +261,7 @@ def test_a_file_that_was_changed_is_read_again(write):
 def test_a_submodule_that_cannot_be_imported_is_told_and_the_others_are_found(write, source, told):
     write("package/__init__.py")
     write("package/broken.py", source)
-    write("package/ops.py", SQUARE)
+    write("package/ops.py", RIGHT)
     found = discover("package")
     assert [op.id for op in found.operations] == ["package.ops:square"]
     assert [(p.place, p.text) for p in found.problems] == [
@@ -298,7 +274,7 @@ def test_a_submodule_that_cannot_be_imported_is_told_and_the_others_are_found(wr
 
 def test_a_package_that_shadows_one_that_is_imported_is_told(write):
     write("textwrap/__init__.py")
-    write("textwrap/ops.py", SQUARE)
+    write("textwrap/ops.py", RIGHT)
     with pytest.raises(ArgumentError, match=r"textwrap/__init__.py \(ImportError: textwrap is"):
         discover("textwrap/__init__.py")
 
@@ -315,7 +291,7 @@ def test_a_package_that_shadows_one_that_is_imported_is_told(write):
     ],
 )
 def test_a_target_that_is_not_there_is_an_error_that_names_it(write, target, told):
-    write("ops.py", SQUARE, "number = 1\n")
+    write("ops.py", RIGHT, "number = 1\n")
     with pytest.raises(ArgumentError) as caught:
         discover(target)
     assert told in str(caught.value)
@@ -342,20 +318,20 @@ def test_inputs_are_given_in_a_table_by_name(write, given):
 
 
 def test_inputs_are_given_as_a_text(write):
-    write("ops.py", SQUARE, "square.check_inputs = 'x: (6, 10)'\n")
+    write("ops.py", RIGHT, "square.check_inputs = 'x: (6, 10)'\n")
     report = check_operation(*discover("ops.py").operations, fast=True)
     assert "inputs: x (6, 10)" in report.notes
 
 
 def test_one_array_is_the_only_input(write):
-    write("ops.py", "import numpy as np\n", SQUARE, "square.check_inputs = np.ones(7)\n")
+    write("ops.py", "import numpy as np\n", RIGHT, "square.check_inputs = np.ones(7)\n")
     assert check_operation(*discover("ops.py").operations, fast=True).ok
 
 
 def test_inputs_are_given_as_an_attribute_of_the_operation_or_class(write):
     write(
         "ops.py",
-        SQUARE,
+        RIGHT,
         "square.check_inputs = 'x: (5,)'\n",
         CUBE,
         "Cube.check_inputs = 'x: (7,)'\n",
@@ -367,7 +343,7 @@ def test_inputs_are_given_as_an_attribute_of_the_operation_or_class(write):
 def test_a_table_names_operations_of_classes_by_their_path(write):
     write(
         "ops.py",
-        SQUARE,
+        RIGHT,
         "class Solver:\n    square = square\n",
         "del square\nCHECK_INPUTS = {'Solver.square': 'x: (5,)'}\n",
     )
@@ -377,7 +353,7 @@ def test_a_table_names_operations_of_classes_by_their_path(write):
 
 def test_a_function_of_inputs_gets_the_seed_s_generator(write):
     source = "drawn = []\ndef draw(rng):\n    drawn.append(rng.random())\n    return (drawn[-1],)\n"
-    write("ops.py", SQUARE, source, "square.check_inputs = draw\n")
+    write("ops.py", RIGHT, source, "square.check_inputs = draw\n")
     (operation,) = discover("ops.py").operations
     for seed in (1, 1, 2):
         with pytest.raises(ArgumentError):  # a number is nothing to differentiate
@@ -387,7 +363,7 @@ def test_a_function_of_inputs_gets_the_seed_s_generator(write):
 
 
 def test_inputs_that_were_asked_for_come_before_those_of_the_author(write):
-    write("ops.py", SQUARE, "square.check_inputs = 'x: (5,)'\n")
+    write("ops.py", RIGHT, "square.check_inputs = 'x: (5,)'\n")
     report = check_operation(*discover("ops.py").operations, "x: (3, 2)", fast=True)
     assert "inputs: x (3, 2)" in report.notes
 
@@ -405,20 +381,20 @@ def test_inputs_that_cannot_be_guessed_are_asked_for_with_a_text_to_begin_from(w
 
 
 def test_inputs_of_what_is_not_there_are_told(write):
-    write("ops.py", SQUARE, 'CHECK_INPUTS = {"sqare": "x: (2,)"}\n')
+    write("ops.py", RIGHT, 'CHECK_INPUTS = {"sqare": "x: (2,)"}\n')
     assert [p.text for p in discover("ops.py").problems] == [
         "CHECK_INPUTS has inputs of 'sqare', which is not defined there"
     ]
 
 
 def test_a_table_that_is_none_is_refused(write):
-    write("ops.py", SQUARE, 'CHECK_INPUTS = ["x: (2,)"]\n')
+    write("ops.py", RIGHT, 'CHECK_INPUTS = ["x: (2,)"]\n')
     with pytest.raises(ArgumentError, match="a dict CHECK_INPUTS by names in ops"):
         discover("ops.py")
 
 
 def test_a_function_of_inputs_that_raises_is_told_with_its_line(write):
-    write("ops.py", "def draw(rng):\n    return 1 / 0\n", SQUARE, "square.check_inputs = draw\n")
+    write("ops.py", "def draw(rng):\n    return 1 / 0\n", RIGHT, "square.check_inputs = draw\n")
     with pytest.raises(ArgumentTypeError) as caught:
         check_operation(*discover("ops.py").operations)
     assert "got ZeroDivisionError: division by zero (ops.py:2)" in str(caught.value)

@@ -5,7 +5,6 @@ import warnings
 
 import numpy as np
 import pytest
-from tests.ops import _cases
 
 import pullback as pb
 from pullback.check.dtypes import dtypes
@@ -726,16 +725,6 @@ def test_libraries_in_use_are_tried(monkeypatch):
 
 
 # ---- operations that are right -------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("case", _cases.cases(differentiable=True)[::29], ids=str)
-@pytest.mark.parametrize("part", PARTS, ids=lambda part: part.__name__)
-def test_operations_of_the_library_pass(part, case):
-    tensors = _cases.leaves(case.arrays(), case.wanted)
-    if not any(t.requires_grad and t.dtype.is_inexact for t in tensors):
-        pytest.skip("nothing to differentiate")
-    result, report = ran(part, lambda *ts: case.call(list(ts)), *tensors)
-    assert result.status != FAILED, str(report)
 
 
 def test_no_warning_escapes():

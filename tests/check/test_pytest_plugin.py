@@ -5,6 +5,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests.check._programs import RIGHT, UNGUESSED, WRONG
 
 import pullback_pytest as pytest_plugin
 
@@ -12,42 +13,6 @@ import pullback_pytest as pytest_plugin
 from pullback.check import discovery as _  # noqa: F401
 
 pytest_plugins = ["pytester"]
-
-RIGHT = """
-import pullback as pb
-
-@pb.autograd_function
-def square(ctx, x):
-    ctx.save_for_backward(x=x)
-    return x * x
-
-@square.backward
-def _(ctx, grad_output):
-    return {"x": 2 * ctx.saved_variables.x * grad_output}
-"""
-
-WRONG = """
-import pullback as pb
-
-class Cube(pb.Function):
-    @staticmethod
-    def forward(ctx, x):
-        ctx.save_for_backward(x=x)
-        return x * x * x
-
-    @staticmethod
-    def backward(ctx, grad_output):
-        return {"x": 6 * ctx.saved_variables.x**2 * grad_output}
-"""
-
-UNGUESSED = """
-import pullback as pb
-
-def forward(ctx, x, layout):
-    return x.reshape(layout["rows"], 10)
-
-blocks = pb.autograd_function(forward, lambda ctx, g: {"x": g.reshape(-1)}, name="blocks")
-"""
 
 EMPTY = "from pullback import Function\n"
 

@@ -1,6 +1,7 @@
 """The zoo through the checker: every wrong backward is caught, no right one is accused."""
 
 import importlib.util
+import os
 import re
 
 import numpy as np
@@ -55,15 +56,18 @@ def test_at_least_nine_of_ten_causes_are_the_right_ones():
 
 @every(RIGHT)
 def test_a_right_backward_is_not_accused(entry):
-    for seed in range(2):
-        report = report_of(entry, seed)
-        assert report.ok, str(report)
+    report = report_of(entry)
+    assert report.ok, str(report)
+
+
+# ZOO_SEEDS=100 takes about 20 minutes.
+SEEDS = int(os.environ.get("ZOO_SEEDS", "20"))
 
 
 @pytest.mark.stress
 @every(RIGHT)
-def test_no_right_backward_is_accused_in_a_hundred_seeds(entry):
-    for seed in range(100):
+def test_no_right_backward_is_accused_with_any_seed(entry):
+    for seed in range(SEEDS):
         report = report_of(entry, seed)
         assert report.ok, str(report)
 

@@ -76,7 +76,7 @@ def findings(case, **options):
 
 
 CHECKED = [case for case in SMOOTH if case.wanted]
-MANY = "first", "second_order", "layouts"  # of the further samples of an operation
+MANY = "first", "second_order"  # of the further samples of an operation; the others: stress
 
 
 @every(CHECKED)
