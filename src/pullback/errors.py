@@ -87,7 +87,14 @@ class MissingRuleError(GraphError, NotImplementedError):
 
 
 class GradientError(AutogradError, RuntimeError):
-    """What a backward rule or a hook returned is not a gradient of the argument."""
+    """What a backward rule or a hook returned is not a gradient of the argument.
+
+    ``argument`` names the argument where its gradient has the wrong shape; ``unsummed`` are the
+    axes that it lacks a sum over, if that is all.
+    """
+
+    argument: str = ""
+    unsummed: tuple[int, ...] = ()
 
 
 class GradcheckError(AutogradError, AssertionError):

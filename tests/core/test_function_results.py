@@ -483,3 +483,11 @@ def test_a_stranger_with_history_in_the_result_keeps_its_own_history():
     assert x.grad.item() == 6.0
     assert other.grad is None
     assert history.grad_fn.name() == "MulBackward"
+
+
+def test_the_error_of_a_wrong_shape_carries_the_argument_and_the_axes_to_sum():
+    add = pb.autograd_function(lambda ctx, x, b: x + b, lambda ctx, g: (g, g))
+    b = pb.zeros(1, 3, requires_grad=True)
+    with pytest.raises(pb.errors.GradientError) as caught:
+        add(pb.ones(2, 4, 3), b).sum().backward()
+    assert (caught.value.argument, caught.value.unsummed) == ("b", (0, 1))

@@ -66,7 +66,7 @@ def check_op(
     fast : bool, default False
         Compare along random directions alone, with fewer inputs.
     only, skip : sequence of str, optional
-        The parts to run, or not to run, by the names of `PARTS`.
+        The parts to run, or not to run, by name: ``[part.name for part in pb.check.PARTS]``.
     rtol, atol : float, optional
         Tolerances beside the differences' own error; by default by dtype.
     raise_exception : bool, default True

@@ -22,6 +22,7 @@ from pullback.check.report import Cause
 from pullback.check.resizing import Symbol, axes_named, resized, session_at, symbols
 from pullback.check.session import Session
 from pullback.check.values import Arrays
+from pullback.errors import GradientError
 
 _MOST_ELEMENTS = 20_000
 
@@ -234,5 +235,6 @@ def _wrong_or_noted(
         return wrong_along(other)
     except BackwardError as error:
         text = f"forward works {situation}, but backward raises: {first_line(error)}"
-        session.note(refused if refused and "has the wrong shape" in str(error) else text)
+        unsummed = isinstance(error.__cause__, GradientError) and error.__cause__.unsummed
+        session.note(refused if refused and unsummed else text)
         return []

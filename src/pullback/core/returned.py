@@ -305,6 +305,7 @@ def _shape_error(
     op: Any, name: str, came: tuple[int, ...], wanted: tuple[int, ...]
 ) -> GradientError:
     hint = f"the gradient must have the shape of '{name}'"
+    axes: list[int] = []
     extra = len(came) - len(wanted)
     if extra >= 0 and all(w in (c, 1) for w, c in zip(wanted, came[extra:], strict=True)):
         kept = [i + extra for i, w in enumerate(wanted) if w == 1 and came[i + extra] != 1]
@@ -316,11 +317,10 @@ def _shape_error(
         )
     elif came == tuple(reversed(wanted)):
         hint = "transpose it"
-    return _error(
-        op,
-        f"the gradient of '{name}' has the wrong shape: expected shape {wanted}, got {came}",
-        hint=hint,
-    )
+    text = f"the gradient of '{name}' has the wrong shape: expected shape {wanted}, got {came}"
+    error = _error(op, text, hint=hint)
+    error.argument, error.unsummed = name, tuple(axes)
+    return error
 
 
 def _listed(names: Any) -> str:
