@@ -127,3 +127,12 @@ def test_the_complex_step_is_not_taken_where_it_disagrees_or_is_refused():
         sharpened(rough(), lambda h: np.array([0 * h, 2 * h]), 1e-20).error[0] == rough().error[0]
     )
     assert sharpened(rough(), lambda h: None, 1e-20).error[0] == rough().error[0]
+
+
+def test_rounding_close_by_makes_no_kink():
+    def slope_of_sinc(x):  # accurate to 1e-16 / x ** 2 only
+        return 0.0 if x == 0 else (x * math.cos(x) - math.sin(x)) / x**2
+
+    found = at(slope_of_sinc, 0.0)
+    assert not found.kink[0]
+    assert found.value[0] == pytest.approx(-1 / 3, abs=1e-6)

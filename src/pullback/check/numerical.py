@@ -175,10 +175,11 @@ def _with_kinks(
     low, high, error = best.value.copy(), best.value.copy(), best.error
     kink = np.zeros(center.size, bool)
     h = min(scales) * eps**_CLOSE
-    right, left = _one_sided(line, center, h), _one_sided(line, center, -h)
-    noise = 16 * np.maximum(eps * np.abs(center), best.noise) / h
-    differ = np.abs(right - left) > 1e-3 * (np.abs(right) + np.abs(left)) + 4 * noise
-    if differ.any():
+    if (best.gap > 0).any():
+        right, left = _one_sided(line, center, h), _one_sided(line, center, -h)
+        noise = 16 * np.maximum(eps * np.abs(center), best.noise) / h
+        differ = np.abs(right - left) > 1e-3 * (np.abs(right) + np.abs(left)) + 4 * noise
+        differ &= best.gap > 0  # so close by, rounding alone may make a difference
         # A smooth function's one-sided differences approach each other as the step shrinks.
         wide_r, wide_l = _one_sided(line, center, 8 * h), _one_sided(line, center, -8 * h)
         kink = differ & (np.abs(right - left) > 0.5 * np.abs(wide_r - wide_l))

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from pullback.check.comparing import unequal
+from pullback.check.comparing import largest, unequal
 from pullback.check.evidence import Evidence
 from pullback.check.exceptions import BackwardError, ForwardError, InapplicableError, first_line
 from pullback.check.rechecking import wrong_along
@@ -76,7 +76,8 @@ def _session_of_gradient(session: Session) -> Session:
     subject.names = [*session.subject.names, *given]
     subject.kept = list(range(count))  # also those that backward gives no history
     rtol = _RTOL["double" if session.eps < _DOUBLE else "single"]
-    options = dataclasses.replace(session.options, rtol=max(rtol, session.options.rtol or 0.0))
+    rtol, atol = max(rtol, session.options.rtol or 0.0), 1e-12 * max(map(largest, seeds), default=0)
+    options = dataclasses.replace(session.options, rtol=rtol, atol=max(atol, session.atol))
     return Session(subject, options, Report(subject.name, options.seed))
 
 
