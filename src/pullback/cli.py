@@ -29,7 +29,7 @@ from pullback.check.discovery import (
     discover,
     nothing_in,
 )
-from pullback.check.report import FAILED, NOT_RUN, PASSED, Report
+from pullback.check.report import FAILED, NOT_RUN, PASSED, Report, indented
 from pullback.errors import ArgumentError, AutogradError, MissingExtraError
 
 RIGHT, WRONG, UNCHECKED, REFUSED = "right", "wrong", "not checked", "inputs refused"
@@ -281,16 +281,16 @@ class Terminal:
             (result.operation.id, "bold"), "  ", _styled(result.status), (f"  {time}", "dim")
         )
         if result.report is None:
-            self._line(_indented(result.text))
+            self._line(indented(result.text))
             return
         width = max(len(part.title) for part in result.report.parts)
         for part in result.report.parts:
             reason = f": {part.reason}" if part.reason else ""
             self._line(f"  {part.title.ljust(width)}  ", _styled(part.status), (reason, "dim"))
         for failure in result.report.failures:
-            self._line(_indented(f"- {failure}"))
+            self._line(indented(f"- {failure}"))
         for note in result.report.notes:
-            self._line(_indented(f"note: {note}"))
+            self._line(indented(f"note: {note}"))
 
     def end(self, problems: Sequence[Problem], results: Sequence[Result], seed: int) -> None:
         """Print what could not be searched, and the counts."""
@@ -310,8 +310,3 @@ class Terminal:
 
 def _styled(status: str, text: str = "") -> tuple[str, str]:
     return text or status, _STYLES.get(status, "dim")
-
-
-def _indented(text: str) -> str:
-    """Return a text two columns in, what follows its first line two more."""
-    return "  " + text.replace("\n", "\n    ")

@@ -18,7 +18,7 @@ from pullback.check.exceptions import BackwardError, InapplicableError
 from pullback.check.numerical import coordinates
 from pullback.check.report import Cause
 from pullback.check.session import Line, Session
-from pullback.check.values import Array
+from pullback.check.values import Array, Arrays
 
 
 def first(session: Session) -> None:
@@ -64,19 +64,20 @@ def _wrong(session: Session) -> set[int]:
 
 def _wrong_along(session: Session, lines: Sequence[Line], purpose: str) -> set[int]:
     """Return the arguments whose gradient disagrees with a measured slope."""
+    seeds = session.seeds(purpose)
     got = [coordinates(g) for g in session.gradients(purpose)]
-    return {line.argument for line in lines if not agrees(session, line, got, purpose)}
+    return {line.argument for line in lines if not agrees(session, line, got, seeds)}
 
 
-def agrees(session: Session, line: Line, got: Sequence[Array], purpose: str) -> bool:
+def agrees(session: Session, line: Line, got: Sequence[Array], seeds: Arrays) -> bool:
     """Say whether a gradient's component along a line lies within the measured range."""
-    low, high, error = session.bounds(line, session.seeds(purpose))
+    low, high, error = session.bounds(line, seeds)
     if not _is_known(low, high):
         return True
     with np.errstate(all="ignore"):
         terms = np.where(line.direction != 0, line.direction * got[line.argument], 0.0)
         value = float(np.sum(terms))
-        size = session.magnitude(line, session.seeds(purpose))
+        size = session.magnitude(line, seeds)
         if line.element is None:  # rounding of the single elements adds up
             size += float(np.sum(np.abs(terms))) / 4
     tolerance = session.rtol * size + error + session.atol

@@ -6,7 +6,7 @@ Owns the four laws, each a part of the check. What is the same up to rounding, c
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -35,6 +35,22 @@ def _report(
     """Report one cause, with the numbers of the first argument that shows it."""
     i, where = wrong[0]
     session.fail(cause, session.subject.names[i], expected=expected[i], got=got[i], wrong=where)
+
+
+def _tell_unlike(
+    session: Session,
+    cause: str,
+    text: str,
+    got: Arrays,
+    expected: Arrays,
+    seeds: Sequence[Array | None],
+) -> bool:
+    """Report gradients that differ beyond rounding; return whether there were any."""
+    wrong = unlike(session, got, expected, seeds)
+    if wrong:
+        named = f"the gradient of {_named(session, wrong)} {text}"
+        _report(session, Cause(cause, named), wrong, got, expected)
+    return bool(wrong)
 
 
 def _named(session: Session, wrong: list[tuple[int, Array]]) -> str:
@@ -151,14 +167,8 @@ def _check_sum(
     a, b = 0.75, -1.5
     mixed = [_combined(a, x, b, y) for x, y in zip(g, h, strict=True)]
     expected = [_combined(a, x, b, y) for x, y in zip(at_g, vjp(h), strict=True)]
-    got = vjp(mixed)
-    wrong = unlike(session, got, expected, mixed)
-    if wrong:
-        text = (
-            f"the gradient of {_named(session, wrong)} is not linear in grad_output: that of a sum "
-            "is not the sum of those of its terms"
-        )
-        _report(session, Cause("nonlinear", text), wrong, got, expected)
+    text = "is not linear in grad_output: that of a sum is not the sum of those of its terms"
+    _tell_unlike(session, "nonlinear", text, vjp(mixed), expected, mixed)
 
 
 def _check_zero(
@@ -225,15 +235,9 @@ def outputs(session: Session) -> None:
         if alone is None:
             return
         total = [t + np.asarray(g) for t, g in zip(total, alone, strict=True)]
-    wrong = unlike(session, whole, total, seeds)
-    if wrong:
-        text = (
-            f"the gradient of {_named(session, wrong)} is not the sum of those that come of each "
-            "output alone"
-        )
-        _report(session, Cause("output-ignored", text), wrong, whole, total)
-        return
-    _check_shared(session, run, seeds)
+    text = "is not the sum of those that come of each output alone"
+    if not _tell_unlike(session, "output-ignored", text, whole, total, seeds):
+        _check_shared(session, run, seeds)
 
 
 def _check_alone(session: Session, run: Run, seeds: Arrays, k: int) -> list[Array] | None:
@@ -252,15 +256,8 @@ def _check_alone(session: Session, run: Run, seeds: Arrays, k: int) -> list[Arra
             session.fail(Cause("zero-grad", text, hint))
             return None
     expected, got = found
-    wrong = unlike(session, got, expected, padded)
-    if wrong:
-        text = (
-            f"the gradient of {_named(session, wrong)} is another when {situation} and the others "
-            "are left out than when those are zero"
-        )
-        _report(session, Cause("zero-grad", text), wrong, got, expected)
-        return None
-    return got
+    text = f"is another when {situation} and the others are left out than when those are zero"
+    return None if _tell_unlike(session, "zero-grad", text, got, expected, padded) else got
 
 
 def _check_shared(session: Session, run: Run, seeds: Arrays) -> None:
@@ -271,15 +268,9 @@ def _check_shared(session: Session, run: Run, seeds: Arrays) -> None:
         expected = gradients(run, [seeds[j], seeds[j].copy()], session.arrays, outputs=[j, k])
         one = box(session.subject.place.put(seeds[j].copy()))
         got = gradients(run, [one, one], session.arrays, outputs=[j, k])
-        wrong = unlike(
-            session, got, expected, [seeds[j] if m in (j, k) else None for m in range(len(seeds))]
-        )
-        if wrong:
-            text = (
-                f"the gradient of {_named(session, wrong)} is wrong when outputs {j} and {k} have "
-                "the same tensor as their gradient"
-            )
-            _report(session, Cause("mutation", text), wrong, got, expected)
+        text = f"is wrong when outputs {j} and {k} have the same tensor as their gradient"
+        given = [seeds[j] if m in (j, k) else None for m in range(len(seeds))]
+        if _tell_unlike(session, "mutation", text, got, expected, given):
             return
 
 

@@ -31,7 +31,8 @@ def wrong_along(session: Session) -> list[int]:
         If backward raises, or gives a gradient of another shape than its argument's.
     """
     got = _checked(session)
-    wrong = [i for i in range(len(got)) if not agrees(session, _measured(session, i), got, "seeds")]
+    seeds = session.seeds()
+    wrong = [i for i in range(len(got)) if not agrees(session, _measured(session, i), got, seeds)]
     if wrong:
         session.forget_inconsistent()
         wrong = _repeated(session, got, wrong)
@@ -60,10 +61,10 @@ def _repeated(
     session: Session, got: Sequence[Array], among: Sequence[int], enough: int | None = None
 ) -> list[int]:
     """Return the arguments whose gradient disagrees along every direction, or along `enough`."""
-    found = []
+    found, seeds = [], session.seeds()
     for i in among:
         lines = [d for d in session.directions if d.argument == i]
-        off = sum(not agrees(session, d, got, "seeds") for d in lines)
+        off = sum(not agrees(session, d, got, seeds) for d in lines)
         if off >= (len(lines) if enough is None else enough):
             found.append(i)
     return found

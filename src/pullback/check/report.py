@@ -187,8 +187,8 @@ class Report:
         )
         head = right if self.ok else _counted(len(self.failures))
         lines = [f"{self.name}: {head} (seed {self.seed})"]
-        lines += [_indented("- " + str(failure)) for failure in self.failures]
-        lines += [_indented(f"note: {note}") for note in self.notes]
+        lines += [indented("- " + str(failure)) for failure in self.failures]
+        lines += [indented(f"note: {note}") for note in self.notes]
         ran = [part for part in self.parts if part.status in (PASSED, FAILED, INAPPLICABLE)]
         width = max((len(part.title) for part in ran), default=0)
         for part in ran:
@@ -231,6 +231,6 @@ def _counted(count: int) -> str:
     return "1 failure" if count == 1 else f"{count} failures"
 
 
-def _indented(text: str) -> str:
-    first, *rest = text.split("\n")
-    return "\n".join(["  " + first, *("    " + line for line in rest)])
+def indented(text: str) -> str:
+    """Return a text two columns in, what follows its first line two more."""
+    return "  " + text.replace("\n", "\n    ")

@@ -19,7 +19,7 @@ from pullback.check.exceptions import BackwardError, ForwardError
 from pullback.check.numerical import Slope, coordinates, double, joined, sharpened, slope
 from pullback.check.report import Cause, Failure, Report
 from pullback.check.subject import Run, Subject
-from pullback.check.values import Array, Arrays, host
+from pullback.check.values import Array, Arrays, copies, host
 from pullback.core.tensor import Tensor
 
 # Relative tolerance of a gradient computed in a dtype against differences taken in float64.
@@ -89,7 +89,7 @@ class Session:
     @cached_property
     def arrays(self) -> list[Array]:
         """The differentiated arguments, C-contiguous."""
-        return [np.array(a, order="C") for a in self.subject.arrays]
+        return copies(self.subject.arrays)
 
     def leaves(self) -> list[Any]:
         """Return all leaves of the call's arguments, tensors and arrays as arrays on the host."""
@@ -189,24 +189,25 @@ class Session:
 
     def elements(self, i: int) -> list[int]:
         """Return the coordinates of argument `i` that are moved one by one: of many a sample."""
-        count = coordinates(self.wide[i]).size
+        flat = coordinates(self.wide[i])
+        count = flat.size
         most = min(self.options.most_elements, 3 * max(2, MOST_NUMBERS // max(1, self.center.size)))
         if count <= most:
             chosen = list(range(count))
         else:
             sample = self.rng(f"elements {i}").choice(count, most // 4, replace=False)
             chosen = sorted({0, count - 1, *sample.tolist()})
-        return [k for k in chosen if np.isfinite(coordinates(self.wide[i])[k])]
+        return [k for k in chosen if np.isfinite(flat[k])]
 
     @cached_property
     def directions(self) -> list[Line]:
         """The slopes along random directions, two for each argument."""
         found = []
         for i, array in enumerate(self.wide):
-            rng = self.rng(f"directions {i}")
+            rng, flat = self.rng(f"directions {i}"), coordinates(array)
             for _ in range(2):
-                direction = away_from_zero(coordinates(array).size, rng)
-                direction[~np.isfinite(coordinates(array))] = 0.0  # what is NaN stays so
+                direction = away_from_zero(flat.size, rng)
+                direction[~np.isfinite(flat)] = 0.0  # what is NaN stays so
                 found.append(self.measure(i, direction))
         return found
 

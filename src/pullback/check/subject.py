@@ -16,7 +16,7 @@ import numpy as np
 
 from pullback.check.exceptions import ForwardError
 from pullback.check.naming import labels_of, name_of, parameters_of
-from pullback.check.values import Array, Arrays, Place, holds_numbers, host, place_of
+from pullback.check.values import Array, Arrays, Place, copies, holds_numbers, host, place_of
 from pullback.core import tree
 from pullback.core.api import grad
 from pullback.core.custom import CustomOp
@@ -239,13 +239,13 @@ class Subject:
         On copies: a function that works in place writes before it is refused a leaf.
         """
         try:
-            self._run([a.copy() for a in self.arrays], None)
+            self._run(copies(self.arrays), None)
         except ForwardError as error:
             cause = error.__cause__
             if not isinstance(cause, InplaceError) or "leaf Variable" not in str(cause):
                 raise
             self.dirty = True
-            self._run([a.copy() for a in self.arrays], None)
+            self._run(copies(self.arrays), None)
 
     def _run(self, arrays: Arrays, wanted: Sequence[int] | None) -> Run:
         leaves = self.tensors(arrays, wanted)
@@ -280,7 +280,7 @@ class Subject:
         if self.kept is None:
             self._look()
         if self.dirty:
-            arrays = [a.copy() for a in arrays]
+            arrays = copies(arrays)
         with no_grad():
             results = self._attempt(self.tensors(arrays, ()))
         return [host(results[k]) for k in self.kept or ()]
