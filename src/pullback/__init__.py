@@ -19,9 +19,9 @@ from pullback.autograd import (
     set_detect_anomaly,
     set_grad_enabled,
 )
-from pullback.core.extend import autograd_function
-from pullback.core.modes import is_grad_enabled, is_inference_mode_enabled
-from pullback.core.tensor import Tensor
+from pullback.core.custom.define import autograd_function
+from pullback.core.graph.modes import is_grad_enabled, is_inference_mode_enabled
+from pullback.core.tensor.tensor import Tensor
 from pullback.errors import AutogradError, UntrackedTensorWarning
 from pullback.ops.activations import *
 from pullback.ops.arithmetic import *

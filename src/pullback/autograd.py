@@ -1,9 +1,9 @@
 """The names of ``pullback.autograd``: the engine's functions, as PyTorch groups them."""
 
-from pullback.core.api import backward, grad, increment_version
-from pullback.core.extend import Function, once_differentiable
-from pullback.core.hooks import register_multi_grad_hook
-from pullback.core.modes import (
+from pullback.core.backward.api import backward, grad, increment_version
+from pullback.core.backward.hooks import register_multi_grad_hook
+from pullback.core.custom.define import Function, once_differentiable
+from pullback.core.graph.modes import (
     detect_anomaly,
     enable_grad,
     inference_mode,

@@ -16,8 +16,11 @@ import numpy as np
 import pytest
 
 import pullback as pb
-from pullback.core import api, call, engine, fastpath, function, inplace
-from pullback.core.modes import RECORD, STATE
+from pullback.core.backward import api, engine
+from pullback.core.custom import call
+from pullback.core.function import dispatch as function
+from pullback.core.function import fastpath, inplace
+from pullback.core.graph.modes import RECORD, STATE
 from pullback.errors import GradientError, InplaceError, ReleasedError
 
 NAN, INF = float("nan"), float("inf")

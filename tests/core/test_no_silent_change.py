@@ -245,7 +245,7 @@ def test_a_hook_may_take_a_gradient_away():
 
 
 def test_a_leaf_that_died_frozen_is_forgotten():
-    from pullback.core import node
+    from pullback.core.graph import node
 
     gone, other = leaf([1.0]), leaf([2.0])
     gone.requires_grad_(False)

@@ -8,7 +8,7 @@ import warnings
 import pytest
 
 import pullback as pb
-from pullback.core import tree
+from pullback.core.custom import pytree as tree
 from pullback.errors import GradientError, InplaceError
 
 

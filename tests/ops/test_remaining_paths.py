@@ -5,8 +5,8 @@ import pytest
 
 import pullback as pb
 from pullback.arrays import NUMPY
-from pullback.core.function import apply
-from pullback.core.primitive import Primitive
+from pullback.core.function.dispatch import apply
+from pullback.core.function.primitive import Primitive
 from pullback.errors import (
     ArgumentError,
     ArgumentTypeError,

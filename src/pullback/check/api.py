@@ -38,7 +38,7 @@ from pullback.check.session import Options, Session
 from pullback.check.shapes import shapes
 from pullback.check.subject import Subject
 from pullback.check.values import holds_numbers
-from pullback.core.modes import RECORD, STATE
+from pullback.core.graph.modes import RECORD, STATE
 from pullback.errors import ArgumentError, ArgumentTypeError, GradcheckError
 
 

@@ -22,7 +22,7 @@ from pullback.check.guessing import suggestion
 from pullback.check.loading import dotted, load, load_file, told
 from pullback.check.ops import check_op
 from pullback.check.report import Report
-from pullback.core.extend import AutogradFunction, Function
+from pullback.core.custom.define import AutogradFunction, Function
 from pullback.errors import ArgumentError, ArgumentTypeError
 
 GIVEN = "CHECK_INPUTS"

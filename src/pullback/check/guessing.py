@@ -22,7 +22,7 @@ from pullback.check.plans import Found, candidate, domains, in_words, plans
 from pullback.check.roles import Role, callable_of, documented, named_role, roles_of
 from pullback.check.shape_text import Described
 from pullback.check.subject import Subject
-from pullback.core.tensor import box
+from pullback.core.tensor.tensor import box
 from pullback.errors import ArgumentError, GradientError, GraphError
 
 MOST_TRIES = 400

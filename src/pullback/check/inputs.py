@@ -21,7 +21,7 @@ from pullback.check.naming import name_of, parameters_of
 from pullback.check.shape_text import Described
 from pullback.check.subject import Subject
 from pullback.check.values import Array, host
-from pullback.core.tensor import Tensor
+from pullback.core.tensor.tensor import Tensor
 from pullback.errors import AutogradError
 
 _KINDS = inspect.Parameter

@@ -18,7 +18,7 @@ from pullback.check.report import Cause
 from pullback.check.session import Session, gradients
 from pullback.check.subject import Run, Subject
 from pullback.check.values import Array, Arrays, copies
-from pullback.core.tensor import box
+from pullback.core.tensor.tensor import box
 
 _STATE_HINT = (
     "what backward needs goes through ctx.save_for_backward or ctx attributes, not through "

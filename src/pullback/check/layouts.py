@@ -21,7 +21,7 @@ from pullback.check.report import Cause
 from pullback.check.session import Session, gradients
 from pullback.check.subject import Run
 from pullback.check.values import Array, Arrays, copies
-from pullback.core.tensor import box
+from pullback.core.tensor.tensor import box
 
 SEEDS = -1  # where a trial lays out grad_output; other places are the leaves of the call
 

@@ -16,7 +16,7 @@ from pullback.check.report import Cause
 from pullback.check.saved import saved_arrays
 from pullback.check.session import Session, attempt
 from pullback.check.values import copies
-from pullback.core.engine import collect
+from pullback.core.backward.engine import collect
 
 _Kept = list[tuple[str, "weakref.ref[Any]"]]
 

@@ -12,7 +12,7 @@ from pullback.check.report import Cause
 from pullback.check.session import Session, gradients
 from pullback.check.subject import Run
 from pullback.check.values import Array, copies
-from pullback.core.modes import no_grad
+from pullback.core.graph.modes import no_grad
 
 _THREADS = 4
 _HINT = "keep no buffer or setting outside of ctx, nor in a threading.local"

@@ -19,7 +19,7 @@ from pullback.check.saved import saved_arrays
 from pullback.check.session import Session, attempt
 from pullback.check.subject import Run, Subject
 from pullback.check.values import Array, copies, host
-from pullback.core.tensor import box
+from pullback.core.tensor.tensor import box
 
 _UNDECLARED = re.compile(r"forward changed its argument '(.+?)' by an inplace")
 _DIRTY_HINT = "call ctx.mark_dirty({0}) and return {0}, or work on {0}.clone()"

@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from pullback.core import tree
+from pullback.core.custom import pytree as tree
 
 
 def name_of(fn: Any) -> str:

@@ -25,8 +25,8 @@ from pullback.check.session import Options
 from pullback.check.shape_text import Described, parse
 from pullback.check.subject import Subject
 from pullback.check.values import host
-from pullback.core import tree
-from pullback.core.tensor import Tensor, box
+from pullback.core.custom import pytree as tree
+from pullback.core.tensor.tensor import Tensor, box
 from pullback.errors import ArgumentError, ArgumentTypeError
 
 # The parts that depend on the values: further sets of inputs go through these alone.

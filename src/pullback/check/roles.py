@@ -18,8 +18,8 @@ import numpy as np
 
 from pullback.check.naming import name_of
 from pullback.check.shape_text import Described, parse
-from pullback.core.extend import Function
-from pullback.core.tensor import Tensor
+from pullback.core.custom.define import Function
+from pullback.core.tensor.tensor import Tensor
 from pullback.errors import ArgumentError, ArgumentTypeError
 
 _KINDS = inspect.Parameter

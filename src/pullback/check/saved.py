@@ -7,10 +7,10 @@ from typing import Any
 
 from pullback.arrays import is_array
 from pullback.check.subject import Run
-from pullback.core import tree
-from pullback.core.context import Kept, SavedContainer, SavedTensor
-from pullback.core.engine import collect
-from pullback.core.node import CustomNode
+from pullback.core.backward.engine import collect
+from pullback.core.custom import pytree as tree
+from pullback.core.custom.context import Kept, SavedContainer, SavedTensor
+from pullback.core.graph.node import CustomNode
 
 
 def saved_arrays(run: Run) -> list[tuple[str, Any]]:

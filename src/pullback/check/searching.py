@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pullback.check.inputs import Inputs
-from pullback.core.tensor import Tensor
+from pullback.core.tensor.tensor import Tensor
 from pullback.errors import ArgumentError, MissingExtraError
 
 if TYPE_CHECKING:

@@ -20,9 +20,9 @@ from pullback.check.rechecking import wrong_along
 from pullback.check.report import Cause, Report
 from pullback.check.session import Session
 from pullback.check.subject import Subject
-from pullback.core.api import grad
-from pullback.core.modes import enable_grad, is_grad_enabled
-from pullback.core.tensor import Tensor, box
+from pullback.core.backward.api import grad
+from pullback.core.graph.modes import enable_grad, is_grad_enabled
+from pullback.core.tensor.tensor import Tensor, box
 from pullback.errors import GraphError
 
 # A second derivative amplifies rounding; a wrong one is wrong by much.

@@ -20,7 +20,7 @@ from pullback.check.numerical import Slope, coordinates, double, joined, sharpen
 from pullback.check.report import Cause, Failure, Report
 from pullback.check.subject import Run, Subject
 from pullback.check.values import Array, Arrays, copies, host
-from pullback.core.tensor import Tensor
+from pullback.core.tensor.tensor import Tensor
 
 # Relative tolerance of a gradient computed in a dtype against differences taken in float64.
 RTOL = {"float64": 2e-8, "complex128": 2e-8, "float32": 2e-3, "complex64": 2e-3, "float16": 5e-2}

@@ -17,7 +17,7 @@ from pullback.check.memory import expanded, fortran, inside, ordered, read_only,
 from pullback.check.searching import hypothesis_for
 from pullback.check.shape_text import KINDS, Described, Interval, parse
 from pullback.check.values import Array
-from pullback.core.tensor import Tensor, box
+from pullback.core.tensor.tensor import Tensor, box
 from pullback.errors import ArgumentError, ArgumentTypeError
 
 if TYPE_CHECKING:

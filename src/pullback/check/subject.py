@@ -17,11 +17,11 @@ import numpy as np
 from pullback.check.exceptions import ForwardError
 from pullback.check.naming import labels_of, name_of, parameters_of
 from pullback.check.values import Array, Arrays, Place, copies, holds_numbers, host, place_of
-from pullback.core import tree
-from pullback.core.api import grad
-from pullback.core.custom import CustomOp
-from pullback.core.modes import no_grad
-from pullback.core.tensor import Tensor, box
+from pullback.core.backward.api import grad
+from pullback.core.custom import pytree as tree
+from pullback.core.custom.operation import CustomOp
+from pullback.core.graph.modes import no_grad
+from pullback.core.tensor.tensor import Tensor, box
 from pullback.errors import ArgumentError, InplaceError
 
 

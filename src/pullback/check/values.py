@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pullback.arrays import NUMPY, Library, is_array, library_of
-from pullback.core.tensor import Tensor
+from pullback.core.tensor.tensor import Tensor
 
 Array = np.ndarray[Any, Any]
 Arrays = Sequence[Array]

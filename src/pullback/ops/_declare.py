@@ -1,7 +1,7 @@
 """Declaring an operation: one place for its forward, its gradient rules and its samples.
 
 Owns the registry of declarations, which feeds the tests and the documentation, and the making of
-the public function. Rules are read by core/primitive.py: their parameter names say what is saved.
+the public function. Rules are read by core/function/primitive.py: their parameter names say what is saved.
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar, cast
 
 from pullback.arrays import is_array, library_of
-from pullback.core.fastpath import (
+from pullback.core.function.dispatch import mixed
+from pullback.core.function.fastpath import (
     binary,
     general,
     reduction,
@@ -21,10 +22,9 @@ from pullback.core.fastpath import (
     unary,
     wrong_count,
 )
-from pullback.core.function import mixed
-from pullback.core.inplace import apply_inplace, standard_kernel, write_untracked
-from pullback.core.primitive import TENSORS, Primitive
-from pullback.core.tensor import Tensor, as_array
+from pullback.core.function.inplace import apply_inplace, standard_kernel, write_untracked
+from pullback.core.function.primitive import TENSORS, Primitive
+from pullback.core.tensor.tensor import Tensor, as_array
 from pullback.errors import CALLS, ArgumentTypeError, DTypeError, compose
 from pullback.ops._samples import (
     ELEMENTWISE,

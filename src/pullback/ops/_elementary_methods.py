@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from pullback.core.inplace import apply_inplace
-from pullback.core.tensor import Tensor
+from pullback.core.function.inplace import apply_inplace
+from pullback.core.tensor.tensor import Tensor
 from pullback.ops import (
     comparison,
     complex_,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from pullback.arrays import as_dtype, level_of, promote_scalar
-from pullback.core.inplace import apply_inplace
-from pullback.core.tensor import Tensor
+from pullback.core.function.inplace import apply_inplace
+from pullback.core.tensor.tensor import Tensor
 from pullback.errors import DTypeError, ShapeError, compose
 from pullback.ops import counting, gathering, joining, names, placing, quantiles, sets, sorting
 from pullback.ops._axes import either

@@ -7,8 +7,8 @@ from numbers import Number
 from typing import Any
 
 from pullback.arrays import level_of
-from pullback.core.inplace import apply_inplace
-from pullback.core.tensor import Tensor
+from pullback.core.function.inplace import apply_inplace
+from pullback.core.tensor.tensor import Tensor
 from pullback.errors import ArgumentTypeError, DTypeError, ShapeError, compose
 from pullback.ops import activations, conversion, elementary, elementwise, indexing, trigonometric
 from pullback.ops._declare import inplace

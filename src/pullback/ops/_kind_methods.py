@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from pullback.arrays import library_of
-from pullback.core.inplace import become_view
-from pullback.core.tensor import Tensor
+from pullback.core.function.inplace import become_view
+from pullback.core.tensor.tensor import Tensor
 from pullback.ops import (
     arithmetic,
     comparison,

@@ -10,7 +10,7 @@ import math
 from typing import Any
 
 from pullback.arrays import DTYPES, library_of
-from pullback.core.tensor import Tensor, box
+from pullback.core.tensor.tensor import Tensor, box
 from pullback.errors import DTypeError, compose
 from pullback.ops._declare import Operation, grid, needs_order, on, operation, real, sample
 from pullback.ops._values import take_slices

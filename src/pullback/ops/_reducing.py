@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import Any
 
 from pullback.arrays import as_dtype
-from pullback.core.inplace import apply_inplace
-from pullback.core.tensor import Tensor
+from pullback.core.function.inplace import apply_inplace
+from pullback.core.tensor.tensor import Tensor
 from pullback.errors import DTypeError, compose
 from pullback.ops import elementwise, exponential_sums, reductions, scans, statistics
 from pullback.ops._axes import either

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from pullback.core.inplace import apply_inplace
-from pullback.core.tensor import Tensor
+from pullback.core.function.inplace import apply_inplace
+from pullback.core.tensor.tensor import Tensor
 from pullback.errors import ArgumentError, compose
 from pullback.ops import arranging, joining, manipulation, repeating, shape, sliding, spectrograms
 from pullback.ops._axes import either

@@ -15,8 +15,8 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from pullback.arrays import DTYPES, library_of
-from pullback.core.primitive import TENSORS
-from pullback.core.tensor import Tensor, box
+from pullback.core.function.primitive import TENSORS
+from pullback.core.tensor.tensor import Tensor, box
 from pullback.errors import DTypeError, ShapeError, TensorIndexError, compose
 from pullback.ops import reductions, shape
 from pullback.ops._axes import normalize_axis

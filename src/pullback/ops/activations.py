@@ -10,8 +10,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from pullback.core.primitive import TENSORS
-from pullback.core.tensor import Tensor
+from pullback.core.function.primitive import TENSORS
+from pullback.core.tensor.tensor import Tensor
 from pullback.errors import ArgumentError, compose
 from pullback.ops._declare import (
     both,

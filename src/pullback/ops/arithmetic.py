@@ -10,7 +10,7 @@ import math
 from typing import Any
 
 from pullback.arrays import DTYPES
-from pullback.core.tensor import Tensor
+from pullback.core.tensor.tensor import Tensor
 from pullback.errors import ArgumentTypeError, compose
 from pullback.ops._declare import (
     both,

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from pullback.arrays import library_of
-from pullback.core.tensor import Tensor, box
+from pullback.core.tensor.tensor import Tensor, box
 from pullback.errors import ArgumentError, ShapeError, TensorIndexError, compose
 from pullback.ops._declare import composition, integers, needs_tensor, real, sample
 from pullback.ops._values import array_of, gather_elements, needs_whole, take_slices

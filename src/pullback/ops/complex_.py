@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from pullback.arrays import complex_of, library_of
-from pullback.core.tensor import Tensor
+from pullback.core.tensor.tensor import Tensor
 from pullback.errors import DTypeError, compose
 from pullback.ops._declare import (
     both,

@@ -15,8 +15,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from pullback.arrays import NUMPY
-from pullback.core.primitive import TENSORS
-from pullback.core.tensor import Tensor
+from pullback.core.function.primitive import TENSORS
+from pullback.core.tensor.tensor import Tensor
 from pullback.errors import (
     ArgumentError,
     ArgumentTypeError,

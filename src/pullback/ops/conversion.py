@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from pullback.arrays import DType, as_dtype, library_for, library_of
-from pullback.core.tensor import Tensor, box
+from pullback.core.tensor.tensor import Tensor, box
 from pullback.errors import ArgumentTypeError, DTypeError, compose
 from pullback.ops._declare import (
     Operation,

@@ -20,8 +20,8 @@ from pullback.arrays import (
     library_for,
     library_of,
 )
-from pullback.core.primitive import TENSORS
-from pullback.core.tensor import Tensor, box
+from pullback.core.function.primitive import TENSORS
+from pullback.core.tensor.tensor import Tensor, box
 from pullback.errors import (
     ArgumentError,
     ArgumentTypeError,

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from pullback.core.primitive import TENSORS
-from pullback.core.tensor import Tensor
+from pullback.core.function.primitive import TENSORS
+from pullback.core.tensor.tensor import Tensor
 from pullback.ops._declare import Operation, composition, face, on, operation
 from pullback.ops._matrices import (
     APART,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from pullback.arrays import library_of
-from pullback.core.tensor import Tensor
+from pullback.core.tensor.tensor import Tensor
 from pullback.errors import ArgumentError
 from pullback.ops._axes import normalize_axis
 from pullback.ops._declare import Operation, composition, face, on, operation, sample

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pullback.core.tensor import Tensor
+from pullback.core.tensor.tensor import Tensor
 from pullback.ops._declare import face, on, real
 from pullback.ops._examples import documented
 from pullback.ops.elementary import xlog1py, xlogy

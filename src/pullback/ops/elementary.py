@@ -10,8 +10,8 @@ import math
 from typing import Any
 
 from pullback.arrays import library_of
-from pullback.core.primitive import TENSORS
-from pullback.core.tensor import Tensor
+from pullback.core.function.primitive import TENSORS
+from pullback.core.tensor.tensor import Tensor
 from pullback.ops._declare import (
     Operation,
     both,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from pullback.arrays import library_of
-from pullback.core.tensor import Tensor
+from pullback.core.tensor.tensor import Tensor
 from pullback.ops._axes import count, either, keep_axes, normalize_axes, normalize_axis
 from pullback.ops._declare import both, face, operation, real, sample
 from pullback.ops.reductions import AXES, NO_AXIS, dropped, in_dtype

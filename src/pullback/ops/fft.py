@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import Any
 
-from pullback.core.primitive import TENSORS
-from pullback.core.tensor import Tensor
+from pullback.core.function.primitive import TENSORS
+from pullback.core.tensor.tensor import Tensor
 from pullback.errors import ArgumentError, compose
 from pullback.ops._axes import normalize_axes
 from pullback.ops._declare import composition, needs_tensor, real, sample

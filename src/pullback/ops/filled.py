@@ -14,8 +14,8 @@ from pullback.arrays import (
     library_of,
     promote_scalar,
 )
-from pullback.core.primitive import TENSORS
-from pullback.core.tensor import Tensor, box
+from pullback.core.function.primitive import TENSORS
+from pullback.core.tensor.tensor import Tensor, box
 from pullback.errors import ArgumentError, ArgumentTypeError, DTypeError, GraphError, compose
 from pullback.ops._declare import needs_tensor
 

@@ -10,8 +10,8 @@ from __future__ import annotations
 from typing import Any
 
 from pullback.arrays import DTYPES, library_of
-from pullback.core.primitive import TENSORS
-from pullback.core.tensor import Tensor, box
+from pullback.core.function.primitive import TENSORS
+from pullback.core.tensor.tensor import Tensor, box
 from pullback.errors import ArgumentError, ShapeError, compose
 from pullback.ops import comparison, elementwise, shape
 from pullback.ops._declare import (

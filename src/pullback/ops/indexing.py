@@ -9,11 +9,11 @@ from __future__ import annotations
 from typing import Any
 
 from pullback.arrays import DTYPES, NUMPY, is_array, library_of
-from pullback.core.function import mixed_error
-from pullback.core.inplace import apply_inplace, check_allowed
-from pullback.core.modes import STATE
-from pullback.core.primitive import TENSORS, Primitive
-from pullback.core.tensor import Tensor, box
+from pullback.core.function.dispatch import mixed_error
+from pullback.core.function.inplace import apply_inplace, check_allowed
+from pullback.core.function.primitive import TENSORS, Primitive
+from pullback.core.graph.modes import STATE
+from pullback.core.tensor.tensor import Tensor, box
 from pullback.errors import ArgumentTypeError, ShapeError, TensorIndexError, compose
 from pullback.ops._declare import Operation, both, elementwise, mask, on, operation, sample
 from pullback.ops.conversion import needs_room

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from pullback.arrays import library_of
-from pullback.core.primitive import TENSORS
-from pullback.core.tensor import Tensor
+from pullback.core.function.primitive import TENSORS
+from pullback.core.tensor.tensor import Tensor
 from pullback.errors import ArgumentError, ShapeError, compose
 from pullback.ops._axes import normalize_axes, normalize_axis
 from pullback.ops._declare import (

@@ -9,8 +9,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from pullback.core.primitive import TENSORS
-from pullback.core.tensor import Tensor
+from pullback.core.function.primitive import TENSORS
+from pullback.core.tensor.tensor import Tensor
 from pullback.errors import ArgumentError, ShapeError, compose
 from pullback.ops._declare import composition, grid, integers, needs_tensor, real, sample
 from pullback.ops._values import gather_elements, index_for

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from pullback.arrays import get_default_dtype
-from pullback.core.primitive import TENSORS
-from pullback.core.tensor import Tensor
+from pullback.core.function.primitive import TENSORS
+from pullback.core.tensor.tensor import Tensor
 from pullback.errors import ArgumentError, ShapeError, compose
 from pullback.ops._axes import normalize_axes
 from pullback.ops._declare import both, composition, real, sample

@@ -6,8 +6,8 @@ import math
 from typing import Any
 
 from pullback.arrays import DType, as_dtype, get_default_dtype
-from pullback.core.primitive import TENSORS
-from pullback.core.tensor import Tensor
+from pullback.core.function.primitive import TENSORS
+from pullback.core.tensor.tensor import Tensor
 from pullback.errors import ArgumentError, compose
 from pullback.ops import (
     comparison,

@@ -30,7 +30,7 @@ from pullback.arrays import (
     promote_scalar,
     promote_tensors,
 )
-from pullback.core.tensor import Tensor
+from pullback.core.tensor.tensor import Tensor
 from pullback.errors import ArgumentError, ArgumentTypeError, DTypeError, ShapeError, compose
 from pullback.ops.conversion import to
 

@@ -10,8 +10,8 @@ import math
 from typing import Any
 
 from pullback.arrays import get_default_dtype
-from pullback.core.primitive import TENSORS
-from pullback.core.tensor import Tensor
+from pullback.core.function.primitive import TENSORS
+from pullback.core.tensor.tensor import Tensor
 from pullback.errors import ArgumentError, ShapeError, compose
 from pullback.ops import random
 from pullback.ops._declare import composition, real, sample

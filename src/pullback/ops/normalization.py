@@ -10,9 +10,9 @@ import math
 from typing import Any
 
 from pullback.arrays import get_default_dtype, library_of, real_of
-from pullback.core.modes import no_grad
-from pullback.core.primitive import TENSORS
-from pullback.core.tensor import Tensor, box
+from pullback.core.function.primitive import TENSORS
+from pullback.core.graph.modes import no_grad
+from pullback.core.tensor.tensor import Tensor, box
 from pullback.errors import ArgumentError, ArgumentTypeError, ShapeError, compose
 from pullback.ops import random
 from pullback.ops._declare import (

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from pullback.core.tensor import Tensor
+from pullback.core.tensor.tensor import Tensor
 from pullback.errors import ArgumentError, ArgumentTypeError, ShapeError, compose
 from pullback.ops._axes import count, either, keep_axes, normalize_axes
 from pullback.ops._declare import both, composition, face, needs_tensor, operation, sample

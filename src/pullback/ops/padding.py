@@ -10,8 +10,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from pullback.arrays import library_of
-from pullback.core.primitive import TENSORS
-from pullback.core.tensor import Tensor
+from pullback.core.function.primitive import TENSORS
+from pullback.core.tensor.tensor import Tensor
 from pullback.errors import ArgumentError, ArgumentTypeError, ShapeError, compose
 from pullback.ops._declare import Operation, composition, needs_tensor, on, operation, sample
 from pullback.ops.shape import expand, flip

@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from pullback.arrays import get_default_dtype
-from pullback.core.tensor import Tensor
+from pullback.core.tensor.tensor import Tensor
 from pullback.errors import DTypeError, ShapeError, compose
 from pullback.ops._declare import both, composition, only_complex, sample
 from pullback.ops._declare import real as reals

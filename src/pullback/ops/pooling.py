@@ -10,8 +10,8 @@ import math
 from typing import Any
 
 from pullback.arrays import get_default_dtype, library_of
-from pullback.core.primitive import TENSORS
-from pullback.core.tensor import Tensor, box
+from pullback.core.function.primitive import TENSORS
+from pullback.core.tensor.tensor import Tensor, box
 from pullback.errors import ArgumentError, ShapeError, compose
 from pullback.ops._declare import composition, real, sample
 from pullback.ops._pooling import begins_of, firsts_of, max_positions, mean_windows, picked

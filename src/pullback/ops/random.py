@@ -9,7 +9,7 @@ import threading
 from typing import Any
 
 from pullback.arrays import RandomSource, as_dtype, get_default_dtype, library_for
-from pullback.core.tensor import Tensor, box
+from pullback.core.tensor.tensor import Tensor, box
 from pullback.errors import ArgumentError, ArgumentTypeError
 from pullback.ops.filled import shape_of
 

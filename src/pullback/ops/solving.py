@@ -10,8 +10,8 @@ import operator
 from typing import Any
 
 from pullback.arrays import DTYPES, library_of
-from pullback.core.primitive import TENSORS
-from pullback.core.tensor import Tensor
+from pullback.core.function.primitive import TENSORS
+from pullback.core.tensor.tensor import Tensor
 from pullback.errors import ArgumentTypeError, ShapeError, compose
 from pullback.ops._declare import both, composition, face, operation, sample
 from pullback.ops._matrices import (

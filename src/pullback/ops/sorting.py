@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import Any
 
 from pullback.arrays import DTYPES, library_of
-from pullback.core.primitive import TENSORS
-from pullback.core.tensor import Tensor
+from pullback.core.function.primitive import TENSORS
+from pullback.core.tensor.tensor import Tensor
 from pullback.errors import ArgumentError, ShapeError, compose
 from pullback.ops import shape
 from pullback.ops._axes import normalize_axis

@@ -12,7 +12,7 @@ import math
 from typing import Any
 
 from pullback.arrays import library_of
-from pullback.core.tensor import Tensor
+from pullback.core.tensor.tensor import Tensor
 from pullback.errors import DTypeError, compose
 from pullback.ops._declare import (
     Domain,

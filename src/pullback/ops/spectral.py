@@ -11,9 +11,9 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from pullback.core.modes import is_grad_enabled
-from pullback.core.primitive import TENSORS
-from pullback.core.tensor import Tensor
+from pullback.core.function.primitive import TENSORS
+from pullback.core.graph.modes import is_grad_enabled
+from pullback.core.tensor.tensor import Tensor
 from pullback.ops._declare import composition, face, operation, sample
 from pullback.ops._matrices import (
     APART,

@@ -6,8 +6,8 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from pullback.core.primitive import TENSORS
-from pullback.core.tensor import Tensor
+from pullback.core.function.primitive import TENSORS
+from pullback.core.tensor.tensor import Tensor
 from pullback.errors import ArgumentError, ShapeError, compose
 from pullback.ops import fft
 from pullback.ops._declare import composition, only_complex, real, sample

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from pullback.core.primitive import TENSORS
-from pullback.core.tensor import Tensor
+from pullback.core.function.primitive import TENSORS
+from pullback.core.tensor.tensor import Tensor
 from pullback.errors import ArgumentError, ArgumentTypeError, DTypeError, compose
 from pullback.ops._axes import count, either, normalize_axes
 from pullback.ops._declare import composition, elementwise, needs_tensor, real, sample, standard

@@ -6,8 +6,8 @@ import itertools
 import math
 from typing import Any
 
-from pullback.core.primitive import TENSORS
-from pullback.core.tensor import Tensor
+from pullback.core.function.primitive import TENSORS
+from pullback.core.tensor.tensor import Tensor
 from pullback.errors import ShapeError, compose
 from pullback.ops._declare import composition, integers, needs_tensor, real, sample
 from pullback.ops._values import index_for, scatter_write, values_and_indices

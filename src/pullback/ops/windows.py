@@ -12,7 +12,7 @@ import math
 from typing import Any, NamedTuple
 
 from pullback.arrays import library_of
-from pullback.core.tensor import Tensor
+from pullback.core.tensor.tensor import Tensor
 from pullback.errors import ArgumentError, ArgumentTypeError, ShapeError, compose
 from pullback.ops._declare import Operation, face, needs_tensor, on, operation, sample
 

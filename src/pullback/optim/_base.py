@@ -15,8 +15,8 @@ from collections.abc import Callable, Iterable, Mapping
 from numbers import Real
 from typing import Any, ClassVar
 
-from pullback.core.modes import enable_grad, no_grad
-from pullback.core.tensor import Tensor
+from pullback.core.graph.modes import enable_grad, no_grad
+from pullback.core.tensor.tensor import Tensor
 from pullback.errors import ArgumentError, ArgumentTypeError, compose
 
 Params = Iterable[Tensor] | Iterable[dict[str, Any]]

@@ -14,13 +14,13 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from pullback.arrays import NUMPY, is_array, library_of
-from pullback.core import api as engine
-from pullback.core.engine import collect
-from pullback.core.modes import STATE, ModeContext
-from pullback.core.node import AccumulateGrad
-from pullback.core.primitive import TENSORS
-from pullback.core.tensor import Tensor, box
-from pullback.core.tree import children, leaves, map_leaves
+from pullback.core.backward import api as engine
+from pullback.core.backward.engine import collect
+from pullback.core.custom.pytree import children, leaves, map_leaves
+from pullback.core.function.primitive import TENSORS
+from pullback.core.graph.modes import STATE, ModeContext
+from pullback.core.graph.node import AccumulateGrad
+from pullback.core.tensor.tensor import Tensor, box
 from pullback.errors import ArgumentError, ArgumentTypeError, DTypeError, GraphError, compose
 
 __all__ = ["elementwise_grad", "grad", "value_and_grad"]

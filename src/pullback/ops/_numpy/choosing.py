@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from pullback.core.modes import STATE
-from pullback.core.primitive import TENSORS
-from pullback.core.tensor import Tensor
+from pullback.core.function.primitive import TENSORS
+from pullback.core.graph.modes import STATE
+from pullback.core.tensor.tensor import Tensor
 from pullback.errors import ArgumentError, GraphError, compose
 from pullback.ops._axes import normalize_axis
 from pullback.ops._numpy.arguments import (

@@ -19,9 +19,9 @@ from typing import Any, NoReturn
 import numpy as np
 
 from pullback.arrays import DType, is_array
-from pullback.core.modes import STATE
-from pullback.core.primitive import TENSORS
-from pullback.core.tensor import Tensor
+from pullback.core.function.primitive import TENSORS
+from pullback.core.graph.modes import STATE
+from pullback.core.tensor.tensor import Tensor
 from pullback.errors import ArgumentTypeError, GraphError, ShapeError, compose
 from pullback.ops import _scipy_names  # noqa: F401
 from pullback.ops._numpy import choosing, computing, products, reducing, shaping  # noqa: F401

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from pullback.core.primitive import TENSORS
-from pullback.core.tensor import Tensor
+from pullback.core.function.primitive import TENSORS
+from pullback.core.tensor.tensor import Tensor
 from pullback.errors import ArgumentError, compose
 from pullback.ops._axes import normalize_axes, normalize_axis
 from pullback.ops._numpy.arguments import (

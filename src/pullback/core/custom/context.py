@@ -14,11 +14,11 @@ from typing import Any, NamedTuple
 from weakref import ref
 
 from pullback.arrays import NUMPY, dtype_of, is_array
-from pullback.core import tree
-from pullback.core.modes import STATE
-from pullback.core.node import RELEASED, CustomNode
-from pullback.core.primitive import pack, stale, unpack
-from pullback.core.tensor import Tensor, box
+from pullback.core.custom import pytree as tree
+from pullback.core.function.primitive import pack, stale, unpack
+from pullback.core.graph.modes import STATE
+from pullback.core.graph.node import RELEASED, CustomNode
+from pullback.core.tensor.tensor import Tensor, box
 from pullback.errors import (
     ArgumentTypeError,
     GraphError,

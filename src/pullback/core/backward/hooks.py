@@ -12,9 +12,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 from weakref import ref
 
-from pullback.core.modes import STATE, with_grad
-from pullback.core.node import Extra, Node
-from pullback.core.tensor import Tensor, apart, as_array, box
+from pullback.core.graph.modes import STATE, with_grad
+from pullback.core.graph.node import Extra, Node
+from pullback.core.tensor.tensor import Tensor, apart, as_array, box
 from pullback.errors import ArgumentError, ArgumentTypeError, GradientError, GraphError
 
 

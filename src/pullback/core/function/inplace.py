@@ -13,8 +13,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from pullback.arrays import DTYPES, NUMPY, level_of, library_of
-from pullback.core.anomaly import check_results, remember_call
-from pullback.core.function import (
+from pullback.core.debug.anomaly import check_results, remember_call
+from pullback.core.function.dispatch import (
     THEIRS,
     apply,
     kernel_error,
@@ -23,11 +23,11 @@ from pullback.core.function import (
     note_shapes,
     record,
 )
-from pullback.core.modes import QUICK_WAYS, RECORD, STATE
-from pullback.core.node import AccumulateGrad, Node
-from pullback.core.primitive import TENSORS, Primitive
-from pullback.core.tensor import Tensor, as_array, box, bump
-from pullback.core.views import (
+from pullback.core.function.primitive import TENSORS, Primitive
+from pullback.core.graph.modes import QUICK_WAYS, RECORD, STATE
+from pullback.core.graph.node import AccumulateGrad, Node
+from pullback.core.tensor.tensor import Tensor, as_array, box, bump
+from pullback.core.tensor.views import (
     CUSTOM,
     NO_GRAD_VIEW,
     ONE_OF_MANY,

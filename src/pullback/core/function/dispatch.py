@@ -21,12 +21,12 @@ from pullback.arrays import (
     promote_scalar,
     promote_tensors,
 )
-from pullback.core.anomaly import check_results, remember_call
-from pullback.core.modes import RECORD, STATE, Mode
-from pullback.core.node import MultiNode, Node, meta_of, next_seq
-from pullback.core.primitive import TENSORS, Packed, Primitive
-from pullback.core.tensor import Tensor, apart, as_array, box, bump
-from pullback.core.views import NO_GRAD_VIEW, ONE_OF_MANY, TRACKED, Step, sync, view_of
+from pullback.core.debug.anomaly import check_results, remember_call
+from pullback.core.function.primitive import TENSORS, Packed, Primitive
+from pullback.core.graph.modes import RECORD, STATE, Mode
+from pullback.core.graph.node import MultiNode, Node, meta_of, next_seq
+from pullback.core.tensor.tensor import Tensor, apart, as_array, box, bump
+from pullback.core.tensor.views import NO_GRAD_VIEW, ONE_OF_MANY, TRACKED, Step, sync, view_of
 from pullback.errors import (
     CALLS,
     ArgumentError,

@@ -11,7 +11,7 @@ import inspect
 from collections.abc import Callable
 from typing import Any, TypeVar, overload
 
-from pullback.core.custom import CustomOp
+from pullback.core.custom.operation import CustomOp
 from pullback.errors import ArgumentError, ArgumentTypeError, MissingRuleError
 
 F = TypeVar("F", bound=Callable[..., Any])

@@ -15,7 +15,7 @@ from numbers import Number
 from typing import Any
 
 from pullback.arrays import DTYPES, NUMPY, DType
-from pullback.core.function import (
+from pullback.core.function.dispatch import (
     THEIRS,
     alike,
     apply,
@@ -24,11 +24,11 @@ from pullback.core.function import (
     note_shapes,
     place,
 )
-from pullback.core.modes import QUICK_WAYS, RECORD, STATE
-from pullback.core.node import Node, next_seq
-from pullback.core.primitive import Primitive
-from pullback.core.tensor import Tensor, as_array, box
-from pullback.core.views import sync
+from pullback.core.function.primitive import Primitive
+from pullback.core.graph.modes import QUICK_WAYS, RECORD, STATE
+from pullback.core.graph.node import Node, next_seq
+from pullback.core.tensor.tensor import Tensor, as_array, box
+from pullback.core.tensor.views import sync
 from pullback.errors import ArgumentTypeError, compose
 
 _array = NUMPY.array_types[0]

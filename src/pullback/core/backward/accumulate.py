@@ -9,9 +9,9 @@ from __future__ import annotations
 from typing import Any
 
 from pullback.arrays import NUMPY, library_of
-from pullback.core.hooks import run_posthooks, run_prehooks
-from pullback.core.ownership import is_unshared
-from pullback.core.tensor import apart, as_array, box, bump, iadd
+from pullback.core.backward.hooks import run_posthooks, run_prehooks
+from pullback.core.backward.ownership import is_unshared
+from pullback.core.tensor.tensor import apart, as_array, box, bump, iadd
 from pullback.errors import GradientError
 
 _array = NUMPY.array_types[0]

@@ -19,11 +19,11 @@ from types import CodeType, FrameType, TracebackType
 from typing import Any, NamedTuple
 
 from pullback.arrays import NUMPY, is_array, library_of
-from pullback.core.context import _STRIDE
-from pullback.core.hooks import RUNNING
-from pullback.core.modes import STATE, Mode
-from pullback.core.node import AccumulateGrad, CustomNode, Node, Output
-from pullback.core.tensor import Tensor, as_array
+from pullback.core.backward.hooks import RUNNING
+from pullback.core.custom.context import _STRIDE
+from pullback.core.graph.modes import STATE, Mode
+from pullback.core.graph.node import AccumulateGrad, CustomNode, Node, Output
+from pullback.core.tensor.tensor import Tensor, as_array
 from pullback.errors import CALLS, GradientError, describe
 
 Named = tuple[str, Any]

@@ -10,12 +10,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pullback.arrays import NUMPY, dtype_of, is_array, library_of
-from pullback.core.anomaly import check_roots, warn_user
-from pullback.core.engine import run
-from pullback.core.modes import NO_GRAD, QUICK_WAYS, STATE
-from pullback.core.node import AccumulateGrad
-from pullback.core.tensor import Tensor, apart, as_array, box, bump
-from pullback.core.views import sync
+from pullback.core.backward.engine import run
+from pullback.core.debug.anomaly import check_roots, warn_user
+from pullback.core.graph.modes import NO_GRAD, QUICK_WAYS, STATE
+from pullback.core.graph.node import AccumulateGrad
+from pullback.core.tensor.tensor import Tensor, apart, as_array, box, bump
+from pullback.core.tensor.views import sync
 from pullback.errors import ArgumentError, ArgumentTypeError, DTypeError, GraphError, ShapeError
 
 Tensors = Tensor | Sequence[Tensor]

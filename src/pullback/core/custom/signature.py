@@ -10,7 +10,7 @@ import itertools
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from pullback.core import tree
+from pullback.core.custom import pytree as tree
 
 _KINDS = inspect.Parameter
 _POSITIONAL = (_KINDS.POSITIONAL_ONLY, _KINDS.POSITIONAL_OR_KEYWORD)

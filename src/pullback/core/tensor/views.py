@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from pullback.arrays import library_of
-from pullback.core.modes import RECORD, STATE
+from pullback.core.graph.modes import RECORD, STATE
 from pullback.errors import InplaceError
 
 # How a view came about: what an in-place change of it may do to the history.

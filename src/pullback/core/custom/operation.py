@@ -1,9 +1,9 @@
 """A user's operation: one call of forward, recorded; one call of backward, checked.
 
-Owns `CustomOp`, the one machinery behind `autograd_function` and `Function` (extend.py). The call
+Owns `CustomOp`, the one machinery behind `autograd_function` and `Function` (define.py). The call
 with plain positional arguments in the default mode is short; whatever is unusual about arguments,
 mode or results goes through call.py, to the same nodes. What backward returned is read in
-returned.py.
+gradients.py.
 """
 
 from __future__ import annotations
@@ -14,16 +14,17 @@ from typing import Any
 from weakref import ref
 
 from pullback.arrays import DTYPES, NUMPY
-from pullback.core import call, tree
-from pullback.core.binding import Signature
-from pullback.core.context import Context, backward_context, forward_context, seal
-from pullback.core.function import new_node
-from pullback.core.hooks import lend
-from pullback.core.modes import NO_GRAD, RECORD, STATE, with_grad
-from pullback.core.node import RELEASED, CustomNode, Meta, Node, meta_of, next_seq, zeros_for
-from pullback.core.returned import read_gradients
-from pullback.core.tensor import EPOCH, Tensor, box
-from pullback.core.views import sync
+from pullback.core.backward.hooks import lend
+from pullback.core.custom import call
+from pullback.core.custom import pytree as tree
+from pullback.core.custom.context import Context, backward_context, forward_context, seal
+from pullback.core.custom.gradients import read_gradients
+from pullback.core.custom.signature import Signature
+from pullback.core.function.dispatch import new_node
+from pullback.core.graph.modes import NO_GRAD, RECORD, STATE, with_grad
+from pullback.core.graph.node import RELEASED, CustomNode, Meta, Node, meta_of, next_seq, zeros_for
+from pullback.core.tensor.tensor import EPOCH, Tensor, box
+from pullback.core.tensor.views import sync
 from pullback.errors import GraphError, MissingRuleError
 
 _array = NUMPY.array_types[0]

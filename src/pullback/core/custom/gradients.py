@@ -14,10 +14,10 @@ from numbers import Number
 from typing import Any
 
 from pullback.arrays import NUMPY, DType, dtype_of, is_array, library_of
-from pullback.core import tree
-from pullback.core.node import CustomNode, Meta, library_at
-from pullback.core.primitive import TENSORS
-from pullback.core.tensor import Tensor, box
+from pullback.core.custom import pytree as tree
+from pullback.core.function.primitive import TENSORS
+from pullback.core.graph.node import CustomNode, Meta, library_at
+from pullback.core.tensor.tensor import Tensor, box
 from pullback.errors import GradientError
 
 _array = NUMPY.array_types[0]

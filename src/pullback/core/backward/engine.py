@@ -16,14 +16,14 @@ from functools import cached_property
 from sys import getrefcount
 from typing import Any
 
-from pullback.core.accumulate import accumulate
-from pullback.core.anomaly import check_arrived, check_hooked, differentiate, told
-from pullback.core.hooks import RUNNING, run_grad_hooks, run_posthooks, run_prehooks
-from pullback.core.modes import NO_GRAD, RECORD, STATE, with_grad
-from pullback.core.nesting import NESTING, in_thread
-from pullback.core.node import RELEASED, AccumulateGrad, Node
-from pullback.core.ownership import SOLE, is_unshared
-from pullback.core.tensor import iadd
+from pullback.core.backward.accumulate import accumulate
+from pullback.core.backward.hooks import RUNNING, run_grad_hooks, run_posthooks, run_prehooks
+from pullback.core.backward.nesting import NESTING, in_thread
+from pullback.core.backward.ownership import SOLE, is_unshared
+from pullback.core.debug.anomaly import check_arrived, check_hooked, differentiate, told
+from pullback.core.graph.modes import NO_GRAD, RECORD, STATE, with_grad
+from pullback.core.graph.node import RELEASED, AccumulateGrad, Node
+from pullback.core.tensor.tensor import iadd
 from pullback.errors import GraphError
 
 _seq = operator.attrgetter("seq")

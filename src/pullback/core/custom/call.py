@@ -12,16 +12,16 @@ from functools import cached_property
 from typing import Any
 
 from pullback.arrays import dtype_of, is_array, library_of
-from pullback.core import tree
-from pullback.core.anomaly import check_results, remember_call, warn_user
-from pullback.core.binding import Arguments
-from pullback.core.context import Context, forward_context, seal
-from pullback.core.function import new_node
-from pullback.core.inplace import check_allowed, rebase, write
-from pullback.core.modes import STATE, with_grad
-from pullback.core.node import CustomNode, meta_of
-from pullback.core.tensor import Tensor, box
-from pullback.core.views import CUSTOM, NO_GRAD_VIEW, UNKNOWN, View, sync
+from pullback.core.custom import pytree as tree
+from pullback.core.custom.context import Context, forward_context, seal
+from pullback.core.custom.signature import Arguments
+from pullback.core.debug.anomaly import check_results, remember_call, warn_user
+from pullback.core.function.dispatch import new_node
+from pullback.core.function.inplace import check_allowed, rebase, write
+from pullback.core.graph.modes import STATE, with_grad
+from pullback.core.graph.node import CustomNode, meta_of
+from pullback.core.tensor.tensor import Tensor, box
+from pullback.core.tensor.views import CUSTOM, NO_GRAD_VIEW, UNKNOWN, View, sync
 from pullback.errors import InplaceError, UntrackedTensorWarning
 
 

@@ -17,8 +17,8 @@ from types import SimpleNamespace
 from typing import Any
 
 from pullback.arrays import NUMPY, is_array, library_of
-from pullback.core.node import MultiNode, Node
-from pullback.core.tensor import Tensor, as_array, box
+from pullback.core.graph.node import MultiNode, Node
+from pullback.core.tensor.tensor import Tensor, as_array, box
 from pullback.errors import ArgumentTypeError, InplaceError, MissingRuleError, compose
 
 # The namespace of operations over tensors: `xp` of a rule whose backward is recorded.

@@ -17,9 +17,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from pullback.arrays import NUMPY, DType, dtype_of, is_array, library_of
-from pullback.core import printing
-from pullback.core.modes import STATE
-from pullback.core.node import (
+from pullback.core.graph.modes import STATE
+from pullback.core.graph.node import (
     AccumulateGrad,
     Node,
     Output,
@@ -28,7 +27,8 @@ from pullback.core.node import (
     keep_frozen,
     thawed,
 )
-from pullback.core.views import sync
+from pullback.core.tensor import printing
+from pullback.core.tensor.views import sync
 from pullback.errors import (
     ArgumentTypeError,
     DTypeError,

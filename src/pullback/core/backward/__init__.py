@@ -1,0 +1,1 @@
+"""One backward pass: the engine, accumulation into leaves, hooks, and the public functions."""

@@ -1,0 +1,1 @@
+"""The operation that the user adds: definition, call, context, gradients by name."""

@@ -1,0 +1,1 @@
+"""Anomaly detection: an observer of operations and of backward passes."""
