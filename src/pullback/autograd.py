@@ -3,13 +3,12 @@
 from pullback.core.backward.api import backward, grad, increment_version
 from pullback.core.backward.hooks import register_multi_grad_hook
 from pullback.core.custom.define import Function, once_differentiable
+from pullback.core.debug.anomaly import detect_anomaly, set_detect_anomaly
 from pullback.core.graph.modes import (
-    detect_anomaly,
     enable_grad,
     inference_mode,
     no_grad,
     saved_tensors_hooks,
-    set_detect_anomaly,
     set_grad_enabled,
 )
 

@@ -4,11 +4,12 @@ This module imports nothing of pullback. Each error is an `AutogradError` and al
 brackets) that a user of NumPy or of PyTorch would already be catching::
 
     AutogradError             [Exception]
-    |-- GraphError            [RuntimeError]              the history or the engine was misused
+    |-- GraphError            [RuntimeError]              the graph or the engine was misused
     |   |-- InplaceError                                  a change in place that spoils gradients
     |   |-- ReleasedError                                 what backward needs was released before
     |   `-- MissingRuleError  [NotImplementedError]       the operation has no gradient rule
     |-- GradientError         [RuntimeError]              what a rule or hook returned is wrong
+    |   `-- AnomalyError                                  detect_anomaly found NaN or infinity
     |-- GradcheckError        [AssertionError]            a check of gradients failed
     |-- ShapeError            [ValueError, RuntimeError]  a shape does not fit
     |-- DTypeError            [TypeError, RuntimeError]   a dtype is unsupported or does not fit
@@ -27,11 +28,14 @@ operation runs is completed by the operation's name and by the inputs that its t
 
 import reprlib
 import sys
+import warnings
+import weakref
 from collections.abc import Callable
 from types import CodeType, FrameType
 from typing import Any
 
 __all__ = [
+    "AnomalyError",
     "ArgumentError",
     "ArgumentTypeError",
     "AutogradError",
@@ -50,6 +54,7 @@ __all__ = [
     "UntrackedTensorWarning",
     "compose",
     "describe",
+    "warn_user",
 ]
 
 
@@ -71,7 +76,7 @@ class AutogradError(Exception):
 
 
 class GraphError(AutogradError, RuntimeError):
-    """The history or the engine was used in a way that has no right answer."""
+    """The graph or the engine was used in a way that has no right answer."""
 
 
 class InplaceError(GraphError):
@@ -95,6 +100,42 @@ class GradientError(AutogradError, RuntimeError):
 
     argument: str = ""
     unsummed: tuple[int, ...] = ()
+
+
+class AnomalyError(GradientError):
+    """A NaN or an infinity came up under `detect_anomaly`.
+
+    Attributes
+    ----------
+    node : object or None
+        The node of the graph at which it was found, None where nothing was recorded yet, or
+        once the graph is gone: an error that is kept keeps no graph.
+    operation : str
+        The operation that made it.
+    phase : str
+        ``"forward"`` or ``"backward"``.
+    argument : str
+        The argument that brought it, or whose gradient it is; empty for a result.
+    index : tuple of int or None
+        Where the first one is in the array.
+    line : str
+        The user's line of the forward call, as a traceback shows it; empty where it is unknown.
+    """
+
+    operation: str = ""
+    phase: str = ""
+    index: tuple[int, ...] | None = None
+    line: str = ""
+    _node: "weakref.ref[Any] | None" = None
+
+    @property
+    def node(self) -> Any:
+        """The node, None where there is none or it is gone."""
+        return None if self._node is None else self._node()
+
+    @node.setter
+    def node(self, node: Any) -> None:
+        self._node = None if node is None else weakref.ref(node)
 
 
 class GradcheckError(AutogradError, AssertionError):
@@ -223,6 +264,16 @@ def compose(
     if hint is not None:
         lines.append(f"hint: {hint}")
     return "\n".join(lines)
+
+
+def warn_user(message: str, category: type[Warning] = UserWarning) -> None:
+    """Warn at the line of the user's call: the first frame that is not pullback's own."""
+    level = 2
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and frame.f_globals.get("__name__", "").startswith("pullback."):
+        frame = frame.f_back
+        level += 1
+    warnings.warn(message, category, stacklevel=level)
 
 
 def _call_around(frame: FrameType | None) -> Call | None:

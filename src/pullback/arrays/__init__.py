@@ -60,6 +60,7 @@ __all__ = [
     "level_of",
     "library_for",
     "library_of",
+    "library_of_class",
     "promote",
     "promote_scalar",
     "promote_tensors",
@@ -113,6 +114,18 @@ def library_of(array: Any) -> Library:
             compose("array", "an array required", type(array).__name__, hint=hint)
         )
     return found
+
+
+def library_of_class(cls: type) -> Library | None:
+    """Return the library of a class of arrays that was met before; None for any other class.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> library_of_class(np.ndarray)
+    <array library numpy>
+    """
+    return _by_type.get(cls)
 
 
 def is_array(obj: Any) -> bool:

@@ -21,7 +21,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from pullback.arrays import indexing, windows
-from pullback.arrays.dtypes import DType, dtype_of
+from pullback.arrays.dtypes import DTYPES, DType, dtype_of
 from pullback.arrays.random import RandomSource
 from pullback.errors import (
     DeviceError,
@@ -71,6 +71,11 @@ class Library:
         return f"<array library {self.name}>"
 
     # ------------------------------------------------------------------ dtypes and devices
+
+    @cached_property
+    def quick_dtypes(self) -> frozenset[Any]:
+        """The native dtypes on which operations may be called without a look at promotion."""
+        return frozenset(self.native(DTYPES[name]) for name in ("float32", "float64"))
 
     def native(self, dtype: DType) -> Any:
         """Return the library's own object for a dtype.

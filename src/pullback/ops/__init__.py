@@ -1,5 +1,6 @@
 """Every built-in operation with its gradient rule beside it, one file a theme."""
 
+from pullback.core.function.handed import RECORDED
 from pullback.ops import (  # noqa: F401  (importing a theme declares its operations)
     _methods,
     activations,
@@ -63,3 +64,6 @@ from pullback.ops import (  # noqa: F401  (importing a theme declares its operat
     vectors,
     windows,
 )
+
+RECORDED.astype = conversion.astype
+RECORDED.where = elementwise.where_

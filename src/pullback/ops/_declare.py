@@ -1,7 +1,8 @@
 """Declaring an operation: one place for its forward, its gradient rules and its samples.
 
 Owns the registry of declarations, which feeds the tests and the documentation, and the making of
-the public function. Rules are read by core/function/primitive.py: their parameter names say what is saved.
+the public function. Rules are read by core/function/primitive.py: their parameter names say what
+is saved.
 """
 
 from __future__ import annotations
@@ -9,22 +10,18 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from types import FunctionType
 from typing import Any, Protocol, TypeVar, cast
 
 from pullback.arrays import is_array, library_of
-from pullback.core.function.dispatch import mixed
-from pullback.core.function.fastpath import (
-    binary,
-    general,
-    reduction,
-    several,
-    single,
-    unary,
-    wrong_count,
-)
-from pullback.core.function.inplace import apply_inplace, standard_kernel, write_untracked
-from pullback.core.function.primitive import TENSORS, Primitive
+from pullback.core.function.dispatch import Kernels, mixed
+from pullback.core.function.generate import exported, public_call
+from pullback.core.function.handed import TENSORS
+from pullback.core.function.inplace import apply_inplace, standard_kernel, write_unrecorded
+from pullback.core.function.primitive import Primitive
+from pullback.core.function.rules import prepare
 from pullback.core.tensor.tensor import Tensor, as_array
+from pullback.core.tensor.views import READ_ONLY
 from pullback.errors import CALLS, ArgumentTypeError, DTypeError, compose
 from pullback.ops._samples import (
     ELEMENTWISE,
@@ -40,6 +37,7 @@ from pullback.ops._samples import (
 )
 
 __all__ = [
+    "READ_ONLY",
     "REGISTRY",
     "Composition",
     "Declaration",
@@ -205,7 +203,7 @@ def elementwise(
         broadcasts=broadcasts and len(inputs) > 1,
         kernel=kernel,
     )
-    public = {1: unary, 2: binary}.get(len(inputs), several)(primitive)
+    public = public_call(primitive, inputs, out=len(inputs) < 3)
     domains = domain if isinstance(domain, dict) else dict.fromkeys(inputs, domain or real(-2, 2))
     return _register(primitive, public, names_, doc, domains, samples or ELEMENTWISE[len(inputs)])
 
@@ -252,17 +250,10 @@ def operation(
         **flags,
     )
     domains = domain if isinstance(domain, dict) else dict.fromkeys(inputs, domain or both(-2, 2))
-    call = general
-    if len(inputs) == 1 and not variadic and not primitive.multi:
-        call = reduction if settings == _OF_A_REDUCTION else single
-    elif not (variadic or primitive.multi or primitive.view):
-        call = several
-    public = _register(primitive, call(primitive), names_, doc, domains, tuple(samples))
+    call = public_call(primitive, inputs)
+    public = _register(primitive, call, names_, doc, domains, tuple(samples))
     REGISTRY[primitive.name].distinct, REGISTRY[primitive.name].observed = distinct, observed
     return public
-
-
-_OF_A_REDUCTION = {"axis": None, "keepdims": False}
 
 
 def _parameters(forward: Function) -> tuple[tuple[str, ...], dict[str, Any], bool]:
@@ -287,23 +278,21 @@ def _primitive(
     **flags: Any,
 ) -> tuple[Primitive, tuple[str, ...]]:
     first, *others = names.split()
-    return Primitive(first, forward, inputs, settings, rules, **flags), (*others, first)
+    op = Primitive(first, forward, inputs, settings, rules, **flags)
+    op.kernels = Kernels(op)
+    prepare(op)
+    return op, (*others, first)
 
 
 def _register(
     op: Primitive,
-    public: Function,
+    public: FunctionType,
     names: tuple[str, ...],
     doc: str,
     domain: dict[str, Domain],
     samples: tuple[Sample, ...],
 ) -> Operation:
-    public.__name__ = public.__qualname__ = names[0]
-    public.__doc__ = doc or None
-    public.__module__ = "pullback"
-    operation = cast(Operation, public)
-    operation.primitive = op
-    op.public = operation
+    operation = cast(Operation, exported(op, names, doc, public))
     REGISTRY[op.name] = Declaration(op, operation, operation, names, domain, samples)
     for name in names:
         setattr(TENSORS, name, operation)
@@ -430,14 +419,27 @@ def inplace(function: Operation) -> Callable[..., Tensor]:
     count = len(op.inputs)
     kernel = standard_kernel(op)
 
-    def call(self: Tensor, *others: Any, **settings: Any) -> Tensor:
-        if kernel is not None and write_untracked(kernel, self, others):
-            return self
-        for name in settings:  # no operation with settings has an in-place twin of this kind
-            raise TypeError(f"{op.name}_() got an unexpected keyword argument '{name}'")
-        if len(others) != count - 1:
-            raise wrong_count(op, len(others) + 1)
-        return apply_inplace(op, self, others, {})
+    if count == 1:
+
+        def call(self: Tensor, /) -> Tensor:
+            return apply_inplace(op, self, (), {})
+
+    elif count == 2:
+
+        def call(self: Tensor, other: Any, /) -> Tensor:
+            if kernel is not None and write_unrecorded(kernel, self, other):
+                return self
+            return apply_inplace(op, self, (other,), {})
+
+    else:
+
+        def call(self: Tensor, *others: Any) -> Tensor:
+            if len(others) != count - 1:
+                came = len(others) + 1
+                raise TypeError(
+                    f"{op.name}_() takes {count} positional arguments but {came} were given"
+                )
+            return apply_inplace(op, self, others, {})
 
     call.__name__ = call.__qualname__ = f"{op.name}_"
     call.__doc__ = f"Do `{function.__name__}` in place and return this tensor."

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from pullback.arrays import complex_of, get_default_dtype, library_of, real_of
-from pullback.core.function.primitive import TENSORS
+from pullback.core.function.handed import TENSORS
 from pullback.core.tensor.tensor import Tensor
 from pullback.errors import ArgumentError, ArgumentTypeError, DTypeError, ShapeError, compose
 from pullback.ops._axes import normalize_axes, normalize_axis

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from pullback.arrays import library_of
-from pullback.core.function.inplace import become_view
+from pullback.core.function.inplace import refuse_new_shape
 from pullback.core.tensor.tensor import Tensor
 from pullback.ops import (
     arithmetic,
@@ -14,9 +14,7 @@ from pullback.ops import (
     creation,
     filled,
     polar,
-    shape,
 )
-from pullback.ops._axes import either
 from pullback.ops._declare import needs_tensor
 
 # Inside the class these are methods.
@@ -158,22 +156,21 @@ class KindMethods:
     # -- another shape, in place --------------------------------------------------------------
     def unsqueeze_(self: Any, dim: Int) -> Tensor:
         """Insert an axis of length 1 at `dim` in place and return this tensor."""
-        return become_view("unsqueeze_", self, lambda x: shape.expand_dims(x, dim))
+        raise refuse_new_shape("unsqueeze_")
 
     def squeeze_(self: Any, dim: Any = None, *, axis: Any = None) -> Tensor:
         """Take away axes of length 1 in place and return this tensor; see `squeeze`."""
-        over = either("squeeze_", dim, axis)
-        return become_view("squeeze_", self, lambda x: shape.squeeze_where_possible(x, over))
+        raise refuse_new_shape("squeeze_")
 
     def transpose_(self: Any, dim0: Int, dim1: Int) -> Tensor:
         """Exchange two axes in place and return this tensor."""
-        return become_view("transpose_", self, lambda x: shape.transpose(x, dim0, dim1))
+        raise refuse_new_shape("transpose_")
 
     swapaxes_ = swapdims_ = transpose_
 
     def t_(self: Any) -> Tensor:
         """Transpose this matrix in place and return it."""
-        return become_view("t_", self, lambda x: x.t())
+        raise refuse_new_shape("t_")
 
 
 def _alike(x: Tensor, options: dict[str, Any]) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from pullback.arrays import NUMPY, library_of, real_of
-from pullback.core.function.primitive import TENSORS
+from pullback.core.function.handed import TENSORS
 from pullback.core.tensor.tensor import Tensor, box
 from pullback.errors import ArgumentError, ShapeError, compose
 from pullback.ops._declare import both, needs_tensor, sample

@@ -5,7 +5,7 @@ Owns which of SciPy's names means which operation; `pullback.special` shows them
 
 from types import SimpleNamespace
 
-from pullback.core.function.primitive import TENSORS
+from pullback.core.function.handed import TENSORS
 from pullback.ops.activations import sigmoid as expit
 from pullback.ops.distributions import betainc, entr, fdtrc, stdtr
 from pullback.ops.elementary import exp2, expm1, log1p, xlog1py, xlogy

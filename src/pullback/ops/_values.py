@@ -15,7 +15,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from pullback.arrays import DTYPES, library_of
-from pullback.core.function.primitive import TENSORS
+from pullback.core.function.handed import TENSORS
 from pullback.core.tensor.tensor import Tensor, box
 from pullback.errors import DTypeError, ShapeError, TensorIndexError, compose
 from pullback.ops import reductions, shape

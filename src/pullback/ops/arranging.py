@@ -11,7 +11,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from pullback.core.function.primitive import TENSORS
+from pullback.core.function.handed import TENSORS
 from pullback.core.tensor.tensor import Tensor
 from pullback.errors import ArgumentError, ShapeError, TensorIndexError, compose
 from pullback.ops._axes import normalize_axis

@@ -11,6 +11,7 @@ from pullback.arrays import complex_of, library_of
 from pullback.core.tensor.tensor import Tensor
 from pullback.errors import DTypeError, compose
 from pullback.ops._declare import (
+    READ_ONLY,
     both,
     elementwise,
     face,
@@ -81,7 +82,7 @@ real_ = operation(
     "real",
     lambda xp, x: xp.real(x),
     rules={"x": lambda g, xp: on(xp, to_complex)(g, imaginary=False)},
-    view=True,
+    view=READ_ONLY,
     holomorphic=False,
     domain=only_complex(-2, 2),
     samples=(sample((3, 4)),),
@@ -91,7 +92,7 @@ imag_ = operation(
     "imag",
     lambda xp, x: xp.imag(x),
     rules={"x": lambda g, xp: on(xp, to_complex)(g, imaginary=True)},
-    view=True,
+    view=READ_ONLY,
     holomorphic=False,
     domain=only_complex(-2, 2),
     samples=(sample((3, 4)),),

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from pullback.arrays import NUMPY
-from pullback.core.function.primitive import TENSORS
+from pullback.core.function.handed import TENSORS
 from pullback.core.tensor.tensor import Tensor
 from pullback.errors import (
     ArgumentError,

@@ -20,7 +20,7 @@ from pullback.arrays import (
     library_for,
     library_of,
 )
-from pullback.core.function.primitive import TENSORS
+from pullback.core.function.handed import TENSORS
 from pullback.core.tensor.tensor import Tensor, box
 from pullback.errors import (
     ArgumentError,

@@ -14,7 +14,7 @@ from pullback.arrays import (
     library_of,
     promote_scalar,
 )
-from pullback.core.function.primitive import TENSORS
+from pullback.core.function.handed import TENSORS
 from pullback.core.tensor.tensor import Tensor, box
 from pullback.errors import ArgumentError, ArgumentTypeError, DTypeError, GraphError, compose
 from pullback.ops._declare import needs_tensor

@@ -11,7 +11,7 @@ import math
 from typing import Any
 
 from pullback.arrays import library_of
-from pullback.core.function.primitive import TENSORS
+from pullback.core.function.handed import TENSORS
 from pullback.core.tensor.tensor import Tensor
 from pullback.errors import ArgumentError, compose
 from pullback.ops._declare import Operation, face, on, operation, real, sample

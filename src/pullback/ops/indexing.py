@@ -10,8 +10,9 @@ from typing import Any
 
 from pullback.arrays import DTYPES, NUMPY, is_array, library_of
 from pullback.core.function.dispatch import mixed_error
+from pullback.core.function.handed import TENSORS
 from pullback.core.function.inplace import apply_inplace, check_allowed
-from pullback.core.function.primitive import TENSORS, Primitive
+from pullback.core.function.primitive import Primitive
 from pullback.core.graph.modes import STATE
 from pullback.core.tensor.tensor import Tensor, box
 from pullback.errors import ArgumentTypeError, ShapeError, TensorIndexError, compose

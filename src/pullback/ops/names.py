@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from pullback.arrays import DType, as_dtype, get_default_dtype
-from pullback.core.function.primitive import TENSORS
+from pullback.core.function.handed import TENSORS
 from pullback.core.tensor.tensor import Tensor
 from pullback.errors import ArgumentError, compose
 from pullback.ops import (

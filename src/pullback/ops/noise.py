@@ -10,7 +10,7 @@ import math
 from typing import Any
 
 from pullback.arrays import get_default_dtype
-from pullback.core.function.primitive import TENSORS
+from pullback.core.function.handed import TENSORS
 from pullback.core.tensor.tensor import Tensor
 from pullback.errors import ArgumentError, ShapeError, compose
 from pullback.ops import random

@@ -10,7 +10,7 @@ import math
 from typing import Any
 
 from pullback.arrays import get_default_dtype, library_of
-from pullback.core.function.primitive import TENSORS
+from pullback.core.function.handed import TENSORS
 from pullback.core.tensor.tensor import Tensor, box
 from pullback.errors import ArgumentError, ShapeError, compose
 from pullback.ops._declare import composition, real, sample

@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Any
 
 from pullback.arrays import DTYPES, library_of
-from pullback.core.function.primitive import TENSORS
+from pullback.core.function.handed import TENSORS
 from pullback.core.tensor.tensor import Tensor, box
 from pullback.errors import ArgumentError, ArgumentTypeError, DTypeError, ShapeError, compose
 from pullback.ops import elementary, elementwise, shape

@@ -9,7 +9,7 @@ import math
 from typing import Any
 
 from pullback.arrays import is_array, library_of
-from pullback.core.function.primitive import TENSORS
+from pullback.core.function.handed import TENSORS
 from pullback.core.tensor.tensor import Tensor, box
 from pullback.errors import ArgumentError, ArgumentTypeError, ShapeError, compose
 from pullback.ops._axes import normalize_axis

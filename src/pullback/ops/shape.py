@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from pullback.arrays import library_of
-from pullback.core.function.primitive import TENSORS
+from pullback.core.function.handed import TENSORS
 from pullback.core.tensor.tensor import Tensor
 from pullback.errors import ArgumentError, ArgumentTypeError, ShapeError, compose
 from pullback.ops._axes import normalize_axes, normalize_axis
@@ -150,7 +150,7 @@ def reshape(x: Any, /, shape: Sequence[int] | int, *, copy: bool | None = None) 
     if copy:
         copied: Tensor = TENSORS.clone(result)
         return copied
-    if copy is False and result._view is None:
+    if copy is False and result._base is None:
         raise ArgumentError(
             compose(
                 "reshape, view",

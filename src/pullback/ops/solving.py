@@ -10,7 +10,7 @@ import operator
 from typing import Any
 
 from pullback.arrays import DTYPES, library_of
-from pullback.core.function.primitive import TENSORS
+from pullback.core.function.handed import TENSORS
 from pullback.core.tensor.tensor import Tensor
 from pullback.errors import ArgumentTypeError, ShapeError, compose
 from pullback.ops._declare import both, composition, face, operation, sample

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from pullback.core.function.primitive import TENSORS
+from pullback.core.function.handed import TENSORS
 from pullback.core.graph.modes import is_grad_enabled
 from pullback.core.tensor.tensor import Tensor
 from pullback.ops._declare import composition, face, operation, sample

@@ -6,7 +6,7 @@ import itertools
 import math
 from typing import Any
 
-from pullback.core.function.primitive import TENSORS
+from pullback.core.function.handed import TENSORS
 from pullback.core.tensor.tensor import Tensor
 from pullback.errors import ShapeError, compose
 from pullback.ops._declare import composition, integers, needs_tensor, real, sample

@@ -17,7 +17,7 @@ from pullback.arrays import NUMPY, is_array, library_of
 from pullback.core.backward import api as engine
 from pullback.core.backward.engine import collect
 from pullback.core.custom.pytree import children, leaves, map_leaves
-from pullback.core.function.primitive import TENSORS
+from pullback.core.function.handed import TENSORS
 from pullback.core.graph.modes import STATE, ModeContext
 from pullback.core.graph.node import AccumulateGrad
 from pullback.core.tensor.tensor import Tensor, box

@@ -11,17 +11,21 @@ from typing import Any
 
 from pullback.arrays import NUMPY, dtype_of, is_array, library_of
 from pullback.core.backward.engine import run
-from pullback.core.debug.anomaly import check_roots, warn_user
-from pullback.core.graph.modes import NO_GRAD, QUICK_WAYS, STATE
+from pullback.core.graph.modes import NO_GRAD, STATE
 from pullback.core.graph.node import AccumulateGrad
-from pullback.core.tensor.tensor import Tensor, apart, as_array, box, bump
+from pullback.core.tensor.tensor import Tensor, as_array, box, bump, unaliased
 from pullback.core.tensor.views import sync
-from pullback.errors import ArgumentError, ArgumentTypeError, DTypeError, GraphError, ShapeError
+from pullback.errors import (
+    ArgumentError,
+    ArgumentTypeError,
+    DTypeError,
+    GraphError,
+    ShapeError,
+    warn_user,
+)
 
 Tensors = Tensor | Sequence[Tensor]
-_array = NUMPY.array_types[0]
-_quick: Any = _array  # what may go the quick ways: see QUICK_WAYS
-QUICK_WAYS.append(globals())
+_ndarray = NUMPY.array_types[0]
 
 
 def _sequence(api: str, name: str, value: Any) -> list[Any]:
@@ -64,7 +68,9 @@ def _initial(
         _seed(api, i, root, g, batched)
         for i, (root, g) in enumerate(zip(roots, given, strict=True))
     ]
-    check_roots(api, name, roots, seeds)
+    observer = STATE.get().observer
+    if observer is not None:
+        observer.roots(api, name, roots, seeds)
     return seeds
 
 
@@ -212,8 +218,8 @@ def tensor_backward(
 
     See `pullback.autograd.backward` for the arguments and errors.
     """
-    if inputs is None and not create_graph:  # the common call, directly
-        if self._view is not None:
+    if inputs is None and not create_graph and STATE.get().observer is None:  # the common call
+        if self._base is not None:
             sync(self)
         node = self._node
         if node is None:
@@ -221,11 +227,13 @@ def tensor_backward(
         data = self._data
         if gradient is None:
             seed = _ones(data)
-        elif gradient.__class__ is Tensor and gradient._view is None:
+        elif gradient.__class__ is Tensor and gradient._base is None:
             given = gradient._data
             same = given.__class__ is data.__class__ and given.dtype == data.dtype
             seed = (
-                given if same and given.shape == data.shape and given.__class__ is _quick else None
+                given
+                if same and given.shape == data.shape and given.__class__ is _ndarray
+                else None
             )
         else:
             seed = None
@@ -241,7 +249,7 @@ _seeds: dict[Any, Any] = {}
 
 def _ones(data: Any) -> Any:
     """Return the gradient of a real scalar by itself, made once; None for anything else."""
-    if data.__class__ is not _quick or data.size != 1 or data.dtype.kind != "f":
+    if data.__class__ is not _ndarray or data.size != 1 or data.dtype.kind != "f":
         return None
     key = (data.dtype.char, data.ndim)
     seed = _seeds.get(key)
@@ -262,7 +270,7 @@ def _accumulate(t: Tensor, g: Tensor) -> None:
 def _boxed(g: Any) -> Tensor:
     """Return a gradient as a tensor that shares memory with nothing of the pass."""
     if isinstance(g, Tensor):
-        return apart(g)
+        return unaliased(g)
     array = as_array(g)
     return box(library_of(array).copy(array))
 

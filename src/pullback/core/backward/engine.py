@@ -1,6 +1,6 @@
 """Backward: from the gradients of some results to the gradients of what they came from.
 
-Owns one pass through the history. The nodes that the roots lead to are collected, put in
+Owns one pass through the graph. The nodes that the roots lead to are collected, put in
 descending order of creation, and each is run once with the sum of the gradients that reached it.
 Gradients are bare arrays, or tensors when the pass itself is recorded (create_graph).
 Invariants: no recursion; all state of a pass is local to it, so passes nest and run in threads;
@@ -16,17 +16,19 @@ from functools import cached_property
 from sys import getrefcount
 from typing import Any
 
+from pullback.arrays import NUMPY
 from pullback.core.backward.accumulate import accumulate
 from pullback.core.backward.hooks import RUNNING, run_grad_hooks, run_posthooks, run_prehooks
 from pullback.core.backward.nesting import NESTING, in_thread
-from pullback.core.backward.ownership import SOLE, is_unshared
-from pullback.core.debug.anomaly import check_arrived, check_hooked, differentiate, told
 from pullback.core.graph.modes import NO_GRAD, RECORD, STATE, with_grad
-from pullback.core.graph.node import RELEASED, AccumulateGrad, Node
+from pullback.core.graph.node import AccumulateGrad, Node
+from pullback.core.graph.observer import Observer
+from pullback.core.tensor.ownership import SOLE, is_unshared
 from pullback.core.tensor.tensor import iadd
 from pullback.errors import GraphError
 
 _seq = operator.attrgetter("seq")
+ndarray = NUMPY.array_types[0]
 
 
 def run(
@@ -84,9 +86,9 @@ def collect(roots: Sequence[Node]) -> tuple[list[Node], list[Node]]:
     suspects = []
     meet, follow = seen.add, order.append
     for node in order:  # grows while it is walked
-        if node.extra is not None or node.saved is RELEASED:
+        if node.extra is not None or node.released:
             suspects.append(node)
-        for target in node.inputs:
+        for target in node.record[: node.count]:
             if target not in seen:
                 meet(target)
                 follow(target)
@@ -98,7 +100,7 @@ def _needed(order: list[Node], targets: Iterable[Node]) -> set[Node]:
     """Return the targets and the nodes that lead to them."""
     needed = set(targets)
     for node in reversed(order):
-        for target in node.inputs:
+        for target in node.record[: node.count]:
             if target in needed:
                 needed.add(node)
                 break
@@ -109,14 +111,13 @@ def _check_usable(order: list[Node], suspects: list[Node], wanted: set[Node] | N
     """Raise before anything ran where values were released or a saved tensor was detached."""
     detached = set()
     for node in suspects:
-        if node.saved is RELEASED and (wanted is None or _leads_to(node, wanted)):
-            told(node, RELEASED.unpack)
-        if node.extra is not None and node.extra.detached and node.inputs:
+        if node.released and (wanted is None or _leads_to(node, wanted)):
+            raise node.released_error()
+        if node.extra is not None and node.extra.detached and node.count:
             detached.add(node)
     for node in order if detached else ():
-        for i, target in enumerate(node.inputs):
-            slots = node.saved if node.op.saves_inputs else ()
-            if target in detached and slots[i] is not None:
+        for i, target in enumerate(node.edges):
+            if target in detached and node.op.saves_input(i, node.record):
                 raise GraphError(
                     f"{node.name()}: input {i} is a saved tensor that has been detached in place "
                     "since.\nhint: use detach() instead of detach_()."
@@ -124,7 +125,7 @@ def _check_usable(order: list[Node], suspects: list[Node], wanted: set[Node] | N
 
 
 def _leads_to(node: Node, wanted: set[Node]) -> bool:
-    return not wanted.isdisjoint(node.inputs)
+    return not wanted.isdisjoint(node.record[: node.count])
 
 
 class Pass:
@@ -165,7 +166,7 @@ class Pass:
         )
         outer, RUNNING.current = RUNNING.current, self
         try:
-            self._run(retain, mode.anomaly)
+            self._run(retain, mode.observer)
             if "at_end" in self.__dict__:
                 for callback in self.at_end:
                     callback(self)
@@ -173,19 +174,20 @@ class Pass:
             RUNNING.current = outer
             STATE.set(mode)
 
-    def _run(self, retain: bool, anomaly: bool) -> None:
+    def _run(self, retain: bool, observer: Observer | None) -> None:
         buffers, wanted, recorded = self.buffers, self.wanted, self.recorded
-        looked_at = anomaly or wanted is not None
+        looked_at = observer is not None or wanted is not None
         for node in self.order:
             g = buffers.pop(node, None)
-            if g is None and not node.op.takes_none:
+            op = node.op
+            if g is None and not op.takes_none:
                 continue
             extra = node.extra
             if extra is not None or looked_at:
                 if extra is not None and g is not None:
                     g = run_grad_hooks(extra, g)
-                if anomaly:
-                    check_arrived(node, g)
+                if observer is not None:
+                    observer.arrived(node, g)
                 if wanted is not None and not self._goes_on(node, g):
                     continue
                 if extra is not None and extra.prehooks and node.runs:
@@ -194,24 +196,64 @@ class Pass:
                 owned = getrefcount(g) == SOLE or node in self.owned
                 self._arrive(node, g, owned)
                 continue
-            if anomaly:
-                grads = differentiate(node, g, wanted, recorded)
+            if op.adds_into is not None and extra is observer is None and self._add_part(node, g):
+                pass
             else:
-                grads = node.op.differentiate(node, g, wanted, recorded)
-            if extra is not None and extra.posthooks:
-                kept = run_posthooks(extra, grads, g)
-                grads = [None if t is None else r for t, r in zip(node.inputs, kept, strict=True)]
-                if anomaly:
-                    check_hooked(node, grads)
+                if observer is None:
+                    grads = op.differentiate(node, g, wanted, recorded)
+                else:
+                    grads = self._observed(node, g, observer)
+                if extra is not None and extra.posthooks:
+                    grads = self._hooked(node, grads, g, observer)
+                for target, r in zip(node.record, grads):  # noqa: B905  (edges come first)
+                    if r is not None:
+                        if target in buffers:
+                            self.add(target, r)
+                        else:
+                            buffers[target] = r
+                grads = r = None  # so that a gradient which only its buffer holds can be told
             if not retain:
-                node.saved = RELEASED
-            for target, r in zip(node.inputs, grads):  # noqa: B905  (strict costs time here)
-                if r is not None:
-                    if target in buffers:
-                        self.add(target, r)
-                    else:
-                        buffers[target] = r
-            grads = r = None  # so that a gradient which only its buffer holds can be told
+                node.released = True
+                node.record = node.record[: node.count]
+
+    def _add_part(self, node: Node, g: Any) -> bool:
+        """Add the gradient of a part of an array into the buffer of what it was cut from.
+
+        Returns False, with nothing changed, where that cannot be: the pass is recorded, or the
+        arrays are not plain ones.
+        """
+        target = node.record[0]
+        if self.recorded or g.__class__ is not ndarray:
+            return False
+        buffer = self.buffers.get(target)
+        if buffer is not None:
+            if buffer.__class__ is not ndarray or buffer.dtype is not g.dtype:
+                return False
+            if target not in self.owned:
+                buffer = buffer.copy()
+        self.buffers[target] = node.op.adds_into(node, buffer, g)
+        self.owned.add(target)
+        return True
+
+    def _observed(self, node: Node, g: Any, observer: Observer) -> Sequence[Any]:
+        """Run a node's rule before the observer's eyes."""
+        try:
+            observer.entering(node, g)
+            grads: Sequence[Any] = node.op.differentiate(node, g, self.wanted, self.recorded)
+            observer.computed(node, g, grads)
+        except Exception as error:
+            observer.failed(node, error)
+            raise
+        return grads
+
+    @staticmethod
+    def _hooked(node: Node, grads: Any, g: Any, observer: Observer | None) -> Sequence[Any]:
+        """Run a node's post-hooks on its gradients, None where an input has no edge."""
+        kept = run_posthooks(node.extras(), grads, g)
+        grads = [None if t is None else r for t, r in zip(node.edges, kept, strict=True)]
+        if observer is not None:
+            observer.hooked(node, grads)
+        return grads
 
     def add(self, target: Node, g: Any) -> None:
         """Add a contribution to a target's buffer, in place where this pass made the buffer."""
@@ -240,7 +282,7 @@ class Pass:
         if node.__class__ is AccumulateGrad:
             accumulate(node, g, owned, self.recorded)
         elif g is not None:
-            parent = node.inputs[0]
+            parent = node.record[0]
             places = self.buffers.get(parent)
             if places is None:
                 places = self.buffers[parent] = [None] * len(parent.metas)

@@ -14,7 +14,7 @@ from weakref import ref
 
 from pullback.core.graph.modes import STATE, with_grad
 from pullback.core.graph.node import Extra, Node
-from pullback.core.tensor.tensor import Tensor, apart, as_array, box
+from pullback.core.tensor.tensor import Tensor, as_array, borrowed, box, unaliased
 from pullback.errors import ArgumentError, ArgumentTypeError, GradientError, GraphError
 
 
@@ -25,15 +25,6 @@ class _Running(threading.local):
 
 
 RUNNING = _Running()
-
-
-def lend(g: Any) -> Any:
-    """Return a gradient as a tensor for user code; a bare array is lent, not given."""
-    if g is None:
-        return g
-    if isinstance(g, Tensor):
-        return box(g.data_array(), g._node, [0, True])
-    return box(as_array(g), None, [0, True])
 
 
 def _boxed(g: Any) -> Tensor:
@@ -49,11 +40,11 @@ def run_grad_hooks(extra: Extra, g: Any) -> Any:
     """Run the hooks of a tensor on its gradient, then fill its ``.grad`` if it retains it."""
     for key, hook in list(extra.tensor_hooks.items()):
         if key in extra.tensor_hooks:
-            g = _replaced(hook, lend(g), g)
+            g = _replaced(hook, borrowed(g), g)
     if extra.retained is not None:
         tensor = extra.retained()
         if tensor is not None:
-            own = apart(_boxed(g))
+            own = unaliased(_boxed(g))
             grad = tensor._grad
             previous = STATE.get()
             STATE.set(with_grad(previous, isinstance(g, Tensor)))
@@ -62,12 +53,12 @@ def run_grad_hooks(extra: Extra, g: Any) -> Any:
     return g
 
 
-def _replaced(hook: Callable[..., Any], lent: Tensor, g: Any) -> Any:
+def _replaced(hook: Callable[..., Any], given: Tensor, g: Any) -> Any:
     """Call `hook` and return the gradient that goes on."""
-    before = lent._version
-    result = hook(lent)
+    before = given._version
+    result = hook(given)
     if result is None:
-        if lent._version != before:
+        if given._version != before:
             raise GradientError(
                 "register_hook: the hook changed its gradient in place, which is not seen by "
                 "the backward pass.\nhint: return the new gradient from the hook instead."
@@ -77,12 +68,12 @@ def _replaced(hook: Callable[..., Any], lent: Tensor, g: Any) -> Any:
         raise ArgumentTypeError(
             f"register_hook: a hook must return a Tensor or None, got {type(result).__name__}"
         )
-    _check_like("register_hook", result, lent)
+    _check_like("register_hook", result, given)
     return take_back(result, g)
 
 
-def _lend_all(grads: Any) -> tuple[Any, ...]:
-    return tuple(lend(g) for g in grads)
+def _borrowed_all(grads: Any) -> tuple[Any, ...]:
+    return tuple(borrowed(g) for g in grads)
 
 
 def _take_all(api: str, result: Any, grads: Sequence[Any]) -> Sequence[Any]:
@@ -132,16 +123,16 @@ def run_prehooks(extra: Extra, g: Any) -> Any:
     grads: Sequence[Any] = g if several else (g,)
     for key, hook in list(extra.prehooks.items()):
         if key in extra.prehooks:
-            grads = _take_all("register_prehook", hook(_lend_all(grads)), grads)
+            grads = _take_all("register_prehook", hook(_borrowed_all(grads)), grads)
     return list(grads) if several else grads[0]
 
 
 def run_posthooks(extra: Extra, grads: Sequence[Any], g: Any) -> Sequence[Any]:
     """Run a node's post-hooks on the gradients of its inputs and of its outputs."""
-    outs = _lend_all(g if isinstance(g, list) else (g,))
+    outs = _borrowed_all(g if isinstance(g, list) else (g,))
     for key, hook in list(extra.posthooks.items()):
         if key in extra.posthooks:
-            grads = _take_all("register_hook", hook(_lend_all(grads), outs), grads)
+            grads = _take_all("register_hook", hook(_borrowed_all(grads), outs), grads)
     return grads
 
 

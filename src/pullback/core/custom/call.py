@@ -1,140 +1,220 @@
-"""One call of a user's operation in general: any arguments, any mode, any results.
+"""One call of a user's operation: any arguments, any mode, any results.
 
-Owns the entering of arguments (bound to names, containers traversed, tracked tensors replaced by
-untracked twins) and the giving of history to results: which output is an input changed in place,
-which is an input or a view of one, which is not differentiable.
+Owns the one path from a call to its recorded results: arguments are unwrapped (tracked tensors
+become untracked ones on the same memory), forward runs unrecorded, and its results get their node:
+which output is an input changed in place, which is an input or a view of one, which is not
+differentiable. The common call leaves by early exits.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
+from sys import getrefcount
 from typing import Any
+from weakref import ref
 
-from pullback.arrays import dtype_of, is_array, library_of
+from pullback.arrays import NUMPY, dtype_of, is_array, library_of
 from pullback.core.custom import pytree as tree
-from pullback.core.custom.context import Context, forward_context, seal
+from pullback.core.custom.context import Context, forward_context, keep_saved
 from pullback.core.custom.signature import Arguments
-from pullback.core.debug.anomaly import check_results, remember_call, warn_user
-from pullback.core.function.dispatch import new_node
 from pullback.core.function.inplace import check_allowed, rebase, write
-from pullback.core.graph.modes import STATE, with_grad
-from pullback.core.graph.node import CustomNode, meta_of
-from pullback.core.tensor.tensor import Tensor, box
-from pullback.core.tensor.views import CUSTOM, NO_GRAD_VIEW, UNKNOWN, View, sync
-from pullback.errors import InplaceError, UntrackedTensorWarning
+from pullback.core.function.record import new_node, tensor_class
+from pullback.core.graph.modes import NO_GRAD, RECORD, STATE, Mode, with_grad
+from pullback.core.graph.node import CustomNode, Meta, meta_of
+from pullback.core.tensor.ownership import SOLE
+from pullback.core.tensor.tensor import EPOCH, TENSOR_CLASSES, Tensor, box
+from pullback.core.tensor.views import CUSTOM, NO_GRAD_VIEW, UNKNOWN, make_view, sync
+from pullback.errors import InplaceError, UntrackedTensorWarning, warn_user
+
+_ndarray = NUMPY.array_types[0]
+_mode = STATE.get
+_set_mode = STATE.set
+_CONTAINERS = (list, tuple, dict)
 
 
-def general(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Call `op`: bind, enter, run forward unrecorded, and finish."""
-    arguments, values = op.signature.bind(args, kwargs)
-    mode = STATE.get()
-    given = values
+def call(op: Any, arguments: Arguments, values: Sequence[Any]) -> Any:
+    """Call `op` with these values of forward's parameters: run forward unrecorded, and record."""
+    mode = _mode()
     if op.traverse:
-        given = list(tree.leaves(values))
-        arguments = Arguments(
-            arguments.names, arguments.groups, tree.map_leaves(lambda _: None, values)
-        )
-    elif mode.grad:
-        _warn_of_untracked(op, arguments, values)
-    inner = [_twin(v) for v in given]  # brings views up to date
-    targets = [v._node if isinstance(v, Tensor) else None for v in given]
-    ctx = forward_context(op, arguments, targets if mode.grad else [None] * len(targets))
-    versions = [v._counter[0] if isinstance(v, Tensor) else None for v in given]
-    entering: list[Any] = inner
+        skeleton = tree.map_leaves(lambda _: None, list(values))
+        arguments = Arguments(arguments.names, arguments.groups, skeleton)
+        given: Sequence[Any] = list(tree.leaves(list(values)))
+    else:
+        given = values
+    inner, edges, versions = _unwrapped(op, arguments, given, mode)
+    ctx = forward_context(op, arguments, edges or (None,) * len(inner))
+    epoch = EPOCH[0]
+    _set_mode(NO_GRAD if mode is RECORD else with_grad(mode, False))
+    try:
+        result = _run_forward(op, ctx, arguments, values, inner)
+    finally:
+        _set_mode(mode)
+    if mode.observer is not None:
+        _show(op, ctx, given, inner, result, mode)
+    if edges and _is_ordinary(result, inner, ctx) and EPOCH[0] == epoch:
+        node = _new_node(op, ctx, edges, given, inner, (result,), mode)
+        if getrefcount(ctx) != SOLE:
+            ctx._node = ref(node)  # who keeps ctx does not keep the graph
+        cls = tensor_class(given)
+        if cls is not Tensor or getrefcount(result) != SOLE:
+            result = box(result._data, None, result._counter, cls)  # forward may have kept its own
+        result._node = node
+        return result
+    return _Results(op, ctx, given, edges, inner, mode).of(result, versions)
+
+
+# -- arguments -------------------------------------------------------------------------------------
+def _unwrapped(
+    op: Any, arguments: Arguments, given: Sequence[Any], mode: Mode
+) -> tuple[list[Any], tuple[Any, ...], list[Any]]:
+    """Return what forward is called with, the edges (none where not recorded) and the versions."""
+    inner: list[Any] = []
+    edges: list[Any] = []
+    versions: list[Any] = []
+    tracked = False
+    for a in given:
+        if a.__class__ in TENSOR_CLASSES:
+            if a._base is not None:
+                sync(a)
+            node, counter = a._node, a._counter
+            edges.append(node)
+            versions.append(counter[0])
+            if node is None and a.__class__ is Tensor:
+                inner.append(a)
+                continue
+            tracked = tracked or node is not None
+            t = Tensor()  # forward sees an untracked tensor on the same memory
+            t._data, t._counter = a._data, counter
+            t._node = t._base = t._grad = None
+            inner.append(t)
+        else:
+            if isinstance(a, _CONTAINERS) and mode.grad and not op.traverse:
+                _warn_of_untracked(op, arguments, given, a)
+            inner.append(a)
+            edges.append(None)
+            versions.append(None)
+    return inner, tuple(edges) if tracked and mode.grad else (), versions
+
+
+def _run_forward(
+    op: Any, ctx: Context, arguments: Arguments, values: Sequence[Any], inner: Sequence[Any]
+) -> Any:
+    if op.signature.is_plain and not op.traverse and op.setup_context is None:
+        return op.forward(ctx, *inner)
     if op.traverse:
         pieces = iter(inner)
-        entering = tree.map_leaves(lambda _: next(pieces), values)
-    STATE.set(with_grad(mode, False))
-    try:
-        result = _run_forward(op, ctx, arguments, entering)
-    finally:
-        STATE.set(mode)
-    if mode.anomaly:
-        before = [
-            (arguments.owner(i), outer)
-            for i, (outer, entered) in enumerate(zip(given, inner, strict=True))
-            if not any(entered is changed for changed in ctx._dirty)  # its old values are gone
-        ]
-        check_results(op.name, before, tree.leaves(result), mode)
-    return finish(op, ctx, given, targets, inner, versions, result)
-
-
-def _run_forward(op: Any, ctx: Context, arguments: Arguments, values: Sequence[Any]) -> Any:
-    positional, keywords = op.signature.spread(arguments, values)
+        inner = tree.map_leaves(lambda _: next(pieces), list(values))
+    positional, keywords = op.signature.spread(arguments, inner)
     if op.setup_context is None:
         return op.forward(ctx, *positional, **keywords)
     result = op.forward(*positional, **keywords)
-    op.setup_context(ctx, tuple(values), result)
+    op.setup_context(ctx, tuple(inner), result)
     return result
 
 
-def _twin(value: Any) -> Any:
-    """Return a tracked tensor's untracked twin on the same memory; anything else as it is."""
-    if isinstance(value, Tensor):
-        if value._view is not None:
-            sync(value)
-        if value._node is not None:
-            return box(value._data, None, value._counter)
-    return value
+def _warn_of_untracked(op: Any, arguments: Arguments, given: Sequence[Any], value: Any) -> None:
+    if any(isinstance(v, Tensor) and v.requires_grad for v in tree.leaves(value)):
+        name = next(n for n, v in zip(arguments.names, given, strict=True) if v is value)
+        warn_user(
+            f"{op.name}: the argument '{name}' is a {type(value).__name__} holding a tensor "
+            "that requires grad; containers are not searched, so no gradient flows to it. "
+            "Pass the tensor itself, or define the operation with traverse=True.",
+            UntrackedTensorWarning,
+        )
 
 
-def _input_meta(value: Any) -> Any:
-    if not isinstance(value, Tensor):
-        return None
-    return True if value._node is None else meta_of(value._data)
+def _show(
+    op: Any, ctx: Context, given: Sequence[Any], inner: Sequence[Any], result: Any, mode: Mode
+) -> None:
+    """Show the observer what forward made of its arguments."""
+    before = [
+        (ctx._arguments.owner(i), outer)
+        for i, (outer, unwrapped) in enumerate(zip(given, inner, strict=True))
+        if not any(unwrapped is changed for changed in ctx._dirty)  # its old values are gone
+    ]
+    if mode.observer is not None:
+        mode.observer.result(op.name, before, list(tree.leaves(result)))
 
 
-def _warn_of_untracked(op: Any, arguments: Arguments, values: Sequence[Any]) -> None:
-    for name, value in zip(arguments.names, values, strict=True):
-        if not isinstance(value, (list, tuple, dict)):
-            continue
-        if any(isinstance(v, Tensor) and v.requires_grad for v in tree.leaves(value)):
-            warn_user(
-                f"{op.name}: the argument '{name}' is a {type(value).__name__} holding a tensor "
-                "that requires grad; containers are not searched, so no gradient flows to it. "
-                "Pass the tensor itself, or define the operation with traverse=True.",
-                UntrackedTensorWarning,
-            )
+# -- results ---------------------------------------------------------------------------------------
+def _is_ordinary(result: Any, inner: Sequence[Any], ctx: Context) -> bool:
+    """Return whether forward returned one new floating tensor of the default library."""
+    if result.__class__ is not Tensor or result._base is not None or result._node is not None:
+        return False
+    data = result._data
+    if data.__class__ is not _ndarray or data.dtype.kind != "f" or ctx._marks:
+        return False
+    return all(value is not result for value in inner)
 
 
-def finish(
+class _Interned(dict[Any, Any]):
+    """Descriptions of arguments and results, each kept once: nodes of one operation share them."""
+
+    def __missing__(self, key: Any) -> Any:
+        if len(self) > 10_000:
+            self.clear()
+        self[key] = key
+        return key
+
+
+_interned = _Interned()
+
+
+def _new_node(
     op: Any,
     ctx: Context,
+    edges: tuple[Any, ...],
     given: Sequence[Any],
-    targets: Sequence[Any],
     inner: Sequence[Any],
-    versions: Sequence[int | None],
-    result: Any,
-) -> Any:
-    """Return what the caller gets for what forward returned."""
-    if result.__class__ is not Tensor and any(isinstance(value, Tensor) for value in inner):
-        result = tree.map_leaves(_boxed, result)
-    done = _Call(op, ctx, given, targets, inner)
-    done.check_inputs(versions)
-    if STATE.get().grad and any(t is not None for t in targets):
-        return done.tracked(result)
-    return done.untracked(result)
+    outs: Sequence[Any],
+    mode: Mode,
+) -> CustomNode:
+    """Return the node of a call; what forward left in its context moves there."""
+    metas = _interned[tuple([meta_of(o._data) if isinstance(o, Tensor) else None for o in outs])]
+    node = new_node(CustomNode, op, edges)
+    node.metas = metas
+    node.given = _interned[tuple([_input_meta(v, e) for v, e in zip(given, edges, strict=True)])]
+    keep_saved(ctx, node, inner, outs, mode.hooks)
+    if mode.observer is not None:
+        mode.observer.recorded(node, given, outs)
+    return node
 
 
-class _Call:
-    """One call: the operation, its context, what the caller passed and what forward saw."""
+def _input_meta(value: Any, edge: Any) -> Meta | bool | None:
+    if not isinstance(value, Tensor):
+        return None
+    return True if edge is None else meta_of(value._data)
+
+
+class _Results:
+    """What the caller gets for what forward returned, in every case."""
 
     def __init__(
         self,
         op: Any,
         ctx: Context,
         given: Sequence[Any],
-        targets: Sequence[Any],
+        edges: tuple[Any, ...],
         inner: Sequence[Any],
+        mode: Mode,
     ) -> None:
         self.op = op
         self.ctx = ctx
         self.given = given
-        self.targets = targets
+        self.edges = edges
         self.inner = inner
+        self.mode = mode
+        self.cls = tensor_class(given)
         self.dirty = ctx._dirty
-        self.unmarked = ctx._non_differentiable
+        self.non_differentiable = ctx._non_differentiable
+
+    def of(self, result: Any, versions: Sequence[int | None]) -> Any:
+        """Return the results, recorded where a gradient is needed."""
+        if result.__class__ is not Tensor and any(isinstance(v, Tensor) for v in self.inner):
+            result = tree.map_leaves(_boxed, result)
+        self.check_inputs(versions)
+        return self.recorded(result) if self.edges else self.unrecorded(result)
 
     # -- changes in place ---------------------------------------------------------------------
     def check_inputs(self, versions: Sequence[int | None]) -> None:
@@ -165,7 +245,7 @@ class _Call:
         return None
 
     # -- results ------------------------------------------------------------------------------
-    def untracked(self, result: Any) -> Any:
+    def unrecorded(self, result: Any) -> Any:
         """Return the results of a call that is not recorded."""
 
         def outer(out: Any) -> Any:
@@ -176,20 +256,28 @@ class _Call:
                 return self._written(self.given[i], out)
             source = self._source(out)
             if source is None or source._node is None:
-                return out
-            twin = box(out._data, None, out._counter)
-            twin._view = View(_base(source), UNKNOWN, NO_GRAD_VIEW)
-            return twin
+                return out if self.cls is Tensor else self._boxed_as(out, None)
+            view = self._boxed_as(out, None)
+            make_view(view, source, UNKNOWN, NO_GRAD_VIEW)
+            return view
 
         return outer(result) if result.__class__ is Tensor else tree.map_leaves(outer, result)
 
-    def tracked(self, result: Any) -> Any:
-        """Return the results with their history."""
+    def _boxed_as(self, out: Tensor, node: Any) -> Tensor:
+        return box(out._data, node, out._counter, self.cls)
+
+    def recorded(self, result: Any) -> Any:
+        """Return the results with their node."""
         outs = [result] if result.__class__ is Tensor else list(tree.leaves(result))
         self._check_dirty_returned(outs)
         if not any(isinstance(out, Tensor) and self._differentiable(out) for out in outs):
-            return self.untracked(result)
-        node = self._node(outs, result)
+            return self.unrecorded(result)
+        items = tree.children(result) or []
+        if any(tree.children(item) is not None for _, item in items):
+            structure = [tree.map_leaves(lambda _: None, item) for _, item in items]
+            self.ctx._structure = structure
+        node = _new_node(self.op, self.ctx, self.edges, self.given, self.inner, outs, self.mode)
+        self.ctx._node = ref(node)
         made: dict[int, Tensor] = {}
         for i, out in enumerate(outs):
             if isinstance(out, Tensor) and id(out) not in made:
@@ -199,22 +287,7 @@ class _Call:
         return tree.map_leaves(lambda out: made.get(id(out), out), result)
 
     def _differentiable(self, out: Tensor) -> bool:
-        return out.dtype.is_inexact and not any(out is t for t in self.unmarked)
-
-    def _node(self, outs: list[Any], result: Any) -> CustomNode:
-        """Return the node of this call, its saved values sealed."""
-        items = tree.children(result) or []
-        if any(tree.children(item) is not None for _, item in items):
-            structure = [tree.map_leaves(lambda _: None, item) for _, item in items]
-            self.ctx._structure = structure
-        node = new_node(CustomNode, self.op, tuple(self.targets))
-        node.metas = tuple([meta_of(o._data) if isinstance(o, Tensor) else None for o in outs])
-        node.given = tuple([_input_meta(v) for v in self.given])
-        mode = STATE.get()
-        seal(self.ctx, node, self.inner, outs, mode.hooks)
-        if mode.anomaly:
-            remember_call(node)
-        return node
+        return out.dtype.is_inexact and not any(out is t for t in self.non_differentiable)
 
     def _check_dirty_returned(self, outs: list[Any]) -> None:
         for i, value in enumerate(self.inner):
@@ -231,16 +304,17 @@ class _Call:
         k = self._changed_input(out)
         if k is not None:
             return self._changed(out, self.given[k], target, count)
-        result = box(out._data, target, out._counter)
+        result = self._boxed_as(out, target)
         source = self._source(out)
         if source is not None:
-            result._view = View(_base(source), UNKNOWN, CUSTOM)
+            make_view(result, source, UNKNOWN, CUSTOM)
         return result
 
     def _source(self, out: Tensor) -> Tensor | None:
         """Return the caller's input that `out` is, or is a view of."""
         found = self._outer_of.get(id(out), None)
-        return self._outer_of.get(id(_base(out))) if found is None else found
+        base = out if out._base is None else out._base
+        return self._outer_of.get(id(base)) if found is None else found
 
     @cached_property
     def _outer_of(self) -> dict[int, Tensor]:
@@ -248,11 +322,11 @@ class _Call:
         return {id(inner): outer for inner, outer in pairs if isinstance(inner, Tensor)}
 
     def _changed(self, out: Tensor, outer: Tensor, target: Any, count: int) -> Tensor:
-        """Give an input that forward changed in place its new history, and return it."""
-        if outer._view is not None and count > 1:
+        """Give an input that forward changed in place its new node, and return it."""
+        if outer._base is not None and count > 1:
             raise InplaceError(
                 f"{self.op.name}: forward modifies inplace an input that is a view of another "
-                "Tensor, and has several outputs; its history could not follow.\n"
+                "Tensor, and has several outputs; its graph could not follow.\n"
                 "hint: return only that tensor, or clone() the argument before the call."
             )
         check_allowed(self.op.name, outer, [t for t in self.given if isinstance(t, Tensor)])
@@ -273,7 +347,3 @@ def _boxed(value: Any) -> Any:
         # The array may be the user's own: changing the result in place changes a copy.
         return box(library_of(value).tidy(value), None, [0, True])
     return value
-
-
-def _base(tensor: Tensor) -> Tensor:
-    return tensor if tensor._view is None else tensor._view.base

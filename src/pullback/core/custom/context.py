@@ -1,9 +1,15 @@
 """ctx: what forward and backward of a user's operation have to say to each other.
 
-Owns saving by name, reading back with the checks, needs_input_grad and the marks. Forward's
-context hands everything over to the node when forward has returned, and knows the node weakly
-from then on, so it reads as freed once the graph is gone. Invariant: a node keeps arrays and
-version counters, never a tensor of the caller or a result, so there is no reference cycle.
+Owns saving by name, reading back with the checks, needs_input_grad and the marks. When forward has
+returned, what it left in its context moves to the node; a context that somebody keeps knows the
+node weakly from then on, so it reads as freed once the graph is gone. Invariant: a node keeps
+arrays and version counters, never a tensor of the caller or a result, so there is no reference
+cycle.
+
+What a node of a user's operation saves stands in its record after the edges, four items a value:
+the array or other object, its version counter (None where it is no tensor), the version, and its
+position in the graph (an input's number, -1 - i for output i, None for neither); then, last, the
+dictionary of what forward set on ctx, or None.
 """
 
 from __future__ import annotations
@@ -13,11 +19,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 from weakref import ref
 
-from pullback.arrays import NUMPY, dtype_of, is_array
+from pullback.arrays import dtype_of, is_array
 from pullback.core.custom import pytree as tree
-from pullback.core.function.primitive import pack, stale, unpack
-from pullback.core.graph.modes import STATE
-from pullback.core.graph.node import RELEASED, CustomNode
+from pullback.core.graph.node import CustomNode
+from pullback.core.tensor.saved import Packed, stale
 from pullback.core.tensor.tensor import Tensor, box
 from pullback.errors import (
     ArgumentTypeError,
@@ -26,10 +31,6 @@ from pullback.errors import (
     ReleasedError,
     TensorIndexError,
 )
-
-_array = NUMPY.array_types[0]
-_mode = STATE.get
-_new = object.__new__
 
 
 class Named(Mapping[str, Any]):
@@ -137,8 +138,8 @@ class InputFlags(Named):
         return tuple([self._values[place] for place in self._groups[name]])
 
 
-class Kept:
-    """A saved tensor inside a saved container: its four items, see below."""
+class SavedItem:
+    """A saved tensor inside a saved container: its four items."""
 
     __slots__ = ("items",)
 
@@ -147,24 +148,22 @@ class Kept:
 
 
 class SavedContainer(NamedTuple):
-    """A saved container with `Kept` entries where it had tensors."""
+    """A saved container with a `SavedItem` where it had a tensor."""
 
     structure: Any
 
 
-class SavedTensor(NamedTuple):
-    """A saved tensor with something unusual about it: a history of its own, or packed."""
+class SavedResult(NamedTuple):
+    """A saved tensor that was recorded inside forward on purpose: it has a graph of its own."""
 
-    array: Any
-    own: Tensor | None  # the tensor itself, where it was recorded inside forward on purpose
-    unpack: Any  # the hook that turns `array` back, where one packed it
+    array: Any  # or what a pack hook made of it
+    own: Tensor
 
 
-# What a node keeps of a user's saved values is one flat tuple, four items a value: the array or
-# other object, its version counter (None where it is no tensor), the version, and its place in
-# the history (an input's number, -1 - i for output i, None for neither); then, last, the dict of
-# what forward set on ctx, or None.
+# Four items a saved value, see above.
 _STRIDE = 4
+# What stands for an array that needs more than a look at its version.
+_SPECIAL = frozenset((SavedContainer, SavedResult, Packed))
 
 
 class SavedVariables(Named):
@@ -175,41 +174,53 @@ class SavedVariables(Named):
     _context: Context
 
     @property
-    def _names(self) -> tuple[str | None, ...]:  # type: ignore[override]
-        return self._context._alive().names  # type: ignore[no-any-return]
-
-    @property
     def _op_name(self) -> str:  # type: ignore[override]
         return self._context._op.name  # type: ignore[no-any-return]
 
     def _at(self, place: int) -> Any:
-        return self._context._read(
-            self._context._alive().saved, place * _STRIDE, self._names[place]
+        """Return a saved value, a tensor with its node in the graph, after the checks."""
+        context = self._context
+        node = context._node
+        if node.__class__ is not CustomNode or node.released:
+            node = context._alive()
+        record = node.record
+        at = node.count + place * _STRIDE
+        array, counter = record[at], record[at + 1]
+        position = record[at + 3]
+        if (
+            position is None
+            or position < 0
+            or counter[0] != record[at + 2]
+            or array.__class__ in _SPECIAL
+        ):
+            name = self._names[place]
+            return context._read(record[at : at + _STRIDE], place if name is None else name)
+        return box(array, record[position], counter)
+
+
+class _SavedClasses(dict[tuple[str | None, ...], type[SavedVariables]]):
+    """From the names of saved values to the class that has them as properties.
+
+    A property is found before the methods of `Mapping` and without a look through the names.
+    """
+
+    def __missing__(self, names: tuple[str | None, ...]) -> type[SavedVariables]:
+        members: dict[str, Any] = {
+            name: property(lambda self, place=place: self._at(place))
+            for place, name in enumerate(names)
+            if name is not None and not name.startswith("_")
+        }
+        members.update(
+            __slots__=(),
+            __getattribute__=object.__getattribute__,
+            __doc__=SavedVariables.__doc__,
+            _names=names,
         )
-
-    def __getattribute__(self, name: str) -> Any:
-        # The common read, directly: a tensor of the default library that is an input, unchanged.
-        # (A __getattr__ would come after a failed look-up, which costs more than the read.)
-        if name[0] != "_":
-            node = _context_of(self)._node
-            if node.__class__ is CustomNode and name in node.names:
-                values = node.saved
-                i = node.names.index(name) * _STRIDE
-                if values is not RELEASED and values[i].__class__ is _array:
-                    counter = values[i + 1]
-                    place = values[i + 3]
-                    if place is not None and place >= 0 and counter[0] == values[i + 2]:
-                        t = Tensor()
-                        t._data = values[i]
-                        t._counter = counter
-                        t._node = node.inputs[place]
-                        t._view = t._grad = None
-                        return t
-                return self._at(i // _STRIDE)
-        return super().__getattribute__(name)
+        self[names] = found = type("SavedVariables", (SavedVariables,), members)
+        return found
 
 
-_context_of: Any = SavedVariables.__dict__["_context"].__get__
+_saved_classes = _SavedClasses()
 
 
 class Context:
@@ -224,23 +235,24 @@ class Context:
         "__dict__",
         "__weakref__",
         "_arguments",
+        "_edges",
         "_names",
         "_node",
         "_op",
         "_pass",
-        "_targets",
         "_values",
     )
     # Set on the instance where forward says otherwise.
     _dirty: tuple[Tensor, ...] = ()
     _non_differentiable: tuple[Tensor, ...] = ()
+    _marks = False  # whether any of these two was set
     _materialize = True
     _structure: Any = None  # of the outputs, where containers are nested
     _attributes: Mapping[str, Any] = {}  # tensors that were set as attributes in forward
 
     _op: Any
     _arguments: Any  # names, groups and skeleton of the call
-    _targets: Sequence[Any]  # one an input: its place in the history, None where untracked
+    _edges: Sequence[Any]  # one an input, None where untracked
     _node: Any  # None in forward; then the node, or a weak reference to it in forward's context
     _pass: Any  # (wanted, recorded) of the backward that this context is for
     _names: tuple[Any, ...]
@@ -260,11 +272,13 @@ class Context:
         """Say that forward changed these inputs in place; forward must return them."""
         self._check_tensors("mark_dirty", tensors)
         self._dirty = tensors
+        self._marks = True
 
     def mark_non_differentiable(self, *tensors: Tensor) -> None:
         """Say that these outputs have no gradient; backward receives zeros for them."""
         self._check_tensors("mark_non_differentiable", tensors)
         self._non_differentiable = tensors
+        self._marks = True
 
     def _check_tensors(self, api: str, tensors: tuple[Any, ...]) -> None:
         for t in tensors:
@@ -286,9 +300,9 @@ class Context:
         """
         wanted = self._pass[0]
         if wanted is None:
-            flags = [target is not None for target in self._targets]
+            flags = [edge is not None for edge in self._edges]
         else:
-            flags = [target in wanted for target in self._targets]
+            flags = [edge in wanted for edge in self._edges]
         return InputFlags(self._arguments, flags, self._op.name)
 
     # -- backward's side ----------------------------------------------------------------------
@@ -297,9 +311,10 @@ class Context:
         """The saved values, by attribute, key or position."""
         if self._node is None:
             return Named(self._names, self._values, self._op.name)
-        if self._node.__class__ is not CustomNode or self._node.saved is RELEASED:
-            self._alive()
-        saved = _new(SavedVariables)
+        node = self._node
+        if node.__class__ is not CustomNode or node.released:
+            node = self._alive()
+        saved: SavedVariables = node.names.__new__(node.names)
         saved._context = self
         return saved
 
@@ -315,7 +330,7 @@ class Context:
         node = self._node
         if node.__class__ is ref:
             node = node()
-        if node is None or node.saved is RELEASED:
+        if node is None or node.released:
             raise ReleasedError(
                 f"{self._op.name}: Trying to access saved tensors after they have already been "
                 "freed: backward through the graph a second time, or the graph is gone.\n"
@@ -323,31 +338,32 @@ class Context:
             )
         return node
 
-    def _read(self, values: Sequence[Any], at: int, name: str | None) -> Any:
-        """Return a saved value, a tensor at its place in the history, after the checks."""
-        array, counter, version, place = values[at : at + _STRIDE]
+    def _read(self, items: Sequence[Any], name: str | int) -> Any:
+        """Return a saved value, a tensor with its node in the graph, after the checks."""
+        array, counter, version, position = items
         if array.__class__ is SavedContainer:
             return tree.map_leaves(
-                lambda leaf: self._read(leaf.items, 0, name) if leaf.__class__ is Kept else leaf,
+                lambda leaf: self._read(leaf.items, name) if leaf.__class__ is SavedItem else leaf,
                 array.structure,
             )
         if counter is None:
             if is_array(array):
-                self._check_origin(array, name or at // _STRIDE)
+                self._check_origin(array, name)
             return array
         node = self._alive()
         own = None
-        if array.__class__ is SavedTensor:
-            array, own, hook = array
-            if hook is not None:
-                array, counter, version = unpack(hook, array, node), [0], 0
+        if array.__class__ is SavedResult:
+            array, own = array
+        if array.__class__ is Packed:
+            array, counter, version = array.unpack(node), [0], 0
         if counter[0] != version:
-            what = f"the saved tensor '{name}'" if name else "a saved tensor"
+            what = f"the saved tensor '{name}'" if isinstance(name, str) else "a saved tensor"
             raise stale(node, counter[0], version, what)
-        if place is None:
-            self._check_origin(array, name or at // _STRIDE)
+        if position is None:
+            self._check_origin(array, name)
             return box(array, None, counter) if own is None else own
-        return box(array, node.inputs[place] if place >= 0 else node.output(-1 - place), counter)
+        target = node.record[position] if position >= 0 else node.output(-1 - position)
+        return box(array, target, counter)
 
     def _check_origin(self, array: Any, name: str | int) -> None:
         """Refuse a floating value of unknown origin where backward itself is recorded."""
@@ -366,21 +382,17 @@ class Context:
         stored = self._attributes
         if name in stored:
             self._alive()
-            return self._read(stored[name], 0, name)
+            return self._read(stored[name], name)
         raise NameNotFoundError(
             f"{self._op.name}: ctx has no attribute '{name}'; set it in forward, or save it by "
             "name with ctx.save_for_backward"
         )
 
 
-def forward_context(op: Any, arguments: Any, targets: Sequence[Any]) -> Context:
+def forward_context(op: Any, arguments: Any, edges: Sequence[Any]) -> Context:
     """Return the context that one call's forward gets."""
     ctx = Context()
-    ctx._op = op
-    ctx._arguments = arguments
-    ctx._targets = targets
-    ctx._node = None
-    ctx._pass = _NO_PASS
+    ctx._op, ctx._arguments, ctx._edges, ctx._node, ctx._pass = op, arguments, edges, None, _NO_PASS
     ctx._names = ctx._values = ()
     return ctx
 
@@ -391,94 +403,118 @@ _NO_PASS = (None, False)
 def backward_context(op: Any, node: CustomNode, wanted: Any, recorded: bool) -> Context:
     """Return the context that one backward through `node` gets."""
     ctx = Context()
-    ctx._op = op
-    ctx._arguments = node.arguments
-    ctx._targets = node.inputs
-    ctx._node = node
-    ctx._pass = (wanted, recorded)
-    if (attributes := node.saved[-1]) is not None:
+    ctx._op, ctx._arguments, ctx._node, ctx._pass = op, node.arguments, node, (wanted, recorded)
+    ctx._edges = node.edges
+    if (attributes := node.record[-1]) is not None:
         ctx.__dict__ = attributes
     return ctx
 
 
-def seal(
-    ctx: Context, node: CustomNode, inner: Sequence[Any], outs: Sequence[Any], hooks: Any = None
+# -- what forward saved moves to the node ----------------------------------------------------------
+def keep_saved(
+    ctx: Context, node: CustomNode, inner: Sequence[Any], outs: Sequence[Any], hooks: Any
 ) -> None:
     """Move what forward left in its context to the node: arrays and versions, no tensors."""
     node.arguments = ctx._arguments
-    node.names = ctx._names
-    kept: list[Any] = []
-    out = outs[0]
-    quick = hooks is None and len(outs) == 1
+    node.names = _saved_classes[ctx._names]
+    saved: list[Any] = [*node.record]
     for value in ctx._values:
-        if quick and value.__class__ is Tensor and value is not out and value._view is None:
-            counter = value._counter
-            for i, tensor in enumerate(inner):
-                if tensor is value:
-                    kept += (value._data, counter, counter[0], i)
-                    break
-            else:
-                keep(kept, value, inner, outs, None)
-        else:
-            keep(kept, value, inner, outs, hooks)
-    stored = ctx.__dict__
-    kept.append(stored or None)
-    node.saved = tuple(kept)
+        _append(saved, value, inner, outs, hooks)
     ctx._values = ()
-    ctx._node = ref(node)
-    if stored:
-        for mark in ("_dirty", "_non_differentiable"):
-            stored.pop(mark, None)
-        attributes = {}
-        for name, value in list(stored.items()):
-            items: list[Any] = []
-            keep(items, value, inner, outs, hooks)
-            if items[0] is not value or is_array(value):
-                del stored[name]
-                attributes[name] = tuple(items)
-        if attributes:
-            stored["_attributes"] = attributes
+    attributes = ctx.__dict__
+    if attributes:
+        _keep_attributes(attributes, inner, outs, hooks)
+    saved.append(attributes or None)
+    node.record = tuple(saved)
 
 
-def keep(
-    kept: list[Any], value: Any, inner: Sequence[Any], outs: Sequence[Any], hooks: Any
+def _keep_attributes(
+    attributes: dict[str, Any], inner: Sequence[Any], outs: Sequence[Any], hooks: Any
+) -> None:
+    """Put what is kept of tensors in the place of those that forward set on ctx."""
+    for mark in ("_dirty", "_non_differentiable", "_marks"):
+        attributes.pop(mark, None)
+    tensors = {}
+    for name, value in list(attributes.items()):
+        items: list[Any] = []
+        _append(items, value, inner, outs, hooks)
+        if items[0] is not value or is_array(value):
+            del attributes[name]
+            tensors[name] = tuple(items)
+    if tensors:
+        attributes["_attributes"] = tensors
+
+
+def _append(
+    saved: list[Any], value: Any, inner: Sequence[Any], outs: Sequence[Any], hooks: Any
 ) -> None:
     """Append the four items that are kept of a value that forward saved."""
     if isinstance(value, Tensor):
-        kept += keep_tensor(value, inner, outs, hooks)
+        saved += _items(value, inner, outs, hooks)
         return
     if tree.children(value) and any(isinstance(leaf, Tensor) for leaf in tree.leaves(value)):
-        value = SavedContainer(
-            tree.map_leaves(
-                lambda leaf: (
-                    Kept(keep_tensor(leaf, inner, outs, hooks))
-                    if isinstance(leaf, Tensor)
-                    else leaf
-                ),
-                value,
-            )
-        )
-    kept += (value, None, 0, None)
+
+        def kept(leaf: Any) -> Any:
+            is_tensor = isinstance(leaf, Tensor)
+            return SavedItem(_items(leaf, inner, outs, hooks)) if is_tensor else leaf
+
+        value = SavedContainer(tree.map_leaves(kept, value))
+    saved += (value, None, 0, None)
 
 
-def keep_tensor(
+def _items(
     tensor: Tensor, inner: Sequence[Any], outs: Sequence[Any], hooks: Any
 ) -> tuple[Any, ...]:
     """Return the four items that are kept of a tensor that forward saved."""
-    array = tensor._data if tensor._view is None else tensor.data_array()
+    array: Any = tensor._data if tensor._base is None else tensor.data_array()
     counter = tensor._counter
-    place: int | None = None
+    position: int | None = None
     for i, value in enumerate(inner):
         if value is tensor:
-            place = i
+            position = i
             break
     for i, out in enumerate(outs):
         if out is tensor:
-            place = -1 - i
+            position = -1 - i
             break
-    own = tensor if place is None and tensor._node is not None else None
     if hooks is not None:
-        array = SavedTensor(pack(hooks, array, counter), own, hooks.unpack)
-    elif own is not None:
-        array = SavedTensor(array, own, None)
-    return (array, counter, counter[0], place)
+        array = Packed(hooks, array, counter)
+    if position is None and tensor._node is not None:
+        array = SavedResult(array, tensor)
+    return (array, counter, counter[0], position)
+
+
+def saved_values(node: CustomNode) -> Iterator[tuple[str, Any]]:
+    """Yield the arrays that a node saved, each with what to call it; not those that are packed."""
+    for place, name in enumerate(node.names._names if len(node.record) > node.count else ()):
+        at = node.count + place * _STRIDE
+        label = name or _unnamed(node, place, node.record[at + 3])
+        yield from ((label, array) for array in _arrays_of(node.record[at]))
+    attributes = node.record[-1] if len(node.record) > node.count else None
+    for key, value in (attributes or {}).items():
+        if key == "_attributes":
+            for name, items in value.items():
+                yield from ((name, array) for array in _arrays_of(items[0]))
+        else:
+            yield from ((key, array) for array in _arrays_of(value))
+
+
+def _unnamed(node: CustomNode, place: int, position: int | None) -> str:
+    """Return how to call a saved value that was given no name."""
+    if position is None:
+        return f"saved_tensors[{place}]"
+    owner: str = node.arguments.owner(position) if position >= 0 else f"output {-1 - position}"
+    return owner
+
+
+def _arrays_of(value: Any) -> Iterator[Any]:
+    """Yield the arrays of a saved value."""
+    if isinstance(value, SavedResult):
+        value = value.array
+    elif isinstance(value, SavedContainer):
+        value = value.structure
+    for leaf in tree.leaves(value):
+        if isinstance(leaf, SavedItem):
+            yield from _arrays_of(leaf.items[0])
+        elif is_array(leaf):
+            yield leaf

@@ -15,12 +15,12 @@ from typing import Any
 
 from pullback.arrays import NUMPY, DType, dtype_of, is_array, library_of
 from pullback.core.custom import pytree as tree
-from pullback.core.function.primitive import TENSORS
+from pullback.core.function.handed import RECORDED
 from pullback.core.graph.node import CustomNode, Meta, library_at
 from pullback.core.tensor.tensor import Tensor, box
 from pullback.errors import GradientError
 
-_array = NUMPY.array_types[0]
+_ndarray = NUMPY.array_types[0]
 
 
 def read_gradients(
@@ -32,11 +32,7 @@ def read_gradients(
     gradient is not wanted.
     """
     arguments = node.arguments
-    if result.__class__ is dict and arguments.plain:
-        grads = _quickly(node, result, needed, recorded)
-        if grads is not None:
-            return grads
-    if isinstance(result, Mapping):
+    if result.__class__ is dict or isinstance(result, Mapping):
         found = _by_name(op, arguments, result, needed)
     elif isinstance(result, (tuple, list)):
         found = _by_position(op, node, result)
@@ -44,52 +40,21 @@ def read_gradients(
         found = _single(op, node, result)
     if arguments.skeleton is not None:
         found = _unfold(op, arguments, found)
-    grads = []
-    for i, meta in enumerate(node.given):
-        g = found[i]
-        if g is None or needed[i] is None:
-            grads.append(None)
-        else:
-            if g.__class__ is Tensor and g._view is None:
-                array = g._data
-                if (
-                    array.__class__ is not _array
-                    or array.shape != meta[0]
-                    or array.dtype is not meta[1]
-                ):
-                    g = _checked(op, arguments.owner(i), g, meta)
-            else:
-                g = _checked(op, arguments.owner(i), g, meta)
-            grads.append(g if recorded else g._data)
-    return grads
-
-
-def _quickly(
-    node: CustomNode, result: dict[str, Any], needed: Sequence[Any], recorded: bool
-) -> list[Any] | None:
-    """Read a mapping in which everything is as it should be; None where anything is not."""
     grads: list[Any] = []
-    used = 0
-    for name, target, meta in zip(node.arguments.names, needed, node.given):  # noqa: B905
-        if name in result:
-            used += 1
-            g = result[name]
-            if g is None or target is None:
-                grads.append(None)
-                continue
-            if g.__class__ is not Tensor or g._view is not None:
-                return None
-            array = g._data
-            if array.__class__ is not _array or array.dtype is not meta[1]:
-                return None
-            if array.shape != meta[0]:
-                return None
-            grads.append(g if recorded else array)
-        elif target is None:
+    for g, edge, meta in zip(found, needed, node.given):  # noqa: B905  (strict costs time here)
+        if g is None or edge is None:
             grads.append(None)
-        else:
-            return None
-    return grads if used == len(result) else None
+            continue
+        if (
+            g.__class__ is not Tensor
+            or g._base is not None
+            or (array := g._data).__class__ is not _ndarray
+            or array.shape != meta[0]
+            or array.dtype is not meta[1]
+        ):
+            g = _checked(op, arguments.owner(len(grads)), g, meta)
+        grads.append(g if recorded else g._data)
+    return grads
 
 
 def _by_name(
@@ -297,7 +262,7 @@ def _cast(op: Any, name: str, g: Tensor, wanted: DType) -> Tensor:
             f"({wanted.name}), got dtype {g.dtype.name}",
             hint="take its real part" if g.dtype.is_complex else "convert it with .to(dtype)",
         )
-    cast: Tensor = TENSORS.astype(g, wanted)
+    cast: Tensor = RECORDED.astype(g, wanted)
     return cast
 
 

@@ -1,46 +1,45 @@
 """A user's operation: one call of forward, recorded; one call of backward, checked.
 
-Owns `CustomOp`, the one machinery behind `autograd_function` and `Function` (define.py). The call
-with plain positional arguments in the default mode is short; whatever is unusual about arguments,
-mode or results goes through call.py, to the same nodes. What backward returned is read in
-gradients.py.
+Owns `CustomOp`, the one machinery behind `autograd_function` and `Function` (define.py). Its calls
+are call.py's; what backward returned is read in gradients.py.
 """
 
 from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Sequence
+from sys import getrefcount
 from typing import Any
 from weakref import ref
 
-from pullback.arrays import DTYPES, NUMPY
-from pullback.core.backward.hooks import lend
-from pullback.core.custom import call
+from pullback.arrays import NUMPY
 from pullback.core.custom import pytree as tree
-from pullback.core.custom.context import Context, backward_context, forward_context, seal
+from pullback.core.custom.call import call
+from pullback.core.custom.context import Context, backward_context
 from pullback.core.custom.gradients import read_gradients
 from pullback.core.custom.signature import Signature
-from pullback.core.function.dispatch import new_node
-from pullback.core.graph.modes import NO_GRAD, RECORD, STATE, with_grad
-from pullback.core.graph.node import RELEASED, CustomNode, Meta, Node, meta_of, next_seq, zeros_for
-from pullback.core.tensor.tensor import EPOCH, Tensor, box
-from pullback.core.tensor.views import sync
+from pullback.core.function.record import new_node
+from pullback.core.graph.modes import STATE, with_grad
+from pullback.core.graph.node import CustomNode, Node, zeros_for
+from pullback.core.tensor.ownership import SOLE
+from pullback.core.tensor.tensor import Tensor, borrowed, box
 from pullback.errors import GraphError, MissingRuleError
 
-_array = NUMPY.array_types[0]
-_F32 = DTYPES["float32"].dtype
-_F64 = DTYPES["float64"].dtype
-_mode = STATE.get
-_set_mode = STATE.set
+_ndarray = NUMPY.array_types[0]
 _POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-_CONTAINERS = frozenset((list, tuple, dict))
 
 
 class CustomOp:
     """One user-defined operation: call it like its forward, less ctx."""
 
     takes_none = True  # backward is called with zeros then
-    saves_inputs = False
+    adds_into = None
+    __call__: Callable[..., Any]  # each instance's class has its own
+
+    def __new__(cls, name: str, forward: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        """Return an instance of a class of its own, whose call is written from the signature."""
+        own = type(cls.__name__, (cls,), {"__module__": cls.__module__, "__doc__": cls.__doc__})
+        return super().__new__(own)
 
     def __init__(
         self,
@@ -58,12 +57,16 @@ class CustomOp:
         self.signature = Signature(name, forward, 0 if setup_context else 1)
         self.__signature__ = self.signature.full
         self.traverse = traverse
-        short = setup_context is None and not traverse
-        self._short_count = self.signature.plain_count if short else -1
+        # Of the class, where Python looks for it; static, so that no `self` counts as an argument.
+        type(self).__call__ = staticmethod(self.signature.binder(self, call))  # type: ignore[method-assign]
         self._rule: Callable[..., Any] | None = None
         self.once = False
         if backward is not None:
             self.set_backward(backward)
+
+    def saves_input(self, i: int, record: tuple[Any, ...]) -> bool:
+        """Return False: reading a saved value checks for itself."""
+        return False
 
     def set_backward(self, rule: Callable[..., Any]) -> None:
         """Make `rule` the gradient rule."""
@@ -77,74 +80,11 @@ class CustomOp:
         """The gradient rule, None where there is none."""
         return self._rule
 
-    # -- forward ------------------------------------------------------------------------------
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Run forward on the arguments and record the operation."""
-        if kwargs or len(args) != self._short_count or _mode() is not RECORD:
-            return call.general(self, args, kwargs)
-        entered = _enter(args)
-        if entered is None:
-            return call.general(self, args, kwargs)
-        inner, targets, versions = entered
-        ctx = forward_context(self, self.signature.plain, targets)
-        epoch = EPOCH[0]
-        _set_mode(NO_GRAD)
-        try:
-            out = self.forward(ctx, *inner)
-        finally:
-            _set_mode(RECORD)
-        if out.__class__ is Tensor and EPOCH[0] == epoch and not ctx.__dict__:
-            data = out._data
-            if data.__class__ is _array and out._view is None and out._node is None:
-                dtype = data.dtype
-                if dtype is _F32 or dtype is _F64:
-                    for value in inner:
-                        if value is out:
-                            break
-                    else:
-                        return self._record(ctx, targets, inner, out, (data.shape, dtype, "cpu"))
-        return call.finish(self, ctx, args, targets, inner, versions, out)
-
-    def _record(
-        self,
-        ctx: Context,
-        targets: list[Any],
-        inner: list[Any],
-        out: Tensor,
-        meta: Meta,
-    ) -> Tensor:
-        """Return the one, ordinary result of forward with its history."""
-        node = CustomNode()
-        node.op = self
-        node.inputs = tuple(targets)
-        node.seq = next_seq()
-        node.guard = node.shapes = node.extra = None
-        node.metas = (meta,)
-        shape, dtype, _ = meta
-        given: list[Any] = []
-        for a, target in zip(inner, targets):  # noqa: B905  (strict costs time here)
-            if a.__class__ is not Tensor:
-                given.append(None if not isinstance(a, Tensor) else True)
-            elif target is None:
-                given.append(True)
-            else:
-                data = a._data
-                same = data.__class__ is _array and data.dtype is dtype and data.shape == shape
-                given.append(meta if same else meta_of(data))
-        node.given = tuple(given)
-        seal(ctx, node, inner, (out,))
-        t = Tensor()  # forward may have kept its own result: never make that tracked
-        t._data = out._data
-        t._counter = out._counter
-        t._node = node
-        t._view = t._grad = None
-        return t
-
     # -- backward -----------------------------------------------------------------------------
     def differentiate(self, node: CustomNode, g: Any, wanted: Any, recorded: bool) -> Sequence[Any]:
         """Return one gradient an input from what the user's backward gives."""
-        if node.saved is RELEASED:
-            RELEASED.unpack(node)
+        if node.released:
+            raise node.released_error()
         rule = self._rule
         if rule is None:
             raise MissingRuleError(
@@ -152,34 +92,36 @@ class CustomOp:
                 f"or vjp method for your custom operation '{self.name}' to use it in backward.\n"
                 "hint: give it a backward, or detach() the result."
             )
-        needed: Sequence[Any] = node.inputs
+        needed: Sequence[Any] = node.edges
         if wanted is not None:
             needed = [t if t in wanted else None for t in needed]
         ctx = backward_context(self, node, wanted, recorded and not self.once)
-        if g.__class__ is _array and not self.once:  # one output, an ordinary gradient
-            lent = Tensor()
-            lent._data = g
-            lent._counter = [0, True]
-            lent._node = lent._view = lent._grad = None
-            result = rule(ctx, lent)
+        if self.once:
+            return self._differentiate_once(ctx, node, g, needed, recorded)
+        if g.__class__ is _ndarray:  # one output, an ordinary gradient
+            result = rule(ctx, borrowed(g))
+        else:
+            result = self._call_rule(rule, ctx, self._output_grads(ctx, node, g))
+        if getrefcount(ctx) != SOLE:
             ctx._node = ref(node)  # who keeps ctx does not keep the graph
-            return read_gradients(self, node, result, needed, recorded)
+        return read_gradients(self, node, result, needed, recorded)
+
+    def _differentiate_once(
+        self, ctx: Context, node: CustomNode, g: Any, needed: Sequence[Any], recorded: bool
+    ) -> Sequence[Any]:
+        """Run the rule unrecorded; where the pass is recorded, its gradients raise when used."""
         grads = self._output_grads(ctx, node, g)
-        if not self.once:
-            result = self._call_rule(rule, ctx, grads)
-            ctx._node = ref(node)
-            return read_gradients(self, node, result, needed, recorded)
-        previous = _mode()
-        _set_mode(with_grad(previous, False))
+        previous = STATE.get()
+        STATE.set(with_grad(previous, False))
         try:
             bare = tree.map_leaves(lambda x: x.detach() if isinstance(x, Tensor) else x, grads)
-            result = self._call_rule(rule, ctx, bare)
+            result = self._call_rule(self._rule, ctx, bare)
         finally:
-            _set_mode(previous)
+            STATE.set(previous)
         found = read_gradients(self, node, result, needed, recorded)
         return self._poisoned(node, grads, found) if recorded else found
 
-    def _call_rule(self, rule: Callable[..., Any], ctx: Context, grads: list[Any]) -> Any:
+    def _call_rule(self, rule: Any, ctx: Context, grads: list[Any]) -> Any:
         if self.takes_tuple and len(grads) != 1:
             return rule(ctx, tuple(grads))
         return rule(ctx, *grads)
@@ -193,7 +135,7 @@ class CustomOp:
             raw = [None] * len(metas)
         zeros = ctx._materialize
         grads = [
-            box(zeros_for(meta)) if x is None and meta is not None and zeros else lend(x)
+            box(zeros_for(meta)) if x is None and meta is not None and zeros else borrowed(x)
             for x, meta in zip(raw, metas, strict=True)
         ]
         if ctx._structure is None:
@@ -202,9 +144,9 @@ class CustomOp:
         return [tree.map_leaves(lambda _: next(pieces), item) for item in ctx._structure]
 
     def _poisoned(self, node: Node, grads: list[Any], found: Sequence[Any]) -> list[Any]:
-        """Give gradients that were computed unrecorded a history that raises when used."""
+        """Give gradients that were computed unrecorded a node that raises when it runs."""
         given = [g for g in tree.leaves(grads) if isinstance(g, Tensor)]
-        sources = [t for t in (*node.inputs, *(g._node for g in given)) if t is not None]
+        sources = [t for t in (*node.edges, *(g._node for g in given)) if t is not None]
         poison = OncePoison(self)
         # A node each: the gradients of the gradients are added only where these are one tensor.
         return [
@@ -213,50 +155,19 @@ class CustomOp:
         ]
 
 
-def _enter(args: tuple[Any, ...]) -> tuple[list[Any], list[Any], list[Any]] | None:
-    """Return what forward is called with, its places in the history and the versions.
-
-    None where nothing is tracked, or an argument needs a closer look.
-    """
-    inner: list[Any] = []
-    targets: list[Any] = []
-    versions: list[Any] = []
-    tracked = False
-    for a in args:
-        if a.__class__ is Tensor:
-            if a._view is not None:
-                sync(a)
-            node = a._node
-            counter = a._counter
-            targets.append(node)
-            versions.append(counter[0])
-            if node is not None:
-                tracked = True
-                t = Tensor()  # forward sees an untracked twin on the same memory
-                t._data = a._data
-                t._counter = counter
-                t._node = t._view = t._grad = None
-                inner.append(t)
-            else:
-                inner.append(a)
-        elif a.__class__ in _CONTAINERS or isinstance(a, Tensor):
-            return None
-        else:
-            inner.append(a)
-            targets.append(None)
-            versions.append(None)
-    return (inner, targets, versions) if tracked else None
-
-
 class OncePoison:
     """The operation of a gradient that must not be differentiated again."""
 
     takes_none = False
-    saves_inputs = False
+    adds_into = None
 
     def __init__(self, op: CustomOp) -> None:
         self.op = op
         self.node_name = f"{op.name}OnceDifferentiable"
+
+    def saves_input(self, i: int, record: tuple[Any, ...]) -> bool:
+        """Return False: nothing is saved."""
+        return False
 
     def differentiate(self, node: Node, g: Any, wanted: Any, recorded: bool) -> Sequence[Any]:
         """Raise."""

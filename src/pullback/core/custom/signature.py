@@ -1,16 +1,20 @@
-"""Arguments by name: forward's signature, read once, and the calls bound to it.
+"""Arguments by name: forward's signature, read once, and the function that binds calls to it.
 
-Must not know Tensor.
+Python itself binds a call: a function with forward's parameters is written, which hands their
+values on in order. Must not know Tensor.
 """
 
 from __future__ import annotations
 
 import inspect
 import itertools
+import weakref
 from collections.abc import Callable, Sequence
+from types import FunctionType
 from typing import Any
 
 from pullback.core.custom import pytree as tree
+from pullback.core.function.source import MODULE, compiled
 
 _KINDS = inspect.Parameter
 _POSITIONAL = (_KINDS.POSITIONAL_ONLY, _KINDS.POSITIONAL_OR_KEYWORD)
@@ -58,43 +62,79 @@ class Arguments:
 
 
 class Signature:
-    """Forward's parameters after ctx, read once; binds calls to names."""
+    """Forward's parameters after ctx, read once."""
 
     def __init__(self, name: str, forward: Callable[..., Any], skip: int) -> None:
         signature = inspect.signature(forward)
         self.name = name
         self.parameters = list(signature.parameters.values())[skip:]
         self.full = signature.replace(parameters=self.parameters)
-        plain = all(p.kind in _POSITIONAL for p in self.parameters)
-        self.plain_count = len(self.parameters) if plain else -1
-        self.plain = Arguments(tuple(p.name for p in self.parameters), {})
+        kinds = {p.kind for p in self.parameters}
+        self.is_plain = kinds <= {*_POSITIONAL}  # forward takes its values in order, as they are
+        self.is_fixed = not kinds & {_KINDS.VAR_POSITIONAL, _KINDS.VAR_KEYWORD}
+        self.fixed = Arguments(tuple(p.name for p in self.parameters), {})
 
-    def bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Arguments, list[Any]]:
-        """Return a call's names and values; raise Python's own TypeError for a wrong call."""
-        if not kwargs and len(args) == self.plain_count:
-            return self.plain, list(args)
-        try:
-            bound = self.full.bind(*args, **kwargs)
-        except TypeError as error:
-            raise TypeError(f"{self.name}() {error}") from None
-        bound.apply_defaults()
+    def arguments(self, *variable: tuple[str, ...]) -> Arguments:
+        """Return the names of one call, given the names within ``*args`` and ``**kwargs``."""
         names: list[str] = []
-        values: list[Any] = []
         groups: dict[str, list[int]] = {}
+        within = iter(variable)
         for p in self.parameters:
-            value = bound.arguments[p.name]
-            if p.kind is _KINDS.VAR_POSITIONAL:
-                groups[p.name] = list(range(len(names), len(names) + len(value)))
-                names += [f"{p.name}[{i}]" for i in range(len(value))]
-                values += value
-            elif p.kind is _KINDS.VAR_KEYWORD:
-                groups[p.name] = list(range(len(names), len(names) + len(value)))
-                names += value
-                values += value.values()
+            if p.kind in (_KINDS.VAR_POSITIONAL, _KINDS.VAR_KEYWORD):
+                own = next(within)
+                groups[p.name] = list(range(len(names), len(names) + len(own)))
+                names += own
             else:
                 names.append(p.name)
-                values.append(value)
-        return Arguments(names, groups), values
+        return Arguments(names, groups)
+
+    def binder(self, op: Any, call: Callable[..., Any]) -> FunctionType:
+        """Return a function with forward's parameters: ``call(op, arguments, values)``.
+
+        It knows `op` weakly, which will hold it.
+        """
+        shown, values, variable = [], [], []
+        for p, after in zip(self.parameters, [*self.parameters[1:], None], strict=True):
+            star = {_KINDS.VAR_POSITIONAL: "*", _KINDS.VAR_KEYWORD: "**"}.get(p.kind, "")
+            if p.kind is _KINDS.KEYWORD_ONLY and "*" not in "".join(shown):
+                shown.append("*")
+            shown.append(f"{star}{p.name}")
+            if p.kind is _KINDS.POSITIONAL_ONLY and (
+                after is None or after.kind is not _KINDS.POSITIONAL_ONLY
+            ):
+                shown.append("/")
+            if star == "*":
+                values.append(f"*{p.name}")
+                variable.append(f"_tuple([f'{p.name}[{{_i}}]' for _i in _range(_len({p.name}))])")
+            elif star:
+                values.append(f"*{p.name}.values()")
+                variable.append(f"_tuple({p.name})")
+            else:
+                values.append(p.name)
+        names = "_fixed" if self.is_fixed else f"_arguments({', '.join(variable)})"
+        given = f"({', '.join(values)}{',' if values else ''})"
+        source = f"def call({', '.join(shown)}):\n    return _call(_op(), {names}, {given})\n"
+        uses = {
+            "_call": call,
+            "_op": weakref.ref(op),
+            "_fixed": self.fixed,
+            "_arguments": self.arguments,
+            "_tuple": tuple,
+            "_len": len,
+            "_range": range,
+            "__name__": MODULE,
+        }
+        function = FunctionType(compiled(f"call of {self.name}", source), uses, self.name)
+        function.__qualname__ = self.name
+        empty = _KINDS.empty
+        positional = [p.default for p in self.parameters if p.kind in _POSITIONAL]
+        function.__defaults__ = tuple([d for d in positional if d is not empty])
+        function.__kwdefaults__ = {
+            p.name: p.default
+            for p in self.parameters
+            if p.kind is _KINDS.KEYWORD_ONLY and p.default is not empty
+        }
+        return function
 
     def spread(
         self, arguments: Arguments, values: Sequence[Any]

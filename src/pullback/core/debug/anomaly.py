@@ -1,10 +1,7 @@
 """Anomaly mode: which operation made the first NaN or infinity, and where it was called.
 
-Owns the looking at numbers while `detect_anomaly` is on, at the results of operations
-(`check_results`), at what backward starts from (`check_roots`) and at the gradients on their way
-(`check_arrived`, `differentiate`), the record of the user's calls, and the wording of all that.
-Whatever is called here outside of the mode is called because an error or a warning is on its way.
-Must not know the engine.
+Owns `detect_anomaly` and its observer, which looks at the results of operations, at what backward
+starts from and at the gradients on their way, notes down the user's calls, and words all that.
 """
 
 from __future__ import annotations
@@ -13,18 +10,19 @@ import cmath
 import itertools
 import sys
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from traceback import FrameSummary, StackSummary
 from types import CodeType, FrameType, TracebackType
 from typing import Any, NamedTuple
 
 from pullback.arrays import NUMPY, is_array, library_of
 from pullback.core.backward.hooks import RUNNING
-from pullback.core.custom.context import _STRIDE
-from pullback.core.graph.modes import STATE, Mode
+from pullback.core.custom.context import saved_values
+from pullback.core.graph.modes import STATE, ImmediateMode, ModeContext
 from pullback.core.graph.node import AccumulateGrad, CustomNode, Node, Output
+from pullback.core.graph.observer import Observer
 from pullback.core.tensor.tensor import Tensor, as_array
-from pullback.errors import CALLS, GradientError, describe
+from pullback.errors import CALLS, AnomalyError, describe, warn_user
 
 Named = tuple[str, Any]
 _np = NUMPY.xp
@@ -45,16 +43,6 @@ _INSIDE = object()  # in the notes of a pass: the first non-finite result within
 def _is_ours(frame: FrameType) -> bool:
     name: str = frame.f_globals.get("__name__", "")
     return name.startswith("pullback.")
-
-
-def warn_user(message: str, category: type[Warning] = UserWarning) -> None:
-    """Warn at the line of the user's call, the first frame that is not ours."""
-    level = 2
-    frame: FrameType | None = sys._getframe(1)
-    while frame is not None and _is_ours(frame):
-        frame = frame.f_back
-        level += 1
-    warnings.warn(message, category, stacklevel=level)
 
 
 class CallSite(NamedTuple):
@@ -86,11 +74,6 @@ def call_site() -> CallSite:
     return CallSite(frame.f_code, frame.f_lasti)
 
 
-def remember_call(node: Node) -> None:
-    """Note down the call that recorded `node`."""
-    node.extras().metadata["traceback"] = call_site()
-
-
 def _origin(node: Node) -> CallSite | None:
     return None if node.extra is None else node.extra.metadata.get("traceback")
 
@@ -100,22 +83,11 @@ def _tell_origin(node: Node, error: Exception) -> None:
     site = _origin(node)
     if site is not None and str(site) not in str(error):
         error.add_note(f"{node.name()} was recorded at\n{site}")
-    if not STATE.get().anomaly:
-        return
     if site is None:
         text = "No forward pass information available: run the forward inside detect_anomaly too."
     else:
         text = f"Traceback of the forward call that caused the error:\n{site}"
     warn_user(f"Error detected in {node.name()}. {text}")
-
-
-def told(node: Node, function: Callable[..., Any], *args: Any) -> Any:
-    """Call `function` for a step of backward at `node`; an error tells where that was called."""
-    try:
-        return function(node, *args)
-    except Exception as error:
-        _tell_origin(node, error)
-        raise
 
 
 # -- looking at numbers ----------------------------------------------------------------------------
@@ -161,6 +133,18 @@ def _places(value: Any, kind: str) -> str:
     return f"{kind} in {_np.count_nonzero(bad)} of {host.size} elements, the first at index {first}"
 
 
+def _first_place(value: Any) -> tuple[int, ...] | None:
+    """Return the index of the first number of an array that is not finite, NaN before infinity."""
+    array = None if isinstance(value, list) else _array_of(value)
+    host = None if array is None else library_of(array).to_numpy(array)
+    if host is None or host.dtype.kind not in "fc":
+        return None
+    for bad in (_np.isnan(host), _np.isinf(host)):
+        if bad.any():
+            return tuple(map(int, _np.argwhere(bad)[0]))
+    return None
+
+
 def profile(name: str, value: Any) -> str:
     """Say in one line what a value is and what numbers it holds."""
     array = _array_of(value)
@@ -183,44 +167,14 @@ def profile(name: str, value: Any) -> str:
 
 
 # -- forward ---------------------------------------------------------------------------------------
-def check_results(
-    op: str,
-    inputs: Sequence[Named],
-    results: Iterable[Any],
-    mode: Mode,
-    settings: Mapping[str, Any] = {},
-) -> None:
-    """Raise where an operation made a NaN or an infinity, or a NaN came into the history.
-
-    Within a rule or hook nothing is raised yet, for what is not finite may be masked; the
-    first is kept, to be told if the gradient that comes out is not finite.
-    """
-    if not mode.check_nan:
-        return
-    kinds = [(non_finite(r, mode.allow_inf), r) for r in results]
-    bad = next(((k, r) for wanted in ("nan", "inf") for k, r in kinds if k == wanted), None)
-    if bad is None:
-        return
-    inputs = [*inputs, *((n, v) for n, v in settings.items() if isinstance(v, float))]
-    came = {non_finite(value) for _, value in inputs}
-    current = RUNNING.current
-    if bad[0] not in came and "nan" not in came:
-        if current is None:
-            raise _made(op, *bad, inputs)
-        if _INSIDE not in current.notes:
-            current.notes[_INSIDE] = _framed(_made(op, *bad, inputs))
-    elif bad[0] == "nan" and current is None and _uses(op, inputs, mode):
-        raise _entered(op, inputs)
-
-
-def _uses(op: str, inputs: Sequence[Named], mode: Mode) -> bool:
+def _uses(op: str, inputs: Sequence[Named]) -> bool:
     """Return whether a recorded operation computes with its inputs."""
-    if not mode.grad or op.removesuffix("_") in _HANDS_ON:
+    if not STATE.get().grad or op.removesuffix("_") in _HANDS_ON:
         return False
     return any(isinstance(value, Tensor) and value.requires_grad for _, value in inputs)
 
 
-def _made(op: str, kind: str, result: Any, inputs: Sequence[Named]) -> GradientError:
+def _made(op: str, kind: str, result: Any, inputs: Sequence[Named]) -> AnomalyError:
     """Return the error for an operation that made a NaN or an infinity."""
     finite = not any(non_finite(value) for _, value in inputs)
     return _error(
@@ -232,10 +186,13 @@ def _made(op: str, kind: str, result: Any, inputs: Sequence[Named]) -> GradientE
         "hint: keep the inputs where the result is finite, for instance with clamp(); where() on "
         "the result alone leaves nan in the gradient"
         + ("; allow_inf=True lets infinities pass." if kind == "inf" else "."),
+        operation=op,
+        value=result,
+        site=call_site(),
     )
 
 
-def _entered(op: str, inputs: Sequence[Named]) -> GradientError:
+def _entered(op: str, inputs: Sequence[Named]) -> AnomalyError:
     """Return the error for an operation that was given a NaN."""
     name, value = next((n, v) for n, v in inputs if non_finite(v) == "nan")
     node = value._node if isinstance(value, Tensor) else None
@@ -246,6 +203,11 @@ def _entered(op: str, inputs: Sequence[Named]) -> GradientError:
         *(f"  {profile(name, value)}" for name, value in inputs),
         _at("recorded", site),
         _at("called", call_site()),
+        node=None if node is None else _real(node),
+        operation=op,
+        argument=name,
+        value=value,
+        site=call_site(),
     )
 
 
@@ -260,13 +222,13 @@ def _source(node: Node | None) -> str:
         return f"the result of {node.name()}, which ran outside of detect_anomaly"
     if getattr(of.op, "name", "") not in _HANDS_ON:
         return f"the result of {node.name()}, and was changed since"
-    if len(of.inputs) > 1:
+    if of.count > 1:
         return f"the result of {node.name()}, which hands it on"
-    return f"what {node.name()} takes of {_source(of.inputs[0])}"
+    return f"what {node.name()} takes of {_source(of.record[0])}"
 
 
 def _real(node: Node) -> Node:
-    return node.inputs[0] if isinstance(node, Output) else node
+    return node.record[0] if isinstance(node, Output) else node
 
 
 def _called(op: str) -> str:
@@ -285,7 +247,7 @@ def _called(op: str) -> str:
     return op if op in names else f"{names[0]} (in its {op})"
 
 
-def _framed(error: GradientError) -> GradientError:
+def _framed(error: AnomalyError) -> AnomalyError:
     """Give an error that is only kept the traceback of the user's frames within the pass."""
     frames: TracebackType | None = None
     frame: FrameType | None = sys._getframe(1)
@@ -301,64 +263,26 @@ def _at(what: str, site: CallSite | None) -> str:
     return "" if site is None else f"{what} at\n{site}"
 
 
-def _error(*lines: str) -> GradientError:
-    return GradientError("\n".join(line for line in lines if line))
+def _error(
+    *lines: str,
+    node: Node | None = None,
+    operation: str = "",
+    phase: str = "forward",
+    argument: str = "",
+    value: Any = None,
+    site: CallSite | None = None,
+) -> AnomalyError:
+    """Return the error of these lines, its fields filled."""
+    error = AnomalyError("\n".join(line for line in lines if line))
+    error.node, error.phase, error.argument = node, phase, argument
+    error.operation = operation or ("" if node is None else getattr(node.op, "name", node.name()))
+    error.index = _first_place(value)
+    site = site if site is not None or node is None else _origin(_real(node))
+    error.line = "" if site is None else str(site)
+    return error
 
 
-# -- backward --------------------------------------------------------------------------------------
-def check_roots(api: str, name: str, roots: Sequence[Tensor], seeds: Sequence[Tensor]) -> None:
-    """Raise where backward is to start from what is not finite."""
-    mode = STATE.get()
-    if not (mode.anomaly and mode.check_nan):
-        return
-    for i, (root, seed) in enumerate(zip(roots, seeds, strict=True)):
-        kind = non_finite(root, mode.allow_inf)
-        if kind:
-            assert root._node is not None
-            node = _real(root._node)
-            raise _error(
-                f"{api}: a finite tensor to differentiate was required, got {_places(root, kind)}.",
-                f"  {profile(f'tensor {i}, of {node.name()}', root)}",
-                _at("recorded", _origin(node)),
-                "hint: run the forward inside detect_anomaly too: it stops at the operation that "
-                "made it.",
-            )
-        kind = non_finite(seed, mode.allow_inf)
-        if kind:
-            raise _error(
-                f"{api}: finite gradients to start from were required, got {_places(seed, kind)} "
-                f"of {name}[{i}].",
-                f"  {profile(f'{name}[{i}]', seed)}",
-            )
-
-
-def check_arrived(node: Node, g: Any) -> None:
-    """Raise where the gradient that reached a node is not finite: all its parts were."""
-    mode = STATE.get()
-    kind = non_finite(g, mode.allow_inf) if mode.check_nan else ""
-    if not kind:
-        return
-    hooks = [] if node.extra is None else [*node.extra.tensor_hooks.values()]
-    if hooks:
-        raise _of_hooks("register_hook", node, hooks, g, kind)
-    raise _error(
-        f"backward: a finite gradient of {_label(node)} was required, got {_places(g, kind)}, in "
-        "the sum of what came from its uses.",
-        f"  {profile('gradient', g)}",
-        _at("recorded", _origin(_real(node))),
-    )
-
-
-def check_hooked(node: Node, grads: Sequence[Any]) -> None:
-    """Raise where a hook on `node` gave back a gradient that is not finite."""
-    mode = STATE.get()
-    for g in grads if mode.check_nan else ():
-        kind = non_finite(g, mode.allow_inf)
-        if kind:
-            hooks = [*node.extras().prehooks.values(), *node.extras().posthooks.values()]
-            raise _of_hooks("a hook of the node", node, hooks, g, kind)
-
-
+# -- backward ------------------------------------------------------------------------------------
 def _label(node: Node) -> str:
     if node.__class__ is AccumulateGrad:
         leaf = node.variable
@@ -366,12 +290,15 @@ def _label(node: Node) -> str:
     return f"the result of {node.name()}"
 
 
-def _of_hooks(api: str, node: Node, hooks: Sequence[Any], g: Any, kind: str) -> GradientError:
+def _of_hooks(api: str, node: Node, hooks: Sequence[Any], g: Any, kind: str) -> AnomalyError:
     return _error(
         f"{api}: a finite gradient of {_label(node)} was required, got {_places(g, kind)}, from "
         f"{' or '.join(map(_defined, hooks))}.",
         f"  {profile('gradient', g)}",
         _at("recorded", _origin(_real(node))),
+        node=node,
+        phase="backward",
+        value=g,
     )
 
 
@@ -381,34 +308,7 @@ def _defined(hook: Any) -> str:
     return name if code is None else f"{name} ({code.co_filename}:{code.co_firstlineno})"
 
 
-def differentiate(node: Node, g: Any, wanted: Any, recorded: bool) -> Any:
-    """Run the rule of a node and look at the gradients that it gives."""
-    return told(node, _differentiate, g, wanted, recorded)
-
-
-def _differentiate(node: Node, g: Any, wanted: Any, recorded: bool) -> Any:
-    if node.extra is not None and node.extra.prehooks:
-        check_hooked(node, g if isinstance(g, list) else [g])
-    notes = RUNNING.current.notes
-    notes.pop(_INSIDE, None)  # of a hook
-    try:
-        grads = node.op.differentiate(node, g, wanted, recorded)
-        _check_gradients(node, g, grads, notes.get(_INSIDE))
-    finally:
-        notes.pop(_INSIDE, None)
-    return grads
-
-
-def _check_gradients(node: Node, g: Any, grads: Sequence[Any], inside: Any) -> None:
-    """Raise at the first gradient that is not finite."""
-    mode = STATE.get()
-    for i, r in enumerate(grads if mode.check_nan else ()):
-        kind = non_finite(r, mode.allow_inf)
-        if kind:
-            raise _returned(node, i, kind, g, r, inside) from inside
-
-
-def _returned(node: Node, i: int, kind: str, g: Any, r: Any, inside: Any) -> GradientError:
+def _returned(node: Node, i: int, kind: str, g: Any, r: Any, inside: Any) -> AnomalyError:
     """Return the error for a rule that gave a gradient with a NaN or an infinity."""
     incoming = list(g) if isinstance(g, list) else [g]
     names = [f"grad_output[{k}]" for k in range(len(incoming))] if len(incoming) > 1 else []
@@ -429,19 +329,19 @@ def _returned(node: Node, i: int, kind: str, g: Any, r: Any, inside: Any) -> Gra
             if site is not None
             else " Run the forward inside detect_anomaly too, to see its line."
         ),
+        node=node,
+        phase="backward",
+        argument=_input_name(node, i),
+        value=r,
     )
 
 
 def _saved(node: Node) -> list[Named]:
     """Return the floating values that a node kept for its rule, by name."""
-    saved = node.saved
-    if saved.__class__ is not tuple:  # packed by hooks, which are the user's to call
-        return []
     if isinstance(node, CustomNode):
-        names = [name or f"value {k}" for k, name in enumerate(node.names)]
-        pairs = zip(names, saved[::_STRIDE], strict=False)
+        pairs: Iterable[Named] = saved_values(node)
     else:
-        pairs = zip(getattr(node.op, "layout", ()), saved, strict=False)
+        pairs = zip(getattr(node.op, "layout", ()), node.record[node.count :], strict=False)
     return [
         (f"saved {name}", value)
         for name, value in pairs
@@ -456,3 +356,191 @@ def _input_name(node: Node, i: int) -> str:
         return owner
     names = getattr(node.op, "inputs", ())  # fewer than inputs where there may be any number
     return names[i] if i < len(names) else f"input {i}"
+
+
+# -- the observer ----------------------------------------------------------------------------------
+class AnomalyObserver(Observer):
+    """Raises at the first number that is not finite, and notes down the calls of operations."""
+
+    def __init__(self, check_nan: bool, allow_inf: bool) -> None:
+        self.check_nan = check_nan
+        self.allow_inf = allow_inf
+
+    def _kind(self, value: Any) -> str:
+        return non_finite(value, self.allow_inf) if self.check_nan else ""
+
+    def result(
+        self,
+        op: str,
+        inputs: Sequence[Named],
+        results: Iterable[Any],
+        settings: Mapping[str, Any] = {},
+    ) -> None:
+        """Raise where an operation made a NaN or an infinity, or a NaN came into the graph.
+
+        Within a rule or hook nothing is raised yet, for what is not finite may be masked; the
+        first is kept, to be told if the gradient that comes out is not finite.
+        """
+        kinds = [(self._kind(r), r) for r in results]
+        bad = next(((k, r) for wanted in ("nan", "inf") for k, r in kinds if k == wanted), None)
+        if bad is None:
+            return
+        inputs = [*inputs, *((n, v) for n, v in settings.items() if isinstance(v, float))]
+        came = {non_finite(value) for _, value in inputs}
+        current = RUNNING.current
+        if bad[0] not in came and "nan" not in came:
+            if current is None:
+                raise _made(op, *bad, inputs)
+            if _INSIDE not in current.notes:
+                current.notes[_INSIDE] = _framed(_made(op, *bad, inputs))
+        elif bad[0] == "nan" and current is None and _uses(op, inputs):
+            raise _entered(op, inputs)
+
+    def recorded(self, node: Node, inputs: Sequence[Any], results: Sequence[Any]) -> None:
+        """Note down the call that recorded `node`."""
+        node.extras().metadata["traceback"] = call_site()
+
+    def roots(self, api: str, name: str, roots: Sequence[Any], seeds: Sequence[Any]) -> None:
+        """Raise where backward is to start from what is not finite."""
+        for i, (root, seed) in enumerate(zip(roots, seeds, strict=True)):
+            kind = self._kind(root)
+            if kind:
+                raise _bad_root(api, i, root, kind)
+            kind = self._kind(seed)
+            if kind:
+                raise _error(
+                    f"{api}: finite gradients to start from were required, got "
+                    f"{_places(seed, kind)} of {name}[{i}].",
+                    f"  {profile(f'{name}[{i}]', seed)}",
+                    phase="backward",
+                    value=seed,
+                    argument=f"{name}[{i}]",
+                )
+
+    def arrived(self, node: Node, g: Any) -> None:
+        """Raise where the gradient that reached a node is not finite: all its parts were."""
+        kind = self._kind(g)
+        if not kind:
+            return
+        hooks = [] if node.extra is None else [*node.extra.tensor_hooks.values()]
+        if hooks:
+            raise _of_hooks("register_hook", node, hooks, g, kind)
+        raise _error(
+            f"backward: a finite gradient of {_label(node)} was required, got {_places(g, kind)}, "
+            "in the sum of what came from its uses.",
+            f"  {profile('gradient', g)}",
+            _at("recorded", _origin(_real(node))),
+            node=node,
+            phase="backward",
+            value=g,
+        )
+
+    def entering(self, node: Node, g: Any) -> None:
+        """Raise where a pre-hook gave back what is not finite."""
+        if node.extra is not None and node.extra.prehooks:
+            self.hooked(node, g if isinstance(g, list) else [g])
+        RUNNING.current.notes.pop(_INSIDE, None)  # of a hook
+
+    def computed(self, node: Node, g: Any, grads: Sequence[Any]) -> None:
+        """Raise at the first gradient that is not finite."""
+        inside = RUNNING.current.notes.pop(_INSIDE, None)
+        for i, r in enumerate(grads):
+            kind = self._kind(r)
+            if kind:
+                raise _returned(node, i, kind, g, r, inside) from inside
+
+    def failed(self, node: Node, error: Exception) -> None:
+        """Add to an error where the operation was called."""
+        RUNNING.current.notes.pop(_INSIDE, None)
+        _tell_origin(node, error)
+
+    def hooked(self, node: Node, grads: Sequence[Any]) -> None:
+        """Raise where a hook on `node` gave back a gradient that is not finite."""
+        for g in grads:
+            kind = self._kind(g)
+            if kind:
+                hooks = [*node.extras().prehooks.values(), *node.extras().posthooks.values()]
+                raise _of_hooks("a hook of the node", node, hooks, g, kind)
+
+
+def _bad_root(api: str, i: int, root: Tensor, kind: str) -> AnomalyError:
+    """Return the error for a tensor to differentiate that is not finite."""
+    node = _real(root._node)
+    return _error(
+        f"{api}: a finite tensor to differentiate was required, got {_places(root, kind)}.",
+        f"  {profile(f'tensor {i}, of {node.name()}', root)}",
+        _at("recorded", _origin(node)),
+        "hint: run the forward inside detect_anomaly too: it stops at the operation that made it.",
+        node=node,
+        phase="backward",
+        value=root,
+    )
+
+
+# -- the mode --------------------------------------------------------------------------------------
+def _observed(anomaly: bool, check_nan: bool, allow_inf: bool) -> dict[str, Any]:
+    observer = AnomalyObserver(bool(check_nan), bool(allow_inf)) if anomaly else None
+    return {"observer": observer}
+
+
+class detect_anomaly(ModeContext):  # noqa: N801
+    """Stop at the first operation that makes a NaN or an infinity, and name it.
+
+    Inside the block every result of an operation and every gradient is looked at. The first that
+    is not finite though what it was computed from is raises, naming the operation, its inputs'
+    ranges and the user's line; see docs/anomaly.md. An error in backward also shows the line of
+    the forward that recorded the operation. Slow: for debugging.
+
+    Parameters
+    ----------
+    check_nan : bool, default True
+        Whether to look at the numbers; if False, only the lines are remembered.
+    allow_inf : bool, keyword-only, default False
+        Whether infinities are in order, so that only NaN raises.
+
+    Raises
+    ------
+    AnomalyError
+        Inside the block, where a NaN or an infinity comes up.
+
+    Examples
+    --------
+    >>> import warnings, numpy as np, pullback as pb
+    >>> x = pb.tensor([1.0, 0.0], requires_grad=True)
+    >>> with warnings.catch_warnings(), np.errstate(divide="ignore"):
+    ...     warnings.simplefilter("ignore")
+    ...     with pb.detect_anomaly():
+    ...         x.log()
+    Traceback (most recent call last):
+        ...
+    pullback.errors.AnomalyError: log: a finite result was required, got inf ...
+    """
+
+    def __init__(self, check_nan: bool = True, *, allow_inf: bool = False) -> None:
+        warnings.warn(
+            "Anomaly Detection has been enabled. It makes every operation slower and is meant "
+            "only for debugging.",
+            stacklevel=2,
+        )
+        super().__init__(_observed(True, check_nan, allow_inf))
+
+
+class set_detect_anomaly(ImmediateMode):  # noqa: N801
+    """Switch anomaly detection on or off at once, and back when used as a ``with`` block.
+
+    Parameters
+    ----------
+    mode : bool
+        Whether anomalies are detected from here on.
+    check_nan, allow_inf : bool
+        As for `detect_anomaly`.
+
+    Examples
+    --------
+    >>> import pullback as pb
+    >>> with pb.set_detect_anomaly(False):
+    ...     pass
+    """
+
+    def __init__(self, mode: bool, check_nan: bool = True, *, allow_inf: bool = False) -> None:
+        super().__init__(_observed(mode, check_nan, allow_inf))

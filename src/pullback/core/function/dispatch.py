@@ -1,216 +1,100 @@
-"""How an operation is called and recorded; the only creator of nodes.
+"""The arguments of an operation: any library, dtype and device brought to one, or refused.
 
-Owns the general way: `apply` coerces, promotes, checks, links views and honours every mode. The
-quick ways of fastpath.py leave to it whatever is unusual, and record the same nodes. A user's
-operation is recorded by `record_outputs` (custom.py). Must not know any particular operation.
+Owns `coerce`, the kernels of an operation for each class of arrays, and the errors for arguments
+that do not fit. Must not know any particular operation.
 """
 
 from __future__ import annotations
 
+import functools
 import itertools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from numbers import Number
-from typing import Any, TypeVar
+from typing import Any
 
 from pullback.arrays import (
-    DTYPES,
     NUMPY,
+    Library,
     get_default_dtype,
     is_array,
     library_of,
+    library_of_class,
     promote_scalar,
     promote_tensors,
 )
-from pullback.core.debug.anomaly import check_results, remember_call
-from pullback.core.function.primitive import TENSORS, Packed, Primitive
-from pullback.core.graph.modes import RECORD, STATE, Mode
-from pullback.core.graph.node import MultiNode, Node, meta_of, next_seq
-from pullback.core.tensor.tensor import Tensor, apart, as_array, box, bump
-from pullback.core.tensor.views import NO_GRAD_VIEW, ONE_OF_MANY, TRACKED, Step, sync, view_of
+from pullback.core.function.handed import RECORDED
+from pullback.core.function.primitive import Primitive
+from pullback.core.graph.modes import STATE
+from pullback.core.tensor.tensor import Tensor, box, unaliased
+from pullback.core.tensor.views import sync
 from pullback.errors import (
-    CALLS,
     ArgumentError,
     ArgumentTypeError,
     AutogradError,
     DeviceError,
     DTypeError,
-    GraphError,
     ShapeError,
     TensorIndexError,
     compose,
     describe,
 )
 
-_array = NUMPY.array_types[0]
-_asarray = NUMPY.xp.asarray
-_F32 = DTYPES["float32"].dtype
-_F64 = DTYPES["float64"].dtype
-
-N = TypeVar("N", bound=Node)
+_ndarray = NUMPY.array_types[0]
 
 
-def apply(op: Primitive, args: Sequence[Any], settings: dict[str, Any]) -> Any:
-    """Run `op` on tensors, arrays and Python scalars, and record it where a gradient is needed."""
-    tensors, library = coerce(op, args)
-    arrays = [t._data for t in tensors]
-    try:
-        result = op.forward(library.xp, *arrays, **settings)
-    except AutogradError:
-        raise
-    except THEIRS as error:
-        raise kernel_error(op, args, error) from error
-    outs = [box(as_array(r)) for r in (result if op.multi else (result,))]
-    mode = STATE.get()
-    if mode is not RECORD and mode.anomaly:
-        check_results(op.name, named(op, args), outs, mode, settings)
-    if op.view:
-        link_views(op, tensors[0], outs, settings, mode, library)
-    if mode.grad and op.differentiable:
-        targets = tuple([t._node for t in tensors])
-        if targets.count(None) != len(targets):
-            place(op, targets, tensors, outs, settings, mode)
-    return outs if op.multi else outs[0]
+# -- kernels ---------------------------------------------------------------------------------------
+_NO_KERNEL: tuple[Any, frozenset[Any]] = (None, frozenset())
 
 
-def _called(variables: dict[str, Any]) -> tuple[tuple[str, ...], list[tuple[str, Any]]]:
-    """Return, for errors, the operation that a running `apply` calls, and its arguments."""
-    op, args = variables["op"], variables["args"]
-    return (op.public.__name__, op.name), named(op, args)
+class Kernels(dict[type, tuple[Any, frozenset[Any]]]):
+    """From a class of arrays to the forward on such arrays and the dtypes that it takes.
+
+    Filled when a class is first met; a generated call looks here, and leaves for `apply` where
+    the dtype of its arguments is not among them.
+    """
+
+    def __init__(self, op: Primitive) -> None:
+        self.op = op
+
+    def __missing__(self, cls: type) -> tuple[Any, frozenset[Any]]:
+        library = library_of_class(cls)
+        found = _NO_KERNEL
+        if library is not None:
+            found = (_kernel(self.op, library), library.quick_dtypes)
+        self[cls] = found
+        return found
 
 
-CALLS[apply.__code__] = _called
+def _kernel(op: Primitive, library: Library) -> Callable[..., Any]:
+    """Return the forward of `op` on floating arrays of one class, dtype and library."""
+    name = (op.quick or op.standard) if library is NUMPY else None
+    if name is not None:
+        kernel: Callable[..., Any] = getattr(library.xp, name)
+        return kernel
+    forward = op.kernel if library is NUMPY and op.kernel is not None else op.forward
+    return functools.partial(forward, library.xp)
 
 
-def place(
-    op: Primitive,
-    targets: tuple[Any, ...],
-    tensors: Sequence[Tensor],
-    outs: Sequence[Tensor],
-    settings: dict[str, Any],
-    mode: Mode,
-) -> None:
-    """Give the results their places in the history; integers and bools have none."""
-    inexact = [t.dtype.is_inexact for t in outs]
-    if True not in inexact:
-        return
-    node = record(op, targets, tensors, outs, settings, mode)
-    if isinstance(node, MultiNode):
-        node.metas = [meta_of(t._data) for t in outs]
-        for i, (t, has_place) in enumerate(zip(outs, inexact, strict=True)):
-            if has_place:
-                t._node = node.output(i)
-    else:
-        note_shapes(op, node, tensors, outs[0]._data.shape)
-        outs[0]._node = node
-
-
-def apply_out(op: Primitive, args: Sequence[Any], settings: dict[str, Any], out: Tensor) -> Tensor:
-    """Run `op` and write the result into `out`, which no gradient can flow through."""
-    if not isinstance(out, Tensor):
-        raise ArgumentTypeError(f"{op.name}: out= must be a Tensor, got {type(out).__name__}")
-    if STATE.get().grad and any(isinstance(a, Tensor) and a.requires_grad for a in (*args, out)):
-        raise GraphError(
-            f"{op.name}: functions with out=... arguments don't support automatic "
-            "differentiation, but one of the arguments requires grad.\n"
-            "hint: leave out= away, or call it inside `with no_grad():`."
-        )
-    result = apply(op, args, settings)
-    if result.shape != out.shape or result.dtype is not out.dtype:
-        raise ShapeError(
-            f"{op.name}: out= must have the shape {result.shape} and dtype {result.dtype.name} of "
-            f"the result, got shape {out.shape}, dtype {out.dtype.name}"
-        )
-    array = out.data_array()
-    out._data = library_of(array).assign(array, ..., result._data)
-    bump(out)
-    return out
-
-
-def note_shapes(op: Primitive, node: Node, tensors: Sequence[Any], shape: tuple[int, ...]) -> None:
-    """Let backward undo the broadcasting of inputs to `shape`, where there was any."""
-    if op.broadcasts:
-        shapes = tuple([t._data.shape if isinstance(t, Tensor) else shape for t in tensors])
-        if shapes.count(shape) != len(shapes):
-            node.shapes = shapes
-
-
-def record(
-    op: Primitive,
-    targets: tuple[Any, ...],
-    tensors: Sequence[Any],
-    outs: Sequence[Tensor],
-    settings: dict[str, Any],
-    mode: Mode,
-) -> Node:
-    """Return the node of one call: its edges, and of its tensors what the rules will need."""
-    plan = op.plan(tuple([target is not None for target in targets]))
-    limit = len(op.inputs)
-    slots: list[Any] = [None] * (limit + len(op.results))
-    guard: list[Any] = []
-    for slot in plan:
-        tensor = tensors[slot] if slot < limit else outs[slot - limit]
-        if isinstance(tensor, Tensor):
-            slots[slot] = tensor._data
-            guard += (tensor._counter, tensor._counter[0])
-        else:
-            slots[slot] = tensor  # a Python number
-    slots += op.context(tensors, settings)
-    if plan and op.holomorphic and outs[0].dtype.is_complex:
-        op = op.complex_twin
-    node = new_node(MultiNode if op.multi else Node, op, targets)
-    if mode.hooks is not None and plan:
-        node.saved = Packed(slots, plan, guard[::2], mode.hooks)
-    else:
-        node.saved = tuple(slots)
-        node.guard = tuple(guard) or None
-    if mode.anomaly:
-        remember_call(node)
-    return node
-
-
-def new_node(kind: type[N], op: Any, targets: tuple[Any, ...]) -> N:
-    """Return a node of `op` with edges to `targets` that has saved nothing yet."""
-    node = kind()
-    node.op = op
-    node.inputs = targets
-    node.seq = next_seq()
-    node.saved = ()
-    node.guard = node.shapes = node.extra = None
-    return node
-
-
-def link_views(
-    op: Primitive,
-    source: Tensor,
-    outs: Sequence[Tensor],
-    settings: dict[str, Any],
-    mode: Mode,
-    library: Any,
-) -> None:
-    """Tell each result that shares the source's memory whose view it is."""
-    if callable(op.view) and not op.view(settings):
-        return
-    kind = ONE_OF_MANY if op.multi else TRACKED
-    if not mode.grad and source.requires_grad:
-        kind = NO_GRAD_VIEW
-    for i, out in enumerate(outs):
-        if library.shares(out._data, source._data):
-            out._view = view_of(source, Step(op, settings, i if op.multi else None), kind)
-            out._counter = source._counter
+def plain_settings(settings: dict[str, Any]) -> dict[str, Any]:
+    """Return settings with Python's numbers for NumPy's, which would widen the result's dtype."""
+    for name, value in settings.items():
+        is_number = isinstance(value, Number) or (value.__class__ is _ndarray and not value.shape)
+        if is_number and hasattr(value, "item"):
+            settings[name] = value.item()
+    return settings
 
 
 # -- arguments -------------------------------------------------------------------------------------
 def coerce(op: Primitive, args: Sequence[Any]) -> tuple[list[Tensor], Any]:
     """Return the arguments as up-to-date tensors of one library and dtype, and the library."""
+    if not args:
+        raise _no_arrays(op)
     first = args[0]
     if len(args) == 1 and isinstance(first, Tensor) and not op.floating:
-        if first._view is not None:
+        if first._base is not None:
             sync(first)
         return [first], library_of(first._data)
-    tensors: list[Any] | None = alike(op, args)
-    if tensors is not None:
-        return tensors, NUMPY
-    tensors = []
+    tensors: list[Any] = []
     library = like = None
     borrowed = []
     for i, a in enumerate(args):
@@ -218,7 +102,7 @@ def coerce(op: Primitive, args: Sequence[Any]) -> tuple[list[Tensor], Any]:
             borrowed.append(i)
             a = box(library_of(a).asarray(a))
         if isinstance(a, Tensor):
-            if a._view is not None:
+            if a._base is not None:
                 sync(a)
             if like is None:
                 like = a
@@ -233,7 +117,7 @@ def coerce(op: Primitive, args: Sequence[Any]) -> tuple[list[Tensor], Any]:
     for i in borrowed:
         # The array is the caller's: a later change of it must not be seen by backward.
         if op.view or op.variadic or _is_kept(op, i, tensors):
-            tensors[i] = apart(tensors[i])
+            tensors[i] = unaliased(tensors[i])
     return _promoted(op, tensors, library, like), library
 
 
@@ -242,33 +126,7 @@ def _is_kept(op: Primitive, i: int, tensors: list[Any]) -> bool:
     if not op.differentiable or not STATE.get().grad:
         return False
     tracked = [isinstance(t, Tensor) and t._node is not None for t in tensors]
-    return True in tracked and i in op.plan(tuple(tracked))
-
-
-def alike(op: Primitive, args: Sequence[Any]) -> list[Tensor] | None:
-    """Return the arguments where they are tensors of the default library and one float dtype.
-
-    None where they are not, and `coerce` has to look closer. Python's floats count as alike.
-    """
-    dtype = None
-    for i, a in enumerate(args):
-        if a.__class__ is Tensor:
-            if a._view is not None:
-                sync(a)
-            array = a._data
-            if array.__class__ is not _array:
-                return None
-            if i in op.masks:
-                continue
-            if dtype is None:
-                dtype = array.dtype
-            elif array.dtype is not dtype:
-                return None
-        elif a.__class__ is not float or i in op.masks:
-            return None
-    if dtype is not _F32 and dtype is not _F64:
-        return None
-    return [a if a.__class__ is Tensor else box(_asarray(a, dtype)) for a in args]
+    return op.saves(op.inputs[i], tracked)
 
 
 def _promoted(op: Primitive, tensors: list[Any], library: Any, like: Tensor) -> list[Tensor]:
@@ -296,7 +154,7 @@ def _promoted(op: Primitive, tensors: list[Any], library: Any, like: Tensor) -> 
         if not isinstance(t, Tensor)
         else t
         if i in op.masks or t._data.dtype == native
-        else TENSORS.astype(t, dtype)
+        else RECORDED.astype(t, dtype)
         for i, t in enumerate(tensors)
     ]
 
@@ -336,6 +194,10 @@ def mixed(op: str, inputs: Sequence[tuple[str, Any]]) -> DeviceError:
         f"{op}: all tensors must be on one device and of one array library, got{lines}\n"
         "hint: move them first, for instance with x.to(device) or x.cpu()."
     )
+
+
+def _no_arrays(op: Primitive) -> ArgumentTypeError:
+    return ArgumentTypeError(compose(op.name, "at least 1 array required", "none"))
 
 
 def _argument_error(op: Primitive, i: int, value: Any) -> ArgumentTypeError:

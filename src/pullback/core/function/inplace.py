@@ -1,8 +1,8 @@
-"""Changing tensors in place: what is allowed, how it is written, how history follows.
+"""Changing tensors in place: what is allowed, how it is written, how the graph follows.
 
 Owns the one road of every in-place operation: check, keep a copy of the old values where a rule
 needs them, compute right into the memory where the library can and else write the result into it,
-bump the version, and give the tensor its new history. A view changes its base's history: the base
+bump the version, and give the tensor its new node. A view changes its base's node: the base
 becomes ``assign_view(base, view)``, and every view of it replays its steps when next used.
 """
 
@@ -13,25 +13,18 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from pullback.arrays import DTYPES, NUMPY, level_of, library_of
-from pullback.core.debug.anomaly import check_results, remember_call
-from pullback.core.function.dispatch import (
-    THEIRS,
-    apply,
-    kernel_error,
-    named,
-    new_node,
-    note_shapes,
-    record,
-)
-from pullback.core.function.primitive import TENSORS, Primitive
-from pullback.core.graph.modes import QUICK_WAYS, RECORD, STATE
+from pullback.core.function.dispatch import THEIRS, kernel_error, named
+from pullback.core.function.handed import RECORDED
+from pullback.core.function.primitive import Primitive
+from pullback.core.function.record import apply, new_node, record
+from pullback.core.graph.modes import STATE
 from pullback.core.graph.node import AccumulateGrad, Node
-from pullback.core.tensor.tensor import Tensor, as_array, box, bump
+from pullback.core.tensor.tensor import TENSOR_CLASSES, Tensor, as_array, box, bump
 from pullback.core.tensor.views import (
     CUSTOM,
     NO_GRAD_VIEW,
     ONE_OF_MANY,
-    View,
+    READ_ONLY,
     move_retained,
     replay,
     sync,
@@ -40,9 +33,7 @@ from pullback.core.tensor.views import (
 )
 from pullback.errors import CALLS, DTypeError, InplaceError, ShapeError
 
-_array = NUMPY.array_types[0]
-_quick: Any = _array  # what may go the quick ways: see QUICK_WAYS
-QUICK_WAYS.append(globals())
+_ndarray = NUMPY.array_types[0]
 _mode = STATE.get
 
 
@@ -52,7 +43,7 @@ def apply_inplace(
     """Change `x` to ``op(x, *others, **settings)`` in place and return it."""
     name = f"{op.name}_"
     for operand in (x, *others):
-        if isinstance(operand, Tensor) and operand._view is not None:
+        if isinstance(operand, Tensor) and operand._base is not None:
             sync(operand)
     tracked = check_allowed(name, x, others)
     make_writeable(name, x)
@@ -78,22 +69,22 @@ def standard_kernel(op: Primitive) -> Callable[..., Any] | None:
     return None if op.standard is None else getattr(NUMPY.xp, op.standard)
 
 
-def write_untracked(kernel: Callable[..., Any], x: Any, others: Sequence[Any]) -> bool:
-    """Do the common in-place change directly: no gradient, one float dtype, the default library.
+def write_unrecorded(kernel: Callable[..., Any], x: Any, other: Any) -> bool:
+    """Do the common in-place change directly: not recorded, one float dtype, plain NumPy memory.
 
     Returns False, with nothing changed, where anything is unusual.
     """
-    if _mode().grad or x.__class__ is not Tensor or x._view is not None or len(others) != 1:
+    mode = _mode()
+    if mode.grad or mode.observer is not None or x._base is not None:
         return False
     data = x._data
-    other = others[0]
-    if data.__class__ is not _quick or data.dtype.kind != "f" or len(x._counter) != 1:
+    if data.__class__ is not _ndarray or data.dtype.kind != "f" or len(x._counter) != 1:
         return False
     if not data.flags.c_contiguous:  # elements may share their memory
         return False
-    if other.__class__ is Tensor:
-        other = other._data if other._view is None else other.data_array()
-        if other.__class__ is not _array or other.dtype is not data.dtype:
+    if other.__class__ in TENSOR_CLASSES:
+        other = other._data if other._base is None else other.data_array()
+        if other.__class__ is not _ndarray or other.dtype is not data.dtype:
             return False
     elif other.__class__ is not float and other.__class__ is not int:
         return False
@@ -134,13 +125,13 @@ def _write_directly(
 ) -> None:
     old = x
     targets = (x._node, *(o._node if isinstance(o, Tensor) else None for o in others))
-    if tracked and 0 in op.plan(tuple(t is not None for t in targets)):
+    if tracked and op.saves(op.inputs[0], [t is not None for t in targets]):
         old = box(library_of(x._data).copy(x._data), x._node)  # a rule needs the value before
     arrays = [o.data_array() if isinstance(o, Tensor) else o for o in others]
-    tensors = [old, *(_apart(o, x) if tracked else o for o in others)]
+    tensors = [old, *(_unaliased_from(x, o) if tracked else o for o in others)]
     try:
-        if _quick is None:  # before anything is changed
-            _check_on_copy(op, kernel, x, others, arrays, settings)
+        if _mode().observer is not None:  # before anything is changed
+            _show_on_copy(op, kernel, x, others, arrays, settings)
         result = kernel(x._data, *arrays, **settings)
     except THEIRS as error:
         raise kernel_error(op, (x, *others), error) from error
@@ -148,12 +139,10 @@ def _write_directly(
     if tracked and not op.differentiable:
         rebase(x, None)
     elif tracked:
-        node = record(op, targets, tensors, [x], settings, STATE.get())
-        note_shapes(op, node, tensors, x._data.shape)
-        rebase(x, node)
+        rebase(x, record(op, targets, tensors, [x], settings, _mode()))
 
 
-def _check_on_copy(
+def _show_on_copy(
     op: Primitive,
     kernel: Callable[..., Any],
     x: Tensor,
@@ -161,14 +150,14 @@ def _check_on_copy(
     arrays: list[Any],
     settings: dict[str, Any],
 ) -> None:
-    """In anomaly mode, look at the result of an in-place change before it is made."""
-    mode = _mode()
-    if mode.anomaly:
-        result = kernel(library_of(x._data).copy(x._data), *arrays, **settings)
-        check_results(f"{op.name}_", named(op, (x, *others)), [result], mode, settings)
+    """Show the observer the result of an in-place change before it is made."""
+    result = kernel(library_of(x._data).copy(x._data), *arrays, **settings)
+    observer = _mode().observer
+    if observer is not None:
+        observer.result(f"{op.name}_", named(op, (x, *others)), [result], settings)
 
 
-def _apart(other: Any, x: Tensor) -> Any:
+def _unaliased_from(x: Tensor, other: Any) -> Any:
     """Return `other` with memory of its own where it shares that of `x`, about to be written."""
     if not isinstance(other, Tensor) or other._counter is not x._counter:
         return other
@@ -186,7 +175,9 @@ def _write_result(
 ) -> None:
     library = library_of(x._data)
     old = box(x._data, x._node, x._counter)
-    if tracked and 0 in op.plan((x._node is not None, *(_requires_grad(o) for o in others))):
+    if tracked and op.saves(
+        op.inputs[0], [x._node is not None, *(_requires_grad(o) for o in others)]
+    ):
         old = box(library.copy(x._data), x._node)  # a rule needs the value before
     result = apply(op, (old, *others), settings)
     if result.shape != x.shape:
@@ -210,7 +201,7 @@ def _cast(name: str, result: Tensor, x: Tensor) -> Tensor:
             f"{name}: the result has dtype {came.name}, which can't be cast to the tensor's "
             f"dtype {wanted.name} in place.\nhint: use the operation that is not in place."
         )
-    cast: Tensor = TENSORS.astype(result, wanted)
+    cast: Tensor = RECORDED.astype(result, wanted)
     return cast
 
 
@@ -224,81 +215,58 @@ def check_allowed(name: str, x: Tensor, others: Sequence[Any] = ()) -> bool:
     Raises
     ------
     InplaceError
-        If `x` is a leaf that requires grad, a view of one, or a view whose history cannot follow.
+        If `x` is a leaf that requires grad, a view of one, or a view whose graph cannot follow.
     """
     if not isinstance(x, Tensor):
         raise TypeError(f"{name}: can only change a Tensor in place, got {type(x).__name__}")
+    if x._base is not None and x._kind is READ_ONLY:
+        raise InplaceError(
+            f"{name}: a view of the real or imaginary part of a complex tensor cannot be written "
+            "to.\nhint: write the complex tensor itself, for instance x.copy_(complex(re, im))."
+        )
     if not STATE.get().grad:
         return False
     requires = x.requires_grad
     tracked = requires or any(_requires_grad(o) for o in others)
-    view = x._view
     if requires and x._node.__class__ is AccumulateGrad:
-        raise _of_leaf(name, "change it inside `with no_grad():`, or work on a clone()")
-    if view is not None:
-        _check_view(name, view, tracked)
+        raise InplaceError(
+            f"{name}: a leaf Variable that requires grad is being used in an in-place operation.\n"
+            "hint: change it inside `with no_grad():`, or work on a clone()."
+        )
+    if x._base is not None:
+        _check_view(name, x, tracked)
     return tracked
 
 
-def _of_leaf(name: str, hint: str) -> InplaceError:
+def refuse_new_shape(name: str) -> InplaceError:
+    """Return the error for a method that would give a tensor another shape in place."""
+    plain = name.removesuffix("_")
     return InplaceError(
-        f"{name}: a leaf Variable that requires grad is being used in an in-place operation.\n"
-        f"hint: {hint}."
+        f"{name}: a tensor keeps its shape: what shares its memory or was computed from it relies "
+        f"on that.\nhint: use {plain} and keep its result, a view: x = x.{plain}(...)."
     )
 
 
-def become_view(name: str, x: Tensor, step: Callable[[Tensor], Tensor]) -> Tensor:
-    """Make `x` the view that `step` takes of it, and return it: ``t_``, ``unsqueeze_``.
-
-    What `x` was becomes a tensor of its own, the base; views of `x` find it there (see `sync`).
-
-    Raises
-    ------
-    InplaceError
-        If `x` is a leaf that requires grad: its gradient would have another shape.
-    """
-    if x._view is not None:
-        sync(x)
-    if x._node.__class__ is AccumulateGrad:
-        raise _of_leaf(name, f"use {name[:-1]}, which is not in place")
-    source = x if x._view is not None else box(x._data, x._node, x._counter)
-    previous = STATE.get()
-    STATE.set(RECORD)
-    try:
-        result = step(source)
-    finally:
-        STATE.set(previous)
-    move_retained(x, x._node, result._node)
-    x._data, x._node, x._counter, x._view = (
-        result._data,
-        result._node,
-        result._counter,
-        result._view,
-    )
-    bump(x)
-    return x
-
-
-def _check_view(name: str, view: View, tracked: bool) -> None:
-    """Raise where the history of a view's base could not follow a change of the view."""
-    if view.kind is NO_GRAD_VIEW and (tracked or view.base._node is not None):
+def _check_view(name: str, view: Any, tracked: bool) -> None:
+    """Raise where the graph of a view's base could not follow a change of the view."""
+    if view._kind is NO_GRAD_VIEW and (tracked or view._base._node is not None):
         raise InplaceError(
             f"{name}: A view was created in no_grad mode and is being modified inplace with grad "
             "mode enabled.\nhint: create the view outside of no_grad, or clone() it."
         )
     if not tracked:
         return
-    if view.kind is CUSTOM:
+    if view._kind is CUSTOM:
         raise InplaceError(
             f"{name}: a view was created inside a custom Function and is being modified inplace; "
-            "its history could not follow.\nhint: clone() the result inside forward."
+            "its graph could not follow.\nhint: clone() the result inside forward."
         )
-    if view.base._node.__class__ is AccumulateGrad:
+    if view._base._node.__class__ is AccumulateGrad:
         raise InplaceError(
             f"{name}: a view of a leaf Variable that requires grad is being used in an in-place "
             "operation.\nhint: change it inside `with no_grad():`, or work on a clone()."
         )
-    if view.kind is ONE_OF_MANY:
+    if view._kind is ONE_OF_MANY:
         raise InplaceError(
             f"{name}: this tensor is an output of a function that returns multiple views and is "
             "being modified inplace; such functions do not allow their outputs to be.\n"
@@ -308,12 +276,12 @@ def _check_view(name: str, view: View, tracked: bool) -> None:
 
 def make_writeable(name: str, x: Tensor) -> None:
     """Give a borrowed array a copy of its own; refuse memory that must not be written to."""
-    owner = x if x._view is None else x._view.base
+    owner = x if x._base is None else x._base
     if len(owner._counter) > 1:
         owner._data = library_of(owner._data).copy(owner._data)
         owner._counter = owner._counter[:1]
         if owner is not x:
-            replay(x, x._view, owner)
+            replay(x)
     library = library_of(x._data)
     if library.mutable and not library.is_writeable(x._data):
         raise InplaceError(
@@ -326,47 +294,48 @@ def write(x: Tensor, array: Any) -> None:
     """Make `array` the values of `x` after they were computed in place, and bump the version."""
     if array is not x._data:
         x._data = array
-        if x._view is not None:  # the library cannot write in place: swap the base's array
-            base = x._view.base
-            base._data = _replaced(library_of(array), base._data, x._view.path, array)
-            x._view.data = base._data
+        if x._base is not None:  # the library cannot write in place: swap the base's array
+            base = x._base
+            base._data = _replaced(library_of(array), base._data, x._path, array)
+            x._base_data = base._data
     bump(x)
 
 
 def rebase(x: Tensor, node: Any) -> None:
-    """Make `node` the history of `x` after a recorded in-place change."""
-    view = x._view
-    if view is None:
+    """Make `node` the node of `x` after a recorded in-place change."""
+    base = x._base
+    if base is None:
         move_retained(x, x._node, node)
         x._node = node
         return
-    base = view.base
-    assign = new_node(Node, ASSIGN_VIEW, (base._node, node))
-    assign.saved = (view.path,)
-    if _quick is None and _mode().anomaly:
-        remember_call(assign)
+    assign = new_node(Node, ASSIGN_VIEW, (base._node, node), (x._path,))
+    observer = _mode().observer
+    if observer is not None:
+        observer.recorded(assign, (base, x), (base,))
     move_retained(base, base._node, assign)
     base._node = assign
     sync(x)
 
 
 class _AssignView:
-    """The history of a base after one of its views was changed in place."""
+    """The operation from a base to itself after one of its views was changed in place."""
 
     name = "assign_view"
     node_name = "AssignViewBackward"
     takes_none = False
-    saves_inputs = False
+    adds_into = None
+
+    def saves_input(self, i: int, record: tuple[Any, ...]) -> bool:
+        """Return False: a path holds no tensor."""
+        return False
 
     def differentiate(self, node: Node, g: Any, wanted: Any, recorded: bool) -> Sequence[Any]:
         """Return the gradient outside the view, and inside it."""
-        saved = node.saved
-        if saved.__class__ is not tuple:
-            saved = saved.unpack(node)
-        path = saved[0]
+        if node.released:  # by a pass within this one
+            raise node.released_error()
+        base, _, path = node.record
         if not recorded:
             g = as_array(g)
-        base = node.inputs[0]
         outside = None
         if base is not None and (wanted is None or base in wanted):
             outside = self._outside(path, g, recorded)
@@ -383,16 +352,8 @@ class _AssignView:
         array = g.data_array()
         library = library_of(array)
         device = library.native_device(library.device(array))
-        if not library.dtype(array).is_complex:
-            mask = library.full(array.shape, True, DTYPES["bool"], device)
-            return TENSORS.where(box(_filled(library, mask, path, False)), g, 0.0)
-        # A view may show one part of complex numbers alone: each part has a mask.
-        ones = library.full(array.shape, 1 + 1j, library.dtype(array), device)
-        left, xp = _filled(library, ones, path, 0), library.xp
-        real, imag = (box(library.tidy(part(left) != 0)) for part in (xp.real, xp.imag))
-        return TENSORS.complex(
-            TENSORS.where(real, TENSORS.real(g), 0.0), TENSORS.where(imag, TENSORS.imag(g), 0.0)
-        )
+        mask = library.full(array.shape, True, DTYPES["bool"], device)
+        return RECORDED.where(box(_filled(library, mask, path, False)), g, 0.0)
 
 
 def _filled(library: Any, array: Any, path: Any, value: Any) -> Any:
@@ -413,20 +374,8 @@ def _replaced(library: Any, array: Any, path: Any, value: Any) -> Any:
     size = math.prod(array.shape)
     flat = xp.reshape(array, (size,))
     numbers = xp.reshape(xp.arange(size, device=array.device), array.shape)
-    if not library.dtype(array).is_complex:
-        where = view_array(path, xp, numbers)
-        return xp.reshape(library.assign(flat, where, value), array.shape)
-    # The view may show one part alone: the imaginary parts are numbered on from the real ones.
-    numbers = library.astype(numbers, DTYPES["float64"])
-    shown = view_array(path, xp, numbers + 1j * (numbers + size))
-    is_part = not library.dtype(shown).is_complex
-    where = library.astype(shown if is_part else xp.real(shown), DTYPES["int64"])
-    if is_part:
-        parts = library.assign(xp.concat([xp.real(flat), xp.imag(flat)]), where, value)
-        flat = library.astype(parts[:size] + 1j * parts[size:], library.dtype(array))
-    else:
-        flat = library.assign(flat, where, value)
-    return xp.reshape(flat, array.shape)
+    where = view_array(path, xp, numbers)
+    return xp.reshape(library.assign(flat, where, value), array.shape)
 
 
 ASSIGN_VIEW = _AssignView()

@@ -1,22 +1,21 @@
-"""The modes of recording: grad, inference, anomaly, saved-tensor hooks.
+"""The modes of recording: grad, inference, saved-tensor hooks, an observer.
 
 Owns the one context variable that says how operations are recorded. A mode is an immutable
 `Mode`; changing it sets the variable and leaving a block puts the previous object back, so
-threads and tasks never see each other's modes. The default mode is the singleton `RECORD`: the
-hot path compares with `is RECORD` and leaves every other mode to the general path.
-Must not know tensors, nodes or the engine.
+threads and tasks never see each other's modes. The common modes are singletons, `RECORD`,
+`NO_GRAD` and `INFERENCE`: a generated call compares with them and leaves others to `apply`.
+Must not know tensors or the engine.
 """
 
 from __future__ import annotations
 
 import functools
 import inspect
-import threading
-import warnings
-from collections.abc import AsyncGenerator, Callable, Generator
+from collections.abc import Callable, Generator
 from contextvars import ContextVar
 from typing import Any, NamedTuple, Self, TypeVar, overload
 
+from pullback.core.graph.observer import Observer
 from pullback.errors import ArgumentTypeError
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -34,31 +33,34 @@ class Mode(NamedTuple):
 
     grad: bool = True
     inference: bool = False
-    anomaly: bool = False
-    check_nan: bool = True
-    allow_inf: bool = False
     hooks: SavedTensorHooks | None = None
+    observer: Observer | None = None
 
 
 RECORD = Mode()
 NO_GRAD = Mode(grad=False)
+INFERENCE = Mode(grad=False, inference=True)
 STATE: ContextVar[Mode] = ContextVar("pullback_mode", default=RECORD)
 
 
 def with_grad(mode: Mode, flag: bool) -> Mode:
-    """Return `mode` with its grad flag set, reusing the two common objects."""
+    """Return `mode` with its grad flag set."""
     if mode.grad is flag:
         return mode
-    if mode is RECORD:
-        return NO_GRAD
-    changed = mode._replace(grad=flag)
-    return RECORD if changed == RECORD else changed
+    return NO_GRAD if mode is RECORD else _common(mode._replace(grad=flag))
+
+
+def _common(mode: Mode) -> Mode:
+    """Return the singleton that equals `mode`, if one does: generated calls compare identities."""
+    for common in (RECORD, NO_GRAD, INFERENCE):
+        if mode == common:
+            return common
+    return mode
 
 
 def changed_mode(changes: dict[str, Any]) -> Mode:
-    """Return the current mode with `changes` made; the default mode stays the singleton."""
-    mode = STATE.get()._replace(**changes)
-    return RECORD if mode == RECORD else mode
+    """Return the current mode with `changes` made."""
+    return _common(STATE.get()._replace(**changes))
 
 
 _TO_NO_GRAD = {"grad": False}
@@ -97,8 +99,7 @@ class ModeContext:
                 f"{type(self).__name__}: a decorated object must be callable, "
                 f"got {type(fn).__name__}"
             )
-        entered = _Detecting if "anomaly" in self._changes else _Entered
-        return _decorate(fn, functools.partial(entered, self._changes))
+        return _decorate(fn, functools.partial(_Entered, self._changes))
 
 
 class _Entered:
@@ -117,46 +118,15 @@ class _Entered:
         STATE.set(self.previous)
 
 
-# -- anomaly detection: the quick ways are closed meanwhile ----------------------------------------
-# The globals of the modules that have ways round the general one, where results are looked at. In
-# each, `_quick` is the class of arrays that may take them, and None while any thread detects: so
-# the quick ways need not ask for it, and cost nothing more.
-QUICK_WAYS: list[dict[str, Any]] = []
-_detecting = [0]  # how many blocks, in all threads
-_lock = threading.Lock()
-
-
-def _follows(change: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a method that changes the mode, and closes or opens the quick ways with it."""
-
-    @functools.wraps(change)
-    def method(*args: Any, **kwargs: Any) -> Any:
-        before = STATE.get().anomaly
-        try:
-            return change(*args, **kwargs)
-        finally:
-            with _lock:
-                _detecting[0] += STATE.get().anomaly - before
-                for names in QUICK_WAYS:
-                    names["_quick"] = None if _detecting[0] else names["_array"]
-
-    return method
-
-
-class _Detecting(_Entered):
-    """One entry into or out of anomaly mode."""
-
-    __slots__ = ()
-    __enter__ = _follows(_Entered.__enter__)
-    __exit__ = _follows(_Entered.__exit__)
-
-
 # -- decorators ------------------------------------------------------------------------------------
 def _decorate(fn: F, enter: Callable[[], _Entered]) -> F:
     wrapper: Any
     if inspect.isasyncgenfunction(fn):
-        wrapper = _async_generator(fn, enter)
-    elif inspect.isgeneratorfunction(fn):
+        raise ArgumentTypeError(
+            f"a mode cannot decorate an async generator function, got {fn.__qualname__}.\n"
+            "hint: open the mode inside it, around the code between two yields."
+        )
+    if inspect.isgeneratorfunction(fn):
         wrapper = _generator(fn, enter)
     elif inspect.iscoroutinefunction(fn):
         wrapper = _coroutine(fn, enter)
@@ -211,30 +181,6 @@ def _coroutine(fn: Callable[..., Any], enter: Callable[[], _Entered]) -> Callabl
 
     async def wrapper(*args: Any, **kwargs: Any) -> Any:
         return await Driven(fn(*args, **kwargs))
-
-    return wrapper
-
-
-def _async_generator(fn: Callable[..., Any], enter: Callable[[], _Entered]) -> Callable[..., Any]:
-    async def wrapper(*args: Any, **kwargs: Any) -> AsyncGenerator[Any, Any]:
-        body = fn(*args, **kwargs)
-        step = _coroutine(body.__anext__, enter)
-        try:
-            while True:
-                try:
-                    item = await step()
-                except StopAsyncIteration:
-                    return
-                try:
-                    received = yield item
-                except GeneratorExit:
-                    raise
-                except BaseException as error:
-                    step = _coroutine(functools.partial(body.athrow, error), enter)
-                else:
-                    step = _coroutine(functools.partial(body.asend, received), enter)
-        finally:
-            await _coroutine(body.aclose, enter)()
 
     return wrapper
 
@@ -299,7 +245,28 @@ def inference_mode(fn: F | bool | None = None) -> F | ModeContext:
     return context if fn is None else context(fn)
 
 
-class set_grad_enabled(ModeContext):  # noqa: N801  (a call and a block, as in PyTorch)
+class ImmediateMode(ModeContext):
+    """A change of mode that is made at once, and undone when used as a ``with`` block."""
+
+    def __init__(self, changes: dict[str, Any]) -> None:
+        super().__init__(changes)
+        self._previous.append(STATE.get())
+        STATE.set(changed_mode(self._changes))
+
+    def __enter__(self) -> Self:
+        if not self._previous:
+            return super().__enter__()
+        STATE.set(changed_mode(self._changes))
+        return self
+
+    def __call__(self, fn: F) -> F:
+        """Return `fn` with every run of its body under the mode."""
+        if self._previous:  # the call that made the decorator is no change of mode
+            STATE.set(self._previous.pop())
+        return super().__call__(fn)
+
+
+class set_grad_enabled(ImmediateMode):  # noqa: N801  (a call and a block, as in PyTorch)
     """Switch recording on or off at once, and back when used as a ``with`` block.
 
     Parameters
@@ -317,20 +284,6 @@ class set_grad_enabled(ModeContext):  # noqa: N801  (a call and a block, as in P
 
     def __init__(self, mode: bool) -> None:
         super().__init__({"grad": bool(mode)})
-        self._previous.append(STATE.get())
-        STATE.set(changed_mode(self._changes))
-
-    def __enter__(self) -> Self:
-        if not self._previous:
-            return super().__enter__()
-        STATE.set(changed_mode(self._changes))
-        return self
-
-    def __call__(self, fn: F) -> F:
-        """Return `fn` with every run of its body under the mode."""
-        if self._previous:  # the call that made the decorator is no change of mode
-            STATE.set(self._previous.pop())
-        return super().__call__(fn)
 
 
 def is_grad_enabled() -> bool:
@@ -355,85 +308,6 @@ def is_inference_mode_enabled() -> bool:
     False
     """
     return STATE.get().inference
-
-
-class detect_anomaly(ModeContext):  # noqa: N801
-    """Stop at the first operation that makes a NaN or an infinity, and name it.
-
-    Inside the block every result of an operation and every gradient is looked at. The first that
-    is not finite though what it was computed from is raises, naming the operation, its inputs'
-    ranges and the user's line; see docs/anomaly.md. An error in backward also shows the line of
-    the forward that recorded the operation. Slow: for debugging.
-
-    Parameters
-    ----------
-    check_nan : bool, default True
-        Whether to look at the numbers; if False, only the lines are remembered.
-    allow_inf : bool, keyword-only, default False
-        Whether infinities are in order, so that only NaN raises.
-
-    Raises
-    ------
-    GradientError
-        Inside the block, where a NaN or an infinity comes up.
-
-    Examples
-    --------
-    >>> import warnings, numpy as np, pullback as pb
-    >>> x = pb.tensor([1.0, 0.0], requires_grad=True)
-    >>> with warnings.catch_warnings(), np.errstate(divide="ignore"):
-    ...     warnings.simplefilter("ignore")
-    ...     with pb.detect_anomaly():
-    ...         x.log()
-    Traceback (most recent call last):
-        ...
-    pullback.errors.GradientError: log: a finite result was required, got inf ...
-    """
-
-    def __init__(self, check_nan: bool = True, *, allow_inf: bool = False) -> None:
-        warnings.warn(
-            "Anomaly Detection has been enabled. It makes every operation slower and is meant "
-            "only for debugging.",
-            stacklevel=2,
-        )
-        super().__init__(_to_detect(True, check_nan, allow_inf))
-
-    __enter__ = _follows(ModeContext.__enter__)
-    __exit__ = _follows(ModeContext.__exit__)
-
-
-def _to_detect(anomaly: bool, check_nan: bool, allow_inf: bool) -> dict[str, Any]:
-    if not anomaly:
-        return {"anomaly": False, "check_nan": True, "allow_inf": False}
-    return {"anomaly": True, "check_nan": bool(check_nan), "allow_inf": bool(allow_inf)}
-
-
-class set_detect_anomaly(set_grad_enabled):  # noqa: N801
-    """Switch anomaly detection on or off at once, and back when used as a ``with`` block.
-
-    Parameters
-    ----------
-    mode : bool
-        Whether anomalies are detected from here on.
-    check_nan, allow_inf : bool
-        As for `detect_anomaly`.
-
-    Examples
-    --------
-    >>> import pullback as pb
-    >>> with pb.set_detect_anomaly(False):
-    ...     pass
-    """
-
-    @_follows
-    def __init__(self, mode: bool, check_nan: bool = True, *, allow_inf: bool = False) -> None:
-        ModeContext.__init__(self, _to_detect(mode, check_nan, allow_inf))
-        self._previous.append(STATE.get())
-        STATE.set(changed_mode(self._changes))
-
-    __enter__ = _follows(set_grad_enabled.__enter__)
-    __exit__ = _follows(set_grad_enabled.__exit__)
-    __call__ = _follows(set_grad_enabled.__call__)
 
 
 class saved_tensors_hooks(ModeContext):  # noqa: N801

@@ -1,12 +1,14 @@
-"""The nodes of the recorded history.
+"""The nodes and edges of a recorded graph.
 
-Owns what a node is: an operation that ran, the nodes its inputs came from (strong), what it
-saved, and the rare extras (hooks, retained gradient, metadata). A node knows no tensor: arrays
-and version counters only, so dropping the results frees the whole history by reference counting.
+Owns what a node is: an operation that ran, the edges to the nodes its inputs came from (strong),
+what it saved, and the rare extras (hooks, retained gradient, metadata). A node knows no tensor:
+arrays and version counters only, so dropping the results frees the whole graph by reference
+counting.
 
-An edge is a single reference to its *target*: a `Node` with one output, an `Output` of a node
-with several, or the `AccumulateGrad` of a leaf. ``seq`` grows with creation and every edge
-points to a smaller one, so descending ``seq`` is an order to run backward in.
+An edge is a reference to its *target*: a `Node` with one output, an `Output` of a node with
+several, or the `AccumulateGrad` of a leaf; None where no gradient flows. ``seq`` grows with
+creation and every edge points to a smaller one, so descending ``seq`` is an order to run backward
+in.
 """
 
 from __future__ import annotations
@@ -15,30 +17,12 @@ import itertools
 import threading
 import weakref
 from collections.abc import Callable, Sequence
-from typing import Any, NoReturn
+from typing import Any, TypeVar
 
 from pullback.arrays import NUMPY, Library, dtype_of, library_of
 from pullback.errors import ArgumentTypeError, ReleasedError
 
 next_seq = itertools.count(1).__next__
-
-
-class Released:
-    """Stands where saved values were, after a backward that did not retain the graph."""
-
-    __slots__ = ()
-
-    def unpack(self, node: Node) -> NoReturn:
-        """Raise the error of a second backward."""
-        raise ReleasedError(
-            f"{node.name()}: trying to backward through the graph a second time: its saved "
-            "values have already been freed by the first backward.\n"
-            "hint: call backward or autograd.grad with retain_graph=True the first time, or "
-            "compute the result again."
-        )
-
-
-RELEASED = Released()
 
 
 class Extra:
@@ -87,32 +71,58 @@ def add_hook(owner: str, hooks: dict[int, Callable[..., Any]], hook: Any) -> Rem
 class Node:
     """One recorded operation.
 
-    Attributes
-    ----------
-    op : object
-        The operation; has ``node_name``, ``differentiate`` and ``takes_none``.
-    inputs : tuple
-        One edge an input: its target, or None where no gradient flows.
-    seq : int
-        The order of creation.
-    saved : object
-        What the operation's rules need, as the operation lays it out.
-    guard : tuple or None
-        Pairs of a version counter and the version expected in it.
-    shapes : tuple or None
-        The inputs' shapes where broadcasting must be undone.
+    ===========  ==============================================================================
+    slot         holds
+    ===========  ==============================================================================
+    op           the operation; has ``node_name``, ``differentiate`` and ``takes_none``
+    seq          the order of creation
+    count        how many edges there are, one an input
+    record       one tuple: the edges; then what the operation saved, as it lays it out (a
+                 primitive: `Primitive.layout`; a user's operation: core/custom/context.py); then,
+                 for each array that may be saved, its version counter and version, or None twice.
+                 Cut down to the edges when the saved values are released
+    released     whether a backward pass that did not retain the graph has run through the node
+    shapes       the inputs' shapes where broadcasting must be undone, else None
+    extra        what few nodes have, see `Extra`, else None
+    ===========  ==============================================================================
+
+    One tuple holds so much because every object that Python's garbage collector tracks costs as
+    much as several instructions.
     """
 
-    __slots__ = ("__weakref__", "extra", "guard", "inputs", "op", "saved", "seq", "shapes")
+    __slots__ = ("__weakref__", "count", "extra", "op", "record", "released", "seq", "shapes")
     runs = True  # whether backward calls ``op.differentiate``
 
     op: Any
-    inputs: tuple[Any, ...]
     seq: int
-    saved: Any
-    guard: tuple[Any, ...] | None
+    count: int
+    record: tuple[Any, ...]
+    released: bool
     shapes: tuple[Any, ...] | None
     extra: Extra | None
+
+    @property
+    def edges(self) -> tuple[Any, ...]:
+        """One target an input, None where no gradient flows."""
+        return self.record[: self.count]
+
+    def release(self) -> None:
+        """Drop what was saved; the edges stay."""
+        self.released = True
+        self.record = self.record[: self.count]
+
+    def released_error(self) -> ReleasedError:
+        """Return the error of a second backward, with the line that recorded the node if known."""
+        error = ReleasedError(
+            f"{self.name()}: trying to backward through the graph a second time: its saved "
+            "values have already been freed by the first backward.\n"
+            "hint: call backward or autograd.grad with retain_graph=True the first time, or "
+            "compute the result again."
+        )
+        site = None if self.extra is None else self.extra.metadata.get("traceback")
+        if site is not None:
+            error.add_note(f"{self.name()} was recorded at\n{site}")
+        return error
 
     def name(self) -> str:
         """Return the node's name, such as ``MulBackward``."""
@@ -125,8 +135,8 @@ class Node:
     def next_functions(self) -> tuple[tuple[Node | None, int], ...]:
         """One pair (node, index of its output) an input; (None, 0) where no gradient flows."""
         return tuple(
-            (target.inputs[0], target.index) if target.__class__ is Output else (target, 0)
-            for target in self.inputs
+            (target.record[0], target.index) if target.__class__ is Output else (target, 0)
+            for target in self.edges
         )
 
     @property
@@ -153,6 +163,23 @@ class Node:
         The hook may return a tuple of new gradients of the outputs, or None.
         """
         return add_hook("register_prehook", self.extras().prehooks, hook)
+
+
+N = TypeVar("N", bound=Node)
+
+
+def fill(node: N, op: Any, edges: tuple[Any, ...], saved: tuple[Any, ...] = ()) -> N:
+    """Fill the slots of a new node of `op`, and return it.
+
+    The call that is generated for an operation writes the same lines out.
+    """
+    node.op = op
+    node.seq = next_seq()
+    node.count = len(edges)
+    node.record = edges + saved
+    node.released = False
+    node.shapes = node.extra = None
+    return node
 
 
 class MultiNode(Node):
@@ -210,7 +237,7 @@ def zeros_for(meta: Meta) -> Any:
 
 
 class CustomNode(MultiNode):
-    """A node of a user's operation; ``metas`` has one item an output, ``saved`` what it keeps.
+    """A node of a user's operation; ``metas`` has one item an output.
 
     Attributes
     ----------
@@ -240,13 +267,7 @@ class Output(Node):
     index: int
 
     def __init__(self, node: MultiNode, index: int) -> None:
-        self.op = node.op
-        self.inputs = (node,)
-        self.seq = next_seq()
-        self.saved = ()
-        self.guard = None
-        self.shapes = None
-        self.extra = None
+        fill(self, node.op, (node,))
         self.index = index
 
 
@@ -255,7 +276,6 @@ class _Accumulate:
 
     node_name = "AccumulateGrad"
     takes_none = False
-    saves_inputs = False
 
 
 _ACCUMULATE = _Accumulate()
@@ -272,13 +292,7 @@ class AccumulateGrad(Node):
     runs = False
 
     def __init__(self, leaf: Any) -> None:
-        self.op = _ACCUMULATE
-        self.inputs = ()
-        self.seq = next_seq()
-        self.saved = ()
-        self.guard = None
-        self.shapes = None
-        self.extra = None
+        fill(self, _ACCUMULATE, ())
         self.leaf = weakref.ref(leaf)
         self.lock = threading.Lock()
         self.post_hooks: dict[int, Callable[..., Any]] = {}

@@ -1,11 +1,7 @@
-"""The Tensor: a box around an array of some library, with its place in the history.
+"""The Tensor: a box around an array of some library, with its node in the graph.
 
-Owns the five slots and what can be asked of them: gradient, requires_grad, leaf or not, hooks,
-conversion to Python and NumPy. The operations are attached by ``pullback.ops``; the typed list
-of them is `TensorMethods`. Invariants: a tensor requires grad exactly when ``_node`` is not None;
-a leaf's ``_node`` is its AccumulateGrad; ``_counter`` is a list shared with views and detached
-twins whose first item counts in-place changes, and whose second (if any) says that the array is
-borrowed and must be copied before it is written to.
+Owns the slots and what can be asked of them: gradient, requires_grad, leaf or not, hooks,
+conversion to Python and NumPy. The operations are attached by ``pullback.ops``.
 """
 
 from __future__ import annotations
@@ -43,6 +39,9 @@ else:
     _Methods = object
 
 
+_ndarray = NUMPY.array_types[0]
+
+
 class _Count(int):
     """A number of elements, as the Array API has it; called, the shape, as PyTorch has it."""
 
@@ -53,7 +52,7 @@ class _Count(int):
 
 
 class Tensor(_Methods):
-    """An array with a history; made by `pullback.tensor` and `pullback.asarray`.
+    """An array and its node in the graph; made by `pullback.tensor` and `pullback.asarray`.
 
     Examples
     --------
@@ -64,15 +63,47 @@ class Tensor(_Methods):
     tensor([2., 4.])
     """
 
-    __slots__ = ("__weakref__", "_counter", "_data", "_grad", "_node", "_view")
+    # slot        holds
+    # _data       the array
+    # _node       its edge target in the graph: None exactly where it requires no grad; for a leaf
+    #             its AccumulateGrad
+    # _counter    a list shared with views and detached tensors of the same memory: first the
+    #             number of in-place changes; a second item says that the memory is borrowed and
+    #             must be copied before it is written to
+    # _grad       the accumulated gradient, or None
+    # _base       the tensor whose memory this one shows, None where it is no view
+    # and only where _base is not None, see views.py:
+    # _path       the steps from the base
+    # _kind       how the view came about
+    # _base_node, _base_data    the base's node and array when this view was last up to date
+    __slots__ = (
+        "__weakref__",
+        "_base",
+        "_base_data",
+        "_base_node",
+        "_counter",
+        "_data",
+        "_grad",
+        "_kind",
+        "_node",
+        "_path",
+    )
 
     _data: Any
     _node: Any
     _counter: list[Any]
-    _view: Any
     _grad: Tensor | None
+    _base: Tensor | None
+    _path: Any
+    _kind: str
+    _base_node: Any
+    _base_data: Any
 
     __hash__ = object.__hash__
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        TENSOR_CLASSES.add(cls)
 
     # -- what it is ---------------------------------------------------------------------------
     @property
@@ -124,15 +155,15 @@ class Tensor(_Methods):
 
     def data_array(self) -> Any:
         """Return the array in the box, brought up to date; the array itself, not a copy."""
-        if self._view is not None:
+        if self._base is not None:
             sync(self)
         return self._data
 
-    # -- its place in the history -------------------------------------------------------------
+    # -- its place in the graph -------------------------------------------------------------
     @property
     def requires_grad(self) -> bool:
         """Whether gradients are computed for this tensor; settable on leaves."""
-        if self._view is not None:
+        if self._base is not None:
             sync(self)
         return self._node is not None
 
@@ -155,7 +186,7 @@ class Tensor(_Methods):
                 raise GraphError(
                     "requires_grad_: you can only change requires_grad flags of leaf variables, "
                     f"got a result of {self._node.name()}.\n"
-                    "hint: use detach() for a tensor without history."
+                    "hint: use detach() for a tensor outside of the graph."
                 )
             if self._node is not None:
                 keep_frozen(self._node)
@@ -172,7 +203,7 @@ class Tensor(_Methods):
 
     @property
     def is_leaf(self) -> bool:
-        """Whether no operation in the history made this tensor."""
+        """Whether no recorded operation made this tensor."""
         return not self.requires_grad or self._node.__class__ is AccumulateGrad
 
     @property
@@ -181,7 +212,7 @@ class Tensor(_Methods):
         if self.is_leaf:
             return None
         node: Node = self._node
-        return node.inputs[0] if node.__class__ is Output else node
+        return node.record[0] if node.__class__ is Output else node
 
     @property
     def output_nr(self) -> int:
@@ -230,7 +261,7 @@ class Tensor(_Methods):
 
     @property
     def data(self) -> Tensor:
-        """The same values without history; assigning swaps the array and keeps the version."""
+        """The same values outside of the graph; assigning swaps the array and keeps the version."""
         return self.detach()
 
     @data.setter
@@ -246,23 +277,23 @@ class Tensor(_Methods):
 
     def _alias(self) -> Tensor:
         """Return an untracked tensor that shares the array and the version counter."""
-        return box(self.data_array(), None, self._counter)
+        return box(self.data_array(), None, self._counter, self.__class__)
 
     def detach(self) -> Tensor:
-        """Return the same values without history, sharing memory and version."""
+        """Return the same values outside of the graph, sharing memory and version."""
         return self._alias()
 
     def detach_(self) -> Tensor:
-        """Cut this tensor from its history in place and return it.
+        """Cut this tensor from its graph in place and return it.
 
         Raises
         ------
         GraphError
-            If the tensor is a view: its base would still have the history.
+            If the tensor is a view: its base would still be in the graph.
         """
-        if self._view is not None:
+        if self._base is not None:
             raise GraphError(
-                "detach_: Can't detach views in-place: their base would still have the history.\n"
+                "detach_: Can't detach views in-place: their base would still be in the graph.\n"
                 "hint: use detach() instead of detach_()."
             )
         if self._node is not None:
@@ -357,7 +388,7 @@ class Tensor(_Methods):
         """
         if self.requires_grad and STATE.get().grad:
             raise GraphError(
-                "numpy: can't convert a Tensor that requires grad to a NumPy array: its history "
+                "numpy: can't convert a Tensor that requires grad to a NumPy array: its graph "
                 "would be lost.\nhint: use tensor.detach().numpy() instead."
             )
         library = library_of(self._data)
@@ -403,7 +434,7 @@ class Tensor(_Methods):
         return bool(self.item())
 
     def _number(self, kind: str) -> Any:
-        """Return the one element for Python, which keeps no history."""
+        """Return the one element for Python, which keeps no graph."""
         if self.requires_grad and STATE.get().grad:
             warnings.warn(
                 f"{kind}: a tensor that requires grad becomes a plain number, which no gradient "
@@ -452,20 +483,37 @@ class Tensor(_Methods):
             raise GraphError(
                 "pickle, deepcopy: only leaf Tensors (those the user made) can be copied with "
                 f"their state, got a result of {self._node.name()}.\n"
-                "hint: detach() it, or clone() it to stay in the history."
+                "hint: detach() it, or clone() it to stay in the graph."
             )
         return _restore, (self.data_array(), self.requires_grad, self._grad)
 
 
-def box(array: Any, node: Any = None, counter: list[Any] | None = None) -> Tensor:
-    """Return a tensor around `array`, at the place `node` of the history."""
-    tensor = Tensor()
+# The classes of tensors: the results of operations on one of them are of that class.
+TENSOR_CLASSES: set[type] = {Tensor}
+
+
+def box(
+    array: Any, node: Any = None, counter: list[Any] | None = None, cls: type[Tensor] = Tensor
+) -> Tensor:
+    """Return a tensor around `array` with `node` as its node in the graph."""
+    tensor = cls()
     tensor._data = array
     tensor._node = node
     tensor._counter = [0] if counter is None else counter
-    tensor._view = None
-    tensor._grad = None
+    tensor._base = tensor._grad = None
     return tensor
+
+
+def borrowed(g: Any) -> Any:
+    """Return a gradient as a tensor for user code, which must not write to its memory.
+
+    A change in place changes a copy. None stays None; a tensor keeps its node.
+    """
+    if g is None:
+        return None
+    if isinstance(g, Tensor):
+        return box(g.data_array(), g._node, [0, True])
+    return box(g if g.__class__ is _ndarray else as_array(g), None, [0, True])
 
 
 # a += b where the library can, else a + b; returns the array that holds the sum.
@@ -481,8 +529,8 @@ def bump(tensor: Tensor) -> None:
     EPOCH[0] += 1
 
 
-def apart(tensor: Tensor) -> Tensor:
-    """Return a tensor at the same place of the history, with memory of its own."""
+def unaliased(tensor: Tensor) -> Tensor:
+    """Return a tensor of the same node and values with memory of its own."""
     array = tensor.data_array()
     return box(library_of(array).copy(array), tensor._node)
 

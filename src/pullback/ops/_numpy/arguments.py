@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from pullback.arrays import library_of
-from pullback.core.function.primitive import TENSORS
+from pullback.core.function.handed import TENSORS
 from pullback.core.tensor.tensor import Tensor, box
 
 F = TypeVar("F", bound=Callable[..., Any])

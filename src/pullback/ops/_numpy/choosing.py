@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from pullback.core.function.primitive import TENSORS
+from pullback.core.function.handed import TENSORS
 from pullback.core.graph.modes import STATE
 from pullback.core.tensor.tensor import Tensor
 from pullback.errors import ArgumentError, GraphError, compose

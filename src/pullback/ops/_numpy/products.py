@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from pullback.core.function.primitive import TENSORS
+from pullback.core.function.handed import TENSORS
 from pullback.errors import ArgumentError, ShapeError, compose
 from pullback.ops._axes import normalize_axis
 from pullback.ops._numpy.arguments import adapter, as_tensor, together

@@ -19,7 +19,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from pullback.arrays import DType, is_array
-from pullback.core.function.primitive import TENSORS
+from pullback.core.function.handed import TENSORS
 from pullback.core.graph.modes import STATE
 from pullback.core.tensor.tensor import Tensor
 from pullback.errors import ArgumentTypeError, GraphError, ShapeError, compose

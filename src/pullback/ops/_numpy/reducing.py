@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from pullback.core.function.primitive import TENSORS
+from pullback.core.function.handed import TENSORS
 from pullback.errors import ArgumentError, ArgumentTypeError, compose
 from pullback.ops._axes import normalize_axes, normalize_axis
 from pullback.ops._numpy.arguments import adapter, as_tensor, beside, operand, position, values_of

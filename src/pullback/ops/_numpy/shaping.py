@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from pullback.core.function.primitive import TENSORS
+from pullback.core.function.handed import TENSORS
 from pullback.core.tensor.tensor import Tensor
 from pullback.errors import ArgumentError, compose
 from pullback.ops._axes import normalize_axes, normalize_axis

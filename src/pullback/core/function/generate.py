@@ -1,0 +1,414 @@
+"""The public call of an operation, written from its declaration.
+
+Owns the source of the function that users call: it looks at its arguments, calls the kernel, boxes
+the result and records the node, all in straight lines. What those lines do not handle (integers
+and complex numbers, mixed classes and dtypes, hooks, observers, several results) leaves for
+`apply` (record.py); the nodes are the same. Must not know any particular operation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from types import FunctionType
+from typing import Any
+
+from pullback.arrays import NUMPY, DType
+from pullback.core.function.dispatch import THEIRS, plain_settings
+from pullback.core.function.primitive import Primitive
+from pullback.core.function.record import apply, apply_out, attach, shows_memory
+from pullback.core.function.source import lazy_function
+from pullback.core.graph.modes import INFERENCE, NO_GRAD, RECORD, STATE
+from pullback.core.graph.node import Node, next_seq
+from pullback.core.tensor.tensor import TENSOR_CLASSES, as_array, box
+from pullback.core.tensor.views import NO_GRAD_VIEW, TRACKED, link, sync
+
+# What settings are made of; a number of NumPy's own would widen the dtype of the result.
+_PLAIN = frozenset(
+    (type(None), bool, int, float, complex, str, tuple, list, slice, type(...), DType)
+)
+
+
+class _Interned(dict[Any, Any]):
+    """Shapes, each kept once: a new tuple for every node would be one more tracked object."""
+
+    def __missing__(self, shape: Any) -> Any:
+        if len(self) > 10_000:
+            self.clear()
+        self[shape] = shape
+        return shape
+
+
+_COMMON: dict[str, Any] = {
+    "CLASSES": TENSOR_CLASSES,
+    "INFERENCE": INFERENCE,
+    "NO_GRAD": NO_GRAD,
+    "NO_GRAD_VIEW": NO_GRAD_VIEW,
+    "Node": Node,
+    "PLAIN": _PLAIN,
+    "RECORD": RECORD,
+    "SHAPES": _Interned(),
+    "TRACKED": TRACKED,
+    "UNFIT": (OverflowError, *THEIRS),
+    "apply": apply,
+    "apply_out": apply_out,
+    "array": NUMPY.array_types[0],
+    "asarray": NUMPY.xp.asarray,
+    "attach": attach,
+    "box": box,
+    "link": link,
+    "mode_of": STATE.get,
+    "next_seq": next_seq,
+    "plain_settings": plain_settings,
+    "shows_memory": shows_memory,
+    "sync": sync,
+    "tidy": as_array,
+}
+
+
+def public_call(op: Primitive, inputs: tuple[str, ...], *, out: bool = False) -> FunctionType:
+    """Return the function that users call: ``name(inputs, /, *, settings)``.
+
+    Parameters
+    ----------
+    op : Primitive
+    inputs : tuple of str
+        The names of the arrays; of a variadic operation the one name of all of them.
+    out : bool
+        Whether it takes ``out=`` as well.
+    """
+    writer = _Writer(op, inputs, out)
+    settings = {**op.settings, **({"out": None} if out else {})}
+    return lazy_function(op.name, inputs, settings, writer.write, variadic=op.variadic)
+
+
+class _Writer:
+    """Writes the source of one operation's public call."""
+
+    def __init__(self, op: Primitive, inputs: tuple[str, ...], out: bool) -> None:
+        self.op = op
+        self.inputs = inputs
+        self.out = out
+        self.lines: list[str] = []
+        given = ", ".join(inputs)
+        self.args = inputs[0] if op.variadic else f"({given}{',' if len(inputs) == 1 else ''})"
+        self.settings = f"{{{', '.join(f'{n!r}: {n}' for n in op.settings)}}}"
+
+    def write(self) -> tuple[str, dict[str, Any]]:
+        """Return the source and the global names that it uses."""
+        op = self.op
+        self.add(0, f"def {op.name}({self._parameters()}):")
+        if self.out:
+            self.add(1, "if out is not None:", f"    return apply_out(op, {self.args}, {{}}, out)")
+        if op.variadic and not op.multi:
+            self._variadic()
+        elif not op.multi:
+            self._blocks()
+        self.add(1, f"return {self._apply()}")
+        return "\n".join(self.lines) + "\n", {**_COMMON, "op": op, "kernels": op.kernels}
+
+    def add(self, depth: int, *lines: str) -> None:
+        """Add lines, indented."""
+        self.lines += ["    " * depth + line for line in lines]
+
+    def _parameters(self) -> str:
+        arrays = f"*{self.inputs[0]}" if self.op.variadic else f"{', '.join(self.inputs)}, /"
+        keywords = [*self.op.settings, *(["out"] if self.out else [])]
+        star = ["*"] if keywords and not self.op.variadic else []
+        return ", ".join([arrays, *star, *keywords])
+
+    def _apply(self) -> str:
+        settings = f"plain_settings({self.settings})" if self.op.settings else "{}"
+        return f"apply(op, {self.args}, {settings})"
+
+    # -- which arguments -------------------------------------------------------------------------
+    def _blocks(self) -> None:
+        """Write one block of lines for each kind of arguments."""
+        if len(self.inputs) == 1:
+            self._straight(("tensor",))
+        elif len(self.inputs) == 2 and self.op.broadcasts:
+            self._straight(("tensor", "tensor"))
+            self._straight(("tensor", "number"))
+            self._straight(("number", "tensor"))
+            self._with_array()
+        else:
+            self._any_kinds()
+
+    def _straight(self, kinds: tuple[str, ...]) -> None:
+        """Write the block for arguments of these kinds: every branch is decided here."""
+        pairs = list(zip(self.inputs, kinds, strict=True))
+        tensors = [n for n, kind in pairs if kind == "tensor"]
+        lead, *others = tensors
+        tests = [f"(_cls := {lead}.__class__) in CLASSES"]
+        tests += [f"{n}.__class__ is _cls" for n in others]
+        tests += [
+            f"({n}.__class__ is float or {n}.__class__ is int)" for n, k in pairs if k == "number"
+        ]
+        self.add(1, f"if {' and '.join(tests)}:")
+        for name in tensors:
+            self._up_to_date(2, name)
+            self.add(2, f"{name}_data = {name}._data")
+        self._usable(
+            2, lead, [n for n in others if self.inputs.index(n) not in self.op.masks], others
+        )
+        self._compute(3, [f"{n}_data" if kind == "tensor" else n for n, kind in pairs], lead)
+        self._link(3)
+        if self.op.differentiable:
+            self._record_straight(kinds)
+        self.add(3, "return _t")
+
+    def _up_to_date(self, depth: int, name: str) -> None:
+        self.add(
+            depth,
+            f"if (_base := {name}._base) is not None and (",
+            f"    _base._node is not {name}._base_node or _base._data is not {name}._base_data",
+            "):",
+            f"    sync({name})",
+        )
+
+    def _usable(self, depth: int, lead: str, alike: list[str], others: list[str]) -> None:
+        """Write the test for what the block handles: one class of arrays, dtype, plain mode."""
+        self.add(
+            depth,
+            f"_kernel, _floats = kernels[{lead}_data.__class__]",
+            f"_dtype = {lead}_data.dtype",
+            "_mode = mode_of()",
+        )
+        tests = ["_dtype in _floats", "(_mode is RECORD or _mode is NO_GRAD or _mode is INFERENCE)"]
+        tests += [f"{n}_data.__class__ is {lead}_data.__class__" for n in others]
+        tests += [f"{n}_data.dtype is _dtype" for n in alike]
+        tests += [f"{n}.__class__ in PLAIN" for n in self.op.settings]
+        self.add(depth, f"if {' and '.join(tests)}:")
+
+    def _compute(self, depth: int, operands: list[str], lead: str) -> None:
+        """Write the call of the kernel and the box around its result."""
+        settings = [f"{n}={n}" for n in self.op.settings]
+        self.add(
+            depth,
+            "try:",
+            f"    _data = _kernel({', '.join([*operands, *settings])})",
+            "except UNFIT:  # says what is wrong, or does what the kernel cannot",
+            f"    return {self._apply()}",
+            f"if _data.__class__ is not {lead}_data.__class__:",
+            "    _data = tidy(_data)",
+            "_t = _cls()",
+            "_t._data = _data",
+            "_t._base = _t._grad = _t._node = None",
+        )
+        if not self.op.view:
+            self.add(depth, "_t._counter = _counter = [0]")
+
+    def _with_array(self) -> None:
+        """Write what a bare array beside a tensor becomes: a tensor, of a copy if saved."""
+        x, y = self.inputs
+        for name, other in ((y, x), (x, y)):
+            # The array is the caller's: a later change of it must not be seen by backward.
+            copied = f"{other}._node is not None" if name in self.op.needed_by else "False"
+            boxed = f"box({name}.copy() if {copied} else {name})"
+            both = f"{x}, {boxed}" if name == y else f"{boxed}, {y}"
+            self.add(
+                1,
+                f"if {other}.__class__ in CLASSES and {name}.__class__ is array:",
+                f"    return op.public({both})",
+            )
+
+    def _any_kinds(self) -> None:
+        """Write the block for three and more arguments, or two that are not broadcast."""
+        free = [n for i, n in enumerate(self.inputs) if i not in self.op.masks]
+        self.add(1, f"_lead = {free[0]}")
+        for name in free[1:]:
+            self.add(1, "if _lead.__class__ not in CLASSES:", f"    _lead = {name}")
+        self.add(1, "if (_cls := _lead.__class__) in CLASSES:")
+        self._up_to_date(2, "_lead")
+        self.add(2, "_lead_data = _lead._data")
+        self._usable(2, "_lead", [], [])
+        for name in self.inputs:
+            described = any(n.startswith(f"{name}_") for n in self.op.layout)
+            self._one_of_any_kind(name, name in free and not described)
+        self._compute(3, [f"{n}_data" for n in self.inputs], "_lead")
+        self._link(3)
+        if self.op.differentiable:
+            edges = [f"{n}_node" for n in self.inputs]
+            self.add(3, f"if _mode is RECORD and not ({' is '.join([*edges, 'None'])}):")
+            self._node(4, edges, self._saved_if_needed())
+        self.add(3, "return _t")
+
+    def _one_of_any_kind(self, name: str, number: bool) -> None:
+        self.add(3, f"if {name}.__class__ is _cls:")
+        self._up_to_date(4, name)
+        self.add(
+            4,
+            f"{name}_data, {name}_node = {name}._data, {name}._node",
+            f"{name}_counter = {name}._counter",
+        )
+        own = self.inputs.index(name) in self.op.masks  # a mask has a dtype of its own
+        dtype = "" if own else f" or {name}_data.dtype is not _dtype"
+        self.add(
+            4,
+            f"if {name}_data.__class__ is not _lead_data.__class__{dtype}:",
+            f"    return {self._apply()}",
+        )
+        if number:
+            self.add(
+                3,
+                f"elif {name}.__class__ is float and _lead_data.__class__ is array:",
+                f"    {name}_data = asarray({name}, _dtype)",
+                f"    {name}_node = {name}_counter = None",
+            )
+        self.add(3, "else:", f"    return {self._apply()}")
+
+    def _variadic(self) -> None:
+        """Write the block for any number of arrays."""
+        name = self.inputs[0]
+        self.add(
+            1,
+            f"_cls = {name}[0].__class__ if {name} else None",
+            "if _cls in CLASSES:",
+            f"    _lead_data = {name}[0]._data",
+        )
+        self._usable(2, "_lead", [], [])
+        self.add(
+            3,
+            "_operands, _edges = [], []",
+            f"for _x in {name}:",
+            "    if _x.__class__ is not _cls:",
+        )
+        self.add(5, f"return {self._apply()}")
+        self._up_to_date(4, "_x")
+        self.add(
+            4,
+            "_data = _x._data",
+            "if _data.__class__ is not _lead_data.__class__ or _data.dtype is not _dtype:",
+            f"    return {self._apply()}",
+            "_operands.append(_data)",
+            "_edges.append(_x._node)",
+        )
+        self._compute(3, ["*_operands"], "_lead")
+        if self.op.differentiable:
+            self.add(3, "if _mode is RECORD and _edges.count(None) != len(_edges):")
+            self._node(4, ["*_edges"], [self._context(n) for n in self.op.layout])
+        self.add(3, "return _t")
+
+    # -- recording -------------------------------------------------------------------------------
+    def _link(self, depth: int) -> None:
+        """Write how the result of a view operation is told whose view it is."""
+        view, x = self.op.view, self.inputs[0]
+        if not view:
+            return
+        values = "".join(f", {n}" for n in self.op.settings)
+        asked = f"op.view({self.settings}) and " if callable(view) else ""
+        kind = "op.view" if isinstance(view, str) else "TRACKED"
+        self.add(
+            depth,
+            "_source = _data.base if _data.__class__ is array else None",
+            f"if {asked}(",
+            f"    (_source is not None and (_source is {x}_data or _source is {x}_data.base))",
+            f"    or shows_memory(_data, {x}_data)",
+            "):",
+            f"    if {x}._base is None and (_mode is RECORD or {x}._node is None):",
+            f"        _t._base, _t._path, _t._kind = {x}, (None, op, None{values}), {kind}",
+            f"        _t._base_node, _t._base_data = {x}._node, {x}_data",
+            f"        _t._counter = {x}._counter",
+            "    else:",
+            f"        _kind = {kind} if _mode is RECORD or {x}._node is None else NO_GRAD_VIEW",
+            f"        link(_t, {x}, op, None, ({values[2:]}{',' if values else ''}), _kind)",
+            "else:",
+            "    _t._counter = [0]",
+            "_counter = _t._counter",
+        )
+
+    def _record_straight(self, kinds: tuple[str, ...]) -> None:
+        """Write the recording: for each set of tracked inputs, what their rules ask for."""
+        tensors = [i for i, kind in enumerate(kinds) if kind == "tensor"]
+        nodes = ", ".join(f"{self.inputs[i]}_node" for i in tensors)
+        self.add(3, "if _mode is RECORD:")
+        values = ", ".join(f"{self.inputs[i]}._node" for i in tensors)
+        self.add(4, f"{nodes} = {values}")
+        sets = [(i,) for i in tensors] if len(tensors) == 1 else [(0, 1), (0,), (1,)]
+        for number, tracked in enumerate(sets):
+            test = " and ".join(f"{self.inputs[i]}_node is not None" for i in tracked)
+            self.add(4, f"{'if' if number == 0 else 'elif'} {test}:")
+            edges = [f"{n}_node" if i in tracked else "None" for i, n in enumerate(self.inputs)]
+            self._node(5, edges, self._saved(kinds, set(tracked)), kinds)
+
+    def _node(
+        self, depth: int, edges: list[str], saved: list[str], kinds: Sequence[str] = ()
+    ) -> None:
+        """Write the making of the node; of a result of another dtype the general way."""
+        count = "len(_edges)" if self.op.variadic else str(len(edges))
+        targets = f"({', '.join(edges)},)"
+        self.add(
+            depth,
+            "if _data.dtype is not _dtype:",
+            f"    attach(op, {targets}, {self.args}, (_t,), {self.settings}, _mode)",
+            "    return _t",
+            "_t._node = _n = Node()",
+            f"_n.op, _n.seq, _n.count = op, next_seq(), {count}",
+            "_n.released, _n.extra = False, None",
+            f"_n.record = ({', '.join([*edges, *saved])},)",
+            f"_n.shapes = {self._shapes(kinds)}",
+        )
+
+    def _shapes(self, kinds: Sequence[str]) -> str:
+        """Return the expression of the shapes that backward must sum down to, if any."""
+        if not self.op.broadcasts or "number" in kinds:  # the result has the tensor's shape then
+            return "None"
+        shapes = [f"{n}_data.shape" for n in self.inputs]
+        return f"None if {' == '.join(shapes)} else SHAPES[({', '.join(shapes)})]"
+
+    def _saved(self, kinds: tuple[str, ...], tracked: set[int]) -> list[str]:
+        """Return the expressions of what is saved when exactly these inputs are tracked."""
+        slots, versions = [], []
+        for name in self.op.layout:
+            if name not in self.op.tensor_slots:
+                slots.append(self._context(name))
+                continue
+            needed = bool(self.op.needed_by[name] & tracked)
+            if name in self.inputs:
+                is_number = kinds[self.inputs.index(name)] == "number"
+                data = name if is_number else f"{name}_data"
+                counter = "None" if is_number else f"{name}._counter"
+            else:
+                is_number, data, counter = False, "_data", "_counter"
+            slots.append(data if needed else "None")
+            kept = needed and not is_number
+            versions += [counter, f"{counter}[0]"] if kept else ["None", "None"]
+        return slots + versions
+
+    def _saved_if_needed(self) -> list[str]:
+        """Return the expressions of what is saved, each with the test of who needs it."""
+        slots, versions = [], []
+        for name in self.op.layout:
+            if name not in self.op.tensor_slots:
+                slots.append(self._context(name))
+                continue
+            needing = sorted(self.op.needed_by[name])
+            test = " or ".join(f"{self.inputs[i]}_node is not None" for i in needing)
+            is_input = name in self.inputs
+            data, counter = (
+                (f"{name}_data", f"{name}_counter") if is_input else ("_data", "_counter")
+            )
+            slots.append(f"{data} if {test} else None")
+            kept = f"({test}) and {counter} is not None" if is_input else test
+            versions += [f"{counter} if {kept} else None", f"{counter}[0] if {kept} else None"]
+        return slots + versions
+
+    def _context(self, name: str) -> str:
+        """Return the expression of a setting, or of a shape, dtype or device, that is saved."""
+        if name in self.op.settings:
+            return name
+        if name == "shapes":
+            return "SHAPES[tuple([d.shape for d in _operands])]"
+        of, _, what = name.rpartition("_")
+        return f"SHAPES[{of}_data.shape]" if what == "shape" else f"{of}.{what}"
+
+
+def exported(
+    op: Primitive, names: tuple[str, ...], doc: str, call: FunctionType
+) -> Callable[..., Any]:
+    """Give a generated call its public name, documentation and module, and return it."""
+    call.__name__ = call.__qualname__ = names[0]
+    call.__doc__ = doc or None
+    call.__module__ = "pullback"
+    call.primitive = op  # type: ignore[attr-defined]
+    op.public = call
+    return call

@@ -1,0 +1,204 @@
+"""Running an operation in general, and recording it: the only creator of nodes.
+
+Owns `apply`, which takes any arguments in any mode: it brings them to one library and dtype, runs
+forward, links views and gives the results their nodes. `attach` makes the node of a call of a
+built-in operation; `new_node` any node that is not written out by a generated call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from pullback.arrays import library_of
+from pullback.core.function.dispatch import THEIRS, coerce, kernel_error, named
+from pullback.core.function.primitive import Primitive
+from pullback.core.function.rules import complex_form
+from pullback.core.graph.modes import STATE, Mode
+from pullback.core.graph.node import MultiNode, N, Node, fill, meta_of
+from pullback.core.tensor.saved import Packed, PackedRecord
+from pullback.core.tensor.tensor import Tensor, as_array, box, bump
+from pullback.core.tensor.views import NO_GRAD_VIEW, ONE_OF_MANY, TRACKED, link
+from pullback.errors import CALLS, ArgumentTypeError, AutogradError, GraphError, ShapeError
+
+
+def apply(op: Primitive, args: Sequence[Any], settings: dict[str, Any]) -> Any:
+    """Run `op` on tensors, arrays and Python scalars, and record it where a gradient is needed."""
+    tensors, library = coerce(op, args)
+    arrays = [t._data for t in tensors]
+    try:
+        result = op.forward(library.xp, *arrays, **settings)
+    except AutogradError:
+        raise
+    except THEIRS as error:
+        raise kernel_error(op, args, error) from error
+    cls = tensor_class(args)
+    outs = [box(as_array(r), cls=cls) for r in (result if op.multi else (result,))]
+    mode = STATE.get()
+    if mode.observer is not None:
+        mode.observer.result(op.name, named(op, args), outs, settings)
+    if op.view:
+        link_views(op, tensors[0], outs, settings, mode)
+    if mode.grad and op.differentiable:
+        edges = tuple([t._node for t in tensors])
+        if edges.count(None) != len(edges):
+            attach(op, edges, tensors, outs, settings, mode)
+    return outs if op.multi else outs[0]
+
+
+def tensor_class(args: Sequence[Any]) -> type[Tensor]:
+    """Return the class of the results: that of the arguments; the most derived of several."""
+    cls = Tensor
+    for a in args:
+        if isinstance(a, cls):
+            cls = a.__class__
+    return cls
+
+
+def _called(variables: dict[str, Any]) -> tuple[tuple[str, ...], list[tuple[str, Any]]]:
+    """Return, for errors, the operation that a running `apply` calls, and its arguments."""
+    op, args = variables["op"], variables["args"]
+    return (op.public.__name__, op.name), named(op, args)
+
+
+CALLS[apply.__code__] = _called
+
+
+def apply_out(op: Primitive, args: Sequence[Any], settings: dict[str, Any], out: Tensor) -> Tensor:
+    """Run `op` and write the result into `out`, which no gradient can flow through."""
+    if not isinstance(out, Tensor):
+        raise ArgumentTypeError(f"{op.name}: out= must be a Tensor, got {type(out).__name__}")
+    if STATE.get().grad and any(isinstance(a, Tensor) and a.requires_grad for a in (*args, out)):
+        raise GraphError(
+            f"{op.name}: functions with out=... arguments don't support automatic "
+            "differentiation, but one of the arguments requires grad.\n"
+            "hint: leave out= away, or call it inside `with no_grad():`."
+        )
+    result = apply(op, args, settings)
+    if result.shape != out.shape or result.dtype is not out.dtype:
+        raise ShapeError(
+            f"{op.name}: out= must have the shape {result.shape} and dtype {result.dtype.name} of "
+            f"the result, got shape {out.shape}, dtype {out.dtype.name}"
+        )
+    array = out.data_array()
+    out._data = library_of(array).assign(array, ..., result._data)
+    bump(out)
+    return out
+
+
+def attach(
+    op: Primitive,
+    edges: tuple[Any, ...],
+    tensors: Sequence[Any],
+    outs: Sequence[Tensor],
+    settings: dict[str, Any],
+    mode: Mode,
+) -> None:
+    """Give the results of a call their node; integers and bools have none."""
+    inexact = [t.dtype.is_inexact for t in outs]
+    if True not in inexact:
+        return
+    node = record(op, edges, tensors, outs, settings, mode)
+    if isinstance(node, MultiNode):
+        node.metas = [meta_of(t._data) for t in outs]
+        for i, (t, differentiable) in enumerate(zip(outs, inexact, strict=True)):
+            if differentiable:
+                t._node = node.output(i)
+    else:
+        outs[0]._node = node
+
+
+def record(
+    op: Primitive,
+    edges: tuple[Any, ...],
+    tensors: Sequence[Any],
+    outs: Sequence[Tensor],
+    settings: dict[str, Any],
+    mode: Mode,
+) -> Node:
+    """Return the node of one call: its edges, and of its tensors what the rules will need."""
+    tracked = [edge is not None for edge in edges]
+    slots: list[Any] = []
+    versions: list[Any] = []
+    for name in op.layout:
+        if name not in op.needed_by:
+            slots.append(_context(op, name, tensors, settings))
+            continue
+        tensor = _tensor_named(op, name, tensors, outs) if op.saves(name, tracked) else None
+        is_tensor = isinstance(tensor, Tensor)
+        slots.append(tensor._data if is_tensor else tensor)
+        versions += (tensor._counter, tensor._counter[0]) if is_tensor else (None, None)
+    if op.layout and op.holomorphic and outs[0].dtype.is_complex:
+        op = complex_form(op)
+    saved = (*slots, *versions)
+    node = new_node(MultiNode if op.multi else Node, op, edges, saved)
+    if mode.hooks is not None:
+        _pack(op, node, mode.hooks)
+    if op.broadcasts:
+        _note_shapes(node, tensors, outs[0]._data.shape)
+    if mode.observer is not None:
+        mode.observer.recorded(node, tensors, outs)
+    return node
+
+
+def _tensor_named(op: Primitive, name: str, tensors: Sequence[Any], outs: Sequence[Tensor]) -> Any:
+    if name in op.inputs:
+        return tensors[op.inputs.index(name)]
+    return outs[op.results.index(name)]
+
+
+def _context(op: Primitive, name: str, tensors: Sequence[Any], settings: dict[str, Any]) -> Any:
+    """Return a setting, or the shape, dtype or device of an input, that rules ask for."""
+    if name in settings:
+        return settings[name]
+    if name == "shapes":
+        return tuple([t._data.shape for t in tensors])
+    of, _, what = name.rpartition("_")
+    tensor = tensors[op.inputs.index(of)]
+    return tensor._data.shape if what == "shape" else getattr(tensor, what)
+
+
+def _pack(op: Primitive, node: Node, hooks: Any) -> None:
+    """Put what a pack hook makes of the saved tensors in their place."""
+    record, packed = list(node.record), False
+    for k, name in enumerate(op.tensor_slots):
+        at, versions = node.count + op.layout[name], node.count + op.width + 2 * k
+        counter = record[versions]
+        if counter is not None:
+            record[at] = Packed(hooks, record[at], counter)
+            record[versions] = record[versions + 1] = None
+            packed = True
+    if packed:
+        node.record = PackedRecord(record)
+
+
+def _note_shapes(node: Node, tensors: Sequence[Any], shape: tuple[int, ...]) -> None:
+    """Let backward undo the broadcasting of inputs to `shape`, where there was any."""
+    shapes = tuple([t._data.shape if isinstance(t, Tensor) else shape for t in tensors])
+    if shapes.count(shape) != len(shapes):
+        node.shapes = shapes
+
+
+def new_node(kind: type[N], op: Any, edges: tuple[Any, ...], saved: tuple[Any, ...] = ()) -> N:
+    """Return a node of `op` with these edges and saved values."""
+    return fill(kind(), op, edges, saved)
+
+
+def link_views(
+    op: Primitive, source: Tensor, outs: Sequence[Tensor], settings: dict[str, Any], mode: Mode
+) -> None:
+    """Tell each result that shares the source's memory whose view it is."""
+    if callable(op.view) and not op.view(settings):
+        return
+    kind = ONE_OF_MANY if op.multi else op.view if isinstance(op.view, str) else TRACKED
+    if not mode.grad and source.requires_grad:
+        kind = NO_GRAD_VIEW
+    values = [settings[name] for name in op.settings]
+    for i, out in enumerate(outs):
+        if shows_memory(out._data, source._data):
+            link(out, source, op, i if op.multi else None, values, kind)
+
+
+def shows_memory(array: Any, source: Any) -> bool:
+    """Return whether the result of a view operation shows the memory of its source."""
+    return library_of(source).shares(array, source)

@@ -1,0 +1,237 @@
+"""Running an operation's gradient rules: the backward of a primitive, written from its declaration.
+
+Owns the function ``differentiate(node, g, wanted, recorded)`` of each primitive: it takes the
+node's record apart, checks the versions of what was saved, calls the rules whose gradients are
+wanted and undoes broadcasting. The same rules run on arrays, and on tensors when the backward
+itself is recorded.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Sequence
+from types import FunctionType
+from typing import Any, NoReturn
+
+from pullback.arrays import NUMPY, is_array, library_of
+from pullback.core.function.handed import TENSORS
+from pullback.core.function.primitive import Primitive, parameters
+from pullback.core.function.source import MODULE, compiled
+from pullback.core.graph.node import MultiNode, Node
+from pullback.core.tensor.saved import PackedRecord, stale
+from pullback.core.tensor.tensor import as_array, box
+from pullback.errors import MissingRuleError, compose
+
+_ndarray = NUMPY.array_types[0]
+
+
+def prepare(op: Primitive) -> None:
+    """Give an operation its `differentiate`, which is written when it is first called."""
+
+    def first_call(node: Node, g: Any, wanted: Any, recorded: bool) -> Sequence[Any]:
+        name = f"{op.name}_backward"
+        uses = {"__name__": MODULE, **_COMMON, "op": op, "joint": op.joint}
+        uses.update({f"rule_{i}": rule for i, rule in enumerate(op.rules)})
+        source = "\n".join(_lines(op, name)) + "\n"
+        op.differentiate = FunctionType(compiled(name, source), uses, name)
+        return op.differentiate(node, g, wanted, recorded)
+
+    op.differentiate = first_call
+    if op.part_rule is not None:
+        op.adds_into = _part_adder(op)
+
+
+def _part_adder(op: Primitive) -> Callable[[Node, Any, Any], Any]:
+    """Return what adds a gradient into the buffer of the array that a part was read of."""
+    rule: Any = op.part_rule
+    shape_at = 1 + op.layout[f"{op.inputs[0]}_shape"]
+    places = [1 + op.layout[name] for name in parameters(rule)[2:]]
+
+    def add(node: Node, buffer: Any, g: Any) -> Any:
+        record = node.record
+        if buffer is None:
+            buffer = NUMPY.xp.zeros(record[shape_at], g.dtype)
+        rule(buffer, g, *[record[i] for i in places])
+        return buffer
+
+    return add
+
+
+def complex_form(op: Primitive) -> Primitive:
+    """Return the operation with rules for complex results: conj(rule(conj(g), ...)).
+
+    For a holomorphic function whose rule multiplies ``g`` by the derivative this is the conjugate
+    Wirtinger gradient, PyTorch's convention.
+    """
+    if op.complex_form is None:
+        op.complex_form = form = copy.copy(op)
+        form.complex_form = form
+        form.conjugates = True
+        prepare(form)
+    return op.complex_form
+
+
+# -- writing the function --------------------------------------------------------------------------
+def _lines(op: Primitive, name: str) -> list[str]:
+    """Return the lines of an operation's `differentiate`."""
+    edges = [] if op.variadic else [f"{n}_edge" for n in op.inputs]
+    versions = [f"{n}_{what}" for n in op.tensor_slots for what in ("counter", "version")]
+    saved = [*(f"{n}_saved" for n in op.layout), *versions]
+    lines = [
+        f"def {name}(node, g, wanted, recorded):",
+        "    record = node.record",
+        f"    if {' or '.join(_unusual(op))}:",
+        "        g, record, xp = prepared(op, node, g, recorded)",
+        "    else:",
+        "        xp = numpy",
+    ]
+    if op.variadic:
+        lines.append("    edges = record[: node.count]")
+    if edges or saved:
+        source = "record[node.count :]" if op.variadic else "record"
+        lines.append(f"    {', '.join([*edges, *saved])}, = {source}")
+    for n in op.tensor_slots:
+        lines.append(f"    if {n}_counter is not None and {n}_counter[0] != {n}_version:")
+        lines.append(f"        raise stale(node, {n}_counter[0], {n}_version)")
+    if op.conjugates:
+        lines.append("    g = conjugate(g, xp)")
+    return lines + _returned(op, edges)
+
+
+def _unusual(op: Primitive) -> list[str]:
+    """Return the tests for a backward that is not on plain NumPy arrays."""
+    tests = ["recorded", "node.released", "record.__class__ is not tuple"]
+    if op.multi:
+        tests.append("True")
+    else:
+        tests.append("g.__class__ is not ndarray")
+    if not op.variadic:
+        first = len(op.inputs)
+        tests += [f"record[{first + op.layout[n]}].__class__ not in PLAIN" for n in op.tensor_slots]
+    return tests
+
+
+def _returned(op: Primitive, edges: list[str]) -> list[str]:
+    if op.joint is not None:
+        targets = "edges" if op.variadic else f"({', '.join(edges)},)"
+        found = f"joint({_arguments(op, op.joint)})"
+        found = f"conjugate({found}, xp)" if op.conjugates else found
+        return [f"    return only_wanted({targets}, {found}, wanted)"]
+    calls = [_call(op, i) for i in range(len(op.inputs))]
+    if len(calls) == 1:  # a node that runs has an edge that is wanted
+        return [f"    return ({calls[0]},)"]
+    lines = ["    grads = ("]
+    for edge, call in zip(edges, calls, strict=True):
+        wanted = f"{edge} is not None and (wanted is None or {edge} in wanted)"
+        lines.append(f"        {call} if {wanted} else None,")
+    lines.append("    )")
+    if not op.broadcasts:
+        return [*lines, "    return grads"]
+    return [
+        *lines,
+        "    return grads if node.shapes is None else unbroadcast_all(grads, node.shapes, xp)",
+    ]
+
+
+def _call(op: Primitive, i: int) -> str:
+    """Return the expression for the gradient of input `i`."""
+    rule = op.rules[i]
+    if rule is None:
+        return "None" if op.inputs[i] in op.declared else f"missing_rule(op, {i})"
+    call = f"rule_{i}({_arguments(op, rule)})"
+    return f"conjugate({call}, xp)" if op.conjugates else call
+
+
+def _arguments(op: Primitive, rule: Any) -> str:
+    return ", ".join(n if n in ("g", "xp") else f"{n}_saved" for n in parameters(rule))
+
+
+# -- what the written function uses ----------------------------------------------------------------
+def _prepared(op: Primitive, node: Node, g: Any, recorded: bool) -> tuple[Any, Any, Any]:
+    """Return gradient, record and namespace for a backward that is not on plain NumPy arrays."""
+    if node.released:  # by a pass within this one
+        raise node.released_error()
+    record = node.record
+    if record.__class__ is PackedRecord:
+        record = record.unpack(node)
+    if recorded:
+        return g, _as_tensors(op, node, record), TENSORS
+    if op.multi:
+        arrays = [as_array(x) for x in g if x is not None]
+        return g, record, library_of(arrays[0]).xp
+    g = as_array(g)
+    return g, record, library_of(g).xp
+
+
+def _as_tensors(op: Primitive, node: Node, record: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Return the record with the saved arrays as tensors, each with its node in the graph."""
+    slots = list(record)
+    versions = node.count + op.width
+    for name in op.tensor_slots:
+        at = node.count + op.layout[name]
+        if slots[at] is not None and is_array(slots[at]):
+            if name in op.inputs:
+                target = record[op.inputs.index(name)]
+            else:
+                output = op.results.index(name)
+                target = node.output(output) if isinstance(node, MultiNode) else node
+            slots[at] = box(slots[at], target, slots[versions])
+        versions += 2
+    return tuple(slots)
+
+
+def _only_wanted(edges: Sequence[Any], found: Sequence[Any], wanted: Any) -> list[Any]:
+    """Return the gradients of the inputs that have an edge that is wanted, None for the others."""
+    return [
+        None if edge is None or (wanted is not None and edge not in wanted) else r
+        for edge, r in zip(edges, found, strict=True)
+    ]
+
+
+def _missing_rule(op: Primitive, i: int) -> NoReturn:
+    raise MissingRuleError(
+        compose(
+            op.name,
+            f"a gradient rule for the argument '{op.inputs[i]}'",
+            "an operation that has none",
+            hint=f"detach() the argument '{op.inputs[i]}' if its gradient is not needed",
+        )
+    )
+
+
+def unbroadcast(g: Any, shape: tuple[int, ...], xp: Any) -> Any:
+    """Sum `g` over the axes that broadcasting stretched, down to `shape`."""
+    extra = len(g.shape) - len(shape)
+    axes: tuple[int, ...] = tuple(range(extra))
+    if 1 in shape:
+        ones = [i + extra for i, n in enumerate(shape) if n == 1 and g.shape[i + extra] != 1]
+        axes = (*axes, *ones)
+    g = xp.sum(g, axis=axes, keepdims=len(axes) != extra)
+    return g if g.shape == shape else xp.reshape(g, shape)
+
+
+def _unbroadcast_all(grads: Sequence[Any], shapes: Sequence[Any], xp: Any) -> list[Any]:
+    return [
+        r if r is None or r.shape == shape else unbroadcast(r, shape, xp)
+        for r, shape in zip(grads, shapes, strict=True)
+    ]
+
+
+def _conjugate(g: Any, xp: Any) -> Any:
+    """Return the conjugate of a gradient, of each of several, None for none."""
+    if isinstance(g, (tuple, list)):
+        return [_conjugate(part, xp) for part in g]
+    return None if g is None else xp.conj(g)
+
+
+_COMMON: dict[str, Any] = {
+    "ndarray": _ndarray,
+    "numpy": NUMPY.xp,
+    "PLAIN": frozenset((_ndarray, type(None), int, float, bool, complex)),
+    "prepared": _prepared,
+    "stale": stale,
+    "only_wanted": _only_wanted,
+    "missing_rule": _missing_rule,
+    "unbroadcast_all": _unbroadcast_all,
+    "conjugate": _conjugate,
+}

@@ -1,0 +1,91 @@
+"""Functions whose source is written by the library: compiled at their first call, and shown.
+
+Owns the compiling, the place in `linecache` by which tracebacks show the source, and the exchange
+of a function's code: a function has its name, signature, module and identity from the start, and
+gets the code that was written for it when it is first called.
+"""
+
+from __future__ import annotations
+
+import inspect
+import linecache
+from collections.abc import Callable, Sequence
+from types import CodeType, FunctionType
+from typing import Any
+
+# What generated functions call themselves a part of; their frames count as the library's.
+MODULE = "pullback.generated"
+
+
+def _not_compiled() -> Any:
+    return first_call(locals())  # type: ignore[name-defined]  # noqa: F821  (a global by then)
+
+
+def lazy_function(
+    name: str,
+    arrays: Sequence[str],
+    settings: dict[str, Any],
+    write: Callable[[], tuple[str, dict[str, Any]]],
+    *,
+    variadic: bool = False,
+) -> FunctionType:
+    """Return a function ``name(arrays, /, *, settings)`` that is compiled at its first call.
+
+    Parameters
+    ----------
+    name : str
+    arrays : sequence of str
+        The positional-only parameters; of a `variadic` function the one name of all of them.
+    settings : dict
+        The keyword-only parameters with their defaults, `inspect.Parameter.empty` for none.
+    write : callable
+        Called once: returns the source of a function of that signature, and the global names
+        that it uses.
+    """
+    required = inspect.Parameter.empty
+    positional = () if variadic else tuple(arrays)
+    names = (*positional, *settings, *(arrays if variadic else ()))
+    flags = _not_compiled.__code__.co_flags | (inspect.CO_VARARGS if variadic else 0)
+    code = _not_compiled.__code__.replace(
+        co_name=name,
+        co_qualname=name,
+        co_argcount=len(positional),
+        co_posonlyargcount=len(positional),
+        co_kwonlyargcount=len(settings),
+        co_varnames=names,
+        co_nlocals=len(names),
+        co_flags=flags,
+    )
+
+    def compile_now() -> None:
+        source, uses = write()
+        function.__globals__.update(uses)
+        function.__code__ = compiled(name, source)
+
+    def first_call(variables: dict[str, Any]) -> Any:
+        compile_now()
+        rest = variables[names[-1]] if variadic else [variables[n] for n in positional]
+        return function(*rest, **{n: variables[n] for n in settings})
+
+    uses = {"__name__": MODULE, "first_call": first_call, "compile_now": compile_now}
+    function = FunctionType(code, uses, name)
+    function.__kwdefaults__ = {n: v for n, v in settings.items() if v is not required} or None
+    return function
+
+
+def compiled(name: str, source: str) -> CodeType:
+    """Return the code of the one function that `source` defines, its lines shown by tracebacks."""
+    filename = f"<pullback generated {name}>"
+    linecache.cache[filename] = (len(source), None, source.splitlines(keepends=True), filename)
+    module = compile(source, filename, "exec")
+    return next(c for c in module.co_consts if isinstance(c, CodeType))
+
+
+def source_of(function: Callable[..., Any]) -> str:
+    """Return the source that is written for a generated function; empty for any other."""
+    uses = getattr(function, "__globals__", {})
+    if "compile_now" not in uses:
+        return ""
+    if function.__code__.co_filename == __file__:
+        uses["compile_now"]()
+    return "".join(linecache.getlines(function.__code__.co_filename))

@@ -1,0 +1,61 @@
+"""Saved values: their versions, and the packing of them by `saved_tensors_hooks`.
+
+A node saves arrays, each with the version counter of its tensor and the version it had; reading one
+whose version has moved on is an error. Built-in and user operations save alike.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from pullback.core.graph.node import Node
+from pullback.core.tensor.tensor import Tensor, box
+from pullback.errors import ArgumentTypeError, InplaceError
+
+
+def stale(node: Node, version: int, expected: int, what: str = "a saved tensor") -> InplaceError:
+    """Return the error for a saved tensor that was changed in place since."""
+    return InplaceError(
+        f"{node.name()}: one of the variables needed for gradient computation has been modified "
+        f"by an inplace operation: {what} is at version {version}; expected version {expected}.\n"
+        "hint: use the operation that is not in place, or clone() the tensor before changing it."
+    )
+
+
+class Packed:
+    """What a pack hook made of a saved array, with the array's version."""
+
+    __slots__ = ("counter", "unpack_hook", "value", "version")
+
+    def __init__(self, hooks: Any, array: Any, counter: list[Any]) -> None:
+        self.counter, self.version = counter, counter[0]
+        self.unpack_hook: Callable[[Any], Any] = hooks.unpack
+        self.value = hooks.pack(box(array, None, counter))
+        if counter[0] != self.version:
+            raise InplaceError(
+                "saved_tensors_hooks: a saved tensor pack hook is modifying its input in place.\n"
+                "hint: clone() the tensor in the hook first."
+            )
+
+    def unpack(self, node: Node) -> Any:
+        """Return the array of the tensor that the unpack hook gives back."""
+        tensor = self.unpack_hook(self.value)
+        if not isinstance(tensor, Tensor):
+            raise ArgumentTypeError(
+                f"{node.name()}: the unpack hook of saved_tensors_hooks must return a Tensor, got "
+                f"{type(tensor).__name__}"
+            )
+        if tensor._counter is self.counter and self.counter[0] != self.version:
+            raise stale(node, self.counter[0], self.version)  # the hooks kept the memory itself
+        return tensor.data_array()
+
+
+class PackedRecord(tuple[Any, ...]):
+    """A node's record in which `Packed` values stand where arrays were saved."""
+
+    __slots__ = ()
+
+    def unpack(self, node: Node) -> tuple[Any, ...]:
+        """Return the record with the arrays that the unpack hooks give back."""
+        return tuple([v.unpack(node) if v.__class__ is Packed else v for v in self])
