@@ -8,21 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from contextvars import ContextVar
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from pullback.check.dtypes import dtypes
 from pullback.check.exceptions import BackwardError, ForwardError, InapplicableError, first_line
-from pullback.check.first import first
-from pullback.check.laws import aliases, linear, outputs, repeatable
-from pullback.check.layouts import layouts
-from pullback.check.libraries import libraries
-from pullback.check.lifetime import lifetime
-from pullback.check.masks import masks
-from pullback.check.modes import modes
-from pullback.check.mutation import mutation
 from pullback.check.naming import name_of
+from pullback.check.parts import PARTS, Part
 from pullback.check.report import (
     FAILED,
     INAPPLICABLE,
@@ -33,54 +25,11 @@ from pullback.check.report import (
     PartResult,
     Report,
 )
-from pullback.check.second import second_order
 from pullback.check.session import Options, Session
-from pullback.check.shapes import shapes
 from pullback.check.subject import Subject
 from pullback.check.values import holds_numbers
 from pullback.core.graph.modes import RECORD, STATE
 from pullback.errors import ArgumentError, ArgumentTypeError, GradcheckError
-
-
-class Part(NamedTuple):
-    """One part of the check.
-
-    Attributes
-    ----------
-    name, title : str
-        As `only` and `skip` take it; as reports print it.
-    run : callable
-        Given the session; reports to it.
-    essential : bool
-        Whether later parts mean nothing once it failed.
-    fast : bool
-        Whether it belongs to the fast check.
-    """
-
-    name: str
-    title: str
-    run: Callable[[Session], None]
-    essential: bool = False
-    fast: bool = False
-
-
-# Mutation and chance come first: they would show as anything.
-PARTS: tuple[Part, ...] = (
-    Part("mutation", "nothing written to", mutation, essential=True, fast=True),
-    Part("repeatable", "repeatable", repeatable, essential=True, fast=True),
-    Part("first", "first derivatives", first, essential=True, fast=True),
-    Part("masks", "subsets of the inputs", masks, fast=True),
-    Part("outputs", "each output alone", outputs, fast=True),
-    Part("linear", "linear in grad_output", linear, fast=True),
-    Part("aliases", "one tensor passed twice", aliases),
-    Part("layouts", "memory layouts", layouts, fast=True),
-    Part("shapes", "other sizes", shapes),
-    Part("modes", "no_grad and threads", modes),
-    Part("lifetime", "nothing kept alive", lifetime),
-    Part("second_order", "second derivatives", second_order),
-    Part("dtypes", "dtypes", dtypes),
-    Part("libraries", "array libraries", libraries),
-)
 
 # What shows progress sets it: it is called with the title of each part that begins.
 ON_PART: ContextVar[Callable[[str], None]] = ContextVar("ON_PART", default=lambda title: None)

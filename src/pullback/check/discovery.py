@@ -18,7 +18,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from pullback.check.guessing import suggestion
+from pullback.check.inputs.guessing import suggestion
 from pullback.check.loading import dotted, load, load_file, told
 from pullback.check.ops import check_op
 from pullback.check.report import Report

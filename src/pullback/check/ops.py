@@ -14,15 +14,15 @@ from typing import Any
 import numpy as np
 
 from pullback.check.api import check, chosen_parts, options_of, settled
-from pullback.check.drawing import CHARACTERS, LARGE, draw, draw_sizes
-from pullback.check.guessing import guess
-from pullback.check.inputs import Inputs, bound, on_symmetric, outcome, shown, symmetric
+from pullback.check.inputs.arguments import Inputs, bound, on_symmetric, outcome, shown, symmetric
+from pullback.check.inputs.drawing import CHARACTERS, LARGE, draw, draw_sizes
+from pullback.check.inputs.guessing import guess
+from pullback.check.inputs.roles import callable_of
+from pullback.check.inputs.search import is_strategy, search, strategy_of
+from pullback.check.inputs.shape_text import Described, parse
 from pullback.check.naming import name_of, parameters_of
 from pullback.check.report import FAILED, PASSED, PartResult, Report
-from pullback.check.roles import callable_of
-from pullback.check.searching import is_strategy, search, strategy_of
 from pullback.check.session import Options
-from pullback.check.shape_text import Described, parse
 from pullback.check.subject import Subject
 from pullback.check.values import host
 from pullback.core.custom import pytree as tree

@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from pullback.check.diagnosis.elements import elements, listed, nan
+from pullback.check.diagnosis.evidence import Evidence
 from pullback.check.diagnosis.precision import PRECISION
 from pullback.check.diagnosis.relations import RELATIONS, another, conjugated, factor, swapped
 from pullback.check.diagnosis.sizes import size
 from pullback.check.diagnosis.structure import STRUCTURE, missing_sum
 from pullback.check.diagnosis.terms import FACTORS, diagonal, missing_term
-from pullback.check.evidence import Evidence
 from pullback.check.report import Cause
 
 Hypothesis = Callable[[Evidence, int], Cause | None]

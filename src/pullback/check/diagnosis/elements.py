@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from pullback.check.diagnosis.alignment import multiple
+from pullback.check.diagnosis.evidence import Evidence
 from pullback.check.diagnosis.explaining import explanation
-from pullback.check.evidence import Evidence
 from pullback.check.report import Cause
 from pullback.check.values import Array
 

@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
+from pullback.check.diagnosis.evidence import Evidence
 from pullback.check.diagnosis.predicates import Sample, predicates
-from pullback.check.evidence import Evidence
 from pullback.check.exceptions import BackwardError, ForwardError
 from pullback.check.report import Report
 from pullback.check.session import Session

@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from pullback.check.diagnosis.alignment import multiple
-from pullback.check.evidence import Evidence
+from pullback.check.diagnosis.evidence import Evidence
 from pullback.check.exceptions import BackwardError, ForwardError
 from pullback.check.report import Cause
 from pullback.check.session import filled

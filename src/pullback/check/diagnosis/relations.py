@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from pullback.check.diagnosis.alignment import multiple
-from pullback.check.evidence import Evidence
+from pullback.check.diagnosis.evidence import Evidence
 from pullback.check.report import Cause
 
 

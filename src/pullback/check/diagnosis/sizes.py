@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from pullback.check.diagnosis.evidence import Evidence
 from pullback.check.diagnosis.relations import ratio
-from pullback.check.evidence import Evidence
 from pullback.check.exceptions import BackwardError, ForwardError, InapplicableError
 from pullback.check.report import Cause
 from pullback.check.resizing import axes_named, resized, session_at, symbols

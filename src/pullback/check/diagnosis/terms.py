@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from pullback.check.diagnosis.alignment import aligned
-from pullback.check.evidence import Evidence
+from pullback.check.diagnosis.evidence import Evidence
 from pullback.check.report import Cause
 from pullback.check.values import Array
 
