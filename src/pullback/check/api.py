@@ -1,7 +1,7 @@
 """`gradcheck`: the whole check of one call, part by part.
 
-Owns the list of parts and their order. A part that others rest on stops those when it fails: a
-wrong first derivative would show again in every later part.
+Owns the loop over the parts. When an essential part fails, the later ones are not run: a wrong
+first derivative would show again in each of them.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from pullback.check.values import holds_numbers
 from pullback.core.graph.modes import RECORD, STATE
 from pullback.errors import ArgumentError, ArgumentTypeError, GradcheckError
 
-# What shows progress sets it: it is called with the title of each part that begins.
+# A progress display sets it: it is called with the title of each part that begins.
 ON_PART: ContextVar[Callable[[str], None]] = ContextVar("ON_PART", default=lambda title: None)
 
 
@@ -47,7 +47,7 @@ def gradcheck(
     atol: float | None = None,
     raise_exception: bool = True,
 ) -> Report:
-    """Check the gradients of a differentiable function, and say what is wrong with them.
+    """Check the gradients of a differentiable function, and report what is wrong with them.
 
     Parameters
     ----------
@@ -57,15 +57,15 @@ def gradcheck(
         Its arguments; a tuple by position, a dict by name. The tensors among them that require
         grad are differentiated, else every floating or complex array.
     seed : int, default 0
-        Where all random numbers come from; a report repeats exactly with its seed.
+        Seeds all random numbers; a check with the same seed repeats exactly.
     fast : bool, default False
-        Compare along random directions alone, and leave out what takes long.
+        Compare along random directions only, and leave out the parts that take long.
     only, skip : sequence of str, optional
         The parts to run, or not to run, by name: ``[part.name for part in pb.check.PARTS]``.
     rtol, atol : float, optional
-        Tolerances beside the differences' own error; by default by dtype.
+        Tolerances, added to the error of the differences; the default depends on the dtype.
     raise_exception : bool, default True
-        Whether a failure raises; else look at ``report.ok``.
+        Whether a failure raises; otherwise look at ``report.ok``.
 
     Returns
     -------
@@ -74,7 +74,7 @@ def gradcheck(
     Raises
     ------
     GradcheckError
-        If a gradient is wrong; its ``report`` has everything.
+        If a gradient is wrong; its attribute ``report`` is the report.
     ArgumentError, ArgumentTypeError
         If there is nothing to differentiate, or an argument of this function is wrong.
 
@@ -88,13 +88,15 @@ def gradcheck(
     _check_callable(fn)
     args, kwargs = _as_arguments(inputs)
     subject = Subject(fn, args, kwargs)
-    options = options_of("gradcheck", seed, fast, rtol, atol)
+    options = checked_options("gradcheck", seed, fast, rtol, atol)
     report = check(subject, options, chosen_parts("gradcheck", only, skip))
-    return settled(report, raise_exception)
+    return raise_if_failed(report, raise_exception)
 
 
-def options_of(api: str, seed: int, fast: bool, rtol: float | None, atol: float | None) -> Options:
-    """Return the user's choices, looked at."""
+def checked_options(
+    api: str, seed: int, fast: bool, rtol: float | None, atol: float | None
+) -> Options:
+    """Return the user's options, validated."""
     if not isinstance(seed, (int, np.integer)) or seed < 0:
         raise ArgumentTypeError(f"{api}: seed must be a whole number from 0 on, got {seed!r}")
     for role, value in (("rtol", rtol), ("atol", atol)):
@@ -117,7 +119,7 @@ def check(subject: Subject, options: Options, parts: Sequence[str]) -> Report:
 
 
 def _run_all(session: Session, parts: Sequence[str]) -> None:
-    """Run the parts in order; one that fails stops those that rest on it."""
+    """Run the parts in order; after a failed essential part the others are not run."""
     report, options, stopped = session.report, session.options, ""
     for part in PARTS:
         if part.name not in parts or (options.fast and not part.fast):
@@ -133,7 +135,7 @@ def _run_all(session: Session, parts: Sequence[str]) -> None:
 
 
 def _run(session: Session, part: Part) -> PartResult:
-    """Run one part; what it raises on purpose becomes a result."""
+    """Run one part; the exceptions of `exceptions` become a result."""
     session.part = part.name
     before = len(session.report.failures)
     try:
@@ -151,10 +153,10 @@ def _run(session: Session, part: Part) -> PartResult:
 def chosen_parts(api: str, only: Sequence[str] | None, skip: Sequence[str]) -> tuple[str, ...]:
     """Return the names of the parts to run."""
     names = tuple(part.name for part in PARTS)
-    for role, given in (("only", only or ()), ("skip", skip)):
-        if isinstance(given, str) or not isinstance(given, Iterable):
-            raise ArgumentTypeError(f"{api}: {role} must be a sequence of names, got {given!r}")
-        for name in given:
+    for role, chosen in (("only", only or ()), ("skip", skip)):
+        if isinstance(chosen, str) or not isinstance(chosen, Iterable):
+            raise ArgumentTypeError(f"{api}: {role} must be a sequence of names, got {chosen!r}")
+        for name in chosen:
             if name not in names:
                 raise ArgumentError(
                     f"{api}: {role} must name parts of the check, got {name!r}; the parts are: "
@@ -163,8 +165,8 @@ def chosen_parts(api: str, only: Sequence[str] | None, skip: Sequence[str]) -> t
     return tuple(name for name in names if name in (only or names) and name not in skip)
 
 
-def settled(report: Report, raise_exception: bool) -> Report:
-    """Return the report, or raise where it says that something is wrong."""
+def raise_if_failed(report: Report, raise_exception: bool) -> Report:
+    """Return the report, or raise a `GradcheckError` if something is wrong."""
     if report.ok or not raise_exception:
         return report
     error = GradcheckError(str(report))
@@ -176,12 +178,12 @@ def _check_callable(fn: Any) -> None:
     if not callable(fn):
         raise ArgumentTypeError(
             f"gradcheck: a function to check is required, got {name_of(fn)}.\nhint: pass the "
-            "function itself and its arguments apart from it."
+            "function itself, and its arguments separately."
         )
 
 
 def _as_arguments(inputs: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """Return positional and keyword arguments from what a user calls the inputs."""
+    """Return positional and keyword arguments from what a user passes as the inputs."""
     if isinstance(inputs, dict):
         return (), inputs
     if isinstance(inputs, (tuple, list)):

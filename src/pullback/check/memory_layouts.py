@@ -1,7 +1,7 @@
-"""The layouts in memory that an array can have.
+"""The memory layouts that an array can have.
 
-Every array is laid out in the middle of memory of its own that is filled with another number, so
-that code which takes any array for a contiguous one reads wrong numbers, and never outside.
+Every array is put in the middle of a buffer of its own that is filled with another number, so that
+code which takes any array for contiguous reads wrong numbers, but never outside of the buffer.
 """
 
 from __future__ import annotations
@@ -18,30 +18,30 @@ _FILLER = 7
 
 
 class Layout(NamedTuple):
-    """A way to lay an array out.
+    """One memory layout.
 
     Attributes
     ----------
     name : str
-        As failures call it.
-    lay : callable
-        Returns an array in that layout.
+        As failures name it.
+    apply : callable
+        Returns an array with the same values in that layout.
     axes : tuple of int
-        The axes along which its values are all the same; those of `lay` alone elsewhere.
+        The axes along which `apply` repeats the first values; empty for most layouts.
     """
 
     name: str
-    lay: Callable[[Array], Array]
+    apply: Callable[[Array], Array]
     axes: tuple[int, ...] = ()
 
     def values(self, array: Array) -> Array:
-        """Return the values that are laid out, C-contiguous."""
+        """Return the values of the laid out array, C-contiguous."""
         first = tuple(slice(0, 1) if k in self.axes else slice(None) for k in range(array.ndim))
         return np.array(np.broadcast_to(array[first], array.shape), order="C")
 
 
 def layouts_of(array: Array, fast: bool = False) -> list[Layout]:
-    """Return the layouts that make a difference for an array.
+    """Return the layouts that are distinct for an array.
 
     Examples
     --------
@@ -71,7 +71,7 @@ def layouts_of(array: Array, fast: bool = False) -> list[Layout]:
 
 
 def _transposed(long: Sequence[int]) -> list[Layout]:
-    """Return the layouts whose axes are in another order."""
+    """Return the layouts with the axes in another order."""
     if len(long) == 2:
         return [Layout("transposed", ordered(*long))]
     pairs = [*itertools.pairwise(long)][:3]
@@ -80,31 +80,31 @@ def _transposed(long: Sequence[int]) -> list[Layout]:
 
 
 def _buffer(array: Array, shape: tuple[int, ...]) -> Array:
-    """Return an array of that shape in the middle of filled memory."""
+    """Return an array of that shape in the middle of a filled buffer."""
     count = int(np.prod(shape))
     margin = max(array.size, 1)
-    filler = _FILLER if array.dtype.kind in "fc" else 0  # an index stays one
+    filler = _FILLER if array.dtype.kind in "fc" else 0  # valid as an index
     memory = np.full(count + 2 * margin, filler, array.dtype)
     return memory[margin : margin + count].reshape(shape)
 
 
 def fortran(array: Array) -> Array:
-    """Return an array with the first axis the fastest."""
+    """Return an array in Fortran order."""
     laid = _buffer(array, array.shape[::-1]).T
     laid[...] = array
     return laid
 
 
 def ordered(i: int, j: int) -> Callable[[Array], Array]:
-    """Return the layout in which two axes are exchanged."""
+    """Return the layout with two axes exchanged in memory."""
 
-    def lay(array: Array) -> Array:
+    def apply(array: Array) -> Array:
         turned = np.swapaxes(array, i, j)
         laid = _buffer(array, turned.shape)
         laid[...] = turned
         return np.swapaxes(laid, i, j)
 
-    return lay
+    return apply
 
 
 def stepped(array: Array) -> Array:
@@ -137,16 +137,16 @@ def inside(array: Array) -> Array:
 
 
 def expanded(axes: tuple[int, ...]) -> Callable[[Array], Array]:
-    """Return the layout in which the first items along some axes stand for all."""
+    """Return the layout with stride 0 along some axes."""
 
-    def lay(array: Array) -> Array:
+    def apply(array: Array) -> Array:
         first = array[tuple(slice(0, 1) if k in axes else slice(None) for k in range(array.ndim))]
         laid = _buffer(array, first.shape)
         laid[...] = first
         strides = [0 if k in axes else laid.strides[k] for k in range(array.ndim)]
         return np.lib.stride_tricks.as_strided(laid, array.shape, strides)
 
-    return lay
+    return apply
 
 
 def misaligned(array: Array) -> Array:
@@ -158,7 +158,7 @@ def misaligned(array: Array) -> Array:
 
 
 def read_only(array: Array) -> Array:
-    """Return an array that must not be written to."""
+    """Return a read-only array."""
     laid = inside(array)
     laid.flags.writeable = False
     return laid

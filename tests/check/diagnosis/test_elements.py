@@ -1,4 +1,4 @@
-"""Gradients wrong at some elements, not finite, or right to a few digits: what is said of them."""
+"""Causes of gradients that are wrong at some elements, not finite, or right to a few digits."""
 
 import numpy as np
 import pytest
@@ -208,11 +208,11 @@ def test_elements_without_a_gradient_tell_nothing():
 
 
 def test_without_a_predicate_the_elements_are_listed():
-    places = ([0, 2, 3, 3, 4], [1, 2, 0, 5, 3])
+    indices = ([0, 2, 3, 3, 4], [1, 2, 0, 5, 3])
 
     def rule(g, x):
         grad = poly_rule(g, x)
-        grad[places] = 1.5
+        grad[indices] = 1.5
         return grad
 
     x = np.random.default_rng(0).standard_normal((5, 6))
@@ -279,7 +279,7 @@ def test_an_index_as_long_as_an_axis_is_no_label(seed):
     assert "all where other == 2; there it is 0" in elements(evidence(op, x, index), 0).text
 
 
-def test_the_overwritten_one_of_repeated_indices_is_told_from_the_last():
+def test_the_overwritten_one_of_repeated_indices_is_distinguished_from_the_last():
     def rule(g, x, index):
         last = np.array([k not in index[j + 1 :] for j, k in enumerate(index)])
         return 2 * g * last
@@ -305,7 +305,7 @@ def test_a_threshold_may_be_one_on_a_difference(seed):
 
 
 def test_one_of_two_conditions_is_named():
-    """It is wrong where the mask is false and x is large: as all large x given are there."""
+    """It is wrong where the mask is false and x is large: all large x of the call are there."""
     mask = np.array([[1, 1, 0, 1], [1, 0, 1, 1], [1, 1, 1, 0]], bool)
     x = np.where(mask, np.random.default_rng(0).uniform(0.5, 1, mask.shape), 9)
     op = two_arguments(
@@ -349,7 +349,7 @@ def test_right_by_accident_at_one_element_is_not_wrong_at_the_others():
 
 # -- NaN -------------------------------------------------------------------------------------------
 @SEEDS
-def test_nan_is_placed(seed):
+def test_nan_is_located(seed):
     x = np.random.default_rng(seed).standard_normal((4, 3))
     x[1, 1] = x[2, 0] = 0
     op = pb.autograd_function(*with_rule(poly, lambda g, x: poly_rule(g, x) * x / x))
@@ -365,7 +365,7 @@ def test_nan_is_placed(seed):
         (lambda g, x: np.log(x - 1), "`x` is NaN or infinite at 2 of 5 elements, all where x < "),
     ],
 )
-def test_infinite_gradients_are_told_from_nan(rule, text):
+def test_infinite_gradients_are_distinguished_from_nan(rule, text):
     e = evidence(pb.autograd_function(*with_rule(poly, rule)), np.array([0.5, 1, 3, 1.5, 2.5]))
     if "all 5" not in text and "NaN" not in text:
         text = text.replace("2 of", "3 of")
@@ -405,7 +405,7 @@ def test_float32_in_backward_is_seen(rule, seed):
         lambda g, x: g * np.exp(x.astype(np.float16)),
     ],
 )
-def test_a_few_digits_are_told_from_a_wrong_formula(rule, seed):
+def test_a_few_digits_are_distinguished_from_a_wrong_formula(rule, seed):
     x = np.random.default_rng(seed).standard_normal((4, 3))
     e = evidence(pb.autograd_function(*with_rule(pb.exp, rule)), x, seed=seed)
     assert few_digits(e, 0).name == "precision"
@@ -428,7 +428,7 @@ def standard_deviation(x):
 
 
 @SEEDS
-def test_cancellation_is_told_from_a_wrong_formula(seed):
+def test_cancellation_is_distinguished_from_a_wrong_formula(seed):
     x = (1000 + np.random.default_rng(seed).standard_normal(8)).astype(np.float32)
     op = pb.autograd_function(*with_rule(standard_deviation, one_pass_variance))
     e = evidence(op, x, seed=seed)
@@ -441,14 +441,14 @@ def test_cancellation_is_told_from_a_wrong_formula(seed):
     assert cancellation(evidence(wrong, x, seed=seed), 0) is None
 
 
-# -- nothing is said of what is right --------------------------------------------------------------
+# -- no cause for a right gradient ----------------------------------------------------------------
 @SEEDS
 @pytest.mark.parametrize("dtype", ["float64", "float32", "complex128", "complex64"])
 @pytest.mark.parametrize(
     "fn",
     [pb.exp, pb.sum, poly, lambda x: x.cumsum(0), lambda x: x @ x.mT, lambda x: 1 / (2 + x * x)],
 )
-def test_nothing_is_said_of_a_right_gradient(fn, dtype, seed):
+def test_a_right_gradient_has_no_cause(fn, dtype, seed):
     rng = np.random.default_rng(seed)
     x = rng.standard_normal((4, 3))
     if dtype.startswith("complex"):

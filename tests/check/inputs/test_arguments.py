@@ -5,14 +5,14 @@ from __future__ import annotations
 import numpy as np
 
 import pullback as pb
-from pullback.check.inputs.arguments import Inputs, on_symmetric, shown
+from pullback.check.inputs.arguments import Inputs, format_inputs, on_symmetric
 
 
 def test_a_call_is_shown_by_shapes_or_by_values():
     inputs = Inputs((np.zeros((2, 1), np.float32), 0.5), {"dim": 0})
-    assert shown(inputs) == "input 0 (2, 1) float32, input 1 0.5, dim 0"
+    assert format_inputs(inputs) == "input 0 (2, 1) float32, input 1 0.5, dim 0"
     expected = "input 0 = [[0.0], [0.0]] float32, input 1 = 0.5, dim = 0"
-    assert shown(inputs, values=True) == expected
+    assert format_inputs(inputs, values=True) == expected
 
 
 def test_a_function_of_symmetric_matrices_sees_the_symmetric_part():

@@ -10,7 +10,7 @@ from tests.check import _right, _right_arrays
 from tests.check._entries import as_pullback
 
 import pullback as pb
-from pullback.check.inputs.arguments import outcome
+from pullback.check.inputs.arguments import try_forward
 from pullback.check.inputs.guessing import guess, suggestion
 from pullback.check.inputs.shape_text import parse
 from pullback.errors import ArgumentError, ArgumentTypeError
@@ -149,14 +149,14 @@ def test_a_parameter_with_a_default_keeps_it():
     assert inputs.kwargs == {}
 
 
-def test_a_parameter_by_keyword_alone_is_given_by_keyword():
+def test_a_keyword_only_parameter_is_passed_by_keyword():
     def scaled(x, *, dim):
         return x.sum(dim)
 
     assert guess(scaled)[0].kwargs == {"dim": -1}
 
 
-def test_a_weight_that_is_none_by_default_is_given_in_one_more_trial():
+def test_a_weight_that_is_none_by_default_is_passed_in_one_more_trial():
     def scaled(x, weight=None):
         return x * x if weight is None else x * weight
 
@@ -185,7 +185,7 @@ def test_a_guess_repeats_with_its_seed():
     assert not np.array_equal(first, other)
 
 
-def test_what_backward_gives_no_gradient_for_is_given_as_a_number():
+def test_an_argument_without_a_gradient_is_passed_as_a_number():
     @pb.autograd_function
     def scale(ctx, x, factor):
         ctx.factor = factor
@@ -198,11 +198,11 @@ def test_what_backward_gives_no_gradient_for_is_given_as_a_number():
     inputs = guess(scale)[0]
     assert inputs.args[1] == 0.5
     assert inputs.notes == (
-        "`factor` was given as the number 0.5, since backward gives no gradient for it",
+        "`factor` was passed as the number 0.5, since backward gives no gradient for it",
     )
 
 
-def test_numbers_that_the_mapping_leaves_out_are_given_as_numbers():
+def test_numbers_that_the_mapping_leaves_out_are_passed_as_numbers():
     @pb.autograd_function
     def affine_by(ctx, x, factor, offset):
         ctx.factor = factor
@@ -217,7 +217,7 @@ def test_numbers_that_the_mapping_leaves_out_are_given_as_numbers():
     assert len(inputs.notes) == 1  # `offset` is a number by its name
 
 
-def test_what_makes_backward_raise_is_given_as_a_number():
+def test_what_makes_backward_raise_is_passed_as_a_number():
     @pb.autograd_function
     def power(ctx, x, degree_):
         ctx.save_for_backward(x=x)
@@ -232,7 +232,9 @@ def test_what_makes_backward_raise_is_given_as_a_number():
 
     inputs = guess(power)[0]
     assert inputs.args[1] == 2
-    assert inputs.notes == ("`degree_` was given as the number 2, since backward raises otherwise",)
+    assert inputs.notes == (
+        "`degree_` was passed as the number 2, since backward raises otherwise",
+    )
 
 
 def test_what_has_to_be_a_tensor_without_gradient_is_not_differentiated():
@@ -278,7 +280,7 @@ def test_indices_of_an_operation_that_overwrites_are_not_repeated():
     assert len(np.unique(index)) == index.size
 
 
-def test_what_cannot_be_guessed_is_told_with_a_text_to_write():
+def test_inputs_that_cannot_be_guessed_are_refused_with_a_text_to_write():
     def odd(x, table):
         raise KeyError("no such row")
 
@@ -321,4 +323,4 @@ ENTRIES = [
 def test_inputs_of_every_right_entry_are_guessed(entry):
     op = as_pullback(entry)
     for inputs in guess(op):
-        assert not isinstance(outcome(op, inputs), str)
+        assert not isinstance(try_forward(op, inputs), str)

@@ -5,17 +5,17 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from pullback.check.inputs.drawing import CHARACTERS, GENERAL, SPECIAL, draw, draw_sizes
+from pullback.check.inputs.drawing import GENERAL, PROFILES, SPECIAL, draw, draw_sizes
 from pullback.check.inputs.shape_text import evaluate, parse
 from pullback.errors import ArgumentError
 
 
-def drawn(text, character=GENERAL, seed=0, **sizes):
+def drawn(text, profile=GENERAL, seed=0, **sizes):
     """Return the values that a text describes, by name."""
     found = parse("here", text)
     rng = np.random.default_rng(seed)
     sizes = draw_sizes(found, rng) | sizes
-    return {d.name: draw(d, sizes, rng, character, i) for i, d in enumerate(found)}
+    return {d.name: draw(d, sizes, rng, profile, i) for i, d in enumerate(found)}
 
 
 @pytest.mark.parametrize(
@@ -51,7 +51,7 @@ def test_several_arguments_are_read_in_order():
 
 
 @pytest.mark.parametrize(
-    ("text", "place", "words"),
+    ("text", "position", "words"),
     [
         ("", 0, "an argument as `name: shape`"),
         ("(n, d)", 0, "an argument as `name: shape`"),
@@ -65,7 +65,7 @@ def test_several_arguments_are_read_in_order():
         ("x: (n,) in [0, )", 8, "an interval of numbers is required, got 'in [0, )'"),
     ],
 )
-def test_an_error_in_a_text_says_where(text, place, words):
+def test_an_error_in_a_text_says_where(text, position, words):
     with pytest.raises(ArgumentError) as error:
         parse("check_op", text, ["x", "w"])
     message = str(error.value)
@@ -73,7 +73,7 @@ def test_an_error_in_a_text_says_where(text, place, words):
     assert "The arguments are: x, w." in message
     assert "hint: describe each argument by a shape or a value" in message
     assert words in message
-    assert f"at character {place} " in message
+    assert f"at character {position} " in message
 
 
 def test_a_size_is_any_expression_of_the_symbols():
@@ -90,14 +90,14 @@ def test_sizes_are_small_and_all_different():
     assert len({tuple(draw_sizes(found, np.random.default_rng(s)).values()) for s in range(9)}) > 3
 
 
-@pytest.mark.parametrize("character", CHARACTERS)
-def test_values_lie_in_their_domain(character):
+@pytest.mark.parametrize("profile", PROFILES)
+def test_values_lie_in_their_domain(profile):
     for seed in range(10):
         found = drawn(
             "p: (n, n) positive, u: (n, n) unit, q: (n, n) in (0, 1], s: (n, n) spd, "
             "i: (k,) int in [0, n), j: (3,) int, b: (n,) bool, d: (9,) distinct, "
             "e: (5,) int distinct",
-            character,
+            profile,
             seed,
         )  # fmt: skip
         n = found["p"].shape[0]
@@ -130,7 +130,7 @@ def test_special_values_have_zeros_and_ties_but_no_row_of_zeros():
         assert np.all(np.any(x != 0, axis=1))
 
 
-def test_special_values_of_two_arguments_are_not_zero_at_one_place():
+def test_special_values_of_two_arguments_are_not_zero_at_one_index():
     found = drawn("x: (4, 5), y: (4, 5), z: (4, 5) complex", SPECIAL)
     assert not np.any((found["x"] == 0) & (found["y"] == 0))
     assert np.all(found["z"] != 0)

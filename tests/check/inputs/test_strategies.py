@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 import pullback as pb
 from pullback.check.inputs.arguments import Inputs
-from pullback.check.inputs.search import MOST_CHECKS, as_inputs, is_strategy, search, strategy_of
-from pullback.check.inputs.strategies import LAYOUTS, arguments, laid, tensors
+from pullback.check.inputs.search import MAX_CHECKS, as_inputs, is_strategy, search, strategy_of
+from pullback.check.inputs.strategies import LAYOUTS, arguments, in_layout, tensors
 from pullback.errors import ArgumentError, ArgumentTypeError, MissingExtraError
 
 QUICK = settings(
@@ -138,7 +138,7 @@ def test_a_strategy_prints_as_it_is_called():
 @pytest.mark.parametrize("shape", [(), (3,), (2, 3), (2, 1, 4), (0, 2), (1,)])
 def test_a_layout_keeps_the_values(layout, shape):
     array = np.random.default_rng(0).normal(size=shape)
-    other = laid(array, layout)
+    other = in_layout(array, layout)
     assert (other.shape, other.dtype) == (array.shape, array.dtype)
     expected = array[:1] if layout == "broadcast" and shape else array
     assert np.array_equal(other, np.broadcast_to(expected, shape))
@@ -147,14 +147,14 @@ def test_a_layout_keeps_the_values(layout, shape):
 
 def test_layouts_are_laid_out_as_they_are_called():
     array = np.arange(12.0).reshape(3, 4)
-    assert laid(array, "C").flags.c_contiguous
-    assert laid(array, "Fortran").flags.f_contiguous
-    assert laid(array.reshape(3, 2, 2), "swapped").strides == (32, 8, 16)
-    sliced = laid(array, "sliced")
+    assert in_layout(array, "C").flags.c_contiguous
+    assert in_layout(array, "Fortran").flags.f_contiguous
+    assert in_layout(array.reshape(3, 2, 2), "swapped").strides == (32, 8, 16)
+    sliced = in_layout(array, "sliced")
     assert sliced.strides == (144, 16)
-    assert laid(array, "reversed").strides == (-32, -8)
-    assert laid(array, "broadcast").strides == (0, 8)
-    assert not laid(array, "read-only").flags.writeable
+    assert in_layout(array, "reversed").strides == (-32, -8)
+    assert in_layout(array, "broadcast").strides == (0, 8)
+    assert not in_layout(array, "read-only").flags.writeable
 
 
 # ---- arguments -----------------------------------------------------------------------------------
@@ -220,15 +220,15 @@ def test_the_search_repeats_with_its_seed():
 
 
 def test_the_search_asks_once_for_each_example_and_ends():
-    asked = []
+    tried = []
 
     def right(inputs):
-        asked.append(inputs.args[0].tolist())
-        return len(asked) < 5
+        tried.append(inputs.args[0].tolist())
+        return len(tried) < 5
 
     assert search(tensors((3, 3), layouts=False), right, 0, 50) is not None
-    assert len(asked) <= MOST_CHECKS
-    assert len({repr(a) for a in asked}) >= len(asked) - 20  # of either dtype
+    assert len(tried) <= MAX_CHECKS
+    assert len({repr(a) for a in tried}) >= len(tried) - 20  # of either dtype
 
 
 def test_what_a_strategy_draws_becomes_arguments():
@@ -237,7 +237,7 @@ def test_what_a_strategy_draws_becomes_arguments():
     assert as_inputs(3) == Inputs((3,), {})
 
 
-def test_strategies_are_told_from_values():
+def test_strategies_are_distinguished_from_values():
     assert is_strategy(tensors())
     assert is_strategy(st.nothing())
     assert not is_strategy("x: (n,)")

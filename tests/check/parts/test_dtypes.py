@@ -96,12 +96,12 @@ def test_dtypes_excuse_a_tie_that_is_broken_in_another_way():
     def forward(ctx, x):
         order = np.argsort(x.numpy(), kind="stable")
         first, last = order[0], order[np.sum(x.numpy() == x.numpy().min()) - 1]
-        ctx.place, ctx.shape = (first if x.dtype == pb.float64 else last), x.shape
+        ctx.index, ctx.shape = (first if x.dtype == pb.float64 else last), x.shape
         return x.min()
 
     def backward(ctx, grad):
         found = pb.zeros(ctx.shape, dtype=grad.dtype)
-        found[int(ctx.place)] = grad
+        found[int(ctx.index)] = grad
         return found
 
     least = pb.autograd_function(forward, pb.once_differentiable(backward), name="least")

@@ -36,7 +36,7 @@ def op(forward, backward):
 
 
 def as_contiguous(array):
-    """Read an array's memory as if it were C-contiguous, as a kernel does that is not told."""
+    """Read an array's memory as if it were C-contiguous, as a kernel does that ignores strides."""
     strides = np.empty(array.shape, array.dtype).strides
     return np.lib.stride_tricks.as_strided(array, array.shape, strides).copy()
 
@@ -52,7 +52,7 @@ def test_a_layout_keeps_the_values(shape, dtype):
     found = layouts_of(array)
     assert len({layout.name for layout in found}) == len(found)
     for layout in found:
-        laid, values = layout.lay(array), layout.values(array)
+        laid, values = layout.apply(array), layout.values(array)
         assert laid.dtype == array.dtype
         assert laid.shape == array.shape
         assert np.array_equal(laid, values), layout.name
@@ -65,7 +65,7 @@ def test_a_layout_keeps_the_values(shape, dtype):
 
 def test_the_layouts_are_what_they_say():
     array = np.arange(24.0).reshape(2, 3, 4)
-    strides = {layout.name: layout.lay(array).strides for layout in layouts_of(array)}
+    strides = {layout.name: layout.apply(array).strides for layout in layouts_of(array)}
     assert strides == {
         "Fortran order": (8, 16, 48),
         "axes 0 and 1 transposed": (32, 64, 8),
@@ -81,7 +81,7 @@ def test_the_layouts_are_what_they_say():
         "misaligned": (96, 32, 8),
         "read-only": (96, 32, 8),
     }
-    by_name = {layout.name: layout.lay(array) for layout in layouts_of(array)}
+    by_name = {layout.name: layout.apply(array) for layout in layouts_of(array)}
     assert not by_name["misaligned"].flags.aligned
     assert not by_name["read-only"].flags.writeable
     assert not by_name["inside a larger storage"].flags.owndata
@@ -92,7 +92,7 @@ def test_reading_an_array_as_if_it_were_contiguous_stays_inside_its_memory(shape
     array = np.full(shape, 3.0)
     for layout in layouts_of(array):
         if layout.name != "misaligned":
-            assert np.isin(as_contiguous(layout.lay(array)), (3.0, 7.0)).all(), layout.name
+            assert np.isin(as_contiguous(layout.apply(array)), (3.0, 7.0)).all(), layout.name
 
 
 # -- right operations pass ------------------------------------------------------------------------
@@ -242,7 +242,7 @@ def test_only_an_input_and_grad_output_together_are_found():
     ("flag", "name", "needed"),
     [("aligned", "misaligned", "aligned"), ("writeable", "read-only", "writeable")],
 )
-def test_a_rule_that_raises_for_one_kind_of_memory_is_said_so(flag, name, needed):
+def test_a_rule_that_raises_for_one_kind_of_memory_is_reported_so(flag, name, needed):
     def forward(ctx, x):
         ctx.save_for_backward(x)
         return x * 2
@@ -288,6 +288,6 @@ def test_functions_that_are_undefined_for_equal_values_pass():
 
 def test_other_libraries_have_no_layouts():
     session = Session(Subject(pb.sin, (X,)), Options(), Report("test", 0))
-    session.subject.place = dataclasses.make_dataclass("Place", ["library"])(None)
+    session.subject.backend = dataclasses.make_dataclass("Backend", ["library"])(None)
     with pytest.raises(InapplicableError, match="only arrays of NumPy have layouts"):
         check_layouts(session)

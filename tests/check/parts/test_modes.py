@@ -11,7 +11,7 @@ from pullback.check.parts.modes import check_modes
 
 def test_values_that_change_under_no_grad_are_found():
     name, text = only_failure(check_modes, lambda x: x * (2.0 if pb.is_grad_enabled() else 3.0), X)
-    assert (name, text) == ("state", "under no_grad the value of output 0 is another")
+    assert (name, text) == ("state", "under no_grad the value of output 0 is different")
 
 
 def test_recording_under_no_grad_is_noted():

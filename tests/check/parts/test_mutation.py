@@ -28,10 +28,10 @@ def test_forward_that_changes_an_input_is_found():
     mask = np.ones(3, bool)
     name, found = only_failure(check_mutation, behind, X, mask)
     assert (name, found) == ("mutation", text.replace("`x`", "`mask`"))
-    assert mask.all()  # a copy was given to it
+    assert mask.all()  # it got a copy
 
 
-def test_other_errors_of_forward_are_no_matter_of_mutation():
+def test_mutation_leaves_other_errors_of_forward_to_later_parts():
     def forward(ctx, x):
         raise ValueError("no")
 
@@ -47,11 +47,11 @@ def test_backward_that_changes_grad_output_is_found():
     name, text = only_failure(check_mutation, op(lambda ctx, x: 2 * x, backward), X)
     assert (name, text) == ("mutation", "backward changes grad_output in place")
 
-    def lent(ctx, g):
+    def read_only(ctx, g):
         g.numpy()[...] *= 2
         return g
 
-    name, text = only_failure(check_mutation, op(lambda ctx, x: 2 * x, lent), X)
+    name, text = only_failure(check_mutation, op(lambda ctx, x: 2 * x, read_only), X)
     assert name == "mutation"
     assert text.startswith("backward changes grad_output in place: its memory is read-only (Value")
 
@@ -71,7 +71,7 @@ def test_read_only_saved_values_are_named_beside_grad_output():
     assert "grad_output or the saved value `table` in place" in text
 
 
-def test_other_errors_of_backward_are_no_matter_of_these_parts():
+def test_other_errors_of_backward_do_not_fail_these_parts():
     def backward(ctx, g):
         raise KeyError("no")
 

@@ -43,7 +43,7 @@ def test_a_backward_that_takes_none_for_something_else_is_found():
 
     name, text = only_failure(check_outputs, sincos(backward, False), X)
     assert name == "zero-grad"
-    assert "`x` is another when only output 0 of 2 has a gradient" in text
+    assert "`x` differs when only output 0 of 2 has a gradient" in text
 
 
 def test_a_backward_that_looks_at_one_output_when_both_have_gradients_is_found():
@@ -55,7 +55,7 @@ def test_a_backward_that_looks_at_one_output_when_both_have_gradients_is_found()
 
     name, text = only_failure(check_outputs, sincos(backward, True), X)
     assert name == "output-ignored"
-    assert "`x` is not the sum of those that come of each output alone" in text
+    assert "`x` is not the sum of those through each output alone" in text
 
 
 def test_one_array_for_two_output_gradients_is_tried():

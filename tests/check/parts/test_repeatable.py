@@ -86,7 +86,7 @@ def test_a_backward_that_another_backward_changes_is_found():
     assert "change with the backward of an earlier one: `x` depends on another call" in text
 
 
-def test_functions_that_are_defined_in_few_places_are_not_called_unstable():
+def test_functions_that_are_defined_at_few_points_are_not_called_unstable():
     def forward(ctx, x):
         if not np.array_equal(x.numpy(), X):
             raise ValueError("undefined")

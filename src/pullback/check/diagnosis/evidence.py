@@ -1,7 +1,7 @@
-"""What is known of a wrong gradient: measured once, read by every hypothesis of the diagnosis.
+"""What is known about a wrong gradient: measured once, read by every hypothesis of the diagnosis.
 
-All gradients are NumPy arrays of the shape of their argument; the Jacobian of argument i has the
-shape of the joined outputs' coordinates by that of the argument's.
+All gradients are NumPy arrays of the shape of their argument; the Jacobian of argument i has a row
+for each coordinate of the joined outputs, and a column for each coordinate of the argument.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 from pullback.check.exceptions import BackwardError, ForwardError
 from pullback.check.numerical import coordinates, double, from_coordinates, joined
 from pullback.check.report import Report
-from pullback.check.session import Session, filled
+from pullback.check.session import Session, zeros_for_none
 from pullback.check.values import Array, Arrays
 
 
@@ -45,20 +45,17 @@ class Evidence:
     def vjp(self, seeds: Sequence[Any], arrays: Arrays | None = None) -> list[Array]:
         """Return backward's gradients in double precision; zeros for None."""
         found = self.session.vjp(seeds, arrays)
-        return [
-            g.astype(double(g.dtype))
-            for g in filled(found, self.arrays if arrays is None else arrays)
-        ]
+        return _in_double(found, self.arrays if arrays is None else arrays)
 
     @cached_property
     def raw(self) -> list[Array | None]:
-        """Backward's gradients for `seeds`; None where it gave none."""
+        """Backward's gradients for `seeds`; None where it returned None."""
         return self.session.vjp(self.seeds)
 
     @cached_property
     def got(self) -> list[Array]:
         """Backward's gradients for `seeds`."""
-        return [g.astype(double(g.dtype)) for g in filled(self.raw, self.arrays)]
+        return _in_double(self.raw, self.arrays)
 
     @cached_property
     def got_other(self) -> list[Array]:
@@ -67,9 +64,9 @@ class Evidence:
 
     @cached_property
     def analytic(self) -> list[Array | None]:
-        """Backward's Jacobian of each argument, a row an output coordinate; None if too large."""
+        """Backward's Jacobian of each argument; None if it is too large."""
         total = joined(self.outputs).size
-        if total > self.session.options.most_elements:
+        if total > self.session.options.max_elements:
             return [None] * len(self.arrays)
         rows: list[list[Array]] = [[] for _ in self.arrays]
         for m in range(total):
@@ -81,7 +78,7 @@ class Evidence:
         return [np.stack(r) if r else np.zeros((0, a.size)) for r, a in pairs]
 
     def split(self, flat: Array) -> list[Array]:
-        """Return joined coordinates of the outputs as one array an output."""
+        """Return joined coordinates of the outputs as one array for each output."""
         found, start = [], 0
         for out in self.outputs:
             count = out.size * (2 if out.dtype.kind == "c" else 1)
@@ -125,7 +122,7 @@ class Evidence:
 
     @cached_property
     def tolerance(self) -> list[Array]:
-        """How far each element of a gradient may be off, for either of the seeds."""
+        """The tolerance of each element of a gradient."""
         found = []
         for i, array in enumerate(self.arrays):
             flat = np.full(coordinates(array).size, np.inf)
@@ -142,20 +139,22 @@ class Evidence:
 
     @cached_property
     def wrong(self) -> list[Array]:
-        """Where backward's gradient is wrong for `seeds`, an array of bool an argument."""
+        """Where backward's gradient is wrong for `seeds`, one array of bool for each argument."""
         return [
             self.differs(g, e, i)
             for i, (g, e) in enumerate(zip(self.got, self.expected, strict=True))
         ]
 
-    def compared(self, i: int) -> dict[str, Array]:
-        """Return what a failure shows of argument `i`."""
+    def failure_arrays(self, i: int) -> dict[str, Array]:
+        """Return the arrays that a failure shows for argument `i`."""
         return {"expected": self.expected[i], "got": self.got[i], "wrong": self.wrong[i]}
 
-    # -- elsewhere -----------------------------------------------------------------------------
-    def at(self, arrays: Arrays) -> Evidence | None:
+    # -- other values --------------------------------------------------------------------------
+    def with_arrays(self, arrays: Arrays) -> Evidence | None:
         """Return the evidence at other values; None where the function is not defined there."""
-        session = Session(self.session.subject.at(arrays), self.session.options, Report("", 0))
+        session = Session(
+            self.session.subject.with_arrays(arrays), self.session.options, Report("", 0)
+        )
         try:
             found = Evidence(session)
             good = [np.isfinite(values).all() for values in (*found.expected, *found.got)]
@@ -165,18 +164,18 @@ class Evidence:
 
     @cached_property
     def elsewhere(self) -> Evidence | None:
-        """The same at slightly other values."""
-        return self.at([np.asarray(a * 1.0625).astype(a.dtype) for a in self.arrays])
+        """The evidence at slightly different values."""
+        return self.with_arrays([np.asarray(a * 1.0625).astype(a.dtype) for a in self.arrays])
 
     @cached_property
-    def given(self) -> list[tuple[str, Array]]:
+    def operands(self) -> list[tuple[str, Array]]:
         """Every numerical array of the call with its name, the outputs last."""
-        arrays = self.session.subject.given_arrays()
+        arrays = self.session.subject.array_arguments()
         return [*((f"`{name}`", array) for name, array in arrays), *self.named_outputs]
 
     @cached_property
     def named_outputs(self) -> list[tuple[str, Array]]:
-        """The outputs with what sentences call them."""
+        """The outputs with their names in sentences."""
         if len(self.outputs) == 1:
             return [("the output", self.outputs[0])]
         return [(f"output {k}", out) for k, out in enumerate(self.outputs)]
@@ -184,7 +183,7 @@ class Evidence:
     @cached_property
     def numbers(self) -> list[tuple[str, float]]:
         """Every number among the arguments with its name."""
-        return self.session.subject.given_numbers()
+        return self.session.subject.number_arguments()
 
     # -- comparing -----------------------------------------------------------------------------
     def differs(self, got: Array, expected: Array, i: int) -> Array:
@@ -197,25 +196,30 @@ class Evidence:
         """Return where the numerical gradient of argument `i` is known."""
         return np.asarray(np.isfinite(self.expected[i]))
 
-    def alike(self, a: Array, b: Array) -> bool:
-        """Say whether two arrays are the same up to rounding, where both are known, and not 0."""
+    def matches(self, a: Array, b: Array) -> bool:
+        """Return whether two arrays are equal up to rounding where both are known, and not 0."""
         if a.shape != b.shape or not a.size:
             return False
         seen = np.isfinite(a) & np.isfinite(b)
         if not seen.any() or not np.isfinite(a[np.isfinite(b)]).all():
             return False
         size = float(np.max(np.abs(b[seen])))
-        close = np.abs(a[seen] - b[seen]) <= self.slack * (np.abs(b[seen]) + 1e-3 * size)
+        close = np.abs(a[seen] - b[seen]) <= self.pattern_rtol * (np.abs(b[seen]) + 1e-3 * size)
         return size > 0 and bool(close.all())
 
     def fits(self, i: int, pattern: Array) -> bool:
-        """Say whether the gradient of argument `i` is this pattern, and not the right one."""
+        """Return whether the gradient of argument `i` equals this pattern, and that is wrong."""
         right = self.expected[i]
         if pattern.shape != right.shape or not np.isfinite(pattern[np.isfinite(right)]).all():
             return False
-        return self.alike(self.got[i], pattern) and not self.alike(pattern, right)
+        return self.matches(self.got[i], pattern) and not self.matches(pattern, right)
 
     @property
-    def slack(self) -> float:
-        """The relative tolerance of patterns: looser than that of the check."""
+    def pattern_rtol(self) -> float:
+        """The relative tolerance of patterns, looser than that of the check."""
         return min(0.05, 30 * self.session.rtol)
+
+
+def _in_double(grads: Sequence[Array | None], like: Arrays) -> list[Array]:
+    """Return gradients in double precision, zeros for None."""
+    return [g.astype(double(g.dtype)) for g in zeros_for_none(grads, like)]

@@ -1,4 +1,4 @@
-"""The arguments of one call: bound to a signature, tried, and shown in a line.
+"""The arguments of one call: bound to a signature, tried, and printed in one line.
 
 Must not know where they come from: a text, a strategy or a guess.
 """
@@ -14,14 +14,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pullback.arrays import is_array
 from pullback.check.exceptions import ForwardError, first_line
 from pullback.check.inputs.drawing import GENERAL
-from pullback.check.inputs.shape_text import Described
+from pullback.check.inputs.shape_text import ArgumentSpec
 from pullback.check.naming import name_of, parameters_of
 from pullback.check.subject import Subject
-from pullback.check.values import Array, host
-from pullback.core.tensor.tensor import Tensor
+from pullback.check.values import Array, holds_numbers, host
 from pullback.errors import AutogradError
 
 _KINDS = inspect.Parameter
@@ -35,22 +33,22 @@ class Inputs(NamedTuple):
     ----------
     args, kwargs : tuple, dict
     notes : tuple of str
-        What is worth knowing of them.
+        Notes for the report.
     symmetric : frozenset of str
-        Which of them are symmetric matrices.
-    character : str
-        What their numbers are like, one of `CHARACTERS`.
+        The names of those that are symmetric matrices.
+    profile : str
+        The kind of values, one of `PROFILES`.
     """
 
     args: tuple[Any, ...]
     kwargs: dict[str, Any]
     notes: tuple[str, ...] = ()
     symmetric: frozenset[str] = frozenset()
-    character: str = GENERAL
+    profile: str = GENERAL
 
 
-def outcome(fn: Callable[..., Any], inputs: Inputs) -> list[Array] | str:
-    """Return the results of a call, or what speaks against it."""
+def try_forward(fn: Callable[..., Any], inputs: Inputs) -> list[Array] | str:
+    """Return the results of a call, or why it is not usable."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -65,7 +63,7 @@ def outcome(fn: Callable[..., Any], inputs: Inputs) -> list[Array] | str:
     return values
 
 
-def symmetric(described: Iterable[Described]) -> frozenset[str]:
+def symmetric(described: Iterable[ArgumentSpec]) -> frozenset[str]:
     """Return the names of the symmetric matrices."""
     return frozenset(d.name for d in described if d.domain == "spd")
 
@@ -73,8 +71,8 @@ def symmetric(described: Iterable[Described]) -> frozenset[str]:
 def on_symmetric(fn: Callable[..., Any], names: Collection[str]) -> Callable[..., Any]:
     """Return a function of any matrices that calls `fn` with their symmetric parts.
 
-    What `fn` reads of a symmetric matrix, and which triangle has the gradient, is its own choice;
-    of the symmetric part the derivative is the same.
+    `fn` may read any triangle of a symmetric matrix, and return the gradient in any; the derivative
+    with respect to a matrix whose symmetric part is taken is the same.
     """
     order = [p.name for p in parameters_of(fn) or []]
     if not names:
@@ -83,9 +81,9 @@ def on_symmetric(fn: Callable[..., Any], names: Collection[str]) -> Callable[...
     @functools.wraps(fn, updated=())
     def called(*args: Any, **kwargs: Any) -> Any:
         pairs = itertools.zip_longest(order[: len(args)], args)
-        given = [_symmetric_part(v) if name in names else v for name, v in pairs]
+        positional = [_symmetric_part(v) if name in names else v for name, v in pairs]
         named = {k: _symmetric_part(v) if k in names else v for k, v in kwargs.items()}
-        return fn(*given, **named)
+        return fn(*positional, **named)
 
     called.__name__ = name_of(fn)
     return called
@@ -95,8 +93,8 @@ def _symmetric_part(matrix: Any) -> Any:
     return (matrix + matrix.mH) / 2
 
 
-def bound(parameters: Sequence[inspect.Parameter], drawn: dict[str, list[Any]]) -> Inputs:
-    """Return a call with these values by name; those of ``*args`` are spread."""
+def bind(parameters: Sequence[inspect.Parameter], drawn: dict[str, list[Any]]) -> Inputs:
+    """Return a call with these values by name; those of ``*args`` are unpacked."""
     args: list[Any] = []
     kwargs: dict[str, Any] = {}
     by_name = False
@@ -105,7 +103,7 @@ def bound(parameters: Sequence[inspect.Parameter], drawn: dict[str, list[Any]]) 
         if p.kind is _KINDS.VAR_POSITIONAL:
             args += values
         elif not values:
-            by_name = True  # it keeps its default: what follows has to be named
+            by_name = True  # it keeps its default: later ones have to be passed by name
         elif p.kind is _KINDS.KEYWORD_ONLY or (by_name and p.kind is not _KINDS.POSITIONAL_ONLY):
             kwargs[p.name] = values[0] if len(values) == 1 else values
         else:
@@ -113,18 +111,18 @@ def bound(parameters: Sequence[inspect.Parameter], drawn: dict[str, list[Any]]) 
     return Inputs(tuple(args), kwargs)
 
 
-def shown(
+def format_inputs(
     inputs: Inputs,
     parameters: Sequence[inspect.Parameter] | None = None,
     *,
     values: bool = False,
 ) -> str:
-    """Return the arguments of a call in one line: arrays by shape or by values, others as they are.
+    """Return the arguments of a call in one line: arrays by shape or values, others by repr.
 
     Examples
     --------
     >>> import numpy as np
-    >>> shown(Inputs((np.zeros((2, 3)), 0.5), {"dim": 0}))
+    >>> format_inputs(Inputs((np.zeros((2, 3)), 0.5), {"dim": 0}))
     'input 0 (2, 3), input 1 0.5, dim 0'
     """
     names = [p.name for p in parameters or [] if p.kind in _POSITIONAL][: len(inputs.args)]
@@ -136,19 +134,15 @@ def shown(
 
 
 def _short(value: Any) -> str:
-    if not _is_array(value):
+    if not holds_numbers(value):
         return repr(value)
     array = host(value)
     return f"{array.shape}" + ("" if array.dtype == np.float64 else f" {array.dtype}")
 
 
 def _written(value: Any) -> str:
-    if not _is_array(value):
+    if not holds_numbers(value):
         return repr(value)
     array = host(value)
     listed = array.tolist() if array.size <= 16 else f"array of shape {array.shape}"
     return f"{listed}" + ("" if array.dtype == np.float64 else f" {array.dtype}")
-
-
-def _is_array(value: Any) -> bool:
-    return isinstance(value, Tensor) or is_array(value)

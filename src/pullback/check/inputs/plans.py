@@ -1,6 +1,6 @@
-"""Shapes that go together: of matrix products, rows, images, and what an index points into.
+"""Shapes that fit together: of matrix products, rows, images, and indexed arrays.
 
-Owns the table of plans, and what the arguments of given roles are under a plan.
+Owns the table of plans, and the specifications of arguments by their roles and a plan.
 """
 
 from __future__ import annotations
@@ -11,19 +11,19 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from pullback.check.inputs.roles import Role
-from pullback.check.inputs.shape_text import Described, Interval
+from pullback.check.inputs.shape_text import ArgumentSpec, Interval
 
-# A candidate: what each argument is; none keeps its default, several are a list of arrays.
-Found = dict[str, list[Described]]
+# The specifications of each argument: none for a default, several for a list of arrays.
+Candidate = dict[str, list[ArgumentSpec]]
 
 
 class Plan(NamedTuple):
-    """Shapes that go together: of the first array, the second, any further, and an index."""
+    """Shapes of the first array, the second, all further ones, and an index."""
 
     first: str
     second: str
     further: str
-    places: str = "n,"
+    index_shape: str = "n,"
 
 
 _SAME = Plan("n, d", "n, d", "n, d", "n, d")
@@ -62,36 +62,36 @@ _PLANS = (
     Plan("m, 2, d, d", "m, 2, d, d", "m, 2, d, d"),
 )
 DOMAINS = ("", "positive", "unit", "above", "complex", "spd")
-_SLOT = {"weight": 1, "bias": 2}  # where among the arrays it counts, by name
+_SLOT = {"weight": 1, "bias": 2}  # the position of a role among the arrays
 _FLOATS = ("array", "weight", "bias", "matrix")
 
 
-# Operations that write where an index says: of two writes to one place only one counts.
+# Operations that write at an index: of two writes to one element only one counts.
 _WRITING = re.compile(r".*(scatter|put|set|assign|fill|copy|replace).*")
 _ADDING = re.compile(r".*(add|sum|mean|reduce|accumulate|max|min|prod|segment).*")
 
 
 def writes(name: str) -> bool:
-    """Say whether an operation of that name overwrites the places of an index."""
+    """Return whether an operation of that name overwrites the elements at an index."""
     return bool(_WRITING.fullmatch(name)) and not _ADDING.fullmatch(name)
 
 
 def of_symmetric(name: str) -> bool:
-    """Say whether an operation of that name is one of symmetric matrices."""
+    """Return whether an operation of that name takes symmetric matrices."""
     return bool(re.search("eigh|eigvalsh|chol|symm|spd|psd", name))
 
 
 def domains(name: str) -> list[str]:
-    """Return the domains of values, the likeliest first."""
+    """Return the domains of values, the most likely first."""
     return sorted(DOMAINS, key=lambda domain: of_symmetric(name) and domain != "spd")
 
 
 def plans(roles: Sequence[Role], name: str = "") -> list[Plan]:
-    """Return the plans for an operation, those first that the names speak for."""
+    """Return the plans for an operation, those that the names suggest first."""
     kinds = [r.kind for r in roles]
     preferred = []
     if "index" in kinds and writes(name):
-        preferred = [_SQUARES._replace(places="d, d"), _VECTORS]
+        preferred = [_SQUARES._replace(index_shape="d, d"), _VECTORS]
         preferred = preferred[::-1] if "put" in name else preferred
     elif "weight" in kinds and sum(kind in _FLOATS for kind in kinds) > 1:
         preferred = [_LINEAR, _PLANS[1], _IMAGES]
@@ -102,43 +102,43 @@ def plans(roles: Sequence[Role], name: str = "") -> list[Plan]:
     return list(dict.fromkeys([*preferred, *_PLANS]))
 
 
-def _described(name: str, role: Role, plan: Plan, slot: int, domain: str) -> Described | None:
-    """Return what an argument of a role is under a plan."""
+def _described(name: str, role: Role, plan: Plan, slot: int, domain: str) -> ArgumentSpec | None:
+    """Return the specification of an argument by its role and a plan."""
     if role.kind == "default":
         return None
     if role.kind == "value":
-        return Described(name, value=role.value)
+        return ArgumentSpec(name, value=role.value)
     if role.kind in ("index", "labels"):
-        text = plan.places if role.kind == "index" else plan.first.split(",")[0] + ","
+        text = plan.index_shape if role.kind == "index" else plan.first.split(",")[0] + ","
         top = plan.first.split(",")[-1].strip() or plan.first.split(",")[0]
         interval = Interval("0", top, without_high=True) if role.kind == "labels" and top else None
-        return Described(name, _sizes(text), "int64", interval=interval)
+        return ArgumentSpec(name, _sizes(text), "int64", interval=interval)
     if role.kind == "mask":
-        return Described(name, _sizes(plan.first), "bool")
+        return ArgumentSpec(name, _sizes(plan.first), "bool")
     shape = _sizes(plan[min(slot, 2)])
     chosen = "unit" if domain == "unit" else str(role.value) or domain
     if chosen == "complex":
-        return Described(name, shape, "complex128")
+        return ArgumentSpec(name, shape, "complex128")
     if chosen == "above":
-        return Described(name, shape, interval=Interval("1.2", "3"))
+        return ArgumentSpec(name, shape, interval=Interval("1.2", "3"))
     if chosen == "spd" and (len(shape) < 2 or shape[-1] != shape[-2]):
         chosen = ""
-    return Described(name, shape, domain=chosen)
+    return ArgumentSpec(name, shape, domain=chosen)
 
 
 def _sizes(text: str) -> tuple[str, ...]:
     return tuple(size.strip() for size in text.split(",") if size.strip())
 
 
-def candidate(
+def candidate_of(
     names: Sequence[str], roles: Sequence[Role], plan: Plan, domain: str = "", op: str = ""
-) -> Found:
-    """Return what each argument is under a plan; several for a list of arrays."""
+) -> Candidate:
+    """Return the specifications of all arguments by their roles and a plan."""
     order = [i for i, role in enumerate(roles) if role.kind in _FLOATS]
     order.sort(key=lambda i: _SLOT.get(roles[i].kind, 0))
     if len(order) == 2 and roles[order[1]].kind == "bias" and plan is not _ROWS:
-        order.insert(1, -1)  # a bias goes with the further ones
-    found: Found = {}
+        order.insert(1, -1)  # a bias has the shape of the further ones
+    found: Candidate = {}
     for i, (name, role) in enumerate(zip(names, roles, strict=True)):
         if role.kind == "arrays":
             item = _described(name, Role("array"), plan, 0, domain)
@@ -153,6 +153,6 @@ def candidate(
     return found
 
 
-def in_words(found: Found) -> str:
-    """Return a candidate as the text that describes it."""
+def as_text(found: Candidate) -> str:
+    """Return a candidate as a description."""
     return ", ".join(str(d) for items in found.values() for d in items)

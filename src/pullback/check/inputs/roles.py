@@ -1,6 +1,6 @@
-"""What an argument is, as far as its name, hint, default and the docstring tell.
+"""The role of an argument, inferred from its name, hint, default and the docstring.
 
-Owns the table of names. What fits together is found out by trying, in inputs.py.
+Owns the table of names. Which shapes fit together is found by trial, in guessing.py.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from pullback.check.inputs.shape_text import Described, parse
+from pullback.check.inputs.shape_text import ArgumentSpec, parse
 from pullback.check.naming import name_of
 from pullback.core.custom.define import Function
 from pullback.core.tensor.tensor import Tensor
@@ -27,7 +27,7 @@ _EMPTY = inspect.Parameter.empty
 
 
 class Role(NamedTuple):
-    """What an argument may be: an array of a kind, or a value.
+    """What an argument may be: a kind of array, or a value.
 
     Attributes
     ----------
@@ -35,9 +35,9 @@ class Role(NamedTuple):
         ``"array"``, ``"weight"``, ``"bias"``, ``"index"``, ``"labels"``, ``"mask"``, ``"matrix"``,
         ``"arrays"`` for a list of them, ``"value"``, or ``"default"``.
     value : object
-        The value; of an array its domain.
+        The value, or the domain of an array.
     sure : bool
-        Whether name or hint say that it is a tensor, whatever backward gives for it.
+        Whether the name or hint declares it a tensor, even if backward returns no gradient.
     """
 
     kind: str
@@ -52,7 +52,7 @@ def value(*choices: Any) -> list[Role]:
 
 _FREE = [Role("array"), *value(2, 0.5, -1), Role("mask"), Role("index"), *value(True)]
 _POSITIVE = [Role("array", "positive"), *value(0.5, 2)]
-# What the names of arguments usually mean, the likeliest first. The first match counts.
+# What the names of arguments usually mean, the most likely first. The first match counts.
 _BY_NAME: tuple[tuple[str, list[Role]], ...] = (
     (r"n|k|m", [*value(2, 1), Role("array")]),
     (r"axis|axes|dims?", value(-1, 0, 1, (0, 1))),
@@ -88,9 +88,9 @@ _BY_NAME: tuple[tuple[str, list[Role]], ...] = (
 )  # fmt: skip
 
 
-# -- what the arguments are ------------------------------------------------------------------------
+# -- roles -----------------------------------------------------------------------------------------
 def callable_of(op: Any) -> Callable[..., Any]:
-    """Return what is called to run an operation: of a `Function` class its ``apply``."""
+    """Return what is called to run an operation: for a `Function` class its ``apply``."""
     if isinstance(op, type) and issubclass(op, Function):
         return op.apply
     if not callable(op):
@@ -110,7 +110,7 @@ def _hints(fn: Any) -> dict[str, Any]:
 
 
 def roles_of(parameters: Sequence[inspect.Parameter], fn: Any) -> list[list[Role]]:
-    """Return what each argument may be, the likeliest first."""
+    """Return the roles that each argument may have, the most likely first."""
     hints = _hints(fn)
     names = [p.name for p in parameters]
     found = []
@@ -136,7 +136,7 @@ def _roles(parameter: inspect.Parameter, hint: Any, named: list[Role], alone: bo
 
 
 def named_role(name: str) -> list[Role]:
-    """Return what an argument of that name may be, the likeliest first."""
+    """Return the roles of an argument by its name, the most likely first."""
     for pattern, roles in _BY_NAME:
         if re.fullmatch(pattern, name):
             return roles
@@ -144,7 +144,7 @@ def named_role(name: str) -> list[Role]:
 
 
 def _hinted(hint: Any, named: list[Role]) -> list[Role]:
-    """Return the roles that a type hint leaves."""
+    """Return the roles that a type hint allows."""
     origin, inner = typing.get_origin(hint), typing.get_args(hint)
     if origin is Literal:
         return value(*inner)
@@ -173,8 +173,8 @@ def _hinted(hint: Any, named: list[Role]) -> list[Role]:
     return named
 
 
-def documented(fn: Any, names: Sequence[str]) -> dict[str, Described]:
-    """Return the arguments whose shape the docstring says, as in ``x : Tensor (n, d)``."""
+def documented(fn: Any, names: Sequence[str]) -> dict[str, ArgumentSpec]:
+    """Return the arguments whose shape is in the docstring, as in ``x : Tensor (n, d)``."""
     found = {}
     for line in (inspect.getdoc(fn) or "").split("\n"):
         match = re.match(r"\s*(\w+)\s*:\s*(.*?)(\([\w\s,*+-]*\))", line)

@@ -1,6 +1,6 @@
-"""The search for wrong gradients with Hypothesis: examples that strategies draw, then smaller ones.
+"""The search for wrong gradients with Hypothesis: examples drawn by strategies, then shrunk.
 
-The only module beside strategies.py that needs Hypothesis, which is imported when it is asked for.
+Only this module and strategies.py need Hypothesis, which is imported on first use.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from pullback.errors import ArgumentError, MissingExtraError
 if TYPE_CHECKING:
     from hypothesis.strategies import SearchStrategy
 
-# How often a search runs the check: shrinking ends there.
-MOST_CHECKS = 120
+# The most checks of a search: shrinking ends there.
+MAX_CHECKS = 120
 
 
 def hypothesis_for(api: str) -> Any:
@@ -36,13 +36,13 @@ def hypothesis_for(api: str) -> Any:
 
 
 def is_strategy(value: Any) -> bool:
-    """Say whether a value is a strategy of Hypothesis."""
+    """Return whether a value is a strategy of Hypothesis."""
     module = sys.modules.get("hypothesis.strategies")
     return module is not None and isinstance(value, module.SearchStrategy)
 
 
 def strategy_of(inputs: Sequence[Any]) -> SearchStrategy[Any]:
-    """Return one strategy for the arguments: of one that draws them all, or of one for each."""
+    """Return one strategy for all arguments, made of one for all or one for each."""
     if len(inputs) == 1:
         return inputs[0]  # type: ignore[no-any-return]
     st = hypothesis_for("check_op").strategies
@@ -51,31 +51,31 @@ def strategy_of(inputs: Sequence[Any]) -> SearchStrategy[Any]:
 
 
 def search(
-    strategy: SearchStrategy[Any], right: Callable[[Inputs], bool], seed: int, examples: int
+    strategy: SearchStrategy[Any], passes: Callable[[Inputs], bool], seed: int, examples: int
 ) -> Inputs | None:
-    """Return the smallest inputs found that are not right, None if all examples are.
+    """Return the smallest inputs found that fail the check, None if all examples pass.
 
     Parameters
     ----------
     strategy : SearchStrategy
         Draws a tuple of arguments, a dict of them by name, or the one argument.
-    right : callable
-        Runs the check; not called twice for the same values.
+    passes : callable
+        Runs the check, and returns whether it passed; called once for the same values.
     seed, examples : int
-        Where the examples come from, and how many there are.
+        The seed of the examples, and their number.
     """
     hypothesis = hypothesis_for("check_op")
     known: dict[Any, bool] = {}
-    wrong: list[Inputs] = []
+    failing: list[Inputs] = []
 
     def every_example(drawn: Any) -> None:
         inputs = as_inputs(drawn)
         key = repr(_key(inputs))
         if key not in known:
-            known[key] = len(known) >= MOST_CHECKS or right(inputs)
+            known[key] = len(known) >= MAX_CHECKS or passes(inputs)
         if not known[key]:
-            wrong.append(inputs)
-            raise _WrongError
+            failing.append(inputs)
+            raise _FailingError
 
     settings = hypothesis.settings(
         max_examples=examples,
@@ -87,8 +87,8 @@ def search(
     )
     try:
         hypothesis.seed(seed)(settings(hypothesis.given(strategy)(every_example)))()
-    except _WrongError:
-        return wrong[-1]  # Hypothesis ends with the smallest
+    except _FailingError:
+        return failing[-1]  # Hypothesis ends with the smallest
     except hypothesis.errors.Unsatisfiable:
         raise ArgumentError(
             "check_op: a strategy that draws an example is required, got one whose filters "
@@ -97,19 +97,19 @@ def search(
     return None
 
 
-class _WrongError(Exception):
-    """An example is not right."""
+class _FailingError(Exception):
+    """An example fails the check."""
 
 
 def as_inputs(drawn: Any) -> Inputs:
-    """Return what a strategy drew as the arguments of a call."""
+    """Return a drawn example as the arguments of a call."""
     if isinstance(drawn, dict):
         return Inputs((), drawn)
     return Inputs(tuple(drawn), {}) if isinstance(drawn, (tuple, list)) else Inputs((drawn,), {})
 
 
 def _key(inputs: Inputs) -> list[Any]:
-    """Return what tells two calls apart."""
+    """Return a key that is equal for equal calls."""
     found: list[Any] = []
     for value in (*inputs.args, *sorted(inputs.kwargs.items())):
         array = value.data_array() if isinstance(value, Tensor) else value

@@ -1,8 +1,7 @@
-"""Arguments described in words: ``"x: (n, d), index: (n,) int in [0, d), scale: 0.5"``.
+"""Descriptions of arguments: ``"x: (n, d), index: (n,) int in [0, d), scale: 0.5"``.
 
-Owns the grammar of such a text. An argument is a shape of symbols and numbers, after it a dtype and
-what its values are; or a literal of Python. The same descriptions, without a text, are what a guess
-tries.
+Owns the grammar of such a text. An argument is a shape of symbols and numbers, followed by a dtype
+and the domain of its values; or a literal of Python. Guessing tries the same specifications.
 """
 
 from __future__ import annotations
@@ -40,7 +39,7 @@ _OPERATORS: dict[type, Callable[[Any, Any], Any]] = {
 
 @dataclasses.dataclass(frozen=True)
 class Interval:
-    """The numbers between two ends, each a number or an expression of the sizes."""
+    """An interval; each end is a number or an expression of the sizes."""
 
     low: str
     high: str
@@ -53,7 +52,7 @@ class Interval:
 
 
 @dataclasses.dataclass(frozen=True)
-class Described:
+class ArgumentSpec:
     """One argument: an array of a shape, or a literal.
 
     Attributes
@@ -64,9 +63,9 @@ class Described:
     dtype : str
     domain : str
         ``"positive"``, ``"unit"``, ``"distinct"``, ``"spd"``, empty, or ``"latin"``, which a text
-        cannot say: indices of which none is repeated along an axis.
+        cannot express: indices of which none is repeated along an axis.
     interval : Interval, optional
-        Where the values lie.
+        The interval of the values.
     value : object
         The literal.
     """
@@ -79,7 +78,7 @@ class Described:
     value: Any = None
 
     def __str__(self) -> str:
-        """Return the words that describe it."""
+        """Return the description."""
         if self.shape is None:
             sign = "=" if isinstance(self.value, tuple) else ": "
             return f"{self.name}{sign}{self.value!r}"
@@ -99,23 +98,23 @@ class Described:
 
 # -- reading ---------------------------------------------------------------------------------------
 class _Reader:
-    """Reads one text; knows where it is when something is wrong."""
+    """Reads one text; its errors say at which character."""
 
     def __init__(self, api: str, text: str, names: Sequence[str] | None) -> None:
         self.api = api
         self.text = text
         self.names = names
 
-    def refuse(self, required: str, came: str, place: int) -> NoReturn:
+    def refuse(self, required: str, came: str, position: int) -> NoReturn:
         known = f" The arguments are: {', '.join(self.names)}." if self.names else ""
         raise ArgumentError(
-            f"{self.api}: {required} is required, got {came!r} at character {place} of "
+            f"{self.api}: {required} is required, got {came!r} at character {position} of "
             f"{self.text!r}.{known}\nhint: describe each argument by a shape or a value, such as "
             '"x: (n, d), index: (n,) int in [0, d), scale: 0.5".'
         )
 
     def pieces(self) -> Iterator[tuple[int, str]]:
-        """Yield what stands between the outer commas, and where it starts."""
+        """Yield the pieces between the outer commas, and where they start."""
         depth, quote, start = 0, "", 0
         for i, char in enumerate(self.text):
             if quote:
@@ -134,41 +133,45 @@ class _Reader:
         if self.text[start:].strip() or start == 0:
             yield start, self.text[start:]
 
-    def argument(self, place: int, piece: str) -> Described:
-        """Return what one piece describes."""
-        place += len(piece) - len(piece.lstrip())
+    def argument(self, position: int, piece: str) -> ArgumentSpec:
+        """Return the argument that one piece describes."""
+        position += len(piece) - len(piece.lstrip())
         piece = piece.strip()
         found = _ARGUMENT.fullmatch(piece)
         if not found:
-            self.refuse("an argument as `name: shape` or `name: value`", piece, place)
+            self.refuse("an argument as `name: shape` or `name: value`", piece, position)
         name, literal, rest = found[1], bool(found[2]), found[3].strip()
         if self.names is not None and name not in self.names:
-            self.refuse("the name of an argument", name, place)
-        place += found.start(3)
+            self.refuse("the name of an argument", name, position)
+        position += found.start(3)
         shaped = None if literal else _SHAPE.fullmatch(rest)
         if not shaped:
-            return Described(name, value=self.literal(name, rest, place))
+            return ArgumentSpec(name, value=self.literal(name, rest, position))
         sizes = [size.strip() for size in shaped[1].split(",")]
         sizes = sizes[:-1] if not sizes[-1] else sizes
         for size in sizes:
             if _expression(size) is None:
-                self.refuse(f"a size for each axis of `{name}`", rest, place)
-        return self.described(name, tuple(sizes), shaped[2], place + shaped.start(2))
+                self.refuse(f"a size for each axis of `{name}`", rest, position)
+        return self.described(name, tuple(sizes), shaped[2], position + shaped.start(2))
 
-    def literal(self, name: str, text: str, place: int) -> Any:
+    def literal(self, name: str, text: str, position: int) -> Any:
         try:
             return ast.literal_eval(text)
         except (ValueError, SyntaxError):
-            self.refuse(f"a shape such as (n, d) or a literal of Python for `{name}`", text, place)
+            self.refuse(
+                f"a shape such as (n, d) or a literal of Python for `{name}`", text, position
+            )
 
-    def described(self, name: str, shape: tuple[str, ...], words: str, place: int) -> Described:
-        """Return an array of a shape, of which the words behind it say more."""
+    def described(
+        self, name: str, shape: tuple[str, ...], words: str, position: int
+    ) -> ArgumentSpec:
+        """Return an array of a shape, with the dtype and domain in the words that follow it."""
         interval, dtype, domain = None, "float64", ""
         found = _INTERVAL.search(words)
         if found:
             low, high = found[2].strip(), found[3].strip()
             if _expression(low) is None or _expression(high) is None:
-                self.refuse("an interval of numbers", found[0], place + found.start())
+                self.refuse("an interval of numbers", found[0], position + found.start())
             interval = Interval(low, high, found[1] == "(", found[4] == ")")
             words = words.replace(found[0], " " * len(found[0]))
         for match in re.finditer(r"\S+", words):
@@ -179,31 +182,31 @@ class _Reader:
                 domain = word
             else:
                 valid = f"one of {', '.join([*KINDS, *DOMAINS])}, in [a, b]"
-                self.refuse(f"{valid} after the shape of `{name}`", word, place + match.start())
+                self.refuse(f"{valid} after the shape of `{name}`", word, position + match.start())
         if domain == "spd" and (len(shape) < 2 or shape[-1] != shape[-2]):
-            self.refuse(f"a square shape for spd, as in `{name}: (n, n) spd`,", words, place)
-        return Described(name, shape, dtype, domain, interval)
+            self.refuse(f"a square shape for spd, as in `{name}: (n, n) spd`,", words, position)
+        return ArgumentSpec(name, shape, dtype, domain, interval)
 
 
-def parse(api: str, text: str, names: Sequence[str] | None = None) -> list[Described]:
+def parse(api: str, text: str, names: Sequence[str] | None = None) -> list[ArgumentSpec]:
     """Read a text that describes arguments.
 
     Parameters
     ----------
     api : str
-        Who asks, for messages.
+        The function that messages name.
     text : str
-        Such as ``"x: (n, d), index: (n,) int in [0, d), scale: 0.5"``. Behind a shape: a dtype
+        Such as ``"x: (n, d), index: (n,) int in [0, d), scale: 0.5"``. After a shape: a dtype
         (float64 unless it says ``float32``, ``complex``, ``int``, ``bool``, ...), ``positive``,
         ``unit`` (between 0 and 1), ``distinct``, ``spd`` (symmetric positive definite),
         ``in [a, b]`` with an end left out by a round bracket. ``name=(0, 1)`` is a literal.
     names : sequence of str, optional
-        The names that are allowed.
+        The valid names.
 
     Raises
     ------
     ArgumentError
-        If the text is no such description; says where.
+        If the text is not such a description; the message says where.
 
     Examples
     --------
@@ -211,18 +214,18 @@ def parse(api: str, text: str, names: Sequence[str] | None = None) -> list[Descr
     ['x: (n, 2*n)', 'i: (n,) int in [0, n)', 'axes=(0, 1)']
     """
     reader = _Reader(api, text, names)
-    described = [reader.argument(place, piece) for place, piece in reader.pieces()]
+    described = [reader.argument(position, piece) for position, piece in reader.pieces()]
     known = {name for d in described for name in d.symbols}
     for d in described:
         for end in (d.interval.low, d.interval.high) if d.interval else ():
             if not known.issuperset(_symbols(end)):
-                place = text.index(end, text.index(str(d.name)))
-                reader.refuse("a number or a symbol of one of the shapes", end, place)
+                position = text.index(end, text.index(str(d.name)))
+                reader.refuse("a number or a symbol of one of the shapes", end, position)
     return described
 
 
 def _expression(text: str) -> ast.expr | None:
-    """Return a number, symbol or sum or product of them, None where the text is no such thing."""
+    """Return an expression of numbers and symbols, None if the text is not one."""
     try:
         parsed = ast.parse(text, mode="eval").body
     except SyntaxError:

@@ -1,7 +1,7 @@
 """Strategies of Hypothesis for tensors and for whole argument lists.
 
 Hypothesis is imported when the first strategy is made. Values are multiples of 1/16: exact in every
-dtype, with zeros, ties and negative ones among them; they shrink to small whole numbers.
+dtype, with zeros, ties and negative values among them; they shrink to small whole numbers.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import numpy as np
 
 from pullback.check.inputs.drawing import bounds, shape_of
 from pullback.check.inputs.search import hypothesis_for
-from pullback.check.inputs.shape_text import KINDS, Described, Interval, parse
+from pullback.check.inputs.shape_text import KINDS, ArgumentSpec, Interval, parse
 from pullback.check.memory_layouts import (
     expanded,
     fortran,
@@ -72,8 +72,8 @@ def tensors(
     requires_grad : bool, default True
         Whether the tensor requires grad, where its dtype can.
     layouts : bool, default True
-        Whether memory may be other than C-contiguous: Fortran, swapped axes, sliced with an offset,
-        reversed, broadcast along the first axis, read-only.
+        Whether memory may also be in Fortran order, with swapped axes, sliced with an offset,
+        reversed, broadcast along the first axis, or read-only.
     special : bool, default False
         Whether there may be tiny and huge values: the dtype's precision and its reciprocal.
 
@@ -86,7 +86,7 @@ def tensors(
     MissingExtraError
         If Hypothesis is not installed.
     ArgumentError
-        If the text of a shape, or the dtype, is none.
+        If the text is not a shape, or the dtype is not valid.
 
     Examples
     --------
@@ -128,7 +128,7 @@ def arguments(
     max_side : int, default 5
         The largest size of a symbol; the smallest is 1.
     requires_grad, layouts, special : bool
-        As for `tensors`; `special` where the text names no range.
+        As for `tensors`; `special` where the text names no interval.
 
     Returns
     -------
@@ -140,7 +140,7 @@ def arguments(
     MissingExtraError
         If Hypothesis is not installed.
     ArgumentError
-        If the text is no such description; says where.
+        If the text is not such a description; the message says where.
 
     Examples
     --------
@@ -156,7 +156,7 @@ def arguments(
     described = parse("arguments", text)
     symbols = list(dict.fromkeys(name for d in described for name in d.symbols))
 
-    # It is named and called as Hypothesis is to show it.
+    # Hypothesis shows this name and these arguments.
     def arguments(draw: Any, text: str) -> tuple[Any, ...]:
         sizes = {name: draw(st.integers(1, max_side)) for name in symbols}
         found: list[Any] = []
@@ -172,7 +172,7 @@ def arguments(
     return strategy
 
 
-# -- what is drawn ---------------------------------------------------------------------------------
+# -- parts of a strategy ---------------------------------------------------------------------------
 def _arrays(dtype: np.dtype[Any], shape: tuple[int, ...], elements: Any) -> Any:
     """Return a strategy for arrays, drawn in double precision and cast."""
     wide = {"f": np.float64, "c": np.complex128, "b": np.bool_}.get(dtype.kind, np.int64)
@@ -235,7 +235,7 @@ def _elements(st: Any, dtype: np.dtype[Any], special: bool) -> Any:
     return st.builds(complex, drawn, drawn) if dtype.kind == "c" else drawn
 
 
-def _described(st: Any, d: Described, sizes: dict[str, int], special: bool) -> Any:
+def _described(st: Any, d: ArgumentSpec, sizes: dict[str, int], special: bool) -> Any:
     """Return a strategy for an array that a text describes."""
     shape, dtype = shape_of(d, sizes), np.dtype(d.dtype)
     between = bounds(d, sizes)
@@ -265,7 +265,7 @@ def _described(st: Any, d: Described, sizes: dict[str, int], special: bool) -> A
 
 
 def _definite(root: Array) -> Array:
-    """Return a positive definite matrix made of any."""
+    """Return a positive definite matrix made from any matrix."""
     product = root @ np.conj(np.swapaxes(root, -1, -2)) / (1 + np.abs(root).max(initial=0.0))
     return np.asarray(product + np.eye(root.shape[-1])).astype(root.dtype)
 
@@ -280,16 +280,16 @@ def _layout(draw: Any, st: Any, layouts: bool) -> str:
 
 
 def _tensor(array: Array, layout: str, requires_grad: bool) -> Tensor:
-    tensor = box(laid(array, layout))
+    tensor = box(in_layout(array, layout))
     return tensor.requires_grad_() if requires_grad and tensor.dtype.is_inexact else tensor
 
 
-def laid(array: Array, layout: str) -> Array:
-    """Return an array with the same values in other memory; broadcast repeats the first row.
+def in_layout(array: Array, layout: str) -> Array:
+    """Return an array with the same values in another layout; broadcast repeats the first row.
 
     Examples
     --------
-    >>> laid(np.arange(6.0).reshape(2, 3), "swapped").strides
+    >>> in_layout(np.arange(6.0).reshape(2, 3), "swapped").strides
     (8, 16)
     """
     return LAYOUTS["C" if array.ndim < _LEAST_AXES.get(layout, 0) else layout](array)

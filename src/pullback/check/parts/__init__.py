@@ -1,7 +1,7 @@
 """The parts of the check, one file each, and the order in which they run.
 
-A part is a function of the session; it reports to it what it finds. What several of them share is
-in `recheck` (first derivatives at another call than the user's), `reporting` and `saved` (what
+A part is a function of the session, to which it reports what it finds. What several of them share
+is in `recheck` (first derivatives at another call than the user's), `reporting` and `saved` (what
 forward kept for backward).
 """
 
@@ -35,11 +35,11 @@ class Part(NamedTuple):
     name, title : str
         As `only` and `skip` take it; as reports print it.
     run : callable
-        Given the session; reports to it.
+        Takes the session, and reports to it.
     essential : bool
-        Whether later parts mean nothing once it failed.
+        Whether the later parts are meaningless once it failed.
     fast : bool
-        Whether it belongs to the fast check.
+        Whether it is part of the fast check.
     """
 
     name: str
@@ -49,7 +49,7 @@ class Part(NamedTuple):
     fast: bool = False
 
 
-# Mutation and chance come first: they would show as anything.
+# Writes and randomness come first: they can look like any other failure.
 PARTS: tuple[Part, ...] = (
     Part("mutation", "nothing written to", check_mutation, essential=True, fast=True),
     Part("repeatable", "repeatable", check_repeatable, essential=True, fast=True),

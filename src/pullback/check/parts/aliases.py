@@ -5,22 +5,22 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator
 
-from pullback.check.comparison import beyond_rounding, noise
+from pullback.check.comparison import beyond_rounding, rounding_noise
 from pullback.check.exceptions import BackwardError, ForwardError, InapplicableError, first_line
 from pullback.check.report import Cause
 from pullback.check.session import Session, gradients
 from pullback.check.subject import Subject
 from pullback.check.values import Array, Arrays, copies
 
-_MOST_PAIRS = 6
+_MAX_PAIRS = 6
 
 
 def check_aliases(session: Session) -> None:
-    """Check f(x, x): its gradient is the sum of those of f(x, y) where y = x."""
+    """Check f(x, x): its gradient is the sum of those of f(x, y) at y = x."""
     subject = session.subject
-    if session.outputs and subject.dirty:  # which the first run finds out
+    if session.outputs and subject.works_in_place:  # known only after the first run
         raise InapplicableError(f"{subject.name} works in place on an argument")
-    pairs = list(itertools.islice(_pairs(session), _MOST_PAIRS))
+    pairs = list(itertools.islice(_pairs(session), _MAX_PAIRS))
     if not pairs:
         raise InapplicableError("no two arguments have one shape and dtype")
     for i, j in pairs:
@@ -50,26 +50,26 @@ def _check_pair(session: Session, i: int, j: int) -> None:
         session.fail(Cause("same-tensor", text), subject.names[i])
         return
 
-    def spread() -> list[float]:
-        return noise(lambda xs, gs: _summed(subject, xs, i, j, gs), arrays, seeds)
+    def measure_noise() -> list[float]:
+        return rounding_noise(lambda xs, gs: _summed(subject, xs, i, j, gs), arrays, seeds)
 
-    for k, wrong in beyond_rounding(session, got, expected, seeds, spread)[:1]:
+    for k, wrong in beyond_rounding(session, got, expected, seeds, measure_noise)[:1]:
         text = f"the gradient is wrong when one tensor is passed for both {names}"
-        hint = "decide by ctx.needs_input_grad and the arguments' places, not by identity"
+        hint = "decide by ctx.needs_input_grad and the arguments' positions, not by identity"
         argument = subject.names[k + (k >= j)]
         cause = Cause("same-tensor", text, hint)
         session.fail(cause, argument, expected=expected[k], got=got[k], wrong=wrong)
 
 
 def _summed(subject: Subject, arrays: Arrays, i: int, j: int, seeds: Arrays) -> list[Array]:
-    """Return the gradients with those of arguments `i` and `j` added up, in place `i`."""
+    """Return the gradients with those of arguments `i` and `j` added up, at index `i`."""
     found = gradients(subject.run(copies(arrays)), seeds, arrays)
     found[i] = found[i] + found[j]
     return [g for k, g in enumerate(found) if k != j]
 
 
 def _same_tensor(subject: Subject, arrays: Arrays, i: int, j: int, seeds: Arrays) -> list[Array]:
-    """Return the gradients where one tensor stands for arguments `i` and `j`."""
+    """Return the gradients where one tensor is both argument `i` and `j`."""
     leaves = subject.tensors(arrays, None)
     leaves[subject.tracked[j]] = leaves[subject.tracked[i]]
     run = subject.run_leaves(leaves)

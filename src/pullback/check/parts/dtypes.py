@@ -1,8 +1,8 @@
 """Other dtypes than the call's: narrower ones, and complex numbers.
 
-A gradient in float32 is compared with the one in float64 at the same rounded values. What it may be
-off by is estimated from how far the exact gradient moves when the inputs move by a rounding error:
-a formula that loses more than the problem itself does cancels digits, or overflows.
+A gradient in float32 is compared with the one in float64 at the same rounded values. The tolerance
+is estimated from how far the exact gradient moves when the inputs move by a rounding error: a
+formula that loses more digits than the problem itself suffers from cancellation, or overflows.
 """
 
 from __future__ import annotations
@@ -14,22 +14,22 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pullback.check.comparison import largest, largest_moves
+from pullback.check.comparison import max_abs, max_changes
 from pullback.check.diagnosis.evidence import Evidence
 from pullback.check.exceptions import BackwardError, ForwardError, InapplicableError, first_line
-from pullback.check.parts.recheck import nearby, wrong_along
+from pullback.check.parts.recheck import perturbed_leaves, wrong_along
 from pullback.check.report import Cause
-from pullback.check.resizing import session_at
-from pullback.check.session import RTOL, Session, filled
+from pullback.check.resizing import session_with_leaves
+from pullback.check.session import RTOL, Session, zeros_for_none
 from pullback.check.subject import Subject
 from pullback.check.values import Array, Arrays
 
-# Squares and cubes of such values still fit into the dtype.
+# Squares and cubes of such values are still representable in the dtype.
 _LARGEST = {"float32": 1e12, "float16": 30.0}
-# How many rounding units an output may be off where its gradient is compared.
+# An output with a larger error, in rounding units, has no gradient that is compared.
 _ULPS = 256
 _COMPLEX = {"float32": np.complex64}
-_MOST_ELEMENTS = 20_000  # beyond it, nobody asks about complex numbers
+_MAX_ELEMENTS = 20_000  # larger arguments are not tried with complex numbers
 
 
 # -- narrower dtypes -------------------------------------------------------------------------------
@@ -42,10 +42,10 @@ class _Narrow(NamedTuple):
     expected, got : list of array
         In double precision and in the dtype.
     sensitivity : list of array
-        How far those in double precision move when the inputs move by a rounding error.
+        How far the expected gradients move when the inputs move by a rounding error.
     terms : float
-        The largest of the outputs times their gradients: a gradient that is much smaller can be
-        the difference of what is not.
+        The largest output times its gradient: a gradient that is much smaller can be the
+        difference of larger terms.
     lengths : list of float
         The largest value of each argument.
     """
@@ -64,7 +64,7 @@ def check_dtypes(session: Session) -> None:
         raise InapplicableError("the arguments are not in double precision")
     before = len(session.report.failures)
     with warnings.catch_warnings():
-        # Overflow in a narrow dtype, imaginary parts that forward discards.
+        # Overflow in a narrow dtype, and imaginary parts that forward discards.
         warnings.simplefilter("ignore")
         taken = _narrower(session, "float32")
         if len(session.report.failures) == before:
@@ -75,22 +75,22 @@ def check_dtypes(session: Session) -> None:
 
 
 def _narrower(session: Session, dtype: str) -> bool:
-    """Check one narrower dtype; say whether forward takes it."""
+    """Check one narrower dtype; return whether forward takes it."""
     leaves = session.leaves()
     try:
         found = _narrow(session, leaves, dtype)
         if found is None:
             return False
         wrong = _wrong(found)
-        if wrong:  # not if only a tie is broken in another way
-            again = _narrow(session, nearby(session, leaves, 64 * _eps(dtype)), dtype)
+        if wrong:  # unless only a tie is broken differently
+            again = _narrow(session, perturbed_leaves(session, leaves, 64 * _eps(dtype)), dtype)
             wrong = {i: w for i, w in wrong.items() if again is None or i in _wrong(again)}
     except BackwardError as error:
         text = f"backward raises in {dtype} alone: {first_line(error)}"
         session.fail(Cause("dtype", text), situation=f"with {dtype} arguments")
         return True
     for i, where in wrong.items():
-        _tell(session, found, i, where)
+        _report(session, found, i, where)
     return True
 
 
@@ -101,7 +101,7 @@ def _narrow(session: Session, leaves: Sequence[Any], dtype: str) -> _Narrow | No
     wide = session.subject.with_leaves([_cast(v, "float64") for v in leaves])
     try:
         outputs, exact = narrow.run().values(), wide.run().values()
-    except Exception:  # as it says to whoever calls it so
+    except Exception:  # a function may raise anything for a dtype it does not support
         return None
     if not _comparable(session, narrow.arrays, outputs, exact, dtype):
         return None
@@ -109,13 +109,13 @@ def _narrow(session: Session, leaves: Sequence[Any], dtype: str) -> _Narrow | No
     wide_seeds = [g.astype(out.dtype) for g, out in zip(seeds, exact, strict=True)]
 
     def gradients_of(arrays: Arrays) -> list[Array]:
-        return filled(session.vjp(wide_seeds, arrays, subject=wide), wide.arrays)
+        return zeros_for_none(session.vjp(wide_seeds, arrays, subject=wide), wide.arrays)
 
     expected = gradients_of(wide.arrays)
-    got = filled(session.vjp(seeds, narrow.arrays, subject=narrow), narrow.arrays)
+    got = zeros_for_none(session.vjp(seeds, narrow.arrays, subject=narrow), narrow.arrays)
     sensitivity = _sensitivity(session, wide, expected, dtype, gradients_of)
-    terms = largest(*(g * out for g, out in zip(wide_seeds, exact, strict=True)))
-    lengths = [largest(a) or 1.0 for a in wide.arrays]
+    terms = max_abs(*(g * out for g, out in zip(wide_seeds, exact, strict=True)))
+    lengths = [max_abs(a) or 1.0 for a in wide.arrays]
     return _Narrow(dtype, expected, got, sensitivity, terms, lengths)
 
 
@@ -124,7 +124,7 @@ def _eps(dtype: str) -> float:
 
 
 def _cast(value: Any, dtype: str) -> Any:
-    """Return a leaf in a dtype, if it is a floating or complex array."""
+    """Return a floating or complex leaf in a dtype, any other unchanged."""
     if not isinstance(value, np.ndarray) or value.dtype.kind not in "fc":
         return value
     with np.errstate(all="ignore"):
@@ -136,7 +136,7 @@ def _cast(value: Any, dtype: str) -> Any:
 def _comparable(
     session: Session, arrays: Arrays, outputs: Arrays, exact: Arrays, dtype: str
 ) -> bool:
-    """Say whether the function keeps the dtype, and all numbers are far from its limits."""
+    """Return whether the function keeps the dtype, with all values far from its limits."""
     if [out.shape for out in outputs] != [out.shape for out in exact]:
         return False
     if dtype == "float16" and any(a.dtype != dtype for a in (*arrays, *outputs)):
@@ -149,7 +149,7 @@ def _comparable(
 
 
 def _seeds(session: Session, outputs: Arrays, exact: Arrays, dtype: str) -> list[Array]:
-    """Draw output gradients; 0 where the outputs themselves are not what they are in float64."""
+    """Draw output gradients; 0 where the outputs themselves differ from those in float64."""
     eps = _eps(dtype)
     found = []
     for g, out, true in zip(session.seeds(dtype, outputs), outputs, exact, strict=True):
@@ -163,7 +163,7 @@ def _seeds(session: Session, outputs: Arrays, exact: Arrays, dtype: str) -> list
 def _sensitivity(
     session: Session, wide: Subject, expected: Arrays, dtype: str, gradients_of: Any
 ) -> list[Array]:
-    """Measure how far exact gradients move with the inputs, over a few random roundings."""
+    """Measure how far exact gradients move when the inputs are rounded at random."""
     eps, rng = _eps(dtype), session.rng(f"{dtype} rounding")
 
     def rounded() -> Arrays:
@@ -173,13 +173,13 @@ def _sensitivity(
         ]
 
     try:
-        return largest_moves(expected, [gradients_of(rounded()) for _ in range(3)])
+        return max_changes(expected, [gradients_of(rounded()) for _ in range(3)])
     except (BackwardError, ForwardError):  # at the edge of the domain
         return [np.full(e.shape, np.inf) for e in expected]
 
 
 def _wrong(narrow: _Narrow) -> dict[int, Array]:
-    """Return where gradients lose more digits than the problem does, by argument."""
+    """Return where gradients lose more digits than the problem itself, by argument."""
     found = {}
     for i, (expected, got) in enumerate(zip(narrow.expected, narrow.got, strict=True)):
         if _is_known(narrow, i):
@@ -189,7 +189,7 @@ def _wrong(narrow: _Narrow) -> dict[int, Array]:
 
 
 def _is_known(narrow: _Narrow, i: int) -> bool:
-    """Say whether the gradient in float64 is more than rounding, and fits into the dtype."""
+    """Return whether the gradient in float64 is above rounding and within the dtype's range."""
     size = float(np.abs(narrow.expected[i]).max(initial=0.0))
     rounding = _eps("float64") * narrow.terms / narrow.lengths[i]
     return bool(1e6 * rounding < size < _LARGEST[narrow.dtype])
@@ -209,7 +209,7 @@ def _tolerance(narrow: _Narrow, i: int) -> Array:
     )
 
 
-def _tell(session: Session, narrow: _Narrow, i: int, wrong: Array) -> None:
+def _report(session: Session, narrow: _Narrow, i: int, wrong: Array) -> None:
     """Report a gradient that is right in float64 and wrong in a narrower dtype."""
     name, dtype = session.subject.names[i], narrow.dtype
     expected, got = narrow.expected[i], narrow.got[i]
@@ -236,18 +236,18 @@ def _tell(session: Session, narrow: _Narrow, i: int, wrong: Array) -> None:
 
 # -- complex numbers -------------------------------------------------------------------------------
 def _complex(session: Session) -> bool:
-    """Note what is wrong for complex arguments where real ones were given."""
-    if any(a.dtype.kind == "c" or a.size > _MOST_ELEMENTS for a in session.arrays):
+    """Note what is wrong with complex arguments in place of real ones."""
+    if any(a.dtype.kind == "c" or a.size > _MAX_ELEMENTS for a in session.arrays):
         return False
     rng = session.rng("complex")
     leaves = session.leaves()
     for i in session.subject.tracked:
         leaves[i] = leaves[i] * (1 + 1j * rng.uniform(0.1, 0.3, leaves[i].shape))
     try:
-        other = session_at(session, leaves)
+        other = session_with_leaves(session, leaves)
     except InapplicableError:
         return False
-    other.options = dataclasses.replace(other.options, most_elements=16)  # it is only for a note
+    other.options = dataclasses.replace(other.options, max_elements=16)  # only for a note
     takes = f"{session.subject.name} also takes complex inputs"
     try:
         wrong = wrong_along(other)
@@ -256,14 +256,14 @@ def _complex(session: Session) -> bool:
         return True
     if wrong:
         evidence = Evidence(other)
-        # With real output gradients: else those would have to be conjugated as well.
+        # Real output gradients: complex ones would have to be conjugated as well.
         seeds = [g.real.astype(g.dtype) for g in evidence.seeds]
         got, expected = evidence.vjp(seeds), evidence.numerical(seeds)
-        all_turned = all(evidence.alike(got[i], np.conj(expected[i])) for i in wrong)
+        all_conjugated = all(evidence.matches(got[i], np.conj(expected[i])) for i in wrong)
         names = ", ".join(f"`{evidence.names[i]}`" for i in wrong)
         session.note(
             f"{takes}, for which the gradient of {names} is "
-            f"{'conjugated' if all_turned else 'wrong'}: multiply by the conjugate of the "
+            f"{'conjugated' if all_conjugated else 'wrong'}: multiply by the conjugate of the "
             "derivative, or refuse complex inputs in forward"
         )
     return True

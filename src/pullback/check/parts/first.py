@@ -1,8 +1,8 @@
 """First derivatives: backward against differences, along directions first, then by elements.
 
-Owns what a gradient has to satisfy: along every measured line, its component lies between the
-one-sided derivatives, up to the tolerance. Where it does not, the failing gradients are handed to
-the diagnosis with all that was measured.
+Owns the condition that a gradient has to satisfy: along every measured line, its component lies
+between the one-sided derivatives, up to the tolerance. Gradients that do not are passed to the
+diagnosis with all measurements.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def check_first(session: Session) -> None:
     try:
         wrong = _wrong(session)
         if wrong:
-            session.forget_inconsistent()
+            session.discard_inconsistent()
             wrong = _wrong(session)
         if wrong:
             _explain(session, sorted(wrong))
@@ -49,7 +49,7 @@ def check_first(session: Session) -> None:
         return
     _note_kinks(session)
     if not wrong:
-        _tell_unmeasured(session)
+        _note_unmeasured(session)
 
 
 def _wrong(session: Session) -> set[int]:
@@ -70,7 +70,7 @@ def _wrong_along(session: Session, lines: Sequence[Line], purpose: str) -> set[i
 
 
 def agrees(session: Session, line: Line, got: Sequence[Array], seeds: Arrays) -> bool:
-    """Say whether a gradient's component along a line lies within the measured range."""
+    """Return whether a gradient's component along a line lies within the measured range."""
     low, high, error = session.bounds(line, seeds)
     if not _is_known(low, high):
         return True
@@ -89,15 +89,15 @@ def _is_known(low: float, high: float) -> bool:
 
 
 def _explain(session: Session, arguments: Sequence[int]) -> None:
-    """Find out why the gradients of these arguments are wrong, and report it."""
+    """Diagnose why the gradients of these arguments are wrong, and report it."""
     evidence = Evidence(session)
     wrong = [i for i in range(len(session.arrays)) if evidence.wrong[i].any()]
     for argument, cause in diagnose(evidence, wrong or list(arguments)):
-        session.fail(cause, evidence.names[argument], **evidence.compared(argument))
+        session.fail(cause, evidence.names[argument], **evidence.failure_arrays(argument))
 
 
 def _check_precision(session: Session) -> None:
-    """Find gradients in float64 that were computed in float32, right as they are to 1e-7."""
+    """Report gradients in float64 that were computed in float32, and so are right to 1e-7."""
     if session.eps > np.finfo(np.float64).eps:
         return
     for i, g in enumerate(session.gradients()):
@@ -113,8 +113,8 @@ def _check_precision(session: Session) -> None:
             session.fail(Cause("precision", text), name)
 
 
-def _tell_unmeasured(session: Session) -> None:
-    """Say for which arguments there was nothing to compare, and stop if for none there was."""
+def _note_unmeasured(session: Session) -> None:
+    """Note the arguments without a measured derivative; raise if there are no others."""
     seeds = session.seeds()
     known: list[bool] = []
     for i, name in enumerate(session.subject.names):
@@ -131,7 +131,7 @@ def _tell_unmeasured(session: Session) -> None:
 
 
 def _note_kinks(session: Session) -> None:
-    """Say where the function has kinks, jumps or edges at the given inputs."""
+    """Note the elements at which the function has kinks, jumps or edges."""
     if not session.has_columns:
         return
     finite = np.isfinite(session.center)

@@ -1,7 +1,7 @@
-"""Memory layouts: the same numbers, laid out otherwise, have the same results and gradients.
+"""Memory layouts: equal values in another layout have the same results and gradients.
 
-Owns the trials, and the search for the smallest statement of where a function goes wrong. The
-layouts themselves are in memory.py.
+Owns the trials, and the search for the smallest set of arrays whose layout matters. The layouts
+themselves are in memory_layouts.py.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from pullback.arrays import NUMPY
-from pullback.check.comparison import beyond_rounding, noise
+from pullback.check.comparison import beyond_rounding, rounding_noise
 from pullback.check.exceptions import BackwardError, ForwardError, InapplicableError, first_line
 from pullback.check.memory_layouts import Layout, layouts_of
 from pullback.check.naming import quoted
@@ -23,27 +23,27 @@ from pullback.check.subject import Run
 from pullback.check.values import Array, Arrays, copies
 from pullback.core.tensor.tensor import box
 
-SEEDS = -1  # where a trial lays out grad_output; other places are the leaves of the call
+SEEDS = -1  # the position of grad_output; other positions are those of the leaves of the call
 
 
 def check_layouts(session: Session) -> None:
     """Check that no result depends on the layout of an input or of grad_output."""
-    if session.subject.place.library is not NUMPY:
+    if session.subject.backend.library is not NUMPY:
         raise InapplicableError("only arrays of NumPy have layouts that a caller can choose")
     trials = _Trials(session)
-    trials.lay("grad_output", [SEEDS])
+    trials.try_layouts("grad_output", [SEEDS])
     if not session.options.fast:
-        for place in trials.leaves:
-            trials.lay(f"`{session.subject.labels[place]}`", [place])
+        for position in trials.leaves:
+            trials.try_layouts(f"`{session.subject.labels[position]}`", [position])
         if not trials.found and len(trials.leaves) > 1:
-            trials.lay("inputs (all of them)", [*trials.leaves])
+            trials.try_layouts("inputs (all of them)", [*trials.leaves])
         if not trials.found:
-            trials.lay("inputs and grad_output", [SEEDS, *trials.leaves])
+            trials.try_layouts("inputs and grad_output", [SEEDS, *trials.leaves])
     trials.report()
 
 
-class _Wrong(NamedTuple):
-    """What one layout did: the argument whose gradient is wrong, or what was raised."""
+class _Mismatch(NamedTuple):
+    """What failed with one layout: the argument whose gradient is wrong, or the exception."""
 
     layout: str
     argument: str  # empty: the outputs themselves
@@ -62,15 +62,15 @@ class _Trials:
         self.arrays = session.arrays
         self.seeds = session.seeds("layouts")
         self.leaves = self._leaves()
-        self.found: dict[str, list[_Wrong]] = {}  # by what was laid out
+        self.found: dict[str, list[_Mismatch]] = {}  # by what was laid out
         self.refused: dict[str, tuple[str, str, str]] = {}  # by layout: what, strides, the error
         self.base = self._results({}, self.arrays, self.seeds)
 
     def _leaves(self) -> dict[int, Array]:
-        """Return the arrays among the leaves of the call, by their places."""
+        """Return the arrays among the leaves of the call, by position."""
         tracked = self.subject.tracked
         found = dict(zip(tracked, copies(self.arrays), strict=True))
-        others = enumerate(() if self.subject.dirty else self.session.leaves())
+        others = enumerate(() if self.subject.works_in_place else self.session.leaves())
         arrays = {i: v for i, v in others if isinstance(v, np.ndarray) and i not in tracked}
         return found | dict(zip(arrays, copies(list(arrays.values())), strict=True))
 
@@ -88,14 +88,14 @@ class _Trials:
             leaves[i] = box(array)
         return self.subject.run_leaves(leaves)
 
-    def lay(self, what: str, places: Sequence[int]) -> None:
-        """Try every layout of the arrays at these places, each at all that have it."""
+    def try_layouts(self, what: str, positions: Sequence[int]) -> None:
+        """Try every layout of the arrays at these positions, on all that have it at once."""
         options: dict[str, list[tuple[int, int, Layout]]] = {}
-        for place in places:
-            arrays = self.seeds if place == SEEDS else [self.leaves[place]]
+        for position in positions:
+            arrays = self.seeds if position == SEEDS else [self.leaves[position]]
             for k, array in enumerate(arrays):
                 for layout in layouts_of(array, self.session.options.fast):
-                    options.setdefault(layout.name, []).append((place, k, layout))
+                    options.setdefault(layout.name, []).append((position, k, layout))
         for name, chosen in options.items():
             wrong = self._try(name, what, chosen)
             if wrong is not None:
@@ -103,15 +103,15 @@ class _Trials:
 
     def _try(
         self, name: str, what: str, chosen: Sequence[tuple[int, int, Layout]]
-    ) -> _Wrong | None:
-        """Compare the results with arrays in one layout with those of plain copies."""
+    ) -> _Mismatch | None:
+        """Compare the results for arrays in one layout with those for contiguous copies."""
         plain, laid = (dict(self.leaves), list(self.seeds)), (dict(self.leaves), list(self.seeds))
-        for place, k, layout in chosen:
-            for (leaves, seeds), put in ((plain, layout.values), (laid, layout.lay)):
-                if place == SEEDS:
-                    seeds[k] = put(self.seeds[k])
+        for position, k, layout in chosen:
+            for (leaves, seeds), arrange in ((plain, layout.values), (laid, layout.apply)):
+                if position == SEEDS:
+                    seeds[k] = arrange(self.seeds[k])
                 else:
-                    leaves[place] = put(self.leaves[place])
+                    leaves[position] = arrange(self.leaves[position])
         strides = ", ".join(
             dict.fromkeys(
                 str((laid[1][k] if p == SEEDS else laid[0][p]).strides) for p, k, _ in chosen
@@ -130,7 +130,7 @@ class _Trials:
             self.refused.setdefault(_short(name), (what, name, first_line(error)))
             return None
         except BackwardError as error:
-            return _Wrong(name, "", raised=first_line(error))
+            return _Mismatch(name, "", raised=first_line(error))
         return self._compared(name, got, expected, plain)
 
     def _of(self, leaves: dict[int, Array], seeds: list[Array]) -> list[Array]:
@@ -138,7 +138,7 @@ class _Trials:
         return self._results(self._others(leaves), arrays, seeds)
 
     def _others(self, leaves: dict[int, Array]) -> dict[int, Array]:
-        """Return what is not differentiated and not as in the call."""
+        """Return the arrays that are not differentiated and differ from the call's."""
         return {
             i: a
             for i, a in leaves.items()
@@ -152,7 +152,7 @@ class _Trials:
         got: list[Array],
         expected: list[Array],
         plain: tuple[dict[int, Array], list[Array]],
-    ) -> _Wrong | None:
+    ) -> _Mismatch | None:
         """Return what is wrong beyond rounding; the outputs first."""
         wrong = beyond_rounding(
             self.session, got, expected, plain[1], functools.partial(self._noise, *plain)
@@ -162,7 +162,7 @@ class _Trials:
         count = len(self.arrays)
         i, where = min(wrong, key=lambda pair: pair[0] < count)
         argument = self.subject.names[i] if i < count else ""
-        return _Wrong(name, argument, expected[i], got[i], where)
+        return _Mismatch(name, argument, expected[i], got[i], where)
 
     def _noise(self, leaves: dict[int, Array], seeds: list[Array]) -> list[float]:
         """Return how much rounding may change the results at this point."""
@@ -171,11 +171,11 @@ class _Trials:
         def compute(xs: Arrays, gs: Arrays) -> list[Array]:
             return self._results({i: a.copy() for i, a in others.items()}, copies(xs), gs)
 
-        return noise(compute, arrays, seeds)
+        return rounding_noise(compute, arrays, seeds)
 
-    # -- telling -------------------------------------------------------------------------------
+    # -- reporting -----------------------------------------------------------------------------
     def report(self) -> None:
-        """Report one failure for each array whose layout matters, and what forward refuses."""
+        """Report one failure for each array whose layout matters; note what forward refuses."""
         for what in dict.fromkeys(what for what, *_ in self.refused.values()):
             rows = [(name, line) for w, name, line in self.refused.values() if w == what]
             names = ", ".join(name for name, _ in rows)
@@ -201,8 +201,8 @@ _NEEDED = {
 }
 
 
-def _text(what: str, wrong: Sequence[_Wrong]) -> str:
-    """Say which layouts fail, and how."""
+def _text(what: str, wrong: Sequence[_Mismatch]) -> str:
+    """Return the sentence that names the failing layouts."""
     names = {_short(w.layout) for w in wrong}
     needed = _NEEDED.get(next(iter(names)), "contiguous") if len(names) == 1 else "contiguous"
     arguments = list(dict.fromkeys(w.argument for w in wrong if not w.raised))

@@ -1,6 +1,6 @@
-"""What a call leaves behind: its memory is gone with its results, the garbage collector off.
+"""The lifetime of a call's memory: it is freed with the results, without the garbage collector.
 
-What a first call makes and keeps for all later ones is no leak; what every call keeps is one.
+What the first call creates and keeps for all later ones is not a leak; what every call keeps is.
 """
 
 from __future__ import annotations
@@ -14,17 +14,17 @@ from typing import Any
 
 from pullback.check.parts.saved import saved_arrays
 from pullback.check.report import Cause
-from pullback.check.session import Session, attempt
+from pullback.check.session import Session, run_backward
 from pullback.check.values import copies
 from pullback.core.backward.engine import collect
 
-_Kept = list[tuple[str, "weakref.ref[Any]"]]
+_References = list[tuple[str, "weakref.ref[Any]"]]
 
 
 def check_lifetime(session: Session) -> None:
-    """Check that a call's memory is gone with its results, the garbage collector off."""
+    """Check that a call's memory is freed with its results, without the garbage collector."""
     with _uncollected():
-        _of_one_call(session)  # what is made once and kept is no leak
+        _of_one_call(session)  # what is created once and kept is not a leak
         first, second = _of_one_call(session), _of_one_call(session)
         _check_gone(session, first, second)
 
@@ -40,8 +40,8 @@ def _uncollected() -> Iterator[None]:
             gc.enable()
 
 
-def _of_one_call(session: Session) -> _Kept:
-    """Run forward and backward, drop everything, and return weak references to what there was."""
+def _of_one_call(session: Session) -> _References:
+    """Run forward and backward, drop everything, and return weak references to all of it."""
     run = session.subject.run(copies(session.arrays))
     found = zip(session.subject.names, run.tensors, strict=True)
     objects: list[tuple[str, Any]] = [(f"the input `{name}`", t.data_array()) for name, t in found]
@@ -49,13 +49,13 @@ def _of_one_call(session: Session) -> _Kept:
     objects += saved_arrays(run)
     roots = [out._node for out in run.outputs if out._node is not None]
     objects += [(f"the node {node.name()}", node) for node in collect(roots)[0] if node.runs]
-    grads = attempt(lambda: run.vjp(session.seeds("lifetime")))
+    grads = run_backward(lambda: run.vjp(session.seeds("lifetime")))
     objects += [("a gradient", g.data_array()) for g in grads if g is not None]
     return [(label, weakref.ref(x)) for label, x in objects if type(x).__weakrefoffset__]
 
 
-def _check_gone(session: Session, first: _Kept, second: _Kept) -> None:
-    """Report what of the second call is still there, unless the first call had it as well."""
+def _check_gone(session: Session, first: _References, second: _References) -> None:
+    """Report what is still alive of the second call, unless the first call had it as well."""
     before = {id(ref()) for _, ref in first if ref() is not None}
     alive = [(label, ref) for label, ref in second if ref() is not None and id(ref()) not in before]
     if not alive:
@@ -74,12 +74,12 @@ def _check_gone(session: Session, first: _Kept, second: _Kept) -> None:
     text = f"after a call was dropped, memory of it is still alive ({why}): {listed}"
     if grows or session.subject.is_op:
         session.fail(Cause("leak", text, hint))
-    else:  # a model may look at its last activations
+    else:  # a model may keep its last activations
         session.note(f"{text}; only the last call's")
 
 
 def _holder(held: list[Any]) -> str:
-    """Say who refers to these objects, through up to four others; empty if that has no name."""
+    """Return the name of what refers to these objects, through up to four others, or ``""``."""
     seen: set[int] = set()
     for _ in range(4):
         seen.update(map(id, [held, *held]))
@@ -95,7 +95,7 @@ def _holder(held: list[Any]) -> str:
 
 
 def _name_of(referrer: Any, held: list[Any]) -> str:
-    """Return how to call what refers to one of `held`."""
+    """Return a name for what refers to one of `held`, or ``""``."""
     if isinstance(referrer, dict) and "__builtins__" in referrer:
         names = [k for k, value in referrer.items() if any(value is item for item in held)]
         return f"the global `{names[0]}` of the module {referrer.get('__name__')}"

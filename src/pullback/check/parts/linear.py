@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from pullback.check.comparison import differs, unlike
+from pullback.check.comparison import differing_gradients, differs
 from pullback.check.exceptions import BackwardError, first_line
 from pullback.check.parts.reporting import names_of, report_first, report_if_different
 from pullback.check.report import Cause
@@ -28,7 +28,7 @@ def check_linear(session: Session) -> None:
         return
     for scale in (2.0, -1.0, 1e-3, 1e3):
         got, scaled = vjp(_scaled(g, scale)), _scaled(at_g, scale)
-        wrong = unlike(session, got, scaled, _scaled(g, scale))
+        wrong = differing_gradients(session, got, scaled, _scaled(g, scale))
         if wrong:
             what = f"not linear in grad_output: {_how(session, got, at_g, scale)}"
             cause = Cause("nonlinear", f"the gradient of {names_of(session, wrong)} is {what}")
@@ -55,7 +55,7 @@ def _check_sum(
 def _check_zero(
     session: Session, vjp: Callable[[Arrays], list[Array]], seeds: Arrays, at_g: Arrays
 ) -> bool:
-    """Check that no gradient comes of none; say whether the rest is worth a look."""
+    """Check that a zero grad_output gives a zero gradient; return whether it does."""
     zeros = [np.zeros_like(g) for g in seeds]
     try:
         got = vjp(zeros)
@@ -63,7 +63,7 @@ def _check_zero(
         reason = first_line(error)
         session.fail(Cause("zero-grad", f"backward raises when grad_output is zero: {reason}"))
         return False
-    # Where a derivative is infinite, nothing times it is not a number, in a right backward too.
+    # Where a derivative is infinite, 0 times it is NaN in a right backward as well.
     wrong = [(i, (z != 0) & np.isfinite(e)) for i, (z, e) in enumerate(zip(got, at_g, strict=True))]
     wrong = [(i, where) for i, where in wrong if where.any()]
     if not wrong:
@@ -77,7 +77,7 @@ def _check_zero(
 
 
 def _how(session: Session, got: Arrays, at_g: Arrays, scale: float) -> str:
-    """Say how the gradient changes as grad_output is multiplied by `scale`."""
+    """Return how the gradient changes when grad_output is multiplied by `scale`, in words."""
     known = [(1.0, "only its absolute value counts")]
     if scale > 0:
         known = [(scale * scale, "it is multiplied by it twice"), (1.0, "its size does not count")]

@@ -1,8 +1,8 @@
-"""Gradients of some of the arguments only: they are what they are beside all the others.
+"""The gradients of a subset of the arguments: equal to those computed for all arguments.
 
-Two ways lead there. Only some arguments require grad: forward and backward see that in
-``ctx.needs_input_grad``. Or all do, and only some of the gradients are asked for: then it is
-narrowed in backward alone.
+There are two kinds of subsets. Only some arguments require grad: forward and backward see that in
+``ctx.needs_input_grad``. Or all do, and only some gradients are requested: then
+``ctx.needs_input_grad`` is narrowed in backward only.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from pullback.check.comparison import unequal
 from pullback.check.exceptions import BackwardError, ForwardError, InapplicableError, first_line
 from pullback.check.naming import quoted
 from pullback.check.report import Cause
-from pullback.check.session import Session, attempt, filled, on_host
+from pullback.check.session import Session, grads_on_host, run_backward, zeros_for_none
 from pullback.check.subject import Run
 from pullback.check.values import Array, Arrays, copies
 
 Subset = tuple[int, ...]
 
-# Of so many arguments every subset is tried.
+# Up to so many arguments every subset is tried.
 _FEW = 4
 _HINT = (
     "compute each gradient under its own ctx.needs_input_grad, from nothing that is only computed "
@@ -29,11 +29,11 @@ _HINT = (
 )
 
 
-class _Narrowing(NamedTuple):
-    """What is not as beside all others: the gradients of a subset, or an exception."""
+class _Outcome(NamedTuple):
+    """The gradients of a subset of the arguments, or the exception in place of them."""
 
     subset: Subset
-    asked: bool  # whether all require grad and the subset is what is asked for
+    requested: bool  # whether all require grad and only the subset is requested for
     grads: list[Array | None]
     error: Exception | None = None
 
@@ -44,17 +44,17 @@ def check_masks(session: Session) -> None:
     if count == 1:
         raise InapplicableError("only one argument is differentiated")
     seeds = session.seeds()
-    full = filled(session.vjp(seeds, copies(session.arrays)), session.arrays)
-    told: set[int] = set()
+    full = zeros_for_none(session.vjp(seeds, copies(session.arrays)), session.arrays)
+    reported: set[int] = set()
     for subset in subsets(count):
-        for asked in (False, True):
-            found = _narrowed(session, seeds, subset, asked)
+        for requested in (False, True):
+            found = _narrowed(session, seeds, subset, requested)
             if found is not None:
-                _tell(session, found, full, told)
+                _report(session, found, full, reported)
 
 
 def subsets(count: int) -> list[Subset]:
-    """Return which arguments to differentiate alone; the easiest to name come first."""
+    """Return the subsets to differentiate; those that are easiest to describe come first."""
     everything = range(count)
     alone: list[Subset] = [(i,) for i in everything]
     without: list[Subset] = [tuple(j for j in everything if j != i) for i in everything]
@@ -64,38 +64,38 @@ def subsets(count: int) -> list[Subset]:
     return list(dict.fromkeys(found))
 
 
-def _narrowed(session: Session, seeds: Arrays, subset: Subset, asked: bool) -> _Narrowing | None:
-    """Differentiate a subset of the arguments; None where forward cannot be run so."""
+def _narrowed(session: Session, seeds: Arrays, subset: Subset, requested: bool) -> _Outcome | None:
+    """Differentiate a subset of the arguments; None where forward raises for it."""
     try:
-        run = session.subject.run(copies(session.arrays), None if asked else subset)
+        run = session.subject.run(copies(session.arrays), None if requested else subset)
     except ForwardError as error:
-        # What is composed of operations may well differentiate within itself.
-        return _Narrowing(subset, asked, [], error) if session.subject.is_op else None
+        # A composition of operations may differentiate inside of its forward.
+        return _Outcome(subset, requested, [], error) if session.subject.is_op else None
     tensors = [run.tensors[i] for i in subset]
-    chosen = Run(tensors, run.outputs, run.everything)
+    chosen = Run(tensors, run.outputs, run.all_tensors)
     try:
-        return _Narrowing(subset, asked, on_host(attempt(lambda: chosen.vjp(seeds))))
+        return _Outcome(subset, requested, grads_on_host(run_backward(lambda: chosen.vjp(seeds))))
     except BackwardError as error:
-        return _Narrowing(subset, asked, [], error)
+        return _Outcome(subset, requested, [], error)
 
 
-def _tell(session: Session, found: _Narrowing, full: Arrays, told: set[int]) -> None:
-    """Report what differs, each argument once."""
+def _report(session: Session, found: _Outcome, full: Arrays, reported: set[int]) -> None:
+    """Report the gradients that differ, each argument once."""
     names = session.subject.names
     when, situation = _described(names, found)
     if found.error is not None:
-        if not told:
+        if not reported:
             pass_ = "forward" if isinstance(found.error, ForwardError) else "backward"
             text = f"{pass_} raises when {when}: {first_line(found.error)}"
             session.fail(Cause("needs-input-grad", text, _HINT), situation=situation)
-            told.update(range(len(names)))
+            reported.update(range(len(names)))
         return
-    likes = [full[i] for i in found.subset]
-    for i, got in zip(found.subset, filled(found.grads, likes), strict=True):
+    like = [full[i] for i in found.subset]
+    for i, got in zip(found.subset, zeros_for_none(found.grads, like), strict=True):
         wrong = unequal(got, full[i])
-        if i in told or not wrong.any():
+        if i in reported or not wrong.any():
             continue
-        told.add(i)
+        reported.add(i)
         which = when.replace(f"only `{names[i]}` needs", "only it needs")
         text = f"`{names[i]}` is wrong when {which}"
         cause = Cause("needs-input-grad", text, _HINT)
@@ -103,8 +103,8 @@ def _tell(session: Session, found: _Narrowing, full: Arrays, told: set[int]) -> 
         session.fail(cause, names[i], situation=situation, **more)
 
 
-def _described(names: Sequence[str], found: _Narrowing) -> tuple[str, str]:
-    """Return when it is wrong, and how the gradients were asked for if not by requires_grad."""
+def _described(names: Sequence[str], found: _Outcome) -> tuple[str, str]:
+    """Return when it is wrong, and how the gradients were requested if not by requires_grad."""
     left_out = [name for i, name in enumerate(names) if i not in found.subset]
     kept = [names[i] for i in found.subset]
     if len(left_out) == 1 and (len(kept) > 1 or found.error is not None):
@@ -113,5 +113,5 @@ def _described(names: Sequence[str], found: _Narrowing) -> tuple[str, str]:
         when = f"only `{kept[0]}` needs a gradient"
     else:
         when = f"only {quoted(kept)} need gradients"
-    situation = f"pb.autograd.grad(outputs, [{', '.join(kept)}])" if found.asked else ""
+    situation = f"pb.autograd.grad(outputs, [{', '.join(kept)}])" if found.requested else ""
     return when, situation

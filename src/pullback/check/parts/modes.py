@@ -1,4 +1,4 @@
-"""Where a call may run: without recording, and in several threads at once."""
+"""A call without recording, and calls in several threads at once."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
-from pullback.check.comparison import differs, floors, unlike
+from pullback.check.comparison import differs, rounding_floors
 from pullback.check.exceptions import BackwardError, ForwardError, first_line
+from pullback.check.parts.reporting import report_if_different
 from pullback.check.report import Cause
 from pullback.check.session import Session, gradients
 from pullback.check.subject import Run
@@ -29,11 +30,11 @@ def _check_no_grad(session: Session) -> None:
     recorded = session.subject.run(copies(session.arrays)).values()
     with no_grad():
         run = session.subject.run(copies(session.arrays))
-    limits = floors(session, recorded, [])
+    limits = rounding_floors(session, recorded, [])
     for k, (got, expected, floor) in enumerate(zip(run.values(), recorded, limits, strict=True)):
         wrong = differs(got, expected, session.rtol, floor)
         if wrong.any():
-            text = f"under no_grad the value of output {k} is another"
+            text = f"under no_grad the value of output {k} is different"
             session.fail(
                 Cause("state", text, "compute the result in one way, recorded or not"),
                 expected=expected,
@@ -46,7 +47,7 @@ def _check_no_grad(session: Session) -> None:
 
 
 def _check_threads(session: Session) -> None:
-    """Run forward in several threads at once, and each backward in another thread than that."""
+    """Run forward in several threads at once, and each backward in another thread."""
     seeds = [session.seeds(f"thread {k}") for k in range(_THREADS)]
     serial = session.subject.run(copies(session.arrays))
     expected = [gradients(serial, g, session.arrays) for g in seeds]
@@ -58,18 +59,8 @@ def _check_threads(session: Session) -> None:
         session.fail(Cause("state", text, _HINT))
         return
     for k in range(_THREADS):
-        wrong = unlike(session, got[k], expected[k], seeds[k])
-        if wrong:
-            i, where = wrong[0]
-            name = session.subject.names[i]
-            text = f"the gradient of `{name}` depends on other threads that run at the same time"
-            session.fail(
-                Cause("state", text, _HINT),
-                name,
-                expected=expected[k][i],
-                got=got[k][i],
-                wrong=where,
-            )
+        text = "depends on other threads that run at the same time"
+        if report_if_different(session, "state", text, got[k], expected[k], seeds[k], _HINT):
             return
 
 
@@ -85,11 +76,11 @@ def _in_threads(session: Session, seeds: list[list[Array]]) -> list[list[Array]]
             barrier.wait()
             return gradients(runs[(k + 1) % _THREADS], seeds[k], session.arrays)
         except Exception:
-            barrier.abort()  # let no thread wait for this one
+            barrier.abort()  # no thread may wait for this one
             raise
 
     interval = sys.getswitchinterval()
-    sys.setswitchinterval(1e-5)  # so that threads meet within an operation
+    sys.setswitchinterval(1e-5)  # so that threads interleave inside an operation
     try:
         with ThreadPoolExecutor(_THREADS) as pool:
             futures = [pool.submit(work, k) for k in range(_THREADS)]

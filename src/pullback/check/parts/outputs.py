@@ -1,4 +1,4 @@
-"""The gradient is the sum of the gradients that come of each output alone."""
+"""Several outputs: the gradient is the sum of the gradients through each output alone."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from pullback.core.tensor.tensor import box
 
 
 def check_outputs(session: Session) -> None:
-    """Check each output alone, the others' gradients left out or zero, and one array for two."""
+    """Check each output alone, and one array as the gradient of two outputs."""
     run = session.subject.run(copies(session.arrays))
     values = run.values()
     count = len(values)
@@ -30,20 +30,20 @@ def check_outputs(session: Session) -> None:
         if alone is None:
             return
         total = [t + np.asarray(g) for t, g in zip(total, alone, strict=True)]
-    text = "is not the sum of those that come of each output alone"
+    text = "is not the sum of those through each output alone"
     if not report_if_different(session, "output-ignored", text, whole, total, seeds):
         _check_shared(session, run, seeds)
 
 
 def _check_alone(session: Session, run: Run, seeds: Arrays, k: int) -> list[Array] | None:
-    """Check one output's gradient, the others left out; return what comes of it."""
+    """Check one output, the others' gradients left out or zero; return the gradients."""
     padded = [g if m == k else np.zeros_like(g) for m, g in enumerate(seeds)]
     alone: list[Array | None] = [g if m == k else None for m, g in enumerate(seeds)]
     situation = f"only output {k} of {len(seeds)} has a gradient"
     found = []
-    for given, what in ((padded, "zeros"), (alone, "left out, None or zeros")):
+    for cotangents, what in ((padded, "zeros"), (alone, "left out, None or zeros")):
         try:
-            found.append(gradients(run, given, session.arrays))
+            found.append(gradients(run, cotangents, session.arrays))
         except BackwardError as error:
             reason = first_line(error)
             text = f"backward raises when {situation}, the others being {what}: {reason}"
@@ -51,7 +51,7 @@ def _check_alone(session: Session, run: Run, seeds: Arrays, k: int) -> list[Arra
             session.fail(Cause("zero-grad", text, hint))
             return None
     expected, got = found
-    text = f"is another when {situation} and the others are left out than when those are zero"
+    text = f"differs when {situation} between the others left out and the others zero"
     return None if report_if_different(session, "zero-grad", text, got, expected, padded) else got
 
 
@@ -61,9 +61,9 @@ def _check_shared(session: Session, run: Run, seeds: Arrays) -> None:
         if seeds[j].shape != seeds[k].shape or seeds[j].dtype != seeds[k].dtype:
             continue
         expected = gradients(run, [seeds[j], seeds[j].copy()], session.arrays, outputs=[j, k])
-        one = box(session.subject.place.put(seeds[j].copy()))
+        one = box(session.subject.backend.from_numpy(seeds[j].copy()))
         got = gradients(run, [one, one], session.arrays, outputs=[j, k])
         text = f"is wrong when outputs {j} and {k} have the same tensor as their gradient"
-        given = [seeds[j] if m in (j, k) else None for m in range(len(seeds))]
-        if report_if_different(session, "mutation", text, got, expected, given):
+        shared = [seeds[j] if m in (j, k) else None for m in range(len(seeds))]
+        if report_if_different(session, "mutation", text, got, expected, shared):
             return

@@ -1,7 +1,7 @@
-"""First derivatives once more, in a session that a part made: of another shape, dtype or function.
+"""First derivatives in a session made by another part: of another shape, dtype or function.
 
-Nothing is known there of kinks and edges that the values are on by chance. So an alarm counts only
-where it repeats.
+Nothing is known there about kinks and edges that the values may be on by chance. So a disagreement
+counts only if it repeats.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from pullback.check.comparison import largest
+from pullback.check.comparison import max_abs
 from pullback.check.exceptions import BackwardError, ForwardError
 from pullback.check.numerical import coordinates
 from pullback.check.parts.first import agrees
@@ -22,24 +22,24 @@ from pullback.check.values import Array
 def wrong_along(session: Session) -> list[int]:
     """Return the arguments whose gradient disagrees with differences along random directions.
 
-    An alarm has to repeat along other directions and at other values: at a kink that these inputs
-    are on by chance, a rule may choose.
+    A disagreement has to repeat along other directions and at other values: at a kink, where these
+    inputs may be by chance, a rule may choose any slope.
 
     Raises
     ------
     BackwardError
-        If backward raises, or gives a gradient of another shape than its argument's.
+        If backward raises, or returns a gradient of another shape than its argument's.
     """
     got = _checked(session)
     seeds = session.seeds()
     wrong = [i for i in range(len(got)) if not agrees(session, _measured(session, i), got, seeds)]
     if wrong:
-        session.forget_inconsistent()
+        session.discard_inconsistent()
         wrong = _repeated(session, got, wrong)
     if wrong:
         rng = session.rng("near")
         arrays = [(a * rng.uniform(0.85, 1.0, a.shape)).astype(a.dtype) for a in session.arrays]
-        near = Session(session.subject.at(arrays), session.options, session.report)
+        near = Session(session.subject.with_arrays(arrays), session.options, session.report)
         try:
             if np.isfinite(near.center).all():
                 wrong = _repeated(near, _checked(near), wrong, enough=1)
@@ -49,7 +49,7 @@ def wrong_along(session: Session) -> list[int]:
 
 
 def _checked(session: Session) -> list[Array]:
-    """Return the coordinates of the gradients, whose shapes are those of the arguments."""
+    """Return the coordinates of the gradients; raise if their shapes are wrong."""
     found = session.gradients()
     for name, g, array in zip(session.subject.names, found, session.arrays, strict=True):
         if g.shape != array.shape:
@@ -75,11 +75,11 @@ def _measured(session: Session, i: int) -> Line:
     return session.measure(i, away_from_zero(count, session.rng(f"direction {i}")))
 
 
-def nearby(session: Session, leaves: Sequence[Any], step: float) -> list[Any]:
-    """Return the leaves with differentiated arguments that are each moved a little."""
+def perturbed_leaves(session: Session, leaves: Sequence[Any], step: float) -> list[Any]:
+    """Return the leaves with the differentiated arguments moved a little."""
     rng = session.rng("nearby")
     moved = list(leaves)
     for i in session.subject.tracked:
-        length = np.where(leaves[i] == 0, largest(leaves[i]) or 1.0, -leaves[i])
+        length = np.where(leaves[i] == 0, max_abs(leaves[i]) or 1.0, -leaves[i])
         moved[i] = np.asarray(leaves[i] + step * rng.uniform(size=leaves[i].shape) * length)
     return moved

@@ -1,4 +1,4 @@
-"""The same call gives the same gradients, whatever was called before it or between its passes."""
+"""The same call has the same gradients, whatever is called before it or between its passes."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from pullback.check.comparison import largest, unequal
+from pullback.check.comparison import max_abs, unequal
 from pullback.check.exceptions import BackwardError, ForwardError, InapplicableError, first_line
 from pullback.check.parts.reporting import names_of, report_first
 from pullback.check.report import Cause
@@ -22,7 +22,7 @@ _RANDOM_HINT = "make a generator with a fixed seed inside, or pass the noise as 
 
 
 def check_repeatable(session: Session) -> None:
-    """Check that the same call gives the same gradients, whatever was called before or between."""
+    """Check that the same call has the same gradients, whatever is called before or between."""
     run, arrays = session.subject.run(copies(session.arrays)), session.arrays
     values = run.values()
     seeds = session.seeds("repeatable", values)
@@ -49,8 +49,8 @@ def check_repeatable(session: Session) -> None:
 
 
 def _unstable(session: Session, got: Arrays, expected: Arrays, text: str) -> bool:
-    """Report gradients that are not the same; return whether there were any."""
-    size = largest(*expected)
+    """Report gradients that are not equal; return whether there were any."""
+    size = max_abs(*expected)
     pairs = enumerate(zip(got, expected, strict=True))
     found = [(i, unequal(g, e, size=size)) for i, (g, e) in pairs]
     wrong = [(i, where) for i, where in found if where.any()]
@@ -88,7 +88,7 @@ def _another_point(session: Session) -> tuple[list[Array], list[Array], list[Arr
     return session.arrays, session.seeds(), session.gradients()
 
 
-# Other inputs of which the function is likely to be defined; a positive definite matrix stays so.
+# Other inputs at which the function is likely to be defined; they keep a matrix positive definite.
 _MOVES: tuple[Callable[[Array], Any], ...] = (
     lambda a: 0.9375 * a[(slice(None, None, -1),) * a.ndim],
     lambda a: 0.9375 * a,

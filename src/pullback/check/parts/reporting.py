@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pullback.check.comparison import unlike
+from pullback.check.comparison import differing_gradients
 from pullback.check.naming import quoted
 from pullback.check.report import Cause
 from pullback.check.session import Session
@@ -33,13 +33,14 @@ def report_if_different(
     got: Arrays,
     expected: Arrays,
     seeds: Sequence[Array | None],
+    hint: str = "",
 ) -> bool:
     """Report gradients that differ beyond rounding; return whether there were any.
 
     `text` completes the sentence "the gradient of `x` ...".
     """
-    wrong = unlike(session, got, expected, seeds)
+    wrong = differing_gradients(session, got, expected, seeds)
     if wrong:
         sentence = f"the gradient of {names_of(session, wrong)} {text}"
-        report_first(session, Cause(cause, sentence), wrong, got, expected)
+        report_first(session, Cause(cause, sentence, hint), wrong, got, expected)
     return bool(wrong)

@@ -1,4 +1,4 @@
-"""What forward saved for backward: the arrays that the nodes of a run keep, with names for them."""
+"""What forward saved for backward: the arrays in the nodes of a run, with names for them."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from pullback.core.graph.node import CustomNode
 
 
 def saved_arrays(run: Run) -> list[tuple[str, Any]]:
-    """Return what the nodes of a run saved: a label and the array."""
+    """Return the arrays that the nodes of a run saved, with labels."""
     found: list[tuple[str, Any]] = []
     for node in collect([out._node for out in run.outputs if out._node is not None])[0]:
-        saved = node.saved if isinstance(node.saved, tuple) else ()  # not where a hook packed it
+        saved = node.saved if isinstance(node.saved, tuple) else ()  # a hook may have packed it
         if saved and isinstance(node, CustomNode):
             found += _saved_by_user(node)
         else:
@@ -40,11 +40,11 @@ def _saved_by_user(node: CustomNode) -> Iterator[tuple[str, Any]]:
             yield from ((f"the saved value `{name}`", a) for a in _arrays_of(value))
 
 
-def _origin(node: CustomNode, k: int, place: int | None) -> str:
-    """Return how to call a saved value that was given no name."""
-    if place is None:
+def _origin(node: CustomNode, k: int, position: int | None) -> str:
+    """Return a label for a saved value without a name."""
+    if position is None:
         return f"saved_tensors[{k}]"
-    return node.arguments.owner(place) if place >= 0 else f"output {-1 - place}"
+    return node.arguments.owner(position) if position >= 0 else f"output {-1 - position}"
 
 
 def _arrays_of(value: Any) -> Iterator[Any]:

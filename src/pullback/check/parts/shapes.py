@@ -1,7 +1,7 @@
 """Other sizes than the call's: one element, none, one more, twice as many; broadcast arguments.
 
-How a call of another size is made, resizing.py owns. A shape that forward refuses, or for which it
-gives no finite outputs, says nothing.
+resizing.py makes the call of another size. A shape that forward refuses, or for which its outputs
+are not finite, is skipped.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from pullback.check.exceptions import BackwardError, InapplicableError, first_li
 from pullback.check.naming import quoted
 from pullback.check.parts.recheck import wrong_along
 from pullback.check.report import Cause
-from pullback.check.resizing import Symbol, axes_named, resized, session_at, symbols
+from pullback.check.resizing import Symbol, describe_axes, resized, session_with_leaves, symbols
 from pullback.check.session import Session
 from pullback.check.values import Arrays
 from pullback.errors import GradientError
 
-_MOST_ELEMENTS = 20_000
+_MAX_ELEMENTS = 20_000
 
 
 def check_shapes(session: Session) -> None:
@@ -32,18 +32,18 @@ def check_shapes(session: Session) -> None:
     before = len(session.report.failures)
     taken = False
     with warnings.catch_warnings():
-        # NumPy warns of means of nothing and the like.
+        # NumPy warns of means of empty arrays and the like.
         warnings.simplefilter("ignore")
         for check in _checks(session):
             taken |= check()
             if len(session.report.failures) > before:
-                return  # other shapes would tell the same again
+                return  # other shapes would show the same failure
     if not taken:
         raise InapplicableError("forward takes these shapes only")
 
 
 def _checks(session: Session) -> Iterator[Callable[[], bool]]:
-    """Yield the checks of single shapes; each says whether forward took any."""
+    """Yield the checks of single shapes; each returns whether forward accepted any."""
     for symbol in symbols(session):
         yield partial(_sizes, session, symbol)
     for i, shape in _variants(session):
@@ -52,16 +52,16 @@ def _checks(session: Session) -> Iterator[Callable[[], bool]]:
 
 
 def _sizes(session: Session, symbol: Symbol) -> bool:
-    """Check other lengths of one symbol; say whether forward took any."""
+    """Check other lengths of one symbol; return whether forward accepted any."""
     n, known = symbol.length, None
     for length in (n - 1, 1, 0) if _distinct(session, symbol) else (n + 1, 2 * n, 1, 0):
-        if known and length == 2 * n:  # only where the length has to be a multiple
+        if known and length == 2 * n:  # needed only if the length has to be a multiple
             continue
         leaves = resized(session, symbol, length)
-        if sum(v.size for v in leaves if isinstance(v, np.ndarray)) > _MOST_ELEMENTS:
+        if sum(v.size for v in leaves if isinstance(v, np.ndarray)) > _MAX_ELEMENTS:
             continue
         try:
-            other = session_at(session, leaves)
+            other = session_with_leaves(session, leaves)
         except InapplicableError:
             continue
         known = known or (length, other.outputs)
@@ -69,10 +69,10 @@ def _sizes(session: Session, symbol: Symbol) -> bool:
         try:
             wrong = wrong_along(other)
         except BackwardError as error:
-            _tell_raised(session, other, symbol, length, error, sensible)
+            _report_raised(session, other, symbol, length, error, sensible)
             break
         if wrong:
-            _tell_size(session, other, symbol, length, wrong, sensible)
+            _report_size(session, other, symbol, length, wrong, sensible)
             break
     return known is not None
 
@@ -80,10 +80,10 @@ def _sizes(session: Session, symbol: Symbol) -> bool:
 def _is_sensible(
     session: Session, symbol: Symbol, length: int, outputs: Arrays, known: tuple[int, Arrays]
 ) -> bool:
-    """Say whether forward was made for a length, as far as that shows.
+    """Return whether forward seems to be meant for a length.
 
-    A plain function may have a setting in its body that needs so many elements. A signal shorter
-    than its filter gives outputs whose lengths are not what those of longer ones lead to.
+    A plain function may contain a setting that needs so many elements. A signal shorter than its
+    filter has outputs whose lengths do not continue those of longer signals.
     """
     if length < symbol.length and not session.subject.is_op:
         return False
@@ -99,7 +99,7 @@ def _is_sensible(
 
 
 def _distinct(session: Session, symbol: Symbol) -> bool:
-    """Say whether the axes hold given numbers, all distinct or in order: they may have to be."""
+    """Return whether the axes hold distinct or sorted values: these may be required."""
     for k, axis in symbol.axes:
         leaf = session.leaves()[k]
         if leaf.dtype.kind in "iu" and np.diff(np.sort(leaf, axis), axis=axis).all():
@@ -111,7 +111,7 @@ def _distinct(session: Session, symbol: Symbol) -> bool:
     return False
 
 
-def _tell_raised(
+def _report_raised(
     session: Session,
     other: Session,
     symbol: Symbol,
@@ -120,11 +120,11 @@ def _tell_raised(
     sensible: bool,
 ) -> None:
     """Report an exception in backward at another length."""
-    situation = f"with {axes_named(session, symbol)} of length {length}"
-    # A setting may have to change with the axes; that of a plain function may be in its body.
-    settings = [value for _, value in session.subject.given_numbers()]
+    situation = f"with {describe_axes(session, symbol)} of length {length}"
+    # A setting may have to change with the axes; a plain function may contain it.
+    settings = [value for _, value in session.subject.number_arguments()]
     fixed = symbol.length in settings or not session.subject.is_op
-    # No rows of a batch give no results; a kernel of no elements makes no sense.
+    # An empty batch has empty outputs; otherwise an empty axis, as of a kernel, makes no sense.
     odd = length == 0 and any(out.size for out in other.outputs)
     if fixed or odd or not sensible:
         session.note(f"forward works {situation}, but backward raises: {first_line(error)}")
@@ -132,7 +132,7 @@ def _tell_raised(
         session.fail(cause_of_exception(error), situation=situation)
 
 
-def _tell_size(
+def _report_size(
     session: Session,
     other: Session,
     symbol: Symbol,
@@ -143,7 +143,7 @@ def _tell_size(
     """Report gradients that are wrong at another length."""
     if not sensible:
         names = quoted(session.subject.names[i] for i in wrong)
-        where = f"{axes_named(session, symbol)} of length {length}"
+        where = f"{describe_axes(session, symbol)} of length {length}"
         session.note(f"the gradients of {names} are wrong with {where}")
         return
     evidence = Evidence(other)
@@ -152,18 +152,18 @@ def _tell_size(
     for i in wrong:
         factor = ratio(evidence, i)
         text = (
-            f"right for {axes_named(session, symbol, bare=batch)} of length {symbol.length} but "
+            f"right for {describe_axes(session, symbol, bare=batch)} of length {symbol.length} but "
             f"wrong for length {length}: the gradient of `{evidence.names[i]}` depends on {size}"
         )
         if factor is not None:
             text += f"; there it is off by the factor {factor:.3f} everywhere"
         hint = "take the size from the saved shape, and average only where forward does"
-        session.fail(Cause("size", text, hint), evidence.names[i], **evidence.compared(i))
+        session.fail(Cause("size", text, hint), evidence.names[i], **evidence.failure_arrays(i))
 
 
 # -- broadcasting ----------------------------------------------------------------------------------
 def _variants(session: Session) -> Iterator[tuple[int, tuple[int, ...]]]:
-    """Yield arguments that have the shape of another one, with shapes that broadcast to it."""
+    """Yield arguments that share their shape, with shapes that broadcast to it."""
     all_shapes = [array.shape for array in session.arrays]
     for i, shape in enumerate(all_shapes):
         if not shape or 0 in shape or all_shapes.count(shape) < 2:
@@ -176,14 +176,14 @@ def _variants(session: Session) -> Iterator[tuple[int, tuple[int, ...]]]:
 
 
 def _broadcast(session: Session, i: int, shape: tuple[int, ...]) -> bool:
-    """Check one argument in a shape that broadcasts to its own; say whether forward took it."""
+    """Check one argument in a shape that broadcasts; return whether forward accepted it."""
     leaves = session.leaves()
     k = session.subject.tracked[i]
     start = (0,) * (leaves[k].ndim - len(shape))
     corner = (*start, *(slice(0, n) for n in shape))
     leaves[k] = np.array(leaves[k][corner]).reshape(shape)
     try:
-        other = session_at(session, leaves)
+        other = session_with_leaves(session, leaves)
     except InapplicableError:
         return False
     if [out.shape for out in other.outputs] != [out.shape for out in session.outputs]:
@@ -199,12 +199,12 @@ def _broadcast(session: Session, i: int, shape: tuple[int, ...]) -> bool:
         text = f"the gradient of `{wrong}` is wrong when forward broadcasts `{name}`"
         hint = f"write pb.sum_to_size(grad, {wrong}.shape), or refuse other shapes in forward"
         cause = Cause("missing-sum", text, hint)
-        session.fail(cause, wrong, situation=situation, **Evidence(other).compared(j))
+        session.fail(cause, wrong, situation=situation, **Evidence(other).failure_arrays(j))
     return True
 
 
 def _scalars(session: Session) -> bool:
-    """Check the call with 0-d arguments; say whether forward took them."""
+    """Check the call with 0-d arguments; return whether forward accepted them."""
     if any(not array.size for array in session.arrays):
         return False
     if not any(array.ndim for array in session.arrays):
@@ -214,13 +214,13 @@ def _scalars(session: Session) -> bool:
         for v in session.leaves()
     ]
     try:
-        other = session_at(session, leaves)
+        other = session_with_leaves(session, leaves)
     except InapplicableError:
         return False
     for j in _wrong_or_noted(session, other, "with 0-d arguments"):
         name = other.subject.names[j]
         text = f"the gradient of `{name}` is wrong for 0-d arguments"
-        session.fail(Cause("size", text), name, **Evidence(other).compared(j))
+        session.fail(Cause("size", text), name, **Evidence(other).failure_arrays(j))
     return True
 
 
@@ -229,7 +229,7 @@ def _wrong_or_noted(
 ) -> list[int]:
     """Return the arguments with wrong gradients; an exception in backward becomes a note.
 
-    `refused` is the note where the engine found a gradient of the wrong shape.
+    `refused` is the note if the engine refused a gradient of the wrong shape.
     """
     try:
         return wrong_along(other)
