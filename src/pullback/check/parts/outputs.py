@@ -51,7 +51,7 @@ def _check_alone(session: Session, run: Run, seeds: Arrays, k: int) -> list[Arra
             session.fail(Cause("zero-grad", text, hint))
             return None
     expected, got = found
-    text = f"differs when {situation} between the others left out and the others zero"
+    text = f"depends on whether the others are left out or zero when {situation}"
     return None if report_if_different(session, "zero-grad", text, got, expected, padded) else got
 
 
