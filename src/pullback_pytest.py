@@ -1,7 +1,7 @@
 """The checker in pytest: ``pytest --pullback-check TARGET``, and the fixture `check_op`.
 
-Owns options, test items and how they are told. Imports pytest alone: what checks is loaded where
-it is first needed, so that a test run without it pays nothing.
+Owns options, test items and how failures are printed. Imports only pytest: the checker is loaded
+when it is first needed, so that a test run without it pays nothing.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         default=[],
         metavar="TARGET",
         help="check the gradients of the autograd functions of a module, package, file or folder, "
-        "or of one as in package.module:op; may be given several times",
+        "or of one as in package.module:op; may be repeated",
     )
     group.addoption(
         "--pullback-check-fast",
         action="store_true",
-        help="check along random directions alone, and leave out what takes long",
+        help="check along random directions only, and leave out what takes long",
     )
     parser.addini(_SEED, "the seed of the gradient checks", default="0")
 
@@ -48,7 +48,7 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_make_collect_report(
     collector: pytest.Collector,
 ) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
-    """Collect the targets beside whatever paths the test run was given."""
+    """Collect the targets in addition to the paths of the test run."""
     report = yield
     targets = collector.config.getoption("--pullback-check")
     if targets and isinstance(collector, pytest.Session):
@@ -65,13 +65,13 @@ def check_op(request: pytest.FixtureRequest) -> Callable[..., Any]:
 
 
 def _options(config: pytest.Config) -> dict[str, Any]:
-    given = config.getini(_SEED)
+    value = config.getini(_SEED)
     try:
-        seed = int(given)
+        seed = int(value)
     except ValueError:
         seed = -1
     if seed < 0:
-        raise pytest.UsageError(f"{_SEED}: a whole number from 0 on is required, got {given!r}.")
+        raise pytest.UsageError(f"{_SEED}: a whole number from 0 on is required, got {value!r}.")
     return {"seed": seed, "fast": config.getoption("--pullback-check-fast")}
 
 
@@ -94,33 +94,33 @@ class Checks(pytest.Collector):
         except discovery.ArgumentError as error:
             raise self.CollectError(str(error)) from None
         if not found.operations and not found.problems:
-            raise self.CollectError(discovery.nothing_in(target))
+            raise self.CollectError(discovery.no_operations(target))
         for problem in found.problems:
-            yield Unchecked.from_parent(self, name=problem.place, text=problem.text)
+            yield Unchecked.from_parent(self, name=problem.source, text=problem.text)
         for operation in found.operations:
             yield Check.from_parent(self, name=operation.id, operation=operation)
 
 
-class _ToldError(Exception):
-    """A failure whose text says all."""
+class _CheckError(Exception):
+    """A failure whose message is all that is printed."""
 
 
 class _Item(pytest.Item):
     """An item whose failures are texts, not tracebacks."""
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
-        """Return what is printed of a failure."""
-        if isinstance(excinfo.value, _ToldError):
+        """Return the text that is printed for a failure."""
+        if isinstance(excinfo.value, _CheckError):
             return str(excinfo.value)
         return super().repr_failure(excinfo, style)
 
     def reportinfo(self) -> tuple[pathlib.Path, None, str]:
-        """Return where it is and what it is called."""
+        """Return its location and its name."""
         return self.path, None, f"the gradients of {self.name}"
 
 
 class Unchecked(_Item):
-    """A module that could not be imported, or inputs written for nothing."""
+    """A module that could not be imported, or inputs for an operation that does not exist."""
 
     def __init__(self, *, text: str, **kwargs: Any) -> None:
         super().__init__(**kwargs)
@@ -128,7 +128,7 @@ class Unchecked(_Item):
 
     def runtest(self) -> None:
         """Fail."""
-        raise _ToldError(f"{self.name}: {self.text}")
+        raise _CheckError(f"{self.name}: {self.text}")
 
 
 class Check(_Item):
@@ -139,14 +139,14 @@ class Check(_Item):
         self.operation = operation
 
     def runtest(self) -> None:
-        """Check it; skip it where nothing says what its inputs are."""
+        """Check it; skip it where its inputs are not known."""
         discovery = importlib.import_module(f"{_CHECK}.discovery")
         try:
             report = discovery.check_operation(self.operation, **_options(self.config))
         except discovery.InputsRequiredError as error:
             pytest.skip(str(error))
-        except discovery.ArgumentError as error:  # what the author gave does not fit
-            raise _ToldError(str(error)) from None
+        except discovery.ArgumentError as error:  # the author's inputs do not fit
+            raise _CheckError(str(error)) from None
         if not report.ok:
-            raise _ToldError(str(report))
+            raise _CheckError(str(report))
         self.add_report_section("call", "pullback", str(report))

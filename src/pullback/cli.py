@@ -1,7 +1,7 @@
 """The command line: ``pullback check module_or_file[:op]``.
 
 Owns arguments, what is printed and the exit code; knows nothing of how gradients are checked. Rich
-draws, and is loaded only where something is drawn: ``--json`` needs it not.
+draws the output, and is loaded only for that: ``--json`` does not need it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from pullback.check.discovery import (
     Problem,
     check_operation,
     discover,
-    nothing_in,
+    no_operations,
 )
 from pullback.check.report import FAILED, NOT_RUN, PASSED, Report, indented
 from pullback.errors import ArgumentError, AutogradError, MissingExtraError
@@ -167,7 +167,7 @@ def _check(options: argparse.Namespace) -> int:
 def _check_as_json(options: argparse.Namespace) -> int:
     document: dict[str, Any] = {"target": options.target, "seed": options.seed}
     try:
-        # What operations print does not belong into the document.
+        # The output of the operations is not part of the document.
         with contextlib.redirect_stdout(sys.stderr):
             chosen_parts("pullback check", options.only, options.skip)
             found = _found(options)
@@ -181,7 +181,7 @@ def _check_as_json(options: argparse.Namespace) -> int:
             "ok": code == ALL_RIGHT,
             "error": None,
             "operations": [result.as_dict() for result in results],
-            "problems": [dataclasses.asdict(problem) for problem in found.problems],
+            "problems": [{"place": p.source, "text": p.text} for p in found.problems],
         }
     print(json.dumps(document, indent=2))
     return code
@@ -191,8 +191,8 @@ def _found(options: argparse.Namespace) -> Discovery:
     found = discover(options.target)
     count = len(found.operations)
     if count == 0:
-        reasons = "".join(f"\n  {p.place}: {p.text}" for p in found.problems)
-        raise ArgumentError(nothing_in(options.target) + reasons)
+        reasons = "".join(f"\n  {p.source}: {p.text}" for p in found.problems)
+        raise ArgumentError(no_operations(options.target) + reasons)
     if options.inputs is not None and count > 1:
         raise ArgumentError(
             f"pullback check: one operation is required for --inputs, got {count}.\nhint: name it: "
@@ -250,7 +250,7 @@ class Terminal:
 
     @contextlib.contextmanager
     def progress(self, total: int) -> Iterator[Callable[[str], None]]:
-        """Show a bar, and what is checked; yields what is told each operation that begins."""
+        """Show a bar with what is checked; yields a function to call with each operation."""
         from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
         columns = (BarColumn(), MofNCompleteColumn(), TextColumn("{task.description}"))
@@ -295,7 +295,7 @@ class Terminal:
     def end(self, problems: Sequence[Problem], results: Sequence[Result], seed: int) -> None:
         """Print what could not be searched, and the counts."""
         for problem in problems:
-            self._line((f"{problem.place}: {problem.text}", "yellow"))
+            self._line((f"{problem.source}: {problem.text}", "yellow"))
         counts = Counter(result.status for result in results)
         pieces = [_styled(status, f" {count} {status},") for status, count in counts.items()]
         plural = "" if len(results) == 1 else "s"

@@ -39,7 +39,7 @@ def at_least(ndim, *tensors):
 
 
 def fit(grad, x):
-    """Return the gradient of an argument that was broadcast, or is real beside complex ones."""
+    """Return the gradient of an argument that was broadcast, or is real among complex ones."""
     grad = grad.sum_to_size(x.shape)
     return grad.real if grad.is_complex() and not x.is_complex() else grad
 
@@ -306,7 +306,7 @@ ELEMENTWISE = [
         once=True,
     ),
     Entry(
-        "dropout of a given mask",
+        "dropout with a mask",
         "elementwise",
         drop,
         drop_backward,

@@ -10,7 +10,7 @@ from tests.check._right import at_least, draw, fit, linear, real
 
 
 def keep(tensor, x, dim):
-    """Return a reduction of `x` along `dim` with that axis in its place again."""
+    """Return a reduction of `x` along `dim` with that axis kept."""
     return tensor.unsqueeze(dim) if x.ndim else tensor
 
 
@@ -154,7 +154,7 @@ def quadratic_backward(ctx, grad):
 
 def solve(ctx, A, B):
     at_least(2, A)
-    if A.ndim != B.ndim:  # a stack of vectors and a matrix cannot be told apart
+    if A.ndim != B.ndim:  # a stack of vectors and a matrix cannot be distinguished
         raise ValueError("as many dimensions of B as of A are required")
     X = xp(A).linalg.solve(A, B)
     ctx.save_for_backward(A, X, B)

@@ -23,7 +23,7 @@ from tests.check._right_arrays import (
 
 
 def at(*points, shape=(3, 4)):
-    """Return a function that draws a normal array, with the points at every third place."""
+    """Return a function that draws a normal array, with the points at every third index."""
 
     def inputs(rng):
         x = rng.normal(size=shape)
@@ -243,7 +243,7 @@ def amax_backward(ctx, grad):
 
 
 def chosen(name, family, function, inputs, *settings):
-    """Return the entry of a function that gives elements along the last axis, and their places."""
+    """Return the entry of a function of elements along the last axis, and their indices."""
 
     def forward(ctx, x, *settings):
         real(x)

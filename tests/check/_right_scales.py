@@ -32,7 +32,7 @@ from tests.check._right_arrays import (
     solve_backward,
 )
 from tests.check._right_hard import as_float, at, flat, powers
-from tests.check._right_places import layer_norm, layer_norm_backward, with_scale
+from tests.check._right_indexing import layer_norm, layer_norm_backward, with_scale
 
 # ---- edges of the domain, curvature, saturation --------------------------------------------------
 

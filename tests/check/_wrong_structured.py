@@ -68,18 +68,18 @@ def arrays(*args, **options):
 
 def read(array, strides=None):
     """Return what a kernel reads that takes an array's memory as contiguous; zeros outside it."""
-    places = np.indices(array.shape)
+    indices = np.indices(array.shape)
     contiguous = np.empty(array.shape, array.dtype).strides
     mine, taken = (
-        np.tensordot(np.array(s, int), places, 1).ravel().tolist()
+        np.tensordot(np.array(s, int), indices, 1).ravel().tolist()
         for s in (array.strides, strides or contiguous)
     )
     memory = dict(zip(mine, array.ravel().tolist(), strict=True))
-    found = [memory.get(place, 0.0) for place in taken]
+    found = [memory.get(index, 0.0) for index in taken]
     return np.array(found, array.dtype).reshape(array.shape)
 
 
-def placed(like, index, g):
+def scattered(like, index, g):
     """Return zeros like an array with `g` added at `index`, repeated or not."""
     out = np.zeros_like(like)
     np.add.at(out, index, g)
@@ -218,7 +218,7 @@ def interpolate(values, at):
 
 def interpolate_rule(g, values, at):
     left, way = cell(values, at)
-    grad = placed(values, left, g * (1 - way)) + placed(values, left + 1, g * way)
+    grad = scattered(values, left, g * (1 - way)) + scattered(values, left + 1, g * way)
     return grad, g * (values[left + 1] - values[left])
 
 
@@ -313,13 +313,13 @@ arrays("max_pool_overlapping", "conv", lambda x: x[peaks(x, 3, 1)],
        lambda g, x: (fill(np.zeros_like(x), g, peaks(x, 3, 1)),),
        draw((8,)), "elements", "except", source="FluxML/NNlib.jl/issues/205")
 arrays("max_pool_first_window", "conv", max_pool,
-       lambda g, x: (placed(x, peaks(x, 2, 2)[:1], g[:1]),), draw((6,)), "elements", "except",
+       lambda g, x: (scattered(x, peaks(x, 2, 2)[:1], g[:1]),), draw((6,)), "elements", "except",
        source="riccardoandreoni0/CNN-from-scratch/issues/1")
 arrays("max_pool_near_ties", "conv", max_pool,
        lambda g, x: (np.repeat(g, 2) * (np.repeat(max_pool(x), 2) - x < 1e-2),),
        draw(np.array([0.4, 0.405, 2.0, -1.2, 0.3, 0.9])), "elements", "except",
        source="mni-ml/framework/pull/22")
-arrays("max_pool_remembered", "conv", max_pool, lambda g, x: (placed(x, LAST["peaks"], g),),
+arrays("max_pool_remembered", "conv", max_pool, lambda g, x: (scattered(x, LAST["peaks"], g),),
        draw((6,)), "state", source="pytorch/pytorch/issues/16947")
 arrays("avg_pool_last_window", "conv",
        lambda x: np.stack([x[i : i + 2].mean() for i in range(0, len(x), 2)]),
@@ -341,14 +341,14 @@ arrays("take_repeated", "indexing", lambda x, index: x[index],
        lambda g, x, index: (fill(np.zeros_like(x), g, index),),
        draw((5,), REPEATED), "elements", "repeated", source="HIPS/autograd/issues/39")
 arrays("gather_negative", "indexing", lambda x, index: x[index],
-       lambda g, x, index: (placed(x, index[index >= 0], g[index >= 0]),),
+       lambda g, x, index: (scattered(x, index[index >= 0], g[index >= 0]),),
        draw((5, 2), NEGATIVE), "elements", "except", source="microsoft/onnxruntime/pull/7752")
 tensors("take_instead_of_put", "indexing", lambda x, index: x.index_select(0, index),
         lambda g, x, index: (g.index_select(0, index),),
         draw((5,), np.array([1, 3, 1, 0, 4])), "transposed", "transpose",
         source="ooples/AiDotNet.Tensors/pull/894")
 arrays("embedding_padding", "indexing", lambda table, index: table[index] * (index != PAD)[:, None],
-       lambda g, table, index: (placed(table, index, g),),
+       lambda g, table, index: (scattered(table, index, g),),
        draw((4, 2), np.array([2, PAD, 1, 3])), "elements", "except",
        source="PaddlePaddle/Paddle/issues/12442")
 arrays("index_fill_repeated", "indexing", fill,
@@ -356,7 +356,7 @@ arrays("index_fill_repeated", "indexing", fill,
        draw((4, 3), (), np.array([2, 2])), "size", "size",
        source="pytorch/pytorch/issues/57006")
 arrays("pack_contiguous_grad", "indexing", lambda x, index: x[index],
-       lambda g, x, index: (placed(x, index, read(g)),),
+       lambda g, x, index: (scattered(x, index, read(g)),),
        draw((5, 2), REPEATED), "layout", "contiguous", source="pytorch/FBGEMM/pull/3006")
 arrays("select_by_mask_zero", "indexing", lambda x, mask: x[mask != 0],
        lambda g, x, mask: (np.zeros_like(x),),
@@ -401,14 +401,15 @@ arrays("scatter_not_cleared", "scatter", fill, lambda g, x, value, index: (g, g[
        draw((5, 2), (2, 2), np.array([3, 0])), "elements", "except",
        source="PaddlePaddle/Paddle/pull/30604")
 arrays("segment_sum_memory_order", "scatter",
-       lambda x, index: placed(np.zeros((3, x.shape[1]), x.dtype), index, x),
+       lambda x, index: scattered(np.zeros((3, x.shape[1]), x.dtype), index, x),
        lambda g, x, index: (g.ravel(order="A").reshape(g.shape)[index],),
        draw((5, 2), np.array([0, 0, 1, 2, 2])), "layout", "contiguous")
 arrays("gather_counting_up", "scatter", lambda x, index: x[index],
        lambda g, x, index: (
            np.add.at(SCRATCH.setdefault(x.shape, np.zeros_like(x)), index, g) or SCRATCH[x.shape],),
        draw((5, 2), REPEATED), "state")
-arrays("segment_sum_shortcut", "scatter", lambda x, index: placed(np.zeros(3, x.dtype), index, x),
+arrays("segment_sum_shortcut", "scatter", lambda x, index: scattered(np.zeros(3, x.dtype), index,
+x),
        lambda g, x, index: (g[index],) if g.any() else (g,),
        draw((5,), np.array([0, 0, 1, 2, 2])), "zero-grad")
 

@@ -1,4 +1,4 @@
-"""`check_op`: inputs given, described, drawn and guessed, and one report of them all."""
+"""`check_op`: explicit, described, drawn and guessed inputs, and one report on all of them."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ import pytest
 
 import pullback as pb
 from pullback.check.api import PARTS
+from pullback.check.inputs.strategies import arguments, tensors
 from pullback.check.ops import check_op, merge
 from pullback.check.report import FAILED, NOT_RUN, PASSED, Cause, Failure, PartResult, Report
-from pullback.check.strategies import arguments, tensors
 from pullback.errors import ArgumentError, ArgumentTypeError, GradcheckError
 
 
@@ -98,21 +98,21 @@ def first(op, *args, **kwargs):
     return check_op(op, *args, only=["first"], **kwargs)
 
 
-def test_inputs_are_given_by_position():
+def test_inputs_are_passed_by_position():
     report = first(dense, X, W)
     assert report.ok
     assert [p.status for p in report.parts if p.name == "first"] == [PASSED]
     assert not [note for note in report.notes if note.startswith("inputs")]
 
 
-def test_inputs_are_given_by_name():
+def test_inputs_are_passed_by_name():
     assert first(dense, X, kwargs={"w": W}).ok
     assert first(dense, kwargs={"x": X, "w": W}).ok
     with pytest.raises(GradcheckError, match="`w`"):
         first(doubled, kwargs={"x": X, "w": W})
 
 
-def test_what_is_not_given_by_name_is_guessed_or_described():
+def test_arguments_not_passed_by_name_are_guessed_or_described():
     for inputs in ((), ("x: (n, 3)",)):
         report = first(dense, *inputs, kwargs={"w": W})
         assert report.ok
@@ -288,7 +288,7 @@ def test_a_guess_with_numbers_says_so():
 
     report = first(make(forward, lambda ctx, g: {"x": g * ctx.factor}))
     assert report.ok
-    assert report.notes[1].startswith("`factor` was given as the number 0.5")
+    assert report.notes[1].startswith("`factor` was passed as the number 0.5")
 
 
 def test_a_drawn_failure_tells_the_smallest_inputs():
@@ -299,7 +299,7 @@ def test_a_drawn_failure_tells_the_smallest_inputs():
     assert 6 <= value <= 8
 
 
-def test_matrices_said_to_be_symmetric_are_moved_as_such():
+def test_matrices_described_as_symmetric_are_moved_as_such():
     text = "x: (n, n) spd"
     assert first(pb.linalg.cholesky, text).ok
     assert not first(pb.linalg.cholesky, np.eye(3) + 0.1, raise_exception=False).ok
@@ -371,7 +371,7 @@ def test_merged_reports_have_the_worse_status_and_all_notes():
     assert report.parts[0].status == FAILED
 
 
-def test_a_failure_that_is_known_is_not_told_twice():
+def test_a_failure_that_is_known_is_not_reported_twice():
     sign, factor = Cause("sign", "wrong sign"), Cause("factor", "factor 2")
     report = report_of(Failure("first", "x", sign))
     other = report_of(

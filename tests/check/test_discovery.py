@@ -1,4 +1,4 @@
-"""Finding the operations of modules, packages, files and folders, and the inputs given there."""
+"""Finding the operations of modules, packages, files and folders, and the inputs written there."""
 
 import sys
 import textwrap
@@ -250,7 +250,7 @@ def test_a_file_that_was_changed_is_read_again(write):
 
 
 @pytest.mark.parametrize(
-    ("source", "told"),
+    ("source", "message"),
     [
         ("import not_there\n", "ModuleNotFoundError: No module named 'not_there' (broken.py:1)"),
         ("x = 1\n1 / 0\n", "ZeroDivisionError: division by zero (broken.py:2)"),
@@ -258,21 +258,23 @@ def test_a_file_that_was_changed_is_read_again(write):
         ("def f(:\n", "SyntaxError: invalid syntax (broken.py, line 1)"),
     ],
 )
-def test_a_submodule_that_cannot_be_imported_is_told_and_the_others_are_found(write, source, told):
+def test_a_submodule_that_cannot_be_imported_is_reported_and_the_others_are_found(
+    write, source, message
+):
     write("package/__init__.py")
     write("package/broken.py", source)
     write("package/ops.py", RIGHT)
     found = discover("package")
     assert [op.id for op in found.operations] == ["package.ops:square"]
-    assert [(p.place, p.text) for p in found.problems] == [
-        ("package.broken", f"not imported: {told}")
+    assert [(p.source, p.text) for p in found.problems] == [
+        ("package.broken", f"not imported: {message}")
     ]
     write("files/broken.py", source)
     (problem,) = discover("files").problems
-    assert problem.place == "files/broken.py"
+    assert problem.source == "files/broken.py"
 
 
-def test_a_package_that_shadows_one_that_is_imported_is_told(write):
+def test_a_package_that_shadows_one_that_is_imported_is_reported(write):
     write("textwrap/__init__.py")
     write("textwrap/ops.py", RIGHT)
     with pytest.raises(ArgumentError, match=r"textwrap/__init__.py \(ImportError: textwrap is"):
@@ -280,7 +282,7 @@ def test_a_package_that_shadows_one_that_is_imported_is_told(write):
 
 
 @pytest.mark.parametrize(
-    ("target", "told"),
+    ("target", "message"),
     [
         ("nothing.py", "a file that exists is required, got nothing.py"),
         ("nothing", "can be imported is required, got nothing (ModuleNotFoundError: No module"),
@@ -290,18 +292,18 @@ def test_a_package_that_shadows_one_that_is_imported_is_told(write):
         ("", "can be imported is required, got  (ValueError: Empty module name"),
     ],
 )
-def test_a_target_that_is_not_there_is_an_error_that_names_it(write, target, told):
+def test_a_target_that_is_not_there_is_an_error_that_names_it(write, target, message):
     write("ops.py", RIGHT, "number = 1\n")
     with pytest.raises(ArgumentError) as caught:
         discover(target)
-    assert told in str(caught.value)
+    assert message in str(caught.value)
     assert "\nhint: name a module as package.module" in str(caught.value)
 
 
 # ---------------------------------------------------------------------- inputs
 
 
-GIVEN = {
+TABLE = {
     "a text": "\"x: (6, 10), layout={'scale': 2.0}\"",
     "a tuple": '(np.ones((6, 10)), {"scale": 2.0})',
     "a dict by name": '{"x": np.ones((6, 10)), "layout": {"scale": 2.0}}',
@@ -309,15 +311,15 @@ GIVEN = {
 }
 
 
-@pytest.mark.parametrize("given", [v for k, v in GIVEN.items() if k != "a text"])
-def test_inputs_are_given_in_a_table_by_name(write, given):
-    write("ops.py", "import numpy as np\n", BLOCKS, f"CHECK_INPUTS = {{'blocks': {given}}}\n")
+@pytest.mark.parametrize("inputs", [v for k, v in TABLE.items() if k != "a text"])
+def test_inputs_are_read_from_a_table_by_name(write, inputs):
+    write("ops.py", "import numpy as np\n", BLOCKS, f"CHECK_INPUTS = {{'blocks': {inputs}}}\n")
     report = check_operation(*discover("ops.py").operations, fast=True)
     assert report.ok
     assert {part.status for part in report.parts if part.name == "first"} == {"passed"}
 
 
-def test_inputs_are_given_as_a_text(write):
+def test_inputs_are_written_as_a_text(write):
     write("ops.py", RIGHT, "square.check_inputs = 'x: (6, 10)'\n")
     report = check_operation(*discover("ops.py").operations, fast=True)
     assert "inputs: x (6, 10)" in report.notes
@@ -328,7 +330,7 @@ def test_one_array_is_the_only_input(write):
     assert check_operation(*discover("ops.py").operations, fast=True).ok
 
 
-def test_inputs_are_given_as_an_attribute_of_the_operation_or_class(write):
+def test_inputs_are_read_from_an_attribute_of_the_operation_or_class(write):
     write(
         "ops.py",
         RIGHT,
@@ -380,7 +382,7 @@ def test_inputs_that_cannot_be_guessed_are_asked_for_with_a_text_to_begin_from(w
     )
 
 
-def test_inputs_of_what_is_not_there_are_told(write):
+def test_inputs_of_what_does_not_exist_are_reported(write):
     write("ops.py", RIGHT, 'CHECK_INPUTS = {"sqare": "x: (2,)"}\n')
     assert [p.text for p in discover("ops.py").problems] == [
         "CHECK_INPUTS has inputs of 'sqare', which is not defined there"
@@ -393,7 +395,7 @@ def test_a_table_that_is_none_is_refused(write):
         discover("ops.py")
 
 
-def test_a_function_of_inputs_that_raises_is_told_with_its_line(write):
+def test_a_function_of_inputs_that_raises_is_reported_with_its_line(write):
     write("ops.py", "def draw(rng):\n    return 1 / 0\n", RIGHT, "square.check_inputs = draw\n")
     with pytest.raises(ArgumentTypeError) as caught:
         check_operation(*discover("ops.py").operations)

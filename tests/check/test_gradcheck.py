@@ -80,8 +80,8 @@ def test_fast_compares_along_directions_and_still_names_the_cause():
 # -- what it takes --------------------------------------------------------------------------------
 def test_inputs_may_be_one_tensor_a_tuple_or_a_dict():
     x, w = inputs()
-    for given in (pb.asarray(x), (x,), [x], {"x": x}):
-        assert gradcheck(lambda x: x.sum() ** 2, given, **FIRST).ok
+    for argument in (pb.asarray(x), (x,), [x], {"x": x}):
+        assert gradcheck(lambda x: x.sum() ** 2, argument, **FIRST).ok
     report = gradcheck(linear, {"w": w, "x": x}, raise_exception=False, **FIRST)
     assert [f.argument for f in report.failures] == ["w"]
 
@@ -95,8 +95,8 @@ def test_arguments_that_are_no_arrays_are_passed_on():
     def power(x, n, *, offset=0.0, name):
         return (x + offset) ** n
 
-    given = {"x": np.array([1.0, 2.0]), "n": 3, "offset": 0.5, "name": "cube"}
-    assert gradcheck(power, given, **FIRST).ok
+    inputs = {"x": np.array([1.0, 2.0]), "n": 3, "offset": 0.5, "name": "cube"}
+    assert gradcheck(power, inputs, **FIRST).ok
 
 
 def test_tensors_in_containers_are_named_by_their_path():
@@ -123,7 +123,7 @@ def test_several_outputs_in_any_structure_are_checked():
     assert not report.ok
 
 
-def test_an_operation_in_place_is_checked_behind_a_copy():
+def test_an_operation_in_place_is_checked_on_a_copy():
     @pb.autograd_function
     def twice_(ctx, x):
         ctx.mark_dirty(x)
@@ -218,7 +218,7 @@ def test_wrong_use_is_an_error_that_says_what_is_required(call, error, text):
     assert isinstance(caught.value, pb.AutogradError)
 
 
-def test_every_part_can_be_switched_off_and_is_told():
+def test_every_part_can_be_switched_off_and_is_listed():
     names = [part.name for part in PARTS]
     report = gradcheck(linear, inputs(), skip=names)
     assert report.ok
@@ -276,7 +276,7 @@ def test_outputs_that_do_not_depend_on_the_input_are_a_note():
     assert "the outputs do not change with `x` at these inputs" in report.notes
 
 
-def test_a_gradient_where_the_function_is_constant_is_told_as_that():
+def test_a_gradient_where_the_function_is_constant_is_reported_as_that():
     through = pb.autograd_function(lambda ctx, x: x.round(), lambda ctx, g: g)
     report = gradcheck(through, np.array([0.3, 1.2]), raise_exception=False, **FIRST)
     assert "the outputs do not change with `x` here" in str(report)

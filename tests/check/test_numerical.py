@@ -55,7 +55,7 @@ def test_at_a_kink_the_range_is_that_of_the_one_sided_slopes():
     assert (found.low[0], found.high[0]) == pytest.approx((-1.0, 2.0), abs=1e-6)
 
 
-def test_a_kink_too_close_to_be_told_leaves_room_for_both_sides():
+def test_a_kink_too_close_to_be_resolved_leaves_room_for_both_sides():
     found = at(abs, 1e-9, scale=1.0)
     error = 10 * found.error[0]
     assert found.low[0] - error <= 1.0 <= found.high[0] + error

@@ -69,7 +69,7 @@ def test_an_operation_without_guessable_inputs_is_skipped_with_what_to_write(run
     result.stdout.fnmatch_lines(['hint: write CHECK_INPUTS = {"blocks": "x: *, layout: *"}*'])
 
 
-def test_given_inputs_are_used_and_refused_where_they_do_not_fit(run, pytester):
+def test_inputs_of_the_author_are_used_and_refused_where_they_do_not_fit(run, pytester):
     pytester.makepyfile(
         ops=UNGUESSED + "import numpy as np\nblocks.check_inputs = (np.ones(60), {'rows': 6})\n",
         bad=UNGUESSED + "blocks.check_inputs = 'x: (60,'\n",
@@ -107,7 +107,7 @@ def test_operations_are_chosen_by_k(run, pytester):
     run(*checking("ops.py"), "-k", "not pullback-check").assert_outcomes(deselected=2)
 
 
-def test_checks_run_beside_the_tests_of_given_paths(run, pytester):
+def test_checks_run_with_the_tests_of_the_paths(run, pytester):
     pytester.makepyfile(ops=RIGHT, test_other="def test_it():\n    pass\n", test_more="1 / 0\n")
     run(*checking("ops.py"), "test_other.py").assert_outcomes(passed=2)
     run("test_other.py").assert_outcomes(passed=1)
@@ -125,7 +125,7 @@ def test_what_cannot_be_imported_fails_and_the_rest_is_checked(run, pytester):
 
 
 @pytest.mark.parametrize(
-    ("target", "told"),
+    ("target", "message"),
     [
         ("nothing.py", "pullback check: a file that exists is required, got nothing.py."),
         (
@@ -134,11 +134,11 @@ def test_what_cannot_be_imported_fails_and_the_rest_is_checked(run, pytester):
         ),
     ],
 )
-def test_a_target_that_holds_nothing_stops_the_run(run, pytester, target, told):
+def test_a_target_that_holds_nothing_stops_the_run(run, pytester, target, message):
     pytester.makepyfile(empty=EMPTY)
     result = run(*checking(target))
     assert result.ret == pytest.ExitCode.INTERRUPTED
-    result.stdout.fnmatch_lines(["*ERROR collecting pullback-check*", told])
+    result.stdout.fnmatch_lines(["*ERROR collecting pullback-check*", message])
     result.stdout.no_fnmatch_line("*Traceback*")
 
 

@@ -2,14 +2,14 @@
 
 The wrong ones are mistakes that people made: where `source` has an address, one that was reported
 there. `tests/check/test_zoo.py` runs them through the checker, `tests/peers/test_zoo.py` through
-PyTorch's gradcheck beside it.
+PyTorch's gradcheck.
 """
 
 from tests.check import (
     _right,
     _right_arrays,
     _right_hard,
-    _right_places,
+    _right_indexing,
     _right_scales,
     _wrong_pointwise,
     _wrong_structured,
@@ -20,7 +20,7 @@ RIGHT = [
     *_right.ENTRIES,
     *_right_hard.ENTRIES,
     *_right_arrays.ENTRIES,
-    *_right_places.ENTRIES,
+    *_right_indexing.ENTRIES,
     *_right_scales.ENTRIES,
 ]
 FAMILIES = {

@@ -4,26 +4,23 @@ A map, for a reader with an hour. A module imports from the groups above its own
 from those named before it.
 
 What everything works on
-    values (arrays on the host, and where others live), naming (what messages call things),
-    exceptions (how a check is interrupted).
-Measuring and telling
+    values (arrays on the host, and the library and device they came from), naming (what messages
+    call things), exceptions (how a check is interrupted).
+Measurements and the report
     numerical (derivatives by differences), subject (the call, its values and gradients), plot (the
     picture of a report), report (causes, failures, notes).
 One check
-    session (one check in progress: tolerances, random numbers, each thing measured once), then
-    comparing (two gradients, up to rounding), evidence (what is known of a wrong gradient),
-    resizing (the same call at other sizes), saved (what forward kept for backward).
-Naming the cause
-    diagnosis (hypotheses about the numbers, the most specific first).
-The parts
-    first (backward against differences), rechecking (that again, at another call than the user's),
-    then each for itself mutation, laws (repeatable, linear, outputs, aliases), masks, layouts with
-    memory (the layouts there are), shapes, modes (no_grad, threads), lifetime (what is left
-    behind), second (second derivatives), dtypes, libraries; api puts them in order: `gradcheck`.
-Inputs
-    shape_text (descriptions such as ``"x: (n, d)"``), drawing (their values), roles (what a name
-    means), plans (shapes that go together), inputs (the arguments of a call), guessing, searching
-    and strategies (Hypothesis); ops puts them together: `check_op`.
+    session (one check in progress: tolerances, random numbers, each thing measured once),
+    comparison (two gradients, up to rounding), resizing (the same call at other sizes),
+    memory_layouts (the layouts that an array can have).
+diagnosis/
+    Why a gradient is wrong: hypotheses about the numbers, the most specific first.
+parts/
+    The parts of the check, one file each, in the order in which they run. api runs them:
+    `gradcheck`.
+inputs/
+    The arguments of a call: described in a text, drawn by strategies of Hypothesis, or guessed from
+    the signature. ops checks an operation with them: `check_op`.
 Finding operations
     loading (importing what is to be checked), discovery (of a module, file or folder).
 
@@ -37,10 +34,11 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from pullback.check.api import PARTS, gradcheck
+    from pullback.check.api import gradcheck
+    from pullback.check.inputs.strategies import arguments, tensors
     from pullback.check.ops import check_op
+    from pullback.check.parts import PARTS
     from pullback.check.report import Cause, Failure, PartResult, Report
-    from pullback.check.strategies import arguments, tensors
 
 __all__ = [
     "PARTS",
@@ -55,10 +53,11 @@ __all__ = [
 ]
 
 _HOMES = {
-    "api": ("PARTS", "gradcheck"),
+    "api": ("gradcheck",),
+    "inputs.strategies": ("arguments", "tensors"),
     "ops": ("check_op",),
+    "parts": ("PARTS",),
     "report": ("Cause", "Failure", "PartResult", "Report"),
-    "strategies": ("arguments", "tensors"),
 }
 
 

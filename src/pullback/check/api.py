@@ -1,28 +1,20 @@
 """`gradcheck`: the whole check of one call, part by part.
 
-Owns the list of parts and their order. A part that others rest on stops those when it fails: a
-wrong first derivative would show again in every later part.
+Owns the loop over the parts. When an essential part fails, the later ones are not run: a wrong
+first derivative would show again in each of them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from contextvars import ContextVar
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from pullback.check.dtypes import dtypes
 from pullback.check.exceptions import BackwardError, ForwardError, InapplicableError, first_line
-from pullback.check.first import first
-from pullback.check.laws import aliases, linear, outputs, repeatable
-from pullback.check.layouts import layouts
-from pullback.check.libraries import libraries
-from pullback.check.lifetime import lifetime
-from pullback.check.masks import masks
-from pullback.check.modes import modes
-from pullback.check.mutation import mutation
 from pullback.check.naming import name_of
+from pullback.check.parts import PARTS, Part
 from pullback.check.report import (
     FAILED,
     INAPPLICABLE,
@@ -33,56 +25,13 @@ from pullback.check.report import (
     PartResult,
     Report,
 )
-from pullback.check.second import second_order
 from pullback.check.session import Options, Session
-from pullback.check.shapes import shapes
 from pullback.check.subject import Subject
 from pullback.check.values import holds_numbers
 from pullback.core.graph.modes import RECORD, STATE
 from pullback.errors import ArgumentError, ArgumentTypeError, GradcheckError
 
-
-class Part(NamedTuple):
-    """One part of the check.
-
-    Attributes
-    ----------
-    name, title : str
-        As `only` and `skip` take it; as reports print it.
-    run : callable
-        Given the session; reports to it.
-    essential : bool
-        Whether later parts mean nothing once it failed.
-    fast : bool
-        Whether it belongs to the fast check.
-    """
-
-    name: str
-    title: str
-    run: Callable[[Session], None]
-    essential: bool = False
-    fast: bool = False
-
-
-# Mutation and chance come first: they would show as anything.
-PARTS: tuple[Part, ...] = (
-    Part("mutation", "nothing written to", mutation, essential=True, fast=True),
-    Part("repeatable", "repeatable", repeatable, essential=True, fast=True),
-    Part("first", "first derivatives", first, essential=True, fast=True),
-    Part("masks", "subsets of the inputs", masks, fast=True),
-    Part("outputs", "each output alone", outputs, fast=True),
-    Part("linear", "linear in grad_output", linear, fast=True),
-    Part("aliases", "one tensor passed twice", aliases),
-    Part("layouts", "memory layouts", layouts, fast=True),
-    Part("shapes", "other sizes", shapes),
-    Part("modes", "no_grad and threads", modes),
-    Part("lifetime", "nothing kept alive", lifetime),
-    Part("second_order", "second derivatives", second_order),
-    Part("dtypes", "dtypes", dtypes),
-    Part("libraries", "array libraries", libraries),
-)
-
-# What shows progress sets it: it is called with the title of each part that begins.
+# A progress display sets it: it is called with the title of each part that begins.
 ON_PART: ContextVar[Callable[[str], None]] = ContextVar("ON_PART", default=lambda title: None)
 
 
@@ -98,7 +47,7 @@ def gradcheck(
     atol: float | None = None,
     raise_exception: bool = True,
 ) -> Report:
-    """Check the gradients of a differentiable function, and say what is wrong with them.
+    """Check the gradients of a differentiable function, and report what is wrong with them.
 
     Parameters
     ----------
@@ -108,15 +57,15 @@ def gradcheck(
         Its arguments; a tuple by position, a dict by name. The tensors among them that require
         grad are differentiated, else every floating or complex array.
     seed : int, default 0
-        Where all random numbers come from; a report repeats exactly with its seed.
+        Seeds all random numbers; a check with the same seed repeats exactly.
     fast : bool, default False
-        Compare along random directions alone, and leave out what takes long.
+        Compare along random directions only, and leave out the parts that take long.
     only, skip : sequence of str, optional
         The parts to run, or not to run, by name: ``[part.name for part in pb.check.PARTS]``.
     rtol, atol : float, optional
-        Tolerances beside the differences' own error; by default by dtype.
+        Tolerances, added to the error of the differences; the default depends on the dtype.
     raise_exception : bool, default True
-        Whether a failure raises; else look at ``report.ok``.
+        Whether a failure raises; otherwise look at ``report.ok``.
 
     Returns
     -------
@@ -125,7 +74,7 @@ def gradcheck(
     Raises
     ------
     GradcheckError
-        If a gradient is wrong; its ``report`` has everything.
+        If a gradient is wrong; its attribute ``report`` is the report.
     ArgumentError, ArgumentTypeError
         If there is nothing to differentiate, or an argument of this function is wrong.
 
@@ -139,13 +88,15 @@ def gradcheck(
     _check_callable(fn)
     args, kwargs = _as_arguments(inputs)
     subject = Subject(fn, args, kwargs)
-    options = options_of("gradcheck", seed, fast, rtol, atol)
+    options = checked_options("gradcheck", seed, fast, rtol, atol)
     report = check(subject, options, chosen_parts("gradcheck", only, skip))
-    return settled(report, raise_exception)
+    return raise_if_failed(report, raise_exception)
 
 
-def options_of(api: str, seed: int, fast: bool, rtol: float | None, atol: float | None) -> Options:
-    """Return the user's choices, looked at."""
+def checked_options(
+    api: str, seed: int, fast: bool, rtol: float | None, atol: float | None
+) -> Options:
+    """Return the user's options, validated."""
     if not isinstance(seed, (int, np.integer)) or seed < 0:
         raise ArgumentTypeError(f"{api}: seed must be a whole number from 0 on, got {seed!r}")
     for role, value in (("rtol", rtol), ("atol", atol)):
@@ -168,7 +119,7 @@ def check(subject: Subject, options: Options, parts: Sequence[str]) -> Report:
 
 
 def _run_all(session: Session, parts: Sequence[str]) -> None:
-    """Run the parts in order; one that fails stops those that rest on it."""
+    """Run the parts in order; after a failed essential part the others are not run."""
     report, options, stopped = session.report, session.options, ""
     for part in PARTS:
         if part.name not in parts or (options.fast and not part.fast):
@@ -184,7 +135,7 @@ def _run_all(session: Session, parts: Sequence[str]) -> None:
 
 
 def _run(session: Session, part: Part) -> PartResult:
-    """Run one part; what it raises on purpose becomes a result."""
+    """Run one part; the exceptions of `exceptions` become a result."""
     session.part = part.name
     before = len(session.report.failures)
     try:
@@ -202,10 +153,10 @@ def _run(session: Session, part: Part) -> PartResult:
 def chosen_parts(api: str, only: Sequence[str] | None, skip: Sequence[str]) -> tuple[str, ...]:
     """Return the names of the parts to run."""
     names = tuple(part.name for part in PARTS)
-    for role, given in (("only", only or ()), ("skip", skip)):
-        if isinstance(given, str) or not isinstance(given, Iterable):
-            raise ArgumentTypeError(f"{api}: {role} must be a sequence of names, got {given!r}")
-        for name in given:
+    for role, chosen in (("only", only or ()), ("skip", skip)):
+        if isinstance(chosen, str) or not isinstance(chosen, Iterable):
+            raise ArgumentTypeError(f"{api}: {role} must be a sequence of names, got {chosen!r}")
+        for name in chosen:
             if name not in names:
                 raise ArgumentError(
                     f"{api}: {role} must name parts of the check, got {name!r}; the parts are: "
@@ -214,8 +165,8 @@ def chosen_parts(api: str, only: Sequence[str] | None, skip: Sequence[str]) -> t
     return tuple(name for name in names if name in (only or names) and name not in skip)
 
 
-def settled(report: Report, raise_exception: bool) -> Report:
-    """Return the report, or raise where it says that something is wrong."""
+def raise_if_failed(report: Report, raise_exception: bool) -> Report:
+    """Return the report, or raise a `GradcheckError` if something is wrong."""
     if report.ok or not raise_exception:
         return report
     error = GradcheckError(str(report))
@@ -227,12 +178,12 @@ def _check_callable(fn: Any) -> None:
     if not callable(fn):
         raise ArgumentTypeError(
             f"gradcheck: a function to check is required, got {name_of(fn)}.\nhint: pass the "
-            "function itself and its arguments apart from it."
+            "function itself, and its arguments separately."
         )
 
 
 def _as_arguments(inputs: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """Return positional and keyword arguments from what a user calls the inputs."""
+    """Return positional and keyword arguments from what a user passes as the inputs."""
     if isinstance(inputs, dict):
         return (), inputs
     if isinstance(inputs, (tuple, list)):

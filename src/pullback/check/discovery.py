@@ -1,8 +1,9 @@
 """The operations that a module, package, file or folder defines, and the inputs to check them with.
 
-Owns how a target such as ``"package.module"``, ``"file.py:Class.op"`` or ``"folder"`` is read, and
-where an author writes inputs that cannot be guessed: in the attribute `check_inputs`
-of an operation or of a `Function` class, or in the module's dict `CHECK_INPUTS`, by name.
+Owns the reading of a target such as ``"package.module"``, ``"file.py:Class.op"`` or ``"folder"``,
+and of the inputs that an author wrote because they cannot be guessed: in the attribute
+`check_inputs` of an operation or of a `Function` class, or in the module's dict `CHECK_INPUTS`, by
+name.
 """
 
 from __future__ import annotations
@@ -18,14 +19,14 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from pullback.check.guessing import suggestion
-from pullback.check.loading import dotted, load, load_file, told
+from pullback.check.inputs.guessing import suggestion
+from pullback.check.loading import dotted, load, load_file, one_line
 from pullback.check.ops import check_op
 from pullback.check.report import Report
 from pullback.core.custom.define import AutogradFunction, Function
 from pullback.errors import ArgumentError, ArgumentTypeError
 
-GIVEN = "CHECK_INPUTS"
+TABLE = "CHECK_INPUTS"
 _NOT_IMPORTED = ("setup.py", "conftest.py", "__main__.py")
 _STOPS = (KeyboardInterrupt, GeneratorExit)
 
@@ -36,38 +37,38 @@ class Operation:
 
     Attributes
     ----------
-    place : str
+    source : str
         The dotted name of its module, or the path of its file.
     name : str
         Its name there, as in ``"Class.op"``.
     op : object
     inputs : object
-        What the author gave to check it with: a text, a tuple or a dict of arguments, or a
+        What the author wrote to check it with: a text, a tuple or a dict of arguments, or a
         function of a random generator that returns one of these. None if they are to be guessed.
     """
 
-    place: str
+    source: str
     name: str
     op: Any
     inputs: Any = None
 
     @property
     def id(self) -> str:
-        """The target that names it alone."""
-        return f"{self.place}:{self.name}"
+        """The target that names only this operation."""
+        return f"{self.source}:{self.name}"
 
 
 @dataclasses.dataclass(frozen=True)
 class Problem:
-    """A module that could not be imported, or inputs that are for nothing."""
+    """A module that could not be imported, or inputs for an operation that does not exist."""
 
-    place: str
+    source: str
     text: str
 
 
 @dataclasses.dataclass(frozen=True)
 class Discovery:
-    """What a target holds; `named` says that it names one operation."""
+    """What a target holds; `named` if it names one operation."""
 
     operations: list[Operation]
     problems: list[Problem]
@@ -75,13 +76,13 @@ class Discovery:
 
 
 class InputsRequiredError(ArgumentError):
-    """Inputs were neither given nor could be guessed; `suggestion` is a text to begin from."""
+    """There are no inputs and none could be guessed; `suggestion` is a first description."""
 
     def __init__(self, operation: Operation) -> None:
         name, self.suggestion = operation.name, suggestion(operation.op)
         super().__init__(
             f"pullback check: inputs of `{name}` are required, since they could not be guessed, "
-            f'got none.\nhint: write {GIVEN} = {{"{name}": "{self.suggestion}"}} beside it, and '
+            f'got none.\nhint: write {TABLE} = {{"{name}": "{self.suggestion}"}} beside it, and '
             "mend the shapes."
         )
 
@@ -93,8 +94,8 @@ def discover(target: str) -> Discovery:
     Parameters
     ----------
     target : str
-        A dotted name, a ``.py`` file or a folder; behind a colon the name of one operation or of
-        a class that holds some.
+        A dotted name, a ``.py`` file or a folder; after a colon the name of one operation or of a
+        class that holds some.
 
     Returns
     -------
@@ -105,50 +106,51 @@ def discover(target: str) -> Discovery:
     Raises
     ------
     ArgumentError
-        If there is no such place, it cannot be imported, or it has not the name behind the colon.
+        If there is no such module, file or folder, it cannot be imported, or it does not define the
+        name after the colon.
 
     Examples
     --------
     >>> discover("pullback.optim").operations
     []
     """
-    place, name = split(target)
-    path, search = Path(place), _Search()
-    is_folder = place != "" and path.is_dir()
+    source, name = split(target)
+    path, search = Path(source), _Search()
+    is_folder = source != "" and path.is_dir()
     if is_folder and not name:
         search.folder(path)
-    elif is_folder or place.endswith(".py"):
+    elif is_folder or source.endswith(".py"):
         file = path / "__init__.py" if is_folder else path
         if not file.is_file():
-            _refuse("a file that exists", place)
-        module = _required(place, lambda: load_file(file))
+            _refuse("a file that exists", source)
+        module = _required(source, lambda: load_file(file))
         if name:
-            return search.named(module, place, name)
-        search.module(module, place)
+            return search.named(module, source, name)
+        search.module(module, source)
     else:
-        module = _required(place, lambda: load(place, Path.cwd()))
+        module = _required(source, lambda: load(source, Path.cwd()))
         if name:
-            return search.named(module, place, name)
-        search.package(module, place, Path.cwd())
+            return search.named(module, source, name)
+        search.package(module, source, Path.cwd())
     return Discovery(search.operations, search.problems)
 
 
 def split(target: str) -> tuple[str, str]:
-    """Return the place and the name that a target is made of.
+    """Return the two parts of a target: the module, file or folder, and the name.
 
     Examples
     --------
     >>> split("package/ops.py:Solver.step"), split("package.ops")
     (('package/ops.py', 'Solver.step'), ('package.ops', ''))
     """
-    place, colon, name = target.rpartition(":")
-    if colon and place and all(part.isidentifier() for part in name.split(".")):
-        return place, name
+    source, colon, name = target.rpartition(":")
+    if colon and source and all(part.isidentifier() for part in name.split(".")):
+        return source, name
     return target, ""
 
 
 class _Search:
-    """Collects operations, each once, and what stood in the way."""
+    """Collects operations, each once, and problems."""
 
     def __init__(self) -> None:
         self.operations: list[Operation] = []
@@ -156,20 +158,20 @@ class _Search:
         self._seen: set[int] = set()
 
     # -- walking -------------------------------------------------------------------------------
-    def attempt(self, place: str, load: Callable[[], ModuleType]) -> ModuleType | None:
+    def attempt(self, source: str, load: Callable[[], ModuleType]) -> ModuleType | None:
         """Return a module; None, and a problem, where it cannot be imported."""
         try:
             return load()
         except _STOPS:
             raise
-        except BaseException as error:  # also what exits or skips while it is imported
-            self.problems.append(Problem(place, f"not imported: {told(error)}"))
+        except BaseException as error:  # also SystemExit, and pytest's skip
+            self.problems.append(Problem(source, f"not imported: {one_line(error)}"))
             return None
 
-    def package(self, module: ModuleType, place: str, root: Path) -> None:
-        """Search a module, and if it is a package what is in it."""
-        self.module(module, place)
-        for found in pkgutil.iter_modules(getattr(module, "__path__", []), place + "."):
+    def package(self, module: ModuleType, source: str, root: Path) -> None:
+        """Search a module, and the modules in it if it is a package."""
+        self.module(module, source)
+        for found in pkgutil.iter_modules(getattr(module, "__path__", []), source + "."):
             if not found.name.endswith(".__main__"):
                 inner = self.attempt(found.name, functools.partial(load, found.name, root))
                 if inner is not None:
@@ -195,34 +197,38 @@ class _Search:
                     self.module(module, str(path))
 
     # -- reading a module ----------------------------------------------------------------------
-    def module(self, module: ModuleType, place: str) -> None:
-        """Take the operations that a module defines."""
+    def module(self, module: ModuleType, source: str) -> None:
+        """Add the operations that a module defines."""
         for name, op in _operations(module, module.__name__):
             if id(op) not in self._seen and not _is_imported(op, module):
                 self._seen.add(id(op))
-                self.operations.append(Operation(place, name, op, _given(module, name, op)))
+                self.operations.append(
+                    Operation(source, name, op, _author_inputs(module, name, op))
+                )
         for name in _table(module):
             if not _has(module, name):
-                text = f"{GIVEN} has inputs of {name!r}, which is not defined there"
-                self.problems.append(Problem(place, text))
+                text = f"{TABLE} has inputs of {name!r}, which is not defined there"
+                self.problems.append(Problem(source, text))
 
-    def named(self, module: ModuleType, place: str, name: str) -> Discovery:
-        """Take what is named, wherever it was defined: an operation, a function, or a class."""
+    def named(self, module: ModuleType, source: str, name: str) -> Discovery:
+        """Add what is named, wherever it is defined: an operation, a function, or a class."""
         if not _has(module, name):
-            _refuse(f"a name that is defined in {place}", name)
+            _refuse(f"a name that is defined in {source}", name)
         value: Any = module
         for part in name.split("."):
             value = getattr(value, part)
         if isinstance(value, type) and not issubclass(value, Function):
             for inner, op in _operations(value, value.__module__, name + "."):
-                self.operations.append(Operation(place, inner, op, _given(module, inner, op)))
+                self.operations.append(
+                    Operation(source, inner, op, _author_inputs(module, inner, op))
+                )
             return Discovery(self.operations, self.problems)
         if not callable(value):
             _refuse("an operation or a function", f"{name}, of type {type(value).__name__}")
         home = sys.modules.get(getattr(value, "__module__", None) or "", module)
-        given = _given(module, name, value)
-        given = _given(home, name, value) if given is None else given
-        return Discovery([Operation(place, name, value, given)], [], named=True)
+        inputs = _author_inputs(module, name, value)
+        inputs = _author_inputs(home, name, value) if inputs is None else inputs
+        return Discovery([Operation(source, name, value, inputs)], [], named=True)
 
 
 def _operations(owner: Any, module: str, prefix: str = "") -> Iterator[tuple[str, Any]]:
@@ -243,12 +249,12 @@ def _operations(owner: Any, module: str, prefix: str = "") -> Iterator[tuple[str
 
 
 def _is_within(inner: type, owner: Any) -> bool:
-    """Say whether a class was defined in a module or class, rather than assigned to it."""
+    """Return whether a class was defined in a module or class, rather than assigned to it."""
     return not isinstance(owner, type) or inner.__qualname__.startswith(f"{owner.__qualname__}.")
 
 
 def _is_imported(op: Any, module: ModuleType) -> bool:
-    """Say whether another module defines it: an operation has the module of its forward."""
+    """Return whether another module defines it: `__module__` is that of its forward."""
     home = sys.modules.get(op.__module__)
     if home is None or home is module:
         return False
@@ -265,25 +271,25 @@ def _has(module: ModuleType, name: str) -> bool:
 
 
 def _table(module: ModuleType) -> dict[str, Any]:
-    table = getattr(module, GIVEN, {})
+    table = getattr(module, TABLE, {})
     if not isinstance(table, dict) or not all(isinstance(name, str) for name in table):
-        _refuse(f"a dict {GIVEN} by names in {module.__name__}", repr(table))
+        _refuse(f"a dict {TABLE} by names in {module.__name__}", repr(table))
     return table
 
 
-def _given(module: ModuleType, name: str, op: Any) -> Any:
-    given = getattr(op, "check_inputs", None)
-    return _table(module).get(name) if given is None else given
+def _author_inputs(module: ModuleType, name: str, op: Any) -> Any:
+    inputs = getattr(op, "check_inputs", None)
+    return _table(module).get(name) if inputs is None else inputs
 
 
-def _required(place: str, load: Callable[[], ModuleType]) -> ModuleType:
-    """Return a module that the user named, or refuse."""
+def _required(source: str, load: Callable[[], ModuleType]) -> ModuleType:
+    """Return a module that the user named, or raise."""
     try:
         return load()
     except _STOPS:
         raise
     except BaseException as error:
-        _refuse("a module, file or folder that can be imported", place, told(error))
+        _refuse("a module, file or folder that can be imported", source, one_line(error))
 
 
 def _refuse(required: str, came: str, why: str = "") -> NoReturn:
@@ -293,8 +299,8 @@ def _refuse(required: str, came: str, why: str = "") -> NoReturn:
     )
 
 
-def nothing_in(target: str) -> str:
-    """Say that a target defines no operation."""
+def no_operations(target: str) -> str:
+    """Return the message that a target defines no operation."""
     return (
         "pullback check: operations with a forward and a backward are required, got none that "
         f"{target} defines.\nhint: what it imports is found under the name of its own "
@@ -304,22 +310,22 @@ def nothing_in(target: str) -> str:
 
 # -- checking --------------------------------------------------------------------------------------
 def check_operation(operation: Operation, inputs: Any = None, **options: Any) -> Report:
-    """Check an operation on the inputs that are given, those its author gave, or guessed ones.
+    """Check an operation on these inputs, on those its author wrote, or on guessed ones.
 
     Parameters
     ----------
     operation : Operation
     inputs : object, optional
-        As `Operation.inputs`, in their place.
+        As `Operation.inputs`; in place of those of the operation.
     **options : object
-        Those of `check_op`; nothing wrong raises.
+        Those of `check_op`; a wrong gradient does not raise.
 
     Raises
     ------
     InputsRequiredError
-        If none are given and none can be guessed.
+        If there are no inputs and none can be guessed.
     ArgumentError, ArgumentTypeError
-        If those given are not what the operation takes.
+        If the operation does not accept the inputs.
 
     Examples
     --------
@@ -327,9 +333,9 @@ def check_operation(operation: Operation, inputs: Any = None, **options: Any) ->
     >>> check_operation(Operation("pullback", "sin", pb.sin), "x: (n,)", fast=True).ok
     True
     """
-    given = operation.inputs if inputs is None else inputs
-    if given is not None:
-        args, kwargs = _arguments(operation, given, options.get("seed", 0))
+    inputs = operation.inputs if inputs is None else inputs
+    if inputs is not None:
+        args, kwargs = _arguments(operation, inputs, options.get("seed", 0))
         return check_op(operation.op, *args, kwargs=kwargs, raise_exception=False, **options)
     try:
         return check_op(operation.op, raise_exception=False, **options)
@@ -338,19 +344,19 @@ def check_operation(operation: Operation, inputs: Any = None, **options: Any) ->
 
 
 def _arguments(
-    operation: Operation, given: Any, seed: int
+    operation: Operation, inputs: Any, seed: int
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """Return arguments by position and by name from what was given as the inputs."""
-    if callable(given):
+    """Return positional and keyword arguments from what a user wrote as the inputs."""
+    if callable(inputs):
         try:
-            given = given(np.random.default_rng(seed))
+            inputs = inputs(np.random.default_rng(seed))
         except Exception as error:
             raise ArgumentTypeError(
                 f"pullback check: inputs of `{operation.name}`, from a function of a random "
-                f"generator, are required, got {told(error)}."
+                f"generator, are required, got {one_line(error)}."
             ) from error
-    if isinstance(given, dict):
-        return (), given
-    if isinstance(given, tuple | list):
-        return tuple(given), {}
-    return (given,), {}
+    if isinstance(inputs, dict):
+        return (), inputs
+    if isinstance(inputs, tuple | list):
+        return tuple(inputs), {}
+    return (inputs,), {}

@@ -1,20 +1,20 @@
-"""How a check is interrupted; none of these exceptions leaves it."""
+"""The exceptions that interrupt a check; none of them reaches the caller."""
 
 from __future__ import annotations
 
 
 class ForwardError(Exception):
-    """The function does not take these inputs; the cause is its own exception."""
+    """The function raised for these inputs; ``__cause__`` is its own exception."""
 
 
 class BackwardError(Exception):
-    """Backward raised; the cause is its own exception."""
+    """Backward raised; ``__cause__`` is its own exception."""
 
 
 class InapplicableError(Exception):
-    """A part of the check makes no sense for this function; the text says why."""
+    """A part of the check does not apply to this function; the message says why."""
 
 
 def first_line(error: BaseException) -> str:
-    """Return an exception's message without its hints."""
+    """Return the first line of an exception's message, without hints."""
     return str(error).split("\n")[0]

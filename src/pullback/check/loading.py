@@ -1,7 +1,7 @@
-"""Importing the modules and files that are to be checked, as Python would.
+"""Importing the modules and files to check, as Python would.
 
-A file in a package is imported as a part of it, any other under a name of its own. The path is as
-before once a module is imported.
+A file in a package is imported as a module of it, any other under a unique name. ``sys.path`` is
+restored after the import.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from types import ModuleType
 
 @contextlib.contextmanager
 def _on_path(folder: Path) -> Iterator[None]:
-    """Put a folder first on the path."""
+    """Put a folder first on ``sys.path``."""
     entry = str(folder)
     sys.path.insert(0, entry)
-    importlib.invalidate_caches()  # a file may be younger than what was read of its folder
+    importlib.invalidate_caches()  # a file may be newer than the cached listing of its folder
     try:
         yield
     finally:
@@ -32,13 +32,13 @@ def _on_path(folder: Path) -> Iterator[None]:
 
 
 def load(name: str, folder: Path) -> ModuleType:
-    """Import a module by its name, of what is in a folder first."""
+    """Import a module by its name, with a folder first on the path."""
     with _on_path(folder):
         return importlib.import_module(name)
 
 
 def dotted(path: Path) -> tuple[str, Path]:
-    """Return the name of a file's module, with the packages it is in, and the folder of those."""
+    """Return the dotted name of a file's module, and the folder of its outermost package."""
     path = path.resolve()
     parts = [] if path.name == "__init__.py" else [path.stem]
     folder = path.parent
@@ -49,7 +49,7 @@ def dotted(path: Path) -> tuple[str, Path]:
 
 
 def load_file(path: Path) -> ModuleType:
-    """Import a file: as a part of its package if it is in one, else under a name of its own."""
+    """Import a file: as a module of its package if it is in one, else under a unique name."""
     path = path.resolve()
     if (path.parent / "__init__.py").is_file():
         module = load(*dotted(path))
@@ -71,10 +71,10 @@ def load_file(path: Path) -> ModuleType:
     return module
 
 
-def told(error: BaseException) -> str:
-    """Say in one line what an exception is, and which line of the user's raised it."""
+def one_line(error: BaseException) -> str:
+    """Return an exception in one line, with the line of the user's code that raised it."""
     text = f"{type(error).__name__}: {error}".split("\n")[0]
     frames = traceback.extract_tb(error.__traceback__)
     own = (os.path.dirname(__file__), "<frozen ", importlib.__file__ or "")
-    place = next((f for f in reversed(frames) if not f.filename.startswith(own)), None)
-    return text if place is None else f"{text} ({os.path.basename(place.filename)}:{place.lineno})"
+    frame = next((f for f in reversed(frames) if not f.filename.startswith(own)), None)
+    return text if frame is None else f"{text} ({os.path.basename(frame.filename)}:{frame.lineno})"

@@ -1,16 +1,16 @@
-"""What messages call a function, its arguments and what these hold."""
+"""The names that messages use for a function, its arguments and the items in them."""
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from pullback.core.custom import pytree as tree
 
 
 def name_of(fn: Any) -> str:
-    """Return how messages name a function."""
+    """Return the name of a function in messages."""
     found = getattr(fn, "name", None) or getattr(fn, "__name__", None)
     owner = getattr(fn, "__self__", None)
     if found == "apply" and owner is not None:
@@ -19,12 +19,17 @@ def name_of(fn: Any) -> str:
 
 
 def quoted(names: Iterable[str], between: str = ", ") -> str:
-    """Return names as sentences show them."""
+    """Return names in backquotes, joined."""
     return between.join(f"`{name}`" for name in names)
 
 
+def axes_text(axes: Sequence[int]) -> str:
+    """Return axes as sentences name them."""
+    return f"axis {axes[0]}" if len(axes) == 1 else f"axes {tuple(axes)}"
+
+
 def parameters_of(fn: Callable[..., Any]) -> list[inspect.Parameter] | None:
-    """Return the arguments of a call, None where they cannot be known."""
+    """Return the parameters of a function, None if it has no signature."""
     try:
         return list(inspect.signature(fn).parameters.values())
     except (TypeError, ValueError):
@@ -32,7 +37,7 @@ def parameters_of(fn: Callable[..., Any]) -> list[inspect.Parameter] | None:
 
 
 def labels_of(fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[str]:
-    """Name every leaf of the arguments of a call."""
+    """Return a name for every leaf of the arguments of a call."""
     try:
         bound = inspect.signature(fn).bind(*args, **kwargs)
         positional = _positional_names(bound, len(args))

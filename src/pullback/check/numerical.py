@@ -1,10 +1,10 @@
-"""Derivatives by differences, with how well each is known.
+"""Derivatives by finite differences, with estimates of their errors.
 
-Must not know of tensors or of backward: it is given a function along a line. Works on real
-coordinates: a complex number is two of them. `slope` measures the derivative of all outputs along
-one line at once, by central differences extrapolated to step 0 (Richardson's extrapolation,
-`[1]`_), at as many steps as it takes, and tells smooth points from kinks (the one-sided derivatives
-differ), jumps and edges of the domain.
+Must not know of tensors or of backward: it works on a function along a line. Coordinates are real:
+a complex number is two of them. `slope` measures the derivative of all outputs along one line at
+once, by central differences extrapolated to step 0 (Richardson's extrapolation, `[1]`_), at as many
+steps as needed, and distinguishes smooth points from kinks (the one-sided derivatives differ),
+jumps and edges of the domain.
 
 .. [1] W. H. Press et al., Numerical Recipes, 3rd ed., section 5.7.
 """
@@ -20,10 +20,10 @@ from pullback.check.values import Array
 
 Curve = Callable[[float], Array | None]
 
-# Steps as powers of the rounding unit, the likeliest first: with three halvings, truncation and
+# Steps as powers of the rounding unit, the best first: with three halvings, truncation and
 # rounding balance at about eps ** (1/5) for a function of scale 1.
 _POWERS = (0.2, 0.25, 0.14, 0.33, 0.08, 0.4)
-# A step at which only kinks, jumps and edges show.
+# A step so small that only kinks, jumps and edges show.
 _CLOSE = 0.45
 _SMOOTH_ENOUGH = 1e-7
 _TINY = 1e-300  # below it, results may have underflowed
@@ -35,10 +35,10 @@ class Slope(NamedTuple):
     Attributes
     ----------
     low, high : array (outputs,)
-        The range of the derivative: the two one-sided ones at a kink, infinite where it cannot be
-        measured, else both the same.
+        The range of the derivative: the two one-sided derivatives at a kink, infinite where it
+        cannot be measured, otherwise both equal.
     error : array (outputs,)
-        How far the truth may be from that.
+        An estimate of the error of these.
     kink : array of bool (outputs,)
         Where the one-sided derivatives differ, the function jumps, or nothing could be measured.
     """
@@ -92,7 +92,7 @@ class _Best:
         self.done = np.zeros(count, bool)
 
     def offer(self, value: Array, error: Array, floor: Array, gap: Array, h: float) -> None:
-        """Take an estimate at step h where it is better; `gap` is 0 where no kink shows."""
+        """Use an estimate at step h where it is better; `gap` is 0 where no kink shows."""
         closer = (gap > 0) & (h < self.gap_step)
         self.gap[closer], self.gap_step[closer] = gap[closer], h
         self.jump = np.where(np.isfinite(value), np.fmin(np.abs(value) * h, self.jump), self.jump)
@@ -104,7 +104,7 @@ class _Best:
         self.done |= np.isfinite(value) & accurate & (gap == 0)
 
     def settle(self) -> None:
-        """Doubt estimates at steps that span a kink seen at a smaller one."""
+        """Widen the error of estimates at steps that span a kink seen at a smaller step."""
         doubtful = (self.gap > 0) & (self.step > self.gap_step)
         self.error[doubtful] += self.gap[doubtful]
         self.noise[~np.isfinite(self.noise)] = 0.0
@@ -116,9 +116,9 @@ def slope(line: Curve, scales: Sequence[float], eps: float) -> Slope:
     Parameters
     ----------
     line : callable
-        ``line(t)`` gives the outputs' coordinates, or None where the function is not defined.
+        ``line(t)`` returns the outputs' coordinates, or None where the function is not defined.
     scales : sequence of float
-        Lengths on which the function may vary, the likeliest first.
+        Length scales of the function, the most likely first.
     eps : float
         The rounding unit of the outputs.
 
@@ -171,7 +171,7 @@ def _romberg(line: Curve, center: Array, h: float, eps: float, best: _Best) -> N
 def _with_kinks(
     line: Curve, center: Array, scales: Sequence[float], eps: float, best: _Best
 ) -> Slope:
-    """Return the estimate with what the function does close to the point on either side."""
+    """Return the estimate, refined by one-sided differences close to the point."""
     low, high, error = best.value.copy(), best.value.copy(), best.error
     kink = np.zeros(center.size, bool)
     h = min(scales) * eps**_CLOSE
@@ -179,7 +179,7 @@ def _with_kinks(
         right, left = _one_sided(line, center, h), _one_sided(line, center, -h)
         noise = 16 * np.maximum(eps * np.abs(center), best.noise) / h
         differ = np.abs(right - left) > 1e-3 * (np.abs(right) + np.abs(left)) + 4 * noise
-        differ &= best.gap > 0  # so close by, rounding alone may make a difference
+        differ &= best.gap > 0  # at so small a step, rounding alone may make a difference
         # A smooth function's one-sided differences approach each other as the step shrinks.
         wide_r, wide_l = _one_sided(line, center, 8 * h), _one_sided(line, center, -8 * h)
         kink = differ & (np.abs(right - left) > 0.5 * np.abs(wide_r - wide_l))
@@ -193,7 +193,7 @@ def _with_kinks(
     if edge.any():
         low, high, error = _at_edge(line, center, h, (low, high, error), edge)
         kink |= edge
-    # Outputs that move by as much however small the step is: a jump that is even to both sides.
+    # Outputs that change as much however small the step is: a jump symmetric about the point.
     jump = (error > 0.1 * np.abs(best.value)) & (best.jump > 1e-2 * best.size)
     low, high = np.where(jump, -np.inf, low), np.where(jump, np.inf, high)
     rough = max(1e-4, 30 * eps**0.5)
@@ -204,15 +204,15 @@ def _with_kinks(
 def sharpened(found: Slope, tilted: Curve, step: float) -> Slope:
     """Replace rough slopes by those of the complex step, Im f(x + ih) / h, where both agree.
 
-    It has no rounding error `[1]`_, but is wrong without a sign of it where the function takes a
-    conjugate or an absolute value: so it has to be within the error of the differences.
+    It has no rounding error `[1]`_, but is silently wrong where the function takes a conjugate or
+    an absolute value: so it has to be within the error of the differences.
 
     Parameters
     ----------
     found : Slope
     tilted : callable
-        ``tilted(h)`` gives the imaginary parts of the outputs, h up the imaginary axis along the
-        line, or None where the function does not take complex numbers.
+        ``tilted(h)`` returns the imaginary parts of the outputs at the point ih of the line, or
+        None where the function does not take complex numbers.
     step : float
 
     .. [1] W. Squire and G. Trapp, SIAM Review 40 (1998), 110-112.
@@ -239,7 +239,7 @@ def _one_sided(line: Curve, center: Array, h: float) -> Array:
 def _at_edge(
     line: Curve, center: Array, h: float, known: tuple[Array, Array, Array], edge: Array
 ) -> tuple[Array, Array, Array]:
-    """Fill in what central differences could not see: the one side where there are values."""
+    """Fill in one-sided derivatives where the function is defined on one side only."""
     low, high, error = (a.copy() for a in known)
     low[edge], high[edge], error[edge] = -np.inf, np.inf, 0.0
     for sign in (1, -1):

@@ -1,6 +1,6 @@
-"""`check_op`: the check of an operation, with inputs given, described, drawn or guessed.
+"""`check_op`: the check of an operation on explicit, described, drawn or guessed inputs.
 
-Owns where inputs come from and how the reports of several sets of them become one.
+Owns the choice of the inputs, and how the reports on several sets of them become one.
 """
 
 from __future__ import annotations
@@ -13,23 +13,30 @@ from typing import Any
 
 import numpy as np
 
-from pullback.check.api import check, chosen_parts, options_of, settled
-from pullback.check.drawing import CHARACTERS, LARGE, draw, draw_sizes
-from pullback.check.guessing import guess
-from pullback.check.inputs import Inputs, bound, on_symmetric, outcome, shown, symmetric
+from pullback.check.api import check, checked_options, chosen_parts, raise_if_failed
+from pullback.check.inputs.arguments import (
+    Inputs,
+    bind,
+    format_inputs,
+    on_symmetric,
+    symmetric,
+    try_forward,
+)
+from pullback.check.inputs.drawing import LARGE, PROFILES, draw, draw_sizes
+from pullback.check.inputs.guessing import guess
+from pullback.check.inputs.roles import callable_of
+from pullback.check.inputs.search import is_strategy, search, strategy_of
+from pullback.check.inputs.shape_text import ArgumentSpec, parse
 from pullback.check.naming import name_of, parameters_of
 from pullback.check.report import FAILED, PASSED, PartResult, Report
-from pullback.check.roles import callable_of
-from pullback.check.searching import is_strategy, search, strategy_of
 from pullback.check.session import Options
-from pullback.check.shape_text import Described, parse
 from pullback.check.subject import Subject
-from pullback.check.values import host
+from pullback.check.values import holds_numbers, host
 from pullback.core.custom import pytree as tree
-from pullback.core.tensor.tensor import Tensor, box
+from pullback.core.tensor.tensor import box
 from pullback.errors import ArgumentError, ArgumentTypeError
 
-# The parts that depend on the values: further sets of inputs go through these alone.
+# The parts that depend on the values: further sets of inputs run only these.
 OF_VALUES = ("first", "masks")
 
 
@@ -45,7 +52,7 @@ def check_op(
     atol: float | None = None,
     raise_exception: bool = True,
 ) -> Report:
-    """Check the gradients of an operation, on inputs that are given, described, drawn or guessed.
+    """Check the gradients of an operation, on explicit, described, drawn or guessed inputs.
 
     Parameters
     ----------
@@ -53,39 +60,39 @@ def check_op(
         An operation of `autograd_function`, a `Function` class, a built-in operation, or any
         differentiable function.
     *inputs : object
-        Its arguments by position, tensors, arrays and others. Or one text that describes them, as
+        Its positional arguments: tensors, arrays and others. Or one text that describes them, as
         ``"x: (n, d), index: (n,) int in [0, d), scale: 0.5"``: shapes of symbols and numbers,
-        behind them the dtype and ``positive``, ``unit``, ``distinct``, ``spd`` or ``in [a, b]``;
-        a name that comes several times is a list of arrays.
+        followed by a dtype and ``positive``, ``unit``, ``distinct``, ``spd`` or ``in [a, b]``; a
+        name that occurs several times is a list of arrays.
         Or strategies of Hypothesis: one that draws all arguments, as `arguments` does, or one for
-        an argument. Or nothing: they are guessed from names, hints and defaults.
+        each argument. Or nothing: then they are guessed from names, hints and defaults.
     kwargs : dict, optional
-        Arguments by name, beside the others; where there are no others, what is left is guessed.
+        Keyword arguments; if there are no positional ones, the remaining arguments are guessed.
     seed : int, default 0
-        Where all random numbers come from; a report repeats exactly with its seed.
+        Seeds all random numbers; a check with the same seed repeats exactly.
     fast : bool, default False
-        Compare along random directions alone, with fewer inputs.
+        Compare along random directions only, with fewer inputs.
     only, skip : sequence of str, optional
         The parts to run, or not to run, by name: ``[part.name for part in pb.check.PARTS]``.
     rtol, atol : float, optional
-        Tolerances beside the differences' own error; by default by dtype.
+        Tolerances, added to the error of the differences; the default depends on the dtype.
     raise_exception : bool, default True
-        Whether a failure raises; else look at ``report.ok``.
+        Whether a failure raises; otherwise look at ``report.ok``.
 
     Returns
     -------
     Report
-        Of all sets of inputs; its notes say what was described, drawn or guessed.
+        On all sets of inputs; its notes show those that were described, drawn or guessed.
 
     Raises
     ------
     GradcheckError
-        If a gradient is wrong; its ``report`` has everything.
+        If a gradient is wrong; its attribute ``report`` is the report.
     ArgumentError, ArgumentTypeError
-        If no inputs are given and none can be guessed, a text describes none, or an argument of
-        this function is wrong.
+        If there are no inputs and none can be guessed, a text is not a valid description, or an
+        argument of this function is wrong.
     MissingExtraError
-        If a strategy is given and Hypothesis is not installed.
+        If an input is a strategy and Hypothesis is not installed.
 
     Examples
     --------
@@ -107,20 +114,20 @@ def check_op(
             f"check_op: kwargs must be a dict of arguments by name, got {type(kwargs).__name__}"
         )
     parts = chosen_parts("check_op", only, skip)
-    runner = _Runner(fn, options_of("check_op", seed, fast, rtol, atol), parts, kwargs or {})
+    runner = _Runner(fn, checked_options("check_op", seed, fast, rtol, atol), parts, kwargs or {})
     if any(is_strategy(value) for value in inputs):
-        report = runner.drawn(inputs)
+        report = runner.check_drawn(inputs)
     elif not inputs and not _complete(fn, kwargs):
-        report = runner.sets(guess(_rest(fn, kwargs), seed))
+        report = runner.check_sets(guess(_rest(fn, kwargs), seed))
     elif len(inputs) == 1 and isinstance(inputs[0], str):
-        report = runner.sets(described(_rest(fn, kwargs), inputs[0], seed))
+        report = runner.check_sets(draw_described(_rest(fn, kwargs), inputs[0], seed))
     else:
-        report = runner.one(Inputs(inputs, {}))
-    return settled(report, raise_exception)
+        report = runner.check_one(Inputs(inputs, {}))
+    return raise_if_failed(report, raise_exception)
 
 
 def _complete(fn: Callable[..., Any], kwargs: dict[str, Any] | None) -> bool:
-    """Say whether the arguments by name are all that a call needs."""
+    """Return whether the keyword arguments are all that a call needs."""
     if not kwargs:
         return False
     try:
@@ -133,7 +140,7 @@ def _complete(fn: Callable[..., Any], kwargs: dict[str, Any] | None) -> bool:
 
 
 def _rest(fn: Callable[..., Any], kwargs: dict[str, Any] | None) -> Callable[..., Any]:
-    """Return the function of the arguments that are not given by name."""
+    """Return the function of the remaining arguments."""
     if not kwargs:
         return fn
     rest: Any = functools.partial(fn, **kwargs)
@@ -142,12 +149,12 @@ def _rest(fn: Callable[..., Any], kwargs: dict[str, Any] | None) -> Callable[...
     return found
 
 
-# -- inputs that are described ---------------------------------------------------------------------
-def described(fn: Callable[..., Any], text: str, seed: int) -> list[Inputs]:
+# -- described inputs ------------------------------------------------------------------------------
+def draw_described(fn: Callable[..., Any], text: str, seed: int) -> list[Inputs]:
     """Draw several sets of the inputs that a text describes.
 
-    The first is as described, of scale 1; forward need not take those with zeros and equal values,
-    or with larger ones.
+    The first has values of scale 1. The others, with zeros and equal values and with larger values,
+    are left out if forward does not accept them.
     """
     parameters = parameters_of(fn)
     spread = inspect.Parameter.VAR_KEYWORD
@@ -155,18 +162,18 @@ def described(fn: Callable[..., Any], text: str, seed: int) -> list[Inputs]:
     found = parse("check_op", text, None if free else [p.name for p in parameters or []])
     _check_complete(fn, found, parameters or [])
     sets = []
-    for trial, character in enumerate(CHARACTERS):
+    for trial, profile in enumerate(PROFILES):
         rng = np.random.default_rng([seed, trial])
         sizes = draw_sizes(found, rng)
         values: dict[str, list[Any]] = {}
         for i, d in enumerate(found):
-            drawn = draw(d, sizes, rng, character, i)
+            drawn = draw(d, sizes, rng, profile, i)
             values.setdefault(d.name, []).append(
                 box(drawn) if isinstance(drawn, np.ndarray) else drawn
             )
         inputs = _bound(parameters, values)
-        inputs = inputs._replace(symmetric=symmetric(found), character=character)
-        if trial == 0 or not isinstance(outcome(fn, inputs), str):
+        inputs = inputs._replace(symmetric=symmetric(found), profile=profile)
+        if trial == 0 or not isinstance(try_forward(fn, inputs), str):
             sets.append(inputs)
     return sets
 
@@ -174,16 +181,16 @@ def described(fn: Callable[..., Any], text: str, seed: int) -> list[Inputs]:
 def _bound(parameters: Sequence[inspect.Parameter] | None, values: dict[str, list[Any]]) -> Inputs:
     if parameters is None:
         return Inputs(tuple(v for some in values.values() for v in some), {})
-    inputs = bound(parameters, values)
+    inputs = bind(parameters, values)
     known = {p.name for p in parameters}
     further = {name: some[0] for name, some in values.items() if name not in known}
     return inputs._replace(kwargs=inputs.kwargs | further)
 
 
 def _check_complete(
-    fn: Any, found: Sequence[Described], parameters: Sequence[inspect.Parameter]
+    fn: Any, found: Sequence[ArgumentSpec], parameters: Sequence[inspect.Parameter]
 ) -> None:
-    """Refuse a text that leaves out an argument."""
+    """Raise if a text leaves out an argument."""
     names = [d.name for d in found]
     various = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
     for p in parameters:
@@ -214,35 +221,35 @@ class _Runner:
         self.kwargs = kwargs
         self.parameters = parameters_of(fn)
 
-    def one(self, inputs: Inputs, parts: Sequence[str] | None = None) -> Report:
+    def check_one(self, inputs: Inputs, parts: Sequence[str] | None = None) -> Report:
         """Check one set of inputs."""
         fn = on_symmetric(self.fn, inputs.symmetric)
         subject = Subject(fn, inputs.args, inputs.kwargs | self.kwargs)
-        quick = self.options.fast or inputs.character == LARGE
+        quick = self.options.fast or inputs.profile == LARGE
         options = dataclasses.replace(self.options, fast=quick)
         return check(subject, options, self.parts if parts is None else parts)
 
-    def sets(self, sets: Sequence[Inputs]) -> Report:
-        """Check the first set in all parts, the others in those that depend on values."""
-        report = self.one(sets[0])
-        report.notes[:0] = [f"inputs: {self.shown(sets[0])}", *sets[0].notes]
+    def check_sets(self, sets: Sequence[Inputs]) -> Report:
+        """Run all parts on the first set, those that depend on the values on the others."""
+        report = self.check_one(sets[0])
+        report.notes[:0] = [f"inputs: {self.summary(sets[0])}", *sets[0].notes]
         for inputs in sets[1:2] if self.options.fast else sets[1:]:
             if not report.ok or not self._of_values():
                 break
-            found = self.one(inputs, self._of_values())
-            merge(report, found, f"inputs: {self.shown(inputs)}")
+            found = self.check_one(inputs, self._of_values())
+            merge(report, found, f"inputs: {self.summary(inputs)}")
         return report
 
-    def drawn(self, inputs: Sequence[Any]) -> Report:
-        """Check what strategies draw: each example quickly, the largest in all parts."""
+    def check_drawn(self, inputs: Sequence[Any]) -> Report:
+        """Check examples of strategies: each of them fast, the largest in all parts."""
         failing: list[tuple[Inputs, Report]] = []
         passing: list[Inputs] = []
         quick = _Runner(
             self.fn, dataclasses.replace(self.options, fast=True), self.parts, self.kwargs
         )
 
-        def right(args: Inputs) -> bool:
-            report = quick.one(args, self._of_values())
+        def passes(args: Inputs) -> bool:
+            report = quick.check_one(args, self._of_values())
             if report.ok:
                 passing.append(args)
             else:
@@ -250,41 +257,41 @@ class _Runner:
             return report.ok
 
         examples = 5 if self.options.fast else 20
-        smallest = search(strategy_of(inputs), right, self.options.seed, examples)
+        smallest = search(strategy_of(inputs), passes, self.options.seed, examples)
         if smallest is None:
             largest = max(passing, key=_elements)
-            report = self.one(largest)
-            described = self.shown(largest)
+            report = self.check_one(largest)
+            described = self.summary(largest)
             report.notes.insert(0, f"inputs: {described}, the largest of {len(passing)} examples")
             return report
-        # The largest failing example shows most of the pattern; the smallest is for the reader.
+        # The largest failing example shows most of the pattern; the smallest is easy to read.
         largest, quickly = max(failing, key=lambda pair: _elements(pair[0]))
-        report = self.one(largest)
+        report = self.check_one(largest)
         if report.ok:
             merge(report, quickly, "")
-        report.notes.insert(0, f"inputs: {self.shown(largest)}")
-        report.notes.insert(1, f"the smallest inputs that fail: {self.written(smallest)}")
+        report.notes.insert(0, f"inputs: {self.summary(largest)}")
+        report.notes.insert(1, f"the smallest inputs that fail: {self.values_of(smallest)}")
         return report
 
     def _of_values(self) -> tuple[str, ...]:
         return tuple(name for name in OF_VALUES if name in self.parts)
 
-    def shown(self, inputs: Inputs) -> str:
+    def summary(self, inputs: Inputs) -> str:
         """Return the arguments in one line, arrays by shape."""
-        return shown(inputs._replace(kwargs=inputs.kwargs | self.kwargs), self.parameters)
+        return format_inputs(inputs._replace(kwargs=inputs.kwargs | self.kwargs), self.parameters)
 
-    def written(self, inputs: Inputs) -> str:
+    def values_of(self, inputs: Inputs) -> str:
         """Return the arguments in one line, arrays by their values."""
-        return shown(inputs, self.parameters, values=True)
+        return format_inputs(inputs, self.parameters, values=True)
 
 
 def _elements(inputs: Inputs) -> int:
     values = tree.leaves((inputs.args, inputs.kwargs))
-    return sum(host(v).size for v in values if isinstance(v, Tensor) or hasattr(v, "dtype"))
+    return sum(host(v).size for v in values if holds_numbers(v))
 
 
 def merge(report: Report, other: Report, situation: str) -> None:
-    """Add what another report found: statuses by the worse, failures that are new, notes."""
+    """Merge another report into this one: the worse status, new failures, new notes."""
     order = {PASSED: 1, FAILED: 2}
     titles = {part.name: part for part in other.parts}
     for i, part in enumerate(report.parts):

@@ -1,4 +1,4 @@
-"""The picture of a report: backward's gradient against the numerical one, and where the error is.
+"""The plot of a report: backward's gradient against the numerical one, and where the error is.
 
 The only module of the checker that needs Matplotlib, which is imported when a plot is drawn.
 """
@@ -15,7 +15,7 @@ from pullback.errors import MissingExtraError
 
 
 def figure_of(report: Any) -> Any:
-    """Return a figure with one row a failing gradient, or a line that says there is none."""
+    """Return a figure with one row for each failing gradient, or a line that there is none."""
     try:
         figures = importlib.import_module("matplotlib.figure")
     except ImportError:
@@ -28,7 +28,7 @@ def figure_of(report: Any) -> Any:
     axes = figure.subplots(max(1, len(shown)), 2, squeeze=False)
     for (left, right), failure in zip(axes, shown, strict=False):
         _scatter(left, failure)
-        _places(figure, right, failure)
+        _error_map(figure, right, failure)
     if not shown:
         for ax in axes[0]:
             ax.set_axis_off()
@@ -49,7 +49,7 @@ def _scatter(ax: Any, failure: Any) -> None:
     ax.legend(loc="best", fontsize=8)
 
 
-def _places(figure: Any, ax: Any, failure: Any) -> None:
+def _error_map(figure: Any, ax: Any, failure: Any) -> None:
     expected, got = _pair(failure)
     with np.errstate(invalid="ignore"):
         error = np.abs(got - expected)
@@ -57,15 +57,15 @@ def _places(figure: Any, ax: Any, failure: Any) -> None:
     columns = shape[-1] if len(shape) > 1 else error.size
     image = ax.imshow(error.reshape(-1, columns), aspect="auto", cmap="magma_r")
     figure.colorbar(image, ax=ax, label="|error|")
-    rows, places = np.nonzero(_wrong(failure).reshape(-1, columns))
-    ax.plot(places, rows, "x", color="tab:red", markersize=5)
+    rows, columns_wrong = np.nonzero(_wrong(failure).reshape(-1, columns))
+    ax.plot(columns_wrong, rows, "x", color="tab:red", markersize=5)
     ax.set_xlabel("index along the last axis")
     ax.set_ylabel("the other axes, flat")
     ax.set_title(f"where `{failure.argument}` is wrong (x)", fontsize=9)
 
 
 def _pair(failure: Any) -> tuple[Array, Array]:
-    """Return the two gradients flat and real: of complex ones the absolute value."""
+    """Return the two gradients flat and real: the absolute values of complex ones."""
     pair = [np.asarray(a).ravel() for a in (failure.expected, failure.got)]
     if any(a.dtype.kind == "c" for a in pair):
         pair = [np.abs(a) for a in pair]

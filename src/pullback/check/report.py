@@ -1,4 +1,4 @@
-"""What a check found: parts, failures with their causes, notes; printed, pickled as JSON, plotted.
+"""What a check found: parts, failures with their causes, notes; printed, plotted, or as JSON.
 
 Must not know how anything was found.
 """
@@ -33,7 +33,7 @@ class Cause:
     text : str
         A sentence that names the arguments.
     hint : str
-        How to mend it; may be empty.
+        How to fix it; may be empty.
     """
 
     name: str
@@ -50,14 +50,14 @@ class Failure:
     part : str
         The part of the check that found it.
     argument : str
-        The argument whose gradient is wrong; empty where it is none.
+        The argument whose gradient is wrong; empty if it is no single one.
     cause : Cause
     expected, got : array, optional
         The gradient by differences and backward's, for one output gradient.
     wrong : array of bool, optional
         Where they differ by more than the tolerance.
     situation : str
-        With which inputs, layout, dtype it was found, where that is not the call's own.
+        The inputs, layout or dtype it was found with, if not those of the call.
     """
 
     part: str
@@ -78,8 +78,8 @@ class Failure:
         off = np.where(np.isfinite(off), off, np.inf)
         if self.wrong is not None and self.wrong.any():
             off = np.where(self.wrong, off, -1.0)
-        place = np.unravel_index(int(np.argmax(off)), off.shape)
-        index = tuple(int(i) for i in place)
+        position = np.unravel_index(int(np.argmax(off)), off.shape)
+        index = tuple(int(i) for i in position)
         return index, self.expected[index].item(), np.asarray(self.got)[index].item()
 
     def __str__(self) -> str:
@@ -92,7 +92,7 @@ class Failure:
         return "\n".join(lines)
 
     def as_dict(self) -> dict[str, Any]:
-        """Return it as plain objects, for JSON."""
+        """Return plain objects, for JSON."""
         found: dict[str, Any] = {
             "part": self.part,
             "argument": self.argument,
@@ -109,10 +109,10 @@ class Failure:
 
 
 def _table(argument: str, index: tuple[int, ...], expected: Any, got: Any) -> list[str]:
-    place = "[" + ", ".join(map(str, index)) + "]"
+    position = "[" + ", ".join(map(str, index)) + "]"
     rows = [
         ("argument", "worst element", "expected", "got"),
-        (argument, place, f"{expected:.6g}", f"{got:.6g}"),
+        (argument, position, f"{expected:.6g}", f"{got:.6g}"),
     ]
     widths = [max(len(row[k]) for row in rows) for k in range(4)]
     return [
@@ -128,11 +128,11 @@ class PartResult:
     Attributes
     ----------
     name, title : str
-        As `skip` and `only` take it; as it is printed.
+        As `skip` and `only` take it, and as it is printed.
     status : str
         ``"passed"``, ``"failed"``, ``"skipped"``, ``"not applicable"`` or ``"not run"``.
     reason : str
-        Why it did not apply or was not run.
+        Why it does not apply or was not run.
     """
 
     name: str
@@ -150,11 +150,11 @@ class Report:
     name : str
         What was checked.
     seed : int
-        The seed that all random numbers came from: with it, the check repeats exactly.
+        The seed of all random numbers: with it, the check repeats exactly.
     parts : list of PartResult
     failures : list of Failure
     notes : list of str
-        What is no failure but worth knowing: kinks among the inputs, doubtful habits.
+        What is not a failure but worth knowing: kinks at the inputs, doubtful habits.
 
     Examples
     --------
@@ -202,7 +202,7 @@ class Report:
         return "\n".join(lines)
 
     def as_dict(self) -> dict[str, Any]:
-        """Return it as plain objects, for JSON."""
+        """Return plain objects, for JSON."""
         return {
             "name": self.name,
             "ok": self.ok,
@@ -232,5 +232,5 @@ def _counted(count: int) -> str:
 
 
 def indented(text: str) -> str:
-    """Return a text two columns in, what follows its first line two more."""
+    """Return a text indented by two columns, the lines after the first by four."""
     return "  " + text.replace("\n", "\n    ")

@@ -1,8 +1,8 @@
-"""The same call with other lengths of its axes, and what is needed to check it there.
+"""The same call with other lengths of its axes, and a session to check it in.
 
-Axes of one length are taken for the same axis, as `n` is in "input: (n, d), target: (n,)", and
-change together. Values are made from the given ones, so that they stay where the function is
-defined.
+Axes of equal length are taken for the same symbol, as `n` in "input: (n, d), target: (n,)", and
+change together. The new values are made from the call's own, so that they stay in the domain of the
+function.
 """
 
 from __future__ import annotations
@@ -17,26 +17,26 @@ from pullback.check.exceptions import InapplicableError
 from pullback.check.report import Report
 from pullback.check.session import Session
 
-# Looser than at the call's own shape: a wrong size is off by much, and new values may be
-# conditioned worse than the given ones.
+# Looser than at the call's own shape: a wrong size makes a large error, and the new values may be
+# conditioned worse than the call's.
 _RTOL = 1e-4
 
 
 class Symbol(NamedTuple):
-    """Axes that have one length: ``(leaf, axis)`` each."""
+    """Axes of equal length, each as ``(leaf, axis)``."""
 
     length: int
     axes: tuple[tuple[int, int], ...]
 
 
 # -- calls of other shapes -------------------------------------------------------------------------
-def session_at(session: Session, leaves: Sequence[Any], rtol: float = _RTOL) -> Session:
-    """Return a session of its own for the same call with other leaves.
+def session_with_leaves(session: Session, leaves: Sequence[Any], rtol: float = _RTOL) -> Session:
+    """Return a new session for the same call with other leaves.
 
     Raises
     ------
     InapplicableError
-        If forward refuses them, or gives no finite outputs that are differentiable.
+        If forward raises for them, or has no finite differentiable outputs.
     """
     subject = session.subject.with_leaves(leaves)
     options = dataclasses.replace(
@@ -47,7 +47,7 @@ def session_at(session: Session, leaves: Sequence[Any], rtol: float = _RTOL) -> 
         run = subject.run(other.arrays)
         other.outputs = run.values()
         known = all(bool(np.isfinite(x).all()) for x in (*other.outputs, *other.wide, other.center))
-    except Exception as error:  # whatever a function says of arguments that it was not made for
+    except Exception as error:  # a function may raise anything for arguments it was not made for
         raise InapplicableError(str(error)) from None
     if not known or not any(out.requires_grad for out in run.outputs):
         raise InapplicableError("no finite outputs")
@@ -55,28 +55,28 @@ def session_at(session: Session, leaves: Sequence[Any], rtol: float = _RTOL) -> 
 
 
 def _rounding(session: Session) -> float:
-    """Return what is nothing beside the gradients at the call's own shape, times the arguments."""
+    """Return a size that is negligible beside the gradients times the arguments of the call."""
     pairs = zip(session.gradients(), session.arrays, strict=True)
     sizes = [float(np.abs(g).max()) * float(np.abs(a).max()) for g, a in pairs if a.size and g.size]
     return 1e-10 * max((size for size in sizes if np.isfinite(size)), default=0.0)
 
 
 def symbols(session: Session) -> list[Symbol]:
-    """Return the axes of the array arguments, those of one length together."""
-    places: dict[int, list[tuple[int, int]]] = {}
+    """Return the axes of the array arguments, grouped by length."""
+    axes_by_length: dict[int, list[tuple[int, int]]] = {}
     for k, leaf in enumerate(session.leaves()):
         if isinstance(leaf, np.ndarray):
             for axis, length in enumerate(leaf.shape):
                 if length > 1:
-                    places.setdefault(length, []).append((k, axis))
-    return [Symbol(length, tuple(axes)) for length, axes in places.items()]
+                    axes_by_length.setdefault(length, []).append((k, axis))
+    return [Symbol(length, tuple(axes)) for length, axes in axes_by_length.items()]
 
 
 def resized(session: Session, symbol: Symbol, length: int) -> list[Any]:
     """Return the call's leaves with another length of some axes.
 
-    What is added repeats the given values, those of differentiated arguments a little closer to
-    zero each: equal numbers would be ties, and equal rows a singular matrix.
+    New elements repeat the old values; those of differentiated arguments are each moved a little
+    towards zero: equal numbers would be ties, and equal rows a singular matrix.
     """
     rng = session.rng(f"size {length}")
     leaves = session.leaves()
@@ -84,10 +84,10 @@ def resized(session: Session, symbol: Symbol, length: int) -> list[Any]:
         old = leaves[k]
         new, added = old, np.zeros(old.shape, bool)
         for axis in (axis for leaf, axis in symbol.axes if leaf == k):
-            places = np.arange(length)
-            new = np.take(new, places % symbol.length, axis)
-            added = np.take(added, places % symbol.length, axis)
-            fresh = (places >= symbol.length).reshape([-1] + [1] * (old.ndim - axis - 1))
+            indices = np.arange(length)
+            new = np.take(new, indices % symbol.length, axis)
+            added = np.take(added, indices % symbol.length, axis)
+            fresh = (indices >= symbol.length).reshape([-1] + [1] * (old.ndim - axis - 1))
             added = added | fresh
         if k in session.subject.tracked:
             factor = np.where(added, rng.uniform(0.8, 1.0, new.shape), 1.0)
@@ -96,8 +96,8 @@ def resized(session: Session, symbol: Symbol, length: int) -> list[Any]:
     return leaves
 
 
-def axes_named(session: Session, symbol: Symbol, bare: bool = False) -> str:
-    """Name the axes of a symbol, the arguments that share an axis together."""
+def describe_axes(session: Session, symbol: Symbol, bare: bool = False) -> str:
+    """Return the axes of a symbol in words, with the arguments that share an axis together."""
     by_axis: dict[int, list[str]] = {}
     for k, axis in symbol.axes:
         by_axis.setdefault(axis, []).append(f"`{session.subject.labels[k]}`")

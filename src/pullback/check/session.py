@@ -1,8 +1,8 @@
-"""One check in progress: what the parts share, each thing measured once.
+"""One check in progress: what the parts share, each quantity measured once.
 
-Owns the tolerances, the random numbers, the base point (the call in C-contiguous arrays, and wide
-ones for the differences) and the comparison of a gradient with differences. The parts read it and
-report to it.
+Owns the tolerances, the random numbers, the base point (the arguments as C-contiguous arrays, and
+in double precision for the differences) and the bounds that differences set on a gradient. The
+parts read it and report to it.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from pullback.core.tensor.tensor import Tensor
 
 # Relative tolerance of a gradient computed in a dtype against differences taken in float64.
 RTOL = {"float64": 2e-8, "complex128": 2e-8, "float32": 2e-3, "complex64": 2e-3, "float16": 5e-2}
-# Of a numerical Jacobian: beyond that only some of its columns are measured.
-MOST_NUMBERS = 4_000_000
+# The entries of a numerical Jacobian: of a larger one only some columns are measured.
+MAX_NUMBERS = 4_000_000
 
 
 @dataclasses.dataclass(frozen=True)
@@ -36,7 +36,7 @@ class Options:
     fast: bool = False
     rtol: float | None = None
     atol: float | None = None
-    most_elements: int = 256  # of which the differences are taken one by one
+    max_elements: int = 256  # elements moved one by one
 
 
 @dataclasses.dataclass
@@ -49,10 +49,10 @@ class Line:
     direction : array
         In real coordinates of that argument.
     element : int or None
-        The one coordinate that is moved, where it is one.
+        The coordinate that is moved, if only one is.
     slope : Slope
     scale : float
-        The length on which the argument varies.
+        The length scale of the argument.
     """
 
     argument: int
@@ -71,18 +71,18 @@ class Session:
         self.report = report
         self.part = ""
 
-    # -- telling -------------------------------------------------------------------------------
+    # -- reporting -----------------------------------------------------------------------------
     def fail(self, cause: Cause, argument: str = "", **more: Any) -> None:
-        """Report a failure of the part that is running."""
+        """Report a failure of the current part."""
         self.report.failures.append(Failure(self.part, argument, cause, **more))
 
     def note(self, text: str) -> None:
-        """Report what is no failure, once."""
+        """Report an observation that is not a failure, once."""
         if text not in self.report.notes:
             self.report.notes.append(text)
 
     def rng(self, purpose: str) -> np.random.Generator:
-        """Return random numbers for one purpose: no part changes those of another."""
+        """Return a generator for one purpose: parts do not share random streams."""
         return np.random.default_rng([self.options.seed, zlib.crc32(purpose.encode())])
 
     # -- the base point ------------------------------------------------------------------------
@@ -92,8 +92,8 @@ class Session:
         return copies(self.subject.arrays)
 
     def leaves(self) -> list[Any]:
-        """Return all leaves of the call's arguments, tensors and arrays as arrays on the host."""
-        return self.subject.at(self.arrays).leaves_on_host()
+        """Return all leaves of the call's arguments, with tensors and arrays on the host."""
+        return self.subject.with_arrays(self.arrays).leaves_on_host()
 
     @cached_property
     def outputs(self) -> list[Array]:
@@ -102,7 +102,7 @@ class Session:
 
     @cached_property
     def wide(self) -> list[Array]:
-        """The arguments in double precision, where the function takes and keeps that."""
+        """The arguments in double precision if the function accepts that, else `arrays`."""
         wide = [a.astype(double(a.dtype)) for a in self.arrays]
         if all(a.dtype == w.dtype for a, w in zip(self.arrays, wide, strict=True)):
             return self.arrays
@@ -115,16 +115,16 @@ class Session:
 
     @cached_property
     def center(self) -> Array:
-        """The outputs' coordinates at the base point, as precise as the function can."""
+        """The outputs' coordinates at the base point, in the function's best precision."""
         return joined(self.subject.values(self.wide))
 
     @cached_property
     def eps(self) -> float:
-        """The rounding unit of the function: of its dtype, or of what it computes in."""
+        """The rounding unit of the function: of its dtype, or of the dtype it computes in."""
         dtypes = [np.dtype(np.float64)] if self.wide is not self.arrays else []
         dtypes = dtypes or [np.finfo(a.dtype).dtype for a in self.arrays]
         eps = max(float(np.finfo(d).eps) for d in dtypes)
-        try:  # close by, since round numbers would look like low precision
+        try:  # at a nearby point: round numbers would look like low precision
             values = joined(self.subject.values([a * 1.00012345678 for a in self.wide]))
         except ForwardError:
             return eps
@@ -142,7 +142,7 @@ class Session:
         return max([str(a.dtype) for a in self.arrays], key=lambda name: RTOL.get(name, 1.0))
 
     def seeds(self, purpose: str = "seeds", outputs: Sequence[Array] | None = None) -> list[Array]:
-        """Draw an output gradient for each output: 0 where that is not finite itself."""
+        """Draw an output gradient for each output: 0 where the output is not finite."""
         rng = self.rng(purpose)
         found = [
             (out, random_like(out, rng)) for out in (self.outputs if outputs is None else outputs)
@@ -156,9 +156,9 @@ class Session:
         flat = coordinates(base)
         size = np.abs(flat)
         if element is not None:
-            scales = _scales(float(size[element]), _typical(size))
+            scales = _scales(float(size[element]), _typical_scale(size))
         else:
-            direction, scales = direction * _spread(size), [1.0, 0.1]
+            direction, scales = direction * _direction_scales(size), [1.0, 0.1]
         before, after = self.wide[:i], self.wide[i + 1 :]
 
         def line(t: float) -> Array | None:
@@ -188,10 +188,10 @@ class Session:
         return found if found.size == self.center.size else None
 
     def elements(self, i: int) -> list[int]:
-        """Return the coordinates of argument `i` that are moved one by one: of many a sample."""
+        """Return the coordinates of argument `i` that are moved one by one, or a sample of them."""
         flat = coordinates(self.wide[i])
         count = flat.size
-        most = min(self.options.most_elements, 3 * max(2, MOST_NUMBERS // max(1, self.center.size)))
+        most = min(self.options.max_elements, 3 * max(2, MAX_NUMBERS // max(1, self.center.size)))
         if count <= most:
             chosen = list(range(count))
         else:
@@ -207,13 +207,13 @@ class Session:
             rng, flat = self.rng(f"directions {i}"), coordinates(array)
             for _ in range(2):
                 direction = away_from_zero(flat.size, rng)
-                direction[~np.isfinite(flat)] = 0.0  # what is NaN stays so
+                direction[~np.isfinite(flat)] = 0.0  # NaN stays NaN
                 found.append(self.measure(i, direction))
         return found
 
     @cached_property
     def columns(self) -> list[list[Line]]:
-        """For each argument the slopes along its single elements: its Jacobian by columns."""
+        """For each argument the slopes along single elements: its Jacobian by columns."""
         return [
             [self.measure(i, _unit(self.wide[i], k), k) for k in self.elements(i)]
             for i in range(len(self.wide))
@@ -221,14 +221,14 @@ class Session:
 
     @property
     def has_columns(self) -> bool:
-        """Whether the single elements were measured."""
+        """Whether slopes along single elements were measured."""
         return "columns" in self.__dict__
 
-    def forget_inconsistent(self) -> None:
-        """Forget the slopes of outputs that are not differentiable though smooth on each line.
+    def discard_inconsistent(self) -> None:
+        """Discard the slopes of outputs that are not differentiable though smooth on each line.
 
-        A median of equal values is one: its slope along a sum of directions is not the sum of
-        its slopes along them. Such outputs have no gradient to compare with.
+        A median of equal values is an example: its slope along a sum of directions is not the sum
+        of its slopes along them. Such outputs have no gradient to compare with.
         """
         for line in self.directions:
             columns = self.columns[line.argument]
@@ -273,7 +273,7 @@ class Session:
 
     @cached_property
     def rtol(self) -> float:
-        """The relative tolerance: of the arguments' dtype, or of what forward computes in."""
+        """The relative tolerance of the arguments' dtype, or of the dtype forward computes in."""
         if self.options.rtol is not None:
             return self.options.rtol
         inside = [t for name, t in RTOL.items() if np.finfo(name).eps <= self.eps]
@@ -281,7 +281,7 @@ class Session:
 
     @property
     def atol(self) -> float:
-        """The absolute tolerance, beside that of the differences themselves."""
+        """The absolute tolerance, added to the error of the differences."""
         return self.options.atol or 0.0
 
     # -- gradients -----------------------------------------------------------------------------
@@ -301,15 +301,15 @@ class Session:
             If the function or its backward raises.
         """
         run = (subject or self.subject).run(self.arrays if arrays is None else arrays, wanted)
-        return on_host(attempt(lambda: run.vjp(seeds)))
+        return grads_on_host(run_backward(lambda: run.vjp(seeds)))
 
     def gradients(self, purpose: str = "seeds") -> list[Array]:
         """Return backward's gradients for the seeds of that purpose, zeros for None."""
-        return filled(self.vjp(self.seeds(purpose)), self.arrays)
+        return zeros_for_none(self.vjp(self.seeds(purpose)), self.arrays)
 
 
 def _ends(columns: Sequence[Line], steps: Array) -> Iterator[list[Array]]:
-    """Yield what the columns say of a step along each: lowest, highest, error and size."""
+    """Yield the bounds that the columns set on a step along each: low, high, error and size."""
     forward = [d > 0 for d in steps]
     slopes = [line.slope for line in columns]
     yield [s.low if up else -s.high for s, up in zip(slopes, forward, strict=True)]
@@ -318,8 +318,8 @@ def _ends(columns: Sequence[Line], steps: Array) -> Iterator[list[Array]]:
     yield [np.abs(s.value) for s in slopes]
 
 
-def attempt(backward: Callable[[], Any]) -> Any:
-    """Run a backward pass; what it raises is a `BackwardError`."""
+def run_backward(backward: Callable[[], Any]) -> Any:
+    """Run a backward pass; its exceptions become a `BackwardError`."""
     try:
         with np.errstate(all="ignore"):
             return backward()
@@ -327,19 +327,21 @@ def attempt(backward: Callable[[], Any]) -> Any:
         raise BackwardError(f"{type(error).__name__}: {error}") from error
 
 
-def on_host(grads: Sequence[Tensor | None]) -> list[Array | None]:
+def grads_on_host(grads: Sequence[Tensor | None]) -> list[Array | None]:
     """Return gradients as NumPy arrays; None stays None."""
     return [None if g is None else host(g) for g in grads]
 
 
-def filled(grads: Sequence[Array | None], likes: Arrays) -> list[Array]:
-    """Return gradients with zeros in place of None."""
-    return [np.zeros_like(x) if g is None else g for g, x in zip(grads, likes, strict=True)]
+def zeros_for_none(grads: Sequence[Array | None], like: Arrays) -> list[Array]:
+    """Return gradients with zeros for None."""
+    return [np.zeros_like(x) if g is None else g for g, x in zip(grads, like, strict=True)]
 
 
-def gradients(run: Run, seeds: Sequence[Any], likes: Arrays, **options: Any) -> list[Array]:
-    """Return the gradients of a run that may be differentiated again, zeros for None."""
-    return filled(on_host(attempt(lambda: run.vjp(seeds, retain=True, **options))), likes)
+def gradients(run: Run, seeds: Sequence[Any], like: Arrays, **options: Any) -> list[Array]:
+    """Return the gradients of a run, zeros for None; its graph is retained."""
+    return zeros_for_none(
+        grads_on_host(run_backward(lambda: run.vjp(seeds, retain=True, **options))), like
+    )
 
 
 def away_from_zero(shape: int | tuple[int, ...], rng: np.random.Generator) -> Any:
@@ -361,18 +363,18 @@ def _unit(array: Array, k: int) -> Array:
     return direction
 
 
-def _typical(size: Array) -> float:
-    """Return the length on which an array varies: the root of its mean square, 1 for zeros."""
+def _typical_scale(size: Array) -> float:
+    """Return the length scale of an array: its root mean square, 1 for zeros."""
     finite = size[np.isfinite(size)]
     largest = float(finite.max()) if finite.size else 0.0
     return largest * float(np.sqrt(np.mean((finite / largest) ** 2))) if largest else 1.0
 
 
 def _scales(size: float, typical: float) -> list[float]:
-    """Return the lengths on which a coordinate may matter, the likeliest first."""
+    """Return length scales for one coordinate, the most likely first."""
     return list(dict.fromkeys([max(size, 0.1 * typical), size or 1.0, 1.0]))
 
 
-def _spread(size: Array) -> Array:
+def _direction_scales(size: Array) -> Array:
     """Return how far each coordinate is moved along a random direction."""
-    return np.maximum(np.where(np.isfinite(size), size, 1.0), 0.1 * _typical(size))
+    return np.maximum(np.where(np.isfinite(size), size, 1.0), 0.1 * _typical_scale(size))

@@ -1,10 +1,11 @@
-"""The call that is checked: what of its arguments is differentiated, its values and gradients.
+"""The call that is checked: which of its arguments are differentiated, its values and gradients.
 
-Everything above this module works on NumPy arrays on the host: a `Subject` turns them into tensors
-of the library and device that the call was given in, runs the function, and brings results and
-gradients back. Must not know what a right gradient is.
+The modules that use this one work on NumPy arrays on the host: a `Subject` turns them into tensors
+of the call's own library and device, runs the function, and converts results and gradients back.
+Must not know what a right gradient is.
 
-Layouts are kept: an array of NumPy reaches the function as it is. Every run makes its tensors anew.
+Memory layouts are kept: a NumPy array reaches the function without a copy. Every run makes new
+tensors.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import numpy as np
 
 from pullback.check.exceptions import ForwardError
 from pullback.check.naming import labels_of, name_of, parameters_of
-from pullback.check.values import Array, Arrays, Place, copies, holds_numbers, host, place_of
+from pullback.check.values import Array, Arrays, Backend, backend_of, copies, holds_numbers, host
 from pullback.core.backward.api import grad
 from pullback.core.custom import pytree as tree
 from pullback.core.custom.operation import CustomOp
@@ -31,19 +32,19 @@ class Run:
     Attributes
     ----------
     tensors : list of Tensor
-        The leaves at the differentiated arguments.
+        The leaf tensors of the differentiated arguments.
     outputs : list of Tensor
         The differentiable results, in order.
-    everything : list of Tensor
-        All tensors that the function was given.
+    all_tensors : list of Tensor
+        All tensors that were passed to the function.
     """
 
     def __init__(
-        self, tensors: list[Tensor], outputs: list[Tensor], everything: list[Tensor]
+        self, tensors: list[Tensor], outputs: list[Tensor], all_tensors: list[Tensor]
     ) -> None:
         self.tensors = tensors
         self.outputs = outputs
-        self.everything = everything
+        self.all_tensors = all_tensors
 
     def values(self) -> list[Array]:
         """Return the outputs as arrays."""
@@ -61,11 +62,11 @@ class Run:
         Parameters
         ----------
         seeds : sequence of array or Tensor
-            One an output; None leaves that output out.
+            One for each output; None leaves that output out.
         outputs : sequence of int, optional
             Which outputs the seeds are for; by default all.
         retain : bool, default False
-            Whether what was saved is kept for another pass.
+            Whether the graph is retained for another pass.
         """
         chosen = self.outputs if outputs is None else [self.outputs[k] for k in outputs]
         pairs = [
@@ -74,10 +75,10 @@ class Run:
         wanted = [t for t in self.tensors if t.requires_grad]
         if not pairs:
             return [None] * len(wanted)
-        roots, given = zip(*pairs, strict=True)
+        roots, present = zip(*pairs, strict=True)
         cotangents = [
-            g if isinstance(g, Tensor) else box(place_of(out).put(g))
-            for out, g in zip(roots, given, strict=True)
+            g if isinstance(g, Tensor) else box(backend_of(out).from_numpy(g))
+            for out, g in zip(roots, present, strict=True)
         ]
         return list(grad(roots, wanted, cotangents, retain, allow_unused=True))
 
@@ -98,15 +99,15 @@ class Subject:
     labels : list of str
         The names of the leaves.
     tracked : list of int
-        Which of the leaves are differentiated.
+        The indices of the leaves that are differentiated.
     is_op : bool
         Whether the function is an operation with a backward of its own.
-    place : Place
-        Where its arrays live.
-    dirty : bool
+    backend : Backend
+        The library and device of its arrays.
+    works_in_place : bool
         Whether it works in place on a differentiated argument; known after the first run.
-    kept : list of int or None
-        Which of its results are differentiated; known after the first run.
+    output_indices : list of int or None
+        The indices of its results that are differentiated; known after the first run.
     """
 
     def __init__(
@@ -121,19 +122,21 @@ class Subject:
         self.call = (args, kwargs or {})
         self.leaves = list(tree.leaves(self.call))
         self.labels = labels_of(fn, args, kwargs or {})
-        self.tracked = self._choose()
+        self.tracked = self._tracked_leaves()
         self.names = [self.labels[i] for i in self.tracked]
-        self.place = place_of(self.leaves[self.tracked[0]])
+        self.backend = backend_of(self.leaves[self.tracked[0]])
         self.arrays = [host(self.leaves[i]) for i in self.tracked]
-        self.dirty = False
-        self.kept: list[int] | None = None
+        self.works_in_place = False
+        self.output_indices: list[int] | None = None
 
     # -- reading the call ----------------------------------------------------------------------
-    def _choose(self) -> list[int]:
-        """Return which leaves are differentiated: those that require grad, or all that could."""
+    def _tracked_leaves(self) -> list[int]:
+        """Return the leaves to differentiate: those that require grad, or all that could."""
         reachable = set(range(len(self.leaves)))
         if self.is_op and not getattr(self.fn, "traverse", False):
-            reachable = {i for i in reachable if self.labels[i].isidentifier() or self._direct(i)}
+            reachable = {
+                i for i in reachable if self.labels[i].isidentifier() or self._is_whole_argument(i)
+            }
         inexact = [
             i
             for i, value in enumerate(self.leaves)
@@ -149,18 +152,18 @@ class Subject:
             )
         return found
 
-    def _direct(self, i: int) -> bool:
+    def _is_whole_argument(self, i: int) -> bool:
         """Return whether a leaf is an argument itself, not an item of a container."""
         args, kwargs = self.call
         return any(self.leaves[i] is value for value in (*args, *kwargs.values()))
 
-    def given_arrays(self) -> list[tuple[str, Array]]:
-        """Return every array among the arguments with its name, as it is at this point."""
+    def array_arguments(self) -> list[tuple[str, Array]]:
+        """Return every array among the arguments with its name, at the values of this point."""
         pairs = zip(self.labels, self.leaves_on_host(), strict=True)
         return [(label, value) for label, value in pairs if isinstance(value, np.ndarray)]
 
-    def given_numbers(self) -> list[tuple[str, float]]:
-        """Return every number among the arguments, defaults of the function too, by name."""
+    def number_arguments(self) -> list[tuple[str, float]]:
+        """Return every number among the arguments and the defaults, with its name."""
         found = [(self.labels[i], value) for i, value in enumerate(self.leaves)]
         parameters = parameters_of(self.fn) or []
         found += [(p.name, p.default) for p in parameters if p.name not in self.labels]
@@ -171,17 +174,17 @@ class Subject:
             if isinstance(v, kinds) and not isinstance(v, bool)
         ]
 
-    # -- the same call elsewhere ---------------------------------------------------------------
-    def at(self, arrays: Arrays, place: Place | None = None) -> Subject:
+    # -- the same call at other values ---------------------------------------------------------
+    def with_arrays(self, arrays: Arrays, backend: Backend | None = None) -> Subject:
         """Return the same call with other values of its differentiated arguments."""
         other: Subject = object.__new__(Subject)
         other.__dict__.update(self.__dict__)
         other.arrays = list(arrays)
-        other.place = place or self.place
+        other.backend = backend or self.backend
         return other
 
     def leaves_on_host(self) -> list[Any]:
-        """Return the leaves, tensors and arrays as NumPy arrays with the values of this point."""
+        """Return the leaves, with tensors and arrays as NumPy arrays at this point."""
         values = dict(zip(self.tracked, self.arrays, strict=True))
         return [
             values[i] if i in values else host(value) if holds_numbers(value) else value
@@ -189,33 +192,33 @@ class Subject:
         ]
 
     def with_leaves(self, leaves: Sequence[Any]) -> Subject:
-        """Return the same call with other leaves; those at the same places are differentiated."""
-        other = self.at([np.asarray(leaves[i]) for i in self.tracked])
+        """Return the same call with other leaves; those at the same indices are differentiated."""
+        other = self.with_arrays([np.asarray(leaves[i]) for i in self.tracked])
         pieces = iter(leaves)
         other.call = tree.map_leaves(lambda _: next(pieces), self.call)
         other.leaves = list(leaves)
-        other.kept = None
+        other.output_indices = None
         return other
 
     # -- running it ----------------------------------------------------------------------------
     def tensors(self, arrays: Arrays, wanted: Sequence[int] | None) -> list[Any]:
-        """Return all leaves of the call, tensors made anew; those at `wanted` require grad."""
+        """Return all leaves of the call, with new tensors; those at `wanted` require grad."""
         values = dict(zip(self.tracked, arrays, strict=True))
         leaves: list[Any] = []
         for i, value in enumerate(self.leaves):
             if i in values:
-                t = box(self.place.put(values[i]))
+                t = box(self.backend.from_numpy(values[i]))
                 if wanted is None or self.tracked.index(i) in wanted:
                     t.requires_grad_()
                 leaves.append(t)
             elif holds_numbers(value):
-                leaves.append(box(self.place.put(host(value).copy())))
+                leaves.append(box(self.backend.from_numpy(host(value).copy())))
             else:
                 leaves.append(value)
         return leaves
 
     def run(self, arrays: Arrays | None = None, wanted: Sequence[int] | None = None) -> Run:
-        """Run the function, recorded.
+        """Run the function and record it.
 
         Parameters
         ----------
@@ -229,14 +232,14 @@ class Subject:
         ForwardError
             If the function raises.
         """
-        if self.kept is None:
-            self._look()
+        if self.output_indices is None:
+            self._probe()
         return self._run(self.arrays if arrays is None else arrays, wanted)
 
-    def _look(self) -> None:
+    def _probe(self) -> None:
         """Find out whether the function works in place, and which results are differentiated.
 
-        On copies: a function that works in place writes before it is refused a leaf.
+        On copies: a function that works in place may write before it raises for a leaf.
         """
         try:
             self._run(copies(self.arrays), None)
@@ -244,16 +247,16 @@ class Subject:
             cause = error.__cause__
             if not isinstance(cause, InplaceError) or "leaf Variable" not in str(cause):
                 raise
-            self.dirty = True
+            self.works_in_place = True
             self._run(copies(self.arrays), None)
 
     def _run(self, arrays: Arrays, wanted: Sequence[int] | None) -> Run:
         leaves = self.tensors(arrays, wanted)
-        given = list(leaves)
-        if self.dirty:
+        passed = list(leaves)
+        if self.works_in_place:
             for i in self.tracked:
-                given[i] = _behind(leaves[i])
-        return self._run_of(leaves, given)
+                passed[i] = _non_leaf(leaves[i])
+        return self._run_on(leaves, passed)
 
     def run_leaves(self, leaves: Sequence[Any]) -> Run:
         """Run the function on these leaves of its arguments, as they are.
@@ -263,27 +266,27 @@ class Subject:
         ForwardError
             If the function raises.
         """
-        return self._run_of(leaves, leaves)
+        return self._run_on(leaves, leaves)
 
-    def _run_of(self, leaves: Sequence[Any], given: Sequence[Any]) -> Run:
-        """Call the function on `given`, which stand for the leaves to differentiate."""
-        results = self._attempt(given)
-        if self.kept is None:
+    def _run_on(self, leaves: Sequence[Any], passed: Sequence[Any]) -> Run:
+        """Call the function on `passed`, which were computed from the leaves to differentiate."""
+        results = self._call(passed)
+        if self.output_indices is None:
             recorded = [k for k, out in enumerate(results) if out.requires_grad]
-            self.kept = recorded or list(range(len(results)))
-        outputs = [results[k] for k in self.kept]
-        everything = [t for t in given if isinstance(t, Tensor)]
-        return Run([leaves[i] for i in self.tracked], outputs, everything)
+            self.output_indices = recorded or list(range(len(results)))
+        outputs = [results[k] for k in self.output_indices]
+        all_tensors = [t for t in passed if isinstance(t, Tensor)]
+        return Run([leaves[i] for i in self.tracked], outputs, all_tensors)
 
     def values(self, arrays: Arrays) -> list[Array]:
         """Return the differentiable outputs at these values, computed without recording."""
-        if self.kept is None:
-            self._look()
-        if self.dirty:
+        if self.output_indices is None:
+            self._probe()
+        if self.works_in_place:
             arrays = copies(arrays)
         with no_grad():
-            results = self._attempt(self.tensors(arrays, ()))
-        return [host(results[k]) for k in self.kept or ()]
+            results = self._call(self.tensors(arrays, ()))
+        return [host(results[k]) for k in self.output_indices or ()]
 
     def results(self, leaves: Sequence[Any]) -> list[Tensor]:
         """Call the function on these leaves; return the tensors that could be differentiated."""
@@ -292,25 +295,25 @@ class Subject:
         found = tree.leaves(self.fn(*args, **kwargs))
         return [t for t in found if isinstance(t, Tensor) and t.dtype.is_inexact]
 
-    def _attempt(self, leaves: Sequence[Any]) -> list[Tensor]:
-        """Call the function; what it raises is a `ForwardError`."""
+    def _call(self, leaves: Sequence[Any]) -> list[Tensor]:
+        """Call the function; its exceptions become a `ForwardError`."""
         try:
-            # Trial inputs may lie outside of the domain: what NumPy says of that is no news.
+            # Trial inputs may lie outside of the domain: NumPy's warnings are expected.
             with np.errstate(all="ignore"):
                 return self.results(leaves)
         except Exception as error:
             raise ForwardError(f"{type(error).__name__}: {error}") from error
 
 
-def _behind(leaf: Tensor) -> Tensor:
-    """Return a non-leaf on a copy of the leaf's memory: operations in place refuse leaves."""
+def _non_leaf(leaf: Tensor) -> Tensor:
+    """Return a non-leaf on a copy of the leaf's memory: in-place operations refuse leaves."""
     array = leaf.data_array()
-    through = leaf.clone()
-    if isinstance(array, np.ndarray):  # in the same layout
-        laid = np.empty_like(array)
-        laid[...] = array
-        return box(laid, through._node)
-    return through
+    copy = leaf.clone()
+    if isinstance(array, np.ndarray):  # keep the memory layout
+        array_copy = np.empty_like(array)
+        array_copy[...] = array
+        return box(array_copy, copy._node)
+    return copy
 
 
 def _described(value: Any) -> str:

@@ -1,7 +1,7 @@
-"""Arrays as the checker handles them: NumPy arrays on the host, and where else they can live.
+"""Arrays as the checker handles them: NumPy arrays on the host, and the backend they came from.
 
-Owns the way from a tensor or an array of any library to the host and back. Must not know what is
-computed with them.
+Owns the conversion of a tensor or an array of any library to the host and back. Must not know what
+is computed with them.
 """
 
 from __future__ import annotations
@@ -18,29 +18,29 @@ Array = np.ndarray[Any, Any]
 Arrays = Sequence[Array]
 
 
-class Place(NamedTuple):
-    """Where arrays of a call live: the library, the device's name."""
+class Backend(NamedTuple):
+    """The library and the device of the arrays of a call."""
 
     library: Library
     device: str
 
-    def put(self, array: Array) -> Any:
-        """Return a NumPy array as one of this place."""
+    def from_numpy(self, array: Array) -> Any:
+        """Return a NumPy array as an array of this library on this device."""
         if self.library is NUMPY:
             return np.asarray(array)
         return self.library.from_numpy(array, self.library.native_device(self.device))
 
 
-def place_of(value: Any) -> Place:
-    """Return where a tensor or an array lives."""
+def backend_of(value: Any) -> Backend:
+    """Return the library and device of a tensor or an array."""
     if isinstance(value, Tensor):
-        return Place(library_of(value.data_array()), value.device)
+        return Backend(library_of(value.data_array()), value.device)
     library = library_of(value)
-    return Place(library, library.device(value))
+    return Backend(library, library.device(value))
 
 
 def holds_numbers(value: Any) -> bool:
-    """Say whether a value is a tensor or an array of any library."""
+    """Return whether a value is a tensor or an array of any library."""
     return isinstance(value, Tensor) or is_array(value)
 
 
@@ -51,5 +51,5 @@ def host(value: Any) -> Array:
 
 
 def copies(arrays: Arrays) -> list[Array]:
-    """Return C-contiguous copies, so that nothing that is shared can be written to."""
+    """Return C-contiguous copies, so that no shared memory can be written to."""
     return [np.array(a, order="C") for a in arrays]

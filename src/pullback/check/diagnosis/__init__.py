@@ -1,7 +1,7 @@
 """Why a gradient is wrong: hypotheses about the numbers, the most specific first.
 
 Each hypothesis is a function of the evidence and of the argument whose gradient is wrong; it
-returns a `Cause` where the numbers bear it out, else None. The first that does is the diagnosis.
+returns a `Cause` if the numbers confirm it, else None. The first confirmed one is the diagnosis.
 """
 
 from __future__ import annotations
@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from pullback.check.diagnosis.elements import elements, listed, nan
+from pullback.check.diagnosis.evidence import Evidence
 from pullback.check.diagnosis.precision import PRECISION
 from pullback.check.diagnosis.relations import RELATIONS, another, conjugated, factor, swapped
 from pullback.check.diagnosis.sizes import size
 from pullback.check.diagnosis.structure import STRUCTURE, missing_sum
 from pullback.check.diagnosis.terms import FACTORS, diagonal, missing_term
-from pullback.check.evidence import Evidence
 from pullback.check.report import Cause
 
 Hypothesis = Callable[[Evidence, int], Cause | None]
@@ -40,7 +40,7 @@ HYPOTHESES: tuple[Hypothesis, ...] = (
 def diagnose(evidence: Evidence, wrong: Sequence[int]) -> list[tuple[int, Cause]]:
     """Return the cause for each argument whose gradient is wrong.
 
-    Two arguments whose gradients are swapped share one cause, told at the first of them.
+    Two arguments whose gradients are swapped share one cause, reported for the first of them.
     """
     found: list[tuple[int, Cause]] = []
     explained: set[int] = set()

@@ -1,6 +1,6 @@
-"""How an array of the call compares with a gradient: by one factor, or element by element.
+"""Comparing an array of the call with a gradient: by one factor, or element by element.
 
-Hypotheses share these; they must not know of causes.
+Hypotheses share these functions, which must not know of causes.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from pullback.check.values import Array
 
 
 def multiple(got: Array, right: Array) -> complex:
-    """Return the number by which `right` comes closest to `got`, in the sum of squares."""
+    """Return the factor that fits `factor * right` to `got` by least squares."""
     size = float(np.vdot(right, right).real)
     return complex(np.vdot(right, got)) / size if size else 0.0
 
 
 def aligned(array: Array, shape: tuple[int, ...]) -> Iterator[Array]:
-    """Yield an array broadcast to a shape: as it is, and with an axis put back that was reduced."""
+    """Yield an array broadcast to a shape: unchanged, and with a reduced axis restored."""
     reduced = range(len(shape)) if 0 < array.ndim == len(shape) - 1 else ()
     for fitted in (array, *(np.expand_dims(array, axis) for axis in reduced)):
         if _broadcasts(fitted.shape, shape):

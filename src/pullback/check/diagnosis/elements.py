@@ -1,16 +1,16 @@
-"""Gradients that are wrong at some elements only, and what these have in common."""
+"""Gradients that are wrong at some elements only, and what these elements have in common."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from pullback.check.diagnosis.alignment import multiple
+from pullback.check.diagnosis.evidence import Evidence
 from pullback.check.diagnosis.explaining import explanation
-from pullback.check.evidence import Evidence
 from pullback.check.report import Cause
 from pullback.check.values import Array
 
-_MOST_LISTED = 4
+_MAX_LISTED = 4
 
 
 def nan(e: Evidence, i: int) -> Cause | None:
@@ -32,7 +32,7 @@ def nan(e: Evidence, i: int) -> Cause | None:
 
 
 def elements(e: Evidence, i: int) -> Cause | None:
-    """The gradient is wrong at some elements, which something tells from the right ones."""
+    """The gradient is wrong at some elements, which a predicate separates from the right ones."""
     if not e.wrong[i].any() or not _right(e, i).any():
         return None
     found = explanation(e, i, lambda e, i: e.wrong[i])
@@ -40,7 +40,7 @@ def elements(e: Evidence, i: int) -> Cause | None:
 
 
 def listed(e: Evidence, i: int) -> Cause | None:
-    """The gradient is wrong at a few elements, and nothing tells why."""
+    """The gradient is wrong at a few elements, and no predicate explains which."""
     wrong, known = int(e.wrong[i].sum()), int(e.known(i).sum())
     if not 0 < 2 * wrong <= known or not _right(e, i).any():
         return None
@@ -48,14 +48,14 @@ def listed(e: Evidence, i: int) -> Cause | None:
 
 
 def _right(e: Evidence, i: int) -> Array:
-    """Return where the gradient is right and not 0: it might be 0 by accident."""
+    """Return where the gradient is right and not 0: a 0 may be right by accident."""
     with np.errstate(invalid="ignore"):
         return np.asarray(~e.wrong[i] & (np.abs(e.expected[i]) > e.tolerance[i]))
 
 
-def _except_at(e: Evidence, i: int, places: str) -> Cause:
+def _except_at(e: Evidence, i: int, positions: str) -> Cause:
     wrong = e.wrong[i]
-    text = f"`{e.names[i]}` is right except {_where(e, i, wrong)}{places}{_verdict(e, i, wrong)}"
+    text = f"`{e.names[i]}` is right except {_where(e, i, wrong)}{positions}{_verdict(e, i, wrong)}"
     return Cause("elements", text)
 
 
@@ -74,27 +74,27 @@ def _listed(wrong: Array) -> str:
     """Return the first of the wrong elements' indices, as the end of a sentence."""
     if wrong.all():
         return ""
-    places = np.argwhere(wrong)[:_MOST_LISTED].tolist()
-    more = ", ..." if wrong.sum() > _MOST_LISTED else ""
-    return ": " + ", ".join(map(str, places)) + more
+    positions = np.argwhere(wrong)[:_MAX_LISTED].tolist()
+    more = ", ..." if wrong.sum() > _MAX_LISTED else ""
+    return ": " + ", ".join(map(str, positions)) + more
 
 
 def _verdict(e: Evidence, i: int, wrong: Array) -> str:
-    """Return how the gradient is wrong there, where one word says it."""
+    """Return how the gradient is wrong there, if one phrase describes it."""
     got, right = e.got[i][wrong], e.expected[i][wrong]
     if np.all(got == 0):
         return "; there it is 0"
     if np.all(np.abs(right) <= e.tolerance[i][wrong]):
         return "; there it should be 0"
     ratio = multiple(got, right).real
-    if not e.alike(got, ratio * right) or (got.size == 1 and _is_odd(ratio, e.slack)):
+    if not e.matches(got, ratio * right) or (got.size == 1 and _is_odd(ratio, e.pattern_rtol)):
         return ""
-    if abs(ratio + 1) <= e.slack:
+    if abs(ratio + 1) <= e.pattern_rtol:
         return "; there it has the wrong sign"
     return f"; there it is off by the factor {ratio:.3f}"
 
 
 def _is_odd(ratio: float, slack: float) -> bool:
-    """Say whether a number is none that a formula would be off by: a single ratio proves little."""
+    """Return whether a number is an unlikely factor: a single ratio proves little."""
     near = (abs(r - round(2 * r) / 2) <= slack * abs(r) for r in (ratio, 1 / ratio))
     return not any(near)

@@ -1,8 +1,8 @@
 """What the elements with a wrong gradient have in common.
 
-A predicate explains a wrong gradient if it holds at every wrong element and at no right one. What
-fits by accident is found out by running the function again with its values at other places: the
-domain is not left, values move, places stay.
+A predicate explains a wrong gradient if it holds at every wrong element and at no right one. To
+rule out accidents, the function is run again with its values rearranged: they stay in the domain,
+and predicates over values and over indices no longer coincide.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
+from pullback.check.diagnosis.evidence import Evidence
 from pullback.check.diagnosis.predicates import Sample, predicates
-from pullback.check.evidence import Evidence
 from pullback.check.exceptions import BackwardError, ForwardError
 from pullback.check.report import Report
 from pullback.check.session import Session
@@ -23,13 +23,13 @@ from pullback.check.values import Array
 
 WrongOf = Callable[[Evidence, int], Array]
 
-# Numbers that say where, not how large.
+# Numbers that are positions, not bounds.
 _NO_BOUND = {"axis", "dim", "seed"}
-_ENOUGH = 64  # elements, to tell accidents from causes
+_ENOUGH = 64  # elements, to distinguish causes from accidents
 
 
 def explanation(e: Evidence, i: int, wrong_of: WrongOf) -> str:
-    """Return what holds exactly where the gradient of argument `i` is wrong; may be empty."""
+    """Return the predicate that holds where the gradient of argument `i` is wrong, or ``""``."""
     first = sample_of(e, i, wrong_of)
     with np.errstate(all="ignore"):
         found = exact = [p.text for p in predicates(first, first) if p.fits(first)]
@@ -42,8 +42,8 @@ def explanation(e: Evidence, i: int, wrong_of: WrongOf) -> str:
 
 
 def _samples(e: Evidence, i: int, wrong_of: WrongOf) -> Iterator[Sample]:
-    """Yield the same for other arrangements of the values, where the function has any."""
-    options = dataclasses.replace(e.session.options, most_elements=_ENOUGH)
+    """Yield samples for other arrangements of the values, where the function is defined."""
+    options = dataclasses.replace(e.session.options, max_elements=_ENOUGH)
     for subject in _arrangements(e, i):
         session = Session(subject, options, Report(subject.name, options.seed))
         with contextlib.suppress(BackwardError, ForwardError):
@@ -51,19 +51,21 @@ def _samples(e: Evidence, i: int, wrong_of: WrongOf) -> Iterator[Sample]:
 
 
 def _arrangements(e: Evidence, i: int) -> Iterator[Subject]:
-    """Yield the call with arguments made of the same values."""
+    """Yield the call with arguments rearranged from the same values."""
     rng = e.session.rng(f"arrangements {i}")
     x = e.arrays[i]
     inner = x[(x != x.max()) & (x != x.min())]
 
-    def at(moved: Array) -> Subject:
-        return e.session.subject.at([*e.arrays[:i], moved, *e.arrays[i + 1 :]])
+    def moved_to(moved: Array) -> Subject:
+        return e.session.subject.with_arrays([*e.arrays[:i], moved, *e.arrays[i + 1 :]])
 
     for _ in range(min(max(_ENOUGH // x.size, 1), 4)):  # accidents are likely at few elements
-        yield at(_permuted(x, rng))
-        yield _independent(at(rng.choice(x.ravel(), x.shape)), i, rng)  # with other ties
-        yield at(rng.choice(inner if inner.size else x.ravel(), x.shape))  # with other extremes
-        yield at((_permuted(x, rng) * (1 - 1 / 27)).astype(x.dtype))  # without whole numbers
+        yield moved_to(_permuted(x, rng))
+        yield _independent(moved_to(rng.choice(x.ravel(), x.shape)), i, rng)  # with other ties
+        yield moved_to(
+            rng.choice(inner if inner.size else x.ravel(), x.shape)
+        )  # with other extremes
+        yield moved_to((_permuted(x, rng) * (1 - 1 / 27)).astype(x.dtype))  # without whole numbers
 
 
 def _independent(subject: Subject, i: int, rng: np.random.Generator) -> Subject:
@@ -82,17 +84,17 @@ def _permuted(array: Array, rng: np.random.Generator) -> Array:
 
 
 def sample_of(e: Evidence, i: int, wrong_of: WrongOf) -> Sample:
-    """Return what the predicates about argument `i` read."""
+    """Return the sample that predicates about argument `i` are evaluated on."""
     wrong = wrong_of(e, i)
     with np.errstate(invalid="ignore"):
         visible = (np.abs(e.expected[i]) > e.tolerance[i]) | ~np.isfinite(e.got[i][wrong]).all()
-    telling = e.known(i) & (wrong | visible)
-    return Sample(e.names[i], e.arrays[i], _others(e, i), e.named_outputs, wrong, telling)
+    informative = e.known(i) & (wrong | visible)
+    return Sample(e.names[i], e.arrays[i], _others(e, i), e.named_outputs, wrong, informative)
 
 
 def _others(e: Evidence, i: int) -> list[tuple[str, Array]]:
     """Return the other arguments that are arrays or numbers, by name."""
     subject = e.session.subject
-    arrays = [(name, a) for name, a in subject.given_arrays() if name != e.names[i]]
-    numbers = subject.given_numbers()
+    arrays = [(name, a) for name, a in subject.array_arguments() if name != e.names[i]]
+    numbers = subject.number_arguments()
     return arrays + [(name, np.asarray(v)) for name, v in numbers if name not in _NO_BOUND]

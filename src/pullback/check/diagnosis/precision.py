@@ -1,4 +1,4 @@
-"""Gradients that are right, but to a few digits only."""
+"""Gradients that are right to a few digits only."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ import math
 import numpy as np
 
 from pullback.check.diagnosis.alignment import multiple
-from pullback.check.evidence import Evidence
+from pullback.check.diagnosis.evidence import Evidence
 from pullback.check.exceptions import BackwardError, ForwardError
 from pullback.check.report import Cause
-from pullback.check.session import filled
+from pullback.check.session import zeros_for_none
 from pullback.check.values import Array, Arrays
 
-# Relative errors above which a gradient is not imprecise but wrong.
+# Relative errors above which a gradient is wrong, not imprecise.
 _FEW_DIGITS = 1e-2
 _SINGLE_DIGITS = 1e-3
-_SMALL_STEP, _LARGE_STEP = 1e-11, 1e-3  # float32 does not see the first, and sees the second
+_SMALL_STEP, _LARGE_STEP = 1e-11, 1e-3  # float32 resolves the second, not the first
 _NARROW = {"d": np.float32, "D": np.complex64}
 
 
@@ -27,7 +27,7 @@ def cancellation(e: Evidence, i: int) -> Cause | None:
         return None
     seeds = [s.astype(np.result_type(s, np.float64)) for s in e.seeds]
     try:
-        got = filled(e.session.vjp(seeds, wide), wide)[i]
+        got = zeros_for_none(e.session.vjp(seeds, wide), wide)[i]
         repeats = np.array_equal(e.vjp(e.seeds)[i], e.got[i], equal_nan=True)
     except (BackwardError, ForwardError):
         return None
@@ -77,14 +77,14 @@ def _error(e: Evidence, got: Array, i: int) -> float:
 
 
 def _is_multiple(e: Evidence, i: int) -> bool:
-    """Say whether the gradient is off by one factor that differs from 1 in the third digit."""
+    """Return whether the gradient is off by one factor that differs from 1 in the third digit."""
     got, right = e.got[i][e.known(i)], e.expected[i][e.known(i)]
     ratio = multiple(got, right).real
-    return abs(ratio - 1) > _SINGLE_DIGITS and e.alike(got, ratio * right)
+    return abs(ratio - 1) > _SINGLE_DIGITS and e.matches(got, ratio * right)
 
 
 def _is_narrow(e: Evidence, i: int) -> bool:
-    """Say whether every element has no more digits than float32, and the derivatives have."""
+    """Return whether every element has only float32 precision, unlike the derivatives."""
     got, right = e.got[i], e.expected[i][e.known(i)]
     return bool(_narrowed(got) == 1 and got.size > 1 and _narrowed(right) < 0.5)
 
@@ -97,15 +97,17 @@ def _narrowed(array: Array) -> float:
 
 
 def _is_coarse(e: Evidence, i: int) -> bool:
-    """Say whether the gradient is a step function, of the arguments or of the output gradients."""
+    """Return whether the gradient is a step function of the arguments or output gradients."""
     rng = e.session.rng("steps")
 
     def moved(arrays: Arrays, step: float) -> list[Array]:
         return [a * (1 + step * rng.uniform(0.5, 1.5, a.shape)) for a in arrays]
 
     def changed(step: float, seeds: bool) -> float:
-        given, at = (moved(e.seeds, step), e.arrays) if seeds else (e.seeds, moved(e.arrays, step))
-        return float(np.mean(e.vjp(given, at)[i] != e.got[i]))
+        at_seeds, at_arrays = (
+            (moved(e.seeds, step), e.arrays) if seeds else (e.seeds, moved(e.arrays, step))
+        )
+        return float(np.mean(e.vjp(at_seeds, at_arrays)[i] != e.got[i]))
 
     try:
         return any(

@@ -1,7 +1,8 @@
-"""Predicates over the values and places of elements: what some have and others have not.
+"""Predicates over the values and indices of elements.
 
-Those over signs, masks, bounds and indices come before those over places (parity, ends, diagonals)
-and the odder ones (ties, extremes, thresholds). Must not know of gradients but which are wrong.
+Those over signs, masks, bounds and index arguments come before those over the element's own index
+(parity, ends, diagonals) and the less likely ones (ties, extremes, thresholds). Of gradients they
+know only which are wrong.
 """
 
 from __future__ import annotations
@@ -18,12 +19,12 @@ _PERIODS = (2, 3, 4, 8, 16, 32, 64)
 
 
 class Predicate(NamedTuple):
-    """A property that elements have or not.
+    """A property of elements.
 
     Attributes
     ----------
     text : str
-        What is true where it holds.
+        The property in words.
     holds : array of bool
         Where it holds, of the argument's shape.
     """
@@ -32,11 +33,11 @@ class Predicate(NamedTuple):
     holds: Array
 
     def fits(self, s: Sample) -> bool:
-        """Say whether it holds exactly at the wrong ones among the elements that tell."""
-        return bool(np.array_equal(self.holds[s.telling], s.wrong[s.telling]))
+        """Return whether it holds at exactly the wrong ones of the informative elements."""
+        return bool(np.array_equal(self.holds[s.informative], s.wrong[s.informative]))
 
     def covers(self, s: Sample) -> bool:
-        """Say whether it holds at every wrong element: one of several conditions may."""
+        """Return whether it holds at every wrong element, and perhaps at others."""
         return bool(self.holds[s.wrong].all())
 
 
@@ -50,9 +51,9 @@ class Sample(NamedTuple):
     others : list of (str, array)
         The call's other arguments, as arrays.
     outputs : list of (str, array)
-    wrong, telling : array of bool
-        Where the gradient is wrong; where it is that or could be: not where it is unknown, and 0
-        only if NaN is looked for.
+    wrong, informative : array of bool
+        Where the gradient is wrong; and where that can be seen: not where it is unknown, and where
+        it is 0 only if NaN is looked for.
     """
 
     name: str
@@ -60,12 +61,12 @@ class Sample(NamedTuple):
     others: list[tuple[str, Array]]
     outputs: list[tuple[str, Array]]
     wrong: Array
-    telling: Array
+    informative: Array
 
 
 # -- the predicates, the simplest first ------------------------------------------------------------
 def predicates(s: Sample, first: Sample) -> Iterator[Predicate]:
-    """Yield the predicates that could tell the wrong elements from the right ones.
+    """Yield the predicates that could separate the wrong elements from the right ones.
 
     The numbers in them are taken from the first sample.
     """
@@ -83,7 +84,7 @@ def predicates(s: Sample, first: Sample) -> Iterator[Predicate]:
     for name, values in _fitting(s.outputs, shape, "fc"):
         yield from _signs(name, values)
     yield from _indexed(s)
-    yield from _places(shape, first.wrong)
+    yield from _positions(shape, first.wrong)
     yield from _ties(s)
     for name, values in _real_parts(s.name, s.x):
         yield Predicate(f"{name} is a whole number", values == np.round(values))
@@ -102,7 +103,7 @@ def _signs(name: str, array: Array) -> Iterator[Predicate]:
 
 
 def _labels(name: str, values: Array, common: Array) -> Iterator[Predicate]:
-    """Yield whether a whole number is a certain one, or is there again."""
+    """Yield whether a whole number has a certain value, or is repeated."""
     if common.size == 1:
         yield Predicate(f"{name} == {common[0]}", values == common[0])
     repeated, again = _repeated(values, None)
@@ -152,18 +153,18 @@ def _indexed(s: Sample) -> Iterator[Predicate]:
         for axis, n in enumerate(s.x.shape):
             if not index.size or index.min() < -n or index.max() >= n:
                 continue
-            place = f"the index along axis {axis}"
+            position = f"the index along axis {axis}"
             count = _count(index, index >= -n, s.x.shape, axis)
             backwards = _count(index, index < 0, s.x.shape, axis)
-            yield Predicate(f"{place} is repeated in {name}", count > 1)
-            yield Predicate(f"{place} occurs in {name}", count > 0)
-            yield Predicate(f"{place} does not occur in {name}", count == 0)
-            yield Predicate(f"{place} occurs in {name} as a negative number", backwards > 0)
+            yield Predicate(f"{position} is repeated in {name}", count > 1)
+            yield Predicate(f"{position} occurs in {name}", count > 0)
+            yield Predicate(f"{position} does not occur in {name}", count == 0)
+            yield Predicate(f"{position} occurs in {name} as a negative number", backwards > 0)
 
 
 def _thresholds(s: Sample, first: Sample) -> Iterator[Predicate]:
-    """Yield a bound on the argument that parts the wrong elements from the right ones."""
-    wrong, right = first.wrong & first.telling, ~first.wrong & first.telling
+    """Yield bounds on the argument that separate the wrong elements from the right ones."""
+    wrong, right = first.wrong & first.informative, ~first.wrong & first.informative
     if not wrong.any() or not right.any():
         return
     for (name, values), (_, now) in zip(_sized(first), _sized(s), strict=True):
@@ -182,7 +183,7 @@ _SIDES: tuple[tuple[str, Any, str, str], ...] = (
 
 
 def _sized(s: Sample) -> list[tuple[str, Array]]:
-    """Return what may be bounded: the argument, others of its shape, and their differences."""
+    """Return candidates for bounds: the argument, others of its shape, and differences."""
     found = _real_parts(s.name, s.x)
     for name, values in s.others:
         if values.shape == s.x.shape and values.dtype.kind in "fc":
@@ -191,16 +192,16 @@ def _sized(s: Sample) -> list[tuple[str, Array]]:
     return [(name, values) for name, values in (*found, *sizes) if values.dtype.kind != "c"]
 
 
-def _places(shape: tuple[int, ...], wrong: Array) -> Iterator[Predicate]:
+def _positions(shape: tuple[int, ...], wrong: Array) -> Iterator[Predicate]:
     """Yield predicates over the index alone."""
-    places = np.indices(shape)
+    indices = np.indices(shape)
     for axis in range(len(shape)):
-        yield from _along(axis, shape[axis], places[axis], wrong)
+        yield from _along(axis, shape[axis], indices[axis], wrong)
     if len(shape) > 1:
         flat = np.arange(wrong.size).reshape(shape)
         yield Predicate("the flat index is odd", flat % 2 == 1)
         yield Predicate("the flat index is even", flat % 2 == 0)
-        row, column = places[-2:]
+        row, column = indices[-2:]
         for where, holds in (
             ("on", row == column),
             ("off", row != column),
@@ -210,31 +211,31 @@ def _places(shape: tuple[int, ...], wrong: Array) -> Iterator[Predicate]:
             ("on or below", row >= column),
         ):
             yield Predicate(f"the element is {where} the diagonal", holds)
-        ends = [(k == 0) | (k == n - 1) for k, n in zip(places, shape, strict=True)]
+        ends = [(k == 0) | (k == n - 1) for k, n in zip(indices, shape, strict=True)]
         border = np.logical_or.reduce(ends)
         yield Predicate("the element is at the border", border)
         yield Predicate("the element is not at the border", ~border)
 
 
-def _along(axis: int, n: int, place: Array, wrong: Array) -> Iterator[Predicate]:
-    """Yield what the indices of the wrong elements along one axis have in common."""
-    found = np.unique(place[wrong])
+def _along(axis: int, n: int, index: Array, wrong: Array) -> Iterator[Predicate]:
+    """Yield predicates over the index along one axis that hold at the wrong elements."""
+    found = np.unique(index[wrong])
     if not found.size or n < 2:
         return
     name = f"the index along axis {axis}"
     first, last = int(found[0]), int(found[-1])
     if first == last:
         word = {0: "the first", n - 1: "the last"}.get(first, str(first))
-        yield Predicate(f"{name} is {word}", place == first)
-    yield Predicate(f"{name} is the first or the last", (place == 0) | (place == n - 1))
-    yield Predicate(f"{name} is less than {last + 1}", place <= last)
-    yield Predicate(f"{name} is at least {first}", place >= first)
+        yield Predicate(f"{name} is {word}", index == first)
+    yield Predicate(f"{name} is the first or the last", (index == 0) | (index == n - 1))
+    yield Predicate(f"{name} is less than {last + 1}", index <= last)
+    yield Predicate(f"{name} is at least {first}", index >= first)
     for period in (p for p in _PERIODS if 2 * p <= n or p == 2):
         rest = np.unique(found % period)
         if rest.size == 1:
             r = int(rest[0])
             word = ("even", "odd")[r] if period == 2 else f"{r} modulo {period}"
-            yield Predicate(f"{name} is {word}", place % period == r)
+            yield Predicate(f"{name} is {word}", index % period == r)
 
 
 # -- arrays ----------------------------------------------------------------------------------------
@@ -254,7 +255,7 @@ def _fitting(
 
 
 def _repeated(array: Array, axis: int | None) -> tuple[Array, Array]:
-    """Return where a value is not the only one in the array or along an axis; and not the last."""
+    """Return where a value is repeated in the array or along an axis; and repeated later on."""
     if axis is None:
         flat = _repeated(array.reshape(-1, 1), 0)
         return flat[0].reshape(array.shape), flat[1].reshape(array.shape)
@@ -272,22 +273,22 @@ def _repeated(array: Array, axis: int | None) -> tuple[Array, Array]:
 def _count(index: Array, taken: Array, shape: tuple[int, ...], axis: int) -> Array:
     """Return how often each element of an array is taken by an index along an axis.
 
-    An index of as many axes takes line by line, as `gather` does; any other takes whole slices.
+    An index of as many axes takes single elements, as `gather` does; any other takes slices.
     """
     count = np.zeros(shape, int)
-    places = index % shape[axis]
+    indices = index % shape[axis]
     others = [k for k in range(len(shape)) if k != axis]
     if index.ndim == len(shape) and all(index.shape[k] <= shape[k] for k in others):
         grid = np.indices(index.shape)
-        grid[axis] = places
+        grid[axis] = indices
         np.add.at(count, tuple(grid[:, taken]), 1)
     else:
-        np.add.at(np.moveaxis(count, axis, 0), places[taken], 1)
+        np.add.at(np.moveaxis(count, axis, 0), indices[taken], 1)
     return count
 
 
 def _roundest(low: float, high: float) -> float:
-    """Return the number of fewest digits between two numbers."""
+    """Return the number with the fewest digits between two numbers."""
     middle = low + (high - low) / 2
     for digits in range(-12, 18):
         rounded = round(middle, digits)

@@ -1,4 +1,4 @@
-"""A gradient that is another gradient, or the right one times a number, or not of grad_output."""
+"""Gradients of another argument, scaled by a number, or independent of grad_output."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from pullback.check.diagnosis.alignment import multiple
-from pullback.check.evidence import Evidence
+from pullback.check.diagnosis.evidence import Evidence
 from pullback.check.report import Cause
 
 
@@ -46,34 +46,34 @@ def factor(e: Evidence, i: int) -> Cause | None:
     if c is None:
         return None
     name = f"`{e.names[i]}`"
-    if abs(c + 1) < e.slack:
+    if abs(c + 1) < e.pattern_rtol:
         return Cause("sign", f"{name} has the wrong sign everywhere")
     if e.elsewhere is not None:
         there = ratio(e.elsewhere, i)
-        if there is None or abs(there - c) > e.slack * abs(c):
+        if there is None or abs(there - c) > e.pattern_rtol * abs(c):
             return None  # it only looks constant
-    if abs(c - 1) < e.slack:
-        return None  # a matter of precision
+    if abs(c - 1) < e.pattern_rtol:
+        return None  # left to `precision`
     return Cause("factor", f"{name} is off by the factor {c:.3f} everywhere{_origin(e, c)}")
 
 
 def ratio(e: Evidence, i: int) -> complex | None:
-    """Return the number by which a gradient is the right one multiplied, if there is one."""
+    """Return the factor between a gradient and the right one, if there is one."""
     got, right = e.got[i], e.expected[i]
     seen = np.isfinite(right) & np.isfinite(got)
     c = multiple(got[seen], right[seen])
     if abs(c.imag) <= 1e-6 * abs(c):
         c = c.real
-    if not e.alike(got, c * right) or not e.alike(e.got_other[i], c * e.expected_other[i]):
+    if not e.matches(got, c * right) or not e.matches(e.got_other[i], c * e.expected_other[i]):
         return None
     return c
 
 
 def _origin(e: Evidence, c: complex) -> str:
-    """Say what of the call a factor may come from."""
+    """Return which argument a factor may come from, in words."""
     for name, value in e.numbers:
         for v, words in ((value, "which is the argument"), (1 / value if value else 0, "1 over")):
-            if v and abs(c - v) < e.slack * abs(c) and abs(v) != 1:
+            if v and abs(c - v) < e.pattern_rtol * abs(c) and abs(v) != 1:
                 return f", {words} `{name}`"
     return ""
 
@@ -81,7 +81,7 @@ def _origin(e: Evidence, c: complex) -> str:
 # -- grad_output -----------------------------------------------------------------------------------
 def not_multiplied(e: Evidence, i: int) -> Cause | None:
     """The gradient does not depend on grad_output."""
-    if e.alike(e.got[i], e.got_other[i]) and not e.alike(e.expected[i], e.expected_other[i]):
+    if e.matches(e.got[i], e.got_other[i]) and not e.matches(e.expected[i], e.expected_other[i]):
         return Cause("not-multiplied", f"`{e.names[i]}` is not multiplied by grad_output")
     return None
 
@@ -90,14 +90,14 @@ def nonlinear(e: Evidence, i: int) -> Cause | None:
     """The gradient is not linear in grad_output, or sees only a mean of it."""
     name = f"`{e.names[i]}`"
     doubled = e.vjp([2 * g for g in e.seeds])[i]
-    if not e.alike(doubled, 2 * e.got[i]):
+    if not e.matches(doubled, 2 * e.got[i]):
         head = f"{name} is not linear in grad_output"
-        if e.alike(doubled, 4 * e.got[i]):
+        if e.matches(doubled, 4 * e.got[i]):
             return Cause("nonlinear", f"{head}: it is multiplied by it twice")
-        if e.alike(doubled, e.got[i]):
+        if e.matches(doubled, e.got[i]):
             return Cause("nonlinear", f"{head}: only its sign or direction counts")
         return Cause("nonlinear", head)
-    if not e.alike(e.vjp([-g for g in e.seeds])[i], -e.got[i]):
+    if not e.matches(e.vjp([-g for g in e.seeds])[i], -e.got[i]):
         text = (
             f"{name} is not linear in grad_output: its sign makes another difference than it should"
         )
@@ -155,7 +155,7 @@ def conjugated(e: Evidence, i: int) -> Cause | None:
 
 
 def constant(e: Evidence, i: int) -> Cause | None:
-    """The outputs do not depend on the argument, and yet it gets a gradient."""
+    """The outputs do not depend on the argument, but it gets a gradient."""
     known = e.known(i)
     if not known.any() or np.any(e.expected[i][known]):
         return None

@@ -1,4 +1,4 @@
-"""The right values in the wrong places, or summed over the wrong axes."""
+"""The right values at the wrong indices, or summed over the wrong axes."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from pullback.check.evidence import Evidence
+from pullback.check.diagnosis.evidence import Evidence
+from pullback.check.naming import axes_text
 from pullback.check.numerical import coordinates, from_coordinates, joined
 from pullback.check.report import Cause
 from pullback.check.values import Array
@@ -20,29 +21,29 @@ def missing_sum(e: Evidence, i: int) -> Cause | None:
     if terms is None:
         return None
     right, shape, name = e.expected[i], e.arrays[i].shape, f"`{e.names[i]}`"
-    summed = [axes for axes in _axes(terms) if e.alike(_fit(terms.sum(axes), shape), right)]
+    summed = [axes for axes in _axes(terms) if e.matches(_fit(terms.sum(axes), shape), right)]
     if not summed:
         return None
     axes = summed[0]
     for others in _axes(terms):
         if e.fits(i, _fit(terms.sum(others), shape)):
-            text = f"{name} is summed over {_named(others)} instead of {_named(axes)}"
+            text = f"{name} is summed over {axes_text(others)} instead of {axes_text(axes)}"
             return Cause("missing-sum", text)
     if e.fits(i, _fit(terms.mean(axes), shape)):
-        text = f"{name} has the mean over {_named(axes)} instead of the sum"
+        text = f"{name} has the mean over {axes_text(axes)} instead of the sum"
         return Cause("missing-sum", text)
-    for place, word in ((0, "first"), (-1, "last")):
+    for index, word in ((0, "first"), (-1, "last")):
         one = terms
         for axis in sorted(axes, reverse=True):
-            one = one.take(place, axis)
+            one = one.take(index, axis)
         if e.fits(i, _fit(one, shape)):
-            text = f"{name}: sum over {_named(axes)} is missing: only the {word} item is taken"
+            text = f"{name}: sum over {axes_text(axes)} is missing: only the {word} item is taken"
             return Cause("missing-sum", text)
     return None
 
 
 def _terms(e: Evidence, i: int) -> Array | None:
-    """Return what each element of the one output contributes, if to one element each."""
+    """Return what each element of the output contributes, if each to one element only."""
     if len(e.outputs) != 1 or e.outputs[0].dtype.kind == "c" or e.arrays[i].dtype.kind == "c":
         return None
     measured = e.jacobian[i]
@@ -65,11 +66,7 @@ def _fit(array: Array, shape: tuple[int, ...]) -> Array:
     return array.reshape(shape) if array.size == np.prod(shape, dtype=int) else np.zeros(0)
 
 
-def _named(axes: tuple[int, ...]) -> str:
-    return f"axis {axes[0]}" if len(axes) == 1 else f"axes {axes}"
-
-
-# -- places ----------------------------------------------------------------------------------------
+# -- positions -------------------------------------------------------------------------------------
 def jacobian_not_transposed(e: Evidence, i: int) -> Cause | None:
     """The Jacobian is multiplied by grad_output from the wrong side."""
     g, matrix = joined(e.seeds), e.jacobian[i]
@@ -100,13 +97,13 @@ def transposed(e: Evidence, i: int) -> Cause | None:
 
 
 def misplaced(e: Evidence, i: int) -> Cause | None:
-    """The right values stand in other places."""
+    """The right values are at other indices."""
     got, right, name = e.got[i], e.expected[i], f"`{e.names[i]}`"
     axes = range(got.ndim)
     for count in range(1, got.ndim + 1):
         for some in itertools.combinations(axes, count):
             if e.fits(i, np.flip(right, some)):
-                return Cause("misplaced", f"{name} is reversed along {_named(some)}")
+                return Cause("misplaced", f"{name} is reversed along {axes_text(some)}")
     for axis in axes:
         for k in range(1, got.shape[axis]):
             if e.fits(i, np.roll(right, k, axis)):
@@ -117,9 +114,9 @@ def misplaced(e: Evidence, i: int) -> Cause | None:
                 return Cause("misplaced", f"{name} is shifted by {k} along axis {axis}")
             if _shifted(e, np.flip(got, axis), np.flip(right, axis), axis, k):
                 return Cause("misplaced", f"{name} is shifted by {-k} along axis {axis}")
-    known = np.isfinite(right).all() and not e.alike(got, right)
+    known = np.isfinite(right).all() and not e.matches(got, right)
     distinct = len(np.unique(np.round(np.abs(right), 9))) > 3
-    if known and distinct and e.alike(_sorted(got), _sorted(right)):
+    if known and distinct and e.matches(_sorted(got), _sorted(right)):
         return Cause("misplaced", f"{name} has the right values in the wrong places")
     return None
 
@@ -128,7 +125,7 @@ def as_if(e: Evidence, i: int) -> Cause | None:
     """The gradient would be right if another argument were reversed or transposed."""
     for j, array in enumerate(e.arrays):
         for turned, name, text in _turned(array) if j != i else ():
-            other = e.at([turned if k == j else a for k, a in enumerate(e.arrays)])
+            other = e.with_arrays([turned if k == j else a for k, a in enumerate(e.arrays)])
             if other is not None and e.fits(i, other.numerical(e.seeds)[i]):
                 words = f"`{e.names[i]}`: `{e.names[j]}` is used as if it were {text}"
                 return Cause(name, words, "a kernel that is not flipped, a matrix not transposed?")
@@ -139,19 +136,19 @@ def _turned(array: Array) -> Iterator[tuple[Array, str, str]]:
     axes = [axis for axis in range(array.ndim) if array.shape[axis] > 1]
     for count in range(1, len(axes) + 1):
         for some in itertools.combinations(axes, count):
-            yield np.flip(array, some).copy(), "misplaced", f"reversed along {_named(some)}"
+            yield np.flip(array, some).copy(), "misplaced", f"reversed along {axes_text(some)}"
     if array.ndim >= 2 and array.shape[-1] == array.shape[-2]:
         yield array.swapaxes(-1, -2).copy(), "transposed", "transposed"
 
 
 def _shifted(e: Evidence, got: Array, right: Array, axis: int, k: int) -> bool:
-    """Say whether the values are moved by k along an axis, those at the end lost."""
+    """Return whether the values are shifted by k along an axis, without wrapping around."""
     n = got.shape[axis]
     if n - k < 2:
         return False
     moved = got.take(range(k, n), axis)
     kept = right.take(range(n - k), axis)
-    return e.alike(moved, kept) and np.unique(np.round(kept, 9)).size > 3
+    return e.matches(moved, kept) and np.unique(np.round(kept, 9)).size > 3
 
 
 def _sorted(array: Array) -> Array:

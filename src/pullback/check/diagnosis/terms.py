@@ -1,4 +1,4 @@
-"""Terms and factors of the rule that are missing or too many, found among the call's own arrays."""
+"""Missing or extra terms and factors of the rule, found among the call's own arrays."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from pullback.check.diagnosis.alignment import aligned
-from pullback.check.evidence import Evidence
+from pullback.check.diagnosis.evidence import Evidence
 from pullback.check.report import Cause
 from pullback.check.values import Array
 
@@ -22,7 +22,7 @@ def diagonal(e: Evidence, i: int) -> Cause | None:
     size = np.max(np.abs(right))
     if np.any(np.abs(ours[off]) > 1e-9 * size) or not np.any(np.abs(right[off]) > 1e-6 * size):
         return None
-    if not e.alike(np.diag(ours), np.diag(matrix)):
+    if not e.matches(np.diag(ours), np.diag(matrix)):
         return None
     text = (
         f"`{e.names[i]}`: the terms that couple the elements are missing: only the diagonal of "
@@ -39,9 +39,9 @@ def extra_factor(e: Evidence, i: int) -> Cause | None:
         if np.ptp(np.abs(values)) <= 1e-9 * np.max(np.abs(values), initial=0.0) < np.inf and (
             values.size > 1
         ):
-            continue  # a constant is no array's doing
+            continue  # a constant factor is not due to an array
         if np.isin(values, (0, 1)).all():
-            continue  # a mask: where it is 0 is told by the elements
+            continue  # a mask: `elements` reports where it is 0
         with np.errstate(all="ignore"):
             if _both(e, i, e.expected[i] * values, e.expected_other[i] * values):
                 text = f"the gradient of {name} has the factor {words} too many"
@@ -65,7 +65,7 @@ def factor_of_grad_output(e: Evidence, i: int) -> Cause | None:
         if scaled.dtype != seed.dtype:
             continue
         is_mask = bool(np.isin(values, (0, 1)).all())
-        if e.alike(e.vjp([scaled])[i], e.expected[i]):
+        if e.matches(e.vjp([scaled])[i], e.expected[i]):
             return _not_multiplied(name, words, is_mask)
         if not is_mask and e.fits(i, e.numerical([scaled])[i]):
             return Cause("extra-factor", f"{name}: grad_output is multiplied by {words} too often")
@@ -83,12 +83,12 @@ def _not_multiplied(name: str, words: str, is_mask: bool) -> Cause:
 
 
 def _both(e: Evidence, i: int, pattern: Array, other: Array) -> bool:
-    return e.fits(i, pattern) and e.alike(e.got_other[i], other)
+    return e.fits(i, pattern) and e.matches(e.got_other[i], other)
 
 
 def _candidates(e: Evidence, shape: tuple[int, ...]) -> Iterator[tuple[str, Array]]:
     """Yield arrays that a rule could have multiplied by, with their names."""
-    for name, array in e.given:
+    for name, array in e.operands:
         if array.dtype.kind not in "fciub" or not array.size:
             continue
         values = next(aligned(array + np.zeros((), np.float64), shape), None)
@@ -110,7 +110,7 @@ def _candidates(e: Evidence, shape: tuple[int, ...]) -> Iterator[tuple[str, Arra
 
 # -- terms -----------------------------------------------------------------------------------------
 def missing_term(e: Evidence, i: int) -> Cause | None:
-    """What is wrong is constant along an axis, or a multiple of an array of the call."""
+    """The error is constant along an axis, or a multiple of an array of the call."""
     got, right, name = e.got[i], e.expected[i], f"`{e.names[i]}`"
     off = got - right
     if not np.isfinite(off).all() or not np.any(off):
@@ -141,14 +141,14 @@ def _product_term(e: Evidence, i: int, off: Array, seed: Array | None) -> Cause 
     for words, values in [("1", np.ones(off.shape)), *_candidates(e, off.shape)]:
         with np.errstate(all="ignore"):
             for sign, verb in ((-1, "is missing from"), (1, "is too many in")):
-                if e.alike(off, sign * seed * values):
+                if e.matches(off, sign * seed * values):
                     text = f"the term grad_output * {words} {verb} `{e.names[i]}`"
                     return Cause("missing-term", text)
     return None
 
 
 def _spanned(e: Evidence, off: Array, basis: list[Array], axis: int) -> bool:
-    """Say whether each line of `off` along an axis is a combination of the basis' lines."""
+    """Return whether each line of `off` along an axis is a combination of the basis' lines."""
     n = off.shape[axis]
     lines = off.size // n
     if n < len(basis) + 2 and (n < len(basis) + 1 or lines < 2):
@@ -162,7 +162,7 @@ def _spanned(e: Evidence, off: Array, basis: list[Array], axis: int) -> bool:
         if not np.isfinite(matrix).all():
             return False
         fitted[k] = matrix @ np.linalg.lstsq(matrix, row, rcond=None)[0]
-    return e.alike(rows, fitted)
+    return e.matches(rows, fitted)
 
 
 FACTORS = (extra_factor, factor_of_grad_output)

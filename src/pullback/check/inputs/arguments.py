@@ -1,0 +1,148 @@
+"""The arguments of one call: bound to a signature, tried, and printed in one line.
+
+Must not know where they come from: a text, a strategy or a guess.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import itertools
+import warnings
+from collections.abc import Callable, Collection, Iterable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pullback.check.exceptions import ForwardError, first_line
+from pullback.check.inputs.drawing import GENERAL
+from pullback.check.inputs.shape_text import ArgumentSpec
+from pullback.check.naming import name_of, parameters_of
+from pullback.check.subject import Subject
+from pullback.check.values import Array, holds_numbers, host
+from pullback.errors import AutogradError
+
+_KINDS = inspect.Parameter
+_POSITIONAL = (_KINDS.POSITIONAL_ONLY, _KINDS.POSITIONAL_OR_KEYWORD)
+
+
+class Inputs(NamedTuple):
+    """The arguments of one call.
+
+    Attributes
+    ----------
+    args, kwargs : tuple, dict
+    notes : tuple of str
+        Notes for the report.
+    symmetric : frozenset of str
+        The names of those that are symmetric matrices.
+    profile : str
+        The kind of values, one of `PROFILES`.
+    """
+
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+    notes: tuple[str, ...] = ()
+    symmetric: frozenset[str] = frozenset()
+    profile: str = GENERAL
+
+
+def try_forward(fn: Callable[..., Any], inputs: Inputs) -> list[Array] | str:
+    """Return the results of a call, or why it is not usable."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            subject = Subject(fn, inputs.args, inputs.kwargs)
+            values = subject.values(subject.arrays)
+    except (ForwardError, AutogradError) as error:
+        return first_line(error)
+    if not any(v.size for v in values):
+        return "no floating or complex result"
+    if not all(np.all(np.isfinite(v)) for v in values):
+        return "a result that is not finite"
+    return values
+
+
+def symmetric(described: Iterable[ArgumentSpec]) -> frozenset[str]:
+    """Return the names of the symmetric matrices."""
+    return frozenset(d.name for d in described if d.domain == "spd")
+
+
+def on_symmetric(fn: Callable[..., Any], names: Collection[str]) -> Callable[..., Any]:
+    """Return a function of any matrices that calls `fn` with their symmetric parts.
+
+    `fn` may read any triangle of a symmetric matrix, and return the gradient in any; the derivative
+    with respect to a matrix whose symmetric part is taken is the same.
+    """
+    order = [p.name for p in parameters_of(fn) or []]
+    if not names:
+        return fn
+
+    @functools.wraps(fn, updated=())
+    def called(*args: Any, **kwargs: Any) -> Any:
+        pairs = itertools.zip_longest(order[: len(args)], args)
+        positional = [_symmetric_part(v) if name in names else v for name, v in pairs]
+        named = {k: _symmetric_part(v) if k in names else v for k, v in kwargs.items()}
+        return fn(*positional, **named)
+
+    called.__name__ = name_of(fn)
+    return called
+
+
+def _symmetric_part(matrix: Any) -> Any:
+    return (matrix + matrix.mH) / 2
+
+
+def bind(parameters: Sequence[inspect.Parameter], drawn: dict[str, list[Any]]) -> Inputs:
+    """Return a call with these values by name; those of ``*args`` are unpacked."""
+    args: list[Any] = []
+    kwargs: dict[str, Any] = {}
+    by_name = False
+    for p in parameters:
+        values = drawn.get(p.name, [])
+        if p.kind is _KINDS.VAR_POSITIONAL:
+            args += values
+        elif not values:
+            by_name = True  # it keeps its default: later ones have to be passed by name
+        elif p.kind is _KINDS.KEYWORD_ONLY or (by_name and p.kind is not _KINDS.POSITIONAL_ONLY):
+            kwargs[p.name] = values[0] if len(values) == 1 else values
+        else:
+            args.append(values[0] if len(values) == 1 else values)
+    return Inputs(tuple(args), kwargs)
+
+
+def format_inputs(
+    inputs: Inputs,
+    parameters: Sequence[inspect.Parameter] | None = None,
+    *,
+    values: bool = False,
+) -> str:
+    """Return the arguments of a call in one line: arrays by shape or values, others by repr.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> format_inputs(Inputs((np.zeros((2, 3)), 0.5), {"dim": 0}))
+    'input 0 (2, 3), input 1 0.5, dim 0'
+    """
+    names = [p.name for p in parameters or [] if p.kind in _POSITIONAL][: len(inputs.args)]
+    names += [f"input {i}" for i in range(len(names), len(inputs.args))]
+    pairs = [*zip(names, inputs.args, strict=True), *inputs.kwargs.items()]
+    if values:
+        return ", ".join(f"{name} = {_written(v)}" for name, v in pairs)
+    return ", ".join(f"{name} {_short(v)}" for name, v in pairs)
+
+
+def _short(value: Any) -> str:
+    if not holds_numbers(value):
+        return repr(value)
+    array = host(value)
+    return f"{array.shape}" + ("" if array.dtype == np.float64 else f" {array.dtype}")
+
+
+def _written(value: Any) -> str:
+    if not holds_numbers(value):
+        return repr(value)
+    array = host(value)
+    listed = array.tolist() if array.size <= 16 else f"array of shape {array.shape}"
+    return f"{listed}" + ("" if array.dtype == np.float64 else f" {array.dtype}")

@@ -1,0 +1,278 @@
+"""Guessing inputs from a signature: by names, hints, defaults and trial.
+
+Owns the search: roles.py has the meaning of names, plans.py the shapes that fit together. A guess
+is accepted if forward returns finite floating results that depend on it.
+"""
+
+from __future__ import annotations
+
+import inspect
+import itertools
+import re
+import warnings
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from pullback.check.inputs.arguments import Inputs, bind, symmetric, try_forward
+from pullback.check.inputs.drawing import GENERAL, LARGE, PROFILES, draw, draw_sizes
+from pullback.check.inputs.plans import Candidate, as_text, candidate_of, domains, plans
+from pullback.check.inputs.roles import Role, callable_of, documented, named_role, roles_of
+from pullback.check.inputs.shape_text import ArgumentSpec
+from pullback.check.naming import name_of, parameters_of
+from pullback.check.subject import Subject
+from pullback.core.tensor.tensor import box
+from pullback.errors import ArgumentError, GradientError, GraphError
+
+MAX_TRIES = 400
+_SIZES = {"n": 4, "d": 3, "m": 2}
+_KINDS = inspect.Parameter
+_CONSTANT = "a result that does not depend on the values"
+
+
+class _Guess:
+    """The search for inputs of one operation."""
+
+    def __init__(self, op: Any, seed: int) -> None:
+        self.fn = callable_of(op)
+        self.name = name_of(self.fn)
+        self.seed = seed
+        parameters = parameters_of(self.fn)
+        if parameters is None:
+            raise ArgumentError(
+                f"check_op: inputs of `{self.name}` are required, since it has no signature to "
+                "guess them from, got none.\nhint: pass arrays after the operation."
+            )
+        self.parameters = [p for p in parameters if p.kind is not _KINDS.VAR_KEYWORD]
+        self.names = [p.name for p in self.parameters]
+        self.choices = roles_of(self.parameters, self.fn)
+        self.documented = documented(self.fn, self.names)
+        self.constants: set[str] = set()  # arguments that are not differentiated
+        self.tried: dict[str, str] = {}  # from a candidate in words to what is wrong with it
+
+    # -- trying --------------------------------------------------------------------------------
+    def assignments(self) -> list[tuple[Role, ...]]:
+        """Return roles for all arguments, the most likely combinations first."""
+        ranges = [range(len(c)) for c in self.choices]
+        ranked = itertools.islice(itertools.product(*ranges), 5000)
+        orders = sorted(ranked, key=lambda order: (sum(order), max(order, default=0)))[:40]
+        return [tuple(c[k] for c, k in zip(self.choices, order, strict=True)) for order in orders]
+
+    def ranked(self) -> Iterator[tuple[tuple[Role, ...], Candidate]]:
+        """Yield roles and candidates, the most likely first; each change of roles costs 24."""
+        waiting: list[tuple[int, tuple[Role, ...], Candidate]] = []
+        for a, roles in enumerate(self.assignments()):
+            waiting += [(24 * a + cost, roles, found) for cost, found in self.candidates(roles)]
+            waiting.sort(key=lambda entry: entry[0])
+            while waiting and waiting[0][0] < 24 * (a + 1) - 1:
+                yield waiting.pop(0)[1:]
+        for _, roles, found in waiting:
+            yield roles, found
+
+    def candidates(self, roles: Sequence[Role]) -> Iterator[tuple[int, Candidate]]:
+        """Yield candidates for arguments of these roles, each with a cost."""
+        if self.documented:
+            found = candidate_of(self.names, roles, plans(roles)[0])
+            yield -1, found | {name: [d] for name, d in self.documented.items() if found[name]}
+        for i, plan in enumerate(plans(roles, self.name)):
+            for j, domain in enumerate(domains(self.name)):
+                if domain != "spd" or "d, d" in (plan.first, plan.second):
+                    yield i + 4 * j, candidate_of(self.names, roles, plan, domain, self.name)
+
+    def inputs(self, found: Candidate, trial: int, profile: str) -> Inputs:
+        """Draw the arguments of a candidate; trial 0 has the sizes 4, 3, 2."""
+        every = [d for items in found.values() for d in items]
+        sizes = draw_sizes(every, np.random.default_rng([self.seed, trial]), most=3)
+        if trial == 0 and _SIZES.keys() >= sizes.keys():
+            sizes = _SIZES
+        rng = np.random.default_rng([self.seed, trial, PROFILES.index(profile)])
+        drawn = {
+            name: [self.as_input(name, draw(d, sizes, rng, profile, i)) for d in items]
+            for i, (name, items) in enumerate(found.items())
+        }
+        inputs = bind(self.parameters, drawn)
+        return inputs._replace(symmetric=symmetric(every), profile=profile)
+
+    def as_input(self, name: str, drawn: Any) -> Any:
+        """Return a drawn array as a tensor; it requires grad if others are constants."""
+        if not isinstance(drawn, np.ndarray):
+            return drawn
+        asked = self.constants and drawn.dtype.kind in "fc" and name not in self.constants
+        return box(drawn).requires_grad_(bool(asked))
+
+    def search(self) -> tuple[tuple[Role, ...], Candidate] | None:
+        """Return the first candidate that works, else one with constant results, else None."""
+        constant = None
+        for roles, found in self.ranked():
+            words = as_text(found)
+            if words in self.tried:
+                continue
+            if len(self.tried) == MAX_TRIES:
+                break
+            problem = self.attempt(found)
+            if not problem:
+                return roles, found
+            if problem == _CONSTANT:
+                constant = constant or (roles, found)
+            self.tried[words] = problem
+        return constant
+
+    def attempt(self, found: Candidate) -> str:
+        """Return what is wrong with a candidate; empty if nothing."""
+        values = try_forward(self.fn, self.inputs(found, 0, GENERAL))
+        if isinstance(values, str):
+            return values
+        other = try_forward(self.fn, self.inputs(found, 0, LARGE))
+        same = not isinstance(other, str) and all(
+            a.shape == b.shape and np.array_equal(a, b) for a, b in zip(values, other, strict=False)
+        )
+        return _CONSTANT if same else ""
+
+    # -- refining ------------------------------------------------------------------------------
+    def gradients(self, found: Candidate) -> dict[str, Any] | None:
+        """Return backward's gradient for each tensor, by name; None where it raises.
+
+        A gradient that the library refuses counts as present: the check reports it in detail. One
+        that backward's mapping leaves out counts as missing.
+        """
+        inputs = self.inputs(found, 0, GENERAL)
+        subject = Subject(self.fn, inputs.args, inputs.kwargs)
+        try:
+            run = subject.run()
+            with warnings.catch_warnings(), np.errstate(all="ignore"):
+                warnings.simplefilter("ignore")
+                grads = run.vjp([np.ones_like(v) for v in run.values()])
+        except (GradientError, GraphError) as error:
+            left_out = re.search(r"must return a gradient for the argument '(\w+)'", str(error))
+            return {left_out[1]: None} if left_out else {}
+        except Exception:
+            return None
+        return dict(zip(subject.names, grads, strict=False))
+
+    def resolved(
+        self, roles: tuple[Role, ...], found: Candidate
+    ) -> tuple[Candidate, tuple[str, ...]]:
+        """Replace arguments without a gradient by numbers, or by constants.
+
+        Only those that neither a name nor a hint declares a tensor: for a tensor a missing gradient
+        is a mistake.
+        """
+        pairs = zip(self.names, roles, strict=True)
+        unsure = [n for n, role in pairs if role.kind == "array" and not role.sure]
+        notes: list[str] = []
+        for name in unsure:
+            grads = self.gradients(found)
+            if grads is not None and grads.get(name, 0) is not None:
+                continue
+            number = self.as_number(found, name)
+            why = "since backward " + (
+                "raises otherwise" if grads is None else "gives no gradient for it"
+            )
+            if number is not None:
+                found = number
+                notes.append(f"`{name}` was passed as the number {found[name][0].value}, {why}")
+            elif grads is not None:
+                self.constants.add(name)
+                notes.append(f"`{name}` was not differentiated, {why}")
+        return found, tuple(notes)
+
+    def as_number(self, found: Candidate, name: str) -> Candidate | None:
+        """Return the candidate with a number for an argument, if both passes accept that."""
+        for role in self.choices[self.names.index(name)]:
+            if role.kind == "value":
+                changed = found | {name: [ArgumentSpec(name, value=role.value)]}
+                if not self.attempt(changed) and self.gradients(changed) is not None:
+                    return changed
+        return None
+
+    def optional(self, roles: tuple[Role, ...]) -> Candidate | None:
+        """Return a candidate with tensors for the arguments that are None by default."""
+        filled = list(roles)
+        for i, p in enumerate(self.parameters):
+            named = named_role(p.name)[0]
+            if p.default is None and named.kind in ("weight", "bias"):
+                filled[i] = named
+        if filled == list(roles):
+            return None
+        for _, found in itertools.islice(self.candidates(filled), 60):
+            if not self.attempt(found):
+                return found
+        return None
+
+    def refuse(self) -> ArgumentError:
+        """Return the error for inputs that cannot be guessed."""
+        pairs = list(self.tried.items()) or [("no arguments", "nothing to differentiate")]
+        words, problem = pairs[0]
+        some = [f"  {w}: {c}" for w, c in pairs[:1] + pairs[1 :: max(1, len(pairs) // 6)][:6]]
+        return ArgumentError(
+            f"check_op: inputs of `{self.name}` that forward takes could not be guessed, got "
+            f"{problem.rstrip('.')} for {words}. Tried {len(self.tried)}, among them:\n"
+            + "\n".join(some)
+            + f'\nhint: describe them: pb.check.check_op({self.name}, "{suggestion(self.fn)}")'
+        )
+
+
+def guess(op: Any, seed: int = 0) -> list[Inputs]:
+    """Guess inputs of an operation from its signature.
+
+    Parameters
+    ----------
+    op : callable
+        An operation, a `Function` class, or any function of tensors.
+    seed : int, default 0
+        The seed of the values and sizes.
+
+    Returns
+    -------
+    list of Inputs
+        Arguments to check it with: values of scale 1; with zeros and equal values; larger ones.
+        Their sizes differ where forward accepts that.
+
+    Raises
+    ------
+    ArgumentError
+        If forward accepts nothing that was tried; lists some trials, and how to describe inputs.
+
+    Examples
+    --------
+    >>> import pullback as pb
+    >>> def linear(input, weight, bias):
+    ...     return input @ weight.T + bias
+    >>> [tuple(a.shape) for a in guess(linear)[0].args]
+    [(4, 3), (2, 3), (2,)]
+    """
+    search = _Guess(op, seed)
+    answer = search.search()
+    if answer is None:
+        raise search.refuse()
+    roles, found = answer
+    found, notes = search.resolved(roles, found)
+    trials = [search.inputs(found, 0, GENERAL)._replace(notes=notes)]
+    for trial, profile in enumerate(PROFILES[1:], 1):
+        other = search.inputs(found, trial, profile)
+        if isinstance(try_forward(search.fn, other), str):  # perhaps it is the sizes
+            other = search.inputs(found, 0, profile)
+        if not isinstance(try_forward(search.fn, other), str):
+            trials.append(other)
+    more = search.optional(roles)
+    if more is not None:
+        trials.append(search.inputs(more, 0, GENERAL))
+    return trials
+
+
+def suggestion(op: Any) -> str:
+    """Return a first description of the inputs of an operation, to be edited.
+
+    Examples
+    --------
+    >>> def attend(query, keys, index, dim, eps=1e-6):
+    ...     ...
+    >>> suggestion(attend)
+    'query: (n, d), keys: (n, d), index: (n,) int, dim: -1'
+    """
+    fn = callable_of(op)
+    parameters = [p for p in parameters_of(fn) or [] if p.kind is not _KINDS.VAR_KEYWORD]
+    roles = [choices[0] for choices in roles_of(parameters, fn)]
+    plan = plans(roles)[0]._replace(index_shape="n,")
+    return as_text(candidate_of([p.name for p in parameters], roles, plan)) or "x: (n, d)"

@@ -1,0 +1,295 @@
+"""Strategies of Hypothesis for tensors and for whole argument lists.
+
+Hypothesis is imported when the first strategy is made. Values are multiples of 1/16: exact in every
+dtype, with zeros, ties and negative values among them; they shrink to small whole numbers.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pullback.check.inputs.drawing import bounds, shape_of
+from pullback.check.inputs.search import hypothesis_for
+from pullback.check.inputs.shape_text import KINDS, ArgumentSpec, Interval, parse
+from pullback.check.memory_layouts import (
+    expanded,
+    fortran,
+    inside,
+    ordered,
+    read_only,
+    reversed_,
+    stepped,
+)
+from pullback.check.values import Array
+from pullback.core.tensor.tensor import Tensor, box
+from pullback.errors import ArgumentError, ArgumentTypeError
+
+if TYPE_CHECKING:
+    from hypothesis.strategies import SearchStrategy
+
+LAYOUTS: dict[str, Callable[[Array], Array]] = {
+    "C": inside,
+    "Fortran": fortran,
+    "swapped": ordered(-2, -1),
+    "sliced": stepped,
+    "reversed": reversed_,
+    "broadcast": expanded((0,)),
+    "read-only": read_only,
+}
+_LEAST_AXES = {"swapped": 2, "sliced": 1, "reversed": 1, "broadcast": 1}  # else it is plain
+
+
+def tensors(
+    shape: Any = None,
+    dtype: Any = None,
+    elements: SearchStrategy[Any] | None = None,
+    *,
+    min_dims: int = 0,
+    max_dims: int = 3,
+    min_side: int = 1,
+    max_side: int = 5,
+    requires_grad: bool = True,
+    layouts: bool = True,
+    special: bool = False,
+) -> SearchStrategy[Tensor]:
+    """Return a Hypothesis strategy that draws tensors.
+
+    Parameters
+    ----------
+    shape : int, tuple of int, str, or strategy, optional
+        The shape; in a text such as ``"(n, n, 2)"`` the symbols are drawn between the sides. By
+        default any within the limits below.
+    dtype : str, DType, sequence of them, or strategy, optional
+        By default float64 or float32.
+    elements : strategy, optional
+        Draws one element, cast to the dtype. By default multiples of 1/16 up to 8.
+    min_dims, max_dims, min_side, max_side : int
+        Limits of a shape that is drawn.
+    requires_grad : bool, default True
+        Whether the tensor requires grad, where its dtype can.
+    layouts : bool, default True
+        Whether memory may also be in Fortran order, with swapped axes, sliced with an offset,
+        reversed, broadcast along the first axis, or read-only.
+    special : bool, default False
+        Whether there may be tiny and huge values: the dtype's precision and its reciprocal.
+
+    Returns
+    -------
+    hypothesis.strategies.SearchStrategy
+
+    Raises
+    ------
+    MissingExtraError
+        If Hypothesis is not installed.
+    ArgumentError
+        If the text is not a shape, or the dtype is not valid.
+
+    Examples
+    --------
+    >>> import numpy as np, pullback as pb
+    >>> from hypothesis import given
+    >>> @given(pb.check.tensors("(n, n)", dtype="float64", requires_grad=False))
+    ... def the_trace_is_linear(x):
+    ...     assert np.isclose(float(pb.trace(2.0 * x)), 2.0 * float(pb.trace(x)))
+    >>> the_trace_is_linear()
+    """
+    st = hypothesis_for("tensors").strategies
+    wide = _dtypes(st, dtype)
+    shapes = _shapes(st, shape, (min_dims, max_dims), (min_side, max_side))
+
+    def tensors(draw: Any, shape: Any, dtype: Any) -> Tensor:
+        size, kind = draw(shape), draw(dtype)
+        each = _elements(st, kind, special) if elements is None else elements
+        array = np.asarray(draw(_arrays(kind, size, each)))
+        return _tensor(array, _layout(draw, st, layouts), requires_grad)
+
+    strategy: SearchStrategy[Tensor] = st.composite(tensors)(shapes, wide)
+    return strategy
+
+
+def arguments(
+    text: str,
+    *,
+    max_side: int = 5,
+    requires_grad: bool = True,
+    layouts: bool = True,
+    special: bool = False,
+) -> SearchStrategy[tuple[Any, ...]]:
+    """Return a Hypothesis strategy that draws all arguments of a call.
+
+    Parameters
+    ----------
+    text : str
+        Describes them, as for `check_op`: ``"x: (n, d), index: (k,) int in [0, n), scale: 0.5"``.
+    max_side : int, default 5
+        The largest size of a symbol; the smallest is 1.
+    requires_grad, layouts, special : bool
+        As for `tensors`; `special` where the text names no interval.
+
+    Returns
+    -------
+    hypothesis.strategies.SearchStrategy
+        Draws tuples in the order of the text.
+
+    Raises
+    ------
+    MissingExtraError
+        If Hypothesis is not installed.
+    ArgumentError
+        If the text is not such a description; the message says where.
+
+    Examples
+    --------
+    >>> import pullback as pb
+    >>> from hypothesis import given
+    >>> @given(pb.check.arguments("x: (n, d), w: (m, d)"))
+    ... def shapes_of_a_product(drawn):
+    ...     x, w = drawn
+    ...     assert (x @ w.T).shape == (x.shape[0], w.shape[0])
+    >>> shapes_of_a_product()
+    """
+    st = hypothesis_for("arguments").strategies
+    described = parse("arguments", text)
+    symbols = list(dict.fromkeys(name for d in described for name in d.symbols))
+
+    # Hypothesis shows this name and these arguments.
+    def arguments(draw: Any, text: str) -> tuple[Any, ...]:
+        sizes = {name: draw(st.integers(1, max_side)) for name in symbols}
+        found: list[Any] = []
+        for d in described:
+            if d.shape is None:
+                found.append(d.value)
+            else:
+                array = draw(_described(st, d, sizes, special))
+                found.append(_tensor(array, _layout(draw, st, layouts), requires_grad))
+        return tuple(found)
+
+    strategy: SearchStrategy[tuple[Any, ...]] = st.composite(arguments)(text)
+    return strategy
+
+
+# -- parts of a strategy ---------------------------------------------------------------------------
+def _arrays(dtype: np.dtype[Any], shape: tuple[int, ...], elements: Any) -> Any:
+    """Return a strategy for arrays, drawn in double precision and cast."""
+    wide = {"f": np.float64, "c": np.complex128, "b": np.bool_}.get(dtype.kind, np.int64)
+    drawn = importlib.import_module("hypothesis.extra.numpy").arrays(wide, shape, elements=elements)
+    return drawn.map(lambda array: array.astype(dtype))
+
+
+def _dtypes(st: Any, dtype: Any) -> Any:
+    """Return a strategy for dtypes of NumPy."""
+    if isinstance(dtype, st.SearchStrategy):
+        return dtype.map(_dtype)
+    if dtype is None:
+        dtype = ("float64", "float32")
+    several = isinstance(dtype, Sequence) and not isinstance(dtype, str)
+    return st.sampled_from([_dtype(d) for d in (dtype if several else [dtype])])
+
+
+def _dtype(dtype: Any) -> np.dtype[Any]:
+    name = str(getattr(dtype, "name", dtype)).rpartition(".")[2]
+    if name not in KINDS:
+        raise ArgumentError(
+            f"tensors: a dtype is required, got {dtype!r}; the dtypes are: {', '.join(KINDS)}"
+        )
+    return np.dtype(KINDS[name])
+
+
+def _shapes(st: Any, shape: Any, dims: tuple[int, int], sides: tuple[int, int]) -> Any:
+    """Return a strategy for shapes."""
+    if isinstance(shape, st.SearchStrategy):
+        return shape
+    if shape is None:
+        extra = importlib.import_module("hypothesis.extra.numpy")
+        low, high = dims
+        return extra.array_shapes(min_dims=low, max_dims=high, min_side=sides[0], max_side=sides[1])
+    if isinstance(shape, int):
+        return st.just((shape,))
+    if isinstance(shape, str):
+        (described,) = parse("tensors", f"shape: {shape}")
+        names = list(dict.fromkeys(described.symbols))
+        sizes = st.fixed_dictionaries({name: st.integers(*sides) for name in names})
+        return sizes.map(lambda found: shape_of(described, found))
+    if isinstance(shape, tuple) and all(isinstance(n, int) for n in shape):
+        return st.just(shape)
+    raise ArgumentTypeError(
+        "tensors: shape must be an int, a tuple of them, a text such as '(n, n)' or a strategy, "
+        f"got {shape!r}"
+    )
+
+
+def _elements(st: Any, dtype: np.dtype[Any], special: bool) -> Any:
+    """Return a strategy for one element of a dtype."""
+    if dtype.kind == "b":
+        return st.booleans()
+    if dtype.kind in "iu":
+        return st.integers(0 if dtype.kind == "u" else -8, 8)
+    drawn = st.integers(-8, 8).map(float) | st.integers(-128, 128).map(lambda k: k / 16)
+    if special:
+        eps = float(np.finfo(dtype).eps)
+        drawn = drawn | st.sampled_from([0.0, 1.0, -1.0, eps, -eps, 1 / eps, -1 / eps])
+    return st.builds(complex, drawn, drawn) if dtype.kind == "c" else drawn
+
+
+def _described(st: Any, d: ArgumentSpec, sizes: dict[str, int], special: bool) -> Any:
+    """Return a strategy for an array that a text describes."""
+    shape, dtype = shape_of(d, sizes), np.dtype(d.dtype)
+    between = bounds(d, sizes)
+    count = int(np.prod(shape))
+    if d.domain == "spd":
+        return _arrays(dtype, shape, _elements(st, dtype, False)).map(_definite)
+    if dtype.kind in "iu":
+        least, most = (int(end) for end in between or (0, min([*sizes.values(), 4]) - 1))
+        if d.domain != "distinct":
+            return _arrays(dtype, shape, st.integers(least, most))
+        if d.interval is None:
+            most = max(most, least + count - 1)
+        if most - least + 1 < count:
+            return st.nothing()
+        chosen = st.permutations(range(least, most + 1))
+        return chosen.map(lambda order: np.array(order[:count], dtype).reshape(shape))
+    if dtype.kind == "b" or (between is None and d.domain != "distinct"):
+        return _arrays(dtype, shape, _elements(st, dtype, special))
+    low, high = between or (-2.0, 2.0)
+    if d.domain == "distinct":
+        steps = st.permutations(range(count)).map(lambda order: (np.array(order) + 0.5) / count)
+        return steps.map(lambda t: np.asarray(low + (high - low) * t, dtype).reshape(shape))
+    interval = d.interval or Interval("", "")
+    inside = st.integers(int(interval.without_low), 16 - interval.without_high)
+    each = inside.map(lambda k: low + (high - low) * k / 16)
+    return _arrays(dtype, shape, st.builds(complex, each, each) if dtype.kind == "c" else each)
+
+
+def _definite(root: Array) -> Array:
+    """Return a positive definite matrix made from any matrix."""
+    product = root @ np.conj(np.swapaxes(root, -1, -2)) / (1 + np.abs(root).max(initial=0.0))
+    return np.asarray(product + np.eye(root.shape[-1])).astype(root.dtype)
+
+
+def _layout(draw: Any, st: Any, layouts: bool) -> str:
+    if not layouts:
+        return "C"
+    layout = str(draw(st.sampled_from(tuple(LAYOUTS))))
+    if layout != "C":
+        importlib.import_module("hypothesis").note(f"memory layout: {layout}")
+    return layout
+
+
+def _tensor(array: Array, layout: str, requires_grad: bool) -> Tensor:
+    tensor = box(in_layout(array, layout))
+    return tensor.requires_grad_() if requires_grad and tensor.dtype.is_inexact else tensor
+
+
+def in_layout(array: Array, layout: str) -> Array:
+    """Return an array with the same values in another layout; broadcast repeats the first row.
+
+    Examples
+    --------
+    >>> in_layout(np.arange(6.0).reshape(2, 3), "swapped").strides
+    (8, 16)
+    """
+    return LAYOUTS["C" if array.ndim < _LEAST_AXES.get(layout, 0) else layout](array)

@@ -1,0 +1,77 @@
+"""One tensor passed for two arguments: its gradient is the sum of the two arguments' gradients."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+
+from pullback.check.comparison import beyond_rounding, rounding_noise
+from pullback.check.exceptions import BackwardError, ForwardError, InapplicableError, first_line
+from pullback.check.report import Cause
+from pullback.check.session import Session, gradients
+from pullback.check.subject import Subject
+from pullback.check.values import Array, Arrays, copies
+
+_MAX_PAIRS = 6
+
+
+def check_aliases(session: Session) -> None:
+    """Check f(x, x): its gradient is the sum of those of f(x, y) at y = x."""
+    subject = session.subject
+    if session.outputs and subject.works_in_place:  # known only after the first run
+        raise InapplicableError(f"{subject.name} works in place on an argument")
+    pairs = list(itertools.islice(_pairs(session), _MAX_PAIRS))
+    if not pairs:
+        raise InapplicableError("no two arguments have one shape and dtype")
+    for i, j in pairs:
+        _check_pair(session, i, j)
+
+
+def _pairs(session: Session) -> Iterator[tuple[int, int]]:
+    for (i, a), (j, b) in itertools.combinations(enumerate(session.arrays), 2):
+        if a.shape == b.shape and a.dtype == b.dtype:
+            yield i, j
+
+
+def _check_pair(session: Session, i: int, j: int) -> None:
+    subject, arrays = session.subject, list(session.arrays)
+    arrays[j] = arrays[i]
+    try:
+        seeds = session.seeds("aliases", subject.run(copies(arrays)).values())
+        expected = _summed(subject, arrays, i, j, seeds)
+    except (ForwardError, BackwardError):
+        return  # not defined for equal arguments
+    names = f"`{subject.names[i]}` and `{subject.names[j]}`"
+    try:
+        got = _same_tensor(subject, copies(arrays), i, j, seeds)
+    except (ForwardError, BackwardError) as error:
+        reason = first_line(error)
+        text = f"one tensor for both {names} is an error, equal ones are not: {reason}"
+        session.fail(Cause("same-tensor", text), subject.names[i])
+        return
+
+    def measure_noise() -> list[float]:
+        return rounding_noise(lambda xs, gs: _summed(subject, xs, i, j, gs), arrays, seeds)
+
+    for k, wrong in beyond_rounding(session, got, expected, seeds, measure_noise)[:1]:
+        text = f"the gradient is wrong when one tensor is passed for both {names}"
+        hint = "decide by ctx.needs_input_grad and the arguments' positions, not by identity"
+        argument = subject.names[k + (k >= j)]
+        cause = Cause("same-tensor", text, hint)
+        session.fail(cause, argument, expected=expected[k], got=got[k], wrong=wrong)
+
+
+def _summed(subject: Subject, arrays: Arrays, i: int, j: int, seeds: Arrays) -> list[Array]:
+    """Return the gradients with those of arguments `i` and `j` added up, at index `i`."""
+    found = gradients(subject.run(copies(arrays)), seeds, arrays)
+    found[i] = found[i] + found[j]
+    return [g for k, g in enumerate(found) if k != j]
+
+
+def _same_tensor(subject: Subject, arrays: Arrays, i: int, j: int, seeds: Arrays) -> list[Array]:
+    """Return the gradients where one tensor is both argument `i` and `j`."""
+    leaves = subject.tensors(arrays, None)
+    leaves[subject.tracked[j]] = leaves[subject.tracked[i]]
+    run = subject.run_leaves(leaves)
+    del run.tensors[j]
+    return gradients(run, seeds, [a for k, a in enumerate(arrays) if k != j])

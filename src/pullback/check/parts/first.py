@@ -1,0 +1,145 @@
+"""First derivatives: backward against differences, along directions first, then by elements.
+
+Owns the condition that a gradient has to satisfy: along every measured line, its component lies
+between the one-sided derivatives, up to the tolerance. Gradients that do not are passed to the
+diagnosis with all measurements.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from pullback.check.diagnosis import diagnose
+from pullback.check.diagnosis.evidence import Evidence
+from pullback.check.diagnosis.raised import cause_of_exception
+from pullback.check.exceptions import BackwardError, InapplicableError
+from pullback.check.numerical import coordinates
+from pullback.check.report import Cause
+from pullback.check.session import Line, Session
+from pullback.check.values import Array, Arrays
+
+
+def check_first(session: Session) -> None:
+    """Check first derivatives."""
+    if not session.outputs:
+        session.fail(
+            Cause(
+                "none",
+                f"{session.subject.name} returns no floating or complex tensor to differentiate",
+            )
+        )
+        return
+    if not np.all(np.isfinite(session.center)):
+        session.note(
+            "the outputs are not all finite here: gradients were only checked where they are"
+        )
+    try:
+        wrong = _wrong(session)
+        if wrong:
+            session.discard_inconsistent()
+            wrong = _wrong(session)
+        if wrong:
+            _explain(session, sorted(wrong))
+        else:
+            _check_precision(session)
+    except BackwardError as error:
+        session.fail(cause_of_exception(error))
+        return
+    _note_kinks(session)
+    if not wrong:
+        _note_unmeasured(session)
+
+
+def _wrong(session: Session) -> set[int]:
+    """Return the arguments whose gradient is wrong."""
+    wrong = _wrong_along(session, session.directions, "seeds")
+    wrong |= _wrong_along(session, session.directions, "other seeds")
+    if not wrong and not session.options.fast:
+        for columns in session.columns:
+            wrong |= _wrong_along(session, columns, "seeds")
+    return wrong
+
+
+def _wrong_along(session: Session, lines: Sequence[Line], purpose: str) -> set[int]:
+    """Return the arguments whose gradient disagrees with a measured slope."""
+    seeds = session.seeds(purpose)
+    got = [coordinates(g) for g in session.gradients(purpose)]
+    return {line.argument for line in lines if not agrees(session, line, got, seeds)}
+
+
+def agrees(session: Session, line: Line, got: Sequence[Array], seeds: Arrays) -> bool:
+    """Return whether a gradient's component along a line lies within the measured range."""
+    low, high, error = session.bounds(line, seeds)
+    if not _is_known(low, high):
+        return True
+    with np.errstate(all="ignore"):
+        terms = np.where(line.direction != 0, line.direction * got[line.argument], 0.0)
+        value = float(np.sum(terms))
+        size = session.magnitude(line, seeds)
+        if line.element is None:  # rounding of the single elements adds up
+            size += float(np.sum(np.abs(terms))) / 4
+    tolerance = session.rtol * size + error + session.atol
+    return bool(low - tolerance <= value <= high + tolerance)
+
+
+def _is_known(low: float, high: float) -> bool:
+    return not (np.isnan(low) or np.isnan(high) or (np.isinf(low) and np.isinf(high)))
+
+
+def _explain(session: Session, arguments: Sequence[int]) -> None:
+    """Diagnose why the gradients of these arguments are wrong, and report it."""
+    evidence = Evidence(session)
+    wrong = [i for i in range(len(session.arrays)) if evidence.wrong[i].any()]
+    for argument, cause in diagnose(evidence, wrong or list(arguments)):
+        session.fail(cause, evidence.names[argument], **evidence.failure_arrays(argument))
+
+
+def _check_precision(session: Session) -> None:
+    """Report gradients in float64 that were computed in float32, and so are right to 1e-7."""
+    if session.eps > np.finfo(np.float64).eps:
+        return
+    for i, g in enumerate(session.gradients()):
+        values = coordinates(g)
+        # Rounding errors of a gradient that is 0 are representable, too.
+        values = values[np.isfinite(values) & (np.abs(values) > 1e-10)]
+        values = values[values != np.round(values)]
+        with np.errstate(all="ignore"):
+            narrow = values.astype(np.float32).astype(np.float64)
+        if np.finfo(g.dtype).bits == 64 and values.size > 3 and np.array_equal(narrow, values):
+            name = session.subject.names[i]
+            text = f"`{name}` is computed in float32, though inputs and outputs are {g.dtype}"
+            session.fail(Cause("precision", text), name)
+
+
+def _note_unmeasured(session: Session) -> None:
+    """Note the arguments without a measured derivative; raise if there are no others."""
+    seeds = session.seeds()
+    known: list[bool] = []
+    for i, name in enumerate(session.subject.names):
+        lines = [line for line in session.directions if line.argument == i]
+        lines += session.columns[i] if session.has_columns else []
+        ranges = [session.bounds(line, seeds)[:2] for line in lines if line.direction.any()]
+        known.append(any(_is_known(*ends) for ends in ranges) or not session.arrays[i].size)
+        if not known[-1]:
+            session.note(f"no derivative in `{name}` could be measured at these inputs")
+        elif ranges and not any(low or high for low, high in ranges):
+            session.note(f"the outputs do not change with `{name}` at these inputs")
+    if not any(known):
+        raise InapplicableError("no derivative could be measured at these inputs")
+
+
+def _note_kinks(session: Session) -> None:
+    """Note the elements at which the function has kinks, jumps or edges."""
+    if not session.has_columns:
+        return
+    finite = np.isfinite(session.center)
+    for i, columns in enumerate(session.columns):
+        count = sum(bool(line.slope.kink[finite].any()) for line in columns)
+        if count:
+            session.note(
+                f"{session.subject.name} is not differentiable at {count} of {len(columns)} "
+                f"elements of `{session.subject.names[i]}`: there the gradient has to lie between "
+                "the one-sided derivatives, where these exist"
+            )

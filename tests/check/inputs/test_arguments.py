@@ -1,0 +1,26 @@
+"""The arguments of a call: shown, and made symmetric."""
+
+from __future__ import annotations
+
+import numpy as np
+
+import pullback as pb
+from pullback.check.inputs.arguments import Inputs, format_inputs, on_symmetric
+
+
+def test_a_call_is_shown_by_shapes_or_by_values():
+    inputs = Inputs((np.zeros((2, 1), np.float32), 0.5), {"dim": 0})
+    assert format_inputs(inputs) == "input 0 (2, 1) float32, input 1 0.5, dim 0"
+    expected = "input 0 = [[0.0], [0.0]] float32, input 1 = 0.5, dim = 0"
+    assert format_inputs(inputs, values=True) == expected
+
+
+def test_a_function_of_symmetric_matrices_sees_the_symmetric_part():
+    def second(x, a):
+        return a
+
+    matrix = pb.tensor([[1.0, 2.0], [4.0, 3.0]])
+    expected = [[1.0, 3.0], [3.0, 3.0]]
+    wrapped = on_symmetric(second, {"a"})
+    assert wrapped(matrix, matrix).tolist() == wrapped(matrix, a=matrix).tolist() == expected
+    assert on_symmetric(second, ()) is second

@@ -1,0 +1,326 @@
+"""Inputs guessed from a signature."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+import pytest
+from tests.check import _right, _right_arrays
+from tests.check._entries import as_pullback
+
+import pullback as pb
+from pullback.check.inputs.arguments import try_forward
+from pullback.check.inputs.guessing import guess, suggestion
+from pullback.check.inputs.shape_text import parse
+from pullback.errors import ArgumentError, ArgumentTypeError
+
+
+def shapes(op, seed=0, trial=0):
+    """Return the shapes, or the values, of guessed arguments."""
+    args = guess(op, seed)[trial].args
+    return [tuple(a.shape) if isinstance(a, pb.Tensor) else a for a in args]
+
+
+def linear(input, weight, bias):
+    return input @ weight.T + bias
+
+
+def product(a, b):
+    return a @ b
+
+
+def rows(table, index):
+    return table[index]
+
+
+def nll(logits, labels):
+    return -pb.log_softmax(logits, -1)[np.arange(len(labels)), labels]
+
+
+def masked(x, mask):
+    return pb.where(mask, x, 0.0)
+
+
+def affine(x, gamma, beta):
+    return x * gamma + beta
+
+
+def along(x, dim):
+    return pb.softmax(x, dim)
+
+
+def vectors(u, v):
+    if u.ndim != 1:
+        raise ValueError("vectors are required")
+    return u * v
+
+
+def determinant(x):
+    return pb.linalg.det(x)
+
+
+def image_kernel(image, kernel):
+    return pb.conv2d(image, kernel)
+
+
+def form(x, A):
+    return pb.einsum("i,ij,j->", x, A, x)
+
+
+def joined(*tensors):
+    return pb.cat(tensors)
+
+
+def hinted(x: pb.Tensor, power: int, mode: Literal["sum", "mean"], flag: bool):
+    if not isinstance(power, int) or mode not in ("sum", "mean") or not isinstance(flag, bool):
+        raise TypeError("as hinted")
+    return x**power
+
+
+def documented(first, second):
+    """Multiply.
+
+    Parameters
+    ----------
+    first : Tensor (k, 7)
+    second : Tensor, shape (7,)
+    """
+    if first.shape[1:] != (7,):
+        raise ValueError("seven columns")
+    return first @ second
+
+
+@pytest.mark.parametrize(
+    ("op", "expected"),
+    [
+        (linear, [(4, 3), (2, 3), (2,)]),
+        (product, [(4, 3), (3, 2)]),
+        (rows, [(4, 3), (4, 3)]),
+        (nll, [(4, 3), (4,)]),
+        (masked, [(4, 3), (4, 3)]),
+        (affine, [(4, 3), (4, 3), (4, 3)]),
+        (along, [(4, 3), -1]),
+        (vectors, [(4,), (4,)]),
+        (determinant, [(3, 3)]),
+        (image_kernel, [(2, 3, 4, 4), (2, 3, 2, 2)]),
+        (form, [(3,), (3, 3)]),
+        (joined, [(4, 3), (4, 3)]),
+        (hinted, [(4, 3), 2, "sum", True]),
+    ],
+)
+def test_inputs_are_guessed_from_names_and_hints(op, expected):
+    assert shapes(op) == expected
+
+
+def test_shapes_that_the_docstring_says_are_tried_first():
+    first, second = shapes(documented)
+    assert first[1:] == second == (7,)
+
+
+def test_indices_masks_and_labels_have_their_dtypes():
+    assert [a.dtype for a in guess(rows)[0].args] == [pb.float64, pb.int64]
+    assert [a.dtype for a in guess(nll)[0].args] == [pb.float64, pb.int64]
+    assert [a.dtype for a in guess(masked)[0].args] == [pb.float64, pb.bool]
+
+
+@pytest.mark.parametrize(
+    ("op", "holds"),
+    [
+        (pb.log, lambda x: np.all(x > 0)),
+        (pb.asin, lambda x: np.all(np.abs(x) < 1)),
+        (pb.acosh, lambda x: np.all(x > 1)),
+        (pb.linalg.cholesky, lambda x: np.all(np.linalg.eigvalsh(x) > 0)),
+    ],
+)
+def test_the_domain_is_found_by_trying(op, holds):
+    (x,) = guess(op)[0].args
+    assert holds(x.detach().numpy())
+
+
+def test_a_parameter_with_a_default_keeps_it():
+    def scaled(x, factor=3.0, *, dim=None):
+        assert factor == 3.0
+        assert dim is None
+        return x * factor
+
+    inputs = guess(scaled)[0]
+    assert len(inputs.args) == 1
+    assert inputs.kwargs == {}
+
+
+def test_a_keyword_only_parameter_is_passed_by_keyword():
+    def scaled(x, *, dim):
+        return x.sum(dim)
+
+    assert guess(scaled)[0].kwargs == {"dim": -1}
+
+
+def test_a_weight_that_is_none_by_default_is_passed_in_one_more_trial():
+    def scaled(x, weight=None):
+        return x * x if weight is None else x * weight
+
+    trials = guess(scaled)
+    assert [len(t.args) for t in trials] == [1, 1, 1, 2]
+
+
+def test_further_trials_have_other_sizes_zeros_and_larger_values():
+    trials = guess(linear)
+    assert len({t.args[0].shape for t in trials}) > 1
+    general, special, large = (t.args[0].detach().numpy() for t in trials)
+    assert not np.any(general == 0)
+    assert np.any(special == 0)
+    assert np.abs(large).mean() > 3 * np.abs(general).mean()
+
+
+def test_trials_that_forward_does_not_take_are_left_out():
+    trials = guess(lambda x: 1.0 / x)
+    assert all(np.all(t.args[0].detach().numpy() != 0) for t in trials)
+    assert len(trials) == 2
+
+
+def test_a_guess_repeats_with_its_seed():
+    first, again, other = (guess(linear, seed)[0].args[0].detach().numpy() for seed in (3, 3, 4))
+    assert np.array_equal(first, again)
+    assert not np.array_equal(first, other)
+
+
+def test_an_argument_without_a_gradient_is_passed_as_a_number():
+    @pb.autograd_function
+    def scale(ctx, x, factor):
+        ctx.factor = factor
+        return x * factor
+
+    @scale.backward
+    def _(ctx, grad_output):
+        return {"x": grad_output * ctx.factor, "factor": None}
+
+    inputs = guess(scale)[0]
+    assert inputs.args[1] == 0.5
+    assert inputs.notes == (
+        "`factor` was passed as the number 0.5, since backward gives no gradient for it",
+    )
+
+
+def test_numbers_that_the_mapping_leaves_out_are_passed_as_numbers():
+    @pb.autograd_function
+    def affine_by(ctx, x, factor, offset):
+        ctx.factor = factor
+        return x * factor + offset
+
+    @affine_by.backward
+    def _(ctx, grad_output):
+        return {"x": grad_output * ctx.factor}
+
+    inputs = guess(affine_by)[0]
+    assert not any(isinstance(a, pb.Tensor) for a in inputs.args[1:])
+    assert len(inputs.notes) == 1  # `offset` is a number by its name
+
+
+def test_what_makes_backward_raise_is_passed_as_a_number():
+    @pb.autograd_function
+    def power(ctx, x, degree_):
+        ctx.save_for_backward(x=x)
+        ctx.degree = degree_
+        return (x * x) ** degree_
+
+    @power.backward
+    def _(ctx, grad_output):
+        x, n = ctx.saved_variables.x, ctx.degree
+        terms = [grad_output * 2.0 * x * (x * x) ** (n - 1) for _ in range(n)]
+        return {"x": sum(terms), "degree_": None}
+
+    inputs = guess(power)[0]
+    assert inputs.args[1] == 2
+    assert inputs.notes == (
+        "`degree_` was passed as the number 2, since backward raises otherwise",
+    )
+
+
+def test_what_has_to_be_a_tensor_without_gradient_is_not_differentiated():
+    @pb.autograd_function
+    def blend(ctx, x, knots):
+        assert knots.shape == x.shape
+        ctx.save_for_backward(knots=knots)
+        return x * knots
+
+    @blend.backward
+    def _(ctx, grad_output):
+        return {"x": grad_output * ctx.saved_variables.knots, "knots": None}
+
+    inputs = guess(blend)[0]
+    assert [a.requires_grad for a in inputs.args] == [True, False]
+    assert inputs.notes == (
+        "`knots` was not differentiated, since backward gives no gradient for it",
+    )
+
+
+def test_a_missing_gradient_of_a_tensor_by_name_is_kept():
+    @pb.autograd_function
+    def multiply(ctx, x, weight):
+        ctx.save_for_backward(weight=weight)
+        return x * weight
+
+    @multiply.backward
+    def _(ctx, grad_output):
+        return {"x": grad_output * ctx.saved_variables.weight, "weight": None}
+
+    inputs = guess(multiply)[0]
+    assert [tuple(a.shape) for a in inputs.args] == [(4, 3), (4, 3)]
+    assert not any(a.requires_grad for a in inputs.args)  # so both are differentiated
+    assert inputs.notes == ()
+
+
+def test_indices_of_an_operation_that_overwrites_are_not_repeated():
+    def index_put(x, index, values):
+        return x.index_put((index,), values) if index.ndim == 1 else x * 1.0
+
+    index_put.__name__ = "index_put"
+    index = guess(index_put)[0].args[1].numpy()
+    assert len(np.unique(index)) == index.size
+
+
+def test_inputs_that_cannot_be_guessed_are_refused_with_a_text_to_write():
+    def odd(x, table):
+        raise KeyError("no such row")
+
+    with pytest.raises(ArgumentError) as error:
+        guess(odd)
+    message = str(error.value)
+    assert message.startswith("check_op: inputs of `odd` that forward takes could not be guessed")
+    assert "got KeyError: 'no such row' for x: (n, d), table: (n, d)" in message
+    assert 'hint: describe them: pb.check.check_op(odd, "x: (n, d), table: (n, d)")' in message
+
+
+def test_without_a_floating_result_there_is_no_guess():
+    with pytest.raises(ArgumentError, match="no floating or complex result"):
+        guess(pb.argmax)
+
+
+def test_only_what_can_be_called_has_inputs():
+    with pytest.raises(ArgumentTypeError, match=r"check_op: an operation or a function .* got int"):
+        guess(3)
+
+
+def test_the_suggestion_is_a_text_that_can_be_read():
+    for op in (linear, rows, nll, masked, along, form):
+        text = suggestion(op)
+        names = [d.name for d in parse("here", text)]
+        assert names == list(op.__code__.co_varnames[: op.__code__.co_argcount])
+    assert suggestion(linear) == "input: (n, d), weight: (m, d), bias: (m,)"
+
+
+ENTRIES = [
+    e
+    for module in (_right, _right_arrays)
+    for found in vars(module).values()
+    if isinstance(found, list)
+    for e in found
+]
+
+
+@pytest.mark.parametrize("entry", ENTRIES, ids=str)
+def test_inputs_of_every_right_entry_are_guessed(entry):
+    op = as_pullback(entry)
+    for inputs in guess(op):
+        assert not isinstance(try_forward(op, inputs), str)

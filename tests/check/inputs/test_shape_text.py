@@ -1,0 +1,148 @@
+"""Arguments described by a text, and the values drawn for them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from pullback.check.inputs.drawing import GENERAL, PROFILES, SPECIAL, draw, draw_sizes
+from pullback.check.inputs.shape_text import evaluate, parse
+from pullback.errors import ArgumentError
+
+
+def drawn(text, profile=GENERAL, seed=0, **sizes):
+    """Return the values that a text describes, by name."""
+    found = parse("here", text)
+    rng = np.random.default_rng(seed)
+    sizes = draw_sizes(found, rng) | sizes
+    return {d.name: draw(d, sizes, rng, profile, i) for i, d in enumerate(found)}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "x: (n, d)",
+        "x: ()",
+        "x: (2, n)",
+        "x: (n, 2*n + 1)",
+        "x: (n,) int in [0, n)",
+        "x: (n,) in (0, 1]",
+        "x: (n, n) spd",
+        "x: (n,) float32 positive",
+        "x: (n,) complex",
+        "x: (n,) bool",
+        "x: 0.5",
+        "x: 'mean, of all'",
+        "x: [1, 2]",
+        "x=(0, 1)",
+        "x: (n,) int distinct",
+    ],
+)
+def test_a_description_prints_as_it_is_written(text):
+    (described,) = parse("here", text)
+    assert str(described) == text
+
+
+def test_several_arguments_are_read_in_order():
+    found = parse("here", "x: (n, d), i: (n,) int in [0, d), mode: 'a, b', scale: 0.5,")
+    assert [d.name for d in found] == ["x", "i", "mode", "scale"]
+    assert [d.shape for d in found] == [("n", "d"), ("n",), None, None]
+    assert [d.value for d in found[2:]] == ["a, b", 0.5]
+
+
+@pytest.mark.parametrize(
+    ("text", "position", "words"),
+    [
+        ("", 0, "an argument as `name: shape`"),
+        ("(n, d)", 0, "an argument as `name: shape`"),
+        ("x: (n d)", 3, "a size for each axis of `x`"),
+        ("x: (n, d), w: (m, d) positiv", 21, "got 'positiv'"),
+        ("x: (n, d), v: (m, d)", 11, "the name of an argument is required, got 'v'"),
+        ("x: (n, d", 0, "a closing bracket"),
+        ("x: tensor", 3, "a shape such as (n, d) or a literal"),
+        ("x: (n, d) spd", 9, "a square shape for spd"),
+        ("x: (n,) int in [0, k)", 19, "a symbol of one of the shapes is required, got 'k'"),
+        ("x: (n,) in [0, )", 8, "an interval of numbers is required, got 'in [0, )'"),
+    ],
+)
+def test_an_error_in_a_text_says_where(text, position, words):
+    with pytest.raises(ArgumentError) as error:
+        parse("check_op", text, ["x", "w"])
+    message = str(error.value)
+    assert message.startswith("check_op: ")
+    assert "The arguments are: x, w." in message
+    assert "hint: describe each argument by a shape or a value" in message
+    assert words in message
+    assert f"at character {position} " in message
+
+
+def test_a_size_is_any_expression_of_the_symbols():
+    assert evaluate("2*n - 1", {"n": 3}) == 5
+    assert evaluate("(n + 1)//2", {"n": 4}) == 2
+    assert evaluate("-pi", {}) == -np.pi
+
+
+def test_sizes_are_small_and_all_different():
+    found = parse("here", "x: (a, b), y: (c, d)")
+    for seed in range(20):
+        sizes = draw_sizes(found, np.random.default_rng(seed))
+        assert sorted(sizes.values()) == [2, 3, 4, 5]
+    assert len({tuple(draw_sizes(found, np.random.default_rng(s)).values()) for s in range(9)}) > 3
+
+
+@pytest.mark.parametrize("profile", PROFILES)
+def test_values_lie_in_their_domain(profile):
+    for seed in range(10):
+        found = drawn(
+            "p: (n, n) positive, u: (n, n) unit, q: (n, n) in (0, 1], s: (n, n) spd, "
+            "i: (k,) int in [0, n), j: (3,) int, b: (n,) bool, d: (9,) distinct, "
+            "e: (5,) int distinct",
+            profile,
+            seed,
+        )  # fmt: skip
+        n = found["p"].shape[0]
+        assert np.all(found["p"] > 0)
+        assert np.all((found["u"] > 0) & (found["u"] < 1))
+        assert np.all((found["q"] > 0) & (found["q"] <= 1))
+        assert np.allclose(found["s"], found["s"].T)
+        assert np.all(np.linalg.eigvalsh(found["s"]) > 0)
+        assert found["i"].dtype == np.int64
+        assert np.all((found["i"] >= 0) & (found["i"] < n))
+        assert np.all(np.abs(found["j"]) <= n)
+        assert found["b"].dtype == np.bool_
+        assert len(set(found["b"].tolist())) == 2
+        assert len(set(found["d"].tolist())) == 9
+        assert len(set(found["e"].tolist())) == 5
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "complex64", "int32", "uint8"])
+def test_the_dtype_is_the_one_that_is_named(dtype):
+    assert drawn(f"x: (n,) {dtype}")["x"].dtype == dtype
+    assert drawn("x: (n,) complex")["x"].dtype == np.complex128
+
+
+def test_special_values_have_zeros_and_ties_but_no_row_of_zeros():
+    for seed in range(10):
+        x = drawn("x: (n, d)", SPECIAL, seed)["x"]
+        assert np.any(x == 0)
+        assert len(np.unique(x)) < x.size
+        assert np.all(np.any(x != 0, axis=0))
+        assert np.all(np.any(x != 0, axis=1))
+
+
+def test_special_values_of_two_arguments_are_not_zero_at_one_index():
+    found = drawn("x: (4, 5), y: (4, 5), z: (4, 5) complex", SPECIAL)
+    assert not np.any((found["x"] == 0) & (found["y"] == 0))
+    assert np.all(found["z"] != 0)
+
+
+def test_special_values_have_the_ends_that_belong_to_an_interval():
+    x = drawn("x: (9, 9) in [0, 1)", SPECIAL)["x"]
+    assert np.any(x == 0)
+    assert np.all(x < 1)
+
+
+def test_too_few_integers_to_be_distinct_are_refused():
+    (described,) = parse("here", "i: (4,) int distinct in [0, 3)")
+    with pytest.raises(ArgumentError, match=r"at least 4 integers for `i` .* got 3"):
+        draw(described, {}, np.random.default_rng(0))

@@ -1,0 +1,266 @@
+"""Hypothesis strategies for tensors and for whole argument lists."""
+
+from __future__ import annotations
+
+import importlib
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, Phase, find, given, settings
+from hypothesis import strategies as st
+
+import pullback as pb
+from pullback.check.inputs.arguments import Inputs
+from pullback.check.inputs.search import MAX_CHECKS, as_inputs, is_strategy, search, strategy_of
+from pullback.check.inputs.strategies import LAYOUTS, arguments, in_layout, tensors
+from pullback.errors import ArgumentError, ArgumentTypeError, MissingExtraError
+
+QUICK = settings(
+    max_examples=60,
+    database=None,
+    derandomize=True,
+    deadline=None,
+    suppress_health_check=list(HealthCheck),
+)
+
+
+def examples(strategy, count=60):
+    """Return examples of a strategy, always the same."""
+    found = []
+
+    @settings(QUICK, max_examples=count, phases=(Phase.generate,))
+    @given(strategy)
+    def collect(drawn):
+        found.append(drawn)
+
+    collect()
+    return found
+
+
+def smallest(strategy, holds):
+    return find(strategy, holds, settings=QUICK)
+
+
+# ---- tensors -------------------------------------------------------------------------------------
+def test_tensors_of_many_shapes_dtypes_and_layouts_are_drawn():
+    found = examples(tensors(), 200)
+    assert all(isinstance(t, pb.Tensor) and t.requires_grad for t in found)
+    assert {t.dtype for t in found} == {pb.float32, pb.float64}
+    assert {t.ndim for t in found} == {0, 1, 2, 3}
+    arrays = [t.detach().numpy() for t in found]
+    assert all(np.all(np.isfinite(a)) for a in arrays)
+    assert any(not a.flags.c_contiguous for a in arrays)
+    assert any(s < 0 for a in arrays for s in a.strides)
+    assert any(s == 0 for a in arrays for s in a.strides)
+    assert any(not a.flags.writeable for a in arrays)
+
+
+def test_values_have_zeros_ties_and_negative_numbers():
+    arrays = [t.detach().numpy() for t in examples(tensors((4, 4), layouts=False))]
+    assert any(np.any(a == 0) for a in arrays)
+    assert any(np.any(a < 0) for a in arrays)
+    assert any(len(np.unique(a)) < a.size for a in arrays)
+    assert any(np.any(a != np.round(a)) for a in arrays)
+
+
+def test_special_values_are_tiny_and_huge():
+    strategy = tensors((4,), "float64", layouts=False, special=True)
+    flat = np.concatenate([np.abs(t.detach().numpy()) for t in examples(strategy)])
+    assert flat.max() == 1 / np.finfo(np.float64).eps
+    assert flat[flat > 0].min() == np.finfo(np.float64).eps
+
+
+@pytest.mark.parametrize(
+    ("shape", "holds"),
+    [
+        ((2, 3), lambda s: s == (2, 3)),
+        (4, lambda s: s == (4,)),
+        ((), lambda s: s == ()),
+        ("(n, n, 2)", lambda s: s[0] == s[1] and s[2] == 2),
+        ("(n, 2*n)", lambda s: s[1] == 2 * s[0]),
+        (st.just((1, 2)), lambda s: s == (1, 2)),
+        (None, lambda s: len(s) <= 3 and all(1 <= n <= 5 for n in s)),
+    ],
+)
+def test_a_shape_is_what_it_is_asked_to_be(shape, holds):
+    assert all(holds(tuple(t.shape)) for t in examples(tensors(shape), 20))
+
+
+def test_the_limits_of_a_shape_hold():
+    strategy = tensors(min_dims=2, max_dims=2, min_side=0, max_side=2)
+    found = {tuple(t.shape) for t in examples(strategy)}
+    assert all(len(s) == 2 and max(s) <= 2 for s in found)
+    assert any(0 in s for s in found)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "expected"),
+    [
+        ("float16", {"float16"}),
+        ("complex", {"complex128"}),
+        (pb.complex64, {"complex64"}),
+        (["float32", pb.int64], {"float32", "int64"}),
+        ("bool", {"bool"}),
+        ("uint8", {"uint8"}),
+        (st.sampled_from(["int32", "float64"]), {"int32", "float64"}),
+    ],
+)
+def test_a_dtype_is_what_it_is_asked_to_be(dtype, expected):
+    found = examples(tensors((3,), dtype))
+    assert {t.dtype.name for t in found} == expected
+    assert all(t.requires_grad == t.dtype.is_inexact for t in found)
+
+
+def test_elements_may_be_drawn_by_a_strategy_of_ones_own():
+    found = examples(tensors((3,), "float32", st.floats(0.1, 0.2), layouts=False))
+    flat = np.concatenate([t.detach().numpy() for t in found])
+    assert np.all((flat >= np.float32(0.1)) & (flat <= np.float32(0.2)))
+
+
+def test_a_tensor_need_not_require_grad():
+    assert not any(t.requires_grad for t in examples(tensors(requires_grad=False), 10))
+
+
+def test_tensors_shrink_to_small_ones():
+    least = smallest(tensors(), lambda t: t.size > 2 and bool((t > 3).any().item()))
+    array = least.detach().numpy()
+    assert array.flags.c_contiguous
+    assert sorted(array.ravel().tolist()) == [0.0] * (array.size - 1) + [4.0]
+    assert array.size == 3
+
+
+def test_a_strategy_prints_as_it_is_called():
+    assert repr(tensors((3,))).startswith("tensors(")
+    assert repr(arguments("x: (n,)")) == "arguments('x: (n,)')"
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("shape", [(), (3,), (2, 3), (2, 1, 4), (0, 2), (1,)])
+def test_a_layout_keeps_the_values(layout, shape):
+    array = np.random.default_rng(0).normal(size=shape)
+    other = in_layout(array, layout)
+    assert (other.shape, other.dtype) == (array.shape, array.dtype)
+    expected = array[:1] if layout == "broadcast" and shape else array
+    assert np.array_equal(other, np.broadcast_to(expected, shape))
+    assert not np.shares_memory(other, array)
+
+
+def test_layouts_are_laid_out_as_they_are_called():
+    array = np.arange(12.0).reshape(3, 4)
+    assert in_layout(array, "C").flags.c_contiguous
+    assert in_layout(array, "Fortran").flags.f_contiguous
+    assert in_layout(array.reshape(3, 2, 2), "swapped").strides == (32, 8, 16)
+    sliced = in_layout(array, "sliced")
+    assert sliced.strides == (144, 16)
+    assert in_layout(array, "reversed").strides == (-32, -8)
+    assert in_layout(array, "broadcast").strides == (0, 8)
+    assert not in_layout(array, "read-only").flags.writeable
+
+
+# ---- arguments -----------------------------------------------------------------------------------
+def test_arguments_have_consistent_sizes():
+    for x, w, scale in examples(arguments("x: (n, d), w: (m, d), scale: 0.5")):
+        assert x.shape[1] == w.shape[1]
+        assert scale == 0.5
+        assert x.requires_grad
+        assert w.requires_grad
+
+
+def test_arguments_lie_in_their_domains():
+    text = (
+        "p: (n, n) positive, u: (n,) unit, q: (n,) in (0, 1], s: (n, n) spd, i: (k,) int in [0, n),"
+        "b: (n,) bool, d: (4,) distinct, e: (n,) int distinct in [0, n), z: (n,) complex, "
+        "j: (2,) int"
+    )
+    for p, u, q, s, i, b, d, e, z, j in examples(arguments(text, layouts=False)):
+        n = p.shape[0]
+        p, u, q, s, d = (t.detach().numpy() for t in (p, u, q, s, d))
+        assert np.all(p > 0)
+        assert np.all((u > 0) & (u < 1))
+        assert np.all((q > 0) & (q <= 1))
+        assert np.all(np.linalg.eigvalsh(s) > 0)
+        assert np.all((i.numpy() >= 0) & (i.numpy() < n))
+        assert (b.dtype, z.dtype) == (pb.bool, pb.complex128)
+        assert len(set(d.tolist())) == 4
+        assert sorted(e.numpy().tolist()) == list(range(n))
+        assert np.all((j.numpy() >= 0) & (j.numpy() < min(n, i.shape[0], 4)))
+
+
+def test_arguments_shrink_to_small_ones():
+    x, w = smallest(arguments("x: (n, d), w: (m, d)"), lambda t: t[0].shape != t[1].shape)
+    assert sorted([tuple(x.shape), tuple(w.shape)]) == [(1, 1), (2, 1)]
+    assert not np.any(x.detach().numpy())
+
+
+def test_arguments_may_be_plain():
+    strategy = arguments("x: (n, d)", max_side=2, requires_grad=False, layouts=False)
+    for (x,) in examples(strategy):
+        assert max(x.shape) <= 2
+        assert not x.requires_grad
+        assert x.numpy().flags.c_contiguous
+
+
+# ---- the search ----------------------------------------------------------------------------------
+def test_the_search_returns_the_smallest_inputs_that_are_wrong():
+    def right(inputs):
+        return not (inputs.args[0] > 3).any().item()
+
+    found = search(arguments("x: (n,)"), right, 0, 50)
+    assert found.args[0].tolist() == [4.0]
+    assert search(arguments("x: (n,)"), lambda inputs: True, 0, 50) is None
+
+
+def test_the_search_repeats_with_its_seed():
+    def drawn(seed):
+        found = []
+        search(tensors(), lambda inputs: not found.append(repr(inputs)), seed, 10)
+        return found
+
+    assert drawn(1) == drawn(1) != drawn(2)
+
+
+def test_the_search_asks_once_for_each_example_and_ends():
+    tried = []
+
+    def right(inputs):
+        tried.append(inputs.args[0].tolist())
+        return len(tried) < 5
+
+    assert search(tensors((3, 3), layouts=False), right, 0, 50) is not None
+    assert len(tried) <= MAX_CHECKS
+    assert len({repr(a) for a in tried}) >= len(tried) - 20  # of either dtype
+
+
+def test_what_a_strategy_draws_becomes_arguments():
+    assert as_inputs((1, 2)) == Inputs((1, 2), {})
+    assert as_inputs({"x": 1}) == Inputs((), {"x": 1})
+    assert as_inputs(3) == Inputs((3,), {})
+
+
+def test_strategies_are_distinguished_from_values():
+    assert is_strategy(tensors())
+    assert is_strategy(st.nothing())
+    assert not is_strategy("x: (n,)")
+    assert examples(strategy_of((st.just(1), 2)), 1) == [(1, 2)]
+
+
+# ---- what is refused -----------------------------------------------------------------------------
+def test_what_is_no_shape_or_dtype_is_refused():
+    with pytest.raises(ArgumentTypeError, match=r"tensors: shape must be an int, .* got 1\.5"):
+        tensors(1.5)
+    with pytest.raises(ArgumentError, match="tensors: a dtype is required, got 'floaty'"):
+        tensors(dtype="floaty")
+    with pytest.raises(ArgumentError, match="tensors: a size for each axis"):
+        tensors("(n d)")
+    with pytest.raises(ArgumentError, match="arguments: a size for each axis of `x`"):
+        arguments("x: (n d)")
+
+
+@pytest.mark.parametrize("make", [tensors, lambda: arguments("x: (n,)")])
+def test_without_hypothesis_the_error_says_what_to_install(make, monkeypatch):
+    def missing(name):
+        raise ImportError(name)
+
+    monkeypatch.setattr(importlib, "import_module", missing)
+    with pytest.raises(MissingExtraError, match=r"hint: pip install 'pullback\[test\]'"):
+        make()

@@ -1,0 +1,62 @@
+"""The part that passes one tensor for two arguments."""
+
+import numpy as np
+import pytest
+from tests.check._parts import X, Y, check, only_failure, op
+
+from pullback.check.exceptions import InapplicableError
+from pullback.check.parts.aliases import check_aliases
+
+
+def test_one_tensor_for_two_arguments_is_tried():
+    def forward(ctx, x, y):
+        ctx.save_for_backward(x=x, y=y)
+        ctx.same = np.shares_memory(x.numpy(), y.numpy())
+        return x * y
+
+    def backward(ctx, g):
+        s = ctx.saved_variables
+        return {"x": g * s.y, "y": None if ctx.same else g * s.x}
+
+    name, text = only_failure(check_aliases, op(forward, backward), X, Y)
+    assert name == "same-tensor"
+    assert text == "the gradient is wrong when one tensor is passed for both `x` and `y`"
+
+    def refusing(ctx, x, y):
+        assert not np.shares_memory(x.numpy(), y.numpy()), "one tensor"
+        return x + y
+
+    name, text = only_failure(check_aliases, op(refusing, lambda ctx, g: (g, g)), X, Y)
+    assert name == "same-tensor"
+    assert "is an error, equal ones are not: AssertionError: one tensor" in text
+
+
+def test_aliases_need_two_like_arguments_that_may_be_equal():
+    with pytest.raises(InapplicableError, match="no two arguments have one shape"):
+        check(check_aliases, lambda x, y: x * y.sum(), X, X[0])
+    with pytest.raises(InapplicableError, match="works in place on an argument"):
+        check(check_aliases, lambda x, y: x.add_(y), X, Y)
+
+    def distinct(ctx, x, y):
+        if np.array_equal(x.numpy(), y.numpy()):
+            raise ValueError("equal")
+        return x - y
+
+    assert check(check_aliases, op(distinct, lambda ctx, g: (g, -g)), X, Y).ok
+
+
+def test_rounding_that_differs_for_one_tensor_is_not_called_wrong():
+    huge = 1e9 * (1 + X)
+
+    def forward(ctx, x, y):
+        ctx.save_for_backward(x=x, y=y)
+        ctx.order = 1 if np.shares_memory(x.numpy(), y.numpy()) else -1
+        return (x - 1) * (y + 1) * 1e-9
+
+    def backward(ctx, g):
+        s = ctx.saved_variables
+        # One number in two orders of its factors: all that is left of it is rounding.
+        zero = g * ((0.3 * s.x) * 3.7 - (0.3 * 3.7) * s.x) * ctx.order
+        return {"x": zero, "y": zero}
+
+    assert check(check_aliases, op(forward, backward), huge, huge + 1).ok

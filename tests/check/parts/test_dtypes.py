@@ -1,0 +1,163 @@
+"""The part that compares float32 and float16 with float64, and tries complex arguments."""
+
+import numpy as np
+import pytest
+from tests.check._parts import NORMAL, failures, product, ran, with_backward
+
+import pullback as pb
+from pullback.check.parts.dtypes import check_dtypes
+from pullback.check.report import INAPPLICABLE, PASSED
+
+
+def test_dtypes_find_cancellation_in_float32():
+    def backward(ctx, grad):
+        (x,) = ctx.saved_tensors
+        return grad * ((x + 1e6) - 1e6) * 2
+
+    @with_backward(backward)
+    def square(ctx, x):
+        ctx.save_for_backward(x)
+        return x * x
+
+    (found,) = failures(check_dtypes, square, NORMAL(size=(3, 4)))
+    assert (found.cause.name, found.argument) == ("cancellation", "x")
+    assert found.cause.text.startswith(
+        "float32 cancellation in `x`, not a formula error: float64 is right; the worst relative"
+    )
+    assert found.situation == "with float32 arguments"
+
+
+def test_dtypes_find_an_intermediate_that_overflows_in_float32():
+    def backward(ctx, grad):
+        (x,) = ctx.saved_tensors
+        return grad * (-x).exp() / (1 + (-x).exp()) ** 2
+
+    @with_backward(backward)
+    def sigmoid(ctx, x):
+        ctx.save_for_backward(x)
+        return x.sigmoid()
+
+    (found,) = failures(check_dtypes, sigmoid, np.array([-100.0, -1.0, 0.5]))
+    assert found.cause.name == "dtype"
+    assert found.cause.text == (
+        "the gradient of `x` is not finite in float32 at 1 of 3 elements, where it is in float64: "
+        "an intermediate overflows"
+    )
+
+
+def test_dtypes_find_a_rule_that_raises_in_float32():
+    def backward(ctx, grad):
+        if grad.dtype != pb.float64:
+            raise TypeError("float64 only")
+        return 2 * grad
+
+    @with_backward(backward)
+    def double(ctx, x):
+        return 2 * x
+
+    found = failures(check_dtypes, double, NORMAL(size=3))
+    assert {f.cause.name for f in found} == {"dtype"}
+    assert found[0].cause.text == "backward raises in float32 alone: TypeError: float64 only"
+
+
+def test_dtypes_find_cancellation_in_half_precision_alone():
+    def backward(ctx, grad):
+        (x,) = ctx.saved_tensors
+        return grad * ((x + 2e3) - 2e3) * 2
+
+    @with_backward(backward)
+    def square(ctx, x):
+        ctx.save_for_backward(x)
+        return x * x
+
+    (found,) = failures(check_dtypes, square, np.array([0.3, -1.2, 2.2, 0.7]))
+    assert (found.cause.name, found.situation) == ("cancellation", "with float16 arguments")
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        (lambda x: x.log_softmax(-1), 50 * NORMAL(size=(3, 4))),
+        (lambda x: x.tanh(), np.array([-20.0, 9.0, 0.1])),
+        (lambda x: x.floor() * x, np.array([2.9999999999, 0.5])),
+        (lambda x: x.max(-1).values, np.array([[1.0, 1.0 + 1e-12], [2.0, 1.0]])),
+        (lambda x: 1 / (x - 1.0), np.array([1.00001, 0.99999])),
+        (lambda x: pb.linalg.inv(x), 1 / np.add.outer(np.arange(1.0, 7), np.arange(6))),
+        (lambda x: (x - x.mean()) ** 2, 1e4 + NORMAL(size=8)),
+        (lambda x: 1e30 * x, np.array([1e-20, 1e20])),
+        (lambda x: x / x.abs(), np.array([0.3, 1e-6])),
+    ],
+)
+def test_dtypes_pass_for_what_is_conditioned_badly_itself(call):
+    assert failures(check_dtypes, *call) == []
+
+
+def test_dtypes_excuse_a_tie_that_is_broken_in_another_way():
+    def forward(ctx, x):
+        order = np.argsort(x.numpy(), kind="stable")
+        first, last = order[0], order[np.sum(x.numpy() == x.numpy().min()) - 1]
+        ctx.index, ctx.shape = (first if x.dtype == pb.float64 else last), x.shape
+        return x.min()
+
+    def backward(ctx, grad):
+        found = pb.zeros(ctx.shape, dtype=grad.dtype)
+        found[int(ctx.index)] = grad
+        return found
+
+    least = pb.autograd_function(forward, pb.once_differentiable(backward), name="least")
+    result, report = ran(check_dtypes, least, np.array([1.0, 0.0, 2.0, 0.0]))
+    assert (result.status, report.failures) == (PASSED, [])
+
+
+def test_dtypes_do_not_apply_to_single_precision():
+    result, _ = ran(check_dtypes, lambda x: x.exp(), np.ones(3, np.float32))
+    assert (result.status, result.reason) == (
+        INAPPLICABLE,
+        "the arguments are not in double precision",
+    )
+
+
+def test_dtypes_note_a_rule_that_is_conjugated_for_complex_arguments():
+    result, report = ran(check_dtypes, product, NORMAL(size=3), NORMAL(size=3))
+    assert result.status == PASSED
+    (note,) = report.notes
+    assert note.startswith(
+        "product also takes complex inputs, for which the gradient of `x`, `y` is conjugated: "
+        "multiply by the conjugate"
+    )
+
+
+def test_dtypes_note_a_rule_that_raises_for_complex_arguments():
+    def backward(ctx, grad):
+        (x,) = ctx.saved_tensors
+        return 2 * x.clamp(min=-1e9) * grad
+
+    @with_backward(backward)
+    def square(ctx, x):
+        ctx.save_for_backward(x)
+        return x * x
+
+    result, report = ran(check_dtypes, square, NORMAL(size=3))
+    assert (result.status, report.failures) == (PASSED, [])
+    (note,) = report.notes
+    assert note.startswith("square also takes complex inputs, for which backward raises: ")
+
+
+def test_dtypes_note_nothing_where_complex_arguments_are_right_or_refused():
+    @with_backward(lambda ctx, grad: 2 * grad)
+    def double(ctx, x):
+        return 2 * x
+
+    def real_square(ctx, x):
+        if x.is_complex():
+            raise TypeError("real numbers only")
+        ctx.save_for_backward(x)
+        return x * x
+
+    def backward(ctx, grad):
+        return 2 * ctx.saved_tensors[0] * grad
+
+    square = pb.autograd_function(real_square, backward, name="square")
+    for fn in (double, square):
+        result, report = ran(check_dtypes, fn, NORMAL(size=3))
+        assert (result.status, report.notes) == (PASSED, [])

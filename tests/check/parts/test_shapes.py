@@ -1,0 +1,230 @@
+"""The part that tries other sizes, and arguments that broadcast."""
+
+import numpy as np
+from tests.check._parts import NORMAL, failures, linear, linear_inputs, product, ran, with_backward
+
+import pullback as pb
+from pullback.check.parts.shapes import check_shapes
+from pullback.check.report import INAPPLICABLE, PASSED
+
+
+def test_shapes_pass_for_what_holds_at_any_size():
+    for call in ((linear, *linear_inputs()), (product, NORMAL(size=(4, 3)), NORMAL(size=(4, 3)))):
+        result, report = ran(check_shapes, *call)
+        assert (result.status, report.failures, report.notes) == (PASSED, [], [])
+
+
+def test_shapes_do_not_apply_where_forward_takes_one_shape():
+    @with_backward(lambda ctx, grad: 2 * grad)
+    def double(ctx, x):
+        if x.shape != (3,):
+            raise ValueError("three numbers")
+        return 2 * x
+
+    result, _ = ran(check_shapes, double, np.ones(3))
+    assert (result.status, result.reason) == (INAPPLICABLE, "forward takes these shapes only")
+
+
+def test_shapes_find_a_constant_that_stands_for_the_batch_size():
+    @with_backward(lambda ctx, grad: grad.expand(ctx.shape) / 12)
+    def mean(ctx, x):
+        ctx.shape = x.shape
+        return x.mean()
+
+    (found,) = failures(check_shapes, mean, NORMAL(size=(4, 3)))
+    assert (found.cause.name, found.argument) == ("size", "x")
+    assert found.cause.text == (
+        "right for axis 0 of length 4 but wrong for length 5: the gradient of `x` depends on the "
+        "batch size; there it is off by the factor 1.250 everywhere"
+    )
+
+
+def test_shapes_name_the_axes_that_change_together():
+    def backward(ctx, grad):
+        x, w = ctx.saved_tensors
+        return grad @ w.mT * (x.shape[1] / 3), x.mT @ grad
+
+    @with_backward(backward)
+    def matmul(ctx, x, w):
+        ctx.save_for_backward(x, w)
+        return x @ w
+
+    (found,) = failures(check_shapes, matmul, NORMAL(size=(4, 3)), NORMAL(size=(3, 2)))
+    assert found.argument == "x"
+    assert found.cause.text.startswith(
+        "right for axis 1 of `x` and axis 0 of `w` of length 3 but wrong for length 4: the "
+        "gradient of `x` depends on that length"
+    )
+
+
+def test_shapes_find_a_rule_that_raises_for_one_row():
+    @with_backward(lambda ctx, grad: (2 * grad).squeeze())
+    def double(ctx, x):
+        return 2 * x
+
+    (found,) = failures(check_shapes, double, NORMAL(size=(4, 3)))
+    assert found.cause.name in ("raised", "missing-sum")
+    assert found.situation == "with axis 0 of `x` of length 1"
+
+
+def test_shapes_find_a_rule_that_raises_for_nothing():
+    def backward(ctx, grad):
+        return 2 * grad * (grad.max() > -1e9)
+
+    @with_backward(backward)
+    def double(ctx, x):
+        return 2 * x
+
+    (found,) = failures(check_shapes, double, NORMAL(size=4))
+    assert found.cause.name == "raised"
+    assert found.cause.text.startswith("backward raises: ")
+    assert found.situation == "with axis 0 of `x` of length 0"
+
+
+def test_shapes_of_nothing_that_give_something_are_only_noted():
+    @with_backward(lambda ctx, grad: grad.expand(ctx.shape) * (1 / ctx.shape[0]))
+    def total(ctx, x):
+        ctx.shape = x.shape
+        return x.sum() * (1 / max(x.shape[0], 1))
+
+    result, report = ran(check_shapes, total, NORMAL(size=4))
+    assert (result.status, report.failures) == (PASSED, [])
+    (note,) = report.notes
+    assert note.startswith(
+        "forward works with axis 0 of `x` of length 0, but backward raises: Zero"
+    )
+
+
+def test_shapes_try_multiples_where_forward_needs_them():
+    def forward(ctx, x):
+        ctx.shape = x.shape
+        return x.reshape(-1, 2).sum(-1) if x.shape[0] % 2 == 0 else x.reshape(-1, 2, 2)
+
+    def backward(ctx, grad):
+        return (grad.unsqueeze(-1) * (ctx.shape[0] / 4)).expand(-1, 2).reshape(ctx.shape)
+
+    pairs = pb.autograd_function(forward, backward, name="pairs")
+    (found,) = failures(check_shapes, pairs, NORMAL(size=4))
+    assert "of length 4 but wrong for length 8" in found.cause.text
+    assert "by the factor 2.000 everywhere" in found.cause.text
+
+
+def test_shapes_that_a_plain_function_may_need_are_only_noted():
+    @with_backward(lambda ctx, grad: grad * (1.0 if grad.shape[0] > 2 else 2.0))
+    def copy(ctx, x):
+        return x * 1
+
+    assert [f.cause.name for f in failures(check_shapes, copy, NORMAL(size=4))] == ["size"]
+    result, report = ran(check_shapes, lambda x: copy(x), NORMAL(size=4))
+    assert (result.status, report.failures) == (PASSED, [])
+    assert "the gradients of `x` are wrong with axis 0 of `x` of length 1" in report.notes
+
+
+def test_shapes_that_are_too_short_for_a_filter_are_only_noted():
+    def forward(ctx, x, kernel):
+        ctx.save_for_backward(x, kernel)
+        return pb.asarray(np.correlate(x.numpy(), kernel.numpy(), "valid"))
+
+    def backward(ctx, grad):
+        x, kernel = (t.numpy() for t in ctx.saved_tensors)
+        by_x = np.convolve(grad.numpy(), kernel)
+        return pb.asarray(by_x), pb.asarray(np.correlate(x, grad.numpy(), "valid"))
+
+    correlate = pb.autograd_function(forward, pb.once_differentiable(backward), name="correlate")
+    result, report = ran(check_shapes, correlate, NORMAL(size=8), NORMAL(size=3))
+    assert (result.status, report.failures) == (PASSED, [])
+    assert any("forward works with axis 0 of `x` of length 1" in n for n in report.notes)
+
+
+def test_shapes_excuse_a_kink_that_only_the_new_size_meets():
+    """The median position is between two elements of four and on the third of five."""
+
+    def quantile(x, q):
+        return x.quantile(q, dim=0)
+
+    result, report = ran(check_shapes, quantile, np.array([0.3, -1.0, 2.0, 0.7]), np.array(0.5))
+    assert (result.status, report.failures) == (PASSED, [])
+
+
+def test_shapes_that_a_setting_fixes_are_only_noted():
+    def forward(ctx, x, n):
+        ctx.n = n
+        return x * 1
+
+    def backward(ctx, grad):
+        return grad.reshape(ctx.n), None
+
+    copy = pb.autograd_function(forward, backward, name="copy")
+    result, report = ran(check_shapes, copy, NORMAL(size=4), 4)
+    assert (result.status, report.failures) == (PASSED, [])
+    assert any("backward raises" in note for note in report.notes)
+    # A plain function may have such a setting in its body.
+    result, report = ran(check_shapes, lambda x: copy(x, 4), NORMAL(size=4))
+    assert (result.status, report.failures) == (PASSED, [])
+    assert any("with axis 0 of `x` of length 5, but backward" in note for note in report.notes)
+
+
+def test_shapes_of_integers_that_are_distinct_are_not_repeated():
+    """Of equal indices the last one wins: the rule holds for distinct ones."""
+
+    def forward(ctx, base, index, values):
+        ctx.save_for_backward(index)
+        found = np.array(base.numpy())
+        found[index.numpy()] = values.numpy()
+        return pb.asarray(found)
+
+    def backward(ctx, grad):
+        (index,) = ctx.saved_tensors
+        by_base = np.array(grad.numpy())
+        by_base[index.numpy()] = 0
+        return pb.asarray(by_base), None, grad[index]
+
+    put = pb.autograd_function(forward, pb.once_differentiable(backward), name="put")
+    result, report = ran(check_shapes, put, NORMAL(size=5), np.array([3, 0, 4]), NORMAL(size=3))
+    assert (result.status, report.failures) == (PASSED, [])
+
+
+def test_shapes_find_a_mean_where_forward_broadcasts():
+    def backward(ctx, grad):
+        _, y = ctx.saved_tensors
+        by_y = grad if y.shape == grad.shape else grad.mean(0, keepdim=True)
+        return grad, by_y.sum_to_size(y.shape)
+
+    @with_backward(backward)
+    def add(ctx, x, y):
+        ctx.save_for_backward(x, y)
+        return x + y
+
+    found = failures(check_shapes, add, NORMAL(size=(4, 3)), NORMAL(size=(4, 3)))
+    first = found[0]
+    assert (first.cause.name, first.argument) == ("missing-sum", "y")
+    assert first.cause.text == "the gradient of `y` is wrong when forward broadcasts `y`"
+    assert first.situation == "with `y` of shape (1, 3), which forward broadcasts"
+
+
+def test_shapes_only_note_a_rule_without_broadcasting():
+    @with_backward(lambda ctx, grad: (grad, grad))
+    def add(ctx, x, y):
+        return x + y
+
+    result, report = ran(check_shapes, add, NORMAL(size=(4, 3)), NORMAL(size=(4, 3)))
+    assert result.status == PASSED
+    assert [note.split(",")[0] for note in report.notes] == [
+        "forward broadcasts `x`",
+        "forward broadcasts `y`",
+    ]
+
+
+def test_shapes_find_what_is_wrong_for_0_d_arguments():
+    def backward(ctx, grad):
+        return 2 * grad if grad.ndim else grad
+
+    @with_backward(backward)
+    def double(ctx, x):
+        return 2 * x
+
+    (found,) = failures(check_shapes, double, NORMAL(size=3))
+    assert (found.cause.name, found.cause.text) == (
+        "size",
+        "the gradient of `x` is wrong for 0-d arguments",
+    )

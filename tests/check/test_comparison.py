@@ -1,0 +1,20 @@
+"""Rounding: how far it may move a result."""
+
+from tests.check._parts import X, Y
+
+from pullback.check.comparison import rounding_noise
+from pullback.check.exceptions import ForwardError
+
+
+def test_noise_is_that_of_the_last_bits():
+    quiet, _ = rounding_noise(lambda xs, gs: [xs[0] * gs[0], gs[0]], [X], [Y])
+    (loud,) = rounding_noise(lambda xs, gs: [(xs[0] + 1e9) - 1e9 + 0 * gs[0]], [1e9 * X], [Y])
+    assert 0 < quiet < 1e-12 < 1e-7 < loud
+
+    def picky(xs, gs):
+        if xs[0] is not X:
+            raise ForwardError("not here")
+        return [xs[0] * gs[0]]
+
+    (found,) = rounding_noise(picky, [X], [Y])
+    assert 0 < found < 1e-12
