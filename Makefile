@@ -40,8 +40,9 @@ bench: $(VENV)/.installed-peers
 	$(BIN)/python bench/ops.py
 	$(BIN)/python bench/check.py
 
-# The reference of the operations, from their declarations, and a searchable site in build/site.
+# A searchable site in build/site: the documents, and the reference generated from the declarations.
 docs: $(VENV)/.installed-docs
+	rm -rf build/docs
 	$(BIN)/python docs/generate.py
 	$(BIN)/mkdocs build --strict --quiet
 

@@ -1,10 +1,12 @@
-"""Write docs/reference/, one entry an operation, from the declarations.
+"""Write the sources of the documentation site: the documents, and the reference of the operations.
 
-    python docs/generate.py [--check]
+    python docs/generate.py [FOLDER]
 
-An entry is what is declared: the signature, the formula, the rule of each input in the words of
-the code, the rows of edge-values.md that name it, where it runs, and an example that was run to
-get what it prints. `--check` writes nothing and fails where a page is not what it would be.
+FOLDER (default: build/docs) gets the Markdown files of the repository under the paths they have
+there, so that their links hold, and in docs/reference one entry per public operation, from its
+declaration: the signature, the formula, the gradient rule of each input as it stands in the source,
+the rows of edge-values.md that name the operation, the array libraries it runs on, and an example
+with the output of a real run.
 """
 
 from __future__ import annotations
@@ -14,7 +16,9 @@ import ast
 import contextlib
 import functools
 import inspect
+import operator
 import re
+import shutil
 import sys
 import textwrap
 from pathlib import Path
@@ -25,31 +29,38 @@ import pullback as pb
 from pullback.ops._declare import REGISTRY, Composition, Sample
 from pullback.ops._samples import ELEMENTWISE
 
-HERE = Path(__file__).parent
-PAGES = HERE / "reference"
+ROOT = Path(__file__).parents[1]
+DOCUMENTS = ("*.md", "docs/*.md", "bench/*.md", "examples/*.py", "LICENSE")  # what pages link to
+PACKAGES = ("pullback.ops.", "pullback.nn.")
+SPACES = ("pb", "pb.linalg", "pb.fft", "pb.nn.functional")
 LARGEST = 12  # elements of an example's input
 
 
 def themes():
-    """Return each theme's module that exports something, by name."""
-    modules = {name: m for name, m in vars(pb.ops).items() if inspect.ismodule(m)}
-    return {
-        name.strip("_"): modules[name]
-        for name in sorted(modules)
-        if name[0] != "_" and getattr(modules[name], "__all__", None)
-    }
+    """Return the modules that export functions, by the name of the page that describes them."""
+    found = {}
+    for path, module in sorted(sys.modules.items()):
+        name = path.rpartition(".")[2]
+        if path.startswith(PACKAGES) and name[0] != "_" and getattr(module, "__all__", None):
+            found.setdefault(name.strip("_"), []).append(module)
+    return dict(sorted(found.items()))
+
+
+@functools.cache
+def spaces():
+    """Return the namespaces of functions that users reach, by the prefix they write."""
+    found = {"pb": pb}
+    for prefix in SPACES[1:]:
+        with contextlib.suppress(AttributeError):
+            found[prefix] = operator.attrgetter(prefix.removeprefix("pb."))(pb)
+    return found
 
 
 def where_found(function):
     """Return the spellings under which users reach a function: modules first, then methods."""
-    spaces = {
-        "pb": pb,
-        "pb.linalg": getattr(pb, "linalg", None),
-        "pb.fft": getattr(pb, "fft", None),
-    }
     names = [
         f"{prefix}.{name}"
-        for prefix, space in spaces.items()
+        for prefix, space in spaces().items()
         for name in getattr(space, "__all__", ())
         if getattr(space, name) is function
     ]
@@ -62,7 +73,7 @@ def where_found(function):
     return names, sorted(methods)
 
 
-# -- the rules, in the words of the code ----------------------------------------------------------
+# -- the rules, as the source has them ------------------------------------------------------------
 @functools.cache
 def functions_of(path):
     """Return the functions and lambdas of a source file by the line they begin on."""
@@ -116,7 +127,7 @@ def gradient_lines(op):
 @functools.cache
 def edge_rows():
     """Return the rows of edge-values.md that are about an expression."""
-    text = (HERE / "edge-values.md").read_text()
+    text = (ROOT / "docs" / "edge-values.md").read_text()
     return [line for line in text.splitlines() if line.startswith("| `")]
 
 
@@ -224,27 +235,49 @@ def libraries(declaration):
     return "Runs on NumPy, CuPy and every library that follows the Array API."
 
 
-def pages():
-    """Return the text of each page by its name."""
-    made, index, seen = {}, [], set()
-    for theme, module in themes().items():
-        lines = [f"# {theme}", "", inspect.getdoc(module).split("\n\n")[0].replace("\n", " "), ""]
-        for name in sorted(module.__all__, key=str.lower):
-            function = getattr(module, name)
-            if not callable(function) or inspect.isclass(function) or id(function) in seen:
-                continue
+def functions():
+    """Yield each page's name, its modules and the functions it describes."""
+    seen = set()
+    found = {name: [] for name in themes()}
+    page_of = {m.__name__: name for name, modules in themes().items() for m in modules}
+    exported = [
+        (page, getattr(module, name))
+        for page, modules in themes().items()
+        for module in modules
+        for name in module.__all__
+    ]
+    # Some functions are exported by a namespace alone, as those of pb.linalg.
+    exported += [
+        (page_of.get(function.__module__, prefix.rpartition(".")[2]), function)
+        for prefix, space in spaces().items()
+        for function in map(functools.partial(getattr, space), getattr(space, "__all__", ()))
+        if hasattr(function, "primitive")
+    ]
+    for page, function in exported:
+        described = callable(function) and not inspect.isclass(function)
+        if described and id(function) not in seen and where_found(function)[0]:
             seen.add(id(function))
-            spelled = where_found(function)[0]
-            if spelled:
-                lines += entry(function)
-                index.append((spelled[0], theme, kind_of(function)))
-        made[f"{theme}.md"] = "\n".join(lines).rstrip() + "\n"
+            found.setdefault(page, []).append(function)
+    for page, described in found.items():
+        yield page, themes().get(page, []), sorted(described, key=lambda f: where_found(f)[0][0])
+
+
+def pages():
+    """Return the text of each page of the reference by its file name."""
+    made, index = {}, []
+    for page, modules, described in functions():
+        summaries = [inspect.getdoc(m).split("\n\n")[0].replace("\n", " ") for m in modules]
+        lines = [f"# {page}", "", *summaries, ""]
+        for function in described:
+            lines += entry(function)
+            index.append((where_found(function)[0][0], page, kind_of(function)))
+        made[f"{page}.md"] = "\n".join(lines).rstrip() + "\n"
     made["index.md"] = index_page(index)
     return made
 
 
 def kind_of(function):
-    """Say in a word where a function's gradient comes from."""
+    """Return in a few words where a function's gradient comes from."""
     op = getattr(function, "primitive", None)
     if op is None:
         return "makes or describes tensors"
@@ -260,31 +293,31 @@ def index_page(index):
     ]
     head = [
         *("# Every operation", ""),
-        "Made from the declarations by `docs/generate.py`; each example is run by the tests.",
+        "Generated from the declarations; the tests run every example.",
         *("", "| function | theme | gradient |", "|---|---|---|"),
     ]
     return "\n".join([*head, *rows]) + "\n"
 
 
+def write(folder):
+    """Write all pages of the site into a folder."""
+    for path in (path for pattern in DOCUMENTS for path in sorted(ROOT.glob(pattern))):
+        target = folder / path.relative_to(ROOT)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(path, target)
+    reference = folder / "docs" / "reference"
+    reference.mkdir(exist_ok=True)
+    made = pages()
+    for name, text in made.items():
+        (reference / name).write_text(text)
+    return made
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--check", action="store_true", help="write nothing, fail if out of date")
-    check = parser.parse_args().check
-    made = pages()
-    stale = [n for n, text in made.items() if not same(PAGES / n, text)]
-    left = [p for p in PAGES.glob("*.md") if p.name not in made]
-    if not check:
-        PAGES.mkdir(exist_ok=True)
-        for name in stale:
-            (PAGES / name).write_text(made[name])
-        for path in left:
-            path.unlink()
-    print(f"{len(made)} pages, {len(stale)} of them changed, {len(left)} left over")
-    sys.exit(int(check and bool(stale or left)))
-
-
-def same(path, text):
-    return path.exists() and path.read_text() == text
+    parser.add_argument("folder", nargs="?", type=Path, default=ROOT / "build" / "docs")
+    folder = parser.parse_args().folder
+    print(f"{len(write(folder))} pages of the reference in {folder / 'docs' / 'reference'}")
 
 
 if __name__ == "__main__":
