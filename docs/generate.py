@@ -126,9 +126,15 @@ def gradient_lines(op):
 # -- edge values ----------------------------------------------------------------------------------
 @functools.cache
 def edge_rows():
-    """Return the rows of edge-values.md that are about an expression."""
+    """Return the rows of edge-values.md, with the reason that "likewise" stands for."""
     text = (ROOT / "docs" / "edge-values.md").read_text()
-    return [line for line in text.splitlines() if line.startswith("| `")]
+    rows, reason = [], ""
+    for line in text.splitlines():
+        if line.startswith("| `"):
+            row, why = line.removesuffix(" |").rsplit(" | ", 1)
+            reason = why.replace("likewise", reason.partition(";")[0])
+            rows.append(f"{row} | {reason} |")
+    return rows
 
 
 def edges_of(names):
