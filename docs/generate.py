@@ -36,16 +36,6 @@ SPACES = ("pb", "pb.linalg", "pb.fft", "pb.nn.functional")
 LARGEST = 12  # elements of an example's input
 
 
-def themes():
-    """Return the modules that export functions, by the name of the page that describes them."""
-    found = {}
-    for path, module in sorted(sys.modules.items()):
-        name = path.rpartition(".")[2]
-        if path.startswith(PACKAGES) and name[0] != "_" and getattr(module, "__all__", None):
-            found.setdefault(name.strip("_"), []).append(module)
-    return dict(sorted(found.items()))
-
-
 @functools.cache
 def spaces():
     """Return the namespaces of functions that users reach, by the prefix they write."""
@@ -241,40 +231,61 @@ def libraries(declaration):
     return "Runs on NumPy, CuPy and every library that follows the Array API."
 
 
+@functools.cache
 def functions():
-    """Yield each page's name, its modules and the functions it describes."""
-    seen = set()
-    found = {name: [] for name in themes()}
-    page_of = {m.__name__: name for name, modules in themes().items() for m in modules}
-    exported = [
-        (page, getattr(module, name))
-        for page, modules in themes().items()
-        for module in modules
-        for name in module.__all__
-    ]
-    # Some functions are exported by a namespace alone, as those of pb.linalg.
-    exported += [
-        (page_of.get(function.__module__, prefix.rpartition(".")[2]), function)
-        for prefix, space in spaces().items()
+    """Return the public functions of the operations, and those that make tensors, each once."""
+    every = {
+        id(function): function
+        for space in spaces().values()
         for function in map(functools.partial(getattr, space), getattr(space, "__all__", ()))
-        if hasattr(function, "primitive")
-    ]
-    for page, function in exported:
-        described = callable(function) and not inspect.isclass(function)
-        if described and id(function) not in seen and where_found(function)[0]:
-            seen.add(id(function))
-            found.setdefault(page, []).append(function)
-    for page, described in found.items():
-        yield page, themes().get(page, []), sorted(described, key=lambda f: where_found(f)[0][0])
+        if id(function) in declared_in() and not inspect.isclass(function)
+    }
+    return list(every.values())
+
+
+@functools.cache
+def declared_in():
+    """Return the name of the module that binds each function of the operations, by its id."""
+    modules = {n: m for n, m in sorted(sys.modules.items()) if n.startswith(PACKAGES)}
+    return {
+        id(getattr(module, name)): path
+        for path, module in modules.items()
+        for name in bound_by(module)
+        if callable(getattr(module, name, None))
+    }
+
+
+def bound_by(module):
+    """Return the names that a module defines, in contrast to those that it imports."""
+    names = set()
+    for statement in ast.parse(inspect.getsource(module)).body:
+        if isinstance(statement, ast.FunctionDef):
+            names.add(statement.name)
+        elif not isinstance(statement, ast.ClassDef):
+            stored = [n for n in ast.walk(statement) if isinstance(n, ast.Name)]
+            names |= {n.id for n in stored if isinstance(n.ctx, ast.Store)}
+    return names
+
+
+def themes():
+    """Return the functions that each page describes, and the modules that declare them."""
+    found = {}
+    for function in functions():
+        module = declared_in()[id(function)]
+        modules, described = found.setdefault(module.rpartition(".")[2].strip("_"), ({}, []))
+        modules[module] = sys.modules[module]
+        described.append(function)
+    return dict(sorted(found.items()))
 
 
 def pages():
     """Return the text of each page of the reference by its file name."""
     made, index = {}, []
-    for page, modules, described in functions():
-        summaries = [inspect.getdoc(m).split("\n\n")[0].replace("\n", " ") for m in modules]
-        lines = [f"# {page}", "", *summaries, ""]
-        for function in described:
+    for page, (modules, described) in themes().items():
+        lines = [f"# {page}", ""]
+        for _, module in sorted(modules.items()):
+            lines += [inspect.getdoc(module).split("\n\n")[0].replace("\n", " "), ""]
+        for function in sorted(described, key=lambda f: where_found(f)[0][0].lower()):
             lines += entry(function)
             index.append((where_found(function)[0][0], page, kind_of(function)))
         made[f"{page}.md"] = "\n".join(lines).rstrip() + "\n"
