@@ -46,12 +46,17 @@ def spaces():
     return found
 
 
+def names_in(space):
+    """Return the names that a namespace exports."""
+    return getattr(space, "__all__", None) or [n for n in vars(space) if n[0] != "_"]
+
+
 def where_found(function):
     """Return the spellings under which users reach a function: modules first, then methods."""
     names = [
         f"{prefix}.{name}"
         for prefix, space in spaces().items()
-        for name in getattr(space, "__all__", ())
+        for name in names_in(space)
         if getattr(space, name) is function
     ]
     short = {name.rpartition(".")[2] for name in names}
@@ -130,7 +135,9 @@ def edge_rows():
 def edges_of(names):
     """Return the table of edge values of a function known by these names."""
     short = {name.rpartition(".")[2] for name in names}
-    called = re.compile(r"\b(?:pb|x|fft|linalg)\.(?:" + "|".join(map(re.escape, short)) + r")_?\(")
+    called = re.compile(
+        r"\b(?:pb|x|fft|linalg|functional)\.(?:" + "|".join(map(re.escape, short)) + r")_?\("
+    )
     rows = [row for row in edge_rows() if called.search(row.split("|")[1])]
     if not rows:
         return []
@@ -237,7 +244,7 @@ def functions():
     every = {
         id(function): function
         for space in spaces().values()
-        for function in map(functools.partial(getattr, space), getattr(space, "__all__", ()))
+        for function in map(functools.partial(getattr, space), names_in(space))
         if id(function) in declared_in() and not inspect.isclass(function)
     }
     return list(every.values())
