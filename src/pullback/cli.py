@@ -1,7 +1,7 @@
 """The command line: ``pullback check module_or_file[:op]``.
 
-Owns the arguments, the output and the exit code; does not know how gradients are checked. Rich is
-imported only when something is printed to the terminal; ``--json`` does not need it.
+Owns arguments, what is printed and the exit code; knows nothing of how gradients are checked. Rich
+draws the output, and is loaded only for that: ``--json`` does not need it.
 """
 
 from __future__ import annotations
@@ -177,7 +177,7 @@ def _check(options: argparse.Namespace) -> int:
 def _check_as_json(options: argparse.Namespace) -> int:
     document: dict[str, Any] = {"target": options.target, "seed": options.seed}
     try:
-        # Output of the operations must not end up in the document.
+        # The output of the operations is not part of the document.
         with contextlib.redirect_stdout(sys.stderr):
             chosen_parts("pullback check", options.only, options.skip)
             found = _found(options)
@@ -260,7 +260,7 @@ class Terminal:
 
     @contextlib.contextmanager
     def progress(self, total: int) -> Iterator[Callable[[str], None]]:
-        """Show a progress bar; yields a function to call with the name of the next operation."""
+        """Show a bar with what is checked; yields a function to call with each operation."""
         from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
         columns = (BarColumn(), MofNCompleteColumn(), TextColumn("{task.description}"))
