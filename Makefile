@@ -1,7 +1,7 @@
 # Everything runs in .venv, which the first target that needs it makes. Python 3.11 or newer, pip and make are enough:
 #     make demo    installs pullback and runs the examples
 #     make test    installs the test tools and runs every check
-# With another interpreter: make test PYTHON=python3.12
+# With another interpreter: make test PYTHON=path/to/python
 
 PYTHON ?= python3
 VENV := .venv
@@ -40,8 +40,9 @@ bench: $(VENV)/.installed-peers
 	$(BIN)/python bench/ops.py
 	$(BIN)/python bench/check.py
 
-# The reference of the operations, from their declarations, and a searchable site in build/site.
+# A searchable site in build/site: the documents, and the reference generated from the declarations.
 docs: $(VENV)/.installed-docs
+	rm -rf build/docs
 	$(BIN)/python docs/generate.py
 	$(BIN)/mkdocs build --strict --quiet
 
@@ -72,6 +73,6 @@ $(VENV)/.installed-%: pyproject.toml | $(BIN)/python
 # Some systems ship venv without its own copy of pip: then the system's pip puts one in.
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
-	  { echo 'pullback needs Python 3.11 or newer: make PYTHON=python3.12 ...' >&2; exit 1; }
+	  { echo 'pullback needs Python 3.11 or newer: make PYTHON=path/to/python ...' >&2; exit 1; }
 	$(PYTHON) -m venv $(VENV) || { $(PYTHON) -m venv --clear --without-pip $(VENV) && \
 	  $(PYTHON) -m pip --python $(BIN)/python install --quiet pip; }

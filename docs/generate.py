@@ -1,10 +1,12 @@
-"""Write docs/reference/, one entry an operation, from the declarations.
+"""Write the sources of the documentation site: the documents, and the reference of the operations.
 
-    python docs/generate.py [--check]
+    python docs/generate.py [FOLDER]
 
-An entry is what is declared: the signature, the formula, the rule of each input in the words of
-the code, the rows of edge-values.md that name it, where it runs, and an example that was run to
-get what it prints. `--check` writes nothing and fails where a page is not what it would be.
+FOLDER (default: build/docs) gets the Markdown files of the repository under the paths they have
+there, so that their links hold, and in docs/reference one entry per public operation, from its
+declaration: the signature, the formula, the gradient rule of each input as it stands in the source,
+the rows of edge-values.md that name the operation, the array libraries it runs on, and an example
+with the output of a real run.
 """
 
 from __future__ import annotations
@@ -14,7 +16,9 @@ import ast
 import contextlib
 import functools
 import inspect
+import operator
 import re
+import shutil
 import sys
 import textwrap
 from pathlib import Path
@@ -25,32 +29,34 @@ import pullback as pb
 from pullback.ops._declare import REGISTRY, Composition, Sample
 from pullback.ops._samples import ELEMENTWISE
 
-HERE = Path(__file__).parent
-PAGES = HERE / "reference"
+ROOT = Path(__file__).parents[1]
+DOCUMENTS = ("*.md", "docs/*.md", "bench/*.md", "examples/*.py", "LICENSE")  # what pages link to
+PACKAGES = ("pullback.ops.", "pullback.nn.")
+SPACES = ("pb", "pb.linalg", "pb.fft", "pb.nn.functional")
 LARGEST = 12  # elements of an example's input
 
 
-def themes():
-    """Return each theme's module that exports something, by name."""
-    modules = {name: m for name, m in vars(pb.ops).items() if inspect.ismodule(m)}
-    return {
-        name.strip("_"): modules[name]
-        for name in sorted(modules)
-        if name[0] != "_" and getattr(modules[name], "__all__", None)
-    }
+@functools.cache
+def spaces():
+    """Return the namespaces of functions that users reach, by the prefix they write."""
+    found = {"pb": pb}
+    for prefix in SPACES[1:]:
+        with contextlib.suppress(AttributeError):
+            found[prefix] = operator.attrgetter(prefix.removeprefix("pb."))(pb)
+    return found
+
+
+def names_in(space):
+    """Return the names that a namespace exports."""
+    return getattr(space, "__all__", None) or [n for n in vars(space) if n[0] != "_"]
 
 
 def where_found(function):
     """Return the spellings under which users reach a function: modules first, then methods."""
-    spaces = {
-        "pb": pb,
-        "pb.linalg": getattr(pb, "linalg", None),
-        "pb.fft": getattr(pb, "fft", None),
-    }
     names = [
         f"{prefix}.{name}"
-        for prefix, space in spaces.items()
-        for name in getattr(space, "__all__", ())
+        for prefix, space in spaces().items()
+        for name in names_in(space)
         if getattr(space, name) is function
     ]
     short = {name.rpartition(".")[2] for name in names}
@@ -62,7 +68,7 @@ def where_found(function):
     return names, sorted(methods)
 
 
-# -- the rules, in the words of the code ----------------------------------------------------------
+# -- the rules, as the source has them ------------------------------------------------------------
 @functools.cache
 def functions_of(path):
     """Return the functions and lambdas of a source file by the line they begin on."""
@@ -115,15 +121,23 @@ def gradient_lines(op):
 # -- edge values ----------------------------------------------------------------------------------
 @functools.cache
 def edge_rows():
-    """Return the rows of edge-values.md that are about an expression."""
-    text = (HERE / "edge-values.md").read_text()
-    return [line for line in text.splitlines() if line.startswith("| `")]
+    """Return the rows of edge-values.md, with the reason that "likewise" stands for."""
+    text = (ROOT / "docs" / "edge-values.md").read_text()
+    rows, reason = [], ""
+    for line in text.splitlines():
+        if line.startswith("| `"):
+            row, why = line.removesuffix(" |").rsplit(" | ", 1)
+            reason = why.replace("likewise", reason.partition(";")[0])
+            rows.append(f"{row} | {reason} |")
+    return rows
 
 
 def edges_of(names):
     """Return the table of edge values of a function known by these names."""
     short = {name.rpartition(".")[2] for name in names}
-    called = re.compile(r"\b(?:pb|x|fft|linalg)\.(?:" + "|".join(map(re.escape, short)) + r")_?\(")
+    called = re.compile(
+        r"\b(?:pb|x|fft|linalg|functional)\.(?:" + "|".join(map(re.escape, short)) + r")_?\("
+    )
     rows = [row for row in edge_rows() if called.search(row.split("|")[1])]
     if not rows:
         return []
@@ -224,27 +238,70 @@ def libraries(declaration):
     return "Runs on NumPy, CuPy and every library that follows the Array API."
 
 
+@functools.cache
+def functions():
+    """Return the public functions of the operations, and those that make tensors, each once."""
+    every = {
+        id(function): function
+        for space in spaces().values()
+        for function in map(functools.partial(getattr, space), names_in(space))
+        if id(function) in declared_in() and not inspect.isclass(function)
+    }
+    return list(every.values())
+
+
+@functools.cache
+def declared_in():
+    """Return the name of the module that binds each function of the operations, by its id."""
+    modules = {n: m for n, m in sorted(sys.modules.items()) if n.startswith(PACKAGES)}
+    return {
+        id(getattr(module, name)): path
+        for path, module in modules.items()
+        for name in bound_by(module)
+        if callable(getattr(module, name, None))
+    }
+
+
+def bound_by(module):
+    """Return the names that a module defines, in contrast to those that it imports."""
+    names = set()
+    for statement in ast.parse(inspect.getsource(module)).body:
+        if isinstance(statement, ast.FunctionDef):
+            names.add(statement.name)
+        elif not isinstance(statement, ast.ClassDef):
+            stored = [n for n in ast.walk(statement) if isinstance(n, ast.Name)]
+            names |= {n.id for n in stored if isinstance(n.ctx, ast.Store)}
+    return names
+
+
+def themes():
+    """Return the functions that each page describes, and the modules that declare them."""
+    found = {}
+    for function in functions():
+        module = declared_in()[id(function)]
+        modules, described = found.setdefault(module.rpartition(".")[2].strip("_"), ({}, []))
+        modules[module] = sys.modules[module]
+        described.append(function)
+    return dict(sorted(found.items()))
+
+
 def pages():
-    """Return the text of each page by its name."""
-    made, index, seen = {}, [], set()
-    for theme, module in themes().items():
-        lines = [f"# {theme}", "", inspect.getdoc(module).split("\n\n")[0].replace("\n", " "), ""]
-        for name in sorted(module.__all__, key=str.lower):
-            function = getattr(module, name)
-            if not callable(function) or inspect.isclass(function) or id(function) in seen:
-                continue
-            seen.add(id(function))
-            spelled = where_found(function)[0]
-            if spelled:
-                lines += entry(function)
-                index.append((spelled[0], theme, kind_of(function)))
-        made[f"{theme}.md"] = "\n".join(lines).rstrip() + "\n"
+    """Return the text of each page of the reference by its file name."""
+    made, index = {}, []
+    for page, (modules, described) in themes().items():
+        lines = [f"# {page}", ""]
+        for _, module in sorted(modules.items()):
+            lines += [inspect.getdoc(module).split("\n\n")[0].replace("\n", " "), ""]
+        for function in sorted(described, key=lambda f: where_found(f)[0][0].lower()):
+            lines += entry(function)
+            index.append((where_found(function)[0][0], page, kind_of(function)))
+        made[f"{page}.md"] = "\n".join(lines).rstrip() + "\n"
     made["index.md"] = index_page(index)
     return made
 
 
 def kind_of(function):
-    """Say in a word where a function's gradient comes from."""
+    """Return in a few words where a function's gradient comes from."""
     op = getattr(function, "primitive", None)
     if op is None:
         return "makes or describes tensors"
@@ -260,31 +317,31 @@ def index_page(index):
     ]
     head = [
         *("# Every operation", ""),
-        "Made from the declarations by `docs/generate.py`; each example is run by the tests.",
+        "Generated from the declarations; the tests run every example.",
         *("", "| function | theme | gradient |", "|---|---|---|"),
     ]
     return "\n".join([*head, *rows]) + "\n"
 
 
+def write(folder):
+    """Write all pages of the site into a folder."""
+    for path in (path for pattern in DOCUMENTS for path in sorted(ROOT.glob(pattern))):
+        target = folder / path.relative_to(ROOT)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(path, target)
+    reference = folder / "docs" / "reference"
+    reference.mkdir(exist_ok=True)
+    made = pages()
+    for name, text in made.items():
+        (reference / name).write_text(text)
+    return made
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--check", action="store_true", help="write nothing, fail if out of date")
-    check = parser.parse_args().check
-    made = pages()
-    stale = [n for n, text in made.items() if not same(PAGES / n, text)]
-    left = [p for p in PAGES.glob("*.md") if p.name not in made]
-    if not check:
-        PAGES.mkdir(exist_ok=True)
-        for name in stale:
-            (PAGES / name).write_text(made[name])
-        for path in left:
-            path.unlink()
-    print(f"{len(made)} pages, {len(stale)} of them changed, {len(left)} left over")
-    sys.exit(int(check and bool(stale or left)))
-
-
-def same(path, text):
-    return path.exists() and path.read_text() == text
+    parser.add_argument("folder", nargs="?", type=Path, default=ROOT / "build" / "docs")
+    folder = parser.parse_args().folder
+    print(f"{len(write(folder))} pages of the reference in {folder / 'docs' / 'reference'}")
 
 
 if __name__ == "__main__":

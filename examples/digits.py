@@ -1,7 +1,7 @@
 """Classify handwritten digits with three operations of our own: linear, my_relu, cross_entropy.
 
 Trains a two-layer network on the 1797 images of 8 x 8 pixels that scikit-learn ships and prints
-its accuracy on a fifth of them that it has never seen. Exits with status 1 below 96 %.
+its accuracy on the fifth of them that it was not trained on. Exits with status 1 below 96 %.
 
     python examples/digits.py
 """

@@ -65,7 +65,7 @@ class MyReLU(pb.Function):
         return {"input": grad_input}
 
 
-# The same operation in all three ways; its second argument is no tensor, nor is what it saves ----
+# The same operation in all three ways; its second argument and what it saves are not tensors ----
 
 
 def mul_constant(ctx, tensor, constant):
@@ -89,7 +89,7 @@ class MulConstant(pb.Function):
     backward = staticmethod(mul_constant_backward)
 
 
-# Every one at work -------------------------------------------------------------------------------
+# All of them in use -------------------------------------------------------------------------------
 
 
 def show_linear() -> None:

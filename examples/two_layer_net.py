@@ -12,7 +12,7 @@ import pullback as pb
 
 
 # The forward pass receives the input and returns the output. ctx is a context object in which
-# forward leaves what backward will need, under names of its choice.
+# forward saves what backward will need, by name.
 def my_relu(ctx, input):
     ctx.save_for_backward(input=input)
     return input.clamp(min=0)
@@ -61,7 +61,7 @@ def main(steps: int = 500) -> list[float]:
         loss.backward()
 
         # Update the weights by gradient descent. The weights require gradients, but their update
-        # is no part of the history, hence no_grad. An operation ending in _ works in place.
+        # must not be recorded, hence no_grad. An operation whose name ends in _ works in place.
         with pb.no_grad():
             w1.sub_(learning_rate * w1.grad)
             w2.sub_(learning_rate * w2.grad)

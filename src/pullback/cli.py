@@ -103,11 +103,21 @@ def _add_check(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     parser.set_defaults(run=_check)
     add("target", help="package.module, ops.py or a folder; with :name one operation of it")
-    add("--seed", type=_seed, default=0, help="where all random numbers come from (default: 0)")
-    add("--fast", action="store_true", help="random directions alone; leave out what takes long")
-    add("--only", type=_names, default=[], metavar="PARTS", help="the parts to run, as first,masks")
+    add("--seed", type=_seed, default=0, help="the seed of all random numbers (default: 0)")
+    add("--fast", action="store_true", help="random directions only; leave out the slow parts")
+    add(
+        "--only",
+        type=_names,
+        default=[],
+        metavar="PARTS",
+        help="the parts to run, such as first,masks",
+    )
     add("--skip", type=_names, default=[], metavar="PARTS", help="the parts not to run")
-    add("--inputs", metavar="TEXT", help='the inputs of one operation, as "x: (n, d), w: (m, d)"')
+    add(
+        "--inputs",
+        metavar="TEXT",
+        help='the inputs of one operation, such as "x: (n, d), w: (m, d)"',
+    )
     add("--strict", action="store_true", help="exit with 2 if anything could not be checked")
     add("--json", action="store_true", help="print one JSON document")
     add("--no-color", action="store_true", help="print without colours")
@@ -126,7 +136,7 @@ def _names(text: str) -> list[str]:
 # ---- checking ------------------------------------------------------------------------------------
 @dataclasses.dataclass(frozen=True)
 class Result:
-    """What came of one operation; `text` says why it has no report."""
+    """The outcome for one operation; `text` says why it has no report."""
 
     operation: Operation
     status: str
@@ -275,7 +285,7 @@ class Terminal:
                 ON_PART.reset(token)
 
     def show(self, result: Result) -> None:
-        """Print one operation: a line a part, what failed, notes."""
+        """Print one operation: one line for each part, then failures and notes."""
         time = f"{result.seconds:.2f} s"
         self._line(
             (result.operation.id, "bold"), "  ", _styled(result.status), (f"  {time}", "dim")
@@ -293,7 +303,7 @@ class Terminal:
             self._line(indented(f"note: {note}"))
 
     def end(self, problems: Sequence[Problem], results: Sequence[Result], seed: int) -> None:
-        """Print what could not be searched, and the counts."""
+        """Print the problems of the search, and the counts."""
         for problem in problems:
             self._line((f"{problem.source}: {problem.text}", "yellow"))
         counts = Counter(result.status for result in results)

@@ -1,29 +1,29 @@
 """Every error and warning that pullback raises, and the two helpers that word them.
 
-This module imports nothing of pullback. Each error is an `AutogradError` and also the built-in (in
-brackets) that a user of NumPy or of PyTorch would already be catching::
+This module imports nothing from pullback. Each error is an `AutogradError` and also the built-in
+exception (in brackets) that a user of NumPy or PyTorch would expect::
 
     AutogradError             [Exception]
     |-- GraphError            [RuntimeError]              the graph or the engine was misused
-    |   |-- InplaceError                                  a change in place that spoils gradients
-    |   |-- ReleasedError                                 what backward needs was released before
+    |   |-- InplaceError                                  an in-place change that breaks gradients
+    |   |-- ReleasedError                                 saved tensors were already released
     |   `-- MissingRuleError  [NotImplementedError]       the operation has no gradient rule
-    |-- GradientError         [RuntimeError]              what a rule or hook returned is wrong
+    |-- GradientError         [RuntimeError]              a rule or hook returned a wrong value
     |   `-- AnomalyError                                  detect_anomaly found NaN or infinity
     |-- GradcheckError        [AssertionError]            a check of gradients failed
     |-- ShapeError            [ValueError, RuntimeError]  a shape does not fit
     |-- DTypeError            [TypeError, RuntimeError]   a dtype is unsupported or does not fit
-    |-- DeviceError           [RuntimeError]              devices or libraries mixed, or absent
+    |-- DeviceError           [RuntimeError]              devices or libraries mixed or missing
     |-- ArgumentError         [ValueError]                an argument has a wrong value
     |-- ArgumentTypeError     [TypeError]                 an argument has a wrong type
     |-- NameNotFoundError     [AttributeError, KeyError]  no saved value or argument has the name
     |-- TensorIndexError      [IndexError]                an index or dimension is out of range
     `-- MissingExtraError     [ImportError]               an optional library is not installed
 
-    UntrackedTensorWarning    [UserWarning]               a tensor where no gradient follows it
+    UntrackedTensorWarning    [UserWarning]               a tensor where no gradient reaches it
 
 An error about arguments (shape, dtype, device, value, type, index) that is raised while an
-operation runs is completed by the operation's name and by the inputs that its text leaves out.
+operation runs gets the operation's name and descriptions of the inputs that its text leaves out.
 """
 
 import reprlib
@@ -58,8 +58,8 @@ __all__ = [
 ]
 
 
-# How to read what was called off a running function: from the function's code to a reader of its
-# variables, which returns the operation's names and its arguments by name.
+# Maps the code of a running function to a reader of its local variables, which returns the names
+# of the operation that was called and its arguments by name.
 Call = tuple[tuple[str, ...], list[tuple[str, object]]]
 CALLS: dict[CodeType, Callable[[dict[str, Any]], Call]] = {}
 
@@ -76,26 +76,26 @@ class AutogradError(Exception):
 
 
 class GraphError(AutogradError, RuntimeError):
-    """The graph or the engine was used in a way that has no right answer."""
+    """The graph or the engine was used in a way that has no correct result."""
 
 
 class InplaceError(GraphError):
-    """A change in place that is forbidden, or that made a saved value stale."""
+    """An in-place change that is forbidden, or that invalidated a saved tensor."""
 
 
 class ReleasedError(GraphError):
-    """The backward pass needs something that an earlier backward pass released."""
+    """The backward pass needs saved tensors that an earlier backward pass released."""
 
 
 class MissingRuleError(GraphError, NotImplementedError):
-    """The operation runs forward, but nobody gave it the gradient rule asked for."""
+    """The operation has no gradient rule for the gradient that was asked for."""
 
 
 class GradientError(AutogradError, RuntimeError):
-    """What a backward rule or a hook returned is not a gradient of the argument.
+    """A backward rule or a hook returned something that is not a gradient of the argument.
 
-    ``argument`` names the argument where its gradient has the wrong shape; ``unsummed`` are the
-    axes that it lacks a sum over, if that is all.
+    ``argument`` names the argument whose gradient has the wrong shape; ``unsummed`` holds the axes
+    to sum over, if that is all that is missing.
     """
 
     argument: str = ""
@@ -139,7 +139,7 @@ class AnomalyError(GradientError):
 
 
 class GradcheckError(AutogradError, AssertionError):
-    """A check of gradients failed; ``report`` has all that was found."""
+    """A check of gradients failed; ``report`` holds all findings."""
 
     report: Any = None
 
@@ -153,7 +153,7 @@ class DTypeError(AutogradError, TypeError, RuntimeError):
 
 
 class DeviceError(AutogradError, RuntimeError):
-    """Arrays of two devices or of two array libraries met, or the device is absent."""
+    """Arrays of different devices or array libraries were mixed, or a device is missing."""
 
 
 class ArgumentError(AutogradError, ValueError):
@@ -161,25 +161,25 @@ class ArgumentError(AutogradError, ValueError):
 
 
 class ArgumentTypeError(AutogradError, TypeError):
-    """An argument is of a type that cannot be used."""
+    """An argument has a type that cannot be used."""
 
 
 class TensorIndexError(AutogradError, IndexError):
-    """An index or a dimension is out of range, or is no index at all."""
+    """An index or a dimension is out of range, or is not an index."""
 
 
 class NameNotFoundError(AutogradError, AttributeError, KeyError):
-    """A saved value or argument is asked for by a name that it does not have."""
+    """There is no saved value or argument of that name."""
 
     __str__ = Exception.__str__  # a KeyError would print its message in quotes
 
 
 class MissingExtraError(AutogradError, ImportError):
-    """An optional library is needed that is not installed."""
+    """An optional library that is needed is not installed."""
 
 
 class UntrackedTensorWarning(UserWarning):
-    """A tensor that requires grad was passed where no gradient follows it."""
+    """A tensor that requires grad was used where no gradient reaches it."""
 
 
 _OF_ARGUMENTS = (
@@ -193,15 +193,15 @@ _OF_ARGUMENTS = (
 
 
 def describe(name: str, value: object) -> str:
-    """Say in one line what `value` is: the input lines of error messages.
+    """Describe a value in one line, as error messages list their inputs.
 
     Parameters
     ----------
     name : str
-        What the reader calls the value: the argument's name.
+        The name of the value, usually that of the argument.
     value : object
-        Anything with a shape and a dtype (a tensor, an array of any library); anything else is
-        shown by its type and a short repr.
+        Any object. A tensor or an array of any library is described by its shape and dtype, any
+        other object by its type and a short repr.
 
     Returns
     -------
@@ -232,7 +232,7 @@ def describe(name: str, value: object) -> str:
 def compose(
     op: str, required: str, came: str, *inputs: tuple[str, object], hint: str | None = None
 ) -> str:
-    """Word an error message the way all of pullback's are worded.
+    """Compose an error message in the form that all of pullback's have.
 
     Parameters
     ----------
@@ -245,7 +245,7 @@ def compose(
     *inputs : tuple of (str, object)
         The values involved, each with the name the caller knows it by; one indented line each.
     hint : str, optional
-        How to mend it, as an order without a full stop: ``"call detach() first"``.
+        How to fix it, as an instruction without a full stop: ``"call detach() first"``.
 
     Returns
     -------
@@ -277,7 +277,7 @@ def warn_user(message: str, category: type[Warning] = UserWarning) -> None:
 
 
 def _call_around(frame: FrameType | None) -> Call | None:
-    """Return the operation that the user called, and its arguments: the outermost of ours."""
+    """Return the outermost running operation, which the user called, and its arguments."""
     call = None
     while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "pullback":
         call = frame if frame.f_code in CALLS else call

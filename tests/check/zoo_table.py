@@ -58,11 +58,11 @@ def is_low(entry):
 HEAD = """# What the checkers catch
 
 `tests/check/zoo.py` has {wrong} operations whose backward is wrong in one known way, {cited} of
-them mistakes reported in a public issue tracker, and {right} whose backward is right, many of
-them hard for a checker: kinks, ties, huge and tiny scales, single precision. Both checkers get the
-same operations with the same inputs and their default settings; PyTorch's is `gradcheck`, followed
-by `gradgradcheck` where backward is not marked once_differentiable. This page is made by
-`python -m tests.check.zoo_table` and compared with both by `make peers`.
+them reported in a public issue tracker, and {right} whose backward is right. Many of the right ones
+are hard for a checker: kinks, ties, huge and tiny scales, single precision. Both checkers get the
+same operations and inputs, and use their default settings. PyTorch's checker is `gradcheck`,
+followed by `gradgradcheck` if backward is not marked `once_differentiable`.
+`python -m tests.check.zoo_table` writes this page, and `make peers` compares it with both checkers.
 
 """
 
@@ -85,9 +85,8 @@ def page():
     low, kinks = sum(map(is_low, alarms[1])), sum(e in _right_hard.ENTRIES for e in alarms[1])
     lines.append(
         f"\nFalse alarms among the {len(RIGHT)} right ones: pullback {len(alarms[0])}, PyTorch "
-        f"{len(alarms[1])}. Of those, {low} have inputs in lower precision than double, which\n"
-        f"PyTorch's documentation asks for, and {kinks} are at kinks, jumps or ties, which it says "
-        "may fail.\n\n## One by one\n\n"
+        f"{len(alarms[1])}. PyTorch's documentation warns of\nmost of these: {low} are for inputs "
+        f"below double precision, and {kinks} at kinks, jumps or ties.\n\n## One by one\n\n"
     )
     lines.append(
         "| operation | mistake | pullback says | PyTorch | reported |\n|---|---|---|---|---|\n"

@@ -22,12 +22,12 @@ _VALUES = """
 """
 VALUES = set(_VALUES.split())
 
-COMPILED = "compiled code, or NumPy's: SciPy asks for arrays, which cannot hold a history"
-NUMBER = "SciPy makes a plain number of the argument: a warning says that no gradient follows it"
-OVERWRITTEN = "SciPy writes into an array that a gradient needs, or into rows it took apart"
+COMPILED = "compiled code: SciPy asks for NumPy arrays, which carry no gradient"
+NUMBER = "SciPy converts the argument to a plain number: a warning says that it carries no gradient"
+OVERWRITTEN = "SciPy writes into an array that backward needs, or into one of several views"
 PARAMETER = "the degrees of freedom depend on the samples, and have no gradient rule"
 METHODS = "SciPy calls methods that NumPy's arrays have and the standard does not"
-SWALLOWED = "compiled code, which says so in its own words"
+SWALLOWED = "compiled code that raises an error of its own"
 
 # What is raised, by its beginning.
 ERRORS = {

@@ -1,7 +1,7 @@
 """Optimizers: plain users of the public API, with nothing private in them.
 
-A step changes the parameters in place under `no_grad`; a parameter whose ``.grad`` is None is left
-alone, its state too.
+A step changes the parameters in place under `no_grad`. A parameter whose ``.grad`` is None is not
+changed, and neither is its state.
 """
 
 from pullback.optim._base import Optimizer

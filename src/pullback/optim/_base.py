@@ -1,4 +1,4 @@
-"""What every optimizer shares: parameter groups, their checks, the state of each parameter.
+"""The base of every optimizer: parameter groups, their checks, the state of each parameter.
 
 Must not know any update rule. Invariants: a parameter is in exactly one group; every group has a
 value for every option; `state` is keyed by the parameter itself and holds an entry only for
@@ -99,17 +99,17 @@ class Optimizer(ABC):
         self.param_groups.append(group)
 
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
-        """Change every parameter that has a gradient, once.
+        """Update every parameter that has a gradient.
 
         Parameters
         ----------
         closure : callable, optional
-            Computes the loss and its gradients again; called first, with recording on.
+            Computes the loss and its gradients again. It is called first, with recording on.
 
         Returns
         -------
         object
-            What `closure` returned, or None without one.
+            The result of `closure`, or None without a closure.
 
         Examples
         --------
@@ -138,26 +138,26 @@ class Optimizer(ABC):
         Parameters
         ----------
         set_to_none : bool
-            True drops the gradients; a later step leaves a parameter alone that received none.
-            False fills them with zeros in place, and a step then applies momentum and decay.
+            True sets the gradients to None; a step does not change a parameter without a gradient.
+            False fills them with zeros in place; a step then still applies momentum and decay.
         """
         for group in self.param_groups:
             for param in group["params"]:
                 if set_to_none:
                     param.grad = None
                 elif param.grad is not None:
-                    if param.grad.requires_grad:  # made with create_graph; zeros have no history
+                    if param.grad.requires_grad:  # made with create_graph; zeros depend on nothing
                         param.grad.detach_()
                     param.grad.zero_()
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the options and the state, with parameters replaced by their number.
+        """Return the options and the state, with parameters replaced by their index.
 
         Returns
         -------
         dict
-            ``"state"``, from a parameter's number to its state, and ``"param_groups"``. The
-            tensors are those in use, not copies: a later step changes them.
+            ``"state"``, from a parameter's index to its state, and ``"param_groups"``. The
+            tensors are not copies: a later step changes them.
         """
         number = {id(p): i for i, p in enumerate(self._all_parameters())}
         return {
@@ -169,12 +169,12 @@ class Optimizer(ABC):
         }
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
-        """Take over options and state from another optimizer of the same kind and shape.
+        """Load the options and the state of an optimizer of the same class and group sizes.
 
         Parameters
         ----------
         state_dict : mapping
-            What `state_dict` returned. It is copied; state tensors are cast to the dtype and
+            The result of `state_dict`. It is copied; state tensors are cast to the dtype and
             device of their parameter.
 
         Raises
@@ -238,8 +238,8 @@ class Optimizer(ABC):
         return [param for group in self.param_groups for param in group["params"]]
 
     def _check_names(self, group: Mapping[str, Any]) -> None:
-        # A group may carry notes of the user's ("name", "initial_lr"): only what looks like a
-        # misspelt option is refused.
+        # A group may have other keys of the user's ("name", "initial_lr"): only a key that looks
+        # like a misspelt option is refused.
         if "params" not in group:
             raise self._value_error(
                 "a parameter group needs the key 'params'", f"the keys {sorted(group)}"

@@ -40,7 +40,7 @@ class Adam(Optimizer):
         Divide by the largest ``v`` so far: Reddi et al. (2018), "On the convergence of Adam and
         beyond".
     maximize : bool
-        Climb instead of descend.
+        Maximize the objective instead of minimizing it.
 
     Raises
     ------

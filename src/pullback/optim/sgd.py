@@ -39,7 +39,7 @@ class SGD(Optimizer):
     nesterov : bool
         Look ahead by one step; needs a momentum above 0 and a dampening of 0.
     maximize : bool
-        Climb instead of descend.
+        Maximize the objective instead of minimizing it.
 
     Raises
     ------

@@ -1,10 +1,10 @@
 """Gradients of functions: `grad`, `value_and_grad`, `elementwise_grad`.
 
-Owns the way in and out: what the caller gave becomes tensors that the function computes with, and
-the gradients come back in the structure and of the kinds that were given. Must not know how a
-gradient is computed. Invariants: nothing global, no ``.grad`` is touched, and what can still be
-differentiated by somebody else (an enclosing transform, a tensor that the function closes over)
-keeps its history.
+Owns the conversion of arguments and results: arguments become tensors that the function computes
+with, and gradients are returned in the structure and types of the arguments. Must not know how a
+gradient is computed. Invariants: no global state; no ``.grad`` is changed; a result that can be
+differentiated again (by an enclosing transform, or with respect to a tensor in the function's
+closure) stays part of the graph.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Function = Callable[..., Any]
 Argnum = int | Sequence[int]
 
 _RECORDING = {"grad": True, "inference": False}
-# Marks the leaf that stood for an argument, when the call that made it is over.
+# Marks the leaf that replaced an argument, once the call that made it has returned.
 _CONSTANT = "stood for an argument"
 _numpy_scalar = NUMPY.xp.generic
 
@@ -40,29 +40,32 @@ def grad(fun: Function, argnum: Argnum = 0, has_aux: bool = False) -> Function:
     Parameters
     ----------
     fun : callable
-        Returns a real scalar Tensor, or with `has_aux` a pair of that and anything else.
+        Returns a real scalar Tensor, or with `has_aux` a pair of that and any other object.
     argnum : int or sequence of int, default 0
-        Which positional arguments to differentiate with respect to. Each may be a Tensor, a NumPy
-        array, a float, or a tuple, list, dict, NamedTuple or dataclass of those; the function is
-        called with tensors in their place.
+        The positional arguments to differentiate with respect to. Each may be a Tensor, an array,
+        a float, or a tuple, list, dict, NamedTuple or dataclass of those. `fun` is called with
+        tensors instead of them.
     has_aux : bool, default False
-        Whether `fun` returns something beside the scalar.
+        Whether `fun` returns a second object besides the scalar.
 
     Returns
     -------
     callable
-        Takes what `fun` takes and returns the gradient in the structure and kind of the argument:
-        an array for an array, a float for a float, zeros where the result does not depend on it;
-        a tuple of them where `argnum` is a sequence; with `has_aux` a pair of that and the rest.
-        Where somebody else can still differentiate the gradient (an enclosing `grad`, a tensor
-        that requires grad among the arguments or in the closure), it is a Tensor with history.
+        Takes the arguments of `fun` and returns the gradient in the structure and type of the
+        differentiated argument: an array for an array, a float for a float, zeros if the result
+        does not depend on it. If `argnum` is a sequence, a tuple of gradients; with `has_aux` a
+        pair of the gradient and the second object. If the gradient can be differentiated again
+        (inside an enclosing `grad`, or with respect to a tensor that requires grad among the
+        arguments or in the closure), it is a Tensor that is part of the graph.
 
     Raises
     ------
     DTypeError
-        If an argument is of integers, or the result complex.
-    GraphError, ArgumentTypeError
-        If the result is no scalar; if it is no Tensor, so that it depends on no argument.
+        If a differentiated argument holds integers, or the result is complex.
+    GraphError
+        If the result is not a scalar.
+    ArgumentTypeError
+        If the result is not a Tensor, so that it depends on no argument.
 
     Examples
     --------
@@ -84,11 +87,11 @@ def grad(fun: Function, argnum: Argnum = 0, has_aux: bool = False) -> Function:
 
 
 def value_and_grad(fun: Function, argnum: Argnum = 0, has_aux: bool = False) -> Function:
-    """Return the function that computes the value of `fun` and its gradient, at the cost of one.
+    """Return the function that computes the value of `fun` and its gradient in one evaluation.
 
-    Parameters and errors are those of `grad`. The value is a Tensor where a differentiated
-    argument holds one, and else a NumPy scalar, or a Python float where all of them are; with
-    `has_aux` it is a pair of that and the rest.
+    Parameters and errors are those of `grad`. The value is a Tensor if a differentiated argument
+    holds one; otherwise it is a NumPy scalar, or a Python float if all differentiated arguments
+    are. With `has_aux` it is a pair of the value and the second object.
 
     Examples
     --------
@@ -110,10 +113,10 @@ def value_and_grad(fun: Function, argnum: Argnum = 0, has_aux: bool = False) -> 
 def elementwise_grad(fun: Function, argnum: Argnum = 0) -> Function:
     """Return the derivative of a function that works element by element.
 
-    That is the gradient of the sum of the result: where an element of it depends on one element
-    of the argument alone, the derivatives are in the places of the elements.
+    It is the gradient of the sum of the result. If each element of the result depends on the same
+    element of the argument only, element i of the gradient is the derivative at element i.
 
-    Parameters and errors are those of `grad`, but the result may have any shape.
+    Parameters and errors are those of `grad`, except that the result may have any shape.
 
     Examples
     --------
@@ -134,7 +137,7 @@ def elementwise_grad(fun: Function, argnum: Argnum = 0) -> Function:
 def _differentiator(
     api: str, fun: Function, argnum: Argnum, has_aux: bool, scalar: bool = True
 ) -> Callable[[tuple[Any, ...], dict[str, Any]], tuple[Any, Any, Any]]:
-    """Return what computes the value, the gradients and the rest of one call."""
+    """Return a function that computes the value, the gradients and the second object of a call."""
     if not callable(fun):
         raise ArgumentTypeError(compose(api, "a function required", type(fun).__name__))
     several = isinstance(argnum, (tuple, list))
@@ -171,11 +174,11 @@ def _differentiator(
 
 # -- the arguments ---------------------------------------------------------------------------------
 class _Input(NamedTuple):
-    """One leaf of a differentiated argument: as it was given, and the tensor in its place."""
+    """One leaf of a differentiated argument: the original, and the tensor that replaces it."""
 
     given: Any
     tensor: Tensor
-    place: Tensor  # where the history began, should the function change the tensor itself
+    place: Tensor  # the leaf itself, in case the function changes the tensor in place
 
 
 def _position(api: str, number: Any, count: int) -> int:
@@ -190,7 +193,7 @@ def _position(api: str, number: Any, count: int) -> int:
 
 
 def _named_leaves(name: str, value: Any) -> Iterator[tuple[str, Any]]:
-    """Yield what is no container, each with the way to it."""
+    """Yield everything that is not a container, each with its path."""
     items = children(value)
     if items is None:
         yield name, value
@@ -203,7 +206,7 @@ def _named_leaves(name: str, value: Any) -> Iterator[tuple[str, Any]]:
 
 
 def _input(api: str, name: str, given: Any) -> _Input:
-    """Return the tensor that stands for what was given: a new leaf, or a copy with its history."""
+    """Return the tensor that replaces an argument: a new leaf, or a clone in the graph."""
     if isinstance(given, Tensor):
         source = given
     elif is_array(given):
@@ -249,12 +252,12 @@ def _name(fun: Function) -> str:
 
 
 def _check(api: str, fun: Function, out: Any, arguments: str, scalar: bool) -> None:
-    """Raise where the result is nothing to differentiate."""
+    """Raise if the result cannot be differentiated."""
     if not isinstance(out, Tensor):
         raise ArgumentTypeError(
             f"{api}: the result of {_name(fun)} does not depend on {arguments}: it must be a "
             f"Tensor, got {type(out).__name__}.\n"
-            "hint: float(), item() and numpy() leave the history; compute with functions of "
+            "hint: float(), item() and numpy() leave the graph; compute with functions of "
             "pullback or NumPy, and return the scalar alone or set has_aux."
         )
     if out.is_complex() or not out.dtype.is_inexact:
@@ -272,7 +275,7 @@ def _tracked(value: Any) -> list[Tensor]:
 
 
 def _reaches_others(tensor: Tensor, inputs: list[_Input]) -> bool:
-    """Return whether somebody else can differentiate it: it leads to a leaf that is not ours."""
+    """Return whether a tensor depends on a leaf that this call did not make."""
     ours = {i.place._node for i in inputs}
     return any(
         node.__class__ is AccumulateGrad
@@ -283,7 +286,7 @@ def _reaches_others(tensor: Tensor, inputs: list[_Input]) -> bool:
 
 
 def _gradients(out: Tensor, inputs: list[_Input], keeps: bool) -> list[Any]:
-    """Return the gradient of each input, of the kind of what was given unless history is kept."""
+    """Return the gradient of each input: in the graph if `keeps`, else of the argument's type."""
     found: Sequence[Tensor | None] = [None] * len(inputs)
     if inputs and out.requires_grad:
         places = [i.place for i in inputs]
@@ -310,7 +313,7 @@ def _as_given(gradient: Tensor, given: Any) -> Any:
 
 
 def _value(out: Tensor, inputs: list[_Input]) -> Any:
-    """Return the value as a Tensor among tensors, else as an array library has scalars."""
+    """Return the value as a Tensor if an argument holds one, else as its library's scalar."""
     given = [i.given for i in inputs]
     if not given or any(isinstance(g, Tensor) for g in given):
         return out.detach()
