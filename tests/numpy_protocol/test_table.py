@@ -11,7 +11,7 @@ from tests.numpy_protocol._calls import CALLS, INTEGERS, UFUNCS
 from tests.numpy_protocol._document import UFUNCS as UFUNC_NAMES
 
 import pullback as pb
-from pullback.core.function.primitive import TENSORS
+from pullback.core.function.handed import TENSORS
 from pullback.ops._numpy.arguments import ADAPTERS
 from pullback.ops._numpy.protocol import names, ufunc_counterpart
 from pullback.ops._numpy.table import (

@@ -5,7 +5,7 @@ import pytest
 
 import pullback as pb
 from pullback.arrays import NUMPY
-from pullback.core.function.dispatch import apply
+from pullback.core.function.record import apply
 from pullback.core.function.primitive import Primitive
 from pullback.errors import (
     ArgumentError,

@@ -9,7 +9,7 @@ import operator
 import pytest
 
 import pullback as pb
-from pullback.core.function.primitive import TENSORS
+from pullback.core.function.handed import TENSORS
 from pullback.ops._declare import REGISTRY
 
 MAKES = "makes tensors of numbers or shapes, and has no tensor to differentiate by"
