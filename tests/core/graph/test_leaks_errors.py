@@ -6,7 +6,7 @@ import weakref
 
 import numpy as np
 import pytest
-from tests.core.graphs import alive, leaf, nodes_of
+from tests.core.graph.sample_graphs import alive, leaf, nodes_of
 
 import pullback as pb
 

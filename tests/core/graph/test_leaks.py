@@ -8,7 +8,7 @@ import gc
 import weakref
 
 import pytest
-from tests.core.graphs import GRAPHS, SavesInput, SavesOutput, alive, leaf, nodes_of
+from tests.core.graph.sample_graphs import GRAPHS, SavesInput, SavesOutput, alive, leaf, nodes_of
 
 import pullback as pb
 
