@@ -48,7 +48,7 @@ SUMS = {"built-in": lambda x, y: x + y, "custom": same_for_both}
 
 @recorded
 @pytest.mark.parametrize("add", SUMS.values(), ids=SUMS.keys())
-def test_two_leaves_never_share_a_gradient(add, create_graph):
+def test_AC3_two_leaves_never_share_a_gradient(add, create_graph):
     x, y = leaf([1.0, 2.0]), leaf([3.0, 4.0])
     backward(add(x, y).sum(), create_graph)
     assert x.grad is not y.grad
@@ -58,14 +58,27 @@ def test_two_leaves_never_share_a_gradient(add, create_graph):
     assert y.grad.tolist() == [1.0, 1.0]
 
 
+FUNCTIONS = {
+    "the leaf": lambda x: x,
+    "times one": lambda x: x * 1.0,
+    "plus zero": lambda x: x + 0.0,
+    "twice": lambda x: x + x,
+    "view": lambda x: x.view_as(x),
+    "clone": lambda x: x.clone(),
+}
+
+
 @recorded
-def test_a_leaf_does_not_share_its_gradient_with_the_one_that_was_passed_in(create_graph):
-    x, g = leaf([1.0, 2.0]), ones()
-    backward(x, create_graph, gradient=g)
-    backward(x + 0.0, create_graph, gradient=g)
-    assert x.grad.tolist() == [2.0, 2.0]
-    assert g.tolist() == [1.0, 1.0]
-    assert not shared(x.grad, g)
+@pytest.mark.parametrize("function", FUNCTIONS.values(), ids=FUNCTIONS.keys())
+def test_AC3_the_gradient_that_was_passed_in_is_neither_changed_nor_kept(function, create_graph):
+    x = leaf([1.0, 2.0])
+    passed = pb.tensor([5.0, 7.0], dtype=pb.float64)
+    backward(function(x), create_graph, gradient=passed)
+    first = x.grad.tolist()
+    backward(function(x), create_graph, gradient=passed)
+    assert passed.tolist() == [5.0, 7.0]
+    assert x.grad.tolist() == [2.0 * value for value in first]
+    assert not shared(x.grad, passed)
 
 
 @recorded
@@ -79,13 +92,15 @@ def test_retained_gradients_share_memory_with_nothing(create_graph):
     assert not shared(x.grad, y.grad, z.grad)
 
 
-def test_results_of_grad_share_memory_with_nothing():
+@recorded
+@pytest.mark.parametrize("add", SUMS.values(), ids=SUMS.keys())
+def test_AC3_results_of_grad_share_memory_with_nothing(add, create_graph):
     x, y, g = leaf([1.0, 2.0]), leaf([3.0, 4.0]), ones()
-    z = x + y
-    found = pb.autograd.grad(z, (x, y, z, x), g)
+    z = add(x, y)
+    found = pb.autograd.grad(z, (x, y, z, x), g, create_graph=create_graph)
     assert not shared(*found, g)
     found[0].mul_(5.0)
-    assert [f.tolist() for f in found[1:]] == [[1.0, 1.0]] * 3
+    assert [f.tolist() for f in (*found[1:], g)] == [[1.0, 1.0]] * 4
 
 
 def test_gradients_made_by_the_engine_can_be_written_to():
@@ -295,9 +310,31 @@ def test_a_view_of_an_unshared_array_is_copied_into_grad():
     assert x.grad.data_array().base is None
 
 
-def test_the_seed_is_never_taken_for_the_gradient():
-    seed = pb.ones(3)
-    x = pb.zeros(3, requires_grad=True)
-    x.clone().backward(seed)
-    x.grad += 1
-    assert seed.tolist() == [1.0, 1.0, 1.0]
+def test_a_gradient_that_a_hook_kept_is_not_written_to():
+    x = leaf([1.0, 2.0])
+    kept = []
+    y = x * 3.0
+    y.register_hook(kept.append)
+    y.sum().backward()
+    x.grad = kept[0]
+    (x * 4.0).sum().backward()
+    assert x.grad.tolist() == [5.0, 5.0]
+    assert kept[0].tolist() == [1.0, 1.0]
+
+
+def test_a_rule_that_changes_its_gradient_reaches_no_sibling_in_a_recorded_pass():
+    class Twice(pb.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x.clone()
+
+        @staticmethod
+        def backward(ctx, grad_output):
+            return grad_output.mul_(2)
+
+    x = leaf([1.0, 2.0])
+    b = x * 1
+    seed = pb.tensor([1.0, 1.0], dtype=pb.float64)
+    (g,) = pb.autograd.grad(Twice.apply(b) + b, x, seed, create_graph=True)
+    assert g.tolist() == [3.0, 3.0]
+    assert seed.tolist() == [1.0, 1.0]

@@ -230,7 +230,7 @@ def test_a_wrong_name_within_a_group_is_an_error():
         f(leaf(1.0), scale=leaf(2.0)).backward()
 
 
-def test_the_setup_context_of_a_class_sees_arguments_with_defaults():
+def test_F13_setup_context_receives_arguments_with_defaults():
     class Power(pb.Function):
         @staticmethod
         def forward(x, y=3, *, scale=1.0):
@@ -375,3 +375,18 @@ def test_nothing_is_warned_of_under_no_grad_or_for_starred_tensors():
         with pb.no_grad():
             assert op(leaf(1.0), [leaf(2.0)]).item() == 2.0
         assert starred(leaf(1.0), leaf(2.0)).item() == 2.0
+
+
+def test_a_view_among_the_arguments_is_brought_up_to_date():
+    def forward(ctx, t, factor):
+        return t * factor
+
+    scale = pb.autograd_function(forward, lambda ctx, g: {"t": g * 3.0, "factor": None})
+    x = leaf([1.0, 2.0])
+    base = x * 1.0
+    part = base[1:]
+    base.mul_(10.0)
+    y = scale(part, factor=3.0)
+    assert y.tolist() == [60.0]
+    y.sum().backward()
+    assert x.grad.tolist() == [0.0, 30.0]

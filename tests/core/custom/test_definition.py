@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import pullback as pb
-from pullback.errors import ArgumentError, ArgumentTypeError, GraphError, MissingRuleError
+from pullback.errors import ArgumentError, ArgumentTypeError, MissingRuleError
 
 
 def leaf(data, dtype=pb.float64):
@@ -229,7 +229,7 @@ def test_ctx_may_have_any_name():
     ],
     ids=["named", "decorated", "two functions", "class", "split class"],
 )
-def test_the_node_has_the_operations_name(op, name):
+def test_F19_the_node_is_named_after_the_operation(op, name):
     y = op(leaf([[1.0, 2.0]]), leaf([[2.0, 3.0]]))
     assert y.grad_fn.name() == name
     assert f"grad_fn=<{name}>" in repr(y)
@@ -359,7 +359,17 @@ def test_a_rule_must_take_a_ctx():
         pb.autograd_function(forward).backward(lambda: None)
 
 
-def test_backward_and_vjp_are_two_names_of_one_rule():
+def test_a_backward_without_gradients_is_refused():
+    with pytest.raises(ArgumentTypeError, match=r"backward must take ctx and the gradients"):
+        pb.autograd_function(lambda ctx, t: t, lambda ctx: None)
+
+
+def test_a_function_without_a_signature_is_refused_when_defined():
+    with pytest.raises(pb.AutogradError, match="with a signature"):
+        pb.autograd_function(lambda ctx, x: x, max)
+
+
+def test_F11_defining_both_backward_and_vjp_is_an_error():
     with pytest.raises(ArgumentError, match="both 'backward' and 'vjp' is not allowed"):
 
         class Both(pb.Function):
@@ -369,7 +379,7 @@ def test_backward_and_vjp_are_two_names_of_one_rule():
 
 
 @pytest.mark.parametrize("style", ["function", "class"])
-def test_without_a_rule_the_operation_runs_and_asking_for_its_gradient_names_it(style):
+def test_F11_without_a_rule_the_operation_runs_and_asking_for_its_gradient_names_it(style):
     def ruleless(ctx, x):
         return x * 2.0
 
@@ -388,97 +398,6 @@ def test_without_a_rule_the_operation_runs_and_asking_for_its_gradient_names_it(
     with pytest.raises(MissingRuleError, match=name):
         y.backward()
     assert x.grad is None
-
-
-def test_a_class_without_forward_says_so_when_applied():
-    class Empty(pb.Function):
-        pass
-
-    with pytest.raises(NotImplementedError, match=r"Empty: you must implement the forward"):
-        Empty.apply(leaf(1.0))
-
-
-def test_calling_the_class_with_arguments_says_how_to_apply_it():
-    with pytest.raises(TypeError, match=r"Linear\.apply"):
-        Linear(leaf([[1.0]]), leaf([[1.0]]))
-
-
-# -- once_differentiable ---------------------------------------------------------------------------
-class OnceSquare(pb.Function):
-    @staticmethod
-    def forward(ctx, x):
-        ctx.save_for_backward(x=x)
-        return x * x
-
-    @staticmethod
-    @pb.once_differentiable
-    def backward(ctx, grad_output):
-        assert not pb.is_grad_enabled()
-        assert not grad_output.requires_grad
-        x = ctx.saved_variables.x
-        return {"x": pb.asarray(2.0 * x.detach().numpy() * grad_output.numpy())}
-
-
-@pb.autograd_function
-def once_square(ctx, x):
-    ctx.save_for_backward(x=x)
-    return x * x
-
-
-@once_square.backward
-@pb.once_differentiable
-def _(ctx, grad_output):
-    return {"x": pb.asarray(2.0 * ctx.saved_variables.x.detach().numpy() * grad_output.numpy())}
-
-
-once = pytest.mark.parametrize("op", [OnceSquare.apply, once_square], ids=["class", "decorated"])
-
-
-@once
-def test_a_rule_marked_once_differentiable_gives_first_gradients(op):
-    x = leaf([3.0, 4.0])
-    op(x).sum().backward()
-    assert x.grad.tolist() == [6.0, 8.0]
-
-
-@once
-def test_a_second_derivative_through_once_differentiable_raises(op):
-    x = leaf(3.0)
-    y = op(x)
-    (g,) = pb.autograd.grad(y * y, x, create_graph=True)
-    assert g.item() == 108.0
-    with pytest.raises(GraphError, match=r"differentiate twice .*once_differentiable"):
-        g.backward()
-
-
-@once
-def test_it_raises_also_where_the_incoming_gradient_is_constant(op):
-    x = leaf(3.0)
-    (g,) = pb.autograd.grad(op(x), x, create_graph=True)
-    assert g.item() == 6.0
-    assert g.requires_grad
-    with pytest.raises(GraphError, match="once_differentiable"):
-        pb.autograd.grad(g, x)
-    with pytest.raises(GraphError, match="once_differentiable"):
-        pb.autograd.grad((g * x).sum(), x)
-
-
-def test_once_differentiable_can_raise_for_several_results():
-    @pb.autograd_function
-    def pair(ctx, x):
-        return x * 2.0, x * 3.0
-
-    @pair.backward
-    @pb.once_differentiable
-    def _(ctx, a, b):
-        return {"x": a * 2.0 + b * 3.0}
-
-    x = leaf(1.0)
-    a, b = pair(x)
-    (g,) = pb.autograd.grad(a * b, x, create_graph=True)
-    assert g.item() == 12.0
-    with pytest.raises(GraphError, match="once_differentiable"):
-        g.backward()
 
 
 # -- float32, complex, empty -----------------------------------------------------------------------

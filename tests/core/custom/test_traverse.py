@@ -401,3 +401,14 @@ def test_a_missing_container_names_the_argument():
 
     with pytest.raises(GradientError, match=r"collect.*gradient for the argument 'items'"):
         collect([leaf(1.0)], leaf(2.0)).backward()
+
+
+def test_a_nested_container_may_have_no_gradient():
+    def forward(ctx, ts):
+        return ts[0] * ts[1][0]
+
+    op = pb.autograd_function(forward, lambda ctx, g: {"ts": [g * 4.0, None]}, traverse=True)
+    x, y = leaf([3.0]), leaf([4.0])
+    op([x, [y]]).sum().backward()
+    assert x.grad.tolist() == [4.0]
+    assert y.grad is None

@@ -43,7 +43,7 @@ def modes_are_as_they_were():
 
 # -- generators ------------------------------------------------------------------------------------
 @every_decorator
-def test_a_generators_body_has_its_mode_and_the_consumer_keeps_its_own(decorate):
+def test_G02_a_generators_body_has_its_mode_and_the_consumer_keeps_its_own(decorate):
     inside, outside = [], []
 
     @decorate
@@ -66,7 +66,7 @@ def test_a_generators_body_has_its_mode_and_the_consumer_keeps_its_own(decorate)
     assert outside == [True] * 3
 
 
-def test_a_consumer_may_change_its_mode_between_steps():
+def test_G02_a_consumer_may_change_its_mode_between_steps():
     @pb.no_grad
     def numbers():
         for i in range(4):
@@ -85,7 +85,7 @@ def test_a_consumer_may_change_its_mode_between_steps():
     assert on()
 
 
-def test_two_generators_interleave():
+def test_G02_two_generators_interleave():
     @pb.no_grad
     def off():
         while True:
@@ -102,7 +102,7 @@ def test_two_generators_interleave():
     assert states == [False, True, False, False, True, False]
 
 
-def test_values_are_sent_into_a_generator():
+def test_G02_values_are_sent_into_a_generator():
     @pb.no_grad
     def echo():
         received = []
@@ -120,7 +120,7 @@ def test_values_are_sent_into_a_generator():
     assert stop.value.value == ["a", "b", "c"]
 
 
-def test_exceptions_are_thrown_into_a_generator():
+def test_G02_exceptions_are_thrown_into_a_generator():
     @pb.no_grad
     def stubborn():
         caught = 0
@@ -142,7 +142,7 @@ def test_exceptions_are_thrown_into_a_generator():
         next(generator)
 
 
-def test_a_generator_is_closed_in_its_mode():
+def test_G02_a_generator_is_closed_in_its_mode():
     ended = []
 
     @pb.no_grad
@@ -210,7 +210,7 @@ def test_yield_from_a_decorated_generator():
 
 
 # -- coroutines and tasks --------------------------------------------------------------------------
-def test_a_coroutine_has_its_mode_and_its_caller_keeps_its_own():
+def test_G02_a_coroutine_has_its_mode_and_its_caller_keeps_its_own():
     @pb.no_grad
     async def slow(x):
         first = on()
@@ -235,7 +235,7 @@ def test_a_decorated_coroutine_function_is_still_one():
     assert asyncio.run(f()) is False
 
 
-def test_an_exception_in_a_coroutine_reaches_its_caller_with_the_mode_restored():
+def test_G02_an_exception_in_a_coroutine_reaches_its_caller_with_the_mode_restored():
     @pb.no_grad
     async def fails():
         await asyncio.sleep(0)
@@ -271,7 +271,7 @@ def test_a_cancelled_coroutine_ends_in_its_mode():
     assert ended == [False]
 
 
-def test_an_asynchronous_generator_has_its_mode_and_its_consumer_keeps_its_own():
+def test_G02_an_asynchronous_generator_has_its_mode_and_its_consumer_keeps_its_own():
     inside = []
 
     @pb.no_grad
@@ -309,7 +309,7 @@ def test_values_and_exceptions_go_into_an_asynchronous_generator():
     assert asyncio.run(main()) == ([(None, False), ("a", False), ("caught", False)], True)
 
 
-def test_tasks_do_not_see_each_others_modes():
+def test_G05_tasks_do_not_see_each_others_modes():
     async def worker(off, turns):
         states = []
         with pb.set_grad_enabled(not off):
@@ -377,14 +377,14 @@ def in_thread(fn):
 
 
 @every_off
-def test_a_new_thread_starts_recording_whatever_its_creator_does(off):
+def test_G05_a_new_thread_starts_recording_whatever_its_creator_does(off):
     with off():
         assert in_thread(on) is True
         assert in_thread(lambda: leaf().exp().requires_grad) is True
         assert not on()
 
 
-def test_a_mode_set_in_a_thread_stays_there():
+def test_G05_a_mode_set_in_a_thread_stays_there():
     def switch_off():
         pb.set_grad_enabled(False)
         return on()

@@ -76,26 +76,23 @@ LENGTHS = {
     "custom with two results": 20_000,
     "skip connections": 50_000,
 }
+ABOUT_ONE = pytest.approx(1.0, abs=1e-4)
+VALUES_AND_SLOPES = {
+    "built-in": (100_001.0, 1.0),
+    "custom": (1.0, 1.0),
+    "custom with two results": (1.0, 1.0),
+    "skip connections": (ABOUT_ONE, ABOUT_ONE),
+}
 
 
 @pytest.mark.parametrize("kind", CHAINS)
-def test_a_long_chain_runs_backward_and_is_dropped(kind):
+def test_DG2_a_long_chain_runs_backward_and_is_dropped(kind):
     x = leaf()
     y = chain(x, LENGTHS[kind], CHAINS[kind])
     y.backward()
+    value = y.item()
     del y
-    assert x.grad.item() == pytest.approx(1.0, abs=1e-4)
-
-
-@pytest.mark.parametrize("kind", CHAINS)
-def test_a_long_chain_is_dropped_without_backward(kind):
-    x = leaf()
-    y = chain(x, LENGTHS[kind] // 2, CHAINS[kind])
-    node = y.grad_fn
-    del y
-    assert node.next_functions[0][0] is not None
-    del node
-    assert x.grad is None
+    assert (value, x.grad.item()) == VALUES_AND_SLOPES[kind]
 
 
 def test_a_long_chain_of_changes_in_place_runs_backward():
@@ -208,13 +205,6 @@ def test_a_group_hook_on_many_tensors():
     assert [g.item() for g in seen[0]] == [1.0] * 500
 
 
-def test_sixty_doublings_of_one_tensor_visit_each_node_once():
-    x = leaf()
-    y = chain(x, 60, lambda y: y + y)
-    y.backward()
-    assert x.grad.item() == 2.0**60
-
-
 class Reentrant(pb.Function):
     """Runs a backward pass of its own inside backward, `depth` levels deep."""
 
@@ -236,10 +226,13 @@ class Reentrant(pb.Function):
         return {"x": grad_output}
 
 
-def test_backward_inside_backward_goes_deep():
+def test_RE2_backward_inside_backward_goes_deep_and_again():
     x = leaf()
     Reentrant.apply(x, 2_000).backward()
     assert x.grad.item() == 2_001.0
+    x = leaf()
+    Reentrant.apply(x, 200).backward()
+    assert x.grad.item() == 201.0
 
 
 def test_an_error_deep_inside_reaches_the_caller_and_leaves_the_engine_usable():
