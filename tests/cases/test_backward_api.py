@@ -110,7 +110,7 @@ def test_B02_none_stands_for_an_implicit_gradient():
 # --- B03: roots and inputs that do not require grad ------------------------------------------
 
 
-def test_B03_a_root_without_history_raises():
+def test_B03_a_root_without_a_graph_raises():
     message = "does not require grad and does not have a grad_fn"
     plain = constant([1.0])
     with pytest.raises(RuntimeError, match=message):
