@@ -220,7 +220,7 @@ def test_DG3_a_leaf_that_nobody_holds_is_freed_at_once():
         out.backward()
 
 
-def test_DG3_a_saved_value_dies_right_after_backward():
+def test_DG3_a_saved_value_is_released_right_after_backward():
     with no_collector():
         array = np.array([2.0, 3.0])
         x, constant = leaf([1.0, 1.0]), pb.asarray(array)
@@ -235,7 +235,7 @@ def test_DG3_a_saved_value_dies_right_after_backward():
         assert x.grad.tolist() == [4.0, 6.0]
 
 
-def test_DG3_an_object_saved_by_a_custom_function_dies_right_after_backward():
+def test_DG3_an_object_saved_by_a_custom_function_is_released_right_after_backward():
     with no_collector():
         x = leaf([1.0, 1.0])
         out = Square.apply(x).sum()
@@ -247,7 +247,7 @@ def test_DG3_an_object_saved_by_a_custom_function_dies_right_after_backward():
 
 
 @pytest.mark.parametrize("retain_graph", [False, True])
-def test_DG3_a_saved_intermediate_dies_right_after_backward(retain_graph):
+def test_DG3_a_saved_intermediate_is_released_right_after_backward(retain_graph):
     megabyte = 1_000_000
     ones = pb.ones(megabyte, dtype=pb.float64)
     with no_collector():

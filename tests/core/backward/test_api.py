@@ -26,7 +26,7 @@ def test_an_initial_gradient_may_be_an_array_but_no_number():
         pb.autograd.backward([x * 2.0], [1.0])
 
 
-def test_batched_gradients_of_an_unused_input_and_with_a_history():
+def test_batched_gradients_of_an_unused_input_and_with_create_graph():
     x, unused = leaf([1.0, 2.0]), leaf([1.0])
     rows = pb.eye(2, dtype=pb.float64)
     first, second = pb.autograd.grad(

@@ -32,7 +32,7 @@ def test_a_node_hook_may_only_return_what_fits(kind, value, error):
     assert x.grad is None
 
 
-def test_a_gradient_that_a_hook_gives_an_untracked_input_goes_nowhere():
+def test_a_gradient_that_a_hook_returns_for_an_untracked_input_is_dropped():
     x = leaf([1.0, 2.0])
     y = x * 2.0
     extra = pb.tensor([7.0], dtype=pb.float64)
@@ -41,7 +41,7 @@ def test_a_gradient_that_a_hook_gives_an_untracked_input_goes_nowhere():
     assert x.grad.tolist() == [2.0, 2.0]
 
 
-def test_a_hook_may_take_a_gradient_away():
+def test_a_hook_may_replace_a_gradient_by_none():
     x = leaf([1.0, 2.0])
     y = x * 2.0
     y.grad_fn.register_hook(lambda grads, _: (None, None))

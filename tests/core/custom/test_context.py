@@ -182,7 +182,7 @@ CHANGES = {
     "a view": lambda y: y[:1].add_(1.0),
     "a detached alias": lambda y: y.detach().zero_(),
     "an assignment": lambda y: y.__setitem__(0, 5.0),
-    "behind its back": lambda y: pb.autograd.increment_version(y),
+    "declared by increment_version": lambda y: pb.autograd.increment_version(y),
 }
 
 

@@ -146,7 +146,7 @@ def test_every_style_differentiates_twice(op):
 
 
 @every_style
-def test_every_style_is_one_node_in_the_history(op):
+def test_every_style_is_one_node_in_the_graph(op):
     x, w = leaf([[1.0, 2.0]]), leaf([[2.0, 3.0]])
     node = op(x, w).grad_fn
     edges = [None if n is None else n.name() for n, _ in node.next_functions]

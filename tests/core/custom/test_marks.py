@@ -10,10 +10,6 @@ def leaf(value):
     return pb.tensor(value, dtype=pb.float64, requires_grad=True)
 
 
-def constant(value):
-    return pb.tensor(value, dtype=pb.float64)
-
-
 @pytest.mark.parametrize("materialize", [None, True, False])
 def test_MG1_an_output_without_gradient_arrives_as_zeros_or_none(materialize):
     seen = []

@@ -129,7 +129,7 @@ def test_the_structure_that_forward_returns_comes_back_tracked(kind):
 
 
 @pytest.mark.parametrize("kind", STRUCTURES)
-def test_an_unused_result_arrives_as_zeros_in_its_place(kind):
+def test_the_gradient_of_an_unused_result_is_zeros(kind):
     build, parts = STRUCTURES[kind]
     op = pb.autograd_function(lambda ctx, x: build(x * 2.0, x * 3.0), rule)
     x = leaf(1.0)
@@ -361,15 +361,15 @@ def test_a_tensor_made_elsewhere_can_be_a_result():
     assert x.grad.item() == 2.0
 
 
-def test_a_stranger_with_history_in_the_result_keeps_its_own_history():
+def test_a_tracked_tensor_from_outside_that_forward_uses_keeps_its_own_node():
     other = leaf(3.0)
-    history = other * 2.0
-    f = pb.autograd_function(lambda ctx, x: x * history, lambda ctx, g: {"x": g * 6.0})
+    outside = other * 2.0
+    f = pb.autograd_function(lambda ctx, x: x * outside, lambda ctx, g: {"x": g * 6.0})
     x = leaf(1.0)
     f(x).backward()
     assert x.grad.item() == 6.0
     assert other.grad is None
-    assert history.grad_fn.name() == "MulBackward"
+    assert outside.grad_fn.name() == "MulBackward"
 
 
 def test_the_error_of_a_wrong_shape_carries_the_argument_and_the_axes_to_sum():

@@ -37,7 +37,7 @@ def total(value):
 
 
 def numbered(value, g, counter=None):
-    """Return the structure with the k-th tensor's place taken by g * 10**k, others by None."""
+    """Return the structure with the k-th tensor replaced by g * 10**k, other leaves by None."""
     counter = iter(range(100)) if counter is None else counter
     return tree.map_leaves(
         lambda v: g * 10.0 ** next(counter) if isinstance(v, pb.Tensor) else None, value

@@ -81,7 +81,7 @@ def test_every_result_of_a_user_operation_is_checked():
     assert str(error_of(lambda: two(leaf([0.0, 1.0])))).startswith("two: a finite result")
 
 
-def test_a_user_operation_that_works_in_place_is_blamed_though_its_input_is_gone():
+def test_a_user_operation_that_works_in_place_is_blamed_though_its_input_is_overwritten():
     assert str(error_of(lambda: log_in_place(leaf([-1.0]) * 1.0))).startswith("log_in_place: a fin")
 
 

@@ -1,4 +1,4 @@
-"""Writing through a view of one part of complex numbers leaves the other part its history."""
+"""Writing through a view of one part of complex numbers leaves the gradient of the other alone."""
 
 import numpy as np
 import pytest
@@ -30,12 +30,12 @@ def test_the_gradient_is_the_central_difference(name, create_graph):
     x = pb.tensor(values, requires_grad=True)
     (ours,) = pb.autograd.grad(loss(x, write), x, create_graph=create_graph)
     expected = np.zeros_like(values)
-    for place in np.ndindex(values.shape):
+    for index in np.ndindex(values.shape):
         for unit in (1, 1j):
             around = []
             for step in (1e-6, -1e-6):
                 moved = values.copy()
-                moved[place] += step * unit
+                moved[index] += step * unit
                 around.append(loss(pb.tensor(moved), write).item())
-            expected[place] += unit * (around[0] - around[1]) / 2e-6
+            expected[index] += unit * (around[0] - around[1]) / 2e-6
     np.testing.assert_allclose(ours.detach().numpy(), expected, rtol=1e-6, atol=1e-6)

@@ -8,9 +8,7 @@ import pytest
 
 import pullback as pb
 from pullback import arrays
-from pullback.errors import (
-    InplaceError,
-)
+from pullback.errors import InplaceError
 
 # -- a library whose arrays cannot be written to ---------------------------------------------------
 
@@ -187,7 +185,7 @@ def test_a_change_of_a_diagonal(make):
     assert x.grad.tolist() == [[10.0, 1.0], [1.0, 10.0]]
 
 
-def test_items_are_set_with_their_history(make):
+def test_items_are_set_with_their_graph(make):
     x = make([1.0, 2.0, 3.0], requires_grad=True)
     s = make(5.0, requires_grad=True)
     base = x * 2.0

@@ -88,7 +88,7 @@ class Program:
             base = pb.tensor(start.reshape(shape))
             self.flat = pb.tensor(start)
         self.handles = [base]
-        self.places = [np.arange(count).reshape(shape)]
+        self.positions = [np.arange(count).reshape(shape)]
         self.loss = self.leaves[0].sum() * 0.0
         self.model_loss = self.model_leaves[0].sum() * 0.0
         self.changed_since_kept = False
@@ -97,48 +97,48 @@ class Program:
     def look(self, i, name):
         """Make a view of handle `i`, if that gives one."""
         of_tensor, of_array, applies = VIEWS[name]
-        places = self.places[i]
-        if not applies(places.shape):
+        positions = self.positions[i]
+        if not applies(positions.shape):
             return
-        seen = of_array(places)
-        if np.shares_memory(seen, places):  # a reshape may have to copy
+        seen = of_array(positions)
+        if np.shares_memory(seen, positions):  # a reshape may have to copy
             self.handles.append(of_tensor(self.handles[i]))
-            self.places.append(seen)
+            self.positions.append(seen)
 
     def parameter(self, leaf, i, offset):
         """Return part of the second leaf, in the shape of handle `i`."""
-        places = self.places[i]
-        return leaf[offset : offset + places.size].clone().reshape(*places.shape)
+        positions = self.positions[i]
+        return leaf[offset : offset + positions.size].clone().reshape(*positions.shape)
 
     def change(self, i, name, offset, recorded=True):
         """Change handle `i` in place, and replace its positions in the model."""
         in_place, out_of_place = {**CHANGES, **KEEPING}[name]
         self.changed_since_kept = self.changed_since_kept or self.kept
         self.kept = self.kept or name in KEEPING
-        places = self.places[i]
+        positions = self.positions[i]
         with pb.set_grad_enabled(recorded):
             in_place(self.handles[i], self.parameter(self.leaves[1], i, offset))
-        old = self.flat[places.reshape(-1)].reshape(*places.shape)
+        old = self.flat[positions.reshape(-1)].reshape(*positions.shape)
         new = out_of_place(old, self.parameter(self.model_leaves[1], i, offset))
-        if not recorded:  # the values change, the history does not
+        if not recorded:  # the values change, the graph does not
             new = old + (new - old).detach()
-        spread = np.zeros((places.size, self.flat.numel()))
-        spread[np.arange(places.size), places.reshape(-1)] = 1.0
+        spread = np.zeros((positions.size, self.flat.numel()))
+        spread[np.arange(positions.size), positions.reshape(-1)] = 1.0
         mask = pb.tensor(spread.any(axis=0))
         spread_new = new.reshape(1, -1).mm(pb.tensor(spread)).reshape(-1)
         self.flat = pb.where(mask, spread_new, self.flat)
 
     def read(self, i, name, weight):
         """Let the loss depend on handle `i` as it is now."""
-        places = self.places[i]
+        positions = self.positions[i]
         self.loss = self.loss + READS[name](self.handles[i]) * weight
-        now = self.flat[places.reshape(-1)].reshape(*places.shape)
+        now = self.flat[positions.reshape(-1)].reshape(*positions.shape)
         self.model_loss = self.model_loss + READS[name](now) * weight
 
     def finish(self):
         """Compare all values, then let the loss depend on everything."""
-        for i, (handle, places) in enumerate(zip(self.handles, self.places, strict=True)):
-            now = self.flat.detach().numpy()[places]
+        for i, (handle, positions) in enumerate(zip(self.handles, self.positions, strict=True)):
+            now = self.flat.detach().numpy()[positions]
             np.testing.assert_allclose(handle.detach().numpy(), now, rtol=1e-12)
             assert handle.requires_grad == self.handles[0].requires_grad
             self.read(i, "square of a copy", 1.0 + i)
@@ -200,8 +200,8 @@ def test_changes_in_place_give_the_values_and_gradients_of_the_program_out_of_pl
 
 @settings(max_examples=150)
 @given(programs(CHANGES, recorded=st.booleans()))
-def test_changes_under_no_grad_change_values_and_keep_the_history(described):
-    # A base that is not tracked yet gets no history from a change that is not recorded.
+def test_changes_under_no_grad_change_values_and_keep_the_graph(described):
+    # A base that is not tracked yet gets no node from a change that is not recorded.
     agree(*run(described).gradients())
 
 
@@ -256,25 +256,25 @@ def test_a_change_after_an_operation_that_keeps_its_result_raises(name):
 def test_a_change_of_each_kind_of_view_reaches_base_and_siblings(name):
     of_tensor, of_array, _ = VIEWS[name]
     shape = (1, 3) if name == "squeezed" else (3, 3)
-    places = np.arange(shape[0] * shape[1]).reshape(shape)
-    x = leaf(places * 1.0)
+    positions = np.arange(shape[0] * shape[1]).reshape(shape)
+    x = leaf(positions * 1.0)
     base = x * 1.0
     sibling = base[:]
     view = of_tensor(base)
     version = base._version
     view.mul_(10.0)
-    expected = places * 1.0
-    expected.reshape(-1)[of_array(places).reshape(-1)] *= 10.0
+    expected = positions * 1.0
+    expected.reshape(-1)[of_array(positions).reshape(-1)] *= 10.0
     assert base.tolist() == expected.tolist()
     assert sibling.tolist() == expected.tolist()
     assert (view._version, base._version, sibling._version) == (version + 1,) * 3
     (sibling.sum() + base.sum()).backward()
     scale = np.ones(shape)
-    scale.reshape(-1)[of_array(places).reshape(-1)] = 10.0
+    scale.reshape(-1)[of_array(positions).reshape(-1)] = 10.0
     assert x.grad.tolist() == (2.0 * scale).tolist()
 
 
-def test_a_view_made_before_an_untracked_base_got_history_has_it_too():
+def test_a_view_made_before_an_untracked_base_was_tracked_is_tracked_too():
     x = leaf([1.0, 2.0])
     base = pb.zeros(2, 2, dtype=pb.float64)
     row = base[0]

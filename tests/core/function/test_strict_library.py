@@ -1,7 +1,7 @@
 """Whole programs on array-api-strict arrays: the numbers of NumPy, and no array of it anywhere.
 
 array-api-strict has the functions of the Array API standard and nothing else, so a program that
-runs on it uses nothing that only NumPy has. Every array that a program saves, computes, hands to
+runs on it uses nothing that only NumPy has. Every array that a program saves, computes, passes to
 a rule or accumulates is checked to be an array of that library.
 """
 

@@ -1,4 +1,4 @@
-"""Programs of every kind that record a history, and the means to watch it die.
+"""Programs of every kind that record a graph, and the means to watch it being freed.
 
 Each of `GRAPHS` takes a leaf with four elements and returns a scalar that depends on it.
 """
@@ -230,7 +230,7 @@ def inplace_view(x):
     return y.sum() + z.sum()
 
 
-def inplace_twins(x):
+def inplace(x):
     y = x * 1.0
     y += 1.0
     y *= x
@@ -312,7 +312,7 @@ GRAPHS = {
     "several results": lambda x: (lambda a, b: a * a + b)(*(x * 2.0).chunk(2)).sum(),
     "one of several results": lambda x: (x * 2.0).split(1)[2].exp().sum(),
     "views": view_of_view,
-    "in place": inplace_twins,
+    "in place": inplace,
     "in place on a view": inplace_view,
     "input saved": lambda x: SavesInput.apply(SavesInput.apply(x)).sum(),
     "result saved": lambda x: SavesOutput.apply(SavesOutput.apply(x * 0.1)).sum(),

@@ -1,4 +1,4 @@
-"""Histories die by reference counting alone: every test runs with the garbage collector off.
+"""Graphs are freed by reference counting alone: every test runs with the garbage collector off.
 
 A test looks at a graph through weak references to its nodes, and ends with `gc.collect()`, which
 says how many objects only the collector could free: there must be none.

@@ -1,4 +1,4 @@
-"""Errors that were handled keep no history alive; the garbage collector is off."""
+"""Errors that were handled keep no graph alive; the garbage collector is off."""
 
 import gc
 import warnings

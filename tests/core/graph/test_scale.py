@@ -1,4 +1,4 @@
-"""Large histories: nothing in building, running or dropping one recurses or grows faster than it.
+"""Large graphs: nothing in building, running or dropping one recurses or grows faster than it.
 
 The tests marked stress take their millions; the others show the same at a tenth of it.
 """

@@ -6,7 +6,7 @@ Memory is a flat buffer, and a tensor is an array of positions in it: a view is 
 positions, and an in-place change simply overwrites numbers and their Jacobians, whoever looks
 at them. A detached tensor shares the numbers but not the Jacobians.
 
-Beside the numbers the model keeps the bare outline of the history (which step came from which,
+Beside the numbers the model keeps the bare outline of the graph (which step came from which,
 and which memory each step has to find unchanged), only to foretell which errors must be raised.
 """
 
@@ -38,7 +38,7 @@ class Storage:
 
 @dataclass(eq=False)
 class Leaf:
-    """Where histories end."""
+    """Where graphs end."""
 
     shape: tuple[int, ...]
     grad: Array | None = None
@@ -74,15 +74,15 @@ class Step:
     lost: bool = False  # a failed pass may or may not have released it
 
 
-History = Step | Leaf | None
+Node = Step | Leaf | None
 
 
 @dataclass(eq=False)
 class Owner:
-    """What a tensor and its views share: memory, the Jacobian of each number, the history."""
+    """What a tensor and its views share: memory, the Jacobian of each number, the node."""
 
     storage: Storage
-    history: History = None
+    node: Node = None
     jacobian: Jacobian = field(default_factory=dict)
 
 
@@ -96,8 +96,8 @@ class Ref:
         self.where = where
         self.view = view
         self.one_of_many = one_of_many
-        self._own = Step((owner.history,)) if view and owner.history is not None else None
-        self._seen = owner.history
+        self._own = Step((owner.node,)) if view and owner.node is not None else None
+        self._seen = owner.node
 
     @property
     def values(self) -> Array:
@@ -112,21 +112,21 @@ class Ref:
         return self.where.shape
 
     @property
-    def history(self) -> History:
+    def node(self) -> Node:
         if not self.view:
-            return self.owner.history
-        if self._seen is not self.owner.history:  # the base or a sibling was changed in place
-            self._seen = self.owner.history
+            return self.owner.node
+        if self._seen is not self.owner.node:  # the base or a sibling was changed in place
+            self._seen = self.owner.node
             self._own = Step((self._seen,))
         return self._own
 
     @property
     def requires_grad(self) -> bool:
-        return self.owner.history is not None
+        return self.owner.node is not None
 
     @property
     def is_leaf(self) -> bool:
-        return self.history is None or isinstance(self.history, Leaf)
+        return self.node is None or isinstance(self.node, Leaf)
 
     @property
     def overlaps(self) -> bool:
@@ -139,7 +139,7 @@ class Ref:
 
     def select_all(self, parts: Iterable[Array], *, one_of_many: bool = False) -> list[Ref]:
         """Return views of the given positions that come from one step."""
-        step = Step((self.history,)) if self.requires_grad else None
+        step = Step((self.node,)) if self.requires_grad else None
         several = one_of_many or self.one_of_many
         views = [Ref(self.owner, where, view=True, one_of_many=several) for where in parts]
         for view in views:
@@ -147,7 +147,7 @@ class Ref:
         return views
 
     def detach(self) -> Ref:
-        """Return a tensor over the same memory without history."""
+        """Return a tensor over the same memory without a node."""
         return Ref(Owner(self.owner.storage), self.where)
 
 
@@ -160,7 +160,7 @@ def new_leaf(values: Array) -> Ref:
     """Return a leaf that requires grad."""
     made = constant(values)
     leaf = Leaf(values.shape)
-    made.owner.history = leaf
+    made.owner.node = leaf
     made.owner.jacobian = {leaf: np.eye(values.size)}
     return made
 
@@ -230,7 +230,7 @@ def compute(name: str, inputs: Sequence[Ref], *, grad_mode: bool) -> Ref:
             if what is not None and inputs[serves].requires_grad:
                 storage = made.owner.storage if what == "out" else inputs[what].owner.storage
                 saved.append(Saved(storage, serves))
-        _set_history(made, Step(tuple(x.history for x in inputs), saved))
+        _set_node(made, Step(tuple(x.node for x in inputs), saved))
         made.owner.jacobian = _flat(chain_rule(operation, inputs, out), out.size)
     return made
 
@@ -239,7 +239,7 @@ def copied(x: Ref, shape: tuple[int, ...]) -> Ref:
     """Return a reshaped copy."""
     made = constant(x.values.reshape(shape))
     if x.requires_grad:
-        _set_history(made, Step((x.history,)))
+        _set_node(made, Step((x.node,)))
         made.owner.jacobian = _flat(x.jacobian, x.where.size)
     return made
 
@@ -248,8 +248,8 @@ def _flat(jacobian: Jacobian, size: int) -> Jacobian:
     return {leaf: rows.reshape(size, -1).copy() for leaf, rows in jacobian.items()}
 
 
-def _set_history(x: Ref, history: Step) -> None:
-    x.owner.history = history
+def _set_node(x: Ref, node: Step) -> None:
+    x.owner.node = node
 
 
 # --- in place --------------------------------------------------------------------------------
@@ -259,7 +259,7 @@ def refusal(x: Ref, others: Sequence[Ref], *, grad_mode: bool) -> str | None:
     """Return the phrase of the error that an in-place change of `x` must raise, if any."""
     tracked = x.requires_grad or any(o.requires_grad for o in others)
     if grad_mode and tracked:
-        if isinstance(x.owner.history, Leaf):
+        if isinstance(x.owner.node, Leaf):
             return f"{LEAF}|{SEVERAL_VIEWS}" if x.one_of_many else LEAF
         if x.one_of_many:
             return SEVERAL_VIEWS
@@ -281,7 +281,7 @@ def change(name: str, x: Ref, others: Sequence[Ref], *, grad_mode: bool) -> None
     if _write(x, out, rows, inputs, grad_mode):
         if "out" in operation.saves:
             saved = [Saved(x.owner.storage, 0, sure=False)]
-        _rebase(x, Step(tuple(t.history for t in inputs), saved))
+        _rebase(x, Step(tuple(t.node for t in inputs), saved))
 
 
 def assign(x: Ref, value: Ref, *, grad_mode: bool) -> None:
@@ -289,7 +289,7 @@ def assign(x: Ref, value: Ref, *, grad_mode: bool) -> None:
     out = np.broadcast_to(value.values, x.shape).copy()
     rows = {leaf: _spread(r, x.shape).copy() for leaf, r in value.jacobian.items()}
     if _write(x, out, rows, (x, value), grad_mode):
-        _rebase(x, Step((value.history,)))
+        _rebase(x, Step((value.node,)))
 
 
 def _write(x: Ref, out: Array, rows: Jacobian, inputs: Sequence[Ref], grad_mode: bool) -> bool:
@@ -307,8 +307,8 @@ def _write(x: Ref, out: Array, rows: Jacobian, inputs: Sequence[Ref], grad_mode:
 
 
 def _rebase(x: Ref, step: Step) -> None:
-    # whether a base leaves the rest of itself alone or replaces all, it comes from its old history
-    x.owner.history = Step((x.owner.history, step))
+    # whether a base leaves the rest of itself alone or replaces all, it comes from its old node
+    x.owner.node = Step((x.owner.node, step))
 
 
 # --- backward --------------------------------------------------------------------------------
@@ -330,8 +330,8 @@ def plan(root: Ref, wanted: Sequence[Leaf] | None = None) -> Pass:
     if not root.requires_grad:
         result.must.add(NO_HISTORY)
         return result
-    useful: dict[History, bool] = {None: False}
-    for node in _inputs_first(root.history):
+    useful: dict[Node, bool] = {None: False}
+    for node in _inputs_first(root.node):
         if isinstance(node, Leaf):
             useful[node] = wanted is None or node in wanted
             if useful[node]:
@@ -350,10 +350,10 @@ def plan(root: Ref, wanted: Sequence[Leaf] | None = None) -> Pass:
     return result
 
 
-def _inputs_first(root: History) -> Iterator[Step | Leaf]:
+def _inputs_first(root: Node) -> Iterator[Step | Leaf]:
     """Yield what `root` comes from, each once and after its inputs."""
     done: set[Step | Leaf] = set()
-    stack: list[tuple[History, bool]] = [(root, False)]
+    stack: list[tuple[Node, bool]] = [(root, False)]
     while stack:
         node, expanded = stack.pop()
         if node is None or node in done:
@@ -378,5 +378,5 @@ def gradients(root: Ref, grad_output: Array, foretold: Pass) -> dict[Leaf, Array
 
 
 def is_lost(x: Ref) -> bool:
-    """Return whether a failed pass left the history of `x` in a state nobody promises."""
-    return any(isinstance(n, Step) and n.lost for n in _inputs_first(x.history))
+    """Return whether a failed pass left the graph of `x` in a state nobody promises."""
+    return any(isinstance(n, Step) and n.lost for n in _inputs_first(x.node))

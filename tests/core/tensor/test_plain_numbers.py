@@ -1,4 +1,4 @@
-"""Python numbers made of tensors: where a history ends, a warning says so."""
+"""Python numbers made of tensors: where the graph ends, a warning says so."""
 
 import math
 import warnings
@@ -19,7 +19,7 @@ def test_a_number_made_of_a_tensor_that_requires_grad_warns(convert, name):
     assert caught[0].filename == __file__
 
 
-def test_a_number_without_a_history_or_asked_for_by_name_does_not_warn():
+def test_a_number_of_an_untracked_tensor_or_from_item_does_not_warn():
     x = pb.tensor(2.0, requires_grad=True)
     with warnings.catch_warnings():
         warnings.simplefilter("error")

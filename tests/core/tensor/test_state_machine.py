@@ -79,12 +79,12 @@ def fits(shape, target):
 
 def has_steps(ref):
     """Return whether a backward pass from a tensor has something to do."""
-    return isinstance(ref.history, model.Step)
+    return isinstance(ref.node, model.Step)
 
 
 def may_change(ref):
     """Return whether a tensor is no leaf and no view of one."""
-    return not isinstance(ref.owner.history, model.Leaf)
+    return not isinstance(ref.owner.node, model.Leaf)
 
 
 def some_index(data, shape):
@@ -269,7 +269,7 @@ class Programs(RuleBasedStateMachine):
         real, ref = self.pick(i, has_steps)
         weights = numbers(ref.shape, seed)
         inputs = [self.leaves[k % len(self.leaves)] for k in sorted(chosen)]
-        wanted = [leaf_ref.owner.history for _, leaf_ref in inputs]
+        wanted = [leaf_ref.owner.node for _, leaf_ref in inputs]
         results = []
 
         def call():
@@ -316,7 +316,7 @@ class Programs(RuleBasedStateMachine):
         self.pool = self.pool or [self.leaves[-1]]
         for real, ref in self.leaves:
             real.grad = None
-            ref.owner.history.grad = None
+            ref.owner.node.grad = None
 
     @rule(i=WHICH)
     def drop(self, i):
@@ -336,7 +336,7 @@ class Programs(RuleBasedStateMachine):
     @invariant()
     def gradients_agree(self):
         for real, ref in self.leaves:
-            expected = ref.owner.history.grad
+            expected = ref.owner.node.grad
             assert (real.grad is None) == (expected is None)
             if expected is not None:
                 assert tuple(real.grad.shape) == expected.shape
@@ -393,7 +393,7 @@ def test_changing_a_part_of_an_expanded_tensor_that_overlaps_nothing():
         (lambda y: y.t(), [[1.0, 6.0], [6.0, 16.0]], [[2.0, 6.0], [4.0, 8.0]]),
         (lambda y: y.detach(), [[1.0, 4.0], [9.0, 16.0]], [[1.0, 2.0], [3.0, 4.0]]),
     ],
-    ids=["itself", "its transpose", "its detached twin"],
+    ids=["itself", "its transpose", "its detached alias"],
 )
 def test_multiplying_in_place_by_the_same_memory_is_right_or_an_error(other, value, expected):
     x = pb.tensor([[1.0, 2.0], [3.0, 4.0]], dtype=pb.float64, requires_grad=True)

@@ -15,7 +15,7 @@ def grad(out, x):
 
 
 @pytest.mark.parametrize("change", ["add_", "copy_", "setitem"])
-def test_a_stale_view_as_the_other_operand_of_an_inplace_change_has_its_bases_history(change):
+def test_a_view_whose_base_changed_is_right_as_the_other_operand_of_an_inplace_change(change):
     x = leaf([1.0, 2.0])
     b = x * 1
     v = b[0:1]
@@ -37,7 +37,7 @@ def test_a_view_keeps_its_values_when_its_bases_data_is_replaced():
     assert grad((view * 3).sum(), w) == [3.0, 3.0]
 
 
-def test_a_view_whose_history_is_behind_cannot_outlive_its_bases_data():
+def test_a_view_whose_base_changed_cannot_be_used_once_the_data_of_the_base_is_replaced():
     b = leaf([1.0, 2.0]) * 1
     view = b[0:1]
     b.mul_(2)
