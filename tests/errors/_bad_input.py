@@ -238,7 +238,7 @@ def outcome(name, wrong):
 
 
 def lacks(name, wrong, error, builtin):
-    """Return what the error of a wrong call leaves to wish for."""
+    """Return what the error of a wrong call lacks."""
     if not isinstance(error, AutogradError):
         return [f"raw {type(error).__name__}: {error}"]
     message, found = str(error), []
