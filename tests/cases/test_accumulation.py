@@ -1,6 +1,5 @@
 """How gradients accumulate in `.grad` (cases AC1 to AC5)."""
 
-import contextlib
 import warnings
 
 import numpy as np
@@ -12,18 +11,6 @@ import pullback as pb
 def leaf(data):
     """Return a float64 leaf that requires grad."""
     return pb.tensor(data, dtype=pb.float64, requires_grad=True)
-
-
-class SameGradient(pb.Function):
-    """x + y, whose backward hands one array to both inputs."""
-
-    @staticmethod
-    def forward(ctx, x, y):
-        return x + y
-
-    @staticmethod
-    def backward(ctx, grad_output):
-        return grad_output, grad_output
 
 
 def test_AC1_accumulation_is_in_place_without_create_graph():
@@ -104,15 +91,7 @@ def test_AC2_a_gradient_that_is_passed_on_and_added_to():
     assert x.grad.tolist() == [6.0]
 
 
-def test_AC3_two_leaves_never_share_a_gradient_buffer():
-    x, y = leaf([1.0, 2.0]), leaf([3.0, 4.0])
-    SameGradient.apply(x, y).sum().backward()
-    assert not np.shares_memory(x.grad.numpy(), y.grad.numpy())
-    x.grad.mul_(100)
-    assert y.grad.tolist() == [1.0, 1.0]
-
-
-def test_AC3_nor_do_they_through_built_in_addition():
+def test_AC3_leaves_of_a_sum_of_three_share_no_gradient_buffer():
     x, y, z = leaf([1.0, 2.0]), leaf([3.0, 4.0]), leaf([5.0, 6.0])
     ((x + y) + z).backward(pb.tensor([1.0, 2.0], dtype=pb.float64))
     arrays = [t.grad.numpy() for t in (x, y, z)]
@@ -122,7 +101,7 @@ def test_AC3_nor_do_they_through_built_in_addition():
     assert [a.tolist() for a in arrays] == [[1.0, 2.0]] * 3
 
 
-def test_AC3_nor_views_of_one_gradient():
+def test_AC3_leaves_share_no_view_of_one_gradient():
     x, y = leaf([[1.0, 2.0]]), leaf([[3.0], [4.0]])
 
     class Transposed(pb.Function):
@@ -139,18 +118,6 @@ def test_AC3_nor_views_of_one_gradient():
     assert y.grad.tolist() == [[1.0], [1.0]]
 
 
-def test_AC3_the_gradient_passed_by_the_user_is_not_modified():
-    for function in (lambda x: x * 1, lambda x: x, lambda x: x + x, lambda x: x.view_as(x)):
-        x = leaf([1.0, 2.0])
-        mine = pb.tensor([5.0, 7.0], dtype=pb.float64)
-        function(x).backward(mine)
-        first = x.grad.tolist()
-        function(x).backward(mine)
-        assert mine.tolist() == [5.0, 7.0]
-        assert x.grad.tolist() == [2 * value for value in first]
-        assert not np.shares_memory(x.grad.numpy(), mine.numpy())
-
-
 def test_AC3_the_input_buffer_does_not_change_the_users_gradient():
     # two roots that lead to one node: its buffer starts as the user's own gradient
     x = leaf([1.0])
@@ -159,16 +126,6 @@ def test_AC3_the_input_buffer_does_not_change_the_users_gradient():
     pb.autograd.backward([y, y], [mine, mine])
     assert mine.tolist() == [5.0]
     assert x.grad.tolist() == [10.0]
-
-
-def test_AC3_changing_one_result_of_grad_leaves_the_others_alone():
-    x, y = leaf([1.0, 2.0]), leaf([3.0, 4.0])
-    mine = pb.tensor([1.0, 1.0], dtype=pb.float64)
-    grad_x, grad_y = pb.autograd.grad(SameGradient.apply(x, y), [x, y], mine)
-    with contextlib.suppress(RuntimeError, ValueError):  # a shared array may be read-only
-        grad_x.mul_(100)
-    assert grad_y.tolist() == [1.0, 1.0]
-    assert mine.tolist() == [1.0, 1.0]
 
 
 def test_AC4_gradients_without_elements():

@@ -104,7 +104,7 @@ def test_AN2_entering_the_mode_warns_once():
 
 
 def change_in_place(a):
-    """Return a result whose history was broken by an in-place change."""
+    """Return a result whose saved value an in-place change has overwritten."""
     d1 = a + 1
     d2 = d1**2
     d1 += 1

@@ -28,7 +28,7 @@ def test_B01_gradients_of_a_composite_expression():
     assert z.grad.tolist() == [140.0]  # g * (8xz/y + y)
 
 
-def test_B01_elementwise_with_a_given_gradient():
+def test_B01_elementwise_with_an_initial_gradient():
     rng = np.random.default_rng(0)
     x_, y_, z_, g_ = (rng.uniform(0.5, 2.0, (5, 5)) for _ in range(4))
     x, y, z = leaf(x_), leaf(y_), leaf(z_)
@@ -110,7 +110,7 @@ def test_B02_none_stands_for_an_implicit_gradient():
 # --- B03: roots and inputs that do not require grad ------------------------------------------
 
 
-def test_B03_a_root_without_history_raises():
+def test_B03_a_root_without_a_graph_raises():
     message = "does not require grad and does not have a grad_fn"
     plain = constant([1.0])
     with pytest.raises(RuntimeError, match=message):

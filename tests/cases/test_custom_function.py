@@ -1,4 +1,4 @@
-"""Custom functions: calling, returning and failing (cases F01 to F21)."""
+"""Custom functions: calling, returning and failing (cases F01 to F13)."""
 
 import traceback
 from collections.abc import Callable
@@ -89,8 +89,11 @@ def test_F01_gradients_are_themselves_differentiable(f: Callable[..., Tensor]) -
     assert autograd.grad(dy, x)[0].item() == 1.0
 
 
-@pytest.mark.parametrize(("data", "expected"), [(4.0, 2.0), ([4.0], [2.0])])
-def test_F02_returning_the_input_unchanged(data: object, expected: object) -> None:
+@pytest.mark.parametrize(
+    ("data", "weights", "expected"),
+    [(4.0, 1.0, 2.0), ([4.0], [1.0], [2.0]), ([4.0, 5.0], [1.0, 10.0], [2.0, 20.0])],
+)
+def test_F02_returning_the_input_unchanged(data: object, weights: object, expected: object) -> None:
     class Twice(pb.Function):
         @staticmethod
         def forward(ctx, input):
@@ -104,9 +107,10 @@ def test_F02_returning_the_input_unchanged(data: object, expected: object) -> No
     out = Twice.apply(x)
     assert out is not x
     assert out.grad_fn.name() == "TwiceBackward"
+    assert out.grad_fn.next_functions[0][0].variable is x
     assert x.is_leaf
     assert x.grad_fn is None
-    out.backward()
+    out.backward(const(weights))
     assert x.grad.shape == x.shape
     assert x.grad.tolist() == expected
 
@@ -316,63 +320,13 @@ def test_F11_missing_forward_is_an_error() -> None:
 
         Hollow.apply(leaf(1.0))
 
-    with pytest.raises(pb.AutogradError, match="must implement the forward") as caught:
+    with pytest.raises(pb.AutogradError, match="Hollow: you must implement the forward") as caught:
         define_and_apply()
     assert isinstance(caught.value, NotImplementedError)
-    assert "Hollow" in str(caught.value)
-
-
-def test_F11_missing_backward_is_an_error_only_when_asked_for_a_gradient() -> None:
-    class OneWay(pb.Function):
-        @staticmethod
-        def forward(ctx, x):
-            return x * 2
-
-    one_way = pb.autograd_function(lambda ctx, x: x * 2)
-    for f in (OneWay.apply, one_way):
-        out = f(leaf(1.0))
-        assert out.item() == 2.0
-        with pytest.raises(pb.AutogradError, match="backward"):
-            out.backward()
-    with pytest.raises(pb.AutogradError, match="OneWay"):
-        OneWay.apply(leaf(1.0)).backward()
-
-
-def test_F11_both_backward_and_vjp_is_an_error() -> None:
-    def define_and_run() -> None:
-        class Both(pb.Function):
-            @staticmethod
-            def forward(ctx, x):
-                return x * 2
-
-            @staticmethod
-            def backward(ctx, grad_output):
-                return grad_output
-
-            @staticmethod
-            def vjp(ctx, grad_output):
-                return grad_output
-
-        Both.apply(leaf(1.0)).backward()
-
-    with pytest.raises(pb.AutogradError, match=r"(?s)backward.*vjp"):
-        define_and_run()
 
 
 class UserError(Exception):
     """The user's own."""
-
-
-def test_F12_exception_in_forward_reaches_the_caller_unchanged() -> None:
-    def forward(ctx, x):
-        raise UserError("went forward")
-
-    broken = pb.autograd_function(forward, lambda ctx, g: g)
-    with pytest.raises(UserError) as caught:
-        broken(leaf(1.0))
-    assert str(caught.value) == "went forward"
-    assert 'raise UserError("went forward")' in "".join(traceback.format_tb(caught.tb))
-    assert pb.is_grad_enabled()
 
 
 def test_F12_exception_in_backward_reaches_the_caller_and_the_engine_lives_on() -> None:
@@ -416,26 +370,3 @@ def test_F13_setup_context_receives_inputs_and_output() -> None:
     assert y.tolist() == (np.arange(24.0) * 7).reshape(3, 8).tolist()
     y.sum().backward()
     assert x.grad.tolist() == [11.0] * 24
-
-
-def test_F13_defaults_of_forward_appear_in_inputs() -> None:
-    class Pow(pb.Function):
-        @staticmethod
-        def forward(x, y=3):
-            return x**y
-
-        @staticmethod
-        def setup_context(ctx, inputs, output):
-            x, y = inputs
-            ctx.save_for_backward(x=x, y=y)
-
-        @staticmethod
-        def backward(ctx, grad_output):
-            x, y = ctx.saved_variables
-            return {"x": grad_output * y * x ** (y - 1)}
-
-    x = leaf(2.0)
-    out = Pow.apply(x)
-    assert out.item() == 8.0
-    out.backward()
-    assert x.grad.item() == 12.0

@@ -13,11 +13,6 @@ def leaf(data):
     return pb.tensor(data, dtype=pb.float64, requires_grad=True)
 
 
-def constant(data):
-    """Return a float64 tensor that does not require grad."""
-    return pb.tensor(data, dtype=pb.float64)
-
-
 def derivatives(function, at, orders):
     """Return the values of the first `orders` derivatives of `function`."""
     x = leaf(at)

@@ -120,7 +120,7 @@ def test_IX2_written_leaf_gets_one_for_each_element(key: str) -> None:
     np.testing.assert_array_equal(x.grad.numpy(), kept)
 
 
-def test_IX2_written_gradients_keep_their_places() -> None:
+def test_IX2_written_gradients_keep_their_positions() -> None:
     x, value = leaf([1.0, 2.0, 3.0, 4.0]), leaf([10.0, 20.0])
     y = x + 2
     y[pb.tensor([3, 0])] = value

@@ -81,7 +81,7 @@ def test_L02_detach_in_place_cuts_later_uses_only() -> None:
     assert y.grad.tolist() == [2.0, 2.0]
 
 
-def test_L02_use_recorded_before_detach_in_place_keeps_its_history() -> None:
+def test_L02_use_recorded_before_detach_in_place_keeps_its_graph() -> None:
     x = leaf([1.0, 2.0])
     a = x * 2
     before = a + 1

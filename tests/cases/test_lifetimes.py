@@ -98,13 +98,35 @@ def test_DG1_dropping_a_chain_of_100_000_steps_with_skip_connections():
     assert first() is None
 
 
-def test_DG1_dropping_a_chain_of_150_000_custom_functions():
-    y = leaf([0.0])
-    for _ in range(150_000):
-        y = Add.apply(y, y)
-    last = watch(y)
+@pb.autograd_function
+def halves(ctx, x):
+    return x * 0.5, x * 0.5
+
+
+@halves.backward
+def _(ctx, a, b):
+    return {"x": a * 0.5 + b * 0.5}
+
+
+def both_halves(y):
+    """Return y as the sum of two results of one node."""
+    a, b = halves(y)
+    return a + b
+
+
+@pytest.mark.parametrize(
+    ("step", "length"),
+    [(lambda y: Add.apply(y, y), 150_000), (both_halves, 20_000)],
+    ids=["one result", "two results"],
+)
+def test_DG1_dropping_a_long_chain_of_custom_functions(step, length):
+    y = step(leaf([0.0]))
+    first = watch(y)
+    for _ in range(length - 1):
+        y = step(y)
+    assert first() is not None
     del y
-    assert last() is None
+    assert first() is None
 
 
 def test_DG1_dropping_a_deep_graph_after_backward_and_after_an_error():
@@ -119,16 +141,6 @@ def test_DG1_dropping_a_deep_graph_after_backward_and_after_an_error():
         y.backward()
     del y
     assert first() is None
-
-
-def test_DG2_backward_through_a_chain_of_100_000_ops():
-    x = leaf([1.0])
-    y = x
-    for _ in range(100_000):
-        y = y + 1
-    y.backward()
-    assert x.grad.tolist() == [1.0]
-    assert y.tolist() == [100_001.0]
 
 
 def test_DG2_each_node_runs_exactly_once():
@@ -164,7 +176,7 @@ def custom(x):
 
 
 def mixed_with_views(x):
-    """Return a result with views and in-place changes in its history."""
+    """Return a result with views and in-place changes in its graph."""
     y = x.clone()
     y[0] = x[1] * 2
     y[1:].mul_(3)
@@ -173,35 +185,6 @@ def mixed_with_views(x):
 
 
 PROGRAMS = [built_in, custom, mixed_with_views]
-
-
-@pytest.mark.parametrize("program", PROGRAMS)
-def test_DG3_an_unused_graph_is_freed_at_once(program):
-    with no_collector():
-        x = leaf([0.5, 0.25, 0.125])
-        middle = x * 1
-        out = program(middle)
-        nodes = [watch(middle), watch(out)]
-        tensor = weakref.ref(middle)
-        del middle
-        assert nodes[0]() is not None
-        del out
-        assert [node() for node in nodes] == [None, None]
-        assert tensor() is None
-
-
-@pytest.mark.parametrize("retain_graph", [False, True])
-@pytest.mark.parametrize("program", PROGRAMS)
-def test_DG3_a_graph_is_freed_at_once_after_backward(program, retain_graph):
-    with no_collector():
-        x = leaf([0.5, 0.25, 0.125])
-        middle = x * 1
-        out = program(middle)
-        nodes = [watch(middle), watch(out)]
-        out.backward(retain_graph=retain_graph)
-        del middle, out
-        assert [node() for node in nodes] == [None, None]
-        assert x.grad is not None
 
 
 @pytest.mark.parametrize("program", PROGRAMS)
@@ -223,50 +206,21 @@ def test_DG3_a_graph_with_hooks_is_freed_at_once(program):
         assert sorted(ran) == ["hook", "leaf", "prehook", "tensor"]
 
 
-def test_DG3_create_graph_through_grad_leaves_no_cycle():
-    with no_collector():
-        x = leaf([0.5, 0.25, 0.125])
-        middle = x * 1
-        out = Square.apply(middle).sum() + built_in(middle)
-        (first,) = pb.autograd.grad(out, x, create_graph=True)
-        nodes = [watch(middle), watch(out), watch(first)]
-        del middle, out, first
-        assert [node() for node in nodes] == [None, None, None]
-
-
 def test_DG3_a_leaf_that_nobody_holds_is_freed_at_once():
     with no_collector():
         x = leaf([1.0])
         out = x * x
-        out.backward()
+        out.backward(retain_graph=True)
         alive = weakref.ref(x)
         accumulator = out.grad_fn.next_functions[0][0]
         assert accumulator.variable is x
         del x  # a graph does not keep its leaves alive: nobody could see their gradient
         assert alive() is None
         assert accumulator.variable is None
-
-
-def test_DG3_only_a_hook_that_captures_its_own_node_makes_a_cycle():
-    def build():
-        out = leaf([1.0]) * 2
-        own = out.grad_fn
-
-        def hook(grad_inputs, grad_outputs):
-            assert own.name() == "MulBackward"
-
-        own.register_hook(hook)
         out.backward()
-        return watch(out)
-
-    with no_collector():
-        node = build()
-        assert node() is not None
-        gc.collect()
-        assert node() is None
 
 
-def test_DG3_a_saved_value_dies_right_after_backward():
+def test_DG3_a_saved_value_is_released_right_after_backward():
     with no_collector():
         array = np.array([2.0, 3.0])
         x, constant = leaf([1.0, 1.0]), pb.asarray(array)
@@ -281,7 +235,7 @@ def test_DG3_a_saved_value_dies_right_after_backward():
         assert x.grad.tolist() == [4.0, 6.0]
 
 
-def test_DG3_an_object_saved_by_a_custom_function_dies_right_after_backward():
+def test_DG3_an_object_saved_by_a_custom_function_is_released_right_after_backward():
     with no_collector():
         x = leaf([1.0, 1.0])
         out = Square.apply(x).sum()
@@ -293,7 +247,7 @@ def test_DG3_an_object_saved_by_a_custom_function_dies_right_after_backward():
 
 
 @pytest.mark.parametrize("retain_graph", [False, True])
-def test_DG3_a_saved_intermediate_dies_right_after_backward(retain_graph):
+def test_DG3_a_saved_intermediate_is_released_right_after_backward(retain_graph):
     megabyte = 1_000_000
     ones = pb.ones(megabyte, dtype=pb.float64)
     with no_collector():

@@ -10,24 +10,6 @@ def leaf(data):
     return pb.tensor(data, dtype=pb.float64, requires_grad=True)
 
 
-class Descend(pb.Function):
-    """x - 1, whose backward applies itself to x - 1 and goes backward, until x < 0."""
-
-    @staticmethod
-    def forward(ctx, x):
-        with pb.enable_grad():
-            ctx.x = x.detach().requires_grad_() - 1
-        return ctx.x.detach()
-
-    @staticmethod
-    def backward(ctx, grad_output):
-        if ctx.x < 0:
-            return grad_output
-        with pb.enable_grad():
-            Descend.apply(ctx.x).sum().backward()
-        return grad_output
-
-
 def test_RE1_a_backward_that_calls_backward_on_an_inner_graph():
     y = leaf([[5.0, 7.0], [11.0, 13.0]])
 
@@ -72,15 +54,6 @@ def test_RE1_the_inner_pass_may_use_grad():
     x = leaf([2.0])
     (Cube.apply(x) * 10).backward()
     assert x.grad.tolist() == [120.0]
-
-
-def test_RE2_two_thousand_levels_deep_and_again():
-    x = leaf(2000.0)
-    Descend.apply(x).sum().backward()
-    assert x.grad.item() == 1.0
-    x = leaf(200.0)
-    Descend.apply(x).sum().backward()
-    assert x.grad.item() == 1.0
 
 
 def test_RE3_inner_passes_run_before_the_rest_of_the_outer_one():

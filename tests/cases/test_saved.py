@@ -2,12 +2,10 @@
 
 import gc
 import math
-import tracemalloc
 import warnings
 import weakref
 from collections.abc import Callable, Iterator
 
-import numpy as np
 import pytest
 
 import pullback as pb
@@ -31,7 +29,7 @@ def gc_off() -> Iterator[None]:
     gc.enable()
 
 
-def test_S01_none_may_be_saved_and_keeps_its_place() -> None:
+def test_S01_none_may_be_saved_and_keeps_its_position() -> None:
     saved: list[object] = []
 
     @pb.autograd_function
@@ -68,29 +66,6 @@ def keeping(contexts: list[object]) -> Callable[[Tensor], Tensor]:
     return Square.apply
 
 
-def test_S02_saved_values_are_gone_after_a_backward() -> None:
-    contexts: list = []
-    keeping(contexts)(leaf(3.0)).backward()
-    for read in (
-        lambda ctx: ctx.saved_tensors,
-        lambda ctx: ctx.saved_variables.x,
-        lambda ctx: ctx.saved_variables["x"],
-        lambda ctx: ctx.saved_variables[0],
-    ):
-        with pytest.raises(RuntimeError, match="second time"):
-            read(contexts[0])
-
-
-def test_S02_context_that_outlives_its_graph_raises() -> None:
-    contexts: list = []
-    loss = keeping(contexts)(leaf(3.0))
-    loss.backward(retain_graph=True)
-    assert contexts[0].saved_variables.x.item() == 3.0
-    del loss
-    with pytest.raises(RuntimeError, match="saved"):
-        _ = contexts[0].saved_variables.x
-
-
 def test_S03_second_backward_raises_with_the_way_out() -> None:
     x = leaf(2.0)
     y = x * x
@@ -116,14 +91,22 @@ def test_S03_retained_graph_runs_again_and_accumulates() -> None:
         y.backward()
 
 
-def test_S03_graph_that_saved_nothing_raises_as_well() -> None:
+double = pb.autograd_function(lambda ctx, x: x * 2, lambda ctx, g: {"x": g * 2})
+
+
+@pytest.mark.parametrize(
+    ("operation", "slope"), [(lambda x: x + 1, 1.0), (double, 2.0)], ids=["built-in", "custom"]
+)
+def test_S03_graph_that_saved_nothing_raises_as_well(
+    operation: Callable[[Tensor], Tensor], slope: float
+) -> None:
     x = leaf(2.0)
-    y = x + 1
+    y = operation(x)
     y.backward()
     with pytest.raises(RuntimeError, match="backward through the graph a second time") as caught:
         y.backward()
     assert "retain_graph=True" in str(caught.value)
-    assert x.grad.item() == 1.0
+    assert x.grad.item() == slope
 
 
 class SquareOfBoth(pb.Function):
@@ -168,7 +151,7 @@ class Probe:
 
 
 def test_S05_saved_output_belongs_to_its_own_node() -> None:
-    edges: list[tuple[object, object, int]] = []
+    edges: list[tuple[object, object, int, int]] = []
 
     @pb.autograd_function
     def two(ctx, x):
@@ -181,7 +164,7 @@ def test_S05_saved_output_belongs_to_its_own_node() -> None:
         with pb.enable_grad():
             for saved in (ctx.saved_variables.low, ctx.saved_variables.high):
                 node, index = (saved * 1.0).grad_fn.next_functions[0]
-                edges.append((saved.grad_fn, node, index))
+                edges.append((saved.grad_fn, node, index, saved.output_nr))
         return {"x": 2 * g_low + 3 * g_high}
 
     x = leaf(1.0)
@@ -190,9 +173,9 @@ def test_S05_saved_output_belongs_to_its_own_node() -> None:
     node = low.grad_fn
     (low + high).backward()
     assert x.grad.item() == 5.0
-    assert [(own is node, nxt is node, i) for own, nxt, i in edges] == [
-        (True, True, 0),
-        (True, True, 1),
+    assert [(own is node, nxt is node, i, nr) for own, nxt, i, nr in edges] == [
+        (True, True, 0, 0),
+        (True, True, 1, 1),
     ]
 
 
@@ -383,24 +366,6 @@ def test_S11_indexing_does_not_save_its_tensor() -> None:
     t[mask] = t[mask]
     t.backward(const([1.0, 2.0, 3.0]))
     assert b.grad.tolist() == [1.0, 2.0, 3.0]
-
-
-def test_S11_operands_that_no_rule_needs_die_at_once(gc_off: None) -> None:
-    x, m = leaf(np.ones(500_000)), const([2.0])
-    tracemalloc.start()
-    try:
-        y = x + 2
-        z = y * m
-        full = tracemalloc.get_traced_memory()[0]
-        ref = weakref.ref(y)
-        del y
-        kept = tracemalloc.get_traced_memory()[0]
-    finally:
-        tracemalloc.stop()
-    assert ref() is None
-    assert full - kept > 3_900_000  # y's 4 MB are gone, only z's remain
-    z.sum().backward()
-    assert x.grad.tolist()[:2] == [2.0, 2.0]
 
 
 @pytest.mark.parametrize("run_backward", [False, True])

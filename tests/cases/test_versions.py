@@ -110,12 +110,12 @@ def test_V05_change_under_no_grad_is_noticed() -> None:
         z.backward()
 
 
-def test_V05_change_through_a_detached_twin_is_noticed() -> None:
+def test_V05_change_through_a_detached_alias_is_noticed() -> None:
     x = leaf(3.0)
     y = x**2
-    twin = x.detach()
-    twin.add_(1)
-    assert (x.item(), x._version, twin._version) == (4.0, 1, 1)
+    alias = x.detach()
+    alias.add_(1)
+    assert (x.item(), x._version, alias._version) == (4.0, 1, 1)
     with pytest.raises(RuntimeError, match=MODIFIED):
         y.backward()
 

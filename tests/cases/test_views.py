@@ -1,4 +1,4 @@
-"""Views and changes in place: base, view and siblings share values and history (VW1 to VW11)."""
+"""Views and changes in place: base, view and siblings share values and graph (VW1 to VW11)."""
 
 from collections.abc import Callable, Sequence
 
@@ -184,12 +184,30 @@ def test_VW8_view_returned_by_a_custom_function_under_no_grad() -> None:
     assert x.tolist() == [1.0, 2.0]
 
 
-def test_VW9_view_made_inside_a_custom_function_may_be_used() -> None:
+class Tail(pb.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return x[1:]
+
+    @staticmethod
+    def backward(ctx, grad_output):
+        return {"x": pb.concat([pb.zeros_like(grad_output), grad_output * 3])}
+
+
+@pytest.mark.parametrize(
+    ("function", "values", "gradient"),
+    [(Alias, [1.0, 2.0], [6.0, 6.0]), (Tail, [2.0], [0.0, 6.0])],
+    ids=["whole", "slice"],
+)
+def test_VW9_view_made_inside_a_custom_function_may_be_used(
+    function: type[pb.Function], values: list[float], gradient: list[float]
+) -> None:
     x = leaf([1.0, 2.0])
-    out = Alias.apply(x.clone())
-    assert out.grad_fn.name() == "AliasBackward"
+    out = function.apply(x.clone())
+    assert out.grad_fn.name() == f"{function.__name__}Backward"
+    assert out.tolist() == values
     (out * 2).sum().backward()
-    assert x.grad.tolist() == [6.0, 6.0]
+    assert x.grad.tolist() == gradient
 
 
 def test_VW9_view_made_inside_a_custom_function_refuses_change() -> None:
@@ -231,7 +249,7 @@ def test_VW10_assignment_into_a_view_of_a_view() -> None:
     assert a.grad.tolist() == [[0.0], [2.0], [2.0]]
 
 
-def test_VW10_change_under_no_grad_leaves_the_history_alone() -> None:
+def test_VW10_change_under_no_grad_leaves_the_graph_alone() -> None:
     root = ones_leaf()
     x = root.clone()
     v = x[0:1]

@@ -23,7 +23,7 @@ AXES = {
     *("axis", "axes", "dim", "dims", "dim0", "dim1", "dimension"),
     *("start_dim", "end_dim", "source", "destination"),
 }
-# Operations that make a new axis have one place more for it.
+# Operations that make a new axis accept one position more for it.
 MAKES_AN_AXIS = {"expand_dims", "unsqueeze", "stack"}
 
 
@@ -46,8 +46,8 @@ class Wrong(NamedTuple):
 
 def public_names():
     """Return the names of the declarations whose function a user can call."""
-    places = (vars(pb), vars(pb.linalg), vars(pb.fft), vars(pb.Tensor))
-    functions = {id(value) for place in places for value in place.values()}
+    namespaces = (vars(pb), vars(pb.linalg), vars(pb.fft), vars(pb.Tensor))
+    functions = {id(value) for names in namespaces for value in names.values()}
     return [name for name, d in REGISTRY.items() if id(d.public) in functions]
 
 
@@ -105,7 +105,7 @@ def axis_settings(call):
 
 
 def with_axis(call, key, value):
-    """Return settings with another axis: in the place of the first where there are several."""
+    """Return settings with another axis: replacing the first where there are several."""
     if call.name == "tensordot":  # a number alone says how many axes
         axes = value if isinstance(value, tuple) else (value,)
         return {**call.settings, key: (axes, (0,) * len(axes))}
@@ -224,7 +224,7 @@ def outcome(name, wrong):
     except Exception as caught:
         error = caught
     after = [(host(t).tobytes(), t._version, id(t.grad), t.is_leaf) for t in kept]
-    parts = ("values", "version", "gradient", "history")
+    parts = ("values", "version", "gradient", "is_leaf")
     changed = [
         part
         for old, new in zip(before, after, strict=True)
@@ -238,7 +238,7 @@ def outcome(name, wrong):
 
 
 def lacks(name, wrong, error, builtin):
-    """Return what the error of a wrong call leaves to wish for."""
+    """Return what the error of a wrong call lacks."""
     if not isinstance(error, AutogradError):
         return [f"raw {type(error).__name__}: {error}"]
     message, found = str(error), []

@@ -27,7 +27,7 @@ RIGHT_AS_IT_IS = {
 
 
 def check(name, category, builtin, *, may_compute=False):
-    """Make the wrong calls of a category and report what each leaves to wish for."""
+    """Make the wrong calls of a category and report what each error lacks."""
     found, ignored = {}, {}
     for wrong in bad.wrongs(category, name):
         came = bad.outcome(name, wrong)

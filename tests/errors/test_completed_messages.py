@@ -76,7 +76,7 @@ def test_an_error_that_a_users_function_raises_is_left_alone():
     assert message_of(lambda: pb.grad(lambda x: picky(x))(m())) == "picky: no"
 
 
-def test_an_error_about_the_history_is_left_alone():
+def test_an_error_about_the_graph_is_left_alone():
     message = message_of(lambda: m().sum().backward())
     assert message.startswith("backward: ")
     assert "shape (2, 3)" not in message

@@ -143,7 +143,7 @@ CONTEXT = {
         RuntimeError,
         (CHANGED, "probe", "weight", "version 1", "version 0"),
     ),
-    "saved value changed through its detached twin": (
+    "saved value changed through its detached alias": (
         change_saved(save, lambda x: x.detach().zero_()),
         RuntimeError,
         (CHANGED, "probe", "weight", "version 1", "version 0"),

@@ -43,7 +43,7 @@ def under_no_grad(leaf):
     y.backward()
 
 
-def one_root_without_history(leaf):
+def one_root_without_a_graph(leaf):
     pb.autograd.backward([leaf.sum(), pb.tensor(1.0)])
 
 
@@ -62,7 +62,7 @@ ENGINE = {
         RuntimeError,
         ("only for real scalar outputs", "complex64"),
     ),
-    "root without history": (
+    "root without a graph": (
         lambda leaf: pb.tensor(1.0).backward(),
         RuntimeError,
         ("does not require grad and does not have a grad_fn",),
@@ -72,8 +72,8 @@ ENGINE = {
         RuntimeError,
         ("does not require grad and does not have a grad_fn",),
     ),
-    "one root without history": (
-        one_root_without_history,
+    "one root without a graph": (
+        one_root_without_a_graph,
         RuntimeError,
         ("does not require grad and does not have a grad_fn", "1"),
     ),

@@ -221,7 +221,9 @@ def _conjugate(g: Any, xp: Any) -> Any:
     """Return the conjugate of a gradient, of each of several, None for none."""
     if isinstance(g, (tuple, list)):
         return [_conjugate(part, xp) for part in g]
-    return None if g is None else xp.conj(g)
+    if g is None:
+        return None
+    return xp.conj(g) if xp is TENSORS else as_array(xp.conj(g))
 
 
 _COMMON: dict[str, Any] = {

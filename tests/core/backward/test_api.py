@@ -1,0 +1,47 @@
+"""Arguments of backward and grad: roots, initial gradients, batches of gradients."""
+
+import numpy as np
+import pytest
+
+import pullback as pb
+from pullback.errors import ArgumentTypeError
+
+
+def leaf(value):
+    return pb.tensor(value, dtype=pb.float64, requires_grad=True)
+
+
+def test_what_is_differentiated_must_be_a_tensor():
+    with pytest.raises(ArgumentTypeError, match=r"tensors\[1\] must be a Tensor, got float"):
+        pb.autograd.backward([leaf([1.0]).sum(), 3.0])
+    with pytest.raises(ArgumentTypeError, match=r"increment_version: takes Tensors, got float"):
+        pb.autograd.increment_version([1.0])
+
+
+def test_an_initial_gradient_may_be_an_array_but_no_number():
+    x = leaf([1.0, 2.0])
+    (x * 2.0).backward(np.array([1.0, 10.0]))
+    assert x.grad.tolist() == [2.0, 20.0]
+    with pytest.raises(ArgumentTypeError, match="can be either Tensors or None, got float"):
+        pb.autograd.backward([x * 2.0], [1.0])
+
+
+def test_batched_gradients_of_an_unused_input_and_with_create_graph():
+    x, unused = leaf([1.0, 2.0]), leaf([1.0])
+    rows = pb.eye(2, dtype=pb.float64)
+    first, second = pb.autograd.grad(
+        x * x, (x, unused), rows, create_graph=True, allow_unused=True, is_grads_batched=True
+    )
+    assert first.tolist() == [[2.0, 0.0], [0.0, 4.0]]
+    assert second is None
+    first.sum().backward()
+    assert x.grad.tolist() == [2.0, 2.0]
+
+
+@pytest.mark.parametrize("counts", [(2, 3), (0, 0)])
+def test_batched_gradients_need_one_leading_length(counts):
+    x = leaf([1.0, 2.0])
+    outs = [x * 2, x * 3]
+    seeds = [pb.ones((n, 2), dtype=pb.float64) for n in counts]
+    with pytest.raises(ValueError, match="one leading length"):
+        pb.autograd.grad(outs, x, seeds, is_grads_batched=True)

@@ -1,0 +1,42 @@
+"""`apply` of a class: what a subclass makes of it."""
+
+import pullback as pb
+
+
+def leaf(value):
+    return pb.tensor(value, dtype=pb.float64, requires_grad=True)
+
+
+def test_apply_of_the_base_class_runs_the_operation():
+    class Double(pb.Function):
+        @staticmethod
+        def forward(ctx, t):
+            return t * 2.0
+
+        @staticmethod
+        def backward(ctx, g):
+            return g * 2.0
+
+    x = leaf([3.0])
+    super(Double, Double).apply(x).sum().backward()
+    assert x.grad.tolist() == [2.0]
+
+
+def test_an_apply_of_the_users_own_is_kept():
+    class Scale(pb.Function):
+        @staticmethod
+        def forward(ctx, x, k):
+            ctx.k = k
+            return x * k
+
+        @staticmethod
+        def backward(ctx, grad_output):
+            return {"x": grad_output * ctx.k}
+
+        @classmethod
+        def apply(cls, x):
+            return super().apply(x, 4.0)
+
+    x = leaf(3.0)
+    Scale.apply(x).backward()
+    assert x.grad.item() == 4.0

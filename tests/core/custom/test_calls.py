@@ -1,0 +1,392 @@
+"""Calling an operation: every kind of parameter, with gradients and flags by name."""
+
+import functools
+import linecache
+import warnings
+
+import numpy as np
+import pytest
+
+import pullback as pb
+from pullback.errors import GradientError
+
+
+def leaf(value):
+    return pb.tensor(value, dtype=pb.float64, requires_grad=True)
+
+
+def weighted(names):
+    """Return a rule that gives the k-th of `names` the gradient 10**k, and records the flags."""
+
+    def rule(ctx, grad_output):
+        FLAGS[:] = list(ctx.needs_input_grad)
+        return {name: grad_output * 10.0**k for k, name in enumerate(names)}
+
+    return rule
+
+
+FLAGS = []
+
+
+# -- kinds of parameters ---------------------------------------------------------------------------
+PLAIN = pb.autograd_function(
+    lambda ctx, a, b, c=3.0: a + b * 10.0 + c * 100.0, weighted(["a", "b", "c"])
+)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda a, b, c: PLAIN(a, b, c),
+        lambda a, b, c: PLAIN(a, b, c=c),
+        lambda a, b, c: PLAIN(a, c=c, b=b),
+        lambda a, b, c: PLAIN(c=c, b=b, a=a),
+        lambda a, b, c: PLAIN(*(a, b), **{"c": c} | {}),
+    ],
+    ids=["positional", "last by name", "two by name", "all by name", "unpacked"],
+)
+def test_arguments_by_position_and_name_in_any_order(call):
+    a, b, c = leaf(1.0), leaf(2.0), leaf(3.0)
+    y = call(a, b, c)
+    assert y.item() == 321.0
+    y.backward()
+    assert [t.grad.item() for t in (a, b, c)] == [1.0, 10.0, 100.0]
+
+
+def test_a_default_is_filled_in_and_needs_no_gradient():
+    a, b = leaf(1.0), leaf(2.0)
+    y = PLAIN(a, b)
+    assert y.item() == 321.0
+    y.backward()
+    assert FLAGS == [True, True, False]
+    assert b.grad.item() == 10.0
+
+
+def test_a_default_may_be_a_tensor_that_requires_grad():
+    shared = leaf(5.0)
+
+    @pb.autograd_function
+    def f(ctx, x, scale=shared):
+        ctx.save_for_backward(x=x, scale=scale)
+        return x * scale
+
+    @f.backward
+    def _(ctx, grad_output):
+        v = ctx.saved_variables
+        return {"x": grad_output * v.scale, "scale": grad_output * v.x}
+
+    x = leaf(2.0)
+    f(x).backward()
+    assert (x.grad.item(), shared.grad.item()) == (5.0, 2.0)
+
+
+def test_keyword_only_arguments():
+    @pb.autograd_function
+    def f(ctx, x, *, gain, offset=1.0):
+        ctx.save_for_backward(x=x, gain=gain)
+        assert list(ctx.needs_input_grad.keys()) == ["x", "gain", "offset"]
+        return x * gain + offset
+
+    @f.backward
+    def _(ctx, grad_output):
+        v = ctx.saved_variables
+        assert ctx.needs_input_grad.gain
+        assert not ctx.needs_input_grad.offset
+        return {"gain": grad_output * v.x, "x": grad_output * v.gain}
+
+    x, gain = leaf(2.0), leaf(3.0)
+    y = f(x, gain=gain)
+    assert y.item() == 7.0
+    y.backward()
+    assert (x.grad.item(), gain.grad.item()) == (3.0, 2.0)
+    with pytest.raises(TypeError, match="gain"):
+        f(x)
+
+
+def test_positional_only_arguments():
+    f = pb.autograd_function(lambda ctx, a, /, b: a + b, weighted(["a", "b"]))
+    a, b = leaf(1.0), leaf(2.0)
+    f(a, b=b).backward()
+    assert (a.grad.item(), b.grad.item()) == (1.0, 10.0)
+    with pytest.raises(TypeError, match="a"):
+        f(a=a, b=b)
+
+
+@pytest.mark.parametrize(
+    "grads",
+    [
+        lambda g: {"xs": [g, 10.0 * g, 100.0 * g]},
+        lambda g: {"xs": (g, 10.0 * g, 100.0 * g)},
+        lambda g: {"xs[0]": g, "xs[1]": 10.0 * g, "xs[2]": 100.0 * g},
+        lambda g: {"xs[2]": 100.0 * g, "xs[0]": g, "xs[1]": 10.0 * g},
+        lambda g: (g, 10.0 * g, 100.0 * g),
+        lambda g: [g, 10.0 * g, 100.0 * g, None],
+    ],
+    ids=["list", "tuple", "elements", "elements in any order", "position", "trailing None"],
+)
+def test_starred_arguments_get_gradients_by_group_element_or_position(grads):
+    f = pb.autograd_function(
+        lambda ctx, *xs: functools.reduce(lambda a, b: a + b, xs), lambda ctx, g: grads(g)
+    )
+    leaves = [leaf(1.0), leaf(2.0), leaf(3.0)]
+    y = f(*leaves)
+    assert y.item() == 6.0
+    y.backward()
+    assert [t.grad.item() for t in leaves] == [1.0, 10.0, 100.0]
+
+
+def test_flags_of_starred_arguments():
+    def rule(ctx, grad_output):
+        flags = ctx.needs_input_grad
+        assert list(flags) == [True, True, False, True]
+        assert flags.keys() == ["x", "xs[0]", "xs[1]", "xs[2]"]
+        assert flags["xs[2]"]
+        assert not flags["xs[1]"]
+        assert not flags[2]
+        return {"x": grad_output, "xs": [grad_output, None, None]}
+
+    f = pb.autograd_function(lambda ctx, x, *xs: x + xs[0], rule)
+    x, y, z = leaf(1.0), leaf(2.0), leaf(3.0)
+    f(x, y, "a string", z).backward()
+    assert (x.grad.item(), y.grad.item(), z.grad) == (1.0, 1.0, None)
+
+
+@pytest.mark.parametrize(
+    "grads",
+    [
+        lambda g: {"x": g, "named": {"a": 10.0 * g, "b": 100.0 * g}},
+        lambda g: {"named": {"b": 100.0 * g, "a": 10.0 * g}, "x": g},
+        lambda g: {"b": 100.0 * g, "a": 10.0 * g, "x": g},
+        lambda g: (g, 10.0 * g, 100.0 * g),
+    ],
+    ids=["group", "group in any order", "names", "position"],
+)
+def test_double_starred_arguments_get_gradients_by_group_name_or_position(grads):
+    f = pb.autograd_function(
+        lambda ctx, x, **named: x + named["a"] * named["b"], lambda ctx, g: grads(g)
+    )
+    x, a, b = leaf(1.0), leaf(2.0), leaf(3.0)
+    y = f(x, a=a, b=b)
+    assert y.item() == 7.0
+    y.backward()
+    assert [t.grad.item() for t in (x, a, b)] == [1.0, 10.0, 100.0]
+
+
+def test_flags_of_double_starred_arguments():
+    def rule(ctx, grad_output):
+        assert dict(ctx.needs_input_grad.items()) == {"x": False, "a": True, "n": False}
+        assert ctx.needs_input_grad.a
+        return {"a": grad_output}
+
+    f = pb.autograd_function(lambda ctx, x, **named: x + named["a"] * named["n"], rule)
+    a = leaf(2.0)
+    f(pb.tensor(1.0, dtype=pb.float64), a=a, n=3).backward()
+    assert a.grad.item() == 1.0
+
+
+def test_a_keyword_may_have_the_name_of_the_group_or_of_a_positional_parameter():
+    f = pb.autograd_function(lambda ctx, x, /, **named: x * named["named"] + named["x"])
+    assert f(leaf(2.0), named=3.0, x=4.0).item() == 10.0
+    g = pb.autograd_function(lambda ctx, *xs, **named: xs[0] * named["xs"])
+    assert g(leaf(2.0), xs=5.0).item() == 10.0
+
+
+def test_every_kind_of_parameter_at_once():
+    def forward(ctx, a, /, b, *rest, c, d=4.0, **others):
+        assert len(rest) == 2
+        return a + b + rest[0] + rest[1] + c + d + others["e"]
+
+    f = pb.autograd_function(forward, weighted(["a", "b", "rest[0]", "rest[1]", "c", "d", "e"]))
+    a, b, r, s, c, d, e = (leaf(float(i)) for i in range(1, 8))
+    y = f(a, b, r, s, e=e, d=d, c=c)
+    assert y.item() == 28.0
+    y.backward()
+    assert [t.grad.item() for t in (a, b, r, s, c, d, e)] == [10.0**k for k in range(7)]
+    assert FLAGS == [True] * 7
+
+
+def test_no_starred_arguments_at_all():
+    f = pb.autograd_function(
+        lambda ctx, x, *xs, **named: x * 2.0,
+        lambda ctx, g: {"x": g * 2.0, "xs": [], "named": {}},
+    )
+    x = leaf(1.0)
+    f(x).backward()
+    assert x.grad.item() == 2.0
+
+
+def test_too_few_gradients_of_a_group_names_it():
+    f = pb.autograd_function(lambda ctx, *xs: xs[0] + xs[1], lambda ctx, g: {"xs": [g]})
+    with pytest.raises(GradientError, match=r"2 gradients for 'xs', got 1"):
+        f(leaf(1.0), leaf(2.0)).backward()
+
+
+def test_a_wrong_name_within_a_group_is_an_error():
+    f = pb.autograd_function(
+        lambda ctx, x, **named: x + named["scale"],
+        lambda ctx, g: {"x": g, "named": {"scael": g}},
+    )
+    with pytest.raises(GradientError, match="scale"):
+        f(leaf(1.0), scale=leaf(2.0)).backward()
+
+
+def test_F13_setup_context_receives_arguments_with_defaults():
+    class Power(pb.Function):
+        @staticmethod
+        def forward(x, y=3, *, scale=1.0):
+            return x**y * scale
+
+        @staticmethod
+        def setup_context(ctx, inputs, output):
+            x, ctx.y, ctx.scale = inputs
+            ctx.save_for_backward(x=x)
+            assert output.shape == x.shape
+
+        @staticmethod
+        def backward(ctx, grad_output):
+            x = ctx.saved_variables.x
+            return {"x": grad_output * ctx.scale * ctx.y * x ** (ctx.y - 1)}
+
+    x = leaf(2.0)
+    Power.apply(x).backward()
+    assert x.grad.item() == 12.0
+    Power.apply(x, scale=10.0, y=2).backward()
+    assert x.grad.item() == 52.0
+
+
+# -- what arguments may be -------------------------------------------------------------------------
+def test_arguments_may_be_any_object():
+    received = []
+    objects = [None, True, 3, "text", {1, 2}, print, object(), np.arange(3.0), pb.float32, {}, ()]
+
+    @pb.autograd_function
+    def f(ctx, x, *others):
+        received.extend(others)
+        return x * 2.0
+
+    @f.backward
+    def _(ctx, grad_output):
+        return {"x": grad_output * 2.0}
+
+    x = leaf(1.0)
+    f(x, *objects).backward()
+    assert all(a is b for a, b in zip(received, objects, strict=True))
+    assert x.grad.item() == 2.0
+
+
+def test_the_same_tensor_twice_is_two_inputs():
+    f = pb.autograd_function(lambda ctx, a, b: a + b, weighted(["a", "b"]))
+    x = leaf(1.0)
+    y = f(x, x)
+    assert len(y.grad_fn.next_functions) == 2
+    y.backward()
+    assert x.grad.item() == 11.0
+    assert FLAGS == [True, True]
+
+
+def test_only_arguments_that_require_grad_are_tracked():
+    f = pb.autograd_function(lambda ctx, a, b: a + b, weighted(["a", "b"]))
+    x, constant = leaf(1.0), pb.tensor(2.0, dtype=pb.float64)
+    y = f(x, constant)
+    assert [n is None for n, _ in y.grad_fn.next_functions] == [False, True]
+    y.backward()
+    assert FLAGS == [True, False]
+    assert constant.grad is None
+
+
+def test_integer_tensors_are_arguments_that_need_no_gradient():
+    f = pb.autograd_function(lambda ctx, x, rows: x[rows], lambda ctx, g: {"x": pb.ones_like(g)})
+    x = leaf([1.0, 2.0])
+    y = f(x, pb.tensor([1, 0]))
+    assert y.tolist() == [2.0, 1.0]
+    y.sum().backward()
+    assert x.grad.tolist() == [1.0, 1.0]
+
+
+def test_without_a_tensor_that_requires_grad_nothing_is_recorded():
+    f = pb.autograd_function(lambda ctx, a, b=2: a * b)
+    assert f(3) == 6
+    y = f(pb.tensor([1.0]))
+    assert not y.requires_grad
+    assert y.grad_fn is None
+
+
+# -- containers ------------------------------------------------------------------------------------
+CONTAINERS = {
+    "list": lambda t: [t],
+    "tuple": lambda t: (1, t),
+    "dict": lambda t: {"key": t},
+    "nested": lambda t: [{"key": (1, [t])}],
+}
+
+
+def first_of(ctx, x, items):
+    return x * 2.0
+
+
+@pytest.mark.parametrize("kind", CONTAINERS)
+def test_a_tracked_tensor_in_a_container_warns_of_operation_and_argument(kind):
+    op = pb.autograd_function(first_of, lambda ctx, g: {"x": g * 2.0})
+    x, hidden = leaf(1.0), leaf(5.0)
+    with pytest.warns(pb.UntrackedTensorWarning, match=r"first_of: the argument 'items'") as caught:
+        y = op(x, CONTAINERS[kind](hidden))
+    assert "traverse=True" in str(caught[0].message)
+    assert caught[0].filename == __file__
+    assert "y = op(x, CONTAINERS" in linecache.getline(__file__, caught[0].lineno)
+    y.backward()
+    assert (x.grad.item(), hidden.grad) == (2.0, None)
+
+
+def test_a_class_warns_at_the_users_line_too():
+    class First(pb.Function):
+        forward = staticmethod(first_of)
+
+    with pytest.warns(pb.UntrackedTensorWarning, match="First") as caught:
+        First.apply(leaf(1.0), [leaf(2.0)])
+    assert caught[0].filename == __file__
+    with pytest.warns(pb.UntrackedTensorWarning, match="First") as caught:
+        First()(leaf(1.0), [leaf(2.0)])
+    assert caught[0].filename == __file__
+
+
+def test_a_keyword_argument_warns_too():
+    op = pb.autograd_function(first_of)
+    with pytest.warns(pb.UntrackedTensorWarning, match="'items'"):
+        op(items=[leaf(1.0)], x=leaf(2.0))
+
+
+@pytest.mark.parametrize(
+    "items",
+    [[1, "a"], [pb.tensor([1.0])], {"key": pb.tensor([1])}, (), None, "text", np.arange(3)],
+    ids=["no tensors", "untracked", "untracked in dict", "empty", "None", "str", "array"],
+)
+def test_nothing_is_warned_of_where_no_gradient_is_lost(items):
+    op = pb.autograd_function(first_of)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert op(leaf(1.0), items).item() == 2.0
+
+
+def test_nothing_is_warned_of_under_no_grad_or_for_starred_tensors():
+    op = pb.autograd_function(first_of)
+    starred = pb.autograd_function(lambda ctx, *xs: xs[0] * 2.0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pb.no_grad():
+            assert op(leaf(1.0), [leaf(2.0)]).item() == 2.0
+        assert starred(leaf(1.0), leaf(2.0)).item() == 2.0
+
+
+def test_a_view_among_the_arguments_is_brought_up_to_date():
+    def forward(ctx, t, factor):
+        return t * factor
+
+    scale = pb.autograd_function(forward, lambda ctx, g: {"t": g * 3.0, "factor": None})
+    x = leaf([1.0, 2.0])
+    base = x * 1.0
+    part = base[1:]
+    base.mul_(10.0)
+    y = scale(part, factor=3.0)
+    assert y.tolist() == [60.0]
+    y.sum().backward()
+    assert x.grad.tolist() == [0.0, 30.0]

@@ -1,0 +1,461 @@
+"""ctx, member by member: saving, reading back, flags and marks."""
+
+import numpy as np
+import pytest
+
+import pullback as pb
+from pullback.errors import InplaceError, ReleasedError
+
+
+def leaf(value):
+    return pb.tensor(value, dtype=pb.float64, requires_grad=True)
+
+
+def constant(value):
+    return pb.tensor(value, dtype=pb.float64)
+
+
+def reading(save, read, result=lambda x: x * 2.0):
+    """Return what `read(ctx)` gives in backward where forward ran `save(ctx, x)`."""
+    found = []
+
+    def forward(ctx, x):
+        out = result(x)
+        save(ctx, x)
+        return out
+
+    def backward(ctx, grad_output):
+        found.append(read(ctx))
+        return {"x": grad_output}
+
+    pb.autograd_function(forward, backward)(leaf(3.0)).backward()
+    return found[0]
+
+
+# -- save_for_backward and saved_variables ---------------------------------------------------------
+def save_all(ctx, x):
+    ctx.save_for_backward(x, 7, None, weight=x, label="text", nothing=None)
+
+
+KINDS = ["Tensor", "int", None, "Tensor", "str", None]
+
+
+@pytest.mark.parametrize(
+    ("read", "expected"),
+    [
+        (lambda s: s.label, "text"),
+        (lambda s: s["label"], "text"),
+        (lambda s: s[4], "text"),
+        (lambda s: s[-2], "text"),
+        (lambda s: s.weight.item(), 3.0),
+        (lambda s: s["weight"].item(), 3.0),
+        (lambda s: s[0].item(), 3.0),
+        (lambda s: s[1], 7),
+        (lambda s: s[2], None),
+        (lambda s: s.nothing, None),
+        (lambda s: len(s), 6),
+        (lambda s: list(s.keys()), ["weight", "label", "nothing"]),
+        (lambda s: [v if v is None else type(v).__name__ for v in s], KINDS),
+        (lambda s: s[1:3], (7, None)),
+        (lambda s: "label" in s, True),
+        (lambda s: "lable" in s, False),
+    ],
+)
+def test_saved_variables_by_attribute_key_and_position(read, expected):
+    assert reading(save_all, lambda ctx: read(ctx.saved_variables)) == expected
+    assert reading(save_all, lambda ctx: read(ctx.saved_variable)) == expected
+
+
+def test_saved_variables_unpack_in_the_order_they_were_saved():
+    def read(ctx):
+        first, second, third = ctx.saved_variables
+        return first, second.item(), third
+
+    assert reading(lambda ctx, x: ctx.save_for_backward("a", x=x, n=2), read) == ("a", 3.0, 2)
+
+
+def test_saved_tensors_are_the_tensors_alone_as_a_tuple():
+    def save(ctx, x):
+        ctx.save_for_backward(3, x, "text", weight=x, mask=x > 1.0, array=np.ones(2))
+
+    tensors = reading(save, lambda ctx: ctx.saved_tensors)
+    assert isinstance(tensors, tuple)
+    assert [t.dtype.name for t in tensors] == ["float64", "float64", "bool"]
+
+
+def test_a_second_save_replaces_the_first():
+    def save(ctx, x):
+        ctx.save_for_backward(x, old=1)
+        ctx.save_for_backward(new=2)
+
+    assert reading(save, lambda ctx: list(ctx.saved_variables.keys())) == ["new"]
+    assert reading(save, lambda ctx: len(ctx.saved_variables)) == 1
+
+
+def test_nothing_saved_is_empty():
+    assert reading(lambda ctx, x: None, lambda ctx: tuple(ctx.saved_variables)) == ()
+    assert reading(lambda ctx, x: None, lambda ctx: ctx.saved_tensors) == ()
+    assert reading(save_all, lambda ctx: bool(ctx.saved_variables))
+
+
+def test_other_objects_come_back_themselves():
+    objects = {"a": object(), "b": print, "c": {"d": [1]}, "e": np.arange(3.0), "f": 2 + 3j}
+    found = reading(
+        lambda ctx, x: ctx.save_for_backward(**objects), lambda ctx: list(ctx.saved_variables)
+    )
+    assert all(a is b for a, b in zip(found, objects.values(), strict=True))
+
+
+def test_saved_values_can_be_read_in_forward_too():
+    found = []
+
+    @pb.autograd_function
+    def f(ctx, x):
+        ctx.save_for_backward(x, n=2)
+        found.append((ctx.saved_variables.n, ctx.saved_variables[0] is x, len(ctx.saved_tensors)))
+        return x * 2.0
+
+    f(leaf(1.0))
+    assert found == [(2, True, 1)]
+
+
+@pytest.mark.parametrize("name", ["keys", "values", "items", "get", "index", "count", "names"])
+def test_any_name_can_be_saved_and_read_by_attribute(name):
+    assert reading(
+        lambda ctx, x: ctx.save_for_backward(**{name: "mine"}),
+        lambda ctx: getattr(ctx.saved_variables, name),
+    ) == ("mine")
+
+
+def test_an_unknown_name_lists_the_saved_ones():
+    def unknown_attribute(ctx):
+        with pytest.raises(AttributeError, match=r"wieght.*weight, label"):
+            ctx.saved_variables.wieght  # noqa: B018
+        return True
+
+    def unknown_key(ctx):
+        with pytest.raises(KeyError, match=r"wieght.*weight, label"):
+            ctx.saved_variables["wieght"]
+        return True
+
+    assert reading(save_all, unknown_attribute)
+    assert reading(save_all, unknown_key)
+
+
+def test_a_position_out_of_range_is_an_index_error():
+    def read(ctx):
+        with pytest.raises(IndexError, match="6 saved values, got position 6"):
+            ctx.saved_variables[6]
+        return True
+
+    assert reading(save_all, read)
+
+
+def test_a_saved_input_keeps_its_node():
+    def rule(ctx, grad_output):
+        assert ctx.saved_variables.x.requires_grad
+        assert ctx.saved_variables.x.grad_fn.name() == "MulBackward"
+        assert not ctx.saved_variables.c.requires_grad
+        return {"x": grad_output}
+
+    @pb.autograd_function
+    def f(ctx, x, c):
+        ctx.save_for_backward(x=x, c=c)
+        return x * c
+
+    f.backward(rule)
+    x = leaf(1.0)
+    f(x * 2.0, constant(3.0)).backward()
+    assert x.grad.item() == 2.0
+
+
+# -- changed in place since ------------------------------------------------------------------------
+READS = {
+    "attribute": lambda ctx: ctx.saved_variables.x,
+    "key": lambda ctx: ctx.saved_variables["x"],
+    "position": lambda ctx: ctx.saved_variables[0],
+    "iteration": lambda ctx: next(iter(ctx.saved_variables)),
+    "saved_tensors": lambda ctx: ctx.saved_tensors[0],
+}
+CHANGES = {
+    "itself": lambda y: y.mul_(2.0),
+    "a view": lambda y: y[:1].add_(1.0),
+    "a detached alias": lambda y: y.detach().zero_(),
+    "an assignment": lambda y: y.__setitem__(0, 5.0),
+    "declared by increment_version": lambda y: pb.autograd.increment_version(y),
+}
+
+
+def saving_x(read):
+    @pb.autograd_function
+    def square(ctx, x):
+        ctx.save_for_backward(x=x)
+        return x * x
+
+    @square.backward
+    def _(ctx, grad_output):
+        return {"x": 2.0 * read(ctx) * grad_output}
+
+    return square
+
+
+@pytest.mark.parametrize("read", READS.values(), ids=READS.keys())
+def test_a_saved_input_that_was_changed_raises_when_read_in_any_way(read):
+    x = leaf([1.0, 2.0])
+    y = x * 1.0
+    z = saving_x(read)(y)
+    y.add_(1.0)
+    with pytest.raises(InplaceError) as caught:
+        z.sum().backward()
+    text = str(caught.value)
+    assert "one of the variables needed for gradient computation has been modified by" in text
+    assert "squareBackward" in text
+    assert "'x'" in text
+    assert "is at version 1; expected version 0" in text
+
+
+@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES.keys())
+def test_a_saved_input_is_checked_however_it_was_changed(change):
+    x = leaf([1.0, 2.0])
+    y = x * 1.0
+    z = saving_x(READS["attribute"])(y)
+    with pb.no_grad():
+        change(y)
+    with pytest.raises(InplaceError, match="'x' is at version 1; expected version 0"):
+        z.sum().backward()
+
+
+def test_a_saved_input_that_was_not_tracked_is_checked_too():
+    @pb.autograd_function
+    def product(ctx, x, w):
+        ctx.save_for_backward(w=w)
+        return x * w
+
+    @product.backward
+    def _(ctx, grad_output):
+        return {"x": grad_output * ctx.saved_variables.w}
+
+    x, w = leaf(1.0), constant(2.0)
+    y = product(x, w)
+    w.add_(1.0)
+    with pytest.raises(InplaceError, match="'w' is at version 1"):
+        y.backward()
+
+
+def test_a_saved_result_that_was_changed_raises():
+    @pb.autograd_function
+    def exponential(ctx, x):
+        out = x.exp()
+        ctx.save_for_backward(out=out)
+        return out
+
+    @exponential.backward
+    def _(ctx, grad_output):
+        return {"x": grad_output * ctx.saved_variables.out}
+
+    x = leaf(0.0)
+    y = exponential(x)
+    z = y * 3.0
+    y.add_(1.0)
+    with pytest.raises(InplaceError, match=r"exponentialBackward.*'out' is at version 1"):
+        z.backward()
+    with pytest.raises(InplaceError, match="'out'"):
+        y.backward()
+
+
+def test_a_value_saved_by_position_is_named_as_a_saved_tensor():
+    @pb.autograd_function
+    def square(ctx, x):
+        ctx.save_for_backward(x)
+        return x * x
+
+    @square.backward
+    def _(ctx, grad_output):
+        (x,) = ctx.saved_tensors
+        return {"x": 2.0 * x * grad_output}
+
+    y = leaf(1.0) * 1.0
+    z = square(y)
+    y.add_(1.0)
+    with pytest.raises(InplaceError, match="a saved tensor is at version 1; expected version 0"):
+        z.backward()
+
+
+def test_only_what_is_read_is_checked():
+    @pb.autograd_function
+    def product(ctx, x, w):
+        ctx.save_for_backward(x=x, w=w)
+        return x * w
+
+    @product.backward
+    def _(ctx, grad_output):
+        s = ctx.saved_variables
+        return {
+            "x": grad_output * s.w if ctx.needs_input_grad.x else None,
+            "w": grad_output * s.x if ctx.needs_input_grad.w else None,
+        }
+
+    x, w = leaf(2.0), leaf(3.0)
+    a, b = x * 1.0, w * 1.0
+    y = product(a, b)
+    a.add_(1.0)
+    (g,) = pb.autograd.grad(y, x, retain_graph=True)
+    assert g.item() == 3.0
+    with pytest.raises(InplaceError, match="'x'"):
+        pb.autograd.grad(y, w)
+
+
+def test_a_change_made_inside_forward_before_the_operation_ends_is_not_one_since():
+    @pb.autograd_function
+    def f(ctx, x):
+        double = x * 2.0
+        ctx.save_for_backward(double=double)
+        double.add_(1.0)
+        return x * 1.0
+
+    @f.backward
+    def _(ctx, grad_output):
+        return {"x": grad_output * ctx.saved_variables.double}
+
+    x = leaf(1.0)
+    f(x).backward()
+    assert x.grad.item() == 3.0
+
+
+# -- released --------------------------------------------------------------------------------------
+KEPT = []
+
+
+@pb.autograd_function
+def stash(ctx, x):
+    ctx.save_for_backward(x=x)
+    ctx.mask = x > 0.0
+    KEPT[:] = [ctx]
+    return x * 2.0
+
+
+@stash.backward
+def _(ctx, grad_output):
+    KEPT.append(ctx)
+    return {"x": grad_output * 2.0}
+
+
+READ_LATER = {
+    "attribute": lambda ctx: ctx.saved_variables.x,
+    "key": lambda ctx: ctx.saved_variables["x"],
+    "position": lambda ctx: ctx.saved_variables[0],
+    "saved_tensors": lambda ctx: ctx.saved_tensors,
+    "a tensor attribute": lambda ctx: ctx.mask,
+}
+
+
+@pytest.mark.parametrize("read", READ_LATER.values(), ids=READ_LATER.keys())
+@pytest.mark.parametrize("which", [0, 1], ids=["forward's ctx", "backward's ctx"])
+def test_S02_reading_after_backward_is_the_second_time_error(read, which):
+    y = stash(leaf([1.0]))
+    y.backward()
+    with pytest.raises(ReleasedError) as caught:
+        read(KEPT[which])
+    text = str(caught.value)
+    assert "stash" in text
+    assert "Trying to access saved tensors after they have already been freed" in text
+    assert "backward through the graph a second time" in text
+    assert "retain_graph=True" in text
+
+
+@pytest.mark.parametrize("read", READ_LATER.values(), ids=READ_LATER.keys())
+def test_S02_reading_after_the_graph_was_freed_raises_too(read):
+    y = stash(leaf([1.0]))
+    assert read(KEPT[0]) is not None
+    del y
+    with pytest.raises(ReleasedError, match="saved tensors after they have already been freed"):
+        read(KEPT[0])
+
+
+@pytest.mark.parametrize("read", READ_LATER.values(), ids=READ_LATER.keys())
+def test_S02_a_retained_graph_can_be_read_again(read):
+    y = stash(leaf([1.0]))
+    y.backward(retain_graph=True)
+    assert read(KEPT[0]) is not None
+    assert read(KEPT[1]) is not None
+
+
+# -- attributes ------------------------------------------------------------------------------------
+def test_any_attribute_may_be_set_in_forward_and_read_in_backward():
+    def save(ctx, x):
+        ctx.scale, ctx.label, ctx.table, ctx.x, ctx.nothing = 2.5, "text", {"a": 1}, x, None
+
+    assert reading(
+        save, lambda ctx: (ctx.scale, ctx.label, ctx.table, ctx.x.item(), ctx.nothing)
+    ) == (2.5, "text", {"a": 1}, 3.0, None)
+
+
+def test_an_attribute_can_be_replaced_and_deleted_in_forward():
+    def save(ctx, x):
+        ctx.a, ctx.b = x, 1
+        ctx.a = 5
+        del ctx.b
+
+    assert reading(save, lambda ctx: (ctx.a, hasattr(ctx, "b"))) == (5, False)
+
+
+def test_an_attribute_that_was_never_set_says_so():
+    def read(ctx):
+        with pytest.raises(AttributeError, match="no attribute 'scael'"):
+            ctx.scael  # noqa: B018
+        return True
+
+    assert reading(lambda ctx, x: setattr(ctx, "scale", 1), read)
+
+
+def test_a_tensor_attribute_is_version_checked():
+    @pb.autograd_function
+    def square(ctx, x):
+        ctx.kept = x
+        return x * x
+
+    @square.backward
+    def _(ctx, grad_output):
+        return {"x": 2.0 * ctx.kept * grad_output}
+
+    y = leaf(2.0) * 1.0
+    z = square(y)
+    y.add_(1.0)
+    with pytest.raises(InplaceError, match=r"squareBackward.*'kept' is at version 1"):
+        z.backward()
+
+
+def test_a_tensor_attribute_keeps_its_node():
+    @pb.autograd_function
+    def square(ctx, x):
+        ctx.kept = x
+        return x * x
+
+    @square.backward
+    def _(ctx, grad_output):
+        return {"x": 2.0 * ctx.kept * grad_output}
+
+    x = leaf(3.0)
+    (g,) = pb.autograd.grad(square(x), x, create_graph=True)
+    assert (g.item(), pb.autograd.grad(g, x)[0].item()) == (6.0, 2.0)
+
+
+def test_saved_values_behave_as_a_mapping_and_as_a_sequence():
+    seen = []
+
+    def forward(ctx, t, *more):
+        ctx.save_for_backward(a=2.0, b="two")
+        return t + more[0]
+
+    def backward(ctx, g):
+        saved = ctx.saved_variables
+        seen.append((saved.values(), saved == {"a": 2.0, "b": "two"}, saved == (2.0, "two")))
+        seen.append((saved == [2.0], saved == 2.0, repr(saved), ctx.needs_input_grad["more"]))
+        return {"t": g, "more": (g,)}
+
+    x = leaf([1.0])
+    pb.autograd_function(forward, backward)(x, x).sum().backward()
+    assert seen == [
+        ([2.0, "two"], True, True),
+        (False, False, "(a=2.0, b='two')", (True,)),
+    ]

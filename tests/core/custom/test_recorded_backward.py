@@ -1,0 +1,259 @@
+"""What a rule may use of ctx where backward itself is recorded."""
+
+import re
+
+import numpy as np
+import pytest
+
+import pullback as pb
+from pullback.errors import GraphError, InplaceError
+
+
+def leaf(value):
+    return pb.tensor(value, dtype=pb.float64, requires_grad=True)
+
+
+def constant(value):
+    return pb.tensor(value, dtype=pb.float64)
+
+
+# -- containers of tensors -------------------------------------------------------------------------
+HOLDERS = {
+    "saved list": (
+        lambda ctx, x: ctx.save_for_backward(pair=[x, 2.0]),
+        lambda ctx: ctx.saved_variables.pair[0],
+    ),
+    "saved dict": (
+        lambda ctx, x: ctx.save_for_backward(pair={"x": x}),
+        lambda ctx: ctx.saved_variables.pair["x"],
+    ),
+    "attribute list": (lambda ctx, x: setattr(ctx, "pair", (x, 2.0)), lambda ctx: ctx.pair[0]),
+}
+
+
+every_holder = pytest.mark.parametrize(("save", "read"), HOLDERS.values(), ids=HOLDERS.keys())
+
+
+def square_holding(save, read):
+    def forward(ctx, x):
+        save(ctx, x)
+        return x * x
+
+    return pb.autograd_function(forward, lambda ctx, g: {"x": 2.0 * read(ctx) * g})
+
+
+@every_holder
+def test_a_tensor_in_a_saved_container_is_version_checked_like_any_other(save, read):
+    y = leaf(3.0) * 1.0
+    z = square_holding(save, read)(y)
+    y.add_(1.0)
+    with pytest.raises(InplaceError, match="modified by an inplace operation"):
+        z.backward()
+
+
+@every_holder
+def test_a_tensor_in_a_saved_container_is_never_a_silent_constant(save, read):
+    x = leaf(3.0)
+    y = square_holding(save, read)(x) * x  # x**3
+    (g,) = pb.autograd.grad(y, x, create_graph=True)
+    assert (g.item(), pb.autograd.grad(g, x)[0].item()) == (27.0, 18.0)
+
+
+# -- where backward is recorded --------------------------------------------------------------------
+WAYS_OUT = ["return it from forward", "recompute it in backward", "once_differentiable"]
+
+
+def second_derivative(save, read, result=lambda ctx, x: x * x * x):
+    """Differentiate x**3 at 2 twice with a rule 3 * read(ctx) * g that needs x**2."""
+
+    def forward(ctx, x):
+        out = result(ctx, x)
+        save(ctx, x)
+        return out
+
+    cube = pb.autograd_function(forward, lambda ctx, g: {"x": 3.0 * read(ctx) * g})
+    x = leaf(2.0)
+    cube(x).backward()
+    assert x.grad.item() == 12.0  # an ordinary backward may use anything
+    (g,) = pb.autograd.grad(cube(x) * 1.0, x, create_graph=True)
+    assert g.item() == 12.0
+    return pb.autograd.grad(g, x)[0].item()
+
+
+REFUSED = {
+    "saved intermediate": (
+        lambda ctx, x: ctx.save_for_backward(square=x * x),
+        lambda ctx: ctx.saved_variables.square,
+    ),
+    "saved intermediate by key": (
+        lambda ctx, x: ctx.save_for_backward(square=x * x),
+        lambda ctx: ctx.saved_variables["square"],
+    ),
+    "saved intermediate by position": (
+        lambda ctx, x: ctx.save_for_backward(x * x),
+        lambda ctx: ctx.saved_tensors[0],
+    ),
+    "copy of an input": (
+        lambda ctx, x: ctx.save_for_backward(square=x.clone()),
+        lambda ctx: ctx.saved_variables.square**2,
+    ),
+    "detached input": (
+        lambda ctx, x: ctx.save_for_backward(square=x.detach()),
+        lambda ctx: ctx.saved_variables.square**2,
+    ),
+    "view of an input": (
+        lambda ctx, x: ctx.save_for_backward(square=x.reshape(1)),
+        lambda ctx: ctx.saved_variables.square[0] ** 2,
+    ),
+    "tensor attribute": (
+        lambda ctx, x: setattr(ctx, "square", x * x),
+        lambda ctx: ctx.square,
+    ),
+    "saved raw array": (
+        lambda ctx, x: ctx.save_for_backward(square=np.asarray(x.numpy() ** 2)),
+        lambda ctx: pb.asarray(ctx.saved_variables.square),
+    ),
+    "raw array attribute": (
+        lambda ctx, x: setattr(ctx, "square", np.asarray(x.numpy() ** 2)),
+        lambda ctx: pb.asarray(ctx.square),
+    ),
+}
+
+
+@pytest.mark.parametrize(("save", "read"), REFUSED.values(), ids=REFUSED.keys())
+def test_a_float_value_that_is_neither_input_nor_output_is_refused_with_the_ways_out(save, read):
+    with pytest.raises(GraphError, match="neither an input nor an output of forward") as caught:
+        second_derivative(save, read)
+    text = str(caught.value)
+    assert text.startswith("forward: ")
+    for way in WAYS_OUT:
+        assert way in text
+    assert "square" in text or "saved value 0" in text
+
+
+ALLOWED = {
+    "input": (lambda ctx, x: ctx.save_for_backward(x=x), lambda ctx: ctx.saved_variables.x**2),
+    "input as attribute": (lambda ctx, x: setattr(ctx, "x", x), lambda ctx: ctx.x**2),
+    "recomputed": (
+        lambda ctx, x: ctx.save_for_backward(x=x, square=x * x),
+        lambda ctx: ctx.saved_variables.x * ctx.saved_variables.x,
+    ),
+    "with a bool mask": (
+        lambda ctx, x: ctx.save_for_backward(x=x, mask=x > 1.0),
+        lambda ctx: ctx.saved_variables.x**2 * ctx.saved_variables.mask,
+    ),
+    "with a raw bool mask": (
+        lambda ctx, x: ctx.save_for_backward(x=x, mask=np.asarray(x.numpy() > 1.0)),
+        lambda ctx: ctx.saved_variables.x**2 * pb.asarray(ctx.saved_variables.mask),
+    ),
+    "with integers": (
+        lambda ctx, x: ctx.save_for_backward(x=x, n=pb.tensor(2), raw=np.asarray(1)),
+        lambda ctx: ctx.saved_variables.x**ctx.saved_variables.n,
+    ),
+    "with numbers": (
+        lambda ctx, x: ctx.save_for_backward(x=x, two=2.0, one=1, text="text"),
+        lambda ctx: ctx.saved_variables.x**ctx.saved_variables.two * ctx.saved_variables.one,
+    ),
+    "with number attributes": (
+        lambda ctx, x: (ctx.save_for_backward(x=x), setattr(ctx, "two", 2.0)),
+        lambda ctx: ctx.saved_variables.x**ctx.two,
+    ),
+}
+
+
+@pytest.mark.parametrize(("save", "read"), ALLOWED.values(), ids=ALLOWED.keys())
+def test_inputs_masks_integers_and_numbers_may_be_used(save, read):
+    assert second_derivative(save, read) == 12.0
+
+
+def test_a_saved_result_may_be_used():
+    @pb.autograd_function
+    def exponential(ctx, x):
+        out = x.exp()
+        ctx.save_for_backward(out=out)
+        return out
+
+    @exponential.backward
+    def _(ctx, grad_output):
+        return {"x": ctx.saved_variables.out * grad_output}
+
+    x = leaf(0.0)
+    (first,) = pb.autograd.grad(exponential(x), x, create_graph=True)
+    (second,) = pb.autograd.grad(first, x, create_graph=True)
+    (third,) = pb.autograd.grad(second, x)
+    assert [first.item(), second.item(), third.item()] == [1.0, 1.0, 1.0]
+
+
+def test_the_way_out_of_returning_the_intermediate_works():
+    @pb.autograd_function
+    def cube(ctx, x):
+        square = x * x
+        ctx.save_for_backward(x=x, square=square)
+        return square * x, square
+
+    @cube.backward
+    def _(ctx, g, g_square):
+        s = ctx.saved_variables
+        return {"x": 3.0 * s.square * g + 2.0 * s.x * g_square}
+
+    x = leaf(2.0)
+    y, _ = cube(x)
+    (first,) = pb.autograd.grad(y, x, create_graph=True)
+    (second,) = pb.autograd.grad(first, x, create_graph=True)
+    (third,) = pb.autograd.grad(second, x)
+    assert [first.item(), second.item(), third.item()] == [12.0, 12.0, 6.0]
+
+
+def test_the_way_out_of_passing_a_constant_as_an_argument_works():
+    @pb.autograd_function
+    def scaled_square(ctx, x, scale):
+        ctx.save_for_backward(x=x, scale=scale)
+        return x * x * scale
+
+    @scaled_square.backward
+    def _(ctx, grad_output):
+        s = ctx.saved_variables
+        return {"x": 2.0 * s.x * s.scale * grad_output}
+
+    x = leaf(3.0)
+    (first,) = pb.autograd.grad(scaled_square(x, constant(5.0)), x, create_graph=True)
+    assert pb.autograd.grad(first, x)[0].item() == 10.0
+
+
+def test_the_way_out_of_once_differentiable_works():
+    @pb.autograd_function
+    def cube(ctx, x):
+        ctx.save_for_backward(square=x * x)
+        return x * x * x
+
+    @cube.backward
+    @pb.once_differentiable
+    def _(ctx, grad_output):
+        return {"x": 3.0 * ctx.saved_variables.square * grad_output}
+
+    x = leaf(2.0)
+    (first,) = pb.autograd.grad(cube(x), x, create_graph=True)
+    assert first.item() == 12.0
+    with pytest.raises(GraphError, match="once_differentiable"):
+        pb.autograd.grad(first, x)
+
+
+def test_an_intermediate_that_is_not_used_is_no_error():
+    @pb.autograd_function
+    def double(ctx, x):
+        ctx.save_for_backward(junk=x * x)
+        return x * 2.0
+
+    @double.backward
+    def _(ctx, grad_output):
+        return {"x": grad_output * 2.0}
+
+    x = leaf(3.0)
+    (first,) = pb.autograd.grad(double(x) ** 2, x, create_graph=True)
+    assert (first.item(), pb.autograd.grad(first, x)[0].item()) == (24.0, 8.0)
+
+
+def test_the_refusal_names_the_saved_value():
+    save, read = REFUSED["saved intermediate"]
+    with pytest.raises(GraphError, match=re.escape("the saved value 'square' is neither")):
+        second_derivative(save, read)

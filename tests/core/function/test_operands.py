@@ -1,0 +1,60 @@
+"""Operands and settings of built-in operations: what backward uses of them cannot change unseen."""
+
+import numpy as np
+import pytest
+
+import pullback as pb
+from pullback.errors import InplaceError
+
+
+def leaf(value):
+    return pb.tensor(value, dtype=pb.float64, requires_grad=True)
+
+
+def grad(out, x):
+    return pb.autograd.grad(out, x)[0].tolist()
+
+
+def test_an_index_that_is_changed_later_is_not_seen_by_backward():
+    x = leaf([1.0, 2.0, 3.0])
+    index, mask = pb.tensor([0, 1]), pb.tensor([True, False, False])
+    picked, masked = x[index], x[mask]
+    index.add_(1)
+    mask[1] = True
+    assert grad(picked.sum(), x) == [1.0, 1.0, 0.0]
+    assert grad(masked.sum(), x) == [1.0, 0.0, 0.0]
+
+
+def test_an_array_operand_that_is_changed_later_is_not_seen_by_backward():
+    x, array = leaf([1.0, 2.0]), np.array([3.0, 4.0])
+    y = x * array
+    array[:] = 100.0
+    assert grad(y.sum(), x) == [3.0, 4.0]
+
+
+@pytest.mark.parametrize("loss", [pb.cross_entropy, pb.nll_loss])
+def test_class_targets_that_change_before_backward_are_found(loss):
+    x = pb.zeros((1, 3), requires_grad=True)
+    target = pb.tensor([0])
+    result = loss(x, target)
+    target.add_(1)
+    with pytest.raises(InplaceError, match="modified by an inplace operation"):
+        result.backward()
+
+
+def test_a_bare_array_of_targets_is_copied():
+    x = pb.zeros((1, 3), requires_grad=True)
+    target = np.array([0])
+    result = pb.nll_loss(x, target)
+    target[0] = 2
+    result.backward()
+    assert x.grad.tolist() == [[-1.0, 0.0, 0.0]]
+
+
+# -- class targets, settings, arrays that forward returns -----------------------------------------
+@pytest.mark.parametrize("number", [np.float64(0.5), np.array(0.5)], ids=["scalar", "0-d"])
+def test_numbers_of_numpy_as_settings_leave_the_dtype_alone(number):
+    x = pb.tensor([1.0, 2.0], requires_grad=True)
+    for y in (pb.leaky_relu(x, number), pb.elu(x, number), pb.nan_to_num(x, nan=number)):
+        assert y.dtype == pb.float32
+        assert pb.autograd.grad(y.sum(), x)[0].dtype == pb.float32
