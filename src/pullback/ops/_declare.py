@@ -15,9 +15,8 @@ from typing import Any, Protocol, TypeVar, cast
 
 from pullback.arrays import is_array, library_of
 from pullback.core.function.dispatch import Kernels, mixed
-from pullback.core.function.generate import exported, public_call
+from pullback.core.function.generate import exported, inplace_call, public_call
 from pullback.core.function.handed import TENSORS
-from pullback.core.function.inplace import apply_inplace, standard_kernel, write_unrecorded
 from pullback.core.function.primitive import Primitive
 from pullback.core.function.rules import prepare
 from pullback.core.tensor.tensor import Tensor, as_array
@@ -414,33 +413,7 @@ def on(xp: Any, function: Operation) -> Function:
 
 
 def inplace(function: Operation) -> Callable[..., Tensor]:
-    """Return the in-place twin of an operation, a method."""
-    op = function.primitive
-    count = len(op.inputs)
-    kernel = standard_kernel(op)
-
-    if count == 1:
-
-        def call(self: Tensor, /) -> Tensor:
-            return apply_inplace(op, self, (), {})
-
-    elif count == 2:
-
-        def call(self: Tensor, other: Any, /) -> Tensor:
-            if kernel is not None and write_unrecorded(kernel, self, other):
-                return self
-            return apply_inplace(op, self, (other,), {})
-
-    else:
-
-        def call(self: Tensor, *others: Any) -> Tensor:
-            if len(others) != count - 1:
-                came = len(others) + 1
-                raise TypeError(
-                    f"{op.name}_() takes {count} positional arguments but {came} were given"
-                )
-            return apply_inplace(op, self, others, {})
-
-    call.__name__ = call.__qualname__ = f"{op.name}_"
+    """Return the in-place form of an operation, a method."""
+    call = inplace_call(function.primitive)
     call.__doc__ = f"Do `{function.__name__}` in place and return this tensor."
     return call

@@ -196,22 +196,22 @@ class Pass:
                 owned = getrefcount(g) == SOLE or node in self.owned
                 self._arrive(node, g, owned)
                 continue
-            if op.adds_into is not None and extra is observer is None and self._add_part(node, g):
-                pass
+            grads: Any
+            if observer is not None:
+                grads = self._observed(node, g, observer)
+            elif op.adds_into is None or extra is not None or not self._add_part(node, g):
+                grads = op.differentiate(node, g, wanted, recorded)
             else:
-                if observer is None:
-                    grads = op.differentiate(node, g, wanted, recorded)
-                else:
-                    grads = self._observed(node, g, observer)
-                if extra is not None and extra.posthooks:
-                    grads = self._hooked(node, grads, g, observer)
-                for target, r in zip(node.record, grads):  # noqa: B905  (edges come first)
-                    if r is not None:
-                        if target in buffers:
-                            self.add(target, r)
-                        else:
-                            buffers[target] = r
-                grads = r = None  # so that a gradient which only its buffer holds can be told
+                grads = ()
+            if extra is not None and extra.posthooks:
+                grads = self._hooked(node, grads, g, observer)
+            for target, r in zip(node.record, grads):  # noqa: B905  (edges come first)
+                if r is not None:
+                    if target in buffers:
+                        self.add(target, r)
+                    else:
+                        buffers[target] = r
+            grads = r = None  # so that a gradient which only its buffer holds can be told
             if not retain:
                 node.released = True
                 node.record = node.record[: node.count]
@@ -250,10 +250,10 @@ class Pass:
     def _hooked(node: Node, grads: Any, g: Any, observer: Observer | None) -> Sequence[Any]:
         """Run a node's post-hooks on its gradients, None where an input has no edge."""
         kept = run_posthooks(node.extras(), grads, g)
-        grads = [None if t is None else r for t, r in zip(node.edges, kept, strict=True)]
+        found = [None if t is None else r for t, r in zip(node.edges, kept, strict=True)]
         if observer is not None:
-            observer.hooked(node, grads)
-        return grads
+            observer.hooked(node, found)
+        return found
 
     def add(self, target: Node, g: Any) -> None:
         """Add a contribution to a target's buffer, in place where this pass made the buffer."""

@@ -489,7 +489,7 @@ class Tensor(_Methods):
 
 
 # The classes of tensors: the results of operations on one of them are of that class.
-TENSOR_CLASSES: set[type] = {Tensor}
+TENSOR_CLASSES: set[type[Any]] = {Tensor}
 
 
 def box(
@@ -509,11 +509,16 @@ def borrowed(g: Any) -> Any:
 
     A change in place changes a copy. None stays None; a tensor keeps its node.
     """
+    if g.__class__ is _ndarray:
+        t = Tensor()
+        t._data, t._counter = g, [0, True]
+        t._node = t._base = t._grad = None
+        return t
     if g is None:
         return None
     if isinstance(g, Tensor):
         return box(g.data_array(), g._node, [0, True])
-    return box(g if g.__class__ is _ndarray else as_array(g), None, [0, True])
+    return box(as_array(g), None, [0, True])
 
 
 # a += b where the library can, else a + b; returns the array that holds the sum.
