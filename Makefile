@@ -8,7 +8,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PYTEST := $(BIN)/python -m pytest
 
-.PHONY: demo test test-operations test-others peers bench docs stress lint types format clean
+.PHONY: demo test test-operations test-others peers bench docs stubs stress lint types format clean
 .DELETE_ON_ERROR:
 
 demo: $(VENV)/.installed-examples
@@ -44,6 +44,10 @@ bench: $(VENV)/.installed-peers
 docs: $(VENV)/.installed-docs
 	$(BIN)/python docs/generate.py
 	$(BIN)/mkdocs build --strict --quiet
+
+# What type checkers cannot see at run time: Tensor's methods, the table of contents.
+stubs: $(VENV)/.installed-test
+	$(BIN)/python docs/stubs.py
 
 stress: $(VENV)/.installed-test
 	$(PYTEST) -m stress

@@ -22,35 +22,44 @@ from pathlib import Path
 import numpy as np
 
 import pullback as pb
-from pullback.ops._declare import REGISTRY, Composition, Sample
-from pullback.ops._samples import ELEMENTWISE
+from pullback.ops.declare import REGISTRY, Composition
+from pullback.ops.samples import ELEMENTWISE, Sample
 
 HERE = Path(__file__).parent
 PAGES = HERE / "reference"
 LARGEST = 12  # elements of an example's input
 
 
+SPACES = {"pb": pb, "pb.nn.functional": pb.nn.functional, "pb.linalg": pb.linalg, "pb.fft": pb.fft}
+
+
 def themes():
-    """Return each theme's module that exports something, by name."""
-    modules = {name: m for name, m in vars(pb.ops).items() if inspect.ismodule(m)}
-    return {
-        name.strip("_"): modules[name]
-        for name in sorted(modules)
-        if name[0] != "_" and getattr(modules[name], "__all__", None)
-    }
+    """Return the functions of each theme, the file that they are in, by their names."""
+    found = {}
+    for space in SPACES.values():
+        for node in ast.walk(ast.parse(Path(space.__file__).read_text())):
+            if isinstance(node, ast.ImportFrom) and re.match(r"pullback\.(ops|nn)\.", node.module):
+                names = {a.name: getattr(space, a.name) for a in node.names if a.asname is None}
+                functions = {n: f for n, f in names.items() if not inspect.ismodule(f)}
+                found.setdefault(node.module.rpartition(".")[2], {}).update(functions)
+    return dict(sorted(found.items()))
+
+
+def heading(theme):
+    """Return the first line of a theme's file: of the functions, or else of the primitives."""
+    for package in ("ops.functions", "nn", "ops.primitives"):
+        module = sys.modules.get(f"pullback.{package}.{theme}")
+        if module is not None:
+            return inspect.getdoc(module).split("\n\n")[0].replace("\n", " ")
+    raise LookupError(theme)
 
 
 def where_found(function):
     """Return the spellings under which users reach a function: modules first, then methods."""
-    spaces = {
-        "pb": pb,
-        "pb.linalg": getattr(pb, "linalg", None),
-        "pb.fft": getattr(pb, "fft", None),
-    }
     names = [
         f"{prefix}.{name}"
-        for prefix, space in spaces.items()
-        for name in getattr(space, "__all__", ())
+        for prefix, space in SPACES.items()
+        for name in space.__all__
         if getattr(space, name) is function
     ]
     short = {name.rpartition(".")[2] for name in names}
@@ -227,10 +236,9 @@ def libraries(declaration):
 def pages():
     """Return the text of each page by its name."""
     made, index, seen = {}, [], set()
-    for theme, module in themes().items():
-        lines = [f"# {theme}", "", inspect.getdoc(module).split("\n\n")[0].replace("\n", " "), ""]
-        for name in sorted(module.__all__, key=str.lower):
-            function = getattr(module, name)
+    for theme, functions in themes().items():
+        lines = [f"# {theme}", "", heading(theme), ""]
+        for _, function in sorted(functions.items(), key=lambda item: item[0].lower()):
             if not callable(function) or inspect.isclass(function) or id(function) in seen:
                 continue
             seen.add(id(function))

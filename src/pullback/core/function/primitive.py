@@ -129,7 +129,7 @@ class Primitive:
         self.masks = frozenset(i for i, n in enumerate(inputs) if n in rules and rules[n] is None)
         self.takes_none = False  # a gradient that is structurally zero skips the node
         self.saves_inputs = not variadic  # slot i of what a node saves is its input i
-        self.public: Callable[..., Any] = self.forward
+        self.public: Callable[..., Tensor] = self.forward
         self._plans: dict[tuple[bool, ...], tuple[int, ...]] = {}
         self._context: Callable[..., tuple[Any, ...]] | None = None
         self._twin: Primitive | None = None

@@ -2,10 +2,10 @@
 
 Owns the five slots and what can be asked of them: gradient, requires_grad, leaf or not, hooks,
 conversion to Python and NumPy. The operations are attached by ``pullback.ops``; the typed list
-of them is `TensorMethods`. Invariants: a tensor requires grad exactly when ``_node`` is not None;
-a leaf's ``_node`` is its AccumulateGrad; ``_counter`` is a list shared with views and detached
-twins whose first item counts in-place changes, and whose second (if any) says that the array is
-borrowed and must be copied before it is written to.
+of them is the stub of `Methods`. Invariants: a tensor requires grad exactly when ``_node`` is not
+None; a leaf's ``_node`` is its AccumulateGrad; ``_counter`` is a list shared with views and
+detached twins whose first item counts in-place changes, and whose second (if any) says that the
+array is borrowed and must be copied before it is written to.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ from pullback.core.graph.node import (
     thawed,
 )
 from pullback.core.tensor import printing
+from pullback.core.tensor.methods import Methods
 from pullback.core.tensor.views import sync
 from pullback.errors import (
     ArgumentTypeError,
@@ -36,11 +37,6 @@ from pullback.errors import (
     ShapeError,
     UntrackedTensorWarning,
 )
-
-if TYPE_CHECKING:
-    from pullback.ops._methods import TensorMethods as _Methods
-else:
-    _Methods = object
 
 
 class _Count(int):
@@ -52,7 +48,7 @@ class _Count(int):
         return self.shape if dim is None else self.shape[dim]
 
 
-class Tensor(_Methods):
+class Tensor(Methods):
     """An array with a history; made by `pullback.tensor` and `pullback.asarray`.
 
     Examples
