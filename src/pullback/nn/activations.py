@@ -32,6 +32,7 @@ from pullback.ops.primitives.trigonometric import tanh
 from pullback.ops.samples import real, sample
 
 
+# -- ramps -----------------------------------------------------------------------------------------
 @public(softplus_p)
 def softplus(x: Any, beta: float = 1.0, threshold: float = 20.0) -> Tensor:
     """Return log(1 + exp(beta * x)) / beta, a smooth relu.
@@ -154,7 +155,7 @@ def relu6(x: Any) -> Tensor:
 _ONE = (sample((3, 4)), sample(()), sample((0, 2)))
 
 
-# -- soft ------------------------------------------------------------------------------------------
+# -- gates -----------------------------------------------------------------------------------------
 @composition(sample((3, 4), alpha=1.5), sample(()), domain=real(-2, 2, 0))
 def celu(x: Any, alpha: float = 1.0) -> Tensor:
     """Return x where it is positive, else alpha * (e ** (x / alpha) - 1).

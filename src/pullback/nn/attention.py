@@ -79,12 +79,12 @@ def scaled_dot_product_attention(
     query, key, value = (
         tensor_of(op, x, name) for x, name in ((query, "query"), (key, "key"), (value, "value"))
     )
-    given = (("query", query), ("key", key), ("value", value))
-    if min(len(x.shape) for _, x in given) < 2 or query.shape[-1] != key.shape[-1]:
+    named = (("query", query), ("key", key), ("value", value))
+    if min(len(x.shape) for _, x in named) < 2 or query.shape[-1] != key.shape[-1]:
         required = "query (..., L, E), key (..., S, E) and value (..., S, V) required"
-        came = ", ".join(str(x.shape) for _, x in given)
-        raise ShapeError(compose(op, required, came, *given))
-    keys, values = (_shared(op, given[0], x) if enable_gqa else x[1] for x in given[1:])
+        came = ", ".join(str(x.shape) for _, x in named)
+        raise ShapeError(compose(op, required, came, *named))
+    keys, values = (_shared(op, named[0], x) if enable_gqa else x[1] for x in named[1:])
     factor = 1 / math.sqrt(query.shape[-1]) if scale is None else scale
     scores = multiply(matmul(query, keys.mT), factor)
     if is_causal:
@@ -100,14 +100,14 @@ def scaled_dot_product_attention(
     return matmul(weights, values)
 
 
-def _shared(op: str, query: tuple[str, Tensor], given: tuple[str, Tensor]) -> Tensor:
+def _shared(op: str, query: tuple[str, Tensor], keys: tuple[str, Tensor]) -> Tensor:
     """Return keys or values with as many heads as the query has, each for several of them."""
-    heads, own = (x.shape[-3] if len(x.shape) > 2 else 0 for _, x in (query, given))
+    heads, own = (x.shape[-3] if len(x.shape) > 2 else 0 for _, x in (query, keys))
     if not own or heads % own:
-        required = f"heads in axis -3 that the heads of {given[0]} divide required"
+        required = f"heads in axis -3 that the heads of {keys[0]} divide required"
         came = f"{heads} and {own}"
-        raise ShapeError(compose(op, required, came, query, given))
-    return repeat(given[1], heads // own, axis=-3)
+        raise ShapeError(compose(op, required, came, query, keys))
+    return repeat(keys[1], heads // own, axis=-3)
 
 
 def _not_later(scores: Tensor) -> Tensor:

@@ -23,6 +23,7 @@ def _read(
     return sizes, Geometry(step, d, pads)
 
 
+# -- unfold and fold -------------------------------------------------------------------------------
 @public(unfold_p)
 def unfold(
     input: Any, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1
@@ -117,25 +118,25 @@ def _checked(
     dims = _AXES[3 - n :]
     needs_rank(op, input, ("N", "C", *dims))
     needs_tensor(op, weight, "weight")
-    given = (("input", input), ("weight", weight))
+    named = (("input", input), ("weight", weight))
     if len(weight.shape) != n + 2:
         required = f"a weight of {n + 2} dimensions, two channels and {', '.join(dims)}, required"
-        raise ShapeError(compose(op, required, str(len(weight.shape)), *given))
+        raise ShapeError(compose(op, required, str(len(weight.shape)), *named))
     channels, outs = input.shape[-n - 1], weight.shape[0]
     (groups,) = per_axis(op, "groups", groups, 1)
     if outs % groups or channels % groups:
         required = f"channels that {groups} groups divide required"
-        raise ShapeError(compose(op, required, f"{channels} and {outs}", *given))
+        raise ShapeError(compose(op, required, f"{channels} and {outs}", *named))
     wanted = weight.shape[1] * groups if into else outs
     if channels != wanted:
         required = f"an input of {wanted} channels, as the weight has, required"
-        raise ShapeError(compose(op, required, str(channels), *given))
+        raise ShapeError(compose(op, required, str(channels), *named))
     if bias is not None:
         needs_tensor(op, bias, "bias")
         wanted = outs if into else weight.shape[1] * groups
         if tuple(bias.shape) != (wanted,):
             required = f"a bias of shape ({wanted},), one number an output channel, required"
-            raise ShapeError(compose(op, required, str(tuple(bias.shape)), *given, ("bias", bias)))
+            raise ShapeError(compose(op, required, str(tuple(bias.shape)), *named, ("bias", bias)))
     batched = len(input.shape) == n + 2
     return input if batched else reshape_p.public(input, shape=(1, *input.shape)), groups
 
@@ -206,8 +207,8 @@ def _convolve_transposed(
     lengths = [(m - 1) * s + d * (k - 1) + 1 - sum(pads) for m, k, s, d, pads in axes]
     if min(lengths) < 1:
         required = "an output of at least 1 element along each axis required"
-        given = (("input", input), ("weight", weight))
-        raise ShapeError(compose(op, required, str(lengths), *given, hint="take less padding"))
+        named = (("input", input), ("weight", weight))
+        raise ShapeError(compose(op, required, str(lengths), *named, hint="take less padding"))
     y = convolution_input_p.public(x, weight, geometry=geometry, groups=groups)
     return _finished(y, bias, n, x is input)
 

@@ -115,6 +115,6 @@ def pdist(input: Any, p: float = 2.0) -> Tensor:
         raise ShapeError(compose("pdist", "a matrix of rows required", came, ("input", input)))
     pairs = list(itertools.combinations(range(input.shape[0]), 2))
     ends = ([pair[k] for pair in pairs] for k in (0, 1))
-    places = (tensor(end, dtype="int64", device=input.device) for end in ends)
-    first, second = (take_p.public(input, place, axis=0) for place in places)
+    positions = (tensor(end, dtype="int64", device=input.device) for end in ends)
+    first, second = (take_p.public(input, position, axis=0) for position in positions)
     return vector_norm(subtract(first, second), axis=1, ord=p)

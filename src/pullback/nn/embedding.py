@@ -76,7 +76,7 @@ def embedding(input: Any, weight: Any, padding_idx: int | None = None) -> Tensor
     differentiable=False,
 )
 def one_hot(tensor: Any, num_classes: int = -1) -> Tensor:
-    """Return int64 zeros with a last axis of `num_classes`, and 1 at the place of each number.
+    """Return int64 zeros with a last axis of `num_classes`, and 1 at the position of each number.
 
     Parameters
     ----------

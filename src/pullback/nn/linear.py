@@ -42,18 +42,18 @@ def linear(input: Any, weight: Any, bias: Any = None) -> Tensor:
     """
     needs_tensor("linear", input, "input")
     needs_tensor("linear", weight, "weight")
-    given = (("input", input), ("weight", weight))
+    named = (("input", input), ("weight", weight))
     if len(weight.shape) != 2 or not input.shape or input.shape[-1] != weight.shape[1]:
         required = "an input of shape (..., features) and a weight of (outputs, features) required"
         came = f"{tuple(input.shape)} and {tuple(weight.shape)}"
-        raise ShapeError(compose("linear", required, came, *given))
+        raise ShapeError(compose("linear", required, came, *named))
     y = linear_p.public(input, weight)
     if bias is None:
         return y
     needs_tensor("linear", bias, "bias")
     if tuple(bias.shape) != (weight.shape[0],):
         required = f"a bias of shape ({weight.shape[0]},), one number an output, required"
-        raise ShapeError(compose("linear", required, str(tuple(bias.shape)), *given))
+        raise ShapeError(compose("linear", required, str(tuple(bias.shape)), *named))
     result: Tensor = y + bias
     return result
 

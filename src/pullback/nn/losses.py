@@ -59,9 +59,9 @@ def _needs_one_shape(op: str, input: Any, target: Any, reduction: Any, *more: st
     needs_tensor(op, target, "target")
     if tuple(input.shape) != tuple(target.shape):
         required = f"a target of the shape {tuple(input.shape)} of the input required"
-        given = (("input", input), ("target", target))
+        named = (("input", input), ("target", target))
         hint = "reshape or expand one of them"
-        raise ShapeError(compose(op, required, str(tuple(target.shape)), *given, hint=hint))
+        raise ShapeError(compose(op, required, str(tuple(target.shape)), *named, hint=hint))
 
 
 # -- distances -------------------------------------------------------------------------------------
@@ -319,19 +319,19 @@ def _classes(op: str, input: Any, target: Any, weight: Any) -> int:
     """
     axis = 0 if len(input.shape) == 1 else 1
     count = input.shape[axis]
-    given = (("input", input), ("target", target))
+    named = (("input", input), ("target", target))
     wanted = (*input.shape[:axis], *input.shape[axis + 1 :])
     if target is not None:
         needs_whole(op, "target", target)
         if tuple(target.shape) != wanted:
             required = f"a target of shape {wanted}, the input's without its classes, required"
-            raise ShapeError(compose(op, required, str(tuple(target.shape)), *given))
+            raise ShapeError(compose(op, required, str(tuple(target.shape)), *named))
     if weight is not None:
         needs_tensor(op, weight, "weight")
         if tuple(weight.shape) != (count,):
             required = f"a weight of shape ({count},), one number a class, required"
             came = str(tuple(weight.shape))
-            raise ShapeError(compose(op, required, came, given[0], ("weight", weight)))
+            raise ShapeError(compose(op, required, came, named[0], ("weight", weight)))
     return axis
 
 

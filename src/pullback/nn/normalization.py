@@ -1,7 +1,7 @@
 """Normalization over a layer, a batch or groups.
 
 All are a standardization over some axes, then a scale and a shift. Running statistics are
-updated in place, without history.
+updated in place, outside the graph.
 """
 
 from __future__ import annotations
@@ -225,7 +225,7 @@ def batch_norm(
     input : Tensor of shape (N, C, ...)
     running_mean, running_var : Tensor of shape (C,), or None
         In training they are moved towards the mean and the (unbiased) variance of the batch, in
-        place and without history; else they are what is used.
+        place and outside the graph; else they are what is used.
     weight, bias : Tensor of shape (C,), optional
     training : bool
         Whether mean and variance are those of the batch.

@@ -513,8 +513,8 @@ def _unpool(op: str, n: int, input: Any, indices: Any, *geometry: Any) -> Tensor
     needs_tensor(op, indices, "indices")
     if tuple(indices.shape) != x.shape:
         required = f"indices of the shape {x.shape} of the input required"
-        given = (("input", x), ("indices", indices))
-        raise ShapeError(compose(op, required, str(tuple(indices.shape)), *given))
+        named = (("input", x), ("indices", indices))
+        raise ShapeError(compose(op, required, str(tuple(indices.shape)), *named))
     flat = (*lead, math.prod(lengths))
     empty = zeros((*lead, math.prod(wanted)), dtype=x.dtype, device=x.device)
     names = ("result", "indices")

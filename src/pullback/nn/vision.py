@@ -1,4 +1,4 @@
-"""Images in other sizes, and read at other places: interpolate, grid_sample, pixel_shuffle.
+"""Images in other sizes, and read at other positions: interpolate, grid_sample, pixel_shuffle.
 
 Along each axis an element of the result is a sum of neighbours with weights that depend on its
 place alone; so resampling is reading slices, and its gradient adds them back.
@@ -28,8 +28,6 @@ from pullback.ops.primitives.rounding import absolute, floor
 from pullback.ops.samples import real, sample
 
 _AXES = {"linear": 1, "bilinear": 2, "trilinear": 3, "bicubic": 2}
-
-
 _MODES = ("nearest", "nearest-exact", "area", *_AXES)
 
 
@@ -107,11 +105,11 @@ def _lengths(
     """Return the new lengths, and how far apart the elements of the result are in the input."""
     if (size is None) == (factor is None):
         raise ArgumentError("interpolate: give one of size and scale_factor")
-    given = factor if size is None else size
-    values = list(given) if isinstance(given, (tuple, list)) else [given] * n
+    wanted = factor if size is None else size
+    values = list(wanted) if isinstance(wanted, (tuple, list)) else [wanted] * n
     if len(values) != n:
         required = f"one number or one for each of {n} axes required"
-        raise ArgumentError(compose("interpolate", required, str(given), ("input", x)))
+        raise ArgumentError(compose("interpolate", required, str(wanted), ("input", x)))
     old = x.shape[2:]
     new = [math.floor(k * f) for k, f in zip(old, values, strict=True)] if size is None else values
     if min(new) < 1 or min(old) < 1:
@@ -133,9 +131,9 @@ def _resized(x: Tensor, axis: int, m: int, scale: float, mode: str, aligned: boo
     else:
         places = [(i + 0.5) * scale - 0.5 for i in range(m)]
     if mode != "bicubic":
-        places = [max(place, 0.0) for place in places]
-    begins = [math.floor(place) for place in places]
-    parts = [place - begin for place, begin in zip(places, begins, strict=True)]
+        places = [max(position, 0.0) for position in places]
+    begins = [math.floor(position) for position in places]
+    parts = [position - begin for position, begin in zip(places, begins, strict=True)]
     taps = _CUBIC if mode == "bicubic" else _LINEAR
     total: Any = None
     for offset, weight in taps:
@@ -175,14 +173,14 @@ _CUBIC: tuple[Any, ...] = (
 )
 
 
-# -- other places ----------------------------------------------------------------------------------
+# -- other positions ------------------------------------------------------------------------------
 @composition(
     sample((2, 2, 3), size=(2, 1, 2, 3)),
     sample((1, 2, 3), size=(1, 1, 3, 1), align_corners=True),
     sample((1, 3, 4), size=(1, 1, 1, 2, 1)),
 )
 def affine_grid(theta: Any, size: Sequence[int], align_corners: bool | None = None) -> Tensor:
-    """Return the places, from -1 to 1, that affine maps give the pixels of images.
+    """Return the positions, from -1 to 1, that affine maps give the pixels of images.
 
     Parameters
     ----------
@@ -214,7 +212,7 @@ def affine_grid(theta: Any, size: Sequence[int], align_corners: bool | None = No
         raise ShapeError(compose("affine_grid", required, came, ("theta", theta)))
     n, _, *lengths = size
     places = itertools.product(*(_centres(k, bool(align_corners)) for k in lengths))
-    points = [[*reversed(place), 1.0] for place in places]
+    points = [[*reversed(position), 1.0] for position in places]
     base = tensor(points, dtype=theta.dtype, device=theta.device)
     return reshape(matmul(reshape(base, (-1, d + 1)), theta.mT), (n, *lengths, d))
 
@@ -240,13 +238,13 @@ def grid_sample(
     padding_mode: str = "zeros",
     align_corners: bool | None = None,
 ) -> Tensor:
-    """Return images or volumes read at the places of a grid, between pixels by weighing them.
+    """Return images or volumes read at the positions of a grid, between pixels by weighing them.
 
     Parameters
     ----------
     input : Tensor, shape (N, C, H, W), or (N, C, D, H, W)
     grid : Tensor, shape (N, h, w, 2), or (N, d, h, w, 3)
-        The places (x, y), or (x, y, z); -1 and 1 are the ends of the image.
+        The positions (x, y), or (x, y, z); -1 and 1 are the ends of the image.
     mode : str
         ``"bilinear"``, ``"bicubic"``, for images, or ``"nearest"``, which has no gradient for the
         grid.
@@ -272,13 +270,13 @@ def grid_sample(
     tensor([[[[2.]]]])
     """
     image, grid = tensor_of("grid_sample", input, "input"), tensor_of("grid_sample", grid, "grid")
-    given = (("input", image), ("grid", grid))
+    named = (("input", image), ("grid", grid))
     d = len(image.shape) - 2
     fits = d in (2, 3) and len(grid.shape) == d + 2 and grid.shape[-1] == d
     if not fits or grid.shape[0] != image.shape[0]:
         required = "input (N, C, H, W) and grid (N, h, w, 2), or of volumes, required"
         came = f"{image.shape} and {grid.shape}"
-        raise ShapeError(compose("grid_sample", required, came, *given))
+        raise ShapeError(compose("grid_sample", required, came, *named))
     modes = ("bilinear", "nearest", "bicubic") if d == 2 else ("bilinear", "nearest")
     if mode not in modes or padding_mode not in _OUTSIDE:
         required = f"mode {', '.join(modes)} and padding_mode {', '.join(_OUTSIDE)} required"
@@ -290,7 +288,7 @@ def grid_sample(
     ]
     total: Any = None
     for chosen in itertools.product(*taps):
-        term = _pixel(image, [place for place, _ in chosen])
+        term = _pixel(image, [position for position, _ in chosen])
         weights = [weight for _, weight in chosen if weight is not None]
         for weight in weights:
             term = multiply(term, expand_dims(weight, axis=1))
@@ -312,26 +310,26 @@ def _taps(at: Tensor, n: int, mode: str, outside: Any, aligned: bool) -> list[tu
     return [(pixel, subtract(1, absolute(subtract(at, pixel)))) for pixel in pixels]
 
 
-def _pixels(place: Tensor, n: int, aligned: bool) -> Tensor:
-    """Return places from -1 to 1 as numbers of pixels."""
+def _pixels(position: Tensor, n: int, aligned: bool) -> Tensor:
+    """Return positions from -1 to 1 as numbers of pixels."""
     if aligned:
-        return multiply(add(place, 1), (n - 1) / 2)
-    return subtract(multiply(add(place, 1), n / 2), 0.5)
+        return multiply(add(position, 1), (n - 1) / 2)
+    return subtract(multiply(add(position, 1), n / 2), 0.5)
 
 
-def _reflected(place: Tensor, n: int, aligned: bool) -> Tensor:
-    """Return places beyond the ends mirrored at them, as often as it takes."""
+def _reflected(position: Tensor, n: int, aligned: bool) -> Tensor:
+    """Return positions beyond the ends mirrored at them, as often as it takes."""
     low, length = (0.0, n - 1) if aligned else (-0.5, n)
     if length == 0:
-        return multiply(place, 0)
-    turn = remainder(subtract(place, low), 2 * length)
+        return multiply(position, 0)
+    turn = remainder(subtract(position, low), 2 * length)
     inside = add(minimum(turn, subtract(2 * length, turn)), low)
     return clamp(inside, 0, n - 1)
 
 
 _OUTSIDE: dict[str, Any] = {
-    "zeros": lambda place, n, aligned: place,
-    "border": lambda place, n, aligned: clamp(place, 0, n - 1),
+    "zeros": lambda position, n, aligned: position,
+    "border": lambda position, n, aligned: clamp(position, 0, n - 1),
     "reflection": _reflected,
 }
 
@@ -341,10 +339,10 @@ def _pixel(image: Tensor, places: Sequence[Tensor]) -> Tensor:
     n, channels, *lengths = image.shape
     inside: Any = None
     number: Any = None
-    for place, length in zip(places, lengths, strict=True):
-        within = logical_and(greater_equal(place, 0), less(place, length))
+    for position, length in zip(places, lengths, strict=True):
+        within = logical_and(greater_equal(position, 0), less(position, length))
         inside = within if inside is None else logical_and(inside, within)
-        number = place if number is None else add(multiply(number, length), place)
+        number = position if number is None else add(multiply(number, length), position)
     number = where(inside, number, 0).to("int64")
     shape = (n, channels, math.prod(number.shape[1:]))
     index = broadcast_to(reshape(number, (n, 1, -1)), shape)

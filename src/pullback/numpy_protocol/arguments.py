@@ -1,7 +1,7 @@
 """What NumPy's functions are called with, as tensors; and where their counterparts are listed.
 
 Owns the reading of arguments that NumPy would convert itself: arrays, nested lists, numbers.
-Invariant: a tensor inside a list keeps its history.
+Invariant: a tensor inside a list stays in the graph.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """NumPy's functions that choose, sort and write on tensors.
 
 What is chosen is found by NumPy on the values; the elements are then read from the tensor, so
-that they keep their history.
+that they stay in the graph.
 """
 
 from __future__ import annotations
@@ -271,7 +271,7 @@ def _members(a: Any, b: Any, wanted: bool) -> Any:
 # -- written to ------------------------------------------------------------------------------------
 @adapter("copyto")
 def copyto(dst: Any, src: Any, where: Any = True) -> None:
-    """Write into a tensor, recorded; into an array only what has no history."""
+    """Write into a tensor, recorded; into an array only what is not tracked."""
     if isinstance(dst, Tensor):
         if where is True:
             dst[...] = operand(src)
@@ -279,7 +279,7 @@ def copyto(dst: Any, src: Any, where: Any = True) -> None:
             mask = np.broadcast_to(values_of(where), dst.shape)
             dst[mask] = manipulation.broadcast_to(as_tensor(src), dst.shape)[mask]
         return
-    needs_no_history("np.copyto", dst, (src, where))
+    needs_untracked("np.copyto", dst, (src, where))
     np.copyto(dst, values_of(src), where=values_of(where))
 
 
@@ -294,7 +294,7 @@ def fill_diagonal(a: Any, val: Any) -> None:
     a[(places,) * a.ndim] = value
 
 
-def needs_no_history(name: str, array: Any, given: Any) -> None:
+def needs_untracked(name: str, array: Any, given: Any) -> None:
     """Raise where a tensor that requires grad would be written into an array."""
     tracked = [x for x in tensors_in(given) if x.requires_grad]
     if tracked and STATE.get().grad:

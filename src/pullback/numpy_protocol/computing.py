@@ -226,7 +226,7 @@ def linspace(
     dtype: Any = None,
     axis: int = 0,
 ) -> Any:
-    """Return points between two, which may be tensors with history."""
+    """Return points between two, which may be tensors in the graph."""
     first, last = together(start, stop)
     parts = num - 1 if endpoint else num
     step = (last - first) / (parts if parts > 0 else math.nan)

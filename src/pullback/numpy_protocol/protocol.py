@@ -1,8 +1,8 @@
 """NumPy's two protocols on Tensor: ``np.sin(t)``, ``array + t``, ``np.linalg.solve(a, t)``.
 
 Owns finding the counterpart of a function that NumPy hands over, and refusing what has none. The
-table is built from the operations at first use. Invariant: no history is dropped; what would have
-to be an array raises if a gradient is asked for.
+table is built from the operations at first use. Invariant: no tensor leaves the graph; what would
+have to be an array raises if a gradient is asked for.
 """
 
 from __future__ import annotations
@@ -150,20 +150,20 @@ def _dtype(wanted: Any) -> Any:
 
 
 def _into_arrays(name: str, function: Any, inputs: Any, out: Any, settings: Any) -> Any:
-    """Let NumPy write into arrays of the caller's: only what has no history."""
+    """Let NumPy write into arrays of the caller's: only what is not tracked."""
     if isinstance(inputs[0], Tensor) and not out:
         _refuse(name, *inputs)
-    choosing.needs_no_history(f"np.{name}", out[0] if out else inputs[0], (inputs, settings))
-    given = {**values_of(settings), **({"out": out} if out else {})}
-    return function(*(values_of(x) for x in inputs), **given)
+    choosing.needs_untracked(f"np.{name}", out[0] if out else inputs[0], (inputs, settings))
+    passed = {**values_of(settings), **({"out": out} if out else {})}
+    return function(*(values_of(x) for x in inputs), **passed)
 
 
 def _into_tensor(name: str, result: Any, inputs: Any, out: Any) -> Any:
     """Write a result into the tensor given as ``out``, if there is one."""
-    given = [x for x in out if x is not None] if isinstance(out, tuple) else [out]
-    if not given:
+    passed = [x for x in out if x is not None] if isinstance(out, tuple) else [out]
+    if not passed:
         return result
-    (target,) = given
+    (target,) = passed
     if STATE.get().grad and any(x.requires_grad for x in (*tensors_in(inputs), target)):
         raise GraphError(
             f"np.{name}: functions with out=... arguments don't support automatic "
@@ -212,10 +212,10 @@ def names() -> dict[Any, str]:
     }
 
 
-def _same(target: Callable[..., Any], arrays: list[str], **given: Any) -> Any:
+def _same(target: Callable[..., Any], arrays: list[str], **passed: Any) -> Any:
     """Call an operation with its arrays positional."""
-    tensors = together(*[given.pop(name) for name in arrays])
-    return target(*tensors, **given)
+    tensors = together(*[passed.pop(name) for name in arrays])
+    return target(*tensors, **passed)
 
 
 class _Everything(frozenset[str]):
@@ -241,20 +241,20 @@ class _Call:
         self.variadic = any(p.kind is p.VAR_POSITIONAL for p in parameters)
 
     def __call__(self, like: Any, args: tuple[Any, ...], settings: dict[str, Any]) -> Any:
-        given = dict(settings)
+        passed = dict(settings)
         if not self.variadic:
-            given.update(zip(self.names, args, strict=False))
+            passed.update(zip(self.names, args, strict=False))
             args = ()
-        out = given.pop("out", None)
-        for name in [name for name in given if name not in self.accepts]:
-            value = given.pop(name)
+        out = passed.pop("out", None)
+        for name in [name for name in passed if name not in self.accepts]:
+            value = passed.pop(name)
             if name not in _IGNORED and not self._is_default(name, value):
                 self._refuse_setting(name, value)
-        if given.get("dtype") is not None:
-            given["dtype"] = _dtype(given["dtype"])
+        if passed.get("dtype") is not None:
+            passed["dtype"] = _dtype(passed["dtype"])
         if out is not None:
-            return self._write(args, given, out)
-        return self.counterpart(*args, **given)
+            return self._write(args, passed, out)
+        return self.counterpart(*args, **passed)
 
     def _is_default(self, name: str, value: Any) -> bool:
         default = self.defaults.get(name)
@@ -271,16 +271,16 @@ class _Call:
             compose(self.name, f"a call without {name}= required", repr(value), hint=hint)
         )
 
-    def _write(self, args: tuple[Any, ...], given: dict[str, Any], out: Any) -> Any:
+    def _write(self, args: tuple[Any, ...], passed: dict[str, Any], out: Any) -> Any:
         if isinstance(out, Tensor):
             return _into_tensor(
                 self.name.removeprefix("np."),
-                self.counterpart(*args, **given),
-                (args, *given.values()),
+                self.counterpart(*args, **passed),
+                (args, *passed.values()),
                 out,
             )
-        choosing.needs_no_history(self.name, out, (args, *given.values()))
-        return self.function(*values_of(args), **values_of(given), out=out)
+        choosing.needs_untracked(self.name, out, (args, *passed.values()))
+        return self.function(*values_of(args), **values_of(passed), out=out)
 
 
 def _run_on_values(function: Any, *args: Any, **settings: Any) -> Any:

@@ -225,7 +225,7 @@ def meshgrid(*xi: Any, indexing: str = "xy") -> Any:
     return tuple(repeating.meshgrid(*together(*xi), indexing=indexing))
 
 
-# -- joining and taking apart ----------------------------------------------------------------------
+# -- joining and splitting ----------------------------------------------------------------------
 def _listed(arrays: Any) -> list[Any]:
     return together(*arrays)
 
@@ -362,7 +362,7 @@ def astype(x: Any, dtype: Any, *, copy: bool = True, device: Any = None) -> Any:
 
 @adapter("copy")
 def copy(a: Any) -> Any:
-    """Return a copy that stays in the history."""
+    """Return a copy that stays in the graph."""
     return conversion.clone(a)
 
 
@@ -389,7 +389,7 @@ def empty_like(prototype: Any, dtype: Any = None, shape: Any = None, *, device: 
 def full_like(
     a: Any, fill_value: Any, dtype: Any = None, shape: Any = None, *, device: Any = None
 ) -> Any:
-    """Return one value, a tensor's with its history, in the shape of `a`."""
+    """Return one value, a tensor's recorded, in the shape of `a`."""
     x = as_tensor(a)
     wanted = x.shape if shape is None else shape
     zeros = creation.zeros(wanted, dtype=dtype or x.dtype, device=device or x.device)

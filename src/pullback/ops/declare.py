@@ -52,8 +52,6 @@ __all__ = [
 
 
 Function = Callable[..., Any]
-
-
 F = TypeVar("F", bound=Function)
 
 

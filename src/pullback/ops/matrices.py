@@ -97,17 +97,13 @@ def spread_out(x: Tensor) -> Tensor:
 
 
 def hermitian(x: Tensor) -> Tensor:
-    """Return Hermitian matrices, positive definite, with eigenvalues that lie apart."""
+    """Return Hermitian matrices, positive definite, with eigenvalues that are well separated."""
     x = spread_out(x)
     return (x + x.mH) / 2
 
 
-APART = both(-0.5, 0.5)._replace(within=spread_out)
-
-
+WELL_CONDITIONED = both(-0.5, 0.5)._replace(within=spread_out)
 HERMITIAN = both(-0.5, 0.5)._replace(within=hermitian)
-
-
 SQUARE = (sample((3, 3)), sample((2, 2, 2)), sample((1, 1)), sample((0, 0)), sample((0, 2, 2)))
 
 

@@ -104,8 +104,8 @@ def padded(x: Any, padding: tuple[tuple[int, int], ...], value: Any = 0) -> Any:
     dtype, device = library.dtype(x), library.native_device(library.device(x))
     shape = (*x.shape[:lead], *(n + low + high for n, (low, high) in ends))
     starts = [(max(low, 0), n) for n, (low, _) in zip(inner.shape[lead:], padding, strict=True)]
-    place = (..., *(slice(start, start + n) for start, n in starts))
-    return library.assign(library.full(shape, value, dtype, device), place, inner)
+    position = (..., *(slice(start, start + n) for start, n in starts))
+    return library.assign(library.full(shape, value, dtype, device), position, inner)
 
 
 def begins_of(lengths: Ints, sizes: Ints, geometry: Geometry) -> list[list[int]]:
@@ -116,4 +116,6 @@ def begins_of(lengths: Ints, sizes: Ints, geometry: Geometry) -> list[list[int]]
 
 def firsts_of(begins: list[list[int]], dilation: Ints) -> list[list[int]]:
     """Return the first element of each window that is not in the padding before the elements."""
-    return [[max(b, b % d) for b in places] for places, d in zip(begins, dilation, strict=True)]
+    return [
+        [max(b, b % d) for b in positions] for positions, d in zip(begins, dilation, strict=True)
+    ]

@@ -21,6 +21,7 @@ from pullback.ops.samples import both, only_complex, sample
 from pullback.ops.samples import real as real_numbers
 
 
+# -- parts -----------------------------------------------------------------------------------------
 @public(real_p)
 def real(x: Any, /) -> Tensor:
     """Return the real part of complex numbers, a view; real numbers as they are.
@@ -64,6 +65,7 @@ def _reals(op: str, name: str, x: Any) -> Tensor:
     return found
 
 
+# -- made of real numbers --------------------------------------------------------------------------
 @composition(sample((3, 4), (4,)), sample((), ()), domain=real_numbers(-2, 2))
 def complex(real: Any, imag: Any) -> Tensor:
     """Return the complex numbers real + i imag.

@@ -40,6 +40,7 @@ from pullback.ops.functions.joining import stack
 from pullback.ops.primitives.conversion import clone
 
 
+# -- data ------------------------------------------------------------------------------------------
 def tensor(data: Any, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
     """Return a new tensor with a copy of `data`.
 
@@ -211,7 +212,7 @@ def _first_tensor(obj: Any) -> Tensor | None:
 
 
 def _stacked(obj: Any, like: Tensor) -> Tensor:
-    """Return nested lists of tensors and numbers as one tensor, with their history."""
+    """Return nested lists of tensors and numbers as one tensor, recorded."""
     if isinstance(obj, (list, tuple)):
         stacked: Tensor = stack([_stacked(item, like) for item in obj])
         return stacked
@@ -263,12 +264,12 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> T
         required = "an array that exports DLPack required"
         raise ArgumentTypeError(compose("from_dlpack", required, type(x).__name__))
     kind, number = x.__dlpack_device__()
-    place = _DLPACK_DEVICES.get(int(kind))
-    if place is None:
+    name = _DLPACK_DEVICES.get(int(kind))
+    if name is None:
         required = "an array on the CPU or on a CUDA device required"
         came = f"the device ({int(kind)}, {number}) of DLPack"
         raise DeviceError(compose("from_dlpack", required, came))
-    library, _ = library_for(place.format(number))
+    library, _ = library_for(name.format(number))
     options = {"copy": False} if copy is False else {}
     return asarray(library.xp.from_dlpack(x, **options), device=device, copy=copy)
 
@@ -367,12 +368,13 @@ def eye(
 
 # -- tensors that follow another's library ---------------------------------------------------------
 def new_tensor(like: Tensor, data: Any, **options: Any) -> Tensor:
-    """Return `data` as a tensor of the dtype and device of `like`, without history."""
+    """Return `data` as a tensor of the dtype and device of `like`, outside the graph."""
     if isinstance(data, Tensor):
         raise GraphError("new_tensor: takes numbers, got a Tensor; use clone() or detach()")
     return tensor(data, **{"dtype": like.dtype, "device": like.device, **options})
 
 
+# -- one number everywhere -------------------------------------------------------------------------
 def shape_of(op: str, shape: tuple[Any, ...]) -> tuple[int, ...]:
     """Return sizes given one by one or as one sequence."""
     sizes = shape[0] if len(shape) == 1 and isinstance(shape[0], (tuple, list)) else shape
@@ -386,7 +388,7 @@ def shape_of(op: str, shape: tuple[Any, ...]) -> tuple[int, ...]:
 
 
 def number_of(op: str, name: str, value: Any) -> Any:
-    """Return a number, given as one or as a tensor of one element without history."""
+    """Return a number, given as one or as a tensor of one element outside the graph."""
     if isinstance(value, Tensor):
         if value.requires_grad:
             required = f"a number required as '{name}'"
@@ -589,7 +591,7 @@ def empty_like(
     return _like("empty_like", x, 0, dtype, device, requires_grad)
 
 
-# -- new tensors -----------------------------------------------------------------------------------
+# -- PyTorch's names -------------------------------------------------------------------------------
 def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Tensor:
     """Return `data` as a tensor: itself if it is one already, and nothing changes.
 

@@ -36,14 +36,8 @@ from pullback.ops.primitives.conversion import astype_p, clone, move_p
 
 # Of the standard; a later version has everything that an earlier one has.
 _VERSIONS: Final = ("2021.12", "2022.12", "2023.12", "2024.12")
-
-
 __array_api_version__: Final = _VERSIONS[-1]
-
-
 e, inf, nan, pi = math.e, math.inf, math.nan, math.pi
-
-
 newaxis = None
 
 
@@ -311,6 +305,7 @@ def __array_namespace_info__() -> NamespaceInfo:  # noqa: N807  (the standard's 
     return NamespaceInfo()
 
 
+# -- conversions -----------------------------------------------------------------------------------
 @public(astype_p, call=lambda f, x, *, dtype: f(x, dtype))
 def astype(x: Any, dtype: Any, /, *, copy: bool = True, device: Any = None) -> Tensor:
     """Return `x` in another dtype, on another device if one is given.
@@ -386,7 +381,7 @@ def asarray_like(value: Any, x: Tensor, op: str) -> Tensor:
 
 
 def detach(x: Tensor) -> Tensor:
-    """Return the same values without history; see `Tensor.detach`.
+    """Return the same values outside the graph; see `Tensor.detach`.
 
     Examples
     --------

@@ -26,6 +26,7 @@ from pullback.ops.primitives.conversion import clone
 from pullback.ops.samples import sample
 
 
+# -- reading ---------------------------------------------------------------------------------------
 @public(diagonal_p)
 def diagonal(x: Any, /, *, offset: int = 0) -> Tensor:
     """Return the diagonals of a matrix or a stack of matrices, a view.
@@ -96,6 +97,7 @@ def trace(x: Any, /, *, offset: int = 0, dtype: Any = None) -> Tensor:
     return reductions.sum(diagonal_p.public(x, offset=offset), axis=-1, dtype=dtype)
 
 
+# -- triangles -------------------------------------------------------------------------------------
 @public(tril_p)
 def tril(x: Any, /, *, k: int = 0) -> Tensor:
     """Return the elements of matrices on and below the `k`-th diagonal, with zeros above.
@@ -165,7 +167,7 @@ def diag(x: Any, diagonal: int = 0) -> Tensor:
     return diag_embed_p.public(x, shape=(size, size), offset=diagonal)
 
 
-# -- diagonals -------------------------------------------------------------------------------------
+# -- writing ---------------------------------------------------------------------------------------
 @public(diag_embed_p, call=lambda f, x, **settings: diag_embed_p.public(x, **settings))
 def diag_embed(x: Any, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Tensor:
     """Return square matrices, in two axes of the result, with `x` on a diagonal of theirs.
@@ -223,6 +225,7 @@ def diagonal_scatter(input: Any, src: Any, offset: int = 0, dim1: int = 0, dim2:
     return moveaxis(where(there, placed, moved), (-2, -1), (dim1, dim2))
 
 
+# -- blocks ----------------------------------------------------------------------------------------
 @composition(sample((2, 2), (3,)), sample((), (0, 1)), call=lambda f, x, y: f(x, y))
 def block_diag(*tensors: Any) -> Tensor:
     """Return a matrix with matrices one after the other along its diagonal, zeros elsewhere.
@@ -252,10 +255,11 @@ def block_diag(*tensors: Any) -> Tensor:
     return concat(rows, axis=0) if rows else zeros((1, 0))
 
 
+# -- numbers of rows and columns -------------------------------------------------------------------
 def tril_indices(
     row: int, col: int, offset: int = 0, *, dtype: Any = "int64", device: Any = None
 ) -> Tensor:
-    """Return the row and column numbers of the places on and below a diagonal of a matrix.
+    """Return the row and column numbers of the positions on and below a diagonal of a matrix.
 
     Examples
     --------
@@ -264,13 +268,13 @@ def tril_indices(
     tensor([[0, 1, 1],
             [0, 0, 1]])
     """
-    return _places("tril_indices", row, col, lambda i, j: j - i <= offset, dtype, device)
+    return _positions("tril_indices", row, col, lambda i, j: j - i <= offset, dtype, device)
 
 
 def triu_indices(
     row: int, col: int, offset: int = 0, *, dtype: Any = "int64", device: Any = None
 ) -> Tensor:
-    """Return the row and column numbers of the places on and above a diagonal of a matrix.
+    """Return the row and column numbers of the positions on and above a diagonal of a matrix.
 
     Examples
     --------
@@ -279,10 +283,10 @@ def triu_indices(
     tensor([[0, 0, 1],
             [0, 1, 1]])
     """
-    return _places("triu_indices", row, col, lambda i, j: j - i >= offset, dtype, device)
+    return _positions("triu_indices", row, col, lambda i, j: j - i >= offset, dtype, device)
 
 
-def _places(op: str, row: int, col: int, chosen: Any, dtype: Any, device: Any) -> Tensor:
+def _positions(op: str, row: int, col: int, chosen: Any, dtype: Any, device: Any) -> Tensor:
     n, m = shape_of(op, (row, col))
     pairs = [(i, j) for i in range(n) for j in range(m) if chosen(i, j)]
     numbers = [[pair[k] for pair in pairs] for k in (0, 1)]

@@ -504,11 +504,10 @@ def _shifted(op: str, x: Any, axes: Any, sign: int) -> Tensor:
 
 
 _TWO = (sample((2, 3)), sample((2, 1, 3), s=(2, 4), dim=(2, 0), norm="ortho"))
-
-
 Lengths = Sequence[int] | None
 
 
+# -- two axes --------------------------------------------------------------------------------------
 @composition(*_TWO)
 def fft2(
     x: Any, s: Lengths = None, dim: Sequence[int] = (-2, -1), norm: str | None = None

@@ -24,11 +24,10 @@ from pullback.ops.primitives.indexing import masked_select_p
 from pullback.ops.samples import both, integers, sample
 
 Names = tuple[str, str]
-
-
 _NAMES = ("input", "index")
 
 
+# -- checking indices ------------------------------------------------------------------------------
 def axis_for(op: str, x: Any, dim: Any, name: str = "input") -> int:
     """Return the axis that `dim` names, or raise where `x` has none."""
     needs_tensor(op, x, name)
@@ -301,6 +300,7 @@ def index_select(input: Any, dim: int, index: Any) -> Tensor:
     return take_p.public(input, index, axis=axis)
 
 
+# -- masks -----------------------------------------------------------------------------------------
 @public(masked_select_p)
 def masked_select(input: Any, mask: Any) -> Tensor:
     """Return the elements of `input` where `mask` holds, in one dimension; the two broadcast.

@@ -115,8 +115,8 @@ def setitem(x: Tensor, index: Any, value: Any) -> None:
     try:
         apply_inplace(setitem_p, x, (value,), {"index": index})
     except ShapeError:
-        place = tuple(library_of(x._data).getitem(x._data, index).shape)
-        required = f"a value that broadcasts to the shape {place} of the place required"
+        shape = tuple(library_of(x._data).getitem(x._data, index).shape)
+        required = f"a value that broadcasts to the shape {shape} of the place required"
         came = str(value.shape)
         raise ShapeError(compose("setitem", required, came, ("x", x), ("value", value))) from None
 
@@ -221,12 +221,12 @@ def argwhere(x: Any) -> Tensor:
 
 
 # -- writing a part --------------------------------------------------------------------------------
-def _with_part(op: str, input: Any, src: Any, place: tuple[Any, ...]) -> Tensor:
+def _with_part(op: str, input: Any, src: Any, position: tuple[Any, ...]) -> Tensor:
     """Return a copy of `input` with `src` at a basic index."""
     src = tensor_of(op, src, "src")
-    needs_shape(op, input, src, input.detach()[place].shape)
+    needs_shape(op, input, src, input.detach()[position].shape)
     result: Tensor = clone(input)
-    result[place] = src
+    result[position] = src
     return result
 
 
@@ -267,5 +267,5 @@ def slice_scatter(
     """
     input = tensor_of("slice_scatter", input, "input")
     axis = normalize_axis("slice_scatter", dim, len(input.shape))
-    place = (*(slice(None),) * axis, slice(start, end, step))
-    return _with_part("slice_scatter", input, src, place)
+    position = (*(slice(None),) * axis, slice(start, end, step))
+    return _with_part("slice_scatter", input, src, position)

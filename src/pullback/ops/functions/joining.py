@@ -20,7 +20,7 @@ from pullback.ops.primitives.joining import cat_p, split_p, stack_p, unbind_p
 from pullback.ops.samples import sample
 
 
-# -- public faces ----------------------------------------------------------------------------------
+# -- joining ---------------------------------------------------------------------------------------
 @public(cat_p)
 def cat(tensors: Sequence[Any], dim: int | None = None, *, axis: int | None = None) -> Tensor:
     """Join tensors along an axis they have, the first by default: PyTorch's name of `concat`.
@@ -147,6 +147,7 @@ def _listed(op: str, arrays: Any) -> list[Any]:
     return list(arrays)
 
 
+# -- splitting -------------------------------------------------------------------------------------
 @public(unbind_p)
 def unbind(x: Any, dim: int | None = None, *, axis: int | None = None) -> tuple[Tensor, ...]:
     """Return views of the slices of `x` along an axis, the first by default: `unstack`.

@@ -15,9 +15,9 @@ from pullback.ops.functions.creation import eye
 from pullback.ops.functions.pointwise import add, where
 from pullback.ops.functions.products import matmul
 from pullback.ops.matrices import (
-    APART,
     HERMITIAN,
     SQUARE,
+    WELL_CONDITIONED,
     is_complex,
     needs_matrices,
     needs_square,
@@ -38,6 +38,7 @@ from pullback.ops.primitives.solving import det_p, inv_p, matrix_rank_p, pinv_p,
 from pullback.ops.samples import sample
 
 
+# -- Cholesky --------------------------------------------------------------------------------------
 @public(cholesky_p)
 def cholesky(x: Any, /, *, upper: bool = False) -> Tensor:
     """Return the triangular factor L of a positive definite matrix L Lᴴ, or of each in a stack.
@@ -112,6 +113,7 @@ def qr(x: Any, /, *, mode: str = "reduced") -> QRResult:
     return QRResult(*qr_p.public(x, mode=mode))
 
 
+# -- determinants ----------------------------------------------------------------------------------
 @public(det_p)
 def det(x: Any, /) -> Tensor:
     """Return the determinant of a square matrix, or of each in a stack.
@@ -164,7 +166,7 @@ def slogdet(x: Any, /) -> SlogdetResult:
     return SlogdetResult(*slogdet_p.public(x))
 
 
-@composition(*SQUARE, domain=APART)
+@composition(*SQUARE, domain=WELL_CONDITIONED)
 def logdet(x: Any) -> Tensor:
     """Return the logarithm of the determinant of a square matrix, or of each in a stack.
 
@@ -286,7 +288,7 @@ def svd(x: Any, /, *, full_matrices: bool = True) -> SVDResult:
     return SVDResult(*svd_p.public(x, full_matrices=full_matrices))
 
 
-@composition(*STACKS, domain=APART)
+@composition(*STACKS, domain=WELL_CONDITIONED)
 def svdvals(x: Any, /) -> Tensor:
     """Return the singular values, descending, of a matrix, or of each in a stack.
 
@@ -307,6 +309,7 @@ def svdvals(x: Any, /) -> Tensor:
     return svd(x, full_matrices=False).S if _is_tracked(x) else svdvals_p.public(x)
 
 
+# -- inverses and systems --------------------------------------------------------------------------
 @public(inv_p)
 def inv(x: Any, /) -> Tensor:
     """Return the inverse of a square matrix, or of each in a stack.
@@ -422,7 +425,7 @@ def matrix_rank(x: Any, /, *, rtol: Any = None) -> Tensor:
     sample((2, 2, 2), n=1),
     sample((1, 1), n=2),
     sample((0, 0), n=5),
-    domain=APART,
+    domain=WELL_CONDITIONED,
     call=lambda f, x, *, n: f(x, n),
 )
 def matrix_power(x: Any, n: int, /) -> Tensor:

@@ -1,7 +1,7 @@
 """Manipulation of shapes, and moving elements about.
 
 Little of this needs a rule of its own: turning is flipping, differences are slices. Where the
-elements stay in their places the result is a view.
+elements stay in their positions the result is a view.
 """
 
 from __future__ import annotations
@@ -29,6 +29,37 @@ from pullback.ops.primitives.shape import (
 )
 from pullback.ops.primitives.sliding import unfold_dim_p
 from pullback.ops.samples import sample
+
+
+# -- shapes ----------------------------------------------------------------------------------------
+@public(reshape_p)
+def reshape(x: Any, /, shape: Sequence[int] | int, *, copy: bool | None = None) -> Tensor:
+    """Return `x` in another shape, a view where the memory allows; one length may be -1.
+
+    Examples
+    --------
+    >>> import pullback as pb
+    >>> pb.reshape(pb.tensor([1.0, 2.0, 3.0, 4.0]), (2, -1))
+    tensor([[1., 2.],
+            [3., 4.]])
+    """
+    needs_tensor("reshape", x)
+    shape = (shape,) if isinstance(shape, int) else shape
+    result: Tensor = reshape_p.public(x, shape=resolve_shape("reshape", x.shape, shape))
+    if copy:
+        copied: Tensor = clone(result)
+        return copied
+    if copy is False and result._view is None:
+        raise ArgumentError(
+            compose(
+                "reshape, view",
+                f"memory that can be seen in shape {tuple(shape)} without a copy required",
+                "another layout",
+                ("x", x),
+                hint="use reshape without copy=False",
+            )
+        )
+    return result
 
 
 @public(permute_p)
@@ -89,8 +120,6 @@ def transpose(x: Any, dim0: int, dim1: int) -> Tensor:
 
 
 swapaxes = transpose
-
-
 swapdims = transpose
 
 
@@ -106,9 +135,9 @@ def expand_dims(x: Any, /, axis: int) -> Tensor:
     """
     needs_tensor("expand_dims", x)
     ndim = len(x.shape) + 1
-    place = normalize_axis("expand_dims", axis, ndim)
+    position = normalize_axis("expand_dims", axis, ndim)
     shape = x.shape
-    return reshape_p.public(x, shape=(*shape[:place], 1, *shape[place:]))
+    return reshape_p.public(x, shape=(*shape[:position], 1, *shape[position:]))
 
 
 @composition(sample((1, 3, 1), axis=(0, -1)), sample((1, 0), axis=0), sample((1, 1), axis=None))
@@ -300,37 +329,7 @@ def narrow(x: Any, dim: int, start: int, length: int) -> Tensor:
     return part
 
 
-@public(reshape_p)
-def reshape(x: Any, /, shape: Sequence[int] | int, *, copy: bool | None = None) -> Tensor:
-    """Return `x` in another shape, a view where the memory allows; one length may be -1.
-
-    Examples
-    --------
-    >>> import pullback as pb
-    >>> pb.reshape(pb.tensor([1.0, 2.0, 3.0, 4.0]), (2, -1))
-    tensor([[1., 2.],
-            [3., 4.]])
-    """
-    needs_tensor("reshape", x)
-    shape = (shape,) if isinstance(shape, int) else shape
-    result: Tensor = reshape_p.public(x, shape=resolve_shape("reshape", x.shape, shape))
-    if copy:
-        copied: Tensor = clone(result)
-        return copied
-    if copy is False and result._view is None:
-        raise ArgumentError(
-            compose(
-                "reshape, view",
-                f"memory that can be seen in shape {tuple(shape)} without a copy required",
-                "another layout",
-                ("x", x),
-                hint="use reshape without copy=False",
-            )
-        )
-    return result
-
-
-# -- views -----------------------------------------------------------------------------------------
+# -- orders of axes and elements -------------------------------------------------------------------
 @composition(
     sample((2, 3, 1), source=0, destination=-1),
     sample((2, 3, 1), source=(0, -1), destination=(1, 0)),
@@ -338,12 +337,12 @@ def reshape(x: Any, /, shape: Sequence[int] | int, *, copy: bool | None = None) 
     call=lambda f, x, *, source, destination: f(x, source, destination),
 )
 def moveaxis(x: Any, source: int | Sequence[int], destination: int | Sequence[int], /) -> Tensor:
-    """Return a view of `x` with axes moved to other places, the others in their order.
+    """Return a view of `x` with axes moved to other positions, the others in their order.
 
     Raises
     ------
     ArgumentError
-        If there are not as many places as axes, or one is named twice.
+        If there are not as many positions as axes, or one is named twice.
 
     Examples
     --------
@@ -358,14 +357,14 @@ def moveaxis(x: Any, source: int | Sequence[int], destination: int | Sequence[in
         came = f"{len(from_)} and {len(to)}"
         raise ArgumentError(compose("moveaxis", "as many places as axes required", came, ("x", x)))
     order = [i for i in range(ndim) if i not in from_]
-    for place, axis in sorted(zip(to, from_, strict=True)):
-        order.insert(place, axis)
+    for position, axis in sorted(zip(to, from_, strict=True)):
+        order.insert(position, axis)
     return permute_dims(x, order)
 
 
 @composition(sample((2, 3, 1), source=0, destination=-1))
 def movedim(x: Any, source: int | Sequence[int], destination: int | Sequence[int]) -> Tensor:
-    """Return a view of `x` with axes moved to other places: PyTorch's name of `moveaxis`.
+    """Return a view of `x` with axes moved to other positions: PyTorch's name of `moveaxis`.
 
     Examples
     --------
@@ -519,6 +518,7 @@ def rot90(x: Any, k: int = 1, dims: Sequence[int] = (0, 1)) -> Tensor:
     return flip(turned, axis=axes[0] if turns == 1 else axes[1])
 
 
+# -- windows ---------------------------------------------------------------------------------------
 @public(unfold_dim_p)
 def unfold_along(x: Any, dimension: int, size: int, step: int) -> Tensor:
     """Return the windows of `size` elements along a dimension, one every `step` elements.

@@ -17,7 +17,7 @@ from pullback.ops.functions.linear_algebra import svdvals
 from pullback.ops.functions.manipulation import expand_dims, permute_dims
 from pullback.ops.functions.pointwise import add, where
 from pullback.ops.functions.reductions import amax, amin, sum
-from pullback.ops.matrices import APART, needs_matrices, needs_one_stack
+from pullback.ops.matrices import WELL_CONDITIONED, needs_matrices, needs_one_stack
 from pullback.ops.primitives.arithmetic import divide, multiply, subtract
 from pullback.ops.primitives.comparison import greater
 from pullback.ops.primitives.reductions import _INF, vector_norm_p
@@ -25,6 +25,7 @@ from pullback.ops.primitives.rounding import absolute
 from pullback.ops.samples import both, sample
 
 
+# -- norms -----------------------------------------------------------------------------------------
 @public(vector_norm_p)
 def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: Any = 2) -> Tensor:
     """Return sum(abs(x) ** ord) ** (1 / ord) over axes, all of them by default.
@@ -62,7 +63,7 @@ def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: Any
     sample((2, 3), ord=1),
     sample((2, 3), ord=-_INF),
     sample((0, 2)),
-    domain=APART,
+    domain=WELL_CONDITIONED,
 )
 def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Tensor:
     """Return the norm of a matrix, or of each in a stack.
@@ -162,6 +163,7 @@ def norm(
     return result
 
 
+# -- distances -------------------------------------------------------------------------------------
 @composition(
     sample((3, 2), (2, 2)),
     sample((2, 1, 3), (2, 3), p=1.0),
@@ -206,7 +208,6 @@ def cdist(x1: Any, x2: Any, p: float = 2.0) -> Tensor:
     return vector_norm_p.public(differences, axis=-1, keepdims=False, ord=p)
 
 
-# -- distances -------------------------------------------------------------------------------------
 @composition(sample((2, 3), (3,), p=3), sample((), ()))
 def dist(input: Any, other: Any, p: float = 2) -> Tensor:
     """Return the norm of order `p` of input - other, all elements taken as one vector.

@@ -116,6 +116,7 @@ def needs_mask(op: str, name: str, condition: Any) -> None:
         raise DTypeError(compose(op, f"a bool {name} required", came, (name, condition), hint=hint))
 
 
+# -- choosing --------------------------------------------------------------------------------------
 @public(where_p)
 def where(condition: Any, x: Any, y: Any, /) -> Tensor:
     """Return x where condition holds, else y; the other branch gets a gradient of exactly 0.
@@ -207,6 +208,7 @@ def clamps_by_numbers(x: Any, *bounds: Any) -> bool:
     return all(b is None or isinstance(b, kinds) for b in bounds)
 
 
+# -- between ---------------------------------------------------------------------------------------
 @public(lerp_p)
 def lerp(start: Any, end: Any, weight: Any) -> Tensor:
     """Return start + weight * (end - start), the point between two at a share of the way.
@@ -390,6 +392,7 @@ def logaddexp2(x: Any, y: Any) -> Tensor:
     return divide(logaddexp(multiply(x, ln2), multiply(y, ln2)), ln2)
 
 
+# -- signs and rounding ----------------------------------------------------------------------------
 @public(sign_p)
 def sign(x: Any, /) -> Tensor:
     """Return the sign of real numbers, x / abs(x) of complex ones; 0 where x is 0.
@@ -456,6 +459,7 @@ def nan_to_num(x: Any, nan: float = 0.0, posinf: Any = None, neginf: Any = None)
     return nan_to_num_p.public(x, nan=nan, posinf=posinf, neginf=neginf)
 
 
+# -- activations -----------------------------------------------------------------------------------
 @composition(sample((3, 4), lambd=0.7), sample(()), domain=real(-2, 2, -0.5, 0.5, -0.7, 0.7))
 def hardshrink(x: Any, lambd: float = 0.5) -> Tensor:
     """Return x where abs(x) > lambd, else 0.

@@ -32,6 +32,7 @@ from pullback.ops.primitives.reductions import sum_p
 from pullback.ops.samples import sample
 
 
+# -- matrices --------------------------------------------------------------------------------------
 @public(matmul_p)
 def matmul(x1: Any, x2: Any, /) -> Tensor:
     """Return the matrix product; vectors and stacks of matrices as in PyTorch and the standard.
@@ -220,10 +221,10 @@ def _axis_last(op: str, name: str, x: Any, axis: int) -> Tensor:
     if not x.shape:
         raise ShapeError(compose(op, "at least 1 dimension required", "0", (name, x)))
     ndim = len(x.shape)
-    place = normalize_axis(op, axis, ndim)
-    if place == ndim - 1:
+    position = normalize_axis(op, axis, ndim)
+    if position == ndim - 1:
         return x  # type: ignore[no-any-return]
-    return permute_dims(x, (*(i for i in range(ndim) if i != place), place))
+    return permute_dims(x, (*(i for i in range(ndim) if i != position), position))
 
 
 @composition(
@@ -337,10 +338,9 @@ def cross(x1: Any, x2: Any, /, *, axis: int = -1) -> Tensor:
     return cross_p.public(x1, x2, axis=axis - ndims[0] if axis >= 0 else axis)
 
 
+# -- contractions ----------------------------------------------------------------------------------
 # An axis is named by a letter; those that an ellipsis stands for by -1, -2, ... from the last on.
 Label = str | int
-
-
 Labels = tuple[Label, ...]
 
 
@@ -621,7 +621,7 @@ def einsum(equation: str, *operands: Any) -> Tensor:
     return permute_dims(x, tuple(labels.index(n) for n in output))
 
 
-# -- products --------------------------------------------------------------------------------------
+# -- sums with products ----------------------------------------------------------------------------
 @composition(sample((2,), (2, 3), (3,), beta=0.5, alpha=2.0), sample((2,), (2, 0), (0,)))
 def addmv(input: Any, mat: Any, vec: Any, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
     """Return beta * input + alpha * (mat @ vec); with beta 0, `input` is not looked at.

@@ -20,14 +20,11 @@ from pullback.ops.primitives.comparison import less
 from pullback.ops.primitives.exponential import log
 
 _lock = threading.Lock()
-
-
 _defaults: dict[str, Generator] = {}
-
-
 _seed: int | None = None
 
 
+# -- generators ------------------------------------------------------------------------------------
 class Generator:
     """A source of random numbers on one device.
 
@@ -111,6 +108,7 @@ def _finish(array: Any, requires_grad: bool) -> Tensor:
     return result.requires_grad_() if requires_grad else result
 
 
+# -- tensors of random numbers ---------------------------------------------------------------------
 def randn(
     *shape: Any,
     dtype: Any = None,
@@ -334,8 +332,8 @@ def multinomial(
         raise ArgumentError(compose("multinomial", required, "others", ("input", x)))
     if not replacement:  # the largest of weights over exponential draws (Efraimidis, 2006)
         keys = divide(x, subtract(0, log(uniform_like(x, generator))) + 1e-38)
-        places: Tensor = keys.topk(num_samples, -1).indices
-        return places
+        positions: Tensor = keys.topk(num_samples, -1).indices
+        return positions
     shares = x.cumsum(-1)
     drawn = rand(
         (*x.shape[:-1], num_samples), dtype=shares.dtype, device=x.device, generator=generator

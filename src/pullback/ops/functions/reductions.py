@@ -14,7 +14,7 @@ from pullback.ops.primitives.softmax import log_softmax_p, logsumexp_p, softmax_
 from pullback.ops.samples import AXES, real
 
 
-# -- public faces ----------------------------------------------------------------------------------
+# -- sums and products -----------------------------------------------------------------------------
 @public(sum_p)
 def sum(x: Any, /, *, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Tensor:
     """Return the sum over `axis`, all axes by default.
@@ -103,7 +103,7 @@ def aminmax(
     return Extremes(min(x, axis=over, keepdims=kept), max(x, axis=over, keepdims=kept))
 
 
-# -- public faces ----------------------------------------------------------------------------------
+# -- exponential sums ------------------------------------------------------------------------------
 @public(softmax_p)
 def softmax(
     x: Any, dim: int | None = None, *, axis: int | None = None, dtype: Any = None

@@ -104,15 +104,15 @@ def meshgrid(*arrays: Any, indexing: str = "xy") -> list[Tensor]:
             raise ShapeError(compose("meshgrid", "vectors required", came, (f"arrays[{i}]", x)))
     needs_one_library("meshgrid", *((f"arrays[{i}]", x) for i, x in enumerate(arrays)))
     count = len(arrays)
-    places = list(range(count))
+    positions = list(range(count))
     if indexing == "xy" and count > 1:
-        places[:2] = [1, 0]
+        positions[:2] = [1, 0]
     shape = [1] * count
-    for x, place in zip(arrays, places, strict=True):
-        shape[place] = math.prod(x.shape)
+    for x, position in zip(arrays, positions, strict=True):
+        shape[position] = math.prod(x.shape)
     return [
-        broadcast_to(reshape(x, (*(1,) * place, -1, *(1,) * (count - place - 1))), shape)
-        for x, place in zip(arrays, places, strict=True)
+        broadcast_to(reshape(x, (*(1,) * position, -1, *(1,) * (count - position - 1))), shape)
+        for x, position in zip(arrays, positions, strict=True)
     ]
 
 
@@ -149,7 +149,7 @@ def tile(x: Any, repetitions: tuple[int, ...], /) -> Tensor:
     pairs = list(zip(counts, lengths, strict=True))
     return tile_p.public(
         x,
-        apart=tuple(part for n in lengths for part in (1, n)),
+        split=tuple(part for n in lengths for part in (1, n)),
         wide=tuple(part for pair in pairs for part in pair),
         shape=tuple(count * n for count, n in pairs),
     )
@@ -200,7 +200,7 @@ def repeat(x: Any, repeats: Any, /, *, axis: int | None = None) -> Tensor:
     if isinstance(counts, int):
         lead, rest = shape[: axis + 1], shape[axis + 1 :]
         final = (*shape[:axis], shape[axis] * counts, *rest)
-        return tile_p.public(row, apart=(*lead, 1, *rest), wide=(*lead, counts, *rest), shape=final)
+        return tile_p.public(row, split=(*lead, 1, *rest), wide=(*lead, counts, *rest), shape=final)
     result: Tensor = row[(*(slice(None),) * axis, counts)]
     return result
 
@@ -288,5 +288,5 @@ def combinations(x: Any, r: int = 2, with_replacement: bool = False) -> Tensor:
         raise ArgumentError(compose("combinations", "r of at least 0 required", str(r)))
     chosen = itertools.combinations_with_replacement if with_replacement else itertools.combinations
     rows = [list(row) for row in chosen(range(x.shape[0]), r)]
-    places = reshape(tensor(rows, dtype="int64", device=x.device), (len(rows), r))
-    return take_p.public(x, places, axis=0)
+    positions = reshape(tensor(rows, dtype="int64", device=x.device), (len(rows), r))
+    return take_p.public(x, positions, axis=0)

@@ -23,7 +23,7 @@ from pullback.ops.primitives.scans import cumprod_p, cumsum_p, logcumsumexp_p
 from pullback.ops.samples import sample
 
 
-# -- public faces ----------------------------------------------------------------------------------
+# -- running sums and products ---------------------------------------------------------------------
 @public(cumsum_p)
 def cumsum(x: Any, dim: int | None = None, *, axis: int | None = None, dtype: Any = None) -> Tensor:
     """Return the running sum along an axis.
@@ -246,13 +246,13 @@ def _slabs(op: str, y: Any, x: Any, dx: Any, dim: int) -> tuple[Tensor, int]:
 
 @composition(sample((2, 4), (4,)), sample((3, 2), (3, 2), dim=0), sample((1,), (1,)))
 def trapezoid(y: Any, x: Any = None, *, dx: Any = None, dim: int = -1) -> Tensor:
-    """Return the integral of the straight lines between values `y` at places `x`.
+    """Return the integral of the straight lines between values `y` at positions `x`.
 
     Parameters
     ----------
     y : Tensor
     x : Tensor, optional
-        Of the shape of `y`, or a vector along `dim`; by default places `dx` apart.
+        Of the shape of `y`, or a vector along `dim`; by default positions `dx` apart.
     dx : float, optional
         1 by default.
     dim : int
@@ -299,7 +299,7 @@ def gradient(
     ----------
     input : Tensor
     spacing : float or sequence
-        How far apart the samples are, or one such number or vector of places an axis.
+        How far apart the samples are, or one such number or vector of positions an axis.
     dim : int or sequence of int, optional
         By default all axes.
     edge_order : int

@@ -206,7 +206,7 @@ def masked_scatter(input: Any, mask: Any, source: Any) -> Tensor:
     constants=("index",),
 )
 def put(input: Any, index: Any, source: Any, accumulate: bool = False) -> Tensor:
-    """Return `input` with the elements of `source` at the places that count its elements.
+    """Return `input` with the elements of `source` at the positions that count its elements.
 
     Parameters
     ----------
@@ -328,9 +328,9 @@ def _mean(input: Tensor, index: Tensor, src: Tensor, axis: int, include_self: bo
 def _one_by_one(take: Any, input: Tensor, index: Tensor, src: Tensor, axis: int) -> Tensor:
     """Take the slices of `src` into account one after the other."""
     for k in range(index.shape[axis]):
-        place, value = narrow(index, axis, k, 1), narrow(src, axis, k, 1)
-        there = gather_p.public(input, place, axis=axis)
-        input = scatter_p.public(input, place, take(there, value), axis=axis)
+        position, value = narrow(index, axis, k, 1), narrow(src, axis, k, 1)
+        there = gather_p.public(input, position, axis=axis)
+        input = scatter_p.public(input, position, take(there, value), axis=axis)
     return input
 
 

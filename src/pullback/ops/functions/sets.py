@@ -126,7 +126,7 @@ def isin(x1: Any, x2: Any, /, *, invert: bool = False) -> Tensor:
     return isin_p.public(x1, x2, invert=bool(invert))
 
 
-# -- distinct values -------------------------------------------------------------------------------
+# -- PyTorch's names -------------------------------------------------------------------------------
 @composition(
     sample((3, 4)), sample((4, 2), dim=0), sample(()), domain=grid(0, 1), differentiable=False
 )

@@ -44,7 +44,7 @@ def at_places(x: Any, indices: Tensor, axis: int, keepdims: bool) -> ValuesAndIn
 
 
 def values_and_indices(x: Tensor, name: str, dim: int, keepdims: bool) -> ValuesAndIndices:
-    """Return the largest or smallest elements along `dim` and their (first) places."""
+    """Return the largest or smallest elements along `dim` and their (first) positions."""
     axis = normalize_axis(name, dim, len(x.shape))
     find = reductions_primitives.argmax if name == "max" else reductions_primitives.argmin
     if not x.shape:
@@ -52,6 +52,7 @@ def values_and_indices(x: Tensor, name: str, dim: int, keepdims: bool) -> Values
     return at_places(x, find(x, axis=axis, keepdims=True), axis, keepdims)
 
 
+# -- orders ----------------------------------------------------------------------------------------
 @public(argsort_p)
 def argsort(x: Any, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Tensor:
     """Return the indices that sort `x` along `axis`.
@@ -78,6 +79,53 @@ def argsort(x: Any, /, *, axis: int = -1, descending: bool = False, stable: bool
     """
     needs_tensor("argsort", x)
     return argsort_p.public(x, axis=axis, descending=descending, stable=stable)
+
+
+@composition(
+    sample((3, 4), axis=0),
+    sample((2, 3), descending=True),
+    sample((2, 0), axis=-1),
+    sample(()),
+    domain=real(-2, 2),
+    distinct=True,
+)
+def sort(x: Any, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Tensor:
+    """Return `x` sorted along `axis`; the gradient goes back to where each element came from.
+
+    The arguments are those of `argsort`.
+
+    Examples
+    --------
+    >>> import pullback as pb
+    >>> pb.sort(pb.tensor([2.0, 3.0, 1.0]), descending=True)
+    tensor([3., 2., 1.])
+    """
+    return sorted_with_indices("sort", x, axis, descending, stable).values
+
+
+def sorted_with_indices(
+    op: str, x: Any, dim: int, descending: bool, stable: bool = True
+) -> ValuesAndIndices:
+    """Return `x` sorted along `dim`, and where each element was."""
+    row, axis, _ = rows_of(op, x, dim, "x")
+    indices = argsort_p.public(row, axis=axis, descending=descending, stable=stable)
+    return _shaped(at_places(row, indices, axis, keepdims=True), x)
+
+
+def rows_of(op: str, x: Any, dim: int, name: str = "input") -> tuple[Any, int, int]:
+    """Return real numbers with at least one axis, the axis of `dim`, and its length."""
+    needs_tensor(op, x, name)
+    needs_order(op, array_of(x))
+    axis = normalize_axis(op, dim, len(x.shape))
+    row = x if x.shape else manipulation.reshape(x, (1,))
+    return row, axis, row.shape[axis]
+
+
+def _shaped(pair: ValuesAndIndices, x: Any) -> ValuesAndIndices:
+    """Return values and indices without the axis that `rows_of` gave to a 0-d `x`."""
+    if x.shape or 0 in pair.values.shape:
+        return pair
+    return ValuesAndIndices(*(manipulation.reshape(part, ()) for part in pair))
 
 
 @composition(sample((3, 2)), sample((0, 2)), sample(()), domain=real(-2, 2), distinct=True)
@@ -223,6 +271,7 @@ def cummin(input: Any, dim: int) -> ValuesAndIndices:
     )
 
 
+# -- searching -------------------------------------------------------------------------------------
 @public(nonzero_p)
 def nonzero(x: Any, /) -> tuple[Tensor, ...]:
     """Return the indices of the elements that are not 0, a tensor for each axis.
@@ -318,50 +367,3 @@ def bucketize(
     """
     found = searchsorted(boundaries, input, side="right" if right else "left")
     return found.to("int32") if out_int32 else found
-
-
-@composition(
-    sample((3, 4), axis=0),
-    sample((2, 3), descending=True),
-    sample((2, 0), axis=-1),
-    sample(()),
-    domain=real(-2, 2),
-    distinct=True,
-)
-def sort(x: Any, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Tensor:
-    """Return `x` sorted along `axis`; the gradient goes back to where each element came from.
-
-    The arguments are those of `argsort`.
-
-    Examples
-    --------
-    >>> import pullback as pb
-    >>> pb.sort(pb.tensor([2.0, 3.0, 1.0]), descending=True)
-    tensor([3., 2., 1.])
-    """
-    return sorted_with_indices("sort", x, axis, descending, stable).values
-
-
-def sorted_with_indices(
-    op: str, x: Any, dim: int, descending: bool, stable: bool = True
-) -> ValuesAndIndices:
-    """Return `x` sorted along `dim`, and where each element was."""
-    row, axis, _ = rows_of(op, x, dim, "x")
-    indices = argsort_p.public(row, axis=axis, descending=descending, stable=stable)
-    return _shaped(at_places(row, indices, axis, keepdims=True), x)
-
-
-def rows_of(op: str, x: Any, dim: int, name: str = "input") -> tuple[Any, int, int]:
-    """Return real numbers with at least one axis, the axis of `dim`, and its length."""
-    needs_tensor(op, x, name)
-    needs_order(op, array_of(x))
-    axis = normalize_axis(op, dim, len(x.shape))
-    row = x if x.shape else manipulation.reshape(x, (1,))
-    return row, axis, row.shape[axis]
-
-
-def _shaped(pair: ValuesAndIndices, x: Any) -> ValuesAndIndices:
-    """Return values and indices without the axis that `rows_of` gave to a 0-d `x`."""
-    if x.shape or 0 in pair.values.shape:
-        return pair
-    return ValuesAndIndices(*(manipulation.reshape(part, ()) for part in pair))

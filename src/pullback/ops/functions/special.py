@@ -31,6 +31,7 @@ def needs_order_of_derivative(n: Any) -> None:
         raise ArgumentError(compose("polygamma", "an integer n of at least 0 required", repr(n)))
 
 
+# -- gamma functions -------------------------------------------------------------------------------
 @public(polygamma_p, call=lambda f, x, *, n: f(n, x))
 def polygamma(n: int, x: Any, /) -> Tensor:
     """Return the n-th derivative of digamma.
@@ -135,6 +136,7 @@ def zeta(s: Any, q: Any, /) -> Tensor:
     return zeta_p.public(s, q)
 
 
+# -- distributions ---------------------------------------------------------------------------------
 @public(betainc_p)
 def betainc(a: Any, b: Any, x: Any, /) -> Tensor:
     """Return the integral of t ** (a - 1) * (1 - t) ** (b - 1) from 0 to x, divided by that to 1.

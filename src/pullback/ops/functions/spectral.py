@@ -26,7 +26,7 @@ from pullback.ops.samples import only_complex, real, sample
 def _window(
     op: str, length: Any, periodic: bool, weight: Callable[[float], float], options: dict[str, Any]
 ) -> Tensor:
-    """Return the weights at places from 0 to 1, which a periodic window does not reach."""
+    """Return the weights at positions from 0 to 1, which a periodic window does not reach."""
     (n,) = shape_of(op, (length,))
     steps = n if periodic else n - 1
     values = [1.0] if n == 1 else [weight(k / steps) for k in range(n)]

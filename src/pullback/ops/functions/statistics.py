@@ -241,6 +241,7 @@ _MEDIANS = (
 )
 
 
+# -- medians ---------------------------------------------------------------------------------------
 @composition(
     *_MEDIANS,
     domain=real(-2, 2),
@@ -380,8 +381,8 @@ def _between(ordered: Tensor, ranks: Tensor, interpolation: str) -> Tensor:
     """Return the elements at the ranks along the last axis, between two of them interpolated."""
     below, above = rounding.floor(ranks.detach()), rounding.ceil(ranks.detach())
 
-    def at(places: Tensor) -> Tensor:
-        return gather_p.public(ordered, astype(places, DTYPES["int64"]), axis=-1)
+    def at(positions: Tensor) -> Tensor:
+        return gather_p.public(ordered, astype(positions, DTYPES["int64"]), axis=-1)
 
     if interpolation == "lower":
         return at(below)
@@ -463,6 +464,7 @@ def nanquantile(
     return _quantile("nanquantile", input, q, dim, keepdim, interpolation, skip_nan=True)
 
 
+# -- modes -----------------------------------------------------------------------------------------
 @composition(
     sample((2, 5)),
     sample((3, 2), dim=0, keepdim=True),
@@ -495,11 +497,12 @@ def mode(input: Any, dim: int = -1, keepdim: bool = False) -> ValuesAndIndices:
     rows = moveaxis(x.detach(), axis, -1)
     order = argsort(rows, stable=True)
     ordered = take_along_axis(rows, order, axis=-1)
-    places = arange(n, device=x.device)
+    positions = arange(n, device=x.device)
     new = not_equal(ordered[..., 1:], ordered[..., :-1])
-    starts = where(cat([ones_like(ordered[..., :1], dtype="bool"), new], dim=-1), places, 0)
+    starts = where(cat([ones_like(ordered[..., :1], dtype="bool"), new], dim=-1), positions, 0)
     run = cummax(starts, -1).values
-    end = argmax(places - run, axis=-1, keepdims=True)  # the first of the longest: the least value
+    # The first of the longest runs has the least value.
+    end = argmax(positions - run, axis=-1, keepdims=True)
     index = moveaxis(take_along_axis(order, end, axis=-1), -1, axis)
     return at_places(x, index, axis, keepdim)
 
@@ -680,9 +683,11 @@ def histc(input: Any, bins: int = 100, min: float = 0, max: float = 0) -> Tensor
         came = f"{bins} bins from {min} to {max}"
         raise ArgumentError(compose("histc", required, came, ("input", input)))
     inside = library.getitem(array, (array >= min) & (array <= max))
-    places = library.astype((inside - min) * (bins / (max - min)), DTYPES["int64"])
-    places = xp.where(places < bins, places, xp.full_like(places, bins - 1))  # max is in the last
-    counts = bincount(box(places), minlength=bins)
+    positions = library.astype((inside - min) * (bins / (max - min)), DTYPES["int64"])
+    positions = xp.where(
+        positions < bins, positions, xp.full_like(positions, bins - 1)
+    )  # max is in the last
+    counts = bincount(box(positions), minlength=bins)
     return counts.to(dtype)
 
 

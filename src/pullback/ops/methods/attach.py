@@ -1,7 +1,7 @@
 """The methods of Tensor, as PyTorch users type them: ``dim`` and ``keepdim``.
 
-Owns the second face of the operations and nothing else: each method is one call. The class is
-also what type checkers see as the base of `Tensor`; at run time its functions are attached.
+Owns the operations as methods and nothing else: each is one call. Importing this attaches them to
+Tensor; for type checkers `make stubs` lists them in ``core/tensor/methods.pyi``.
 """
 
 from __future__ import annotations

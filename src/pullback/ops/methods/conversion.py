@@ -1,4 +1,4 @@
-"""The methods of Tensor about dtype, device and memory: casts, new tensors alike, questions."""
+"""The methods of Tensor about dtype, device and memory: casts, new tensors like it, questions."""
 
 from __future__ import annotations
 
@@ -15,8 +15,6 @@ from pullback.ops.primitives import conversion
 
 # Inside the class these are methods.
 Bool = bool
-
-
 Int = int
 
 
@@ -73,22 +71,22 @@ class KindMethods:
 
     resolve_neg = resolve_conj
 
-    # -- new tensors alike --------------------------------------------------------------------
+    # -- new tensors like this one -----------------------------------------------------------------
     def new_zeros(self: Any, *sizes: Any, **options: Any) -> Tensor:
         """Return zeros of this tensor's dtype and device, or those given as for `zeros`."""
-        return creation.zeros(*sizes, **_alike(self, options))
+        return creation.zeros(*sizes, **_like(self, options))
 
     def new_ones(self: Any, *sizes: Any, **options: Any) -> Tensor:
         """Return ones of this tensor's dtype and device, or those given as for `ones`."""
-        return creation.ones(*sizes, **_alike(self, options))
+        return creation.ones(*sizes, **_like(self, options))
 
     def new_empty(self: Any, *sizes: Any, **options: Any) -> Tensor:
         """Return a tensor to write to of this one's dtype and device; see `empty`."""
-        return creation.empty(*sizes, **_alike(self, options))
+        return creation.empty(*sizes, **_like(self, options))
 
     def new_full(self: Any, size: Any, fill_value: Any, **options: Any) -> Tensor:
         """Return a number in the shape `size`, in this tensor's dtype and device; see `full`."""
-        return creation.full(size, fill_value, **_alike(self, options))
+        return creation.full(size, fill_value, **_like(self, options))
 
     def new_tensor(self: Any, data: Any, **options: Any) -> Tensor:
         """Return `data` as a tensor of this one's dtype and device, or those given."""
@@ -172,5 +170,5 @@ class KindMethods:
         return become_view("t_", self, lambda x: x.t())
 
 
-def _alike(x: Tensor, options: dict[str, Any]) -> dict[str, Any]:
+def _like(x: Tensor, options: dict[str, Any]) -> dict[str, Any]:
     return {"dtype": x.dtype, "device": x.device, **options}

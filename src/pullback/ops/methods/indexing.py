@@ -199,8 +199,8 @@ class GatheringMethods:
 
     def nonzero(self: Any, *, as_tuple: bool = False) -> Any:
         """Return the indices of what is not 0, a row each; as a tuple, a tensor for each axis."""
-        places = sorting.nonzero(self)
-        return places if as_tuple else joining.stack(places, axis=1)
+        positions = sorting.nonzero(self)
+        return positions if as_tuple else joining.stack(positions, axis=1)
 
 
 def _write(op: str, into: Primitive, x: Any, axis: int, index: Any, src: Any) -> Tensor:

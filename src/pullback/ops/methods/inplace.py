@@ -21,11 +21,7 @@ from pullback.ops.primitives.rounding import abs_p, ceil_p, floor_p, round_p
 from pullback.ops.primitives.trigonometric import cos_p, sin_p, tanh_p
 
 _fill_masked = inplace(masked_fill_p)
-
-
 _add, _subtract = inplace(add_p), inplace(sub_p)
-
-
 _divide, _round = inplace(div_p), inplace(round_p)
 
 
@@ -111,7 +107,7 @@ class InplaceMethods:
 
 
 def composed(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
-    """Return the in-place twin of a function that is made of operations, a method."""
+    """Return the in-place form of a function that is made of operations, a method."""
     name = f"{function.__name__}_"
 
     def call(self: Any, *others: Any, **settings: Any) -> Tensor:

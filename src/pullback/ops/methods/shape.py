@@ -1,4 +1,4 @@
-"""The methods of Tensor that move, repeat and take apart elements, under PyTorch's names."""
+"""The methods of Tensor that move, repeat and split, under PyTorch's names."""
 
 from __future__ import annotations
 

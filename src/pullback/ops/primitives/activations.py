@@ -17,8 +17,6 @@ from pullback.ops.samples import both, real, sample
 # -- sigmoids --------------------------------------------------------------------------------------
 # Where e ** x is to be divided by 1 + e ** x, which is 1 from here on: e ** x never overflows.
 _ENOUGH = 40.0
-
-
 _ENOUGH_FOR_HALF = 10.0
 
 

@@ -120,6 +120,7 @@ remainder_p = elementwise(
 remainder = remainder_p.public
 
 
+# -- powers ----------------------------------------------------------------------------------------
 def _pow_exponent(g: Any, x: Any, y: Any, out: Any, xp: Any) -> Any:
     """Return g * out * log(x), with 0 where x is 0 and y is not negative (its limit)."""
     at_zero = (x == 0) & _real_at_least_zero(y, xp)

@@ -47,26 +47,22 @@ def _triangle(name: str, doc: str) -> Primitive:
 
 
 tril_p = _triangle("tril", "Return the lower triangles of matrices.")
-
-
 triu_p = _triangle("triu", "Return the upper triangles of matrices.")
-
-
 Shape = tuple[int, ...]
 
 
 # -- copies ----------------------------------------------------------------------------------------
-def _spread(xp: Any, x: Any, *, apart: Shape, wide: Shape, shape: Shape) -> Any:
+def _tile(xp: Any, x: Any, *, split: Shape, wide: Shape, shape: Shape) -> Any:
     library = library_of(x)
-    return xp.reshape(library.copy(library.broadcast_to(xp.reshape(x, apart), wide)), shape)
+    return xp.reshape(library.copy(library.broadcast_to(xp.reshape(x, split), wide)), shape)
 
 
 tile_p = operation(
     "tile",
-    _spread,
+    _tile,
     rules={
-        "x": lambda g, x_shape, apart, wide, xp: xp.reshape(
-            sum_to_shape(xp.reshape(g, wide), apart, xp), x_shape
+        "x": lambda g, x_shape, split, wide, xp: xp.reshape(
+            sum_to_shape(xp.reshape(g, wide), split, xp), x_shape
         )
     },
     samples=(
@@ -83,6 +79,7 @@ tile_p = operation(
 Widths = tuple[tuple[int, int], ...]
 
 
+# -- borders ---------------------------------------------------------------------------------------
 def _pad(xp: Any, x: Any, *, widths: Widths, value: Any = 0) -> Any:
     library = library_of(x)
     result = padded(x, widths, value)
@@ -108,13 +105,14 @@ pad_constant_p: Primitive = operation(
 )
 
 
+# -- diagonals -------------------------------------------------------------------------------------
 def _from_diagonal(xp: Any, g: Any, *, shape: tuple[int, ...], offset: int = 0) -> Any:
     library = library_of(g)
     device = library.native_device(library.device(g))
     zeros = library.zeros(shape, library.dtype(g), device)
     steps = library.xp.arange(g.shape[-1], device=device)
-    place = (..., steps + max(-offset, 0), steps + max(offset, 0))
-    return library.assign(zeros, place, g)
+    position = (..., steps + max(-offset, 0), steps + max(offset, 0))
+    return library.assign(zeros, position, g)
 
 
 diag_embed_p = operation(

@@ -10,6 +10,7 @@ from pullback.ops.examples import documented
 from pullback.ops.samples import both, grid, integers
 
 
+# -- comparisons -----------------------------------------------------------------------------------
 def _compares(names: str, standard_name: str, printed: str, ordered: bool = True) -> Primitive:
     return elementwise(
         names,
@@ -27,28 +28,19 @@ def _compares(names: str, standard_name: str, printed: str, ordered: bool = True
 
 eq_p = _compares("eq equal", "equal", "tensor([False,  True, False])", ordered=False)
 equal = eq = eq_p.public
-
-
 ne_p = _compares("ne not_equal", "not_equal", "tensor([ True, False,  True])", ordered=False)
 not_equal = ne = ne_p.public
-
-
 lt_p = _compares("lt less", "less", "tensor([ True, False, False])")
 less = lt = lt_p.public
-
-
 le_p = _compares("le less_equal", "less_equal", "tensor([ True,  True, False])")
 less_equal = le = le_p.public
-
-
 gt_p = _compares("gt greater", "greater", "tensor([False, False,  True])")
 greater = gt = gt_p.public
-
-
 ge_p = _compares("ge greater_equal", "greater_equal", "tensor([False,  True,  True])")
 greater_equal = ge = ge_p.public
 
 
+# -- logic -----------------------------------------------------------------------------------------
 def truth(condition: Any) -> Any:
     """Return a condition as bools, of which promotion may have made numbers."""
     return condition if str(condition.dtype).endswith("bool") else condition != 0

@@ -88,6 +88,7 @@ fold_p: Primitive = operation(
 )
 
 
+# -- the three derivatives of a convolution --------------------------------------------------------
 def _matrices(xp: Any, weight: Any, groups: int) -> Any:
     """Return a weight (O, C / groups, *sizes) as one matrix a group, of O / groups rows."""
     outs, *rest = weight.shape
@@ -97,29 +98,29 @@ def _matrices(xp: Any, weight: Any, groups: int) -> Any:
 def _convolution(xp: Any, x: Any, weight: Any, *, geometry: Geometry, groups: int = 1) -> Any:
     outs, _, *sizes = weight.shape
     windows = columns(xp, x, tuple(sizes), geometry)
-    places = windows.shape[-len(sizes) :]
+    positions = windows.shape[-len(sizes) :]
     matrices = _matrices(xp, weight, groups)
-    windows = xp.reshape(windows, (x.shape[0], groups, matrices.shape[2], math.prod(places)))
-    return xp.reshape(xp.matmul(matrices, windows), (x.shape[0], outs, *places))
+    windows = xp.reshape(windows, (x.shape[0], groups, matrices.shape[2], math.prod(positions)))
+    return xp.reshape(xp.matmul(matrices, windows), (x.shape[0], outs, *positions))
 
 
 def _convolution_input(xp: Any, y: Any, weight: Any, *, geometry: Geometry, groups: int = 1) -> Any:
-    batch, outs, *places = y.shape
+    batch, outs, *positions = y.shape
     _, channels, *sizes = weight.shape
     matrices = xp.matrix_transpose(_matrices(xp, weight, groups))
-    rows = xp.reshape(y, (batch, groups, outs // groups, math.prod(places)))
+    rows = xp.reshape(y, (batch, groups, outs // groups, math.prod(positions)))
     windows = xp.matmul(matrices, rows)
-    windows = xp.reshape(windows, (batch, groups * channels, *sizes, *places))
-    axes = zip(places, sizes, *geometry, strict=True)
+    windows = xp.reshape(windows, (batch, groups * channels, *sizes, *positions))
+    axes = zip(positions, sizes, *geometry, strict=True)
     lengths = tuple((n - 1) * s + d * (k - 1) + 1 - sum(pads) for n, k, s, d, pads in axes)
     return added(xp, windows, lengths, geometry)
 
 
 def _convolution_weight(xp: Any, x: Any, y: Any, *, geometry: Geometry, groups: int = 1) -> Any:
-    batch, outs, *places = y.shape
-    axes = zip(x.shape[2:], places, *geometry, strict=True)
+    batch, outs, *positions = y.shape
+    axes = zip(x.shape[2:], positions, *geometry, strict=True)
     sizes = tuple((n + sum(pads) - (m - 1) * s - 1) // d + 1 for n, m, s, d, pads in axes)
-    width, count = x.shape[1] // groups * math.prod(sizes), math.prod(places)
+    width, count = x.shape[1] // groups * math.prod(sizes), math.prod(positions)
     windows = xp.reshape(columns(xp, x, sizes, geometry), (batch, groups, width, count))
     rows = xp.reshape(y, (batch, groups, outs // groups, count))
     if outs // groups > count:  # then the matrices of all images are larger than their windows
@@ -136,8 +137,6 @@ def _batch_inside(xp: Any, x: Any) -> Any:
 
 
 _ONE = {"geometry": Geometry((1,), (1,), ((0, 0),)), "groups": 1}
-
-
 _TWO = {"geometry": Geometry((2, 1), (1, 2), ((1, 0), (0, -1))), "groups": 2}
 
 

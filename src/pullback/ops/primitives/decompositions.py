@@ -13,10 +13,10 @@ from typing import Any
 
 from pullback.ops.declare import operation
 from pullback.ops.matrices import (
-    APART,
     HERMITIAN,
     NO_CONVERGENCE,
     SQUARE,
+    WELL_CONDITIONED,
     adjoint,
     attempt,
     eye,
@@ -64,6 +64,7 @@ cholesky_p = operation(
 )
 
 
+# -- QR --------------------------------------------------------------------------------------------
 def _qr(xp: Any, x: Any, *, mode: str = "reduced") -> list[Any]:
     return list(xp.linalg.qr(x, mode=mode))
 
@@ -123,7 +124,7 @@ qr_p: Any = operation(
         sample((3, 1), mode="complete"),
         sample((0, 2)),
     ),
-    domain=APART,
+    domain=WELL_CONDITIONED,
     observed=_without_rest,
     multi=True,
     floating=True,
@@ -132,6 +133,7 @@ qr_p: Any = operation(
 )
 
 
+# -- eigenvalues -----------------------------------------------------------------------------------
 def _eigh(xp: Any, x: Any) -> list[Any]:
     needs_square("eigh", x)
     return list(attempt("eigh", *NO_CONVERGENCE, xp.linalg.eigh, x))
@@ -188,6 +190,7 @@ eigvalsh_p = operation(
 )
 
 
+# -- singular values -------------------------------------------------------------------------------
 def _svd(xp: Any, x: Any, *, full_matrices: bool = True) -> list[Any]:
     svd = xp.linalg.svd
     return list(attempt("svd", *NO_CONVERGENCE, svd, x, full_matrices=bool(full_matrices)))
@@ -264,7 +267,7 @@ svd_p: Any = operation(
         sample((3, 1)),
         sample((0, 2), full_matrices=False),
     ),
-    domain=APART,
+    domain=WELL_CONDITIONED,
     observed=_without_phases,
     multi=True,
     floating=True,
@@ -285,7 +288,7 @@ svdvals_p = operation(
     _svdvals,
     differentiable=False,
     samples=STACKS,
-    domain=APART,
+    domain=WELL_CONDITIONED,
     floating=True,
     doc="Return the singular values, without the vectors that a gradient needs.",
 )

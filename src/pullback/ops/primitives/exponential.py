@@ -107,8 +107,8 @@ log10 = log10_p.public
 
 def _weight(g: Any, x: Any, y: Any, out: Any, xp: Any) -> Any:
     """Return g * exp(x - out); equal infinities share by halves, as all equals do."""
-    alike = xp.where(x == y, -_LN2, xp.zeros_like(out))
-    return g * xp.exp(xp.where(x == out, alike, x - out))
+    equal = xp.where(x == y, -_LN2, xp.zeros_like(out))
+    return g * xp.exp(xp.where(x == out, equal, x - out))
 
 
 logaddexp_p = elementwise(

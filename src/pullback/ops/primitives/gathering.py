@@ -1,6 +1,6 @@
 """Reading, writing and adding along one axis by index: what gathering and sorting are made of.
 
-There are two ways of naming places. By *slices*, an index of any shape picks whole slices of an
+There are two ways of naming positions. By *slices*, an index of any shape picks whole slices of an
 axis; by *elements*, an index of the tensor's own rank picks elements, each from its own row along
 the axis. Either way has four operations: reading; its gradient, which adds what was read back
 into zeros; writing; adding. Places that are named several times add up.
@@ -18,7 +18,7 @@ from pullback.ops.arguments import whole
 from pullback.ops.declare import Primitive, on, operation
 from pullback.ops.samples import Sample, both, integers, sample
 
-Place = Callable[[Any, int, int], tuple[Any, ...]]
+Locate = Callable[[Any, int, int], tuple[Any, ...]]
 
 
 def _slices(index: Any, axis: int, ndim: int) -> tuple[Any, ...]:
@@ -60,7 +60,7 @@ _INDEX = {"index": integers(0, 2)}
 
 
 def _reading(
-    name: str, forward: Any, place: Place, samples: tuple[Sample, ...]
+    name: str, forward: Any, locate: Locate, samples: tuple[Sample, ...]
 ) -> tuple[Primitive, Primitive]:
     """Declare reading by an index, and its gradient: each is the gradient of the other."""
 
@@ -68,7 +68,7 @@ def _reading(
         library = library_of(g)
         device = library.native_device(library.device(g))
         zeros = library.zeros(shape, library.dtype(g), device)
-        return library.add_at(zeros, place(index, axis, len(shape)), g)
+        return library.add_at(zeros, locate(index, axis, len(shape)), g)
 
     back = operation(
         f"{name}_back",
@@ -77,7 +77,7 @@ def _reading(
         holomorphic=False,
         domain={"g": both(-2, 2), **_INDEX},
         samples=(sample((2, 3), (2, 3), axis=1, shape=(2, 4)),)
-        if place is _elements
+        if locate is _elements
         else (sample((4, 2), (4,), axis=0, shape=(3, 2)),),
         doc=f"Return zeros of `shape` with `g` added where {name} reads.",
     )
@@ -97,11 +97,11 @@ def _reading(
     return read, back
 
 
-def _writing(name: str, read: Primitive, place: Place, samples: tuple[Sample, ...]) -> Primitive:
+def _writing(name: str, read: Primitive, locate: Locate, samples: tuple[Sample, ...]) -> Primitive:
     """Declare writing at an index: a tensor of the shape of the place, or one number."""
 
     def assign(x: Any, index: Any, src: Any, *, axis: int) -> Any:
-        return library_of(x).assign(x, place(index, axis, len(x.shape)), src)
+        return library_of(x).assign(x, locate(index, axis, len(x.shape)), src)
 
     def forward(xp: Any, x: Any, index: Any, src: Any, *, axis: int) -> Any:
         return assign(library_of(x).copy(x), index, src, axis=axis)
@@ -111,7 +111,7 @@ def _writing(name: str, read: Primitive, place: Place, samples: tuple[Sample, ..
         return on(xp, write)(g, index, 0, axis=axis)
 
     def inside(g: Any, index: Any, axis: int, src_shape: tuple[int, ...], xp: Any) -> Any:
-        """Return `g` at the index; of one number, summed over the places, each of them once."""
+        """Return `g` at the index; of one number, summed over the positions, each of them once."""
         if src_shape:
             return on(xp, read)(g, index, axis=axis)
         zeros = xp.zeros_like(g)
@@ -130,11 +130,11 @@ def _writing(name: str, read: Primitive, place: Place, samples: tuple[Sample, ..
     return write
 
 
-def _adding(name: str, read: Primitive, place: Place, samples: tuple[Sample, ...]) -> Primitive:
+def _adding(name: str, read: Primitive, locate: Locate, samples: tuple[Sample, ...]) -> Primitive:
     """Declare adding at an index."""
 
     def add(x: Any, index: Any, src: Any, *, axis: int) -> Any:
-        return library_of(x).add_at(x, place(index, axis, len(x.shape)), src)
+        return library_of(x).add_at(x, locate(index, axis, len(x.shape)), src)
 
     return operation(
         name,

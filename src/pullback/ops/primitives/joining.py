@@ -1,4 +1,4 @@
-"""Joining tensors, and taking one apart into several.
+"""Joining tensors, and splitting one into several.
 
 The parts that split, chunk and unstack return are views; a part that got no gradient counts as
 zeros.

@@ -12,6 +12,7 @@ from pullback.ops.declare import elementwise, needs_order, on, operation
 from pullback.ops.primitives.activations import sigmoid_p
 from pullback.ops.samples import real, sample
 
+# -- Huber -----------------------------------------------------------------------------------------
 PAIR = (
     sample((2, 3), (2, 3), reduction="none"),
     sample((4,), (4,)),

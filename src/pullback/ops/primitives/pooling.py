@@ -29,9 +29,11 @@ def _offsets(library: Any, x: Any, starts: list[list[int]]) -> Any:
     device = library.native_device(library.device(x))
     lengths = x.shape[len(x.shape) - n :]
     total: Any = 0
-    for i, places in enumerate(starts):
+    for i, positions in enumerate(starts):
         step = math.prod(lengths[i + 1 :])
-        array = library.asarray([place * step for place in places], DTYPES["int64"], device)
+        array = library.asarray(
+            [position * step for position in positions], DTYPES["int64"], device
+        )
         total = total + library.xp.reshape(array, (-1, *(1,) * (n - i - 1)))
     return total
 

@@ -112,6 +112,7 @@ mm_p = elementwise(
 mm = mm_p.public
 
 
+# -- vectors ---------------------------------------------------------------------------------------
 def _outer(xp: Any, x1: Any, x2: Any) -> Any:
     if len(x1.shape) != 1 or len(x2.shape) != 1:
         came = f"{len(x1.shape)} and {len(x2.shape)} dimensions"

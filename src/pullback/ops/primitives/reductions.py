@@ -19,6 +19,7 @@ from pullback.ops.declare import Primitive, elementwise, needs_order, operation,
 from pullback.ops.samples import AXES, EMPTY, NO_AXIS, both, grid, real, sample
 
 
+# -- sums and products -----------------------------------------------------------------------------
 def _axes_of(x: Any, op: str, axis: Any) -> Any:
     return None if axis is None else normalize_axes(op, axis, len(x.shape))
 
@@ -121,6 +122,7 @@ prod_p = operation(
 )
 
 
+# -- extremes --------------------------------------------------------------------------------------
 def _extreme_rule(g: Any, x: Any, out: Any, axis: Any, keepdims: bool, xp: Any) -> Any:
     """Return g where x is the extreme, shared evenly by those that tie."""
     # A NaN is the result wherever there is one, and ties with the others.
@@ -170,6 +172,7 @@ max = max_p.public
 min = min_p.public
 
 
+# -- any, all, where and how many ------------------------------------------------------------------
 def _whole(name: str, doc: str) -> Primitive:
     def forward(xp: Any, x: Any, *, axis: Any = None, keepdims: bool = False) -> Any:
         return getattr(xp, name)(x, axis=_axes_of(x, name, axis), keepdims=keepdims)
@@ -194,8 +197,6 @@ def _whole(name: str, doc: str) -> Primitive:
 
 any_p = _whole("any", "Return whether any element over `axis`, all axes by default, is true.")
 any = any_p.public
-
-
 all_p = _whole("all", "Return whether all elements over `axis`, all axes by default, are true.")
 all = all_p.public
 
@@ -263,6 +264,7 @@ count_nonzero_p = operation(
 count_nonzero = count_nonzero_p.public
 
 
+# -- norms -----------------------------------------------------------------------------------------
 def _root_rule(g: Any, out: Any, xp: Any) -> Any:
     still = out == 0
     safe = xp.where(still, xp.ones_like(out), out)

@@ -125,16 +125,10 @@ def _steps(name: str, what: str, printed: str) -> Primitive:
 
 floor_p = _steps("floor", "down", "tensor([-2.,  0.])")
 floor = floor_p.public
-
-
 ceil_p = _steps("ceil", "up", "tensor([-1.,  1.])")
 ceil = ceil_p.public
-
-
 trunc_p = _steps("trunc", "towards 0", "tensor([-1.,  0.])")
 trunc = fix = trunc_p.public
-
-
 round_p = _steps("round", "to the nearest integer, halves to the even one", "tensor([-2.,  0.])")
 
 

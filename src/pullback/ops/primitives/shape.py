@@ -79,7 +79,7 @@ flip_p = operation(
 )
 
 
-# -- public faces ----------------------------------------------------------------------------------
+# -- arguments -------------------------------------------------------------------------------------
 def resolve_shape(op: str, came: Sequence[int], shape: Sequence[int]) -> tuple[int, ...]:
     """Return `shape` with a -1 replaced by what the elements of shape `came` leave for it."""
     try:

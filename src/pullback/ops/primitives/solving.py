@@ -16,9 +16,9 @@ from pullback.ops.arguments import array_of
 from pullback.ops.axes import sum_to_shape
 from pullback.ops.declare import Primitive, on, operation
 from pullback.ops.matrices import (
-    APART,
     NO_CONVERGENCE,
     SQUARE,
+    WELL_CONDITIONED,
     adjoint,
     attempt,
     eye,
@@ -30,6 +30,7 @@ from pullback.ops.matrices import (
 from pullback.ops.samples import both, sample
 
 
+# -- determinants ----------------------------------------------------------------------------------
 def _invertible(x: Any, xp: Any) -> tuple[Any, bool]:
     """Return the determinants as factors of matrices, and whether all are numbers other than 0."""
     det = xp.linalg.det(x)
@@ -84,7 +85,7 @@ cofactors_p = operation(
     _cofactors,
     rules={"x": _cofactors_rule},
     floating=True,
-    domain=APART,
+    domain=WELL_CONDITIONED,
     samples=SQUARE,
     doc="Return the matrices of cofactors: the gradients of the determinants.",
 )
@@ -100,7 +101,7 @@ det_p: Primitive = operation(
     _det,
     rules={"x": lambda g, x, xp: xp.reshape(g, (*g.shape, 1, 1)) * on(xp, cofactors_p)(x)},
     floating=True,
-    domain=APART,
+    domain=WELL_CONDITIONED,
     samples=SQUARE,
     doc="Return the determinants of matrices.",
 )
@@ -134,12 +135,13 @@ slogdet_p = operation(
     multi=True,
     floating=True,
     holomorphic=False,
-    domain=APART,
+    domain=WELL_CONDITIONED,
     samples=SQUARE,
     doc="Return the signs and the logarithms of the sizes of determinants.",
 )
 
 
+# -- inverses --------------------------------------------------------------------------------------
 def _inverse_of(op: str, xp: Any, x: Any) -> Any:
     needs_square(op, x)
     required = "invertible matrices required"
@@ -156,7 +158,7 @@ inv_p = operation(
     lambda xp, x: _inverse_of("inv", xp, x),
     rules={"x": _inv_rule},
     floating=True,
-    domain=APART,
+    domain=WELL_CONDITIONED,
     samples=SQUARE,
     doc="Return the inverses of matrices.",
 )
@@ -199,7 +201,7 @@ solve_p = operation(
     _solve,
     rules={"x1": _solve_left, "x2": _solve_right},
     floating=True,
-    domain={"x1": APART, "x2": both(-2, 2)},
+    domain={"x1": WELL_CONDITIONED, "x2": both(-2, 2)},
     samples=(
         sample((3, 3), (3,)),
         sample((2, 2), (2, 3)),
@@ -242,7 +244,7 @@ pinv_p = operation(
     rules={"x": _pinv_rule},
     holomorphic=False,
     floating=True,
-    domain=APART,
+    domain=WELL_CONDITIONED,
     samples=(
         sample((2, 3), rtol=None),
         sample((3, 2), rtol=1e-10),
@@ -258,8 +260,8 @@ def _rank(xp: Any, x: Any, *, rtol: Any = None) -> Any:
     needs_matrices("matrix_rank", x)
     library = library_of(x)
     if 0 in x.shape[-2:]:
-        place = library.native_device(library.device(x))
-        return library.zeros(tuple(x.shape[:-2]), DTYPES["int64"], place)
+        position = library.native_device(library.device(x))
+        return library.zeros(tuple(x.shape[:-2]), DTYPES["int64"], position)
     s = attempt("matrix_rank", *NO_CONVERGENCE, xp.linalg.svdvals, x)
     limit = _tolerance(x, rtol)
     limit = limit if isinstance(limit, (int, float)) else xp.expand_dims(limit, axis=-1)

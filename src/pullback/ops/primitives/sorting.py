@@ -54,17 +54,17 @@ def _running_place(name: str, beats: Any) -> Primitive:
     def forward(xp: Any, x: Any, *, axis: int) -> Any:
         n, lead = x.shape[axis], (slice(None),) * axis
         steps = xp.reshape(xp.arange(n, device=x.device), (n,) + (1,) * (len(x.shape) - axis - 1))
-        best, places, step = x, xp.broadcast_to(steps, x.shape), 1
+        best, positions, step = x, xp.broadcast_to(steps, x.shape), 1
         while step < n:  # each round, the best of twice as many elements before
             first, before = (*lead, slice(0, step), ...), (*lead, slice(0, n - step), ...)
             here = (*lead, slice(step, n), ...)
             old, new = best[before], best[here]
             keep = beats(old, new) | ((old != old) & (new == new))
             best = xp.concat([best[first], xp.where(keep, old, new)], axis=axis)
-            chosen = xp.where(keep, places[before], places[here])
-            places = xp.concat([places[first], chosen], axis=axis)
+            chosen = xp.where(keep, positions[before], positions[here])
+            positions = xp.concat([positions[first], chosen], axis=axis)
             step *= 2
-        return places + 0
+        return positions + 0
 
     return operation(
         name,
@@ -77,8 +77,6 @@ def _running_place(name: str, beats: Any) -> Primitive:
 
 
 cummax_place_p = _running_place("cummax_place", lambda old, new: old > new)
-
-
 cummin_place_p = _running_place("cummin_place", lambda old, new: old < new)
 
 
@@ -112,6 +110,7 @@ searchsorted_p = operation(
 )
 
 
+# -- sets ------------------------------------------------------------------------------------------
 def _to_the_first(g: Any, x: Any, xp: Any) -> Any:
     """Return the gradients of the values, each at the first element that has the value."""
     _, first, numbers, _ = xp.unique_all(x)
@@ -138,11 +137,7 @@ def _unique(name: str) -> Primitive:
 
 
 unique_all_p = _unique("unique_all")
-
-
 unique_counts_p = _unique("unique_counts")
-
-
 unique_inverse_p = _unique("unique_inverse")
 
 
@@ -189,8 +184,8 @@ def middle(array: Any, axis: int, skip_nan: bool) -> Any:
 
 def _median_of_all(xp: Any, x: Any, *, skip_nan: bool = False) -> Any:
     flat = xp.reshape(x, (-1,))
-    place = middle(flat, 0, skip_nan)
-    return xp.reshape(xp.take(xp.sort(flat), place, axis=0), ())
+    position = middle(flat, 0, skip_nan)
+    return xp.reshape(xp.take(xp.sort(flat), position, axis=0), ())
 
 
 def _shared(g: Any, x: Any, out: Any, xp: Any) -> Any:

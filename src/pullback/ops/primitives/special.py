@@ -22,14 +22,11 @@ from pullback.ops.primitives.exponential import xlog1py_p, xlogy_p
 from pullback.ops.samples import Domain, both, real, sample
 
 _ROOT_PI = math.sqrt(math.pi)
-
-
 _ROOT_2PI = math.sqrt(2 * math.pi)
-
-
 _ROOT_HALF = math.sqrt(0.5)
 
 
+# -- SciPy's functions -----------------------------------------------------------------------------
 def needs_real(op: str, inputs: tuple[str, ...], arrays: tuple[Any, ...]) -> None:
     """Raise where a function of real numbers got complex ones."""
     for name, array in zip(inputs, arrays, strict=True):
@@ -303,6 +300,7 @@ sinc_p = elementwise(
 sinc = sinc_p.public
 
 
+# -- gamma functions -------------------------------------------------------------------------------
 lgamma_p = from_scipy(
     "lgamma",
     "gammaln",
@@ -351,6 +349,7 @@ polygamma_p: Primitive = operation(
 )
 
 
+# -- incomplete gamma functions --------------------------------------------------------------------
 def _density(g: Any, a: Any, x: Any, xp: Any) -> Any:
     """Return g times the density of the gamma distribution of shape a at x."""
     return g * xp.exp(on(xp, xlogy_p)(a - 1, x) - x - on(xp, lgamma_p)(a))
@@ -397,6 +396,7 @@ zeta_p: Primitive = from_scipy(
 )
 
 
+# -- distributions ---------------------------------------------------------------------------------
 entr_p = from_scipy(
     "entr",
     "entr",

@@ -238,8 +238,6 @@ atan2_p = elementwise(
     ),
 )
 atan2 = arctan2 = atan2_p.public
-
-
 _DEGREE = math.pi / 180
 
 
