@@ -127,13 +127,13 @@ def _resized(x: Tensor, axis: int, m: int, scale: float, mode: str, aligned: boo
         half = 0.5 if mode == "nearest-exact" else 0.0
         return _read(x, axis, [min(math.floor((i + half) * scale), n - 1) for i in range(m)])
     if aligned:
-        places = [i * (n - 1) / (m - 1) if m > 1 else 0.0 for i in range(m)]
+        positions = [i * (n - 1) / (m - 1) if m > 1 else 0.0 for i in range(m)]
     else:
-        places = [(i + 0.5) * scale - 0.5 for i in range(m)]
+        positions = [(i + 0.5) * scale - 0.5 for i in range(m)]
     if mode != "bicubic":
-        places = [max(position, 0.0) for position in places]
-    begins = [math.floor(position) for position in places]
-    parts = [position - begin for position, begin in zip(places, begins, strict=True)]
+        positions = [max(position, 0.0) for position in positions]
+    begins = [math.floor(position) for position in positions]
+    parts = [position - begin for position, begin in zip(positions, begins, strict=True)]
     taps = _CUBIC if mode == "bicubic" else _LINEAR
     total: Any = None
     for offset, weight in taps:
@@ -211,8 +211,8 @@ def affine_grid(theta: Any, size: Sequence[int], align_corners: bool | None = No
         came = f"{theta.shape} and {tuple(size)}"
         raise ShapeError(compose("affine_grid", required, came, ("theta", theta)))
     n, _, *lengths = size
-    places = itertools.product(*(_centres(k, bool(align_corners)) for k in lengths))
-    points = [[*reversed(position), 1.0] for position in places]
+    positions = itertools.product(*(_centres(k, bool(align_corners)) for k in lengths))
+    points = [[*reversed(position), 1.0] for position in positions]
     base = tensor(points, dtype=theta.dtype, device=theta.device)
     return reshape(matmul(reshape(base, (-1, d + 1)), theta.mT), (n, *lengths, d))
 
@@ -334,12 +334,12 @@ _OUTSIDE: dict[str, Any] = {
 }
 
 
-def _pixel(image: Tensor, places: Sequence[Tensor]) -> Tensor:
+def _pixel(image: Tensor, positions: Sequence[Tensor]) -> Tensor:
     """Return the pixels of whole numbers, one an axis, 0 outside of the image."""
     n, channels, *lengths = image.shape
     inside: Any = None
     number: Any = None
-    for position, length in zip(places, lengths, strict=True):
+    for position, length in zip(positions, lengths, strict=True):
         within = logical_and(greater_equal(position, 0), less(position, length))
         inside = within if inside is None else logical_and(inside, within)
         number = position if number is None else add(multiply(number, length), position)

@@ -1,4 +1,4 @@
-"""Axes: normalising them, and putting reduced ones back. Used by forwards and rules alike."""
+"""Axes: normalizing them, and putting reduced ones back; for forwards and rules."""
 
 from __future__ import annotations
 

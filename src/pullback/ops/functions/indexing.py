@@ -77,7 +77,7 @@ def getitem(x: Tensor, index: Any) -> Tensor:
 def _in_two_steps(index: Any) -> tuple[Any, Any]:
     """Return a basic index and the arrays to read its result by, None where one step does.
 
-    An integer apart from an index array selects before the array is looked at, as in PyTorch;
+    An integer that stands away from an index array selects before the array does, as in PyTorch;
     NumPy takes it for an array that the other one is broadcast with.
     """
     parts = index if isinstance(index, tuple) else (index,)
@@ -122,7 +122,7 @@ def setitem(x: Tensor, index: Any, value: Any) -> None:
 
 
 def _holds_nowhere(index: Any, x: Tensor) -> bool:
-    """Return whether an index of a tensor with a history is a mask that is False everywhere."""
+    """Return whether an index of a tracked tensor is a mask that is False everywhere."""
     if not x.requires_grad or not is_array(index) or index.shape != x.shape:
         return False
     library = library_of(index)

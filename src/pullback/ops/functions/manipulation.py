@@ -415,8 +415,8 @@ def unflatten(x: Any, dim: int, sizes: Sequence[int]) -> Tensor:
     if not x.shape:
         raise ShapeError(compose("unflatten", "at least 1 dimension required", "none", ("x", x)))
     axis = normalize_axis("unflatten", dim, len(x.shape))
-    apart = resolve_shape("unflatten", x.shape[axis : axis + 1], sizes)
-    return reshape(x, shape=(*x.shape[:axis], *apart, *x.shape[axis + 1 :]))
+    split = resolve_shape("unflatten", x.shape[axis : axis + 1], sizes)
+    return reshape(x, shape=(*x.shape[:axis], *split, *x.shape[axis + 1 :]))
 
 
 @public(roll_p)

@@ -342,8 +342,8 @@ def _slopes(x: Tensor, axis: int, step: Any, edge_order: int) -> Tensor:
     if isinstance(step, (int, float)):
         gaps: Any = full((n - 1,), float(step), dtype=x.dtype, device=x.device)
     else:
-        places = tensor_of("gradient", step, "spacing")
-        gaps = subtract(places[1:], places[:-1])
+        positions = tensor_of("gradient", step, "spacing")
+        gaps = subtract(positions[1:], positions[:-1])
     slopes = divide(subtract(y[..., 1:], y[..., :-1]), gaps)
     left, right = gaps[:-1], gaps[1:]
     both_sides = add(left, right)

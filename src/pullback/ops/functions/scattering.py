@@ -227,23 +227,23 @@ def put(input: Any, index: Any, source: Any, accumulate: bool = False) -> Tensor
     """
     input, source = tensor_of("put", input, "input"), tensor_of("put", source, "source")
     flat = reshape(input, (-1,))
-    places = index_for("put", flat, 0, index, wraps=True)
-    if places.numel() != source.numel():
-        required = f"a source of {places.numel()} elements, as many as the index has, required"
+    positions = index_for("put", flat, 0, index, wraps=True)
+    if positions.numel() != source.numel():
+        required = f"a source of {positions.numel()} elements, as many as the index has, required"
         given = (("input", input), ("index", index), ("source", source))
         raise ShapeError(compose("put", required, str(source.numel()), *given))
     write = index_add_p.public if accumulate else index_copy_p.public
-    result = write(flat, reshape(places, (-1,)), reshape(source, (-1,)), axis=0)
+    result = write(flat, reshape(positions, (-1,)), reshape(source, (-1,)), axis=0)
     return reshape(result, input.shape)
 
 
 def added_at(input: Tensor, indices: Any, values: Any) -> Tensor:
     """Return `input` with `values` added at ``input[indices]``, as often as a place is named."""
     numbers = arange(input.numel(), device=input.device).reshape(input.shape)
-    places = numbers[tuple(indices)]
+    positions = numbers[tuple(indices)]
     if not isinstance(values, Tensor):
         values = asarray(full((), values, dtype=input.dtype, device=input.device))
-    return put(input, places, broadcast_to(values, places.shape), accumulate=True)
+    return put(input, positions, broadcast_to(values, positions.shape), accumulate=True)
 
 
 # -- reductions by index ---------------------------------------------------------------------------
@@ -381,10 +381,10 @@ def index_reduce(
     >>> pb.index_reduce(pb.ones(2), 0, pb.tensor([0, 0]), pb.tensor([2.0, 5.0]), "prod")
     tensor([10.,  1.])
     """
-    axis, places = slice_index("index_reduce", input, dim, index)
-    source = slices_for("index_reduce", input, axis, places, source)
+    axis, positions = slice_index("index_reduce", input, dim, index)
+    source = slices_for("index_reduce", input, axis, positions, source)
     after = len(source.shape) - axis - 1
     if source.shape:
-        places = reshape(places, (*(1,) * axis, -1, *(1,) * after))
-    places = broadcast_to(places, source.shape) if source.shape else reshape(places, ())
-    return scatter_reduce(input, axis, places, source, reduce, include_self=include_self)
+        positions = reshape(positions, (*(1,) * axis, -1, *(1,) * after))
+    positions = broadcast_to(positions, source.shape) if source.shape else reshape(positions, ())
+    return scatter_reduce(input, axis, positions, source, reduce, include_self=include_self)

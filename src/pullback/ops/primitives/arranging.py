@@ -72,7 +72,7 @@ tile_p = operation(
         sample((), repetitions=()),
         sample((0, 2), repetitions=(1, 0)),
     ),
-    doc="Return x in the shape `apart`, repeated to `wide`, in the shape `shape`.",
+    doc="Return x in the shape `split`, repeated to `wide`, in the shape `shape`.",
 )
 
 

@@ -3,7 +3,7 @@
 There are two ways of naming positions. By *slices*, an index of any shape picks whole slices of an
 axis; by *elements*, an index of the tensor's own rank picks elements, each from its own row along
 the axis. Either way has four operations: reading; its gradient, which adds what was read back
-into zeros; writing; adding. Places that are named several times add up.
+into zeros; writing; adding. What is named several times adds up.
 
 Indices here are whole numbers within the axis and not negative: the public functions see to that.
 """
@@ -33,12 +33,12 @@ def _elements(index: Any, axis: int, ndim: int) -> tuple[Any, ...]:
     if not ndim:
         return (Ellipsis,)
     xp = library_of(index).xp
-    places = [
+    positions = [
         xp.reshape(xp.arange(n, device=index.device), (1,) * i + (n,) + (1,) * (ndim - i - 1))
         for i, n in enumerate(index.shape)
     ]
-    places[axis] = whole(index)
-    return tuple(places)
+    positions[axis] = whole(index)
+    return tuple(positions)
 
 
 # -- the operations --------------------------------------------------------------------------------
@@ -98,7 +98,7 @@ def _reading(
 
 
 def _writing(name: str, read: Primitive, locate: Locate, samples: tuple[Sample, ...]) -> Primitive:
-    """Declare writing at an index: a tensor of the shape of the place, or one number."""
+    """Declare writing at an index: a tensor of the shape that is read there, or one number."""
 
     def assign(x: Any, index: Any, src: Any, *, axis: int) -> Any:
         return library_of(x).assign(x, locate(index, axis, len(x.shape)), src)
@@ -111,7 +111,7 @@ def _writing(name: str, read: Primitive, locate: Locate, samples: tuple[Sample, 
         return on(xp, write)(g, index, 0, axis=axis)
 
     def inside(g: Any, index: Any, axis: int, src_shape: tuple[int, ...], xp: Any) -> Any:
-        """Return `g` at the index; of one number, summed over the positions, each of them once."""
+        """Return `g` at the index; of one number, summed over the index, each element once."""
         if src_shape:
             return on(xp, read)(g, index, axis=axis)
         zeros = xp.zeros_like(g)
@@ -177,7 +177,7 @@ gather_p, gather_back_p = _reading(
 )
 
 
-# Where an index of several names a place twice, what is written there is anyone's guess.
+# Where an index names an element twice, either value may be written there.
 _WRITTEN = (
     sample((3, 2), (1,), (1, 2), axis=0),
     sample((2, 3), (1,), (2, 1), axis=-1),

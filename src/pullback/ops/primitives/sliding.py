@@ -59,5 +59,5 @@ fold_dim_p: Primitive = operation(
         sample((3, 2), axis=0, step=1, shape=(4,)),
         sample((2, 2, 3), axis=1, step=2, shape=(2, 6)),
     ),
-    doc="Return windows added up in their places along an axis.",
+    doc="Return windows added up where they overlap, along an axis.",
 )

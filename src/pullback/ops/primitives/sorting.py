@@ -49,7 +49,7 @@ argsort_p = operation(
 
 # -- running extremes ------------------------------------------------------------------------------
 def _running_place(name: str, beats: Any) -> Primitive:
-    """Declare the place of the largest or smallest element so far, of equals the last."""
+    """Declare the position of the largest or smallest element so far, of equals the last."""
 
     def forward(xp: Any, x: Any, *, axis: int) -> Any:
         n, lead = x.shape[axis], (slice(None),) * axis
@@ -72,7 +72,7 @@ def _running_place(name: str, beats: Any) -> Primitive:
         differentiable=False,
         domain=grid(-2, 2),
         samples=(sample((6,), axis=0), sample((2, 4), axis=1), sample((0, 2), axis=0)),
-        doc="Return the place of the best element so far along an axis.",
+        doc="Return the position of the best element so far along an axis.",
     )
 
 
