@@ -132,7 +132,9 @@ def edge_rows():
 def edges_of(names):
     """Return the table of edge values of a function known by these names."""
     short = {name.rpartition(".")[2] for name in names}
-    called = re.compile(r"\b(?:pb|x|fft|linalg)\.(?:" + "|".join(map(re.escape, short)) + r")_?\(")
+    called = re.compile(
+        r"\b(?:pb|x|fft|linalg|functional)\.(?:" + "|".join(map(re.escape, short)) + r")_?\("
+    )
     rows = [row for row in edge_rows() if called.search(row.split("|")[1])]
     if not rows:
         return []
