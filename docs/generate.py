@@ -55,13 +55,14 @@ def heading(theme):
 
 
 def where_found(function):
-    """Return the spellings under which users reach a function: modules first, then methods."""
+    """Return the spellings under which users reach a function, its own name first; and methods."""
     names = [
         f"{prefix}.{name}"
         for prefix, space in SPACES.items()
         for name in space.__all__
         if getattr(space, name) is function
     ]
+    names.sort(key=lambda name: name.rpartition(".")[2] != function.__name__)  # its own comes first
     short = {name.rpartition(".")[2] for name in names}
     methods = [
         f"x.{n}"
