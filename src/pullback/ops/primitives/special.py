@@ -6,7 +6,7 @@ multiplies the gradient ``g`` by the derivative, written in declared functions, 
 derivatives follow. Derivatives: https://dlmf.nist.gov, chapters 7 and 10.
 
 The parameters of the distributions and the first arguments of gammainc, gammaincc and zeta have no
-rule: asking for their gradient is an error. Derivatives of those: chapters 5, 8 and 25.
+rule: asking for their gradient is an error. Their derivatives are in chapters 5, 8 and 25.
 """
 
 from __future__ import annotations
