@@ -8,7 +8,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PYTEST := $(BIN)/python -m pytest
 
-.PHONY: demo test test-operations test-others peers bench versions docs stress lint types format clean
+.PHONY: demo test test-operations test-others peers bench versions docs stubs stress lint types format clean
 .DELETE_ON_ERROR:
 
 demo: $(VENV)/.installed-examples
@@ -52,6 +52,10 @@ docs: $(VENV)/.installed-docs
 	rm -rf build/docs
 	$(BIN)/python docs/generate.py
 	$(BIN)/mkdocs build --strict --quiet
+
+# What type checkers cannot see at run time: Tensor's methods, the table of contents.
+stubs: $(VENV)/.installed-test
+	$(BIN)/python docs/stubs.py
 
 stress: $(VENV)/.installed-test
 	$(PYTEST) -m stress

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import pullback as pb
-from pullback.ops.shape import flip_
+from pullback.ops.primitives.shape import flip_p
 
 X = "shape (2, 3), dtype float32"
 V = "shape (2,), dtype float32"
@@ -275,7 +275,7 @@ KINDS = {
         TypeError,
         ("setitem: ", "int8", "300"),
     ),
-    "axis by position": (lambda: flip_(m(), 0), TypeError, ("flip: ", "axis by keyword")),
+    "axis by position": (lambda: flip_p.public(m(), 0), TypeError, ("flip: ", "axis by keyword")),
     "too many in place": (lambda: m().mul_(1, 2), TypeError, ("mul: ", "2 array(s)", "3")),
     "sizes": (lambda: m().reshape(1.5), TypeError, ("reshape: ", "integers")),
     "len": (lambda: len(pb.tensor(1.0)), TypeError, ("len: ", "0-d")),

@@ -93,7 +93,6 @@ REFERENCES |= {
     "sigmoid": lambda x: 1 / (1 + np.exp(-x)),
     "root": np.sqrt,
     "relu": lambda x: (x + np.abs(x)) / 2,
-    "keep_where": lambda condition, x: condition * x,
     "masked_fill": lambda x, mask, value: (1 - mask) * x + mask * value,
     "index_put": _added,
     "getitem": lambda x, index: x[index],

@@ -13,6 +13,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from pullback.core.tensor.tensor import Tensor
+
 Rule = Callable[..., Any]
 
 
@@ -100,7 +102,7 @@ class Primitive:
     )
 
     differentiate: Callable[..., Sequence[Any]]  # set by rules.py
-    public: Callable[..., Any]  # set by whoever declares
+    public: Callable[..., Tensor]  # set by whoever declares
     kernels: Any  # set by dispatch.py
 
     def __init__(

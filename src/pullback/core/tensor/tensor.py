@@ -1,7 +1,8 @@
 """The Tensor: a box around an array of some library, with its node in the graph.
 
 Owns the slots and what can be asked of them: gradient, requires_grad, leaf or not, hooks,
-conversion to Python and NumPy. The operations are attached by ``pullback.ops``.
+conversion to Python and NumPy. The operations are attached by ``pullback.ops``; the typed
+list of them is the stub of `Methods`.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from pullback.core.graph.node import (
     thawed,
 )
 from pullback.core.tensor import printing
+from pullback.core.tensor.methods import Methods
 from pullback.core.tensor.views import sync
 from pullback.errors import (
     ArgumentTypeError,
@@ -32,12 +34,6 @@ from pullback.errors import (
     ShapeError,
     UntrackedTensorWarning,
 )
-
-if TYPE_CHECKING:
-    from pullback.ops._methods import TensorMethods as _Methods
-else:
-    _Methods = object
-
 
 _ndarray = NUMPY.array_types[0]
 
@@ -51,7 +47,7 @@ class _Count(int):
         return self.shape if dim is None else self.shape[dim]
 
 
-class Tensor(_Methods):
+class Tensor(Methods):
     """An array and its node in the graph; made by `pullback.tensor` and `pullback.asarray`.
 
     Examples
