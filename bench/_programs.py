@@ -158,19 +158,19 @@ def gmm_reference(values: Values) -> dict[str, tuple[float, float]]:
 LAYERS, CHARACTERS, BITS = 2, 1024, 14
 
 
-def lstm_data(path: Path | None) -> list[np.ndarray]:
-    """Return main, extra, state and text: of a file of ADBench, else drawn in the same sizes."""
-    if path is not None:
-        blocks = path.read_text().split("\n\n")
+def lstm_data(source: Path | int) -> list[np.ndarray]:
+    """Return main, extra, state and text: of a file of ADBench, or so many characters drawn."""
+    if isinstance(source, Path):
+        blocks = source.read_text().split("\n\n")
         return [np.array([line.split() for line in b.splitlines()], float) for b in blocks[1:5]]
     rng = np.random.default_rng(0)
     main, extra = rng.random((2 * LAYERS, 4 * BITS)), rng.random((3, BITS))
     state = rng.random((2 * LAYERS, BITS))
-    return [main, extra, state, rng.integers(2, size=(CHARACTERS, BITS)).astype(float)]
+    return [main, extra, state, rng.integers(2, size=(source, BITS)).astype(float)]
 
 
-def lstm(path: Path | None, split: bool, lib: Any) -> Step:
-    *arrays, state_array, text_array = lstm_data(path)
+def lstm(source: Path | int, split: bool, lib: Any) -> Step:
+    *arrays, state_array, text_array = lstm_data(source)
     parameters = leaves(lib, *arrays)
     state, text = lib.tensor(state_array), lib.tensor(text_array)
     cell_of = lstm_cell_split if split else lstm_cell
@@ -216,8 +216,8 @@ def lstm_cell_split(lib, current, hidden, cell, weight, bias):
     return cell, outgate.sigmoid() * cell.tanh()
 
 
-def lstm_autograd(path: Path | None) -> Step:
-    main, extra, state, text = lstm_data(path)
+def lstm_autograd(source: Path | int) -> Step:
+    main, extra, state, text = lstm_data(source)
     size = extra.shape[1]
 
     def value(main, extra):
@@ -589,19 +589,19 @@ def det_reference(values: Values) -> dict[str, tuple[float, float]]:
 # -- all of them -----------------------------------------------------------------------------------
 
 
-def programs(lstm_path: Path | None = None) -> list[Program]:
-    """Return the programs; `lstm_path` is a data file of ADBench, where it is to be had."""
-    known = lstm_reference if lstm_path else None
-    lstm_peer = {"autograd": partial(lstm_autograd, lstm_path)}
+def programs(lstm_source: Path | int = CHARACTERS) -> list[Program]:
+    """Return the programs; lstm reads a data file of ADBench, or draws so many characters."""
+    known = lstm_reference if isinstance(lstm_source, Path) else None
+    lstm_peer = {"autograd": partial(lstm_autograd, lstm_source)}
     return [
         Program(
             "lstm",
-            both(partial(lstm, lstm_path, False)) | lstm_peer,
+            both(partial(lstm, lstm_source, False)) | lstm_peer,
             reference=known,
         ),
         Program(
             "lstm, gates by chunk",
-            both(partial(lstm, lstm_path, True)),
+            both(partial(lstm, lstm_source, True)),
             reference=known,
         ),
         Program("gmm", both(gmm) | {"autograd": gmm_autograd}, repeats=5, reference=gmm_reference),

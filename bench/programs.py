@@ -6,7 +6,7 @@ order, and the figures are medians: of pullback's time, and of its ratios to eac
 round.
 
     python bench/programs.py [--only lstm,gmm] [--rounds N] [--processes N] [--json]
-                             [--lstm-data FILE]
+                             [--lstm-data FILE | --lstm-characters N]
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from typing import Any, NoReturn
 import _timing
 import numpy as np
 import torch
-from _programs import Program, Values, programs
+from _programs import CHARACTERS, Program, Values, programs
 
 torch.set_num_threads(1)
 
@@ -91,7 +91,7 @@ def measure_one(program: Program, rounds: int) -> dict[str, Any]:
 
 
 def measure(options: argparse.Namespace) -> list[dict[str, Any]]:
-    every = programs(options.lstm_data)
+    every = programs(options.lstm_data or options.lstm_characters)
     only = options.only.split(",") if options.only else [p.name.split(",")[0] for p in every]
     unknown = set(only) - {p.name.split(",")[0] for p in every}
     if unknown:
@@ -126,6 +126,13 @@ def main() -> None:
         default=Path(file) if file else None,
         metavar="FILE",
         help="ADBench's lstm_l2_c1024.txt (default: $LSTM_DATA, else drawn in the same sizes)",
+    )
+    parser.add_argument(
+        "--lstm-characters",
+        type=int,
+        default=CHARACTERS,
+        metavar="N",
+        help="without a file: to draw",
     )
     options = parser.parse_args()
     _timing.pin()
