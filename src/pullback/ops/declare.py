@@ -12,7 +12,7 @@ import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from types import FunctionType, SimpleNamespace
-from typing import Any, Protocol, TypeVar, cast
+from typing import Any, NamedTuple, Protocol, TypeVar, cast
 
 from pullback.arrays import is_array, library_of
 from pullback.core.function.dispatch import Kernels, mixed
@@ -23,7 +23,6 @@ from pullback.core.function.rules import prepare
 from pullback.core.tensor.tensor import Tensor, as_array
 from pullback.core.tensor.views import READ_ONLY
 from pullback.errors import CALLS, ArgumentTypeError, DTypeError, compose
-from pullback.ops.samples import ELEMENTWISE, Domain, Sample, both, real
 
 __all__ = [
     "READ_ONLY",
@@ -59,6 +58,61 @@ class Operation(Protocol):
     def __call__(self, *arrays: Any, **settings: Any) -> Tensor:
         """Run the operation on tensors, and record it where one requires grad."""
         ...
+
+
+class Domain(NamedTuple):
+    """Where samples of an input are drawn: uniformly from [low, high], less what is excluded.
+
+    Attributes
+    ----------
+    low, high : float
+        The interval.
+    away : tuple of float
+        Kinks and poles that samples keep a distance of 0.1 from.
+    complex : bool
+        Whether complex samples are meaningful too.
+    kind : str
+        ``"f"`` floating samples, ``"c"`` complex ones only, ``"i"`` integers, ``"b"`` bools.
+    step : float
+        If not 0, samples are multiples of it, so that equal ones occur.
+    within : callable, optional
+        ``within(x)`` of a tensor: brings any sample to where the operation is defined, for
+        instance to a symmetric matrix; derivatives are taken through it.
+    """
+
+    low: float
+    high: float
+    away: tuple[float, ...] = ()
+    complex: bool = False
+    kind: str = "f"
+    step: float = 0.0
+    within: Callable[..., Any] | None = None
+
+
+class Sample(NamedTuple):
+    """One call to test: the shapes of the arrays, and the settings."""
+
+    shapes: tuple[tuple[int, ...], ...]
+    settings: dict[str, Any]
+
+
+def _sample(*shapes: tuple[int, ...]) -> Sample:
+    return Sample(shapes, {})
+
+
+# Of an element-wise operation, by its number of inputs.
+ELEMENTWISE = {
+    1: (_sample((3, 4)), _sample(()), _sample((0, 3)), _sample((1,))),
+    2: (
+        _sample((3, 4), (3, 4)),
+        _sample((3, 4), (4,)),
+        _sample((3, 1), (1, 4)),
+        _sample((), (2, 3)),
+        _sample((), ()),
+        _sample((0, 3), (1, 3)),
+    ),
+    3: (_sample((3, 4), (3, 4), (3, 4)), _sample((3, 1), (4,), ()), _sample((), (), ())),
+}
 
 
 @dataclass
@@ -187,7 +241,7 @@ def elementwise(
         kernel=kernel,
     )
     call = public_call(primitive, inputs, out=len(inputs) < 3)
-    domains = domain if isinstance(domain, dict) else dict.fromkeys(inputs, domain or real(-2, 2))
+    domains = domain if isinstance(domain, dict) else dict.fromkeys(inputs, domain or Domain(-2, 2))
     return _register(primitive, call, names_, doc, domains, samples or ELEMENTWISE[len(inputs)])
 
 
@@ -232,7 +286,11 @@ def operation(
         variadic=variadic,
         **flags,
     )
-    domains = domain if isinstance(domain, dict) else dict.fromkeys(inputs, domain or both(-2, 2))
+    domains = (
+        domain
+        if isinstance(domain, dict)
+        else dict.fromkeys(inputs, domain or Domain(-2, 2, complex=True))
+    )
     call = public_call(primitive, inputs)
     _register(primitive, call, names_, doc, domains, tuple(samples))
     REGISTRY[primitive.name].distinct, REGISTRY[primitive.name].observed = distinct, observed
@@ -380,7 +438,9 @@ def composition(
         called = functools.partial(call, function) if call else function
         op = Composition(name, inputs, constants, multi, differentiable=differentiable)
         domains = (
-            domain if isinstance(domain, dict) else dict.fromkeys(inputs, domain or both(-2, 2))
+            domain
+            if isinstance(domain, dict)
+            else dict.fromkeys(inputs, domain or Domain(-2, 2, complex=True))
         )
         REGISTRY[name] = Declaration(
             op, function, called, (name,), domains, samples, distinct, observed

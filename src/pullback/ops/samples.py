@@ -2,37 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
-
-class Domain(NamedTuple):
-    """Where samples of an input are drawn: uniformly from [low, high], less what is excluded.
-
-    Attributes
-    ----------
-    low, high : float
-        The interval.
-    away : tuple of float
-        Kinks and poles that samples keep a distance of 0.1 from.
-    complex : bool
-        Whether complex samples are meaningful too.
-    kind : str
-        ``"f"`` floating samples, ``"c"`` complex ones only, ``"i"`` integers, ``"b"`` bools.
-    step : float
-        If not 0, samples are multiples of it, so that equal ones occur.
-    within : callable, optional
-        ``within(x)`` of a tensor: brings any sample to where the operation is defined, for
-        instance to a symmetric matrix; derivatives are taken through it.
-    """
-
-    low: float
-    high: float
-    away: tuple[float, ...] = ()
-    complex: bool = False
-    kind: str = "f"
-    step: float = 0.0
-    within: Callable[..., Any] | None = None
+from pullback.ops.declare import Domain, Sample
 
 
 def real(low: float, high: float, *away: float) -> Domain:
@@ -65,31 +37,9 @@ def mask() -> Domain:
     return Domain(0, 1, kind="b")
 
 
-class Sample(NamedTuple):
-    """One call to test: the shapes of the arrays, and the settings."""
-
-    shapes: tuple[tuple[int, ...], ...]
-    settings: dict[str, Any]
-
-
 def sample(*shapes: tuple[int, ...], **settings: Any) -> Sample:
     """Return a sample of these shapes and settings."""
     return Sample(shapes, settings)
-
-
-# Of an element-wise operation, by its number of inputs.
-ELEMENTWISE = {
-    1: (sample((3, 4)), sample(()), sample((0, 3)), sample((1,))),
-    2: (
-        sample((3, 4), (3, 4)),
-        sample((3, 4), (4,)),
-        sample((3, 1), (1, 4)),
-        sample((), (2, 3)),
-        sample((), ()),
-        sample((0, 3), (1, 3)),
-    ),
-    3: (sample((3, 4), (3, 4), (3, 4)), sample((3, 1), (4,), ()), sample((), (), ())),
-}
 
 
 # Samples of reductions: usual axes, empty tensors, no axes at all.

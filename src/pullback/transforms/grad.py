@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from pullback.arrays import NUMPY, is_array, library_of
 from pullback.core.backward import api as engine
-from pullback.core.backward.engine import collect
+from pullback.core.backward.collect import collect
 from pullback.core.custom.pytree import children, leaves, map_leaves
 from pullback.core.graph.modes import STATE, ModeContext
 from pullback.core.graph.node import AccumulateGrad

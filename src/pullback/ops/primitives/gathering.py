@@ -15,8 +15,8 @@ from typing import Any
 
 from pullback.arrays import library_of
 from pullback.ops.arguments import whole
-from pullback.ops.declare import Primitive, on, operation
-from pullback.ops.samples import Sample, both, integers, sample
+from pullback.ops.declare import Primitive, Sample, on, operation
+from pullback.ops.samples import both, integers, sample
 
 Locate = Callable[[Any, int, int], tuple[Any, ...]]
 

@@ -16,10 +16,10 @@ from typing import Any
 
 from pullback.arrays import library_of
 from pullback.errors import DTypeError, compose
-from pullback.ops.declare import Primitive, elementwise, on, operation
+from pullback.ops.declare import Domain, Primitive, elementwise, on, operation
 from pullback.ops.examples import documented
 from pullback.ops.primitives.exponential import xlog1py_p, xlogy_p
-from pullback.ops.samples import Domain, both, real, sample
+from pullback.ops.samples import both, real, sample
 
 _ROOT_PI = math.sqrt(math.pi)
 _ROOT_2PI = math.sqrt(2 * math.pi)
