@@ -131,7 +131,7 @@ def record(
         else:  # not needed, or one of Python's numbers
             slots.append(value)
             versions += (None, None)
-    if op.layout and op.holomorphic and outs[0].dtype.is_complex:
+    if op.tensor_slots and op.holomorphic and outs[0].dtype.is_complex:
         op = complex_form(op)
     saved = (*slots, *versions)
     node = new_node(MultiNode if op.multi else Node, op, edges, saved)
