@@ -96,6 +96,7 @@ REFERENCES |= {
     "masked_fill": lambda x, mask, value: (1 - mask) * x + mask * value,
     "index_put": _added,
     "getitem": lambda x, index: x[index],
+    "index": lambda x, index: x[index],
     "setitem": _written,
     "softmax": _softmax,
     "log_softmax": lambda x, axis: np.log(_softmax(x, axis)) if x.size else x,

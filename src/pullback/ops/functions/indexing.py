@@ -27,7 +27,14 @@ from pullback.ops.functions.manipulation import reshape
 from pullback.ops.functions.sorting import nonzero
 from pullback.ops.primitives.arithmetic import floor_divide, remainder
 from pullback.ops.primitives.conversion import clone
-from pullback.ops.primitives.indexing import getitem_p, is_basic, is_plain, setitem_p
+from pullback.ops.primitives.indexing import (
+    getitem_p,
+    index_p,
+    is_basic,
+    is_plain,
+    reader,
+    setitem_p,
+)
 from pullback.ops.samples import grid, integers, sample
 
 
@@ -66,12 +73,11 @@ def _unwrap(index: Any, *kept_for: Any) -> Any:
 
 def getitem(x: Tensor, index: Any) -> Tensor:
     """Return ``x[index]``: a view for a basic index, a copy else."""
-    if is_plain(index):
-        element: Tensor = getitem_p.public(x, index=index)
-        return element
+    if index.__class__ is int or is_plain(index):
+        return getitem_p.public(x, index=index)
     first, rest = _in_two_steps(_unwrap(index, x))
-    result: Tensor = getitem_p.public(x, index=first)
-    return result if rest is None else getitem_p.public(result, index=rest)
+    result = reader(first).public(x, index=first)
+    return result if rest is None else index_p.public(result, index=rest)
 
 
 def _in_two_steps(index: Any) -> tuple[Any, Any]:

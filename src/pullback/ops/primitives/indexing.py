@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pullback.arrays import library_of
+from pullback.arrays import NUMPY, library_of
 from pullback.ops.axes import sum_to_shape
 from pullback.ops.declare import Primitive, elementwise, on, operation
 from pullback.ops.samples import both, mask, sample
@@ -59,23 +59,10 @@ def _scatter(xp: Any, g: Any, *, index: Any, shape: tuple[int, ...]) -> Any:
     return library.add_at(zeros, index, g)
 
 
-_INDICES = (
-    sample((4, 3), index=1),
-    sample((4, 3), index=(slice(1, None, 2), -1)),
-    sample((4, 3), index=(Ellipsis, None, slice(None, None, -1))),
-    sample((4, 3), index=([0, 2, 2],)),
-    sample((4, 3), index=([0, 2, 2], slice(0, 2))),
-    sample((4, 3), index=([[0, 1], [3, 3]], [[0, 2], [1, 1]])),
-    sample((), index=()),
-    sample((0, 3), index=slice(0, 0)),
-    sample((3,), index=[]),
-)
-
-
 index_put_p = operation(
     "index_put",
     _scatter,
-    rules={"g": lambda g, index, xp: on(xp, getitem_p)(g, index=index)},
+    rules={"g": lambda g, index, xp: on(xp, reader(index))(g, index=index)},
     samples=(sample((3,), index=1, shape=(4, 3)), sample((3, 3), index=([0, 2, 2],), shape=(4, 3))),
     doc="Return zeros of `shape` with `g` added at `index`.",
 )
@@ -85,14 +72,55 @@ def _read(xp: Any, x: Any, *, index: Any) -> Any:
     return library_of(x).getitem(x, index)
 
 
+def _put_back(g: Any, index: Any, x_shape: tuple[int, ...], xp: Any) -> Any:
+    return on(xp, index_put_p)(g, index=index, shape=x_shape)
+
+
+def _add_to_part(buffer: Any, g: Any, index: Any) -> None:
+    """Add to the part of an array that a basic index names."""
+    part = buffer[index]
+    if part.__class__ is buffer.__class__:
+        part += g
+    else:  # one element, which NumPy gives as a number
+        buffer[index] = part + g
+
+
 getitem_p: Primitive = operation(
     "getitem",
     _read,
-    rules={"x": lambda g, index, x_shape, xp: on(xp, index_put_p)(g, index=index, shape=x_shape)},
-    view=lambda settings: is_basic(settings["index"]),
-    samples=_INDICES,
-    doc="Return x[index].",
+    quick=NUMPY.getitem,
+    rules={"x": _put_back},
+    adds_into=_add_to_part,
+    view=True,
+    samples=(
+        sample((4, 3), index=1),
+        sample((4, 3), index=(slice(1, None, 2), -1)),
+        sample((4, 3), index=(Ellipsis, None, slice(None, None, -1))),
+        sample((), index=()),
+        sample((0, 3), index=slice(0, 0)),
+    ),
+    doc="Return x[index] of a basic index: a view.",
 )
+
+index_p: Primitive = operation(
+    "index",
+    _read,
+    quick=NUMPY.getitem,
+    rules={"x": _put_back},
+    adds_into=lambda buffer, g, index: NUMPY.add_at(buffer, index, g),
+    samples=(
+        sample((4, 3), index=([0, 2, 2],)),
+        sample((4, 3), index=([0, 2, 2], slice(0, 2))),
+        sample((4, 3), index=([[0, 1], [3, 3]], [[0, 2], [1, 1]])),
+        sample((3,), index=[]),
+    ),
+    doc="Return x[index] of an index with arrays: a copy.",
+)
+
+
+def reader(index: Any) -> Primitive:
+    """Return the operation that reads by an index: as a view where the index is a basic one."""
+    return getitem_p if is_basic(index) else index_p
 
 
 def _written(xp: Any, x: Any, value: Any, *, index: Any) -> Any:
@@ -115,7 +143,7 @@ setitem_p: Primitive = operation(
     rules={
         "x": _without,
         "value": lambda g, index, value_shape, xp: sum_to_shape(
-            on(xp, getitem_p)(g, index=index), value_shape, xp
+            on(xp, reader(index))(g, index=index), value_shape, xp
         ),
     },
     inplace=_write,
