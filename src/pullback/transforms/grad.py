@@ -20,6 +20,7 @@ from pullback.core.custom.pytree import children, leaves, map_leaves
 from pullback.core.graph.modes import STATE, ModeContext
 from pullback.core.graph.node import AccumulateGrad
 from pullback.core.tensor.tensor import Tensor, box
+from pullback.core.tensor.versions import shared_counter
 from pullback.errors import ArgumentError, ArgumentTypeError, DTypeError, GraphError, compose
 from pullback.ops.functions.creation import asarray, ones_like, zeros_like
 from pullback.ops.primitives.conversion import clone
@@ -227,8 +228,8 @@ def _input(api: str, name: str, given: Any) -> _Input:
         if source.requires_grad:
             tensor = clone(source)
         else:
-            tensor = box(source.data_array(), None, source._counter).requires_grad_()
-    return _Input(given, tensor, box(tensor._data, tensor._node, tensor._counter))
+            tensor = box(source.data_array(), None, shared_counter(source)).requires_grad_()
+    return _Input(given, tensor, box(tensor._data, tensor._node, shared_counter(tensor)))
 
 
 def _replaced(args: tuple[Any, ...], numbers: list[int], values: list[Any]) -> tuple[Any, ...]:

@@ -11,7 +11,8 @@ from typing import Any
 from pullback.arrays import NUMPY, library_of
 from pullback.core.backward.hooks import run_posthooks, run_prehooks
 from pullback.core.tensor.ownership import is_unshared
-from pullback.core.tensor.tensor import as_array, box, bump, iadd, unaliased
+from pullback.core.tensor.tensor import as_array, box, iadd, unaliased
+from pullback.core.tensor.versions import BORROWED, bump
 from pullback.errors import GradientError
 
 _array = NUMPY.array_types[0]
@@ -35,9 +36,7 @@ def accumulate(node: Any, g: Any, owned: bool, recorded: bool) -> None:
             if not owned or extra is not None or not is_unshared(array):
                 array = array.copy() if g.__class__ is _array else library_of(array).copy(array)
             leaf._grad = g = box(array)  # post-hooks see the gradient as it was accumulated
-        elif (
-            len(grad._counter) > 1
-        ):  # borrowed from a hook: its memory is not the leaf's to write to
+        elif grad._counter is BORROWED:  # from a hook: its memory is not the leaf's to write to
             leaf._grad = box(as_array(grad.data_array() + g))
         else:
             grad._data = iadd(grad._data, g)

@@ -13,7 +13,8 @@ from pullback.arrays import NUMPY, dtype_of, is_array, library_of
 from pullback.core.backward.engine import run
 from pullback.core.graph.modes import NO_GRAD, STATE
 from pullback.core.graph.node import AccumulateGrad
-from pullback.core.tensor.tensor import Tensor, as_array, box, bump, unaliased
+from pullback.core.tensor.tensor import Tensor, as_array, box, unaliased
+from pullback.core.tensor.versions import bump
 from pullback.core.tensor.views import sync
 from pullback.errors import (
     ArgumentError,

@@ -8,7 +8,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Iterable, Sequence
 
-from pullback.core.graph.node import Node
+from pullback.core.graph.node import Node, edges_of
 from pullback.errors import GraphError
 
 _seq = operator.attrgetter("seq")
@@ -26,7 +26,7 @@ def collect(roots: Sequence[Node]) -> tuple[list[Node], list[Node], list[Node]]:
     for node in order:  # grows while it is walked
         if node.extra is not None or node.released:
             suspects.append(node)
-        edges = node.record[: node.count]
+        edges = edges_of(node)
         if not edges:
             leaves.append(node)
         for target in edges:
@@ -41,7 +41,7 @@ def needed(order: list[Node], targets: Iterable[Node]) -> set[Node]:
     """Return the targets and the nodes that lead to them."""
     needed = set(targets)
     for node in reversed(order):
-        for target in node.record[: node.count]:
+        for target in edges_of(node):
             if target in needed:
                 needed.add(node)
                 break
@@ -67,4 +67,4 @@ def check_usable(order: list[Node], suspects: list[Node], wanted: set[Node] | No
 
 def leads_to(node: Node, wanted: set[Node]) -> bool:
     """Return whether an input of a node is among the wanted targets."""
-    return not wanted.isdisjoint(node.record[: node.count])
+    return not wanted.isdisjoint(edges_of(node))

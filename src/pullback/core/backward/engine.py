@@ -21,7 +21,7 @@ from pullback.core.backward.collect import check_usable, collect, leads_to, need
 from pullback.core.backward.hooks import RUNNING, run_grad_hooks, run_posthooks, run_prehooks
 from pullback.core.backward.nesting import NESTING, in_thread
 from pullback.core.graph.modes import NO_GRAD, RECORD, STATE, with_grad
-from pullback.core.graph.node import AccumulateGrad, Node
+from pullback.core.graph.node import AccumulateGrad, Node, edges_of
 from pullback.core.graph.observer import Observer
 from pullback.core.tensor.ownership import SOLE, is_unshared
 from pullback.core.tensor.tensor import iadd
@@ -159,7 +159,7 @@ class Pass:
                 grads = ()
             if extra is not None and extra.posthooks:
                 grads = self._hooked(node, grads, g, observer)
-            for target, r in zip(node.record, grads):  # noqa: B905  (edges come first)
+            for target, r in zip(edges_of(node), grads):  # noqa: B905  (no grads: done already)
                 if r is not None:
                     if target in buffers:
                         self.add(target, r)
@@ -167,8 +167,7 @@ class Pass:
                         buffers[target] = r
             grads = r = None  # so that a gradient which only its buffer holds can be told
             if not retain:
-                node.released = True
-                node.record = node.record[: node.count]
+                op.release(node)
 
     def _add_part(self, node: Node, g: Any) -> bool:
         """Add the gradient of a part of an array into the buffer of what it was cut from.
@@ -176,7 +175,7 @@ class Pass:
         Returns False, with nothing changed, where that cannot be: the pass is recorded, or the
         arrays are not plain ones.
         """
-        target = node.record[0]
+        target = node.i0  # type: ignore[attr-defined]
         if self.recorded or g.__class__ is not ndarray:
             return False
         buffer = self.buffers.get(target)

@@ -24,7 +24,8 @@ from pullback.core.function.record import tensor_class
 from pullback.core.graph.modes import NO_GRAD, RECORD, STATE, Mode, with_grad
 from pullback.core.graph.node import CustomNode, Meta, fill, fits, meta_of
 from pullback.core.tensor.ownership import SOLE
-from pullback.core.tensor.tensor import EPOCH, TENSOR_CLASSES, Tensor, box
+from pullback.core.tensor.tensor import TENSOR_CLASSES, Tensor, box
+from pullback.core.tensor.versions import BORROWED, EPOCH, bump, counter_of, version_of
 from pullback.core.tensor.views import CUSTOM, NO_GRAD_VIEW, make_view, sync
 from pullback.errors import InplaceError, UntrackedTensorWarning, warn_user
 
@@ -91,9 +92,10 @@ def _unwrapped(
                 sync(a)
             if a.__class__ is not cls:
                 cls = tensor_class((a, cls()))
-            node, counter, data = a._node, a._counter, a._data
+            node, data = a._node, a._data
+            counter = a._counter or counter_of(a)
             edges.append(node)
-            versions.append(counter[0])
+            versions.append(counter.version)
             if node is None:
                 if meta is not True:
                     same = False
@@ -196,7 +198,8 @@ def _new_node(
     mode: Mode,
 ) -> CustomNode:
     """Return the node of a call; what forward left in its context moves there."""
-    node = fill(CustomNode(), op, edges, saved_by(ctx, inner, outs, mode.hooks))
+    node = fill(CustomNode(), op, len(edges))
+    node.record = saved_by(ctx, edges, inner, outs, mode.hooks)
     node.names = saved_names[ctx._names]
     node.arguments = ctx._arguments
     node.given = metas
@@ -248,16 +251,16 @@ class _Results:
             if before is None:
                 continue
             # The same tensor, or one that shares its memory, may be passed as another argument.
-            marked = any(d._counter is outer._counter for d in self.dirty)
-            if not marked and outer._counter[0] != before:
+            marked = any(counter_of(d) is counter_of(outer) for d in self.dirty)
+            if not marked and version_of(outer) != before:
                 name = self.ctx._arguments.owner(i)
                 raise InplaceError(
                     f"{self.op.name}: forward changed its argument '{name}' by an inplace "
                     f"operation without saying so.\nhint: call ctx.mark_dirty({name}) and return "
                     "it, or work on a clone()."
                 )
-            if marked and outer._counter[0] == before:
-                outer._counter[0] += 1  # written through the array itself
+            if marked and version_of(outer) == before:
+                bump(outer)  # written through the array itself
         if not all(any(d is value for value in self.inner) for d in self.dirty):
             warn_user(f"{self.op.name}: ctx.mark_dirty was given a tensor that is not an input")
 
@@ -372,5 +375,5 @@ def _boxed(value: Any) -> Any:
     """Return a bare floating array as a tensor: forward may compute with the library itself."""
     if is_array(value) and dtype_of(value.dtype).is_inexact:
         # The array may be the user's own: changing the result in place changes a copy.
-        return box(library_of(value).tidy(value), None, [0, True])
+        return box(library_of(value).tidy(value), None, BORROWED)
     return value

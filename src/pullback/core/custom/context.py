@@ -24,6 +24,7 @@ from pullback.core.custom import pytree as tree
 from pullback.core.graph.node import CustomNode
 from pullback.core.tensor.saved import Packed, stale
 from pullback.core.tensor.tensor import Tensor, box
+from pullback.core.tensor.versions import counter_of, new_counter
 from pullback.errors import (
     ArgumentTypeError,
     GraphError,
@@ -201,7 +202,7 @@ def _reader(place: int) -> Callable[[SavedVariables], Any]:
         if (
             position is None
             or position < 0
-            or counter[0] != record[count + at_version]
+            or counter.version != record[count + at_version]
             or array.__class__ in _SPECIAL
         ):
             name = self._names[place]
@@ -374,10 +375,10 @@ class Context:
         if array.__class__ is SavedResult:
             array, own = array
         if array.__class__ is Packed:
-            array, counter, version = array.unpack(node), [0], 0
-        if counter[0] != version:
+            array, counter, version = array.unpack(node), new_counter(), 0
+        if counter.version != version:
             what = f"the saved tensor '{name}'" if isinstance(name, str) else "a saved tensor"
-            raise stale(node, counter[0], version, what)
+            raise stale(node, counter.version, version, what)
         if position is None:
             self._check_origin(array, name)
             return box(array, None, counter) if own is None else own
@@ -431,16 +432,16 @@ def backward_context(op: Any, node: CustomNode, wanted: Any, recorded: bool) -> 
 
 # -- what forward saved moves to the node ----------------------------------------------------------
 def saved_by(
-    ctx: Context, inner: Sequence[Any], outs: Sequence[Any], hooks: Any
+    ctx: Context, edges: Sequence[Any], inner: Sequence[Any], outs: Sequence[Any], hooks: Any
 ) -> tuple[Any, ...]:
-    """Take what forward left in its context out of it: arrays and versions, no tensors."""
-    saved: list[Any] = []
+    """Take what forward left in its context out of it: the record of a node with these edges."""
+    saved: list[Any] = [*edges]
     for value in ctx._values:
         if value.__class__ is Tensor and hooks is None and value._base is None:
             for i, tensor in enumerate(inner):
                 if tensor is value and len(outs) == 1 and outs[0] is not value:
                     counter = value._counter
-                    saved += (value._data, counter, counter[0], i)
+                    saved += (value._data, counter, counter.version, i)
                     break
             else:
                 saved += _items(value, inner, outs, None)
@@ -475,7 +476,7 @@ def _items(value: Any, inner: Sequence[Any], outs: Sequence[Any], hooks: Any) ->
     if not isinstance(value, Tensor):
         return (_without_tensors(value, inner, outs, hooks), None, 0, None)
     array: Any = value._data if value._base is None else value.data_array()
-    counter = value._counter
+    counter = counter_of(value)
     position: int | None = None
     for i, tensor in enumerate(inner):
         if tensor is value:
@@ -489,7 +490,7 @@ def _items(value: Any, inner: Sequence[Any], outs: Sequence[Any], hooks: Any) ->
         array = Packed(hooks, array, counter)
     if position is None and value._node is not None:
         array = SavedResult(array, value)
-    return (array, counter, counter[0], position)
+    return (array, counter, counter.version, position)
 
 
 def _without_tensors(value: Any, inner: Sequence[Any], outs: Sequence[Any], hooks: Any) -> Any:

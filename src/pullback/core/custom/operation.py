@@ -20,7 +20,7 @@ from pullback.core.custom.gradients import read_gradients
 from pullback.core.custom.signature import Signature
 from pullback.core.function.record import new_node
 from pullback.core.graph.modes import STATE, with_grad
-from pullback.core.graph.node import CustomNode, Node, zeros_for
+from pullback.core.graph.node import CustomNode, Node, WideNode, release, zeros_for
 from pullback.core.tensor.ownership import SOLE
 from pullback.core.tensor.tensor import Tensor, borrowed, box
 from pullback.errors import GraphError, MissingRuleError
@@ -34,6 +34,7 @@ class CustomOp:
 
     takes_none = True  # backward is called with zeros then
     adds_into = None
+    release = staticmethod(release)
     __call__: Callable[..., Any]  # each instance's class has its own
 
     def __new__(cls, name: str, forward: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
@@ -155,7 +156,7 @@ class CustomOp:
         poison = OncePoison(self)
         # A node each: the gradients of the gradients are added only where these are one tensor.
         return [
-            None if r is None else box(r.data_array(), new_node(Node, poison, tuple(sources)))
+            None if r is None else box(r.data_array(), new_node(WideNode, poison, tuple(sources)))
             for r in found
         ]
 
@@ -165,6 +166,7 @@ class OncePoison:
 
     takes_none = False
     adds_into = None
+    release = staticmethod(release)
 
     def __init__(self, op: CustomOp) -> None:
         self.op = op

@@ -20,8 +20,9 @@ from pullback.core.function.primitive import Primitive
 from pullback.core.function.record import apply, apply_out, attach, shows_memory
 from pullback.core.function.source import lazy_function
 from pullback.core.graph.modes import INFERENCE, NO_GRAD, RECORD, STATE
-from pullback.core.graph.node import Node, next_seq
+from pullback.core.graph.node import ITEMS, SmallNode, WideNode, next_seq
 from pullback.core.tensor.tensor import TENSOR_CLASSES, as_array, box
+from pullback.core.tensor.versions import ITSELF, counter_of
 from pullback.core.tensor.views import NO_GRAD_VIEW, TRACKED, link, sync
 
 # What settings are made of; a number of NumPy's own would widen the dtype of the result.
@@ -45,7 +46,10 @@ _COMMON: dict[str, Any] = {
     "INFERENCE": INFERENCE,
     "NO_GRAD": NO_GRAD,
     "NO_GRAD_VIEW": NO_GRAD_VIEW,
-    "Node": Node,
+    "ITSELF": ITSELF,
+    "SmallNode": SmallNode,
+    "WideNode": WideNode,
+    "counter_of": counter_of,
     "PLAIN": _PLAIN,
     "RECORD": RECORD,
     "SHAPES": _Interned(),
@@ -222,10 +226,8 @@ class _Writer:
             "    _data = tidy(_data)",
             "_t = _cls()",
             "_t._data = _data",
-            "_t._base = _t._grad = _t._node = None",
+            "_t._base = _t._grad = _t._node = _t._counter = None",
         )
-        if not self.op.view:
-            self.add(depth, "_t._counter = _counter = [0]")
 
     def _with_array(self) -> None:
         """Write what a bare array beside a tensor becomes: a tensor, of a copy if saved."""
@@ -268,7 +270,7 @@ class _Writer:
         self.add(
             4,
             f"{name}_data, {name}_node = {name}._data, {name}._node",
-            f"{name}_counter = {name}._counter",
+            *([f"{name}_counter = {name}._counter or counter_of({name})"] * self._keeps(name)),
         )
         own = self.inputs.index(name) in self.op.masks  # a mask has a dtype of its own
         dtype = "" if own else f" or {name}_data.dtype is not _dtype"
@@ -282,9 +284,13 @@ class _Writer:
                 3,
                 f"elif {name}.__class__ is float and _lead_data.__class__ is array:",
                 f"    {name}_data = asarray({name}, _dtype)",
-                f"    {name}_node = {name}_counter = None",
+                f"    {name}_node = {f'{name}_counter = ' * self._keeps(name)}None",
             )
         self.add(3, "else:", f"    return {self._apply()}")
+
+    def _keeps(self, name: str) -> bool:
+        """Return whether some rule asks for an input."""
+        return name in self.op.needed_by
 
     def _variadic(self) -> None:
         """Write the block for any number of arrays."""
@@ -339,13 +345,9 @@ class _Writer:
             f"        _t._base, _t._kind, _t._outer, _t._output = {x}, {kind}, None, None",
             f"        _t._step, _t._settings = op, {values}",
             f"        _t._base_node, _t._base_data = {x}._node, {x}_data",
-            f"        _t._counter = {x}._counter",
             "    else:",
             f"        _kind = {kind} if _mode is RECORD or {x}._node is None else NO_GRAD_VIEW",
             f"        link(_t, {x}, op, None, {values}, _kind)",
-            "else:",
-            "    _t._counter = [0]",
-            "_counter = _t._counter",
         )
 
     def _record_straight(self, kinds: tuple[str, ...]) -> None:
@@ -366,6 +368,7 @@ class _Writer:
         self, depth: int, edges: list[str], saved: list[str], kinds: Sequence[str] = ()
     ) -> None:
         """Write the making of the node; of a result of another dtype the general way."""
+        items = [*edges, *saved]
         count = "len(_edges)" if self.op.variadic else str(len(edges))
         targets = f"({', '.join(edges)},)"
         self.add(
@@ -373,12 +376,17 @@ class _Writer:
             "if _data.dtype is not _dtype:",
             f"    attach(op, {targets}, {self.args}, (_t,), {self.settings}, _mode)",
             "    return _t",
-            "_t._node = _n = Node()",
+            f"_t._node = _n = {'SmallNode' if self.op.is_small else 'WideNode'}()",
             f"_n.op, _n.seq, _n.count = op, next_seq(), {count}",
-            "_n.released, _n.extra = False, None",
-            f"_n.record = ({', '.join([*edges, *saved])},)",
+            "_n.released, _n.version, _n.extra = False, 0, None",
             f"_n.shapes = {self._shapes(kinds)}",
         )
+        if self.op.is_small:
+            self.add(depth, *(f"_n.{i} = {e}" for i, e in zip(ITEMS, items, strict=False)))
+        else:
+            self.add(depth, f"_n.record = ({', '.join(items)},)")
+        if not self.op.view:  # the node counts the changes of its result
+            self.add(depth, "_t._counter = _n")
 
     def _shapes(self, kinds: Sequence[str]) -> str:
         """Return the expression of the shapes that backward must sum down to, if any."""
@@ -395,16 +403,23 @@ class _Writer:
                 slots.append(self._context(name))
                 continue
             needed = bool(self.op.needed_by[name] & tracked)
-            if name in self.inputs:
-                is_number = kinds[self.inputs.index(name)] == "number"
-                data = name if is_number else f"{name}_data"
-                counter = "None" if is_number else f"{name}._counter"
-            else:
-                is_number, data, counter = False, "_data", "_counter"
-            slots.append(data if needed else "None")
+            is_number = name in self.inputs and kinds[self.inputs.index(name)] == "number"
+            data = f"{name}_data" if name in self.inputs else "_data"
+            slots.append((name if is_number else data) if needed else "None")
             kept = needed and not is_number
-            versions += [counter, f"{counter}[0]"] if kept else ["None", "None"]
+            versions += self._version(name) if kept else ["None", "None"]
         return slots + versions
+
+    def _version(self, name: str) -> list[str]:
+        """Return the expressions of the counter and the version of an input or the result."""
+        if name in self.inputs:
+            return [
+                f"({name}_counter := {name}._counter or counter_of({name}))",
+                f"{name}_counter.version",
+            ]
+        if self.op.view:
+            return ["(_counter := counter_of(_t))", "_counter.version"]
+        return ["ITSELF", "0"]
 
     def _saved_if_needed(self) -> list[str]:
         """Return the expressions of what is saved, each with the test of who needs it."""
@@ -415,13 +430,14 @@ class _Writer:
                 continue
             needing = sorted(self.op.needed_by[name])
             test = " or ".join(f"{self.inputs[i]}_node is not None" for i in needing)
-            is_input = name in self.inputs
-            data, counter = (
-                (f"{name}_data", f"{name}_counter") if is_input else ("_data", "_counter")
-            )
-            slots.append(f"{data} if {test} else None")
-            kept = f"({test}) and {counter} is not None" if is_input else test
-            versions += [f"{counter} if {kept} else None", f"{counter}[0] if {kept} else None"]
+            if name not in self.inputs:
+                slots.append(f"_data if {test} else None")
+                versions += [f"{what} if {test} else None" for what in self._version(name)]
+                continue
+            slots.append(f"{name}_data if {test} else None")
+            kept = f"({test}) and {name}_counter is not None"
+            versions.append(f"{name}_counter if {kept} else None")
+            versions.append(f"{name}_counter.version if {kept} else None")
         return slots + versions
 
     def _context(self, name: str) -> str:

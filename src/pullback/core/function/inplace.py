@@ -18,8 +18,9 @@ from pullback.core.function.handed import RECORDED
 from pullback.core.function.primitive import Primitive
 from pullback.core.function.record import apply, new_node, record
 from pullback.core.graph.modes import STATE
-from pullback.core.graph.node import AccumulateGrad, Node
-from pullback.core.tensor.tensor import TENSOR_CLASSES, Tensor, as_array, box, bump
+from pullback.core.graph.node import AccumulateGrad, Node, WideNode, release
+from pullback.core.tensor.tensor import TENSOR_CLASSES, Tensor, as_array, box
+from pullback.core.tensor.versions import bump, counter_of, is_borrowed
 from pullback.core.tensor.views import (
     CUSTOM,
     NO_GRAD_VIEW,
@@ -79,7 +80,7 @@ def write_unrecorded(kernel: Callable[..., Any], x: Any, other: Any) -> bool:
     if mode.grad or mode.observer is not None or x._base is not None:
         return False
     data = x._data
-    if data.__class__ is not _ndarray or data.dtype.kind != "f" or len(x._counter) != 1:
+    if data.__class__ is not _ndarray or data.dtype.kind != "f" or is_borrowed(x):
         return False
     if not data.flags.c_contiguous:  # elements may share their memory
         return False
@@ -160,7 +161,7 @@ def _show_on_copy(
 
 def _unaliased_from(x: Tensor, other: Any) -> Any:
     """Return `other` with memory of its own where it shares that of `x`, about to be written."""
-    if not isinstance(other, Tensor) or other._counter is not x._counter:
+    if not isinstance(other, Tensor) or counter_of(other) is not counter_of(x):
         return other
     array = other.data_array()
     return box(library_of(array).copy(array), other._node)
@@ -175,7 +176,7 @@ def _write_result(
     tracked: bool,
 ) -> None:
     library = library_of(x._data)
-    old = box(x._data, x._node, x._counter)
+    old = box(x._data, x._node, counter_of(x))
     if tracked and op.saves(
         op.inputs[0], [x._node is not None, *(_requires_grad(o) for o in others)]
     ):
@@ -278,9 +279,9 @@ def _check_view(name: str, view: Any, tracked: bool) -> None:
 def make_writeable(name: str, x: Tensor) -> None:
     """Give a borrowed array a copy of its own; refuse memory that must not be written to."""
     owner = x if x._base is None else x._base
-    if len(owner._counter) > 1:
+    if is_borrowed(owner):
         owner._data = library_of(owner._data).copy(owner._data)
-        owner._counter = owner._counter[:1]
+        owner._counter = None
         if owner is not x:
             replay(x)
     library = library_of(x._data)
@@ -309,7 +310,7 @@ def rebase(x: Tensor, node: Any) -> None:
         move_retained(x, x._node, node)
         x._node = node
         return
-    assign = new_node(Node, ASSIGN_VIEW, (base._node, node), (path_of(x),))
+    assign = new_node(WideNode, ASSIGN_VIEW, (base._node, node), (path_of(x),))
     observer = _mode().observer
     if observer is not None:
         observer.recorded(assign, (base, x), (base,))
@@ -325,6 +326,7 @@ class _AssignView:
     node_name = "AssignViewBackward"
     takes_none = False
     adds_into = None
+    release = staticmethod(release)
 
     def saves_input(self, i: int, record: tuple[Any, ...]) -> bool:
         """Return False: a path holds no tensor."""

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from pullback.core.graph.node import ITEMS
 from pullback.core.tensor.tensor import Tensor
 
 Rule = Callable[..., Any]
@@ -63,6 +64,10 @@ class Primitive:
         The names of the layout that are inputs or results.
     needed_by : dict
         From each of these to the numbers of the inputs whose rules ask for it.
+    size : int
+        How many items the record of a node has, unless the operation is variadic.
+    is_small : bool
+        Whether its nodes are small ones, see core/graph/node.py.
     """
 
     __slots__ = (
@@ -78,6 +83,7 @@ class Primitive:
         "holomorphic",
         "inplace",
         "inputs",
+        "is_small",
         "joint",
         "kernel",
         "kernels",
@@ -91,9 +97,11 @@ class Primitive:
         "promotes",
         "public",
         "quick",
+        "release",
         "results",
         "rules",
         "settings",
+        "size",
         "standard",
         "takes_none",
         "tensor_slots",
@@ -103,6 +111,7 @@ class Primitive:
     )
 
     differentiate: Callable[..., Sequence[Any]]  # set by rules.py
+    release: Callable[[Any], None]  # set by rules.py
     public: Callable[..., Tensor]  # set by whoever declares
     kernels: Any  # set by dispatch.py
 
@@ -168,6 +177,8 @@ class Primitive:
         }
         self.needed_by = {n: frozenset(asked[n]) for n in tensors}
         self.width = len(self.layout)
+        self.size = len(self.inputs) + self.width + 2 * len(tensors)
+        self.is_small = self.size <= len(ITEMS) and not self.variadic and not self.multi
 
     def saves(self, name: str, tracked: Sequence[bool]) -> bool:
         """Return whether a call saves the tensor of that name when these inputs are tracked."""

@@ -15,9 +15,10 @@ from pullback.core.function.dispatch import THEIRS, coerce, kernel_error, named
 from pullback.core.function.primitive import Primitive
 from pullback.core.function.rules import complex_form
 from pullback.core.graph.modes import STATE, Mode
-from pullback.core.graph.node import MultiNode, N, Node, fill, meta_of
-from pullback.core.tensor.saved import Packed, PackedRecord
-from pullback.core.tensor.tensor import Tensor, as_array, box, bump
+from pullback.core.graph.node import MultiNode, N, Node, SmallNode, WideNode, fill, meta_of
+from pullback.core.tensor.saved import Packed
+from pullback.core.tensor.tensor import Tensor, as_array, box
+from pullback.core.tensor.versions import bump, counter_of
 from pullback.core.tensor.views import NO_GRAD_VIEW, ONE_OF_MANY, TRACKED, link, settings_of
 from pullback.errors import CALLS, ArgumentTypeError, AutogradError, GraphError, ShapeError
 
@@ -126,17 +127,19 @@ def record(
             continue
         value = _tensor_named(op, name, tensors, outs) if op.saves(name, tracked) else None
         if isinstance(value, Tensor):
+            counter = counter_of(value)
             slots.append(value._data)
-            versions += (value._counter, value._counter[0])
+            versions += (counter, counter.version)
         else:  # not needed, or one of Python's numbers
             slots.append(value)
             versions += (None, None)
     if op.tensor_slots and op.holomorphic and outs[0].dtype.is_complex:
         op = complex_form(op)
-    saved = (*slots, *versions)
-    node = new_node(MultiNode if op.multi else Node, op, edges, saved)
+    kind = MultiNode if op.multi else SmallNode if op.is_small else WideNode
+    items = [*edges, *slots, *versions]
     if mode.hooks is not None:
-        _pack(op, node, mode.hooks)
+        _pack(op, items, len(edges), mode.hooks)
+    node = new_node(kind, op, edges, tuple(items[len(edges) :]))
     if op.broadcasts:
         _note_shapes(node, tensors, outs[0]._data.shape)
     if mode.observer is not None:
@@ -161,18 +164,14 @@ def _context(op: Primitive, name: str, tensors: Sequence[Any], settings: dict[st
     return tensor._data.shape if what == "shape" else getattr(tensor, what)
 
 
-def _pack(op: Primitive, node: Node, hooks: Any) -> None:
-    """Put what a pack hook makes of the saved tensors in their place."""
-    record, packed = list(node.record), False
+def _pack(op: Primitive, record: list[Any], count: int, hooks: Any) -> None:
+    """Put what a pack hook makes of the saved tensors in their place in a record."""
     for k, name in enumerate(op.tensor_slots):
-        at, versions = node.count + op.layout[name], node.count + op.width + 2 * k
+        at, versions = count + op.layout[name], count + op.width + 2 * k
         counter = record[versions]
         if counter is not None:
             record[at] = Packed(hooks, record[at], counter)
             record[versions] = record[versions + 1] = None
-            packed = True
-    if packed:
-        node.record = PackedRecord(record)
 
 
 def _note_shapes(node: Node, tensors: Sequence[Any], shape: tuple[int, ...]) -> None:
@@ -184,7 +183,9 @@ def _note_shapes(node: Node, tensors: Sequence[Any], shape: tuple[int, ...]) -> 
 
 def new_node(kind: type[N], op: Any, edges: tuple[Any, ...], saved: tuple[Any, ...] = ()) -> N:
     """Return a node of `op` with these edges and saved values."""
-    return fill(kind(), op, edges, saved)
+    node = fill(kind(), op, len(edges))
+    node.record = edges + saved  # type: ignore[misc]
+    return node
 
 
 def link_views(

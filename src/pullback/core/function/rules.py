@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Sequence
+from operator import attrgetter
 from types import FunctionType
 from typing import Any, NoReturn
 
@@ -17,9 +18,10 @@ from pullback.arrays import NUMPY, is_array, library_of
 from pullback.core.function.handed import TENSORS
 from pullback.core.function.primitive import Primitive, parameters
 from pullback.core.function.source import MODULE, compiled
-from pullback.core.graph.node import MultiNode, Node
-from pullback.core.tensor.saved import PackedRecord, stale
+from pullback.core.graph.node import ITEMS, MultiNode, Node, release
+from pullback.core.tensor.saved import stale, unpacked
 from pullback.core.tensor.tensor import as_array, box
+from pullback.core.tensor.versions import ITSELF
 from pullback.errors import MissingRuleError, compose
 
 _ndarray = NUMPY.array_types[0]
@@ -42,21 +44,32 @@ def prepare(op: Primitive) -> None:
         return grads
 
     op.differentiate = first_call
+    op.release = _releaser(op)
     if op.part_rule is not None:
         op.adds_into = _part_adder(op)
+
+
+def _releaser(op: Primitive) -> Callable[[Node], None]:
+    """Return what drops the saved values of a node of the operation; its edges stay."""
+    if not op.is_small:
+        return release
+    first = len(op.inputs)
+    names = [f"node.{item}" for item in ITEMS[first : op.size]]
+    dropped = [f"    {' = '.join(names)} = None"] if names else []
+    source = "\n".join(["def release(node):", *dropped, "    node.released = True"]) + "\n"
+    return FunctionType(compiled(f"{op.name}_release", source), {"__name__": MODULE})
 
 
 def _part_adder(op: Primitive) -> Callable[[Node, Any, Any], Any]:
     """Return what adds a gradient into the buffer of the array that a part was read of."""
     rule: Any = op.part_rule
-    shape_at = 1 + op.layout[f"{op.inputs[0]}_shape"]
-    places = [1 + op.layout[name] for name in parameters(rule)[2:]]
+    shape_of = attrgetter(ITEMS[1 + op.layout[f"{op.inputs[0]}_shape"]])
+    arguments = [attrgetter(ITEMS[1 + op.layout[name]]) for name in parameters(rule)[2:]]
 
     def add(node: Node, buffer: Any, g: Any) -> Any:
-        record = node.record
         if buffer is None:
-            buffer = NUMPY.xp.zeros(record[shape_at], g.dtype)
-        rule(buffer, g, *[record[i] for i in places])
+            buffer = NUMPY.xp.zeros(shape_of(node), g.dtype)
+        rule(buffer, g, *[argument(node) for argument in arguments])
         return buffer
 
     return add
@@ -84,39 +97,43 @@ def _lines(op: Primitive, name: str) -> list[str]:
     saved = [*(f"{n}_saved" for n in op.layout), *versions]
     lines = [
         f"def {name}(node, g, wanted, recorded):",
-        "    record = node.record",
-        "    if (",
-        *(f"        {'or ' if i else ''}{test}" for i, test in enumerate(_unusual(op))),
-        "    ):",
-        "        g, record, xp = prepared(op, node, g, recorded)",
-        "    else:",
-        "        xp = numpy",
+        *_taken_apart(op, [*edges, *saved]),
     ]
-    if op.variadic:
-        lines.append("    edges = record[: node.count]")
-    if edges or saved:
-        source = "record[node.count :]" if op.variadic else "record"
-        names = [*edges, *saved]
-        lines.append(f"    {', '.join(names)}{',' if len(names) == 1 else ''} = {source}")
     for n in op.tensor_slots:
-        lines.append(f"    if {n}_counter is not None and {n}_counter[0] != {n}_version:")
-        lines.append(f"        raise stale(node, {n}_counter[0], {n}_version)")
+        if n in op.results:
+            lines += [f"    if {n}_counter is ITSELF:", f"        {n}_counter = node"]
+        lines.append(f"    if {n}_counter is not None and {n}_counter.version != {n}_version:")
+        lines.append(f"        raise stale(node, {n}_counter.version, {n}_version)")
     if op.conjugates:
         lines.append("    g = conjugate(g, xp)")
     return lines + _returned(op, edges)
 
 
-def _unusual(op: Primitive) -> list[str]:
-    """Return the tests for a backward that is not on plain NumPy arrays."""
-    tests = ["recorded", "node.released", "record.__class__ is not tuple"]
-    if op.multi:
-        tests.append("True")
+def _taken_apart(op: Primitive, names: list[str]) -> list[str]:
+    """Return the lines that give the items of a node's record their names, and choose `xp`."""
+    tests = ["recorded", "node.released", "True" if op.multi else "g.__class__ is not ndarray"]
+    tests += [f"{n}_saved.__class__ not in PLAIN" for n in op.tensor_slots]
+    given = f"({', '.join(names)}{',' if len(names) == 1 else ''})"
+    if op.variadic:
+        taken = ["    edges = node.record[: node.count]"]
+        taken += [f"    {given} = node.record[node.count :]"] if names else []
+        result = "g, _, xp"
+    elif op.is_small:
+        taken = [f"    {n} = node.{item}" for n, item in zip(names, ITEMS, strict=False)]
+        result = f"g, {given}, xp"
     else:
-        tests.append("g.__class__ is not ndarray")
-    if not op.variadic:
-        first = len(op.inputs)
-        tests += [f"record[{first + op.layout[n]}].__class__ not in PLAIN" for n in op.tensor_slots]
-    return tests
+        taken, result = [f"    {given} = node.record"], f"g, {given}, xp"
+    if not op.is_small:  # nothing can be taken out of the record of a released node
+        taken = ["    if node.released:", "        raise node.released_error()", *taken]
+    return [
+        *taken,
+        "    if (",
+        *(f"        {'or ' if i else ''}{test}" for i, test in enumerate(tests)),
+        "    ):",
+        f"        {result} = prepared(op, node, g, recorded)",
+        "    else:",
+        "        xp = numpy",
+    ]
 
 
 def _returned(op: Primitive, edges: list[str]) -> list[str]:
@@ -159,9 +176,7 @@ def _prepared(op: Primitive, node: Node, g: Any, recorded: bool) -> tuple[Any, A
     """Return gradient, record and namespace for a backward that is not on plain NumPy arrays."""
     if node.released:  # by a pass within this one
         raise node.released_error()
-    record = node.record
-    if record.__class__ is PackedRecord:
-        record = record.unpack(node)
+    record = unpacked(node.record, node)
     if recorded:
         return g, _as_tensors(op, node, record), TENSORS
     if op.multi:
@@ -183,7 +198,8 @@ def _as_tensors(op: Primitive, node: Node, record: tuple[Any, ...]) -> tuple[Any
             else:
                 output = op.results.index(name)
                 target = node.output(output) if isinstance(node, MultiNode) else node
-            slots[at] = box(slots[at], target, slots[versions])
+            counter = target if slots[versions] is ITSELF else slots[versions]
+            slots[at] = box(slots[at], target, counter)
         versions += 2
     return tuple(slots)
 
@@ -240,6 +256,7 @@ _COMMON: dict[str, Any] = {
     "PLAIN": frozenset((_ndarray, type(None), int, float, bool, complex)),
     "prepared": _prepared,
     "stale": stale,
+    "ITSELF": ITSELF,
     "only_wanted": _only_wanted,
     "missing_rule": _missing_rule,
     "unbroadcast_all": _unbroadcast_all,

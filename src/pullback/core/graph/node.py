@@ -17,7 +17,7 @@ import itertools
 import threading
 import weakref
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from pullback.arrays import NUMPY, Library, dtype_of, library_of
 from pullback.errors import ArgumentTypeError, ReleasedError
@@ -77,39 +77,40 @@ class Node:
     op           the operation; has ``node_name``, ``differentiate`` and ``takes_none``
     seq          the order of creation
     count        how many edges there are, one an input
-    record       one tuple: the edges; then what the operation saved, as it lays it out (a
-                 primitive: `Primitive.layout`; a user's operation: core/custom/context.py); then,
-                 for each array that may be saved, its version counter and version, or None twice.
-                 Cut down to the edges when the saved values are released
     released     whether a backward pass that did not retain the graph has run through the node
+    version      how often the node's result was changed in place, see core/tensor/versions.py
     shapes       the inputs' shapes where broadcasting must be undone, else None
     extra        what few nodes have, see `Extra`, else None
     ===========  ==============================================================================
 
-    One tuple holds so much because every object that Python's garbage collector tracks costs as
-    much as several instructions.
+    Besides, a node has its *record*: the edges; then what the operation saved, as it lays it out (a
+    primitive: `Primitive.layout`; a user's operation: core/custom/context.py); then, for each
+    array that may be saved, its version counter and version, or None twice. `SmallNode` keeps it
+    in slots and `WideNode` in a tuple: every object that Python's garbage collector tracks costs
+    as much as several instructions.
     """
 
-    __slots__ = ("__weakref__", "count", "extra", "op", "record", "released", "seq", "shapes")
+    __slots__ = ("__weakref__", "count", "extra", "op", "released", "seq", "shapes", "version")
     runs = True  # whether backward calls ``op.differentiate``
 
     op: Any
     seq: int
     count: int
-    record: tuple[Any, ...]
     released: bool
+    version: int
     shapes: tuple[Any, ...] | None
     extra: Extra | None
+
+    if TYPE_CHECKING:
+
+        @property
+        def record(self) -> tuple[Any, ...]:
+            """The edges, the saved values, their versions."""
 
     @property
     def edges(self) -> tuple[Any, ...]:
         """One target an input, None where no gradient flows."""
         return self.record[: self.count]
-
-    def release(self) -> None:
-        """Drop what was saved; the edges stay."""
-        self.released = True
-        self.record = self.record[: self.count]
 
     def released_error(self) -> ReleasedError:
         """Return the error of a second backward, with the line that recorded the node if known."""
@@ -168,21 +169,67 @@ class Node:
 N = TypeVar("N", bound=Node)
 
 
-def fill(node: N, op: Any, edges: tuple[Any, ...], saved: tuple[Any, ...] = ()) -> N:
-    """Fill the slots of a new node of `op`, and return it.
+def fill(node: N, op: Any, count: int) -> N:
+    """Fill the slots of a new node of `op` but its record, and return it.
 
     The call that is generated for an operation writes the same lines out.
     """
     node.op = op
     node.seq = next_seq()
-    node.count = len(edges)
-    node.record = edges + saved
+    node.count = count
+    node.version = 0
     node.released = False
     node.shapes = node.extra = None
     return node
 
 
-class MultiNode(Node):
+# The slots of a small node's record.
+ITEMS = ("i0", "i1", "i2", "i3", "i4", "i5", "i6", "i7")
+
+
+class SmallNode(Node):
+    """A node of a primitive whose record has at most eight items, each in a slot of its own.
+
+    The function that runs its rules knows the slots, and so does ``op.release``.
+    """
+
+    __slots__ = ITEMS
+
+    @property
+    def record(self) -> tuple[Any, ...]:
+        """The edges, the saved values, their versions."""
+        return tuple([getattr(self, name) for name in ITEMS[: self.op.size]])
+
+    @record.setter
+    def record(self, items: tuple[Any, ...]) -> None:
+        for name, item in zip(ITEMS, items, strict=False):
+            setattr(self, name, item)
+
+
+class WideNode(Node):
+    """A node that keeps its record in a tuple."""
+
+    __slots__ = ("record",)
+    record: tuple[Any, ...]
+
+
+def release(node: Any) -> None:
+    """Drop what a node saved; its edges stay."""
+    node.released = True
+    node.record = node.record[: node.count]
+
+
+def edges_of(node: Any) -> tuple[Any, ...]:
+    """Return a node's edges: what `Node.edges` does, for loops over many nodes."""
+    if node.__class__ is not SmallNode:
+        return node.record[: node.count]  # type: ignore[no-any-return]
+    count = node.count
+    if count == 1:
+        return (node.i0,)
+    return (node.i0, node.i1) if count == 2 else node.record[:count]
+
+
+class MultiNode(WideNode):
     """A node with several outputs; its consumers point to its `Output` objects."""
 
     __slots__ = ("_outputs", "metas")
@@ -269,7 +316,7 @@ class CustomNode(MultiNode):
         return self if len(self.metas) == 1 else super().output(index)
 
 
-class Output(Node):
+class Output(WideNode):
     """One output of a `MultiNode`: passes its gradient on to its place there."""
 
     __slots__ = ("index",)
@@ -277,7 +324,7 @@ class Output(Node):
     index: int
 
     def __init__(self, node: MultiNode, index: int) -> None:
-        fill(self, node.op, (node,))
+        fill(self, node.op, 1).record = (node,)
         self.index = index
 
 
@@ -291,7 +338,7 @@ class _Accumulate:
 _ACCUMULATE = _Accumulate()
 
 
-class AccumulateGrad(Node):
+class AccumulateGrad(WideNode):
     """The end of an edge at a leaf: adds the gradient to the leaf's ``.grad``.
 
     The leaf holds its accumulator; the accumulator knows the leaf weakly, so no leaf is kept
@@ -302,7 +349,7 @@ class AccumulateGrad(Node):
     runs = False
 
     def __init__(self, leaf: Any) -> None:
-        fill(self, _ACCUMULATE, ())
+        fill(self, _ACCUMULATE, 0).record = ()
         self.leaf = weakref.ref(leaf)
         self.lock = threading.Lock()
         self.post_hooks: dict[int, Callable[..., Any]] = {}

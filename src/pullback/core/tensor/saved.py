@@ -28,11 +28,11 @@ class Packed:
 
     __slots__ = ("counter", "unpack_hook", "value", "version")
 
-    def __init__(self, hooks: Any, array: Any, counter: list[Any]) -> None:
-        self.counter, self.version = counter, counter[0]
+    def __init__(self, hooks: Any, array: Any, counter: Any) -> None:
+        self.counter, self.version = counter, counter.version
         self.unpack_hook: Callable[[Any], Any] = hooks.unpack
         self.value = hooks.pack(box(array, None, counter))
-        if counter[0] != self.version:
+        if counter.version != self.version:
             raise InplaceError(
                 "saved_tensors_hooks: a saved tensor pack hook is modifying its input in place.\n"
                 "hint: clone() the tensor in the hook first."
@@ -46,16 +46,12 @@ class Packed:
                 f"{node.name()}: the unpack hook of saved_tensors_hooks must return a Tensor, got "
                 f"{type(tensor).__name__}"
             )
-        if tensor._counter is self.counter and self.counter[0] != self.version:
-            raise stale(node, self.counter[0], self.version)  # the hooks kept the memory itself
+        if tensor._counter is self.counter and self.counter.version != self.version:
+            # the hooks kept the memory itself
+            raise stale(node, self.counter.version, self.version)
         return tensor.data_array()
 
 
-class PackedRecord(tuple[Any, ...]):
-    """A node's record in which `Packed` values stand where arrays were saved."""
-
-    __slots__ = ()
-
-    def unpack(self, node: Node) -> tuple[Any, ...]:
-        """Return the record with the arrays that the unpack hooks give back."""
-        return tuple([v.unpack(node) if v.__class__ is Packed else v for v in self])
+def unpacked(record: tuple[Any, ...], node: Node) -> tuple[Any, ...]:
+    """Return a node's record with the arrays that unpack hooks give back."""
+    return tuple([item.unpack(node) if item.__class__ is Packed else item for item in record])

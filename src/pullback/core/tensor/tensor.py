@@ -26,6 +26,7 @@ from pullback.core.graph.node import (
 )
 from pullback.core.tensor import printing
 from pullback.core.tensor.methods import Methods
+from pullback.core.tensor.versions import BORROWED, is_borrowed, shared_counter, version_of
 from pullback.core.tensor.views import sync
 from pullback.errors import (
     ArgumentTypeError,
@@ -63,9 +64,8 @@ class Tensor(Methods):
     # _data       the array
     # _node       its edge target in the graph: None exactly where it requires no grad; for a leaf
     #             its AccumulateGrad
-    # _counter    a list shared with views and detached tensors of the same memory: first the
-    #             number of in-place changes; a second item says that the memory is borrowed and
-    #             must be copied before it is written to
+    # _counter    what counts the in-place changes of the memory, see versions.py; None as long as
+    #             nobody asked, and in a view, whose base has it
     # _grad       the accumulated gradient, or None
     # _base       the tensor whose memory this one shows, None where it is no view
     # and only where _base is not None, see views.py:
@@ -91,7 +91,7 @@ class Tensor(Methods):
 
     _data: Any
     _node: Any
-    _counter: list[Any]
+    _counter: Any
     _grad: Tensor | None
     _base: Tensor | None
     _outer: Any
@@ -280,7 +280,7 @@ class Tensor(Methods):
 
     def _alias(self) -> Tensor:
         """Return an untracked tensor that shares the array and the version counter."""
-        return box(self.data_array(), None, self._counter, self.__class__)
+        return box(self.data_array(), None, shared_counter(self), self.__class__)
 
     def detach(self) -> Tensor:
         """Return the same values outside of the graph, sharing memory and version."""
@@ -300,6 +300,7 @@ class Tensor(Methods):
                 "hint: use detach() instead of detach_()."
             )
         if self._node is not None:
+            shared_counter(self)  # its node must not count for it any more, and be kept
             self._node.extras().detached = True
             self._node = None
         return self
@@ -307,7 +308,7 @@ class Tensor(Methods):
     @property
     def _version(self) -> int:
         """How often the memory was changed in place."""
-        return int(self._counter[0])
+        return version_of(self)
 
     if TYPE_CHECKING:  # attached by api.py, which knows the engine
 
@@ -396,7 +397,7 @@ class Tensor(Methods):
             )
         library = library_of(self._data)
         array = self.data_array()
-        return library.to_numpy(library.readonly(array) if len(self._counter) > 1 else array)
+        return library.to_numpy(library.readonly(array) if is_borrowed(self) else array)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
         array = self.numpy()
@@ -419,7 +420,7 @@ class Tensor(Methods):
                 "__dlpack__: can't export a Tensor that requires grad.\nhint: detach() it first."
             )
         array = self.data_array()
-        if len(self._counter) > 1 and copy is not False:
+        if is_borrowed(self) and copy is not False:
             array = library_of(array).copy(array)  # borrowed: a consumer may write to it
         given = {"stream": stream, "max_version": max_version, "dl_device": dl_device, "copy": copy}
         return array.__dlpack__(**{k: v for k, v in given.items() if v is not None})
@@ -495,14 +496,12 @@ class Tensor(Methods):
 TENSOR_CLASSES: set[type[Any]] = {Tensor}
 
 
-def box(
-    array: Any, node: Any = None, counter: list[Any] | None = None, cls: type[Tensor] = Tensor
-) -> Tensor:
+def box(array: Any, node: Any = None, counter: Any = None, cls: type[Tensor] = Tensor) -> Tensor:
     """Return a tensor around `array` with `node` as its node in the graph."""
     tensor = cls()
     tensor._data = array
     tensor._node = node
-    tensor._counter = [0] if counter is None else counter
+    tensor._counter = counter
     tensor._base = tensor._grad = None
     return tensor
 
@@ -514,27 +513,18 @@ def borrowed(g: Any) -> Any:
     """
     if g.__class__ is _ndarray:
         t = Tensor()
-        t._data, t._counter = g, [0, True]
+        t._data, t._counter = g, BORROWED
         t._node = t._base = t._grad = None
         return t
     if g is None:
         return None
     if isinstance(g, Tensor):
-        return box(g.data_array(), g._node, [0, True])
-    return box(as_array(g), None, [0, True])
+        return box(g.data_array(), g._node, BORROWED)
+    return box(as_array(g), None, BORROWED)
 
 
 # a += b where the library can, else a + b; returns the array that holds the sum.
 iadd: Callable[[Any, Any], Any] = operator.iadd
-
-# Counts every in-place change anywhere: where it stands still, no version has changed.
-EPOCH = [0]
-
-
-def bump(tensor: Tensor) -> None:
-    """Count one change in place of a tensor's memory."""
-    tensor._counter[0] += 1
-    EPOCH[0] += 1
 
 
 def unaliased(tensor: Tensor) -> Tensor:

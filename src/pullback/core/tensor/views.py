@@ -18,6 +18,7 @@ from typing import Any
 
 from pullback.arrays import library_of
 from pullback.core.graph.modes import RECORD, STATE
+from pullback.core.tensor.versions import shared_counter
 from pullback.errors import InplaceError
 
 # How a view came about: what an in-place change of it may do to the graph.
@@ -47,7 +48,6 @@ def link(tensor: Any, source: Any, op: Any, output: int | None, settings: Any, k
     if kind == TRACKED and source._base is not None:
         kind = source._kind
     make_view(tensor, source, kind, op, output, settings)
-    tensor._counter = source._counter
 
 
 def path_of(view: Any) -> tuple[Any, ...]:
@@ -103,6 +103,7 @@ def _separate(view: Any, base: Any) -> None:
             "view: the base of this view was modified inplace and then given other data; the "
             "graph of the view is lost.\nhint: clone() the view before."
         )
+    view._counter = shared_counter(base)
     view._base = None
 
 
@@ -137,7 +138,6 @@ def replay(view: Any) -> None:
         view._node = fresh._node
     if view._base_data is not base._data:
         view._data = fresh._data
-        view._counter = base._counter
     view._base_node = base._node
     view._base_data = base._data
 
