@@ -216,7 +216,8 @@ def describe(name: str, value: object) -> str:
     >>> describe("dim", "x")
     "dim: str 'x'"
     """
-    shape, dtype = getattr(value, "shape", None), getattr(value, "dtype", None)
+    array = getattr(value, "_data", value)  # a Tensor cannot name a dtype that is not supported
+    shape, dtype = getattr(array, "shape", None), getattr(array, "dtype", None)
     if shape is None or dtype is None:
         return (
             f"{name}: None"
