@@ -223,7 +223,7 @@ class Pass:
         arrays are not plain ones.
         """
         target = node.record[0]
-        if self.recorded or g.__class__ is not ndarray:
+        if self.recorded or node.released or g.__class__ is not ndarray:
             return False
         buffer = self.buffers.get(target)
         if buffer is not None:
