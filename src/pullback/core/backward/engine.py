@@ -112,7 +112,10 @@ def _check_usable(order: list[Node], suspects: list[Node], wanted: set[Node] | N
     detached = set()
     for node in suspects:
         if node.released and (wanted is None or _leads_to(node, wanted)):
-            raise node.released_error()
+            error, observer = node.released_error(), STATE.get().observer
+            if observer is not None:
+                observer.failed(node, error)
+            raise error
         if node.extra is not None and node.extra.detached and node.count:
             detached.add(node)
     for node in order if detached else ():

@@ -451,7 +451,8 @@ class AnomalyObserver(Observer):
 
     def failed(self, node: Node, error: Exception) -> None:
         """Add to an error where the operation was called."""
-        RUNNING.current.notes.pop(_INSIDE, None)
+        if RUNNING.current is not None:  # None before the first node has run
+            RUNNING.current.notes.pop(_INSIDE, None)
         _tell_origin(node, error)
 
     def hooked(self, node: Node, grads: Sequence[Any]) -> None:
