@@ -30,7 +30,8 @@ from pullback.ops._declare import REGISTRY, Composition, Sample
 from pullback.ops._samples import ELEMENTWISE
 
 ROOT = Path(__file__).parents[1]
-DOCUMENTS = ("*.md", "docs/*.md", "bench/*.md", "examples/*.py", "LICENSE")  # what pages link to
+# What pages link to.
+DOCUMENTS = ("*.md", "docs/*.md", "bench/*.md", "tests/cases/*.md", "examples/*.py", "LICENSE")
 PACKAGES = ("pullback.ops.", "pullback.nn.")
 SPACES = ("pb", "pb.linalg", "pb.fft", "pb.nn.functional")
 LARGEST = 12  # elements of an example's input

@@ -158,7 +158,7 @@ def test_a_result_that_is_no_view_has_memory_of_its_own(case):
     arrays = case.arrays()
     tensors = _cases.leaves(arrays)
     for out in case.call(tensors):
-        if out._view is None and not any(out is t for t in tensors):
+        if out._base is None and not any(out is t for t in tensors):
             assert not any(np.may_share_memory(host(out), a) for a in arrays)
 
 
