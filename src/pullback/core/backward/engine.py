@@ -137,7 +137,7 @@ class Pass:
     order: list[Node]
     buffers: dict[Node, Any]  # the gradients on their way
     owned: set[Node]  # the targets whose buffer this pass made by adding
-    recorded: bool  # create_graph: gradients are tensors with history
+    recorded: bool  # create_graph: gradients are tensors with nodes
     accumulate: bool
     wanted: set[Node] | None = None  # the targets whose gradient is needed; None: all
     captured: Mapping[Node, Any] = {}

@@ -212,7 +212,7 @@ def _entered(op: str, inputs: Sequence[Named]) -> AnomalyError:
 
 
 def _source(node: Node | None) -> str:
-    """Say where a NaN came from that reached an operation with the input of this history."""
+    """Say where a NaN came from that reached an operation with the input of this node."""
     if node is None:
         return "a constant, which requires no grad: look at the data it was made of"
     if node.__class__ is AccumulateGrad:

@@ -304,7 +304,7 @@ class AccumulateGrad(Node):
 
 
 # The accumulators of leaves whose requires_grad was switched off, by the leaf's id: switched on
-# again, the leaf has its hooks and its place in the history back.
+# again, the leaf has its hooks and its place in the graph back.
 _frozen: dict[int, AccumulateGrad] = {}
 
 

@@ -299,7 +299,7 @@ def needs_no_history(name: str, array: Any, given: Any) -> None:
         raise GraphError(
             compose(
                 name,
-                "a Tensor to write to required, since a NumPy array cannot hold a history",
+                "a Tensor to write to required, since a NumPy array cannot hold a graph",
                 "an array, and a tensor that requires grad",
                 ("array", array),
                 ("tensor", tracked[0]),
