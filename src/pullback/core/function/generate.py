@@ -76,9 +76,12 @@ def public_call(op: Primitive, inputs: tuple[str, ...], *, out: bool = False) ->
     out : bool
         Whether it takes ``out=`` as well.
     """
-    writer = _Writer(op, inputs, out)
     settings = {**op.settings, **({"out": None} if out else {})}
-    return lazy_function(op.name, inputs, settings, writer.write, variadic=op.variadic)
+
+    def write() -> tuple[str, dict[str, Any]]:
+        return _Writer(op, inputs, out).write()  # one a call: threads may meet in the first
+
+    return lazy_function(op.name, inputs, settings, write, variadic=op.variadic)
 
 
 class _Writer:
