@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import pullback as pb
-from pullback.errors import InplaceError
+from pullback.errors import DTypeError, InplaceError
 
 
 def leaf(value):
@@ -30,6 +30,43 @@ def test_an_array_operand_that_is_changed_later_is_not_seen_by_backward():
     y = x * array
     array[:] = 100.0
     assert grad(y.sum(), x) == [3.0, 4.0]
+
+
+PRODUCTS = {
+    "pb.mul": lambda x, array: pb.mul(x, array),
+    "x * array": lambda x, array: x * array,
+    "array * x": lambda x, array: array * x,
+}
+
+
+@pytest.mark.parametrize("name", PRODUCTS)
+def test_an_array_beside_a_view_that_is_behind_its_base_is_copied_as_well(name):
+    w, base, array = leaf([1.0, 2.0, 3.0]), pb.zeros(3, dtype=pb.float64), np.array([3.0, 4.0])
+    view = base[:2]
+    base.add_(w)  # the view requires grad from here on, and does not know yet
+    y = PRODUCTS[name](view, array)
+    array[:] = 100.0
+    assert grad(y.sum(), w) == [3.0, 4.0, 0.0]
+
+
+@pytest.mark.parametrize("side", ["left", "right", "both tensors"])
+def test_a_setting_is_kept_beside_a_bare_array(side):
+    a = np.array([[1.0, 2.0, 3.0], [4.0, 5.0, 7.0], [7.0, 8.0, 8.0]])
+    b = np.flip(a, 0) ** 2
+    x = a if side == "left" else pb.asarray(a)
+    y = b.copy() if side == "right" else pb.asarray(b.copy())
+    expected = np.cross(a, b, axis=0).tolist()
+    assert pb.cross(x, y, axis=0).tolist() == expected
+    if side != "left":
+        assert pb.cross(x.requires_grad_(), y, axis=0).tolist() == expected
+
+
+@pytest.mark.parametrize("array", [np.array([1, 2], object), np.array(["a", "b"])], ids=str)
+def test_an_array_of_a_dtype_that_is_not_supported_is_an_error_that_names_it(array):
+    for call in PRODUCTS.values():
+        with pytest.raises(DTypeError, match="floating or complex dtype required, got ") as caught:
+            call(leaf([1.0, 2.0]), array)
+        assert f"shape (2,), dtype {array.dtype.name}" in str(caught.value)
 
 
 @pytest.mark.parametrize("loss", [pb.cross_entropy, pb.nll_loss])
