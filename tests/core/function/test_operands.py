@@ -63,10 +63,12 @@ def test_a_setting_is_kept_beside_a_bare_array(side):
 
 @pytest.mark.parametrize("array", [np.array([1, 2], object), np.array(["a", "b"])], ids=str)
 def test_an_array_of_a_dtype_that_is_not_supported_is_an_error_that_names_it(array):
-    for call in PRODUCTS.values():
-        with pytest.raises(DTypeError, match="floating or complex dtype required, got ") as caught:
+    for name, call in PRODUCTS.items():
+        with pytest.raises(DTypeError) as caught:
             call(leaf([1.0, 2.0]), array)
-        assert f"shape (2,), dtype {array.dtype.name}" in str(caught.value)
+        assert f"complex dtype required, got {array.dtype.name}" in str(caught.value)
+        if name != "array * x":  # there NumPy's function is called, and looks at it first
+            assert f"y: shape (2,), dtype {array.dtype.name}" in str(caught.value)
 
 
 @pytest.mark.parametrize("loss", [pb.cross_entropy, pb.nll_loss])
