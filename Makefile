@@ -8,7 +8,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PYTEST := $(BIN)/python -m pytest
 
-.PHONY: demo test test-operations test-others peers bench docs stress lint types format clean
+.PHONY: demo test test-operations test-others peers bench versions docs stubs stress lint types format clean
 .DELETE_ON_ERROR:
 
 demo: $(VENV)/.installed-examples
@@ -37,14 +37,25 @@ peers: $(VENV)/.installed-test $(VENV)/.installed-peers
 
 bench: $(VENV)/.installed-peers
 	$(BIN)/python bench/overhead.py
+	$(BIN)/python bench/mix.py
+	$(BIN)/python bench/objects.py
+	$(BIN)/python bench/programs.py
 	$(BIN)/python bench/ops.py
 	$(BIN)/python bench/check.py
+
+# A quick part of the tests on each Python to be had, with the oldest and the newest NumPy.
+versions:
+	$(PYTHON) .ci/versions
 
 # A searchable site in build/site: the documents, and the reference generated from the declarations.
 docs: $(VENV)/.installed-docs
 	rm -rf build/docs
 	$(BIN)/python docs/generate.py
 	$(BIN)/mkdocs build --strict --quiet
+
+# What type checkers cannot see at run time: Tensor's methods, the table of contents.
+stubs: $(VENV)/.installed-test
+	$(BIN)/python docs/stubs.py
 
 stress: $(VENV)/.installed-test
 	$(PYTEST) -m stress

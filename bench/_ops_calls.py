@@ -6,22 +6,24 @@ a call: pullback's, the same NumPy calls without the library, torch's.
 
 from __future__ import annotations
 
+import ast
 import functools
 import math
-import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 
 import pullback as pb
-from pullback.ops._declare import REGISTRY, Composition, Declaration, Domain
+from pullback.ops.declare import REGISTRY, Composition, Declaration
+from pullback.ops.samples import Domain
 
 Program = Callable[[], Any]
 VIEW = "its result shows the memory of its input"
-APART = ("fft",)  # themes whose cost is an algorithm's
+APART = ("fourier",)  # themes whose cost is an algorithm's
 TRIED = 100  # elements of the call that shows what an operation makes of n
 
 # Where torch's name is another one; None where that name means something else.
@@ -109,12 +111,13 @@ def draw(domain: Domain, shape: tuple[int, ...], rng: Any) -> Any:
 
 # -- choosing -------------------------------------------------------------------------------------
 def themes() -> dict[str, str]:
-    """Return the module of `ops` that each public name comes from."""
+    """Return the file of `ops` or `nn` that each public name comes from."""
     found: dict[str, str] = {}
-    for name, module in list(sys.modules.items()):
-        if name.startswith("pullback.ops.") and "._" not in name:
-            theme = name.removeprefix("pullback.ops.")
-            found |= dict.fromkeys(getattr(module, "__all__", ()), theme)
+    for space in (pb, pb.nn.functional, pb.linalg, pb.fft):
+        for node in ast.walk(ast.parse(Path(space.__file__).read_text())):
+            if isinstance(node, ast.ImportFrom) and "." in str(node.module):
+                theme = str(node.module).rpartition(".")[2]
+                found |= {a.name: theme for a in node.names}
     return found
 
 
@@ -356,7 +359,7 @@ def chosen(only: set[str]) -> tuple[list[tuple[str, Call]], dict[str, str]]:
         if only and not names & only:
             continue
         theme = next((theme_of[n] for n in sorted(names) if n in theme_of), "inner")
-        theme = "fft" if name.startswith("fft") else theme
+        theme = "fourier" if name.startswith("fft") else theme
         try:
             if theme in APART:
                 raise NotScalableError(f"one of {theme}, neither element-wise nor a reduction")

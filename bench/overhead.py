@@ -9,22 +9,17 @@ alternating order; the verdict is on the median of the per-round ratios.
 
 from __future__ import annotations
 
-import os
-
-os.environ["OMP_NUM_THREADS"] = "1"  # read when numpy and torch are imported
-if hasattr(os, "sched_setaffinity"):
-    os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
-
 import argparse
 import json
+import os
 import statistics
 import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from time import perf_counter
 from typing import Any
 
+import _timing
 import numpy as np
 import torch
 
@@ -36,34 +31,20 @@ CHAIN = 1000
 BATCH = 200
 IMPORT_LIMIT = 0.15
 
-# A program prepares its data and returns a function that runs it once and says how many seconds
-# it took, by its own clock: what is not to be measured stays outside.
-Timer = Callable[[], float]
+# A program prepares its data and returns a timer of one execution.
 Tensors = Callable[..., Any]
-
-
-def timed(body: Callable[[], Any], repeats: int) -> Timer:
-    """Return a timer of one execution of `body`, measured over `repeats`."""
-
-    def run() -> float:
-        start = perf_counter()
-        for _ in range(repeats):
-            body()
-        return (perf_counter() - start) / repeats
-
-    return run
 
 
 # -- the programs, each the same on both sides ----------------------------------------------------
 
 
-def recorded_multiply(make: Tensors, lib: Any, both: bool = False) -> Timer:
+def recorded_multiply(make: Tensors, lib: Any, both: bool = False) -> _timing.Timer:
     x = make([1.0, 2.0, 3.0, 4.0], requires_grad=True)
     y = make([1.0, 0.5, 2.0, 1.0], requires_grad=both)
-    return timed(lambda: x * y, 2000)
+    return _timing.timed(lambda: x * y, 2000)
 
 
-def multiply_chain(make: Tensors, lib: Any) -> Timer:
+def multiply_chain(make: Tensors, lib: Any) -> _timing.Timer:
     x = make([1.0, 2.0, 3.0, 4.0], requires_grad=True)
     factor, ones = make([1.0, 0.999, 1.001, -1.0]), make([1.0] * 4)
 
@@ -74,10 +55,10 @@ def multiply_chain(make: Tensors, lib: Any) -> Timer:
         y.backward(ones)
         x.grad = None
 
-    return timed(body, 5)
+    return _timing.timed(body, 5)
 
 
-def custom_chain(make: Tensors, lib: Any, both: bool = False) -> Timer:
+def custom_chain(make: Tensors, lib: Any, both: bool = False) -> _timing.Timer:
     x = make([1.0, 2.0, 3.0, 4.0], requires_grad=True)
     factor, ones = make([1.0, 0.999, 1.001, -1.0], requires_grad=both), make([1.0] * 4)
     op = custom_multiply(lib, both)
@@ -89,7 +70,7 @@ def custom_chain(make: Tensors, lib: Any, both: bool = False) -> Timer:
         y.backward(ones)
         x.grad = factor.grad = None
 
-    return timed(body, 3)
+    return _timing.timed(body, 3)
 
 
 def custom_multiply(lib: Any, both: bool) -> Callable[..., Any]:
@@ -122,21 +103,21 @@ def custom_multiply(lib: Any, both: bool) -> Callable[..., Any]:
     return Multiply.apply
 
 
-def one_op_backward(make: Tensors, lib: Any) -> Timer:
+def one_op_backward(make: Tensors, lib: Any) -> _timing.Timer:
     factor, ones = make([1.0, 0.5, 2.0, 1.0]), make([1.0] * 4)
 
     def run() -> float:
         leaves = [make([1.0, 2.0, 3.0, 4.0], requires_grad=True) for _ in range(BATCH)]
         results = [leaf * factor for leaf in leaves]
-        start = perf_counter()
+        start = _timing.clock()
         for result in results:
             result.backward(ones)
-        return (perf_counter() - start) / BATCH
+        return (_timing.clock() - start) / BATCH
 
     return run
 
 
-def gradient_step(make: Tensors, lib: Any) -> Timer:
+def gradient_step(make: Tensors, lib: Any) -> _timing.Timer:
     rng = np.random.default_rng(0)
 
     def values(*shape: int) -> Any:
@@ -156,7 +137,7 @@ def gradient_step(make: Tensors, lib: Any) -> Timer:
                 weight.sub_(1e-4 * weight.grad)
                 weight.grad = None
 
-    return timed(body, 100)
+    return _timing.timed(body, 100)
 
 
 # -- measuring ------------------------------------------------------------------------------------
@@ -168,7 +149,7 @@ class Row:
 
     name: str
     target: float | None
-    program: Callable[..., Timer]
+    program: Callable[..., _timing.Timer]
     ours: list[float] = field(default_factory=list)
     theirs: list[float] = field(default_factory=list)
 
@@ -278,6 +259,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=21, help="at least 2 (default: 21)")
     parser.add_argument("--json", action="store_true", help="print the figures as JSON")
     options = parser.parse_args()
+    _timing.pin()
     options.rounds = max(2, options.rounds)  # quartiles need two
     results = measure(options.rounds)
     imports = measure_imports(min(options.rounds, 9))

@@ -26,8 +26,8 @@ from pathlib import Path
 import numpy as np
 
 import pullback as pb
-from pullback.ops._declare import REGISTRY, Composition, Sample
-from pullback.ops._samples import ELEMENTWISE
+from pullback.ops.declare import REGISTRY, Composition
+from pullback.ops.samples import ELEMENTWISE, Sample
 
 ROOT = Path(__file__).parents[1]
 # What pages link to.
@@ -60,6 +60,7 @@ def where_found(function):
         for name in names_in(space)
         if getattr(space, name) is function
     ]
+    names.sort(key=lambda name: name.rpartition(".")[2] != function.__name__)  # its own comes first
     short = {name.rpartition(".")[2] for name in names}
     methods = [
         f"x.{n}"

@@ -1,190 +1,149 @@
-"""pullback: gradients through your own operations, on any array library."""
+"""pullback: gradients through your own operations, on any array library.
 
-from pullback import autograd, check, cuda, errors, fft, linalg, ops, optim, special
-from pullback.arrays import (
-    DTYPES,
-    DType,
-    get_default_dtype,
-    set_default_dtype,
-)
-from pullback.autograd import (
-    Function,
-    detect_anomaly,
-    enable_grad,
-    inference_mode,
-    no_grad,
-    once_differentiable,
-    register_multi_grad_hook,
-    saved_tensors_hooks,
-    set_detect_anomaly,
-    set_grad_enabled,
-)
+The table of contents: what users reach as ``pullback.<name>``, under the headings of the reference,
+several names a line; hence neither formatted nor sorted.
+"""
+# fmt: off
+# isort: off
+
+import types as _types
+from typing import Any as _Any
+# the Tensor, its gradient, and operations of your own
+from pullback.arrays import DTYPES as _DTYPES, DType, get_default_dtype, set_default_dtype
+from pullback.autograd import (Function, detect_anomaly, enable_grad, inference_mode, no_grad,
+    once_differentiable, register_multi_grad_hook, saved_tensors_hooks, set_detect_anomaly,
+    set_grad_enabled)
 from pullback.core.custom.define import autograd_function
 from pullback.core.graph.modes import is_grad_enabled, is_inference_mode_enabled
 from pullback.core.tensor.tensor import Tensor
 from pullback.errors import AutogradError, UntrackedTensorWarning
-from pullback.ops.activations import *
-from pullback.ops.arithmetic import *
-from pullback.ops.arranging import *
-from pullback.ops.attention import *
-from pullback.ops.classification import *
-from pullback.ops.comparison import *
-from pullback.ops.complex_ import *
-from pullback.ops.contraction import *
-from pullback.ops.conversion import *
-from pullback.ops.convolution import *
-from pullback.ops.counting import *
-from pullback.ops.creation import *
-from pullback.ops.determinants import logdet
-from pullback.ops.diagonals import *
-from pullback.ops.distributions import *
-from pullback.ops.elementary import *
-from pullback.ops.elementwise import *
-from pullback.ops.exponential_sums import *
-from pullback.ops.filled import *
-from pullback.ops.gamma import *
-from pullback.ops.gates import *
-from pullback.ops.gathering import *
-from pullback.ops.joining import *
-from pullback.ops.losses import *
-from pullback.ops.manipulation import *
-from pullback.ops.margins import *
-from pullback.ops.matrix_functions import *
-from pullback.ops.names import *
-from pullback.ops.namespace import *
-from pullback.ops.noise import *
-from pullback.ops.normalization import *
-from pullback.ops.norms import cdist, norm, normalize
-from pullback.ops.padding import *
-from pullback.ops.placing import *
-from pullback.ops.polar import *
-from pullback.ops.pooling import *
-from pullback.ops.products import *
-from pullback.ops.quantiles import *
-from pullback.ops.random import *
-from pullback.ops.reductions import *
-from pullback.ops.repeating import *
-from pullback.ops.resampling import *
-from pullback.ops.scans import *
-from pullback.ops.sets import *
-from pullback.ops.shape import *
-from pullback.ops.sorting import *
-from pullback.ops.special import *
-from pullback.ops.spectrograms import *
-from pullback.ops.statistics import *
-from pullback.ops.trigonometric import *
-from pullback.ops.unpooling import *
-from pullback.ops.vectors import *
-from pullback.ops.windows import *
 from pullback.transforms import elementwise_grad, grad, value_and_grad
+
+# creation
+from pullback.ops.functions.creation import (arange, as_tensor, asarray, empty, empty_like, eye,
+    from_dlpack, from_numpy, full, full_like, linspace, logspace, ones, ones_like, tensor, zeros,
+    zeros_like)
+# data types, constants and conversions
+from pullback.ops.functions.data_types import (__array_api_version__, __array_namespace_info__,
+    astype, broadcast_shapes, can_cast, detach, e, finfo, iinfo, inf, is_complex, is_floating_point,
+    is_nonzero, is_same_size, is_signed, is_tensor, isdtype, nan, newaxis, numel, pi, promote_types,
+    result_type)
+from pullback.ops.primitives.conversion import clone
+# pointwise
+from pullback.ops.primitives.arithmetic import (divide, floor_divide, fmod, gcd, lcm, maximum,
+    minimum, mul, multiply, neg, negative, positive, pow, remainder, subtract, true_divide)
+from pullback.ops.primitives.exponential import (exp, exp2, expm1, log, log10, log1p, log2,
+    logaddexp, reciprocal, rsqrt, sqrt, square, xlog1py, xlogy)
+from pullback.ops.primitives.rounding import (abs, absolute, ceil, copysign, fix, floor, frac,
+    heaviside, nextafter, signbit, trunc)
+from pullback.ops.primitives.trigonometric import (acos, acosh, arccos, arccosh, arcsin, arcsinh,
+    arctan, arctan2, arctanh, asin, asinh, atan, atan2, atanh, cos, cosh, deg2rad, hypot, rad2deg,
+    sin, sinh, tan, tanh)
+from pullback.ops.primitives.complex_numbers import conj
+from pullback.ops.primitives.activations import expit, relu, sigmoid
+from pullback.ops.functions.pointwise import (add, addcdiv, addcmul, clamp, clamp_max, clamp_min,
+    clip, div, float_power, fmax, fmin, hardshrink, ldexp, lerp, logaddexp2, masked_fill,
+    nan_to_num, prelu, round, rsub, sgn, sign, sub, where)
+from pullback.ops.functions.complex_numbers import (angle, complex, imag, isreal, polar, real,
+    view_as_complex, view_as_real)
+# comparison, logic and bits
+from pullback.ops.primitives.comparison import (bitwise_and, bitwise_invert, bitwise_left_shift,
+    bitwise_not, bitwise_or, bitwise_right_shift, bitwise_xor, eq, equal, ge, greater,
+    greater_equal, gt, isfinite, isinf, isnan, le, less, less_equal, logical_and, logical_not,
+    logical_or, logical_xor, lt, ne, not_equal)
+from pullback.ops.functions.comparison import allclose, isclose, isneginf, isposinf
+# special functions
+from pullback.ops.primitives.special import (digamma, entr, erf, erfc, erfcx, erfinv, gammaln, i0,
+    i0e, i1, i1e, lgamma, log_ndtr, ndtr, ndtri, sinc)
+from pullback.ops.functions.special import (betainc, betaln, fdtrc, gammainc, gammaincc, igamma,
+    igammac, logit, mvlgamma, polygamma, stdtr, zeta)
+# reductions, statistics and scans
+from pullback.ops.primitives.reductions import (all, any, argmax, argmin, count_nonzero, max, mean,
+    min)
+from pullback.ops.functions.reductions import (amax, amin, aminmax, log_softmax, logsumexp, prod,
+    softmax, sum)
+from pullback.ops.functions.statistics import (bincount, corrcoef, cov, histc, histogram, median,
+    mode, nanmean, nanmedian, nanquantile, nansum, quantile, std, std_mean, var, var_mean)
+from pullback.ops.functions.scans import (cumprod, cumsum, cumulative_prod, cumulative_sum,
+    cumulative_trapezoid, diff, gradient, logcumsumexp, trapezoid, trapz)
+# linear algebra
+from pullback.ops.primitives.products import mm
+from pullback.ops.functions.products import (addbmm, addmm, addmv, addr, baddbmm, bmm, cross, dot,
+    einsum, ger, inner, kron, matmul, mv, outer, tensordot, vdot, vecdot)
+from pullback.ops.functions.linear_algebra import (det, inverse, logdet, matrix_power, pinverse,
+    slogdet)
+from pullback.ops.functions.matrix_functions import (chain_matmul, cholesky_inverse, cholesky_solve,
+    matrix_exp, vander)
+from pullback.ops.functions.norms import cdist, dist, norm, renorm
+from pullback.ops.functions.diagonals import (block_diag, diag, diag_embed, diagflat, diagonal,
+    diagonal_scatter, trace, tril, tril_indices, triu, triu_indices)
+# manipulation
+from pullback.ops.functions.manipulation import (adjoint, broadcast_to, expand_dims, flatten, flip,
+    fliplr, flipud, matrix_transpose, moveaxis, movedim, narrow, permute, permute_dims, ravel,
+    reshape, roll, rot90, select, squeeze, sum_to_size, swapaxes, swapdims, t, transpose, unflatten,
+    unsqueeze)
+from pullback.ops.functions.joining import (atleast_1d, atleast_2d, atleast_3d, cat, chunk,
+    column_stack, concat, concatenate, dsplit, dstack, hsplit, hstack, row_stack, split, stack,
+    tensor_split, unbind, unstack, vsplit, vstack)
+from pullback.ops.functions.repeating import (broadcast_arrays, broadcast_tensors, cartesian_prod,
+    combinations, meshgrid, repeat, repeat_interleave, tile)
+# indexing, sorting, searching and sets
+from pullback.ops.functions.indexing import argwhere, select_scatter, slice_scatter, unravel_index
+from pullback.ops.functions.gathering import (gather, index_select, masked_select, take,
+    take_along_axis, take_along_dim)
+from pullback.ops.functions.scattering import (index_add, index_copy, index_fill, index_reduce,
+    masked_scatter, put, scatter, scatter_add, scatter_reduce)
+from pullback.ops.functions.sorting import (argsort, bucketize, cummax, cummin, kthvalue, msort,
+    nonzero, searchsorted, sort, topk)
+from pullback.ops.functions.sets import (isin, unique, unique_all, unique_consecutive,
+    unique_counts, unique_inverse, unique_values)
+# random numbers
+from pullback.ops.functions.random import (bernoulli, Generator, manual_seed, multinomial, normal,
+    rand, rand_like, randint, randint_like, randn, randn_like, randperm)
+# spectra
+from pullback.ops.functions.spectral import (bartlett_window, blackman_window, hamming_window,
+    hann_window, istft, kaiser_window, stft)
+# neural networks: what torch has at its top; the rest is pullback.nn.functional
+from pullback.nn.activations import celu, selu, threshold
+from pullback.nn.convolution import (conv1d, conv2d, conv3d, conv_transpose1d, conv_transpose2d,
+    conv_transpose3d)
+from pullback.nn.distances import cosine_similarity, pairwise_distance, pdist
+from pullback.nn.dropout import alpha_dropout, dropout, rrelu
+from pullback.nn.embedding import embedding
+from pullback.nn.linear import bilinear
+from pullback.nn.losses import binary_cross_entropy_with_logits, kl_div
+from pullback.nn.margin_losses import (cosine_embedding_loss, hinge_embedding_loss,
+    margin_ranking_loss, poisson_nll_loss, triplet_margin_loss)
+from pullback.nn.normalization import batch_norm, group_norm, instance_norm, layer_norm, rms_norm
+from pullback.nn.pooling import (adaptive_avg_pool1d, adaptive_max_pool1d, avg_pool1d, max_pool1d,
+    max_pool2d, max_pool3d)
+from pullback.nn.vision import channel_shuffle, pixel_shuffle, pixel_unshuffle
+
+# Tensor's methods and NumPy's functions on tensors: importing these attaches them
+from pullback import numpy_protocol as _numpy_protocol
+from pullback.ops import methods as _methods
+
+# the modules
+from pullback import autograd, check, cuda, errors, fft, linalg, nn, optim, special
 
 __version__ = "0.1.0"
 
-float16, float32, float64 = DTYPES["float16"], DTYPES["float32"], DTYPES["float64"]
-complex64, complex128 = DTYPES["complex64"], DTYPES["complex128"]
-int8, int16, int32, int64 = (DTYPES[f"int{n}"] for n in (8, 16, 32, 64))
-uint8, uint16, uint32, uint64 = (DTYPES[f"uint{n}"] for n in (8, 16, 32, 64))
-bool = DTYPES["bool"]
+float16, float32, float64 = _DTYPES["float16"], _DTYPES["float32"], _DTYPES["float64"]
+complex64, complex128 = _DTYPES["complex64"], _DTYPES["complex128"]
+int8, int16, int32, int64 = (_DTYPES[f"int{n}"] for n in (8, 16, 32, 64))
+uint8, uint16, uint32, uint64 = (_DTYPES[f"uint{n}"] for n in (8, 16, 32, 64))
+bool = _DTYPES["bool"]
 
-__all__ = [
-    "AutogradError",
-    "DType",
-    "Function",
-    "Tensor",
-    "UntrackedTensorWarning",
-    "__version__",
-    "autograd",
-    "autograd_function",
-    "bool",
-    "cdist",
-    "check",
-    "complex64",
-    "complex128",
-    "cuda",
-    "detect_anomaly",
-    "elementwise_grad",
-    "enable_grad",
-    "errors",
-    "fft",
-    "float16",
-    "float32",
-    "float64",
-    "get_default_dtype",
-    "grad",
-    "inference_mode",
-    "int8",
-    "int16",
-    "int32",
-    "int64",
-    "is_grad_enabled",
-    "is_inference_mode_enabled",
-    "linalg",
-    "logdet",
-    "no_grad",
-    "norm",
-    "normalize",
-    "once_differentiable",
-    "optim",
-    "register_multi_grad_hook",
-    "saved_tensors_hooks",
-    "set_default_dtype",
-    "set_detect_anomaly",
-    "set_grad_enabled",
-    "special",
-    "uint8",
-    "uint16",
-    "uint32",
-    "uint64",
-    "value_and_grad",
-]
-__all__ += ops.activations.__all__
-__all__ += ops.arithmetic.__all__
-__all__ += ops.arranging.__all__
-__all__ += ops.attention.__all__
-__all__ += ops.classification.__all__
-__all__ += ops.comparison.__all__
-__all__ += ops.complex_.__all__
-__all__ += ops.contraction.__all__
-__all__ += ops.conversion.__all__
-__all__ += ops.convolution.__all__
-__all__ += ops.counting.__all__
-__all__ += ops.creation.__all__
-__all__ += ops.diagonals.__all__
-__all__ += ops.distributions.__all__
-__all__ += ops.elementary.__all__
-__all__ += ops.elementwise.__all__
-__all__ += ops.exponential_sums.__all__
-__all__ += ops.filled.__all__
-__all__ += ops.gamma.__all__
-__all__ += ops.gates.__all__
-__all__ += ops.gathering.__all__
-__all__ += ops.joining.__all__
-__all__ += ops.losses.__all__
-__all__ += ops.manipulation.__all__
-__all__ += ops.margins.__all__
-__all__ += ops.matrix_functions.__all__
-__all__ += ops.names.__all__
-__all__ += ops.namespace.__all__
-__all__ += ops.noise.__all__
-__all__ += ops.normalization.__all__
-__all__ += ops.padding.__all__
-__all__ += ops.placing.__all__
-__all__ += ops.polar.__all__
-__all__ += ops.pooling.__all__
-__all__ += ops.products.__all__
-__all__ += ops.quantiles.__all__
-__all__ += ops.random.__all__
-__all__ += ops.reductions.__all__
-__all__ += ops.repeating.__all__
-__all__ += ops.resampling.__all__
-__all__ += ops.scans.__all__
-__all__ += ops.sets.__all__
-__all__ += ops.shape.__all__
-__all__ += ops.special.__all__
-__all__ += ops.sorting.__all__
-__all__ += ops.spectrograms.__all__
-__all__ += ops.statistics.__all__
-__all__ += ops.trigonometric.__all__
-__all__ += ops.unpooling.__all__
-__all__ += ops.vectors.__all__
-__all__ += ops.windows.__all__
+_MODULES = {autograd, check, cuda, errors, fft, linalg, nn, optim, special}
+_DUNDERS = {"__array_api_version__", "__array_namespace_info__", "__version__"}
+__all__ = sorted(_DUNDERS.union(
+    name for name, value in globals().items()
+    if name[0] != "_" and (not isinstance(value, _types.ModuleType) or value in _MODULES)
+))
+
+
+def __getattr__(name: str) -> _Any:
+    """Say where a function is that PyTorch, too, has in `nn.functional` alone."""
+    there = name in nn.functional.__all__
+    hint = f": it is pullback.nn.functional.{name}, as in PyTorch" if there else ""
+    raise AttributeError(f"module 'pullback' has no attribute {name!r}{hint}")

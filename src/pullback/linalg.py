@@ -1,10 +1,27 @@
 """Linear algebra: the `linalg` extension of the Array API and more, differentiable."""
 
-from pullback.ops.contraction import tensordot
-from pullback.ops.decompositions import QRResult, cholesky, qr
-from pullback.ops.determinants import SlogdetResult, det, slogdet
-from pullback.ops.diagonals import diagonal, trace
-from pullback.ops.matrix_functions import (
+from pullback.ops.functions.diagonals import diagonal, trace
+from pullback.ops.functions.linear_algebra import (
+    EighResult,
+    QRResult,
+    SlogdetResult,
+    SVDResult,
+    cholesky,
+    det,
+    eigh,
+    eigvalsh,
+    inv,
+    matrix_power,
+    matrix_rank,
+    pinv,
+    qr,
+    slogdet,
+    solve,
+    svd,
+    svdvals,
+)
+from pullback.ops.functions.manipulation import matrix_transpose
+from pullback.ops.functions.matrix_functions import (
     LstsqResult,
     cond,
     lstsq,
@@ -14,11 +31,8 @@ from pullback.ops.matrix_functions import (
     tensorinv,
     tensorsolve,
 )
-from pullback.ops.norms import matrix_norm, vector_norm
-from pullback.ops.products import cross, matmul, outer, vecdot
-from pullback.ops.shape import matrix_transpose
-from pullback.ops.solving import inv, matrix_power, matrix_rank, pinv, solve
-from pullback.ops.spectral import EighResult, SVDResult, eigh, eigvalsh, svd, svdvals
+from pullback.ops.functions.norms import matrix_norm, vector_norm
+from pullback.ops.functions.products import cross, matmul, outer, tensordot, vecdot
 
 __all__ = [
     "EighResult",

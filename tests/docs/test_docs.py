@@ -19,7 +19,7 @@ import numpy as np
 import pytest
 
 import pullback as pb
-from pullback.ops._declare import REGISTRY
+from pullback.ops.declare import REGISTRY
 
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), ROOT / "bench" / "README.md"])

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import pullback as pb
-from pullback.ops._declare import REGISTRY
+from pullback.ops.declare import REGISTRY
 
 ROOT = Path(__file__).parents[2]
 GENERATOR = ROOT / "docs" / "generate.py"

@@ -86,9 +86,10 @@ UFUNCS = {
     "heaviside": [wide(lambda x: np.heaviside(x, 0.5))],
     "ldexp": [wide(lambda x: np.ldexp(x, 3))],
     "matmul": [on((3, 4), (4, 2))(np.matmul)],
-    "matvec": [on((2, 3, 4), (4,))(np.matvec)],
-    "vecmat": [on((3,), (2, 3, 4))(np.vecmat)],
 }
+if np.lib.NumpyVersion(np.__version__) >= "2.2.0":
+    UFUNCS["matvec"] = [on((2, 3, 4), (4,))(np.matvec)]
+    UFUNCS["vecmat"] = [on((3,), (2, 3, 4))(np.vecmat)]
 INTEGERS = {
     name: [tall(calling(name, lambda x: np.astype(2 * x, int)))]
     for name in ("bitwise_and", "bitwise_or", "bitwise_xor", "gcd", "lcm", "left_shift")

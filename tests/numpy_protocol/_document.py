@@ -3,8 +3,8 @@
 import numpy as np
 from numpy.testing.overrides import get_overridable_numpy_ufuncs
 
-from pullback.ops._numpy.arguments import ADAPTERS
-from pullback.ops._numpy.table import ARRAYS_LIKE, NO_COUNTERPART, OF_VALUES, SAME
+from pullback.numpy_protocol.arguments import ADAPTERS
+from pullback.numpy_protocol.table import ARRAYS_LIKE, NO_COUNTERPART, OF_VALUES, SAME
 
 UFUNCS = sorted(
     u.__name__

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from tests.numpy_protocol._document import groups
 
-from pullback.ops._numpy.table import NO_COUNTERPART
+from pullback.numpy_protocol.table import NO_COUNTERPART
 
 TEXT = (Path(__file__).parents[2] / "docs" / "numpy.md").read_text()
 HEADINGS = {

@@ -15,7 +15,7 @@ import numpy as np
 
 import pullback as pb
 from pullback.arrays import library_of
-from pullback.ops._declare import REGISTRY, Composition
+from pullback.ops.declare import REGISTRY, Composition
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import pullback as pb
-from pullback.ops.shape import flip_
+from pullback.ops.primitives.shape import flip_p
 
 X = "shape (2, 3), dtype float32"
 V = "shape (2,), dtype float32"
@@ -333,7 +333,7 @@ def test_a_wrong_call_names_the_operation_and_its_inputs(call, builtin, words):
 # What Python says itself: a call that the signature does not allow.
 CALLS = {
     "axis by position": (
-        lambda: flip_(m(), 0),
+        lambda: flip_p.public(m(), 0),
         "flip() takes 1 positional argument but 2 were given",
     ),
     "too many in place": (

@@ -290,10 +290,10 @@ def test_the_padding_row_of_an_embedding_gets_no_gradient():
 
 
 def test_one_hot_takes_as_many_classes_as_it_needs():
-    assert pb.one_hot(ints([[1], [0]])).tolist() == [[[0, 1]], [[1, 0]]]
-    assert pb.one_hot(ints([2], dtype="uint8")).tolist() == [[0, 0, 1]]
-    assert pb.one_hot(ints([0]), 2).dtype is pb.int64
-    assert pb.one_hot(ints([]), 2).shape == (0, 2)
+    assert pb.nn.functional.one_hot(ints([[1], [0]])).tolist() == [[[0, 1]], [[1, 0]]]
+    assert pb.nn.functional.one_hot(ints([2], dtype="uint8")).tolist() == [[0, 0, 1]]
+    assert pb.nn.functional.one_hot(ints([0]), 2).dtype is pb.int64
+    assert pb.nn.functional.one_hot(ints([]), 2).shape == (0, 2)
 
 
 # -- wrong use ------------------------------------------------------------------------------------
@@ -441,22 +441,22 @@ ERRORS = {
         ("embedding: padding_idx within axis 0 of length 3 required, got -4",),
     ),
     "one_hot": (
-        lambda x: pb.one_hot(ints([2]), 2),
+        lambda x: pb.nn.functional.one_hot(ints([2]), 2),
         IndexError,
         ("one_hot: indices within axis 0 of length 2 required, got 2", "tensor: shape (1,)"),
     ),
     "one_hot of a negative": (
-        lambda x: pb.one_hot(ints([-1, 3])),
+        lambda x: pb.nn.functional.one_hot(ints([-1, 3])),
         IndexError,
         ("one_hot: indices within axis 0 of length 4 required, got -1",),
     ),
     "one_hot of nothing": (
-        lambda x: pb.one_hot(ints([])),
+        lambda x: pb.nn.functional.one_hot(ints([])),
         ValueError,
         ("one_hot: numbers required, got none", "hint: give num_classes"),
     ),
     "one_hot of few": (
-        lambda x: pb.one_hot(ints([0]), -2),
+        lambda x: pb.nn.functional.one_hot(ints([0]), -2),
         ValueError,
         ("one_hot: num_classes from -1 on required, got -2",),
     ),

@@ -377,8 +377,11 @@ def test_the_nuclear_norm_over_any_two_dimensions():
 
 def test_normalize_names_its_dimension_either_way():
     x = pb.tensor([[3.0, 4.0], [0.0, 0.0]])
-    assert pb.normalize(x, axis=1).tolist() == pb.normalize(x, dim=1).tolist()
-    assert pb.normalize(x)[1].tolist() == [0.0, 0.0]
+    assert (
+        pb.nn.functional.normalize(x, axis=1).tolist()
+        == pb.nn.functional.normalize(x, dim=1).tolist()
+    )
+    assert pb.nn.functional.normalize(x)[1].tolist() == [0.0, 0.0]
 
 
 def test_distances_to_oneself_have_the_gradient_0():

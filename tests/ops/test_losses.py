@@ -38,7 +38,7 @@ def random(*shape, seed=0):
 # -- distances ------------------------------------------------------------------------------------
 def test_the_huber_losses_have_the_slopes_of_both_sides_at_their_kinks():
     x, zero = leaf([-2.0, -1.0, 0.0, 1.0, INF]), pb.zeros(5, dtype="float64")
-    for loss in (pb.huber_loss, pb.smooth_l1_loss):
+    for loss in (pb.nn.functional.huber_loss, pb.nn.functional.smooth_l1_loss):
         result = loss(x, zero, **NONE)
         assert result.tolist() == [1.5, 0.5, 0.0, 0.5, INF]
         assert gradients(result, x) == [[-1.0, -1.0, 0.0, 1.0, 1.0]]
@@ -46,28 +46,33 @@ def test_the_huber_losses_have_the_slopes_of_both_sides_at_their_kinks():
 
 def test_the_second_derivative_of_a_huber_loss_is_one_around_zero_and_none_outside():
     x = leaf([-2.0, 0.0, 0.5, 3.0])
-    loss = pb.huber_loss(x, pb.zeros(4, dtype="float64"), reduction="sum")
+    loss = pb.nn.functional.huber_loss(x, pb.zeros(4, dtype="float64"), reduction="sum")
     (first,) = pb.autograd.grad(loss, x, create_graph=True)
     assert gradients(first, x) == [[0.0, 1.0, 1.0, 0.0]]
 
 
 def test_where_the_huber_losses_turn_over():
     x, zero = pb.tensor([0.25, 2.0]), pb.zeros(2)
-    assert pb.huber_loss(x, zero, delta=0.5, **NONE).tolist() == [0.03125, 0.875]
-    assert pb.smooth_l1_loss(x, zero, beta=0.5, **NONE).tolist() == [0.0625, 1.75]
-    assert pb.smooth_l1_loss(x, zero, beta=0, **NONE).tolist() == [0.25, 2.0]
-    assert pb.huber_loss(x, zero, weight=pb.tensor([8.0, 0.0]), **NONE).tolist() == [0.25, 0.0]
+    assert pb.nn.functional.huber_loss(x, zero, delta=0.5, **NONE).tolist() == [0.03125, 0.875]
+    assert pb.nn.functional.smooth_l1_loss(x, zero, beta=0.5, **NONE).tolist() == [0.0625, 1.75]
+    assert pb.nn.functional.smooth_l1_loss(x, zero, beta=0, **NONE).tolist() == [0.25, 2.0]
+    assert pb.nn.functional.huber_loss(x, zero, weight=pb.tensor([8.0, 0.0]), **NONE).tolist() == [
+        0.25,
+        0.0,
+    ]
 
 
 def test_the_gradient_of_an_absolute_error_of_nothing_is_nothing():
     x = leaf([1.0, 2.0])
-    assert gradients(pb.l1_loss(x, pb.tensor([1.0, 5.0]), reduction="sum"), x) == [[0.0, -1.0]]
+    assert gradients(pb.nn.functional.l1_loss(x, pb.tensor([1.0, 5.0]), reduction="sum"), x) == [
+        [0.0, -1.0]
+    ]
 
 
 # -- two classes ----------------------------------------------------------------------------------
 def test_binary_cross_entropy_of_certainty_is_finite():
     p, t = leaf([0.0, 0.0, 1.0, 1.0]), leaf([0.0, 1.0, 0.0, 1.0])
-    result = pb.binary_cross_entropy(p, t, **NONE)
+    result = pb.nn.functional.binary_cross_entropy(p, t, **NONE)
     assert result.tolist() == [0.0, 100.0, 100.0, 0.0]
     assert gradients(result, p, t) == [[0.0, -1e12, 1e12, 0.0], [100.0, 100.0, -100.0, -100.0]]
 
@@ -87,14 +92,16 @@ def test_weights_of_elements_and_of_the_positive_class():
     losses = -(positive.numpy() * t.numpy() * np.log(p) + (1 - t.numpy()) * np.log(1 - p))
     found = pb.binary_cross_entropy_with_logits(x, t, weight, "none", positive)
     np.testing.assert_allclose(found.numpy(), weight.numpy() * losses)
-    plain = pb.binary_cross_entropy(pb.sigmoid(x), t, weight=weight)
+    plain = pb.nn.functional.binary_cross_entropy(pb.sigmoid(x), t, weight=weight)
     np.testing.assert_allclose(
-        float(plain), float((weight * pb.bce_with_logits(x, t, **NONE)).mean())
+        float(plain), float((weight * pb.nn.functional.bce_with_logits(x, t, **NONE)).mean())
     )
 
 
 def test_a_whole_number_target_of_a_binary_loss_is_converted():
-    assert pb.binary_cross_entropy(pb.tensor([0.5]), pb.tensor([1])).dtype is pb.float32
+    assert (
+        pb.nn.functional.binary_cross_entropy(pb.tensor([0.5]), pb.tensor([1])).dtype is pb.float32
+    )
 
 
 # -- distributions --------------------------------------------------------------------------------
@@ -122,17 +129,22 @@ def test_the_cosine_with_no_direction_is_zero_and_has_a_gradient():
 # -- classes --------------------------------------------------------------------------------------
 def test_what_is_ignored_has_a_gradient_of_exactly_zero():
     x = leaf([[0.0, 0.0], [NAN, INF]])
-    loss = pb.nll_loss(x, pb.tensor([1, -100]))
+    loss = pb.nn.functional.nll_loss(x, pb.tensor([1, -100]))
     assert loss.tolist() == 0.0
     assert gradients(loss, x) == [[[0.0, -1.0], [0.0, 0.0]]]
 
 
 def test_a_mean_over_ignored_targets_alone_is_nan_and_has_no_slope():
     x = leaf([[1.0, 2.0], [3.0, 4.0]])
-    loss = pb.cross_entropy(x, pb.tensor([1, 1]), ignore_index=1)
+    loss = pb.nn.functional.cross_entropy(x, pb.tensor([1, 1]), ignore_index=1)
     assert np.isnan(loss.tolist())
     assert gradients(loss, x) == [[[0.0, 0.0], [0.0, 0.0]]]
-    assert pb.cross_entropy(x, pb.tensor([1, 1]), ignore_index=1, reduction="sum").tolist() == 0.0
+    assert (
+        pb.nn.functional.cross_entropy(
+            x, pb.tensor([1, 1]), ignore_index=1, reduction="sum"
+        ).tolist()
+        == 0.0
+    )
 
 
 def test_the_mean_is_over_the_weights_of_what_counts():
@@ -140,32 +152,38 @@ def test_the_mean_is_over_the_weights_of_what_counts():
     targets = pb.tensor([2, 0, 1, 0])
     a = logs.numpy()
     expected = -(4 * a[0, 2] + 2 * a[2, 1]) / 6
-    close(pb.nll_loss(logs, targets, weight, ignore_index=0), expected)
+    close(pb.nn.functional.nll_loss(logs, targets, weight, ignore_index=0), expected)
     losses = [-4 * a[0, 2], 0.0, -2 * a[2, 1], 0.0]
-    close(pb.nll_loss(logs, targets, weight, ignore_index=0, reduction="none"), losses)
+    close(
+        pb.nn.functional.nll_loss(logs, targets, weight, ignore_index=0, reduction="none"), losses
+    )
 
 
 def test_the_classes_of_images_are_along_the_second_axis():
     x = random(2, 3, 2, 2)
     targets = pb.tensor(np.random.default_rng(1).integers(0, 3, (2, 2, 2)))
     rows = x.permute(0, 2, 3, 1).reshape(8, 3)
-    close(pb.cross_entropy(x, targets), pb.cross_entropy(rows, targets.reshape(8)).numpy())
+    close(
+        pb.nn.functional.cross_entropy(x, targets),
+        pb.nn.functional.cross_entropy(rows, targets.reshape(8)).numpy(),
+    )
 
 
 def test_probabilities_of_one_class_are_that_class():
     x, targets = random(3, 4), pb.tensor([3, 0, 2])
-    given = pb.one_hot(targets, 4).double()
+    given = pb.nn.functional.one_hot(targets, 4).double()
     weight = pb.tensor([1.0, 2.0, 3.0, 4.0], dtype="float64")
     for settings in (NONE, {"reduction": "sum", "weight": weight}, {"label_smoothing": 0.25}):
         close(
-            pb.cross_entropy(x, given, **settings), pb.cross_entropy(x, targets, **settings).numpy()
+            pb.nn.functional.cross_entropy(x, given, **settings),
+            pb.nn.functional.cross_entropy(x, targets, **settings).numpy(),
         )
 
 
 def test_probabilities_have_a_gradient_of_both_orders():
     x, p = random(2, 3).requires_grad_(), pb.softmax(random(2, 3, seed=1), axis=1).detach()
     p.requires_grad_()
-    loss = pb.cross_entropy(x, p, reduction="sum")
+    loss = pb.nn.functional.cross_entropy(x, p, reduction="sum")
     dx, dp = pb.autograd.grad(loss, (x, p), create_graph=True)
     logs = pb.log_softmax(x, axis=1)
     close(dp, (-logs).detach().numpy())
@@ -183,8 +201,8 @@ def test_smoothing_mixes_a_target_with_all_classes():
     spread = -(logs[:2] * weight.numpy()).sum(axis=1) / 4
     settings = {"weight": weight, "ignore_index": 2, "label_smoothing": 0.25}
     each = 0.75 * np.array(own) + 0.25 * spread
-    close(pb.cross_entropy(x, targets, **settings, **NONE), [*each, 0.0])
-    close(pb.cross_entropy(x, targets, **settings), each.sum() / 5)
+    close(pb.nn.functional.cross_entropy(x, targets, **settings, **NONE), [*each, 0.0])
+    close(pb.nn.functional.cross_entropy(x, targets, **settings), each.sum() / 5)
 
 
 # -- normalisation --------------------------------------------------------------------------------
@@ -297,27 +315,39 @@ PAIRWISE = (*PAIRWISE, "binary_cross_entropy", "binary_cross_entropy_with_logits
 def test_a_loss_does_not_broadcast(name):
     text = rf"{name}: a target of the shape \(2, 3\) of the input required, got \(2, 1\)\n  input"
     with pytest.raises(ShapeError, match=text):
-        getattr(pb, name)(A, B)
+        getattr(pb.nn.functional, name)(A, B)
 
 
 @pytest.mark.parametrize("name", [*PAIRWISE, "nll_loss", "cross_entropy"])
 def test_an_unknown_reduction_is_named(name):
     target = CLASSES if name in ("nll_loss", "cross_entropy") else A
     with pytest.raises(ArgumentError, match=f"{name}: 'reduction' must be .* got 'average'"):
-        getattr(pb, name)(A, target, reduction="average")
+        getattr(pb.nn.functional, name)(A, target, reduction="average")
 
 
 MISTAKES = {
-    "no tensor": (lambda: pb.mse_loss(A, 1.0), ArgumentTypeError, "mse_loss: a Tensor"),
-    "delta": (lambda: pb.huber_loss(A, A, delta=0), ArgumentError, "a delta above 0 required"),
-    "beta": (lambda: pb.smooth_l1_loss(A, A, beta=-1), ArgumentError, "a beta of 0 or more"),
+    "no tensor": (
+        lambda: pb.nn.functional.mse_loss(A, 1.0),
+        ArgumentTypeError,
+        "mse_loss: a Tensor",
+    ),
+    "delta": (
+        lambda: pb.nn.functional.huber_loss(A, A, delta=0),
+        ArgumentError,
+        "a delta above 0 required",
+    ),
+    "beta": (
+        lambda: pb.nn.functional.smooth_l1_loss(A, A, beta=-1),
+        ArgumentError,
+        "a beta of 0 or more",
+    ),
     "no probability": (
-        lambda: pb.binary_cross_entropy(A + 2, A),
+        lambda: pb.nn.functional.binary_cross_entropy(A + 2, A),
         ArgumentError,
         "binary_cross_entropy: an input from 0 to 1 required",
     ),
     "probability of NaN": (
-        lambda: pb.binary_cross_entropy(A * NAN, A),
+        lambda: pb.nn.functional.binary_cross_entropy(A * NAN, A),
         ArgumentError,
         "an input from 0 to 1 required",
     ),
@@ -327,37 +357,37 @@ MISTAKES = {
         "kl_div: a batch required",
     ),
     "class too large": (
-        lambda: pb.cross_entropy(A, pb.tensor([0, 3])),
+        lambda: pb.nn.functional.cross_entropy(A, pb.tensor([0, 3])),
         TensorIndexError,
         "cross_entropy: targets from 0 to 2, or ignore_index -100, required, got some from 0 to 3",
     ),
     "negative class": (
-        lambda: pb.nll_loss(A, pb.tensor([-1, 0])),
+        lambda: pb.nn.functional.nll_loss(A, pb.tensor([-1, 0])),
         TensorIndexError,
         "nll_loss: targets from 0 to 2, .* got some from -1 to 0",
     ),
     "classes of floats": (
-        lambda: pb.cross_entropy(A, pb.tensor([0.0, 1.0])),
+        lambda: pb.nn.functional.cross_entropy(A, pb.tensor([0.0, 1.0])),
         DTypeError,
         "cross_entropy: integers required as 'target'",
     ),
     "shape of the classes": (
-        lambda: pb.cross_entropy(A, pb.tensor([[0], [1]])),
+        lambda: pb.nn.functional.cross_entropy(A, pb.tensor([[0], [1]])),
         ShapeError,
         r"cross_entropy: a target of shape \(2,\), the input's without its classes, required",
     ),
     "scalar input": (
-        lambda: pb.nll_loss(pb.tensor(1.0), pb.tensor(0)),
+        lambda: pb.nn.functional.nll_loss(pb.tensor(1.0), pb.tensor(0)),
         ShapeError,
         r"nll_loss: an input of shape \(N, C, ...\) or \(C,\) required",
     ),
     "weights of classes": (
-        lambda: pb.cross_entropy(A, A, pb.ones(2)),
+        lambda: pb.nn.functional.cross_entropy(A, A, pb.ones(2)),
         ShapeError,
         r"cross_entropy: a weight of shape \(3,\), one number a class, required, got \(2,\)",
     ),
     "smoothing": (
-        lambda: pb.cross_entropy(A, CLASSES, label_smoothing=2),
+        lambda: pb.nn.functional.cross_entropy(A, CLASSES, label_smoothing=2),
         ArgumentError,
         "a label_smoothing from 0 to 1 required, got 2",
     ),
@@ -423,7 +453,7 @@ def test_a_generator_of_another_library_is_refused():
         pb.dropout(x, generator=pb.Generator(seed=0))
 
 
-@pytest.mark.parametrize("loss", [pb.huber_loss, pb.smooth_l1_loss])
+@pytest.mark.parametrize("loss", [pb.nn.functional.huber_loss, pb.nn.functional.smooth_l1_loss])
 def test_losses_that_compare_refuse_complex_numbers(loss):
     x = pb.tensor([1 + 1j, 2j])
     with pytest.raises(TypeError, match="real numbers required, got complex64"):

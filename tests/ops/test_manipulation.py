@@ -49,8 +49,8 @@ COPIES = {
     "rot90": lambda x: x.rot90(0),
     "diff": lambda x: x.diff(n=0),
     "tril": lambda x: x.tril(5),
-    "pad": lambda x: pb.pad(x, (0, 0)),
-    "pad, circular": lambda x: pb.pad(x, (-1, 0), "circular"),
+    "pad": lambda x: pb.nn.functional.pad(x, (0, 0)),
+    "pad, circular": lambda x: pb.nn.functional.pad(x, (-1, 0), "circular"),
     "unfold": lambda x: x.unfold(1, 1, 1),
 }
 
@@ -83,7 +83,7 @@ def test_arrays_are_taken_as_tensors_are():
         (pb.diff(DATA), np.diff(DATA)),
         (pb.nansum(DATA), np.sum(DATA)),
         (pb.tensor_split(DATA, 2)[0], DATA[:1]),
-        (pb.pad(DATA, (1, 0), "reflect"), np.pad(DATA, ((0, 0), (1, 0)), "reflect")),
+        (pb.nn.functional.pad(DATA, (1, 0), "reflect"), np.pad(DATA, ((0, 0), (1, 0)), "reflect")),
     ]:
         assert isinstance(result, pb.Tensor)
         np.testing.assert_array_equal(result.numpy(), expected)
@@ -177,8 +177,8 @@ def test_windows_of_a_scalar_are_of_its_one_element():
 
 
 def test_a_padding_of_whole_numbers_keeps_the_dtype():
-    assert pb.pad(i64(), (1, 0), value=7).tolist() == [7, 1, 2, 3]
-    assert pb.pad(i64(), (1, 0)).dtype is pb.int64
+    assert pb.nn.functional.pad(i64(), (1, 0), value=7).tolist() == [7, 1, 2, 3]
+    assert pb.nn.functional.pad(i64(), (1, 0)).dtype is pb.int64
 
 
 # -- in place -------------------------------------------------------------------------------------
@@ -364,28 +364,40 @@ WRONG = {
     "no parts": (lambda: m().tensor_split(0), ValueError, ("tensor_split: ", "got 0")),
     "unfold": (lambda: m().unfold(1, 4, 1), ValueError, ("unfold: ", "axis 1", "got 4", f"x: {X}")),
     "unfold step": (lambda: m().unfold(1, 1, 0), ValueError, ("unfold: a step", "got 0")),
-    "pad": (lambda: pb.pad(m(), (1,)), ValueError, ("pad: pairs", "(1,)", f"x: {X}")),
+    "pad": (lambda: pb.nn.functional.pad(m(), (1,)), ValueError, ("pad: pairs", "(1,)", f"x: {X}")),
     "pad too many axes": (
-        lambda: pb.pad(v(), (1, 1, 1, 1)),
+        lambda: pb.nn.functional.pad(v(), (1, 1, 1, 1)),
         ValueError,
         ("pad: pairs", "at most 1 axes"),
     ),
-    "pad text": (lambda: pb.pad(m(), "ab"), TypeError, ("pad: ", "integers", "'ab'")),
-    "pad away": (lambda: pb.pad(m(), (-2, -2)), ValueError, ("pad: ", "3 elements", "(-2, -2)", X)),
-    "pad mode": (lambda: pb.pad(m(), (1, 1), "mirror"), ValueError, ("pad: ", "'mirror'", "edge")),
+    "pad text": (lambda: pb.nn.functional.pad(m(), "ab"), TypeError, ("pad: ", "integers", "'ab'")),
+    "pad away": (
+        lambda: pb.nn.functional.pad(m(), (-2, -2)),
+        ValueError,
+        ("pad: ", "3 elements", "(-2, -2)", X),
+    ),
+    "pad mode": (
+        lambda: pb.nn.functional.pad(m(), (1, 1), "mirror"),
+        ValueError,
+        ("pad: ", "'mirror'", "edge"),
+    ),
     "pad value": (
-        lambda: pb.pad(m(), (1, 1), "reflect", 2.0),
+        lambda: pb.nn.functional.pad(m(), (1, 1), "reflect", 2.0),
         ValueError,
         ("pad: no value required in mode reflect", "2.0"),
     ),
     "reflect too much": (
-        lambda: pb.pad(m(), (3, 0), "reflect"),
+        lambda: pb.nn.functional.pad(m(), (3, 0), "reflect"),
         ValueError,
         ("pad: at most 2 elements", "axis 1", "reflect", "(3, 0)", X),
     ),
-    "wrap too much": (lambda: pb.pad(v(), (0, 3), "wrap"), ValueError, ("pad: at most 2 ",)),
+    "wrap too much": (
+        lambda: pb.nn.functional.pad(v(), (0, 3), "wrap"),
+        ValueError,
+        ("pad: at most 2 ",),
+    ),
     "replicate nothing": (
-        lambda: pb.pad(pb.zeros(0), (1, 0), "edge"),
+        lambda: pb.nn.functional.pad(pb.zeros(0), (1, 0), "edge"),
         ValueError,
         ("pad: at most 0 elements", "replicate"),
     ),

@@ -90,11 +90,11 @@ def test_normal_takes_tensors_that_broadcast():
 
 
 def test_whole_channels_are_dropped():
-    dropped = pb.dropout2d(pb.ones(4, 50, 3, 3), 0.5, generator=pb.Generator(seed=0))
+    dropped = pb.nn.functional.dropout2d(pb.ones(4, 50, 3, 3), 0.5, generator=pb.Generator(seed=0))
     each = dropped.sum((2, 3))
     assert set(each.ravel().tolist()) == {0.0, 18.0}
     x = pb.ones(2, 3)
-    assert pb.dropout1d(x, 0.5, training=False).equal(x)
+    assert pb.nn.functional.dropout1d(x, 0.5, training=False).equal(x)
 
 
 def test_alpha_dropout_keeps_mean_and_spread():
@@ -108,7 +108,8 @@ def test_alpha_dropout_keeps_mean_and_spread():
 def test_a_hard_gumbel_softmax_is_one_hot_with_the_gradient_of_the_soft_one():
     x = leaf(0.5, 1.0, -1.0)
     soft, hard = (
-        pb.gumbel_softmax(x, hard=h, generator=pb.Generator(seed=5)) for h in (False, True)
+        pb.nn.functional.gumbel_softmax(x, hard=h, generator=pb.Generator(seed=5))
+        for h in (False, True)
     )
     assert hard.sum().item() == 1
     assert int(hard.argmax()) == int(soft.argmax())
@@ -128,43 +129,53 @@ def test_a_slope_is_drawn_in_training():
 def test_attention_to_nothing_gives_zero_and_no_gradient():
     q, k, v = pb.ones(2, 3, requires_grad=True), pb.ones(4, 3), pb.ones(4, 1)
     mask = pb.tensor([[False] * 4, [True] * 4])
-    result = pb.scaled_dot_product_attention(q, k, v, mask)
+    result = pb.nn.functional.scaled_dot_product_attention(q, k, v, mask)
     assert result.tolist() == [[0.0], [1.0]]
     result.sum().backward()
     assert not q.grad.isnan().any()
-    added = pb.scaled_dot_product_attention(q, k, v, pb.tensor([0.0, 0.0, -math.inf, 0.0]))
+    added = pb.nn.functional.scaled_dot_product_attention(
+        q, k, v, pb.tensor([0.0, 0.0, -math.inf, 0.0])
+    )
     assert added.shape == (2, 1)
-    dropped = pb.scaled_dot_product_attention(q, k, v, dropout_p=1.0)
+    dropped = pb.nn.functional.scaled_dot_product_attention(q, k, v, dropout_p=1.0)
     assert dropped.abs().max().item() == 0
     with pytest.raises(ValueError, match="give attn_mask or is_causal, not both"):
-        pb.scaled_dot_product_attention(q, k, v, mask, is_causal=True)
+        pb.nn.functional.scaled_dot_product_attention(q, k, v, mask, is_causal=True)
 
 
 def test_maxima_go_back_to_where_they_were():
     x = pb.tensor([[[1.0, 5.0, 2.0, 0.0], [3.0, 4.0, 7.0, 6.0]]])
     largest, places = pb.max_pool2d(x, 2, return_indices=True)
-    assert pb.max_unpool2d(largest, places, 2).tolist() == [[[0, 5, 0, 0], [0, 0, 7, 0]]]
-    values, indices = pb.adaptive_max_pool2d(x, (1, 2), return_indices=True)
+    assert pb.nn.functional.max_unpool2d(largest, places, 2).tolist() == [
+        [[0, 5, 0, 0], [0, 0, 7, 0]]
+    ]
+    values, indices = pb.nn.functional.adaptive_max_pool2d(x, (1, 2), return_indices=True)
     assert (values.tolist(), indices.tolist()) == ([[[5, 7]]], [[[1, 6]]])
 
 
 def test_interpolation_by_a_factor_may_recompute_it():
     x = pb.arange(3.0).reshape(1, 1, 3)
-    plain = pb.interpolate(x, scale_factor=1.5, mode="linear")
-    again = pb.interpolate(x, scale_factor=1.5, mode="linear", recompute_scale_factor=True)
+    plain = pb.nn.functional.interpolate(x, scale_factor=1.5, mode="linear")
+    again = pb.nn.functional.interpolate(
+        x, scale_factor=1.5, mode="linear", recompute_scale_factor=True
+    )
     assert plain.shape == again.shape == (1, 1, 4)
     assert plain.tolist() != again.tolist()
-    assert pb.interpolate(x, size=1, mode="area").item() == 1.0
+    assert pb.nn.functional.interpolate(x, size=1, mode="area").item() == 1.0
     for wrong in ({}, {"size": 2, "scale_factor": 2.0}, {"size": (2, 2)}, {"size": 2, "mode": "x"}):
         with pytest.raises(ValueError, match=r"interpolate: "):
-            pb.interpolate(x, **wrong)
+            pb.nn.functional.interpolate(x, **wrong)
 
 
 def test_the_nearest_pixel_is_read():
     image = pb.tensor([[[[1.0, 2.0, 3.0]]]])
     grid = pb.tensor([[[[-1.0, 0.0], [0.2, 0.0], [5.0, 0.0]]]])
-    assert pb.grid_sample(image, grid, mode="nearest").ravel().tolist() == [1.0, 2.0, 0.0]
-    far = pb.grid_sample(image, grid, mode="nearest", padding_mode="border")
+    assert pb.nn.functional.grid_sample(image, grid, mode="nearest").ravel().tolist() == [
+        1.0,
+        2.0,
+        0.0,
+    ]
+    far = pb.nn.functional.grid_sample(image, grid, mode="nearest", padding_mode="border")
     assert far.ravel().tolist() == [1.0, 2.0, 3.0]
 
 

@@ -18,8 +18,9 @@ from pullback.errors import (
     MissingRuleError,
     ShapeError,
 )
-from pullback.ops import conversion
-from pullback.ops.indexing import scatter_to
+from pullback.ops.functions import data_types
+from pullback.ops.primitives import conversion
+from pullback.ops.primitives.indexing import index_put_p
 
 
 def leaf(*values):
@@ -233,7 +234,7 @@ def test_a_tensor_of_one_element_is_a_number():
 # -- operations ------------------------------------------------------------------------------------
 def test_a_setting_without_a_default_is_required():
     with pytest.raises(TypeError, match="missing 1 required keyword-only argument: 'shape'"):
-        scatter_to(pb.ones(3), index=0)
+        index_put_p.public(pb.ones(3), index=0)
 
 
 def test_stack_as_a_method():
@@ -248,7 +249,8 @@ def test_cuda_asks_for_the_current_or_a_numbered_device(monkeypatch):
         asked.append(device)
         return NUMPY, None
 
-    monkeypatch.setattr(conversion, "library_for", library_for)
+    for module in (conversion, data_types):
+        monkeypatch.setattr(module, "library_for", library_for)
     x = leaf(1.0, 2.0)
     y = x.cuda() * 1.0 + x.cuda(1)
     assert y.tolist() == [2.0, 4.0]
@@ -259,7 +261,8 @@ def test_cuda_asks_for_the_current_or_a_numbered_device(monkeypatch):
 
 
 def test_a_tensor_on_a_gpu_is_not_moved_to_the_current_one(monkeypatch):
-    monkeypatch.setattr(conversion, "library_for", lambda device: (NUMPY, None))
+    for module in (conversion, data_types):
+        monkeypatch.setattr(module, "library_for", lambda device: (NUMPY, None))
     x = leaf(1.0, 2.0)
     monkeypatch.setattr(pb.Tensor, "device", property(lambda self: "cuda:1"))
     assert x.cuda() is x

@@ -95,7 +95,9 @@ def test_a_last_window_that_would_begin_in_the_padding_is_left_out():
 
 
 def test_a_divisor_of_ones_own():
-    assert pb.avg_pool2d(pb.ones((1, 2, 2)), 2, divisor_override=8).tolist() == [[[0.5]]]
+    assert pb.nn.functional.avg_pool2d(pb.ones((1, 2, 2)), 2, divisor_override=8).tolist() == [
+        [[0.5]]
+    ]
 
 
 @pytest.mark.parametrize("pool", [pb.avg_pool1d, lambda x, k: pb.adaptive_avg_pool1d(x, 2)])
@@ -106,8 +108,8 @@ def test_means_of_integers_are_floats(pool):
 
 def test_adaptive_means_of_one_window_and_of_windows_that_overlap():
     x = leaf([[[1.0, 2.0, 3.0]]])
-    assert pb.adaptive_avg_pool2d(x, 1).tolist() == [[[2.0]]]
-    result = pb.adaptive_avg_pool2d(x, (1, 2))
+    assert pb.nn.functional.adaptive_avg_pool2d(x, 1).tolist() == [[[2.0]]]
+    result = pb.nn.functional.adaptive_avg_pool2d(x, (1, 2))
     assert result.tolist() == [[[1.5, 2.5]]]
     assert gradient(result, x) == [[[0.5, 1.0, 0.5]]]
 
@@ -198,7 +200,7 @@ def test_bare_arrays_are_taken_as_tensors():
 def test_linear_is_the_product_with_the_transposed_weight():
     x, weight, bias = random(2, 3, 4), random(5, 4), random(5)
     expected = x.numpy() @ weight.numpy().T + bias.numpy()
-    np.testing.assert_allclose(pb.linear(x, weight, bias).numpy(), expected)
+    np.testing.assert_allclose(pb.nn.functional.linear(x, weight, bias).numpy(), expected)
 
 
 # -- mistakes -------------------------------------------------------------------------------------
@@ -287,7 +289,7 @@ MISTAKES = {
         "an output of at least 1 element along each axis required",
     ),
     "padding of a pool": (
-        lambda: pb.avg_pool2d(IMAGE, 2, padding=2),
+        lambda: pb.nn.functional.avg_pool2d(IMAGE, 2, padding=2),
         ArgumentError,
         r"avg_pool2d: a padding of at most half the kernel required, got \(2, 2\) for \(2, 2\)",
     ),
@@ -302,42 +304,42 @@ MISTAKES = {
         "max_pool: real numbers required",
     ),
     "divisor of 0": (
-        lambda: pb.avg_pool2d(IMAGE, 2, divisor_override=0),
+        lambda: pb.nn.functional.avg_pool2d(IMAGE, 2, divisor_override=0),
         ArgumentError,
         "a divisor_override other than 0 required",
     ),
     "empty image": (
-        lambda: pb.adaptive_avg_pool2d(pb.zeros((1, 0, 2)), 1),
+        lambda: pb.nn.functional.adaptive_avg_pool2d(pb.zeros((1, 0, 2)), 1),
         ShapeError,
         "adaptive_avg_pool2d: a non-empty image required",
     ),
     "three numbers of windows": (
-        lambda: pb.adaptive_avg_pool2d(IMAGE, (1, 2, 3)),
+        lambda: pb.nn.functional.adaptive_avg_pool2d(IMAGE, (1, 2, 3)),
         ArgumentError,
         r"'output_size' must be .* a tuple of 2, got \(1, 2, 3\)",
     ),
     "columns": (
-        lambda: pb.fold(pb.zeros((4, 3)), output_size=3, kernel_size=2),
+        lambda: pb.nn.functional.fold(pb.zeros((4, 3)), output_size=3, kernel_size=2),
         ShapeError,
         r"fold: a multiple of 4 rows and 4 columns, one a window, required, got \(4, 3\)",
     ),
     "rows": (
-        lambda: pb.fold(pb.zeros((3, 4)), output_size=3, kernel_size=2),
+        lambda: pb.nn.functional.fold(pb.zeros((3, 4)), output_size=3, kernel_size=2),
         ShapeError,
         "fold: a multiple of 4 rows",
     ),
     "no window": (
-        lambda: pb.fold(pb.zeros((4, 0)), output_size=1, kernel_size=2),
+        lambda: pb.nn.functional.fold(pb.zeros((4, 0)), output_size=1, kernel_size=2),
         ShapeError,
         "fold: a multiple of 4 rows and 0 columns",
     ),
     "weight of linear": (
-        lambda: pb.linear(pb.zeros((2, 3)), pb.zeros((3, 2))),
+        lambda: pb.nn.functional.linear(pb.zeros((2, 3)), pb.zeros((3, 2))),
         ShapeError,
         r"linear: an input of shape \(..., features\) .*, got \(2, 3\) and \(3, 2\)",
     ),
     "bias of linear": (
-        lambda: pb.linear(pb.zeros((2, 3)), pb.zeros((4, 3)), pb.zeros(3)),
+        lambda: pb.nn.functional.linear(pb.zeros((2, 3)), pb.zeros((4, 3)), pb.zeros(3)),
         ShapeError,
         r"linear: a bias of shape \(4,\), one number an output, required, got \(3,\)",
     ),

@@ -25,7 +25,7 @@ from torch.testing._internal.common_methods_invocations import op_db
 
 import pullback as pb
 from pullback.errors import DTypeError
-from pullback.ops._declare import REGISTRY
+from pullback.ops.declare import REGISTRY
 
 TOLERANCE = 1e-9
 COUNT = 24  # samples of an operation and a dtype

@@ -10,7 +10,7 @@ import pytest
 
 import pullback as pb
 from pullback.core.function.handed import TENSORS
-from pullback.ops._declare import REGISTRY
+from pullback.ops.declare import REGISTRY
 
 MAKES = "makes tensors of numbers or shapes, and has no tensor to differentiate by"
 WRAPS = "puts an array of a library into a tensor, which is then a leaf"

@@ -6,15 +6,12 @@ its own overrides what it draws. Knows nothing of the process-wide generator or 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from pullback.arrays.dtypes import DType, real_of
 from pullback.errors import ArgumentError, DTypeError, compose
-
-if TYPE_CHECKING:
-    from pullback.arrays.library import Array, Library
 
 __all__ = ["RandomSource"]
 
@@ -32,7 +29,7 @@ class RandomSource:
         Where the arrays are to live.
     """
 
-    def __init__(self, library: Library, seed: int | None = None, device: Any = None) -> None:
+    def __init__(self, library: Any, seed: int | None = None, device: Any = None) -> None:
         if seed is not None and seed < 0:
             raise ArgumentError(compose("generator", "a seed of 0 or more required", str(seed)))
         self.library = library
@@ -42,17 +39,17 @@ class RandomSource:
     def _new_generator(self, seed: int | None) -> Any:
         return np.random.default_rng(seed)
 
-    def _finish(self, drawn: Any, dtype: DType) -> Array:
+    def _finish(self, drawn: Any, dtype: DType) -> Any:
         """Give what the generator drew its dtype and its library."""
         array = np.asarray(drawn).astype(dtype.dtype, copy=False)
         return self.library.from_numpy(array, self.device)
 
-    def normal(self, shape: tuple[int, ...], dtype: DType) -> Array:
+    def normal(self, shape: tuple[int, ...], dtype: DType) -> Any:
         """Draw from the normal distribution, mean 0, variance 1 (complex: 1/2 in each part)."""
         drawn = self._floats(self._generator.standard_normal, "normal", shape, dtype)
         return self._finish(drawn * 0.5**0.5 if dtype.is_complex else drawn, dtype)
 
-    def uniform(self, shape: tuple[int, ...], dtype: DType) -> Array:
+    def uniform(self, shape: tuple[int, ...], dtype: DType) -> Any:
         """Draw evenly from 0 (included) to 1 (excluded); complex: each part by itself."""
         return self._finish(self._floats(self._generator.random, "uniform", shape, dtype), dtype)
 
@@ -68,7 +65,7 @@ class RandomSource:
         # Cut down to the 11 bits that float16 has below 1: rounding could give the excluded 1.
         return wide if name == "normal" else wide * 2048 // 1 / 2048
 
-    def integers(self, low: int, high: int, shape: tuple[int, ...], dtype: DType) -> Array:
+    def integers(self, low: int, high: int, shape: tuple[int, ...], dtype: DType) -> Any:
         """Draw integers evenly from `low` (included) to `high` (excluded).
 
         Raises
@@ -87,7 +84,7 @@ class RandomSource:
         drawn_as = dtype.dtype if dtype.kind in "iu" else np.int64
         return self._finish(self._generator.integers(low, high, size=shape, dtype=drawn_as), dtype)
 
-    def permutation(self, n: int, dtype: DType) -> Array:
+    def permutation(self, n: int, dtype: DType) -> Any:
         """Draw an order of the integers from 0 to ``n - 1``."""
         return self._finish(self._generator.permutation(n), dtype)
 

@@ -1,18 +1,15 @@
 """Sliding windows over the last axes of arrays, for any library.
 
 `layout` is for libraries with strides, where windows are a view; `gathered` and `added_up` are
-written against the Array API standard and the seam alone.
+written against the Array API standard and the methods of `Library` alone.
 """
 
 from __future__ import annotations
 
 import itertools
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
-
-if TYPE_CHECKING:
-    from pullback.arrays.library import Library
 
 Ints = tuple[int, ...]
 
@@ -32,7 +29,7 @@ def layout(a: Any, sizes: Ints, steps: Ints, dilations: Ints) -> tuple[Ints, Int
     return (*a.shape[:lead], *counts, *sizes), (*a.strides[:lead], *between, *within)
 
 
-def gathered(library: Library, a: Any, sizes: Ints, steps: Ints, dilations: Ints) -> Any:
+def gathered(library: Any, a: Any, sizes: Ints, steps: Ints, dilations: Ints) -> Any:
     """Return the windows of `a` as a copy: by taking elements axis by axis."""
     xp, n, lead = library.xp, len(sizes), len(a.shape) - len(sizes)
     counts = _counts(a.shape[lead:], sizes, steps, dilations)
@@ -46,7 +43,7 @@ def gathered(library: Library, a: Any, sizes: Ints, steps: Ints, dilations: Ints
 
 
 def added_up(
-    library: Library, a: Any, lengths: Ints, steps: Ints, dilations: Ints, starts: Ints
+    library: Any, a: Any, lengths: Ints, steps: Ints, dilations: Ints, starts: Ints
 ) -> Any:
     """Return the sum of windows at their places: one strided addition an element of a window."""
     n = len(lengths)

@@ -1,6 +1,6 @@
-"""Sliding windows: taking them out (unfold), adding them up (fold), and their geometry.
+"""Sliding windows: how they lie along an axis. Arithmetic of integers, shared by all that slides.
 
-What convolutions and pooling build on. Inside this package paddings are exact: along an axis of
+Paddings are exact: along an axis of
 length L with `padding` (low, high), the `count` windows of `size` elements fill
 ``low + L + high == (count - 1) * stride + dilation * (size - 1) + 1``. So a high padding may be
 negative, which leaves out the elements that no window reaches.
@@ -8,18 +8,11 @@ negative, which leaves out the elements that no window reaches.
 
 from __future__ import annotations
 
-import math
 from typing import Any, NamedTuple
 
 from pullback.arrays import library_of
-from pullback.core.tensor.tensor import Tensor
 from pullback.errors import ArgumentError, ArgumentTypeError, ShapeError, compose
-from pullback.ops._declare import Operation, face, needs_tensor, on, operation, sample
-
-__all__ = [
-    "fold",
-    "unfold",
-]
+from pullback.ops.declare import needs_tensor
 
 Ints = tuple[int, ...]
 
@@ -111,162 +104,18 @@ def padded(x: Any, padding: tuple[tuple[int, int], ...], value: Any = 0) -> Any:
     dtype, device = library.dtype(x), library.native_device(library.device(x))
     shape = (*x.shape[:lead], *(n + low + high for n, (low, high) in ends))
     starts = [(max(low, 0), n) for n, (low, _) in zip(inner.shape[lead:], padding, strict=True)]
-    place = (..., *(slice(start, start + n) for start, n in starts))
-    return library.assign(library.full(shape, value, dtype, device), place, inner)
+    position = (..., *(slice(start, start + n) for start, n in starts))
+    return library.assign(library.full(shape, value, dtype, device), position, inner)
 
 
-def _turned(xp: Any, x: Any, n: int) -> Any:
-    """Return `x` with its last n axes and the n before them exchanged."""
-    lead = len(x.shape) - 2 * n
-    order = (*range(lead), *range(lead + n, lead + 2 * n), *range(lead, lead + n))
-    return xp.permute_dims(x, order)
+def begins_of(lengths: Ints, sizes: Ints, geometry: Geometry) -> list[list[int]]:
+    """Return where the windows along each axis begin; in the padding that is below 0."""
+    axes = zip(counts(lengths, sizes, geometry), geometry.stride, geometry.padding, strict=True)
+    return [[i * step - low for i in range(count)] for count, step, (low, _) in axes]
 
 
-def columns(xp: Any, x: Any, sizes: Ints, geometry: Geometry) -> Any:
-    """Return the windows of an array (..., *lengths) as (..., *sizes, *counts)."""
-    wide = padded(x, geometry.padding)
-    windows = library_of(x).windows(wide, sizes, geometry.stride, geometry.dilation)
-    return _turned(xp, windows, len(sizes))
-
-
-def added(xp: Any, x: Any, lengths: Ints, geometry: Geometry) -> Any:
-    """Return windows (..., *sizes, *counts) added up to (..., *lengths)."""
-    windows = _turned(xp, x, len(lengths))
-    starts = tuple(-low for low, _ in geometry.padding)
-    return library_of(x).fold(windows, lengths, geometry.stride, geometry.dilation, starts)
-
-
-# -- unfold and fold -------------------------------------------------------------------------------
-def _unfold(xp: Any, x: Any, *, sizes: Ints, geometry: Geometry) -> Any:
-    n = len(sizes)
-    array = columns(xp, x, sizes, geometry)
-    *lead, channels = x.shape[:-n]
-    shape = (*lead, channels * math.prod(sizes), math.prod(array.shape[-n:]))
-    return xp.reshape(array, shape, copy=True)
-
-
-def _fold(xp: Any, x: Any, *, lengths: Ints, sizes: Ints, geometry: Geometry) -> Any:
-    *lead, rows, _ = x.shape
-    shape = (*lead, rows // math.prod(sizes), *sizes, *counts(lengths, sizes, geometry))
-    return added(xp, xp.reshape(x, shape), lengths, geometry)
-
-
-unfold_: Operation = operation(
-    "unfold",
-    _unfold,
-    rules={
-        "x": lambda g, x_shape, sizes, geometry, xp: on(xp, fold_)(
-            g, lengths=x_shape[-len(sizes) :], sizes=sizes, geometry=geometry
-        )
-    },
-    samples=(
-        sample((2, 4, 3), kernel_size=2),
-        sample((1, 1, 4, 4), kernel_size=(2, 3), stride=2, padding=(0, 1)),
-        sample((1, 4, 4), kernel_size=2, dilation=(2, 1), stride=(1, 2)),
-        sample((1, 2, 2, 2), kernel_size=1),
-        sample((0, 2, 3, 3), kernel_size=2),
-    ),
-    doc="Return sliding windows as columns.",
-)
-fold_: Operation = operation(
-    "fold",
-    _fold,
-    rules={"x": lambda g, sizes, geometry, xp: on(xp, unfold_)(g, sizes=sizes, geometry=geometry)},
-    samples=(
-        sample((4, 4), output_size=3, kernel_size=2),
-        sample((1, 6, 4), output_size=(4, 4), kernel_size=(2, 3), stride=2, padding=(0, 1)),
-        sample((1, 4, 2), output_size=(3, 4), kernel_size=2, dilation=(2, 1), stride=(1, 2)),
-        sample((1, 2, 4), output_size=2, kernel_size=1),
-        sample((0, 8, 4), output_size=3, kernel_size=2),
-    ),
-    doc="Return columns added up to an image.",
-)
-
-
-def _read(
-    op: str, kernel_size: Any, dilation: Any, padding: Any, stride: Any
-) -> tuple[Ints, Geometry]:
-    sizes = per_axis(op, "kernel_size", kernel_size, 2)
-    pads = tuple((p, p) for p in per_axis(op, "padding", padding, 2, least=0))
-    step, d = per_axis(op, "stride", stride, 2), per_axis(op, "dilation", dilation, 2)
-    return sizes, Geometry(step, d, pads)
-
-
-@face(unfold_)
-def unfold(
-    input: Any, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1
-) -> Tensor:
-    """Return the windows of images as columns: what a convolution multiplies by its weight.
-
-    Parameters
-    ----------
-    input : Tensor of shape (N, C, H, W) or (C, H, W)
-    kernel_size, dilation, padding, stride : int or tuple of two int
-        The size of a window, the distance of its elements, the zeros added on each side, the
-        distance of windows.
-
-    Returns
-    -------
-    Tensor of shape (N, C * kernel height * kernel width, number of windows)
-
-    Raises
-    ------
-    ShapeError
-        If the input has another rank, or no window fits.
-
-    Examples
-    --------
-    >>> import pullback as pb
-    >>> x = pb.tensor([[[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]])
-    >>> pb.unfold(x, kernel_size=2)
-    tensor([[1., 2.],
-            [2., 3.],
-            [4., 5.],
-            [5., 6.]])
-    """
-    needs_rank("unfold", input, ("N", "C", "H", "W"))
-    sizes, geometry = _read("unfold", kernel_size, dilation, padding, stride)
-    return unfold_(input, sizes=sizes, geometry=exact("unfold", input, sizes, geometry))
-
-
-@face(fold_)
-def fold(
-    input: Any,
-    output_size: Any,
-    kernel_size: Any,
-    dilation: Any = 1,
-    padding: Any = 0,
-    stride: Any = 1,
-) -> Tensor:
-    """Add columns, as `unfold` returns them, up to images: overlapping windows sum.
-
-    Parameters
-    ----------
-    input : Tensor of shape (N, C * kernel height * kernel width, number of windows)
-        The batch may be left away.
-    output_size : int or tuple of two int
-        Height and width of the images.
-    kernel_size, dilation, padding, stride : int or tuple of two int
-        As for `unfold`.
-
-    Raises
-    ------
-    ShapeError
-        If the input has another rank, or its shape is not that of the windows of such images.
-
-    Examples
-    --------
-    >>> import pullback as pb
-    >>> pb.fold(pb.ones((4, 4)), output_size=3, kernel_size=2)
-    tensor([[[1., 2., 1.],
-             [2., 4., 2.],
-             [1., 2., 1.]]])
-    """
-    needs_rank("fold", input, ("N", "C * kernel", "windows"))
-    sizes, geometry = _read("fold", kernel_size, dilation, padding, stride)
-    lengths = per_axis("fold", "output_size", output_size, 2)
-    rows, count = math.prod(sizes), math.prod(max(0, n) for n in counts(lengths, sizes, geometry))
-    if not count or input.shape[-1] != count or input.shape[-2] % rows:
-        required = f"a multiple of {rows} rows and {count} columns, one a window, required"
-        raise ShapeError(compose("fold", required, str(input.shape[-2:]), ("input", input)))
-    return fold_(input, lengths=lengths, sizes=sizes, geometry=geometry)
+def firsts_of(begins: list[list[int]], dilation: Ints) -> list[list[int]]:
+    """Return the first element of each window that is not in the padding before the elements."""
+    return [
+        [max(b, b % d) for b in positions] for positions, d in zip(begins, dilation, strict=True)
+    ]

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from pullback.core.tensor.tensor import Tensor
-from pullback.ops.polar import view_as_complex, view_as_real
+from pullback.ops.functions.complex_numbers import view_as_complex, view_as_real
 from pullback.optim._base import Optimizer, Params
 
 

@@ -15,13 +15,14 @@ from typing import Any, NamedTuple
 
 from pullback.arrays import NUMPY, is_array, library_of
 from pullback.core.backward import api as engine
-from pullback.core.backward.engine import collect
+from pullback.core.backward.collect import collect
 from pullback.core.custom.pytree import children, leaves, map_leaves
-from pullback.core.function.handed import TENSORS
 from pullback.core.graph.modes import STATE, ModeContext
 from pullback.core.graph.node import AccumulateGrad
 from pullback.core.tensor.tensor import Tensor, box
 from pullback.errors import ArgumentError, ArgumentTypeError, DTypeError, GraphError, compose
+from pullback.ops.functions.creation import asarray, ones_like, zeros_like
+from pullback.ops.primitives.conversion import clone
 
 __all__ = ["elementwise_grad", "grad", "value_and_grad"]
 
@@ -210,7 +211,7 @@ def _input(api: str, name: str, given: Any) -> _Input:
     if isinstance(given, Tensor):
         source = given
     elif is_array(given):
-        source = TENSORS.asarray(given)
+        source = asarray(given)
     elif isinstance(given, (int, float, complex, _numpy_scalar)):
         source = box(NUMPY.asarray(given))
     else:
@@ -224,7 +225,7 @@ def _input(api: str, name: str, given: Any) -> _Input:
         raise DTypeError(compose(api, required, came, (name, given), hint=hint))
     with ModeContext(_RECORDING):
         if source.requires_grad:
-            tensor = TENSORS.clone(source)
+            tensor = clone(source)
         else:
             tensor = box(source.data_array(), None, source._counter).requires_grad_()
     return _Input(given, tensor, box(tensor._data, tensor._node, tensor._counter))
@@ -290,11 +291,10 @@ def _gradients(out: Tensor, inputs: list[_Input], keeps: bool) -> list[Any]:
     found: Sequence[Tensor | None] = [None] * len(inputs)
     if inputs and out.requires_grad:
         places = [i.place for i in inputs]
-        seed = TENSORS.ones_like(out.detach())
+        seed = ones_like(out.detach())
         found = engine.grad(out, places, seed, create_graph=keeps, allow_unused=True)
     gradients = [
-        TENSORS.zeros_like(i.place.detach()) if g is None else g
-        for i, g in zip(inputs, found, strict=True)
+        zeros_like(i.place.detach()) if g is None else g for i, g in zip(inputs, found, strict=True)
     ]
     if keeps:
         for i in inputs:

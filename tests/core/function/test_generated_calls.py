@@ -16,7 +16,7 @@ import pullback as pb
 from pullback.core.function.primitive import Primitive
 from pullback.core.function.source import source_of
 from pullback.errors import InplaceError, ShapeError
-from pullback.ops._declare import REGISTRY
+from pullback.ops.declare import REGISTRY
 
 ROOT = Path(__file__).parents[3]
 GENERATED = {

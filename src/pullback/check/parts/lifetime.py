@@ -16,7 +16,7 @@ from pullback.check.parts.saved import saved_arrays
 from pullback.check.report import Cause
 from pullback.check.session import Session, run_backward
 from pullback.check.values import copies
-from pullback.core.backward.engine import collect
+from pullback.core.backward.collect import collect
 
 _References = list[tuple[str, "weakref.ref[Any]"]]
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from pullback.arrays import is_array
 from pullback.check.subject import Run
-from pullback.core.backward.engine import collect
+from pullback.core.backward.collect import collect
 from pullback.core.custom.context import saved_values
 from pullback.core.graph.node import CustomNode
 

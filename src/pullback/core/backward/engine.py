@@ -10,7 +10,6 @@ this pass made it by adding or nobody else holds it.
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from sys import getrefcount
@@ -18,6 +17,7 @@ from typing import Any
 
 from pullback.arrays import NUMPY
 from pullback.core.backward.accumulate import accumulate
+from pullback.core.backward.collect import check_usable, collect, leads_to, needed
 from pullback.core.backward.hooks import RUNNING, run_grad_hooks, run_posthooks, run_prehooks
 from pullback.core.backward.nesting import NESTING, in_thread
 from pullback.core.graph.modes import NO_GRAD, RECORD, STATE, with_grad
@@ -25,9 +25,7 @@ from pullback.core.graph.node import AccumulateGrad, Node
 from pullback.core.graph.observer import Observer
 from pullback.core.tensor.ownership import SOLE, is_unshared
 from pullback.core.tensor.tensor import iadd
-from pullback.errors import GraphError
 
-_seq = operator.attrgetter("seq")
 ndarray = NUMPY.array_types[0]
 
 
@@ -59,9 +57,9 @@ def run(
     current.order, suspects = collect(roots)
     if targets is not None:
         current.captured = dict.fromkeys(targets)
-        current.wanted = _needed(current.order, current.captured)
+        current.wanted = needed(current.order, current.captured)
     if suspects:
-        _check_usable(current.order, suspects, current.wanted)
+        check_usable(current.order, suspects, current.wanted)
     current.recorded = recorded
     current.accumulate = accumulate
     current.owned = set()
@@ -77,58 +75,6 @@ def run(
     else:
         current.run(retain)
     return current.captured
-
-
-def collect(roots: Sequence[Node]) -> tuple[list[Node], list[Node]]:
-    """Return every node that `roots` lead to, the youngest first, and those to be looked at."""
-    order = list(roots) if len(roots) == 1 else list(dict.fromkeys(roots))
-    seen: set[Node | None] = {None, *order}
-    suspects = []
-    meet, follow = seen.add, order.append
-    for node in order:  # grows while it is walked
-        if node.extra is not None or node.released:
-            suspects.append(node)
-        for target in node.record[: node.count]:
-            if target not in seen:
-                meet(target)
-                follow(target)
-    order.sort(key=_seq, reverse=True)
-    return order, suspects
-
-
-def _needed(order: list[Node], targets: Iterable[Node]) -> set[Node]:
-    """Return the targets and the nodes that lead to them."""
-    needed = set(targets)
-    for node in reversed(order):
-        for target in node.record[: node.count]:
-            if target in needed:
-                needed.add(node)
-                break
-    return needed
-
-
-def _check_usable(order: list[Node], suspects: list[Node], wanted: set[Node] | None) -> None:
-    """Raise before anything ran where values were released or a saved tensor was detached."""
-    detached = set()
-    for node in suspects:
-        if node.released and (wanted is None or _leads_to(node, wanted)):
-            error, observer = node.released_error(), STATE.get().observer
-            if observer is not None:
-                observer.failed(node, error)
-            raise error
-        if node.extra is not None and node.extra.detached and node.count:
-            detached.add(node)
-    for node in order if detached else ():
-        for i, target in enumerate(node.edges):
-            if target in detached and node.op.saves_input(i, node.record):
-                raise GraphError(
-                    f"{node.name()}: input {i} is a saved tensor that has been detached in place "
-                    "since.\nhint: use detach() instead of detach_()."
-                )
-
-
-def _leads_to(node: Node, wanted: set[Node]) -> bool:
-    return not wanted.isdisjoint(node.record[: node.count])
 
 
 class Pass:
@@ -199,22 +145,22 @@ class Pass:
                 owned = getrefcount(g) == SOLE or node in self.owned
                 self._arrive(node, g, owned)
                 continue
-            if op.adds_into is not None and extra is observer is None and self._add_part(node, g):
-                pass
+            grads: Any
+            if observer is not None:
+                grads = self._observed(node, g, observer)
+            elif op.adds_into is None or extra is not None or not self._add_part(node, g):
+                grads = op.differentiate(node, g, wanted, recorded)
             else:
-                if observer is None:
-                    grads = op.differentiate(node, g, wanted, recorded)
-                else:
-                    grads = self._observed(node, g, observer)
-                if extra is not None and extra.posthooks:
-                    grads = self._hooked(node, grads, g, observer)
-                for target, r in zip(node.record, grads):  # noqa: B905  (edges come first)
-                    if r is not None:
-                        if target in buffers:
-                            self.add(target, r)
-                        else:
-                            buffers[target] = r
-                grads = r = None  # so that a gradient which only its buffer holds can be told
+                grads = ()
+            if extra is not None and extra.posthooks:
+                grads = self._hooked(node, grads, g, observer)
+            for target, r in zip(node.record, grads):  # noqa: B905  (edges come first)
+                if r is not None:
+                    if target in buffers:
+                        self.add(target, r)
+                    else:
+                        buffers[target] = r
+            grads = r = None  # so that a gradient which only its buffer holds can be told
             if not retain:
                 node.released = True
                 node.record = node.record[: node.count]
@@ -253,10 +199,10 @@ class Pass:
     def _hooked(node: Node, grads: Any, g: Any, observer: Observer | None) -> Sequence[Any]:
         """Run a node's post-hooks on its gradients, None where an input has no edge."""
         kept = run_posthooks(node.extras(), grads, g)
-        grads = [None if t is None else r for t, r in zip(node.edges, kept, strict=True)]
+        found = [None if t is None else r for t, r in zip(node.edges, kept, strict=True)]
         if observer is not None:
-            observer.hooked(node, grads)
-        return grads
+            observer.hooked(node, found)
+        return found
 
     def add(self, target: Node, g: Any) -> None:
         """Add a contribution to a target's buffer, in place where this pass made the buffer."""
@@ -278,7 +224,7 @@ class Pass:
             self.captured[node] = g  # type: ignore[index]
             if node.__class__ is AccumulateGrad:
                 return self.accumulate
-        return _leads_to(node, self.wanted or set())
+        return leads_to(node, self.wanted or set())
 
     def _arrive(self, node: Node, g: Any, owned: bool) -> None:
         """Handle a gradient at an output of several, or at a leaf."""

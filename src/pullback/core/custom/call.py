@@ -10,18 +10,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
+from itertools import repeat
 from sys import getrefcount
 from typing import Any
 from weakref import ref
 
 from pullback.arrays import NUMPY, dtype_of, is_array, library_of
 from pullback.core.custom import pytree as tree
-from pullback.core.custom.context import Context, forward_context, keep_saved
+from pullback.core.custom.context import Context, forward_context, saved_by, saved_names
 from pullback.core.custom.signature import Arguments
 from pullback.core.function.inplace import check_allowed, rebase, write
-from pullback.core.function.record import new_node, tensor_class
+from pullback.core.function.record import tensor_class
 from pullback.core.graph.modes import NO_GRAD, RECORD, STATE, Mode, with_grad
-from pullback.core.graph.node import CustomNode, Meta, meta_of
+from pullback.core.graph.node import CustomNode, Meta, fill, fits, meta_of
 from pullback.core.tensor.ownership import SOLE
 from pullback.core.tensor.tensor import EPOCH, TENSOR_CLASSES, Tensor, box
 from pullback.core.tensor.views import CUSTOM, NO_GRAD_VIEW, UNKNOWN, make_view, sync
@@ -42,66 +43,99 @@ def call(op: Any, arguments: Arguments, values: Sequence[Any]) -> Any:
         given: Sequence[Any] = list(tree.leaves(list(values)))
     else:
         given = values
-    inner, edges, versions = _unwrapped(op, arguments, given, mode)
+    inner, edges, metas, versions, cls = _unwrapped(op, arguments, given, mode)
     ctx = forward_context(op, arguments, edges or (None,) * len(inner))
     epoch = EPOCH[0]
     _set_mode(NO_GRAD if mode is RECORD else with_grad(mode, False))
     try:
-        result = _run_forward(op, ctx, arguments, values, inner)
+        if op.takes_values:
+            result = op.forward(ctx, *inner)
+        else:
+            result = _run_forward(op, ctx, arguments, values, inner)
     finally:
         _set_mode(mode)
     if mode.observer is not None:
         _show(op, ctx, given, inner, result, mode)
-    if edges and _is_ordinary(result, inner, ctx) and EPOCH[0] == epoch:
-        node = _new_node(op, ctx, edges, given, inner, (result,), mode)
+    if edges and EPOCH[0] == epoch and _is_ordinary(result, inner, ctx):
+        node = _new_node(op, ctx, edges, metas, given, inner, (result,), mode)
         if getrefcount(ctx) != SOLE:
             ctx._node = ref(node)  # who keeps ctx does not keep the graph
-        cls = tensor_class(given)
         if cls is not Tensor or getrefcount(result) != SOLE:
             result = box(result._data, None, result._counter, cls)  # forward may have kept its own
         result._node = node
         return result
-    return _Results(op, ctx, given, edges, inner, mode).of(result, versions)
+    return _Results(op, ctx, given, edges, metas, inner, mode, cls).of(result, versions)
 
 
 # -- arguments -------------------------------------------------------------------------------------
 def _unwrapped(
     op: Any, arguments: Arguments, given: Sequence[Any], mode: Mode
-) -> tuple[list[Any], tuple[Any, ...], list[Any]]:
-    """Return what forward is called with, the edges (none where not recorded) and the versions."""
+) -> tuple[list[Any], tuple[Any, ...], tuple[Any, ...], list[Any], type[Tensor]]:
+    """Look at the arguments of a call.
+
+    Returns what forward is called with, the edges (none where nothing is recorded), what a
+    gradient of each must fit (True for an untracked tensor, None for no tensor), the versions, and
+    the class of the results.
+    """
     inner: list[Any] = []
     edges: list[Any] = []
     versions: list[Any] = []
     tracked = False
-    for a in given:
+    cls = Tensor
+    metas = op.described  # of the last call: most often right for this one too, and then shared
+    same = len(metas) == len(given)
+    a: Any
+    for a, meta in zip(given, metas if same else repeat(None)):  # noqa: B905
         if a.__class__ in TENSOR_CLASSES:
             if a._base is not None:
                 sync(a)
-            node, counter = a._node, a._counter
+            if a.__class__ is not cls:
+                cls = tensor_class((a, cls()))
+            node, counter, data = a._node, a._counter, a._data
             edges.append(node)
             versions.append(counter[0])
-            if node is None and a.__class__ is Tensor:
-                inner.append(a)
-                continue
-            tracked = tracked or node is not None
+            if node is None:
+                if meta is not True:
+                    same = False
+                if a.__class__ is Tensor:
+                    inner.append(a)
+                    continue
+            else:
+                tracked = True
+                if same and (
+                    meta.__class__ is not tuple
+                    or data.__class__ is not _ndarray
+                    or meta[1] is not data.dtype
+                    or meta[0] != data.shape
+                ):
+                    same = False
             t = Tensor()  # forward sees an untracked tensor on the same memory
-            t._data, t._counter = a._data, counter
+            t._data, t._counter = data, counter
             t._node = t._base = t._grad = None
             inner.append(t)
         else:
             if isinstance(a, _CONTAINERS) and mode.grad and not op.traverse:
                 _warn_of_untracked(op, arguments, given, a)
+            if meta is not None:
+                same = False
             inner.append(a)
             edges.append(None)
             versions.append(None)
-    return inner, tuple(edges) if tracked and mode.grad else (), versions
+    if tracked and not same:
+        metas = op.described = tuple(map(_description, given, edges))
+    return inner, tuple(edges) if tracked and mode.grad else (), metas, versions, cls
+
+
+def _description(value: Any, edge: Any) -> Meta | bool | None:
+    """Return what a gradient of a tracked argument must fit; see `_unwrapped`."""
+    if not isinstance(value, Tensor):
+        return None
+    return True if edge is None else meta_of(value._data)
 
 
 def _run_forward(
     op: Any, ctx: Context, arguments: Arguments, values: Sequence[Any], inner: Sequence[Any]
 ) -> Any:
-    if op.signature.is_plain and not op.traverse and op.setup_context is None:
-        return op.forward(ctx, *inner)
     if op.traverse:
         pieces = iter(inner)
         inner = tree.map_leaves(lambda _: next(pieces), list(values))
@@ -145,46 +179,34 @@ def _is_ordinary(result: Any, inner: Sequence[Any], ctx: Context) -> bool:
     data = result._data
     if data.__class__ is not _ndarray or data.dtype.kind != "f" or ctx._marks:
         return False
-    return all(value is not result for value in inner)
-
-
-class _Interned(dict[Any, Any]):
-    """Descriptions of arguments and results, each kept once: nodes of one operation share them."""
-
-    def __missing__(self, key: Any) -> Any:
-        if len(self) > 10_000:
-            self.clear()
-        self[key] = key
-        return key
-
-
-_interned = _Interned()
+    for value in inner:  # noqa: SIM110  (a generator would cost more than the rest)
+        if value is result:
+            return False
+    return True
 
 
 def _new_node(
     op: Any,
     ctx: Context,
     edges: tuple[Any, ...],
+    metas: tuple[Any, ...],
     given: Sequence[Any],
     inner: Sequence[Any],
     outs: Sequence[Any],
     mode: Mode,
 ) -> CustomNode:
     """Return the node of a call; what forward left in its context moves there."""
-    metas = _interned[tuple([meta_of(o._data) if isinstance(o, Tensor) else None for o in outs])]
-    node = new_node(CustomNode, op, edges)
-    node.metas = metas
-    node.given = _interned[tuple([_input_meta(v, e) for v, e in zip(given, edges, strict=True)])]
-    keep_saved(ctx, node, inner, outs, mode.hooks)
+    node = fill(CustomNode(), op, edges, saved_by(ctx, inner, outs, mode.hooks))
+    node.names = saved_names[ctx._names]
+    node.arguments = ctx._arguments
+    node.given = metas
+    node.metas = known = op.results_described  # of the last call
+    if not (len(known) == len(outs) == 1 and fits(outs[0]._data, known[0])):
+        known = tuple([meta_of(o._data) if isinstance(o, Tensor) else None for o in outs])
+        node.metas = op.results_described = known
     if mode.observer is not None:
         mode.observer.recorded(node, given, outs)
     return node
-
-
-def _input_meta(value: Any, edge: Any) -> Meta | bool | None:
-    if not isinstance(value, Tensor):
-        return None
-    return True if edge is None else meta_of(value._data)
 
 
 class _Results:
@@ -196,16 +218,19 @@ class _Results:
         ctx: Context,
         given: Sequence[Any],
         edges: tuple[Any, ...],
+        metas: tuple[Any, ...],
         inner: Sequence[Any],
         mode: Mode,
+        cls: type[Tensor],
     ) -> None:
         self.op = op
         self.ctx = ctx
         self.given = given
         self.edges = edges
+        self.metas = metas
         self.inner = inner
         self.mode = mode
-        self.cls = tensor_class(given)
+        self.cls = cls
         self.dirty = ctx._dirty
         self.non_differentiable = ctx._non_differentiable
 
@@ -276,7 +301,9 @@ class _Results:
         if any(tree.children(item) is not None for _, item in items):
             structure = [tree.map_leaves(lambda _: None, item) for _, item in items]
             self.ctx._structure = structure
-        node = _new_node(self.op, self.ctx, self.edges, self.given, self.inner, outs, self.mode)
+        node = _new_node(
+            self.op, self.ctx, self.edges, self.metas, self.given, self.inner, outs, self.mode
+        )
         self.ctx._node = ref(node)
         made: dict[int, Tensor] = {}
         for i, out in enumerate(outs):

@@ -15,7 +15,7 @@ dictionary of what forward set on ctx, or None.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 from weakref import ref
 
@@ -172,30 +172,47 @@ class SavedVariables(Named):
     __slots__ = ("_context",)
     _what = "saved values"
     _context: Context
+    _readers: Sequence[Callable[[SavedVariables], Any]]  # of the class for these names
 
     @property
     def _op_name(self) -> str:  # type: ignore[override]
         return self._context._op.name  # type: ignore[no-any-return]
 
     def _at(self, place: int) -> Any:
-        """Return a saved value, a tensor with its node in the graph, after the checks."""
+        return self._readers[place](self)
+
+
+def _keep_context(self: SavedVariables, context: Context) -> None:
+    self._context = context
+
+
+def _reader(place: int) -> Callable[[SavedVariables], Any]:
+    """Return what reads the saved value at `place`: a tensor with its node in the graph."""
+    at_array, at_counter, at_version, at_position = range(place * _STRIDE, (place + 1) * _STRIDE)
+
+    def read(self: SavedVariables) -> Any:
         context = self._context
         node = context._node
         if node.__class__ is not CustomNode or node.released:
             node = context._alive()
-        record = node.record
-        at = node.count + place * _STRIDE
-        array, counter = record[at], record[at + 1]
-        position = record[at + 3]
+        record, count = node.record, node.count
+        array, counter = record[count + at_array], record[count + at_counter]
+        position = record[count + at_position]
         if (
             position is None
             or position < 0
-            or counter[0] != record[at + 2]
+            or counter[0] != record[count + at_version]
             or array.__class__ in _SPECIAL
         ):
             name = self._names[place]
-            return context._read(record[at : at + _STRIDE], place if name is None else name)
-        return box(array, record[position], counter)
+            items = record[count + at_array : count + at_position + 1]
+            return context._read(items, place if name is None else name)
+        t = Tensor()
+        t._data, t._counter, t._node = array, counter, record[position]
+        t._base = t._grad = None
+        return t
+
+    return read
 
 
 class _SavedClasses(dict[tuple[str | None, ...], type[SavedVariables]]):
@@ -205,22 +222,25 @@ class _SavedClasses(dict[tuple[str | None, ...], type[SavedVariables]]):
     """
 
     def __missing__(self, names: tuple[str | None, ...]) -> type[SavedVariables]:
+        readers = [_reader(place) for place in range(len(names))]
         members: dict[str, Any] = {
-            name: property(lambda self, place=place: self._at(place))
-            for place, name in enumerate(names)
+            name: property(read)
+            for name, read in zip(names, readers, strict=True)
             if name is not None and not name.startswith("_")
         }
         members.update(
             __slots__=(),
             __getattribute__=object.__getattribute__,
+            __init__=_keep_context,
             __doc__=SavedVariables.__doc__,
             _names=names,
+            _readers=readers,
         )
         self[names] = found = type("SavedVariables", (SavedVariables,), members)
         return found
 
 
-_saved_classes = _SavedClasses()
+saved_names = _SavedClasses()
 
 
 class Context:
@@ -314,8 +334,7 @@ class Context:
         node = self._node
         if node.__class__ is not CustomNode or node.released:
             node = self._alive()
-        saved: SavedVariables = node.names.__new__(node.names)
-        saved._context = self
+        saved: SavedVariables = node.names(self)
         return saved
 
     saved_variable = saved_variables
@@ -404,28 +423,35 @@ def backward_context(op: Any, node: CustomNode, wanted: Any, recorded: bool) -> 
     """Return the context that one backward through `node` gets."""
     ctx = Context()
     ctx._op, ctx._arguments, ctx._node, ctx._pass = op, node.arguments, node, (wanted, recorded)
-    ctx._edges = node.edges
+    ctx._edges = node.record[: node.count]
     if (attributes := node.record[-1]) is not None:
         ctx.__dict__ = attributes
     return ctx
 
 
 # -- what forward saved moves to the node ----------------------------------------------------------
-def keep_saved(
-    ctx: Context, node: CustomNode, inner: Sequence[Any], outs: Sequence[Any], hooks: Any
-) -> None:
-    """Move what forward left in its context to the node: arrays and versions, no tensors."""
-    node.arguments = ctx._arguments
-    node.names = _saved_classes[ctx._names]
-    saved: list[Any] = [*node.record]
+def saved_by(
+    ctx: Context, inner: Sequence[Any], outs: Sequence[Any], hooks: Any
+) -> tuple[Any, ...]:
+    """Take what forward left in its context out of it: arrays and versions, no tensors."""
+    saved: list[Any] = []
     for value in ctx._values:
-        _append(saved, value, inner, outs, hooks)
+        if value.__class__ is Tensor and hooks is None and value._base is None:
+            for i, tensor in enumerate(inner):
+                if tensor is value and len(outs) == 1 and outs[0] is not value:
+                    counter = value._counter
+                    saved += (value._data, counter, counter[0], i)
+                    break
+            else:
+                saved += _items(value, inner, outs, None)
+        else:
+            saved += _items(value, inner, outs, hooks)
     ctx._values = ()
     attributes = ctx.__dict__
     if attributes:
         _keep_attributes(attributes, inner, outs, hooks)
     saved.append(attributes or None)
-    node.record = tuple(saved)
+    return tuple(saved)
 
 
 def _keep_attributes(
@@ -436,52 +462,46 @@ def _keep_attributes(
         attributes.pop(mark, None)
     tensors = {}
     for name, value in list(attributes.items()):
-        items: list[Any] = []
-        _append(items, value, inner, outs, hooks)
+        items = _items(value, inner, outs, hooks)
         if items[0] is not value or is_array(value):
             del attributes[name]
-            tensors[name] = tuple(items)
+            tensors[name] = items
     if tensors:
         attributes["_attributes"] = tensors
 
 
-def _append(
-    saved: list[Any], value: Any, inner: Sequence[Any], outs: Sequence[Any], hooks: Any
-) -> None:
-    """Append the four items that are kept of a value that forward saved."""
-    if isinstance(value, Tensor):
-        saved += _items(value, inner, outs, hooks)
-        return
-    if tree.children(value) and any(isinstance(leaf, Tensor) for leaf in tree.leaves(value)):
-
-        def kept(leaf: Any) -> Any:
-            is_tensor = isinstance(leaf, Tensor)
-            return SavedItem(_items(leaf, inner, outs, hooks)) if is_tensor else leaf
-
-        value = SavedContainer(tree.map_leaves(kept, value))
-    saved += (value, None, 0, None)
-
-
-def _items(
-    tensor: Tensor, inner: Sequence[Any], outs: Sequence[Any], hooks: Any
-) -> tuple[Any, ...]:
-    """Return the four items that are kept of a tensor that forward saved."""
-    array: Any = tensor._data if tensor._base is None else tensor.data_array()
-    counter = tensor._counter
+def _items(value: Any, inner: Sequence[Any], outs: Sequence[Any], hooks: Any) -> tuple[Any, ...]:
+    """Return the four items that are kept of a value that forward saved."""
+    if not isinstance(value, Tensor):
+        return (_without_tensors(value, inner, outs, hooks), None, 0, None)
+    array: Any = value._data if value._base is None else value.data_array()
+    counter = value._counter
     position: int | None = None
-    for i, value in enumerate(inner):
-        if value is tensor:
+    for i, tensor in enumerate(inner):
+        if tensor is value:
             position = i
             break
     for i, out in enumerate(outs):
-        if out is tensor:
+        if out is value:
             position = -1 - i
             break
     if hooks is not None:
         array = Packed(hooks, array, counter)
-    if position is None and tensor._node is not None:
-        array = SavedResult(array, tensor)
+    if position is None and value._node is not None:
+        array = SavedResult(array, value)
     return (array, counter, counter[0], position)
+
+
+def _without_tensors(value: Any, inner: Sequence[Any], outs: Sequence[Any], hooks: Any) -> Any:
+    """Return a saved object that is no tensor; of a container, one with items for its tensors."""
+    if not tree.children(value) or not any(isinstance(v, Tensor) for v in tree.leaves(value)):
+        return value
+
+    def kept(leaf: Any) -> Any:
+        is_tensor = isinstance(leaf, Tensor)
+        return SavedItem(_items(leaf, inner, outs, hooks)) if is_tensor else leaf
+
+    return SavedContainer(tree.map_leaves(kept, value))
 
 
 def saved_values(node: CustomNode) -> Iterator[tuple[str, Any]]:

@@ -32,7 +32,14 @@ def read_gradients(
     gradient is not wanted.
     """
     arguments = node.arguments
-    if result.__class__ is dict or isinstance(result, Mapping):
+    names = arguments.names
+    if result.__class__ is dict and arguments.plain and len(result) == len(names):
+        found: Sequence[Any] = [*map(result.get, names)]
+        for g in found:
+            if g is None:  # given as None, or the name is missing
+                found = _by_name(op, arguments, result, needed)
+                break
+    elif isinstance(result, Mapping):
         found = _by_name(op, arguments, result, needed)
     elif isinstance(result, (tuple, list)):
         found = _by_position(op, node, result)

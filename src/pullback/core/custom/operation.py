@@ -57,6 +57,11 @@ class CustomOp:
         self.signature = Signature(name, forward, 0 if setup_context else 1)
         self.__signature__ = self.signature.full
         self.traverse = traverse
+        # What gradients of the arguments, and of the results, of the last call must fit.
+        self.described: tuple[Any, ...] = ()
+        self.results_described: tuple[Any, ...] = ()
+        # Whether forward is called with ctx and the values of its parameters, in order.
+        self.takes_values = self.signature.is_plain and not traverse and setup_context is None
         # Of the class, where Python looks for it; static, so that no `self` counts as an argument.
         type(self).__call__ = staticmethod(self.signature.binder(self, call))  # type: ignore[method-assign]
         self._rule: Callable[..., Any] | None = None
@@ -92,7 +97,7 @@ class CustomOp:
                 f"or vjp method for your custom operation '{self.name}' to use it in backward.\n"
                 "hint: give it a backward, or detach() the result."
             )
-        needed: Sequence[Any] = node.edges
+        needed: Sequence[Any] = node.record[: node.count]
         if wanted is not None:
             needed = [t if t in wanted else None for t in needed]
         ctx = backward_context(self, node, wanted, recorded and not self.once)

@@ -93,9 +93,12 @@ class Signature:
 
         It knows `op` weakly, which will hold it.
         """
-        shown, values, variable = [], [], []
+        shown: list[str] = []
+        values: list[str] = []
+        variable: list[str] = []
         for p, after in zip(self.parameters, [*self.parameters[1:], None], strict=True):
-            star = {_KINDS.VAR_POSITIONAL: "*", _KINDS.VAR_KEYWORD: "**"}.get(p.kind, "")
+            star = "*" if p.kind is _KINDS.VAR_POSITIONAL else ""
+            star = "**" if p.kind is _KINDS.VAR_KEYWORD else star
             if p.kind is _KINDS.KEYWORD_ONLY and "*" not in "".join(shown):
                 shown.append("*")
             shown.append(f"{star}{p.name}")

@@ -30,7 +30,17 @@ _np = NUMPY.xp
 _HANDS_ON = frozenset(
     (
         *("assign_view", "broadcast_to", "cat", "clone", "copy", "diag_embed", "diagonal"),
-        *("fill", "flip", "gather", "getitem", "imag", "index_copy", "index_fill", "index_put"),
+        *(
+            "fill",
+            "flip",
+            "gather",
+            "getitem",
+            "imag",
+            "index",
+            "index_copy",
+            "index_fill",
+            "index_put",
+        ),
         *("masked_fill", "masked_put", "masked_select", "pad_constant", "permute", "real"),
         *("reshape", "roll", "setitem", "split", "stack", "take", "tile", "to", "toDevice"),
         *("to_complex", "tril", "triu", "unbind", "unfold", "where"),

@@ -14,6 +14,7 @@ from typing import Any
 
 from pullback.arrays import NUMPY, DType
 from pullback.core.function.dispatch import THEIRS, plain_settings
+from pullback.core.function.inplace import apply_inplace, standard_kernel, write_unrecorded
 from pullback.core.function.primitive import Primitive
 from pullback.core.function.record import apply, apply_out, attach, shows_memory
 from pullback.core.function.source import lazy_function
@@ -82,6 +83,23 @@ def public_call(op: Primitive, inputs: tuple[str, ...], *, out: bool = False) ->
         return _Writer(op, inputs, out).write()  # one a call: threads may meet in the first
 
     return lazy_function(op.name, inputs, settings, write, variadic=op.variadic)
+
+
+def inplace_call(op: Primitive) -> FunctionType:
+    """Return the function that changes its first argument in place: ``name_(inputs, /)``."""
+
+    def write() -> tuple[str, dict[str, Any]]:
+        x, *others = op.inputs
+        kernel = standard_kernel(op)
+        lines = [f"def {op.name}_({', '.join(op.inputs)}, /):"]
+        if len(others) == 1 and kernel is not None:
+            lines += [f"    if write_unrecorded(kernel, {x}, {others[0]}):", f"        return {x}"]
+        rest = f"({', '.join(others)}{',' if others else ''})"
+        lines.append(f"    return apply_inplace(op, {x}, {rest}, {{}})")
+        uses = {"op": op, "kernel": kernel, "apply_inplace": apply_inplace}
+        return "\n".join(lines) + "\n", {**uses, "write_unrecorded": write_unrecorded}
+
+    return lazy_function(f"{op.name}_", op.inputs, {}, write)
 
 
 class _Writer:

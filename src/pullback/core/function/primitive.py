@@ -13,6 +13,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from pullback.core.tensor.tensor import Tensor
+
 Rule = Callable[..., Any]
 
 
@@ -40,8 +42,9 @@ class Primitive:
         are broadcast, which backward undoes.
     kernel : callable, optional
         The forward for float arrays alone, without the checks that other dtypes need.
-    quick : str, optional
-        The default library's function that does all the forward does for float arrays, or raises.
+    quick : str or callable, optional
+        The default library's function, or another one on its arrays, ``quick(*arrays,
+        **settings)``, that does all the forward does for float arrays, or raises.
     results : tuple of str
         The names under which rules ask for several results.
     inplace : callable, optional
@@ -100,7 +103,7 @@ class Primitive:
     )
 
     differentiate: Callable[..., Sequence[Any]]  # set by rules.py
-    public: Callable[..., Any]  # set by whoever declares
+    public: Callable[..., Tensor]  # set by whoever declares
     kernels: Any  # set by dispatch.py
 
     def __init__(
@@ -122,7 +125,7 @@ class Primitive:
         broadcasts: bool = False,
         inplace: Callable[..., Any] | None = None,
         kernel: Callable[..., Any] | None = None,
-        quick: str | None = None,
+        quick: str | Callable[..., Any] | None = None,
         results: tuple[str, ...] = ("out",),
         adds_into: Callable[..., Any] | None = None,
     ) -> None:

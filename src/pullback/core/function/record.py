@@ -124,11 +124,14 @@ def record(
         if name not in op.needed_by:
             slots.append(_context(op, name, tensors, settings))
             continue
-        tensor = _tensor_named(op, name, tensors, outs) if op.saves(name, tracked) else None
-        is_tensor = isinstance(tensor, Tensor)
-        slots.append(tensor._data if is_tensor else tensor)
-        versions += (tensor._counter, tensor._counter[0]) if is_tensor else (None, None)
-    if op.layout and op.holomorphic and outs[0].dtype.is_complex:
+        value = _tensor_named(op, name, tensors, outs) if op.saves(name, tracked) else None
+        if isinstance(value, Tensor):
+            slots.append(value._data)
+            versions += (value._counter, value._counter[0])
+        else:  # not needed, or one of Python's numbers
+            slots.append(value)
+            versions += (None, None)
+    if op.tensor_slots and op.holomorphic and outs[0].dtype.is_complex:
         op = complex_form(op)
     saved = (*slots, *versions)
     node = new_node(MultiNode if op.multi else Node, op, edges, saved)

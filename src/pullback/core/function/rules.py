@@ -33,8 +33,9 @@ def prepare(op: Primitive) -> None:
         uses = {"__name__": MODULE, **_COMMON, "op": op, "joint": op.joint}
         uses.update({f"rule_{i}": rule for i, rule in enumerate(op.rules)})
         source = "\n".join(_lines(op, name)) + "\n"
-        op.differentiate = FunctionType(compiled(name, source), uses, name)
-        return op.differentiate(node, g, wanted, recorded)
+        op.differentiate = differentiate = FunctionType(compiled(name, source), uses, name)
+        grads: Sequence[Any] = differentiate(node, g, wanted, recorded)
+        return grads
 
     op.differentiate = first_call
     if op.part_rule is not None:

@@ -58,8 +58,8 @@ def lazy_function(
     )
 
     def compile_now() -> None:
-        source, uses = write()
-        function.__globals__.update(uses)
+        source, needed = write()
+        uses.update(needed)
         function.__code__ = compiled(name, source)
 
     def first_call(variables: dict[str, Any]) -> Any:
@@ -67,7 +67,11 @@ def lazy_function(
         rest = variables[names[-1]] if variadic else [variables[n] for n in positional]
         return function(*rest, **{n: variables[n] for n in settings})
 
-    uses = {"__name__": MODULE, "first_call": first_call, "compile_now": compile_now}
+    uses: dict[str, Any] = {
+        "__name__": MODULE,
+        "first_call": first_call,
+        "compile_now": compile_now,
+    }
     function = FunctionType(code, uses, name)
     function.__kwdefaults__ = {n: v for n, v in settings.items() if v is not required} or None
     return function

@@ -208,7 +208,17 @@ Meta = tuple[tuple[int, ...], Any, str]
 
 def meta_of(array: Any) -> Meta:
     """Return what a gradient of `array` must fit."""
+    if array.__class__ is _ndarray:
+        return (array.shape, array.dtype, "cpu")
     return (array.shape, array.dtype, place_of(array))
+
+
+def fits(array: Any, meta: Meta) -> bool:
+    """Return whether a NumPy array is as `meta` says; False for any other array."""
+    return array.__class__ is _ndarray and meta[1] is array.dtype and meta[0] == array.shape
+
+
+_ndarray = NUMPY.array_types[0]
 
 
 def place_of(array: Any) -> str:
@@ -245,14 +255,14 @@ class CustomNode(MultiNode):
         The names of the call's arguments.
     given : tuple
         An input's `Meta` where it is tracked, True for another tensor, None for no tensor.
-    names : tuple
-        The names of the saved values, None for one without.
+    names : type
+        The class of its saved values, which has their names; see core/custom/context.py.
     """
 
     __slots__ = ("arguments", "given", "names")
     arguments: Any
     given: tuple[Any, ...]
-    names: tuple[str | None, ...]
+    names: Any
 
     def output(self, index: int) -> Node:
         """Return what an edge to an output of this node points to."""

@@ -1,7 +1,8 @@
 """The Tensor: a box around an array of some library, with its node in the graph.
 
 Owns the slots and what can be asked of them: gradient, requires_grad, leaf or not, hooks,
-conversion to Python and NumPy. The operations are attached by ``pullback.ops``.
+conversion to Python and NumPy. The operations are attached by ``pullback.ops``; the typed
+list of them is the stub of `Methods`.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from pullback.core.graph.node import (
     thawed,
 )
 from pullback.core.tensor import printing
+from pullback.core.tensor.methods import Methods
 from pullback.core.tensor.views import sync
 from pullback.errors import (
     ArgumentTypeError,
@@ -32,12 +34,6 @@ from pullback.errors import (
     ShapeError,
     UntrackedTensorWarning,
 )
-
-if TYPE_CHECKING:
-    from pullback.ops._methods import TensorMethods as _Methods
-else:
-    _Methods = object
-
 
 _ndarray = NUMPY.array_types[0]
 
@@ -51,7 +47,7 @@ class _Count(int):
         return self.shape if dim is None else self.shape[dim]
 
 
-class Tensor(_Methods):
+class Tensor(Methods):
     """An array and its node in the graph; made by `pullback.tensor` and `pullback.asarray`.
 
     Examples
@@ -489,7 +485,7 @@ class Tensor(_Methods):
 
 
 # The classes of tensors: the results of operations on one of them are of that class.
-TENSOR_CLASSES: set[type] = {Tensor}
+TENSOR_CLASSES: set[type[Any]] = {Tensor}
 
 
 def box(
@@ -509,11 +505,16 @@ def borrowed(g: Any) -> Any:
 
     A change in place changes a copy. None stays None; a tensor keeps its node.
     """
+    if g.__class__ is _ndarray:
+        t = Tensor()
+        t._data, t._counter = g, [0, True]
+        t._node = t._base = t._grad = None
+        return t
     if g is None:
         return None
     if isinstance(g, Tensor):
         return box(g.data_array(), g._node, [0, True])
-    return box(g if g.__class__ is _ndarray else as_array(g), None, [0, True])
+    return box(as_array(g), None, [0, True])
 
 
 # a += b where the library can, else a + b; returns the array that holds the sum.

@@ -52,11 +52,11 @@ def link(tensor: Any, source: Any, op: Any, index: int | None, settings: Any, ki
 
 def _steps(path: Any) -> Iterator[tuple[Any, int | None, dict[str, Any]]]:
     """Return operation, index of the output and settings of each step from the base."""
-    steps = []
+    steps: list[tuple[Any, int | None, dict[str, Any]]] = []
     while path is not None:
         path, op, index, *values = path
         steps.append((op, index, dict(zip(op.settings, values, strict=True))))
-    return reversed(steps)
+    yield from reversed(steps)
 
 
 def view_array(path: Any, xp: Any, array: Any) -> Any:

@@ -1,0 +1,180 @@
+"""Write the stubs that tell type checkers what is made at run time.
+
+    python docs/stubs.py [--check]
+
+`pullback/__init__.pyi` says that what the table of contents imports is exported;
+`core/tensor/methods.pyi` lists the methods that `pullback.ops.methods` and
+`pullback.numpy_protocol` attach to Tensor. `--check` writes nothing and fails where a stub is not
+what it would be.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import builtins
+import inspect
+import sys
+from pathlib import Path
+
+from pullback.numpy_protocol.protocol import NumPyMethods
+from pullback.ops.declare import Primitive
+from pullback.ops.methods.attach import TensorMethods
+
+PACKAGE = Path(__file__).parents[1] / "src" / "pullback"
+
+# -- Tensor's methods ------------------------------------------------------------------------------
+METHODS = '''\
+"""Tensor's methods, for type checkers. Written by `make stubs`; not to be edited."""
+
+import builtins
+from collections.abc import Iterable, Iterator
+from typing import Any, NoReturn
+
+from pullback.core.tensor.tensor import Tensor
+
+class Methods:
+'''
+KNOWN = {"Any", "Iterable", "Iterator", "NoReturn", "None", "Tensor"}
+# Names that a file gives to built-in types which methods hide.
+OTHER_NAMES = {"Bool": "bool", "Int": "int"}
+# Python's own classes declare other results of these.
+OVERRIDDEN = {"__eq__", "__ne__"}
+
+
+class Spelled(ast.NodeTransformer):
+    """An annotation in the names that the stub knows; any other name is Any."""
+
+    def visit_Name(self, node):
+        name = OTHER_NAMES.get(node.id, node.id)
+        if name in KNOWN:
+            return ast.Name(name)
+        return ast.parse(f"builtins.{name}").body[0].value if hasattr(builtins, name) else ANY
+
+    def visit_Attribute(self, node):
+        return ANY
+
+
+ANY = ast.Name("Any")
+
+
+def spelled(annotation, default):
+    if annotation in (inspect.Parameter.empty, ""):
+        return default
+    text = annotation if isinstance(annotation, str) else getattr(annotation, "__name__", "Any")
+    return ast.unparse(Spelled().visit(ast.parse(text, mode="eval")))
+
+
+def parameter_of(parameter, *, first):
+    """Return a parameter as code; the first one is the tensor itself."""
+    if first:
+        return "self"
+    star = {parameter.VAR_POSITIONAL: "*", parameter.VAR_KEYWORD: "**"}.get(parameter.kind, "")
+    annotation = spelled(parameter.annotation, "Any")
+    default = "" if parameter.default is parameter.empty else " = ..."
+    return f"{star}{parameter.name}: {annotation}{default}"
+
+
+def parameters_of(function):
+    """Return the parameters of a function as code, with the marks ``/`` and ``*``."""
+    parameters = list(inspect.signature(function).parameters.values())
+    if parameters and parameters[0].kind is inspect.Parameter.VAR_POSITIONAL:
+        return ["self", *(parameter_of(p, first=False) for p in parameters)]
+    found = []
+    for i, p in enumerate(parameters):
+        before = parameters[i - 1] if i else None
+        if before and before.kind is p.POSITIONAL_ONLY and p.kind is not p.POSITIONAL_ONLY:
+            found.append("/")
+        if p.kind is p.KEYWORD_ONLY and (
+            before is None or before.kind not in (p.KEYWORD_ONLY, p.VAR_POSITIONAL)
+        ):
+            found.append("*")
+        found.append(parameter_of(p, first=i == 0))
+    if parameters and parameters[-1].kind is inspect.Parameter.POSITIONAL_ONLY:
+        found.append("/")
+    return found
+
+
+_ARITHMETIC = "add sub mul truediv floordiv mod pow matmul and or xor lshift rshift"
+_COMPARISONS = "eq ne lt le gt ge"
+BINARY = {f"__{p}{n}__" for n in _ARITHMETIC.split() for p in ("", "r", "i")}
+BINARY |= {f"__{n}__" for n in _COMPARISONS.split()}
+
+
+def method(name, value):
+    """Return the lines of one method or property."""
+    if isinstance(value, property):
+        result = spelled(value.fget.__annotations__.get("return", ""), "Any")
+        return ["    @property", f"    def {name}(self) -> {result}: ..."]
+    result = spelled(getattr(value, "__annotations__", {}).get("return", ""), "Tensor")
+    note = "  # type: ignore[override]" if name in OVERRIDDEN else ""
+    if name in BINARY:
+        return [f"    def {name}(self, other: Any, /) -> Tensor: ...{note}"]
+    if isinstance(getattr(value, "primitive", None), Primitive):
+        result = "Tensor" if result == "Any" else result
+    return [f"    def {name}({', '.join(parameters_of(value))}) -> {result}: ..."]
+
+
+LEFT_OUT = {"__module__", "__doc__", "__slots__", "__dict__", "__weakref__", "__hash__"}
+
+
+def methods_stub():
+    """Return the text of core/tensor/methods.pyi."""
+    found = {}
+    for methods in (*TensorMethods.__mro__[-2::-1], NumPyMethods):
+        found.update({n: v for n, v in vars(methods).items() if n not in LEFT_OUT})
+    lines = [line for name in sorted(found) for line in method(name, found[name])]
+    return METHODS + "\n".join(lines) + "\n"
+
+
+# -- the table of contents -------------------------------------------------------------------------
+CONTENTS = '''\
+"""What `pullback` exports, for type checkers. Written by `make stubs`; not to be edited."""
+
+'''
+
+
+def exported(node):
+    """Return the lines that one statement of the table of contents makes in the stub."""
+    if isinstance(node, ast.ImportFrom):
+        names = [a for a in node.names if a.asname is None]
+        return [f"from {node.module} import {a.name} as {a.name}" for a in names]
+    if isinstance(node, ast.Assign):
+        names = [n.id for t in node.targets for n in ast.walk(t) if isinstance(n, ast.Name)]
+        return [line for n in names for line in declared(n)]
+    return []
+
+
+def declared(name):
+    if name == "__version__":
+        return ["__version__: str"]
+    return [] if name.startswith("_") else [f"{name}: DType"]
+
+
+def contents_stub():
+    """Return the text of __init__.pyi."""
+    tree = ast.parse((PACKAGE / "__init__.py").read_text())
+    return CONTENTS + "\n".join(line for node in tree.body for line in exported(node)) + "\n"
+
+
+STUBS = {"__init__.pyi": contents_stub, "core/tensor/methods.pyi": methods_stub}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--check", action="store_true", help="write nothing, compare")
+    check = parser.parse_args().check
+    stale = [name for name, text in STUBS.items() if is_stale(PACKAGE / name, text())]
+    for name in stale:
+        if not check:
+            (PACKAGE / name).write_text(STUBS[name]())
+        print(f"{'stale' if check else 'written'}: {name}")
+    return int(check and bool(stale))
+
+
+def is_stale(path, text):
+    return not path.exists() or path.read_text() != text
+
+
+if __name__ == "__main__":
+    sys.exit(main())

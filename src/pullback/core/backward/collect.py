@@ -1,0 +1,68 @@
+"""What a backward pass reaches: the nodes, their order, and whether they can still be used.
+
+Nothing here changes a node, so an error leaves the graph as it was.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterable, Sequence
+
+from pullback.core.graph.modes import STATE
+from pullback.core.graph.node import Node
+from pullback.errors import GraphError
+
+_seq = operator.attrgetter("seq")
+
+
+def collect(roots: Sequence[Node]) -> tuple[list[Node], list[Node]]:
+    """Return every node that `roots` lead to, the youngest first, and those to be looked at."""
+    order = list(roots) if len(roots) == 1 else list(dict.fromkeys(roots))
+    seen: set[Node | None] = {None, *order}
+    suspects = []
+    meet, follow = seen.add, order.append
+    for node in order:  # grows while it is walked
+        if node.extra is not None or node.released:
+            suspects.append(node)
+        for target in node.record[: node.count]:
+            if target not in seen:
+                meet(target)
+                follow(target)
+    order.sort(key=_seq, reverse=True)
+    return order, suspects
+
+
+def needed(order: list[Node], targets: Iterable[Node]) -> set[Node]:
+    """Return the targets and the nodes that lead to them."""
+    needed = set(targets)
+    for node in reversed(order):
+        for target in node.record[: node.count]:
+            if target in needed:
+                needed.add(node)
+                break
+    return needed
+
+
+def check_usable(order: list[Node], suspects: list[Node], wanted: set[Node] | None) -> None:
+    """Raise before anything ran where values were released or a saved tensor was detached."""
+    detached = set()
+    for node in suspects:
+        if node.released and (wanted is None or leads_to(node, wanted)):
+            error, observer = node.released_error(), STATE.get().observer
+            if observer is not None:
+                observer.failed(node, error)
+            raise error
+        if node.extra is not None and node.extra.detached and node.count:
+            detached.add(node)
+    for node in order if detached else ():
+        for i, target in enumerate(node.edges):
+            if target in detached and node.op.saves_input(i, node.record):
+                raise GraphError(
+                    f"{node.name()}: input {i} is a saved tensor that has been detached in place "
+                    "since.\nhint: use detach() instead of detach_()."
+                )
+
+
+def leads_to(node: Node, wanted: set[Node]) -> bool:
+    """Return whether an input of a node is among the wanted targets."""
+    return not wanted.isdisjoint(node.record[: node.count])

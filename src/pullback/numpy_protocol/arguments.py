@@ -1,0 +1,111 @@
+"""What NumPy's functions are called with, as tensors; and where their counterparts are listed.
+
+Owns the reading of arguments that NumPy would convert itself: arrays, nested lists, numbers.
+Invariant: a tensor inside a list stays in the graph.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from numbers import Number
+from typing import Any, TypeVar
+
+import numpy as np
+
+from pullback.arrays import library_of
+from pullback.core.tensor.tensor import Tensor, box
+from pullback.ops.functions import creation, joining
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+# The counterparts written by hand, by the names that NumPy's functions have below `np`. Each
+# takes NumPy's own arguments, less those that change no value and `out`.
+ADAPTERS: dict[str, Callable[..., Any]] = {}
+
+
+def adapter(names: str) -> Callable[[F], F]:
+    """Register a function as the counterpart of NumPy's functions of these names."""
+
+    def decorate(function: F) -> F:
+        ADAPTERS.update(dict.fromkeys(names.split(), function))
+        return function
+
+    return decorate
+
+
+def namespace() -> Any:
+    """Return the namespace of functions on tensors, as the Array API standard has it."""
+    return Tensor().__array_namespace__()
+
+
+def operand(value: Any) -> Any:
+    """Return what an element-wise operation can take: a tensor, or a number as it is."""
+    if isinstance(value, (Tensor, Number)) or value is None:
+        return value
+    if isinstance(value, (list, tuple)) and holds_tensor(value):
+        return joining.stack([as_tensor(item) for item in value])
+    return creation.asarray(value if hasattr(value, "dtype") else np.asarray(value), copy=True)
+
+
+def as_tensor(value: Any, like: Tensor | None = None) -> Any:
+    """Return what NumPy takes for an array as a tensor; numbers become 0-d ones, as in NumPy.
+
+    Numbers and lists of them go where `like` is; an array stays of its library.
+    """
+    if isinstance(value, Tensor):
+        return value
+    if like is not None and not hasattr(value, "dtype") and not holds_tensor(value):
+        return beside(np.asarray(value), like)
+    value = operand(value)
+    return value if isinstance(value, Tensor) else creation.asarray(np.asarray(value))
+
+
+def together(*values: Any) -> list[Any]:
+    """Return several arguments as tensors, numbers and lists where the first tensor is."""
+    like = next((value for value in values if isinstance(value, Tensor)), None)
+    return [as_tensor(value, like) for value in values]
+
+
+def holds_tensor(value: Any) -> bool:
+    """Return whether a tensor is somewhere in nested lists and tuples."""
+    if isinstance(value, (list, tuple)):
+        return any(map(holds_tensor, value))
+    return isinstance(value, Tensor)
+
+
+def tensors_in(value: Any) -> list[Tensor]:
+    """Return the tensors in nested lists, tuples and dictionaries."""
+    if isinstance(value, dict):
+        value = list(value.values())
+    if isinstance(value, (list, tuple)):
+        return [tensor for item in value for tensor in tensors_in(item)]
+    return [value] if isinstance(value, Tensor) else []
+
+
+def values_of(value: Any) -> Any:
+    """Return the same nested lists, tuples and dictionaries with tensors as NumPy arrays."""
+    if isinstance(value, Tensor):
+        array = value.data_array()
+        return library_of(array).to_numpy(array)
+    if isinstance(value, dict):
+        return {key: values_of(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)) and holds_tensor(value):
+        items = map(values_of, value)
+        return type(value)(*items) if hasattr(value, "_fields") else type(value)(items)
+    return value
+
+
+def beside(result: Any, like: Tensor) -> Any:
+    """Return NumPy's arrays as tensors where `like` is; other results as they are."""
+    if isinstance(result, (tuple, list)):
+        items = [beside(item, like) for item in result]
+        return type(result)(*items) if hasattr(result, "_fields") else type(result)(items)
+    if not isinstance(result, np.ndarray) or result.dtype.kind not in "biufc":
+        return result
+    library = library_of(like._data)
+    return box(library.from_numpy(result, library.native_device(like.device)))
+
+
+def position(axis: int, index: Any) -> tuple[Any, ...]:
+    """Return the index that reads `index` along one axis counted from the front."""
+    return (*(slice(None),) * axis, index)

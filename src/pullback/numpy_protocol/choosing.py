@@ -1,0 +1,310 @@
+"""NumPy's functions that choose, sort and write on tensors.
+
+What is chosen is found by NumPy on the values; the elements are then read from the tensor, so
+that they stay in the graph.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from pullback.core.graph.modes import STATE
+from pullback.core.tensor.tensor import Tensor
+from pullback.errors import ArgumentError, GraphError, compose
+from pullback.numpy_protocol.arguments import (
+    adapter,
+    as_tensor,
+    beside,
+    operand,
+    position,
+    tensors_in,
+    together,
+    values_of,
+)
+from pullback.ops.axes import normalize_axis
+from pullback.ops.functions import creation, data_types, joining, manipulation, pointwise, sorting
+
+
+def _flat(a: Any) -> Any:
+    return manipulation.reshape(as_tensor(a), (-1,))
+
+
+def _along(name: str, a: Any, axis: int | None) -> tuple[Any, int]:
+    """Return a tensor and the axis from the front: of the flat tensor where it is None."""
+    x = as_tensor(a)
+    return (_flat(x), 0) if axis is None else (x, normalize_axis(name, axis, x.ndim))
+
+
+# -- by a condition --------------------------------------------------------------------------------
+@adapter("where")
+def where(condition: Any, x: Any = None, y: Any = None) -> Any:
+    """Choose from two; of a condition alone, where it holds."""
+    mask = as_tensor(condition)
+    mask = mask if mask.dtype.kind == "b" else mask != 0
+    if x is None and y is None:
+        return beside(np.nonzero(values_of(mask)), mask)
+    x, y = operand(x), operand(y)
+    if not isinstance(x, Tensor) and not isinstance(y, Tensor):
+        x = as_tensor(x, mask)
+    return pointwise.where(mask, x, y)
+
+
+@adapter("select")
+def select(condlist: Any, choicelist: Any, default: Any = 0) -> Any:
+    """Choose from several by the first condition that holds."""
+    if len(condlist) != len(choicelist):
+        required, came = "as many choices as conditions", f"{len(condlist)}, {len(choicelist)}"
+        raise ArgumentError(compose("np.select", required, came))
+    result = operand(default)
+    for condition, choice in zip(condlist[::-1], choicelist[::-1], strict=True):
+        result = where(condition, choice, result)
+    return result
+
+
+@adapter("piecewise")
+def piecewise(x: Any, condlist: Any, funclist: Any, *args: Any, **kw: Any) -> Any:
+    """Apply each function where its condition holds, the last one elsewhere if there is one more.
+
+    A function sees those elements alone, as in NumPy: others cannot spoil the gradient.
+    """
+    x = as_tensor(x)
+    single = not isinstance(condlist, (list, tuple)) or isinstance(condlist[0], (bool, np.bool_))
+    masks = [np.asarray(values_of(c), bool) for c in ([condlist] if single else condlist)]
+    if len(funclist) == len(masks) + 1:
+        masks.append(~np.any(masks, axis=0))
+    if len(funclist) != len(masks):
+        required, came = f"{len(masks)} or one more functions required", str(len(funclist))
+        raise ArgumentError(compose("np.piecewise", required, came, ("x", x)))
+    result = creation.zeros_like(x)
+    for mask, function in zip(masks, funclist, strict=True):
+        value = function(x[mask], *args, **kw) if callable(function) else function
+        result[mask] = value
+    return result
+
+
+@adapter("extract")
+def extract(condition: Any, arr: Any) -> Any:
+    """Return the elements where a condition holds."""
+    return _flat(arr)[np.asarray(values_of(condition)).ravel() != 0]
+
+
+@adapter("compress")
+def compress(condition: Any, a: Any, axis: int | None = None) -> Any:
+    """Return the slices that a condition chooses."""
+    x, along = _along("np.compress", a, axis)
+    return x[position(along, np.flatnonzero(values_of(condition)))]
+
+
+# -- by indices ------------------------------------------------------------------------------------
+@adapter("take")
+def take(a: Any, indices: Any, axis: int | None = None) -> Any:
+    """Return the elements at indices, of the flat array where no axis is given."""
+    x, along = _along("np.take", a, axis)
+    return x[position(along, np.asarray(values_of(indices)))]
+
+
+@adapter("take_along_axis")
+def take_along_axis(arr: Any, indices: Any, axis: int | None = -1) -> Any:
+    """Return the elements at indices along an axis, row by row."""
+    x, along = _along("np.take_along_axis", arr, axis)
+    return _read_rows(x, np.asarray(values_of(indices)), along)
+
+
+def _read_rows(x: Any, indices: Any, axis: int) -> Any:
+    lines = (np.arange(n) for n in x.shape)
+    grid = [
+        indices if i == axis else line.reshape([-1 if i == j else 1 for j in range(x.ndim)])
+        for i, line in enumerate(lines)
+    ]
+    return x[tuple(grid)]
+
+
+@adapter("delete")
+def delete(arr: Any, obj: Any, axis: int | None = None) -> Any:
+    """Return the slices that are not deleted."""
+    x, along = _along("np.delete", arr, axis)
+    kept = np.delete(np.arange(x.shape[along]), values_of(obj))
+    return x[position(along, kept)]
+
+
+@adapter("insert")
+def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Any:
+    """Return the slices with others before some of them."""
+    x, along = _along("np.insert", arr, axis)
+    n = x.shape[along]
+    new = as_tensor(values, x)
+    index: Any = obj if isinstance(obj, slice) else np.asarray(values_of(obj))
+    places: Any = np.arange(n)[index] if isinstance(obj, slice) or index.dtype == bool else index
+    new = manipulation.reshape(new, (1,) * (x.ndim - new.ndim) + new.shape)
+    if places.size == 1:
+        new = manipulation.moveaxis(new, 0, along) if places.ndim == 0 else new
+        count = new.shape[along]
+    else:
+        count = places.size
+    new = manipulation.broadcast_to(new, (*x.shape[:along], count, *x.shape[along + 1 :]))
+    order = np.insert(np.arange(n), index, np.arange(n, n + count))
+    return joining.concat([x, new], axis=along)[position(along, order)]
+
+
+# -- sorted ----------------------------------------------------------------------------------------
+@adapter("sort")
+def sort(a: Any, axis: int | None = -1, *, stable: Any = None) -> Any:
+    """Return the elements in ascending order."""
+    x, along = _along("np.sort", a, axis)
+    return sorting.sort(x, axis=along)
+
+
+@adapter("argsort")
+def argsort(a: Any, axis: int | None = -1, *, stable: Any = None) -> Any:
+    """Return the indices that sort."""
+    x, along = _along("np.argsort", a, axis)
+    return sorting.argsort(x, axis=along)
+
+
+@adapter("partition")
+def partition(a: Any, kth: Any, axis: int | None = -1) -> Any:
+    """Return the elements with those at `kth` where sorting would put them."""
+    x, along = _along("np.partition", a, axis)
+    return _read_rows(x, np.argpartition(values_of(x), kth, axis=along), along)
+
+
+@adapter("sort_complex")
+def sort_complex(a: Any) -> Any:
+    """Return complex numbers sorted by real, then by imaginary part."""
+    x = as_tensor(a)
+    order = np.argsort(values_of(x), axis=-1)
+    wide = (
+        x
+        if x.dtype.is_complex
+        else data_types.astype(x, np.result_type(values_of(x), np.complex64))
+    )
+    return _read_rows(wide, order, wide.ndim - 1)
+
+
+@adapter("trim_zeros")
+def trim_zeros(filt: Any, trim: str = "fb") -> Any:
+    """Return the elements without leading and trailing zeros."""
+    x = as_tensor(filt)
+    places = np.flatnonzero(values_of(x)) if x.ndim == 1 else None
+    if places is None:
+        raise ArgumentError(compose("np.trim_zeros", "one axis required", str(x.ndim), ("filt", x)))
+    if not len(places):
+        return x[:0]
+    start = int(places[0]) if "f" in trim.lower() else 0
+    return x[start : int(places[-1]) + 1 if "b" in trim.lower() else x.shape[0]]
+
+
+# -- as sets ---------------------------------------------------------------------------------------
+@adapter("unique")
+def unique(
+    ar: Any,
+    return_index: bool = False,
+    return_inverse: bool = False,
+    return_counts: bool = False,
+    axis: int | None = None,
+    *,
+    equal_nan: bool = True,
+    sorted: bool = True,
+) -> Any:
+    """Return the different elements; the gradient of one goes to the first of its kind."""
+    x, along = _along("np.unique", ar, axis)
+    source = as_tensor(ar) if axis is None else x
+    _, index, inverse, counts = np.unique(
+        values_of(source), True, True, True, axis, equal_nan=equal_nan
+    )
+    first = x[position(along, index)]
+    wanted = ((return_index, index), (return_inverse, inverse), (return_counts, counts))
+    more = [beside(np.asarray(array), x) for flag, array in wanted if flag]
+    return (first, *more) if more else first
+
+
+def _unique_parts(name: str) -> None:
+    @adapter(f"unique_{name}")
+    def parts(x: Any) -> Any:
+        tensor = as_tensor(x)
+        result = getattr(np, f"unique_{name}")(values_of(tensor))
+        first = unique(tensor, equal_nan=False)
+        return type(result)(first, *beside(tuple(result)[1:], tensor))
+
+
+for _name in ("all", "counts", "inverse"):
+    _unique_parts(_name)
+
+
+@adapter("unique_values")
+def unique_values(x: Any) -> Any:
+    """Return the different elements."""
+    return unique(x, equal_nan=False)
+
+
+@adapter("union1d")
+def union1d(ar1: Any, ar2: Any) -> Any:
+    """Return the different elements of both."""
+    return unique(joining.concat([_flat(ar) for ar in together(ar1, ar2)]))
+
+
+@adapter("intersect1d")
+def intersect1d(ar1: Any, ar2: Any) -> Any:
+    """Return the different elements of the first that the second has too."""
+    return _members(ar1, ar2, True)
+
+
+@adapter("setdiff1d")
+def setdiff1d(ar1: Any, ar2: Any) -> Any:
+    """Return the different elements of the first that the second does not have."""
+    return _members(ar1, ar2, False)
+
+
+@adapter("setxor1d")
+def setxor1d(ar1: Any, ar2: Any) -> Any:
+    """Return the different elements that one of the two has."""
+    return unique(joining.concat([_members(ar1, ar2, False), _members(ar2, ar1, False)]))
+
+
+def _members(a: Any, b: Any, wanted: bool) -> Any:
+    first = unique(a)
+    return first[np.isin(values_of(first), values_of(as_tensor(b)), invert=not wanted)]
+
+
+# -- written to ------------------------------------------------------------------------------------
+@adapter("copyto")
+def copyto(dst: Any, src: Any, where: Any = True) -> None:
+    """Write into a tensor, recorded; into an array only what is not tracked."""
+    if isinstance(dst, Tensor):
+        if where is True:
+            dst[...] = operand(src)
+        else:
+            mask = np.broadcast_to(values_of(where), dst.shape)
+            dst[mask] = manipulation.broadcast_to(as_tensor(src), dst.shape)[mask]
+        return
+    needs_untracked("np.copyto", dst, (src, where))
+    np.copyto(dst, values_of(src), where=values_of(where))
+
+
+@adapter("fill_diagonal")
+def fill_diagonal(a: Any, val: Any) -> None:
+    """Write on the diagonal of a tensor, recorded."""
+    places = np.arange(min(a.shape))
+    value = operand(val)
+    if isinstance(value, Tensor) and value.ndim:
+        flat = _flat(value)
+        value = flat[places % flat.shape[0]]
+    a[(places,) * a.ndim] = value
+
+
+def needs_untracked(name: str, array: Any, given: Any) -> None:
+    """Raise where a tensor that requires grad would be written into an array."""
+    tracked = [x for x in tensors_in(given) if x.requires_grad]
+    if tracked and STATE.get().grad:
+        raise GraphError(
+            compose(
+                name,
+                "a Tensor to write to required, since a NumPy array cannot hold a graph",
+                "an array, and a tensor that requires grad",
+                ("array", array),
+                ("tensor", tracked[0]),
+                hint="write `result = a + t` for `a += t`, or detach() the tensor",
+            )
+        )

@@ -1,0 +1,340 @@
+"""NumPy's products, its linear algebra and its Fourier transforms on tensors."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from pullback import fft, linalg
+from pullback.errors import ArgumentError, ShapeError, compose
+from pullback.numpy_protocol.arguments import adapter, as_tensor, together
+from pullback.ops.axes import normalize_axis
+from pullback.ops.functions import (
+    complex_numbers,
+    creation,
+    data_types,
+    joining,
+    manipulation,
+    pointwise,
+    products,
+    reductions,
+)
+from pullback.ops.primitives import arithmetic, exponential
+from pullback.ops.primitives import complex_numbers as complex_numbers_primitives
+from pullback.ops.primitives import reductions as reductions_primitives
+
+
+@adapter("dot")
+def dot(a: Any, b: Any) -> Any:
+    """Return the product over the last axis of `a` and the second to last of `b`."""
+    x, y = together(a, b)
+    if not x.ndim or not y.ndim:
+        return arithmetic.multiply(x, y)
+    if y.ndim == 1 or (x.ndim <= 2 and y.ndim == 2):
+        return products.matmul(x, y)
+    return products.tensordot(x, y, axes=((-1,), (-2,)))
+
+
+@adapter("inner")
+def inner(a: Any, b: Any) -> Any:
+    """Return the product over the last axes of both."""
+    x, y = together(a, b)
+    if not x.ndim or not y.ndim:
+        return arithmetic.multiply(x, y)
+    return products.tensordot(x, y, axes=((-1,), (-1,)))
+
+
+@adapter("outer")
+def outer(a: Any, b: Any) -> Any:
+    """Return the products of every element of `a` with every one of `b`, both flat."""
+    x, y = together(a, b)
+    return manipulation.reshape(x, (-1, 1)) * manipulation.reshape(y, (1, -1))
+
+
+@adapter("vdot")
+def vdot(a: Any, b: Any) -> Any:
+    """Return the sum of the products of the flat arrays, the first conjugated."""
+    x, y = (manipulation.reshape(z, (-1,)) for z in together(a, b))
+    return products.matmul(complex_numbers_primitives.conj(x), y)
+
+
+@adapter("tensordot")
+def tensordot(a: Any, b: Any, axes: Any = 2) -> Any:
+    """Return the sum of products over axes of both."""
+    if isinstance(axes, Sequence):
+        axes = tuple(tuple(n) if isinstance(n, Sequence) else (n,) for n in axes)
+    return products.tensordot(*together(a, b), axes=axes)
+
+
+@adapter("kron")
+def kron(a: Any, b: Any) -> Any:
+    """Return the Kronecker product, of arrays of one rank after axes of length 1 in front."""
+    x, y = together(a, b)
+    rank = max(x.ndim, y.ndim)
+    x = manipulation.reshape(x, (1,) * (rank - x.ndim) + x.shape)
+    y = manipulation.reshape(y, (1,) * (rank - y.ndim) + y.shape)
+    left = manipulation.reshape(x, tuple(n for m in x.shape for n in (m, 1)))
+    right = manipulation.reshape(y, tuple(n for m in y.shape for n in (1, m)))
+    return manipulation.reshape(
+        left * right, tuple(m * n for m, n in zip(x.shape, y.shape, strict=True))
+    )
+
+
+@adapter("einsum")
+def einsum(*operands: Any) -> Any:
+    """Sum products by Einstein's convention, from a text or from lists of axis numbers."""
+    if isinstance(operands[0], str):
+        return products.einsum(operands[0], *together(*operands[1:]))
+    arrays, lists = operands[: 2 * (len(operands) // 2) : 2], operands[1::2]
+    text = ",".join(map(_letters, lists))
+    if len(operands) % 2:
+        text += "->" + _letters(operands[-1])
+    return products.einsum(text, *together(*arrays))
+
+
+def _letters(axes: Sequence[Any]) -> str:
+    return "".join("..." if i is Ellipsis else chr(ord("A" if i < 26 else "G") + i) for i in axes)
+
+
+@adapter("convolve")
+def convolve(a: Any, v: Any, mode: str = "full") -> Any:
+    """Return the discrete convolution of two vectors."""
+    x, y = together(a, v)
+    if x.ndim != 1 or y.ndim != 1 or not x.shape[0] or not y.shape[0]:
+        raise ShapeError(compose("np.convolve", "two vectors required", "", ("a", x), ("v", y)))
+    if y.shape[0] > x.shape[0]:
+        x, y = y, x
+    n, m = x.shape[0], y.shape[0]
+    start, count = {"full": (0, n + m - 1), "same": ((m - 1) // 2, n), "valid": (m - 1, n - m + 1)}[
+        mode
+    ]
+    edge = creation.zeros((m - 1,), dtype=x.dtype, device=x.device)
+    windows = np.arange(start, start + count)[:, None] + np.arange(m)
+    return products.matmul(joining.concat([edge, x, edge])[windows], manipulation.flip(y, axis=0))
+
+
+@adapter("correlate")
+def correlate(a: Any, v: Any, mode: str = "valid") -> Any:
+    """Return the cross-correlation of two vectors, the second conjugated."""
+    x, y = together(a, v)
+    if x.shape[0] < y.shape[0]:  # NumPy exchanges them, which matters for where "same" begins
+        return complex_numbers_primitives.conj(manipulation.flip(correlate(y, x, mode), axis=0))
+    return convolve(x, complex_numbers_primitives.conj(manipulation.flip(y, axis=0)), mode)
+
+
+@adapter("cross")
+def cross(
+    a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: int | None = None
+) -> Any:
+    """Return the vector product."""
+    if axis is not None:
+        axisa = axisb = axisc = axis
+    x, y = together(a, b)
+    x, y = manipulation.moveaxis(x, axisa, -1), manipulation.moveaxis(y, axisb, -1)
+    return manipulation.moveaxis(linalg.cross(x, y, axis=-1), -1, axisc)
+
+
+@adapter("cov")
+def cov(m: Any, y: Any = None, rowvar: bool = True, bias: bool = False, ddof: Any = None) -> Any:
+    """Return the covariance matrix of variables, in rows by default."""
+    x = _variables(m, rowvar)
+    if y is not None:
+        x = joining.concat([x, _variables(y, rowvar)])
+    less = ddof if ddof is not None else int(not bias)
+    deviation = x - reductions_primitives.mean(x, axis=1, keepdims=True)
+    freedom = x.shape[1] - less
+    product = products.matmul(
+        deviation, complex_numbers_primitives.conj(manipulation.matrix_transpose(deviation))
+    )
+    result = product / (freedom if freedom > 0 else math.nan)
+    return result[0, 0] if result.shape == (1, 1) else result
+
+
+def _variables(m: Any, rowvar: bool) -> Any:
+    x = as_tensor(m)
+    x = x if x.dtype.is_inexact else data_types.astype(x, "float64")
+    x = manipulation.reshape(x, (1, -1)) if x.ndim < 2 else x
+    return x if rowvar or x.shape[0] == 1 else manipulation.matrix_transpose(x)
+
+
+@adapter("corrcoef")
+def corrcoef(x: Any, y: Any = None, rowvar: bool = True) -> Any:
+    """Return the matrix of correlations: the covariances over the standard deviations."""
+    c = cov(x, y, rowvar)
+    if not c.ndim:
+        return c / c
+    i = np.arange(c.shape[0])
+    spread = exponential.sqrt(complex_numbers.real(c[i, i]) if c.dtype.is_complex else c[i, i])
+    result = c / spread[:, None] / spread
+    return result if c.dtype.is_complex else pointwise.clip(result, -1.0, 1.0)
+
+
+# -- diagonals -------------------------------------------------------------------------------------
+@adapter("diagonal")
+def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
+    """Return the diagonals of matrices in two axes."""
+    x = manipulation.moveaxis(as_tensor(a), (axis1, axis2), (-2, -1))
+    return linalg.diagonal(x, offset=offset)
+
+
+@adapter("trace")
+def trace(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None) -> Any:
+    """Return the sum of diagonals."""
+    return reductions.sum(diagonal(a, offset, axis1, axis2), axis=-1, dtype=dtype)
+
+
+@adapter("diag")
+def diag(v: Any, k: int = 0) -> Any:
+    """Return the diagonal of a matrix, or a matrix with a vector on its diagonal."""
+    x = as_tensor(v)
+    if x.ndim == 2:
+        return diagonal(x, k)
+    if x.ndim != 1:
+        raise ShapeError(compose("np.diag", "a vector or a matrix required", "", ("v", x)))
+    n = x.shape[0] + abs(k)
+    result = creation.zeros((n, n), dtype=x.dtype, device=x.device)
+    i = np.arange(x.shape[0])
+    result[i + max(-k, 0), i + max(k, 0)] = x
+    return result
+
+
+@adapter("diagflat")
+def diagflat(v: Any, k: int = 0) -> Any:
+    """Return a matrix with the flat array on its diagonal."""
+    return diag(manipulation.reshape(as_tensor(v), (-1,)), k)
+
+
+# -- linear algebra --------------------------------------------------------------------------------
+@adapter("linalg.norm")
+def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:
+    """Return the norm of vectors or matrices, by the number of axes; all elements by default."""
+    x = as_tensor(x)
+    if axis is None and (ord is None or x.ndim == 1):
+        over: Any = tuple(range(x.ndim))
+    else:
+        over = tuple(range(x.ndim)) if axis is None else axis
+    if isinstance(over, Sequence) and len(over) == 1:
+        over = over[0]
+    if not isinstance(over, Sequence) or (axis is None and ord is None):
+        order = 2 if ord is None else ord
+        return linalg.vector_norm(x, axis=over, keepdims=keepdims, ord=order)
+    if len(over) != 2:
+        required = "an axis of vectors or two of matrices required"
+        raise ArgumentError(compose("np.linalg.norm", required, str(over), ("x", x)))
+    rows, columns = (normalize_axis("np.linalg.norm", i, x.ndim) for i in over)
+    matrices = manipulation.moveaxis(x, (rows, columns), (-2, -1))
+    result = linalg.matrix_norm(matrices, ord="fro" if ord is None else ord)
+    kept = tuple(1 if i in (rows, columns) else n for i, n in enumerate(x.shape))
+    return manipulation.reshape(result, kept) if keepdims else result
+
+
+@adapter("linalg.cond")
+def cond(x: Any, p: Any = None) -> Any:
+    """Return the condition number: the ratio of singular values, or of norms."""
+    x = as_tensor(x)
+    if p in (None, 2, -2):
+        values = linalg.svdvals(x)
+        first, last = values[..., 0], values[..., -1]
+        return last / first if p == -2 else first / last
+    return linalg.matrix_norm(x, ord=p) * linalg.matrix_norm(linalg.inv(x), ord=p)
+
+
+@adapter("linalg.svd")
+def svd(a: Any, full_matrices: bool = True, compute_uv: bool = True) -> Any:
+    """Return the singular value decomposition, or the values alone."""
+    if not compute_uv:
+        return linalg.svdvals(as_tensor(a))
+    return linalg.svd(as_tensor(a), full_matrices=full_matrices)
+
+
+@adapter("linalg.qr")
+def qr(a: Any, mode: str = "reduced") -> Any:
+    """Return Q and R, or R alone."""
+    if mode == "r":
+        return linalg.qr(as_tensor(a), mode="reduced")[1]
+    return linalg.qr(as_tensor(a), mode=mode)
+
+
+def _symmetric(name: str) -> None:
+    @adapter(f"linalg.{name}")
+    def decompose(a: Any, UPLO: str = "L") -> Any:
+        x = as_tensor(a)
+        if UPLO.upper() == "U":  # the counterpart reads the lower triangle
+            x = manipulation.matrix_transpose(complex_numbers_primitives.conj(x))
+        return getattr(linalg, name)(x)
+
+
+_symmetric("eigh")
+_symmetric("eigvalsh")
+
+
+@adapter("linalg.pinv")
+def pinv(a: Any, rcond: Any = None, *, rtol: Any = None) -> Any:
+    """Return the pseudo-inverse; `rcond` is the older name of `rtol`."""
+    return linalg.pinv(as_tensor(a), rtol=rcond if rtol is None else rtol)
+
+
+@adapter("linalg.matrix_power")
+def matrix_power(a: Any, n: int) -> Any:
+    """Return a matrix times itself."""
+    return linalg.matrix_power(as_tensor(a), n)
+
+
+@adapter("linalg.multi_dot")
+def multi_dot(arrays: Any) -> Any:
+    """Return the product of several matrices, the ends possibly vectors."""
+    return functools.reduce(products.matmul, together(*arrays))
+
+
+@adapter("linalg.tensorsolve")
+def tensorsolve(a: Any, b: Any, axes: Any = None) -> Any:
+    """Solve a x = b for a tensor x over the trailing axes of `a`."""
+    x, y = together(a, b)
+    if axes is not None:
+        moved = [i % x.ndim for i in axes]
+        x = manipulation.permute_dims(x, (*(i for i in range(x.ndim) if i not in moved), *moved))
+    shape = x.shape[y.ndim :]
+    n = math.prod(shape)
+    solved = linalg.solve(manipulation.reshape(x, (n, n)), manipulation.reshape(y, (-1,)))
+    return manipulation.reshape(solved, shape)
+
+
+@adapter("linalg.tensorinv")
+def tensorinv(a: Any, ind: int = 2) -> Any:
+    """Return the inverse with respect to `tensordot` over `ind` axes."""
+    x = as_tensor(a)
+    n = math.prod(x.shape[ind:])
+    inverse = linalg.inv(manipulation.reshape(x, (-1, n)))
+    return manipulation.reshape(inverse, x.shape[ind:] + x.shape[:ind])
+
+
+# -- Fourier transforms ----------------------------------------------------------------------------
+def _along_one(name: str) -> None:
+    @adapter(f"fft.{name}")
+    def transform(a: Any, n: Any = None, axis: int = -1, norm: Any = None) -> Any:
+        return getattr(fft, name)(as_tensor(a), n=n, axis=axis, norm=norm or "backward")
+
+
+def _along_several(name: str, of: str, default: Any) -> None:
+    @adapter(f"fft.{name}")
+    def transform(a: Any, s: Any = None, axes: Any = default, norm: Any = None) -> Any:
+        return getattr(fft, of)(as_tensor(a), s=s, axes=axes, norm=norm or "backward")
+
+
+def _shift(name: str) -> None:
+    @adapter(f"fft.{name}")
+    def shift(x: Any, axes: Any = None) -> Any:
+        return getattr(fft, name)(as_tensor(x), axes=axes)
+
+
+for _name in ("fft", "ifft", "rfft", "irfft", "hfft", "ihfft"):
+    _along_one(_name)
+for _name in ("fftn", "ifftn", "rfftn", "irfftn"):
+    _along_several(_name, _name, None)
+    _along_several(f"{_name[:-1]}2", _name, (-2, -1))
+for _name in ("fftshift", "ifftshift"):
+    _shift(_name)

@@ -1,0 +1,311 @@
+"""NumPy's two protocols on Tensor: ``np.sin(t)``, ``array + t``, ``np.linalg.solve(a, t)``.
+
+Owns finding the counterpart of a function that NumPy hands over, and refusing what has none. The
+table is built from the operations at first use. Invariant: no tensor leaves the graph; what would
+have to be an array raises if a gradient is asked for.
+"""
+
+from __future__ import annotations
+
+import difflib
+import functools
+import inspect
+import operator
+import sys
+from collections.abc import Callable, Iterable
+from numbers import Number
+from typing import Any, NoReturn
+
+import numpy as np
+
+from pullback import special
+from pullback.arrays import DType, is_array
+from pullback.core.graph.modes import STATE
+from pullback.core.tensor.tensor import Tensor
+from pullback.errors import ArgumentTypeError, GraphError, ShapeError, compose
+from pullback.numpy_protocol import (  # noqa: F401  (each lists its counterparts)
+    choosing,
+    computing,
+    products,
+    reducing,
+    shaping,
+)
+from pullback.numpy_protocol.arguments import (
+    ADAPTERS,
+    as_tensor,
+    beside,
+    namespace,
+    operand,
+    tensors_in,
+    together,
+    values_of,
+)
+from pullback.numpy_protocol.table import (
+    ALIASES,
+    ARRAYS_LIKE,
+    NO_COUNTERPART,
+    OF_VALUES,
+    REDUCING,
+    SAME,
+)
+from pullback.ops.functions.data_types import astype
+from pullback.ops.functions.manipulation import reshape
+
+# Arguments that change no value of a result: how memory is laid out, how it is computed.
+_LAYOUT = "assume_unique casting copy hermitian kind optimize order overwrite_input stable subok"
+_IGNORED = frozenset(_LAYOUT.split())
+
+
+class NumPyMethods:
+    """What makes NumPy's functions take a Tensor."""
+
+    __slots__ = ()
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **settings: Any) -> Any:
+        if method == "__call__" and not settings and all(map(_is_known, inputs)):
+            return ufunc_counterpart(ufunc)(*map(operand, inputs))
+        return _call_ufunc(ufunc, method, inputs, settings)
+
+    def __array_function__(
+        self, function: Any, types: Iterable[type], args: Any, settings: dict[str, Any]
+    ) -> Any:
+        if not all(map(_is_known_type, types)):
+            return NotImplemented
+        return counterpart(function)(self, args, settings)
+
+    @property
+    def _mask(self: Any) -> NoReturn:
+        """Refuse what np.ma would do: it takes the array out of whatever has an attribute _data."""
+        if not self.requires_grad or not STATE.get().grad:
+            raise AttributeError("_mask")
+        required = "tensors that do not require grad required beside masked arrays"
+        hint = "fill the masked array first: m.filled(0)"
+        raise GraphError(compose("np.ma", required, "one that does", ("t", self), hint=hint))
+
+
+def _is_known(value: Any) -> bool:
+    """Return whether an operand of a ufunc is ours to handle."""
+    return isinstance(value, (Tensor, Number, list, tuple, np.generic)) or is_array(value)
+
+
+def _is_known_type(kind: type) -> bool:
+    return issubclass(kind, (Tensor, np.ndarray)) or hasattr(kind, "__array_namespace__")
+
+
+# -- ufuncs ----------------------------------------------------------------------------------------
+@functools.cache
+def ufunc_counterpart(ufunc: np.ufunc) -> Callable[..., Any]:
+    """Return the function of tensors that a ufunc stands for."""
+    name = ufunc.__name__
+    if name in ADAPTERS:
+        return ADAPTERS[name]
+    if name in OF_VALUES:
+        return functools.partial(_run_on_values, ufunc)
+    found: Callable[..., Any] | None = None
+    if getattr(np, name, None) is ufunc:
+        found = getattr(namespace(), ALIASES.get(name, name), None)
+    elif getattr(sys.modules.get("scipy.special"), name, None) is ufunc:
+        found = getattr(special, name, None)  # a name may mean something else there
+        name = f"scipy.special.{name}"
+    return functools.partial(_refuse, name) if found is None else found
+
+
+def _call_ufunc(ufunc: Any, method: str, inputs: Any, settings: dict[str, Any]) -> Any:
+    """Call a ufunc or one of its methods, with what NumPy may add to a call."""
+    name = ufunc.__name__ if method == "__call__" else f"{ufunc.__name__}.{method}"
+    out = settings.pop("out", ())
+    if not all(map(_is_known, (*inputs, *(x for x in out if x is not None)))):
+        return NotImplemented
+    if method == "at" or any(isinstance(x, np.ndarray) for x in out):
+        return _into_arrays(name, operator.attrgetter(method)(ufunc), inputs, out, settings)
+    if (ufunc.__name__, method) in REDUCING:
+        settings.setdefault("axis", 0)
+        function = getattr(np, REDUCING[ufunc.__name__, method])
+        return _into_tensor(name, counterpart(function)(None, inputs, settings), inputs, out)
+    if method not in ("__call__", "outer"):
+        _refuse(name, *inputs)
+    call = ufunc_counterpart(ufunc)
+    settings = {key: value for key, value in settings.items() if key not in _IGNORED}
+    dtype = settings.pop("dtype", None)
+    if settings.pop("where", True) is not True or settings:
+        required = "a call without where= and other settings"
+        hint = "np.where(mask, result, other) chooses afterwards"
+        raise ArgumentTypeError(
+            compose(f"np.{name}", f"{required} required", ", ".join(settings) or "where", hint=hint)
+        )
+    arrays = [operand(x) if dtype is None else _cast(x, dtype) for x in inputs]
+    if method == "outer":
+        left, right = map(as_tensor, arrays)
+        arrays = [reshape(left, left.shape + (1,) * right.ndim), right]
+    return _into_tensor(name, call(*arrays), inputs, out)
+
+
+def _cast(x: Any, dtype: Any) -> Any:
+    return astype(as_tensor(x), _dtype(dtype), copy=False)
+
+
+def _dtype(wanted: Any) -> Any:
+    """Return a dtype as NumPy reads it: `float` is float64."""
+    return wanted if wanted is None or isinstance(wanted, DType) else np.dtype(wanted)
+
+
+def _into_arrays(name: str, function: Any, inputs: Any, out: Any, settings: Any) -> Any:
+    """Let NumPy write into arrays of the caller's: only what is not tracked."""
+    if isinstance(inputs[0], Tensor) and not out:
+        _refuse(name, *inputs)
+    choosing.needs_untracked(f"np.{name}", out[0] if out else inputs[0], (inputs, settings))
+    passed = {**values_of(settings), **({"out": out} if out else {})}
+    return function(*(values_of(x) for x in inputs), **passed)
+
+
+def _into_tensor(name: str, result: Any, inputs: Any, out: Any) -> Any:
+    """Write a result into the tensor given as ``out``, if there is one."""
+    passed = [x for x in out if x is not None] if isinstance(out, tuple) else [out]
+    if not passed:
+        return result
+    (target,) = passed
+    if STATE.get().grad and any(x.requires_grad for x in (*tensors_in(inputs), target)):
+        raise GraphError(
+            f"np.{name}: functions with out=... arguments don't support automatic "
+            "differentiation, but one of the arguments requires grad.\n"
+            "hint: leave out= away, or assign to the tensor: out[...] = result."
+        )
+    if result.shape != target.shape or result.dtype is not target.dtype:
+        required = f"out= of shape {result.shape}, dtype {result.dtype.name} required"
+        raise ShapeError(compose(f"np.{name}", required, "another", ("out", target)))
+    target[...] = result
+    return target
+
+
+# -- functions -------------------------------------------------------------------------------------
+@functools.cache
+def counterpart(function: Any) -> Callable[..., Any]:
+    """Return ``call(like, args, settings)`` for a function of NumPy's."""
+    name = names().get(function, "")
+    if name in ARRAYS_LIKE:
+        return functools.partial(_make_like, name, function)
+    if name in OF_VALUES:
+        return lambda like, args, settings: _run_on_values(function, *args, **settings)
+    if name in ADAPTERS:
+        parameters = inspect.signature(ADAPTERS[name]).parameters
+        open_ended = any(p.kind is p.VAR_KEYWORD for p in parameters.values())
+        accepts = _Everything() if open_ended else frozenset(parameters)
+        return _Call(f"np.{name}", function, ADAPTERS[name], accepts)
+    if name in SAME:
+        arrays, _, more = SAME[name].partition(" | ")
+        same = functools.partial(_same, operator.attrgetter(name)(namespace()), arrays.split())
+        return _Call(f"np.{name}", function, same, frozenset((*arrays.split(), *more.split())))
+    label = name or f"{function.__module__}.{function.__name__}".removeprefix("numpy.")
+    return lambda like, args, settings: _refuse(label, *args, **settings)
+
+
+@functools.cache
+def names() -> dict[Any, str]:
+    """Return the names below ``np`` of the functions that NumPy lets others take over."""
+    spaces = (("linalg.", np.linalg), ("fft.", np.fft), ("", np))
+    listed = [*ADAPTERS, *SAME, *OF_VALUES, *ARRAYS_LIKE, *NO_COUNTERPART]
+    return {
+        getattr(space, name.removeprefix(prefix)): name
+        for prefix, space in spaces
+        for name in listed
+        if name.startswith(prefix) and hasattr(space, name.removeprefix(prefix))
+    }
+
+
+def _same(target: Callable[..., Any], arrays: list[str], **passed: Any) -> Any:
+    """Call an operation with its arrays positional."""
+    tensors = together(*[passed.pop(name) for name in arrays])
+    return target(*tensors, **passed)
+
+
+class _Everything(frozenset[str]):
+    """The settings of a counterpart that hands them on."""
+
+    def __contains__(self, name: object) -> bool:
+        return True
+
+
+class _Call:
+    """A call of a counterpart with NumPy's arguments, less those that change nothing."""
+
+    def __init__(
+        self, name: str, function: Any, counterpart: Callable[..., Any], accepts: frozenset[str]
+    ) -> None:
+        self.name, self.function, self.counterpart = name, function, counterpart
+        self.accepts = accepts
+        parameters = inspect.signature(function).parameters.values()
+        self.names = [
+            p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)
+        ]
+        self.defaults = {p.name: p.default for p in parameters}
+        self.variadic = any(p.kind is p.VAR_POSITIONAL for p in parameters)
+
+    def __call__(self, like: Any, args: tuple[Any, ...], settings: dict[str, Any]) -> Any:
+        passed = dict(settings)
+        if not self.variadic:
+            passed.update(zip(self.names, args, strict=False))
+            args = ()
+        out = passed.pop("out", None)
+        for name in [name for name in passed if name not in self.accepts]:
+            value = passed.pop(name)
+            if name not in _IGNORED and not self._is_default(name, value):
+                self._refuse_setting(name, value)
+        if passed.get("dtype") is not None:
+            passed["dtype"] = _dtype(passed["dtype"])
+        if out is not None:
+            return self._write(args, passed, out)
+        return self.counterpart(*args, **passed)
+
+    def _is_default(self, name: str, value: Any) -> bool:
+        default = self.defaults.get(name)
+        return (
+            value is default
+            or value is None
+            or (isinstance(value, (bool, int, float, str)) and value == default)
+        )
+
+    def _refuse_setting(self, name: str, value: Any) -> NoReturn:
+        takes = ", ".join(sorted(self.accepts))
+        hint = f"for Tensors it takes {takes}"
+        raise ArgumentTypeError(
+            compose(self.name, f"a call without {name}= required", repr(value), hint=hint)
+        )
+
+    def _write(self, args: tuple[Any, ...], passed: dict[str, Any], out: Any) -> Any:
+        if isinstance(out, Tensor):
+            return _into_tensor(
+                self.name.removeprefix("np."),
+                self.counterpart(*args, **passed),
+                (args, *passed.values()),
+                out,
+            )
+        choosing.needs_untracked(self.name, out, (args, *passed.values()))
+        return self.function(*values_of(args), **values_of(passed), out=out)
+
+
+def _run_on_values(function: Any, *args: Any, **settings: Any) -> Any:
+    """Run NumPy's own function on the values; arrays come back as tensors."""
+    result = function(*values_of(args), **values_of(settings))
+    return beside(result, tensors_in((args, settings))[0])
+
+
+def _make_like(name: str, function: Any, like: Tensor, args: Any, settings: Any) -> Any:
+    """Make an array as NumPy does, as a tensor where `like` is."""
+    if name in ("array", "asarray", "asanyarray", "ascontiguousarray", "asfortranarray", "require"):
+        x, *more = args
+        dtype = more[0] if more else settings.get("dtype")
+        made = as_tensor(x)
+        return made if dtype is None else astype(made, _dtype(dtype), copy=False)
+    return beside(function(*args, **settings), like)
+
+
+def _refuse(name: str, *args: Any, **settings: Any) -> NoReturn:
+    """Raise for a function that has no counterpart."""
+    label, plain = name if name.startswith("scipy.") else f"np.{name}", name.rpartition(".")[2]
+    near = difflib.get_close_matches(plain, [*namespace().__all__, *ADAPTERS], n=1, cutoff=0.75)
+    reason = NO_COUNTERPART.get(name) or (f"np.{near[0]} has one" if near else "")
+    values = f"for the values alone, without gradient: {label}(t.detach().numpy(), ...)"
+    inputs = [(f"tensor {i}", x) for i, x in enumerate(tensors_in((args, settings))[:3])]
+    required = "a function that has a counterpart for Tensors required"
+    hint = f"{reason}; {values}" if reason else values
+    raise ArgumentTypeError(compose(label, required, "one that has none", *inputs, hint=hint))

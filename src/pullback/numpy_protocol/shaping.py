@@ -1,0 +1,464 @@
+"""NumPy's functions of shape and order on tensors: views, copies and joins."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from pullback.core.tensor.tensor import Tensor
+from pullback.errors import ArgumentError, compose
+from pullback.numpy_protocol.arguments import (
+    adapter,
+    as_tensor,
+    beside,
+    namespace,
+    operand,
+    position,
+    together,
+    values_of,
+)
+from pullback.ops.axes import normalize_axes, normalize_axis
+from pullback.ops.functions import creation, data_types, joining, manipulation, repeating
+from pullback.ops.primitives import conversion
+
+
+# -- what is known without looking at the elements -------------------------------------------------
+@adapter("shape")
+def shape(a: Any) -> tuple[int, ...]:
+    """Return the shape."""
+    return tuple(a.shape)
+
+
+@adapter("ndim")
+def ndim(a: Any) -> int:
+    """Return the number of axes."""
+    return len(a.shape)
+
+
+@adapter("size")
+def size(a: Any, axis: Any = None) -> int:
+    """Return the number of elements, along an axis if one is given."""
+    return math.prod(a.shape[i] for i in normalize_axes("np.size", axis, len(a.shape)))
+
+
+@adapter("iscomplexobj")
+def iscomplexobj(x: Any) -> bool:
+    """Return whether the dtype is complex."""
+    return bool(x.is_complex())
+
+
+@adapter("isrealobj")
+def isrealobj(x: Any) -> bool:
+    """Return whether the dtype is not complex."""
+    return not x.is_complex()
+
+
+# -- another shape, another order ------------------------------------------------------------------
+@adapter("reshape")
+def reshape(a: Any, shape: Any, order: str = "C", *, copy: bool | None = None) -> Any:
+    """Reshape; in Fortran's order, which is C's of the axes reversed."""
+    x = as_tensor(a)
+    wanted = tuple(shape) if isinstance(shape, Sequence) else (int(shape),)
+    if order != "F":
+        return manipulation.reshape(x, wanted, copy=copy)
+    return transpose(manipulation.reshape(transpose(x), wanted[::-1]))
+
+
+@adapter("ravel")
+def ravel(a: Any, order: str = "C") -> Any:
+    """Return the elements in one axis."""
+    return reshape(a, (-1,), order)
+
+
+@adapter("transpose")
+def transpose(a: Any, axes: Any = None) -> Any:
+    """Return the axes in another order, by default reversed."""
+    x = as_tensor(a)
+    return manipulation.permute_dims(x, tuple(range(x.ndim))[::-1] if axes is None else tuple(axes))
+
+
+@adapter("swapaxes")
+def swapaxes(a: Any, axis1: int, axis2: int) -> Any:
+    """Return two axes exchanged."""
+    x = as_tensor(a)
+    order = list(range(x.ndim))
+    i, j = (normalize_axis("np.swapaxes", axis, x.ndim) for axis in (axis1, axis2))
+    order[i], order[j] = order[j], order[i]
+    return manipulation.permute_dims(x, tuple(order))
+
+
+@adapter("rollaxis")
+def rollaxis(a: Any, axis: int, start: int = 0) -> Any:
+    """Return one axis moved to before another."""
+    x = as_tensor(a)
+    i = normalize_axis("np.rollaxis", axis, x.ndim)
+    start = start + x.ndim if start < 0 else start
+    return manipulation.moveaxis(x, i, start - (i < start))
+
+
+@adapter("moveaxis")
+def moveaxis(a: Any, source: Any, destination: Any) -> Any:
+    """Return axes moved to other places."""
+    return manipulation.moveaxis(as_tensor(a), source, destination)
+
+
+@adapter("broadcast_to")
+def broadcast_to(array: Any, shape: Any) -> Any:
+    """Return an array repeated to a larger shape, a view."""
+    return manipulation.broadcast_to(
+        array, tuple(shape) if isinstance(shape, Sequence) else (shape,)
+    )
+
+
+@adapter("repeat")
+def repeat(a: Any, repeats: Any, axis: Any = None) -> Any:
+    """Return each element several times."""
+    return repeating.repeat(as_tensor(a), operand(repeats), axis=axis)
+
+
+@adapter("roll")
+def roll(a: Any, shift: Any, axis: Any = None) -> Any:
+    """Return the elements moved round."""
+    return manipulation.roll(as_tensor(a), shift, axis=axis)
+
+
+@adapter("squeeze")
+def squeeze(a: Any, axis: Any = None) -> Any:
+    """Drop axes of length 1, all of them where none is named."""
+    x = as_tensor(a)
+    if axis is None:
+        axis = tuple(i for i, n in enumerate(x.shape) if n == 1)
+    return manipulation.squeeze(x, axis=axis)
+
+
+@adapter("expand_dims")
+def expand_dims(a: Any, axis: Any) -> Any:
+    """Insert axes of length 1."""
+    x = as_tensor(a)
+    axes = tuple(axis) if isinstance(axis, Sequence) else (axis,)
+    rank = x.ndim + len(axes)
+    for i in sorted(normalize_axes("np.expand_dims", axes, rank)):
+        x = manipulation.expand_dims(x, axis=i)
+    return x
+
+
+@adapter("flip")
+def flip(m: Any, axis: Any = None) -> Any:
+    """Reverse the order along axes."""
+    return manipulation.flip(as_tensor(m), axis=axis)
+
+
+@adapter("flipud")
+def flipud(m: Any) -> Any:
+    """Reverse the rows."""
+    return manipulation.flip(as_tensor(m), axis=0)
+
+
+@adapter("fliplr")
+def fliplr(m: Any) -> Any:
+    """Reverse the columns."""
+    return manipulation.flip(as_tensor(m), axis=1)
+
+
+@adapter("rot90")
+def rot90(m: Any, k: int = 1, axes: Sequence[int] = (0, 1)) -> Any:
+    """Turn by quarters in the plane of two axes."""
+    x = as_tensor(m)
+    if k % 4 == 2:
+        return manipulation.flip(x, axis=tuple(axes))
+    if k % 4 == 0:
+        return conversion.clone(x)
+    if k % 4 == 1:
+        return swapaxes(manipulation.flip(x, axis=axes[1]), *axes)
+    return manipulation.flip(swapaxes(x, *axes), axis=axes[1])
+
+
+@adapter("resize")
+def resize(a: Any, new_shape: Any) -> Any:
+    """Return another number of elements, by repeating them."""
+    flat = ravel(a)
+    wanted = tuple(new_shape) if isinstance(new_shape, Sequence) else (int(new_shape),)
+    if not flat.shape[0]:
+        return creation.zeros(wanted, dtype=flat.dtype, device=flat.device)
+    return manipulation.reshape(flat[np.arange(math.prod(wanted)) % flat.shape[0]], wanted)
+
+
+@adapter("tile")
+def tile(A: Any, reps: Any) -> Any:
+    """Repeat the whole array."""
+    return repeating.tile(as_tensor(A), tuple(reps) if isinstance(reps, Sequence) else (reps,))
+
+
+def _at_least(rank: int) -> None:
+    @adapter(f"atleast_{rank}d")
+    def widen(*arys: Any) -> Any:
+        found = tuple(_widened(as_tensor(a), rank) for a in arys)
+        return found[0] if len(found) == 1 else found
+
+
+def _widened(x: Any, rank: int) -> Any:
+    """Insert axes where NumPy does: in front, and for three also behind a vector or matrix."""
+    missing = rank - x.ndim
+    if missing <= 0:
+        return x
+    behind = 1 if rank == 3 and x.ndim else 0
+    return manipulation.reshape(x, (1,) * (missing - behind) + x.shape + (1,) * behind)
+
+
+for _rank in (1, 2, 3):
+    _at_least(_rank)
+
+
+@adapter("broadcast_arrays")
+def broadcast_arrays(*args: Any) -> Any:
+    """Repeat arrays to their common shape."""
+    return tuple(repeating.broadcast_arrays(*together(*args)))
+
+
+@adapter("meshgrid")
+def meshgrid(*xi: Any, indexing: str = "xy") -> Any:
+    """Return the coordinates of a grid."""
+    return tuple(repeating.meshgrid(*together(*xi), indexing=indexing))
+
+
+# -- joining and splitting ----------------------------------------------------------------------
+def _listed(arrays: Any) -> list[Any]:
+    return together(*arrays)
+
+
+def _joined(arrays: list[Any], axis: int | None, dtype: Any = None) -> Any:
+    result = joining.concat(arrays, axis=axis)
+    return result if dtype is None else data_types.astype(result, dtype, copy=False)
+
+
+@adapter("concatenate")
+def concatenate(arrays: Any, axis: int | None = 0, *, dtype: Any = None) -> Any:
+    """Join along an axis; flat arrays where it is None."""
+    return _joined(_listed(arrays), axis, dtype)
+
+
+@adapter("stack")
+def stack(arrays: Any, axis: int = 0, *, dtype: Any = None) -> Any:
+    """Join along a new axis."""
+    result = joining.stack(_listed(arrays), axis=axis)
+    return result if dtype is None else data_types.astype(result, dtype, copy=False)
+
+
+@adapter("hstack")
+def hstack(tup: Any, *, dtype: Any = None) -> Any:
+    """Join side by side."""
+    arrays = [_widened(x, 1) for x in _listed(tup)]
+    return _joined(arrays, 0 if arrays[0].ndim == 1 else 1, dtype)
+
+
+@adapter("vstack")
+def vstack(tup: Any, *, dtype: Any = None) -> Any:
+    """Join one below the other."""
+    return _joined([_widened(x, 2) for x in _listed(tup)], 0, dtype)
+
+
+@adapter("dstack")
+def dstack(tup: Any) -> Any:
+    """Join one behind the other."""
+    return _joined([_widened(x, 3) for x in _listed(tup)], 2)
+
+
+@adapter("column_stack")
+def column_stack(tup: Any) -> Any:
+    """Join vectors as columns."""
+    arrays = [x if x.ndim > 1 else manipulation.reshape(x, (-1, 1)) for x in _listed(tup)]
+    return _joined(arrays, 1)
+
+
+@adapter("append")
+def append(arr: Any, values: Any, axis: int | None = None) -> Any:
+    """Join two arrays, flat ones where no axis is given."""
+    return _joined(together(arr, values), axis)
+
+
+@adapter("block")
+def block(arrays: Any) -> Any:
+    """Join nested lists of blocks, the innermost along the last axis."""
+    depth, parts = _depth(arrays), _innermost(arrays)
+    rank = max(depth, *map(_rank_of, parts))
+    like = next((a for a in parts if isinstance(a, Tensor)), None)
+
+    def joined(part: Any, level: int) -> Any:
+        if level == depth:
+            x = as_tensor(part, like)
+            return manipulation.reshape(x, (1,) * (rank - x.ndim) + x.shape)
+        return joining.concat([joined(item, level + 1) for item in part], axis=level - depth)
+
+    return joined(arrays, 0)
+
+
+def _depth(part: Any) -> int:
+    return 1 + _depth(part[0]) if isinstance(part, list) else 0
+
+
+def _innermost(part: Any) -> list[Any]:
+    return [a for item in part for a in _innermost(item)] if isinstance(part, list) else [part]
+
+
+def _rank_of(a: Any) -> int:
+    return len(getattr(a, "shape", ()))
+
+
+@adapter("split")
+def split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]:
+    """Return views of the parts between places, or of a number of equal parts."""
+    return _parts("np.split", ary, indices_or_sections, axis, equal=True)
+
+
+@adapter("array_split")
+def array_split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]:
+    """Return views of the parts between places, or of a number of parts."""
+    return _parts("np.array_split", ary, indices_or_sections, axis)
+
+
+def _parts(name: str, ary: Any, places: Any, axis: int, equal: bool = False) -> list[Any]:
+    x = as_tensor(ary)
+    along = normalize_axis(name, axis, x.ndim)
+    length = x.shape[along]
+    if np.ndim(places) == 0:
+        count = int(places)
+        if count < 1 or (equal and length % count):
+            required = f"a number of parts that divides the {length} elements required"
+            raise ArgumentError(compose(name, required, str(count), ("ary", x)))
+        size, more = divmod(length, count)
+        ends = np.cumsum([size + (i < more) for i in range(count)])[:-1]
+    else:
+        ends = np.asarray(places)
+    cuts = [0, *(int(n) for n in ends), length]
+    return [x[position(along, slice(start, end))] for start, end in itertools.pairwise(cuts)]
+
+
+def _split_along(name: str, axis: int, least: int) -> None:
+    @adapter(name)
+    def parts(ary: Any, indices_or_sections: Any) -> list[Any]:
+        x = as_tensor(ary)
+        if x.ndim < least:
+            required = f"at least {least} axes required"
+            raise ArgumentError(compose(f"np.{name}", required, str(x.ndim), ("ary", x)))
+        along = 0 if x.ndim == 1 else axis
+        return _parts(f"np.{name}", x, indices_or_sections, along, equal=True)
+
+
+_split_along("hsplit", 1, 1)
+_split_along("vsplit", 0, 2)
+_split_along("dsplit", 2, 3)
+
+
+# -- making ----------------------------------------------------------------------------------------
+@adapter("astype")
+def astype(x: Any, dtype: Any, *, copy: bool = True, device: Any = None) -> Any:
+    """Return another dtype."""
+    return data_types.astype(x, dtype, copy=copy, device=device)
+
+
+@adapter("copy")
+def copy(a: Any) -> Any:
+    """Return a copy that stays in the graph."""
+    return conversion.clone(a)
+
+
+def _filled(name: str) -> None:
+    @adapter(f"{name}_like")
+    def like(a: Any, dtype: Any = None, shape: Any = None, *, device: Any = None) -> Any:
+        wanted = a.shape if shape is None else shape
+        make = getattr(namespace(), name)
+        return make(wanted, dtype=dtype or a.dtype, device=device or a.device)
+
+
+_filled("zeros")
+_filled("ones")
+
+
+@adapter("empty_like")
+def empty_like(prototype: Any, dtype: Any = None, shape: Any = None, *, device: Any = None) -> Any:
+    """Return a tensor to be filled, of zeros."""
+    wanted = prototype.shape if shape is None else shape
+    return creation.zeros(wanted, dtype=dtype or prototype.dtype, device=device or prototype.device)
+
+
+@adapter("full_like")
+def full_like(
+    a: Any, fill_value: Any, dtype: Any = None, shape: Any = None, *, device: Any = None
+) -> Any:
+    """Return one value, a tensor's recorded, in the shape of `a`."""
+    x = as_tensor(a)
+    wanted = x.shape if shape is None else shape
+    zeros = creation.zeros(wanted, dtype=dtype or x.dtype, device=device or x.device)
+    if not isinstance(fill_value, Tensor):
+        return creation.full_like(zeros, fill_value)
+    return conversion.clone(
+        manipulation.broadcast_to(data_types.astype(fill_value, zeros.dtype), zeros.shape)
+    )
+
+
+@adapter("pad")
+def pad(
+    array: Any,
+    pad_width: Any,
+    mode: str = "constant",
+    *,
+    constant_values: Any = 0,
+    reflect_type: str = "even",
+) -> Any:
+    """Pad with constants, or with elements: those that NumPy pads an array of indices with."""
+    x = as_tensor(array)
+    widths = _widths(pad_width, x.ndim)
+    if mode in ("constant", "empty"):
+        fill = values_of(constant_values)
+        frame = beside(np.pad(np.zeros(x.shape), pad_width, constant_values=fill), x)
+        frame = data_types.astype(frame, x.dtype)
+        ends = zip(widths, x.shape, strict=True)
+        frame[tuple(slice(before, before + n) for (before, _), n in ends)] = x
+        return frame
+    if mode not in ("edge", "reflect", "symmetric", "wrap") or reflect_type != "even":
+        required = "mode 'constant', 'edge', 'reflect', 'symmetric' or 'wrap' required"
+        raise ArgumentError(compose("np.pad", required, f"{mode!r}, {reflect_type!r}"))
+    for axis, width in enumerate(widths):
+        index = np.pad(np.arange(x.shape[axis]), width, mode=mode)  # type: ignore[call-overload]
+        x = x[position(axis, index)]
+    return x
+
+
+def _widths(pad_width: Any, rank: int) -> list[tuple[int, int]]:
+    """Return one pair an axis from what NumPy takes."""
+    if isinstance(pad_width, dict):
+        named = {axis % rank: np.broadcast_to(width, 2) for axis, width in pad_width.items()}
+        pairs = [named.get(axis, (0, 0)) for axis in range(rank)]
+    else:
+        pairs = list(np.broadcast_to(pad_width, (rank, 2)))
+    return [(int(before), int(after)) for before, after in pairs]
+
+
+# -- along axes ------------------------------------------------------------------------------------
+@adapter("apply_along_axis")
+def apply_along_axis(func1d: Any, axis: int, arr: Any, *args: Any, **kwargs: Any) -> Any:
+    """Apply a function to each vector along an axis; results take the axis's place."""
+    x = as_tensor(arr)
+    along = normalize_axis("np.apply_along_axis", axis, x.ndim)
+    rows = manipulation.moveaxis(x, along, -1)
+    flat = manipulation.reshape(rows, (-1, rows.shape[-1]))
+    found = [as_tensor(func1d(flat[i], *args, **kwargs)) for i in range(flat.shape[0])]
+    result = manipulation.reshape(joining.stack(found), (*rows.shape[:-1], *found[0].shape))
+    order = list(range(result.ndim))
+    outer, inner = order[: rows.ndim - 1], order[rows.ndim - 1 :]
+    return manipulation.permute_dims(result, (*outer[:along], *inner, *outer[along:]))
+
+
+@adapter("apply_over_axes")
+def apply_over_axes(func: Any, a: Any, axes: Any) -> Any:
+    """Apply a reduction over several axes in turn, each kept as one of length 1."""
+    x = as_tensor(a)
+    for axis in axes if isinstance(axes, Sequence) else (axes,):
+        i = normalize_axis("np.apply_over_axes", axis, x.ndim)
+        result = func(x, i)
+        x = result if result.ndim == x.ndim else manipulation.expand_dims(result, axis=i)
+    return x

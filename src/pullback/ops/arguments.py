@@ -1,0 +1,50 @@
+"""Looking at arguments: the small helpers that functions and rules share."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pullback.arrays import DTYPES, library_of
+from pullback.core.tensor.tensor import Tensor, box
+from pullback.errors import ShapeError, compose
+from pullback.ops.declare import needs_tensor
+
+
+def whole(index: Any) -> Any:
+    """Return an index as int64: itself, or a copy where it has another dtype."""
+    return library_of(index).astype(index, DTYPES["int64"])
+
+
+def array_of(x: Any) -> Any:
+    """Return the array of a tensor, brought up to date; an array itself."""
+    return x.data_array() if isinstance(x, Tensor) else x
+
+
+def tensor_of(op: str, x: Any, name: str = "x") -> Tensor:
+    """Return a tensor, or an array as one, or raise naming the operation."""
+    needs_tensor(op, x, name)
+    return x if isinstance(x, Tensor) else boxed(x)
+
+
+def boxed(array: Any) -> Tensor:
+    """Return a tensor around an array, without copying where that can be."""
+    library = library_of(array)
+    library.dtype(array)  # raises for text, objects, dates
+    return box(library.asarray(array))
+
+
+def needs_rank(op: str, x: Any, least: int) -> None:
+    """Raise where a tensor has fewer dimensions than an operation works on."""
+    needs_tensor(op, x)
+    if len(x.shape) < least:
+        required = f"at least {least} dimension{'s' * (least > 1)} required"
+        raise ShapeError(compose(op, required, str(len(x.shape)), ("x", x)))
+
+
+def needs_shape(op: str, input: Any, src: Any, wanted: tuple[int, ...]) -> None:
+    """Raise where what is written to a part has not its shape."""
+    if tuple(src.shape) != tuple(wanted):
+        required = f"a src of shape {tuple(wanted)}, that of the part, required"
+        raise ShapeError(
+            compose(op, required, str(tuple(src.shape)), ("input", input), ("src", src))
+        )

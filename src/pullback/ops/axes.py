@@ -1,0 +1,85 @@
+"""Axes: normalizing them, and putting reduced ones back; for forwards and rules."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from pullback.errors import ArgumentError, ArgumentTypeError, TensorIndexError
+
+Axis = int | Sequence[int] | None
+
+
+def normalize_axis(op: str, axis: Any, ndim: int) -> int:
+    """Return one axis counted from the front, or raise naming the operation."""
+    try:
+        number = None if isinstance(axis, bool) else axis.__index__()
+    except (AttributeError, TypeError):  # TypeError: NumPy's bools
+        number = None
+    if number is None:
+        raise ArgumentTypeError(f"{op}: axis must be an integer, got {type(axis).__name__}")
+    limit = max(ndim, 1)  # 0 and -1 name the whole of a 0-d tensor, as in PyTorch
+    if not -limit <= number < limit:
+        raise TensorIndexError(
+            f"{op}: axis must be in the range [{-limit}, {limit - 1}] for a tensor of {ndim} "
+            f"dimensions, got {number}"
+        )
+    return int(number % ndim) if ndim else 0
+
+
+def normalize_axes(op: str, axis: Axis, ndim: int) -> tuple[int, ...]:
+    """Return the axes counted from the front; None means all of them."""
+    if axis is None:
+        return tuple(range(ndim))
+    came = tuple(axis) if isinstance(axis, (tuple, list)) else (axis,)
+    axes = tuple(normalize_axis(op, a, ndim) for a in came)
+    if len(set(axes)) != len(axes):
+        raise ArgumentError(f"{op}: no axis more than once required, got {came}")
+    return axes if ndim else ()  # a 0-d tensor has none to name
+
+
+def keep_axes(value: Any, shape: tuple[int, ...], axis: Axis, keepdims: bool, xp: Any) -> Any:
+    """Return a reduction's result, or its gradient, with the reduced axes as ones."""
+    if keepdims or not shape:
+        return value
+    axes = normalize_axes("axis", axis, len(shape))
+    kept = tuple(1 if i in axes else n for i, n in enumerate(shape))
+    return xp.reshape(value, kept)
+
+
+def spread(value: Any, shape: tuple[int, ...], axis: Axis, keepdims: bool, xp: Any) -> Any:
+    """Return a reduction's gradient repeated over the reduced axes, as a view."""
+    if axis is None and not keepdims:
+        return xp.broadcast_to(value, shape)
+    return xp.broadcast_to(keep_axes(value, shape, axis, keepdims, xp), shape)
+
+
+def count(shape: tuple[int, ...], axis: Axis) -> int:
+    """Return how many elements a reduction takes together."""
+    if axis is None:
+        return math.prod(shape)
+    return math.prod(shape[i] for i in normalize_axes("axis", axis, len(shape)))
+
+
+def either(name: str, dim: Any, axis: Any) -> Any:
+    """Return the axis, given under PyTorch's name or the standard's."""
+    if axis is not None and dim is not None:
+        raise ArgumentError(f"{name}: give dim or axis, not both")
+    return axis if dim is None else dim
+
+
+def sum_to_shape(g: Any, shape: tuple[int, ...], xp: Any) -> Any:
+    """Sum `g` over what broadcasting `shape` to its shape repeated."""
+    extra = len(g.shape) - len(shape)
+    ones = tuple(i + extra for i, n in enumerate(shape) if n == 1 and g.shape[i + extra] != 1)
+    axes = (*range(extra), *ones)
+    if axes:
+        g = xp.sum(g, axis=axes, keepdims=True)
+    return g if tuple(g.shape) == tuple(shape) else xp.reshape(g, shape)
+
+
+def dropped(shape: tuple[int, ...], axis: Any) -> tuple[int, ...]:
+    """Return a shape without the axes that are reduced."""
+    axes = normalize_axes("prod", axis, len(shape))
+    return tuple(n for i, n in enumerate(shape) if i not in axes)

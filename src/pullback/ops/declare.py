@@ -1,0 +1,482 @@
+"""Declaring an operation: one place for its forward, its gradient rules and its samples.
+
+Owns the registry of declarations, which feeds the tests and the documentation, and the making of
+the public function. Rules are read by core/function/primitive.py: their parameter names say what
+is saved.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from types import FunctionType, SimpleNamespace
+from typing import Any, NamedTuple, Protocol, TypeVar, cast
+
+from pullback.arrays import is_array, library_of
+from pullback.core.function.dispatch import Kernels, mixed
+from pullback.core.function.generate import exported, inplace_call, public_call
+from pullback.core.function.handed import TENSORS
+from pullback.core.function.primitive import Primitive
+from pullback.core.function.rules import prepare
+from pullback.core.tensor.tensor import Tensor, as_array
+from pullback.core.tensor.views import READ_ONLY
+from pullback.errors import CALLS, ArgumentTypeError, DTypeError, compose
+
+__all__ = [
+    "READ_ONLY",
+    "REGISTRY",
+    "Composition",
+    "Declaration",
+    "Operation",
+    "Primitive",
+    "composition",
+    "elementwise",
+    "inplace",
+    "needs_one_library",
+    "needs_order",
+    "needs_tensor",
+    "on",
+    "operation",
+    "public",
+    "recorded",
+    "standard",
+]
+
+
+Function = Callable[..., Any]
+F = TypeVar("F", bound=Function)
+
+
+class Operation(Protocol):
+    """The public function of a declared operation."""
+
+    __name__: str
+    primitive: Primitive
+
+    def __call__(self, *arrays: Any, **settings: Any) -> Tensor:
+        """Run the operation on tensors, and record it where one requires grad."""
+        ...
+
+
+class Domain(NamedTuple):
+    """Where samples of an input are drawn: uniformly from [low, high], less what is excluded.
+
+    Attributes
+    ----------
+    low, high : float
+        The interval.
+    away : tuple of float
+        Kinks and poles that samples keep a distance of 0.1 from.
+    complex : bool
+        Whether complex samples are meaningful too.
+    kind : str
+        ``"f"`` floating samples, ``"c"`` complex ones only, ``"i"`` integers, ``"b"`` bools.
+    step : float
+        If not 0, samples are multiples of it, so that equal ones occur.
+    within : callable, optional
+        ``within(x)`` of a tensor: brings any sample to where the operation is defined, for
+        instance to a symmetric matrix; derivatives are taken through it.
+    """
+
+    low: float
+    high: float
+    away: tuple[float, ...] = ()
+    complex: bool = False
+    kind: str = "f"
+    step: float = 0.0
+    within: Callable[..., Any] | None = None
+
+
+class Sample(NamedTuple):
+    """One call to test: the shapes of the arrays, and the settings."""
+
+    shapes: tuple[tuple[int, ...], ...]
+    settings: dict[str, Any]
+
+
+def _sample(*shapes: tuple[int, ...]) -> Sample:
+    return Sample(shapes, {})
+
+
+# Of an element-wise operation, by its number of inputs.
+ELEMENTWISE = {
+    1: (_sample((3, 4)), _sample(()), _sample((0, 3)), _sample((1,))),
+    2: (
+        _sample((3, 4), (3, 4)),
+        _sample((3, 4), (4,)),
+        _sample((3, 1), (1, 4)),
+        _sample((), (2, 3)),
+        _sample((), ()),
+        _sample((0, 3), (1, 3)),
+    ),
+    3: (_sample((3, 4), (3, 4), (3, 4)), _sample((3, 1), (4,), ()), _sample((), (), ())),
+}
+
+
+@dataclass
+class Declaration:
+    """Everything known of one operation.
+
+    Attributes
+    ----------
+    primitive : Primitive or Composition
+        Forward, rules and what they save.
+    public : callable
+        The function users call.
+    call : callable
+        How tests call it: arrays positional, settings by keyword.
+    names : tuple of str
+        Its names in ``pullback``.
+    domain : dict
+        Where to sample each input.
+    samples : tuple of Sample
+        Calls to test.
+    distinct : bool
+        Whether one input's samples must all differ (order statistics).
+    observed : callable, optional
+        ``observed(*results)``: what of the results is determined, where a sign, a phase or an
+        order is free; derivatives are taken of it.
+    """
+
+    primitive: Any
+    public: Function
+    call: Function
+    names: tuple[str, ...]
+    domain: dict[str, Domain]
+    samples: tuple[Sample, ...]
+    distinct: bool = False
+    observed: Function | None = None
+
+
+REGISTRY: dict[str, Declaration] = {}
+
+
+def needs_order(op: str, *arrays: Any) -> None:
+    """Raise where an operation of real numbers got complex ones, which have no order."""
+    for i, array in enumerate(arrays):
+        if library_of(array).dtype(array).is_complex:
+            came = str(array.dtype).rpartition(".")[2]
+            name = "xy"[i] if len(arrays) > 1 else "x"
+            hint = "take real, imag or abs of it"
+            raise DTypeError(compose(op, "real numbers required", came, (name, array), hint=hint))
+
+
+def needs_tensor(op: str, x: Any, name: str = "x") -> None:
+    """Raise where a function that looks at a shape first got no array."""
+    if x.__class__ is not Tensor and not isinstance(x, Tensor) and not is_array(x):
+        required = f"a Tensor or an array required as '{name}'"
+        hint = "make a tensor of it with pullback.tensor"
+        raise ArgumentTypeError(compose(op, required, type(x).__name__, hint=hint))
+
+
+def needs_one_library(op: str, *named: tuple[str, Any]) -> None:
+    """Raise where tensors, each with the name the caller knows it by, are of several libraries."""
+    arrays = [x.data_array() if isinstance(x, Tensor) else x for _, x in named]
+    if any(library_of(a) is not library_of(arrays[0]) for a in arrays):
+        raise mixed(op, named)
+
+
+def standard(name: str, *, ordered: bool = False) -> Function:
+    """Return the forward that calls the array library's function of that name.
+
+    `ordered`: the function compares numbers, so complex ones are refused.
+    """
+
+    def forward(xp: Any, *arrays: Any) -> Any:
+        if ordered:
+            needs_order(name, *arrays)
+        return getattr(xp, name)(*arrays)
+
+    forward.standard_name = name  # type: ignore[attr-defined]
+    return forward
+
+
+def elementwise(
+    names: str,
+    forward: Function,
+    *,
+    domain: Domain | dict[str, Domain] | None = None,
+    doc: str = "",
+    floating: bool = False,
+    holomorphic: bool = True,
+    differentiable: bool = True,
+    inputs: tuple[str, ...] | None = None,
+    broadcasts: bool = True,
+    samples: tuple[Sample, ...] | None = None,
+    kernel: Function | None = None,
+    **rules: Function | None,
+) -> Primitive:
+    """Declare an operation that works element by element, with broadcasting.
+
+    Parameters
+    ----------
+    names : str
+        The node's name and, separated by spaces, the public names where they differ.
+    forward : callable
+        ``forward(xp, x, ...)``, or `standard` of a name.
+    domain : Domain or dict
+        Where tests sample the inputs.
+    doc : str
+        The first line of the public docstring.
+    floating, holomorphic, differentiable, inputs, broadcasts, kernel
+        As for `Primitive`.
+    samples : tuple of Sample, optional
+        Calls to test, where the usual shapes do not fit.
+    **rules : callable or None
+        The gradient rule of each input.
+    """
+    inputs = inputs or tuple(rules) or ("x",)
+    primitive, names_ = _primitive(
+        names,
+        forward,
+        inputs,
+        {},
+        rules,
+        floating=floating,
+        holomorphic=holomorphic,
+        differentiable=differentiable,
+        broadcasts=broadcasts and len(inputs) > 1,
+        kernel=kernel,
+    )
+    call = public_call(primitive, inputs, out=len(inputs) < 3)
+    domains = domain if isinstance(domain, dict) else dict.fromkeys(inputs, domain or Domain(-2, 2))
+    return _register(primitive, call, names_, doc, domains, samples or ELEMENTWISE[len(inputs)])
+
+
+def operation(
+    names: str,
+    forward: Function,
+    *,
+    samples: Sequence[Sample] = (),
+    domain: Domain | dict[str, Domain] | None = None,
+    distinct: bool = False,
+    observed: Function | None = None,
+    doc: str = "",
+    joint: Function | None = None,
+    rules: dict[str, Function | None] | None = None,
+    **flags: Any,
+) -> Primitive:
+    """Declare an operation of any shape; arrays positional, settings keyword-only.
+
+    Parameters
+    ----------
+    names, forward, domain, doc
+        As for `elementwise`; the inputs and settings are read off forward's signature.
+    samples : sequence of Sample
+        Calls to test.
+    distinct, observed
+        As for `Declaration`.
+    joint : callable, optional
+        One rule that returns the gradients of all inputs.
+    rules : dict
+        The gradient rule of each input.
+    **flags
+        As for `Primitive`.
+    """
+    inputs, settings, variadic = _parameters(forward)
+    primitive, names_ = _primitive(
+        names,
+        forward,
+        () if variadic else inputs,
+        settings,
+        rules or {},
+        joint=joint,
+        variadic=variadic,
+        **flags,
+    )
+    domains = (
+        domain
+        if isinstance(domain, dict)
+        else dict.fromkeys(inputs, domain or Domain(-2, 2, complex=True))
+    )
+    call = public_call(primitive, inputs)
+    _register(primitive, call, names_, doc, domains, tuple(samples))
+    REGISTRY[primitive.name].distinct, REGISTRY[primitive.name].observed = distinct, observed
+    return primitive
+
+
+def _parameters(forward: Function) -> tuple[tuple[str, ...], dict[str, Any], bool]:
+    """Return forward's arrays, its settings with their defaults, and whether it is variadic.
+
+    Read off the code, since `inspect.signature` takes long for all operations together.
+    """
+    code = forward.__code__
+    count, end = code.co_argcount, code.co_argcount + code.co_kwonlyargcount
+    variadic = bool(code.co_flags & inspect.CO_VARARGS)
+    inputs = code.co_varnames[1:count] + code.co_varnames[end : end + variadic]
+    defaults = dict.fromkeys(code.co_varnames[count:end], inspect.Parameter.empty)
+    return inputs, {**defaults, **(forward.__kwdefaults__ or {})}, variadic
+
+
+def _primitive(
+    names: str,
+    forward: Function,
+    inputs: tuple[str, ...],
+    settings: dict[str, Any],
+    rules: dict[str, Function | None],
+    **flags: Any,
+) -> tuple[Primitive, tuple[str, ...]]:
+    first, *others = names.split()
+    op = Primitive(first, forward, inputs, settings, rules, **flags)
+    op.kernels = Kernels(op)
+    prepare(op)
+    return op, (*others, first)
+
+
+def _register(
+    op: Primitive,
+    public: FunctionType,
+    names: tuple[str, ...],
+    doc: str,
+    domain: dict[str, Domain],
+    samples: tuple[Sample, ...],
+) -> Primitive:
+    operation = cast(Operation, exported(op, names, doc, public))
+    REGISTRY[op.name] = Declaration(op, operation, operation, names, domain, samples)
+    for name in names:
+        setattr(TENSORS, name, operation)
+    return op
+
+
+def public(of: Primitive, call: Function | None = None) -> Callable[[F], F]:
+    """Make a function the public one of an operation: what users and recorded rules call.
+
+    Parameters
+    ----------
+    of : Primitive
+        What it calls, after looking at its arguments.
+    call : callable, optional
+        How tests call the function, which is handed over first, where that is not arrays
+        positional, settings by keyword.
+    """
+
+    def decorate(function: F) -> F:
+        declaration = REGISTRY[of.name]
+        declaration.public = function
+        declaration.call = functools.partial(call, function) if call else function
+        function.primitive = of  # type: ignore[attr-defined]
+        setattr(TENSORS, function.__name__, function)
+        _named_by_errors(function, declaration.names)
+        return function
+
+    return decorate
+
+
+def _named_by_errors(function: Function, names: tuple[str, ...]) -> None:
+    """Let errors that are raised while `function` runs name it and its arguments."""
+    code = function.__code__
+    count = code.co_argcount + code.co_kwonlyargcount
+    parameters = code.co_varnames[: count + bool(code.co_flags & inspect.CO_VARARGS)]
+
+    def read(variables: dict[str, Any]) -> tuple[tuple[str, ...], list[tuple[str, Any]]]:
+        inputs: list[tuple[str, Any]] = []
+        for name in parameters:
+            value = variables.get(name)
+            if isinstance(value, (tuple, list)):
+                inputs += [(f"{name}[{i}]", part) for i, part in enumerate(value)]
+            else:
+                inputs.append((name, value))
+        return (function.__name__, *names), inputs
+
+    CALLS[code] = read
+
+
+class Composition:
+    """What the registry knows of a function that is made of operations; as for `Primitive`."""
+
+    joint, view, variadic, standard, holomorphic = None, False, False, None, False
+
+    def __init__(
+        self,
+        name: str,
+        inputs: tuple[str, ...],
+        constants: tuple[str, ...],
+        multi: bool,
+        **more: Any,
+    ) -> None:
+        self.name, self.inputs, self.multi = name, inputs, multi
+        self.differentiable: bool = more.get("differentiable", True)
+        # Its derivative is that of what it is made of.
+        self.declared = {n: None if n in constants else True for n in inputs if self.differentiable}
+
+
+def composition(
+    *samples: Sample,
+    domain: Domain | dict[str, Domain] | None = None,
+    constants: tuple[str, ...] = (),
+    multi: bool = False,
+    differentiable: bool = True,
+    distinct: bool = False,
+    observed: Function | None = None,
+    call: Function | None = None,
+) -> Callable[[F], F]:
+    """Declare a public function that is made of operations and needs no rule of its own.
+
+    Parameters
+    ----------
+    *samples : Sample
+        Calls to test; the leading parameters are the arrays, as many as the first has shapes.
+    domain
+        As for `elementwise`.
+    constants : tuple of str
+        The arrays that have no gradient: indices, masks.
+    multi, differentiable
+        Whether there are several results; whether a gradient is defined at all.
+    distinct, observed
+        As for `Declaration`.
+    call : callable, optional
+        How tests call it, which is handed over first, where that is not arrays positional,
+        settings by keyword.
+    """
+
+    def decorate(function: F) -> F:
+        name, first = function.__name__, 1 if call else 0
+        arrays = slice(first, first + len(samples[0].shapes) if samples else first)
+        inputs = (call or function).__code__.co_varnames[arrays]
+        called = functools.partial(call, function) if call else function
+        op = Composition(name, inputs, constants, multi, differentiable=differentiable)
+        domains = (
+            domain
+            if isinstance(domain, dict)
+            else dict.fromkeys(inputs, domain or Domain(-2, 2, complex=True))
+        )
+        REGISTRY[name] = Declaration(
+            op, function, called, (name,), domains, samples, distinct, observed
+        )
+        function.primitive = op  # type: ignore[attr-defined]
+        setattr(TENSORS, name, function)
+        _named_by_errors(function, ())
+        return function
+
+    return decorate
+
+
+def on(xp: Any, op: Primitive) -> Function:
+    """Return an operation for arguments of the namespace `xp`: tensors, or bare arrays."""
+    if xp is TENSORS:
+        return op.public
+    forward = op.forward
+    return lambda *arrays, **settings: forward(xp, *map(_bare, arrays), **settings)
+
+
+def _bare(value: Any) -> Any:
+    """Return an array for a result of bare arithmetic; a whole number that a rule wrote stays."""
+    return value if value.__class__ is int else as_array(value)
+
+
+def recorded(*functions: Function, space: str = "") -> None:
+    """Let recorded rules call these functions as ``xp.<name>``, or ``xp.<space>.<name>``."""
+    if space and not isinstance(vars(TENSORS).get(space), SimpleNamespace):
+        setattr(TENSORS, space, SimpleNamespace())
+    namespace = getattr(TENSORS, space) if space else TENSORS
+    for function in functions:
+        setattr(namespace, function.__name__, function)
+
+
+def inplace(op: Primitive) -> Callable[..., Tensor]:
+    """Return the in-place form of an operation, a method."""
+    call = inplace_call(op)
+    call.__doc__ = f"Do `{op.public.__name__}` in place and return this tensor."
+    return call

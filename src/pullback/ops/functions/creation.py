@@ -1,0 +1,634 @@
+"""Creating tensors: from data, around arrays, in ranges, and of one number.
+
+Numbers are read by NumPy; what is made is then brought to the array library of the device.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from pullback.arrays import (
+    DTYPES,
+    NUMPY,
+    DType,
+    Library,
+    as_dtype,
+    dtype_of,
+    get_default_dtype,
+    is_array,
+    library_for,
+    library_of,
+    promote_scalar,
+)
+from pullback.core.tensor.tensor import Tensor, box
+from pullback.errors import (
+    ArgumentError,
+    ArgumentTypeError,
+    DeviceError,
+    DTypeError,
+    GraphError,
+    compose,
+)
+from pullback.ops.arguments import boxed
+from pullback.ops.axes import either
+from pullback.ops.declare import needs_tensor, recorded
+from pullback.ops.functions.data_types import astype, to
+from pullback.ops.functions.joining import stack
+from pullback.ops.primitives.conversion import clone
+
+
+# -- data ------------------------------------------------------------------------------------------
+def tensor(data: Any, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
+    """Return a new tensor with a copy of `data`.
+
+    Parameters
+    ----------
+    data : number, nested lists, array or Tensor
+        Python floats become the default dtype, integers int64; arrays keep their dtype.
+    dtype : dtype, optional
+        Another element type.
+    device : str, optional
+        ``"cpu"``, ``"cuda"``, ``"cuda:1"``; by default where the data is.
+    requires_grad : bool
+        Whether gradients are computed for it.
+
+    Raises
+    ------
+    ArgumentTypeError
+        If `data` is no numbers.
+
+    Examples
+    --------
+    >>> import pullback as pb
+    >>> pb.tensor([1, 2, 3])
+    tensor([1, 2, 3])
+    >>> pb.tensor([1.0, 2.0], requires_grad=True)
+    tensor([1., 2.], requires_grad=True)
+    """
+    if isinstance(data, Tensor):
+        result = box(library_of(data._data).copy(data.data_array()))
+    elif is_array(data):
+        library = library_of(data)
+        library.dtype(data)  # raises for text, objects, dates
+        result = box(library.asarray(data, copy=True))
+    else:
+        result = box(_from_python("tensor", data, None if dtype is None else as_dtype(dtype)))
+    if dtype is not None:
+        result = astype(result, dtype, copy=False)
+    if device is not None:
+        result = to(result, device=device).detach()
+    return result.requires_grad_() if requires_grad else result
+
+
+def _from_python(op: str, data: Any, dtype: DType | None) -> Any:
+    """Return numbers or nested lists of them as a NumPy array of its own."""
+    if isinstance(data, (list, tuple)):
+        data = _unboxed(data)
+    try:
+        array = np.array(data)
+    except ValueError as error:
+        raise ArgumentError(f"{op}: data must be a regular nest of numbers: {error}") from None
+    if array.dtype.kind not in "biufc":
+        raise ArgumentTypeError(
+            f"{op}: data must be numbers, got {type(data).__name__} of dtype {array.dtype}"
+        )
+    typed = isinstance(data, np.generic) or _holds_typed(data)
+    if dtype is None:
+        dtype = dtype_of(array.dtype) if typed else _dtype_of_numbers(array)
+    if array.dtype.kind == "c" and not dtype.is_complex:
+        required = f"numbers that dtype {dtype.name} can hold required"
+        raise DTypeError(compose(op, required, "complex numbers", hint="take the real part"))
+    cast = array.astype(dtype.dtype, copy=False)
+    if not typed and dtype.kind in "iu" and array.dtype.kind in "iu" and (cast != array).any():
+        hint = "pass a dtype that holds every number"
+        required = f"integers that dtype {dtype.name} can hold required"
+        raise DTypeError(compose(op, required, f"{array.min()} to {array.max()}", hint=hint))
+    return cast
+
+
+def _dtype_of_numbers(array: np.ndarray[Any, Any]) -> DType:
+    """Return the dtype that Python's numbers become, read by NumPy as `array`."""
+    kind = array.dtype.kind if array.size else "f"
+    return as_dtype({"b": bool, "i": int, "u": int, "f": float, "c": complex}[kind])
+
+
+def _unboxed(data: Sequence[Any]) -> list[Any]:
+    return [
+        _unboxed(d)
+        if isinstance(d, (list, tuple))
+        else d.detach().cpu().numpy()
+        if isinstance(d, Tensor)
+        else d
+        for d in data
+    ]
+
+
+def _holds_typed(data: Any) -> bool:
+    """Whether the first element of nested lists already has a NumPy dtype."""
+    while isinstance(data, list) and data:
+        data = data[0]
+    return isinstance(data, (np.generic, np.ndarray))
+
+
+def asarray(
+    obj: Any, /, *, dtype: Any = None, device: Any = None, copy: bool | None = None
+) -> Tensor:
+    """Return `obj` as a tensor, without copying where that can be.
+
+    Parameters
+    ----------
+    obj : array, number, nested lists or Tensor
+        An array of any supported library is wrapped and stays where it is.
+    dtype : dtype, optional
+        Another element type (a copy where it differs).
+    device : str, optional
+        Another device (a copy where it differs).
+    copy : bool, optional
+        True: always copy. False: raise where a copy is needed.
+
+    Raises
+    ------
+    ArgumentError
+        If `copy` is False and a copy is needed.
+
+    Examples
+    --------
+    >>> import numpy as np, pullback as pb
+    >>> a = np.zeros(2)
+    >>> x = pb.asarray(a)
+    >>> a[0] = 7.0
+    >>> x
+    tensor([7., 0.], dtype=float64)
+    """
+    if isinstance(obj, Tensor):
+        result = obj
+    elif is_array(obj):
+        result = boxed(obj)
+    elif copy is False and not _has_memory(obj):
+        raise ArgumentError(f"asarray: copy=False, but a {type(obj).__name__} must be copied")
+    else:
+        result, copy = _converted(obj, dtype, copy), None if copy else copy
+    converted = to(result, dtype=dtype, device=device)
+    if copy is False and converted is not result:
+        raise ArgumentError("asarray: copy=False, but another dtype or device needs a copy")
+    return clone(converted) if copy and converted is result else converted
+
+
+def _converted(obj: Any, dtype: Any, copy: bool | None) -> Tensor:
+    """Return as a tensor what is neither one nor an array of a known library."""
+    like = _first_tensor(obj)
+    if like is not None:
+        return _stacked(obj, like)
+    if not _has_memory(obj):
+        return box(_from_python("asarray", obj, None if dtype is None else as_dtype(dtype)))
+    try:
+        array = np.asarray(obj, copy=copy)
+    except ValueError as error:
+        raise ArgumentError(f"asarray: {error}") from None
+    NUMPY.dtype(array)  # raises for text, objects, dates
+    return box(array)
+
+
+def _has_memory(obj: Any) -> bool:
+    """Whether NumPy can read the elements where they are: of another library, in a buffer."""
+    if isinstance(obj, (list, tuple, int, float, complex, str, bytes, np.generic)):
+        return False
+    try:
+        return hasattr(obj, "__array__") or memoryview(obj).nbytes >= 0
+    except TypeError:
+        return False
+
+
+def _first_tensor(obj: Any) -> Tensor | None:
+    """Return the first tensor in nested lists, None where there is none."""
+    if isinstance(obj, Tensor):
+        return obj
+    if isinstance(obj, (list, tuple)):
+        return next((t for t in map(_first_tensor, obj) if t is not None), None)
+    return None
+
+
+def _stacked(obj: Any, like: Tensor) -> Tensor:
+    """Return nested lists of tensors and numbers as one tensor, recorded."""
+    if isinstance(obj, (list, tuple)):
+        stacked: Tensor = stack([_stacked(item, like) for item in obj])
+        return stacked
+    return obj if isinstance(obj, Tensor) else to(asarray(obj), device=like.device)
+
+
+def from_numpy(array: Any) -> Tensor:
+    """Return a tensor that shares memory with a NumPy array.
+
+    Examples
+    --------
+    >>> import numpy as np, pullback as pb
+    >>> pb.from_numpy(np.ones(2, np.float32))
+    tensor([1., 1.])
+    """
+    if not isinstance(array, np.ndarray):
+        raise ArgumentTypeError(f"from_numpy: needs a NumPy array, got {type(array).__name__}")
+    return asarray(array)
+
+
+def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> Tensor:
+    """Return a tensor that shares the memory of an array of any library that exports DLPack.
+
+    Parameters
+    ----------
+    x : object
+        With `__dlpack__` and `__dlpack_device__`, on the CPU or on a GPU that CuPy sees.
+    device : str, optional
+        Another device to copy to.
+    copy : bool, optional
+        True: always copy. False: raise where a copy is needed.
+
+    Raises
+    ------
+    ArgumentTypeError
+        If `x` does not export DLPack.
+    DeviceError
+        If it lives on a device of another kind.
+    BufferError
+        If `x` refuses to be exported so.
+
+    Examples
+    --------
+    >>> import numpy as np, pullback as pb
+    >>> pb.from_dlpack(np.ones(2, np.float32))
+    tensor([1., 1.])
+    """
+    if not hasattr(x, "__dlpack__") or not hasattr(x, "__dlpack_device__"):
+        required = "an array that exports DLPack required"
+        raise ArgumentTypeError(compose("from_dlpack", required, type(x).__name__))
+    kind, number = x.__dlpack_device__()
+    name = _DLPACK_DEVICES.get(int(kind))
+    if name is None:
+        required = "an array on the CPU or on a CUDA device required"
+        came = f"the device ({int(kind)}, {number}) of DLPack"
+        raise DeviceError(compose("from_dlpack", required, came))
+    library, _ = library_for(name.format(number))
+    options = {"copy": False} if copy is False else {}
+    return asarray(library.xp.from_dlpack(x, **options), device=device, copy=copy)
+
+
+# DLPack's numbers for kinds of devices: CPU, CUDA, pinned host memory, managed memory.
+_DLPACK_DEVICES = {1: "cpu", 2: "cuda:{}", 3: "cpu", 13: "cuda:{}"}
+
+
+# -- ranges ----------------------------------------------------------------------------------------
+def _made(array: Any, dtype: Any, device: Any, requires_grad: bool) -> Tensor:
+    kind = _dtype_of_numbers(array) if dtype is None else as_dtype(dtype)
+    library, native = library_for(device)
+    cast = array.astype(kind.dtype, copy=False)
+    return tracked(box(library.from_numpy(cast, native)), requires_grad)
+
+
+def arange(
+    start: float,
+    /,
+    stop: float | None = None,
+    step: float = 1,
+    *,
+    end: float | None = None,
+    dtype: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+) -> Tensor:
+    """Return the numbers from `start` (0 if only one is given) up to, not including, `stop`.
+
+    `end` is PyTorch's name of `stop`.
+
+    Examples
+    --------
+    >>> import pullback as pb
+    >>> pb.arange(3)
+    tensor([0, 1, 2])
+    """
+    stop = either("arange", stop, end)
+    begin, end = (0, start) if stop is None else (start, stop)
+    names = {"start": begin, "stop": end, "step": step}
+    numbers = [number_of("arange", name, value) for name, value in names.items()]
+    if step == 0:
+        raise ArgumentError("arange: step must not be 0, got 0")
+    kind = None if dtype is None else as_dtype(dtype)
+    if kind is None and not any(isinstance(n, (float, np.floating)) for n in numbers):
+        kind = DTYPES["int64"]
+    return _made(np.arange(*numbers), kind, device, requires_grad)
+
+
+def linspace(
+    start: complex,
+    stop: complex,
+    /,
+    num: int,
+    *,
+    dtype: Any = None,
+    device: Any = None,
+    endpoint: bool = True,
+    requires_grad: bool = False,
+) -> Tensor:
+    """Return `num` evenly spaced numbers from `start` to `stop`.
+
+    Examples
+    --------
+    >>> import pullback as pb
+    >>> pb.linspace(0.0, 1.0, 3)
+    tensor([0.0000, 0.5000, 1.0000])
+    """
+    (count,) = shape_of("linspace", (num,))
+    ends = number_of("linspace", "start", start), number_of("linspace", "stop", stop)
+    return _made(np.linspace(*ends, count, endpoint=endpoint), dtype, device, requires_grad)
+
+
+def eye(
+    n_rows: int,
+    n_cols: int | None = None,
+    /,
+    *,
+    k: int = 0,
+    dtype: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+) -> Tensor:
+    """Return ones on a diagonal and zeros elsewhere.
+
+    Examples
+    --------
+    >>> import pullback as pb
+    >>> pb.eye(2)
+    tensor([[1., 0.],
+            [0., 1.]])
+    """
+    rows, columns = shape_of("eye", (n_rows, n_rows if n_cols is None else n_cols))
+    return _made(np.eye(rows, columns, k), dtype, device, requires_grad)
+
+
+# -- tensors that follow another's library ---------------------------------------------------------
+def new_tensor(like: Tensor, data: Any, **options: Any) -> Tensor:
+    """Return `data` as a tensor of the dtype and device of `like`, outside the graph."""
+    if isinstance(data, Tensor):
+        raise GraphError("new_tensor: takes numbers, got a Tensor; use clone() or detach()")
+    return tensor(data, **{"dtype": like.dtype, "device": like.device, **options})
+
+
+# -- one number everywhere -------------------------------------------------------------------------
+def shape_of(op: str, shape: tuple[Any, ...]) -> tuple[int, ...]:
+    """Return sizes given one by one or as one sequence."""
+    sizes = shape[0] if len(shape) == 1 and isinstance(shape[0], (tuple, list)) else shape
+    try:
+        result = tuple(int(n.__index__()) for n in sizes)
+    except AttributeError:
+        raise ArgumentTypeError(f"{op}: sizes must be integers, got {shape!r}") from None
+    if any(n < 0 for n in result):
+        raise ArgumentError(f"{op}: sizes must not be negative, got {result}")
+    return result
+
+
+def number_of(op: str, name: str, value: Any) -> Any:
+    """Return a number, given as one or as a tensor of one element outside the graph."""
+    if isinstance(value, Tensor):
+        if value.requires_grad:
+            required = f"a number required as '{name}'"
+            came = "a Tensor that requires grad, whose graph would be lost"
+            hint = f"detach() it, or compute with the result of {op}"
+            raise GraphError(compose(op, required, came, (name, value), hint=hint))
+        return value.item()
+    try:
+        promote_scalar(DTYPES["bool"], value)
+    except ArgumentTypeError:
+        came = type(value).__name__
+        raise ArgumentTypeError(compose(op, f"a number required as '{name}'", came)) from None
+    return value
+
+
+def tracked(result: Tensor, requires_grad: bool) -> Tensor:
+    """Return a new tensor, which requires grad if so wished."""
+    return result.requires_grad_() if requires_grad else result
+
+
+# What NumPy would do with a warning only, such as dropping an imaginary part, these refuse.
+_PYTHON = {"b": bool, "i": int, "u": int, "f": float, "c": complex}
+
+
+def _filled(
+    op: str, shape: tuple[int, ...], value: Any, dtype: DType, library: Library, native: Any
+) -> Tensor:
+    try:
+        return box(library.full(shape, _PYTHON[dtype.kind](value), dtype, native))
+    except (OverflowError, TypeError, ValueError) as error:
+        required = f"a number that dtype {dtype.name} can hold required"
+        raise DTypeError(compose(op, required, f"{value} ({error})")) from None
+
+
+def _of_shape(
+    op: str, shape: tuple[Any, ...], value: Any, dtype: Any, device: Any, requires_grad: bool
+) -> Tensor:
+    library, native = library_for(device)
+    kind = get_default_dtype() if dtype is None else as_dtype(dtype)
+    result = _filled(op, shape_of(op, shape), value, kind, library, native)
+    return tracked(result, requires_grad)
+
+
+def zeros(
+    shape: Any, *more: int, dtype: Any = None, device: Any = None, requires_grad: bool = False
+) -> Tensor:
+    """Return zeros.
+
+    Parameters
+    ----------
+    shape : int or tuple of int
+    *more : int
+        Further sizes, where they are given one by one.
+    dtype : dtype, optional
+        By default the default dtype.
+    device : str, optional
+        By default the CPU.
+    requires_grad : bool
+        Whether gradients are computed for it.
+
+    Examples
+    --------
+    >>> import pullback as pb
+    >>> pb.zeros(2, 2)
+    tensor([[0., 0.],
+            [0., 0.]])
+    """
+    return _of_shape("zeros", (shape, *more), 0, dtype, device, requires_grad)
+
+
+def ones(
+    shape: Any, *more: int, dtype: Any = None, device: Any = None, requires_grad: bool = False
+) -> Tensor:
+    """Return ones; the arguments are those of `zeros`.
+
+    Examples
+    --------
+    >>> import pullback as pb
+    >>> pb.ones((2,))
+    tensor([1., 1.])
+    """
+    return _of_shape("ones", (shape, *more), 1, dtype, device, requires_grad)
+
+
+def empty(
+    shape: Any, *more: int, dtype: Any = None, device: Any = None, requires_grad: bool = False
+) -> Tensor:
+    """Return a tensor whose values are to be written, zeros until then; arguments as for `zeros`.
+
+    Examples
+    --------
+    >>> import pullback as pb
+    >>> pb.empty(3).shape
+    (3,)
+    """
+    return _of_shape("empty", (shape, *more), 0, dtype, device, requires_grad)
+
+
+def full(
+    shape: Any,
+    fill_value: Any,
+    *,
+    dtype: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+) -> Tensor:
+    """Return a tensor filled with a number; the dtype is by default that of the number.
+
+    Raises
+    ------
+    DTypeError
+        If the dtype cannot hold the number.
+    GraphError
+        If the number is a Tensor that requires grad.
+
+    Examples
+    --------
+    >>> import pullback as pb
+    >>> pb.full((2,), 7.0)
+    tensor([7., 7.])
+    """
+    value = number_of("full", "fill_value", fill_value)
+    kind = promote_scalar(DTYPES["bool"], value) if dtype is None else dtype
+    sizes = shape if isinstance(shape, (tuple, list)) else (shape,)
+    return _of_shape("full", (sizes,), value, kind, device, requires_grad)
+
+
+def _like(op: str, x: Any, value: Any, dtype: Any, device: Any, requires_grad: bool) -> Tensor:
+    needs_tensor(op, x)
+    array = x.data_array() if isinstance(x, Tensor) else x
+    library = library_of(array)
+    kind = library.dtype(array) if dtype is None else as_dtype(dtype)
+    if device is None:
+        native = library.native_device(library.device(array))
+    else:
+        library, native = library_for(device)
+    return tracked(_filled(op, tuple(array.shape), value, kind, library, native), requires_grad)
+
+
+def zeros_like(
+    x: Any, /, *, dtype: Any = None, device: Any = None, requires_grad: bool = False
+) -> Tensor:
+    """Return zeros of the shape, dtype and device of `x`.
+
+    Examples
+    --------
+    >>> import pullback as pb
+    >>> pb.zeros_like(pb.tensor([1, 2]))
+    tensor([0, 0])
+    """
+    return _like("zeros_like", x, 0, dtype, device, requires_grad)
+
+
+def ones_like(
+    x: Any, /, *, dtype: Any = None, device: Any = None, requires_grad: bool = False
+) -> Tensor:
+    """Return ones of the shape, dtype and device of `x`.
+
+    Examples
+    --------
+    >>> import pullback as pb
+    >>> pb.ones_like(pb.tensor([1, 2]))
+    tensor([1, 1])
+    """
+    return _like("ones_like", x, 1, dtype, device, requires_grad)
+
+
+def full_like(
+    x: Any,
+    /,
+    fill_value: Any,
+    *,
+    dtype: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+) -> Tensor:
+    """Return a number in the shape, dtype and device of `x`.
+
+    Examples
+    --------
+    >>> import pullback as pb
+    >>> pb.full_like(pb.tensor([1, 2]), 5)
+    tensor([5, 5])
+    """
+    value = number_of("full_like", "fill_value", fill_value)
+    return _like("full_like", x, value, dtype, device, requires_grad)
+
+
+def empty_like(
+    x: Any, /, *, dtype: Any = None, device: Any = None, requires_grad: bool = False
+) -> Tensor:
+    """Return a tensor like `x` whose values are to be written; they are zeros until then.
+
+    Examples
+    --------
+    >>> import pullback as pb
+    >>> pb.empty_like(pb.tensor([1, 2])).shape
+    (2,)
+    """
+    return _like("empty_like", x, 0, dtype, device, requires_grad)
+
+
+# -- PyTorch's names -------------------------------------------------------------------------------
+def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Tensor:
+    """Return `data` as a tensor: itself if it is one already, and nothing changes.
+
+    Examples
+    --------
+    >>> import pullback as pb
+    >>> pb.as_tensor([1.0, 2.0])
+    tensor([1., 2.])
+    """
+    if isinstance(data, Tensor):
+        return to(data, dtype=dtype, device=device)
+    return tensor(data, dtype=dtype, device=device)
+
+
+def logspace(start: float, end: float, steps: int, base: float = 10.0, **options: Any) -> Tensor:
+    """Return base to the power of `steps` evenly spaced numbers from `start` to `end`.
+
+    Parameters
+    ----------
+    start, end : float
+    steps : int
+    base : float
+    **options
+        `dtype`, `device` and `requires_grad`, as for `linspace`.
+
+    Examples
+    --------
+    >>> import pullback as pb
+    >>> pb.logspace(0, 2, 3)
+    tensor([  1.,  10., 100.])
+    """
+    requires_grad = options.pop("requires_grad", False)
+    dtype = options.pop("dtype", None)
+    numbers = linspace(start, end, steps, dtype="float64", **options)
+    numbers = astype(base**numbers, get_default_dtype() if dtype is None else dtype, copy=False)
+    return numbers.requires_grad_() if requires_grad else numbers
+
+
+recorded(arange, asarray, empty, empty_like, eye, from_dlpack, full, full_like, linspace, ones)
+recorded(ones_like, tensor, zeros, zeros_like)

@@ -1,0 +1,473 @@
+"""Linear algebra: decompositions, eigenvalues, inverses, systems and determinants."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any, NamedTuple
+
+from pullback.arrays import real_of
+from pullback.core.graph.modes import is_grad_enabled
+from pullback.core.tensor.tensor import Tensor
+from pullback.errors import ArgumentError, ArgumentTypeError, compose
+from pullback.ops.arguments import tensor_of
+from pullback.ops.declare import composition, public, recorded
+from pullback.ops.functions.creation import eye
+from pullback.ops.functions.pointwise import add, where
+from pullback.ops.functions.products import matmul
+from pullback.ops.matrices import (
+    HERMITIAN,
+    SQUARE,
+    WELL_CONDITIONED,
+    is_complex,
+    needs_matrices,
+    needs_square,
+)
+from pullback.ops.primitives.comparison import less
+from pullback.ops.primitives.conversion import clone
+from pullback.ops.primitives.decompositions import (
+    STACKS,
+    cholesky_p,
+    eigh_p,
+    eigvalsh_p,
+    qr_p,
+    svd_p,
+    svdvals_p,
+)
+from pullback.ops.primitives.exponential import log
+from pullback.ops.primitives.solving import det_p, inv_p, matrix_rank_p, pinv_p, slogdet_p, solve_p
+from pullback.ops.samples import sample
+
+
+# -- Cholesky --------------------------------------------------------------------------------------
+@public(cholesky_p)
+def cholesky(x: Any, /, *, upper: bool = False) -> Tensor:
+    """Return the triangular factor L of a positive definite matrix L Lᴴ, or of each in a stack.
+
+    One triangle of `x` is read. The gradient is that of the matrix which both triangles make,
+    x = (x + xᴴ) / 2. Rule: I. Murray, "Differentiation of the Cholesky decomposition" (2016).
+
+    Parameters
+    ----------
+    x : Tensor
+        Of shape (..., n, n), Hermitian.
+    upper : bool
+        Return U with x = Uᴴ U instead.
+
+    Raises
+    ------
+    ArgumentError
+        If a matrix is not positive definite.
+    ShapeError
+        If the matrices are not square.
+
+    Examples
+    --------
+    >>> import pullback as pb
+    >>> pb.linalg.cholesky(pb.tensor([[4.0, 2.0], [2.0, 2.0]]))
+    tensor([[2., 0.],
+            [1., 1.]])
+    """
+    return cholesky_p.public(x, upper=upper)
+
+
+# -- QR --------------------------------------------------------------------------------------------
+class QRResult(NamedTuple):
+    """The factors of Q R: orthonormal columns, and an upper triangle."""
+
+    Q: Tensor
+    R: Tensor
+
+
+@public(qr_p)
+def qr(x: Any, /, *, mode: str = "reduced") -> QRResult:
+    """Return Q and R with x = Q R, Q of orthonormal columns, for a matrix or each in a stack.
+
+    Rule: D. A. O. Roberts and L. R. Roberts, "QR and LQ decomposition matrix backpropagation
+    algorithms for square, wide, and deep matrices, real or complex" (2020). The first min(n, m)
+    columns of `x` must be linearly independent where a gradient is asked for.
+
+    Parameters
+    ----------
+    x : Tensor
+        Of shape (..., n, m).
+    mode : {"reduced", "complete"}
+        Whether Q has min(n, m) columns or n; the further ones are any basis of the space that is
+        left, and losses must not depend on which.
+
+    Raises
+    ------
+    ArgumentError
+        If `mode` is another.
+    ShapeError
+        If `x` has fewer than two dimensions.
+
+    Examples
+    --------
+    >>> import pullback as pb
+    >>> pb.linalg.qr(pb.tensor([[3.0], [4.0]])).R.abs()
+    tensor([[5.]])
+    """
+    if mode not in ("reduced", "complete"):
+        raise ArgumentError(compose("qr", "mode='reduced' or 'complete' required", repr(mode)))
+    needs_matrices("qr", x)
+    return QRResult(*qr_p.public(x, mode=mode))
+
+
+# -- determinants ----------------------------------------------------------------------------------
+@public(det_p)
+def det(x: Any, /) -> Tensor:
+    """Return the determinant of a square matrix, or of each in a stack.
+
+    The gradient, the matrix of cofactors, and the second derivative are right at singular
+    matrices too.
+
+    Raises
+    ------
+    ShapeError
+        If the matrices are not square.
+
+    Examples
+    --------
+    >>> import pullback as pb
+    >>> x = pb.tensor([[1.0, 2.0], [2.0, 4.0]], requires_grad=True)
+    >>> pb.linalg.det(x).backward()
+    >>> x.grad
+    tensor([[ 4., -2.],
+            [-2.,  1.]])
+    """
+    return det_p.public(x)
+
+
+class SlogdetResult(NamedTuple):
+    """The signs of determinants (phases, of complex ones) and the logarithms of their sizes."""
+
+    sign: Tensor
+    logabsdet: Tensor
+
+
+@public(slogdet_p)
+def slogdet(x: Any, /) -> SlogdetResult:
+    """Return sign and logabsdet with det(x) = sign * exp(logabsdet), without overflow.
+
+    A singular matrix has sign 0 and logabsdet -inf; its gradient is NaN.
+
+    Raises
+    ------
+    ShapeError
+        If the matrices are not square.
+
+    Examples
+    --------
+    >>> import pullback as pb
+    >>> sign, logabsdet = pb.linalg.slogdet(pb.tensor([[0.0, 1.0], [1.0, 0.0]]))
+    >>> sign, logabsdet
+    (tensor(-1.), tensor(0.))
+    """
+    return SlogdetResult(*slogdet_p.public(x))
+
+
+@composition(*SQUARE, domain=WELL_CONDITIONED)
+def logdet(x: Any) -> Tensor:
+    """Return the logarithm of the determinant of a square matrix, or of each in a stack.
+
+    -inf for a singular matrix; NaN for a real one with a negative determinant.
+
+    Raises
+    ------
+    ShapeError
+        If the matrices are not square.
+
+    Examples
+    --------
+    >>> import pullback as pb
+    >>> pb.logdet(pb.tensor([[1.0, 0.0], [0.0, 1.0]]))
+    tensor(0.)
+    """
+    sign, logabsdet = slogdet_p.public(x)
+    if is_complex(sign):
+        return add(logabsdet, log(where(sign == 0, 1.0, sign)))
+    return where(less(sign, 0), float("nan"), logabsdet)
+
+
+# -- eigenvectors ----------------------------------------------------------------------------------
+class EighResult(NamedTuple):
+    """The eigenvalues of Hermitian matrices, ascending, and the eigenvectors as columns."""
+
+    eigenvalues: Tensor
+    eigenvectors: Tensor
+
+
+@public(eigh_p)
+def eigh(x: Any, /) -> EighResult:
+    """Return the eigenvalues and eigenvectors of a Hermitian matrix, or of each in a stack.
+
+    The eigenvalues ascend. One triangle of `x` is read; the gradient is that of (x + xᴴ) / 2, for
+    losses that do not depend on the eigenvectors' phases. Rule: M. Giles, "An extended collection
+    of matrix derivative results" (2008).
+
+    Raises
+    ------
+    ShapeError
+        If the matrices are not square.
+
+    Examples
+    --------
+    >>> import pullback as pb
+    >>> values, vectors = pb.linalg.eigh(pb.tensor([[2.0, 1.0], [1.0, 2.0]]))
+    >>> values
+    tensor([1., 3.])
+    """
+    needs_matrices("eigh", x)
+    return EighResult(*eigh_p.public(x))
+
+
+@composition(*SQUARE, domain=HERMITIAN)
+def eigvalsh(x: Any, /) -> Tensor:
+    """Return the eigenvalues, ascending, of a Hermitian matrix, or of each in a stack.
+
+    As `eigh`; the first derivative is finite where eigenvalues are equal, too.
+
+    Raises
+    ------
+    ShapeError
+        If the matrices are not square.
+
+    Examples
+    --------
+    >>> import pullback as pb
+    >>> pb.linalg.eigvalsh(pb.tensor([[2.0, 1.0], [1.0, 2.0]]))
+    tensor([1., 3.])
+    """
+    needs_matrices("eigvalsh", x)
+    return eigh(x).eigenvalues if _is_tracked(x) else eigvalsh_p.public(x)
+
+
+def _is_tracked(x: Any) -> bool:
+    """Return whether an operation on `x` is recorded."""
+    return isinstance(x, Tensor) and x.requires_grad and is_grad_enabled()
+
+
+# -- singular values -------------------------------------------------------------------------------
+class SVDResult(NamedTuple):
+    """The factors of U diag(S) Vh; the singular values S are descending."""
+
+    U: Tensor
+    S: Tensor
+    Vh: Tensor
+
+
+@public(svd_p)
+def svd(x: Any, /, *, full_matrices: bool = True) -> SVDResult:
+    """Return U, S and Vh with x = U diag(S) Vh, for a matrix or each in a stack.
+
+    Rule: J. Townsend, "Differentiating the singular value decomposition" (2016); for complex
+    matrices Z.-Q. Wan and S.-X. Zhang, "Automatic differentiation for complex valued SVD" (2019),
+    for losses that do not depend on the singular vectors' common phases. The derivative of a
+    singular value that is 0 is 0.
+
+    Parameters
+    ----------
+    x : Tensor
+        Of shape (..., n, m).
+    full_matrices : bool
+        Let U and Vh be square; else they have the min(n, m) columns and rows that count. The
+        further ones are any basis of the space that is left, and losses must not depend on which.
+
+    Raises
+    ------
+    ShapeError
+        If `x` has fewer than two dimensions.
+
+    Examples
+    --------
+    >>> import pullback as pb
+    >>> pb.linalg.svd(pb.tensor([[0.0, 3.0], [2.0, 0.0]])).S
+    tensor([3., 2.])
+    """
+    needs_matrices("svd", x)
+    return SVDResult(*svd_p.public(x, full_matrices=full_matrices))
+
+
+@composition(*STACKS, domain=WELL_CONDITIONED)
+def svdvals(x: Any, /) -> Tensor:
+    """Return the singular values, descending, of a matrix, or of each in a stack.
+
+    As `svd`; the first derivative is finite where singular values are equal, too.
+
+    Raises
+    ------
+    ShapeError
+        If `x` has fewer than two dimensions.
+
+    Examples
+    --------
+    >>> import pullback as pb
+    >>> pb.linalg.svdvals(pb.tensor([[0.0, 3.0], [2.0, 0.0]]))
+    tensor([3., 2.])
+    """
+    needs_matrices("svdvals", x)
+    return svd(x, full_matrices=False).S if _is_tracked(x) else svdvals_p.public(x)
+
+
+# -- inverses and systems --------------------------------------------------------------------------
+@public(inv_p)
+def inv(x: Any, /) -> Tensor:
+    """Return the inverse of a square matrix, or of each in a stack.
+
+    Raises
+    ------
+    ArgumentError
+        If a matrix is singular.
+    ShapeError
+        If the matrices are not square.
+
+    Examples
+    --------
+    >>> import pullback as pb
+    >>> pb.linalg.inv(pb.tensor([[2.0, 0.0], [0.0, 4.0]]))
+    tensor([[0.5000, 0.0000],
+            [0.0000, 0.2500]])
+    """
+    return inv_p.public(x)
+
+
+inverse = inv
+
+
+@public(solve_p)
+def solve(x1: Any, x2: Any, /) -> Tensor:
+    """Return the solution y of x1 @ y = x2, or of each system in a stack.
+
+    Parameters
+    ----------
+    x1 : Tensor
+        Square matrices, of shape (..., n, n).
+    x2 : Tensor
+        A vector, of shape (n,), or matrices, of shape (..., n, k).
+
+    Raises
+    ------
+    ArgumentError
+        If a matrix is singular.
+    ShapeError
+        If the shapes do not fit.
+
+    Examples
+    --------
+    >>> import pullback as pb
+    >>> pb.linalg.solve(pb.tensor([[2.0, 0.0], [0.0, 4.0]]), pb.tensor([2.0, 2.0]))
+    tensor([1.0000, 0.5000])
+    """
+    return solve_p.public(x1, x2)
+
+
+@public(pinv_p)
+def pinv(x: Any, /, *, rtol: Any = None) -> Tensor:
+    """Return the Moore-Penrose pseudo-inverse of a matrix, or of each in a stack.
+
+    The derivative is that of G. H. Golub and V. Pereyra, "The differentiation of pseudo-inverses
+    and nonlinear least squares problems whose variables separate" (1973); it holds where the rank
+    does not change.
+
+    Parameters
+    ----------
+    x : Tensor
+        Of shape (..., n, m).
+    rtol : float or Tensor, optional
+        Singular values up to this times the largest count as 0; max(n, m) times the dtype's
+        spacing of numbers by default.
+
+    Raises
+    ------
+    ShapeError
+        If `x` has fewer than two dimensions.
+
+    Examples
+    --------
+    >>> import pullback as pb
+    >>> pb.linalg.pinv(pb.tensor([[2.0], [0.0]]))
+    tensor([[0.5000, 0.0000]])
+    """
+    return pinv_p.public(x, rtol=rtol)
+
+
+pinverse = pinv
+
+
+@public(matrix_rank_p)
+def matrix_rank(x: Any, /, *, rtol: Any = None) -> Tensor:
+    """Return the number of singular values that are not 0; it has no derivative.
+
+    Parameters
+    ----------
+    x : Tensor
+        Of shape (..., n, m).
+    rtol : float or Tensor, optional
+        As for `pinv`.
+
+    Raises
+    ------
+    ShapeError
+        If `x` has fewer than two dimensions.
+
+    Examples
+    --------
+    >>> import pullback as pb
+    >>> pb.linalg.matrix_rank(pb.tensor([[1.0, 2.0], [2.0, 4.0]]))
+    tensor(1)
+    """
+    return matrix_rank_p.public(x, rtol=rtol)
+
+
+@composition(
+    sample((2, 2), n=3),
+    sample((2, 2), n=-2),
+    sample((2, 2, 2), n=1),
+    sample((1, 1), n=2),
+    sample((0, 0), n=5),
+    domain=WELL_CONDITIONED,
+    call=lambda f, x, *, n: f(x, n),
+)
+def matrix_power(x: Any, n: int, /) -> Tensor:
+    """Return the n-th power of a square matrix, or of each in a stack, by repeated squaring.
+
+    A negative `n` takes the inverse; the 0-th power is the identity, with a gradient of 0.
+
+    Raises
+    ------
+    ArgumentError
+        If `n` is negative and a matrix singular.
+    ShapeError
+        If the matrices are not square.
+
+    Examples
+    --------
+    >>> import pullback as pb
+    >>> pb.linalg.matrix_power(pb.tensor([[1.0, 1.0], [0.0, 1.0]]), 3)
+    tensor([[1., 3.],
+            [0., 1.]])
+    """
+    needs_square("matrix_power", x)
+    try:
+        left = operator.index(n)
+    except TypeError:
+        came = type(n).__name__
+        raise ArgumentTypeError(compose("matrix_power", "an integer n required", came)) from None
+    if left == 0:
+        x = tensor_of("matrix_power", x)
+        one = eye(x.shape[-1], dtype=real_of(x.dtype), device=x.device)
+        return where(one < 0, x, one)
+    if left == 1:
+        return clone(x)
+    power = inv(x) if left < 0 else x
+    left, result = abs(left), None
+    while left:
+        if left & 1:
+            result = power if result is None else matmul(result, power)
+        left >>= 1
+        power = matmul(power, power) if left else power
+    return result  # type: ignore[return-value]
+
+
+recorded(cholesky, det, eigh, eigvalsh, inv, matrix_power, matrix_rank, pinv, qr, space="linalg")
+recorded(slogdet, solve, svd, svdvals, space="linalg")

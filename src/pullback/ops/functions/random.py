@@ -1,0 +1,357 @@
+"""Random numbers, drawn by the array library's own generator.
+
+One default generator a device; `manual_seed` seeds them all, those not made yet too.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+from pullback.arrays import RandomSource, as_dtype, get_default_dtype, library_for
+from pullback.core.tensor.tensor import Tensor, box
+from pullback.errors import ArgumentError, ArgumentTypeError, ShapeError, compose
+from pullback.ops.arguments import tensor_of
+from pullback.ops.functions.creation import shape_of
+from pullback.ops.functions.pointwise import add
+from pullback.ops.functions.repeating import broadcast_arrays
+from pullback.ops.primitives.arithmetic import divide, multiply, subtract
+from pullback.ops.primitives.comparison import less
+from pullback.ops.primitives.exponential import log
+
+_lock = threading.Lock()
+_defaults: dict[str, Generator] = {}
+_seed: int | None = None
+
+
+# -- generators ------------------------------------------------------------------------------------
+class Generator:
+    """A source of random numbers on one device.
+
+    Parameters
+    ----------
+    device : str
+        ``"cpu"`` or ``"cuda"``.
+    seed : int, optional
+        The same seed gives the same numbers; by default from the operating system.
+
+    Examples
+    --------
+    >>> import pullback as pb
+    >>> a = pb.rand(2, generator=pb.Generator(seed=1))
+    >>> b = pb.rand(2, generator=pb.Generator(seed=1))
+    >>> bool((a == b).all())
+    True
+    """
+
+    def __init__(self, device: str = "cpu", seed: int | None = None) -> None:
+        self.device = device
+        self._source: RandomSource
+        self.manual_seed(seed)
+
+    def manual_seed(self, seed: int | None) -> Generator:
+        """Start again from `seed` and return this generator."""
+        if seed is not None and (not isinstance(seed, int) or seed < 0):
+            raise ArgumentError(f"manual_seed: seed must be a non-negative integer, got {seed!r}")
+        library, native = library_for(self.device)
+        self._source = library.generator(seed, native)
+        return self
+
+    def get_state(self) -> Any:
+        """Return the state, to be put back with `set_state`."""
+        return self._source.get_state()
+
+    def set_state(self, state: Any) -> None:
+        """Go on from a state that `get_state` returned."""
+        self._source.set_state(state)
+
+
+def manual_seed(seed: int) -> Generator:
+    """Seed the default generator of every device and return the CPU's.
+
+    Examples
+    --------
+    >>> import pullback as pb
+    >>> _ = pb.manual_seed(0)
+    >>> a = pb.randn(3)
+    >>> _ = pb.manual_seed(0)
+    >>> bool((pb.randn(3) == a).all())
+    True
+    """
+    global _seed
+    with _lock:
+        for generator in _defaults.values():
+            generator.manual_seed(seed)
+        _seed = seed
+    return _default("cpu")
+
+
+def _default(device: str) -> Generator:
+    with _lock:
+        if device not in _defaults:
+            _defaults[device] = Generator(device, _seed)
+        return _defaults[device]
+
+
+def _source(generator: Generator | None, device: Any) -> RandomSource:
+    if generator is None:
+        return _default("cpu" if device is None else str(device))._source
+    if not isinstance(generator, Generator):
+        raise ArgumentTypeError(
+            f"generator must be a pullback.Generator, got {type(generator).__name__}"
+        )
+    return generator._source
+
+
+def _finish(array: Any, requires_grad: bool) -> Tensor:
+    result = box(array)
+    return result.requires_grad_() if requires_grad else result
+
+
+# -- tensors of random numbers ---------------------------------------------------------------------
+def randn(
+    *shape: Any,
+    dtype: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+    generator: Generator | None = None,
+) -> Tensor:
+    """Return numbers from the standard normal distribution.
+
+    Examples
+    --------
+    >>> import pullback as pb
+    >>> pb.randn(2, 3).shape
+    (2, 3)
+    """
+    kind = get_default_dtype() if dtype is None else as_dtype(dtype)
+    drawn = _source(generator, device).normal(shape_of("randn", shape), kind)
+    return _finish(drawn, requires_grad)
+
+
+def rand(
+    *shape: Any,
+    dtype: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+    generator: Generator | None = None,
+) -> Tensor:
+    """Return numbers from the uniform distribution on [0, 1).
+
+    Examples
+    --------
+    >>> import pullback as pb
+    >>> pb.rand((2, 3)).shape
+    (2, 3)
+    """
+    kind = get_default_dtype() if dtype is None else as_dtype(dtype)
+    drawn = _source(generator, device).uniform(shape_of("rand", shape), kind)
+    return _finish(drawn, requires_grad)
+
+
+def randint(
+    low: int,
+    high: int | None = None,
+    size: Any = (),
+    *,
+    dtype: Any = "int64",
+    device: Any = None,
+    generator: Generator | None = None,
+) -> Tensor:
+    """Return integers from `low` (0 if only one is given) up to, not including, `high`.
+
+    Examples
+    --------
+    >>> import pullback as pb
+    >>> int(pb.randint(3, 4, (1,)))
+    3
+    """
+    if isinstance(high, (tuple, list)):
+        low, high, size = 0, low, high
+    begin, end = (0, low) if high is None else (low, high)
+    if begin >= end:
+        raise ArgumentError(f"randint: low must be below high, got {begin} and {end}")
+    source = _source(generator, device)
+    return box(source.integers(begin, end, shape_of("randint", (tuple(size),)), as_dtype(dtype)))
+
+
+def randperm(
+    n: int, *, dtype: Any = "int64", device: Any = None, generator: Generator | None = None
+) -> Tensor:
+    """Return the integers below `n` in random order.
+
+    Examples
+    --------
+    >>> import pullback as pb
+    >>> sorted(pb.randperm(3).tolist())
+    [0, 1, 2]
+    """
+    return box(_source(generator, device).permutation(n, as_dtype(dtype)))
+
+
+def randn_like(x: Tensor, **options: Any) -> Tensor:
+    """Return standard normal numbers in the shape, dtype and device of `x`.
+
+    Examples
+    --------
+    >>> import pullback as pb
+    >>> pb.randn_like(pb.zeros(2)).shape
+    (2,)
+    """
+    return randn(x.shape, **{"dtype": x.dtype, "device": x.device, **options})
+
+
+def rand_like(x: Tensor, **options: Any) -> Tensor:
+    """Return uniform numbers in the shape, dtype and device of `x`.
+
+    Examples
+    --------
+    >>> import pullback as pb
+    >>> pb.rand_like(pb.zeros(2)).shape
+    (2,)
+    """
+    return rand(x.shape, **{"dtype": x.dtype, "device": x.device, **options})
+
+
+def real_dtype(x: Tensor) -> Any:
+    """Return the dtype of `x` if it is a real one, else the default dtype."""
+    return x.dtype if x.dtype.is_floating_point else get_default_dtype()
+
+
+# -- draws -----------------------------------------------------------------------------------------
+def uniform_like(x: Tensor, generator: Any = None) -> Tensor:
+    """Return numbers from (0, 1] in the shape and device of `x`, in its dtype if it is real."""
+    dtype = x.dtype if x.dtype.is_floating_point else get_default_dtype()
+    drawn: Tensor = 1 - rand(x.shape, dtype=dtype, device=x.device, generator=generator)
+    return drawn
+
+
+def chance_like(x: Tensor, generator: Any) -> Tensor:
+    """Return numbers from (0, 1] that do not depend on the precision of `x`."""
+    drawn: Tensor = 1 - rand(x.shape, dtype="float32", device=x.device, generator=generator)
+    return drawn.to(real_dtype(x))
+
+
+def bernoulli(input: Any, p: float | None = None, *, generator: Any = None) -> Tensor:
+    """Return 1 with the probability that each element of `input` says, or `p`, and else 0.
+
+    Examples
+    --------
+    >>> import pullback as pb
+    >>> pb.bernoulli(pb.tensor([0.0, 1.0]))
+    tensor([0., 1.])
+    """
+    x = tensor_of("bernoulli", input, "input").detach()
+    chance = x if p is None else float(p)
+    wrong = bool(((x < 0) | (x > 1)).any()) if p is None else not 0 <= p <= 1
+    if wrong:
+        required = "probabilities from 0 to 1 required"
+        raise ArgumentError(compose("bernoulli", required, "others", ("input", x)))
+    hit: Tensor = less(1 - uniform_like(x, generator), chance)
+    return hit.to(x.dtype)
+
+
+def normal(
+    mean: Any = 0.0,
+    std: Any = 1.0,
+    size: Any = None,
+    *,
+    dtype: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+    generator: Any = None,
+) -> Tensor:
+    """Return numbers from the normal distribution of a mean and a standard deviation.
+
+    Parameters
+    ----------
+    mean, std : float or Tensor
+        Tensors broadcast with each other.
+    size : tuple of int, optional
+        The shape, where both are numbers.
+    dtype, device, requires_grad, generator
+        As for `randn`.
+
+    Examples
+    --------
+    >>> import pullback as pb
+    >>> pb.normal(pb.tensor([1.0, 2.0]), 0.0)
+    tensor([1., 2.])
+    """
+    given = [x.detach() for x in (mean, std) if isinstance(x, Tensor)]
+    if any(bool((s < 0).any()) if isinstance(s, Tensor) else s < 0 for s in (std,)):
+        raise ArgumentError(compose("normal", "a std of at least 0 required", "a negative one"))
+    if given:
+        size = broadcast_arrays(*given)[0].shape
+        kind = given[0].dtype if given[0].dtype.is_inexact else get_default_dtype()
+        dtype, device = dtype or kind, device or given[0].device
+    elif size is None:
+        raise ArgumentError("normal: a size is required where mean and std are numbers, got None")
+    drawn = randn(
+        shape_of("normal", (tuple(size),)), dtype=dtype, device=device, generator=generator
+    )
+    mean, std = (x.detach() if isinstance(x, Tensor) else x for x in (mean, std))
+    result = add(multiply(drawn, std), mean)
+    return result.requires_grad_() if requires_grad else result
+
+
+def multinomial(
+    input: Any, num_samples: int, replacement: bool = False, *, generator: Any = None
+) -> Tensor:
+    """Return indices of the elements of rows, each drawn with a probability as large as it is.
+
+    Parameters
+    ----------
+    input : Tensor, shape (n,) or (rows, n)
+        Not negative; what matters is how large the elements of a row are among each other.
+    num_samples : int
+        How many indices of each row.
+    replacement : bool
+        Whether an element may be drawn several times.
+    generator : Generator, optional
+
+    Raises
+    ------
+    ArgumentError, ShapeError
+        If there is a negative weight, or no positive one, or are too few.
+
+    Examples
+    --------
+    >>> import pullback as pb
+    >>> pb.multinomial(pb.tensor([0.0, 3.0, 0.0]), 1)
+    tensor([1])
+    """
+    x = tensor_of("multinomial", input, "input").detach()
+    if len(x.shape) not in (1, 2):
+        came = f"{len(x.shape)} dimensions"
+        required = "a vector or a matrix of weights required"
+        raise ShapeError(compose("multinomial", required, came, ("input", x)))
+    enough = 1 if replacement else num_samples
+    if num_samples < 1 or bool((x < 0).any()) or bool(((x > 0).sum(-1) < enough).any()):
+        required = f"weights of at least 0, {enough} of them positive, required"
+        raise ArgumentError(compose("multinomial", required, "others", ("input", x)))
+    if not replacement:  # the largest of weights over exponential draws (Efraimidis, 2006)
+        keys = divide(x, subtract(0, log(uniform_like(x, generator))) + 1e-38)
+        positions: Tensor = keys.topk(num_samples, -1).indices
+        return positions
+    shares = x.cumsum(-1)
+    drawn = rand(
+        (*x.shape[:-1], num_samples), dtype=shares.dtype, device=x.device, generator=generator
+    )
+    wanted = multiply(drawn, shares[..., -1:])
+    below = less(wanted.unsqueeze(-1), shares.unsqueeze(-2))
+    return below.to("int64").argmax(-1)  # the first whose sum is beyond
+
+
+def randint_like(x: Tensor, low: int, high: int | None = None, **options: Any) -> Tensor:
+    """Return integers from `low` (0 if only one is given) up to `high` in the shape of `x`.
+
+    Examples
+    --------
+    >>> import pullback as pb
+    >>> pb.randint_like(pb.zeros(2), 3, 4)
+    tensor([3., 3.])
+    """
+    begin, end = (0, low) if high is None else (low, high)
+    settings = {"dtype": x.dtype, "device": x.device, **options}
+    return randint(begin, end, x.shape, **settings)

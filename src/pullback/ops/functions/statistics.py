@@ -1,0 +1,789 @@
+"""Statistics: spreads, quantiles, modes, histograms, covariances.
+
+Edge values: NaN is the result where there is a NaN, but for `nanmedian` and `nanquantile`, which
+leave it out. At an exact position of a quantile the gradient goes to the element there, and the
+slope in `q` is 0. The median of a whole tensor shares the gradient evenly between elements that
+tie, as `max` does; along a dimension it goes to the element that `indices` names.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from pullback.arrays import DTYPES, library_of
+from pullback.core.tensor.tensor import Tensor, box
+from pullback.errors import (
+    ArgumentError,
+    ArgumentTypeError,
+    DTypeError,
+    ShapeError,
+    TensorIndexError,
+    compose,
+)
+from pullback.ops.arguments import array_of, tensor_of
+from pullback.ops.axes import count, either, normalize_axes, normalize_axis
+from pullback.ops.declare import composition, needs_one_library, needs_order, needs_tensor
+from pullback.ops.functions import complex_numbers, manipulation, pointwise
+from pullback.ops.functions.creation import arange, linspace, ones_like, zeros_like
+from pullback.ops.functions.data_types import astype
+from pullback.ops.functions.diagonals import diag
+from pullback.ops.functions.gathering import needs_whole, take_along_axis
+from pullback.ops.functions.joining import cat
+from pullback.ops.functions.manipulation import expand_dims, moveaxis, reshape
+from pullback.ops.functions.pointwise import add, clamp, where
+from pullback.ops.functions.products import matmul
+from pullback.ops.functions.reductions import in_dtype
+from pullback.ops.functions.scans import diff
+from pullback.ops.functions.sorting import (
+    ValuesAndIndices,
+    argsort,
+    at_places,
+    cummax,
+    rows_of,
+    searchsorted,
+)
+from pullback.ops.primitives import rounding
+from pullback.ops.primitives.arithmetic import divide, multiply, subtract
+from pullback.ops.primitives.comparison import isnan, logical_not, not_equal
+from pullback.ops.primitives.complex_numbers import conj
+from pullback.ops.primitives.exponential import sqrt
+from pullback.ops.primitives.gathering import gather_p, take_back_p
+from pullback.ops.primitives.reductions import argmax, mean, root_p, sum_p
+from pullback.ops.primitives.sorting import argsort_p, median_of_all_p, middle
+from pullback.ops.samples import AXES, NO_AXIS, both, grid, integers, real, sample
+
+
+# -- spread ----------------------------------------------------------------------------------------
+@composition(*AXES, sample((4, 3), axis=0, correction=1.0))
+def var(x: Any, /, *, axis: Any = None, correction: float = 0.0, keepdims: bool = False) -> Tensor:
+    """Return the variance over `axis`: squared deviations over (count - correction).
+
+    Examples
+    --------
+    >>> import pullback as pb
+    >>> pb.var(pb.tensor([1.0, 2.0, 3.0]), correction=1)
+    tensor(1.)
+    """
+    needs_tensor("var", x)
+    normalize_axes("var", axis, len(x.shape))
+    return _spread(x, mean(x, axis=axis, keepdims=True), axis, correction, keepdims)
+
+
+def freedom(
+    op: str, dim: Any, axis: Any, unbiased: bool | None, correction: float | None
+) -> tuple[Any, float]:
+    """Return the axis and the correction, of PyTorch's arguments: `dim` may be `unbiased`."""
+    if isinstance(dim, bool):
+        if unbiased is not None:
+            raise ArgumentTypeError(f"{op}: axis must be an integer, got bool")
+        dim, unbiased = None, dim
+    if unbiased is not None and correction is not None:
+        raise ArgumentError(f"{op}: give unbiased or correction, not both")
+    correction = 1 if correction is None else correction
+    return either(op, dim, axis), correction if unbiased is None else int(unbiased)
+
+
+def _spread(x: Any, center: Tensor, axis: Any, correction: float, keepdims: bool) -> Tensor:
+    deviation = x - center
+    squares = deviation * deviation
+    if deviation.is_complex():
+        squares = complex_numbers.real(deviation * conj(deviation))
+    n = count(x.shape, axis) - correction
+    if n <= 0:
+        n = float("nan")
+    return sum_p.public(squares, axis=axis, keepdims=keepdims) / n
+
+
+@composition(*AXES[:4], sample((4, 3), axis=0, correction=1.0))
+def std(x: Any, /, *, axis: Any = None, correction: float = 0.0, keepdims: bool = False) -> Tensor:
+    """Return the standard deviation over `axis`, the root of `var`.
+
+    Examples
+    --------
+    >>> import pullback as pb
+    >>> pb.std(pb.tensor([1.0, 2.0, 3.0]), correction=1)
+    tensor(1.)
+    """
+    return root_p.public(var(x, axis=axis, correction=correction, keepdims=keepdims))
+
+
+def _moments(op: str, x: Any, axis: Any, correction: float, kept: bool) -> tuple[Tensor, Tensor]:
+    needs_tensor(op, x)
+    normalize_axes(op, axis, len(x.shape))
+    center = mean(x, axis=axis, keepdims=True)
+    spread = _spread(x, center, axis, correction, kept)
+    return spread, center if kept else reshape(center, spread.shape)
+
+
+@composition(AXES[1], AXES[2], multi=True)
+def var_mean(
+    x: Any,
+    dim: Any = None,
+    unbiased: bool | None = None,
+    keepdim: bool = False,
+    *,
+    correction: float | None = None,
+    axis: Any = None,
+    keepdims: bool = False,
+) -> tuple[Tensor, Tensor]:
+    """Return the variance, with Bessel's correction by default, and the mean over axes.
+
+    Examples
+    --------
+    >>> import pullback as pb
+    >>> pb.var_mean(pb.tensor([1.0, 2.0, 3.0]))
+    (tensor(1.), tensor(2.))
+    """
+    over, correction = freedom("var_mean", dim, axis, unbiased, correction)
+    return _moments("var_mean", x, over, correction, keepdim or keepdims)
+
+
+@composition(AXES[1], AXES[2], multi=True)
+def std_mean(
+    x: Any,
+    dim: Any = None,
+    unbiased: bool | None = None,
+    keepdim: bool = False,
+    *,
+    correction: float | None = None,
+    axis: Any = None,
+    keepdims: bool = False,
+) -> tuple[Tensor, Tensor]:
+    """Return the standard deviation, with Bessel's correction by default, and the mean over axes.
+
+    Examples
+    --------
+    >>> import pullback as pb
+    >>> pb.std_mean(pb.tensor([1.0, 2.0, 3.0]))
+    (tensor(1.), tensor(2.))
+    """
+    over, correction = freedom("std_mean", dim, axis, unbiased, correction)
+    spread, center = _moments("std_mean", x, over, correction, keepdim or keepdims)
+    return root_p.public(spread), center
+
+
+# -- without what is not a number ------------------------------------------------------------------
+@composition(*AXES[1:5], sample((0, 3), axis=0), NO_AXIS[0])
+def nansum(
+    x: Any,
+    dim: Any = None,
+    keepdim: bool = False,
+    *,
+    axis: Any = None,
+    keepdims: bool = False,
+    dtype: Any = None,
+) -> Tensor:
+    """Return the sum over axes of what is not NaN; a NaN has the gradient 0.
+
+    Examples
+    --------
+    >>> import pullback as pb
+    >>> pb.nansum(pb.tensor([1.0, float("nan"), 2.0]))
+    tensor(3.)
+    """
+    x = tensor_of("nansum", x)
+    over = either("nansum", dim, axis)
+    return in_dtype(sum_p.public, _numbers(x), dtype, axis=over, keepdims=keepdim or keepdims)
+
+
+def _numbers(x: Tensor) -> Tensor:
+    return where(isnan(x), 0, x) if x.dtype.is_inexact else x
+
+
+@composition(*AXES[1:5])
+def nanmean(
+    x: Any, dim: Any = None, keepdim: bool = False, *, axis: Any = None, keepdims: bool = False
+) -> Tensor:
+    """Return the mean over axes of what is not NaN; a NaN has the gradient 0.
+
+    Where all are NaN, the mean is NaN.
+
+    Raises
+    ------
+    DTypeError
+        If the dtype is neither floating nor complex.
+
+    Examples
+    --------
+    >>> import pullback as pb
+    >>> pb.nanmean(pb.tensor([1.0, float("nan"), 2.0]))
+    tensor(1.5000)
+    """
+    x = tensor_of("nanmean", x)
+    if not x.dtype.is_inexact:
+        required = "a floating point or complex dtype required"
+        hint = "convert it first, for instance with .float()"
+        raise DTypeError(compose("nanmean", required, x.dtype.name, ("x", x), hint=hint))
+    over, kept = either("nanmean", dim, axis), keepdim or keepdims
+    normalize_axes("nanmean", over, len(x.shape))
+    number = astype(logical_not(isnan(x)), x.dtype)
+    counted = sum_p.public(number, axis=over, keepdims=kept)
+    return sum_p.public(_numbers(x), axis=over, keepdims=kept) / counted
+
+
+def _median(op: str, x: Any, dim: int | None, keepdim: bool, skip_nan: bool) -> Any:
+    row, axis, n = rows_of(op, x, 0 if dim is None else dim)
+    if n == 0 or (dim is None and 0 in row.shape):
+        required = f"at least one element along axis {axis} required"
+        raise ArgumentError(compose(op, required, "none", ("input", x)))
+    if dim is None:
+        return median_of_all_p.public(x, skip_nan=skip_nan)
+    place = box(middle(array_of(row), axis, skip_nan))
+    indices = gather_p.public(argsort_p.public(row, axis=axis), place, axis=axis)
+    return at_places(row, indices, axis, keepdim and bool(x.shape))
+
+
+_MEDIANS = (
+    sample((3, 4), dim=0),
+    sample((2, 4), dim=-1, keepdim=True),
+    sample((0, 3), dim=1),
+    sample((), dim=0),
+)
+
+
+# -- medians ---------------------------------------------------------------------------------------
+@composition(
+    *_MEDIANS,
+    domain=real(-2, 2),
+    distinct=True,
+    call=lambda f, input, **settings: f(input, **settings).values,
+)
+def median(input: Any, dim: int | None = None, keepdim: bool = False) -> Any:
+    """Return the median, of an even number of elements the lower one; NaN where there is a NaN.
+
+    Parameters
+    ----------
+    input : Tensor
+    dim : int, optional
+        None, the default, takes all elements together.
+    keepdim : bool, optional
+
+    Returns
+    -------
+    Tensor, or NamedTuple of values and indices
+        Without `dim` one number, whose gradient the elements that tie share evenly; along a
+        dimension the medians and where they were: to those elements goes the gradient.
+
+    Raises
+    ------
+    ArgumentError
+        If there is no element.
+
+    Examples
+    --------
+    >>> import pullback as pb
+    >>> pb.median(pb.tensor([4.0, 1.0, 3.0, 2.0]))
+    tensor(2.)
+    >>> pb.median(pb.tensor([[4.0, 1.0, 3.0]]), 1).indices
+    tensor([2])
+    """
+    return _median("median", input, dim, keepdim, skip_nan=False)
+
+
+@composition(
+    *_MEDIANS,
+    domain=real(-2, 2),
+    distinct=True,
+    call=lambda f, input, **settings: f(input, **settings).values,
+)
+def nanmedian(input: Any, dim: int | None = None, keepdim: bool = False) -> Any:
+    """Return the median of the elements that are not NaN; see `median`.
+
+    Examples
+    --------
+    >>> import pullback as pb
+    >>> pb.nanmedian(pb.tensor([4.0, float("nan"), 3.0]))
+    tensor(3.)
+    """
+    return _median("nanmedian", input, dim, keepdim, skip_nan=True)
+
+
+# -- quantiles -------------------------------------------------------------------------------------
+_BETWEEN = ("linear", "lower", "higher", "midpoint", "nearest")
+
+
+def _quantile(
+    op: str, x: Any, q: Any, dim: int | None, keepdim: bool, interpolation: str, skip_nan: bool
+) -> Tensor:
+    ordered, axis, n = rows_of(op, x, 0 if dim is None else dim)
+    _check(op, x, interpolation)
+    if dim is None:
+        ordered, axis = manipulation.reshape(ordered, (-1,)), 0
+        n = ordered.shape[0]
+    if n == 0:
+        raise ArgumentError(compose(op, "at least one element required", "none", ("input", x)))
+    levels = _levels(op, q, array_of(x))
+    order = [i for i in range(len(ordered.shape)) if i != axis]
+    ordered = manipulation.permute_dims(ordered, (*order, axis))
+    ordered = gather_p.public(ordered, argsort_p.public(ordered, axis=-1), axis=-1)
+    ranks = _ranks(ordered, manipulation.reshape(levels, (-1,)), skip_nan)
+    found = _between(ordered, ranks, interpolation)
+    rest = tuple(found.shape[:-1])
+    last = len(rest)
+    found = manipulation.permute_dims(found, (last, *range(last)))
+    if keepdim:
+        rest = (1,) * len(x.shape) if dim is None else (*rest[:axis], 1, *rest[axis:])
+        rest = rest if x.shape else ()
+    return manipulation.reshape(found, (*levels.shape, *rest))
+
+
+def _check(op: str, x: Any, interpolation: str) -> None:
+    """Raise where numbers are not floating, or the way of interpolating is unknown."""
+    dtype = library_of(array_of(x)).dtype(array_of(x))
+    if not dtype.is_floating_point:
+        hint = "convert it first, for instance with .float()"
+        named = ("input", x)
+        raise DTypeError(
+            compose(op, "floating point numbers required", dtype.name, named, hint=hint)
+        )
+    if interpolation not in _BETWEEN:
+        required = f"an interpolation of {', '.join(_BETWEEN)} required"
+        raise ArgumentError(compose(op, required, repr(interpolation)))
+
+
+def _levels(op: str, q: Any, like: Any) -> Tensor:
+    """Return `q` as a float64 tensor of at most one dimension, all within [0, 1]."""
+    library = library_of(like)
+    if isinstance(q, Tensor):
+        needs_one_library(op, ("input", like), ("q", q))
+    elif q is None:  # of which a library might make a NaN
+        raise ArgumentTypeError(compose(op, "numbers or a Tensor required as 'q'", "None"))
+    else:
+        device = library.native_device(library.device(like))
+        try:
+            q = box(library.asarray(q, dtype=DTYPES["float64"], device=device))
+        except (TypeError, ValueError) as error:
+            required, came = "numbers or a Tensor required as 'q'", type(q).__name__
+            raise ArgumentTypeError(compose(op, f"{required} ({error})", came)) from None
+    needs_order(op, q.data_array())
+    levels: Tensor = astype(q, DTYPES["float64"], copy=False)
+    array = levels.data_array()
+    if len(array.shape) > 1:
+        raise ShapeError(compose(op, "a q of at most one dimension required", "more", ("q", q)))
+    if not bool(library.xp.all((array >= 0) & (array <= 1))):
+        raise ArgumentError(compose(op, "q from 0 to 1 required", str(q.tolist()), ("q", q)))
+    return levels
+
+
+def _ranks(ordered: Tensor, levels: Tensor, skip_nan: bool) -> Tensor:
+    """Return where the levels stand in the last axis, as float64."""
+    array = ordered.data_array()
+    library, n = library_of(array), array.shape[-1]
+    numbers = library.astype(array == array, DTYPES["float64"])
+    count = library.xp.sum(numbers, axis=-1, keepdims=True)
+    if skip_nan:
+        steps = library.xp.where(count > 0, count - 1, library.xp.zeros_like(count))
+        return levels * box(steps)
+    return pointwise.where(box(count < n), float(n - 1), levels * (n - 1))
+
+
+def _between(ordered: Tensor, ranks: Tensor, interpolation: str) -> Tensor:
+    """Return the elements at the ranks along the last axis, between two of them interpolated."""
+    below, above = rounding.floor(ranks.detach()), rounding.ceil(ranks.detach())
+
+    def at(positions: Tensor) -> Tensor:
+        return gather_p.public(ordered, astype(positions, DTYPES["int64"]), axis=-1)
+
+    if interpolation == "lower":
+        return at(below)
+    if interpolation == "higher":
+        return at(above)
+    if interpolation == "nearest":
+        return at(pointwise.round(ranks.detach()))
+    low, high = at(below), at(above)
+    weight = 0.5 if interpolation == "midpoint" else astype(ranks - below, ordered.dtype)
+    return low + weight * (high - low)
+
+
+_QUANTILES = (
+    sample((2, 4), (3,), dim=1),
+    sample((4, 2), (), dim=0, keepdim=True),
+    sample((2, 2), (2,)),
+    sample((4, 0), (1,), dim=0),
+    sample((), ()),
+)
+
+
+_LEVELS = {"input": real(-2, 2), "q": real(0.4, 0.6)}
+
+
+@composition(*_QUANTILES, domain=_LEVELS, distinct=True)
+def quantile(
+    input: Any,
+    q: Any,
+    dim: int | None = None,
+    keepdim: bool = False,
+    *,
+    interpolation: str = "linear",
+) -> Tensor:
+    """Return the quantiles of `input` at `q`: where ``q * (n - 1)`` points in the sorted elements.
+
+    Parameters
+    ----------
+    input : Tensor
+    q : number or Tensor
+        From 0 to 1; of one dimension, it becomes the first of the result. It has a gradient too.
+    dim : int, optional
+        None, the default, takes all elements together.
+    keepdim : bool, optional
+    interpolation : {"linear", "lower", "higher", "midpoint", "nearest"}
+        What to take where the position is between two elements.
+
+    Raises
+    ------
+    DTypeError, ShapeError, ArgumentError
+        If the numbers are not real floating ones; if `q` has more than one dimension; if `q` is
+        beyond 0 or 1, the interpolation unknown, or there is no element.
+
+    Examples
+    --------
+    >>> import pullback as pb
+    >>> pb.quantile(pb.tensor([1.0, 2.0, 3.0, 4.0]), 0.5)
+    tensor(2.5000)
+    """
+    return _quantile("quantile", input, q, dim, keepdim, interpolation, skip_nan=False)
+
+
+@composition(*_QUANTILES, domain=_LEVELS, distinct=True)
+def nanquantile(
+    input: Any,
+    q: Any,
+    dim: int | None = None,
+    keepdim: bool = False,
+    *,
+    interpolation: str = "linear",
+) -> Tensor:
+    """Return the quantiles of the elements that are not NaN; see `quantile`.
+
+    Examples
+    --------
+    >>> import pullback as pb
+    >>> pb.nanquantile(pb.tensor([1.0, float("nan"), 3.0]), 0.5)
+    tensor(2.)
+    """
+    return _quantile("nanquantile", input, q, dim, keepdim, interpolation, skip_nan=True)
+
+
+# -- modes -----------------------------------------------------------------------------------------
+@composition(
+    sample((2, 5)),
+    sample((3, 2), dim=0, keepdim=True),
+    sample(()),
+    domain=real(-2, 2),
+    distinct=True,
+    multi=True,
+    observed=lambda values, indices: values,
+)
+def mode(input: Any, dim: int = -1, keepdim: bool = False) -> ValuesAndIndices:
+    """Return the value that is there most often along `dim`, the least of several, and where.
+
+    The index is that of its last occurrence, which has its gradient.
+
+    Examples
+    --------
+    >>> import pullback as pb
+    >>> pb.mode(pb.tensor([2.0, 1.0, 2.0]))
+    ValuesAndIndices(values=tensor(2.), indices=tensor(2))
+    """
+    x = tensor_of("mode", input, "input")
+    needs_order("mode", x.data_array())
+    axis = normalize_axis("mode", dim, len(x.shape))
+    if not x.shape:
+        return ValuesAndIndices(x.clone(), zeros_like(x.detach(), dtype="int64"))
+    n = x.shape[axis]
+    if n == 0:
+        required = f"at least one element along axis {axis} required"
+        raise ShapeError(compose("mode", required, "none", ("input", x)))
+    rows = moveaxis(x.detach(), axis, -1)
+    order = argsort(rows, stable=True)
+    ordered = take_along_axis(rows, order, axis=-1)
+    positions = arange(n, device=x.device)
+    new = not_equal(ordered[..., 1:], ordered[..., :-1])
+    starts = where(cat([ones_like(ordered[..., :1], dtype="bool"), new], dim=-1), positions, 0)
+    run = cummax(starts, -1).values
+    # The first of the longest runs has the least value.
+    end = argmax(positions - run, axis=-1, keepdims=True)
+    index = moveaxis(take_along_axis(order, end, axis=-1), -1, axis)
+    return at_places(x, index, axis, keepdim)
+
+
+# -- histograms ------------------------------------------------------------------------------------
+class Histogram(NamedTuple):
+    """The counts of a histogram, and where its bins end."""
+
+    hist: Tensor
+    bin_edges: Tensor
+
+
+@composition(
+    sample((2, 4), bins=3),
+    sample((5,), bins=2, range=(-1.0, 1.0), density=True),
+    sample((), bins=1),
+    domain=real(-2, 2),
+    differentiable=False,
+    multi=True,
+)
+def histogram(
+    input: Any,
+    bins: Any,
+    *,
+    range: Any = None,
+    weight: Any = None,
+    density: bool = False,
+) -> Histogram:
+    """Return how much there is between each two neighbouring edges, and the edges.
+
+    Parameters
+    ----------
+    input : Tensor
+        Of real floating numbers; what is beyond the edges is not counted.
+    bins : int or Tensor
+        How many bins of one width there are, or the edges in ascending order.
+    range : tuple of two float, optional
+        Where the bins begin and end; by default the least and the largest element.
+    weight : Tensor, optional
+        What each element counts for, 1 by default.
+    density : bool
+        Divide by the widths and the total, so that the integral is 1.
+
+    Examples
+    --------
+    >>> import pullback as pb
+    >>> pb.histogram(pb.tensor([0.0, 1.0, 1.5, 2.0]), 2)
+    Histogram(hist=tensor([1., 3.]), bin_edges=tensor([0., 1., 2.]))
+    """
+    x = reshape(tensor_of("histogram", input, "input").detach(), (-1,))
+    edges = bins.detach() if isinstance(bins, Tensor) else _edges(x, bins, range)
+    count = edges.shape[0] - 1
+    bin_ = searchsorted(edges, x, side="right") - 1
+    bin_ = where((x == edges[-1]) & (bin_ == count), count - 1, bin_)
+    inside = (bin_ >= 0) & (bin_ < count)
+    weights = ones_like(x) if weight is None else reshape(weight.detach(), (-1,))
+    weights = where(inside, weights, 0)
+    hist = bincount(where(inside, bin_, 0), weights=weights, minlength=count).to(x.dtype)
+    if density:
+        hist = hist / hist.sum() / diff(edges)
+    return Histogram(hist, edges)
+
+
+def _edges(x: Tensor, bins: int, range: Any) -> Tensor:
+    """Return the edges of `bins` bins of one width."""
+    if bins < 1:
+        raise ArgumentError(compose("histogram", "at least one bin required", str(bins)))
+    empty = range is None and x.numel() == 0
+    low, high = (0.0, 1.0) if empty else range or (float(x.min()), float(x.max()))
+    if low > high:
+        came = f"{low} and {high}"
+        raise ArgumentError(compose("histogram", "a range that ascends required", came))
+    if low == high:
+        low, high = low - 0.5, high + 0.5
+    edges: Tensor = linspace(low, high, bins + 1, dtype=x.dtype, device=x.device)
+    return edges
+
+
+# -- counting --------------------------------------------------------------------------------------
+@composition(
+    sample((5,), (5,)),
+    sample((0,), (0,), minlength=2),
+    domain={"input": integers(0, 3), "weights": real(-2, 2)},
+    constants=("input",),
+)
+def bincount(input: Any, weights: Any = None, minlength: int = 0) -> Tensor:
+    """Return how often each whole number from 0 on occurs, or the sum of its weights.
+
+    Parameters
+    ----------
+    input : Tensor of integers
+        Of one dimension, none negative.
+    weights : Tensor, optional
+        Of the shape of `input`; it has a gradient.
+    minlength : int, optional
+        The least length of the result.
+
+    Raises
+    ------
+    ShapeError, TensorIndexError, DTypeError
+        If `input` has not one dimension or `weights` another shape; if a number is negative, or
+        is no integer.
+
+    Examples
+    --------
+    >>> import pullback as pb
+    >>> pb.bincount(pb.tensor([0, 2, 2]))
+    tensor([1, 0, 2])
+    """
+    needs_whole("bincount", "input", input)
+    array = array_of(input)
+    if len(array.shape) != 1:
+        came = f"{len(array.shape)} dimensions"
+        raise ShapeError(compose("bincount", "one dimension required", came, ("input", input)))
+    library, xp = library_of(array), library_of(array).xp
+    if 0 not in array.shape and int(xp.min(array)) < 0:
+        required, came = "no negative number required", str(int(xp.min(array)))
+        raise TensorIndexError(compose("bincount", required, came, ("input", input)))
+    if weights is None:
+        weights = box(
+            xp.ones(array.shape, dtype=library.native(DTYPES["int64"]), device=array.device)
+        )
+    else:
+        needs_tensor("bincount", weights, "weights")
+        if not library_of(weights_ := array_of(weights)).dtype(weights_).is_inexact:
+            weights = astype(weights, DTYPES["float64"])
+    if tuple(weights.shape) != tuple(array.shape):
+        required, came = "weights of the shape of input required", str(tuple(weights.shape))
+        named = (("input", input), ("weights", weights))
+        raise ShapeError(compose("bincount", required, came, *named))
+    length = max(minlength, int(xp.max(array)) + 1 if 0 not in array.shape else 0)
+    return take_back_p.public(weights, input, axis=0, shape=(length,))
+
+
+@composition(
+    sample((3, 4), bins=4, min=-1.0, max=1.5),
+    sample((2, 3), bins=3),
+    sample((), bins=2),
+    sample((0,), bins=3),
+    domain=grid(-2, 2),
+    differentiable=False,
+)
+def histc(input: Any, bins: int = 100, min: float = 0, max: float = 0) -> Tensor:
+    """Return how many elements are in each of `bins` intervals of one length from `min` to `max`.
+
+    Parameters
+    ----------
+    input : Tensor
+        Of real floating numbers. What is beyond the range is not counted, nor is NaN.
+    bins : int, optional
+    min, max : float, optional
+        Where they are equal, the smallest and the largest element.
+
+    Raises
+    ------
+    ArgumentError, DTypeError
+        If `bins` is not positive or the range is none; if the numbers are not floating ones.
+
+    Examples
+    --------
+    >>> import pullback as pb
+    >>> pb.histc(pb.tensor([1.0, 2.0, 1.0]), bins=4, min=0, max=3)
+    tensor([0., 2., 1., 0.])
+    """
+    needs_tensor("histc", input, "input")
+    array = array_of(input)
+    library, xp = library_of(array), library_of(array).xp
+    dtype = library.dtype(array)
+    if not dtype.is_floating_point:
+        required = "floating point numbers required"
+        raise DTypeError(compose("histc", required, dtype.name, ("input", input)))
+    if min == max and 0 not in array.shape:
+        min, max = float(xp.min(array)), float(xp.max(array))
+    if min == max:
+        min, max = min - 1, max + 1
+    if bins < 1 or not -float("inf") < min < max < float("inf"):
+        required = "at least one bin and a finite range from min to max required"
+        came = f"{bins} bins from {min} to {max}"
+        raise ArgumentError(compose("histc", required, came, ("input", input)))
+    inside = library.getitem(array, (array >= min) & (array <= max))
+    positions = library.astype((inside - min) * (bins / (max - min)), DTYPES["int64"])
+    positions = xp.where(
+        positions < bins, positions, xp.full_like(positions, bins - 1)
+    )  # max is in the last
+    counts = bincount(box(positions), minlength=bins)
+    return counts.to(dtype)
+
+
+# -- covariances -----------------------------------------------------------------------------------
+@composition(
+    sample((2, 4), (4,), (4,), correction=0),
+    sample((3,), (3,), (3,)),
+    domain={"input": both(-2, 2), "fweights": integers(1, 3), "aweights": real(0.5, 2)},
+    constants=("fweights",),
+    call=lambda f, input, fweights, aweights, **settings: f(
+        input, fweights=fweights, aweights=aweights, **settings
+    ),
+)
+def cov(input: Any, *, correction: float = 1, fweights: Any = None, aweights: Any = None) -> Tensor:
+    """Return the covariances of variables, a row each, of which the columns are observations.
+
+    Parameters
+    ----------
+    input : Tensor, shape (variables, observations) or (observations,)
+    correction : float
+        What is taken off the number of observations.
+    fweights : Tensor of integers, optional
+        How often each was observed.
+    aweights : Tensor, optional
+        How much each counts.
+
+    Raises
+    ------
+    ShapeError
+        If there are more dimensions, or not as many weights as observations.
+
+    Examples
+    --------
+    >>> import pullback as pb
+    >>> pb.cov(pb.tensor([[1.0, 2.0, 3.0], [3.0, 2.0, 1.0]]))
+    tensor([[ 1., -1.],
+            [-1.,  1.]])
+    """
+    x = tensor_of("cov", input, "input")
+    for name, given in (("fweights", fweights), ("aweights", aweights)):
+        if given is not None:
+            needs_tensor("cov", given, name)
+    if len(x.shape) > 2:
+        came = f"{len(x.shape)} dimensions"
+        raise ShapeError(compose("cov", "at most 2 dimensions required", came, ("input", x)))
+    square = len(x.shape) == 2 and x.shape[0] != 1
+    x = x if len(x.shape) == 2 else reshape(x, (1, -1))
+    weights = _weights(x, fweights, aweights)
+    if weights is None:
+        centred = subtract(x, mean(x, axis=1, keepdims=True))
+        found = divide(matmul(centred, conj(centred).mT), max(x.shape[1] - correction, 0))
+        return found if square else reshape(found, ())
+    total = sum_p.public(weights, axis=None, keepdims=False)
+    centre = divide(sum_p.public(multiply(x, weights), axis=1, keepdims=True), total)
+    centred = subtract(x, centre)
+    count = total
+    if correction and aweights is None:
+        count = subtract(total, correction)
+    elif correction:
+        squares = sum_p.public(multiply(weights, aweights), axis=None, keepdims=False)
+        count = subtract(total, divide(multiply(squares, correction), total))
+    found = matmul(multiply(centred, weights), conj(centred).mT)
+    found = divide(found, clamp(count, min=0))
+    return found if square else reshape(found, ())
+
+
+def _weights(x: Tensor, fweights: Any, aweights: Any) -> Any:
+    """Return what each observation counts for, None where all count the same."""
+    given = [w for w in (fweights, aweights) if w is not None]
+    for w in given:
+        if tuple(w.shape) != x.shape[1:]:
+            required = f"one weight for each of {x.shape[1]} observations required"
+            came = f"shape {tuple(w.shape)}"
+            raise ShapeError(compose("cov", required, came, ("input", x), ("weights", w)))
+    return multiply(*given) if len(given) == 2 else given[0] if given else None
+
+
+def _spread_out(x: Tensor) -> Tensor:
+    """Bring samples of variables to ones that vary."""
+    return add(x, arange(x.shape[-1], dtype=x.dtype, device=x.device))
+
+
+@composition(sample((2, 4)), sample((3,)), domain=both(-2, 2)._replace(within=_spread_out))
+def corrcoef(input: Any) -> Tensor:
+    """Return the correlation coefficients of variables, a row each: `cov` over the spreads.
+
+    Examples
+    --------
+    >>> import pullback as pb
+    >>> pb.corrcoef(pb.tensor([[1.0, 2.0, 3.0], [6.0, 4.0, 2.0]]))
+    tensor([[ 1., -1.],
+            [-1.,  1.]])
+    """
+    found = cov(input)
+    if not found.shape:
+        return divide(found, found)
+    spread = diag(found)
+    spread = sqrt(complex_numbers.real(spread) if spread.dtype.is_complex else spread)
+    return divide(divide(found, expand_dims(spread, 1)), spread)

@@ -1,0 +1,11 @@
+"""The methods of Tensor: importing this attaches them, and hands core what it records itself."""
+
+from pullback.core.function.handed import RECORDED
+from pullback.ops.functions.data_types import astype
+from pullback.ops.methods.attach import TensorMethods
+from pullback.ops.primitives.arithmetic import where_p
+
+__all__ = ["TensorMethods"]
+
+RECORDED.astype = astype
+RECORDED.where = where_p.public

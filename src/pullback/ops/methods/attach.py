@@ -1,0 +1,305 @@
+"""The methods of Tensor, as PyTorch users type them: ``dim`` and ``keepdim``.
+
+Owns the operations as methods and nothing else: each is one call. Importing this attaches them to
+Tensor; for type checkers `make stubs` lists them in ``core/tensor/methods.pyi``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from pullback.core.tensor.tensor import Tensor
+from pullback.errors import ArgumentError, ArgumentTypeError
+from pullback.ops.axes import either
+from pullback.ops.declare import inplace, needs_tensor
+from pullback.ops.functions import (
+    complex_numbers,
+    indexing,
+    joining,
+    manipulation,
+    pointwise,
+    products,
+)
+from pullback.ops.methods.conversion import KindMethods
+from pullback.ops.methods.indexing import GatheringMethods
+from pullback.ops.methods.inplace import InplaceMethods
+from pullback.ops.methods.linear_algebra import MatrixMethods
+from pullback.ops.methods.namespace import NamespaceMethods
+from pullback.ops.methods.pointwise import ArithmeticMethods, ElementaryMethods
+from pullback.ops.methods.random import RandomMethods
+from pullback.ops.methods.reductions import ReducingMethods
+from pullback.ops.methods.shape import ShapeMethods
+from pullback.ops.primitives import activations, arithmetic, exponential, rounding, trigonometric
+from pullback.ops.primitives import comparison as comparison_primitives
+from pullback.ops.primitives import complex_numbers as complex_numbers_primitives
+from pullback.ops.primitives.arithmetic import add_p, floor_divide_p, remainder_p
+from pullback.ops.primitives.comparison import (
+    bitwise_and_p,
+    bitwise_left_shift_p,
+    bitwise_or_p,
+    bitwise_right_shift_p,
+    bitwise_xor_p,
+)
+from pullback.ops.primitives.products import matmul_p
+
+
+def _flat(sizes: tuple[Any, ...]) -> tuple[Any, ...]:
+    return tuple(sizes[0]) if len(sizes) == 1 and isinstance(sizes[0], (tuple, list)) else sizes
+
+
+def _operator(function: Callable[..., Tensor], mirrored: bool = False) -> Any:
+    """Return a binary operator method that leaves what it does not know to the other operand."""
+    name = function.__name__
+
+    def call(self: Tensor, other: Any) -> Any:
+        try:
+            return function(other, self) if mirrored else function(self, other)
+        except ArgumentTypeError:
+            return NotImplemented
+
+    call.__name__ = name
+    return call
+
+
+class TensorMethods(
+    ArithmeticMethods,
+    ElementaryMethods,
+    GatheringMethods,
+    InplaceMethods,
+    KindMethods,
+    MatrixMethods,
+    NamespaceMethods,
+    RandomMethods,
+    ReducingMethods,
+    ShapeMethods,
+):
+    """Everything a tensor can do; see `pullback.Tensor` for what it is."""
+
+    __slots__ = ()
+
+    # -- operators ----------------------------------------------------------------------------
+    __add__ = __radd__ = add_p.public
+    __sub__ = arithmetic.subtract
+    __rsub__ = _operator(arithmetic.subtract, mirrored=True)
+    __mul__ = __rmul__ = arithmetic.multiply
+    __truediv__ = arithmetic.divide
+    __rtruediv__ = _operator(arithmetic.divide, mirrored=True)
+    __floordiv__ = _operator(arithmetic.floor_divide)
+    __rfloordiv__ = _operator(arithmetic.floor_divide, mirrored=True)
+    __mod__ = _operator(arithmetic.remainder)
+    __rmod__ = _operator(arithmetic.remainder, mirrored=True)
+    __pow__ = arithmetic.pow
+    __rpow__ = _operator(arithmetic.pow, mirrored=True)
+    __matmul__ = products.matmul
+    __rmatmul__ = _operator(products.matmul, mirrored=True)
+    __neg__ = arithmetic.negative
+    __pos__ = arithmetic.positive
+    __abs__ = rounding.absolute
+    __eq__ = _operator(comparison_primitives.equal)
+    __ne__ = _operator(comparison_primitives.not_equal)
+    __lt__ = _operator(comparison_primitives.less)
+    __le__ = _operator(comparison_primitives.less_equal)
+    __gt__ = _operator(comparison_primitives.greater)
+    __ge__ = _operator(comparison_primitives.greater_equal)
+    __and__ = __rand__ = _operator(comparison_primitives.bitwise_and)
+    __or__ = __ror__ = _operator(comparison_primitives.bitwise_or)
+    __xor__ = __rxor__ = _operator(comparison_primitives.bitwise_xor)
+    __lshift__ = _operator(comparison_primitives.bitwise_left_shift)
+    __rlshift__ = _operator(comparison_primitives.bitwise_left_shift, mirrored=True)
+    __rshift__ = _operator(comparison_primitives.bitwise_right_shift)
+    __rrshift__ = _operator(comparison_primitives.bitwise_right_shift, mirrored=True)
+    __invert__ = comparison_primitives.bitwise_invert
+    __ifloordiv__ = inplace(floor_divide_p)
+    __imod__ = inplace(remainder_p)
+    __imatmul__ = inplace(matmul_p)
+    __iand__ = inplace(bitwise_and_p)
+    __ior__ = inplace(bitwise_or_p)
+    __ixor__ = inplace(bitwise_xor_p)
+    __ilshift__ = inplace(bitwise_left_shift_p)
+    __irshift__ = inplace(bitwise_right_shift_p)
+    __getitem__ = indexing.getitem
+    __setitem__ = indexing.setitem
+
+    def __iter__(self: Any) -> Iterator[Tensor]:
+        if not self.shape:
+            raise ArgumentTypeError("iteration: at least 1 dimension required, got a 0-d tensor")
+        return iter(joining.unstack(self))
+
+    # -- element by element -------------------------------------------------------------------
+    add, sub, mul, div = (
+        pointwise.add,
+        pointwise.sub,
+        arithmetic.multiply,
+        pointwise.div,
+    )
+    subtract, multiply, divide = sub, mul, div
+    pow, neg, exp, log, sqrt, abs = (
+        arithmetic.pow,
+        arithmetic.negative,
+        exponential.exp,
+        exponential.log,
+        exponential.sqrt,
+        rounding.absolute,
+    )
+    expm1, log1p, square, reciprocal = (
+        exponential.expm1,
+        exponential.log1p,
+        exponential.square,
+        exponential.reciprocal,
+    )
+    sin, cos, tan, tanh, sigmoid, relu = (
+        trigonometric.sin,
+        trigonometric.cos,
+        trigonometric.tan,
+        trigonometric.tanh,
+        activations.sigmoid,
+        activations.relu,
+    )
+    sign, floor, ceil, round, trunc = (
+        pointwise.sign,
+        rounding.floor,
+        rounding.ceil,
+        pointwise.round,
+        rounding.trunc,
+    )
+    maximum, minimum, conj = arithmetic.maximum, arithmetic.minimum, complex_numbers_primitives.conj
+    eq, ne, lt, le, gt, ge = (
+        comparison_primitives.equal,
+        comparison_primitives.not_equal,
+        comparison_primitives.less,
+        comparison_primitives.less_equal,
+        comparison_primitives.greater,
+        comparison_primitives.greater_equal,
+    )
+    isfinite, isinf, isnan = (
+        comparison_primitives.isfinite,
+        comparison_primitives.isinf,
+        comparison_primitives.isnan,
+    )
+    clamp = clip = pointwise.clamp
+
+    def where(self: Any, condition: Any, other: Any) -> Tensor:
+        """Return this tensor where `condition` holds, else `other`."""
+        return pointwise.where(condition, self, other)
+
+    masked_fill = pointwise.masked_fill
+
+    # -- matrices -----------------------------------------------------------------------------
+
+    def t(self: Any) -> Tensor:
+        """Return the transpose of a matrix, a view; vectors and scalars as they are."""
+        if self.ndim > 2:
+            raise ArgumentError(
+                f"t: needs at most 2 dimensions, got shape {self.shape}.\nhint: use transpose."
+            )
+        return (
+            manipulation.transpose(self, 0, 1)
+            if self.ndim == 2
+            else manipulation.reshape(self, self.shape)
+        )
+
+    @property
+    def T(self: Any) -> Tensor:  # noqa: N802  (PyTorch's name)
+        """The tensor with its axes reversed, a view."""
+        return manipulation.permute_dims(self, tuple(reversed(range(self.ndim))))
+
+    @property
+    def mT(self: Any) -> Tensor:  # noqa: N802  (PyTorch's name)
+        """The tensor with the last two axes exchanged, a view."""
+        return manipulation.matrix_transpose(self)
+
+    # -- shape --------------------------------------------------------------------------------
+    transpose = swapaxes = manipulation.transpose
+    split, chunk, sum_to_size = joining.split, joining.chunk, manipulation.sum_to_size
+
+    def permute(self: Any, *order: Any, dims: Any = None) -> Tensor:
+        """Return this tensor with its axes in the order `dims`, a view."""
+        return manipulation.permute_dims(self, _flat(order) if dims is None else dims)
+
+    def reshape(self: Any, *sizes: Any) -> Tensor:
+        """Return this tensor in another shape, a view where the memory allows."""
+        return manipulation.reshape(self, _flat(sizes))
+
+    def view(self: Any, *sizes: Any) -> Tensor:
+        """Return a view of this tensor in another shape; raise where that needs a copy."""
+        return manipulation.reshape(self, _flat(sizes), copy=False)
+
+    def view_as(self: Any, other: Tensor) -> Tensor:
+        """Return a view of this tensor in the shape of `other`."""
+        return manipulation.reshape(self, other.shape, copy=False)
+
+    def reshape_as(self: Any, other: Tensor) -> Tensor:
+        """Return this tensor in the shape of `other`."""
+        return manipulation.reshape(self, other.shape)
+
+    def flatten(self: Any, start_dim: int = 0, end_dim: int = -1) -> Tensor:
+        """Return this tensor with the dimensions from `start_dim` to `end_dim` made one."""
+        return manipulation.flatten(self, start_dim, end_dim)
+
+    def unsqueeze(self: Any, dim: int) -> Tensor:
+        """Return a view with an axis of length 1 inserted at `dim`."""
+        return manipulation.expand_dims(self, dim)
+
+    def squeeze(self: Any, dim: Any = None, *, axis: Any = None) -> Tensor:
+        """Return a view without axes of length 1: all of them, or those of `dim` that are."""
+        over = either("squeeze", dim, axis)
+        return manipulation.squeeze_where_possible(self, over)
+
+    def expand(self: Any, *sizes: Any) -> Tensor:
+        """Return a view repeated to a larger shape; -1 keeps a length."""
+        return manipulation.expand(self, _flat(sizes))
+
+    def expand_as(self: Any, other: Tensor) -> Tensor:
+        """Return a view repeated to the shape of `other`."""
+        needs_tensor("expand_as", other, "other")
+        return manipulation.broadcast_to(self, other.shape)
+
+    def broadcast_to(self: Any, *sizes: Any) -> Tensor:
+        """Return a view repeated to a larger shape."""
+        return manipulation.broadcast_to(self, _flat(sizes))
+
+    def unbind(self: Any, dim: int = 0) -> tuple[Tensor, ...]:
+        """Return views of the slices along `dim`."""
+        return joining.unstack(self, axis=dim)
+
+    def flip(self: Any, *along: Any, dims: Any = None) -> Tensor:
+        """Return this tensor with the order along `dims` reversed."""
+        return manipulation.flip(self, axis=_flat(along) if dims is None else dims)
+
+    def select(self: Any, dim: int, index: int) -> Tensor:
+        """Return a view of one slice along `dim`."""
+        return manipulation.select(self, dim, index)
+
+    def narrow(self: Any, dim: int, start: int, length: int) -> Tensor:
+        """Return a view of `length` slices along `dim` from `start` on."""
+        return manipulation.narrow(self, dim, start, length)
+
+    def stack(self: Any, tensors: Any, dim: int = 0) -> Tensor:
+        """Join `tensors` along a new axis."""
+        return joining.stack(tensors, axis=dim)
+
+    # -- the parts of complex numbers -------------------------------------------------------------
+    @property
+    def real(self: Any) -> Tensor:
+        """The real part, a view for complex tensors; a real tensor itself."""
+        return complex_numbers.real(self)
+
+    @property
+    def imag(self: Any) -> Tensor:
+        """The imaginary part of a complex tensor, a view."""
+        return complex_numbers.imag(self)
+
+
+_OF_ANY_CLASS = {"__module__", "__doc__", "__slots__", "__dict__", "__weakref__", "__hash__"}
+
+
+def attach(methods: type) -> None:
+    """Give Tensor the methods of a class; what Tensor defines itself stays."""
+    for name, value in vars(methods).items():
+        if name not in _OF_ANY_CLASS and name not in vars(Tensor):
+            setattr(Tensor, name, value)
+
+
+for _methods in TensorMethods.__mro__[-2::-1]:
+    attach(_methods)

@@ -1,0 +1,154 @@
+"""The methods of Tensor that write into it and return it: ``add_``, ``+=``, ``copy_``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from numbers import Number
+from typing import Any
+
+from pullback.arrays import level_of
+from pullback.core.function.inplace import apply_inplace
+from pullback.core.tensor.tensor import Tensor
+from pullback.errors import ArgumentTypeError, DTypeError, ShapeError, compose
+from pullback.ops.declare import inplace
+from pullback.ops.functions import data_types, pointwise
+from pullback.ops.primitives.activations import relu_p, sigmoid_p
+from pullback.ops.primitives.arithmetic import add_p, clamp_p, div_p, mul_p, neg_p, pow_p, sub_p
+from pullback.ops.primitives.conversion import copy_p, fill_p
+from pullback.ops.primitives.exponential import exp_p, log_p, reciprocal_p, sqrt_p, square_p
+from pullback.ops.primitives.indexing import masked_fill_p
+from pullback.ops.primitives.rounding import abs_p, ceil_p, floor_p, round_p
+from pullback.ops.primitives.trigonometric import cos_p, sin_p, tanh_p
+
+_fill_masked = inplace(masked_fill_p)
+_add, _subtract = inplace(add_p), inplace(sub_p)
+_divide, _round = inplace(div_p), inplace(round_p)
+
+
+class InplaceMethods:
+    """The in-place half of `TensorMethods`."""
+
+    __slots__ = ()
+
+    mul_, pow_ = inplace(mul_p), inplace(pow_p)
+    __iadd__, __isub__, __imul__ = _add, _subtract, mul_
+    __itruediv__, __ipow__ = _divide, pow_
+
+    def add_(self: Any, other: Any, *, alpha: Any = 1) -> Tensor:
+        """Add ``alpha * other`` to this tensor and return it."""
+        return _add(self, other if alpha == 1 else pointwise.times(other, alpha))
+
+    def sub_(self: Any, other: Any, *, alpha: Any = 1) -> Tensor:
+        """Subtract ``alpha * other`` from this tensor and return it."""
+        return _subtract(self, other if alpha == 1 else pointwise.times(other, alpha))
+
+    def div_(self: Any, other: Any, *, rounding_mode: str | None = None) -> Tensor:
+        """Divide this tensor by `other`, rounded if so wished (see `div`), and return it."""
+        if rounding_mode is None:
+            return _divide(self, other)
+        return written("div_", self, pointwise.div(self, other, rounding_mode=rounding_mode))
+
+    neg_, exp_, log_, sqrt_, abs_, square_, reciprocal_ = (
+        inplace(neg_p),
+        inplace(exp_p),
+        inplace(log_p),
+        inplace(sqrt_p),
+        inplace(abs_p),
+        inplace(square_p),
+        inplace(reciprocal_p),
+    )
+    sin_, cos_, tanh_, sigmoid_, relu_ = (
+        inplace(sin_p),
+        inplace(cos_p),
+        inplace(tanh_p),
+        inplace(sigmoid_p),
+        inplace(relu_p),
+    )
+    floor_, ceil_ = inplace(floor_p), inplace(ceil_p)
+
+    def round_(self: Any, *, decimals: int = 0) -> Tensor:
+        """Round to the nearest integer, or to so many decimals, in place; see `round`."""
+        if decimals == 0:
+            return _round(self)
+        return written("round_", self, pointwise.round(self, decimals=decimals))
+
+    def masked_fill_(self: Any, mask: Any, value: Any) -> Tensor:
+        """Write `value` where `mask` holds, in place, and return this tensor."""
+        pointwise.needs_mask("masked_fill_", "mask", mask)
+        return _fill_masked(self, mask, value)
+
+    def clamp_(self: Any, min: Any = None, max: Any = None) -> Tensor:
+        """Limit this tensor to [min, max] in place and return it."""
+        if not pointwise.clamps_by_numbers(self, min, max) or (min is None and max is None):
+            return _clamp_by_tensors(self, min, max)
+        settings = {"min": min, "max": max}
+        return apply_inplace(clamp_p, self, (), settings)
+
+    def copy_(self: Any, src: Any) -> Tensor:
+        """Write `src`, broadcast, into this tensor and return it."""
+        return _copy(self, src)
+
+    def fill_(self: Any, value: Any) -> Tensor:
+        """Write one number everywhere in this tensor and return it."""
+        if isinstance(value, Tensor):
+            if value.ndim:
+                raise ShapeError(
+                    compose("fill_", "a number or a 0-d tensor required", "more", ("value", value))
+                )
+            return _copy(self, value, "fill_")
+        if not isinstance(value, Number):
+            came = type(value).__name__
+            raise ArgumentTypeError(compose("fill_", "a number required", came))
+        return _fill(self, value)
+
+    def zero_(self: Any) -> Tensor:
+        """Write zeros everywhere in this tensor and return it."""
+        return _fill(self, 0)
+
+
+def composed(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    """Return the in-place form of a function that is made of operations, a method."""
+    name = f"{function.__name__}_"
+
+    def call(self: Any, *others: Any, **settings: Any) -> Tensor:
+        # What is computed may need the values that will be gone.
+        source = self.clone() if self.requires_grad else self
+        return written(name, self, function(source, *others, **settings))
+
+    call.__name__ = call.__qualname__ = name
+    call.__doc__ = f"Do `{function.__name__}` in place and return this tensor."
+    return call
+
+
+def written(name: str, x: Any, result: Tensor) -> Tensor:
+    """Write a result into `x`, where it fits, and return `x`."""
+    if result.shape != x.shape or level_of(result.dtype) > level_of(x.dtype):
+        required = f"a result of shape {x.shape} that dtype {x.dtype.name} can hold required"
+        came = f"shape {result.shape}, dtype {result.dtype.name}"
+        hint = f"use {name[:-1]}, which is not in place"
+        raise DTypeError(compose(name, required, came, hint=hint))
+    return _copy(x, result)
+
+
+def _clamp_by_tensors(x: Tensor, min: Any, max: Any) -> Tensor:
+    """Limit `x` in place by bounds of which one is a tensor, or a float for integers."""
+    result = pointwise.clamp(x, min, max)
+    if result.dtype is not x.dtype:
+        raise DTypeError(
+            compose(
+                "clamp_",
+                f"bounds that fit dtype {x.dtype.name} required",
+                f"a result of dtype {result.dtype.name}",
+                hint="use clamp, which is not in place",
+            )
+        )
+    return _copy(x, result)
+
+
+def _copy(x: Tensor, src: Any, name: str = "copy_") -> Tensor:
+    source = data_types.asarray_like(src, x, name)
+    return apply_inplace(copy_p, x, (source,), {})
+
+
+def _fill(x: Tensor, value: Any) -> Tensor:
+    return apply_inplace(fill_p, x, (), {"value": value})

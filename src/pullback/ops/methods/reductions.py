@@ -1,0 +1,212 @@
+"""The methods of Tensor that take elements together.
+
+Each takes its dimensions under PyTorch's names, ``dim`` and ``keepdim``, or the standard's.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pullback.arrays import as_dtype
+from pullback.core.function.inplace import apply_inplace
+from pullback.core.tensor.tensor import Tensor
+from pullback.errors import DTypeError, compose
+from pullback.ops.axes import either
+from pullback.ops.functions import reductions, scans, statistics
+from pullback.ops.functions.sorting import values_and_indices
+from pullback.ops.primitives import arithmetic
+from pullback.ops.primitives import reductions as reductions_primitives
+from pullback.ops.primitives.scans import cumprod_p, cumsum_p
+
+
+class ReducingMethods:
+    """The reductions among `TensorMethods`."""
+
+    __slots__ = ()
+
+    def sum(
+        self,
+        dim: Any = None,
+        keepdim: bool = False,
+        *,
+        axis: Any = None,
+        keepdims: bool = False,
+        dtype: Any = None,
+    ) -> Tensor:
+        """Return the sum over `dim`, all dimensions by default."""
+        over = either("sum", dim, axis)
+        return reductions.sum(self, axis=over, dtype=dtype, keepdims=keepdim or keepdims)
+
+    def mean(
+        self, dim: Any = None, keepdim: bool = False, *, axis: Any = None, keepdims: bool = False
+    ) -> Tensor:
+        """Return the mean over `dim`, all dimensions by default."""
+        return reductions_primitives.mean(
+            self, axis=either("mean", dim, axis), keepdims=keepdim or keepdims
+        )
+
+    def prod(
+        self,
+        dim: Any = None,
+        keepdim: bool = False,
+        *,
+        axis: Any = None,
+        keepdims: bool = False,
+        dtype: Any = None,
+    ) -> Tensor:
+        """Return the product over `dim`, all dimensions by default."""
+        over = either("prod", dim, axis)
+        return reductions.prod(self, axis=over, dtype=dtype, keepdims=keepdim or keepdims)
+
+    def var(
+        self,
+        dim: Any = None,
+        unbiased: bool | None = None,
+        keepdim: bool = False,
+        *,
+        correction: float | None = None,
+        axis: Any = None,
+        keepdims: bool = False,
+    ) -> Tensor:
+        """Return the variance over `dim`, with Bessel's correction by default.
+
+        As in PyTorch, a bool in second place, or in first, is `unbiased`.
+        """
+        over, less = statistics.freedom("var", dim, axis, unbiased, correction)
+        return statistics.var(self, axis=over, correction=less, keepdims=keepdim or keepdims)
+
+    def std(
+        self,
+        dim: Any = None,
+        unbiased: bool | None = None,
+        keepdim: bool = False,
+        *,
+        correction: float | None = None,
+        axis: Any = None,
+        keepdims: bool = False,
+    ) -> Tensor:
+        """Return the standard deviation over `dim`, with Bessel's correction by default.
+
+        As in PyTorch, a bool in second place, or in first, is `unbiased`.
+        """
+        over, less = statistics.freedom("std", dim, axis, unbiased, correction)
+        return statistics.std(self, axis=over, correction=less, keepdims=keepdim or keepdims)
+
+    def max(
+        self, dim: Any = None, keepdim: bool = False, *, axis: Any = None, keepdims: bool = False
+    ) -> Any:
+        """Return the largest element; with an int `dim`, a pair of values and indices along it."""
+        return _extreme(self, "max", dim, axis, keepdim or keepdims)
+
+    def min(
+        self, dim: Any = None, keepdim: bool = False, *, axis: Any = None, keepdims: bool = False
+    ) -> Any:
+        """Return the smallest element; with an int `dim`, a pair of values and indices along it."""
+        return _extreme(self, "min", dim, axis, keepdim or keepdims)
+
+    def amax(
+        self, dim: Any = None, keepdim: bool = False, *, axis: Any = None, keepdims: bool = False
+    ) -> Tensor:
+        """Return the largest elements over `dim`; ties share the gradient."""
+        return reductions_primitives.max(
+            self, axis=either("amax", dim, axis), keepdims=keepdim or keepdims
+        )
+
+    def amin(
+        self, dim: Any = None, keepdim: bool = False, *, axis: Any = None, keepdims: bool = False
+    ) -> Tensor:
+        """Return the smallest elements over `dim`; ties share the gradient."""
+        return reductions_primitives.min(
+            self, axis=either("amin", dim, axis), keepdims=keepdim or keepdims
+        )
+
+    def any(
+        self, dim: Any = None, keepdim: bool = False, *, axis: Any = None, keepdims: bool = False
+    ) -> Tensor:
+        """Return whether any element over `dim` is true."""
+        return reductions_primitives.any(
+            self, axis=either("any", dim, axis), keepdims=keepdim or keepdims
+        )
+
+    def all(
+        self, dim: Any = None, keepdim: bool = False, *, axis: Any = None, keepdims: bool = False
+    ) -> Tensor:
+        """Return whether all elements over `dim` are true."""
+        return reductions_primitives.all(
+            self, axis=either("all", dim, axis), keepdims=keepdim or keepdims
+        )
+
+    def argmax(
+        self,
+        dim: int | None = None,
+        keepdim: bool = False,
+        *,
+        axis: int | None = None,
+        keepdims: bool = False,
+    ) -> Tensor:
+        """Return the index of the largest element along `dim`, in the flat tensor by default."""
+        return reductions_primitives.argmax(
+            self, axis=either("argmax", dim, axis), keepdims=keepdim or keepdims
+        )
+
+    def argmin(
+        self,
+        dim: int | None = None,
+        keepdim: bool = False,
+        *,
+        axis: int | None = None,
+        keepdims: bool = False,
+    ) -> Tensor:
+        """Return the index of the smallest element along `dim`, in the flat tensor by default."""
+        return reductions_primitives.argmin(
+            self, axis=either("argmin", dim, axis), keepdims=keepdim or keepdims
+        )
+
+    def aminmax(
+        self, *, dim: Any = None, keepdim: bool = False, axis: Any = None, keepdims: bool = False
+    ) -> Any:
+        """Return the smallest and the largest elements over `dim`."""
+        return reductions.aminmax(self, dim=dim, keepdim=keepdim, axis=axis, keepdims=keepdims)
+
+    def count_nonzero(
+        self, dim: Any = None, keepdim: bool = False, *, axis: Any = None, keepdims: bool = False
+    ) -> Tensor:
+        """Return how many elements over `dim`, all dimensions by default, are not 0."""
+        over = either("count_nonzero", dim, axis)
+        return reductions_primitives.count_nonzero(self, axis=over, keepdims=keepdim or keepdims)
+
+    nansum, nanmean = statistics.nansum, statistics.nanmean
+    cumsum, cumprod, logcumsumexp = scans.cumsum, scans.cumprod, scans.logcumsumexp
+    softmax, log_softmax = reductions.softmax, reductions.log_softmax
+    logsumexp = reductions.logsumexp
+
+    def cumsum_(
+        self: Any, dim: int | None = None, *, axis: int | None = None, dtype: Any = None
+    ) -> Tensor:
+        """Replace this tensor by its running sum along `dim` and return it."""
+        return _scanned(self, "cumsum", dim, axis, dtype)
+
+    def cumprod_(
+        self: Any, dim: int | None = None, *, axis: int | None = None, dtype: Any = None
+    ) -> Tensor:
+        """Replace this tensor by its running product along `dim` and return it."""
+        return _scanned(self, "cumprod", dim, axis, dtype)
+
+
+def _scanned(x: Tensor, name: str, dim: int | None, axis: int | None, dtype: Any) -> Tensor:
+    if dtype is not None and as_dtype(dtype) is not x.dtype:
+        required, came = f"the tensor's dtype, {x.dtype.name}, required", as_dtype(dtype).name
+        raise DTypeError(compose(f"{name}_", required, came, hint=f"use {name}"))
+    scan = cumsum_p if name == "cumsum" else cumprod_p
+    return apply_inplace(scan, x, (), {"axis": either(f"{name}_", dim, axis)})
+
+
+def _extreme(x: Any, name: str, dim: Any, axis: Any, keepdims: Any) -> Any:
+    over = either(name, dim, axis)
+    if isinstance(over, Tensor):
+        other = arithmetic.maximum if name == "max" else arithmetic.minimum
+        return other(x, over)
+    if isinstance(over, int):
+        return values_and_indices(x, name, over, keepdims)
+    extreme = reductions_primitives.max if name == "max" else reductions_primitives.min
+    return extreme(x, axis=over, keepdims=keepdims)

@@ -1,0 +1,91 @@
+"""The methods of Tensor that move, repeat and split, under PyTorch's names."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pullback.core.function.inplace import apply_inplace
+from pullback.core.tensor.tensor import Tensor
+from pullback.errors import ArgumentError, compose
+from pullback.ops.arguments import needs_rank
+from pullback.ops.axes import either
+from pullback.ops.functions import (
+    diagonals,
+    indexing,
+    joining,
+    manipulation,
+    repeating,
+    scans,
+    spectral,
+)
+from pullback.ops.primitives.arranging import tril_p, triu_p
+
+
+class ShapeMethods:
+    """What `TensorMethods` has beside the usual changes of shape."""
+
+    __slots__ = ()
+
+    moveaxis, movedim = manipulation.moveaxis, manipulation.movedim
+    ravel, unflatten = manipulation.ravel, manipulation.unflatten
+    swapdims = manipulation.swapdims
+    fliplr, flipud, rot90 = manipulation.fliplr, manipulation.flipud, manipulation.rot90
+    diag, diff = diagonals.diag, scans.diff
+    repeat_interleave, tensor_split = repeating.repeat_interleave, joining.tensor_split
+    unfold = manipulation.unfold_along
+    hsplit, vsplit, dsplit = joining.hsplit, joining.vsplit, joining.dsplit
+    diag_embed, diagflat, argwhere = (
+        diagonals.diag_embed,
+        diagonals.diagflat,
+        indexing.argwhere,
+    )
+    select_scatter, slice_scatter = indexing.select_scatter, indexing.slice_scatter
+    diagonal_scatter = diagonals.diagonal_scatter
+    stft, istft = spectral.stft, spectral.istft
+
+    def split_with_sizes(self: Any, split_sizes: Any, dim: int = 0) -> tuple[Tensor, ...]:
+        """Return views of consecutive parts of these lengths along `dim`."""
+        return joining.split(self, split_sizes, dim)
+
+    def repeat(self: Any, *sizes: Any) -> Tensor:
+        """Return copies of this tensor side by side, as many along each dimension.
+
+        This is PyTorch's method; `pullback.repeat` is the Array API's function, which repeats
+        each element in its place, as `repeat_interleave` does.
+        """
+        counts = _flat(sizes)
+        if len(counts) < self.ndim:
+            required = "one number a dimension required"
+            came = str(len(counts))
+            raise ArgumentError(compose("repeat", required, came, ("x", self), hint="use tile"))
+        return repeating.tile(self, counts)
+
+    def tile(self: Any, *sizes: Any) -> Tensor:
+        """Return copies of this tensor side by side, as many along each dimension."""
+        return repeating.tile(self, _flat(sizes))
+
+    def roll(self: Any, shifts: Any, dims: Any = None, *, axis: Any = None) -> Tensor:
+        """Return this tensor with the elements moved on by `shifts` along `dims`."""
+        return manipulation.roll(self, shifts, axis=either("roll", dims, axis))
+
+    def tril(self: Any, diagonal: int = 0, *, k: int = 0) -> Tensor:
+        """Return the elements on and below a diagonal, with zeros above."""
+        return diagonals.tril(self, k=diagonal or k)
+
+    def triu(self: Any, diagonal: int = 0, *, k: int = 0) -> Tensor:
+        """Return the elements on and above a diagonal, with zeros below."""
+        return diagonals.triu(self, k=diagonal or k)
+
+    def tril_(self: Any, diagonal: int = 0, *, k: int = 0) -> Tensor:
+        """Write zeros above a diagonal of this tensor and return it."""
+        needs_rank("tril_", self, 2)
+        return apply_inplace(tril_p, self, (), {"k": diagonal or k})
+
+    def triu_(self: Any, diagonal: int = 0, *, k: int = 0) -> Tensor:
+        """Write zeros below a diagonal of this tensor and return it."""
+        needs_rank("triu_", self, 2)
+        return apply_inplace(triu_p, self, (), {"k": diagonal or k})
+
+
+def _flat(sizes: tuple[Any, ...]) -> tuple[Any, ...]:
+    return tuple(sizes[0]) if len(sizes) == 1 and isinstance(sizes[0], (tuple, list)) else sizes

@@ -1,0 +1,242 @@
+"""Activation functions, element by element.
+
+Each rule multiplies the gradient ``g`` by the derivative. Edge values, decided once, are PyTorch's:
+relu, relu6 and hardtanh have the derivative 0 where they begin to be flat, elu and leaky_relu that
+of their negative side at 0. Of these, `gelu` alone needs SciPy, unless it is approximated.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from pullback.ops.declare import elementwise, needs_order, on, operation
+from pullback.ops.examples import documented
+from pullback.ops.samples import both, real, sample
+
+# -- sigmoids --------------------------------------------------------------------------------------
+# Where e ** x is to be divided by 1 + e ** x, which is 1 from here on: e ** x never overflows.
+_ENOUGH = 40.0
+_ENOUGH_FOR_HALF = 10.0
+
+
+def _sigmoid_kernel(xp: Any, x: Any, enough: float = _ENOUGH) -> Any:
+    e = xp.exp(xp.minimum(x, enough))
+    e /= e + 1
+    return e
+
+
+def _sigmoid(xp: Any, x: Any) -> Any:
+    dtype = str(x.dtype)
+    if "complex" in dtype:
+        return 1 / (1 + xp.exp(-x))
+    return _sigmoid_kernel(xp, x, _ENOUGH_FOR_HALF if "float16" in dtype else _ENOUGH)
+
+
+sigmoid_p = elementwise(
+    "sigmoid",
+    _sigmoid,
+    kernel=_sigmoid_kernel,
+    x=lambda g, out: g * (out * (1 - out)),
+    floating=True,
+    domain=both(-3, 3),
+    doc=documented(
+        "Return 1 / (1 + e ** -x), without overflow.",
+        "pb.sigmoid(pb.tensor([0.0, 1000.0]))",
+        "tensor([0.5000, 1.0000])",
+    ),
+)
+sigmoid = expit = sigmoid_p.public
+
+
+def _logsigmoid(xp: Any, x: Any) -> Any:
+    needs_order("logsigmoid", x)
+    return xp.minimum(x, 0) - xp.log1p(xp.exp(-xp.abs(x)))
+
+
+logsigmoid_p = elementwise(
+    "logsigmoid",
+    _logsigmoid,
+    x=lambda g, out, xp: -(g * xp.expm1(out)),
+    floating=True,
+    domain=real(-3, 3),
+    doc=documented(
+        "Return log(sigmoid(x)), without underflow.",
+        "pb.nn.functional.logsigmoid(pb.tensor([0.0, -1000.0]))",
+        "tensor([   -0.6931, -1000.0000])",
+    ),
+)
+logsigmoid = logsigmoid_p.public
+
+
+def _silu_slope(g: Any, x: Any, xp: Any) -> Any:
+    s = on(xp, sigmoid_p)(x)
+    return g * (s * ((1 - s) * x + 1))
+
+
+silu_p = elementwise(
+    "silu",
+    lambda xp, x: _sigmoid(xp, x) * x,
+    kernel=lambda xp, x: _sigmoid_kernel(xp, x) * x,
+    x=_silu_slope,
+    floating=True,
+    domain=both(-3, 3),
+    doc=documented(
+        "Return x * sigmoid(x), also called swish.",
+        "pb.nn.functional.silu(pb.tensor([0.0, 1.0]))",
+        "tensor([0.0000, 0.7311])",
+    ),
+)
+silu = silu_p.public
+
+
+# -- smooth ramps ----------------------------------------------------------------------------------
+def _softplus(xp: Any, x: Any, *, beta: float = 1.0, threshold: float = 20.0) -> Any:
+    needs_order("softplus", x)
+    y = x * beta
+    soft = (xp.log1p(xp.exp(-xp.abs(y))) + xp.maximum(y, 0)) / beta
+    return xp.where(y > threshold, x, soft)
+
+
+def _softplus_slope(g: Any, x: Any, beta: float, threshold: float, xp: Any) -> Any:
+    y = x * beta
+    return xp.where(y > threshold, g, g * on(xp, sigmoid_p)(y))
+
+
+softplus_p = operation(
+    "softplus",
+    _softplus,
+    rules={"x": _softplus_slope},
+    floating=True,
+    domain=real(-3, 3, 1.0),
+    samples=(
+        sample((3, 4)),
+        sample((), beta=2.0),
+        sample((0, 3)),
+        sample((6,), beta=2.0, threshold=2.0),
+    ),
+    doc="Return log(1 + exp(beta * x)) / beta.",
+)
+
+
+_ROOT_2_OVER_PI = math.sqrt(2 / math.pi)
+
+
+def _bend(x: Any, xp: Any) -> Any:
+    """Return the tanh of the approximation of gelu."""
+    return xp.tanh((x * x * 0.044715 + 1) * x * _ROOT_2_OVER_PI)
+
+
+def _gelu(xp: Any, x: Any) -> Any:
+    needs_order("gelu", x)
+    return (_bend(x, xp) + 1) * x * 0.5
+
+
+def _gelu_slope(g: Any, x: Any, xp: Any) -> Any:
+    t = _bend(x, xp)
+    inner = (x * x * (3 * 0.044715) + 1) * x * _ROOT_2_OVER_PI
+    return g * ((t + 1 - (t * t - 1) * inner) * 0.5)
+
+
+gelu_p = elementwise(
+    "gelu",
+    _gelu,
+    x=_gelu_slope,
+    floating=True,
+    domain=real(-3, 3),
+    samples=(
+        sample((3, 4), approximate="tanh"),
+        sample((3, 4)),
+        sample(()),
+        sample((0, 3), approximate="tanh"),
+    ),
+    doc="Return the approximation by tanh.",
+)
+
+
+# -- ramps with a kink -----------------------------------------------------------------------------
+def _relu(xp: Any, x: Any) -> Any:
+    needs_order("relu", x)
+    return xp.maximum(x, 0)
+
+
+relu_p = elementwise(
+    "relu",
+    _relu,
+    kernel=lambda xp, x: xp.maximum(x, 0),
+    x=lambda g, out, xp: xp.where(out <= 0, 0, g),
+    domain=real(-2, 2, 0.0),
+    doc=documented(
+        "Return max(x, 0); the derivative at 0 is 0.",
+        "pb.relu(pb.tensor([-1.0, 0.0, 2.0]))",
+        "tensor([0., 0., 2.])",
+    ),
+)
+relu = relu_p.public
+
+
+def _elu(xp: Any, x: Any, *, alpha: float = 1.0) -> Any:
+    needs_order("elu", x)
+    return xp.expm1(xp.minimum(x, 0)) * alpha + xp.maximum(x, 0)
+
+
+def _elu_slope(g: Any, x: Any, alpha: float, xp: Any) -> Any:
+    if alpha == 1:
+        return g * xp.exp(xp.minimum(x, 0))
+    rising = x > 0
+    return xp.where(rising, g, g * (xp.exp(xp.where(rising, 0, x)) * alpha))
+
+
+elu_p = operation(
+    "elu",
+    _elu,
+    rules={"x": _elu_slope},
+    floating=True,
+    domain=real(-2, 2, 0.0),
+    samples=(sample((3, 4)), sample((), alpha=2.0), sample((0, 3)), sample((6,), alpha=0.5)),
+    doc="Return x where it is positive, else alpha * (exp(x) - 1).",
+)
+
+
+def _leaky_relu(xp: Any, x: Any, *, negative_slope: float = 0.01) -> Any:
+    needs_order("leaky_relu", x)
+    if 0 < negative_slope <= 1:  # several times as fast
+        return xp.maximum(x, x * negative_slope)
+    return xp.where(x > 0, x, xp.minimum(x, 0) * negative_slope)
+
+
+leaky_relu_p = operation(
+    "leaky_relu",
+    _leaky_relu,
+    rules={"x": lambda g, x, negative_slope, xp: xp.where(x > 0, g, g * negative_slope)},
+    floating=True,
+    domain=real(-2, 2, 0.0),
+    samples=(
+        sample((3, 4)),
+        sample((), negative_slope=2.0),
+        sample((0, 3)),
+        sample((6,), negative_slope=-0.5),
+    ),
+    doc="Return x where it is positive, else negative_slope * x.",
+)
+
+
+def _hardtanh(xp: Any, x: Any, *, min_val: float = -1.0, max_val: float = 1.0) -> Any:
+    needs_order("hardtanh", x)
+    return xp.minimum(xp.maximum(x, min_val), max_val)
+
+
+def _hardtanh_slope(g: Any, x: Any, min_val: float, max_val: float, xp: Any) -> Any:
+    return xp.where((x <= min_val) | (x >= max_val), 0, g)
+
+
+hardtanh_p = operation(
+    "hardtanh",
+    _hardtanh,
+    kernel=lambda xp, x, *, min_val, max_val: xp.clip(x, min_val, max_val),
+    rules={"x": _hardtanh_slope},
+    floating=True,
+    domain=real(-2, 2, -1.0, 1.0, 0.5),
+    samples=(sample((3, 4)), sample((), max_val=0.5), sample((0, 3))),
+    doc="Return x limited to [min_val, max_val].",
+)

@@ -1,0 +1,180 @@
+"""Products of matrices and vectors.
+
+All but `cross` are matrix products underneath, so that the array library's BLAS does the work.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from pullback.errors import ShapeError, compose, describe
+from pullback.ops.axes import sum_to_shape
+from pullback.ops.declare import elementwise, operation
+from pullback.ops.matrices import needs_one_stack
+from pullback.ops.samples import both, sample
+
+
+# -- two matrices, two stacks of them --------------------------------------------------------------
+def _matmul(xp: Any, x: Any, y: Any) -> Any:
+    if not x.shape or not y.shape or x.shape[-1] != y.shape[max(len(y.shape) - 2, 0)]:
+        raise ShapeError(
+            "matmul: the last axis of x and the second to last of y must have one length, got\n"
+            f"  {describe('x', x)}\n  {describe('y', y)}"
+        )
+    if len(x.shape) > 2 and len(y.shape) > 2:
+        needs_one_stack("matmul", (x.shape[:-2], y.shape[:-2]), x=x, y=y)
+    return xp.matmul(x, y)
+
+
+def _swap(x: Any, xp: Any) -> Any:
+    return xp.matrix_transpose(x)
+
+
+def _left(g: Any, x_shape: Any, y: Any, xp: Any) -> Any:
+    if len(y.shape) == 2 and len(x_shape) == 2:
+        return xp.matmul(g, _swap(y, xp))
+    if len(y.shape) == 1:  # g has the shape of x less its last axis
+        return sum_to_shape(xp.expand_dims(g, axis=-1) * y, x_shape, xp)
+    g2 = xp.expand_dims(g, axis=-2) if len(x_shape) == 1 else g
+    product = xp.matmul(g2, _swap(y, xp))
+    if len(x_shape) == 1:
+        product = xp.reshape(product, (*product.shape[:-2], product.shape[-1]))
+    return sum_to_shape(product, x_shape, xp)
+
+
+def _right(g: Any, x: Any, y_shape: Any, xp: Any) -> Any:
+    if len(x.shape) == 2 and len(y_shape) == 2:
+        return xp.matmul(_swap(x, xp), g)
+    if len(y_shape) == 1:
+        column = xp.expand_dims(g, axis=-1)
+        return sum_to_shape(x * column, y_shape, xp)
+    if len(x.shape) == 1:
+        rows = xp.expand_dims(g, axis=-2)
+        return sum_to_shape(xp.expand_dims(x, axis=-1) * rows, y_shape, xp)
+    return sum_to_shape(xp.matmul(_swap(x, xp), g), y_shape, xp)
+
+
+matmul_p = operation(
+    "matmul",
+    _matmul,
+    rules={"x": _left, "y": _right},
+    samples=(
+        sample((3, 4), (4, 2)),
+        sample((4,), (4,)),
+        sample((3, 4), (4,)),
+        sample((4,), (4, 2)),
+        sample((2, 3, 4), (4, 2)),
+        sample((3, 4), (2, 4, 2)),
+        sample((2, 1, 3, 4), (5, 4, 2)),
+        sample((2, 3, 4), (4,)),
+        sample((4,), (2, 4, 3)),
+        sample((0, 4), (4, 2)),
+        sample((3, 0), (0, 2)),
+    ),
+    doc="Return the matrix product; vectors and stacks as in PyTorch and the standard.",
+)
+
+
+def _mm(xp: Any, x: Any, y: Any) -> Any:
+    if len(x.shape) != 2 or len(y.shape) != 2 or x.shape[1] != y.shape[0]:
+        raise ShapeError(
+            "mm: two matrices of shapes (n, k) and (k, m) required, got\n"
+            f"  {describe('x', x)}\n  {describe('y', y)}\n"
+            "hint: use matmul for vectors and stacks of matrices."
+        )
+    return xp.matmul(x, y)
+
+
+mm_p = elementwise(
+    "mm",
+    _mm,
+    x=lambda g, y, xp: xp.matmul(g, y.mT),
+    y=lambda g, x, xp: xp.matmul(x.mT, g),
+    domain=both(-2, 2),
+    broadcasts=False,
+    samples=(sample((3, 4), (4, 2)), sample((0, 4), (4, 2)), sample((3, 0), (0, 2))),
+    doc="""Return the product of two matrices.
+
+    Raises
+    ------
+    ShapeError
+        If one has not exactly two dimensions, or the inner lengths differ.
+
+    Examples
+    --------
+    >>> import pullback as pb
+    >>> pb.mm(pb.eye(2), pb.ones((2, 2)))
+    tensor([[1., 1.],
+            [1., 1.]])
+    """,
+)
+mm = mm_p.public
+
+
+# -- vectors ---------------------------------------------------------------------------------------
+def _outer(xp: Any, x1: Any, x2: Any) -> Any:
+    if len(x1.shape) != 1 or len(x2.shape) != 1:
+        came = f"{len(x1.shape)} and {len(x2.shape)} dimensions"
+        raise ShapeError(compose("outer", "two vectors required", came, ("x1", x1), ("x2", x2)))
+    return xp.multiply(x1[:, None], x2[None, :])
+
+
+# A product of matrices would lose the sign of a zero; its rules need no matrix of products.
+outer_p = elementwise(
+    "outer",
+    _outer,
+    x1=lambda g, x2, xp: xp.matmul(g, x2),
+    x2=lambda g, x1, xp: xp.matmul(g.mT, x1),
+    domain=both(-2, 2),
+    broadcasts=False,
+    samples=(sample((3,), (2,)), sample((1,), (1,)), sample((0,), (2,))),
+    doc="Return the matrix of the products x1[i] * x2[j].",
+)
+
+
+cross_p = operation(
+    "cross",
+    lambda xp, x1, x2, *, axis=-1: xp.linalg.cross(x1, x2, axis=axis),
+    rules={
+        "x1": lambda g, x2, axis, xp: xp.linalg.cross(x2, g, axis=axis),
+        "x2": lambda g, x1, axis, xp: xp.linalg.cross(g, x1, axis=axis),
+    },
+    broadcasts=True,
+    samples=(
+        sample((3,), (3,), axis=-1),
+        sample((2, 3), (3,), axis=-1),
+        sample((3, 2), (3, 1), axis=-2),
+        sample((0, 3), (0, 3), axis=-1),
+    ),
+    doc="Return the cross product of vectors of three elements.",
+)
+
+
+# -- the linear layer ------------------------------------------------------------------------------
+def _rows(xp: Any, x: Any) -> Any:
+    """Return (..., features) as a matrix."""
+    return xp.reshape(x, (math.prod(x.shape[:-1]), x.shape[-1])) if len(x.shape) != 2 else x
+
+
+def _linear(xp: Any, input: Any, weight: Any) -> Any:
+    product = xp.matmul(_rows(xp, input), xp.matrix_transpose(weight))
+    return xp.reshape(product, (*input.shape[:-1], weight.shape[0]))
+
+
+linear_p = elementwise(
+    "linear",
+    _linear,
+    input=lambda g, weight, xp: xp.matmul(g, weight),
+    weight=lambda g, input, xp: xp.matmul(xp.matrix_transpose(_rows(xp, g)), _rows(xp, input)),
+    domain=both(-2, 2),
+    broadcasts=False,
+    samples=(
+        sample((2, 3), (4, 3)),
+        sample((3,), (2, 3)),
+        sample((2, 1, 3), (2, 3)),
+        sample((0, 3), (2, 3)),
+        sample((2, 0), (3, 0)),
+    ),
+    doc="Return input @ weight.T.",
+)

@@ -1,0 +1,346 @@
+"""Reductions: sums, products, extremes, and what holds of any or all elements.
+
+Edge values: elements that tie for a maximum or minimum share its gradient evenly; prod is right
+with any number of zeros; an empty sum is 0 and an empty prod 1.
+
+A norm that is 0 has the derivative 0; elements that tie for the largest or smallest size share the
+gradient evenly.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from pullback.arrays import library_of
+from pullback.errors import ArgumentError, ArgumentTypeError, DTypeError, compose
+from pullback.ops.axes import count, dropped, keep_axes, normalize_axes, normalize_axis, spread
+from pullback.ops.declare import Primitive, elementwise, needs_order, operation, standard
+from pullback.ops.samples import AXES, EMPTY, NO_AXIS, both, grid, real, sample
+
+
+# -- sums and products -----------------------------------------------------------------------------
+def _axes_of(x: Any, op: str, axis: Any) -> Any:
+    return None if axis is None else normalize_axes(op, axis, len(x.shape))
+
+
+def _sum(xp: Any, x: Any, *, axis: Any = None, keepdims: bool = False) -> Any:
+    return xp.sum(x, axis=_axes_of(x, "sum", axis), keepdims=keepdims)
+
+
+sum_p = operation(
+    "sum",
+    _sum,
+    quick="sum",
+    rules={
+        "x": lambda g, x_shape, axis, keepdims, xp: spread(g, x_shape, axis, keepdims, xp),
+    },
+    samples=(*AXES, *EMPTY, *NO_AXIS),
+    doc="Return the sum over axes.",
+)
+
+
+def _mean(xp: Any, x: Any, *, axis: Any = None, keepdims: bool = False) -> Any:
+    if not library_of(x).dtype(x).is_inexact:
+        raise DTypeError(
+            f"mean: needs a floating point or complex dtype, got {x.dtype}.\n"
+            "hint: convert it first, for instance with .float()."
+        )
+    return xp.mean(x, axis=_axes_of(x, "mean", axis), keepdims=keepdims)
+
+
+mean_p = operation(
+    "mean",
+    _mean,
+    quick="mean",
+    rules={
+        "x": lambda g, x_shape, axis, keepdims, xp: spread(
+            g / count(x_shape, axis), x_shape, axis, keepdims, xp
+        ),
+    },
+    samples=(*AXES, *NO_AXIS, sample((0, 3), axis=1, keepdims=False)),
+    doc="""Return the mean over `axis`, all axes by default.
+
+    Raises
+    ------
+    DTypeError
+        If the dtype is neither floating nor complex.
+
+    Examples
+    --------
+    >>> import pullback as pb
+    >>> pb.mean(pb.tensor([[1.0, 2.0], [3.0, 4.0]]), axis=0)
+    tensor([2., 3.])
+    """,
+)
+mean = mean_p.public
+
+
+def _prod(xp: Any, x: Any, *, axis: Any = None, keepdims: bool = False) -> Any:
+    axes = normalize_axes("prod", axis, len(x.shape))
+    if not axes:  # only the dtype of small integers changes
+        return xp.prod(x, axis=()) if x.shape else xp.prod(x)
+    for a in axes:  # some libraries' prod takes one axis at a time
+        x = xp.prod(x, axis=a, keepdims=True)
+    return x if keepdims else xp.reshape(x, dropped(x.shape, axis))
+
+
+def _prod_rule(g: Any, x: Any, axis: Any, keepdims: bool, xp: Any) -> Any:
+    """Return g times the product of the other elements: right with any number of zeros.
+
+    The reduced axes become one; the products before and after each element are cumulative
+    products, so nothing is divided by.
+    """
+    shape = x.shape
+    axes = normalize_axes("prod", axis, len(shape))
+    if not axes:
+        return g
+    if 0 in shape:
+        return xp.zeros_like(x)
+    others = [i for i in range(len(shape)) if i not in axes]
+    order = (*others, *axes)
+    rows = tuple(shape[i] for i in others)
+    flat = xp.reshape(xp.permute_dims(x, order), (*rows, count(shape, axis)))
+    n = flat.shape[-1]
+    one = xp.ones_like(flat[..., :1])
+    before = xp.cumulative_prod(xp.concat([one, flat[..., : n - 1]], axis=-1), axis=-1)
+    back = xp.flip(flat, axis=-1)
+    after = xp.cumulative_prod(xp.concat([one, back[..., : n - 1]], axis=-1), axis=-1)
+    after = xp.flip(after, axis=-1)
+    product = xp.reshape(before * after, tuple(shape[i] for i in order))
+    inverse = tuple(order.index(i) for i in range(len(shape)))
+    return keep_axes(g, shape, axis, keepdims, xp) * xp.permute_dims(product, inverse)
+
+
+prod_p = operation(
+    "prod",
+    _prod,
+    quick="prod",
+    rules={"x": _prod_rule},
+    samples=(*AXES, *EMPTY, *NO_AXIS),
+    doc="Return the product over axes; its gradient is right with any number of zeros.",
+)
+
+
+# -- extremes --------------------------------------------------------------------------------------
+def _extreme_rule(g: Any, x: Any, out: Any, axis: Any, keepdims: bool, xp: Any) -> Any:
+    """Return g where x is the extreme, shared evenly by those that tie."""
+    # A NaN is the result wherever there is one, and ties with the others.
+    ties = (x == keep_axes(out, x.shape, axis, keepdims, xp)) | (x != x)
+    count = xp.count_nonzero(ties, axis=_axes_of(x, "max", axis), keepdims=True)
+    share = keep_axes(g, x.shape, axis, keepdims, xp) / xp.astype(count, g.dtype)
+    return xp.where(ties, share, 0)
+
+
+def _extreme(name: str) -> Primitive:
+    kind = "largest" if name == "max" else "smallest"
+    result = "3" if name == "max" else "1"
+
+    def forward(xp: Any, x: Any, *, axis: Any = None, keepdims: bool = False) -> Any:
+        if count(x.shape, _axes_of(x, name, axis)) == 0:
+            required = "at least one element to compare required"
+            raise ArgumentError(compose(name, required, "none", ("x", x)))
+        needs_order(name, x)
+        return getattr(xp, name)(x, axis=_axes_of(x, name, axis), keepdims=keepdims)
+
+    return operation(
+        name,
+        forward,
+        rules={"x": _extreme_rule},
+        quick=name,
+        samples=(*AXES, *NO_AXIS, sample((0, 3), axis=1, keepdims=False)),
+        domain=real(-2, 2),
+        distinct=True,
+        doc=f"""Return the {kind} element over `axis`; elements that tie share the gradient evenly.
+
+    Raises
+    ------
+    ArgumentError
+        If there is no element.
+
+    Examples
+    --------
+    >>> import pullback as pb
+    >>> pb.{name}(pb.tensor([1.0, 3.0, 2.0]))
+    tensor({result}.)
+    """,
+    )
+
+
+max_p, min_p = _extreme("max"), _extreme("min")
+max = max_p.public
+min = min_p.public
+
+
+# -- any, all, where and how many ------------------------------------------------------------------
+def _whole(name: str, doc: str) -> Primitive:
+    def forward(xp: Any, x: Any, *, axis: Any = None, keepdims: bool = False) -> Any:
+        return getattr(xp, name)(x, axis=_axes_of(x, name, axis), keepdims=keepdims)
+
+    return operation(
+        name,
+        forward,
+        quick=name,
+        differentiable=False,
+        samples=(*AXES, *EMPTY, *NO_AXIS),
+        domain=grid(-1, 1),
+        doc=f"""{doc}
+
+    Examples
+    --------
+    >>> import pullback as pb
+    >>> pb.{name}(pb.tensor([True, False]))
+    tensor({name == "any"})
+    """,
+    )
+
+
+any_p = _whole("any", "Return whether any element over `axis`, all axes by default, is true.")
+any = any_p.public
+all_p = _whole("all", "Return whether all elements over `axis`, all axes by default, are true.")
+all = all_p.public
+
+
+def _position(name: str) -> Primitive:
+    def forward(xp: Any, x: Any, *, axis: Any = None, keepdims: bool = False) -> Any:
+        axis = None if axis is None else normalize_axis(name, axis, len(x.shape))
+        needs_order(name, x)
+        return getattr(xp, name)(x, axis=axis, keepdims=keepdims)
+
+    return operation(
+        name,
+        forward,
+        quick=name,
+        differentiable=False,
+        domain=grid(-2, 2),
+        samples=(
+            sample((3, 4), axis=None, keepdims=False),
+            sample((3, 4), axis=None, keepdims=True),
+            sample((3, 4), axis=1, keepdims=True),
+            sample((2, 3, 4), axis=-2, keepdims=False),
+            sample((0, 3), axis=1, keepdims=False),
+            sample((), axis=None, keepdims=False),
+        ),
+        doc=f"""Return the index of the {name[3:]}imum along an axis, the first of several.
+
+    Without an axis it is the index in `x` made flat.
+
+    Raises
+    ------
+    ShapeError
+        If there is no element.
+
+    Examples
+    --------
+    >>> import pullback as pb
+    >>> pb.{name}(pb.tensor([2.0, 3.0, 1.0]))
+    tensor({1 if name == "argmax" else 2})
+    """,
+    )
+
+
+argmax_p, argmin_p = _position("argmax"), _position("argmin")
+argmax = argmax_p.public
+argmin = argmin_p.public
+
+
+count_nonzero_p = operation(
+    "count_nonzero",
+    lambda xp, x, *, axis=None, keepdims=False: xp.count_nonzero(
+        x, axis=_axes_of(x, "count_nonzero", axis), keepdims=keepdims
+    ),
+    differentiable=False,
+    samples=(*AXES[1:5], *EMPTY[:1], *NO_AXIS[:1]),
+    domain=grid(-1, 1),
+    doc="""Return how many elements over `axis`, all axes by default, are not 0.
+
+    Examples
+    --------
+    >>> import pullback as pb
+    >>> pb.count_nonzero(pb.tensor([0.0, 3.0, -1.0]))
+    tensor(2)
+    """,
+)
+count_nonzero = count_nonzero_p.public
+
+
+# -- norms -----------------------------------------------------------------------------------------
+def _root_rule(g: Any, out: Any, xp: Any) -> Any:
+    still = out == 0
+    safe = xp.where(still, xp.ones_like(out), out)
+    return xp.where(still, xp.zeros_like(g), g / (2 * safe))
+
+
+root_p = elementwise(
+    "root",
+    standard("sqrt"),
+    x=_root_rule,
+    domain=real(0.5, 3),
+    doc="Return the square root of a spread; the derivative at 0, where it is least, is 0.",
+)
+
+
+_INF = math.inf
+
+
+def _vector_norm(xp: Any, x: Any, *, axis: Any = None, keepdims: bool = False, ord: Any = 2) -> Any:
+    axes = normalize_axes("vector_norm", axis, len(x.shape))
+    if isinstance(ord, bool) or not isinstance(ord, (int, float)):
+        came = type(ord).__name__
+        raise ArgumentTypeError(compose("vector_norm", "a number as ord required", came))
+    if not axes or not count(x.shape, axis):
+        if ord < 0 and axes:
+            required = f"elements to take the norm of order {ord} of required"
+            raise ArgumentError(compose("vector_norm", required, "none", ("x", x)))
+        sizes = xp.abs(x)  # of one number it is the size, or whether it is not 0
+        sizes = xp.where(sizes == 0, sizes, xp.ones_like(sizes)) if ord == 0 else sizes
+        return xp.sum(sizes, axis=axes, keepdims=keepdims) if axes else sizes
+    return xp.linalg.vector_norm(x, axis=axes, keepdims=keepdims, ord=ord)
+
+
+def _vector_norm_rule(
+    g: Any, x: Any, out: Any, axis: Any, keepdims: bool, ord: Any, xp: Any
+) -> Any:
+    """Return g sign(x) (|x| / norm)^(ord - 1), or what that tends to."""
+    if ord == 0 or 0 in x.shape:
+        return xp.zeros_like(x)
+    g = keep_axes(g, x.shape, axis, keepdims, xp)
+    norm = keep_axes(out, x.shape, axis, keepdims, xp)
+    if ord == 1:
+        return xp.sign(x) * g
+    if math.isinf(ord):
+        size = xp.abs(x)
+        ties = (size == norm) | ((size != size) & (norm != norm))  # all NaN: every element ties
+        ties = xp.where(ties, xp.ones_like(norm), xp.zeros_like(norm))
+        axes = normalize_axes("vector_norm", axis, len(x.shape))
+        return xp.sign(x) * (ties * (g / xp.sum(ties, axis=axes, keepdims=True)))
+    flat = norm == 0
+    norm = xp.where(flat, xp.ones_like(norm), norm)
+    g = xp.where(flat, xp.zeros_like(g), g)
+    if ord == 2:
+        return x * (g / norm)
+    zero = x == 0
+    share = xp.where(zero, xp.ones_like(norm), xp.abs(x) / norm) ** (ord - 1)
+    return xp.sign(x) * (xp.where(zero, xp.zeros_like(share), share) * g)
+
+
+vector_norm_p = operation(
+    "vector_norm",
+    _vector_norm,
+    rules={"x": _vector_norm_rule},
+    holomorphic=False,
+    floating=True,
+    domain=both(-2, 2, 0.0),
+    samples=(
+        sample((3, 2), axis=None, keepdims=False, ord=2),
+        sample((3, 2), axis=-1, keepdims=True, ord=1),
+        sample((2, 2, 2), axis=(0, 2), keepdims=False, ord=3),
+        sample((2, 3), axis=1, keepdims=False, ord=_INF),
+        sample((2, 3), axis=0, keepdims=True, ord=-_INF),
+        sample((4,), axis=0, keepdims=False, ord=0.5),
+        sample((2, 2), axis=None, keepdims=False, ord=0),
+        sample((), axis=None, keepdims=False, ord=2),
+        sample((2, 0), axis=1, keepdims=False, ord=_INF),
+    ),
+    doc="Return the norms of vectors.",
+)

@@ -1,0 +1,104 @@
+"""Exponentials and their sums, without overflow: softmax, log_softmax, logsumexp."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pullback.arrays import library_of
+from pullback.ops.axes import count, dropped, keep_axes, normalize_axes, normalize_axis
+from pullback.ops.declare import operation
+from pullback.ops.samples import AXES, NO_AXIS, both, real, sample
+
+
+def _total(x: Any, axis: int, xp: Any) -> Any:
+    """Return the sum along an axis, which a tensor of 0 dimensions is itself."""
+    return xp.sum(x, axis=axis, keepdims=True) if x.shape else x
+
+
+def _softmax(xp: Any, x: Any, *, axis: int = -1) -> Any:
+    axis = normalize_axis("softmax", axis, len(x.shape))
+    if not x.shape:
+        return x - x + 1  # NaN of what is not finite, as along an axis
+    if 0 in x.shape:
+        return xp.zeros_like(x)
+    e = xp.exp(x - xp.max(x, axis=axis, keepdims=True))
+    return e / xp.sum(e, axis=axis, keepdims=True)
+
+
+_ALONG = (
+    sample((3, 4), axis=-1),
+    sample((3, 4), axis=0),
+    sample((5,), axis=0),
+    sample((), axis=-1),
+    sample((0, 3), axis=1),
+    sample((3, 0), axis=1),
+)
+
+
+softmax_p = operation(
+    "softmax",
+    _softmax,
+    rules={"x": lambda g, out, axis, xp: (g - _total(g * out, axis, xp)) * out},
+    domain=real(-2, 2),
+    floating=True,
+    samples=_ALONG,
+    doc="Return exp(x) normalised to sum 1 along an axis, without overflow.",
+)
+
+
+def _log_softmax(xp: Any, x: Any, *, axis: int = -1) -> Any:
+    axis = normalize_axis("log_softmax", axis, len(x.shape))
+    if not x.shape or 0 in x.shape:
+        return x - x
+    shifted = x - xp.max(x, axis=axis, keepdims=True)
+    return shifted - xp.log(xp.sum(xp.exp(shifted), axis=axis, keepdims=True))
+
+
+log_softmax_p = operation(
+    "log_softmax",
+    _log_softmax,
+    rules={"x": lambda g, out, axis, xp: g - xp.exp(out) * _total(g, axis, xp)},
+    domain=real(-2, 2),
+    floating=True,
+    samples=_ALONG,
+    doc="Return the logarithm of softmax, without overflow.",
+)
+
+
+def _logsumexp(xp: Any, x: Any, *, axis: Any = None, keepdims: bool = False) -> Any:
+    axes = normalize_axes("logsumexp", axis, len(x.shape))
+    is_complex = "complex" in str(x.dtype)
+    if not axes and not is_complex:  # of a complex number the logarithm is the principal one
+        return x + 0
+    if count(x.shape, axis) == 0:
+        return _nothing(x, axes, keepdims)
+    size = xp.real(x) if is_complex else x
+    top = xp.max(size, axis=axes, keepdims=True)
+    top = xp.where(xp.isfinite(top), top, xp.zeros_like(top))
+    total = xp.log(xp.sum(xp.exp(x - top), axis=axes, keepdims=True)) + top
+    return total if keepdims else xp.reshape(total, dropped(total.shape, axis))
+
+
+def _nothing(x: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
+    """Return the logarithm of empty sums."""
+    library = library_of(x)
+    device = library.native_device(library.device(x))
+    kept = tuple(1 if i in axes else n for i, n in enumerate(x.shape))
+    shape = kept if keepdims else dropped(x.shape, axes)
+    return library.full(shape, -float("inf"), library.dtype(x), device)
+
+
+logsumexp_p = operation(
+    "logsumexp",
+    _logsumexp,
+    rules={
+        "x": lambda g, x, out, axis, keepdims, xp: (
+            keep_axes(g, x.shape, axis, keepdims, xp)
+            * xp.exp(x - keep_axes(out, x.shape, axis, keepdims, xp))
+        )
+    },
+    domain=both(-2, 2),
+    floating=True,
+    samples=(*AXES, *NO_AXIS, sample((0, 3), axis=1, keepdims=False)),
+    doc="Return log(sum(exp(x))) over axes, without overflow.",
+)
