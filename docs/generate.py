@@ -26,8 +26,7 @@ from pathlib import Path
 import numpy as np
 
 import pullback as pb
-from pullback.ops.declare import REGISTRY, Composition
-from pullback.ops.samples import ELEMENTWISE, Sample
+from pullback.ops.declare import ELEMENTWISE, REGISTRY, Composition, Sample
 
 ROOT = Path(__file__).parents[1]
 # What pages link to.
