@@ -51,7 +51,7 @@ def find(name):
     space, _, last = INFOS[name].name.rpartition(".")
     places = {
         "": ("Tensor", ""),
-        "nn.functional": ("", "Tensor"),
+        "nn.functional": ("nn.functional", "", "Tensor"),
         "special": ("special", "", "Tensor"),
         "linalg": ("linalg",),
         "fft": ("fft",),

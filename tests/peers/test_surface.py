@@ -112,7 +112,7 @@ def methods():
 
 TABLES = {
     "Tensor": (methods, (pb.Tensor,), METHODS),
-    "nn.functional": (lambda: functions(torch.nn.functional), (pb,), FUNCTIONAL),
+    "nn.functional": (lambda: functions(torch.nn.functional), (pb.nn.functional, pb), FUNCTIONAL),
     "linalg": (lambda: functions(torch.linalg), (pb.linalg, pb), LINALG),
     "fft": (lambda: functions(torch.fft), (pb.fft,), {}),
     "special": (lambda: functions(torch.special), (pb.special, pb), SPECIAL_FUNCTIONS),

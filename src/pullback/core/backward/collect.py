@@ -15,21 +15,27 @@ from pullback.errors import GraphError
 _seq = operator.attrgetter("seq")
 
 
-def collect(roots: Sequence[Node]) -> tuple[list[Node], list[Node]]:
-    """Return every node that `roots` lead to, the youngest first, and those to be looked at."""
+def collect(roots: Sequence[Node]) -> tuple[list[Node], list[Node], list[Node]]:
+    """Return every node that `roots` lead to, the youngest first.
+
+    Also returns those among them to be looked at before anything runs, and the leaves.
+    """
     order = list(roots) if len(roots) == 1 else list(dict.fromkeys(roots))
     seen: set[Node | None] = {None, *order}
-    suspects = []
+    suspects, leaves = [], []
     meet, follow = seen.add, order.append
     for node in order:  # grows while it is walked
         if node.extra is not None or node.released:
             suspects.append(node)
-        for target in node.record[: node.count]:
+        edges = node.record[: node.count]
+        if not edges:
+            leaves.append(node)
+        for target in edges:
             if target not in seen:
                 meet(target)
                 follow(target)
     order.sort(key=_seq, reverse=True)
-    return order, suspects
+    return order, suspects, leaves
 
 
 def needed(order: list[Node], targets: Iterable[Node]) -> set[Node]:

@@ -54,10 +54,9 @@ def run(
         The gradient of each of `targets` that was reached, None for the others.
     """
     current = Pass()
-    current.order, suspects = collect(roots)
+    current.order, suspects, leaves = collect(roots)
     if targets is not None:
-        current.captured = dict.fromkeys(targets)
-        current.wanted = needed(current.order, current.captured)
+        current.restrict(dict.fromkeys(targets), leaves)
     if suspects:
         check_usable(current.order, suspects, current.wanted)
     current.recorded = recorded
@@ -88,6 +87,13 @@ class Pass:
     wanted: set[Node] | None = None  # the targets whose gradient is needed; None: all
     captured: Mapping[Node, Any] = {}
     depth = 1
+
+    def restrict(self, targets: dict[Node, Any], leaves: Sequence[Node]) -> None:
+        """Run what `targets` need and nothing else."""
+        self.captured = targets
+        if not all(leaf in targets for leaf in leaves):  # if they are, all nodes are needed
+            self.wanted = needed(self.order, targets)
+            self.order = [node for node in self.order if node in self.wanted]
 
     @cached_property
     def notes(self) -> dict[Any, Any]:
@@ -125,22 +131,21 @@ class Pass:
 
     def _run(self, retain: bool, observer: Observer | None) -> None:
         buffers, wanted, recorded = self.buffers, self.wanted, self.recorded
-        looked_at = observer is not None or wanted is not None
+        captured = self.captured
         for node in self.order:
             g = buffers.pop(node, None)
             op = node.op
             if g is None and not op.takes_none:
                 continue
             extra = node.extra
-            if extra is not None or looked_at:
-                if extra is not None and g is not None:
-                    g = run_grad_hooks(extra, g)
-                if observer is not None:
-                    observer.arrived(node, g)
-                if wanted is not None and not self._goes_on(node, g):
-                    continue
-                if extra is not None and extra.prehooks and node.runs:
-                    g = run_prehooks(extra, g)
+            if extra is not None and g is not None:
+                g = run_grad_hooks(extra, g)
+            if observer is not None:
+                observer.arrived(node, g)
+            if captured and node in captured and not self._goes_on(node, g):
+                continue
+            if extra is not None and extra.prehooks and node.runs:
+                g = run_prehooks(extra, g)
             if not node.runs:
                 owned = getrefcount(g) == SOLE or node in self.owned
                 self._arrive(node, g, owned)
@@ -220,11 +225,10 @@ class Pass:
 
     def _goes_on(self, node: Node, g: Any) -> bool:
         """Keep the gradient of a requested target; return whether the node is to run."""
-        if node in self.captured:
-            self.captured[node] = g  # type: ignore[index]
-            if node.__class__ is AccumulateGrad:
-                return self.accumulate
-        return leads_to(node, self.wanted or set())
+        self.captured[node] = g  # type: ignore[index]
+        if node.__class__ is AccumulateGrad:
+            return self.accumulate
+        return self.wanted is None or leads_to(node, self.wanted)
 
     def _arrive(self, node: Node, g: Any, owned: bool) -> None:
         """Handle a gradient at an output of several, or at a leaf."""

@@ -25,7 +25,7 @@ from pullback.core.graph.modes import NO_GRAD, RECORD, STATE, Mode, with_grad
 from pullback.core.graph.node import CustomNode, Meta, fill, fits, meta_of
 from pullback.core.tensor.ownership import SOLE
 from pullback.core.tensor.tensor import EPOCH, TENSOR_CLASSES, Tensor, box
-from pullback.core.tensor.views import CUSTOM, NO_GRAD_VIEW, UNKNOWN, make_view, sync
+from pullback.core.tensor.views import CUSTOM, NO_GRAD_VIEW, make_view, sync
 from pullback.errors import InplaceError, UntrackedTensorWarning, warn_user
 
 _ndarray = NUMPY.array_types[0]
@@ -283,7 +283,7 @@ class _Results:
             if source is None or source._node is None:
                 return out if self.cls is Tensor else self._boxed_as(out, None)
             view = self._boxed_as(out, None)
-            make_view(view, source, UNKNOWN, NO_GRAD_VIEW)
+            make_view(view, source, NO_GRAD_VIEW)
             return view
 
         return outer(result) if result.__class__ is Tensor else tree.map_leaves(outer, result)
@@ -334,7 +334,7 @@ class _Results:
         result = self._boxed_as(out, target)
         source = self._source(out)
         if source is not None:
-            make_view(result, source, UNKNOWN, CUSTOM)
+            make_view(result, source, CUSTOM)
         return result
 
     def _source(self, out: Tensor) -> Tensor | None:

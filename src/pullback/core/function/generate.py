@@ -316,7 +316,8 @@ class _Writer:
         view, x = self.op.view, self.inputs[0]
         if not view:
             return
-        values = "".join(f", {n}" for n in self.op.settings)
+        names = [*self.op.settings]
+        values = names[0] if len(names) == 1 else f"({', '.join(names)})"
         asked = f"op.view({self.settings}) and " if callable(view) else ""
         kind = "op.view" if isinstance(view, str) else "TRACKED"
         self.add(
@@ -327,12 +328,13 @@ class _Writer:
             f"    or shows_memory(_data, {x}_data)",
             "):",
             f"    if {x}._base is None and (_mode is RECORD or {x}._node is None):",
-            f"        _t._base, _t._path, _t._kind = {x}, (None, op, None{values}), {kind}",
+            f"        _t._base, _t._kind, _t._outer, _t._output = {x}, {kind}, None, None",
+            f"        _t._step, _t._settings = op, {values}",
             f"        _t._base_node, _t._base_data = {x}._node, {x}_data",
             f"        _t._counter = {x}._counter",
             "    else:",
             f"        _kind = {kind} if _mode is RECORD or {x}._node is None else NO_GRAD_VIEW",
-            f"        link(_t, {x}, op, None, ({values[2:]}{',' if values else ''}), _kind)",
+            f"        link(_t, {x}, op, None, {values}, _kind)",
             "else:",
             "    _t._counter = [0]",
             "_counter = _t._counter",

@@ -26,6 +26,7 @@ from pullback.core.tensor.views import (
     ONE_OF_MANY,
     READ_ONLY,
     move_retained,
+    path_of,
     replay,
     sync,
     view_array,
@@ -296,7 +297,7 @@ def write(x: Tensor, array: Any) -> None:
         x._data = array
         if x._base is not None:  # the library cannot write in place: swap the base's array
             base = x._base
-            base._data = _replaced(library_of(array), base._data, x._path, array)
+            base._data = _replaced(library_of(array), base._data, path_of(x), array)
             x._base_data = base._data
     bump(x)
 
@@ -308,7 +309,7 @@ def rebase(x: Tensor, node: Any) -> None:
         move_retained(x, x._node, node)
         x._node = node
         return
-    assign = new_node(Node, ASSIGN_VIEW, (base._node, node), (x._path,))
+    assign = new_node(Node, ASSIGN_VIEW, (base._node, node), (path_of(x),))
     observer = _mode().observer
     if observer is not None:
         observer.recorded(assign, (base, x), (base,))

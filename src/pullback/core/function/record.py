@@ -18,7 +18,7 @@ from pullback.core.graph.modes import STATE, Mode
 from pullback.core.graph.node import MultiNode, N, Node, fill, meta_of
 from pullback.core.tensor.saved import Packed, PackedRecord
 from pullback.core.tensor.tensor import Tensor, as_array, box, bump
-from pullback.core.tensor.views import NO_GRAD_VIEW, ONE_OF_MANY, TRACKED, link
+from pullback.core.tensor.views import NO_GRAD_VIEW, ONE_OF_MANY, TRACKED, link, settings_of
 from pullback.errors import CALLS, ArgumentTypeError, AutogradError, GraphError, ShapeError
 
 
@@ -196,7 +196,7 @@ def link_views(
     kind = ONE_OF_MANY if op.multi else op.view if isinstance(op.view, str) else TRACKED
     if not mode.grad and source.requires_grad:
         kind = NO_GRAD_VIEW
-    values = [settings[name] for name in op.settings]
+    values = settings_of(op, settings)
     for i, out in enumerate(outs):
         if shows_memory(out._data, source._data):
             link(out, source, op, i if op.multi else None, values, kind)

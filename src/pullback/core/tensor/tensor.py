@@ -69,7 +69,8 @@ class Tensor(Methods):
     # _grad       the accumulated gradient, or None
     # _base       the tensor whose memory this one shows, None where it is no view
     # and only where _base is not None, see views.py:
-    # _path       the steps from the base
+    # _outer      the path of the view that it was taken of, None if it was taken of the base
+    # _step, _output, _settings    the operation that took it, the number of the output, settings
     # _kind       how the view came about
     # _base_node, _base_data    the base's node and array when this view was last up to date
     __slots__ = (
@@ -82,7 +83,10 @@ class Tensor(Methods):
         "_grad",
         "_kind",
         "_node",
-        "_path",
+        "_outer",
+        "_output",
+        "_settings",
+        "_step",
     )
 
     _data: Any
@@ -90,7 +94,10 @@ class Tensor(Methods):
     _counter: list[Any]
     _grad: Tensor | None
     _base: Tensor | None
-    _path: Any
+    _outer: Any
+    _step: Any
+    _output: int | None
+    _settings: Any
     _kind: str
     _base_node: Any
     _base_data: Any

@@ -2,12 +2,13 @@
 
 Owns how a view remembers its base and the steps that lead from base to view, and how a view is
 brought up to date after its base changed. A base is never a view itself. The *path* of a view is a
-linked tuple ``(path of the view it was taken of, operation, index of the output or None, settings
-...)``, None for the base itself, or UNKNOWN; a chain of views of views so shares its beginning and
-never holds the tensors in between. A view is stale when its base's node or array is not the one
-that the view last saw; `sync` then takes the steps again on the base, which gives the view its new
-node (and, on libraries whose arrays cannot be written in place, its new values). Must not know how
-operations are recorded: steps are called.
+linked tuple ``(path of the view it was taken of, operation, number of the output or None,
+settings)``, None for the base itself; a chain of views of views so shares its beginning and never
+holds the tensors in between. Settings are the value of the one setting of the operation, else a
+tuple of all. The last step stands in the view's own slots, `path_of` puts it together. A view is
+stale when its base's node or array is not the one that it last saw; `sync` then takes the steps
+again on the base, which gives the view its new node (and, on libraries whose arrays cannot be
+written in place, its new values). Must not know how operations are recorded: steps are called.
 """
 
 from __future__ import annotations
@@ -26,52 +27,63 @@ ONE_OF_MANY = "one of many"
 CUSTOM = "custom"
 READ_ONLY = "read only"  # a part of complex numbers
 
-# The path of a view that a user's operation made: nobody knows the steps.
-UNKNOWN = ("unknown",)
 
+def make_view(tensor: Any, source: Any, kind: str, *step: Any) -> None:
+    """Make `tensor` a view of what `source` shows.
 
-def make_view(tensor: Any, source: Any, path: Any, kind: str) -> None:
-    """Make `tensor` a view of what `source` shows; `path` leads to it from the base."""
+    `step` is the operation, the number of its output and its settings; none where a user's
+    operation made the view, whose steps nobody knows.
+    """
     base = source if source._base is None else source._base
     tensor._base = base
-    tensor._path = path
     tensor._kind = kind
-    tensor._base_node = base._node
-    tensor._base_data = base._data
+    tensor._base_node, tensor._base_data = base._node, base._data
+    tensor._outer = None if source is base else path_of(source)
+    tensor._step, tensor._output, tensor._settings = step or (None, None, ())
 
 
-def link(tensor: Any, source: Any, op: Any, index: int | None, settings: Any, kind: str) -> None:
-    """Make `tensor`, output `index` of `op` called on `source`, a view."""
-    if source._base is None:
-        make_view(tensor, source, (None, op, index, *settings), kind)
-    else:
-        kind = kind if kind != TRACKED else source._kind
-        make_view(tensor, source, (source._path, op, index, *settings), kind)
+def link(tensor: Any, source: Any, op: Any, output: int | None, settings: Any, kind: str) -> None:
+    """Make `tensor`, an output of `op` called on `source`, a view."""
+    if kind == TRACKED and source._base is not None:
+        kind = source._kind
+    make_view(tensor, source, kind, op, output, settings)
     tensor._counter = source._counter
 
 
+def path_of(view: Any) -> tuple[Any, ...]:
+    """Return the steps from the base to a view."""
+    return (view._outer, view._step, view._output, view._settings)
+
+
+def settings_of(op: Any, settings: dict[str, Any]) -> Any:
+    """Return settings as a view keeps them."""
+    values = tuple([settings[name] for name in op.settings])
+    return values[0] if len(values) == 1 else values
+
+
 def _steps(path: Any) -> Iterator[tuple[Any, int | None, dict[str, Any]]]:
-    """Return operation, index of the output and settings of each step from the base."""
+    """Return operation, number of the output and settings of each step from the base."""
     steps: list[tuple[Any, int | None, dict[str, Any]]] = []
     while path is not None:
-        path, op, index, *values = path
-        steps.append((op, index, dict(zip(op.settings, values, strict=True))))
+        path, op, output, settings = path
+        values = (settings,) if len(op.settings) == 1 else settings
+        steps.append((op, output, dict(zip(op.settings, values, strict=True))))
     yield from reversed(steps)
 
 
 def view_array(path: Any, xp: Any, array: Any) -> Any:
     """Return the part of `array`, of namespace `xp`, that the path leads to."""
-    for op, index, settings in _steps(path):
+    for op, output, settings in _steps(path):
         array = op.forward(xp, array, **settings)
-        array = array if index is None else array[index]
+        array = array if output is None else array[output]
     return array
 
 
 def view_tensor(path: Any, tensor: Any) -> Any:
     """Return the part of `tensor` that the path leads to, recorded."""
-    for op, index, settings in _steps(path):
+    for op, output, settings in _steps(path):
         tensor = op.public(tensor, **settings)
-        tensor = tensor if index is None else tensor[index]
+        tensor = tensor if output is None else tensor[output]
     return tensor
 
 
@@ -110,14 +122,14 @@ def replay(view: Any) -> None:
             "mode enabled; the graph of the view is unknown.\n"
             "hint: create the view outside of no_grad, or clone() it."
         )
-    if view._path is UNKNOWN:
+    if view._step is None:
         return  # a custom function's view, used where no graph is needed
     previous = STATE.get()
     STATE.set(RECORD)
     try:
         source = base._alias()
         source._node = base._node
-        fresh = view_tensor(view._path, source)
+        fresh = view_tensor(path_of(view), source)
     finally:
         STATE.set(previous)
     if base._node is not None:  # a base detached in place leaves its views their graph
