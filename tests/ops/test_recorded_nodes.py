@@ -13,6 +13,7 @@ from pullback.core.function.record import apply
 from pullback.core.graph.modes import ModeContext
 from pullback.core.graph.node import MultiNode
 from pullback.core.graph.observer import Observer
+from pullback.core.tensor.views import path_of
 
 RECORDED = [case for case in _cases.cases(differentiable=True) if case.has_rules]
 every = pytest.mark.parametrize("case", RECORDED, ids=str)
@@ -100,8 +101,7 @@ def compare_results(op, outs, general):
         assert (ours._base is None) == (theirs._base is None)
         if ours._base is not None:
             assert ours._base is theirs._base
-            assert (ours._path is None) == (theirs._path is None)
-            assert ours._path == theirs._path
+            assert path_of(ours) == path_of(theirs)
             assert ours._kind is theirs._kind
             assert ours._base_node is theirs._base_node
             assert ours._base_data is theirs._base_data
