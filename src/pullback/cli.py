@@ -1,4 +1,4 @@
-"""The command line: ``pullback check module_or_file[:op]``.
+"""The command line: ``pullback check module_or_file[:op]``, ``pullback source name``.
 
 Owns arguments, what is printed and the exit code; knows nothing of how gradients are checked. Rich
 draws the output, and is loaded only for that: ``--json`` does not need it.
@@ -10,14 +10,17 @@ import argparse
 import contextlib
 import dataclasses
 import functools
+import inspect
 import itertools
 import json
+import operator
 import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+import pullback
 from pullback import __version__
 from pullback.check.api import ON_PART, chosen_parts
 from pullback.check.discovery import (
@@ -30,7 +33,10 @@ from pullback.check.discovery import (
     no_operations,
 )
 from pullback.check.report import FAILED, NOT_RUN, PASSED, Report, indented
-from pullback.errors import ArgumentError, AutogradError, MissingExtraError
+from pullback.core.function.primitive import Primitive
+from pullback.core.function.rules import backward_source
+from pullback.core.function.source import source_of
+from pullback.errors import ArgumentError, AutogradError, MissingExtraError, compose
 
 RIGHT, WRONG, UNCHECKED, REFUSED = "right", "wrong", "not checked", "inputs refused"
 ALL_RIGHT, SOMETHING_WRONG, USAGE = 0, 1, 2
@@ -96,7 +102,40 @@ def _parser() -> argparse.ArgumentParser:
             epilog=_EXIT_CODES,
         )
     )
+    source = commands.add_parser(
+        "source",
+        help="show the source that is written for an operation",
+        description="Show the Python source of an operation's public call, written from its "
+        "declaration, and of its backward; of a function composed of others, its own.",
+    )
+    source.add_argument("name", help="a name in pullback, such as mul or linalg.det")
+    source.set_defaults(run=_source)
     return parser
+
+
+def _source(options: argparse.Namespace) -> int:
+    """Print the source of an operation's public call and of its backward."""
+    try:
+        function = operator.attrgetter(options.name)(pullback)
+    except AttributeError as error:
+        raise ArgumentError(
+            compose("source", "a name in pullback required", options.name, hint=str(error))
+        ) from None
+    op = getattr(function, "primitive", None)
+    if isinstance(op, Primitive):
+        if function is not op.public:
+            print(inspect.getsource(function))
+        print(source_of(op.public))
+        print(backward_source(op))
+    elif inspect.isfunction(function):
+        print(inspect.getsource(function))
+    else:
+        raise ArgumentError(
+            compose(
+                "source", "an operation required", f"{options.name}, a {type(function).__name__}"
+            )
+        )
+    return 0
 
 
 def _add_check(parser: argparse.ArgumentParser) -> None:

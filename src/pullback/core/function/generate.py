@@ -9,6 +9,7 @@ and complex numbers, mixed classes and dtypes, hooks, observers, several results
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from inspect import Parameter
 from types import FunctionType
 from typing import Any
 
@@ -102,6 +103,11 @@ def inplace_call(op: Primitive) -> FunctionType:
     return lazy_function(f"{op.name}_", op.inputs, {}, write)
 
 
+def _shown(default: Any) -> str:
+    """Return a default as the source shows it; the function has the object itself."""
+    return repr(default) if type(default) in (type(None), bool, int, float, str, tuple) else "..."
+
+
 class _Writer:
     """Writes the source of one operation's public call."""
 
@@ -133,7 +139,11 @@ class _Writer:
 
     def _parameters(self) -> str:
         arrays = f"*{self.inputs[0]}" if self.op.variadic else f"{', '.join(self.inputs)}, /"
-        keywords = [*self.op.settings, *(["out"] if self.out else [])]
+        keywords = [
+            name if default is Parameter.empty else f"{name}={_shown(default)}"
+            for name, default in self.op.settings.items()
+        ]
+        keywords += ["out=None"] if self.out else []
         star = ["*"] if keywords and not self.op.variadic else []
         return ", ".join([arrays, *star, *keywords])
 
@@ -198,7 +208,9 @@ class _Writer:
         tests += [f"{n}_data.__class__ is {lead}_data.__class__" for n in others]
         tests += [f"{n}_data.dtype is _dtype" for n in alike]
         tests += [f"{n}.__class__ in PLAIN" for n in self.op.settings]
-        self.add(depth, f"if {' and '.join(tests)}:")
+        self.add(depth, "if (", f"    {tests[0]}")
+        self.add(depth + 1, *(f"and {test}" for test in tests[1:]))
+        self.add(depth, "):")
 
     def _compute(self, depth: int, operands: list[str], lead: str) -> None:
         """Write the call of the kernel and the box around its result."""

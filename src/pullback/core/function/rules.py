@@ -25,14 +25,18 @@ from pullback.errors import MissingRuleError, compose
 _ndarray = NUMPY.array_types[0]
 
 
+def backward_source(op: Primitive) -> str:
+    """Return the source of an operation's `differentiate`; empty if it has no gradient."""
+    return "\n".join(_lines(op, f"{op.name}_backward")) + "\n" if op.differentiable else ""
+
+
 def prepare(op: Primitive) -> None:
     """Give an operation its `differentiate`, which is written when it is first called."""
 
     def first_call(node: Node, g: Any, wanted: Any, recorded: bool) -> Sequence[Any]:
-        name = f"{op.name}_backward"
+        name, source = f"{op.name}_backward", backward_source(op)
         uses = {"__name__": MODULE, **_COMMON, "op": op, "joint": op.joint}
         uses.update({f"rule_{i}": rule for i, rule in enumerate(op.rules)})
-        source = "\n".join(_lines(op, name)) + "\n"
         op.differentiate = differentiate = FunctionType(compiled(name, source), uses, name)
         grads: Sequence[Any] = differentiate(node, g, wanted, recorded)
         return grads
@@ -81,7 +85,9 @@ def _lines(op: Primitive, name: str) -> list[str]:
     lines = [
         f"def {name}(node, g, wanted, recorded):",
         "    record = node.record",
-        f"    if {' or '.join(_unusual(op))}:",
+        "    if (",
+        *(f"        {'or ' if i else ''}{test}" for i, test in enumerate(_unusual(op))),
+        "    ):",
         "        g, record, xp = prepared(op, node, g, recorded)",
         "    else:",
         "        xp = numpy",
@@ -90,7 +96,8 @@ def _lines(op: Primitive, name: str) -> list[str]:
         lines.append("    edges = record[: node.count]")
     if edges or saved:
         source = "record[node.count :]" if op.variadic else "record"
-        lines.append(f"    {', '.join([*edges, *saved])}, = {source}")
+        names = [*edges, *saved]
+        lines.append(f"    {', '.join(names)}{',' if len(names) == 1 else ''} = {source}")
     for n in op.tensor_slots:
         lines.append(f"    if {n}_counter is not None and {n}_counter[0] != {n}_version:")
         lines.append(f"        raise stale(node, {n}_counter[0], {n}_version)")
