@@ -26,11 +26,11 @@ from pathlib import Path
 import numpy as np
 
 import pullback as pb
-from pullback.ops.declare import REGISTRY, Composition
-from pullback.ops.samples import ELEMENTWISE, Sample
+from pullback.ops.declare import ELEMENTWISE, REGISTRY, Composition, Sample
 
 ROOT = Path(__file__).parents[1]
-DOCUMENTS = ("*.md", "docs/*.md", "bench/*.md", "examples/*.py", "LICENSE")  # what pages link to
+# What pages link to.
+DOCUMENTS = ("*.md", "docs/*.md", "bench/*.md", "tests/cases/*.md", "examples/*.py", "LICENSE")
 PACKAGES = ("pullback.ops.", "pullback.nn.")
 SPACES = ("pb", "pb.linalg", "pb.fft", "pb.nn.functional")
 LARGEST = 12  # elements of an example's input

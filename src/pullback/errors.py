@@ -137,6 +137,10 @@ class AnomalyError(GradientError):
     def node(self, node: Any) -> None:
         self._node = None if node is None else weakref.ref(node)
 
+    def __reduce__(self) -> Any:
+        """Leave the node behind: the error may be sent to another process, the graph not."""
+        return type(self), self.args, {**self.__dict__, "_node": None}
+
 
 class GradcheckError(AutogradError, AssertionError):
     """A check of gradients failed; ``report`` holds all findings."""
@@ -216,7 +220,8 @@ def describe(name: str, value: object) -> str:
     >>> describe("dim", "x")
     "dim: str 'x'"
     """
-    shape, dtype = getattr(value, "shape", None), getattr(value, "dtype", None)
+    array = getattr(value, "_data", value)  # a Tensor cannot name a dtype that is not supported
+    shape, dtype = getattr(array, "shape", None), getattr(array, "dtype", None)
     if shape is None or dtype is None:
         return (
             f"{name}: None"

@@ -9,9 +9,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from pullback.ops._declare import REGISTRY
 
 import pullback as pb
+from pullback.ops.declare import REGISTRY
 
 ROOT = Path(__file__).parents[2]
 GENERATOR = ROOT / "docs" / "generate.py"

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import pullback as pb
+from pullback.errors import InplaceError
 
 NAN, INF = float("nan"), float("inf")
 
@@ -296,8 +297,12 @@ def test_parts_of_complex_numbers_are_views_with_gradients():
     assert gradients(z.imag * 2, z) == [[2j]]
     assert gradients(z.conj().imag, z) == [[-1j]]
     w = pb.tensor([1 + 2j], dtype="complex128")
-    w.imag.mul_(10)
-    assert w.tolist() == [1 + 20j]
+    part = w.imag
+    w.mul_(10)
+    assert part.tolist() == [20.0]
+    with pytest.raises(InplaceError, match="imaginary part of a complex tensor cannot be wri"):
+        part.mul_(10)
+    assert w.tolist() == [10 + 20j]
     x = pb.tensor([1.5])
     assert x.real is x
     assert pb.real(x) is x

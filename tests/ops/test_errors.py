@@ -275,8 +275,6 @@ KINDS = {
         TypeError,
         ("setitem: ", "int8", "300"),
     ),
-    "axis by position": (lambda: flip_p.public(m(), 0), TypeError, ("flip: ", "axis by keyword")),
-    "too many in place": (lambda: m().mul_(1, 2), TypeError, ("mul: ", "2 array(s)", "3")),
     "sizes": (lambda: m().reshape(1.5), TypeError, ("reshape: ", "integers")),
     "len": (lambda: len(pb.tensor(1.0)), TypeError, ("len: ", "0-d")),
     "dtype": (lambda: m().to("float31"), TypeError, ("dtype", "float31")),
@@ -330,6 +328,42 @@ def message_of(call, builtin):
 def test_a_wrong_call_names_the_operation_and_its_inputs(call, builtin, words):
     message = message_of(call, builtin)
     assert [word for word in words if word not in message] == [], message
+
+
+# What Python says itself: a call that the signature does not allow.
+CALLS = {
+    "axis by position": (
+        lambda: flip_p.public(m(), 0),
+        "flip() takes 1 positional argument but 2 were given",
+    ),
+    "too many in place": (
+        lambda: m().mul_(1, 2),
+        "mul_() takes 2 positional arguments but 3 were given",
+    ),
+    "too few": (lambda: pb.mul(m()), "multiply() missing 1 required positional argument: 'y'"),
+    "an unknown keyword": (
+        lambda: pb.exp(m(), inplace=True),
+        "exp() got an unexpected keyword argument 'inplace'",
+    ),
+    "an array by keyword": (
+        lambda: pb.exp(x=m()),
+        "exp() got some positional-only arguments passed as keyword arguments: 'x'",
+    ),
+    "a setting by position": (
+        lambda: pb.linalg.matmul(m(), m(), m()),
+        "matmul() takes 2 positional arguments but 3 were given",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_a_call_that_the_signature_does_not_allow_is_the_error_of_python(name):
+    call, says = CALLS[name]
+    for _ in range(2):  # before and after the call is compiled
+        with pytest.raises(TypeError) as caught:
+            call()
+        assert caught.type is TypeError
+        assert str(caught.value).endswith(says)
 
 
 @pytest.mark.parametrize("name", LIBRARIES)

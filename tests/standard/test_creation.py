@@ -107,7 +107,7 @@ def test_a_tensor_that_requires_grad_is_no_number_to_make_others_of():
         lambda: pb.arange(x),
         lambda: pb.linspace(0, x, 3),
     ):
-        with pytest.raises(RuntimeError, match="whose history would be lost"):
+        with pytest.raises(RuntimeError, match="whose graph would be lost"):
             make()
     assert pb.arange(x.detach()).tolist() == [0.0, 1.0]
 

@@ -301,7 +301,7 @@ def needs_untracked(name: str, array: Any, given: Any) -> None:
         raise GraphError(
             compose(
                 name,
-                "a Tensor to write to required, since a NumPy array cannot hold a history",
+                "a Tensor to write to required, since a NumPy array cannot hold a graph",
                 "an array, and a tensor that requires grad",
                 ("array", array),
                 ("tensor", tracked[0]),

@@ -308,7 +308,13 @@ def quantile(
     if tensors := [x for x in (q,) if getattr(x, "requires_grad", False)]:
         hint = "detach() it: no gradient with respect to q is known"
         raise ArgumentTypeError(
-            compose("np.quantile", "constant q required", "history", ("q", tensors[0]), hint=hint)
+            compose(
+                "np.quantile",
+                "constant q required",
+                "one in the graph",
+                ("q", tensors[0]),
+                hint=hint,
+            )
         )
     x = _inexact(a)
     axes = normalize_axes("np.quantile", axis, x.ndim)

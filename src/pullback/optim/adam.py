@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from pullback.core.tensor.tensor import Tensor
+from pullback.ops.functions.complex_numbers import view_as_complex, view_as_real
 from pullback.optim._base import Optimizer, Params
 
 
@@ -101,8 +102,13 @@ class Adam(Optimizer):
             grad = grad + group["weight_decay"] * param
         averages = self._averages(param, grad, group)
         step = self.state[param]["step"]
-        for p, g, *parts in zip(*map(_real_parts, (param, grad, *averages)), strict=True):
-            _update_real(p, g, parts, step, group)
+        if not param.is_complex():
+            _update_real(param, grad, averages, step, group)
+            return
+        p, g, *parts = map(view_as_real, (param, grad, *averages))
+        _update_real(p, g, parts, step, group)
+        for whole, changed in zip((param, *averages), (p, *parts), strict=True):
+            whole.copy_(view_as_complex(changed))
 
     def _averages(self, param: Tensor, grad: Tensor, group: dict[str, Any]) -> list[Tensor]:
         """Count the step and return the running averages, made at first use."""
@@ -113,10 +119,6 @@ class Adam(Optimizer):
             if name not in state:
                 state[name] = grad.detach().clone().zero_()
         return [state[name] for name in names]
-
-
-def _real_parts(x: Tensor) -> tuple[Tensor, ...]:
-    return (x.real, x.imag) if x.is_complex() else (x,)
 
 
 def _update_real(

@@ -120,7 +120,7 @@ def test_the_gradients_of_several_results_are_all_described():
     assert message.splitlines()[2:6] == [
         "  grad_output[0]: shape (2,), dtype float64, values 1",
         "  grad_output[1]: shape (2,), dtype float64, values 2",
-        "  saved value 0: shape (2,), dtype float64, values from 0 to 1, 1 zero",
+        "  saved x: shape (2,), dtype float64, values from 0 to 1, 1 zero",
         "within it, div: a finite result was required, got inf in 2 of 2 elements, the first at "
         "index (0,), from finite inputs.",
     ]

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 import pullback as pb
-from pullback.errors import InplaceError
+import pullback.nn.functional as F  # noqa: N812
+from pullback.errors import DTypeError, InplaceError
 
 
 def leaf(value):
@@ -32,7 +33,46 @@ def test_an_array_operand_that_is_changed_later_is_not_seen_by_backward():
     assert grad(y.sum(), x) == [3.0, 4.0]
 
 
-@pytest.mark.parametrize("loss", [pb.cross_entropy, pb.nll_loss])
+PRODUCTS = {
+    "pb.mul": lambda x, array: pb.mul(x, array),
+    "x * array": lambda x, array: x * array,
+    "array * x": lambda x, array: array * x,
+}
+
+
+@pytest.mark.parametrize("name", PRODUCTS)
+def test_an_array_beside_a_view_that_is_behind_its_base_is_copied_as_well(name):
+    w, base, array = leaf([1.0, 2.0, 3.0]), pb.zeros(3, dtype=pb.float64), np.array([3.0, 4.0])
+    view = base[:2]
+    base.add_(w)  # the view requires grad from here on, and does not know yet
+    y = PRODUCTS[name](view, array)
+    array[:] = 100.0
+    assert grad(y.sum(), w) == [3.0, 4.0, 0.0]
+
+
+@pytest.mark.parametrize("side", ["left", "right", "both tensors"])
+def test_a_setting_is_kept_beside_a_bare_array(side):
+    a = np.array([[1.0, 2.0, 3.0], [4.0, 5.0, 7.0], [7.0, 8.0, 8.0]])
+    b = np.flip(a, 0) ** 2
+    x = a if side == "left" else pb.asarray(a)
+    y = b.copy() if side == "right" else pb.asarray(b.copy())
+    expected = np.cross(a, b, axis=0).tolist()
+    assert pb.cross(x, y, axis=0).tolist() == expected
+    if side != "left":
+        assert pb.cross(x.requires_grad_(), y, axis=0).tolist() == expected
+
+
+@pytest.mark.parametrize("array", [np.array([1, 2], object), np.array(["a", "b"])], ids=str)
+def test_an_array_of_a_dtype_that_is_not_supported_is_an_error_that_names_it(array):
+    for name, call in PRODUCTS.items():
+        with pytest.raises(DTypeError) as caught:
+            call(leaf([1.0, 2.0]), array)
+        assert f"complex dtype required, got {array.dtype.name}" in str(caught.value)
+        if name != "array * x":  # there NumPy's function is called, and looks at it first
+            assert f"y: shape (2,), dtype {array.dtype.name}" in str(caught.value)
+
+
+@pytest.mark.parametrize("loss", [F.cross_entropy, F.nll_loss])
 def test_class_targets_that_change_before_backward_are_found(loss):
     x = pb.zeros((1, 3), requires_grad=True)
     target = pb.tensor([0])
@@ -45,7 +85,7 @@ def test_class_targets_that_change_before_backward_are_found(loss):
 def test_a_bare_array_of_targets_is_copied():
     x = pb.zeros((1, 3), requires_grad=True)
     target = np.array([0])
-    result = pb.nll_loss(x, target)
+    result = F.nll_loss(x, target)
     target[0] = 2
     result.backward()
     assert x.grad.tolist() == [[-1.0, 0.0, 0.0]]
@@ -55,6 +95,6 @@ def test_a_bare_array_of_targets_is_copied():
 @pytest.mark.parametrize("number", [np.float64(0.5), np.array(0.5)], ids=["scalar", "0-d"])
 def test_numbers_of_numpy_as_settings_leave_the_dtype_alone(number):
     x = pb.tensor([1.0, 2.0], requires_grad=True)
-    for y in (pb.leaky_relu(x, number), pb.elu(x, number), pb.nan_to_num(x, nan=number)):
+    for y in (F.leaky_relu(x, number), F.elu(x, number), pb.nan_to_num(x, nan=number)):
         assert y.dtype == pb.float32
         assert pb.autograd.grad(y.sum(), x)[0].dtype == pb.float32

@@ -268,9 +268,9 @@ def every_kind_of_view_changed_in_place(make):
     ):
         view.mul_(1.0 + 0.1 * k)
     z = x.to(pb.complex128) * (1.0 + 1.0j)
-    z.real.mul_(2.0)
-    z.imag.add_(1.0)
-    loss = (y * y).sum() + (z * z.conj()).real.sum()
+    real, imag = z.real, z.imag
+    z.copy_(pb.complex(real * 2.0, imag + 1.0))
+    loss = (y * y).sum() + (z * z.conj()).real.sum() + (real * imag).sum()
     loss.backward()
     return [y, z, loss, x.grad]
 

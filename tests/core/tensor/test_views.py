@@ -42,7 +42,7 @@ def test_a_view_whose_base_changed_cannot_be_used_once_the_data_of_the_base_is_r
     view = b[0:1]
     b.mul_(2)
     b.data = pb.tensor([5.0, 6.0], dtype=pb.float64)
-    with pytest.raises(pb.AutogradError, match="history of the view is lost"):
+    with pytest.raises(pb.AutogradError, match="graph of the view is lost"):
         view * 1
 
 

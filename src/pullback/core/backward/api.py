@@ -187,8 +187,20 @@ def backward(
     >>> x.grad
     tensor([ 2., 40.])
     """
+    _backward("grad_tensors", tensors, grad_tensors, retain_graph, create_graph, inputs)
+
+
+def _backward(
+    name: str,
+    tensors: Tensors,
+    grads: Any,
+    retain_graph: bool | None,
+    create_graph: bool,
+    inputs: Any,
+) -> None:
+    """Run `backward`, or the method of a tensor; `name` is what it calls its gradients."""
     roots = _roots("backward", "tensors", tensors)
-    seeds = _initial("backward", "grad_tensors", roots, grad_tensors)
+    seeds = _initial("backward", name, roots, grads)
     retain = create_graph if retain_graph is None else retain_graph
     if create_graph:
         warn_user(
@@ -242,7 +254,7 @@ def tensor_backward(
             seed = _initial("backward", "gradient", [self], gradient)[0]._data
         run((node,), (seed,), None, bool(retain_graph))
         return
-    backward(self, gradient, retain_graph, create_graph, inputs)
+    _backward("gradient", self, gradient, retain_graph, create_graph, inputs)
 
 
 _seeds: dict[Any, Any] = {}

@@ -8,6 +8,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Iterable, Sequence
 
+from pullback.core.graph.modes import STATE
 from pullback.core.graph.node import Node, edges_of
 from pullback.errors import GraphError
 
@@ -53,7 +54,7 @@ def check_usable(order: list[Node], suspects: list[Node], wanted: set[Node] | No
     detached = set()
     for node in suspects:
         if node.released and (wanted is None or leads_to(node, wanted)):
-            raise node.released_error()
+            raise _released(node)
         if node.extra is not None and node.extra.detached and node.count:
             detached.add(node)
     for node in order if detached else ():
@@ -63,6 +64,15 @@ def check_usable(order: list[Node], suspects: list[Node], wanted: set[Node] | No
                     f"{node.name()}: input {i} is a saved tensor that has been detached in place "
                     "since.\nhint: use detach() instead of detach_()."
                 )
+
+
+def _released(node: Node) -> Exception:
+    """Return the error of a second backward; the frame that raises it must not hold it."""
+    error = node.released_error()
+    observer = STATE.get().observer
+    if observer is not None:
+        observer.failed(node, error)
+    return error
 
 
 def leads_to(node: Node, wanted: set[Node]) -> bool:

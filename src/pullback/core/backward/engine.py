@@ -82,7 +82,7 @@ class Pass:
     order: list[Node]
     buffers: dict[Node, Any]  # the gradients on their way
     owned: set[Node]  # the targets whose buffer this pass made by adding
-    recorded: bool  # create_graph: gradients are tensors with history
+    recorded: bool  # create_graph: gradients are tensors with nodes
     accumulate: bool
     wanted: set[Node] | None = None  # the targets whose gradient is needed; None: all
     captured: Mapping[Node, Any] = {}
@@ -176,7 +176,7 @@ class Pass:
         arrays are not plain ones.
         """
         target = node.i0  # type: ignore[attr-defined]
-        if self.recorded or g.__class__ is not ndarray:
+        if self.recorded or node.released or g.__class__ is not ndarray:
             return False
         buffer = self.buffers.get(target)
         if buffer is not None:

@@ -222,7 +222,7 @@ def _entered(op: str, inputs: Sequence[Named]) -> AnomalyError:
 
 
 def _source(node: Node | None) -> str:
-    """Say where a NaN came from that reached an operation with the input of this history."""
+    """Say where a NaN came from that reached an operation with the input of this node."""
     if node is None:
         return "a constant, which requires no grad: look at the data it was made of"
     if node.__class__ is AccumulateGrad:
@@ -461,7 +461,8 @@ class AnomalyObserver(Observer):
 
     def failed(self, node: Node, error: Exception) -> None:
         """Add to an error where the operation was called."""
-        RUNNING.current.notes.pop(_INSIDE, None)
+        if RUNNING.current is not None:  # None before the first node has run
+            RUNNING.current.notes.pop(_INSIDE, None)
         _tell_origin(node, error)
 
     def hooked(self, node: Node, grads: Sequence[Any]) -> None:

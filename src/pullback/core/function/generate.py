@@ -82,9 +82,12 @@ def public_call(op: Primitive, inputs: tuple[str, ...], *, out: bool = False) ->
     out : bool
         Whether it takes ``out=`` as well.
     """
-    writer = _Writer(op, inputs, out)
     settings = {**op.settings, **({"out": None} if out else {})}
-    return lazy_function(op.name, inputs, settings, writer.write, variadic=op.variadic)
+
+    def write() -> tuple[str, dict[str, Any]]:
+        return _Writer(op, inputs, out).write()  # one a call: threads may meet in the first
+
+    return lazy_function(op.name, inputs, settings, write, variadic=op.variadic)
 
 
 def inplace_call(op: Primitive) -> FunctionType:
@@ -232,15 +235,16 @@ class _Writer:
     def _with_array(self) -> None:
         """Write what a bare array beside a tensor becomes: a tensor, of a copy if saved."""
         x, y = self.inputs
+        settings = "".join(f", {n}={n}" for n in self.op.settings)
         for name, other in ((y, x), (x, y)):
             # The array is the caller's: a later change of it must not be seen by backward.
-            copied = f"{other}._node is not None" if name in self.op.needed_by else "False"
+            copied = f"{other}.requires_grad" if name in self.op.needed_by else "False"
             boxed = f"box({name}.copy() if {copied} else {name})"
             both = f"{x}, {boxed}" if name == y else f"{boxed}, {y}"
             self.add(
                 1,
                 f"if {other}.__class__ in CLASSES and {name}.__class__ is array:",
-                f"    return op.public({both})",
+                f"    return op.public({both}{settings})",
             )
 
     def _any_kinds(self) -> None:

@@ -194,6 +194,8 @@ class SmallNode(Node):
     """
 
     __slots__ = ITEMS
+    i0: Any
+    i1: Any
 
     @property
     def record(self) -> tuple[Any, ...]:
@@ -361,7 +363,7 @@ class AccumulateGrad(WideNode):
 
 
 # The accumulators of leaves whose requires_grad was switched off, by the leaf's id: switched on
-# again, the leaf has its hooks and its place in the history back.
+# again, the leaf has its hooks and its place in the graph back.
 _frozen: dict[int, AccumulateGrad] = {}
 
 

@@ -57,13 +57,13 @@ def shared_counter(tensor: Any) -> Counter:
     if counter.__class__ is not Counter:
         owner = tensor if tensor._base is None else tensor._base
         counter = owner._counter = new_counter(counter.version, ref(counter))
-    return counter  # type: ignore[no-any-return]
+    return counter
 
 
 def version_of(tensor: Any) -> int:
     """Return how often the memory of a tensor was changed in place."""
     counter = (tensor if tensor._base is None else tensor._base)._counter
-    return 0 if counter is None else counter.version  # type: ignore[no-any-return]
+    return 0 if counter is None else counter.version
 
 
 def is_borrowed(tensor: Any) -> bool:

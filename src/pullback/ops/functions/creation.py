@@ -392,7 +392,7 @@ def number_of(op: str, name: str, value: Any) -> Any:
     if isinstance(value, Tensor):
         if value.requires_grad:
             required = f"a number required as '{name}'"
-            came = "a Tensor that requires grad, whose history would be lost"
+            came = "a Tensor that requires grad, whose graph would be lost"
             hint = f"detach() it, or compute with the result of {op}"
             raise GraphError(compose(op, required, came, (name, value), hint=hint))
         return value.item()

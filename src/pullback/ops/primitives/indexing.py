@@ -113,6 +113,7 @@ index_p: Primitive = operation(
         sample((4, 3), index=([0, 2, 2], slice(0, 2))),
         sample((4, 3), index=([[0, 1], [3, 3]], [[0, 2], [1, 1]])),
         sample((3,), index=[]),
+        sample((), index=True),
     ),
     doc="Return x[index] of an index with arrays: a copy.",
 )
