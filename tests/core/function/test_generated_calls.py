@@ -164,7 +164,7 @@ def test_a_traceback_through_a_backward_shows_its_source_line():
         y.sum().backward()
     shown = last_lines(caught.value)
     assert 'File "<pullback generated mul_backward>", line ' in shown
-    assert "raise stale(node, x_counter[0], x_version)" in shown
+    assert "raise stale(node, x_counter.version, x_version)" in shown
 
 
 def test_a_traceback_through_a_users_operation_shows_the_line_that_binds_its_arguments():

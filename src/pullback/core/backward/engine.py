@@ -131,7 +131,7 @@ class Pass:
 
     def _run(self, retain: bool, observer: Observer | None) -> None:
         buffers, wanted, recorded = self.buffers, self.wanted, self.recorded
-        captured = self.captured
+        captured, made = self.captured, self.owned
         for node in self.order:
             g = buffers.pop(node, None)
             op = node.op
@@ -147,24 +147,24 @@ class Pass:
             if extra is not None and extra.prehooks and node.runs:
                 g = run_prehooks(extra, g)
             if not node.runs:
-                owned = getrefcount(g) == SOLE or node in self.owned
-                self._arrive(node, g, owned)
+                sole = getrefcount(g) == SOLE or node in made
+                self._arrive(node, g, sole)
                 continue
-            grads: Any
+            grads: Any = ()
             if observer is not None:
                 grads = self._observed(node, g, observer)
             elif op.adds_into is None or extra is not None or not self._add_part(node, g):
                 grads = op.differentiate(node, g, wanted, recorded)
-            else:
-                grads = ()
             if extra is not None and extra.posthooks:
                 grads = self._hooked(node, grads, g, observer)
             for target, r in zip(edges_of(node), grads):  # noqa: B905  (no grads: done already)
                 if r is not None:
-                    if target in buffers:
-                        self.add(target, r)
-                    else:
+                    if target not in buffers:
                         buffers[target] = r
+                    elif target in made:
+                        buffers[target] = iadd(buffers[target], r)
+                    else:
+                        self.add(target, r)
             grads = r = None  # so that a gradient which only its buffer holds can be told
             if not retain:
                 op.release(node)
@@ -213,7 +213,8 @@ class Pass:
         before = self.buffers.get(target)
         if before is None:
             self.buffers[target] = g
-        elif target in self.owned or (  # the count: the buffer and the variable here
+        elif target in self.owned or (
+            # the count: the buffer and the variable here
             getrefcount(before) == SOLE + 1 and is_unshared(before) and not self.recorded
         ):
             self.buffers[target] = iadd(before, g)

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
-from itertools import repeat
 from sys import getrefcount
 from typing import Any
 from weakref import ref
@@ -20,14 +19,13 @@ from pullback.core.custom import pytree as tree
 from pullback.core.custom.context import Context, forward_context, saved_by, saved_names
 from pullback.core.custom.signature import Arguments
 from pullback.core.function.inplace import check_allowed, rebase, write
-from pullback.core.function.record import tensor_class
 from pullback.core.graph.modes import NO_GRAD, RECORD, STATE, Mode, with_grad
 from pullback.core.graph.node import CustomNode, Meta, fill, fits, meta_of
 from pullback.core.tensor.ownership import SOLE
-from pullback.core.tensor.tensor import TENSOR_CLASSES, Tensor, box
+from pullback.core.tensor.tensor import Tensor, box
 from pullback.core.tensor.versions import BORROWED, EPOCH, bump, counter_of, version_of
-from pullback.core.tensor.views import CUSTOM, NO_GRAD_VIEW, make_view, sync
-from pullback.errors import InplaceError, UntrackedTensorWarning, warn_user
+from pullback.core.tensor.views import CUSTOM, NO_GRAD_VIEW, make_view
+from pullback.errors import InplaceError, warn_user
 
 _ndarray = NUMPY.array_types[0]
 _mode = STATE.get
@@ -35,17 +33,42 @@ _set_mode = STATE.set
 _CONTAINERS = (list, tuple, dict)
 
 
-def call(op: Any, arguments: Arguments, values: Sequence[Any]) -> Any:
-    """Call `op` with these values of forward's parameters: run forward unrecorded, and record."""
-    mode = _mode()
-    if op.traverse:
-        skeleton = tree.map_leaves(lambda _: None, list(values))
-        arguments = Arguments(arguments.names, arguments.groups, skeleton)
-        given: Sequence[Any] = list(tree.leaves(list(values)))
-    else:
-        given = values
-    inner, edges, metas, versions, cls = _unwrapped(op, arguments, given, mode)
-    ctx = forward_context(op, arguments, edges or (None,) * len(inner))
+def call(
+    op: Any,
+    arguments: Arguments,
+    values: Sequence[Any],
+    given: Sequence[Any],
+    inner: Sequence[Any],
+    edges: tuple[Any, ...],
+    versions: Sequence[int | None],
+    described: tuple[Any, ...] | None,
+    cls: type[Tensor],
+    mode: Mode,
+) -> Any:
+    """Run forward unrecorded, and record it: what the written function of an operation does last.
+
+    Parameters
+    ----------
+    op : CustomOp
+    arguments : Arguments
+        The names of the values.
+    values, given : sequences
+        The values of forward's parameters, in order; these, or the leaves of the containers among
+        them where those are traversed. One of each that follows stands for each `given`:
+    inner : sequence
+        What forward is called with.
+    edges : tuple
+        Edge targets, None where nothing is tracked.
+    versions : sequence
+        The version of each tensor's memory, None for what is no tensor.
+    described : tuple or None
+        What a gradient of each must fit, None where the last call's does not hold for this one.
+    cls : type
+        The class of the results.
+    mode : Mode
+        The caller's mode.
+    """
+    ctx = forward_context(op, arguments, edges if mode.grad else (None,) * len(edges))
     epoch = EPOCH[0]
     _set_mode(NO_GRAD if mode is RECORD else with_grad(mode, False))
     try:
@@ -57,82 +80,19 @@ def call(op: Any, arguments: Arguments, values: Sequence[Any]) -> Any:
         _set_mode(mode)
     if mode.observer is not None:
         _show(op, ctx, given, inner, result, mode)
+    if not (mode.grad and edges.count(None) != len(edges)):
+        edges = ()  # nothing is recorded
+    elif described is None:
+        described = op.described = tuple(map(_description, given, edges))
     if edges and EPOCH[0] == epoch and _is_ordinary(result, inner, ctx):
-        node = _new_node(op, ctx, edges, metas, given, inner, (result,), mode)
+        node = _new_node(op, ctx, edges, described, given, inner, (result,), mode)
         if getrefcount(ctx) != SOLE:
             ctx._node = ref(node)  # who keeps ctx does not keep the graph
         if cls is not Tensor or getrefcount(result) != SOLE:
             result = box(result._data, None, result._counter, cls)  # forward may have kept its own
         result._node = node
         return result
-    return _Results(op, ctx, given, edges, metas, inner, mode, cls).of(result, versions)
-
-
-# -- arguments -------------------------------------------------------------------------------------
-def _unwrapped(
-    op: Any, arguments: Arguments, given: Sequence[Any], mode: Mode
-) -> tuple[list[Any], tuple[Any, ...], tuple[Any, ...], list[Any], type[Tensor]]:
-    """Look at the arguments of a call.
-
-    Returns what forward is called with, the edges (none where nothing is recorded), what a
-    gradient of each must fit (True for an untracked tensor, None for no tensor), the versions, and
-    the class of the results.
-    """
-    inner: list[Any] = []
-    edges: list[Any] = []
-    versions: list[Any] = []
-    tracked = False
-    cls = Tensor
-    metas = op.described  # of the last call: most often right for this one too, and then shared
-    same = len(metas) == len(given)
-    a: Any
-    for a, meta in zip(given, metas if same else repeat(None)):  # noqa: B905
-        if a.__class__ in TENSOR_CLASSES:
-            if a._base is not None:
-                sync(a)
-            if a.__class__ is not cls:
-                cls = tensor_class((a, cls()))
-            node, data = a._node, a._data
-            counter = a._counter or counter_of(a)
-            edges.append(node)
-            versions.append(counter.version)
-            if node is None:
-                if meta is not True:
-                    same = False
-                if a.__class__ is Tensor:
-                    inner.append(a)
-                    continue
-            else:
-                tracked = True
-                if same and (
-                    meta.__class__ is not tuple
-                    or data.__class__ is not _ndarray
-                    or meta[1] is not data.dtype
-                    or meta[0] != data.shape
-                ):
-                    same = False
-            t = Tensor()  # forward sees an untracked tensor on the same memory
-            t._data, t._counter = data, counter
-            t._node = t._base = t._grad = None
-            inner.append(t)
-        else:
-            if isinstance(a, _CONTAINERS) and mode.grad and not op.traverse:
-                _warn_of_untracked(op, arguments, given, a)
-            if meta is not None:
-                same = False
-            inner.append(a)
-            edges.append(None)
-            versions.append(None)
-    if tracked and not same:
-        metas = op.described = tuple(map(_description, given, edges))
-    return inner, tuple(edges) if tracked and mode.grad else (), metas, versions, cls
-
-
-def _description(value: Any, edge: Any) -> Meta | bool | None:
-    """Return what a gradient of a tracked argument must fit; see `_unwrapped`."""
-    if not isinstance(value, Tensor):
-        return None
-    return True if edge is None else meta_of(value._data)
+    return _Results(op, ctx, given, edges, described, inner, mode, cls).of(result, versions)
 
 
 def _run_forward(
@@ -149,15 +109,11 @@ def _run_forward(
     return result
 
 
-def _warn_of_untracked(op: Any, arguments: Arguments, given: Sequence[Any], value: Any) -> None:
-    if any(isinstance(v, Tensor) and v.requires_grad for v in tree.leaves(value)):
-        name = next(n for n, v in zip(arguments.names, given, strict=True) if v is value)
-        warn_user(
-            f"{op.name}: the argument '{name}' is a {type(value).__name__} holding a tensor "
-            "that requires grad; containers are not searched, so no gradient flows to it. "
-            "Pass the tensor itself, or define the operation with traverse=True.",
-            UntrackedTensorWarning,
-        )
+def _description(value: Any, edge: Any) -> Meta | bool | None:
+    """Return what a gradient of a tracked argument must fit; True for an untracked tensor."""
+    if not isinstance(value, Tensor):
+        return None
+    return True if edge is None else meta_of(value._data)
 
 
 def _show(
@@ -191,7 +147,7 @@ def _new_node(
     op: Any,
     ctx: Context,
     edges: tuple[Any, ...],
-    metas: tuple[Any, ...],
+    described: Any,
     given: Sequence[Any],
     inner: Sequence[Any],
     outs: Sequence[Any],
@@ -202,7 +158,7 @@ def _new_node(
     node.record = saved_by(ctx, edges, inner, outs, mode.hooks)
     node.names = saved_names[ctx._names]
     node.arguments = ctx._arguments
-    node.given = metas
+    node.given = described
     node.metas = known = op.results_described  # of the last call
     if not (len(known) == len(outs) == 1 and fits(outs[0]._data, known[0])):
         known = tuple([meta_of(o._data) if isinstance(o, Tensor) else None for o in outs])
@@ -221,7 +177,7 @@ class _Results:
         ctx: Context,
         given: Sequence[Any],
         edges: tuple[Any, ...],
-        metas: tuple[Any, ...],
+        described: Any,
         inner: Sequence[Any],
         mode: Mode,
         cls: type[Tensor],
@@ -230,7 +186,7 @@ class _Results:
         self.ctx = ctx
         self.given = given
         self.edges = edges
-        self.metas = metas
+        self.described = described
         self.inner = inner
         self.mode = mode
         self.cls = cls
@@ -247,11 +203,13 @@ class _Results:
     # -- changes in place ---------------------------------------------------------------------
     def check_inputs(self, versions: Sequence[int | None]) -> None:
         """Raise where forward changed an input in place and did not say so."""
+        pairs = zip(self.given, self.inner, strict=True)
+        changed = [outer for outer, value in pairs if any(value is d for d in self.dirty)]
         for i, (outer, before) in enumerate(zip(self.given, versions, strict=True)):
             if before is None:
                 continue
             # The same tensor, or one that shares its memory, may be passed as another argument.
-            marked = any(counter_of(d) is counter_of(outer) for d in self.dirty)
+            marked = any(counter_of(other) is counter_of(outer) for other in changed)
             if not marked and version_of(outer) != before:
                 name = self.ctx._arguments.owner(i)
                 raise InplaceError(
@@ -305,7 +263,7 @@ class _Results:
             structure = [tree.map_leaves(lambda _: None, item) for _, item in items]
             self.ctx._structure = structure
         node = _new_node(
-            self.op, self.ctx, self.edges, self.metas, self.given, self.inner, outs, self.mode
+            self.op, self.ctx, self.edges, self.described, self.given, self.inner, outs, self.mode
         )
         self.ctx._node = ref(node)
         made: dict[int, Tensor] = {}

@@ -33,23 +33,24 @@ def read_gradients(
     """
     arguments = node.arguments
     names = arguments.names
+    found: Any
+    complete = False  # whether it is known that no name is missing
     if result.__class__ is dict and arguments.plain and len(result) == len(names):
-        found: Sequence[Any] = [*map(result.get, names)]
-        for g in found:
-            if g is None:  # given as None, or the name is missing
-                found = _by_name(op, arguments, result, needed)
-                break
+        found = map(result.get, names)
     elif isinstance(result, Mapping):
-        found = _by_name(op, arguments, result, needed)
+        found, complete = _by_name(op, arguments, result, needed), True
     elif isinstance(result, (tuple, list)):
-        found = _by_position(op, node, result)
+        found, complete = _by_position(op, node, result), True
     else:
-        found = _single(op, node, result)
+        found, complete = _single(op, node, result), True
     if arguments.skeleton is not None:
         found = _unfold(op, arguments, found)
     grads: list[Any] = []
     for g, edge, meta in zip(found, needed, node.given):  # noqa: B905  (strict costs time here)
         if g is None or edge is None:
+            if g is None and not complete:
+                _by_name(op, arguments, result, needed)  # raises where its name is missing
+                complete = True
             grads.append(None)
             continue
         if (

@@ -16,6 +16,7 @@ from pullback.arrays import NUMPY
 from pullback.core.custom import pytree as tree
 from pullback.core.custom.call import call
 from pullback.core.custom.context import Context, backward_context
+from pullback.core.custom.entering import written_call
 from pullback.core.custom.gradients import read_gradients
 from pullback.core.custom.signature import Signature
 from pullback.core.function.record import new_node
@@ -59,12 +60,12 @@ class CustomOp:
         self.__signature__ = self.signature.full
         self.traverse = traverse
         # What gradients of the arguments, and of the results, of the last call must fit.
-        self.described: tuple[Any, ...] = ()
+        self.described: tuple[Any, ...] = (False,) * len(self.signature.parameters)
         self.results_described: tuple[Any, ...] = ()
         # Whether forward is called with ctx and the values of its parameters, in order.
         self.takes_values = self.signature.is_plain and not traverse and setup_context is None
         # Of the class, where Python looks for it; static, so that no `self` counts as an argument.
-        type(self).__call__ = staticmethod(self.signature.binder(self, call))  # type: ignore[method-assign]
+        type(self).__call__ = staticmethod(written_call(self, call))  # type: ignore[method-assign]
         self._rule: Callable[..., Any] | None = None
         self.once = False
         if backward is not None:

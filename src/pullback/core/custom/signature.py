@@ -1,20 +1,16 @@
-"""Arguments by name: forward's signature, read once, and the function that binds calls to it.
+"""Arguments by name: forward's signature, read once.
 
-Python itself binds a call: a function with forward's parameters is written, which hands their
-values on in order. Must not know Tensor.
+Must not know Tensor.
 """
 
 from __future__ import annotations
 
 import inspect
 import itertools
-import weakref
 from collections.abc import Callable, Sequence
-from types import FunctionType
 from typing import Any
 
 from pullback.core.custom import pytree as tree
-from pullback.core.function.source import MODULE, compiled
 
 _KINDS = inspect.Parameter
 _POSITIONAL = (_KINDS.POSITIONAL_ONLY, _KINDS.POSITIONAL_OR_KEYWORD)
@@ -43,6 +39,10 @@ class Arguments:
         self.skeleton = skeleton
         self.plain = not groups and skeleton is None
 
+    def traversed(self, skeleton: Any) -> Arguments:
+        """Return these arguments with the structure of the containers among the values."""
+        return Arguments(self.names, self.groups, skeleton)
+
     def fold(self, flags: Sequence[bool]) -> list[bool]:
         """Return one flag an argument from one flag an input."""
         if self.skeleton is None:
@@ -63,6 +63,8 @@ class Arguments:
 
 class Signature:
     """Forward's parameters after ctx, read once."""
+
+    POSITIONAL = _POSITIONAL
 
     def __init__(self, name: str, forward: Callable[..., Any], skip: int) -> None:
         signature = inspect.signature(forward)
@@ -87,57 +89,6 @@ class Signature:
             else:
                 names.append(p.name)
         return Arguments(names, groups)
-
-    def binder(self, op: Any, call: Callable[..., Any]) -> FunctionType:
-        """Return a function with forward's parameters: ``call(op, arguments, values)``.
-
-        It knows `op` weakly, which will hold it.
-        """
-        shown: list[str] = []
-        values: list[str] = []
-        variable: list[str] = []
-        for p, after in zip(self.parameters, [*self.parameters[1:], None], strict=True):
-            star = "*" if p.kind is _KINDS.VAR_POSITIONAL else ""
-            star = "**" if p.kind is _KINDS.VAR_KEYWORD else star
-            if p.kind is _KINDS.KEYWORD_ONLY and "*" not in "".join(shown):
-                shown.append("*")
-            shown.append(f"{star}{p.name}")
-            if p.kind is _KINDS.POSITIONAL_ONLY and (
-                after is None or after.kind is not _KINDS.POSITIONAL_ONLY
-            ):
-                shown.append("/")
-            if star == "*":
-                values.append(f"*{p.name}")
-                variable.append(f"_tuple([f'{p.name}[{{_i}}]' for _i in _range(_len({p.name}))])")
-            elif star:
-                values.append(f"*{p.name}.values()")
-                variable.append(f"_tuple({p.name})")
-            else:
-                values.append(p.name)
-        names = "_fixed" if self.is_fixed else f"_arguments({', '.join(variable)})"
-        given = f"({', '.join(values)}{',' if values else ''})"
-        source = f"def call({', '.join(shown)}):\n    return _call(_op(), {names}, {given})\n"
-        uses = {
-            "_call": call,
-            "_op": weakref.ref(op),
-            "_fixed": self.fixed,
-            "_arguments": self.arguments,
-            "_tuple": tuple,
-            "_len": len,
-            "_range": range,
-            "__name__": MODULE,
-        }
-        function = FunctionType(compiled(f"call of {self.name}", source), uses, self.name)
-        function.__qualname__ = self.name
-        empty = _KINDS.empty
-        positional = [p.default for p in self.parameters if p.kind in _POSITIONAL]
-        function.__defaults__ = tuple([d for d in positional if d is not empty])
-        function.__kwdefaults__ = {
-            p.name: p.default
-            for p in self.parameters
-            if p.kind is _KINDS.KEYWORD_ONLY and p.default is not empty
-        }
-        return function
 
     def spread(
         self, arguments: Arguments, values: Sequence[Any]

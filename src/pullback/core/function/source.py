@@ -8,6 +8,7 @@ gets the code that was written for it when it is first called.
 from __future__ import annotations
 
 import inspect
+import itertools
 import linecache
 from collections.abc import Callable, Sequence
 from types import CodeType, FunctionType
@@ -42,20 +43,8 @@ def lazy_function(
         Called once: returns the source of a function of that signature, and the global names
         that it uses.
     """
-    required = inspect.Parameter.empty
     positional = () if variadic else tuple(arrays)
     names = (*positional, *settings, *(arrays if variadic else ()))
-    flags = _not_compiled.__code__.co_flags | (inspect.CO_VARARGS if variadic else 0)
-    code = _not_compiled.__code__.replace(
-        co_name=name,
-        co_qualname=name,
-        co_argcount=len(positional),
-        co_posonlyargcount=len(positional),
-        co_kwonlyargcount=len(settings),
-        co_varnames=names,
-        co_nlocals=len(names),
-        co_flags=flags,
-    )
 
     def compile_now() -> None:
         source, needed = write()
@@ -72,15 +61,37 @@ def lazy_function(
         "first_call": first_call,
         "compile_now": compile_now,
     }
-    function = FunctionType(code, uses, name)
+    function = FunctionType(_stub(name, positional, names, settings, variadic), uses, name)
+    required = inspect.Parameter.empty
     function.__kwdefaults__ = {n: v for n, v in settings.items() if v is not required} or None
     return function
 
 
+def _stub(
+    name: str, positional: Sequence[str], names: tuple[str, ...], settings: Any, variadic: bool
+) -> CodeType:
+    """Return code of the right signature that makes the first call."""
+    code = _not_compiled.__code__
+    return code.replace(
+        co_name=name,
+        co_qualname=name,
+        co_argcount=len(positional),
+        co_posonlyargcount=len(positional),
+        co_kwonlyargcount=len(settings),
+        co_varnames=names,
+        co_nlocals=len(names),
+        co_flags=code.co_flags | (inspect.CO_VARARGS if variadic else 0),
+    )
+
+
 def compiled(name: str, source: str) -> CodeType:
     """Return the code of the one function that `source` defines, its lines shown by tracebacks."""
-    filename = f"<pullback generated {name}>"
-    linecache.cache[filename] = (len(source), None, source.splitlines(keepends=True), filename)
+    lines = source.splitlines(keepends=True)
+    for number in itertools.count():  # two operations may have one name
+        filename = f"<pullback generated {name}{f' {number}' if number else ''}>"
+        entry = (len(source), None, lines, filename)
+        if linecache.cache.setdefault(filename, entry) == entry:
+            break
     module = compile(source, filename, "exec")
     return next(c for c in module.co_consts if isinstance(c, CodeType))
 
