@@ -13,6 +13,7 @@ PARTS = {
     "real of a row": lambda y: y[0].real,
     "a row of real": lambda y: y.real[0],
     "one real part": lambda y: y.real[0, 0],
+    "one of the rows of real": lambda y: y.real.unbind()[0],
 }
 WRITES = {
     "mul_": lambda part: part.mul_(3),
@@ -44,11 +45,18 @@ def test_a_write_to_a_part_is_refused_with_the_way_out(name, write, tracked):
 
 @pytest.mark.parametrize("name", PARTS)
 @pytest.mark.parametrize("mode", [pb.no_grad, pb.inference_mode])
-def test_a_write_to_a_part_of_an_untracked_tensor_is_refused_in_every_mode(name, mode):
-    with mode():
-        y = pb.tensor(VALUES)
-        with pytest.raises(InplaceError, match="cannot be written to"):
-            PARTS[name](y).mul_(3)
+@pytest.mark.parametrize("tracked", [False, True])
+def test_a_write_to_a_part_is_refused_in_every_mode(name, mode, tracked):
+    y = pb.tensor(VALUES, requires_grad=tracked) * 1
+    with mode(), pytest.raises(InplaceError, match="cannot be written to"):
+        PARTS[name](y).mul_(3)
+    np.testing.assert_array_equal(y.detach().numpy(), VALUES)
+
+
+def test_a_part_is_no_place_for_the_result_of_an_operation():
+    y = pb.tensor(VALUES)
+    with pytest.raises(InplaceError, match="add: a view of the real or imaginary part"):
+        pb.add(pb.ones(2, 2), 1.0, out=y.real)
     np.testing.assert_array_equal(y.numpy(), VALUES)
 
 

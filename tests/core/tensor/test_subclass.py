@@ -1,5 +1,8 @@
 """An empty subclass of Tensor: results of operations on its tensors are of its class."""
 
+import copy
+import pickle
+
 import numpy as np
 import pytest
 from tests.ops import _cases
@@ -239,3 +242,12 @@ def test_whatever_a_custom_function_returns_is_of_the_class(name, tracked):
     assert kinds(outs) == {Sub}
     if name == "a changed input":
         assert result is x
+
+
+# -- copies ---------------------------------------------------------------------------------------
+def test_a_deep_copy_and_an_unpickled_leaf_have_the_class():
+    x = leaf([1.0, 2.0])
+    for copied in (copy.deepcopy(x), pickle.loads(pickle.dumps(x))):
+        assert type(copied) is Sub
+        assert copied.requires_grad
+        assert copied.tolist() == [1.0, 2.0]

@@ -337,7 +337,6 @@ class _Writer:
         names = [*self.op.settings]
         values = names[0] if len(names) == 1 else f"({', '.join(names)})"
         asked = f"op.view({self.settings}) and " if callable(view) else ""
-        kind = "op.view" if isinstance(view, str) else "TRACKED"
         self.add(
             depth,
             "_source = _data.base if _data.__class__ is array else None",
@@ -346,11 +345,11 @@ class _Writer:
             f"    or shows_memory(_data, {x}_data)",
             "):",
             f"    if {x}._base is None and (_mode is RECORD or {x}._node is None):",
-            f"        _t._base, _t._kind, _t._outer, _t._output = {x}, {kind}, None, None",
+            f"        _t._base, _t._kind, _t._outer, _t._output = {x}, TRACKED, None, None",
             f"        _t._step, _t._settings = op, {values}",
             f"        _t._base_node, _t._base_data = {x}._node, {x}_data",
             "    else:",
-            f"        _kind = {kind} if _mode is RECORD or {x}._node is None else NO_GRAD_VIEW",
+            f"        _kind = TRACKED if _mode is RECORD or {x}._node is None else NO_GRAD_VIEW",
             f"        link(_t, {x}, op, None, {values}, _kind)",
         )
 

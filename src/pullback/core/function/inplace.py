@@ -25,9 +25,9 @@ from pullback.core.tensor.views import (
     CUSTOM,
     NO_GRAD_VIEW,
     ONE_OF_MANY,
-    READ_ONLY,
     move_retained,
     path_of,
+    refuse_read_only,
     replay,
     sync,
     view_array,
@@ -221,11 +221,7 @@ def check_allowed(name: str, x: Tensor, others: Sequence[Any] = ()) -> bool:
     """
     if not isinstance(x, Tensor):
         raise TypeError(f"{name}: can only change a Tensor in place, got {type(x).__name__}")
-    if x._base is not None and x._kind is READ_ONLY:
-        raise InplaceError(
-            f"{name}: a view of the real or imaginary part of a complex tensor cannot be written "
-            "to.\nhint: write the complex tensor itself, for instance x.copy_(complex(re, im))."
-        )
+    refuse_read_only(name, x)
     if not STATE.get().grad:
         return False
     requires = x.requires_grad

@@ -19,7 +19,14 @@ from pullback.core.graph.node import MultiNode, N, Node, SmallNode, WideNode, fi
 from pullback.core.tensor.saved import Packed
 from pullback.core.tensor.tensor import Tensor, as_array, box
 from pullback.core.tensor.versions import bump, counter_of
-from pullback.core.tensor.views import NO_GRAD_VIEW, ONE_OF_MANY, TRACKED, link, settings_of
+from pullback.core.tensor.views import (
+    NO_GRAD_VIEW,
+    ONE_OF_MANY,
+    TRACKED,
+    link,
+    refuse_read_only,
+    settings_of,
+)
 from pullback.errors import CALLS, ArgumentTypeError, AutogradError, GraphError, ShapeError
 
 
@@ -69,6 +76,7 @@ def apply_out(op: Primitive, args: Sequence[Any], settings: dict[str, Any], out:
     """Run `op` and write the result into `out`, which no gradient can flow through."""
     if not isinstance(out, Tensor):
         raise ArgumentTypeError(f"{op.name}: out= must be a Tensor, got {type(out).__name__}")
+    refuse_read_only(op.name, out)
     if STATE.get().grad and any(isinstance(a, Tensor) and a.requires_grad for a in (*args, out)):
         raise GraphError(
             f"{op.name}: functions with out=... arguments don't support automatic "
@@ -194,7 +202,7 @@ def link_views(
     """Tell each result that shares the source's memory whose view it is."""
     if callable(op.view) and not op.view(settings):
         return
-    kind = ONE_OF_MANY if op.multi else op.view if isinstance(op.view, str) else TRACKED
+    kind = ONE_OF_MANY if op.multi else TRACKED
     if not mode.grad and source.requires_grad:
         kind = NO_GRAD_VIEW
     values = settings_of(op, settings)

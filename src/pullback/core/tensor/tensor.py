@@ -489,7 +489,8 @@ class Tensor(Methods):
                 f"their state, got a result of {self._node.name()}.\n"
                 "hint: detach() it, or clone() it to stay in the graph."
             )
-        return _restore, (self.data_array(), self.requires_grad, self._grad)
+        given = (self.data_array(), self.requires_grad, self._grad, self.__class__)
+        return _restore, given
 
 
 # The classes of tensors: the results of operations on one of them are of that class.
@@ -538,7 +539,9 @@ def as_array(value: Any) -> Any:
     return value if is_array(value) else NUMPY.tidy(value)
 
 
-def _restore(array: Any, requires_grad: bool, grad: Tensor | None) -> Tensor:
-    tensor = box(array)
+def _restore(
+    array: Any, requires_grad: bool, grad: Tensor | None, cls: type[Tensor] = Tensor
+) -> Tensor:
+    tensor = box(array, cls=cls)
     tensor._grad = grad
     return tensor.requires_grad_() if requires_grad else tensor

@@ -26,7 +26,10 @@ TRACKED = "tracked"
 NO_GRAD_VIEW = "no_grad"
 ONE_OF_MANY = "one of many"
 CUSTOM = "custom"
-READ_ONLY = "read only"  # a part of complex numbers
+
+# What an operation says of itself that takes a view which must not be written to: a part of
+# complex numbers.
+READ_ONLY = "read only"
 
 
 def make_view(tensor: Any, source: Any, kind: str, *step: Any) -> None:
@@ -69,6 +72,17 @@ def _steps(path: Any) -> Iterator[tuple[Any, int | None, dict[str, Any]]]:
         values = (settings,) if len(op.settings) == 1 else settings
         steps.append((op, output, dict(zip(op.settings, values, strict=True))))
     yield from reversed(steps)
+
+
+def refuse_read_only(name: str, tensor: Any) -> None:
+    """Raise where a tensor that `name` is about to change shows a part of complex numbers."""
+    if tensor._base is None or tensor._step is None:
+        return
+    if any(op.view is READ_ONLY for op, _, _ in _steps(path_of(tensor))):
+        raise InplaceError(
+            f"{name}: a view of the real or imaginary part of a complex tensor cannot be written "
+            "to.\nhint: write the complex tensor itself, for instance x.copy_(complex(re, im))."
+        )
 
 
 def view_array(path: Any, xp: Any, array: Any) -> Any:

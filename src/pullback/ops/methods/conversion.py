@@ -150,21 +150,21 @@ class KindMethods:
 
     # -- another shape, in place --------------------------------------------------------------
     def unsqueeze_(self: Any, dim: Int) -> Tensor:
-        """Insert an axis of length 1 at `dim` in place and return this tensor."""
+        """Raise: a tensor keeps its shape. Use `unsqueeze`, which returns a view."""
         raise refuse_new_shape("unsqueeze_")
 
     def squeeze_(self: Any, dim: Any = None, *, axis: Any = None) -> Tensor:
-        """Take away axes of length 1 in place and return this tensor; see `squeeze`."""
+        """Raise: a tensor keeps its shape. Use `squeeze`, which returns a view."""
         raise refuse_new_shape("squeeze_")
 
     def transpose_(self: Any, dim0: Int, dim1: Int) -> Tensor:
-        """Exchange two axes in place and return this tensor."""
+        """Raise: a tensor keeps its shape. Use `transpose`, which returns a view."""
         raise refuse_new_shape("transpose_")
 
     swapaxes_ = swapdims_ = transpose_
 
     def t_(self: Any) -> Tensor:
-        """Transpose this matrix in place and return it."""
+        """Raise: a tensor keeps its shape. Use `t`, which returns a view."""
         raise refuse_new_shape("t_")
 
 
