@@ -17,6 +17,7 @@ import inspect
 import sys
 from pathlib import Path
 
+import pullback
 from pullback.numpy_protocol.protocol import NumPyMethods
 from pullback.ops.declare import Primitive
 from pullback.ops.methods.attach import TensorMethods
@@ -66,7 +67,7 @@ def spelled(annotation, default):
 
 
 def parameter_of(parameter, *, first):
-    """Return a parameter as code; the first one is the tensor itself."""
+    """Return a parameter as code; the first one of a method is the tensor itself."""
     if first:
         return "self"
     star = {parameter.VAR_POSITIONAL: "*", parameter.VAR_KEYWORD: "**"}.get(parameter.kind, "")
@@ -75,10 +76,10 @@ def parameter_of(parameter, *, first):
     return f"{star}{parameter.name}: {annotation}{default}"
 
 
-def parameters_of(function):
+def parameters_of(function, *, method=True):
     """Return the parameters of a function as code, with the marks ``/`` and ``*``."""
     parameters = list(inspect.signature(function).parameters.values())
-    if parameters and parameters[0].kind is inspect.Parameter.VAR_POSITIONAL:
+    if method and parameters and parameters[0].kind is inspect.Parameter.VAR_POSITIONAL:
         return ["self", *(parameter_of(p, first=False) for p in parameters)]
     found = []
     for i, p in enumerate(parameters):
@@ -89,7 +90,7 @@ def parameters_of(function):
             before is None or before.kind not in (p.KEYWORD_ONLY, p.VAR_POSITIONAL)
         ):
             found.append("*")
-        found.append(parameter_of(p, first=i == 0))
+        found.append(parameter_of(p, first=method and i == 0))
     if parameters and parameters[-1].kind is inspect.Parameter.POSITIONAL_ONLY:
         found.append("/")
     return found
@@ -131,18 +132,31 @@ def methods_stub():
 CONTENTS = '''\
 """What `pullback` exports, for type checkers. Written by `make stubs`; not to be edited."""
 
+import builtins
+from typing import Any
+
 '''
 
 
 def exported(node):
     """Return the lines that one statement of the table of contents makes in the stub."""
     if isinstance(node, ast.ImportFrom):
-        names = [a for a in node.names if a.asname is None]
-        return [f"from {node.module} import {a.name} as {a.name}" for a in names]
+        names = [a.name for a in node.names if a.asname is None]
+        return [line for name in names for line in imported(node.module, name)]
     if isinstance(node, ast.Assign):
         names = [n.id for t in node.targets for n in ast.walk(t) if isinstance(n, ast.Name)]
         return [line for n in names for line in declared(n)]
     return []
+
+
+def imported(module, name):
+    """Return the lines of one name; what is written at run time has its signature here."""
+    function = getattr(pullback, name)
+    op = getattr(function, "primitive", None)
+    if isinstance(op, Primitive) and op.public is function:
+        parameters = ", ".join(parameters_of(function, method=False))
+        return [f"def {name}({parameters}) -> {'list[Tensor]' if op.multi else 'Tensor'}: ..."]
+    return [f"from {module} import {name} as {name}"]
 
 
 def declared(name):

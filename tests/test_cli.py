@@ -317,3 +317,30 @@ def test_the_module_is_a_program():
     assert (done.returncode, done.stderr) == (1, "")
     assert done.stdout.startswith("ops.py:square  right  ")
     assert done.stdout.endswith("3 operations: 1 right, 1 wrong, 1 not checked, seed 0\n")
+
+
+# ---------------------------------------------------------------------- source
+
+
+def test_the_source_of_an_operation_is_its_call_and_its_backward(capsys):
+    assert main(["source", "mul"]) == 0
+    text = capsys.readouterr().out
+    assert text.startswith("def mul(x, y, /, *, out=None):\n")
+    assert "\ndef mul_backward(node, g, wanted, recorded):\n" in text
+
+
+def test_the_source_of_a_function_that_prepares_its_arguments_comes_first(capsys):
+    assert main(["source", "linalg.det"]) == 0
+    text = capsys.readouterr().out
+    assert text.index("def det(x: Any, /) -> Tensor:") < text.index("\ndef det(x, /):\n")
+
+
+def test_the_source_of_a_composition_is_its_own(capsys):
+    assert main(["source", "nn.functional.huber_loss"]) == 0
+    assert "def huber_loss(" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("name", ["foo", "linalg.foo", "float32"])
+def test_what_is_no_operation_has_no_source(name, capsys):
+    assert main(["source", name]) == 2
+    assert capsys.readouterr().err.startswith("source: ")

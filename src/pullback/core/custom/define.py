@@ -9,15 +9,17 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable
-from typing import Any, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, TypeVar, overload
 
 from pullback.core.custom.operation import CustomOp
 from pullback.errors import ArgumentError, ArgumentTypeError, MissingRuleError
 
 F = TypeVar("F", bound=Callable[..., Any])
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
-class AutogradFunction(CustomOp):
+class AutogradFunction(CustomOp, Generic[P, R]):
     """A user's operation: call it like its forward, less ctx.
 
     Made by `autograd_function`; has forward's name, docstring, annotations and signature.
@@ -29,6 +31,11 @@ class AutogradFunction(CustomOp):
         super().__init__(name, forward, backward, traverse=traverse)
         functools.update_wrapper(self, forward, updated=())
         self.__name__ = self.__qualname__ = name
+
+    if TYPE_CHECKING:
+
+        def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+            """Run forward on the arguments and record the operation."""
 
     def __repr__(self) -> str:
         return f"<autograd function {self.name}{self.signature.full}>"
@@ -96,16 +103,16 @@ def _check_rule(rule: Any) -> None:
 
 @overload
 def autograd_function(
-    forward: Callable[..., Any],
+    forward: Callable[Concatenate[Any, P], R],
     backward: Callable[..., Any] | None = None,
     *,
     traverse: bool = False,
     name: str | None = None,
-) -> AutogradFunction: ...
+) -> AutogradFunction[P, R]: ...
 @overload
 def autograd_function(
     *, traverse: bool = False, name: str | None = None
-) -> Callable[[Callable[..., Any]], AutogradFunction]: ...
+) -> Callable[[Callable[Concatenate[Any, P], R]], AutogradFunction[P, R]]: ...
 def autograd_function(
     forward: Callable[..., Any] | None = None,
     backward: Callable[..., Any] | None = None,

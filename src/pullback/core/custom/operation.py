@@ -9,7 +9,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Sequence
 from sys import getrefcount
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from weakref import ref
 
 from pullback.arrays import NUMPY
@@ -36,7 +36,10 @@ class CustomOp:
     takes_none = True  # backward is called with zeros then
     adds_into = None
     release = staticmethod(release)
-    __call__: Callable[..., Any]  # each instance's class has its own
+    if TYPE_CHECKING:  # each instance's class has its own
+
+        def __call__(self, *args: Any, **kwargs: Any) -> Any:
+            """Run forward on the arguments and record the operation."""
 
     def __new__(cls, name: str, forward: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         """Return an instance of a class of its own, whose call is written from the signature."""
