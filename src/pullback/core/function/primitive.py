@@ -42,8 +42,10 @@ class Primitive:
         are broadcast, which backward undoes.
     kernel : callable, optional
         The forward for float arrays alone, without the checks that other dtypes need.
-    quick : str, optional
-        The default library's function that does all the forward does for float arrays, or raises.
+    quick : str or callable, optional
+        The default library's function that does all the forward does for float arrays, or raises
+        an error for which `apply` runs the forward instead: its name, or the function itself,
+        ``quick(*arrays, **settings)``.
     results : tuple of str
         The names under which rules ask for several results.
     inplace : callable, optional
@@ -124,7 +126,7 @@ class Primitive:
         broadcasts: bool = False,
         inplace: Callable[..., Any] | None = None,
         kernel: Callable[..., Any] | None = None,
-        quick: str | None = None,
+        quick: str | Callable[..., Any] | None = None,
         results: tuple[str, ...] = ("out",),
         adds_into: Callable[..., Any] | None = None,
     ) -> None:
