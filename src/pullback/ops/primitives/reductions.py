@@ -12,11 +12,15 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from pullback.arrays import library_of
+from pullback.arrays import NUMPY, library_of
 from pullback.errors import ArgumentError, ArgumentTypeError, DTypeError, compose
 from pullback.ops.axes import count, dropped, keep_axes, normalize_axes, normalize_axis, spread
 from pullback.ops.declare import Primitive, elementwise, needs_order, operation, standard
 from pullback.ops.samples import AXES, EMPTY, NO_AXIS, both, grid, real, sample
+
+
+# The default library's own reductions, which do all that the forwards do for floats.
+_of_numpy = NUMPY.xp
 
 
 # -- sums and products -----------------------------------------------------------------------------
@@ -31,7 +35,7 @@ def _sum(xp: Any, x: Any, *, axis: Any = None, keepdims: bool = False) -> Any:
 sum_p = operation(
     "sum",
     _sum,
-    quick="sum",
+    quick=_of_numpy.add.reduce,
     rules={
         "x": lambda g, x_shape, axis, keepdims, xp: spread(g, x_shape, axis, keepdims, xp),
     },
@@ -115,7 +119,7 @@ def _prod_rule(g: Any, x: Any, axis: Any, keepdims: bool, xp: Any) -> Any:
 prod_p = operation(
     "prod",
     _prod,
-    quick="prod",
+    quick=_of_numpy.multiply.reduce,
     rules={"x": _prod_rule},
     samples=(*AXES, *EMPTY, *NO_AXIS),
     doc="Return the product over axes; its gradient is right with any number of zeros.",
@@ -126,6 +130,10 @@ prod_p = operation(
 def _extreme_rule(g: Any, x: Any, out: Any, axis: Any, keepdims: bool, xp: Any) -> Any:
     """Return g where x is the extreme, shared evenly by those that tie."""
     # A NaN is the result wherever there is one, and ties with the others.
+    if axis is None and not keepdims:
+        ties = (x == out) | (x != x)
+        count = xp.count_nonzero(ties)  # NumPy's is one of Python's numbers
+        return xp.where(ties, g / (count if count.__class__ is int else xp.astype(count, g.dtype)), 0)
     ties = (x == keep_axes(out, x.shape, axis, keepdims, xp)) | (x != x)
     count = xp.count_nonzero(ties, axis=_axes_of(x, "max", axis), keepdims=True)
     share = keep_axes(g, x.shape, axis, keepdims, xp) / xp.astype(count, g.dtype)
@@ -147,7 +155,7 @@ def _extreme(name: str) -> Primitive:
         name,
         forward,
         rules={"x": _extreme_rule},
-        quick=name,
+        quick=getattr(_of_numpy, f"{name}imum").reduce,
         samples=(*AXES, *NO_AXIS, sample((0, 3), axis=1, keepdims=False)),
         domain=real(-2, 2),
         distinct=True,
