@@ -42,6 +42,7 @@ from pullback.ops.primitives.comparison import (
     bitwise_xor_p,
 )
 from pullback.ops.primitives.products import matmul_p
+from pullback.ops.primitives.shape import permute_p
 
 
 def _flat(sizes: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -189,15 +190,14 @@ class TensorMethods(
 
     def t(self: Any) -> Tensor:
         """Return the transpose of a matrix, a view; vectors and scalars as they are."""
-        if self.ndim > 2:
+        ndim = len(self._data.shape)
+        if ndim == 2:
+            return permute_p.public(self, axes=(1, 0))
+        if ndim > 2:
             raise ArgumentError(
                 f"t: needs at most 2 dimensions, got shape {self.shape}.\nhint: use transpose."
             )
-        return (
-            manipulation.transpose(self, 0, 1)
-            if self.ndim == 2
-            else manipulation.reshape(self, self.shape)
-        )
+        return manipulation.reshape(self, self.shape)
 
     @property
     def T(self: Any) -> Tensor:  # noqa: N802  (PyTorch's name)
@@ -219,7 +219,8 @@ class TensorMethods(
 
     def reshape(self: Any, *sizes: Any) -> Tensor:
         """Return this tensor in another shape, a view where the memory allows."""
-        return manipulation.reshape(self, _flat(sizes))
+        one = len(sizes) == 1 and sizes[0].__class__ is not int
+        return manipulation.reshape(self, _flat(sizes) if one else sizes)
 
     def view(self: Any, *sizes: Any) -> Tensor:
         """Return a view of this tensor in another shape; raise where that needs a copy."""

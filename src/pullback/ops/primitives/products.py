@@ -28,7 +28,7 @@ def _matmul(xp: Any, x: Any, y: Any) -> Any:
 
 
 def _swap(x: Any, xp: Any) -> Any:
-    return xp.matrix_transpose(x)
+    return x.mT
 
 
 def _left(g: Any, x_shape: Any, y: Any, xp: Any) -> Any:
@@ -58,6 +58,7 @@ def _right(g: Any, x: Any, y_shape: Any, xp: Any) -> Any:
 matmul_p = operation(
     "matmul",
     _matmul,
+    quick="matmul",
     rules={"x": _left, "y": _right},
     samples=(
         sample((3, 4), (4, 2)),
@@ -86,9 +87,16 @@ def _mm(xp: Any, x: Any, y: Any) -> Any:
     return xp.matmul(x, y)
 
 
+def _mm_numpy(x: Any, y: Any) -> Any:
+    if x.ndim != 2 or y.ndim != 2:
+        raise ValueError
+    return x.dot(y)
+
+
 mm_p = elementwise(
     "mm",
     _mm,
+    quick=_mm_numpy,
     x=lambda g, y, xp: xp.matmul(g, y.mT),
     y=lambda g, x, xp: xp.matmul(x.mT, g),
     domain=both(-2, 2),
