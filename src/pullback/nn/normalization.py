@@ -63,16 +63,20 @@ def _affine(x: Tensor, weight: Any, bias: Any) -> Tensor:
 
 
 # -- layers ----------------------------------------------------------------------------------------
-def _over(op: str, input: Any, normalized_shape: Any, **given: Any) -> tuple[int, ...]:
+def _over(
+    op: str, input: Any, normalized_shape: Any, weight: Any = None, bias: Any = None
+) -> tuple[int, ...]:
     """Return the last axes, those of `normalized_shape`."""
-    needs_tensor(op, input, "input")
+    if input.__class__ is not Tensor:
+        needs_tensor(op, input, "input")
     many = isinstance(normalized_shape, (tuple, list))
     shape = tuple(normalized_shape) if many else (normalized_shape,)
-    ndim, n = len(input.shape), len(shape)
-    if not n or n > ndim or tuple(input.shape[ndim - n :]) != shape:
+    came = tuple(input.shape)
+    ndim, n = len(came), len(shape)
+    if not n or n > ndim or came[ndim - n :] != shape:
         required = f"an input whose shape ends with {shape} required"
-        raise ShapeError(compose(op, required, str(tuple(input.shape)), ("input", input)))
-    for name, x in given.items():
+        raise ShapeError(compose(op, required, str(came), ("input", input)))
+    for name, x in (("weight", weight), ("bias", bias)):
         if x is None:
             continue
         needs_tensor(op, x, name)
@@ -117,8 +121,9 @@ def layer_norm(
     tensor([[-1.0000,  1.0000],
             [-1.0000,  1.0000]])
     """
-    _needs_eps("layer_norm", eps)
-    axes = _over("layer_norm", input, normalized_shape, weight=weight, bias=bias)
+    if not eps >= 0:
+        _needs_eps("layer_norm", eps)
+    axes = _over("layer_norm", input, normalized_shape, weight, bias)
     x = standardize_p.public(input, axes=axes, eps=eps)
     if weight is not None:
         x = x * weight

@@ -18,7 +18,7 @@ from pullback.ops.primitives import arithmetic
 from pullback.ops.primitives import reductions as reductions_primitives
 from pullback.ops.primitives.scans import cumprod_p, cumsum_p
 
-_sum = reductions_primitives.sum_p.public
+_sum, _var = reductions_primitives.sum_p.public, reductions_primitives.var
 
 
 class ReducingMethods:
@@ -77,8 +77,11 @@ class ReducingMethods:
 
         As in PyTorch, a bool in second place, or in first, is `unbiased`.
         """
-        over, less = statistics.freedom("var", dim, axis, unbiased, correction)
-        return statistics.var(self, axis=over, correction=less, keepdims=keepdim or keepdims)
+        if unbiased is None and axis is None and dim.__class__ is not bool:
+            less = 1 if correction is None else correction
+        else:
+            dim, less = statistics.freedom("var", dim, axis, unbiased, correction)
+        return _var(self, axis=dim, correction=less, keepdims=keepdim or keepdims)
 
     def std(
         self,

@@ -23,7 +23,7 @@ from pullback.ops.samples import AXES, EMPTY, NO_AXIS, both, grid, real, sample
 _of_numpy = NUMPY.xp
 
 
-# -- sums and products -----------------------------------------------------------------------------
+# -- sums and means --------------------------------------------------------------------------------
 def _axes_of(x: Any, op: str, axis: Any) -> Any:
     return None if axis is None else normalize_axes(op, axis, len(x.shape))
 
@@ -80,6 +80,67 @@ mean_p = operation(
 mean = mean_p.public
 
 
+# -- spread ----------------------------------------------------------------------------------------
+def _var(
+    xp: Any, x: Any, *, axis: Any = None, correction: float = 0.0, keepdims: bool = False
+) -> Any:
+    axes = _axes_of(x, "var", axis)
+    deviation = x - _mean(xp, x, axis=axes, keepdims=True)
+    if "complex" in str(x.dtype):
+        squares = xp.real(deviation * xp.conj(deviation))
+    else:
+        squares = deviation * deviation
+    n = count(x.shape, axis) - correction
+    return xp.sum(squares, axis=axes, keepdims=keepdims) / (n if n > 0 else math.nan)
+
+
+def _var_numpy(x: Any, *, axis: Any, correction: float, keepdims: bool) -> Any:
+    if not x.size:
+        raise TypeError
+    center = _of_numpy.add.reduce(x, axis, None, None, True)
+    n = x.size // center.size
+    center /= n
+    squares = x - center
+    squares *= squares
+    total = _of_numpy.add.reduce(squares, axis, None, None, keepdims)
+    n -= correction
+    total /= n if n > 0 else math.nan
+    return total
+
+
+def _var_rule(g: Any, x: Any, axis: Any, correction: float, keepdims: bool, xp: Any) -> Any:
+    """Return g times twice the deviations over their count, less the correction."""
+    n = count(x.shape, axis) - correction
+    g = keep_axes(g, x.shape, axis, keepdims, xp) * (2 / n if n > 0 else math.nan)
+    axes = axis if axis.__class__ is int and x.shape else _axes_of(x, "var", axis)
+    return g * (x - xp.mean(x, axis=axes, keepdims=True))
+
+
+var_p = operation(
+    "var",
+    _var,
+    quick=_var_numpy,
+    rules={"x": _var_rule},
+    holomorphic=False,
+    samples=(*AXES, sample((4, 3), axis=0, correction=1.0)),
+    doc="""Return the variance over `axis`: squared deviations over (count - correction).
+
+    Raises
+    ------
+    DTypeError
+        If the dtype is neither floating nor complex.
+
+    Examples
+    --------
+    >>> import pullback as pb
+    >>> pb.var(pb.tensor([1.0, 2.0, 3.0]), correction=1)
+    tensor(1.)
+    """,
+)
+var = var_p.public
+
+
+# -- products --------------------------------------------------------------------------------------
 def _prod(xp: Any, x: Any, *, axis: Any = None, keepdims: bool = False) -> Any:
     axes = normalize_axes("prod", axis, len(x.shape))
     if not axes:  # only the dtype of small integers changes
