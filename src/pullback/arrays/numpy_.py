@@ -103,7 +103,10 @@ def _broadcast_to(x: Any, shape: tuple[int, ...]) -> Any:
         strides = (0,) * len(shape)
     elif x.ndim == len(shape) and x.flags.c_contiguous and x.size:
         strides = tuple(
-            [s if n == m else _stretched(n, x, shape) for s, n, m in zip(x.strides, x.shape, shape, strict=True)]
+            [
+                s if n == m else _stretched(n, x, shape)
+                for s, n, m in zip(x.strides, x.shape, shape, strict=True)
+            ]
         )
     else:
         return np.broadcast_to(x, shape)

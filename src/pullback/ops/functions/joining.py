@@ -19,7 +19,6 @@ from pullback.ops.functions.manipulation import reshape
 from pullback.ops.primitives.joining import cat_p, split_p, stack_p, unbind_p
 from pullback.ops.samples import sample
 
-
 _SEQUENCES = frozenset((tuple, list))
 
 

@@ -30,7 +30,6 @@ from pullback.ops.primitives.shape import (
 from pullback.ops.primitives.sliding import unfold_dim_p
 from pullback.ops.samples import sample
 
-
 _INTS = frozenset((int,))
 
 

@@ -210,7 +210,7 @@ def clamps_by_numbers(x: Any, *bounds: Any) -> bool:
     """Return whether the bounds are numbers that the dtype of `x` can hold."""
     inexact = (x.dtype if isinstance(x, Tensor) else library_of(x).dtype(x)).is_inexact
     kinds = (int, float) if inexact else (int,)
-    return all([b is None or isinstance(b, kinds) for b in bounds])
+    return all(b is None or isinstance(b, kinds) for b in bounds)
 
 
 # -- between ---------------------------------------------------------------------------------------

@@ -21,7 +21,7 @@ from pullback.errors import (
     compose,
 )
 from pullback.ops.arguments import array_of, tensor_of
-from pullback.ops.axes import count, either, normalize_axes, normalize_axis
+from pullback.ops.axes import either, normalize_axes, normalize_axis
 from pullback.ops.declare import composition, needs_one_library, needs_order, needs_tensor
 from pullback.ops.functions import complex_numbers, manipulation, pointwise
 from pullback.ops.functions.creation import arange, linspace, ones_like, zeros_like

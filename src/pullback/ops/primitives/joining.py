@@ -15,7 +15,6 @@ from pullback.ops.axes import normalize_axis
 from pullback.ops.declare import operation
 from pullback.ops.samples import sample
 
-
 _np = NUMPY.xp
 
 

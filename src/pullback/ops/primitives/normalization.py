@@ -8,7 +8,6 @@ from pullback.arrays import NUMPY
 from pullback.ops.declare import needs_order, operation
 from pullback.ops.samples import real, sample
 
-
 _sum, _root = NUMPY.xp.add.reduce, NUMPY.xp.sqrt
 
 

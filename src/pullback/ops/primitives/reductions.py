@@ -18,7 +18,6 @@ from pullback.ops.axes import count, dropped, keep_axes, normalize_axes, normali
 from pullback.ops.declare import Primitive, elementwise, needs_order, operation, standard
 from pullback.ops.samples import AXES, EMPTY, NO_AXIS, both, grid, real, sample
 
-
 # The default library's own reductions, which do all that the forwards do for floats.
 _of_numpy = NUMPY.xp
 
@@ -194,7 +193,9 @@ def _extreme_rule(g: Any, x: Any, out: Any, axis: Any, keepdims: bool, xp: Any) 
     if axis is None and not keepdims:
         ties = (x == out) | (x != x)
         count = xp.count_nonzero(ties)  # NumPy's is one of Python's numbers
-        return xp.where(ties, g / (count if count.__class__ is int else xp.astype(count, g.dtype)), 0)
+        return xp.where(
+            ties, g / (count if count.__class__ is int else xp.astype(count, g.dtype)), 0
+        )
     ties = (x == keep_axes(out, x.shape, axis, keepdims, xp)) | (x != x)
     count = xp.count_nonzero(ties, axis=_axes_of(x, "max", axis), keepdims=True)
     share = keep_axes(g, x.shape, axis, keepdims, xp) / xp.astype(count, g.dtype)

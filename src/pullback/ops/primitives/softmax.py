@@ -9,7 +9,6 @@ from pullback.ops.axes import count, dropped, keep_axes, normalize_axes, normali
 from pullback.ops.declare import operation
 from pullback.ops.samples import AXES, NO_AXIS, both, real, sample
 
-
 _np = NUMPY.xp
 _largest, _sum, _vdot = _np.maximum.reduce, _np.add.reduce, _np.vdot
 
