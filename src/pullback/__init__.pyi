@@ -229,6 +229,7 @@ from pullback.ops.primitives.reductions import count_nonzero as count_nonzero
 from pullback.ops.primitives.reductions import max as max
 from pullback.ops.primitives.reductions import mean as mean
 from pullback.ops.primitives.reductions import min as min
+from pullback.ops.primitives.reductions import var as var
 from pullback.ops.functions.reductions import amax as amax
 from pullback.ops.functions.reductions import amin as amin
 from pullback.ops.functions.reductions import aminmax as aminmax
@@ -251,7 +252,6 @@ from pullback.ops.functions.statistics import nansum as nansum
 from pullback.ops.functions.statistics import quantile as quantile
 from pullback.ops.functions.statistics import std as std
 from pullback.ops.functions.statistics import std_mean as std_mean
-from pullback.ops.functions.statistics import var as var
 from pullback.ops.functions.statistics import var_mean as var_mean
 from pullback.ops.functions.scans import cumprod as cumprod
 from pullback.ops.functions.scans import cumsum as cumsum

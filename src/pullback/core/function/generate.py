@@ -207,7 +207,7 @@ class _Writer:
             "except UNFIT:  # says what is wrong, or does what the kernel cannot",
             f"    return {self._apply()}",
             f"if _data.__class__ is not {lead}_data.__class__:",
-            "    _data = tidy(_data)",
+            f"    _data = asarray(_data) if {lead}_data.__class__ is array else tidy(_data)",
             "_t = _cls()",
             "_t._data = _data",
             "_t._base = _t._grad = _t._node = None",

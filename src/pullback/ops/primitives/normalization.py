@@ -38,21 +38,24 @@ def _means(x: Any, axes: tuple[int, ...]) -> Any:
     return total
 
 
-def _centred_numpy(x: Any, axes: tuple[int, ...], *others: Any) -> tuple[Any, ...]:
-    """Return arrays less their means over the axes, and the function that takes such means."""
+def _projection(x: Any, axes: tuple[int, ...]) -> Any:
+    """Return the projection and the weights for rows of x, None where they are too long."""
     n = x.shape[-1]
-    if n > _SHORT or len(axes) != 1 or axes[0] != x.ndim - 1:
-        centred = [y - _means(y, axes) for y in (x, *others)]
-        return *centred, lambda y: _means(y, axes)
-    projection, share = _PROJECTIONS[n, x.dtype]
-    return *[y.dot(projection) for y in (x, *others)], lambda y: y.dot(share)[..., None]
+    short = n <= _SHORT and len(axes) == 1 and axes[0] == x.ndim - 1
+    return _PROJECTIONS[n, x.dtype] if short else None
 
 
 def _standardize_numpy(x: Any, *, axes: tuple[int, ...], eps: float) -> Any:
     if not x.size or not axes:
         raise TypeError
-    centred, means = _centred_numpy(x, axes)
-    variance = means(centred * centred)
+    short = _projection(x, axes)
+    if short is None:
+        centred = x - _means(x, axes)
+        variance = _means(centred * centred, axes)
+    else:
+        projection, share = short
+        centred = x.dot(projection)
+        variance = (centred * centred).dot(share)[..., None]
     variance += eps
     centred /= _root(variance, variance)
     return centred
@@ -69,10 +72,17 @@ def _standardize_rule(g: Any, x: Any, axes: tuple[int, ...], eps: float, xp: Any
 
 
 def _standardize_rule_numpy(g: Any, x: Any, axes: tuple[int, ...], eps: float) -> Any:
-    centred, result, means = _centred_numpy(x, axes, g)
-    variance = means(centred * centred)
+    short = _projection(x, axes)
+    if short is None:
+        centred, result = x - _means(x, axes), g - _means(g, axes)
+        variance = _means(centred * centred, axes)
+        along = _means(result * centred, axes)
+    else:
+        projection, share = short
+        centred, result = x.dot(projection), g.dot(projection)
+        variance = (centred * centred).dot(share)[..., None]
+        along = (result * centred).dot(share)[..., None]
     variance += eps
-    along = means(result * centred)
     along /= variance
     centred *= along
     result -= centred
