@@ -44,7 +44,8 @@ class Constants(dict[Any, Any]):
         return array
 
 
-ZERO = Constants(0)
+_ZERO = Constants(0)
+_OF_NUMPY = (np.ndarray, np.generic)
 
 _add: Any = np.add.reduce
 _multiply: Any = np.multiply.reduce
@@ -151,10 +152,10 @@ def _matmul(x: Any, y: Any) -> Any:
 
 
 def _where(condition: Any, x: Any, y: Any) -> Any:
-    if y.__class__ is int and y == 0 and x.__class__ is np.ndarray and x.dtype.kind == "f":
-        y = ZERO[x.dtype]
-    elif x.__class__ is int and x == 0 and y.__class__ is np.ndarray and y.dtype.kind == "f":
-        x = ZERO[y.dtype]
+    if y.__class__ is int and y == 0 and isinstance(x, _OF_NUMPY) and x.dtype.kind == "f":
+        y = _ZERO[x.dtype]
+    elif x.__class__ is int and x == 0 and isinstance(y, _OF_NUMPY) and y.dtype.kind == "f":
+        x = _ZERO[y.dtype]
     return np.where(condition, x, y)
 
 

@@ -42,7 +42,9 @@ from pullback.ops.primitives.comparison import (
     bitwise_xor_p,
 )
 from pullback.ops.primitives.products import matmul_p
-from pullback.ops.primitives.shape import permute_p
+from pullback.ops.primitives.shape import permute_p, reshape_p
+
+_INTS = frozenset((int,))
 
 
 def _flat(sizes: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -219,8 +221,9 @@ class TensorMethods(
 
     def reshape(self: Any, *sizes: Any) -> Tensor:
         """Return this tensor in another shape, a view where the memory allows."""
-        one = len(sizes) == 1 and sizes[0].__class__ is not int
-        return manipulation.reshape(self, _flat(sizes) if one else sizes)
+        if _INTS.issuperset(map(type, sizes)):
+            return reshape_p.public(self, shape=sizes)
+        return manipulation.reshape(self, _flat(sizes))
 
     def view(self: Any, *sizes: Any) -> Tensor:
         """Return a view of this tensor in another shape; raise where that needs a copy."""

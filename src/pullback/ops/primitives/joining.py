@@ -61,7 +61,7 @@ def _concat_rule(g: Any, shapes: Any, axis: int, xp: Any) -> list[Any]:
     start = 0
     for shape in shapes:
         end = start + shape[axis]
-        parts.append(g[(*lead, slice(start, end))])
+        parts.append(g[(*lead, slice(start, end), ...)])
         start = end
     return parts
 

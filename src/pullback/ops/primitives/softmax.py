@@ -28,14 +28,15 @@ def _softmax(xp: Any, x: Any, *, axis: int = -1) -> Any:
     return e / xp.sum(e, axis=axis, keepdims=True)
 
 
-# Elements whose squares sum up to less are no larger than 50: e ** x cannot overflow.
+# Elements whose squares sum up to less are no larger than 50: e ** x cannot overflow, and so few
+# of them have a finite sum in float32.
 _SMALL = 2500.0
 
 
 def _softmax_numpy(x: Any, *, axis: int) -> Any:
     if axis.__class__ is not int or not x.shape:
         raise TypeError
-    if _vdot(x, x) < _SMALL:
+    if x.size < _SMALL and _vdot(x, x) < _SMALL:
         e = _np.exp(x)
     else:
         e = x - _largest(x, axis, None, None, True)
