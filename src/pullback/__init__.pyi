@@ -1,6 +1,5 @@
 """What `pullback` exports, for type checkers. Written by `make stubs`; not to be edited."""
 
-import builtins
 from typing import Any
 
 from pullback.arrays import DType as DType
@@ -232,6 +231,7 @@ def count_nonzero(x: Any, /, *, axis: Any = ..., keepdims: Any = ...) -> Tensor:
 def max(x: Any, /, *, axis: Any = ..., keepdims: Any = ...) -> Tensor: ...
 def mean(x: Any, /, *, axis: Any = ..., keepdims: Any = ...) -> Tensor: ...
 def min(x: Any, /, *, axis: Any = ..., keepdims: Any = ...) -> Tensor: ...
+def var(x: Any, /, *, axis: Any = ..., correction: Any = ..., keepdims: Any = ...) -> Tensor: ...
 from pullback.ops.functions.reductions import amax as amax
 from pullback.ops.functions.reductions import amin as amin
 from pullback.ops.functions.reductions import aminmax as aminmax
@@ -254,7 +254,6 @@ from pullback.ops.functions.statistics import nansum as nansum
 from pullback.ops.functions.statistics import quantile as quantile
 from pullback.ops.functions.statistics import std as std
 from pullback.ops.functions.statistics import std_mean as std_mean
-from pullback.ops.functions.statistics import var as var
 from pullback.ops.functions.statistics import var_mean as var_mean
 from pullback.ops.functions.scans import cumprod as cumprod
 from pullback.ops.functions.scans import cumsum as cumsum

@@ -34,7 +34,7 @@ from pullback.arrays.dtypes import (
     set_default_dtype,
 )
 from pullback.arrays.library import Array, Library
-from pullback.arrays.numpy_ import NumPy
+from pullback.arrays.numpy_ import Constants, NumPy
 from pullback.arrays.random import RandomSource
 from pullback.errors import ArgumentError, ArgumentTypeError, compose
 
@@ -43,6 +43,7 @@ __all__ = [
     "DTYPES",
     "NUMPY",
     "Array",
+    "Constants",
     "DType",
     "FloatInfo",
     "IntegerInfo",

@@ -32,6 +32,21 @@ def _fast_namespace() -> ModuleType:
     return xp
 
 
+class Constants(dict[Any, Any]):
+    """One number as an array of 0 dimensions, by dtype: NumPy takes longer for a Python number."""
+
+    def __init__(self, value: float) -> None:
+        self.value = value
+
+    def __missing__(self, dtype: Any) -> Any:
+        self[dtype] = array = np.array(self.value, dtype)
+        array.flags.writeable = False
+        return array
+
+
+_ZERO = Constants(0)
+_OF_NUMPY = (np.ndarray, np.generic)
+
 _add: Any = np.add.reduce
 _multiply: Any = np.multiply.reduce
 _maximum: Any = np.maximum.reduce
@@ -40,19 +55,15 @@ _or: Any = np.logical_or.reduce
 _and: Any = np.logical_and.reduce
 
 
-def _axes(axis: Any, ndim: int) -> Any:
-    return tuple(range(ndim)) if axis is None else axis
-
-
 def _sum(x: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Any:
     if x.dtype.kind in "fc" and dtype is None:
-        return _add(x, axis=axis, keepdims=keepdims)
+        return _add(x, axis, None, None, keepdims)
     return np.sum(x, axis=axis, dtype=dtype, keepdims=keepdims)
 
 
 def _prod(x: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Any:
     if x.dtype.kind in "fc" and dtype is None:
-        return _multiply(x, axis=axis, keepdims=keepdims)
+        return _multiply(x, axis, None, None, keepdims)
     return np.prod(x, axis=axis, dtype=dtype, keepdims=keepdims)
 
 
@@ -83,19 +94,33 @@ def _argmin(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
 def _mean(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
     if x.dtype.kind != "f" or x.dtype.itemsize < 4 or not x.size:
         return np.mean(x, axis=axis, keepdims=keepdims)
-    axes = _axes(axis, x.ndim)
-    total = _add(x, axis=axes, keepdims=keepdims)
-    if axis is None:
-        return total / x.size
-    return total / math.prod([x.shape[a] for a in (axes if isinstance(axes, tuple) else (axes,))])
+    total = _add(x, axis, None, None, keepdims)
+    total /= x.size // total.size
+    return total
 
 
 def _broadcast_to(x: Any, shape: tuple[int, ...]) -> Any:
-    if x.ndim:
+    if not x.ndim:
+        strides = (0,) * len(shape)
+    elif x.ndim == len(shape) and x.flags.c_contiguous and x.size:
+        strides = tuple(
+            [
+                s if n == m else _stretched(n, x, shape)
+                for s, n, m in zip(x.strides, x.shape, shape, strict=True)
+            ]
+        )
+    else:
         return np.broadcast_to(x, shape)
-    spread = np.ndarray(shape, x.dtype, x, 0, (0,) * len(shape))
+    spread = np.ndarray(shape, x.dtype, x, 0, strides)
     spread.flags.writeable = False
     return spread
+
+
+def _stretched(n: int, x: Any, shape: tuple[int, ...]) -> int:
+    """Return the stride of an axis that broadcasting makes longer, or raise NumPy's error."""
+    if n != 1:
+        np.broadcast_to(x, shape)
+    return 0
 
 
 def _matrix_transpose(x: Any) -> Any:
@@ -111,12 +136,45 @@ def _zeros_like(x: Any, dtype: Any = None) -> Any:
 
 
 def _expand_dims(x: Any, axis: int = 0) -> Any:
-    return x[(None, ...)] if axis == 0 else np.expand_dims(x, axis)
+    if axis == 0:
+        return x[(None, ...)]
+    return x[..., None] if axis == -1 else np.expand_dims(x, axis)
+
+
+def _reshape(x: Any, shape: tuple[int, ...], copy: bool | None = None) -> Any:
+    return x.reshape(shape) if copy is None else np.reshape(x, shape, copy=copy)
+
+
+def _matmul(x: Any, y: Any) -> Any:
+    if 0 < x.ndim < 3 and 0 < y.ndim < 3:  # the same product, by the quicker way in
+        return x.dot(y)
+    return np.matmul(x, y)
+
+
+def _where(condition: Any, x: Any, y: Any) -> Any:
+    if y.__class__ is int and y == 0 and isinstance(x, _OF_NUMPY) and x.dtype.kind == "f":
+        y = _ZERO[x.dtype]
+    elif x.__class__ is int and x == 0 and isinstance(y, _OF_NUMPY) and y.dtype.kind == "f":
+        x = _ZERO[y.dtype]
+    return np.where(condition, x, y)
+
+
+def _flip(x: Any, axis: Any = None) -> Any:
+    if axis.__class__ is not int or not -x.ndim <= axis < x.ndim:
+        return np.flip(x, axis)
+    return x[(slice(None),) * (axis % x.ndim) + (slice(None, None, -1),)]
+
+
+def _cumulative_sum(x: Any, *, axis: Any = None, **settings: Any) -> Any:
+    if settings or axis.__class__ is not int or x.dtype.kind != "f" or not x.ndim:
+        return np.cumulative_sum(x, axis=axis, **settings)
+    return np.add.accumulate(x, axis)
 
 
 _FASTER = (
     *(_sum, _prod, _mean, _max, _min, _any, _all, _argmax, _argmin),
     *(_broadcast_to, _matrix_transpose, _permute_dims, _zeros_like, _expand_dims),
+    *(_reshape, _matmul, _where, _flip, _cumulative_sum),
 )
 
 

@@ -18,12 +18,11 @@ from pullback.ops.arguments import array_of, tensor_of
 from pullback.ops.declare import composition, needs_tensor
 from pullback.ops.functions.manipulation import narrow
 from pullback.ops.functions.pointwise import add
-from pullback.ops.functions.statistics import var
 from pullback.ops.primitives.arithmetic import divide, multiply, pow
 from pullback.ops.primitives.arranging import pad_constant_p
 from pullback.ops.primitives.exponential import sqrt, square
 from pullback.ops.primitives.normalization import standardize_p
-from pullback.ops.primitives.reductions import mean
+from pullback.ops.primitives.reductions import mean, var
 from pullback.ops.primitives.shape import reshape_p
 from pullback.ops.samples import real, sample
 
@@ -63,23 +62,32 @@ def _affine(x: Tensor, weight: Any, bias: Any) -> Tensor:
 
 
 # -- layers ----------------------------------------------------------------------------------------
-def _over(op: str, input: Any, normalized_shape: Any, **given: Any) -> tuple[int, ...]:
+def _over(
+    op: str, input: Any, normalized_shape: Any, weight: Any = None, bias: Any = None
+) -> tuple[int, ...]:
     """Return the last axes, those of `normalized_shape`."""
-    needs_tensor(op, input, "input")
-    many = isinstance(normalized_shape, (tuple, list))
-    shape = tuple(normalized_shape) if many else (normalized_shape,)
-    ndim, n = len(input.shape), len(shape)
-    if not n or n > ndim or tuple(input.shape[ndim - n :]) != shape:
+    if input.__class__ is not Tensor:
+        needs_tensor(op, input, "input")
+    shape = normalized_shape
+    if shape.__class__ is not tuple:
+        shape = tuple(shape) if isinstance(shape, (tuple, list)) else (shape,)
+    came = tuple(input.shape)
+    ndim, n = len(came), len(shape)
+    if not n or n > ndim or came[ndim - n :] != shape:
         required = f"an input whose shape ends with {shape} required"
-        raise ShapeError(compose(op, required, str(tuple(input.shape)), ("input", input)))
-    for name, x in given.items():
-        if x is None:
-            continue
-        needs_tensor(op, x, name)
-        if tuple(x.shape) != shape:
-            required = f"a {name} of shape {shape} required"
-            raise ShapeError(compose(op, required, str(tuple(x.shape)), (name, x)))
+        raise ShapeError(compose(op, required, str(came), ("input", input)))
+    if weight is not None:
+        _needs_shape(op, "weight", weight, shape)
+    if bias is not None:
+        _needs_shape(op, "bias", bias, shape)
     return tuple(range(ndim - n, ndim))
+
+
+def _needs_shape(op: str, name: str, x: Any, shape: tuple[int, ...]) -> None:
+    needs_tensor(op, x, name)
+    if tuple(x.shape) != shape:
+        required = f"a {name} of shape {shape} required"
+        raise ShapeError(compose(op, required, str(tuple(x.shape)), (name, x)))
 
 
 @composition(
@@ -117,8 +125,9 @@ def layer_norm(
     tensor([[-1.0000,  1.0000],
             [-1.0000,  1.0000]])
     """
-    _needs_eps("layer_norm", eps)
-    axes = _over("layer_norm", input, normalized_shape, weight=weight, bias=bias)
+    if not eps >= 0:
+        _needs_eps("layer_norm", eps)
+    axes = _over("layer_norm", input, normalized_shape, weight, bias)
     x = standardize_p.public(input, axes=axes, eps=eps)
     if weight is not None:
         x = x * weight

@@ -32,7 +32,7 @@ from pullback.ops.functions import (
 from pullback.ops.primitives import comparison as comparison_primitives
 from pullback.ops.primitives import exponential
 from pullback.ops.primitives import reductions as reductions_primitives
-from pullback.ops.primitives.reductions import root_p
+from pullback.ops.primitives.reductions import root_p, var_p
 
 
 def _chosen(a: Any, where: Any, neutral: float) -> Any:
@@ -151,7 +151,7 @@ def var(
 ) -> Any:
     """Return the variance; `correction` is the standard's name for `ddof`."""
     less = ddof if correction is None else correction
-    return statistics.var(_inexact(a, dtype), axis=axis, correction=less, keepdims=keepdims)
+    return var_p.public(_inexact(a, dtype), axis=axis, correction=less, keepdims=keepdims)
 
 
 @adapter("std")

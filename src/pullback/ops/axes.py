@@ -43,6 +43,9 @@ def keep_axes(value: Any, shape: tuple[int, ...], axis: Axis, keepdims: bool, xp
     """Return a reduction's result, or its gradient, with the reduced axes as ones."""
     if keepdims or not shape:
         return value
+    if axis.__class__ is int:
+        axis %= len(shape)
+        return xp.reshape(value, (*shape[:axis], 1, *shape[axis + 1 :]))
     axes = normalize_axes("axis", axis, len(shape))
     kept = tuple(1 if i in axes else n for i, n in enumerate(shape))
     return xp.reshape(value, kept)
@@ -59,6 +62,8 @@ def count(shape: tuple[int, ...], axis: Axis) -> int:
     """Return how many elements a reduction takes together."""
     if axis is None:
         return math.prod(shape)
+    if axis.__class__ is int and shape:
+        return shape[axis]
     return math.prod(shape[i] for i in normalize_axes("axis", axis, len(shape)))
 
 

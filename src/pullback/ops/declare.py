@@ -206,6 +206,7 @@ def elementwise(
     broadcasts: bool = True,
     samples: tuple[Sample, ...] | None = None,
     kernel: Function | None = None,
+    quick: Function | None = None,
     **rules: Function | None,
 ) -> Primitive:
     """Declare an operation that works element by element, with broadcasting.
@@ -220,7 +221,7 @@ def elementwise(
         Where tests sample the inputs.
     doc : str
         The first line of the public docstring.
-    floating, holomorphic, differentiable, inputs, broadcasts, kernel
+    floating, holomorphic, differentiable, inputs, broadcasts, kernel, quick
         As for `Primitive`.
     samples : tuple of Sample, optional
         Calls to test, where the usual shapes do not fit.
@@ -239,6 +240,7 @@ def elementwise(
         differentiable=differentiable,
         broadcasts=broadcasts and len(inputs) > 1,
         kernel=kernel,
+        quick=quick,
     )
     call = public_call(primitive, inputs, out=len(inputs) < 3)
     domains = domain if isinstance(domain, dict) else dict.fromkeys(inputs, domain or Domain(-2, 2))

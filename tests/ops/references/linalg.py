@@ -67,6 +67,9 @@ REFERENCES = {
     "vecdot": _vecdot,
     "outer": np.outer,
     "kron": np.kron,
+    "contract": lambda x, y, labels: np.einsum(
+        ",".join(map("".join, labels[:2])) + "->" + "".join(labels[2]), x, y
+    ),
     "cross": np.cross,
     "tensordot": lambda x, y, axes=2: np.tensordot(x, y, axes),
     "einsum": lambda x, y, equation: np.einsum(equation, x, y),

@@ -67,9 +67,10 @@ class Kernels(dict[type, tuple[Any, frozenset[Any]]]):
 
 def _kernel(op: Primitive, library: Library) -> Callable[..., Any]:
     """Return the forward of `op` on floating arrays of one class, dtype and library."""
-    quick = (op.quick or op.standard) if library is NUMPY else None
-    if quick is not None:
-        kernel: Callable[..., Any] = quick if callable(quick) else getattr(library.xp, quick)
+    direct = (op.quick or op.standard) if library is NUMPY else None
+    if direct is not None:
+        kernel: Callable[..., Any]
+        kernel = getattr(library.xp, direct) if isinstance(direct, str) else direct
         return kernel
     forward = op.kernel if library is NUMPY and op.kernel is not None else op.forward
     return functools.partial(forward, library.xp)

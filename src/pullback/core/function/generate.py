@@ -64,6 +64,7 @@ _COMMON: dict[str, Any] = {
     "link": link,
     "mode_of": STATE.get,
     "next_seq": next_seq,
+    "number": NUMPY.xp.generic,  # what NumPy gives for 0 dimensions
     "plain_settings": plain_settings,
     "shows_memory": shows_memory,
     "sync": sync,
@@ -226,7 +227,7 @@ class _Writer:
             "except UNFIT:  # says what is wrong, or does what the kernel cannot",
             f"    return {self._apply()}",
             f"if _data.__class__ is not {lead}_data.__class__:",
-            "    _data = tidy(_data)",
+            "    _data = asarray(_data) if isinstance(_data, number) else tidy(_data)",
             "_t = _cls()",
             "_t._data = _data",
             "_t._base = _t._grad = _t._node = _t._counter = None",

@@ -44,8 +44,9 @@ class Primitive:
     kernel : callable, optional
         The forward for float arrays alone, without the checks that other dtypes need.
     quick : str or callable, optional
-        The default library's function, or another one on its arrays, ``quick(*arrays,
-        **settings)``, that does all the forward does for float arrays, or raises.
+        The default library's function that does all the forward does for float arrays, or raises
+        an error for which `apply` runs the forward instead: its name, or the function itself,
+        ``quick(*arrays, **settings)``.
     results : tuple of str
         The names under which rules ask for several results.
     inplace : callable, optional

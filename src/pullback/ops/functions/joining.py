@@ -19,6 +19,8 @@ from pullback.ops.functions.manipulation import reshape
 from pullback.ops.primitives.joining import cat_p, split_p, stack_p, unbind_p
 from pullback.ops.samples import sample
 
+_SEQUENCES = frozenset((tuple, list))
+
 
 # -- joining ---------------------------------------------------------------------------------------
 @public(cat_p)
@@ -31,8 +33,11 @@ def cat(tensors: Sequence[Any], dim: int | None = None, *, axis: int | None = No
     >>> pb.cat([pb.zeros(2, 1), pb.zeros(2, 3)], dim=1).shape
     (2, 4)
     """
-    along = either("cat", dim, axis)
-    return concat(tensors, axis=0 if along is None else along)
+    if axis is not None:
+        dim = either("cat", dim, axis)
+    if tensors.__class__ not in _SEQUENCES or not tensors:
+        tensors = _listed("concat", tensors)
+    return cat_p.public(*tensors, axis=0 if dim is None else dim)
 
 
 concatenate = cat
@@ -53,7 +58,8 @@ def concat(arrays: Sequence[Any], /, *, axis: int | None = 0) -> Tensor:
     >>> pb.concat([pb.tensor([1.0]), pb.tensor([2.0, 3.0])])
     tensor([1., 2., 3.])
     """
-    arrays = _listed("concat", arrays)
+    if arrays.__class__ not in _SEQUENCES or not arrays:
+        arrays = _listed("concat", arrays)
     if axis is None:
         return cat_p.public(*[reshape(a, (-1,)) for a in arrays], axis=0)
     return cat_p.public(*arrays, axis=axis)
@@ -74,7 +80,9 @@ def stack(arrays: Sequence[Any], /, *, axis: int = 0, dim: int | None = None) ->
     >>> pb.stack([pb.tensor(1.0), pb.tensor(2.0)])
     tensor([1., 2.])
     """
-    return stack_p.public(*_listed("stack", arrays), axis=axis if dim is None else dim)
+    if arrays.__class__ not in _SEQUENCES or not arrays:
+        arrays = _listed("stack", arrays)
+    return stack_p.public(*arrays, axis=axis if dim is None else dim)
 
 
 @composition(sample((2,), (3,)), sample((), ()), call=lambda f, x, y: f([x, y]))

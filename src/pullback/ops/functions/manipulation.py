@@ -30,6 +30,8 @@ from pullback.ops.primitives.shape import (
 from pullback.ops.primitives.sliding import unfold_dim_p
 from pullback.ops.samples import sample
 
+_INTS = frozenset((int,))
+
 
 # -- shapes ----------------------------------------------------------------------------------------
 @public(reshape_p)
@@ -43,9 +45,13 @@ def reshape(x: Any, /, shape: Sequence[int] | int, *, copy: bool | None = None) 
     tensor([[1., 2.],
             [3., 4.]])
     """
-    needs_tensor("reshape", x)
+    if x.__class__ is not Tensor:
+        needs_tensor("reshape", x)
     shape = (shape,) if isinstance(shape, int) else shape
-    result: Tensor = reshape_p.public(x, shape=resolve_shape("reshape", x.shape, shape))
+    wanted = shape
+    if shape.__class__ is not tuple or not _INTS.issuperset(map(type, shape)):
+        wanted = resolve_shape("reshape", x.shape, shape)
+    result: Tensor = reshape_p.public(x, shape=wanted)
     if copy:
         copied: Tensor = clone(result)
         return copied
@@ -97,6 +103,8 @@ def matrix_transpose(x: Any, /) -> Tensor:
     needs_tensor("matrix_transpose", x)
     if len(x.shape) < 2:
         raise ShapeError(f"matrix_transpose: needs at least 2 dimensions, got shape {x.shape}")
+    if len(x.shape) == 2:
+        return permute_p.public(x, axes=(1, 0))
     return transpose(x, -1, -2)
 
 

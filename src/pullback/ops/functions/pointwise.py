@@ -163,6 +163,9 @@ def clip(x: Any, /, min: Any = None, max: Any = None) -> Tensor:
     return positive(x) if min is None and max is None else clamp(x, min, max)
 
 
+_WHOLE = frozenset((int, type(None)))
+
+
 @public(clamp_p)
 def clamp(x: Any, min: Any = None, max: Any = None) -> Tensor:
     """Return `x` limited to [min, max]; bounds are numbers or tensors.
@@ -187,8 +190,10 @@ def clamp(x: Any, min: Any = None, max: Any = None) -> Tensor:
     """
     if min is None and max is None:
         raise ArgumentError("clamp: at least one of min and max must be given, got neither")
-    needs_tensor("clamp", x)
-    if clamps_by_numbers(x, min, max):
+    if x.__class__ is not Tensor:
+        needs_tensor("clamp", x)
+    whole = min.__class__ in _WHOLE and max.__class__ in _WHOLE
+    if whole or clamps_by_numbers(x, min, max):
         return clamp_p.public(x, min=min, max=max)
     result: Tensor = x if min is None else _limited(x, less(x, min), min)
     return result if max is None else _limited(result, greater(result, max), max)

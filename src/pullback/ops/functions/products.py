@@ -8,7 +8,6 @@ gradient rule of its own.
 from __future__ import annotations
 
 import functools
-import math
 import string
 from collections import Counter
 from collections.abc import Sequence
@@ -27,7 +26,7 @@ from pullback.ops.functions.pointwise import add
 from pullback.ops.matrices import is_complex, needs_one_stack
 from pullback.ops.primitives.arithmetic import multiply
 from pullback.ops.primitives.complex_numbers import conj
-from pullback.ops.primitives.products import cross_p, matmul_p, mm, outer_p
+from pullback.ops.primitives.products import contract_p, cross_p, matmul_p, mm, outer_p
 from pullback.ops.primitives.reductions import sum_p
 from pullback.ops.samples import sample
 
@@ -351,32 +350,9 @@ def _pair(x: Any, lx: Labels, y: Any, ly: Labels, kept: set[Label]) -> tuple[Any
     Returns the result and its labels: those shared and kept, the rest of x, the rest of y.
     """
     stacked = tuple(n for n in lx if n in ly and n in kept)
-    summed = tuple(n for n in lx if n in ly and n not in kept)
     left = tuple(n for n in lx if n not in ly)
-    right = tuple(n for n in ly if n not in lx)
-    sizes = dict(zip((*lx, *ly), (*x.shape, *y.shape), strict=True))
-
-    def size(labels: Labels) -> int:
-        return math.prod(sizes[n] for n in labels)
-
-    labels = (*stacked, *left, *right)
-    x = _in_order(x, lx, (*stacked, *left, *summed))
-    if not summed:
-        lengths = tuple(sizes[n] for n in (*stacked, *left)) + (1,) * len(right)
-        y = _in_order(y, ly, (*stacked, *right))
-        between = (*y.shape[: len(stacked)], *(1,) * len(left), *y.shape[len(stacked) :])
-        return multiply(reshape(x, lengths), reshape(y, between)), labels
-    y = _in_order(y, ly, (*stacked, *summed, *right))
-    stack = (size(stacked),) if stacked else ()
-    product = matmul(
-        reshape(x, (*stack, size(left), size(summed))),
-        reshape(y, (*stack, size(summed), size(right))),
-    )
-    return reshape(product, tuple(sizes[n] for n in labels)), labels
-
-
-def _in_order(x: Any, labels: Labels, wanted: Labels) -> Any:
-    return x if labels == wanted else permute_dims(x, tuple(labels.index(n) for n in wanted))
+    labels = (*stacked, *left, *(n for n in ly if n not in lx))
+    return contract_p.public(x, y, labels=(lx, ly, labels)), labels
 
 
 @composition(
@@ -566,6 +542,27 @@ def _summed(x: Any, labels: Labels, kept: set[Label]) -> tuple[Any, Labels]:
     return (reductions.sum(x, axis=axes) if axes else x), tuple(n for n in labels if n in kept)
 
 
+@functools.lru_cache(maxsize=1024)
+def _plain_pair(equation: str, n: int, m: int) -> tuple[Any, tuple[tuple[int, int], ...]]:
+    """Return the labels of a contraction of two operands and the axes that they share.
+
+    The labels are None where it takes more than that: a sum over axes of one operand, diagonals,
+    dots, an output that is not spelled out, a wrong equation.
+    """
+    inputs, _, output = equation.replace(" ", "").partition("->")
+    x, comma, y = inputs.partition(",")
+    known = (set(x) & set(y)) | set(output)
+    plain = comma and "->" in equation and known == set(x) | set(y)
+    letters = known.issubset(string.ascii_letters)
+    if not plain or not letters or (len(x), len(y)) != (n, m):
+        return None, ()
+    if any(len(set(term)) < len(term) for term in (x, y, output)):
+        return None, ()
+    return (tuple(x), tuple(y), tuple(output)), tuple(
+        (x.index(a), y.index(a)) for a in set(x) & set(y)
+    )
+
+
 @composition(
     sample((2, 3), (3, 2), equation="ij,jk->ik"),
     sample((3, 3), (3,), equation="ii,i"),
@@ -601,6 +598,13 @@ def einsum(equation: str, *operands: Any) -> Tensor:
     >>> pb.einsum("ii", x)
     tensor(5.)
     """
+    if len(operands) == 2:
+        x, y = operands
+        if x.__class__ is Tensor and y.__class__ is Tensor and isinstance(equation, str):
+            came, other = x._data.shape, y._data.shape
+            labels, shared = _plain_pair(equation, len(came), len(other))
+            if labels is not None and all(came[i] == other[j] for i, j in shared):
+                return contract_p.public(x, y, labels=labels)
     terms, output = _parse(equation, operands)
     pairs = [_single(x, own, equation) for x, own in zip(operands, terms, strict=True)]
     left, terms = [x for x, _ in pairs], [own for _, own in pairs]

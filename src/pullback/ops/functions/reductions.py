@@ -25,6 +25,8 @@ def sum(x: Any, /, *, axis: Any = None, dtype: Any = None, keepdims: bool = Fals
     >>> pb.sum(pb.tensor([[1.0, 2.0], [3.0, 4.0]]), axis=0)
     tensor([4., 6.])
     """
+    if dtype is None:
+        return sum_p.public(x, axis=axis, keepdims=keepdims)
     return in_dtype(sum_p.public, x, dtype, axis=axis, keepdims=keepdims)
 
 
@@ -118,7 +120,11 @@ def softmax(
     >>> pb.softmax(pb.tensor([1000.0, 1000.0]), 0)
     tensor([0.5000, 0.5000])
     """
-    return in_dtype(softmax_p.public, x, dtype, axis=either("softmax", dim, axis))
+    if axis is not None:
+        dim = either("softmax", dim, axis)
+    if dtype is None:
+        return softmax_p.public(x, axis=dim)
+    return in_dtype(softmax_p.public, x, dtype, axis=dim)
 
 
 @public(log_softmax_p)
@@ -133,7 +139,11 @@ def log_softmax(
     >>> pb.log_softmax(pb.tensor([0.0, 1000.0]), 0)
     tensor([-1000.,     0.])
     """
-    return in_dtype(log_softmax_p.public, x, dtype, axis=either("log_softmax", dim, axis))
+    if axis is not None:
+        dim = either("log_softmax", dim, axis)
+    if dtype is None:
+        return log_softmax_p.public(x, axis=dim)
+    return in_dtype(log_softmax_p.public, x, dtype, axis=dim)
 
 
 @public(logsumexp_p)
@@ -148,5 +158,6 @@ def logsumexp(
     >>> pb.logsumexp(pb.tensor([1000.0, 1000.0]), 0)
     tensor(1000.6932)
     """
-    over = either("logsumexp", dim, axis)
-    return logsumexp_p.public(x, axis=over, keepdims=keepdim or keepdims)
+    if axis is not None:
+        dim = either("logsumexp", dim, axis)
+    return logsumexp_p.public(x, axis=dim, keepdims=keepdim or keepdims)

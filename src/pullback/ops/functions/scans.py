@@ -36,7 +36,11 @@ def cumsum(x: Any, dim: int | None = None, *, axis: int | None = None, dtype: An
     >>> pb.cumsum(pb.tensor([1.0, 2.0, 3.0]), 0)
     tensor([1., 3., 6.])
     """
-    return _along("cumsum", cumsum_p.public, x, either("cumsum", dim, axis), dtype)
+    if axis is not None:
+        dim = either("cumsum", dim, axis)
+    if dtype is None and x.__class__ is Tensor:
+        return cumsum_p.public(x, axis=dim)
+    return _along("cumsum", cumsum_p.public, x, dim, dtype)
 
 
 @public(cumprod_p)

@@ -21,7 +21,7 @@ from pullback.errors import (
     compose,
 )
 from pullback.ops.arguments import array_of, tensor_of
-from pullback.ops.axes import count, either, normalize_axes, normalize_axis
+from pullback.ops.axes import either, normalize_axes, normalize_axis
 from pullback.ops.declare import composition, needs_one_library, needs_order, needs_tensor
 from pullback.ops.functions import complex_numbers, manipulation, pointwise
 from pullback.ops.functions.creation import arange, linspace, ones_like, zeros_like
@@ -48,27 +48,12 @@ from pullback.ops.primitives.comparison import isnan, logical_not, not_equal
 from pullback.ops.primitives.complex_numbers import conj
 from pullback.ops.primitives.exponential import sqrt
 from pullback.ops.primitives.gathering import gather_p, take_back_p
-from pullback.ops.primitives.reductions import argmax, mean, root_p, sum_p
+from pullback.ops.primitives.reductions import argmax, mean, root_p, sum_p, var
 from pullback.ops.primitives.sorting import argsort_p, median_of_all_p, middle
 from pullback.ops.samples import AXES, NO_AXIS, both, grid, integers, real, sample
 
 
 # -- spread ----------------------------------------------------------------------------------------
-@composition(*AXES, sample((4, 3), axis=0, correction=1.0))
-def var(x: Any, /, *, axis: Any = None, correction: float = 0.0, keepdims: bool = False) -> Tensor:
-    """Return the variance over `axis`: squared deviations over (count - correction).
-
-    Examples
-    --------
-    >>> import pullback as pb
-    >>> pb.var(pb.tensor([1.0, 2.0, 3.0]), correction=1)
-    tensor(1.)
-    """
-    needs_tensor("var", x)
-    normalize_axes("var", axis, len(x.shape))
-    return _spread(x, mean(x, axis=axis, keepdims=True), axis, correction, keepdims)
-
-
 def freedom(
     op: str, dim: Any, axis: Any, unbiased: bool | None, correction: float | None
 ) -> tuple[Any, float]:
@@ -81,17 +66,6 @@ def freedom(
         raise ArgumentError(f"{op}: give unbiased or correction, not both")
     correction = 1 if correction is None else correction
     return either(op, dim, axis), correction if unbiased is None else int(unbiased)
-
-
-def _spread(x: Any, center: Tensor, axis: Any, correction: float, keepdims: bool) -> Tensor:
-    deviation = x - center
-    squares = deviation * deviation
-    if deviation.is_complex():
-        squares = complex_numbers.real(deviation * conj(deviation))
-    n = count(x.shape, axis) - correction
-    if n <= 0:
-        n = float("nan")
-    return sum_p.public(squares, axis=axis, keepdims=keepdims) / n
 
 
 @composition(*AXES[:4], sample((4, 3), axis=0, correction=1.0))
@@ -110,9 +84,8 @@ def std(x: Any, /, *, axis: Any = None, correction: float = 0.0, keepdims: bool 
 def _moments(op: str, x: Any, axis: Any, correction: float, kept: bool) -> tuple[Tensor, Tensor]:
     needs_tensor(op, x)
     normalize_axes(op, axis, len(x.shape))
-    center = mean(x, axis=axis, keepdims=True)
-    spread = _spread(x, center, axis, correction, kept)
-    return spread, center if kept else reshape(center, spread.shape)
+    spread = var(x, axis=axis, correction=correction, keepdims=kept)
+    return spread, mean(x, axis=axis, keepdims=kept)
 
 
 @composition(AXES[1], AXES[2], multi=True)

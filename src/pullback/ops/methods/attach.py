@@ -42,6 +42,9 @@ from pullback.ops.primitives.comparison import (
     bitwise_xor_p,
 )
 from pullback.ops.primitives.products import matmul_p
+from pullback.ops.primitives.shape import permute_p, reshape_p
+
+_INTS = frozenset((int,))
 
 
 def _flat(sizes: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -189,15 +192,14 @@ class TensorMethods(
 
     def t(self: Any) -> Tensor:
         """Return the transpose of a matrix, a view; vectors and scalars as they are."""
-        if self.ndim > 2:
+        ndim = len(self._data.shape)
+        if ndim == 2:
+            return permute_p.public(self, axes=(1, 0))
+        if ndim > 2:
             raise ArgumentError(
                 f"t: needs at most 2 dimensions, got shape {self.shape}.\nhint: use transpose."
             )
-        return (
-            manipulation.transpose(self, 0, 1)
-            if self.ndim == 2
-            else manipulation.reshape(self, self.shape)
-        )
+        return manipulation.reshape(self, self.shape)
 
     @property
     def T(self: Any) -> Tensor:  # noqa: N802  (PyTorch's name)
@@ -219,6 +221,8 @@ class TensorMethods(
 
     def reshape(self: Any, *sizes: Any) -> Tensor:
         """Return this tensor in another shape, a view where the memory allows."""
+        if _INTS.issuperset(map(type, sizes)):
+            return reshape_p.public(self, shape=sizes)
         return manipulation.reshape(self, _flat(sizes))
 
     def view(self: Any, *sizes: Any) -> Tensor:

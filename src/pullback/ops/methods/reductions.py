@@ -18,6 +18,8 @@ from pullback.ops.primitives import arithmetic
 from pullback.ops.primitives import reductions as reductions_primitives
 from pullback.ops.primitives.scans import cumprod_p, cumsum_p
 
+_sum, _var = reductions_primitives.sum_p.public, reductions_primitives.var
+
 
 class ReducingMethods:
     """The reductions among `TensorMethods`."""
@@ -34,16 +36,19 @@ class ReducingMethods:
         dtype: Any = None,
     ) -> Tensor:
         """Return the sum over `dim`, all dimensions by default."""
-        over = either("sum", dim, axis)
-        return reductions.sum(self, axis=over, dtype=dtype, keepdims=keepdim or keepdims)
+        if axis is not None:
+            dim = either("sum", dim, axis)
+        if dtype is None:
+            return _sum(self, axis=dim, keepdims=keepdim or keepdims)
+        return reductions.sum(self, axis=dim, dtype=dtype, keepdims=keepdim or keepdims)
 
     def mean(
         self, dim: Any = None, keepdim: bool = False, *, axis: Any = None, keepdims: bool = False
     ) -> Tensor:
         """Return the mean over `dim`, all dimensions by default."""
-        return reductions_primitives.mean(
-            self, axis=either("mean", dim, axis), keepdims=keepdim or keepdims
-        )
+        if axis is not None:
+            dim = either("mean", dim, axis)
+        return reductions_primitives.mean(self, axis=dim, keepdims=keepdim or keepdims)
 
     def prod(
         self,
@@ -72,8 +77,11 @@ class ReducingMethods:
 
         As in PyTorch, a bool in second place, or in first, is `unbiased`.
         """
-        over, less = statistics.freedom("var", dim, axis, unbiased, correction)
-        return statistics.var(self, axis=over, correction=less, keepdims=keepdim or keepdims)
+        if unbiased is None and axis is None and dim.__class__ is not bool:
+            less = 1 if correction is None else correction
+        else:
+            dim, less = statistics.freedom("var", dim, axis, unbiased, correction)
+        return _var(self, axis=dim, correction=less, keepdims=keepdim or keepdims)
 
     def std(
         self,
@@ -96,45 +104,49 @@ class ReducingMethods:
         self, dim: Any = None, keepdim: bool = False, *, axis: Any = None, keepdims: bool = False
     ) -> Any:
         """Return the largest element; with an int `dim`, a pair of values and indices along it."""
+        if dim is None and axis is None:
+            return reductions_primitives.max(self, axis=None, keepdims=keepdim or keepdims)
         return _extreme(self, "max", dim, axis, keepdim or keepdims)
 
     def min(
         self, dim: Any = None, keepdim: bool = False, *, axis: Any = None, keepdims: bool = False
     ) -> Any:
         """Return the smallest element; with an int `dim`, a pair of values and indices along it."""
+        if dim is None and axis is None:
+            return reductions_primitives.min(self, axis=None, keepdims=keepdim or keepdims)
         return _extreme(self, "min", dim, axis, keepdim or keepdims)
 
     def amax(
         self, dim: Any = None, keepdim: bool = False, *, axis: Any = None, keepdims: bool = False
     ) -> Tensor:
         """Return the largest elements over `dim`; ties share the gradient."""
-        return reductions_primitives.max(
-            self, axis=either("amax", dim, axis), keepdims=keepdim or keepdims
-        )
+        if axis is not None:
+            dim = either("amax", dim, axis)
+        return reductions_primitives.max(self, axis=dim, keepdims=keepdim or keepdims)
 
     def amin(
         self, dim: Any = None, keepdim: bool = False, *, axis: Any = None, keepdims: bool = False
     ) -> Tensor:
         """Return the smallest elements over `dim`; ties share the gradient."""
-        return reductions_primitives.min(
-            self, axis=either("amin", dim, axis), keepdims=keepdim or keepdims
-        )
+        if axis is not None:
+            dim = either("amin", dim, axis)
+        return reductions_primitives.min(self, axis=dim, keepdims=keepdim or keepdims)
 
     def any(
         self, dim: Any = None, keepdim: bool = False, *, axis: Any = None, keepdims: bool = False
     ) -> Tensor:
         """Return whether any element over `dim` is true."""
-        return reductions_primitives.any(
-            self, axis=either("any", dim, axis), keepdims=keepdim or keepdims
-        )
+        if axis is not None:
+            dim = either("any", dim, axis)
+        return reductions_primitives.any(self, axis=dim, keepdims=keepdim or keepdims)
 
     def all(
         self, dim: Any = None, keepdim: bool = False, *, axis: Any = None, keepdims: bool = False
     ) -> Tensor:
         """Return whether all elements over `dim` are true."""
-        return reductions_primitives.all(
-            self, axis=either("all", dim, axis), keepdims=keepdim or keepdims
-        )
+        if axis is not None:
+            dim = either("all", dim, axis)
+        return reductions_primitives.all(self, axis=dim, keepdims=keepdim or keepdims)
 
     def argmax(
         self,
@@ -145,9 +157,9 @@ class ReducingMethods:
         keepdims: bool = False,
     ) -> Tensor:
         """Return the index of the largest element along `dim`, in the flat tensor by default."""
-        return reductions_primitives.argmax(
-            self, axis=either("argmax", dim, axis), keepdims=keepdim or keepdims
-        )
+        if axis is not None:
+            dim = either("argmax", dim, axis)
+        return reductions_primitives.argmax(self, axis=dim, keepdims=keepdim or keepdims)
 
     def argmin(
         self,
@@ -158,9 +170,9 @@ class ReducingMethods:
         keepdims: bool = False,
     ) -> Tensor:
         """Return the index of the smallest element along `dim`, in the flat tensor by default."""
-        return reductions_primitives.argmin(
-            self, axis=either("argmin", dim, axis), keepdims=keepdim or keepdims
-        )
+        if axis is not None:
+            dim = either("argmin", dim, axis)
+        return reductions_primitives.argmin(self, axis=dim, keepdims=keepdim or keepdims)
 
     def aminmax(
         self, *, dim: Any = None, keepdim: bool = False, axis: Any = None, keepdims: bool = False

@@ -10,9 +10,13 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from pullback.arrays import NUMPY, Constants
 from pullback.ops.declare import elementwise, needs_order, on, operation
 from pullback.ops.examples import documented
 from pullback.ops.samples import both, real, sample
+
+_np = NUMPY.xp
+
 
 # -- sigmoids --------------------------------------------------------------------------------------
 # Where e ** x is to be divided by 1 + e ** x, which is 1 from here on: e ** x never overflows.
@@ -33,10 +37,18 @@ def _sigmoid(xp: Any, x: Any) -> Any:
     return _sigmoid_kernel(xp, x, _ENOUGH_FOR_HALF if "float16" in dtype else _ENOUGH)
 
 
+_ENOUGH_OF, _ONE_OF, _ZERO_OF = Constants(_ENOUGH), Constants(1), Constants(0)
+
+
+def _sigmoid_numpy(x: Any) -> Any:
+    e = _np.exp(_np.minimum(x, _ENOUGH_OF[x.dtype]))
+    return e / (e + _ONE_OF[x.dtype])
+
+
 sigmoid_p = elementwise(
     "sigmoid",
     _sigmoid,
-    kernel=_sigmoid_kernel,
+    quick=_sigmoid_numpy,
     x=lambda g, out: g * (out * (1 - out)),
     floating=True,
     domain=both(-3, 3),
@@ -163,7 +175,7 @@ def _relu(xp: Any, x: Any) -> Any:
 relu_p = elementwise(
     "relu",
     _relu,
-    kernel=lambda xp, x: xp.maximum(x, 0),
+    quick=lambda x: _np.maximum(x, _ZERO_OF[x.dtype]),
     x=lambda g, out, xp: xp.where(out <= 0, 0, g),
     domain=real(-2, 2, 0.0),
     doc=documented(

@@ -9,9 +9,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from pullback.arrays import NUMPY, Constants
 from pullback.ops.declare import elementwise, needs_order, operation, standard
 from pullback.ops.examples import documented
 from pullback.ops.samples import both, integers, mask, real, sample
+
+_np, _ZERO_OF = NUMPY.xp, Constants(0)
+
 
 # -- arithmetic ------------------------------------------------------------------------------------
 add_p = elementwise(
@@ -253,6 +257,12 @@ def _clamp(xp: Any, x: Any, *, min: Any = None, max: Any = None) -> Any:
     return x
 
 
+def _clamp_numpy(x: Any, *, min: Any, max: Any) -> Any:
+    if max is None:
+        return _np.maximum(x, _ZERO_OF[x.dtype] if min.__class__ is int and min == 0 else min)
+    return _np.minimum(x if min is None else _np.maximum(x, min), max)
+
+
 def _clamp_rule(g: Any, x: Any, min: Any, max: Any, xp: Any) -> Any:
     if min is None or max is None:
         return xp.where(x >= min if max is None else x <= max, g, 0)
@@ -262,7 +272,7 @@ def _clamp_rule(g: Any, x: Any, min: Any, max: Any, xp: Any) -> Any:
 clamp_p = operation(
     "clamp",
     _clamp,
-    kernel=lambda xp, x, *, min, max: xp.clip(x, min, max),
+    quick=_clamp_numpy,
     rules={"x": _clamp_rule},
     domain=real(-2, 2, -0.5, 0.5),
     samples=(

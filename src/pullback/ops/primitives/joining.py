@@ -9,11 +9,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from pullback.arrays import library_of
+from pullback.arrays import NUMPY, library_of
 from pullback.errors import ShapeError, compose
 from pullback.ops.axes import normalize_axis
 from pullback.ops.declare import operation
 from pullback.ops.samples import sample
+
+_np = NUMPY.xp
 
 
 # -- several arrays --------------------------------------------------------------------------------
@@ -46,14 +48,21 @@ def _concat(xp: Any, *arrays: Any, axis: int = 0) -> Any:
     return xp.concat(arrays, axis=axis)
 
 
+def _concat_numpy(*arrays: Any, axis: int) -> Any:
+    if axis.__class__ is not int:
+        raise TypeError
+    return _np.concatenate(arrays, axis)
+
+
 def _concat_rule(g: Any, shapes: Any, axis: int, xp: Any) -> list[Any]:
     axis %= len(shapes[0])
+    lead = (slice(None),) * axis
     parts = []
     start = 0
     for shape in shapes:
-        index = (slice(None),) * axis + (slice(start, start + shape[axis]),)
-        parts.append(g[(*index, ...)])
-        start += shape[axis]
+        end = start + shape[axis]
+        parts.append(g[(*lead, slice(start, end), ...)])
+        start = end
     return parts
 
 
@@ -64,12 +73,25 @@ _SEVERAL = (
 )
 
 
-cat_p = operation("cat", _concat, joint=_concat_rule, samples=_SEVERAL, doc="Join along an axis.")
+cat_p = operation(
+    "cat",
+    _concat,
+    quick=_concat_numpy,
+    joint=_concat_rule,
+    samples=_SEVERAL,
+    doc="Join along an axis.",
+)
 
 
 def _stack(xp: Any, *arrays: Any, axis: int = 0) -> Any:
     _check_one_shape(arrays)
     return xp.stack(arrays, axis=normalize_axis("stack", axis, len(arrays[0].shape) + 1))
+
+
+def _stack_numpy(*arrays: Any, axis: int) -> Any:
+    if axis.__class__ is not int:
+        raise TypeError
+    return _np.stack(arrays, axis) if axis else _np.array(arrays)  # raises where shapes differ
 
 
 def _stack_rule(g: Any, shapes: Any, axis: int, xp: Any) -> list[Any]:
@@ -80,6 +102,7 @@ def _stack_rule(g: Any, shapes: Any, axis: int, xp: Any) -> list[Any]:
 stack_p = operation(
     "stack",
     _stack,
+    quick=_stack_numpy,
     joint=_stack_rule,
     samples=(
         sample((3, 4), (3, 4), axis=0),

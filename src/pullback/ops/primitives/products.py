@@ -5,12 +5,13 @@ All but `cross` are matrix products underneath, so that the array library's BLAS
 
 from __future__ import annotations
 
+import functools
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 from pullback.errors import ShapeError, compose, describe
 from pullback.ops.axes import sum_to_shape
-from pullback.ops.declare import elementwise, operation
+from pullback.ops.declare import Primitive, elementwise, on, operation
 from pullback.ops.matrices import needs_one_stack
 from pullback.ops.samples import both, sample
 
@@ -28,7 +29,7 @@ def _matmul(xp: Any, x: Any, y: Any) -> Any:
 
 
 def _swap(x: Any, xp: Any) -> Any:
-    return xp.matrix_transpose(x)
+    return x.mT
 
 
 def _left(g: Any, x_shape: Any, y: Any, xp: Any) -> Any:
@@ -58,6 +59,7 @@ def _right(g: Any, x: Any, y_shape: Any, xp: Any) -> Any:
 matmul_p = operation(
     "matmul",
     _matmul,
+    quick="matmul",
     rules={"x": _left, "y": _right},
     samples=(
         sample((3, 4), (4, 2)),
@@ -86,9 +88,16 @@ def _mm(xp: Any, x: Any, y: Any) -> Any:
     return xp.matmul(x, y)
 
 
+def _mm_numpy(x: Any, y: Any) -> Any:
+    if x.ndim != 2 or y.ndim != 2:
+        raise ValueError
+    return x.dot(y)
+
+
 mm_p = elementwise(
     "mm",
     _mm,
+    quick=_mm_numpy,
     x=lambda g, y, xp: xp.matmul(g, y.mT),
     y=lambda g, x, xp: xp.matmul(x.mT, g),
     domain=both(-2, 2),
@@ -148,6 +157,101 @@ cross_p = operation(
         sample((0, 3), (0, 3), axis=-1),
     ),
     doc="Return the cross product of vectors of three elements.",
+)
+
+
+# -- contractions ----------------------------------------------------------------------------------
+Label = str | int
+Labels = tuple[tuple[Label, ...], ...]
+
+
+class _Plan(NamedTuple):
+    """How to bring a contraction to one product of (stacks of) matrices."""
+
+    x_order: tuple[int, ...] | None  # None: as it is
+    y_order: tuple[int, ...] | None
+    out_order: tuple[int, ...] | None
+    stacked: int  # how many axes of each kind there are
+    left: int
+    summed: int
+    right: int
+
+
+def _order(labels: tuple[Label, ...], wanted: tuple[Label, ...]) -> tuple[int, ...] | None:
+    return None if labels == wanted else tuple(labels.index(n) for n in wanted)
+
+
+@functools.lru_cache(maxsize=1024)
+def _plan(labels: Labels) -> _Plan:
+    x, y, out = labels
+    stacked = tuple(n for n in x if n in y and n in out)
+    summed = tuple(n for n in x if n in y and n not in out)
+    left = tuple(n for n in x if n not in y)
+    right = tuple(n for n in y if n not in x)
+    return _Plan(
+        _order(x, (*stacked, *left, *summed)),
+        _order(y, (*stacked, *summed, *right)),
+        _order((*stacked, *left, *right), out),
+        *map(len, (stacked, left, summed, right)),
+    )
+
+
+def _contract(xp: Any, x: Any, y: Any, *, labels: Labels) -> Any:
+    plan = _plan(labels)
+    x = x if plan.x_order is None else xp.permute_dims(x, plan.x_order)
+    y = y if plan.y_order is None else xp.permute_dims(y, plan.y_order)
+    if plan.left == plan.summed == plan.right == 1 or (
+        not plan.stacked and plan.summed == 1 and plan.left < 2 and plan.right < 2
+    ):
+        out = xp.matmul(x, y)
+    elif not plan.summed:
+        x = xp.reshape(x, (*x.shape, *(1,) * plan.right))
+        ones = (1,) * plan.left
+        out = x * xp.reshape(y, (*y.shape[: plan.stacked], *ones, *y.shape[plan.stacked :]))
+    else:
+        out = _product(plan, x, y, xp)
+    return out if plan.out_order is None else xp.permute_dims(out, plan.out_order)
+
+
+def _product(plan: _Plan, x: Any, y: Any, xp: Any) -> Any:
+    """Return the product of arrays whose axes of each kind are made one."""
+    s, rows, columns = plan.stacked, x.shape[: plan.stacked + plan.left], y.shape
+    columns = columns[s + plan.summed :]
+    n = math.prod(x.shape[s + plan.left :])
+    stack = (math.prod(rows[:s]),) if s else ()
+    out = xp.matmul(
+        xp.reshape(x, (*stack, math.prod(rows[s:]), n)),
+        xp.reshape(y, (*stack, n, math.prod(columns))),
+    )
+    return xp.reshape(out, (*rows, *columns))
+
+
+# Its gradients are contractions again.
+contract_p: Primitive = operation(
+    "contract",
+    _contract,
+    rules={
+        "x": lambda g, y, labels, xp: on(xp, contract_p)(
+            g, y, labels=(labels[2], labels[1], labels[0])
+        ),
+        "y": lambda g, x, labels, xp: on(xp, contract_p)(
+            x, g, labels=(labels[0], labels[2], labels[1])
+        ),
+    },
+    samples=(
+        sample((2, 3), (3, 4), labels=(("i", "j"), ("j", "k"), ("k", "i"))),
+        sample((2, 3, 2), (2, 4), labels=(("b", "i", "j"), ("b", "k"), ("k", "j", "b", "i"))),
+        sample((3, 2, 2), (2, 4, 3), labels=(("a", "b", "c"), ("c", "d", "a"), ("b", "d"))),
+        sample((2, 2, 3), (2, 3), labels=(("b", "i", "j"), ("b", "j"), ("i", "b"))),
+        sample((3,), (3,), labels=(("i",), ("i",), ())),
+        sample((), (2,), labels=((), ("i",), ("i",))),
+        sample((2, 0), (0, 3), labels=(("i", "j"), ("j", "k"), ("i", "k"))),
+    ),
+    doc="""Return sums of products over labelled axes.
+
+    Each label of one operand is one of the other or of the result; axes of one label have one
+    length.
+    """,
 )
 
 

@@ -12,14 +12,17 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from pullback.arrays import library_of
+from pullback.arrays import NUMPY, library_of
 from pullback.errors import ArgumentError, ArgumentTypeError, DTypeError, compose
 from pullback.ops.axes import count, dropped, keep_axes, normalize_axes, normalize_axis, spread
 from pullback.ops.declare import Primitive, elementwise, needs_order, operation, standard
 from pullback.ops.samples import AXES, EMPTY, NO_AXIS, both, grid, real, sample
 
+# The default library's own reductions, which do all that the forwards do for floats.
+_of_numpy = NUMPY.xp
 
-# -- sums and products -----------------------------------------------------------------------------
+
+# -- sums and means --------------------------------------------------------------------------------
 def _axes_of(x: Any, op: str, axis: Any) -> Any:
     return None if axis is None else normalize_axes(op, axis, len(x.shape))
 
@@ -31,7 +34,7 @@ def _sum(xp: Any, x: Any, *, axis: Any = None, keepdims: bool = False) -> Any:
 sum_p = operation(
     "sum",
     _sum,
-    quick="sum",
+    quick=_of_numpy.add.reduce,
     rules={
         "x": lambda g, x_shape, axis, keepdims, xp: spread(g, x_shape, axis, keepdims, xp),
     },
@@ -76,6 +79,67 @@ mean_p = operation(
 mean = mean_p.public
 
 
+# -- spread ----------------------------------------------------------------------------------------
+def _var(
+    xp: Any, x: Any, *, axis: Any = None, correction: float = 0.0, keepdims: bool = False
+) -> Any:
+    axes = _axes_of(x, "var", axis)
+    deviation = x - _mean(xp, x, axis=axes, keepdims=True)
+    if "complex" in str(x.dtype):
+        squares = xp.real(deviation * xp.conj(deviation))
+    else:
+        squares = deviation * deviation
+    n = count(x.shape, axis) - correction
+    return xp.sum(squares, axis=axes, keepdims=keepdims) / (n if n > 0 else math.nan)
+
+
+def _var_numpy(x: Any, *, axis: Any, correction: float, keepdims: bool) -> Any:
+    if not x.size:
+        raise TypeError
+    center = _of_numpy.add.reduce(x, axis, None, None, True)
+    n = x.size // center.size
+    center /= n
+    squares = x - center
+    squares *= squares
+    total = _of_numpy.add.reduce(squares, axis, None, None, keepdims)
+    n -= correction
+    total /= n if n > 0 else math.nan
+    return total
+
+
+def _var_rule(g: Any, x: Any, axis: Any, correction: float, keepdims: bool, xp: Any) -> Any:
+    """Return g times twice the deviations over their count, less the correction."""
+    n = count(x.shape, axis) - correction
+    g = keep_axes(g, x.shape, axis, keepdims, xp) * (2 / n if n > 0 else math.nan)
+    axes = axis if axis.__class__ is int and x.shape else _axes_of(x, "var", axis)
+    return g * (x - xp.mean(x, axis=axes, keepdims=True))
+
+
+var_p = operation(
+    "var",
+    _var,
+    quick=_var_numpy,
+    rules={"x": _var_rule},
+    holomorphic=False,
+    samples=(*AXES, sample((4, 3), axis=0, correction=1.0)),
+    doc="""Return the variance over `axis`: squared deviations over (count - correction).
+
+    Raises
+    ------
+    DTypeError
+        If the dtype is neither floating nor complex.
+
+    Examples
+    --------
+    >>> import pullback as pb
+    >>> pb.var(pb.tensor([1.0, 2.0, 3.0]), correction=1)
+    tensor(1.)
+    """,
+)
+var = var_p.public
+
+
+# -- products --------------------------------------------------------------------------------------
 def _prod(xp: Any, x: Any, *, axis: Any = None, keepdims: bool = False) -> Any:
     axes = normalize_axes("prod", axis, len(x.shape))
     if not axes:  # only the dtype of small integers changes
@@ -115,7 +179,7 @@ def _prod_rule(g: Any, x: Any, axis: Any, keepdims: bool, xp: Any) -> Any:
 prod_p = operation(
     "prod",
     _prod,
-    quick="prod",
+    quick=_of_numpy.multiply.reduce,
     rules={"x": _prod_rule},
     samples=(*AXES, *EMPTY, *NO_AXIS),
     doc="Return the product over axes; its gradient is right with any number of zeros.",
@@ -126,6 +190,12 @@ prod_p = operation(
 def _extreme_rule(g: Any, x: Any, out: Any, axis: Any, keepdims: bool, xp: Any) -> Any:
     """Return g where x is the extreme, shared evenly by those that tie."""
     # A NaN is the result wherever there is one, and ties with the others.
+    if axis is None and not keepdims:
+        ties = (x == out) | (x != x)
+        count = xp.count_nonzero(ties)  # NumPy's is one of Python's numbers
+        return xp.where(
+            ties, g / (count if count.__class__ is int else xp.astype(count, g.dtype)), 0
+        )
     ties = (x == keep_axes(out, x.shape, axis, keepdims, xp)) | (x != x)
     count = xp.count_nonzero(ties, axis=_axes_of(x, "max", axis), keepdims=True)
     share = keep_axes(g, x.shape, axis, keepdims, xp) / xp.astype(count, g.dtype)
@@ -147,7 +217,7 @@ def _extreme(name: str) -> Primitive:
         name,
         forward,
         rules={"x": _extreme_rule},
-        quick=name,
+        quick=getattr(_of_numpy, f"{name}imum").reduce,
         samples=(*AXES, *NO_AXIS, sample((0, 3), axis=1, keepdims=False)),
         domain=real(-2, 2),
         distinct=True,

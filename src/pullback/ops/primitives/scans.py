@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pullback.arrays import library_of
+from pullback.arrays import NUMPY, library_of
 from pullback.errors import DTypeError, compose
 from pullback.ops.axes import normalize_axis
 from pullback.ops.declare import Primitive, operation
@@ -64,7 +64,14 @@ def _running(name: str, function: str, **declared: Any) -> Primitive:
         scan = getattr(xp, function)
         return scan(x, axis=axis) if x.shape else scan(xp.reshape(x, (1,)), axis=0)[0, ...]
 
-    return operation(name, forward, samples=_ALONG, **declared)
+    accumulate = (NUMPY.xp.add if name == "cumsum" else NUMPY.xp.multiply).accumulate
+
+    def of_numpy(x: Any, *, axis: int) -> Any:
+        if axis.__class__ is not int or not x.shape:
+            raise TypeError
+        return accumulate(x, axis)
+
+    return operation(name, forward, quick=of_numpy, samples=_ALONG, **declared)
 
 
 cumsum_p = _running(

@@ -18,12 +18,19 @@ from pullback.ops.samples import sample
 
 
 def _reshape(xp: Any, x: Any, *, shape: tuple[int, ...]) -> Any:
-    return library_of(x).reshape(x, shape)[0]
+    return library_of(x).reshape(x, resolve_shape("reshape", x.shape, shape))[0]
+
+
+def _reshape_numpy(x: Any, *, shape: tuple[int, ...]) -> Any:
+    if shape and min(shape) < -1:  # for NumPy any negative length is an unknown one
+        raise ValueError
+    return x.reshape(shape)
 
 
 reshape_p = operation(
     "reshape",
     _reshape,
+    quick=_reshape_numpy,
     rules={"x": lambda g, x_shape, xp: xp.reshape(g, x_shape)},
     view=True,
     samples=(
@@ -36,14 +43,17 @@ reshape_p = operation(
 )
 
 
+def _inverse(axes: tuple[int, ...]) -> tuple[int, ...]:
+    if len(axes) < 3:  # exchanged or not, they are their own inverse
+        return axes
+    return tuple(sorted(range(len(axes)), key=axes.__getitem__))
+
+
 permute_p = operation(
     "permute permute_dims",
     lambda xp, x, *, axes: xp.permute_dims(x, axes),
-    rules={
-        "x": lambda g, axes, xp: xp.permute_dims(
-            g, tuple(sorted(range(len(axes)), key=axes.__getitem__))
-        )
-    },
+    quick=lambda x, *, axes: x.transpose(axes),
+    rules={"x": lambda g, axes, xp: xp.permute_dims(g, _inverse(axes))},
     view=True,
     samples=(sample((2, 3, 4), axes=(2, 0, 1)), sample((3, 4), axes=(1, 0)), sample((), axes=())),
     doc="Return x with its axes in another order.",

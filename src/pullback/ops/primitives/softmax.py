@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from pullback.arrays import library_of
+from pullback.arrays import NUMPY, library_of
 from pullback.ops.axes import count, dropped, keep_axes, normalize_axes, normalize_axis
 from pullback.ops.declare import operation
 from pullback.ops.samples import AXES, NO_AXIS, both, real, sample
+
+_np = NUMPY.xp
+_largest, _sum, _vdot = _np.maximum.reduce, _np.add.reduce, _np.vdot
 
 
 def _total(x: Any, axis: int, xp: Any) -> Any:
@@ -25,6 +28,23 @@ def _softmax(xp: Any, x: Any, *, axis: int = -1) -> Any:
     return e / xp.sum(e, axis=axis, keepdims=True)
 
 
+# Elements whose squares sum up to less are no larger than 50: e ** x cannot overflow, and so few
+# of them have a finite sum in float32.
+_SMALL = 2500.0
+
+
+def _softmax_numpy(x: Any, *, axis: int) -> Any:
+    if axis.__class__ is not int or not x.shape:
+        raise TypeError
+    if x.size < _SMALL and _vdot(x, x) < _SMALL:
+        e = _np.exp(x)
+    else:
+        e = x - _largest(x, axis, None, None, True)
+        _np.exp(e, e)
+    e /= _sum(e, axis, None, None, True)
+    return e
+
+
 _ALONG = (
     sample((3, 4), axis=-1),
     sample((3, 4), axis=0),
@@ -38,6 +58,7 @@ _ALONG = (
 softmax_p = operation(
     "softmax",
     _softmax,
+    quick=_softmax_numpy,
     rules={"x": lambda g, out, axis, xp: (g - _total(g * out, axis, xp)) * out},
     domain=real(-2, 2),
     floating=True,
@@ -54,9 +75,18 @@ def _log_softmax(xp: Any, x: Any, *, axis: int = -1) -> Any:
     return shifted - xp.log(xp.sum(xp.exp(shifted), axis=axis, keepdims=True))
 
 
+def _log_softmax_numpy(x: Any, *, axis: int) -> Any:
+    if axis.__class__ is not int or not x.shape:
+        raise TypeError
+    shifted = x - _largest(x, axis, None, None, True)
+    shifted -= _np.log(_sum(_np.exp(shifted), axis, None, None, True))
+    return shifted
+
+
 log_softmax_p = operation(
     "log_softmax",
     _log_softmax,
+    quick=_log_softmax_numpy,
     rules={"x": lambda g, out, axis, xp: g - xp.exp(out) * _total(g, axis, xp)},
     domain=real(-2, 2),
     floating=True,
@@ -79,6 +109,19 @@ def _logsumexp(xp: Any, x: Any, *, axis: Any = None, keepdims: bool = False) -> 
     return total if keepdims else xp.reshape(total, dropped(total.shape, axis))
 
 
+def _logsumexp_numpy(x: Any, *, axis: Any, keepdims: bool) -> Any:
+    if not x.size or not x.shape or axis == ():
+        raise TypeError
+    top = _largest(x, axis, None, None, True)
+    finite = _np.isfinite(top)
+    if _np.count_nonzero(finite) != top.size:
+        top = _np.where(finite, top, 0)
+    e = x - top
+    _np.exp(e, e)
+    total = _sum(e, axis, None, None, keepdims)
+    return _np.log(total) + (top if keepdims else top.reshape(total.shape))
+
+
 def _nothing(x: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
     """Return the logarithm of empty sums."""
     library = library_of(x)
@@ -91,6 +134,7 @@ def _nothing(x: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
 logsumexp_p = operation(
     "logsumexp",
     _logsumexp,
+    quick=_logsumexp_numpy,
     rules={
         "x": lambda g, x, out, axis, keepdims, xp: (
             keep_axes(g, x.shape, axis, keepdims, xp)
