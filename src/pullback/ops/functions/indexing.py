@@ -86,7 +86,9 @@ def _in_two_steps(index: Any) -> tuple[Any, Any]:
     An integer that stands away from an index array selects before the array does, as in PyTorch;
     NumPy takes it for an array that the other one is broadcast with.
     """
-    parts = index if isinstance(index, tuple) else (index,)
+    if not isinstance(index, tuple):
+        return index, None
+    parts = index
     basic = [is_basic(part) for part in parts]
     numbers = [yes and hasattr(part, "__index__") for part, yes in zip(parts, basic, strict=True)]
     if all(basic) or not any(numbers) or sum(basic) == sum(numbers):

@@ -35,19 +35,13 @@ def is_basic(index: Any) -> bool:
     """Return whether an index is a basic one, which names no element twice."""
     if is_plain(index):
         return True
-    items = index if isinstance(index, tuple) else (index,)
-    return all(
-        i is None
-        or i is Ellipsis
-        or isinstance(i, slice)
-        or (hasattr(i, "__index__") and not _dims(i))
-        for i in items
-        if not isinstance(i, bool)
-    ) and not any(isinstance(i, bool) for i in items)
+    return all(map(_is_basic_item, index)) if isinstance(index, tuple) else _is_basic_item(index)
 
 
-def _dims(i: Any) -> bool:
-    return hasattr(i, "shape")
+def _is_basic_item(i: Any) -> bool:
+    if i is None or i is Ellipsis or isinstance(i, slice):
+        return True
+    return hasattr(i, "__index__") and not hasattr(i, "shape") and not isinstance(i, bool)
 
 
 def _scatter(xp: Any, g: Any, *, index: Any, shape: tuple[int, ...]) -> Any:
