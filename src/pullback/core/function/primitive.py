@@ -181,10 +181,15 @@ class Primitive:
         self.size = len(self.inputs) + self.width + 2 * len(tensors)
         self.is_small = self.size <= len(ITEMS) and not self.variadic and not self.multi
 
-    def saves(self, name: str, tracked: Sequence[bool]) -> bool:
-        """Return whether a call saves the tensor of that name when these inputs are tracked."""
-        needed = self.needed_by.get(name)
-        return needed is not None and any(tracked[i] for i in needed)
+    def saves(self, name: str, tracked: Sequence[Any]) -> bool:
+        """Return whether a call saves the tensor of that name.
+
+        `tracked` has one item an input: its edge or another true value where it is tracked.
+        """
+        for i in self.needed_by.get(name, ()):  # noqa: SIM110  (a generator costs a call)
+            if tracked[i]:
+                return True
+        return False
 
     def saves_input(self, i: int, record: tuple[Any, ...]) -> bool:
         """Return whether a node with this record saved its input `i`."""

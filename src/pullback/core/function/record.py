@@ -126,14 +126,13 @@ def record(
     mode: Mode,
 ) -> Node:
     """Return the node of one call: its edges, and of its tensors what the rules will need."""
-    tracked = [edge is not None for edge in edges]
     slots: list[Any] = []
     versions: list[Any] = []
     for name in op.layout:
         if name not in op.needed_by:
             slots.append(_context(op, name, tensors, settings))
             continue
-        value = _tensor_named(op, name, tensors, outs) if op.saves(name, tracked) else None
+        value = _tensor_named(op, name, tensors, outs) if op.saves(name, edges) else None
         if isinstance(value, Tensor):
             counter = counter_of(value)
             slots.append(value._data)
