@@ -2,7 +2,8 @@
 
 A gradient that a rule has just made is held by the pass alone. That is recognised by counting
 references, as NumPy does for its temporaries, where the interpreter counts them exactly; elsewhere
-nothing is ever taken for unshared. Must not be asked of anything but a NumPy array that owns its memory.
+nothing is ever taken for unshared. Must not be asked of anything but a NumPy array that owns its
+memory.
 """
 
 from __future__ import annotations
