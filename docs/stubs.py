@@ -132,7 +132,6 @@ def methods_stub():
 CONTENTS = '''\
 """What `pullback` exports, for type checkers. Written by `make stubs`; not to be edited."""
 
-import builtins
 from typing import Any
 
 '''

@@ -1,6 +1,5 @@
 """What `pullback` exports, for type checkers. Written by `make stubs`; not to be edited."""
 
-import builtins
 from typing import Any
 
 from pullback.arrays import DType as DType
