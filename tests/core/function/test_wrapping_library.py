@@ -320,6 +320,7 @@ def test_results_are_written_into_a_wrapped_tensor():
     assert unwrapped(out).tolist() == [6.0, 8.0]
 
 
+@pytest.mark.filterwarnings("ignore:Anomaly Detection")
 def test_observers_and_packing_of_saved_values():
     x = leaf([1.0, 2.0])
     packed = []

@@ -2,8 +2,8 @@
 
 Owns the source of the function that users call: it looks at its arguments, calls the kernel, boxes
 the result and records the node, all in straight lines. What those lines do not handle (integers
-and complex numbers, mixed classes and dtypes, hooks, observers, several results) leaves for
-`apply` (record.py); the nodes are the same. Must not know any particular operation.
+and complex numbers, mixed classes and dtypes, hooks, observers) leaves for `apply` (record.py); the
+nodes are the same. Must not know any particular operation.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pullback.arrays import NUMPY, DType
 from pullback.core.function.dispatch import THEIRS, plain_settings
 from pullback.core.function.inplace import apply_inplace, standard_kernel, write_unrecorded
 from pullback.core.function.primitive import Primitive
-from pullback.core.function.record import apply, apply_out, attach, shows_memory
+from pullback.core.function.record import apply, apply_out, attach, link_views, shows_memory
 from pullback.core.function.source import lazy_function
 from pullback.core.graph.modes import INFERENCE, NO_GRAD, RECORD, STATE, UNRECORDED
 from pullback.core.graph.node import ITEMS, SmallNode, WideNode, next_seq
@@ -63,6 +63,7 @@ _COMMON: dict[str, Any] = {
     "attach": attach,
     "box": box,
     "link": link,
+    "link_views": link_views,
     "mode_of": STATE.get,
     "next_seq": next_seq,
     "number": NUMPY.xp.generic,  # what NumPy gives for 0 dimensions
@@ -132,9 +133,11 @@ class _Writer:
         self.add(0, f"def {op.name}({self._parameters()}):")
         if self.out:
             self.add(1, "if out is not None:", f"    return apply_out(op, {self.args}, {{}}, out)")
-        if op.variadic and not op.multi:
+        if op.multi:
+            self._several()
+        elif op.variadic:
             self._variadic()
-        elif not op.multi:
+        else:
             self._blocks()
         self.add(1, f"return {self._apply()}")
         return "\n".join(self.lines) + "\n", {**_COMMON, "op": op, "kernels": op.kernels}
@@ -330,6 +333,32 @@ class _Writer:
             self.add(3, "if _mode is RECORD and _edges.count(None) != len(_edges):")
             self._node(4, ["*_edges"], [self._context(n) for n in self.op.layout])
         self.add(3, "return _t")
+
+    def _several(self) -> None:
+        """Write the block for several results, of one tensor."""
+        (x,) = self.inputs
+        settings = "".join(f", {n}={n}" for n in self.op.settings)
+        self.add(1, f"if (_cls := {x}.__class__) in CLASSES:")
+        self._up_to_date(2, x)
+        self.add(2, f"{x}_data = {x}._data")
+        self._usable(2, x, [], [])
+        self.add(
+            3,
+            "try:",
+            f"    _results = _kernel({x}_data{settings})",
+            "except UNFIT:  # says what is wrong, or does what the kernel cannot",
+            f"    return {self._apply()}",
+            "_ts = [box(tidy(_data), cls=_cls) for _data in _results]",
+        )
+        if self.op.view:
+            self.add(3, f"link_views(op, {x}, _ts, {self.settings}, _mode)")
+        if self.op.differentiable:
+            self.add(
+                3,
+                f"if _mode is RECORD and {x}._node is not None:",
+                f"    attach(op, ({x}._node,), ({x},), _ts, {self.settings}, _mode)",
+            )
+        self.add(3, "return _ts")
 
     # -- recording -------------------------------------------------------------------------------
     def _link(self, depth: int) -> None:

@@ -208,9 +208,9 @@ def link_views(
     kind = ONE_OF_MANY if op.multi else TRACKED
     if not mode.grad and source.requires_grad:
         kind = NO_GRAD_VIEW
-    values = settings_of(op, settings)
+    values, array = settings_of(op, settings), source._data
     for i, out in enumerate(outs):
-        if shows_memory(out._data, source._data):
+        if shows_memory(out._data, array):
             link(out, source, op, i if op.multi else None, values, kind)
 
 

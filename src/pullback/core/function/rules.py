@@ -111,7 +111,7 @@ def _lines(op: Primitive, name: str) -> list[str]:
 
 def _taken_apart(op: Primitive, names: list[str]) -> list[str]:
     """Return the lines that give the items of a node's record their names, and choose `xp`."""
-    tests = ["recorded", "node.released", "True" if op.multi else "g.__class__ is not ndarray"]
+    tests = ["recorded", "node.released", "g.__class__ is not ndarray"]
     tests += [f"{n}_saved.__class__ not in PLAIN" for n in op.tensor_slots]
     given = f"({', '.join(names)}{',' if len(names) == 1 else ''})"
     if op.variadic:
@@ -125,6 +125,8 @@ def _taken_apart(op: Primitive, names: list[str]) -> list[str]:
         taken, result = [f"    {given} = node.record"], f"g, {given}, xp"
     if not op.is_small:  # nothing can be taken out of the record of a released node
         taken = ["    if node.released:", "        raise node.released_error()", *taken]
+    if op.multi:  # of several gradients any may be missing
+        return [*taken, f"    {result} = prepared(op, node, g, recorded)"]
     return [
         *taken,
         "    if (",

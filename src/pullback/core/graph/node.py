@@ -235,18 +235,20 @@ class MultiNode(WideNode):
     """A node with several outputs; its consumers point to its `Output` objects."""
 
     __slots__ = ("_outputs", "metas")
-    _outputs: weakref.WeakValueDictionary[int, Node]
+    _outputs: dict[int, weakref.ref[Node]]
     metas: Sequence[Any]  # one `Meta` an output, None for an output that is no tensor
 
     def output(self, index: int) -> Node:
         """Return the one `Output` of that index, made anew if nobody holds it."""
         try:
-            outputs = self._outputs
+            found = self._outputs[index]()
         except AttributeError:
-            outputs = self._outputs = weakref.WeakValueDictionary()
-        found = outputs.get(index)
+            self._outputs, found = {}, None
+        except KeyError:
+            found = None
         if found is None:
-            found = outputs[index] = Output(self, index)
+            found = Output(self, index)
+            self._outputs[index] = weakref.ref(found)
         return found
 
 
