@@ -20,7 +20,7 @@ from pathlib import Path
 import pullback
 from pullback.numpy_protocol.protocol import NumPyMethods
 from pullback.ops.declare import Primitive
-from pullback.ops.methods.attach import TensorMethods
+from pullback.ops.methods.attach import TensorMethods, declared_methods, methods_of
 
 PACKAGE = Path(__file__).parents[1] / "src" / "pullback"
 
@@ -116,14 +116,9 @@ def method(name, value):
     return [f"    def {name}({', '.join(parameters_of(value))}) -> {result}: ..."]
 
 
-LEFT_OUT = {"__module__", "__doc__", "__slots__", "__dict__", "__weakref__", "__hash__"}
-
-
 def methods_stub():
     """Return the text of core/tensor/methods.pyi."""
-    found = {}
-    for methods in (*TensorMethods.__mro__[-2::-1], NumPyMethods):
-        found.update({n: v for n, v in vars(methods).items() if n not in LEFT_OUT})
+    found = methods_of(*TensorMethods.__mro__[-2::-1], NumPyMethods) | declared_methods()
     lines = [line for name in sorted(found) for line in method(name, found[name])]
     return METHODS + "\n".join(lines) + "\n"
 
@@ -132,7 +127,6 @@ def methods_stub():
 CONTENTS = '''\
 """What `pullback` exports, for type checkers. Written by `make stubs`; not to be edited."""
 
-import builtins
 from typing import Any
 
 '''
@@ -168,7 +162,8 @@ def declared(name):
 def contents_stub():
     """Return the text of __init__.pyi."""
     tree = ast.parse((PACKAGE / "__init__.py").read_text())
-    return CONTENTS + "\n".join(line for node in tree.body for line in exported(node)) + "\n"
+    text = CONTENTS + "\n".join(line for node in tree.body for line in exported(node)) + "\n"
+    return text.replace("from typing", "import builtins\nfrom typing", "builtins." in text)
 
 
 STUBS = {"__init__.pyi": contents_stub, "core/tensor/methods.pyi": methods_stub}

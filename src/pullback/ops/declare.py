@@ -1,8 +1,8 @@
 """Declaring an operation: one place for its forward, its gradient rules and its samples.
 
-Owns the registry of declarations, which feeds the tests and the documentation, and the making of
-the public function. Rules are read by core/function/primitive.py: their parameter names say what
-is saved.
+Owns the registry of declarations, which feeds the tests and the documentation, the making of the
+public function, and the list of Tensor's methods that are such functions. Rules are read by
+core/function/primitive.py: their parameter names say what is saved.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from pullback.core.tensor.views import READ_ONLY
 from pullback.errors import CALLS, ArgumentTypeError, DTypeError, compose
 
 __all__ = [
+    "METHODS",
     "READ_ONLY",
     "REGISTRY",
     "Composition",
@@ -152,6 +153,9 @@ class Declaration:
 
 REGISTRY: dict[str, Declaration] = {}
 
+# From the name of a method to its function; a name that ends in "_" is its in-place form.
+METHODS: dict[str, Function] = {}
+
 
 def needs_order(op: str, *arrays: Any) -> None:
     """Raise where an operation of real numbers got complex ones, which have no order."""
@@ -207,6 +211,7 @@ def elementwise(
     samples: tuple[Sample, ...] | None = None,
     kernel: Function | None = None,
     quick: Function | None = None,
+    methods: str = "",
     **rules: Function | None,
 ) -> Primitive:
     """Declare an operation that works element by element, with broadcasting.
@@ -225,6 +230,9 @@ def elementwise(
         As for `Primitive`.
     samples : tuple of Sample, optional
         Calls to test, where the usual shapes do not fit.
+    methods : str
+        The methods it is on Tensor, separated by spaces; those whose names end in ``_`` work in
+        place.
     **rules : callable or None
         The gradient rule of each input.
     """
@@ -244,7 +252,9 @@ def elementwise(
     )
     call = public_call(primitive, inputs, out=len(inputs) < 3)
     domains = domain if isinstance(domain, dict) else dict.fromkeys(inputs, domain or Domain(-2, 2))
-    return _register(primitive, call, names_, doc, domains, samples or ELEMENTWISE[len(inputs)])
+    _register(primitive, call, names_, doc, domains, samples or ELEMENTWISE[len(inputs)])
+    _gives(methods, primitive.public)
+    return primitive
 
 
 def operation(
@@ -258,6 +268,7 @@ def operation(
     doc: str = "",
     joint: Function | None = None,
     rules: dict[str, Function | None] | None = None,
+    methods: str = "",
     **flags: Any,
 ) -> Primitive:
     """Declare an operation of any shape; arrays positional, settings keyword-only.
@@ -274,6 +285,8 @@ def operation(
         One rule that returns the gradients of all inputs.
     rules : dict
         The gradient rule of each input.
+    methods : str
+        As for `elementwise`.
     **flags
         As for `Primitive`.
     """
@@ -296,6 +309,7 @@ def operation(
     call = public_call(primitive, inputs)
     _register(primitive, call, names_, doc, domains, tuple(samples))
     REGISTRY[primitive.name].distinct, REGISTRY[primitive.name].observed = distinct, observed
+    _gives(methods, primitive.public)
     return primitive
 
 
@@ -334,15 +348,19 @@ def _register(
     doc: str,
     domain: dict[str, Domain],
     samples: tuple[Sample, ...],
-) -> Primitive:
+) -> None:
     operation = cast(Operation, exported(op, names, doc, public))
     REGISTRY[op.name] = Declaration(op, operation, operation, names, domain, samples)
     for name in names:
         setattr(TENSORS, name, operation)
-    return op
 
 
-def public(of: Primitive, call: Function | None = None) -> Callable[[F], F]:
+def _gives(methods: str, function: Function) -> None:
+    """List the methods that are a function, or its in-place form."""
+    METHODS.update(dict.fromkeys(methods.split(), function))
+
+
+def public(of: Primitive, call: Function | None = None, *, methods: str = "") -> Callable[[F], F]:
     """Make a function the public one of an operation: what users and recorded rules call.
 
     Parameters
@@ -352,6 +370,8 @@ def public(of: Primitive, call: Function | None = None) -> Callable[[F], F]:
     call : callable, optional
         How tests call the function, which is handed over first, where that is not arrays
         positional, settings by keyword.
+    methods : str
+        As for `elementwise`.
     """
 
     def decorate(function: F) -> F:
@@ -360,6 +380,7 @@ def public(of: Primitive, call: Function | None = None) -> Callable[[F], F]:
         declaration.call = functools.partial(call, function) if call else function
         function.primitive = of  # type: ignore[attr-defined]
         setattr(TENSORS, function.__name__, function)
+        _gives(methods, function)
         _named_by_errors(function, declaration.names)
         return function
 
@@ -413,6 +434,7 @@ def composition(
     distinct: bool = False,
     observed: Function | None = None,
     call: Function | None = None,
+    methods: str = "",
 ) -> Callable[[F], F]:
     """Declare a public function that is made of operations and needs no rule of its own.
 
@@ -431,6 +453,8 @@ def composition(
     call : callable, optional
         How tests call it, which is handed over first, where that is not arrays positional,
         settings by keyword.
+    methods : str
+        As for `elementwise`.
     """
 
     def decorate(function: F) -> F:
@@ -449,6 +473,7 @@ def composition(
         )
         function.primitive = op  # type: ignore[attr-defined]
         setattr(TENSORS, name, function)
+        _gives(methods, function)
         _named_by_errors(function, ())
         return function
 
@@ -477,6 +502,7 @@ def recorded(*functions: Function, space: str = "") -> None:
         setattr(namespace, function.__name__, function)
 
 
+@functools.cache
 def inplace(op: Primitive) -> Callable[..., Tensor]:
     """Return the in-place form of an operation, a method."""
     call = inplace_call(op)

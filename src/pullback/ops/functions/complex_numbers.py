@@ -106,7 +106,7 @@ def polar(abs: Any, angle: Any) -> Tensor:
     return complex(multiply(abs, cos(angle)), multiply(abs, sin(angle)))
 
 
-@composition(sample((3, 4)), sample(()), domain=both(0.5, 2))
+@composition(sample((3, 4)), sample(()), domain=both(0.5, 2), methods="angle")
 def angle(x: Any) -> Tensor:
     """Return the angle of complex numbers, from -pi to pi; of real ones 0, or pi below 0.
 
@@ -172,7 +172,7 @@ def view_as_real(x: Any) -> Tensor:
     return stack([real(x), imag(x)], axis=-1)
 
 
-@composition(sample((3,)), sample(()), domain=both(-2, 2), differentiable=False)
+@composition(sample((3,)), sample(()), domain=both(-2, 2), differentiable=False, methods="isreal")
 def isreal(x: Any) -> Tensor:
     """Return whether the imaginary part of each element is 0.
 

@@ -248,7 +248,7 @@ def take_along_axis(x: Any, indices: Any, /, *, axis: int = -1) -> Tensor:
     return gather_p.public(x, manipulation.broadcast_to(indices, wanted), axis=axis)
 
 
-@public(gather_p, call=lambda f, input, index, *, axis: f(input, axis, index))
+@public(gather_p, call=lambda f, input, index, *, axis: f(input, axis, index), methods="gather")
 def gather(input: Any, dim: int, index: Any) -> Tensor:
     """Return the element of `input` that each number of `index` names in its row along `dim`.
 
@@ -285,6 +285,7 @@ def gather(input: Any, dim: int, index: Any) -> Tensor:
     domain={"input": both(-2, 2), "index": integers(0, 2)},
     constants=("index",),
     call=lambda f, input, index, *, dim: f(input, dim, index),
+    methods="index_select",
 )
 def index_select(input: Any, dim: int, index: Any) -> Tensor:
     """Return the slices of `input` that `index`, of one dimension, names along `dim`.
@@ -301,7 +302,7 @@ def index_select(input: Any, dim: int, index: Any) -> Tensor:
 
 
 # -- masks -----------------------------------------------------------------------------------------
-@public(masked_select_p)
+@public(masked_select_p, methods="masked_select")
 def masked_select(input: Any, mask: Any) -> Tensor:
     """Return the elements of `input` where `mask` holds, in one dimension; the two broadcast.
 
@@ -345,6 +346,7 @@ def _common_shape(op: str, *named: tuple[str, Any]) -> tuple[int, ...]:
     sample((2, 3), (4,)),
     domain={"x": both(-2, 2), "indices": integers(0, 1)},
     constants=("indices",),
+    methods="take_along_dim",
 )
 def take_along_dim(x: Any, indices: Any, dim: int | None = None) -> Tensor:
     """Return the element that each of `indices` names along `dim`, or in the flat tensor.

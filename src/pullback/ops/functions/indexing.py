@@ -211,7 +211,14 @@ def unravel_index(indices: Any, shape: Sequence[int]) -> tuple[Tensor, ...]:
     return tuple(reversed(found))
 
 
-@composition(sample((3, 4)), sample((3,)), sample((0, 2)), domain=grid(-1, 1), differentiable=False)
+@composition(
+    sample((3, 4)),
+    sample((3,)),
+    sample((0, 2)),
+    domain=grid(-1, 1),
+    differentiable=False,
+    methods="argwhere",
+)
 def argwhere(x: Any) -> Tensor:
     """Return the indices of what is not 0, a row each.
 
@@ -238,7 +245,11 @@ def _with_part(op: str, input: Any, src: Any, position: tuple[Any, ...]) -> Tens
     return result
 
 
-@composition(sample((2, 3), (2,), dim=-1, index=1), sample((3,), (), dim=0, index=-1))
+@composition(
+    sample((2, 3), (2,), dim=-1, index=1),
+    sample((3,), (), dim=0, index=-1),
+    methods="select_scatter",
+)
 def select_scatter(input: Any, src: Any, dim: int, index: int) -> Tensor:
     """Return `input` with `src` in the place of one slice along `dim`.
 
@@ -255,7 +266,10 @@ def select_scatter(input: Any, src: Any, dim: int, index: int) -> Tensor:
 
 
 @composition(
-    sample((2, 4), (2, 2), dim=-1, start=1, step=2), sample((3,), (2,), end=2), sample((2,), (2,))
+    sample((2, 4), (2, 2), dim=-1, start=1, step=2),
+    sample((3,), (2,), end=2),
+    sample((2,), (2,)),
+    methods="slice_scatter",
 )
 def slice_scatter(
     input: Any,

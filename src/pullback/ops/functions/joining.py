@@ -191,7 +191,7 @@ def unstack(x: Any, /, *, axis: int = 0) -> tuple[Tensor, ...]:
     return tuple(unbind_p.public(x, axis=normalize_axis("unstack", axis, len(x.shape))))
 
 
-@public(split_p, lambda f, x, *, sizes, axis: f(x, sizes, dim=axis))
+@public(split_p, lambda f, x, *, sizes, axis: f(x, sizes, dim=axis), methods="split")
 def split(x: Any, split_size_or_sections: Any, dim: int = 0) -> tuple[Tensor, ...]:
     """Return views of consecutive parts of `x` along an axis.
 
@@ -229,7 +229,9 @@ def split(x: Any, split_size_or_sections: Any, dim: int = 0) -> tuple[Tensor, ..
     return tuple(split_p.public(x, sizes=sizes, axis=axis))
 
 
-@composition(sample((5, 2), chunks=2, dim=0), sample((2, 0), chunks=2, dim=-1), multi=True)
+@composition(
+    sample((5, 2), chunks=2, dim=0), sample((2, 0), chunks=2, dim=-1), multi=True, methods="chunk"
+)
 def chunk(x: Any, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
     """Return at most `chunks` views of consecutive parts of `x` along an axis, of equal length.
 
@@ -250,6 +252,7 @@ def chunk(x: Any, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
     sample((5, 2), indices_or_sections=3),
     sample((2, 4), indices_or_sections=(1, 1, -1), dim=-1),
     multi=True,
+    methods="tensor_split",
 )
 def tensor_split(x: Any, indices_or_sections: int | Sequence[int], dim: int = 0) -> Any:
     """Return views of consecutive parts of `x` along an axis.
@@ -347,7 +350,10 @@ def _each(op: str, tensors: Sequence[Any], wider: Callable[[tuple[int, ...]], An
 
 # -- splitting along the first axes ----------------------------------------------------------------
 @composition(
-    sample((4,), indices_or_sections=2), sample((2, 3), indices_or_sections=(1,)), multi=True
+    sample((4,), indices_or_sections=2),
+    sample((2, 3), indices_or_sections=(1,)),
+    multi=True,
+    methods="hsplit",
 )
 def hsplit(x: Any, indices_or_sections: int | Sequence[int]) -> Any:
     """Return the parts of `x` along axis 1, of a vector along its only one; see `tensor_split`.
@@ -362,7 +368,7 @@ def hsplit(x: Any, indices_or_sections: int | Sequence[int]) -> Any:
     return _equal_parts("hsplit", x, indices_or_sections, 0 if len(x.shape) == 1 else 1)
 
 
-@composition(sample((4, 1), indices_or_sections=2), multi=True)
+@composition(sample((4, 1), indices_or_sections=2), multi=True, methods="vsplit")
 def vsplit(x: Any, indices_or_sections: int | Sequence[int]) -> Any:
     """Return the parts of `x` along axis 0; see `tensor_split`.
 
@@ -376,7 +382,7 @@ def vsplit(x: Any, indices_or_sections: int | Sequence[int]) -> Any:
     return _equal_parts("vsplit", x, indices_or_sections, 0)
 
 
-@composition(sample((1, 2, 3), indices_or_sections=(1, 2)), multi=True)
+@composition(sample((1, 2, 3), indices_or_sections=(1, 2)), multi=True, methods="dsplit")
 def dsplit(x: Any, indices_or_sections: int | Sequence[int]) -> Any:
     """Return the parts of `x` along axis 2; see `tensor_split`.
 

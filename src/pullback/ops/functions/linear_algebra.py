@@ -114,7 +114,7 @@ def qr(x: Any, /, *, mode: str = "reduced") -> QRResult:
 
 
 # -- determinants ----------------------------------------------------------------------------------
-@public(det_p)
+@public(det_p, methods="det")
 def det(x: Any, /) -> Tensor:
     """Return the determinant of a square matrix, or of each in a stack.
 
@@ -145,7 +145,7 @@ class SlogdetResult(NamedTuple):
     logabsdet: Tensor
 
 
-@public(slogdet_p)
+@public(slogdet_p, methods="slogdet")
 def slogdet(x: Any, /) -> SlogdetResult:
     """Return sign and logabsdet with det(x) = sign * exp(logabsdet), without overflow.
 
@@ -166,7 +166,7 @@ def slogdet(x: Any, /) -> SlogdetResult:
     return SlogdetResult(*slogdet_p.public(x))
 
 
-@composition(*SQUARE, domain=WELL_CONDITIONED)
+@composition(*SQUARE, domain=WELL_CONDITIONED, methods="logdet")
 def logdet(x: Any) -> Tensor:
     """Return the logarithm of the determinant of a square matrix, or of each in a stack.
 
@@ -310,7 +310,7 @@ def svdvals(x: Any, /) -> Tensor:
 
 
 # -- inverses and systems --------------------------------------------------------------------------
-@public(inv_p)
+@public(inv_p, methods="inverse")
 def inv(x: Any, /) -> Tensor:
     """Return the inverse of a square matrix, or of each in a stack.
 
@@ -427,6 +427,7 @@ def matrix_rank(x: Any, /, *, rtol: Any = None) -> Tensor:
     sample((0, 0), n=5),
     domain=WELL_CONDITIONED,
     call=lambda f, x, *, n: f(x, n),
+    methods="matrix_power",
 )
 def matrix_power(x: Any, n: int, /) -> Tensor:
     """Return the n-th power of a square matrix, or of each in a stack, by repeated squaring.

@@ -108,7 +108,11 @@ def matrix_transpose(x: Any, /) -> Tensor:
     return transpose(x, -1, -2)
 
 
-@composition(sample((2, 3, 4), dim0=0, dim1=-1), sample((), dim0=0, dim1=0))
+@composition(
+    sample((2, 3, 4), dim0=0, dim1=-1),
+    sample((), dim0=0, dim1=0),
+    methods="transpose swapaxes swapdims",
+)
 def transpose(x: Any, dim0: int, dim1: int) -> Tensor:
     """Return a view of `x` with two axes exchanged.
 
@@ -231,6 +235,7 @@ def flip(x: Any, /, *, axis: Any = None) -> Tensor:
     sample((2, 0), shape=(2, 1)),
     sample((), shape=()),
     call=lambda f, x, *, shape: f(x, shape),
+    methods="sum_to_size",
 )
 def sum_to_size(x: Tensor, *shape: Any) -> Tensor:
     """Sum `x` over what broadcasting `shape` to its shape would repeat.
@@ -343,6 +348,7 @@ def narrow(x: Any, dim: int, start: int, length: int) -> Tensor:
     sample((2, 3, 1), source=(0, -1), destination=(1, 0)),
     sample((), source=(), destination=()),
     call=lambda f, x, *, source, destination: f(x, source, destination),
+    methods="moveaxis",
 )
 def moveaxis(x: Any, source: int | Sequence[int], destination: int | Sequence[int], /) -> Tensor:
     """Return a view of `x` with axes moved to other positions, the others in their order.
@@ -370,7 +376,7 @@ def moveaxis(x: Any, source: int | Sequence[int], destination: int | Sequence[in
     return permute_dims(x, order)
 
 
-@composition(sample((2, 3, 1), source=0, destination=-1))
+@composition(sample((2, 3, 1), source=0, destination=-1), methods="movedim")
 def movedim(x: Any, source: int | Sequence[int], destination: int | Sequence[int]) -> Tensor:
     """Return a view of `x` with axes moved to other positions: PyTorch's name of `moveaxis`.
 
@@ -396,7 +402,7 @@ def unsqueeze(x: Any, dim: int) -> Tensor:
     return expand_dims(x, dim)
 
 
-@composition(sample((2, 3)), sample(()))
+@composition(sample((2, 3)), sample(()), methods="ravel")
 def ravel(x: Any) -> Tensor:
     """Return the elements of `x` in one axis, a view where the memory allows.
 
@@ -409,7 +415,9 @@ def ravel(x: Any) -> Tensor:
     return reshape(x, (-1,))
 
 
-@composition(sample((2, 6), dim=-1, sizes=(3, -1)), sample((0,), dim=0, sizes=(2, 0)))
+@composition(
+    sample((2, 6), dim=-1, sizes=(3, -1)), sample((0,), dim=0, sizes=(2, 0)), methods="unflatten"
+)
 def unflatten(x: Any, dim: int, sizes: Sequence[int]) -> Tensor:
     """Return `x` with the axis `dim` made several, of these sizes; one of them may be -1.
 
@@ -471,7 +479,7 @@ def roll(
     return roll_p.public(x, shift=tuple(total.values()), axis=tuple(total))
 
 
-@composition(sample((2, 3)))
+@composition(sample((2, 3)), methods="fliplr")
 def fliplr(x: Any) -> Tensor:
     """Return `x` with the order along axis 1 reversed: left and right exchanged.
 
@@ -485,7 +493,7 @@ def fliplr(x: Any) -> Tensor:
     return flip(x, axis=1)
 
 
-@composition(sample((2, 1)))
+@composition(sample((2, 1)), methods="flipud")
 def flipud(x: Any) -> Tensor:
     """Return `x` with the order along axis 0 reversed: up and down exchanged.
 
@@ -499,7 +507,9 @@ def flipud(x: Any) -> Tensor:
     return flip(x, axis=0)
 
 
-@composition(sample((2, 3)), sample((2, 1, 2), k=-1, dims=(1, 2)), sample((2, 2), k=2))
+@composition(
+    sample((2, 3)), sample((2, 1, 2), k=-1, dims=(1, 2)), sample((2, 2), k=2), methods="rot90"
+)
 def rot90(x: Any, k: int = 1, dims: Sequence[int] = (0, 1)) -> Tensor:
     """Return `x` turned by `k` right angles in the plane of two axes, from the first to the second.
 
@@ -527,7 +537,7 @@ def rot90(x: Any, k: int = 1, dims: Sequence[int] = (0, 1)) -> Tensor:
 
 
 # -- windows ---------------------------------------------------------------------------------------
-@public(unfold_dim_p)
+@public(unfold_dim_p, methods="unfold")
 def unfold_along(x: Any, dimension: int, size: int, step: int) -> Tensor:
     """Return the windows of `size` elements along a dimension, one every `step` elements.
 

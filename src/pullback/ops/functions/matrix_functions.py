@@ -123,7 +123,7 @@ _PADE = (
 _REACH = 5.371920351148152
 
 
-@composition(sample((3, 3)), sample((2, 2, 2)), sample((0, 0)))
+@composition(sample((3, 3)), sample((2, 2, 2)), sample((0, 0)), methods="matrix_exp")
 def matrix_exp(x: Any) -> Tensor:
     """Return the exponential of square matrices, the sum of x ** k / k!.
 
@@ -247,6 +247,7 @@ def solve_triangular(
     sample((3, 2), (3, 3)),
     sample((2, 1), (2, 2), upper=True),
     domain={"B": both(-2, 2), "L": both(-1, 1)._replace(within=_regular)},
+    methods="cholesky_solve",
 )
 def cholesky_solve(B: Any, L: Any, upper: bool = False) -> Tensor:
     """Return X with L Lᴴ X = B, of a Cholesky factor, or Uᴴ U X = B if `upper`.
@@ -265,7 +266,10 @@ def cholesky_solve(B: Any, L: Any, upper: bool = False) -> Tensor:
 
 
 @composition(
-    sample((2, 2)), sample((2, 2), upper=True), domain=both(-1, 1)._replace(within=_regular)
+    sample((2, 2)),
+    sample((2, 2), upper=True),
+    domain=both(-1, 1)._replace(within=_regular),
+    methods="cholesky_inverse",
 )
 def cholesky_inverse(L: Any, upper: bool = False) -> Tensor:
     """Return the inverse of L Lᴴ, of a Cholesky factor, or of Uᴴ U if `upper`.

@@ -116,6 +116,7 @@ def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Tenso
     sample(()),
     sample((0, 2), dim=1),
     domain=both(0.5, 2),
+    methods="norm",
 )
 def norm(
     x: Any,
@@ -208,7 +209,7 @@ def cdist(x1: Any, x2: Any, p: float = 2.0) -> Tensor:
     return vector_norm_p.public(differences, axis=-1, keepdims=False, ord=p)
 
 
-@composition(sample((2, 3), (3,), p=3), sample((), ()))
+@composition(sample((2, 3), (3,), p=3), sample((), ()), methods="dist")
 def dist(input: Any, other: Any, p: float = 2) -> Tensor:
     """Return the norm of order `p` of input - other, all elements taken as one vector.
 
@@ -224,6 +225,7 @@ def dist(input: Any, other: Any, p: float = 2) -> Tensor:
 @composition(
     sample((3, 2), p=2, dim=0, maxnorm=1.0),
     sample((2, 3), p=1, dim=-1, maxnorm=2.0),
+    methods="renorm renorm_",
 )
 def renorm(input: Any, p: float, dim: int, maxnorm: float) -> Tensor:
     """Return `input` with each slice along `dim` brought down to a norm of at most `maxnorm`.

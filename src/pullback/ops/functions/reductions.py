@@ -106,7 +106,7 @@ def aminmax(
 
 
 # -- exponential sums ------------------------------------------------------------------------------
-@public(softmax_p)
+@public(softmax_p, methods="softmax")
 def softmax(
     x: Any, dim: int | None = None, *, axis: int | None = None, dtype: Any = None
 ) -> Tensor:
@@ -127,7 +127,7 @@ def softmax(
     return in_dtype(softmax_p.public, x, dtype, axis=dim)
 
 
-@public(log_softmax_p)
+@public(log_softmax_p, methods="log_softmax")
 def log_softmax(
     x: Any, dim: int | None = None, *, axis: int | None = None, dtype: Any = None
 ) -> Tensor:
@@ -146,7 +146,7 @@ def log_softmax(
     return in_dtype(log_softmax_p.public, x, dtype, axis=dim)
 
 
-@public(logsumexp_p)
+@public(logsumexp_p, methods="logsumexp")
 def logsumexp(
     x: Any, dim: Any = None, keepdim: bool = False, *, axis: Any = None, keepdims: bool = False
 ) -> Tensor:

@@ -235,7 +235,7 @@ def _counts(x: Tensor, repeats: Any, axis: int) -> Any:
     return box(xp.repeat(xp.arange(length, device=device), numbers))
 
 
-@composition(sample((2, 3), repeats=2, dim=1))
+@composition(sample((2, 3), repeats=2, dim=1), methods="repeat_interleave")
 def repeat_interleave(x: Any, repeats: Any, dim: int | None = None) -> Tensor:
     """Return `x` with each element repeated in its place: PyTorch's name of `repeat`.
 

@@ -24,7 +24,7 @@ from pullback.ops.samples import sample
 
 
 # -- running sums and products ---------------------------------------------------------------------
-@public(cumsum_p)
+@public(cumsum_p, methods="cumsum")
 def cumsum(x: Any, dim: int | None = None, *, axis: int | None = None, dtype: Any = None) -> Tensor:
     """Return the running sum along an axis.
 
@@ -43,7 +43,7 @@ def cumsum(x: Any, dim: int | None = None, *, axis: int | None = None, dtype: An
     return _along("cumsum", cumsum_p.public, x, dim, dtype)
 
 
-@public(cumprod_p)
+@public(cumprod_p, methods="cumprod")
 def cumprod(
     x: Any, dim: int | None = None, *, axis: int | None = None, dtype: Any = None
 ) -> Tensor:
@@ -159,7 +159,7 @@ def _standard(
     return joined
 
 
-@public(logcumsumexp_p)
+@public(logcumsumexp_p, methods="logcumsumexp")
 def logcumsumexp(x: Any, dim: int | None = None, *, axis: int | None = None) -> Tensor:
     """Return log(cumsum(exp(x))) along an axis, without overflow.
 
@@ -179,6 +179,7 @@ def logcumsumexp(x: Any, dim: int | None = None, *, axis: int | None = None) -> 
     sample((3,), (0,), (0,), n=0),
     sample((2,), (0,), (1,), n=5),
     call=lambda f, x, prepend, append, **settings: f(x, prepend=prepend, append=append, **settings),
+    methods="diff",
 )
 def diff(
     x: Any, /, *, axis: int = -1, n: int = 1, prepend: Any = None, append: Any = None

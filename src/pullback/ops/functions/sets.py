@@ -128,7 +128,12 @@ def isin(x1: Any, x2: Any, /, *, invert: bool = False) -> Tensor:
 
 # -- PyTorch's names -------------------------------------------------------------------------------
 @composition(
-    sample((3, 4)), sample((4, 2), dim=0), sample(()), domain=grid(0, 1), differentiable=False
+    sample((3, 4)),
+    sample((4, 2), dim=0),
+    sample(()),
+    domain=grid(0, 1),
+    differentiable=False,
+    methods="unique",
 )
 def unique(
     x: Any,
@@ -172,7 +177,12 @@ def unique(
 
 
 @composition(
-    sample((6,)), sample((4, 2), dim=0), sample((0,)), domain=grid(0, 1), differentiable=False
+    sample((6,)),
+    sample((4, 2), dim=0),
+    sample((0,)),
+    domain=grid(0, 1),
+    differentiable=False,
+    methods="unique_consecutive",
 )
 def unique_consecutive(
     x: Any, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None

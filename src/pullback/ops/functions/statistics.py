@@ -136,7 +136,7 @@ def std_mean(
 
 
 # -- without what is not a number ------------------------------------------------------------------
-@composition(*AXES[1:5], sample((0, 3), axis=0), NO_AXIS[0])
+@composition(*AXES[1:5], sample((0, 3), axis=0), NO_AXIS[0], methods="nansum")
 def nansum(
     x: Any,
     dim: Any = None,
@@ -163,7 +163,7 @@ def _numbers(x: Tensor) -> Tensor:
     return where(isnan(x), 0, x) if x.dtype.is_inexact else x
 
 
-@composition(*AXES[1:5])
+@composition(*AXES[1:5], methods="nanmean")
 def nanmean(
     x: Any, dim: Any = None, keepdim: bool = False, *, axis: Any = None, keepdims: bool = False
 ) -> Tensor:
@@ -446,6 +446,7 @@ def nanquantile(
     distinct=True,
     multi=True,
     observed=lambda values, indices: values,
+    methods="mode",
 )
 def mode(input: Any, dim: int = -1, keepdim: bool = False) -> ValuesAndIndices:
     """Return the value that is there most often along `dim`, the least of several, and where.
@@ -495,6 +496,7 @@ class Histogram(NamedTuple):
     domain=real(-2, 2),
     differentiable=False,
     multi=True,
+    methods="histogram",
 )
 def histogram(
     input: Any,
@@ -560,6 +562,7 @@ def _edges(x: Tensor, bins: int, range: Any) -> Tensor:
     sample((0,), (0,), minlength=2),
     domain={"input": integers(0, 3), "weights": real(-2, 2)},
     constants=("input",),
+    methods="bincount",
 )
 def bincount(input: Any, weights: Any = None, minlength: int = 0) -> Tensor:
     """Return how often each whole number from 0 on occurs, or the sum of its weights.
@@ -617,6 +620,7 @@ def bincount(input: Any, weights: Any = None, minlength: int = 0) -> Tensor:
     sample((0,), bins=3),
     domain=grid(-2, 2),
     differentiable=False,
+    methods="histc",
 )
 def histc(input: Any, bins: int = 100, min: float = 0, max: float = 0) -> Tensor:
     """Return how many elements are in each of `bins` intervals of one length from `min` to `max`.
@@ -673,6 +677,7 @@ def histc(input: Any, bins: int = 100, min: float = 0, max: float = 0) -> Tensor
     call=lambda f, input, fweights, aweights, **settings: f(
         input, fweights=fweights, aweights=aweights, **settings
     ),
+    methods="cov",
 )
 def cov(input: Any, *, correction: float = 1, fweights: Any = None, aweights: Any = None) -> Tensor:
     """Return the covariances of variables, a row each, of which the columns are observations.
@@ -743,7 +748,12 @@ def _spread_out(x: Tensor) -> Tensor:
     return add(x, arange(x.shape[-1], dtype=x.dtype, device=x.device))
 
 
-@composition(sample((2, 4)), sample((3,)), domain=both(-2, 2)._replace(within=_spread_out))
+@composition(
+    sample((2, 4)),
+    sample((3,)),
+    domain=both(-2, 2)._replace(within=_spread_out),
+    methods="corrcoef",
+)
 def corrcoef(input: Any) -> Tensor:
     """Return the correlation coefficients of variables, a row each: `cov` over the spreads.
 

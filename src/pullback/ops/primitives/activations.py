@@ -52,6 +52,7 @@ sigmoid_p = elementwise(
     x=lambda g, out: g * (out * (1 - out)),
     floating=True,
     domain=both(-3, 3),
+    methods="sigmoid sigmoid_",
     doc=documented(
         "Return 1 / (1 + e ** -x), without overflow.",
         "pb.sigmoid(pb.tensor([0.0, 1000.0]))",
@@ -178,6 +179,7 @@ relu_p = elementwise(
     quick=lambda x: _np.maximum(x, _ZERO_OF[x.dtype]),
     x=lambda g, out, xp: xp.where(out <= 0, 0, g),
     domain=real(-2, 2, 0.0),
+    methods="relu relu_",
     doc=documented(
         "Return max(x, 0); the derivative at 0 is 0.",
         "pb.relu(pb.tensor([-1.0, 0.0, 2.0]))",

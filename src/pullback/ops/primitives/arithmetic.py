@@ -49,6 +49,7 @@ mul_p = elementwise(
     x=lambda g, y: g * y,
     y=lambda g, x: g * x,
     domain=both(-2, 2),
+    methods="mul mul_ multiply multiply_",
     doc=documented(
         "Return x * y.",
         "pb.multiply(pb.tensor([1.0, 2.0]), 10)",
@@ -65,6 +66,7 @@ div_p = elementwise(
     y=lambda g, x, y: -(g / y * x / y),
     floating=True,
     domain={"x": both(-2, 2), "y": both(0.5, 2)},
+    methods="true_divide true_divide_",
     doc=documented(
         "Return x / y.",
         "pb.divide(pb.tensor([1.0, 2.0]), 4)",
@@ -79,6 +81,7 @@ neg_p = elementwise(
     standard("negative"),
     x=lambda g: -g,
     domain=both(-2, 2),
+    methods="neg neg_ negative negative_",
     doc=documented("Return -x.", "pb.negative(pb.tensor([1.0, -2.0]))", "tensor([-1.,  2.])"),
 )
 negative = neg = neg_p.public
@@ -89,6 +92,7 @@ pos_p = elementwise(
     standard("positive"),
     x=lambda g: g,
     domain=both(-2, 2),
+    methods="positive",
     doc=documented("Return +x.", "pb.positive(pb.tensor([1.0, -2.0]))", "tensor([ 1., -2.])"),
 )
 positive = pos_p.public
@@ -100,6 +104,7 @@ floor_divide_p = elementwise(
     x=lambda g, xp: xp.zeros_like(g),
     y=lambda g, xp: xp.zeros_like(g),
     domain={"x": real(2.1, 2.9), "y": real(0.71, 0.72)},
+    methods="floor_divide floor_divide_",
     doc=documented(
         "Return x / y rounded down; its derivative is 0 everywhere.",
         "pb.floor_divide(pb.tensor([7.0, -7.0]), 2)",
@@ -115,6 +120,7 @@ remainder_p = elementwise(
     x=lambda g: g,
     y=lambda g, x, y, xp: -(g * xp.floor_divide(x, y)),
     domain={"x": real(2.2, 2.8), "y": real(0.71, 0.72)},
+    methods="remainder remainder_",
     doc=documented(
         "Return the remainder of x / y, with the sign of y.",
         "pb.remainder(pb.tensor([7.0, -7.0]), 3)",
@@ -151,6 +157,7 @@ pow_p = elementwise(
     x=_pow_base,
     y=_pow_exponent,
     domain={"x": both(0.5, 2), "y": both(-2, 2)},
+    methods="pow pow_",
     doc=documented(
         "Return x ** y; the derivative at y = 0 is 0 for every x.",
         "pb.pow(pb.tensor([2.0, 3.0]), 2)",
@@ -174,6 +181,7 @@ fmod_p = elementwise(
     x=lambda g: g,
     y=lambda g, x, y, xp: -(g * xp.trunc(x / y)),
     domain={"x": real(2.2, 2.8), "y": real(0.71, 0.72)},
+    methods="fmod fmod_",
     doc=documented(
         "Return the remainder of x / y, with the sign of x.",
         "pb.fmod(pb.tensor([7.0, -7.0]), 3)",
@@ -211,6 +219,7 @@ maximum_p = elementwise(
     standard("maximum", ordered=True),
     x=lambda g, x, y, xp: _halves(g, x < y, x <= y, xp),
     y=lambda g, x, y, xp: _halves(g, y < x, y <= x, xp),
+    methods="maximum",
     doc=documented(
         "Return the larger of x and y; equals share the gradient by halves.",
         "pb.maximum(pb.tensor([1.0, 5.0]), 3)",
@@ -225,6 +234,7 @@ minimum_p = elementwise(
     standard("minimum", ordered=True),
     x=lambda g, x, y, xp: _halves(g, x > y, x >= y, xp),
     y=lambda g, x, y, xp: _halves(g, y > x, y >= x, xp),
+    methods="minimum",
     doc=documented(
         "Return the smaller of x and y; equals share the gradient by halves.",
         "pb.minimum(pb.tensor([1.0, 5.0]), 3)",
@@ -315,6 +325,7 @@ gcd_p = elementwise(
     inputs=("x", "y"),
     differentiable=False,
     domain=integers(-6, 6),
+    methods="gcd gcd_",
     doc=documented(
         "Return the greatest common divisor of whole numbers, 0 of zeros.",
         "pb.gcd(pb.tensor([12, -9]), 6)",
@@ -335,6 +346,7 @@ lcm_p = elementwise(
     inputs=("x", "y"),
     differentiable=False,
     domain=integers(-6, 6),
+    methods="lcm lcm_",
     doc=documented(
         "Return the least common multiple of whole numbers, 0 where one is 0.",
         "pb.lcm(pb.tensor([4, -9]), 6)",

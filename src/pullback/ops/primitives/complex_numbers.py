@@ -18,6 +18,7 @@ conj_p = elementwise(
     x=lambda g, xp: xp.conj(g),
     holomorphic=False,
     domain=both(-2, 2),
+    methods="conj conj_physical",
     doc=documented(
         "Return the complex conjugate.",
         "pb.conj(pb.tensor([1.0 + 2.0j]))",

@@ -33,6 +33,7 @@ clone_p = elementwise(
     lambda xp, x: library_of(x).copy(x),
     x=lambda g: g,
     domain=both(-2, 2),
+    methods="clone",
     doc="Return a copy that is differentiable.",
 )
 clone = clone_p.public

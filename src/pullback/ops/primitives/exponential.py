@@ -22,6 +22,7 @@ exp_p = elementwise(
     x=lambda g, out: g * out,
     floating=True,
     domain=both(-2, 2),
+    methods="exp exp_",
     doc=documented("Return e ** x.", "pb.exp(pb.tensor([0.0, 1.0]))", "tensor([1.0000, 2.7183])"),
 )
 exp = exp_p.public
@@ -34,6 +35,7 @@ exp2_p = elementwise(
     x=lambda g, out: g * out * _LN2,
     floating=True,
     domain=both(-2, 2),
+    methods="exp2 exp2_",
     doc=documented("Return 2 ** x.", "pb.exp2(pb.tensor([0.0, 3.0]))", "tensor([1., 8.])"),
 )
 exp2 = exp2_p.public
@@ -45,6 +47,7 @@ expm1_p = elementwise(
     x=lambda g, out: g * (out + 1),
     floating=True,
     domain=both(-2, 2),
+    methods="expm1 expm1_",
     doc="Return e ** x - 1, accurate near 0.",
 )
 expm1 = expm1_p.public
@@ -57,6 +60,7 @@ log_p = elementwise(
     x=lambda g, x: g / x,
     floating=True,
     domain=both(0.5, 3),
+    methods="log log_",
     doc=documented("Return ln x.", "pb.log(pb.tensor([1.0, 2.0]))", "tensor([0.0000, 0.6931])"),
 )
 log = log_p.public
@@ -68,6 +72,7 @@ log1p_p = elementwise(
     x=lambda g, x: g / (x + 1),
     floating=True,
     domain=both(-0.5, 2),
+    methods="log1p log1p_",
     doc=documented(
         "Return ln(1 + x), accurate near 0.",
         "pb.log1p(pb.tensor([0.0, 1.0]))",
@@ -83,6 +88,7 @@ log2_p = elementwise(
     x=lambda g, x: g / x * (1 / _LN2),
     floating=True,
     domain=both(0.5, 3),
+    methods="log2 log2_",
     doc=documented(
         "Return the logarithm to base 2.", "pb.log2(pb.tensor([1.0, 8.0]))", "tensor([0., 3.])"
     ),
@@ -96,6 +102,7 @@ log10_p = elementwise(
     x=lambda g, x: g / x * (1 / _LN10),
     floating=True,
     domain=both(0.5, 3),
+    methods="log10 log10_",
     doc=documented(
         "Return the logarithm to base 10.",
         "pb.log10(pb.tensor([1.0, 2.0]))",
@@ -118,6 +125,7 @@ logaddexp_p = elementwise(
     y=lambda g, x, y, out, xp: _weight(g, y, x, out, xp),
     floating=True,
     domain=real(-2, 2),
+    methods="logaddexp",
     doc=documented(
         "Return log(exp(x) + exp(y)), without overflow.",
         "pb.logaddexp(pb.tensor([0.0, 1000.0]), pb.tensor([0.0, 1000.0]))",
@@ -132,7 +140,7 @@ def _beside(x: Any, y: Any, xp: Any) -> Any:
     return xp.zeros_like(x) + y if isinstance(y, (int, float)) else y
 
 
-def _times_log(name: str, log: str, harmless: int, doc: str) -> Primitive:
+def _times_log(name: str, log: str, harmless: int, doc: str, methods: str = "") -> Primitive:
     """Declare x * log(y), which is 0 where x is 0; the logarithm of `harmless` is 0."""
 
     def settled(x: Any, y: Any, xp: Any) -> Any:
@@ -163,6 +171,7 @@ def _times_log(name: str, log: str, harmless: int, doc: str) -> Primitive:
         y=slope_in_y,
         floating=True,
         domain={"x": real(-2, 2), "y": real(0.5, 2)},
+        methods=methods,
         doc=doc,
     )
 
@@ -176,6 +185,7 @@ xlogy_p = _times_log(
         "pb.xlogy(pb.tensor([0.0, 2.0]), pb.tensor([0.0, pb.e]))",
         "tensor([0., 2.])",
     ),
+    methods="xlogy xlogy_",
 )
 xlogy = xlogy_p.public
 
@@ -200,6 +210,7 @@ sqrt_p = elementwise(
     x=lambda g, out: g / out * 0.5,
     floating=True,
     domain=both(0.5, 3),
+    methods="sqrt sqrt_",
     doc=documented(
         "Return the square root; the derivative at 0 is inf.",
         "pb.sqrt(pb.tensor([4.0, 9.0]))",
@@ -215,6 +226,7 @@ rsqrt_p = elementwise(
     x=lambda g, out: g * out * out * out * -0.5,
     floating=True,
     domain=both(0.5, 3),
+    methods="rsqrt rsqrt_",
     doc=documented(
         "Return 1 / sqrt(x).", "pb.rsqrt(pb.tensor([4.0, 16.0]))", "tensor([0.5000, 0.2500])"
     ),
@@ -227,6 +239,7 @@ square_p = elementwise(
     standard("square"),
     x=lambda g, x: g * (2 * x),
     domain=both(-2, 2),
+    methods="square square_",
     doc=documented("Return x * x.", "pb.square(pb.tensor([2.0, -3.0]))", "tensor([4., 9.])"),
 )
 square = square_p.public
@@ -238,6 +251,7 @@ reciprocal_p = elementwise(
     x=lambda g, out: -(g * out * out),
     floating=True,
     domain=both(0.5, 2),
+    methods="reciprocal reciprocal_",
     doc=documented(
         "Return 1 / x.", "pb.reciprocal(pb.tensor([2.0, -4.0]))", "tensor([ 0.5000, -0.2500])"
     ),

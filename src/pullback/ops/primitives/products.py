@@ -103,6 +103,7 @@ mm_p = elementwise(
     domain=both(-2, 2),
     broadcasts=False,
     samples=(sample((3, 4), (4, 2)), sample((0, 4), (4, 2)), sample((3, 0), (0, 2))),
+    methods="mm",
     doc="""Return the product of two matrices.
 
     Raises

@@ -78,6 +78,7 @@ erf_p = from_scipy(
     "erf",
     x=lambda g, x, xp: g * (xp.exp(-(x * x)) * (2 / _ROOT_PI)),
     domain=real(-2, 2),
+    methods="erf erf_",
     doc=documented(
         "Return the error function, 2 / sqrt(pi) times the integral of exp(-t ** 2) from 0 to x.",
         "pb.erf(pb.tensor([0.0, 1.0]))",
@@ -92,6 +93,7 @@ erfc_p = from_scipy(
     "erfc",
     x=lambda g, x, xp: g * (xp.exp(-(x * x)) * (-2 / _ROOT_PI)),
     domain=real(-2, 2),
+    methods="erfc erfc_",
     doc=documented(
         "Return 1 - erf(x), accurate where that is small.",
         "pb.erfc(pb.tensor([0.0, 1.0]))",
@@ -120,6 +122,7 @@ erfinv_p = from_scipy(
     "erfinv",
     x=lambda g, out, xp: g * (xp.exp(out * out) * (_ROOT_PI / 2)),
     domain=real(-0.8, 0.8),
+    methods="erfinv erfinv_",
     doc=documented(
         "Return the number whose erf is x.",
         "pb.erfinv(pb.tensor([0.0, 0.5]))",
@@ -191,6 +194,7 @@ i0_p = from_scipy(
     "i0",
     x=lambda g, x, xp: g * on(xp, i1_p)(x),
     domain=real(-2, 2),
+    methods="i0 i0_",
     doc=documented(
         "Return the modified Bessel function of the first kind and order 0.",
         "pb.i0(pb.tensor([0.0, 1.0]))",
@@ -291,6 +295,7 @@ sinc_p = elementwise(
     x=_sinc_slope,
     floating=True,
     domain=both(-2, 2),
+    methods="sinc sinc_",
     doc=documented(
         "Return sin(pi x) / (pi x), and 1 at 0.",
         "pb.sinc(pb.tensor([0.0, 0.5]))",
@@ -306,6 +311,7 @@ lgamma_p = from_scipy(
     "gammaln",
     x=lambda g, x, xp: g * on(xp, digamma_p)(x),
     domain=real(0.5, 4),
+    methods="lgamma lgamma_",
     doc=documented(
         "Return the logarithm of the magnitude of the gamma function.",
         "pb.lgamma(pb.tensor([1.0, 5.0]))",
@@ -320,6 +326,7 @@ digamma_p: Primitive = from_scipy(
     "psi",
     x=lambda g, x, xp: g * on(xp, polygamma_p)(x, n=1),
     domain=real(0.5, 4),
+    methods="digamma digamma_",
     doc=documented(
         "Return the derivative of lgamma.",
         "pb.digamma(pb.tensor([1.0, 5.0]))",
