@@ -165,7 +165,7 @@ class Pass:
                         buffers[target] = iadd(buffers[target], r)
                     else:
                         self.add(target, r)
-            grads = r = None  # so that a gradient which only its buffer holds can be told
+            grads = r = None  # so that a gradient which only its buffer holds is recognised
             if not retain:
                 op.release(node)
 

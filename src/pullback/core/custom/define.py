@@ -1,6 +1,6 @@
 """The three ways to write an operation: two functions, a class, a decorated forward.
 
-Owns the public faces of `CustomOp`: `autograd_function`, `Function`, `once_differentiable`.
+Owns what users call to define a `CustomOp`: `autograd_function`, `Function`, `once_differentiable`.
 All three lead to the same machinery.
 """
 

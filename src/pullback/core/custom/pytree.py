@@ -1,4 +1,4 @@
-"""Taking structures of tuples, lists, dicts and dataclasses apart and putting them together.
+"""Pytrees: flattening structures of tuples, lists, dicts and dataclasses, and rebuilding them.
 
 Owns the containers that forward may take (with traverse=True) and return. Must not know Tensor.
 """

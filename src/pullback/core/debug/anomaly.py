@@ -389,7 +389,7 @@ class AnomalyObserver(Observer):
         """Raise where an operation made a NaN or an infinity, or a NaN came into the graph.
 
         Within a rule or hook nothing is raised yet, for what is not finite may be masked; the
-        first is kept, to be told if the gradient that comes out is not finite.
+        first is kept, and reported if the gradient that comes out is not finite.
         """
         kinds = [(self._kind(r), r) for r in results]
         bad = next(((k, r) for wanted in ("nan", "inf") for k, r in kinds if k == wanted), None)

@@ -201,7 +201,7 @@ class _Writer:
             f"    sync({name})",
         )
 
-    def _usable(self, depth: int, lead: str, alike: list[str], others: list[str]) -> None:
+    def _usable(self, depth: int, lead: str, of_its_dtype: list[str], others: list[str]) -> None:
         """Write the test for what the block handles: one class of arrays, dtype, plain mode."""
         self.add(
             depth,
@@ -211,7 +211,7 @@ class _Writer:
         )
         tests = ["_dtype in _floats", "(_mode is RECORD or _mode is NO_GRAD or _mode is INFERENCE)"]
         tests += [f"{n}_data.__class__ is {lead}_data.__class__" for n in others]
-        tests += [f"{n}_data.dtype is _dtype" for n in alike]
+        tests += [f"{n}_data.dtype is _dtype" for n in of_its_dtype]
         tests += [f"{n}.__class__ in PLAIN" for n in self.op.settings]
         self.add(depth, "if (", f"    {tests[0]}")
         self.add(depth + 1, *(f"and {test}" for test in tests[1:]))
@@ -331,7 +331,7 @@ class _Writer:
 
     # -- recording -------------------------------------------------------------------------------
     def _link(self, depth: int) -> None:
-        """Write how the result of a view operation is told whose view it is."""
+        """Write how the result of a view operation is linked to its base."""
         view, x = self.op.view, self.inputs[0]
         if not view:
             return

@@ -13,7 +13,7 @@ from pullback.core.graph.node import Node
 
 
 class Observer:
-    """Is told of every operation and of every step of backward; each method may raise."""
+    """Is called at every operation and every step of backward; each method may raise."""
 
     def result(
         self,

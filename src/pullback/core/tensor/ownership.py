@@ -1,8 +1,9 @@
 """Who holds a gradient's memory: what backward may keep, or add to in place, without a copy.
 
-A gradient that a rule has just made is held by the pass alone. That is told by counting references,
-as NumPy does for its temporaries, where the interpreter counts them exactly; elsewhere nothing is
-ever taken for unshared. Must not be asked of anything but a NumPy array that owns its memory.
+A gradient that a rule has just made is held by the pass alone. That is recognised by counting
+references, as NumPy does for its temporaries, where the interpreter counts them exactly; elsewhere
+nothing is ever taken for unshared. Must not be asked of anything but a NumPy array that owns its
+memory.
 """
 
 from __future__ import annotations

@@ -29,7 +29,7 @@ def _matmul(xp: Any, x: Any, y: Any) -> Any:
 
 
 def _swap(x: Any, xp: Any) -> Any:
-    return x.mT
+    return xp.matrix_transpose(x)
 
 
 def _left(g: Any, x_shape: Any, y: Any, xp: Any) -> Any:
