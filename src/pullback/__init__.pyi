@@ -1,5 +1,6 @@
 """What `pullback` exports, for type checkers. Written by `make stubs`; not to be edited."""
 
+import builtins
 from typing import Any
 
 from pullback.arrays import DType as DType

@@ -5,6 +5,7 @@ NumPy's arrays and on tensors.
 """
 
 import operator
+import warnings
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -52,6 +53,12 @@ def definite(x):
 def with_nan(x):
     """Return `x` with NaN in some places."""
     return np.where(EVEN, np.nan, x)
+
+
+def fix(x):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # since NumPy 2.5
+        return np.fix(x)
 
 
 UFUNCS = {
@@ -117,6 +124,7 @@ REDUCTIONS = {
         matrix(lambda x: np.average(x, axis=1, weights=WEIGHTS, returned=True)),
         tall(lambda x, y: np.average(x, weights=x * y, keepdims=True)),
     ],
+    "fix": [wide(fix)],
     "cumsum": [
         matrix(lambda x: np.cumsum(x, dtype=complex)),
         matrix(np.cumsum),
@@ -217,7 +225,11 @@ SHAPES = {
     "pad": [
         matrix(lambda x: np.pad(x, 1)),
         matrix(lambda x: np.pad(x, ((1, 2), (0, 1)), constant_values=((1, 2), (3, 4)))),
-        matrix(lambda x: np.pad(x, {-1: (2, 1)})),
+        *(
+            [matrix(lambda x: np.pad(x, {-1: (2, 1)}))]
+            if np.lib.NumpyVersion(np.__version__) >= "2.4.0"
+            else []
+        ),
         *(
             matrix(lambda x, mode=mode: np.pad(x, (2, 1), mode=mode))
             for mode in ("edge", "reflect", "symmetric", "wrap")
@@ -298,7 +310,6 @@ COMPUTING = {
         wide(lambda x: np.clip(x, min=-1.0, max=0.5)),
         wide(np.clip),
     ],
-    "fix": [wide(np.fix)],
     "angle": [numbers(np.angle), wide(lambda x: np.angle(x, deg=True))],
     "real": [numbers(np.real), matrix(np.real)],
     "imag": [numbers(np.imag), matrix(np.imag)],

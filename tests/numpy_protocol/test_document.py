@@ -3,11 +3,15 @@
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 from tests.numpy_protocol._document import groups
 
 from pullback.numpy_protocol.table import NO_COUNTERPART
 
+pytestmark = pytest.mark.skipif(
+    np.lib.NumpyVersion(np.__version__) < "2.4.0", reason="the lists are those of NumPy 2.4"
+)
 TEXT = (Path(__file__).parents[2] / "docs" / "numpy.md").read_text()
 HEADINGS = {
     "ufuncs": "Element by element",

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import pullback as pb
+from pullback.numpy_protocol.protocol import _Call
 
 
 @pytest.fixture
@@ -313,3 +314,12 @@ def test_functions_run_on_the_tensors_own_library():
 def test_correlations_stay_within_one():
     ranks = np.array([[1.0, 2, 3, 4], [2, 1, 4, 3], [1, 3, 2, 4], [4, 2, 1, 3]])
     assert np.max(np.abs(np.corrcoef(pb.tensor(ranks)).numpy())) == 1.0
+
+
+# -- functions that do not tell what they take ----------------------------------------------------
+def test_a_function_without_a_signature_takes_what_its_counterpart_takes():
+    call = _Call("np.f", max, lambda a, b=1: (a, b), frozenset(("a", "b")))
+    assert call(None, (5,), {"b": 2}) == (5, 2)
+    assert call(None, (5, 3), {}) == (5, 3)
+    with pytest.raises(TypeError, match=r"^np\.f: at most 2 arguments by position required, got 3"):
+        call(None, (5, 3, 4), {})

@@ -13,6 +13,9 @@ STRICT = "array_api_strict:CPU_DEVICE"
 FLOATING = ["add", "sub", "mul", "truediv", "floordiv", "mod", "pow"]
 INTEGRAL = ["add", "sub", "mul", "floordiv", "mod", "pow", "lshift", "rshift", "and_", "or_", "xor"]
 X, Y = np.array([[5, 3, 2], [1, 4, 6]]), np.array([2, 1, 3])
+WRITES = pytest.mark.skipif(
+    np.lib.NumpyVersion(np.__version__) < "2.2.0", reason="np.from_dlpack is read-only there"
+)
 
 
 def arrays(dtype):
@@ -165,6 +168,7 @@ def test_attributes_describe_the_array():
 
 
 # -- DLPack ---------------------------------------------------------------------------------------
+@WRITES
 def test_a_tensor_shares_its_memory_by_dlpack():
     x = pb.tensor([1.0, 2.0])
     assert x.__dlpack_device__() == (1, 0)
@@ -174,6 +178,7 @@ def test_a_tensor_shares_its_memory_by_dlpack():
         array[0] = 1.0
 
 
+@WRITES
 def test_what_the_consumer_asks_for_is_handed_on():
     x = pb.tensor([1.0, 2.0])
     copied = np.from_dlpack(x, copy=True, device="cpu")
@@ -181,7 +186,7 @@ def test_what_the_consumer_asks_for_is_handed_on():
     assert x.tolist() == [1.0, 2.0]
     assert np.from_dlpack(x, copy=False).tolist() == [1.0, 2.0]
     x.__dlpack__(stream=None, max_version=(1, 0), dl_device=(1, 0), copy=None)
-    with pytest.raises(RuntimeError, match="stream"):
+    with pytest.raises((RuntimeError, ValueError), match="stream"):  # as NumPy has it
         x.__dlpack__(stream=1)
     with pytest.raises(BufferError):
         x.__dlpack__(dl_device=(2, 0))
@@ -197,6 +202,7 @@ def test_a_tensor_with_history_is_not_exported():
     assert np.from_dlpack(x.detach()).tolist() == [1.0]
 
 
+@WRITES
 def test_a_gradient_that_others_use_is_exported_as_a_copy():
     x = pb.tensor([1.0, 2.0], requires_grad=True)
     y = x * 1

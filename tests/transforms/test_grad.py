@@ -288,7 +288,7 @@ WRONG = [
     (
         lambda: grad(np.square)(np.ones(3)),
         RuntimeError,
-        r"scalar result of square required, got shape",
+        r"scalar result of .*square.* required, got shape",
     ),
     (
         lambda: grad(lambda x: x * 1j)(1.0),

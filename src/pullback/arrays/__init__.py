@@ -4,17 +4,13 @@ Owns the registry that finds the `Library` of an array or of a device, and the d
 of tensors or gradients.
 
 To add a library: subclass `Library` in a module of its own that imports the library only inside its
-methods, and list one instance of it in `_LAZY` under the top-level modules that its array types
-come from.
+methods, and list one instance of it in `_LAZY` of registry.py under the top-level modules that its
+array types come from. A library whose arrays wrap those of others subclasses `WrappingLibrary` and
+is given to `register`.
 """
 
 from __future__ import annotations
 
-from typing import Any, Final
-
-import numpy as np
-
-from pullback.arrays.cupy_ import CuPy
 from pullback.arrays.dtypes import (
     DTYPES,
     DType,
@@ -34,13 +30,27 @@ from pullback.arrays.dtypes import (
     set_default_dtype,
 )
 from pullback.arrays.library import Array, Library
-from pullback.arrays.numpy_ import Constants, NumPy
+from pullback.arrays.numpy_ import Constants
 from pullback.arrays.random import RandomSource
-from pullback.errors import ArgumentError, ArgumentTypeError, compose
+from pullback.arrays.registry import (
+    CUPY,
+    INTERCEPTING,
+    NUMPY,
+    cuda_is_available,
+    devices,
+    is_array,
+    join,
+    library_for,
+    library_of,
+    library_of_class,
+    register,
+)
+from pullback.arrays.wrapping import WrappingLibrary
 
 __all__ = [
     "CUPY",
     "DTYPES",
+    "INTERCEPTING",
     "NUMPY",
     "Array",
     "Constants",
@@ -49,6 +59,7 @@ __all__ = [
     "IntegerInfo",
     "Library",
     "RandomSource",
+    "WrappingLibrary",
     "as_dtype",
     "complex_of",
     "cuda_is_available",
@@ -58,6 +69,7 @@ __all__ = [
     "get_default_dtype",
     "integer_info",
     "is_array",
+    "join",
     "level_of",
     "library_for",
     "library_of",
@@ -66,169 +78,6 @@ __all__ = [
     "promote_scalar",
     "promote_tensors",
     "real_of",
+    "register",
     "set_default_dtype",
 ]
-
-NUMPY: Final = NumPy()
-CUPY: Final = CuPy()
-
-# The top-level module of an array's type, and the library that knows such arrays better than the
-# standard does.
-_LAZY: Final[dict[str, Library]] = {"cupy": CUPY}
-
-# Each type met so far; None for what is no array. Grows by one entry a type.
-_by_type: dict[type, Library | None] = {np.ndarray: NUMPY}
-# Libraries found by their namespace alone, by name.
-_generic: dict[str, Library] = {}
-
-
-def library_of(array: Any) -> Library:
-    """Return the library that an array belongs to.
-
-    Parameters
-    ----------
-    array : array
-        Of NumPy, of a library listed here, or of any library that follows the Array API standard.
-
-    Returns
-    -------
-    Library
-
-    Raises
-    ------
-    ArgumentTypeError
-        If it is no array.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> library_of(np.ones(2))
-    <array library numpy>
-    """
-    try:
-        found = _by_type[type(array)]
-    except KeyError:
-        found = _discover(array)
-    if found is None:
-        hint = "pass a NumPy array, or an array of a library that follows the Array API standard"
-        raise ArgumentTypeError(
-            compose("array", "an array required", type(array).__name__, hint=hint)
-        )
-    return found
-
-
-def library_of_class(cls: type) -> Library | None:
-    """Return the library of a class of arrays that was met before; None for any other class.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> library_of_class(np.ndarray)
-    <array library numpy>
-    """
-    return _by_type.get(cls)
-
-
-def is_array(obj: Any) -> bool:
-    """Say whether `library_of` knows it. NumPy scalars, lists and tensors are no arrays.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> is_array(np.ones(2)), is_array(np.float64(1)), is_array([1.0])
-    (True, False, False)
-    """
-    try:
-        return _by_type[type(obj)] is not None
-    except KeyError:
-        return _discover(obj) is not None
-
-
-def _discover(obj: Any) -> Library | None:
-    """Find the library of a type met for the first time, and remember it."""
-    cls = type(obj)
-    found: Library | None = None
-    roots = [base.__module__.partition(".")[0] for base in cls.__mro__]
-    if isinstance(obj, np.ndarray):
-        if isinstance(obj, np.ma.MaskedArray):
-            hint = "fill it first: x.filled(0)"
-            raise ArgumentTypeError(
-                compose("array", "an array without a mask required", cls.__name__, hint=hint)
-            )
-        found = NUMPY
-    elif "pullback" not in roots and not isinstance(obj, np.generic):
-        listed = [_LAZY[root] for root in roots if root in _LAZY]
-        if listed:
-            found = listed[0] if listed[0].has(obj) else None
-        elif hasattr(cls, "__array_namespace__"):
-            xp = obj.__array_namespace__()
-            name = xp.__name__.partition(".")[0]
-            found = _generic.setdefault(name, Library(name, xp))
-    _by_type[cls] = found
-    return found
-
-
-def library_for(device: Any) -> tuple[Library, Any]:
-    """Return the library of a device, and the device as that library has it.
-
-    Parameters
-    ----------
-    device : str or what prints as one, optional
-        ``"cpu"`` (also None): NumPy. ``"cuda"`` (the current GPU), ``"cuda:1"``: CuPy.
-        ``"<library>"`` or ``"<library>:<device>"``, as `Library.device` names it, for another
-        library whose arrays were met before.
-
-    Returns
-    -------
-    library : Library
-    native_device : object
-        To hand to the library's methods.
-
-    Raises
-    ------
-    ArgumentError
-        If there is no such device name.
-    MissingExtraError
-        If CuPy is needed and is not installed.
-    DeviceError
-        If the library does not find the device.
-
-    Examples
-    --------
-    >>> library_for("cpu")
-    (<array library numpy>, None)
-    """
-    text = "cpu" if device is None else str(device)
-    if text == "cpu":
-        return NUMPY, None
-    name, _, number = text.partition(":")
-    if name == "cuda" and (number.isdecimal() or text == "cuda"):
-        return CUPY, CUPY.native_device(text)
-    if name in _generic:
-        return _generic[name], _generic[name].native_device(text)
-    raise ArgumentError(
-        compose("device", '"cpu", "cuda" or "cuda:<number>" required', repr(device))
-    )
-
-
-def cuda_is_available() -> bool:
-    """Say whether CuPy is installed and sees a GPU; never raises.
-
-    Examples
-    --------
-    >>> isinstance(cuda_is_available(), bool)
-    True
-    """
-    return CUPY.is_available()
-
-
-def devices() -> list[str]:
-    """Name the devices of NumPy and CuPy: the CPU, and every GPU that CuPy sees.
-
-    Examples
-    --------
-    >>> devices()[0]
-    'cpu'
-    """
-    count = CUPY.cupy.cuda.runtime.getDeviceCount() if cuda_is_available() else 0
-    return ["cpu", *(f"cuda:{i}" for i in range(count))]

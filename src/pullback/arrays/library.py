@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import importlib
 import re
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from functools import cached_property
 from typing import Any, TypeAlias
@@ -56,10 +57,20 @@ class Library:
         Whether arrays can be written in place.
     supports_out : bool
         Whether functions of `xp` take ``out=``.
+    rank : int
+        0, or how far out a library stands that wraps arrays of others: it accepts arrays of every
+        lower rank, see `lift`.
+    call : callable, optional
+        ``call(op, arguments, values)``, asked before a user's operation runs on an array of this
+        library: returns the result, recorded, or NotImplemented to let forward run as usual.
+        `values` are those of forward's parameters, in order; ``op.signature.spread(arguments,
+        values)`` makes positional and keyword arguments of them.
     """
 
     mutable: bool = True
     supports_out: bool = False
+    rank: int = 0
+    call: Callable[..., Any] | None = None
 
     def __init__(self, name: str, xp: Any = None) -> None:
         self.name = name
@@ -131,6 +142,20 @@ class Library:
 
     # ------------------------------------------------------------------ making arrays
 
+    def lift(self, a: Array) -> Array:
+        """Bring an array of a library that this one wraps into this one; its own stay as they are.
+
+        Raises
+        ------
+        DeviceError
+            If it is of a library that this one does not wrap.
+        """
+        if self.has(a):
+            return a
+        hint = f"convert it to an array of {self.name} first"
+        required = f"an array of {self.name} required"
+        raise DeviceError(compose("lift", required, f"a {type(a).__name__}", hint=hint))
+
     def asarray(
         self, obj: Any, dtype: DType | None = None, device: Any = None, copy: bool | None = None
     ) -> Array:
@@ -170,6 +195,12 @@ class Library:
             return np.from_dlpack(a)
         except (AttributeError, TypeError, ValueError, RuntimeError, BufferError):
             return np.asarray(a)
+
+    def moved(self, a: Array, name: str, target: Library, device: Any = None) -> Array:
+        """Return a copy of `a` on the device of a name: a native one of the library `target`."""
+        if target is self:
+            return self.asarray(a, device=device, copy=True)
+        return target.from_numpy(self.to_numpy(a).copy(), device)
 
     def generator(self, seed: int | None = None, device: Any = None) -> RandomSource:
         """Return a source of random arrays; None seeds it from the operating system."""

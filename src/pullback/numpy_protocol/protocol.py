@@ -233,7 +233,7 @@ class _Call:
     ) -> None:
         self.name, self.function, self.counterpart = name, function, counterpart
         self.accepts = accepts
-        parameters = inspect.signature(function).parameters.values()
+        parameters = _parameters(function, counterpart)
         self.names = [
             p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)
         ]
@@ -243,6 +243,9 @@ class _Call:
     def __call__(self, like: Any, args: tuple[Any, ...], settings: dict[str, Any]) -> Any:
         passed = dict(settings)
         if not self.variadic:
+            if len(args) > len(self.names):
+                required = f"at most {len(self.names)} arguments by position required"
+                raise ArgumentTypeError(compose(self.name, required, str(len(args))))
             passed.update(zip(self.names, args, strict=False))
             args = ()
         out = passed.pop("out", None)
@@ -281,6 +284,15 @@ class _Call:
             )
         choosing.needs_untracked(self.name, out, (args, *passed.values()))
         return self.function(*values_of(args), **values_of(passed), out=out)
+
+
+def _parameters(function: Any, counterpart: Callable[..., Any]) -> list[inspect.Parameter]:
+    """Return a function's parameters; the counterpart's where it does not tell its own."""
+    try:
+        signature = inspect.signature(function)
+    except ValueError:  # compiled functions, before NumPy 2.4
+        signature = inspect.signature(counterpart)
+    return list(signature.parameters.values())
 
 
 def _run_on_values(function: Any, *args: Any, **settings: Any) -> Any:

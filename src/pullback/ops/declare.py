@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from types import FunctionType, SimpleNamespace
 from typing import Any, NamedTuple, Protocol, TypeVar, cast
 
-from pullback.arrays import is_array, library_of
+from pullback.arrays import is_array, join, library_of
 from pullback.core.function.dispatch import Kernels, mixed
 from pullback.core.function.generate import exported, inplace_call, public_call
 from pullback.core.function.handed import TENSORS
@@ -178,7 +178,7 @@ def needs_tensor(op: str, x: Any, name: str = "x") -> None:
 def needs_one_library(op: str, *named: tuple[str, Any]) -> None:
     """Raise where tensors, each with the name the caller knows it by, are of several libraries."""
     arrays = [x.data_array() if isinstance(x, Tensor) else x for _, x in named]
-    if any(library_of(a) is not library_of(arrays[0]) for a in arrays):
+    if arrays and join(map(library_of, arrays)) is None:
         raise mixed(op, named)
 
 

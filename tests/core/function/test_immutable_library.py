@@ -82,19 +82,19 @@ class FrozenLibrary(arrays.Library):
     array_types = (Frozen,)
 
 
+arrays.register(FrozenLibrary("frozen", frozen))
+
+
 @pytest.fixture(params=["numpy", "frozen"])
-def make(request, monkeypatch):
+def make(request):
     """Make a tensor of one of the two libraries."""
-    monkeypatch.setitem(arrays._generic, "frozen", FrozenLibrary("frozen", frozen))
-    monkeypatch.delitem(arrays._by_type, Frozen, raising=False)
     kind = Frozen if request.param == "frozen" else np.asarray
 
     def make(values, requires_grad=False):
         t = pb.asarray(kind(np.asarray(values, dtype=np.float64)))
         return t.requires_grad_() if requires_grad else t
 
-    yield make
-    arrays._by_type.pop(Frozen, None)
+    return make
 
 
 def test_the_arrays_of_the_library_cannot_be_written_to(make):

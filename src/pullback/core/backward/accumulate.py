@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pullback.arrays import NUMPY, library_of
+from pullback.arrays import NUMPY, is_array, library_of
 from pullback.core.backward.hooks import run_posthooks, run_prehooks
 from pullback.core.tensor.ownership import is_unshared
 from pullback.core.tensor.tensor import as_array, box, iadd, unaliased
@@ -39,7 +39,7 @@ def accumulate(node: Any, g: Any, owned: bool, recorded: bool) -> None:
         elif grad._counter is BORROWED:  # from a hook: its memory is not the leaf's to write to
             leaf._grad = box(as_array(grad.data_array() + g))
         else:
-            grad._data = iadd(grad._data, g)
+            grad._data = _added(grad._data, g)
             bump(grad)
     if node.post_hooks:
         for hook in list(node.post_hooks.values()):
@@ -47,3 +47,10 @@ def accumulate(node: Any, g: Any, owned: bool, recorded: bool) -> None:
                 raise GradientError("register_post_accumulate_grad_hook: hooks should return None")
     if extra is not None and extra.posthooks:
         run_posthooks(extra, (), g)
+
+
+def _added(array: Any, g: Any) -> Any:
+    """Add to a gradient: in place, unless what is added wraps arrays of the gradient's library."""
+    if g.__class__ is not array.__class__ and is_array(g):
+        return array + g
+    return iadd(array, g)

@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pullback.arrays import NUMPY, dtype_of, is_array, library_of
+from pullback.arrays import NUMPY, dtype_of, is_array, join, library_of
 from pullback.core.backward.engine import run
-from pullback.core.graph.modes import NO_GRAD, STATE
+from pullback.core.function.dispatch import lifted
+from pullback.core.graph.modes import STATE, with_grad
 from pullback.core.graph.node import AccumulateGrad
 from pullback.core.tensor.tensor import Tensor, as_array, box, unaliased
 from pullback.core.tensor.versions import bump
@@ -95,8 +96,7 @@ def _implicit_seed(api: str, i: int, root: Tensor) -> Tensor:
 
 
 def _seed(api: str, i: int, root: Tensor, g: Any, batched: bool) -> Tensor:
-    array = root.data_array()
-    library = library_of(array)
+    library = library_of(root.data_array())
     if g is None:
         return _implicit_seed(api, i, root)
     if not isinstance(g, Tensor):
@@ -122,11 +122,14 @@ def _seed(api: str, i: int, root: Tensor, g: Any, batched: bool) -> Tensor:
             f"same dtype. Mismatch in dtype: grad_output[{i}] has dtype {g.dtype.name} and "
             f"output[{i}] has dtype {root.dtype.name}."
         )
-    if library_of(g._data) is not library or g.device != root.device:
+    wider = join((library, library_of(g._data)))
+    if wider is None or g.device != root.device:
         raise GraphError(
             f"{api}: Mismatch in device: grad_output[{i}] is on {g.device} and output[{i}] on "
             f"{root.device}.\nhint: move it with .to(device)."
         )
+    if wider is library:  # else it wraps the graph's arrays, which rules bring to it
+        g = lifted(g, library)
     cast: Tensor = g if g.dtype is root.dtype else g.to(root.dtype)
     return cast
 
@@ -273,7 +276,7 @@ def _ones(data: Any) -> Any:
 
 def _accumulate(t: Tensor, g: Tensor) -> None:
     mode = STATE.get()
-    STATE.set(mode if g.requires_grad else NO_GRAD)
+    STATE.set(mode if g.requires_grad else with_grad(mode, False))
     try:
         t._grad = g if t._grad is None else t._grad + g
     finally:

@@ -20,7 +20,7 @@ from pullback.core.backward.accumulate import accumulate
 from pullback.core.backward.collect import check_usable, collect, leads_to, needed
 from pullback.core.backward.hooks import RUNNING, run_grad_hooks, run_posthooks, run_prehooks
 from pullback.core.backward.nesting import NESTING, in_thread
-from pullback.core.graph.modes import NO_GRAD, RECORD, STATE, with_grad
+from pullback.core.graph.modes import RECORD, STATE, UNRECORDED, with_grad
 from pullback.core.graph.node import AccumulateGrad, Node, edges_of
 from pullback.core.graph.observer import Observer
 from pullback.core.tensor.ownership import SOLE, is_unshared
@@ -117,7 +117,7 @@ class Pass:
         """Run the nodes in order, in the grad mode of the pass."""
         mode = STATE.get()
         STATE.set(
-            NO_GRAD if mode is RECORD and not self.recorded else with_grad(mode, self.recorded)
+            UNRECORDED if mode is RECORD and not self.recorded else with_grad(mode, self.recorded)
         )
         outer, RUNNING.current = RUNNING.current, self
         try:
@@ -213,9 +213,9 @@ class Pass:
         before = self.buffers.get(target)
         if before is None:
             self.buffers[target] = g
-        elif target in self.owned or (
-            # the count: the buffer and the variable here
-            getrefcount(before) == SOLE + 1 and is_unshared(before) and not self.recorded
+        elif g.__class__ is before.__class__ and (  # the count: the buffer and the variable here
+            target in self.owned
+            or (getrefcount(before) == SOLE + 1 and is_unshared(before) and not self.recorded)
         ):
             self.buffers[target] = iadd(before, g)
         else:

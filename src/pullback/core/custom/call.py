@@ -14,12 +14,12 @@ from sys import getrefcount
 from typing import Any
 from weakref import ref
 
-from pullback.arrays import NUMPY, dtype_of, is_array, library_of
+from pullback.arrays import INTERCEPTING, NUMPY, dtype_of, is_array, join, library_of
 from pullback.core.custom import pytree as tree
 from pullback.core.custom.context import Context, forward_context, saved_by, saved_names
 from pullback.core.custom.signature import Arguments
 from pullback.core.function.inplace import check_allowed, rebase, write
-from pullback.core.graph.modes import NO_GRAD, RECORD, STATE, Mode, with_grad
+from pullback.core.graph.modes import RECORD, STATE, UNRECORDED, Mode, with_grad
 from pullback.core.graph.node import CustomNode, Meta, fill, fits, meta_of
 from pullback.core.tensor.ownership import SOLE
 from pullback.core.tensor.tensor import Tensor, box
@@ -68,9 +68,11 @@ def call(
     mode : Mode
         The caller's mode.
     """
+    if INTERCEPTING and (taken := _intercepted(op, arguments, given, values)) is not NotImplemented:
+        return taken
     ctx = forward_context(op, arguments, edges if mode.grad else (None,) * len(edges))
     epoch = EPOCH[0]
-    _set_mode(NO_GRAD if mode is RECORD else with_grad(mode, False))
+    _set_mode(UNRECORDED if mode is RECORD else with_grad(mode, False))
     try:
         if op.takes_values:
             result = op.forward(ctx, *inner)
@@ -93,6 +95,16 @@ def call(
         result._node = node
         return result
     return _Results(op, ctx, given, edges, described, inner, mode, cls).of(result, versions)
+
+
+def _intercepted(op: Any, arguments: Arguments, given: Sequence[Any], values: Sequence[Any]) -> Any:
+    """Hand the call to a library that wraps its arguments, if it takes it; else NotImplemented."""
+    arrays = [a.data_array() for a in given if isinstance(a, Tensor)]
+    libraries = {library_of(a) for a in arrays if a.__class__ in INTERCEPTING}
+    library = join(libraries) if libraries else None
+    if library is None or library.call is None:
+        return NotImplemented
+    return library.call(op, arguments, values)
 
 
 def _run_forward(

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from numbers import Number
 from typing import Any
 
-from pullback.arrays import NUMPY, DType, dtype_of, is_array, library_of
+from pullback.arrays import NUMPY, DType, dtype_of, is_array, join, library_of
 from pullback.core.custom import pytree as tree
 from pullback.core.function.handed import RECORDED
 from pullback.core.graph.node import CustomNode, Meta, library_at
@@ -252,14 +252,16 @@ def _checked(op: Any, name: str, g: Any, meta: Meta) -> Tensor:
     array = g.data_array()
     if array.shape != shape:
         raise _shape_error(op, name, array.shape, shape)
-    if library_of(array) is not library or library.device(array) != device:
+    own = library_of(array)
+    if join((own, library)) is None or own.device(array) != device:
         raise _error(
             op,
             f"the gradient of '{name}' must be on {device} ({library.name}), got one on "
-            f"{g.device} ({library_of(array).name})",
+            f"{g.device} ({own.name})",
             hint="compute it from the saved values, or move it with .to(device)",
         )
-    return g if array.dtype == dtype else _cast(op, name, g, dtype_of(dtype))
+    wanted = dtype_of(dtype)
+    return g if own.dtype(array) is wanted else _cast(op, name, g, wanted)
 
 
 def _cast(op: Any, name: str, g: Tensor, wanted: DType) -> Tensor:

@@ -17,6 +17,7 @@ from pullback.arrays import (
     Library,
     get_default_dtype,
     is_array,
+    join,
     library_of,
     library_of_class,
     promote_scalar,
@@ -26,6 +27,7 @@ from pullback.core.function.handed import RECORDED
 from pullback.core.function.primitive import Primitive
 from pullback.core.graph.modes import STATE
 from pullback.core.tensor.tensor import Tensor, box, unaliased
+from pullback.core.tensor.versions import counter_of
 from pullback.core.tensor.views import sync
 from pullback.errors import (
     ArgumentError,
@@ -58,10 +60,9 @@ class Kernels(dict[type, tuple[Any, frozenset[Any]]]):
 
     def __missing__(self, cls: type) -> tuple[Any, frozenset[Any]]:
         library = library_of_class(cls)
-        found = _NO_KERNEL
-        if library is not None:
-            found = (_kernel(self.op, library), library.quick_dtypes)
-        self[cls] = found
+        if library is None:  # it may be registered later
+            return _NO_KERNEL
+        self[cls] = found = (_kernel(self.op, library), library.quick_dtypes)
         return found
 
 
@@ -91,25 +92,22 @@ def coerce(op: Primitive, args: Sequence[Any]) -> tuple[list[Tensor], Any]:
     if not args:
         raise _no_arrays(op)
     first = args[0]
-    if len(args) == 1 and isinstance(first, Tensor) and not op.floating:
+    wrapping = STATE.get().library
+    if len(args) == 1 and isinstance(first, Tensor) and not op.floating and wrapping is None:
         if first._base is not None:
             sync(first)
         return [first], library_of(first._data)
     tensors: list[Any] = []
-    library = like = None
+    libraries = [] if wrapping is None else [wrapping]
+    like = None
     borrowed = []
     for i, a in enumerate(args):
         if not isinstance(a, Tensor) and is_array(a):
             borrowed.append(i)
             a = box(library_of(a).asarray(a))
         if isinstance(a, Tensor):
-            if a._base is not None:
-                sync(a)
-            if like is None:
-                like = a
-                library = library_of(a._data)
-            elif library_of(a._data) is not library or not library.same_device(a._data, like._data):
-                raise mixed_error(op, args)
+            libraries.append(library_of(a.data_array()))
+            like = a if like is None else like
         elif not isinstance(a, Number):
             raise _argument_error(op, i, a)
         tensors.append(a)
@@ -119,7 +117,46 @@ def coerce(op: Primitive, args: Sequence[Any]) -> tuple[list[Tensor], Any]:
         # The array is the caller's: a later change of it must not be seen by backward.
         if op.view or op.variadic or _is_kept(op, i, tensors):
             tensors[i] = unaliased(tensors[i])
+    library: Any = libraries[0]
+    if libraries.count(library) != len(libraries):
+        if (library := join(libraries)) is None:
+            raise mixed_error(op, args)
+        tensors = [lifted(t, library) if isinstance(t, Tensor) else t for t in tensors]
+        like = lifted(like, library)
+    if library is not NUMPY and not _on_one_device(tensors, library, like):
+        raise mixed_error(op, args)
     return _promoted(op, tensors, library, like), library
+
+
+def _on_one_device(tensors: Sequence[Any], library: Library, like: Tensor) -> bool:
+    return all(library.same_device(t._data, like._data) for t in tensors if isinstance(t, Tensor))
+
+
+def lifted(tensor: Tensor, library: Library) -> Tensor:
+    """Return an up-to-date tensor with its array in `library`; edge and version stay its own."""
+    array = tensor._data
+    if library_of(array) is library:
+        return tensor
+    return box(library.lift(array), tensor._node, counter_of(tensor), tensor.__class__)
+
+
+def beside(tensor: Tensor, *others: Any) -> Tensor:
+    """Return a tensor in the library of other tensors and arrays, where that wraps its own."""
+    own = library_of(tensor.data_array())
+    arrays = [x._data if isinstance(x, Tensor) else x for x in others]
+    libraries = [library_of(a) for a in arrays if is_array(a)]
+    if libraries.count(own) == len(libraries):
+        return tensor
+    library = join((own, *libraries))
+    return tensor if library is None or library.rank == own.rank else lifted(tensor, library)
+
+
+def created(array: Any, cls: type[Tensor] = Tensor) -> Tensor:
+    """Return a new tensor around a new array, in the library that the mode carries, if any."""
+    library = STATE.get().library
+    if library is not None and library.rank > library_of(array).rank:
+        array = library.lift(array)
+    return box(array, cls=cls)
 
 
 def _is_kept(op: Primitive, i: int, tensors: list[Any]) -> bool:

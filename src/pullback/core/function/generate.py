@@ -19,7 +19,7 @@ from pullback.core.function.inplace import apply_inplace, standard_kernel, write
 from pullback.core.function.primitive import Primitive
 from pullback.core.function.record import apply, apply_out, attach, shows_memory
 from pullback.core.function.source import lazy_function
-from pullback.core.graph.modes import INFERENCE, NO_GRAD, RECORD, STATE
+from pullback.core.graph.modes import INFERENCE, NO_GRAD, RECORD, STATE, UNRECORDED
 from pullback.core.graph.node import ITEMS, SmallNode, WideNode, next_seq
 from pullback.core.tensor.tensor import TENSOR_CLASSES, as_array, box
 from pullback.core.tensor.versions import ITSELF, counter_of
@@ -54,6 +54,7 @@ _COMMON: dict[str, Any] = {
     "RECORD": RECORD,
     "SHAPES": _Interned(),
     "TRACKED": TRACKED,
+    "UNRECORDED": UNRECORDED,
     "UNFIT": (OverflowError, *THEIRS),
     "apply": apply,
     "apply_out": apply_out,
@@ -209,7 +210,8 @@ class _Writer:
             f"_dtype = {lead}_data.dtype",
             "_mode = mode_of()",
         )
-        tests = ["_dtype in _floats", "(_mode is RECORD or _mode is NO_GRAD or _mode is INFERENCE)"]
+        modes = [f"_mode is {mode}" for mode in ("RECORD", "UNRECORDED", "NO_GRAD", "INFERENCE")]
+        tests = ["_dtype in _floats", f"({' or '.join(modes)})"]
         tests += [f"{n}_data.__class__ is {lead}_data.__class__" for n in others]
         tests += [f"{n}_data.dtype is _dtype" for n in of_its_dtype]
         tests += [f"{n}.__class__ in PLAIN" for n in self.op.settings]

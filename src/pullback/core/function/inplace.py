@@ -12,8 +12,8 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from pullback.arrays import DTYPES, NUMPY, level_of, library_of
-from pullback.core.function.dispatch import THEIRS, kernel_error, named
+from pullback.arrays import DTYPES, NUMPY, is_array, join, level_of, library_of
+from pullback.core.function.dispatch import THEIRS, kernel_error, lifted, mixed_error, named
 from pullback.core.function.handed import RECORDED
 from pullback.core.function.primitive import Primitive
 from pullback.core.function.record import apply, new_node, record
@@ -49,6 +49,7 @@ def apply_inplace(
             sync(operand)
     tracked = check_allowed(name, x, others)
     make_writeable(name, x)
+    others = _of_one_library(op, x, others)
     kernel = _kernel(op, x, others)
     if kernel is not None:
         _write_directly(op, kernel, x, others, settings, tracked)
@@ -66,6 +67,26 @@ def _called(variables: dict[str, Any]) -> tuple[tuple[str, ...], list[tuple[str,
 CALLS[apply_inplace.__code__] = _called
 
 
+def _of_one_library(op: Primitive, x: Tensor, others: Sequence[Any]) -> Sequence[Any]:
+    """Return the other operands in the library of `x`: a wrapped one cannot go into a plain `x`.
+
+    The library that the mode carries comes first: `x` is brought into it.
+    """
+    library = library_of(x._data)
+    wrapping = _mode().library
+    if wrapping is not None and wrapping.rank > library.rank:
+        x._data, library = wrapping.lift(x._data), wrapping
+    found = []
+    for other in others:
+        array = other._data if isinstance(other, Tensor) else other
+        if is_array(array) and library_of(array) is not library:
+            if join((library, library_of(array))) is not library:
+                raise mixed_error(op, (x, *others))
+            other = lifted(other, library) if isinstance(other, Tensor) else library.lift(array)
+        found.append(other)
+    return found
+
+
 def standard_kernel(op: Primitive) -> Callable[..., Any] | None:
     """Return the default library's function that `op` calls, if it calls just one."""
     return None if op.standard is None else getattr(NUMPY.xp, op.standard)
@@ -77,7 +98,7 @@ def write_unrecorded(kernel: Callable[..., Any], x: Any, other: Any) -> bool:
     Returns False, with nothing changed, where anything is unusual.
     """
     mode = _mode()
-    if mode.grad or mode.observer is not None or x._base is not None:
+    if mode.grad or mode.observer is not None or mode.library is not None or x._base is not None:
         return False
     data = x._data
     if data.__class__ is not _ndarray or data.dtype.kind != "f" or is_borrowed(x):
@@ -293,8 +314,8 @@ def write(x: Tensor, array: Any) -> None:
     if array is not x._data:
         x._data = array
         if x._base is not None:  # the library cannot write in place: swap the base's array
-            base = x._base
-            base._data = _replaced(library_of(array), base._data, path_of(x), array)
+            base, library = x._base, library_of(array)
+            base._data = _replaced(library, library.lift(base._data), path_of(x), array)
             x._base_data = base._data
     bump(x)
 

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from pullback.arrays import library_of
-from pullback.core.function.dispatch import THEIRS, coerce, kernel_error, named
+from pullback.arrays import join, library_of
+from pullback.core.function.dispatch import THEIRS, coerce, kernel_error, mixed_error, named
 from pullback.core.function.primitive import Primitive
 from pullback.core.function.rules import complex_form
 from pullback.core.graph.modes import STATE, Mode
@@ -45,8 +45,9 @@ def apply(op: Primitive, args: Sequence[Any], settings: dict[str, Any]) -> Any:
     mode = STATE.get()
     if mode.observer is not None:
         mode.observer.result(op.name, named(op, args), outs, settings)
-    if op.view:
-        link_views(op, tensors[0], outs, settings, mode)
+    if op.view:  # of the argument itself, where that was lifted too
+        source = args[0] if isinstance(args[0], Tensor) else tensors[0]
+        link_views(op, source, outs, settings, mode)
     if mode.grad and op.differentiable:
         edges = tuple([t._node for t in tensors])
         if edges.count(None) != len(edges):
@@ -90,7 +91,10 @@ def apply_out(op: Primitive, args: Sequence[Any], settings: dict[str, Any], out:
             f"the result, got shape {out.shape}, dtype {out.dtype.name}"
         )
     array = out.data_array()
-    out._data = library_of(array).assign(array, ..., result._data)
+    library = library_of(array)
+    if join((library, library_of(result._data))) is not library:
+        raise mixed_error(op, (*args, out))
+    out._data = library.assign(array, ..., library.lift(result._data))
     bump(out)
     return out
 
@@ -212,4 +216,4 @@ def link_views(
 
 def shows_memory(array: Any, source: Any) -> bool:
     """Return whether the result of a view operation shows the memory of its source."""
-    return library_of(source).shares(array, source)
+    return library_of(array).shares(array, source)

@@ -14,7 +14,7 @@ from operator import attrgetter
 from types import FunctionType
 from typing import Any, NoReturn
 
-from pullback.arrays import NUMPY, is_array, library_of
+from pullback.arrays import NUMPY, is_array, join, library_of
 from pullback.core.function.handed import TENSORS
 from pullback.core.function.primitive import Primitive, parameters
 from pullback.core.function.source import MODULE, compiled
@@ -179,11 +179,18 @@ def _prepared(op: Primitive, node: Node, g: Any, recorded: bool) -> tuple[Any, A
     record = unpacked(node.record, node)
     if recorded:
         return g, _as_tensors(op, node, record), TENSORS
-    if op.multi:
-        arrays = [as_array(x) for x in g if x is not None]
-        return g, record, library_of(arrays[0]).xp
-    g = as_array(g)
-    return g, record, library_of(g).xp
+    gradients = [as_array(x) for x in (g if op.multi else (g,)) if x is not None]
+    slots = [node.count + op.layout[name] for name in op.tensor_slots]
+    slots = [i for i in slots if is_array(record[i])]
+    libraries = {library_of(a) for a in (*gradients, *[record[i] for i in slots])}
+    library = join(libraries) or library_of(gradients[0])
+    if len(libraries) > 1 and library.rank:  # one of gradient and saved values is wrapped
+        gradients = [library.lift(a) for a in gradients]
+        record = tuple([library.lift(a) if i in slots else a for i, a in enumerate(record)])
+    if not op.multi:
+        return gradients[0], record, library.xp
+    found = iter(gradients)
+    return [None if x is None else next(found) for x in g], record, library.xp
 
 
 def _as_tensors(op: Primitive, node: Node, record: tuple[Any, ...]) -> tuple[Any, ...]:

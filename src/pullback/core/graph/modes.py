@@ -1,9 +1,10 @@
-"""The modes of recording: grad, inference, saved-tensor hooks, an observer.
+"""The modes of recording: grad, inference, saved-tensor hooks, an observer, a wrapping library.
 
 Owns the one context variable that says how operations are recorded. A mode is an immutable
 `Mode`; changing it sets the variable and leaving a block puts the previous object back, so
 threads and tasks never see each other's modes. The common modes are singletons, `RECORD`,
-`NO_GRAD` and `INFERENCE`: a generated call compares with them and leaves others to `apply`.
+`NO_GRAD`, `INFERENCE` and `UNRECORDED` (the library's own work): a generated call compares with
+them and leaves others to `apply`.
 Must not know tensors or the engine.
 """
 
@@ -15,6 +16,7 @@ from collections.abc import Callable, Generator
 from contextvars import ContextVar
 from typing import Any, NamedTuple, Self, TypeVar, overload
 
+from pullback.arrays import Library
 from pullback.core.graph.observer import Observer
 from pullback.errors import ArgumentTypeError
 
@@ -33,26 +35,41 @@ class Mode(NamedTuple):
 
     grad: bool = True
     inference: bool = False
+    # Whether operations on tensors that are parts of wrapped arrays are recorded though grad is
+    # off: an unrecorded pass, or the forward of a user's operation, is no business of theirs.
+    parts: bool = False
     hooks: SavedTensorHooks | None = None
     observer: Observer | None = None
+    library: Library | None = None  # a wrapping one, to which whatever is computed is lifted
 
 
 RECORD = Mode()
 NO_GRAD = Mode(grad=False)
 INFERENCE = Mode(grad=False, inference=True)
+UNRECORDED = Mode(grad=False, parts=True)
 STATE: ContextVar[Mode] = ContextVar("pullback_mode", default=RECORD)
 
 
 def with_grad(mode: Mode, flag: bool) -> Mode:
-    """Return `mode` with its grad flag set."""
+    """Return `mode` with recording on or off for the library's own work, parts as they were."""
     if mode.grad is flag:
         return mode
-    return NO_GRAD if mode is RECORD else _common(mode._replace(grad=flag))
+    if mode is RECORD:
+        return UNRECORDED
+    return _common(mode._replace(grad=flag, parts=not flag and mode.parts))
+
+
+def mode_of_parts(mode: Mode) -> Mode:
+    """Return the mode in which a wrapping library computes with parts that are tensors."""
+    if mode is RECORD or mode is UNRECORDED:
+        return RECORD
+    grad = mode.grad or mode.parts
+    return _common(mode._replace(grad=grad, parts=False, library=None))
 
 
 def _common(mode: Mode) -> Mode:
     """Return the singleton that equals `mode`, if one does: generated calls compare identities."""
-    for common in (RECORD, NO_GRAD, INFERENCE):
+    for common in (RECORD, NO_GRAD, INFERENCE, UNRECORDED):
         if mode == common:
             return common
     return mode
@@ -63,9 +80,9 @@ def changed_mode(changes: dict[str, Any]) -> Mode:
     return _common(STATE.get()._replace(**changes))
 
 
-_TO_NO_GRAD = {"grad": False}
-_TO_GRAD = {"grad": True}
-_TO_INFERENCE = {"grad": False, "inference": True}
+_TO_NO_GRAD = {"grad": False, "parts": False}
+_TO_GRAD = {"grad": True, "parts": False}
+_TO_INFERENCE = {"grad": False, "inference": True, "parts": False}
 _FROM_INFERENCE = {"grad": True, "inference": False}
 
 
@@ -283,7 +300,7 @@ class set_grad_enabled(ImmediateMode):  # noqa: N801  (a call and a block, as in
     """
 
     def __init__(self, mode: bool) -> None:
-        super().__init__({"grad": bool(mode)})
+        super().__init__({"grad": bool(mode), "parts": False})
 
 
 def is_grad_enabled() -> bool:

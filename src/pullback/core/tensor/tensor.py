@@ -13,7 +13,7 @@ import weakref
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from pullback.arrays import NUMPY, DType, dtype_of, is_array, library_of
+from pullback.arrays import NUMPY, DType, dtype_of, is_array, join, library_of
 from pullback.core.graph.modes import STATE
 from pullback.core.graph.node import (
     AccumulateGrad,
@@ -255,7 +255,7 @@ class Tensor(Methods):
             (self.shape, self.dtype, self.device),
             (value.shape, value.dtype, value.device),
         )
-        if wanted != came or library_of(self._data) is not library_of(value._data):
+        if wanted != came or join(map(library_of, (self._data, value._data))) is None:
             raise ShapeError(
                 "grad: the gradient must have its tensor's shape, dtype and device, got\n"
                 f"  tensor: shape {wanted[0]}, dtype {wanted[1].name}, device {wanted[2]}\n"

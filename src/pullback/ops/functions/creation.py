@@ -23,7 +23,9 @@ from pullback.arrays import (
     library_of,
     promote_scalar,
 )
-from pullback.core.tensor.tensor import Tensor, box
+from pullback.core.function.dispatch import created
+from pullback.core.function.record import tensor_class
+from pullback.core.tensor.tensor import Tensor
 from pullback.errors import (
     ArgumentError,
     ArgumentTypeError,
@@ -69,13 +71,13 @@ def tensor(data: Any, dtype: Any = None, device: Any = None, requires_grad: bool
     tensor([1., 2.], requires_grad=True)
     """
     if isinstance(data, Tensor):
-        result = box(library_of(data._data).copy(data.data_array()))
+        result = created(library_of(data._data).copy(data.data_array()))
     elif is_array(data):
         library = library_of(data)
         library.dtype(data)  # raises for text, objects, dates
-        result = box(library.asarray(data, copy=True))
+        result = created(library.asarray(data, copy=True))
     else:
-        result = box(_from_python("tensor", data, None if dtype is None else as_dtype(dtype)))
+        result = created(_from_python("tensor", data, None if dtype is None else as_dtype(dtype)))
     if dtype is not None:
         result = astype(result, dtype, copy=False)
     if device is not None:
@@ -183,13 +185,13 @@ def _converted(obj: Any, dtype: Any, copy: bool | None) -> Tensor:
     if like is not None:
         return _stacked(obj, like)
     if not _has_memory(obj):
-        return box(_from_python("asarray", obj, None if dtype is None else as_dtype(dtype)))
+        return created(_from_python("asarray", obj, None if dtype is None else as_dtype(dtype)))
     try:
         array = np.asarray(obj, copy=copy)
     except ValueError as error:
         raise ArgumentError(f"asarray: {error}") from None
     NUMPY.dtype(array)  # raises for text, objects, dates
-    return box(array)
+    return created(array)
 
 
 def _has_memory(obj: Any) -> bool:
@@ -283,7 +285,7 @@ def _made(array: Any, dtype: Any, device: Any, requires_grad: bool) -> Tensor:
     kind = _dtype_of_numbers(array) if dtype is None else as_dtype(dtype)
     library, native = library_for(device)
     cast = array.astype(kind.dtype, copy=False)
-    return tracked(box(library.from_numpy(cast, native)), requires_grad)
+    return tracked(created(library.from_numpy(cast, native)), requires_grad)
 
 
 def arange(
@@ -414,10 +416,16 @@ _PYTHON = {"b": bool, "i": int, "u": int, "f": float, "c": complex}
 
 
 def _filled(
-    op: str, shape: tuple[int, ...], value: Any, dtype: DType, library: Library, native: Any
+    op: str,
+    shape: tuple[int, ...],
+    value: Any,
+    dtype: DType,
+    library: Library,
+    native: Any,
+    cls: type[Tensor] = Tensor,
 ) -> Tensor:
     try:
-        return box(library.full(shape, _PYTHON[dtype.kind](value), dtype, native))
+        return created(library.full(shape, _PYTHON[dtype.kind](value), dtype, native), cls)
     except (OverflowError, TypeError, ValueError) as error:
         required = f"a number that dtype {dtype.name} can hold required"
         raise DTypeError(compose(op, required, f"{value} ({error})")) from None
@@ -525,7 +533,8 @@ def _like(op: str, x: Any, value: Any, dtype: Any, device: Any, requires_grad: b
         native = library.native_device(library.device(array))
     else:
         library, native = library_for(device)
-    return tracked(_filled(op, tuple(array.shape), value, kind, library, native), requires_grad)
+    filled = _filled(op, tuple(array.shape), value, kind, library, native, tensor_class((x,)))
+    return tracked(filled, requires_grad)
 
 
 def zeros_like(

@@ -22,6 +22,7 @@ from pullback.arrays import (
     get_default_dtype,
     integer_info,
     is_array,
+    join,
     library_for,
     library_of,
     promote,
@@ -373,7 +374,8 @@ def needs_room(op: str, x: Tensor, value: Tensor) -> None:
 def asarray_like(value: Any, x: Tensor, op: str) -> Tensor:
     """Return `value` as a tensor of the dtype and device of `x`, for the method `op`."""
     if isinstance(value, Tensor):
-        here = library_of(value._data) is library_of(x._data) and value.device == x.device
+        mix = join((library_of(value._data), library_of(x._data))) is not None
+        here = mix and value.device == x.device
         moved = value if here else move_p.public(value, device=x.device)
         needs_room(op, x, value)
         return moved if moved.dtype is x.dtype else astype(moved, x.dtype)

@@ -9,8 +9,8 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from pullback.arrays import NUMPY, is_array, library_of
-from pullback.core.function.dispatch import mixed_error
+from pullback.arrays import NUMPY, is_array, join, library_of
+from pullback.core.function.dispatch import beside, mixed_error
 from pullback.core.function.inplace import apply_inplace, check_allowed
 from pullback.core.function.primitive import Primitive
 from pullback.core.graph.modes import STATE
@@ -75,7 +75,9 @@ def getitem(x: Tensor, index: Any) -> Tensor:
     """Return ``x[index]``: a view for a basic index, a copy else."""
     if index.__class__ is int or is_plain(index):
         return getitem_p.public(x, index=index)
-    first, rest = _in_two_steps(_unwrap(index, x))
+    index = _unwrap(index, x)
+    x = beside(x, *(index if isinstance(index, tuple) else (index,)))
+    first, rest = _in_two_steps(index)
     result = reader(first).public(x, index=first)
     return result if rest is None else index_p.public(result, index=rest)
 
@@ -111,7 +113,11 @@ def _axes_read(part: Any) -> int:
 def setitem(x: Tensor, index: Any, value: Any) -> None:
     """Do ``x[index] = value`` in place, recorded; `value` is broadcast to the place."""
     value = value_like(setitem_p, x, value)
-    index, rest = _in_two_steps(_unwrap(index, x, value))
+    index = _unwrap(index, x, value)
+    arrays = [part for part in (index if isinstance(index, tuple) else (index,)) if is_array(part)]
+    if arrays and STATE.get().library is None and beside(x, *arrays) is not x:
+        raise mixed_error(setitem_p, (x, value, *arrays))
+    index, rest = _in_two_steps(index)
     if _holds_nowhere(index, x) and not value.shape and not value.requires_grad:
         check_allowed("setitem_", x)
         return  # not a change: the array may be saved for a gradient
@@ -154,7 +160,7 @@ def value_like(op: Primitive, x: Tensor, value: Any, *between: Any) -> Tensor:
                     f"{op.name}: the value must be a Tensor, an array or numbers that dtype "
                     f"{x.dtype.name} can hold, got {type(value).__name__}: {error}"
                 ) from None
-    if library_of(value._data) is not library or value.device != x.device:
+    if join((library, library_of(value._data))) is None or value.device != x.device:
         raise mixed_error(op, (x, *between, value))
     needs_room(op.name, x, value)
     result: Tensor = value if value.dtype is x.dtype else astype(value, x.dtype)
@@ -240,7 +246,7 @@ def _with_part(op: str, input: Any, src: Any, position: tuple[Any, ...]) -> Tens
     """Return a copy of `input` with `src` at a basic index."""
     src = tensor_of(op, src, "src")
     needs_shape(op, input, src, input.detach()[position].shape)
-    result: Tensor = clone(input)
+    result: Tensor = clone(beside(input, src))
     result[position] = src
     return result
 

@@ -9,7 +9,8 @@ import threading
 from typing import Any
 
 from pullback.arrays import RandomSource, as_dtype, get_default_dtype, library_for
-from pullback.core.tensor.tensor import Tensor, box
+from pullback.core.function.dispatch import created
+from pullback.core.tensor.tensor import Tensor
 from pullback.errors import ArgumentError, ArgumentTypeError, ShapeError, compose
 from pullback.ops.arguments import tensor_of
 from pullback.ops.functions.creation import shape_of
@@ -104,7 +105,7 @@ def _source(generator: Generator | None, device: Any) -> RandomSource:
 
 
 def _finish(array: Any, requires_grad: bool) -> Tensor:
-    result = box(array)
+    result = created(array)
     return result.requires_grad_() if requires_grad else result
 
 
@@ -172,7 +173,9 @@ def randint(
     if begin >= end:
         raise ArgumentError(f"randint: low must be below high, got {begin} and {end}")
     source = _source(generator, device)
-    return box(source.integers(begin, end, shape_of("randint", (tuple(size),)), as_dtype(dtype)))
+    return created(
+        source.integers(begin, end, shape_of("randint", (tuple(size),)), as_dtype(dtype))
+    )
 
 
 def randperm(
@@ -186,7 +189,7 @@ def randperm(
     >>> sorted(pb.randperm(3).tolist())
     [0, 1, 2]
     """
-    return box(_source(generator, device).permutation(n, as_dtype(dtype)))
+    return created(_source(generator, device).permutation(n, as_dtype(dtype)))
 
 
 def randn_like(x: Tensor, **options: Any) -> Tensor:

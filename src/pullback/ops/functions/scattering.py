@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from pullback.core.function.dispatch import beside
 from pullback.core.tensor.tensor import Tensor
 from pullback.errors import ArgumentError, ShapeError, compose
 from pullback.ops.arguments import tensor_of
@@ -205,7 +206,7 @@ def masked_scatter(input: Any, mask: Any, source: Any) -> Tensor:
         required = f"a source of at least {count} elements, as many as are chosen, required"
         given = (("input", input), ("mask", mask), ("source", source))
         raise ShapeError(compose("masked_scatter", required, str(source.numel()), *given))
-    result: Tensor = clone(spread)
+    result: Tensor = clone(beside(spread, chosen, source))
     result[chosen] = reshape(source, (-1,))[:count]
     return result
 

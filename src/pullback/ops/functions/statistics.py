@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from pullback.arrays import DTYPES, library_of
+from pullback.core.function.record import tensor_class
 from pullback.core.tensor.tensor import Tensor, box
 from pullback.errors import (
     ArgumentError,
@@ -333,7 +334,7 @@ def _levels(op: str, q: Any, like: Any) -> Tensor:
     array = levels.data_array()
     if len(array.shape) > 1:
         raise ShapeError(compose(op, "a q of at most one dimension required", "more", ("q", q)))
-    if not bool(library.xp.all((array >= 0) & (array <= 1))):
+    if not bool(library_of(array).xp.all((array >= 0) & (array <= 1))):
         raise ArgumentError(compose(op, "q from 0 to 1 required", str(q.tolist()), ("q", q)))
     return levels
 
@@ -664,7 +665,7 @@ def histc(input: Any, bins: int = 100, min: float = 0, max: float = 0) -> Tensor
     positions = xp.where(
         positions < bins, positions, xp.full_like(positions, bins - 1)
     )  # max is in the last
-    counts = bincount(box(positions), minlength=bins)
+    counts = bincount(box(positions, cls=tensor_class((input,))), minlength=bins)
     return counts.to(dtype)
 
 

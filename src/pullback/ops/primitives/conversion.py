@@ -40,11 +40,7 @@ clone = clone_p.public
 
 
 def _move(xp: Any, x: Any, *, device: str) -> Any:
-    source = library_of(x)
-    target, native = library_for(device)
-    if target is source:
-        return target.asarray(x, device=native, copy=True)
-    return target.from_numpy(source.to_numpy(x).copy(), native)
+    return library_of(x).moved(x, device, *library_for(device))
 
 
 move_p: Primitive = operation(

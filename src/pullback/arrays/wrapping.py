@@ -1,0 +1,145 @@
+"""Libraries whose arrays wrap arrays of other libraries: with a tangent, a batch axis, a trace.
+
+Owns what such libraries share. Their native dtypes are `DType`, their native devices the names of
+devices, so that neither depends on what is wrapped. What is wrapped may also be a tensor, which
+this module does not know: it has a dtype and the name of a device.
+
+Invariants: arrays are never written in place. No values leave through host NumPy, where a tangent
+or a trace would be lost: what `Library` does there, a wrapping library does itself, or it raises.
+Operators of the arrays take numbers and arrays of every lower rank on either side, and
+``__array_ufunc__`` is None.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NoReturn
+
+from pullback.arrays.dtypes import DTYPES, DType, dtype_of
+from pullback.arrays.library import Array, Library
+from pullback.arrays.registry import is_array, library_for, library_of
+from pullback.errors import DeviceError, compose
+
+__all__ = ["WrappingLibrary"]
+
+
+class WrappingLibrary(Library):
+    """A library whose arrays wrap arrays of every library of a lower rank.
+
+    A subclass has `part`, `lift`, `array_types`, and an `xp` over its arrays.
+
+    Parameters
+    ----------
+    name : str
+    xp : object
+        Its Array API namespace.
+    rank : int
+        From 1: the depth of nesting.
+    """
+
+    mutable = False
+    quick_dtypes = frozenset((DTYPES["float32"], DTYPES["float64"]))
+
+    def __init__(self, name: str, xp: Any = None, rank: int = 1) -> None:
+        super().__init__(name, xp)
+        self.rank = rank
+
+    def part(self, a: Array) -> Any:
+        """Return what `a` wraps: an array of a lower rank, or a tensor; of several the first."""
+        raise NotImplementedError
+
+    def lift(self, a: Array) -> Array:
+        """Wrap an array of a lower rank; this library's own stay as they are."""
+        raise NotImplementedError
+
+    # ------------------------------------------------------------------ dtypes and devices
+
+    def native(self, dtype: DType) -> DType:
+        """Return the dtype itself."""
+        return dtype
+
+    def dtype(self, a: Array) -> DType:
+        """Return the dtype of what `a` wraps."""
+        return dtype_of(self.part(a).dtype)
+
+    def device(self, a: Array) -> str:
+        """Name the device of what `a` wraps."""
+        part = self.part(a)
+        if is_array(part):
+            return library_of(part).device(part)
+        device: str = part.device
+        return device
+
+    def native_device(self, name: str) -> Any:
+        """Return the name itself."""
+        return name
+
+    def same_device(self, a: Array, b: Array) -> bool:
+        """Say whether what is wrapped lives on one device."""
+        return self.device(a) == self.device(b)
+
+    # ------------------------------------------------------------------ making arrays
+
+    def asarray(
+        self, obj: Any, dtype: DType | None = None, device: Any = None, copy: bool | None = None
+    ) -> Array:
+        """Make an array of the library of `device` and wrap it."""
+        if self.has(obj):
+            result = obj if dtype is None else self.astype(obj, dtype)
+            return self.copy(obj) if copy and result is obj else result
+        library, native = library_for(device)
+        if is_array(obj):
+            library = library_of(obj)
+            native = None if device is None else library.native_device(device)
+        return self.lift(library.asarray(obj, dtype, native, copy))
+
+    def zeros(self, shape: tuple[int, ...], dtype: DType, device: Any = None) -> Array:
+        """Wrap zeros."""
+        library, native = library_for(device)
+        return self.lift(library.zeros(shape, dtype, native))
+
+    def full(self, shape: tuple[int, ...], value: Any, dtype: DType, device: Any = None) -> Array:
+        """Wrap an array filled with a Python number."""
+        library, native = library_for(device)
+        return self.lift(library.full(shape, value, dtype, native))
+
+    def from_numpy(self, array: Any, device: Any = None) -> Array:
+        """Wrap a NumPy array's values."""
+        library, native = library_for(device)
+        return self.lift(library.from_numpy(array, native))
+
+    # ------------------------------------------------------------------ never through host NumPy
+
+    def _has_no(self, what: str, hint: str) -> NoReturn:
+        required = f"an array library with {what} required"
+        raise DeviceError(compose(self.name, required, "none", hint=hint))
+
+    def to_numpy(self, a: Array) -> Any:
+        """Raise: the values alone are not the array."""
+        self._has_no("a way to NumPy", "compute with tensors up to the end")
+
+    def moved(self, a: Array, name: str, target: Library, device: Any = None) -> Array:
+        """Raise: see `Library.moved`."""
+        self._has_no("a way to other devices", "move tensors before they are wrapped")
+
+    def special(self, name: str, *arrays: Array) -> Array:
+        """Raise: SciPy does not know these arrays."""
+        self._has_no(f"the special function {name}", "compose it from other operations")
+
+    def assign(self, a: Array, index: Any, value: Any) -> Array:
+        """Raise: see `Library.assign`."""
+        self._has_no("assignment", "use where, or an operation that is not in place")
+
+    def add_at(self, a: Array, index: Any, value: Any) -> Array:
+        """Raise: see `Library.add_at`."""
+        self._has_no("addition at an index", "use where and a sum")
+
+    def fold(
+        self,
+        a: Array,
+        lengths: tuple[int, ...],
+        steps: tuple[int, ...],
+        dilations: tuple[int, ...],
+        starts: tuple[int, ...],
+    ) -> Array:
+        """Raise: see `Library.fold`."""
+        self._has_no("sums of windows", "compute them from slices")

@@ -1,0 +1,123 @@
+"""Tensors as an array library: what the arrays of a wrapping library may hold in place of arrays.
+
+A tangent, or one more level of wrapping, whose parts are tensors keeps their graph: computing with
+the parts records it. Owns the library of such parts; its functions are the operations themselves.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from pullback.arrays import Array, DType, Library, library_of
+from pullback.core.function.handed import TENSORS
+from pullback.core.graph.modes import STATE, mode_of_parts
+from pullback.core.tensor.tensor import Tensor
+from pullback.errors import ArgumentTypeError, compose
+
+# SciPy's names of special functions that PyTorch calls otherwise.
+_NAMES = {"gammaln": "lgamma", "psi": "digamma"}
+
+
+class TensorLibrary(Library):
+    """The operations on tensors, with the methods of an array library; nothing is registered."""
+
+    mutable = False  # a change in place is recorded on a copy
+    array_types = (Tensor,)
+    rank = sys.maxsize  # operations take arrays of any library beside tensors
+
+    def __init__(self) -> None:
+        super().__init__("pullback", TENSORS)
+
+    def native(self, dtype: DType) -> DType:
+        """Return the dtype itself."""
+        return dtype
+
+    def dtype(self, a: Array) -> DType:
+        """Return the dtype of a tensor."""
+        dtype: DType = a.dtype
+        return dtype
+
+    def device(self, a: Array) -> str:
+        """Name the device of a tensor."""
+        device: str = a.device
+        return device
+
+    def native_device(self, name: str) -> Any:
+        """Return the name itself."""
+        return name
+
+    def from_numpy(self, array: Any, device: Any = None) -> Array:
+        """Return a tensor of a NumPy array's values."""
+        return TENSORS.asarray(array, device=device)
+
+    def to_numpy(self, a: Array) -> Any:
+        """Return the values, which no gradient follows."""
+        return a.detach().cpu().numpy()
+
+    def moved(self, a: Array, name: str, target: Library, device: Any = None) -> Array:
+        """Return a recorded copy on another device."""
+        return TENSORS.toDevice(a, device=name)
+
+    def special(self, name: str, *arrays: Array) -> Array:
+        """Call the operation of the same name as SciPy's function.
+
+        Raises
+        ------
+        ArgumentTypeError
+            If there is none.
+        """
+        function = getattr(TENSORS, _NAMES.get(name, name), None)
+        if function is None:
+            required = "a special function that is an operation as well required"
+            raise ArgumentTypeError(compose("special", required, name))
+        return function(*arrays)
+
+    def copy(self, a: Array) -> Array:
+        """Return a recorded copy."""
+        return TENSORS.clone(a)
+
+    def reshape(self, a: Array, shape: tuple[int, ...]) -> tuple[Array, bool]:
+        """Return `a` in another shape."""
+        return TENSORS.reshape(a, shape), True
+
+    def diagonal(self, a: Array, offset: int = 0) -> Array:
+        """Return the diagonals of matrices."""
+        return TENSORS.diagonal(a, offset=offset)
+
+    def getitem(self, a: Array, index: Any) -> Array:
+        """Return ``a[index]``."""
+        return a[index]
+
+    def assign(self, a: Array, index: Any, value: Any) -> Array:
+        """Return a copy of `a` with `value` at `index`."""
+        result = TENSORS.clone(a)
+        result[index] = value
+        return result
+
+    def add_at(self, a: Array, index: Any, value: Any) -> Array:
+        """Return `a` with `value` added at `index`, as often as it names a place."""
+        shape, value = a[index].shape, TENSORS.asarray(value)
+        extra = len(value.shape) - len(shape)  # leading axes of length 1, which NumPy drops
+        value = TENSORS.reshape(value, value.shape[extra:]) if extra > 0 else value
+        place = TENSORS.broadcast_to(value, shape)
+        return a + TENSORS.index_put(place, index=index, shape=a.shape)
+
+
+def on_parts(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """Call a function of the tensors that a wrapping library's arrays hold, in their own mode."""
+    mode = STATE.get()
+    STATE.set(mode_of_parts(mode))
+    try:
+        return function(*args, **kwargs)
+    finally:
+        STATE.set(mode)
+
+
+TENSOR_LIBRARY = TensorLibrary()
+
+
+def library_of_part(part: Any) -> Library:
+    """Return the library to compute with what a wrapping library's array holds."""
+    return TENSOR_LIBRARY if isinstance(part, Tensor) else library_of(part)
