@@ -78,6 +78,8 @@ def diagonal_of(x: Tensor, offset: int, dim1: int, dim2: int) -> Tensor:
     sample((2, 3, 4), offset=1),
     sample((2, 2), offset=-7),
     sample((0, 0)),
+    reference=(lambda np, x, offset=0: np.trace(x, offset, -2, -1)),
+    scalars=False,
     methods="trace",
 )
 def trace(x: Any, /, *, offset: int = 0, dtype: Any = None) -> Tensor:
@@ -144,6 +146,8 @@ def triu(x: Any, /, *, k: int = 0) -> Tensor:
     sample((3, 2), diagonal=-1),
     sample((2,), diagonal=1),
     sample((0,)),
+    reference=(lambda np, x, diagonal=0: np.diag(x, diagonal)),
+    scalars=False,
     methods="diag",
 )
 def diag(x: Any, diagonal: int = 0) -> Tensor:
@@ -196,7 +200,13 @@ def diag_embed(x: Any, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Tenso
     return moveaxis(matrices, (-2, -1), (dim1, dim2))
 
 
-@composition(sample((2, 2), offset=1), sample(()), sample((0,)), methods="diagflat")
+@composition(
+    sample((2, 2), offset=1),
+    sample(()),
+    sample((0,)),
+    reference=(lambda np, x, offset=0: np.diagflat(x, offset)),
+    methods="diagflat",
+)
 def diagflat(x: Any, offset: int = 0) -> Tensor:
     """Return a matrix with the elements of `x` on a diagonal.
 
@@ -213,6 +223,7 @@ def diagflat(x: Any, offset: int = 0) -> Tensor:
 @composition(
     sample((3, 4), (3,)),
     sample((2, 3, 4), (4, 1), offset=-1, dim1=0, dim2=1),
+    scalars=False,
     methods="diagonal_scatter",
 )
 def diagonal_scatter(input: Any, src: Any, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
@@ -241,7 +252,12 @@ def diagonal_scatter(input: Any, src: Any, offset: int = 0, dim1: int = 0, dim2:
 
 
 # -- blocks ----------------------------------------------------------------------------------------
-@composition(sample((2, 2), (3,)), sample((), (0, 1)), call=lambda f, x, y: f(x, y))
+@composition(
+    sample((2, 2), (3,)),
+    sample((), (0, 1)),
+    call=lambda f, x, y: f(x, y),
+    reference=(lambda scipy, *blocks: scipy.linalg.block_diag(*blocks)),
+)
 def block_diag(*tensors: Any) -> Tensor:
     """Return a matrix with matrices one after the other along its diagonal, zeros elsewhere.
 

@@ -208,6 +208,8 @@ def take(x: Any, indices: Any, /, *, axis: int | None = None) -> Tensor:
     sample((3,), (0,)),
     domain={"x": both(-2, 2), "indices": integers(-3, 2)},
     constants=("indices",),
+    reference="numpy.take_along_axis",
+    scalars=False,
 )
 def take_along_axis(x: Any, indices: Any, /, *, axis: int = -1) -> Tensor:
     """Return the element of `x` that each of `indices` names in its row along `axis`.
@@ -285,6 +287,7 @@ def gather(input: Any, dim: int, index: Any) -> Tensor:
     domain={"input": both(-2, 2), "index": integers(0, 2)},
     constants=("index",),
     call=lambda f, input, index, *, dim: f(input, dim, index),
+    reference=(lambda np, x, index, dim: np.take(x, np.atleast_1d(index), dim)),
     methods="index_select",
 )
 def index_select(input: Any, dim: int, index: Any) -> Tensor:
@@ -346,6 +349,12 @@ def _common_shape(op: str, *named: tuple[str, Any]) -> tuple[int, ...]:
     sample((2, 3), (4,)),
     domain={"x": both(-2, 2), "indices": integers(0, 1)},
     constants=("indices",),
+    reference=(
+        lambda np, x, indices, dim=None: np.take_along_axis(
+            x if dim is not None else x.ravel(), indices, dim or 0
+        )
+    ),
+    scalars=False,
     methods="take_along_dim",
 )
 def take_along_dim(x: Any, indices: Any, dim: int | None = None) -> Tensor:

@@ -187,6 +187,8 @@ def _leading(value: Tensor, index: Any, x: Tensor) -> Tensor:
     domain=integers(0, 2),
     differentiable=False,
     multi=True,
+    reference="numpy.unravel_index",
+    result_dtype="int64",
 )
 def unravel_index(indices: Any, shape: Sequence[int]) -> tuple[Tensor, ...]:
     """Return, of numbers that count the elements of a shape, the index along each axis.
@@ -223,6 +225,9 @@ def unravel_index(indices: Any, shape: Sequence[int]) -> tuple[Tensor, ...]:
     sample((0, 2)),
     domain=grid(-1, 1),
     differentiable=False,
+    reference="numpy.argwhere",
+    result_dtype="int64",
+    scalars=False,
     methods="argwhere",
 )
 def argwhere(x: Any) -> Tensor:
@@ -275,6 +280,7 @@ def select_scatter(input: Any, src: Any, dim: int, index: int) -> Tensor:
     sample((2, 4), (2, 2), dim=-1, start=1, step=2),
     sample((3,), (2,), end=2),
     sample((2,), (2,)),
+    scalars=False,
     methods="slice_scatter",
 )
 def slice_scatter(

@@ -236,7 +236,9 @@ _THREE = (sample((3, 4), (4,), (3, 1), value=0.5), sample((), (), ()))
 
 
 # -- sums of products ------------------------------------------------------------------------------
-@composition(*_THREE, methods="addcmul addcmul_")
+@composition(
+    *_THREE, reference=(lambda x, a, b, value=1: x + value * a * b), methods="addcmul addcmul_"
+)
 def addcmul(input: Any, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Tensor:
     """Return input + value * tensor1 * tensor2.
 
@@ -253,6 +255,7 @@ def addcmul(input: Any, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Tensor
 @composition(
     *_THREE,
     domain={"input": both(-2, 2), "tensor1": both(-2, 2), "tensor2": both(0.5, 2)},
+    reference=(lambda x, a, b, value=1: x + value * a / b),
     methods="addcdiv addcdiv_",
 )
 def addcdiv(input: Any, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Tensor:
@@ -268,7 +271,9 @@ def addcdiv(input: Any, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Tensor
     return add(input, quotient if value == 1 else times(quotient, value))
 
 
-@composition(sample((3, 4), (4,), alpha=2), sample((), ()))
+@composition(
+    sample((3, 4), (4,), alpha=2), sample((), ()), reference=(lambda x, y, alpha=1: y - alpha * x)
+)
 def rsub(x: Any, y: Any, *, alpha: Any = 1) -> Tensor:
     """Return y - alpha * x.
 
@@ -289,7 +294,11 @@ def _needs_bound(op: str, name: str, bound: Any) -> None:
 
 
 @composition(
-    sample((3, 4), (4,)), sample((), ()), domain=real(-2, 2), methods="clamp_min clamp_min_"
+    sample((3, 4), (4,)),
+    sample((), ()),
+    domain=real(-2, 2),
+    reference="numpy.maximum",
+    methods="clamp_min clamp_min_",
 )
 def clamp_min(x: Any, min: Any) -> Tensor:
     """Return `x`, and `min` where it is below; the gradient passes at the bound.
@@ -305,7 +314,11 @@ def clamp_min(x: Any, min: Any) -> Tensor:
 
 
 @composition(
-    sample((3, 4), (4,)), sample((), ()), domain=real(-2, 2), methods="clamp_max clamp_max_"
+    sample((3, 4), (4,)),
+    sample((), ()),
+    domain=real(-2, 2),
+    reference="numpy.minimum",
+    methods="clamp_max clamp_max_",
 )
 def clamp_max(x: Any, max: Any) -> Tensor:
     """Return `x`, and `max` where it is above; the gradient passes at the bound.
@@ -320,7 +333,9 @@ def clamp_max(x: Any, max: Any) -> Tensor:
     return clamp(x, max=max)
 
 
-@composition(sample((3, 4), (4,)), sample((), ()), domain=real(-2, 2), methods="fmax")
+@composition(
+    sample((3, 4), (4,)), sample((), ()), domain=real(-2, 2), reference="numpy.fmax", methods="fmax"
+)
 def fmax(x: Any, y: Any) -> Tensor:
     """Return the larger of x and y, and the number where the other is NaN.
 
@@ -333,7 +348,9 @@ def fmax(x: Any, y: Any) -> Tensor:
     return _numbers_first(maximum, "fmax", x, y)
 
 
-@composition(sample((3, 4), (4,)), sample((), ()), domain=real(-2, 2), methods="fmin")
+@composition(
+    sample((3, 4), (4,)), sample((), ()), domain=real(-2, 2), reference="numpy.fmin", methods="fmin"
+)
 def fmin(x: Any, y: Any) -> Tensor:
     """Return the smaller of x and y, and the number where the other is NaN.
 
@@ -356,6 +373,7 @@ def _numbers_first(chosen: Any, op: str, x: Any, y: Any) -> Tensor:
     sample((3, 4), (4,)),
     sample((), ()),
     domain={"x": both(0.5, 2), "y": both(-2, 2)},
+    reference="numpy.float_power",
     methods="float_power float_power_",
 )
 def float_power(x: Any, y: Any) -> Tensor:
@@ -377,7 +395,13 @@ def _wide(x: Any) -> Any:
     return astype(x, DTYPES["complex128" if x.dtype.is_complex else "float64"], copy=False)
 
 
-@composition(sample((3, 4), (4,)), sample((), ()), domain=real(-2, 2), methods="ldexp ldexp_")
+@composition(
+    sample((3, 4), (4,)),
+    sample((), ()),
+    domain=real(-2, 2),
+    reference=(lambda x, y: x * 2**y),
+    methods="ldexp ldexp_",
+)
 def ldexp(x: Any, other: Any) -> Tensor:
     """Return x * 2 ** other.
 
@@ -390,7 +414,13 @@ def ldexp(x: Any, other: Any) -> Tensor:
     return multiply(x, exp2(other))
 
 
-@composition(sample((3, 4), (4,)), sample((), ()), domain=real(-2, 2), methods="logaddexp2")
+@composition(
+    sample((3, 4), (4,)),
+    sample((), ()),
+    domain=real(-2, 2),
+    reference="numpy.logaddexp2",
+    methods="logaddexp2",
+)
 def logaddexp2(x: Any, y: Any) -> Tensor:
     """Return log2(2 ** x + 2 ** y), without overflow.
 
@@ -476,6 +506,7 @@ def nan_to_num(x: Any, nan: float = 0.0, posinf: Any = None, neginf: Any = None)
     sample((3, 4), lambd=0.7),
     sample(()),
     domain=real(-2, 2, -0.5, 0.5, -0.7, 0.7),
+    reference=(lambda np, x, lambd=0.5: x * (np.abs(x) > lambd)),
     methods="hardshrink",
 )
 def hardshrink(x: Any, lambd: float = 0.5) -> Tensor:

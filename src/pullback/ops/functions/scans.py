@@ -75,7 +75,7 @@ _STANDARD = (
 )
 
 
-@composition(*_STANDARD)
+@composition(*_STANDARD, reference="numpy.cumulative_sum", scalars=False)
 def cumulative_sum(
     x: Any,
     /,
@@ -110,7 +110,7 @@ def cumulative_sum(
     return _standard("cumulative_sum", cumsum_p.public, 0, x, axis, dtype, include_initial)
 
 
-@composition(*_STANDARD)
+@composition(*_STANDARD, reference="numpy.cumulative_prod", scalars=False)
 def cumulative_prod(
     x: Any,
     /,
@@ -179,6 +179,8 @@ def logcumsumexp(x: Any, dim: int | None = None, *, axis: int | None = None) -> 
     sample((3,), (0,), (0,), n=0),
     sample((2,), (0,), (1,), n=5),
     call=lambda f, x, prepend, append, **settings: f(x, prepend=prepend, append=append, **settings),
+    reference=(lambda np, x, prepend, append, axis=-1, n=1: np.diff(x, n, axis, prepend, append)),
+    scalars=False,
     methods="diff",
 )
 def diff(
@@ -249,7 +251,13 @@ def _slabs(op: str, y: Any, x: Any, dx: Any, dim: int) -> tuple[Tensor, int]:
     return multiply(middle, subtract(x[..., 1:], x[..., :-1])), axis
 
 
-@composition(sample((2, 4), (4,)), sample((3, 2), (3, 2), dim=0), sample((1,), (1,)))
+@composition(
+    sample((2, 4), (4,)),
+    sample((3, 2), (3, 2), dim=0),
+    sample((1,), (1,)),
+    reference=(lambda np, y, x, dim=-1: np.trapezoid(y, x, axis=dim)),
+    scalars=False,
+)
 def trapezoid(y: Any, x: Any = None, *, dx: Any = None, dim: int = -1) -> Tensor:
     """Return the integral of the straight lines between values `y` at positions `x`.
 
@@ -275,7 +283,17 @@ def trapezoid(y: Any, x: Any = None, *, dx: Any = None, dim: int = -1) -> Tensor
 trapz = trapezoid
 
 
-@composition(sample((2, 4), (4,)), sample((3, 2), (3, 2), dim=0), sample((1,), (1,)))
+@composition(
+    sample((2, 4), (4,)),
+    sample((3, 2), (3, 2), dim=0),
+    sample((1,), (1,)),
+    reference=(
+        lambda scipy, y, x, dim=-1: (
+            scipy.integrate.cumulative_trapezoid(y, x, axis=dim) if y.shape[dim] > 1 else y[:0]
+        )
+    ),
+    scalars=False,
+)
 def cumulative_trapezoid(y: Any, x: Any = None, *, dx: Any = None, dim: int = -1) -> Tensor:
     """Return the integrals from the first place to every other one; see `trapezoid`.
 
@@ -294,6 +312,7 @@ def cumulative_trapezoid(y: Any, x: Any = None, *, dx: Any = None, dim: int = -1
     sample((3, 2), dim=(0, 1)),
     sample((3, 3), dim=1, edge_order=2),
     multi=True,
+    scalars=False,
 )
 def gradient(
     input: Any, *, spacing: Any = 1, dim: Any = None, edge_order: int = 1

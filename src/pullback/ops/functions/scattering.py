@@ -179,6 +179,7 @@ REDUCTIONS = ("sum", "prod", "mean", "amax", "amin")
     sample((0,), (0,), (2,)),
     domain={"input": both(-2, 2), "mask": mask(), "source": both(-2, 2)},
     constants=("mask",),
+    scalars=False,
     methods="masked_scatter masked_scatter_",
 )
 def masked_scatter(input: Any, mask: Any, source: Any) -> Tensor:
@@ -217,6 +218,7 @@ def masked_scatter(input: Any, mask: Any, source: Any) -> Tensor:
     sample((2,), (0,), (0,)),
     domain={"input": both(-2, 2), "index": integers(-2, 1), "source": both(-2, 2)},
     constants=("index",),
+    scalars=False,
     methods="put put_",
 )
 def put(input: Any, index: Any, source: Any, accumulate: bool = False) -> Tensor:
@@ -274,6 +276,7 @@ _BY_INDEX = {"input": real(0.5, 2), "index": integers(0, 1), "src": real(0.5, 2)
     call=lambda f, input, index, src, *, dim, reduce, **more: f(
         input, dim, index, src, reduce, **more
     ),
+    scalars=False,
     methods="scatter_reduce scatter_reduce_",
 )
 def scatter_reduce(
@@ -382,6 +385,7 @@ def _extreme(
     call=lambda f, input, index, source, *, dim, reduce, **more: f(
         input, dim, index, source, reduce, **more
     ),
+    scalars=False,
     methods="index_reduce index_reduce_",
 )
 def index_reduce(

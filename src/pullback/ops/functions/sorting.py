@@ -349,6 +349,8 @@ def searchsorted(x1: Any, x2: Any, /, *, side: str = "left", sorter: Any = None)
         "input": grid(-3, 3),
         "boundaries": grid(-2, 2)._replace(within=lambda x: x.sort().values),
     },
+    reference=(lambda np, x, boundaries, right=False: np.digitize(x, boundaries, not right)),
+    result_dtype="int64",
 )
 def bucketize(
     input: Any, boundaries: Any, *, out_int32: bool = False, right: bool = False

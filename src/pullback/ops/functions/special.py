@@ -218,7 +218,13 @@ def logit(x: Any, eps: float | None = None) -> Tensor:
     return logit_p.public(x, eps=eps)
 
 
-@composition(sample((3,), p=2), sample((), p=3), domain=real(2, 4), methods="mvlgamma mvlgamma_")
+@composition(
+    sample((3,), p=2),
+    sample((), p=3),
+    domain=real(2, 4),
+    reference=(lambda scipy, x, p: scipy.special.multigammaln(x, p)),
+    methods="mvlgamma mvlgamma_",
+)
 def mvlgamma(x: Any, p: int) -> Tensor:
     """Return the logarithm of the gamma function of `p` variables.
 

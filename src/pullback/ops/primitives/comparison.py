@@ -20,6 +20,8 @@ def _compares(
         inputs=("x", "y"),
         differentiable=False,
         domain=grid(-2, 2),
+        reference=f"numpy.{standard_name}",
+        result_dtype="bool",
         methods=methods,
         doc=documented(
             f"Return {standard_name.replace('_', ' ')} of x and y, element by element, as bool.",
@@ -77,6 +79,8 @@ def _logical(name: str, call: str, printed: str, inputs: tuple[str, ...]) -> Pri
         inputs=inputs,
         differentiable=False,
         domain=grid(-1, 1),
+        reference=f"numpy.{name}",
+        result_dtype="bool",
         methods=f"{name} {name}_",
         doc=documented(
             f"Return {name}({', '.join(inputs)}) as bool; numbers are true where they are not 0.",
@@ -114,6 +118,8 @@ isfinite_p, isinf_p, isnan_p = (
         standard(name),
         differentiable=False,
         domain=both(-2, 2),
+        reference=f"numpy.{name}",
+        result_dtype="bool",
         methods=name,
         doc=documented(
             f"Return whether each element is {what}, as bool.",
@@ -152,6 +158,8 @@ def _of_bits(
         inputs=inputs,
         differentiable=False,
         domain=integers(0, 7),
+        reference=f"numpy.{name}",
+        result_dtype="int64",
         methods=methods,
         doc=documented(f"Return {name}({', '.join(inputs)}) of integers.", call, printed),
     )

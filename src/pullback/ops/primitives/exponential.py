@@ -22,6 +22,7 @@ exp_p = elementwise(
     x=lambda g, out: g * out,
     floating=True,
     domain=both(-2, 2),
+    reference="numpy.exp",
     methods="exp exp_",
     doc=documented("Return e ** x.", "pb.exp(pb.tensor([0.0, 1.0]))", "tensor([1.0000, 2.7183])"),
 )
@@ -35,6 +36,7 @@ exp2_p = elementwise(
     x=lambda g, out: g * out * _LN2,
     floating=True,
     domain=both(-2, 2),
+    reference="numpy.exp2",
     methods="exp2 exp2_",
     doc=documented("Return 2 ** x.", "pb.exp2(pb.tensor([0.0, 3.0]))", "tensor([1., 8.])"),
 )
@@ -47,6 +49,7 @@ expm1_p = elementwise(
     x=lambda g, out: g * (out + 1),
     floating=True,
     domain=both(-2, 2),
+    reference="numpy.expm1",
     methods="expm1 expm1_",
     doc="Return e ** x - 1, accurate near 0.",
 )
@@ -60,6 +63,7 @@ log_p = elementwise(
     x=lambda g, x: g / x,
     floating=True,
     domain=both(0.5, 3),
+    reference="numpy.log",
     methods="log log_",
     doc=documented("Return ln x.", "pb.log(pb.tensor([1.0, 2.0]))", "tensor([0.0000, 0.6931])"),
 )
@@ -72,6 +76,7 @@ log1p_p = elementwise(
     x=lambda g, x: g / (x + 1),
     floating=True,
     domain=both(-0.5, 2),
+    reference="numpy.log1p",
     methods="log1p log1p_",
     doc=documented(
         "Return ln(1 + x), accurate near 0.",
@@ -88,6 +93,7 @@ log2_p = elementwise(
     x=lambda g, x: g / x * (1 / _LN2),
     floating=True,
     domain=both(0.5, 3),
+    reference="numpy.log2",
     methods="log2 log2_",
     doc=documented(
         "Return the logarithm to base 2.", "pb.log2(pb.tensor([1.0, 8.0]))", "tensor([0., 3.])"
@@ -102,6 +108,7 @@ log10_p = elementwise(
     x=lambda g, x: g / x * (1 / _LN10),
     floating=True,
     domain=both(0.5, 3),
+    reference="numpy.log10",
     methods="log10 log10_",
     doc=documented(
         "Return the logarithm to base 10.",
@@ -125,6 +132,7 @@ logaddexp_p = elementwise(
     y=lambda g, x, y, out, xp: _weight(g, y, x, out, xp),
     floating=True,
     domain=real(-2, 2),
+    reference="numpy.logaddexp",
     methods="logaddexp",
     doc=documented(
         "Return log(exp(x) + exp(y)), without overflow.",
@@ -140,7 +148,7 @@ def _beside(x: Any, y: Any, xp: Any) -> Any:
     return xp.zeros_like(x) + y if isinstance(y, (int, float)) else y
 
 
-def _times_log(name: str, log: str, harmless: int, doc: str, methods: str = "") -> Primitive:
+def _times_log(name: str, log: str, harmless: int, doc: str, **more: Any) -> Primitive:
     """Declare x * log(y), which is 0 where x is 0; the logarithm of `harmless` is 0."""
 
     def settled(x: Any, y: Any, xp: Any) -> Any:
@@ -171,8 +179,8 @@ def _times_log(name: str, log: str, harmless: int, doc: str, methods: str = "") 
         y=slope_in_y,
         floating=True,
         domain={"x": real(-2, 2), "y": real(0.5, 2)},
-        methods=methods,
         doc=doc,
+        **more,
     )
 
 
@@ -185,6 +193,7 @@ xlogy_p = _times_log(
         "pb.xlogy(pb.tensor([0.0, 2.0]), pb.tensor([0.0, pb.e]))",
         "tensor([0., 2.])",
     ),
+    reference=lambda np, x, y: np.log(y**x),
     methods="xlogy xlogy_",
 )
 xlogy = xlogy_p.public
@@ -199,6 +208,7 @@ xlog1py_p = _times_log(
         "pb.xlog1py(pb.tensor([0.0, 2.0]), pb.tensor([-1.0, pb.e - 1]))",
         "tensor([0., 2.])",
     ),
+    reference=lambda np, x, y: np.log((1 + y) ** x),
 )
 xlog1py = xlog1py_p.public
 
@@ -210,6 +220,7 @@ sqrt_p = elementwise(
     x=lambda g, out: g / out * 0.5,
     floating=True,
     domain=both(0.5, 3),
+    reference="numpy.sqrt",
     methods="sqrt sqrt_",
     doc=documented(
         "Return the square root; the derivative at 0 is inf.",
@@ -226,6 +237,7 @@ rsqrt_p = elementwise(
     x=lambda g, out: g * out * out * out * -0.5,
     floating=True,
     domain=both(0.5, 3),
+    reference=(lambda x: x**-0.5),
     methods="rsqrt rsqrt_",
     doc=documented(
         "Return 1 / sqrt(x).", "pb.rsqrt(pb.tensor([4.0, 16.0]))", "tensor([0.5000, 0.2500])"
@@ -239,6 +251,7 @@ square_p = elementwise(
     standard("square"),
     x=lambda g, x: g * (2 * x),
     domain=both(-2, 2),
+    reference="numpy.square",
     methods="square square_",
     doc=documented("Return x * x.", "pb.square(pb.tensor([2.0, -3.0]))", "tensor([4., 9.])"),
 )
@@ -251,6 +264,7 @@ reciprocal_p = elementwise(
     x=lambda g, out: -(g * out * out),
     floating=True,
     domain=both(0.5, 2),
+    reference="numpy.reciprocal",
     methods="reciprocal reciprocal_",
     doc=documented(
         "Return 1 / x.", "pb.reciprocal(pb.tensor([2.0, -4.0]))", "tensor([ 0.5000, -0.2500])"

@@ -22,6 +22,8 @@ abs_p = elementwise(
     x=lambda g, x, xp: g * xp.sign(x),
     holomorphic=False,
     domain=both(-2, 2, 0.0),
+    reference="numpy.abs",
+    result_dtype="real",
     methods="abs abs_ absolute absolute_",
     doc=documented(
         "Return the magnitude; the derivative at 0 is 0.",
@@ -37,6 +39,7 @@ sign_p = elementwise(
     standard("sign"),
     x=lambda g, xp: xp.zeros_like(g),
     domain=real(-2, 2, 0.0),
+    reference="numpy.sign",
     doc="Return the sign; its derivative is 0 everywhere.",
 )
 
@@ -47,6 +50,8 @@ signbit_p = elementwise(
     differentiable=False,
     floating=True,
     domain=real(-2, 2),
+    reference="numpy.signbit",
+    result_dtype="bool",
     methods="signbit",
     doc=documented(
         "Return whether the sign is negative, that of -0.0 too.",
@@ -64,6 +69,7 @@ copysign_p = elementwise(
     y=lambda g, xp: xp.zeros_like(g),
     floating=True,
     domain=real(-2, 2, 0.0),
+    reference="numpy.copysign",
     methods="copysign copysign_",
     doc=documented(
         "Return x with the sign of y; the derivatives are 0 where x is 0, and in y.",
@@ -81,6 +87,7 @@ nextafter_p = elementwise(
     y=lambda g, xp: xp.zeros_like(g),
     floating=True,
     domain=real(-2, 2),
+    reference="numpy.nextafter",
     methods="nextafter nextafter_",
     doc=documented(
         "Return the number next to x in the direction of y; the derivatives are 1 and 0.",
@@ -103,6 +110,7 @@ heaviside_p = elementwise(
     x=lambda g, xp: xp.zeros_like(g),
     y=lambda g, x, xp: xp.where(x == 0, g, 0),
     domain={"x": real(-2, 2, 0.0), "y": real(-2, 2)},
+    reference="numpy.heaviside",
     methods="heaviside heaviside_",
     doc=documented(
         "Return 0 where x is negative, 1 where it is positive, y where it is 0.",
@@ -120,6 +128,7 @@ def _steps(name: str, what: str, printed: str, methods: str = "") -> Primitive:
         standard(name, ordered=name != "round"),
         x=lambda g, xp: xp.zeros_like(g),
         domain=real(0.6, 0.9),
+        reference=f"numpy.{name}",
         methods=methods,
         doc=documented(
             f"Return x rounded {what}; the derivative is 0 everywhere.",
@@ -144,6 +153,7 @@ frac_p = elementwise(
     x=lambda g: g,
     floating=True,
     domain=real(0.1, 0.9),
+    reference=(lambda np, x: np.modf(x)[0]),
     methods="frac frac_",
     doc=documented(
         "Return x - trunc(x); the derivative is 1 everywhere.",
@@ -178,5 +188,6 @@ nan_to_num_p = operation(
         sample((), posinf=2.0, neginf=-2.0),
         sample((0, 3)),
     ),
+    reference="numpy.nan_to_num",
     doc="Return x with numbers in place of NaN and infinities, which get no gradient.",
 )

@@ -78,6 +78,7 @@ erf_p = from_scipy(
     "erf",
     x=lambda g, x, xp: g * (xp.exp(-(x * x)) * (2 / _ROOT_PI)),
     domain=real(-2, 2),
+    reference="math.erf",
     methods="erf erf_",
     doc=documented(
         "Return the error function, 2 / sqrt(pi) times the integral of exp(-t ** 2) from 0 to x.",
@@ -93,6 +94,7 @@ erfc_p = from_scipy(
     "erfc",
     x=lambda g, x, xp: g * (xp.exp(-(x * x)) * (-2 / _ROOT_PI)),
     domain=real(-2, 2),
+    reference="math.erfc",
     methods="erfc erfc_",
     doc=documented(
         "Return 1 - erf(x), accurate where that is small.",
@@ -108,6 +110,7 @@ erfcx_p = from_scipy(
     "erfcx",
     x=lambda g, x, out: g * (x * out * 2 - 2 / _ROOT_PI),
     domain=real(-1, 2),
+    reference=(lambda math, x: math.exp(x * x) * math.erfc(x)),
     doc=documented(
         "Return exp(x ** 2) * erfc(x), without underflow.",
         "pb.erfcx(pb.tensor([0.0, 100.0]))",
@@ -138,6 +141,7 @@ ndtr_p = from_scipy(
     "ndtr",
     x=lambda g, x, xp: g * (xp.exp(x * x * -0.5) * (1 / _ROOT_2PI)),
     domain=real(-2, 2),
+    reference=(lambda math, x: math.erfc(-x / math.sqrt(2)) / 2),
     doc=documented(
         "Return the probability that a standard normal variable is less than x.",
         "pb.ndtr(pb.tensor([0.0, 1.0]))",
@@ -160,6 +164,7 @@ log_ndtr_p = from_scipy(
     "log_ndtr",
     x=_hazard,
     domain=real(-2, 2),
+    reference=(lambda math, x: math.log(math.erfc(-x / math.sqrt(2)) / 2)),
     doc=documented(
         "Return log(ndtr(x)), without underflow.",
         "pb.log_ndtr(pb.tensor([0.0, -100.0]))",
@@ -295,6 +300,7 @@ sinc_p = elementwise(
     x=_sinc_slope,
     floating=True,
     domain=both(-2, 2),
+    reference="numpy.sinc",
     methods="sinc sinc_",
     doc=documented(
         "Return sin(pi x) / (pi x), and 1 at 0.",
@@ -311,6 +317,7 @@ lgamma_p = from_scipy(
     "gammaln",
     x=lambda g, x, xp: g * on(xp, digamma_p)(x),
     domain=real(0.5, 4),
+    reference="math.lgamma",
     methods="lgamma lgamma_",
     doc=documented(
         "Return the logarithm of the magnitude of the gamma function.",
@@ -326,6 +333,7 @@ digamma_p: Primitive = from_scipy(
     "psi",
     x=lambda g, x, xp: g * on(xp, polygamma_p)(x, n=1),
     domain=real(0.5, 4),
+    reference="scipy.special.digamma",
     methods="digamma digamma_",
     doc=documented(
         "Return the derivative of lgamma.",
@@ -352,6 +360,7 @@ polygamma_p: Primitive = operation(
     floating=True,
     domain=real(0.8, 4),
     samples=(sample((3, 4), n=1), sample((), n=0), sample((0, 3), n=2), sample((5,), n=3)),
+    reference=(lambda scipy, x, n: scipy.special.polygamma(n, x)),
     doc="Return the n-th derivative of digamma.",
 )
 
@@ -389,6 +398,7 @@ betaln_p = from_scipy(
     a=lambda g, a, b, xp: g * (on(xp, digamma_p)(a) - on(xp, digamma_p)(a + b)),
     b=lambda g, a, b, xp: g * (on(xp, digamma_p)(b) - on(xp, digamma_p)(a + b)),
     domain=real(0.5, 3),
+    reference=(lambda math, a, b: math.log(math.gamma(a) * math.gamma(b) / math.gamma(a + b))),
     doc="Return the logarithm of the beta function.",
 )
 
@@ -409,6 +419,7 @@ entr_p = from_scipy(
     "entr",
     x=lambda g, x, xp: -g * (xp.log(x) + 1),
     domain=real(0.2, 3),
+    reference=(lambda np, x: -x * np.log(x)),
     doc=documented(
         "Return -x * log(x), 0 where x is 0 and -inf where it is negative.",
         "pb.entr(pb.tensor([0.0, 0.5]))",

@@ -20,6 +20,7 @@ sin_p = elementwise(
     x=lambda g, x, xp: g * xp.cos(x),
     floating=True,
     domain=both(-2, 2),
+    reference="numpy.sin",
     methods="sin sin_",
     doc=documented(
         "Return sin x, the angle x in radians.",
@@ -36,6 +37,7 @@ cos_p = elementwise(
     x=lambda g, x, xp: -(g * xp.sin(x)),
     floating=True,
     domain=both(-2, 2),
+    reference="numpy.cos",
     methods="cos cos_",
     doc=documented(
         "Return cos x, the angle x in radians.",
@@ -52,6 +54,7 @@ tan_p = elementwise(
     x=lambda g, out: g * (1 + out * out),
     floating=True,
     domain=both(-1, 1),
+    reference="numpy.tan",
     methods="tan tan_",
     doc=documented(
         "Return tan x, the angle x in radians.",
@@ -68,6 +71,7 @@ asin_p = elementwise(
     x=lambda g, x, xp: g / xp.sqrt((1 - x) * (1 + x)),
     floating=True,
     domain=both(-0.8, 0.8),
+    reference="numpy.asin",
     methods="asin asin_ arcsin arcsin_",
     doc=documented(
         "Return the angle between -pi/2 and pi/2 whose sine is x.",
@@ -84,6 +88,7 @@ acos_p = elementwise(
     x=lambda g, x, xp: -(g / xp.sqrt((1 - x) * (1 + x))),
     floating=True,
     domain=both(-0.8, 0.8),
+    reference="numpy.acos",
     methods="acos acos_ arccos arccos_",
     doc=documented(
         "Return the angle between 0 and pi whose cosine is x.",
@@ -100,6 +105,7 @@ atan_p = elementwise(
     x=lambda g, x: g / (x * x + 1),
     floating=True,
     domain=both(-0.8, 0.8),
+    reference="numpy.atan",
     methods="atan atan_ arctan arctan_",
     doc=documented(
         "Return the angle between -pi/2 and pi/2 whose tangent is x.",
@@ -117,6 +123,7 @@ sinh_p = elementwise(
     x=lambda g, x, xp: g * xp.cosh(x),
     floating=True,
     domain=both(-2, 2),
+    reference="numpy.sinh",
     methods="sinh sinh_",
     doc=documented(
         "Return sinh x = (e ** x - e ** -x) / 2.",
@@ -133,6 +140,7 @@ cosh_p = elementwise(
     x=lambda g, x, xp: g * xp.sinh(x),
     floating=True,
     domain=both(-2, 2),
+    reference="numpy.cosh",
     methods="cosh cosh_",
     doc=documented(
         "Return cosh x = (e ** x + e ** -x) / 2.",
@@ -149,6 +157,7 @@ tanh_p = elementwise(
     x=lambda g, out: g * -(out * out - 1),
     floating=True,
     domain=both(-1, 1),
+    reference="numpy.tanh",
     methods="tanh tanh_",
     doc=documented(
         "Return tanh x = sinh x / cosh x.",
@@ -165,6 +174,7 @@ asinh_p = elementwise(
     x=lambda g, x, xp: g / xp.sqrt(x * x + 1),
     floating=True,
     domain=both(-0.8, 0.8),
+    reference="numpy.asinh",
     methods="asinh asinh_ arcsinh arcsinh_",
     doc=documented(
         "Return the number whose sinh is x.",
@@ -182,6 +192,7 @@ acosh_p = elementwise(
     x=lambda g, x, xp: g / (xp.sqrt(x - 1) * xp.sqrt(x + 1)),
     floating=True,
     domain=both(1.2, 3),
+    reference="numpy.acosh",
     methods="acosh acosh_ arccosh arccosh_",
     doc=documented(
         "Return the number that is not negative whose cosh is x.",
@@ -198,6 +209,7 @@ atanh_p = elementwise(
     x=lambda g, x: g / ((1 - x) * (1 + x)),
     floating=True,
     domain=both(-0.8, 0.8),
+    reference="numpy.atanh",
     methods="atanh atanh_ arctanh arctanh_",
     doc=documented(
         "Return the number whose tanh is x.",
@@ -221,6 +233,7 @@ hypot_p = elementwise(
     y=lambda g, y, out, xp: _share(g, y, out, xp),
     floating=True,
     domain={"x": real(-2, 2), "y": real(0.5, 2)},
+    reference="numpy.hypot",
     methods="hypot hypot_",
     doc=documented(
         "Return the square root of x ** 2 + y ** 2, without overflow; the slopes at (0, 0) are 0.",
@@ -244,6 +257,7 @@ atan2_p = elementwise(
     y=lambda g, x, y, xp: -(g * x / _square_radius(x, y, xp)),
     floating=True,
     domain={"x": real(-2, 2), "y": real(0.5, 2)},
+    reference="numpy.atan2",
     methods="atan2 atan2_ arctan2 arctan2_",
     doc=documented(
         "Return the angle of the point (y, x), whose tangent is x / y; the slopes at (0, 0) are 0.",
@@ -261,6 +275,7 @@ deg2rad_p = elementwise(
     x=lambda g: g * _DEGREE,
     floating=True,
     domain=real(-180, 180),
+    reference="numpy.deg2rad",
     methods="deg2rad deg2rad_",
     doc=documented(
         "Return degrees as radians, x * pi / 180.",
@@ -277,6 +292,7 @@ rad2deg_p = elementwise(
     x=lambda g: g / _DEGREE,
     floating=True,
     domain=real(-3, 3),
+    reference="numpy.rad2deg",
     methods="rad2deg rad2deg_",
     doc=documented(
         "Return radians as degrees, x * 180 / pi.",
