@@ -162,8 +162,7 @@ def declared(name):
 def contents_stub():
     """Return the text of __init__.pyi."""
     tree = ast.parse((PACKAGE / "__init__.py").read_text())
-    text = CONTENTS + "\n".join(line for node in tree.body for line in exported(node)) + "\n"
-    return text.replace("from typing", "import builtins\nfrom typing", "builtins." in text)
+    return CONTENTS + "\n".join(line for node in tree.body for line in exported(node)) + "\n"
 
 
 STUBS = {"__init__.pyi": contents_stub, "core/tensor/methods.pyi": methods_stub}

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import pullback as pb
+from pullback.ops.primitives.products import contract_p
 
 EQUATIONS = [
     ("ij,jk", [(2, 3), (3, 4)]),
@@ -182,3 +183,9 @@ def test_axes_of_tensordot_that_do_not_fit_are_refused(name):
     axes, error, words = TENSORDOT[name]
     with pytest.raises(error, match=words):
         pb.linalg.tensordot(pb.ones((2, 3)), pb.ones((2, 4)), axes=axes)
+
+
+def test_a_contraction_needs_a_label_for_each_axis():
+    labels = (("b", "i", "j"), ("b", "k"), ("k", "j", "b", "i"))
+    with pytest.raises(pb.errors.ShapeError, match="a label required for each axis of 'x'"):
+        contract_p.public(0.75, pb.ones((2, 4)), labels=labels)

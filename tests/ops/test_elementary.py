@@ -1,6 +1,7 @@
 """Element-wise functions: what the registry cannot see of them."""
 
 import cmath
+import math
 
 import array_api_strict
 import numpy as np
@@ -233,3 +234,46 @@ def test_logic_and_bits_are_methods_too():
 def test_two_numbers_without_a_tensor_is_an_error():
     with pytest.raises(TypeError, match=r"^hypot: the argument 'x' must be a Tensor"):
         pb.hypot(1.0, 2.0)
+
+
+# -- PyTorch's arguments of arithmetic -------------------------------------------------------------
+def test_alpha_scales_what_is_added_or_subtracted():
+    x, y = pb.tensor([1.0, 2.0]), pb.tensor([10.0, 20.0])
+    assert x.add(y, alpha=2).tolist() == pb.add(x, y, alpha=2).tolist() == [21.0, 42.0]
+    assert x.sub(y, alpha=2).tolist() == pb.sub(x, y, alpha=2).tolist() == [-19.0, -38.0]
+    assert x.add(1, alpha=3).tolist() == [4.0, 5.0]
+    assert x.clone().add_(y, alpha=-1).tolist() == x.clone().sub_(y).tolist() == [-9.0, -18.0]
+    assert x.clone().sub_(1, alpha=2).tolist() == [-1.0, 0.0]
+
+
+@pytest.mark.parametrize(("mode", "expected"), [("trunc", [3, -3, -1]), ("floor", [3, -4, -2])])
+@pytest.mark.parametrize("dtype", ["int64", "float64"])
+def test_a_quotient_can_be_rounded(mode, expected, dtype):
+    x, y = pb.tensor([7, -7, 5], dtype=dtype), pb.tensor([2, 2, -3], dtype=dtype)
+    for result in (pb.div(x, y, rounding_mode=mode), x.clone().div_(y, rounding_mode=mode)):
+        assert (result.tolist(), result.dtype.name) == (expected, dtype)
+
+
+def test_an_unknown_rounding_is_refused():
+    with pytest.raises(ValueError, match=r"div: 'trunc', 'floor' or None required"):
+        pb.div(pb.ones(2), 2, rounding_mode="up")
+
+
+def test_round_keeps_so_many_decimals():
+    x = pb.tensor([1.2345, -1250.0], dtype="float64")
+    assert x.round(decimals=2).tolist() == [1.23, -1250.0]
+    assert x.clone().round_(decimals=-2).tolist() == [0.0, -1200.0]
+    assert pb.round(x).tolist() == [1.0, -1250.0]
+
+
+# -- equality --------------------------------------------------------------------------------------
+def test_equal_as_a_method_is_one_bool_and_allclose_forgives():
+    x = pb.tensor([1.0, 2.0])
+    assert x.equal(x.clone()) is True
+    assert x.equal(pb.ones(3)) is False
+    assert x.allclose(x + 1e-9)
+    assert not x.allclose(x + 1)
+    nan = pb.tensor([math.nan])
+    assert pb.isclose(nan, nan).tolist() == [False]
+    assert pb.isclose(nan, nan, equal_nan=True).tolist() == [True]
+    assert pb.isclose(pb.tensor([math.inf]), pb.tensor([-math.inf])).tolist() == [False]

@@ -178,3 +178,9 @@ def test_a_wrong_call_says_what_is_wrong(name):
         call()
     assert isinstance(caught.value, builtin)
     assert [word for word in words if word not in str(caught.value)] == []
+
+
+def test_one_axis_is_a_sequence_of_axes_to_a_fourier_transform():
+    x = pb.ones(2, 2)
+    assert pb.fft.fftn(x, axes=-1).tolist() == pb.fft.fft(x).tolist()
+    assert pb.fft.irfftn(pb.fft.rfftn(x, s=2, axes=0), s=2, axes=0).tolist() == x.tolist()

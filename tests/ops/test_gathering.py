@@ -1,5 +1,7 @@
 """Gathering and scattering: which places are read and written, whose gradient goes where."""
 
+import math
+
 import array_api_strict
 import numpy as np
 import pytest
@@ -7,6 +9,11 @@ import pytest
 import pullback as pb
 from pullback.arrays import NUMPY
 from pullback.errors import InplaceError
+
+
+def leaf(*values):
+    return pb.tensor(list(values), dtype=pb.float64, requires_grad=True)
+
 
 TABLE = np.arange(12.0).reshape(3, 4)
 LIBRARIES = {"numpy": np.asarray, "strict": array_api_strict.asarray}
@@ -471,3 +478,51 @@ def test_wrong_use_is_an_error_that_says_what_is_wrong(name):
     assert isinstance(caught.value, pb.AutogradError)
     for part in words:
         assert part in str(caught.value)
+
+
+# -- 0-d tensors have a dimension 0 ----------------------------------------------------------------
+def by_index(name, x, index):
+    more = {"index_fill": (3.0,), "index_select": (), "gather": ()}
+    return getattr(x, name)(0, index, *more.get(name, (pb.tensor(3.0, dtype="float64"),)))
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "slope"),
+    [
+        ("gather", 2.0, 1.0),
+        ("index_select", 2.0, 1.0),
+        ("index_fill", 3.0, 0.0),
+        ("index_copy", 3.0, 0.0),
+        ("index_add", 5.0, 1.0),
+        ("scatter", 3.0, 0.0),
+        ("scatter_add", 5.0, 1.0),
+    ],
+)
+def test_a_number_is_read_and_written_along_its_dimension_0(name, value, slope):
+    x = pb.tensor(2.0, dtype="float64", requires_grad=True)
+    result = by_index(name, x, pb.tensor(0))
+    assert (result.shape, result.item()) == ((), value)
+    assert pb.autograd.grad(result, x)[0].item() == slope
+    if "index" in name:
+        assert by_index(name, x, pb.tensor([0])).item() == value
+
+
+def test_a_number_has_one_place_only():
+    with pytest.raises(ValueError, match="an index of one element for a 0-d tensor required"):
+        pb.tensor(1.0).index_select(0, pb.tensor([0, 0]))
+
+
+# -- extremes at one place -------------------------------------------------------------------------
+def test_what_ties_for_a_place_shares_its_gradient():
+    x, src, index = leaf(2.0, 0.0), leaf(2.0, 2.0, 1.0), pb.tensor([0, 0, 1])
+    result = pb.scatter_reduce(x, 0, index, src, "amax")
+    assert result.tolist() == [2.0, 1.0]
+    dx, ds = pb.autograd.grad(result.sum(), (x, src))
+    np.testing.assert_allclose(dx.tolist(), [1 / 3, 0.0])
+    np.testing.assert_allclose(ds.tolist(), [1 / 3, 1 / 3, 1.0])
+
+
+def test_nan_is_the_extreme_of_its_place():
+    src = pb.tensor([math.nan, 1.0])
+    result = pb.scatter_reduce(pb.zeros(2), 0, pb.tensor([0, 1]), src, "amax")
+    assert result.isnan().tolist() == [True, False]

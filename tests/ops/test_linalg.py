@@ -1,10 +1,12 @@
 """Linear algebra where the registry's tests do not look: kinks, singular matrices, views."""
 
 import inspect
+import itertools
 
 import array_api_strict
 import numpy as np
 import pytest
+import scipy.linalg
 
 import pullback as pb
 from pullback import errors, linalg
@@ -496,3 +498,34 @@ def test_a_diagonal_of_any_two_dimensions_passes_changes_on_to_the_history():
 def test_the_trace_in_another_dtype():
     assert linalg.trace(pb.eye(2, dtype="float32"), dtype=pb.float64).dtype is pb.float64
     assert linalg.trace(pb.ones((2, 2), dtype="int32")).item() == 2
+
+
+# -- matrices and vectors --------------------------------------------------------------------------
+def test_large_matrices_are_scaled_and_squared():
+    a = np.array([[0.0, 30.0], [-30.0, 1.0]])
+    np.testing.assert_allclose(pb.matrix_exp(pb.tensor(a)).numpy(), scipy.linalg.expm(a), rtol=1e-9)
+    assert pb.matrix_exp(pb.tensor([[0, 0], [0, 0]])).tolist() == [[1.0, 0.0], [0.0, 1.0]]
+
+
+def test_the_product_of_many_goes_the_cheapest_way():
+    sizes = (10, 100, 5, 50)
+    parts = [pb.ones(n, m, dtype="float64") for n, m in itertools.pairwise(sizes)]
+    assert pb.linalg.multi_dot(parts).shape == (10, 50)
+    assert pb.chain_matmul(parts[0]).equal(parts[0])
+    for wrong in ([parts[0]], [parts[0], parts[2]], [parts[0], pb.ones(100, 1, 1)]):
+        with pytest.raises(ValueError, match="multi_dot: "):
+            pb.linalg.multi_dot(wrong)
+
+
+def test_least_squares_tells_rank_and_residuals():
+    a = pb.tensor([[1.0, 0.0], [1.0, 1.0], [1.0, 2.0]], dtype="float64")
+    found = pb.linalg.lstsq(a, pb.tensor([[1.0], [3.0], [6.0]], dtype="float64"))
+    assert int(found.rank) == 2
+    assert found.singular_values.shape == (2,)
+    np.testing.assert_allclose(found.residuals.tolist(), [1 / 6])
+    assert pb.linalg.lstsq(a.mT, pb.ones(2, 1, dtype="float64")).residuals.shape == (0,)
+
+
+def test_vectors_broadcast_before_their_angle_is_measured():
+    cosine = pb.cosine_similarity(pb.ones(1, 2, 3), pb.ones(2, 1, 3), dim=-2)
+    np.testing.assert_allclose(cosine.numpy(), np.ones((2, 3)), rtol=1e-6)

@@ -1,10 +1,18 @@
 """Manipulation, scans and statistics beyond values and derivatives: views, dtypes, errors."""
 
+import math
+
 import array_api_strict
 import numpy as np
 import pytest
 
 import pullback as pb
+from pullback.errors import ArgumentError
+
+
+def leaf(*values):
+    return pb.tensor(list(values), dtype=pb.float64, requires_grad=True)
+
 
 NAN, INF = float("nan"), float("inf")
 DATA = np.array([[1.5, -2.0, 0.25], [0.5, 3.0, -1.0]])
@@ -446,3 +454,72 @@ def test_a_wrong_call_says_what_is_wrong(name):
         call()
     assert isinstance(caught.value, builtin)
     assert [word for word in words if word not in str(caught.value)] == []
+
+
+# -- shapes ----------------------------------------------------------------------------------------
+def test_reshape_can_always_copy():
+    x = leaf(1.0, 2.0)
+    base = x * 1.0
+    y = pb.reshape(base, (2, 1), copy=True)
+    base.mul_(5.0)
+    assert y.tolist() == [[1.0], [2.0]]
+    y.sum().backward()
+    assert x.grad.tolist() == [1.0, 1.0]
+    with pytest.raises(ArgumentError, match="without a copy required"):
+        pb.reshape(pb.zeros((2, 3)).t(), (6,), copy=False)
+
+
+def test_a_tensor_without_axes_is_its_own_transpose():
+    x = pb.tensor(2.0, requires_grad=True)
+    y = x.transpose(0, -1)
+    assert (y.shape, y.item()) == ((), 2.0)
+    (y * 3.0).backward()
+    assert x.grad.item() == 3.0
+
+
+def test_an_empty_tuple_of_axes_squeezes_nothing():
+    assert pb.ones(1, 1).squeeze(()).shape == (1, 1)
+    assert pb.tensor(1.0).squeeze(0).shape == pb.tensor(1.0).squeeze((0,)).shape == ()
+
+
+def test_tensors_say_where_to_cut():
+    x = pb.arange(4)
+    assert [p.tolist() for p in pb.tensor_split(x, pb.tensor([1, 3]))] == [[0], [1, 2], [3]]
+    assert [p.tolist() for p in pb.tensor_split(x, pb.tensor(2))] == [[0, 1], [2, 3]]
+    assert [p.tolist() for p in pb.tensor_split(x, pb.tensor([]))] == [[0, 1, 2, 3]]
+
+
+def test_a_number_of_choices_may_be_0():
+    assert pb.argwhere(pb.tensor(3.0)).shape == (1, 0)
+    assert pb.argwhere(pb.tensor(0.0)).shape == (0, 0)
+    assert pb.combinations(pb.arange(3), 0).shape == (1, 0)
+    assert pb.block_diag().shape == (1, 0)
+
+
+# -- variances, sums and differences ---------------------------------------------------------------
+def test_std_with_and_without_bias():
+    x = pb.tensor([1.0, 3.0], dtype=pb.float64)
+    assert x.std(unbiased=False).item() == 1.0
+    assert x.std(unbiased=True).item() == pytest.approx(1.4142135623730951, rel=1e-12)
+
+
+def test_a_bool_in_place_of_an_axis_is_the_correction():
+    x = pb.tensor([[1.0, 2.0], [5.0, 9.0]])
+    assert [t.tolist() for t in pb.var_mean(x, 0, False)] == [[4.0, 12.25], [3.0, 5.5]]
+    assert pb.std_mean(x, unbiased=False)[0].item() == pytest.approx(np.std(x.numpy()))
+    with pytest.raises(ValueError, match="var: give unbiased or correction, not both"):
+        x.var(unbiased=True, correction=1)
+    with pytest.raises(TypeError, match="var: axis must be an integer, got bool"):
+        x.var(True, True)
+
+
+def test_logarithms_of_complex_sums_are_the_principal_ones():
+    z = pb.tensor([1 + 3j, 2 + 3j], dtype="complex128")
+    expected = np.log(np.sum(np.exp(z.numpy())))
+    np.testing.assert_allclose(pb.logsumexp(z).numpy(), expected)
+    large = pb.tensor(1000 + 5j, dtype="complex128")
+    assert pb.logsumexp(large).numpy() == pytest.approx(1000 + (5 - 2 * math.pi) * 1j)
+
+
+def test_no_difference_is_the_tensor_itself():
+    assert pb.diff(pb.ones(3), n=0, prepend=pb.ones(1)).shape == (3,)

@@ -491,3 +491,8 @@ def test_the_functions_of_one_face_show_their_parameters():
     assert list(inspect.signature(pb.Tensor.sum).parameters)[1:3] == ["dim", "keepdim"]
     assert pb.multiply.__name__ == "multiply"
     assert pb.Tensor.mul_.__name__ == "mul_"
+
+
+def test_stack_as_a_method():
+    x = pb.tensor([1.0, 2.0])
+    assert x.stack([x, x + 2.0], dim=1).tolist() == [[1.0, 3.0], [2.0, 4.0]]

@@ -239,7 +239,7 @@ def test_an_input_that_no_rule_of_a_tracked_input_names_is_not_kept(case, tracke
 
 
 # -- in place -------------------------------------------------------------------------------------
-# Their methods take the arguments in other places, or do more; test_parity.py has them.
+# Their methods take the arguments in other places, or do more; test_inplace.py has them.
 OTHERWISE = {"index_put", "index_reduce", "masked_scatter", "put", "scatter_reduce"}
 
 KEEP_THEIR_SHAPE = {"squeeze", "t", "transpose", "unsqueeze"}  # those methods raise

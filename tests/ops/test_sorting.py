@@ -437,3 +437,42 @@ def test_wrong_use_is_an_error_that_says_what_is_wrong(name):
     assert isinstance(caught.value, pb.AutogradError)
     for part in words:
         assert part in str(caught.value)
+
+
+# -- counting --------------------------------------------------------------------------------------
+ROWS = np.array([[1, 0], [0, 1], [1, 0], [1, 0]])
+
+
+def test_unique_returns_which_and_how_many():
+    x = pb.tensor(ROWS)
+    values, inverse, counts = x.unique(return_inverse=True, return_counts=True, dim=0)
+    assert (values.tolist(), counts.tolist()) == ([[0, 1], [1, 0]], [1, 3])
+    assert values[inverse].tolist() == ROWS.tolist()
+    flat, which = x.unique(return_inverse=True)
+    assert flat[which].tolist() == ROWS.tolist()
+
+
+def test_runs_are_counted():
+    values, inverse, counts = pb.tensor(ROWS).unique_consecutive(True, True, dim=0)
+    assert (values.tolist(), counts.tolist()) == ([[1, 0], [0, 1], [1, 0]], [1, 1, 2])
+    assert inverse.tolist() == [0, 1, 2, 2]
+
+
+def test_a_histogram_takes_edges_and_weights():
+    x, edges = pb.tensor([0.0, 1.0, 2.0, 4.0]), pb.tensor([0.0, 1.0, 4.0])
+    assert pb.histogram(x, edges).hist.tolist() == [1.0, 3.0]
+    weighted = pb.histogram(x, edges, weight=pb.tensor([1.0, 2.0, 3.0, 4.0]))
+    assert weighted.hist.tolist() == [1.0, 9.0]
+
+
+def test_weights_of_integers_count_in_float64():
+    counts = pb.bincount(pb.tensor([1, 1]), weights=pb.tensor([2, 3]))
+    assert (counts.tolist(), counts.dtype) == ([0.0, 5.0], pb.float64)
+
+
+def test_mode_names_the_last_occurrence_which_has_the_gradient():
+    x = pb.tensor([[1.0, 2.0, 2.0, 1.0], [3.0, 3.0, 0.0, 3.0]], requires_grad=True)
+    values, indices = x.mode()
+    assert (values.tolist(), indices.tolist()) == ([1.0, 3.0], [3, 3])
+    values.sum().backward()
+    assert x.grad.tolist() == [[0, 0, 0, 1], [0, 0, 0, 1]]

@@ -351,3 +351,9 @@ def test_a_mistake_is_named(name):
     call, kind, text = MISTAKES[name]
     with pytest.raises(kind, match=text):
         call()
+
+
+def test_a_border_may_be_repeated_beyond_what_was_cut_off():
+    x = pb.arange(4.0)
+    assert pb.nn.functional.pad(x, (-4, 5), "replicate").tolist() == [3.0] * 5
+    assert pb.nn.functional.pad(x, (2, -3), "replicate").tolist() == [0.0, 0.0, 0.0]

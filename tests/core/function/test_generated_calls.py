@@ -14,9 +14,17 @@ import pytest
 
 import pullback as pb
 from pullback.core.function.primitive import Primitive
+from pullback.core.function.record import apply
+from pullback.core.function.rules import prepare
 from pullback.core.function.source import source_of
-from pullback.errors import InplaceError, ShapeError
+from pullback.errors import InplaceError, MissingRuleError, ShapeError
 from pullback.ops.declare import REGISTRY
+from pullback.ops.primitives.indexing import index_put_p
+
+
+def leaf(*values):
+    return pb.tensor(list(values), dtype=pb.float64, requires_grad=True)
+
 
 ROOT = Path(__file__).parents[3]
 GENERATED = {
@@ -234,3 +242,19 @@ def test_the_source_is_one_function_of_the_name_of_the_operation(name):
     assert function.name == name
     assert GENERATED[name].__code__.co_filename == f"<pullback generated {name}>"
     assert linecache.getline(f"<pullback generated {name}>", 1).startswith(f"def {name}(")
+
+
+# -- what is missing -------------------------------------------------------------------------------
+def test_an_argument_without_a_gradient_rule_says_so():
+    op = Primitive("product", lambda xp, x, y: x * y, ("x", "y"), {}, {"x": lambda g, y: g * y})
+    prepare(op)
+    x, y = leaf(2.0), leaf(3.0)
+    apply(op, (x, y.detach()), {}).sum().backward()
+    assert x.grad.tolist() == [3.0]
+    with pytest.raises(MissingRuleError, match="a gradient rule for the argument 'y'"):
+        apply(op, (x, y), {}).sum().backward()
+
+
+def test_a_setting_without_a_default_is_required():
+    with pytest.raises(TypeError, match="missing 1 required keyword-only argument: 'shape'"):
+        index_put_p.public(pb.ones(3), index=0)

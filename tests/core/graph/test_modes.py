@@ -278,3 +278,15 @@ def test_a_partial_and_a_callable_object_can_be_decorated():
 def test_only_callables_can_be_decorated(decorate):
     with pytest.raises(ArgumentTypeError, match=r"must be callable, got int"):
         decorate(3)
+
+
+def test_a_switch_that_was_used_as_a_block_can_be_used_again():
+    switch = pb.set_grad_enabled(False)
+    with switch:
+        assert not pb.is_grad_enabled()
+    assert pb.is_grad_enabled()
+    with switch:
+        assert not pb.is_grad_enabled()
+    assert pb.is_grad_enabled()
+    assert switch(pb.is_grad_enabled)() is False
+    assert pb.is_grad_enabled()

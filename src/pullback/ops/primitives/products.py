@@ -206,6 +206,10 @@ def _plan(labels: Labels) -> _Plan:
 
 
 def _contract(xp: Any, x: Any, y: Any, *, labels: Labels) -> Any:
+    for i, array in enumerate((x, y)):
+        if array.ndim != len(labels[i]):
+            required = f"a label required for each axis of '{'xy'[i]}'"
+            raise ShapeError(compose("contract", required, str(labels[i]), ("x", x), ("y", y)))
     plan = _plan(labels)
     x = x if plan.x_order is None else xp.permute_dims(x, plan.x_order)
     y = y if plan.y_order is None else xp.permute_dims(y, plan.y_order)

@@ -1,0 +1,145 @@
+"""Operations in place: what can be written, what is refused, whose gradient goes where."""
+
+import numpy as np
+import pytest
+
+import pullback as pb
+from pullback.errors import ArgumentTypeError, InplaceError, ShapeError
+
+
+def leaf(*values):
+    return pb.tensor(list(values), dtype=pb.float64, requires_grad=True)
+
+
+# -- what can be written ---------------------------------------------------------------------------
+def test_unrecorded_changes_by_a_bool_and_by_a_shape_that_does_not_fit():
+    x = pb.tensor([1.0, 2.0])
+    with pb.no_grad():
+        x.add_(True)
+        assert x.tolist() == [2.0, 3.0]
+        with pytest.raises(ShapeError):
+            x.add_(pb.tensor([1.0, 2.0, 3.0]))
+    assert x.tolist() == [2.0, 3.0]
+    assert x._version == 1
+
+
+def test_memory_that_is_read_only_is_not_changed():
+    array = np.array([1.0, 2.0])
+    array.flags.writeable = False
+    x = pb.asarray(array)
+    with pb.no_grad(), pytest.raises(InplaceError, match="its memory is read-only"):
+        x.mul_(2.0)
+    assert array.tolist() == [1.0, 2.0]
+    assert x._version == 0
+
+
+def test_only_a_tensor_is_changed_in_place():
+    with pytest.raises(TypeError, match="add_: can only change a Tensor in place, got float"):
+        pb.Tensor.add_(5.0, 1.0)
+
+
+def test_out_must_be_a_tensor_that_fits():
+    x = pb.tensor([1.0, 2.0])
+    with pytest.raises(ArgumentTypeError, match="out= must be a Tensor, got list"):
+        pb.add(x, x, out=[0.0, 0.0])
+    with pytest.raises(ShapeError, match=r"shape \(2,\).*got shape \(3,\)"):
+        pb.add(x, x, out=pb.zeros(3))
+
+
+@pytest.mark.parametrize(
+    "call",
+    [lambda x: x.addcmul_(pb.ones(3, 2), x), lambda x: x.lt_(1j * x)],
+)
+def test_what_does_not_fit_is_not_written(call):
+    x = pb.ones(2)
+    with pytest.raises((TypeError, ValueError)):
+        call(x)
+    assert x.tolist() == [1.0, 1.0]
+
+
+# -- another shape ---------------------------------------------------------------------------------
+SHAPES = {
+    "t_": (),
+    "transpose_": (0, 1),
+    "swapaxes_": (0, 1),
+    "swapdims_": (0, 1),
+    "unsqueeze_": (-1,),
+    "squeeze_": (),
+}
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_a_tensor_keeps_its_shape(name):
+    plain = {"swapaxes_": "transpose_", "swapdims_": "transpose_"}.get(name, name)[:-1]
+    leaf_ = pb.ones(2, 1, requires_grad=True)
+    for x in (pb.ones(2, 1), leaf_, leaf_ * 2, pb.ones(3, 2, 1)[0]):
+        with pytest.raises(InplaceError, match=f"^{plain}_: a tensor keeps its shape") as caught:
+            getattr(x, name)(*SHAPES[name])
+        assert f"x = x.{plain}(...)" in str(caught.value)
+        assert (x.shape, x._version, x.tolist()) == ((2, 1), 0, (x.detach().clone()).tolist())
+
+
+# -- operations in place ---------------------------------------------------------------------------
+@pytest.mark.parametrize("name", ["eq", "ne", "lt", "le", "gt", "ge"])
+def test_a_comparison_in_place_keeps_the_dtype_and_cuts_the_history(name):
+    x, y = leaf(1.0, 2.0, 3.0), pb.tensor([2.0, 2.0, 2.0], dtype="float64")
+    expected = getattr(x.detach(), name)(y).double().tolist()
+    changed = x * 1
+    assert getattr(changed, f"{name}_")(y) is changed
+    assert (changed.tolist(), changed.dtype.name) == (expected, "float64")
+    assert not changed.requires_grad
+
+
+def test_what_is_made_of_operations_is_done_in_place_with_its_gradients():
+    x, a, b = leaf(1.0, 2.0), leaf(3.0, 4.0), leaf(5.0, 6.0)
+    y = x * 1
+    assert y.addcmul_(a, b, value=2) is y
+    assert y.tolist() == [31.0, 50.0]
+    y.sum().backward()
+    assert (a.grad.tolist(), b.grad.tolist()) == ([10.0, 12.0], [6.0, 8.0])
+    z = (x * 1).float_power_(2)
+    assert pb.autograd.grad(z.sum(), x)[0].tolist() == [2.0, 4.0]
+
+
+def test_running_sums_in_place_keep_the_dtype():
+    x = pb.tensor([1.0, 2.0])
+    assert x.cumsum_(0, dtype="float32").tolist() == [1.0, 3.0]
+    with pytest.raises(TypeError, match="cumprod_: the tensor's dtype, float32, required"):
+        x.cumprod_(0, dtype="float64")
+
+
+# -- at an index, by a mask ------------------------------------------------------------------------
+def test_index_put_writes_or_adds_up():
+    place, values = (pb.tensor([0, 0, 2]), pb.tensor([1, 1, 0])), pb.tensor([1.0, 2.0, 4.0])
+    assert pb.zeros(3, 2).index_put(place, pb.tensor(5.0)).tolist() == [[0, 5], [0, 0], [5, 0]]
+    assert pb.zeros(3, 2).index_put(place, values, True).tolist() == [[0, 3], [0, 0], [4, 0]]
+    x = pb.zeros(3, 2)
+    assert x.index_put_(place, values, accumulate=True) is x
+    x.index_put_((pb.tensor([1]),), pb.tensor([7.0, 8.0]))
+    assert x.tolist() == [[0, 3], [7, 8], [4, 0]]
+    w = leaf(1.0, 2.0, 3.0)
+    (w * 1).index_put_((pb.tensor([0, 0]),), w[:2] * 10, accumulate=True).sum().backward()
+    assert w.grad.tolist() == [11.0, 11.0, 1.0]
+
+
+def test_writing_by_a_mask_or_by_numbers_is_done_in_place():
+    x, keep = leaf(1.0, 2.0, 3.0), pb.tensor([True, False, True])
+    source = leaf(10.0, 20.0)
+    y = (x * 1).masked_scatter_(keep, source)
+    assert y.tolist() == [10.0, 2.0, 20.0]
+    y.sum().backward()
+    assert (x.grad.tolist(), source.grad.tolist()) == ([0.0, 1.0, 0.0], [1.0, 1.0])
+    z = pb.zeros(2, 2).put_(pb.tensor([-1]), pb.tensor([5.0]))
+    assert z.tolist() == [[0, 0], [0, 5]]
+    index, src = pb.tensor([0, 0, 1]), pb.tensor([1.0, 5.0, 3.0])
+    assert pb.zeros(2).scatter_reduce_(0, index, src, "amax").tolist() == [5.0, 3.0]
+    assert pb.ones(2).index_reduce_(0, index, src, "prod").tolist() == [5.0, 3.0]
+
+
+def test_fill_diagonal_may_begin_again():
+    assert pb.zeros(2, 3).fill_diagonal_(7).tolist() == [[7, 0, 0], [0, 7, 0]]
+    assert pb.zeros(5, 2).fill_diagonal_(1).sum().item() == 2
+    assert pb.zeros(5, 2).fill_diagonal_(1, wrap=True)[3].tolist() == [1, 0]
+    assert pb.zeros(2, 2, 2).fill_diagonal_(3)[1, 1, 1].item() == 3
+    with pytest.raises(ValueError, match="fill_diagonal_: axes of one length required"):
+        pb.zeros(2, 2, 3).fill_diagonal_(1)
