@@ -53,7 +53,7 @@ docs: $(VENV)/.installed-docs
 	$(BIN)/python docs/generate.py
 	$(BIN)/mkdocs build --strict --quiet
 
-# What type checkers cannot see at run time: Tensor's methods, the table of contents.
+# What follows from declarations: exports, and stubs of what type checkers cannot see.
 stubs: $(VENV)/.installed-test
 	$(BIN)/python docs/stubs.py
 

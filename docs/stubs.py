@@ -1,11 +1,13 @@
-"""Write the stubs that tell type checkers what is made at run time.
+"""Write what follows from the declarations: exports, and stubs for type checkers.
 
     python docs/stubs.py [--check]
 
-`pullback/__init__.pyi` says that what the table of contents imports is exported;
-`core/tensor/methods.pyi` lists the methods that `pullback.ops.methods` and
-`pullback.numpy_protocol` attach to Tensor. `--check` writes nothing and fails where a stub is not
-what it would be.
+A declared function that is exported nowhere is added to a table of contents: that of `pullback`,
+of `pullback.linalg`, `pullback.fft` or `pullback.nn.functional`, by the file it is in. Another
+place is chosen by moving the name by hand. `pullback/__init__.pyi` says that what the table of
+contents imports is exported; `core/tensor/methods.pyi` lists the methods that declarations,
+`pullback.ops.methods` and `pullback.numpy_protocol` give Tensor. `--check` writes nothing and fails
+where something is missing or a stub is not what it would be.
 """
 
 from __future__ import annotations
@@ -14,15 +16,19 @@ import argparse
 import ast
 import builtins
 import inspect
+import subprocess
 import sys
+import textwrap
 from pathlib import Path
 
 import pullback
 from pullback.numpy_protocol.protocol import NumPyMethods
 from pullback.ops.declare import Primitive
-from pullback.ops.methods.attach import TensorMethods
+from pullback.ops.methods.attach import TensorMethods, declared_methods, methods_of
 
 PACKAGE = Path(__file__).parents[1] / "src" / "pullback"
+
+WIDTH = 100
 
 # -- Tensor's methods ------------------------------------------------------------------------------
 METHODS = '''\
@@ -116,14 +122,9 @@ def method(name, value):
     return [f"    def {name}({', '.join(parameters_of(value))}) -> {result}: ..."]
 
 
-LEFT_OUT = {"__module__", "__doc__", "__slots__", "__dict__", "__weakref__", "__hash__"}
-
-
 def methods_stub():
     """Return the text of core/tensor/methods.pyi."""
-    found = {}
-    for methods in (*TensorMethods.__mro__[-2::-1], NumPyMethods):
-        found.update({n: v for n, v in vars(methods).items() if n not in LEFT_OUT})
+    found = methods_of(*TensorMethods.__mro__[-2::-1], NumPyMethods) | declared_methods()
     lines = [line for name in sorted(found) for line in method(name, found[name])]
     return METHODS + "\n".join(lines) + "\n"
 
@@ -170,6 +171,78 @@ def contents_stub():
     return CONTENTS + "\n".join(line for node in tree.body for line in exported(node)) + "\n"
 
 
+# -- exports ---------------------------------------------------------------------------------------
+# Where the functions of a file are exported; the first that fits.
+TABLES = {
+    "pullback.nn.": "nn/functional.py",
+    "pullback.ops.functions.fourier": "fft.py",
+    "pullback.ops.functions.linear_algebra": "linalg.py",
+    "pullback.ops.functions.matrix_functions": "linalg.py",
+    "pullback.ops.": "__init__.py",
+}
+SPACES = (pullback, pullback.linalg, pullback.fft, pullback.special, pullback.nn.functional)
+# Functions for methods alone; PyTorch has none of these names.
+NOT_EXPORTED = {"expand", "unfold_along"}
+
+
+def unexported():
+    """Return (table, module, name) of each declared function that users reach nowhere."""
+    exported = {name for space in SPACES for name in space.__all__} | NOT_EXPORTED
+    return [
+        (table_of(module), module, name)
+        for module in sorted(sys.modules)
+        if table_of(module)
+        for name, value in vars(sys.modules[module]).items()
+        if name[0] != "_" and name not in exported and is_declared(value, module)
+    ]
+
+
+def table_of(module):
+    """Return the table of contents for the functions of a module, None if it has none."""
+    return next((table for start, table in TABLES.items() if module.startswith(start)), None)
+
+
+def is_declared(value, module):
+    """Return whether a value is the function of an operation that this module declares."""
+    if not callable(value) or getattr(value, "primitive", None) is None:
+        return False
+    written = value.__module__ == "pullback" and module.startswith("pullback.ops.primitives.")
+    return written or value.__module__ == module
+
+
+def with_export(text, module, name):
+    """Return the text of a table of contents with one name more."""
+    tree, lines = ast.parse(text), text.splitlines()
+    imports = [node for node in tree.body if isinstance(node, ast.ImportFrom)]
+    own = [node for node in imports if node.module == module]
+    names = [a.name for node in own for a in node.names]
+    folder = module.rpartition(".")[0]
+    near = own or [node for node in imports if node.module.startswith(folder)]
+    statement = import_of(module, sorted([*names, name], key=in_order), "# fmt: off" in lines)
+    exports = [n for n in tree.body if isinstance(n, ast.Assign) and "__all__" in ast.unparse(n)]
+    if exports and isinstance(exports[0].value, ast.List):
+        listed = sorted([*ast.literal_eval(exports[0].value), name])
+        first, last = exports[0].lineno - 1, exports[0].end_lineno
+        lines[first:last] = ["__all__ = [", *(f'    "{n}",' for n in listed), "]"]
+    lines[near[-1].lineno - 1 if own else near[-1].end_lineno : near[-1].end_lineno] = statement
+    return "\n".join(lines) + "\n"
+
+
+def in_order(name):
+    """Return the key by which imported names are sorted: classes come first."""
+    return name.islower(), name.lower()
+
+
+def import_of(module, names, packed):
+    """Return the lines of an import, several names a line if `packed`, or else as ruff has it."""
+    start = f"from {module} import "
+    if len(start) + len(", ".join(names)) <= WIDTH:
+        return [start + ", ".join(names)]
+    if packed:
+        return textwrap.wrap(f"{start}({', '.join(names)})", WIDTH, subsequent_indent="    ")
+    return [f"{start}(", *(f"    {name}," for name in names), ")"]
+
+
 STUBS = {"__init__.pyi": contents_stub, "core/tensor/methods.pyi": methods_stub}
 
 
@@ -177,12 +250,20 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--check", action="store_true", help="write nothing, compare")
     check = parser.parse_args().check
+    missing = unexported()
+    for table, module, name in missing:
+        print(f"{'missing' if check else 'added'}: from {module} import {name}, in {table}")
+        if not check:
+            path = PACKAGE / table
+            path.write_text(with_export(path.read_text(), module, name))
+    if missing and not check:  # the stubs are of the package with these names
+        return subprocess.call([sys.executable, __file__])
     stale = [name for name, text in STUBS.items() if is_stale(PACKAGE / name, text())]
     for name in stale:
         if not check:
             (PACKAGE / name).write_text(STUBS[name]())
         print(f"{'stale' if check else 'written'}: {name}")
-    return int(check and bool(stale))
+    return int(check and bool(stale or missing))
 
 
 def is_stale(path, text):

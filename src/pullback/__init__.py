@@ -62,8 +62,9 @@ from pullback.ops.primitives.reductions import (all, any, argmax, argmin, count_
     min, var)
 from pullback.ops.functions.reductions import (amax, amin, aminmax, log_softmax, logsumexp, prod,
     softmax, sum)
-from pullback.ops.functions.statistics import (bincount, corrcoef, cov, histc, histogram, median,
-    mode, nanmean, nanmedian, nanquantile, nansum, quantile, std, std_mean, var_mean)
+from pullback.ops.functions.statistics import (corrcoef, cov, median, mode, nanmean, nanmedian,
+    nanquantile, nansum, quantile, std, std_mean, var_mean)
+from pullback.ops.functions.histograms import bincount, histc, histogram
 from pullback.ops.functions.scans import (cumprod, cumsum, cumulative_prod, cumulative_sum,
     cumulative_trapezoid, diff, gradient, logcumsumexp, trapezoid, trapz)
 # linear algebra

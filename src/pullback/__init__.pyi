@@ -240,11 +240,8 @@ from pullback.ops.functions.reductions import logsumexp as logsumexp
 from pullback.ops.functions.reductions import prod as prod
 from pullback.ops.functions.reductions import softmax as softmax
 from pullback.ops.functions.reductions import sum as sum
-from pullback.ops.functions.statistics import bincount as bincount
 from pullback.ops.functions.statistics import corrcoef as corrcoef
 from pullback.ops.functions.statistics import cov as cov
-from pullback.ops.functions.statistics import histc as histc
-from pullback.ops.functions.statistics import histogram as histogram
 from pullback.ops.functions.statistics import median as median
 from pullback.ops.functions.statistics import mode as mode
 from pullback.ops.functions.statistics import nanmean as nanmean
@@ -255,6 +252,9 @@ from pullback.ops.functions.statistics import quantile as quantile
 from pullback.ops.functions.statistics import std as std
 from pullback.ops.functions.statistics import std_mean as std_mean
 from pullback.ops.functions.statistics import var_mean as var_mean
+from pullback.ops.functions.histograms import bincount as bincount
+from pullback.ops.functions.histograms import histc as histc
+from pullback.ops.functions.histograms import histogram as histogram
 from pullback.ops.functions.scans import cumprod as cumprod
 from pullback.ops.functions.scans import cumsum as cumsum
 from pullback.ops.functions.scans import cumulative_prod as cumulative_prod

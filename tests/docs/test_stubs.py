@@ -1,4 +1,4 @@
-"""The stubs for type checkers say what there is at run time."""
+"""What `make stubs` writes: stubs that say what there is at run time, exports of declarations."""
 
 import ast
 import importlib.util
@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 
 import pullback as pb
+from pullback.nn import pooling
+from pullback.ops.primitives import exponential
 
 ROOT = Path(__file__).parents[2]
 
@@ -40,3 +42,43 @@ def test_the_stub_of_the_package_exports_what_the_package_has(stubs):
     declared = {n.target.id for n in tree.body if isinstance(n, ast.AnnAssign)}
     written = {n.name for n in tree.body if isinstance(n, ast.FunctionDef)}
     assert (imported - {None}) | declared | written == {*pb.__all__}
+
+
+# -- exports --------------------------------------------------------------------------------------
+def test_every_declared_function_is_exported(stubs):
+    missing = [
+        f"{table}: from {module} import {name}" for table, module, name in stubs.unexported()
+    ]
+    assert missing == [], "run `make stubs`, or add these lines by hand"
+
+
+def test_a_function_that_is_exported_nowhere_is_found(stubs, monkeypatch):
+    monkeypatch.setattr(exponential, "expm2", exponential.expm1, raising=False)
+    monkeypatch.setattr(pooling, "lp_pool4d", pooling.lp_pool3d, raising=False)
+    assert stubs.unexported() == [
+        ("nn/functional.py", "pullback.nn.pooling", "lp_pool4d"),
+        ("__init__.py", "pullback.ops.primitives.exponential", "expm2"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("table", "module"),
+    [
+        ("__init__.py", "pullback.ops.primitives.exponential"),
+        ("__init__.py", "pullback.ops.functions.inner"),  # a new file
+        ("nn/functional.py", "pullback.nn.pooling"),
+        ("linalg.py", "pullback.ops.functions.norms"),
+        ("fft.py", "pullback.ops.functions.fourier"),
+    ],
+)
+def test_a_name_is_added_to_a_table_of_contents_and_nothing_else_changes(stubs, table, module):
+    text = (stubs.PACKAGE / table).read_text()
+    before, after = imported_by(text), imported_by(stubs.with_export(text, module, "fresh"))
+    assert after == before | {(module, "fresh")}
+    assert max(map(len, stubs.with_export(text, module, "fresh").splitlines())) <= 100
+    assert ('    "fresh",\n' in stubs.with_export(text, module, "fresh")) == (table[0] != "_")
+
+
+def imported_by(text):
+    tree = ast.parse(text)
+    return {(n.module, a.name) for n in tree.body if isinstance(n, ast.ImportFrom) for a in n.names}

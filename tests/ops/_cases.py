@@ -1,17 +1,21 @@
 """What the registry tests are made of: calls, their samples, reference values.
 
-A case is one sample of one declaration, in real or in complex numbers. Reference values come from
-NumPy or from the plain formulas of `references`; gradients are checked by `pullback.check`, from
-differences alone. They follow PyTorch's convention: for a loss L = Re(sum(conj(seed) * output)),
-the gradient of a complex input z = x + iy is dL/dx + i dL/dy.
+A case is one sample of one declaration, in real or in complex numbers. Reference values are those
+that the declaration gives, or the longer formulas of `references`; gradients are checked by
+`pullback.check`, from differences alone. They follow PyTorch's convention: for a loss
+L = Re(sum(conj(seed) * output)), the gradient of a complex input z = x + iy is dL/dx + i dL/dy.
 """
 
+import functools
 import importlib
+import itertools
+import math
 import zlib
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+import scipy
 
 import pullback as pb
 from pullback.arrays import library_of
@@ -236,21 +240,40 @@ LAYOUTS = {
 
 
 # -- reference values -----------------------------------------------------------------------------
-def _references():
+MODULES = {"np": np, "scipy": scipy, "math": math}
+
+
+def _long_references():
     """Gather what each module of `references` says; nothing may be said twice."""
-    values, kinds, no_scalars = {}, {}, set()
+    values = {}
     for path in sorted(Path(__file__).with_name("references").glob("*.py")):
         module = importlib.import_module(f"tests.ops.references.{path.stem}")
         assert not values.keys() & module.REFERENCES.keys(), path
         values |= module.REFERENCES
-        kinds |= getattr(module, "RESULTS", {})
-        no_scalars |= getattr(module, "NO_SCALARS", set())
-    return values, kinds, no_scalars
+    return values
 
 
-# The function that gives an operation's value on NumPy arrays; the dtype of its results where it
-# is not that of the inputs; the operations that take no tensor of 0 dimensions.
-REFERENCES, RESULTS, NO_SCALARS = _references()
+def _called(reference):
+    """Return the reference of a declaration as a function of arrays."""
+    if isinstance(reference, str):
+        module, _, name = reference.rpartition(".")
+        function, of_numbers = getattr(importlib.import_module(module), name), module == "math"
+    else:
+        names = reference.__code__.co_varnames[: reference.__code__.co_argcount]
+        modules = list(itertools.takewhile(MODULES.__contains__, names))
+        function = functools.partial(reference, *(MODULES[name] for name in modules))
+        of_numbers = "math" in modules
+    return np.vectorize(function, otypes=["float64"]) if of_numbers else function
+
+
+# The functions that give an operation's value on NumPy arrays, where they take more than a line.
+LONG_REFERENCES = _long_references()
+REFERENCES = {n: _called(d.reference) for n, d in REGISTRY.items() if d.reference} | LONG_REFERENCES
+# The dtype of the result where it is not always the same.
+RESULTS = {
+    "to": lambda case, dtype: case.sample.settings["dtype"].name,
+    "float_power": lambda case, dtype: "complex128" if case.complex else "float64",
+}
 
 
 def expected(case, arrays):
@@ -263,7 +286,7 @@ def expected(case, arrays):
 
 def expected_dtypes(case, dtype):
     """Return the names of the dtypes of a call's results on inputs of a floating `dtype`."""
-    kinds = RESULTS.get(case.name, "same")
+    kinds = RESULTS.get(case.name, case.declaration.result_dtype)
     return [_dtype(kind, case, dtype) for kind in (kinds if isinstance(kinds, tuple) else (kinds,))]
 
 

@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 import pullback as pb
+from pullback.ops import declare
+from pullback.ops.methods.attach import TensorMethods, declared_methods, methods_of
 
 DATA = np.array([[1.5, -2.0, 0.25], [0.5, 3.0, -1.0]])
 CUBE = np.arange(24.0).reshape(2, 3, 4)
@@ -17,6 +19,23 @@ def matrix():
 
 def cube():
     return pb.tensor(CUBE)
+
+
+# -- where methods come from ----------------------------------------------------------------------
+def test_every_declared_method_is_attached():
+    attached = {name: getattr(pb.Tensor, name, None) for name in declare.METHODS}
+    assert attached == declared_methods()
+
+
+def test_no_method_is_both_declared_and_defined_by_hand():
+    assert methods_of(*TensorMethods.__mro__[:-1]).keys() & declare.METHODS.keys() == set()
+
+
+def test_a_method_defined_by_hand_is_no_declared_function():
+    functions = {d.public for d in declare.REGISTRY.values()}
+    by_hand = methods_of(*TensorMethods.__mro__[:-1])
+    named = {name for name, value in by_hand.items() if name[:2] != "__" and value in functions}
+    assert named == set()  # a declaration lists those
 
 
 # -- what exists ----------------------------------------------------------------------------------

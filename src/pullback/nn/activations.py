@@ -139,7 +139,13 @@ def hardtanh(x: Any, min_val: float = -1.0, max_val: float = 1.0) -> Tensor:
     return hardtanh_p.public(x, min_val=min_val, max_val=max_val)
 
 
-@composition(sample((3, 4)), sample(()), sample((0, 3)), domain=real(-2, 8, 0.0, 6.0))
+@composition(
+    sample((3, 4)),
+    sample(()),
+    sample((0, 3)),
+    domain=real(-2, 8, 0.0, 6.0),
+    reference=(lambda np, x: np.clip(x, 0, 6)),
+)
 def relu6(x: Any) -> Tensor:
     """Return min(max(x, 0), 6); the derivatives at 0 and 6 are 0.
 
@@ -156,7 +162,14 @@ _ONE = (sample((3, 4)), sample(()), sample((0, 2)))
 
 
 # -- gates -----------------------------------------------------------------------------------------
-@composition(sample((3, 4), alpha=1.5), sample(()), domain=real(-2, 2, 0))
+@composition(
+    sample((3, 4), alpha=1.5),
+    sample(()),
+    domain=real(-2, 2, 0),
+    reference=(
+        lambda np, x, alpha=1: np.where(x > 0, x, alpha * np.expm1(np.minimum(x, 0) / alpha))
+    ),
+)
 def celu(x: Any, alpha: float = 1.0) -> Tensor:
     """Return x where it is positive, else alpha * (e ** (x / alpha) - 1).
 
@@ -189,7 +202,7 @@ def selu(x: Any) -> Tensor:
     return multiply(elu(x, _ALPHA), _SCALE)
 
 
-@composition(*_ONE, domain=real(-2, 2))
+@composition(*_ONE, domain=real(-2, 2), reference=(lambda np, x: x * np.tanh(np.log1p(np.exp(x)))))
 def mish(x: Any) -> Tensor:
     """Return x * tanh(log(1 + e ** x)).
 
@@ -202,7 +215,7 @@ def mish(x: Any) -> Tensor:
     return multiply(x, tanh(softplus(x)))
 
 
-@composition(*_ONE, domain=real(-2, 2, 0))
+@composition(*_ONE, domain=real(-2, 2, 0), reference=(lambda np, x: x / (1 + np.abs(x))))
 def softsign(x: Any) -> Tensor:
     """Return x / (1 + abs(x)).
 
@@ -215,7 +228,7 @@ def softsign(x: Any) -> Tensor:
     return divide(x, add(absolute(x), 1))
 
 
-@composition(*_ONE, domain=real(-2, 2))
+@composition(*_ONE, domain=real(-2, 2), reference=(lambda np, x: x - np.tanh(x)))
 def tanhshrink(x: Any) -> Tensor:
     """Return x - tanh(x).
 
@@ -228,7 +241,14 @@ def tanhshrink(x: Any) -> Tensor:
     return subtract(x, tanh(x))
 
 
-@composition(sample((2, 3), dim=0), sample((), dim=-1), domain=real(-2, 2))
+@composition(
+    sample((2, 3), dim=0),
+    sample((), dim=-1),
+    domain=real(-2, 2),
+    reference=(
+        lambda np, scipy, x, dim: scipy.special.softmax(-x, axis=dim) if x.ndim else np.ones(())
+    ),
+)
 def softmin(
     x: Any, dim: int | None = None, *, axis: int | None = None, dtype: Any = None
 ) -> Tensor:
@@ -243,7 +263,7 @@ def softmin(
     return softmax(negative(x), dim, axis=axis, dtype=dtype)
 
 
-@composition(sample((2, 4)), sample((4, 0), dim=0), domain=real(-2, 2))
+@composition(sample((2, 4)), sample((4, 0), dim=0), domain=real(-2, 2), scalars=False)
 def glu(x: Any, dim: int = -1) -> Tensor:
     """Return a * sigmoid(b) of the two halves a, b of `x` along an axis.
 
@@ -269,7 +289,7 @@ def glu(x: Any, dim: int = -1) -> Tensor:
 
 
 # -- hard ------------------------------------------------------------------------------------------
-@composition(*_ONE, domain=real(-4, 4, -3, 3))
+@composition(*_ONE, domain=real(-4, 4, -3, 3), reference=(lambda np, x: np.clip(x + 3, 0, 6) / 6))
 def hardsigmoid(x: Any) -> Tensor:
     """Return relu6(x + 3) / 6: straight from 0 at -3 to 1 at 3.
 
@@ -282,7 +302,9 @@ def hardsigmoid(x: Any) -> Tensor:
     return divide(relu6(add(x, 3)), 6)
 
 
-@composition(*_ONE, domain=real(-4, 4, -3, 3))
+@composition(
+    *_ONE, domain=real(-4, 4, -3, 3), reference=(lambda np, x: x * np.clip(x + 3, 0, 6) / 6)
+)
 def hardswish(x: Any) -> Tensor:
     """Return x * hardsigmoid(x).
 
@@ -295,7 +317,12 @@ def hardswish(x: Any) -> Tensor:
     return multiply(x, hardsigmoid(x))
 
 
-@composition(sample((3, 4), lambd=0.7), sample(()), domain=real(-2, 2, -0.5, 0.5, -0.7, 0.7))
+@composition(
+    sample((3, 4), lambd=0.7),
+    sample(()),
+    domain=real(-2, 2, -0.5, 0.5, -0.7, 0.7),
+    reference=(lambda np, x, lambd=0.5: np.sign(x) * np.maximum(np.abs(x) - lambd, 0)),
+)
 def softshrink(x: Any, lambd: float = 0.5) -> Tensor:
     """Return x brought nearer to 0 by lambd, 0 where it is as near.
 
@@ -321,6 +348,7 @@ def softshrink(x: Any, lambd: float = 0.5) -> Tensor:
     sample((3, 4), threshold=0.5, value=3.0),
     sample((), threshold=0.0, value=-1.0),
     domain=real(-2, 2, 0, 0.5),
+    reference=(lambda np, x, threshold, value: np.where(x > threshold, x, value)),
 )
 def threshold(x: Any, threshold: float, value: float) -> Tensor:
     """Return x where it is above the threshold, else the value.

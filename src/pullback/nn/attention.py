@@ -27,6 +27,7 @@ from pullback.ops.samples import real, sample
     sample((1, 2, 3, 2), (1, 2, 3, 2), (1, 2, 3, 2), is_causal=True),
     sample((1, 4, 1, 2), (1, 2, 2, 2), (1, 2, 2, 2), enable_gqa=True, scale=0.3),
     domain=real(-2, 2),
+    scalars=False,
 )
 def scaled_dot_product_attention(
     query: Any,

@@ -218,6 +218,7 @@ def _convolve_transposed(
     sample((1, 2, 4), (2, 2, 2), (2,), padding=1),
     sample((2, 4), (2, 1, 3), (2,), padding="same", groups=2),
     sample((2, 2, 3), (0, 2, 2), (0,)),
+    scalars=False,
 )
 def conv1d(
     input: Any,
@@ -257,6 +258,7 @@ def conv1d(
     sample((1, 3, 4), (2, 1, 2, 3), (2,), stride=(1, 2), padding=(0, 1)),
     sample((1, 2, 2, 3), (2, 1, 2, 2), (2,), padding="same", groups=2),
     sample((1, 1, 4, 4), (1, 1, 2, 2), (1,), dilation=2, padding=1, stride=2),
+    scalars=False,
 )
 def conv2d(
     input: Any,
@@ -303,7 +305,10 @@ def conv2d(
     return _convolve("conv2d", 2, input, weight, bias, stride, padding, dilation, groups)
 
 
-@composition(sample((1, 1, 2, 2, 3), (1, 1, 1, 2, 2), (1,), padding=(0, 0, 1), stride=(1, 1, 2)))
+@composition(
+    sample((1, 1, 2, 2, 3), (1, 1, 1, 2, 2), (1,), padding=(0, 0, 1), stride=(1, 1, 2)),
+    scalars=False,
+)
 def conv3d(
     input: Any,
     weight: Any,
@@ -335,6 +340,7 @@ def conv3d(
 @composition(
     sample((1, 2, 3), (2, 1, 2), (1,), stride=2, output_padding=1),
     sample((2, 2), (2, 1, 3), (2,), padding=1, groups=2),
+    scalars=False,
 )
 def conv_transpose1d(
     input: Any,
@@ -372,6 +378,7 @@ def conv_transpose1d(
     sample((1, 2, 2, 2), (2, 1, 2, 2), (1,)),
     sample((2, 2, 1), (2, 1, 2, 3), (2,), stride=(2, 1), padding=(0, 1), groups=2),
     sample((1, 1, 2, 2), (1, 1, 2, 1), (1,), dilation=3, output_padding=(2, 0), stride=(2, 1)),
+    scalars=False,
 )
 def conv_transpose2d(
     input: Any,
@@ -428,7 +435,7 @@ def conv_transpose2d(
     )
 
 
-@composition(sample((1, 1, 1, 2, 1), (1, 1, 2, 1, 2), (1,), stride=2))
+@composition(sample((1, 1, 1, 2, 1), (1, 1, 2, 1, 2), (1,), stride=2), scalars=False)
 def conv_transpose3d(
     input: Any,
     weight: Any,

@@ -28,6 +28,7 @@ from pullback.ops.samples import both, real, sample
     sample((3,), (3,), dim=0),
     sample((0, 2), (0, 2)),
     domain=real(0.5, 2),
+    scalars=False,
 )
 def cosine_similarity(x1: Any, x2: Any, dim: int = 1, eps: float = 1e-8) -> Tensor:
     """Return the cosine of the angle between vectors along `dim`.
@@ -61,6 +62,12 @@ def cosine_similarity(x1: Any, x2: Any, dim: int = 1, eps: float = 1e-8) -> Tens
     sample((3,), dim=-1),
     sample((0, 2)),
     domain=both(0.5, 2),
+    reference=(
+        lambda np, x, p=2, dim=1: (
+            x / np.linalg.vector_norm(x, ord=p, axis=dim, keepdims=True) if x.size else x
+        )
+    ),
+    scalars=False,
 )
 def normalize(
     input: Any, p: float = 2.0, dim: Any = 1, eps: float = 1e-12, *, axis: Any = None
@@ -84,6 +91,12 @@ def normalize(
     sample((3,), (3,), keepdim=True),
     sample((0, 2), (0, 2)),
     domain=real(-2, 2),
+    reference=(
+        lambda np, x, y, p=2, eps=1e-6, keepdim=False: np.linalg.norm(
+            x - y + eps, p, axis=-1, keepdims=keepdim
+        )
+    ),
+    scalars=False,
 )
 def pairwise_distance(
     x1: Any, x2: Any, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False
@@ -99,7 +112,14 @@ def pairwise_distance(
     return vector_norm(add(subtract(x1, x2), eps), axis=-1, keepdims=keepdim, ord=p)
 
 
-@composition(sample((3, 2)), sample((3, 1), p=1.0), sample((1, 2)), domain=real(-2, 2))
+@composition(
+    sample((3, 2)),
+    sample((3, 1), p=1.0),
+    sample((1, 2)),
+    domain=real(-2, 2),
+    reference=(lambda scipy, x, p=2: scipy.spatial.distance.pdist(x, "minkowski", p=p)),
+    scalars=False,
+)
 def pdist(input: Any, p: float = 2.0) -> Tensor:
     """Return the distances of every two rows, (0, 1), (0, 2), ..., (1, 2), ...
 

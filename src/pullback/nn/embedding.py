@@ -74,6 +74,8 @@ def embedding(input: Any, weight: Any, padding_idx: int | None = None) -> Tensor
     sample((2, 0), num_classes=1),
     domain=integers(0, 2),
     differentiable=False,
+    reference=(lambda np, x, num_classes: np.eye(num_classes, dtype=np.int64)[x]),
+    result_dtype="int64",
 )
 def one_hot(tensor: Any, num_classes: int = -1) -> Tensor:
     """Return int64 zeros with a last axis of `num_classes`, and 1 at the position of each number.

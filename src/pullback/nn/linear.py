@@ -61,6 +61,8 @@ def linear(input: Any, weight: Any, bias: Any = None) -> Tensor:
 @composition(
     sample((2, 2), (2, 3), (2, 2, 3), (2,)),
     sample((2,), (1,), (3, 2, 1), (3,)),
+    reference=(lambda np, x, y, w, b: np.einsum("...n,knm,...m->...k", x, w, y) + b),
+    scalars=False,
 )
 def bilinear(input1: Any, input2: Any, weight: Any, bias: Any = None) -> Tensor:
     """Return input1ᵀ weight[k] input2 + bias[k] for each k.

@@ -270,6 +270,7 @@ bce_with_logits = binary_cross_entropy_with_logits
     *PAIR[3:],
     sample((2, 3), (2, 3), log_target=True, reduction="batchmean"),
     domain={"input": real(-3, 0), "target": real(0.1, 1)},
+    scalars=False,
 )
 def kl_div(input: Any, target: Any, reduction: str = "mean", log_target: bool = False) -> Tensor:
     """Return the Kullback-Leibler divergence, ``target * (log(target) - input)``.

@@ -93,6 +93,7 @@ def hinge_embedding_loss(
     sample((3,), (3,), (), reduction="sum"),
     domain={"input1": real(0.5, 2), "input2": real(0.5, 2), "target": _TARGET},
     constants=("target",),
+    scalars=False,
 )
 def cosine_embedding_loss(
     input1: Any, input2: Any, target: Any, margin: float = 0.0, reduction: str = "mean"
@@ -117,6 +118,7 @@ def cosine_embedding_loss(
     sample((2, 3), (2, 3), (2, 3), swap=True),
     sample((3,), (3,), (3,), margin=4.0, p=3.0, reduction="sum"),
     domain=real(-2, 2),
+    scalars=False,
 )
 def triplet_margin_loss(
     anchor: Any,
@@ -159,6 +161,7 @@ def triplet_margin_loss(
     sample((2, 3), (2, 3), (2, 3), swap=True),
     sample((3,), (3,), (3,), margin=4.0, reduction="sum"),
     domain=real(-2, 2),
+    scalars=False,
 )
 def triplet_margin_with_distance_loss(
     anchor: Any,
@@ -216,6 +219,7 @@ def soft_margin_loss(input: Any, target: Any, reduction: str = "mean") -> Tensor
     sample((3,), (), reduction="sum"),
     domain={"input": real(-2, 2), "target": integers(0, 2)},
     constants=("target",),
+    scalars=False,
 )
 def multi_margin_loss(
     input: Any,
@@ -272,6 +276,7 @@ def multi_margin_loss(
     sample((3,), (3,), reduction="sum"),
     domain={"input": real(-2, 2), "target": grid(0, 1)},
     constants=("target",),
+    scalars=False,
 )
 def multilabel_soft_margin_loss(
     input: Any, target: Any, weight: Any = None, reduction: str = "mean"
@@ -345,6 +350,7 @@ def poisson_nll_loss(
     sample((2, 3), (2, 3), (2, 3), full=True),
     sample((3,), (3,), (3,), eps=0.5, reduction="none"),
     domain={"input": real(-2, 2), "target": real(-2, 2), "var": real(0.7, 2)},
+    scalars=False,
 )
 def gaussian_nll_loss(
     input: Any,

@@ -98,6 +98,7 @@ def _needs_shape(op: str, name: str, x: Any, shape: tuple[int, ...]) -> None:
     call=lambda f, input, weight, bias, *, normalized_shape, eps=1e-5: f(
         input, normalized_shape, weight, bias, eps
     ),
+    scalars=False,
 )
 def layer_norm(
     input: Any, normalized_shape: Any, weight: Any = None, bias: Any = None, eps: float = 1e-5
@@ -142,6 +143,7 @@ def layer_norm(
     call=lambda f, input, weight, *, normalized_shape, eps=None: f(
         input, normalized_shape, weight, eps
     ),
+    scalars=False,
 )
 def rms_norm(
     input: Any, normalized_shape: Any, weight: Any = None, eps: float | None = None
@@ -216,6 +218,7 @@ def _norm_of_batch(
     domain=dict.fromkeys(("x", "mean", "variance", "weight", "bias"), real(0.5, 2)),
     constants=("mean", "variance"),
     call=_norm_of_batch,
+    scalars=False,
 )
 def batch_norm(
     input: Any,
@@ -288,6 +291,7 @@ def batch_norm(
     sample((0, 1, 2), (1,), (1,)),
     domain=real(-2, 2),
     call=lambda f, input, weight, bias, *, eps=1e-5: f(input, None, None, weight, bias, eps=eps),
+    scalars=False,
 )
 def instance_norm(
     input: Any,
@@ -339,6 +343,7 @@ def instance_norm(
     call=lambda f, input, weight, bias, *, num_groups, eps=1e-5: f(
         input, num_groups, weight, bias, eps
     ),
+    scalars=False,
 )
 def group_norm(
     input: Any, num_groups: int, weight: Any = None, bias: Any = None, eps: float = 1e-5
@@ -383,6 +388,7 @@ def group_norm(
     sample((2, 3, 2), size=2, alpha=0.5, beta=0.5, k=2.0),
     sample((1, 4, 1), size=3),
     domain=real(-2, 2),
+    scalars=False,
 )
 def local_response_norm(
     input: Any, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0

@@ -91,6 +91,7 @@ def _max_pool(op: str, n: int, input: Any, *arguments: Any) -> Any:
     sample((2, 5), kernel_size=3, stride=1, padding=1),
     domain=real(-2, 2),
     distinct=True,
+    scalars=False,
 )
 def max_pool1d(
     input: Any,
@@ -122,6 +123,7 @@ def max_pool1d(
     sample((0, 1, 2, 2), kernel_size=2),
     domain=real(-2, 2),
     distinct=True,
+    scalars=False,
 )
 def max_pool2d(
     input: Any,
@@ -168,7 +170,9 @@ def max_pool2d(
     )
 
 
-@composition(sample((1, 2, 3, 2), kernel_size=2, stride=1), domain=real(-2, 2), distinct=True)
+@composition(
+    sample((1, 2, 3, 2), kernel_size=2, stride=1), domain=real(-2, 2), distinct=True, scalars=False
+)
 def max_pool3d(
     input: Any,
     kernel_size: Any,
@@ -224,6 +228,7 @@ def _avg_pool(
     sample((1, 2, 4), kernel_size=2),
     sample((2, 4), kernel_size=3, stride=2, padding=1, ceil_mode=True, count_include_pad=False),
     domain=real(-2, 2),
+    scalars=False,
 )
 def avg_pool1d(
     input: Any,
@@ -253,6 +258,7 @@ def avg_pool1d(
     sample((1, 5, 3), kernel_size=2, ceil_mode=True, divisor_override=3),
     sample((0, 1, 2, 2), kernel_size=2),
     domain=real(-2, 2),
+    scalars=False,
 )
 def avg_pool2d(
     input: Any,
@@ -299,7 +305,7 @@ def avg_pool2d(
     return _avg_pool("avg_pool2d", 2, input, *arguments)
 
 
-@composition(sample((1, 2, 3, 2), kernel_size=2, stride=1), domain=real(-2, 2))
+@composition(sample((1, 2, 3, 2), kernel_size=2, stride=1), domain=real(-2, 2), scalars=False)
 def avg_pool3d(
     input: Any,
     kernel_size: Any,
@@ -362,7 +368,12 @@ def _adaptive(op: str, n: int, input: Any, output_size: Any) -> Tensor:
     return x
 
 
-@composition(sample((1, 2, 4), output_size=2), sample((1, 5), output_size=3), domain=real(-2, 2))
+@composition(
+    sample((1, 2, 4), output_size=2),
+    sample((1, 5), output_size=3),
+    domain=real(-2, 2),
+    scalars=False,
+)
 def adaptive_avg_pool1d(input: Any, output_size: Any) -> Tensor:
     """Return the means of `output_size` windows of sequences; see `adaptive_avg_pool2d`.
 
@@ -381,6 +392,7 @@ def adaptive_avg_pool1d(input: Any, output_size: Any) -> Tensor:
     sample((1, 3, 4), output_size=(None, 3)),
     sample((0, 1, 2, 3), output_size=2),
     domain=real(-2, 2),
+    scalars=False,
 )
 def adaptive_avg_pool2d(input: Any, output_size: Any) -> Tensor:
     """Return the means of a given number of windows of images.
@@ -407,7 +419,7 @@ def adaptive_avg_pool2d(input: Any, output_size: Any) -> Tensor:
     return _adaptive("adaptive_avg_pool2d", 2, input, output_size)
 
 
-@composition(sample((1, 2, 3, 2), output_size=(1, 2, None)), domain=real(-2, 2))
+@composition(sample((1, 2, 3, 2), output_size=(1, 2, None)), domain=real(-2, 2), scalars=False)
 def adaptive_avg_pool3d(input: Any, output_size: Any) -> Tensor:
     """Return the means of a given number of windows of volumes; see `adaptive_avg_pool2d`.
 
@@ -448,6 +460,7 @@ def _adaptive_max(op: str, n: int, input: Any, output_size: Any, return_indices:
     sample((1, 5), output_size=3),
     domain=real(-2, 2),
     distinct=True,
+    scalars=False,
 )
 def adaptive_max_pool1d(input: Any, output_size: Any, return_indices: bool = False) -> Any:
     """Return the largest of `output_size` windows of sequences; see `adaptive_max_pool2d`.
@@ -461,7 +474,9 @@ def adaptive_max_pool1d(input: Any, output_size: Any, return_indices: bool = Fal
     return _adaptive_max("adaptive_max_pool1d", 1, input, output_size, return_indices)
 
 
-@composition(sample((1, 3, 4), output_size=(2, None)), domain=real(-2, 2), distinct=True)
+@composition(
+    sample((1, 3, 4), output_size=(2, None)), domain=real(-2, 2), distinct=True, scalars=False
+)
 def adaptive_max_pool2d(input: Any, output_size: Any, return_indices: bool = False) -> Any:
     """Return the largest elements of a given number of windows of images.
 
@@ -484,7 +499,7 @@ def adaptive_max_pool2d(input: Any, output_size: Any, return_indices: bool = Fal
     return _adaptive_max("adaptive_max_pool2d", 2, input, output_size, return_indices)
 
 
-@composition(sample((1, 2, 3, 2), output_size=2), domain=real(-2, 2), distinct=True)
+@composition(sample((1, 2, 3, 2), output_size=2), domain=real(-2, 2), distinct=True, scalars=False)
 def adaptive_max_pool3d(input: Any, output_size: Any, return_indices: bool = False) -> Any:
     """Return the largest elements of windows of volumes; see `adaptive_max_pool2d`.
 
@@ -526,7 +541,9 @@ def _unpool(op: str, n: int, input: Any, indices: Any, *geometry: Any) -> Tensor
 _MAXIMA = {"input": real(-2, 2), "indices": integers(0, 0)}
 
 
-@composition(sample((3, 1), (3, 1), kernel_size=2), domain=_MAXIMA, constants=("indices",))
+@composition(
+    sample((3, 1), (3, 1), kernel_size=2), domain=_MAXIMA, constants=("indices",), scalars=False
+)
 def max_unpool1d(
     input: Any,
     indices: Any,
@@ -552,6 +569,7 @@ def max_unpool1d(
     sample((1, 2, 1, 1), (1, 2, 1, 1), kernel_size=2, output_size=(3, 2)),
     domain=_MAXIMA,
     constants=("indices",),
+    scalars=False,
 )
 def max_unpool2d(
     input: Any,
@@ -585,7 +603,10 @@ def max_unpool2d(
 
 
 @composition(
-    sample((1, 1, 1, 1), (1, 1, 1, 1), kernel_size=2), domain=_MAXIMA, constants=("indices",)
+    sample((1, 1, 1, 1), (1, 1, 1, 1), kernel_size=2),
+    domain=_MAXIMA,
+    constants=("indices",),
+    scalars=False,
 )
 def max_unpool3d(
     input: Any,
@@ -608,7 +629,7 @@ def max_unpool3d(
 
 
 # -- norms of windows ------------------------------------------------------------------------------
-@composition(sample((1, 2, 4), norm_type=2.0, kernel_size=2), domain=real(0.5, 2))
+@composition(sample((1, 2, 4), norm_type=2.0, kernel_size=2), domain=real(0.5, 2), scalars=False)
 def lp_pool1d(
     input: Any, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False
 ) -> Tensor:
@@ -626,7 +647,9 @@ def lp_pool1d(
     return pow(multiply(means, size), 1.0 / norm_type)
 
 
-@composition(sample((1, 3, 4), norm_type=3.0, kernel_size=(1, 2)), domain=real(0.5, 2))
+@composition(
+    sample((1, 3, 4), norm_type=3.0, kernel_size=(1, 2)), domain=real(0.5, 2), scalars=False
+)
 def lp_pool2d(
     input: Any, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False
 ) -> Tensor:
@@ -644,7 +667,9 @@ def lp_pool2d(
     return pow(multiply(means, size), 1.0 / norm_type)
 
 
-@composition(sample((1, 1, 2, 4), norm_type=2.0, kernel_size=(1, 1, 2)), domain=real(0.5, 2))
+@composition(
+    sample((1, 1, 2, 4), norm_type=2.0, kernel_size=(1, 1, 2)), domain=real(0.5, 2), scalars=False
+)
 def lp_pool3d(
     input: Any, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False
 ) -> Tensor:

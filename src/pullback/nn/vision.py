@@ -38,6 +38,7 @@ _MODES = ("nearest", "nearest-exact", "area", *_AXES)
     sample((1, 1, 3, 2), size=(2, 3), mode="bicubic", align_corners=True),
     sample((0, 1, 2, 2), size=3, mode="nearest-exact"),
     domain=real(-2, 2),
+    scalars=False,
 )
 def interpolate(
     input: Any,
@@ -178,6 +179,7 @@ _CUBIC: tuple[Any, ...] = (
     sample((2, 2, 3), size=(2, 1, 2, 3)),
     sample((1, 2, 3), size=(1, 1, 3, 1), align_corners=True),
     sample((1, 3, 4), size=(1, 1, 1, 2, 1)),
+    scalars=False,
 )
 def affine_grid(theta: Any, size: Sequence[int], align_corners: bool | None = None) -> Tensor:
     """Return the positions, from -1 to 1, that affine maps give the pixels of images.
@@ -230,6 +232,7 @@ def _centres(n: int, aligned: bool) -> list[float]:
     sample((1, 1, 4, 4), (1, 1, 1, 2), mode="bicubic"),
     sample((1, 1, 2, 2, 3), (1, 1, 1, 2, 3)),
     domain={"input": real(-2, 2), "grid": real(-0.9, 0.9)},
+    scalars=False,
 )
 def grid_sample(
     input: Any,
@@ -359,7 +362,9 @@ def _image(op: str, x: Any, factor: int) -> Tensor:
     return tensor_of(op, x)
 
 
-@composition(sample((1, 4, 1, 2), upscale_factor=2), sample((0, 1, 3), upscale_factor=1))
+@composition(
+    sample((1, 4, 1, 2), upscale_factor=2), sample((0, 1, 3), upscale_factor=1), scalars=False
+)
 def pixel_shuffle(x: Any, upscale_factor: int) -> Tensor:
     """Return images larger by a factor, with r * r channels become r by r pixels.
 
@@ -391,7 +396,7 @@ def pixel_shuffle(x: Any, upscale_factor: int) -> Tensor:
     return reshape(permute_dims(parts, order), (*lead, c // (r * r), h * r, w * r))
 
 
-@composition(sample((1, 1, 2, 4), downscale_factor=2))
+@composition(sample((1, 1, 2, 4), downscale_factor=2), scalars=False)
 def pixel_unshuffle(x: Any, downscale_factor: int) -> Tensor:
     """Return images smaller by a factor, with r by r pixels become r * r channels.
 
@@ -412,7 +417,15 @@ def pixel_unshuffle(x: Any, downscale_factor: int) -> Tensor:
     return reshape(permute_dims(parts, order), (*lead, c * r * r, h // r, w // r))
 
 
-@composition(sample((1, 4, 2), groups=2))
+@composition(
+    sample((1, 4, 2), groups=2),
+    reference=(
+        lambda np, x, groups: np.concatenate(
+            [x[:, i :: x.shape[1] // groups] for i in range(x.shape[1] // groups)], 1
+        )
+    ),
+    scalars=False,
+)
 def channel_shuffle(x: Any, groups: int) -> Tensor:
     """Return `x` with the channels of axis 1 dealt out: one of each group after the other.
 

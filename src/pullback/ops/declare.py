@@ -1,8 +1,8 @@
 """Declaring an operation: one place for its forward, its gradient rules and its samples.
 
-Owns the registry of declarations, which feeds the tests and the documentation, and the making of
-the public function. Rules are read by core/function/primitive.py: their parameter names say what
-is saved.
+Owns the registry of declarations, which feeds the tests and the documentation, the making of the
+public function, and the list of Tensor's methods that are such functions. Rules are read by
+core/function/primitive.py: their parameter names say what is saved.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from pullback.core.tensor.views import READ_ONLY
 from pullback.errors import CALLS, ArgumentTypeError, DTypeError, compose
 
 __all__ = [
+    "METHODS",
     "READ_ONLY",
     "REGISTRY",
     "Composition",
@@ -46,6 +47,7 @@ __all__ = [
 
 
 Function = Callable[..., Any]
+Reference = Function | str | None
 F = TypeVar("F", bound=Function)
 
 
@@ -138,6 +140,13 @@ class Declaration:
     observed : callable, optional
         ``observed(*results)``: what of the results is determined, where a sign, a phase or an
         order is free; derivatives are taken of it.
+    reference : str or callable, optional
+        Its value on NumPy arrays, as for `elementwise`.
+    result_dtype : str or tuple of str
+        The dtype of the result, or of each: ``"same"`` as that of the inputs, ``"real"`` or
+        ``"complex"`` of the same precision, or the name of one.
+    scalars : bool
+        Whether it takes tensors of 0 dimensions, so that samples have some.
     """
 
     primitive: Any
@@ -148,9 +157,15 @@ class Declaration:
     samples: tuple[Sample, ...]
     distinct: bool = False
     observed: Function | None = None
+    reference: Reference = None
+    result_dtype: str | tuple[str, ...] = "same"
+    scalars: bool = True
 
 
 REGISTRY: dict[str, Declaration] = {}
+
+# From the name of a method to its function; a name that ends in "_" is its in-place form.
+METHODS: dict[str, Function] = {}
 
 
 def needs_order(op: str, *arrays: Any) -> None:
@@ -207,6 +222,10 @@ def elementwise(
     samples: tuple[Sample, ...] | None = None,
     kernel: Function | None = None,
     quick: Function | None = None,
+    reference: Reference = None,
+    result_dtype: str = "same",
+    scalars: bool = True,
+    methods: str = "",
     **rules: Function | None,
 ) -> Primitive:
     """Declare an operation that works element by element, with broadcasting.
@@ -225,26 +244,31 @@ def elementwise(
         As for `Primitive`.
     samples : tuple of Sample, optional
         Calls to test, where the usual shapes do not fit.
+    reference : str or callable, optional
+        The value on NumPy arrays that tests compare with: the name of a function, for instance
+        ``"scipy.special.erf"``, or a formula, ``lambda np, x: np.exp(x) - 1``. Of its parameters,
+        ``np``, ``scipy`` and ``math`` come first and are these modules. A function of `math`, or
+        one that uses it, is called for each number. Longer ones are in the tests, by name.
+    result_dtype, scalars
+        As for `Declaration`.
+    methods : str
+        The methods it is on Tensor, separated by spaces; those whose names end in ``_`` work in
+        place.
     **rules : callable or None
         The gradient rule of each input.
     """
     inputs = inputs or tuple(rules) or ("x",)
+    flags = {"holomorphic": holomorphic, "differentiable": differentiable, "floating": floating}
+    flags["broadcasts"] = broadcasts and len(inputs) > 1
     primitive, names_ = _primitive(
-        names,
-        forward,
-        inputs,
-        {},
-        rules,
-        floating=floating,
-        holomorphic=holomorphic,
-        differentiable=differentiable,
-        broadcasts=broadcasts and len(inputs) > 1,
-        kernel=kernel,
-        quick=quick,
+        names, forward, inputs, {}, rules, kernel=kernel, quick=quick, **flags
     )
     call = public_call(primitive, inputs, out=len(inputs) < 3)
-    domains = domain if isinstance(domain, dict) else dict.fromkeys(inputs, domain or Domain(-2, 2))
-    return _register(primitive, call, names_, doc, domains, samples or ELEMENTWISE[len(inputs)])
+    domains = _domains(domain, inputs, Domain(-2, 2))
+    samples = samples or ELEMENTWISE[len(inputs)]
+    tested = (False, None, reference, result_dtype, scalars)
+    _register(primitive, call, names_, doc, domains, samples, methods, *tested)
+    return primitive
 
 
 def operation(
@@ -258,6 +282,10 @@ def operation(
     doc: str = "",
     joint: Function | None = None,
     rules: dict[str, Function | None] | None = None,
+    reference: Reference = None,
+    result_dtype: str | tuple[str, ...] = "same",
+    scalars: bool = True,
+    methods: str = "",
     **flags: Any,
 ) -> Primitive:
     """Declare an operation of any shape; arrays positional, settings keyword-only.
@@ -268,12 +296,14 @@ def operation(
         As for `elementwise`; the inputs and settings are read off forward's signature.
     samples : sequence of Sample
         Calls to test.
-    distinct, observed
+    distinct, observed, result_dtype, scalars
         As for `Declaration`.
     joint : callable, optional
         One rule that returns the gradients of all inputs.
     rules : dict
         The gradient rule of each input.
+    reference, methods
+        As for `elementwise`.
     **flags
         As for `Primitive`.
     """
@@ -288,15 +318,18 @@ def operation(
         variadic=variadic,
         **flags,
     )
-    domains = (
-        domain
-        if isinstance(domain, dict)
-        else dict.fromkeys(inputs, domain or Domain(-2, 2, complex=True))
-    )
     call = public_call(primitive, inputs)
-    _register(primitive, call, names_, doc, domains, tuple(samples))
-    REGISTRY[primitive.name].distinct, REGISTRY[primitive.name].observed = distinct, observed
+    domains = _domains(domain, inputs, Domain(-2, 2, complex=True))
+    tested = (distinct, observed, reference, result_dtype, scalars)
+    _register(primitive, call, names_, doc, domains, tuple(samples), methods, *tested)
     return primitive
+
+
+def _domains(
+    domain: Domain | dict[str, Domain] | None, inputs: tuple[str, ...], default: Domain
+) -> dict[str, Domain]:
+    """Return the domain of each input, of which one may have been given for all."""
+    return domain if isinstance(domain, dict) else dict.fromkeys(inputs, domain or default)
 
 
 def _parameters(forward: Function) -> tuple[tuple[str, ...], dict[str, Any], bool]:
@@ -334,15 +367,22 @@ def _register(
     doc: str,
     domain: dict[str, Domain],
     samples: tuple[Sample, ...],
-) -> Primitive:
+    methods: str,
+    *tested: Any,
+) -> None:
     operation = cast(Operation, exported(op, names, doc, public))
-    REGISTRY[op.name] = Declaration(op, operation, operation, names, domain, samples)
+    REGISTRY[op.name] = Declaration(op, operation, operation, names, domain, samples, *tested)
+    _gives(methods, operation)
     for name in names:
         setattr(TENSORS, name, operation)
-    return op
 
 
-def public(of: Primitive, call: Function | None = None) -> Callable[[F], F]:
+def _gives(methods: str, function: Function) -> None:
+    """List the methods that are a function, or its in-place form."""
+    METHODS.update(dict.fromkeys(methods.split(), function))
+
+
+def public(of: Primitive, call: Function | None = None, *, methods: str = "") -> Callable[[F], F]:
     """Make a function the public one of an operation: what users and recorded rules call.
 
     Parameters
@@ -352,6 +392,8 @@ def public(of: Primitive, call: Function | None = None) -> Callable[[F], F]:
     call : callable, optional
         How tests call the function, which is handed over first, where that is not arrays
         positional, settings by keyword.
+    methods : str
+        As for `elementwise`.
     """
 
     def decorate(function: F) -> F:
@@ -360,6 +402,7 @@ def public(of: Primitive, call: Function | None = None) -> Callable[[F], F]:
         declaration.call = functools.partial(call, function) if call else function
         function.primitive = of  # type: ignore[attr-defined]
         setattr(TENSORS, function.__name__, function)
+        _gives(methods, function)
         _named_by_errors(function, declaration.names)
         return function
 
@@ -413,6 +456,10 @@ def composition(
     distinct: bool = False,
     observed: Function | None = None,
     call: Function | None = None,
+    reference: Reference = None,
+    result_dtype: str | tuple[str, ...] = "same",
+    scalars: bool = True,
+    methods: str = "",
 ) -> Callable[[F], F]:
     """Declare a public function that is made of operations and needs no rule of its own.
 
@@ -426,12 +473,15 @@ def composition(
         The arrays that have no gradient: indices, masks.
     multi, differentiable
         Whether there are several results; whether a gradient is defined at all.
-    distinct, observed
+    distinct, observed, result_dtype, scalars
         As for `Declaration`.
     call : callable, optional
         How tests call it, which is handed over first, where that is not arrays positional,
         settings by keyword.
+    reference, methods
+        As for `elementwise`.
     """
+    tested = (distinct, observed, reference, result_dtype, scalars)
 
     def decorate(function: F) -> F:
         name, first = function.__name__, 1 if call else 0
@@ -439,16 +489,11 @@ def composition(
         inputs = (call or function).__code__.co_varnames[arrays]
         called = functools.partial(call, function) if call else function
         op = Composition(name, inputs, constants, multi, differentiable=differentiable)
-        domains = (
-            domain
-            if isinstance(domain, dict)
-            else dict.fromkeys(inputs, domain or Domain(-2, 2, complex=True))
-        )
-        REGISTRY[name] = Declaration(
-            op, function, called, (name,), domains, samples, distinct, observed
-        )
+        domains = _domains(domain, inputs, Domain(-2, 2, complex=True))
+        REGISTRY[name] = Declaration(op, function, called, (name,), domains, samples, *tested)
         function.primitive = op  # type: ignore[attr-defined]
         setattr(TENSORS, name, function)
+        _gives(methods, function)
         _named_by_errors(function, ())
         return function
 
@@ -477,6 +522,7 @@ def recorded(*functions: Function, space: str = "") -> None:
         setattr(namespace, function.__name__, function)
 
 
+@functools.cache
 def inplace(op: Primitive) -> Callable[..., Tensor]:
     """Return the in-place form of an operation, a method."""
     call = inplace_call(op)

@@ -28,7 +28,6 @@ def _fdtrc(dfn, dfd, x):
 
 REFERENCES = {
     "betainc": np.vectorize(_betainc, otypes=["float64"]),
-    "entr": lambda x: -x * np.log(x),
     "fdtrc": np.vectorize(_fdtrc, otypes=["float64"]),
     "stdtr": np.vectorize(_stdtr, otypes=["float64"]),
 }

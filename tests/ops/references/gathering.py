@@ -72,30 +72,12 @@ REFERENCES = {
     "gather_back": lambda g, index, axis, shape: _scatter_add(
         np.zeros(shape, g.dtype), index, g, axis
     ),
-    "index_select": lambda x, index, dim: np.take(x, np.atleast_1d(index), dim),
     "index_copy": _written,
     "index_fill": _written,
     "index_add": _added,
     "scatter": _scatter,
     "scatter_add": _scatter_add,
-    "masked_select": lambda x, mask: np.extract(mask, x),
     "masked_put": _put,
     "embedding": _embedding,
-    "one_hot": lambda x, num_classes: np.eye(num_classes, dtype=np.int64)[x],
-    "unique_all": lambda x: np.unique(x, True, True, True, equal_nan=False),
-    "unique_counts": lambda x: np.unique(x, return_counts=True, equal_nan=False),
-    "unique_inverse": lambda x: np.unique(x, return_inverse=True, equal_nan=False),
-    "unique_values": np.unique,
-    "isin": np.isin,
-    "bincount": lambda x, weights, minlength=0: np.bincount(x, weights, minlength).astype(float),
     "histc": _histogram,
-}
-
-RESULTS = {
-    "isin": "bool",
-    "one_hot": "int64",
-}
-NO_SCALARS = {
-    *("take_back", "gather_back", "take_along_axis", "gather"),
-    *("scatter", "scatter_add", "index_add", "index_copy", "bincount"),
 }

@@ -112,7 +112,6 @@ def _dropout(x, p, seed, training=True):
 REFERENCES = {
     "mse_loss": _of_difference(np.square),
     "l1_loss": _of_difference(np.abs),
-    "huber": _huber,
     "huber_loss": _of_difference(_huber),
     "smooth_l1_loss": _of_difference(_huber),
     "binary_cross_entropy": _bce,
@@ -121,15 +120,10 @@ REFERENCES = {
     "cosine_similarity": _cosine_similarity,
     "nll_loss": _nll,
     "cross_entropy": _cross_entropy,
-    "standardize": _standardize,
     "layer_norm": _layer_norm,
     "rms_norm": _rms_norm,
     "batch_norm": _batch_norm,
     "instance_norm": _instance_norm,
     "group_norm": _group_norm,
     "dropout": _dropout,
-}
-NO_SCALARS = {
-    *("kl_div", "cosine_similarity", "layer_norm", "rms_norm", "batch_norm", "instance_norm"),
-    "group_norm",
 }

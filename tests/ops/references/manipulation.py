@@ -52,42 +52,6 @@ def _moments(function):
 
 
 REFERENCES = {
-    name: getattr(np, name)
-    for name in (
-        *("broadcast_arrays", "meshgrid", "moveaxis", "ravel", "roll", "fliplr", "flipud"),
-        *(
-            "repeat",
-            "tril",
-            "triu",
-            "atleast_1d",
-            "atleast_2d",
-            "atleast_3d",
-            "cumulative_sum",
-            "cumulative_prod",
-            "nansum",
-            "nanmean",
-        ),
-        "count_nonzero",
-    )
-}
-REFERENCES |= {
-    "column_stack": lambda *arrays: np.column_stack(arrays),
-    "dstack": lambda *arrays: np.dstack(arrays),
-    "hstack": lambda *arrays: np.hstack(arrays),
-    "vstack": lambda *arrays: np.vstack(arrays),
-    "tile": lambda x, repetitions: np.tile(x, repetitions),
-    "movedim": np.moveaxis,
-    "unsqueeze": lambda x, dim: np.expand_dims(x, dim),
-    "unflatten": lambda x, dim, sizes: x.reshape(*x.shape[:dim], *sizes),
-    "select": lambda x, dim, index: x.take(index, dim),
-    "narrow": lambda x, dim, start, length: x.take(range(start, start + length), dim),
-    "tensor_split": lambda x, indices_or_sections, dim=0: np.array_split(
-        x, indices_or_sections, dim
-    ),
-    "repeat_interleave": lambda x, repeats, dim: np.repeat(x, repeats, dim),
-    "rot90": lambda x, k=1, dims=(0, 1): np.rot90(x, k, dims),
-    "diag": lambda x, diagonal=0: np.diag(x, diagonal),
-    "diff": lambda x, prepend, append, axis=-1, n=1: np.diff(x, n, axis, prepend, append),
     "pad": _pad,
     "pad_constant": _padded,
     "unfoldDim": _windows,
@@ -95,29 +59,6 @@ REFERENCES |= {
     "cumsum": _cumulated(np.cumsum),
     "cumprod": _cumulated(np.cumprod),
     "logcumsumexp": _cumulated(lambda x, axis: np.log(np.cumsum(np.exp(x), axis))),
-    "amax": np.max,
-    "amin": np.min,
-    "aminmax": lambda x, axis, keepdims: (np.min(x, axis), np.max(x, axis)),
     "var_mean": _moments(np.var),
     "std_mean": _moments(np.std),
-}
-
-RESULTS = {
-    "count_nonzero": "int64",
-    "var_mean": ("real", "same"),
-    "std_mean": ("real", "same"),
-}
-NO_SCALARS = {
-    *("movedim", "unsqueeze", "unflatten", "select", "narrow", "tensor_split", "fliplr", "flipud"),
-    *("rot90", "repeat_interleave", "tril", "triu", "diag", "diff", "unfoldDim", "foldDim"),
-    *(
-        "dstack",
-        "cumulative_sum",
-        "cumulative_prod",
-        "amax",
-        "amin",
-        "aminmax",
-        "var_mean",
-        "std_mean",
-    ),
 }

@@ -186,7 +186,6 @@ def _istft(x, window, n_fft, hop_length, length=None, normalized=False, **more):
 
 REFERENCES = {
     "scaled_dot_product_attention": _attention,
-    "bilinear": lambda x, y, w, b: np.einsum("...n,knm,...m->...k", x, w, y) + b,
     "interpolate": _interpolate,
     "affine_grid": _affine_grid,
     "grid_sample": _grid_sample,
@@ -206,11 +205,6 @@ REFERENCES = {
     "dropout3d": _channels(3),
     "alpha_dropout": _alpha_dropout,
     "gumbel_softmax": _gumbel,
-    "rrelu": lambda x, seed, lower=1 / 8, upper=1 / 3, training=False: np.where(
-        x > 0, x, x * (lower + upper) / 2
-    ),
     "stft": _stft,
     "istft": _istft,
 }
-RESULTS = {"stft": "complex", "istft": "real"}
-NO_SCALARS = set(REFERENCES) - {"alpha_dropout", "gumbel_softmax", "rrelu"}

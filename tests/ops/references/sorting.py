@@ -26,14 +26,6 @@ def _kth(x, k, dim=-1, keepdim=False):
     return chosen if keepdim else chosen.squeeze(dim)
 
 
-def _median(x, dim, keepdim=False):
-    return np.quantile(np.atleast_1d(x), 0.5, dim, keepdims=keepdim, method="lower")
-
-
-def _quantile(x, q, dim=None, keepdim=False):
-    return np.quantile(x, q, dim if x.ndim else None, keepdims=keepdim)
-
-
 def _running(ufunc):
     return lambda x, dim: ufunc.accumulate(x, dim) if x.ndim else x
 
@@ -58,21 +50,8 @@ REFERENCES = {
     "msort": lambda x: _sort(x, 0),
     "topk": _topk,
     "kthvalue": _kth,
-    "median": _median,
-    "nanmedian": _median,
-    "median_of_all": lambda x, skip_nan=False: np.quantile(x, 0.5, method="lower"),
-    "quantile": _quantile,
-    "nanquantile": _quantile,
     "cummax": _running(np.maximum),
     "cummin": _running(np.minimum),
     "cummax_place": _place(np.argmax),
     "cummin_place": _place(np.argmin),
-    "nonzero": np.nonzero,
-    "searchsorted": np.searchsorted,
-    "bucketize": lambda x, boundaries, right=False: np.digitize(x, boundaries, not right),
 }
-
-RESULTS = dict.fromkeys(
-    ("argsort", "cummax_place", "cummin_place", "nonzero", "searchsorted", "bucketize"), "int64"
-)
-NO_SCALARS = {"cummax_place", "cummin_place", "nonzero"}

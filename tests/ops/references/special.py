@@ -5,7 +5,6 @@ import math
 import statistics
 
 import numpy as np
-from scipy import special
 
 NORMAL = statistics.NormalDist()
 
@@ -45,24 +44,14 @@ def _logit(x, eps=0.0):
 
 
 REFERENCES = {
-    "erf": of_numbers(math.erf),
-    "erfc": of_numbers(math.erfc),
-    "erfcx": of_numbers(lambda x: math.exp(x * x) * math.erfc(x)),
     "erfinv": of_numbers(lambda x: NORMAL.inv_cdf((x + 1) / 2) / math.sqrt(2)),
-    "ndtr": of_numbers(lambda x: math.erfc(-x / math.sqrt(2)) / 2),
-    "log_ndtr": of_numbers(lambda x: math.log(math.erfc(-x / math.sqrt(2)) / 2)),
     "ndtri": of_numbers(NORMAL.inv_cdf),
-    "lgamma": of_numbers(math.lgamma),
-    "digamma": special.digamma,
-    "polygamma": lambda x, n: special.polygamma(n, x),
     "gammainc": of_numbers(_gammainc),
     "gammaincc": of_numbers(lambda a, x: 1 - _gammainc(a, x)),
-    "betaln": of_numbers(lambda a, b: math.log(math.gamma(a) * math.gamma(b) / math.gamma(a + b))),
     "zeta": of_numbers(_zeta),
     "i0": of_numbers(functools.partial(_bessel, 0)),
     "i0e": of_numbers(lambda x: math.exp(-abs(x)) * _bessel(0, x)),
     "i1": of_numbers(functools.partial(_bessel, 1)),
     "i1e": of_numbers(lambda x: math.exp(-abs(x)) * _bessel(1, x)),
     "logit": _logit,
-    "sinc": np.sinc,
 }

@@ -272,7 +272,4 @@ REFERENCES = {
     "max_positions": _max_positions,
     "mean_windows": _mean_windows,
     "spread_windows": _spread_windows,
-    "linear": lambda input, weight: np.einsum("...i,oi->...o", input, weight),
 }
-RESULTS = {"max_positions": "int64"}
-NO_SCALARS = {*REFERENCES}

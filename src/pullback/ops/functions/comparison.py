@@ -28,6 +28,9 @@ from pullback.ops.samples import both, real, sample
     sample((), (), equal_nan=True),
     domain=both(0.5, 2),
     differentiable=False,
+    reference="numpy.isclose",
+    result_dtype="bool",
+    methods="isclose",
 )
 def isclose(
     input: Any, other: Any, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False
@@ -66,7 +69,15 @@ def allclose(
     return bool(isclose(input, other, rtol, atol, equal_nan).all())
 
 
-@composition(sample((3,)), sample(()), domain=real(-2, 2), differentiable=False)
+@composition(
+    sample((3,)),
+    sample(()),
+    domain=real(-2, 2),
+    differentiable=False,
+    reference="numpy.isposinf",
+    result_dtype="bool",
+    methods="isposinf",
+)
 def isposinf(x: Any) -> Tensor:
     """Return whether each element is inf.
 
@@ -81,7 +92,15 @@ def isposinf(x: Any) -> Tensor:
     return equal(x, math.inf)
 
 
-@composition(sample((3,)), sample(()), domain=real(-2, 2), differentiable=False)
+@composition(
+    sample((3,)),
+    sample(()),
+    domain=real(-2, 2),
+    differentiable=False,
+    reference="numpy.isneginf",
+    result_dtype="bool",
+    methods="isneginf",
+)
 def isneginf(x: Any) -> Tensor:
     """Return whether each element is -inf.
 

@@ -66,7 +66,13 @@ def _reals(op: str, name: str, x: Any) -> Tensor:
 
 
 # -- made of real numbers --------------------------------------------------------------------------
-@composition(sample((3, 4), (4,)), sample((), ()), domain=real_numbers(-2, 2))
+@composition(
+    sample((3, 4), (4,)),
+    sample((), ()),
+    domain=real_numbers(-2, 2),
+    reference=(lambda x, y: x + 1j * y),
+    result_dtype="complex",
+)
 def complex(real: Any, imag: Any) -> Tensor:
     """Return the complex numbers real + i imag.
 
@@ -92,6 +98,8 @@ def complex(real: Any, imag: Any) -> Tensor:
     sample((3, 4), (4,)),
     sample((), ()),
     domain={"abs": real_numbers(0.5, 2), "angle": real_numbers(-3, 3)},
+    reference=(lambda np, r, angle: r * np.exp(1j * angle)),
+    result_dtype="complex",
 )
 def polar(abs: Any, angle: Any) -> Tensor:
     """Return the complex numbers of a length and an angle: abs * (cos(angle) + i sin(angle)).
@@ -106,7 +114,14 @@ def polar(abs: Any, angle: Any) -> Tensor:
     return complex(multiply(abs, cos(angle)), multiply(abs, sin(angle)))
 
 
-@composition(sample((3, 4)), sample(()), domain=both(0.5, 2))
+@composition(
+    sample((3, 4)),
+    sample(()),
+    domain=both(0.5, 2),
+    reference="numpy.angle",
+    result_dtype="real",
+    methods="angle",
+)
 def angle(x: Any) -> Tensor:
     """Return the angle of complex numbers, from -pi to pi; of real ones 0, or pi below 0.
 
@@ -126,7 +141,15 @@ def angle(x: Any) -> Tensor:
     return where(less(x, 0), add(flat, math.pi), flat)
 
 
-@composition(sample((3, 2)), sample((0, 2)), sample((2,)), domain=real_numbers(-2, 2))
+@composition(
+    sample((3, 2)),
+    sample((0, 2)),
+    sample((2,)),
+    domain=real_numbers(-2, 2),
+    reference=(lambda x: x[..., 0] + 1j * x[..., 1]),
+    result_dtype="complex",
+    scalars=False,
+)
 def view_as_complex(x: Any) -> Tensor:
     """Return the complex numbers whose parts are the pairs of the last axis, as a copy.
 
@@ -150,7 +173,14 @@ def view_as_complex(x: Any) -> Tensor:
     return complex(x[..., 0], x[..., 1])
 
 
-@composition(sample((3,)), sample(()), sample((0, 2)), domain=only_complex(-2, 2))
+@composition(
+    sample((3,)),
+    sample(()),
+    sample((0, 2)),
+    domain=only_complex(-2, 2),
+    reference=(lambda np, x: np.stack([x.real, x.imag], -1)),
+    result_dtype="real",
+)
 def view_as_real(x: Any) -> Tensor:
     """Return complex numbers as real ones with a last axis of length 2, as a copy.
 
@@ -172,7 +202,15 @@ def view_as_real(x: Any) -> Tensor:
     return stack([real(x), imag(x)], axis=-1)
 
 
-@composition(sample((3,)), sample(()), domain=both(-2, 2), differentiable=False)
+@composition(
+    sample((3,)),
+    sample(()),
+    domain=both(-2, 2),
+    differentiable=False,
+    reference="numpy.isreal",
+    result_dtype="bool",
+    methods="isreal",
+)
 def isreal(x: Any) -> Tensor:
     """Return whether the imaginary part of each element is 0.
 

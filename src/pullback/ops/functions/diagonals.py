@@ -78,6 +78,9 @@ def diagonal_of(x: Tensor, offset: int, dim1: int, dim2: int) -> Tensor:
     sample((2, 3, 4), offset=1),
     sample((2, 2), offset=-7),
     sample((0, 0)),
+    reference=(lambda np, x, offset=0: np.trace(x, offset, -2, -1)),
+    scalars=False,
+    methods="trace",
 )
 def trace(x: Any, /, *, offset: int = 0, dtype: Any = None) -> Tensor:
     """Return the sums of the diagonals of a matrix or a stack of matrices.
@@ -138,7 +141,15 @@ def triu(x: Any, /, *, k: int = 0) -> Tensor:
     return triu_p.public(x, k=k)
 
 
-@composition(sample((2, 3)), sample((3, 2), diagonal=-1), sample((2,), diagonal=1), sample((0,)))
+@composition(
+    sample((2, 3)),
+    sample((3, 2), diagonal=-1),
+    sample((2,), diagonal=1),
+    sample((0,)),
+    reference=(lambda np, x, diagonal=0: np.diag(x, diagonal)),
+    scalars=False,
+    methods="diag",
+)
 def diag(x: Any, diagonal: int = 0) -> Tensor:
     """Return a matrix with the vector `x` on its `diagonal`, or the diagonal of the matrix `x`.
 
@@ -168,7 +179,11 @@ def diag(x: Any, diagonal: int = 0) -> Tensor:
 
 
 # -- writing ---------------------------------------------------------------------------------------
-@public(diag_embed_p, call=lambda f, x, **settings: diag_embed_p.public(x, **settings))
+@public(
+    diag_embed_p,
+    call=lambda f, x, **settings: diag_embed_p.public(x, **settings),
+    methods="diag_embed",
+)
 def diag_embed(x: Any, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Tensor:
     """Return square matrices, in two axes of the result, with `x` on a diagonal of theirs.
 
@@ -185,7 +200,13 @@ def diag_embed(x: Any, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Tenso
     return moveaxis(matrices, (-2, -1), (dim1, dim2))
 
 
-@composition(sample((2, 2), offset=1), sample(()), sample((0,)))
+@composition(
+    sample((2, 2), offset=1),
+    sample(()),
+    sample((0,)),
+    reference=(lambda np, x, offset=0: np.diagflat(x, offset)),
+    methods="diagflat",
+)
 def diagflat(x: Any, offset: int = 0) -> Tensor:
     """Return a matrix with the elements of `x` on a diagonal.
 
@@ -199,7 +220,12 @@ def diagflat(x: Any, offset: int = 0) -> Tensor:
     return diag(ravel(tensor_of("diagflat", x)), offset)
 
 
-@composition(sample((3, 4), (3,)), sample((2, 3, 4), (4, 1), offset=-1, dim1=0, dim2=1))
+@composition(
+    sample((3, 4), (3,)),
+    sample((2, 3, 4), (4, 1), offset=-1, dim1=0, dim2=1),
+    scalars=False,
+    methods="diagonal_scatter",
+)
 def diagonal_scatter(input: Any, src: Any, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
     """Return `input` with `src` in the place of a diagonal; see `Tensor.diagonal`.
 
@@ -226,7 +252,12 @@ def diagonal_scatter(input: Any, src: Any, offset: int = 0, dim1: int = 0, dim2:
 
 
 # -- blocks ----------------------------------------------------------------------------------------
-@composition(sample((2, 2), (3,)), sample((), (0, 1)), call=lambda f, x, y: f(x, y))
+@composition(
+    sample((2, 2), (3,)),
+    sample((), (0, 1)),
+    call=lambda f, x, y: f(x, y),
+    reference=(lambda scipy, *blocks: scipy.linalg.block_diag(*blocks)),
+)
 def block_diag(*tensors: Any) -> Tensor:
     """Return a matrix with matrices one after the other along its diagonal, zeros elsewhere.
 

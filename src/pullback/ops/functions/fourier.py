@@ -137,7 +137,7 @@ _OVER = (
 _BOTH_WAYS = (sample((4,)), sample((3, 2), axes=0), sample((2, 3), axes=(0, -1)), sample(()))
 
 
-@composition(*_ALONG)
+@composition(*_ALONG, reference="numpy.fft.fft", result_dtype="complex", scalars=False)
 def fft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Tensor:
     """Return the discrete Fourier transform: out[k] = sum over j of x[j] exp(-2 pi i j k / n).
 
@@ -167,7 +167,7 @@ def fft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backwar
     return _along("fft", x, n, axis, norm, inverse=False)
 
 
-@composition(*_ALONG)
+@composition(*_ALONG, reference="numpy.fft.ifft", result_dtype="complex", scalars=False)
 def ifft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Tensor:
     """Return the inverse of `fft`: out[j] = sum over k of x[k] exp(2 pi i j k / n) / n.
 
@@ -188,7 +188,7 @@ def _along(op: str, x: Any, n: int | None, axis: int, norm: str, inverse: bool) 
     return complex_to_complex_p.public(x, axes=(axis,), inverse=inverse, norm=norm)
 
 
-@composition(*_OVER)
+@composition(*_OVER, result_dtype="complex", scalars=False)
 def fftn(
     x: Any,
     /,
@@ -224,7 +224,7 @@ def fftn(
     return _over("fftn", x, s, axes, norm, inverse=False)
 
 
-@composition(*_OVER)
+@composition(*_OVER, result_dtype="complex", scalars=False)
 def ifftn(
     x: Any,
     /,
@@ -252,7 +252,9 @@ def _over(op: str, x: Any, s: Any, axes: Any, norm: str, inverse: bool) -> Tenso
 
 
 # -- real ------------------------------------------------------------------------------------------
-@composition(*_ALONG, domain=real(-2, 2))
+@composition(
+    *_ALONG, domain=real(-2, 2), reference="numpy.fft.rfft", result_dtype="complex", scalars=False
+)
 def rfft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Tensor:
     """Return the first n // 2 + 1 elements of `fft` of real numbers; the others mirror them.
 
@@ -282,7 +284,7 @@ _BACK = (
 )
 
 
-@composition(*_BACK)
+@composition(*_BACK, reference="numpy.fft.irfft", result_dtype="real", scalars=False)
 def irfft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Tensor:
     """Return the inverse of `rfft`: real numbers, `n` of them.
 
@@ -313,7 +315,7 @@ def irfft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backw
     return complex_to_real_p.public(x, n=length, axis=axis, norm=norm)
 
 
-@composition(*_OVER, domain=real(-2, 2))
+@composition(*_OVER, domain=real(-2, 2), result_dtype="complex", scalars=False)
 def rfftn(
     x: Any,
     /,
@@ -352,6 +354,8 @@ def _needs_axes(op: str, x: Any, axes: Sequence[int]) -> None:
     sample((2, 3), s=(3, 3), norm="ortho"),
     sample((2, 1, 3), axes=(2, 0), norm="forward"),
     sample((4,), s=(4,), axes=(0,)),
+    result_dtype="real",
+    scalars=False,
 )
 def irfftn(
     x: Any,
@@ -383,7 +387,7 @@ def irfftn(
 
 
 # -- Hermitian -------------------------------------------------------------------------------------
-@composition(*_BACK)
+@composition(*_BACK, reference="numpy.fft.hfft", result_dtype="real", scalars=False)
 def hfft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Tensor:
     """Return `fft` of a signal that is symmetric up to conjugation, given by its first half.
 
@@ -400,7 +404,9 @@ def hfft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backwa
     return complex_to_real_p.public(conj(x), n=length, axis=axis, norm=OPPOSITE[norm])
 
 
-@composition(*_ALONG, domain=real(-2, 2))
+@composition(
+    *_ALONG, domain=real(-2, 2), reference="numpy.fft.ihfft", result_dtype="complex", scalars=False
+)
 def ihfft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Tensor:
     """Return the inverse of `hfft`: the first n // 2 + 1 elements of `ifft` of real numbers.
 
@@ -508,7 +514,7 @@ Lengths = Sequence[int] | None
 
 
 # -- two axes --------------------------------------------------------------------------------------
-@composition(*_TWO)
+@composition(*_TWO, result_dtype="complex", scalars=False)
 def fft2(
     x: Any, s: Lengths = None, dim: Sequence[int] = (-2, -1), norm: str | None = None
 ) -> Tensor:
@@ -524,7 +530,7 @@ def fft2(
     return fftn(x, s=s, axes=dim, norm=norm or "backward")
 
 
-@composition(*_TWO)
+@composition(*_TWO, result_dtype="complex", scalars=False)
 def ifft2(
     x: Any, s: Lengths = None, dim: Sequence[int] = (-2, -1), norm: str | None = None
 ) -> Tensor:
@@ -540,7 +546,7 @@ def ifft2(
     return ifftn(x, s=s, axes=dim, norm=norm or "backward")
 
 
-@composition(*_TWO, domain=real(-2, 2))
+@composition(*_TWO, domain=real(-2, 2), result_dtype="complex", scalars=False)
 def rfft2(
     x: Any, s: Lengths = None, dim: Sequence[int] = (-2, -1), norm: str | None = None
 ) -> Tensor:
@@ -556,7 +562,7 @@ def rfft2(
     return rfftn(x, s=s, axes=dim, norm=norm or "backward")
 
 
-@composition(*_TWO)
+@composition(*_TWO, result_dtype="real", scalars=False)
 def irfft2(
     x: Any, s: Lengths = None, dim: Sequence[int] = (-2, -1), norm: str | None = None
 ) -> Tensor:
@@ -573,7 +579,12 @@ def irfft2(
 
 
 # -- Hermitian -------------------------------------------------------------------------------------
-@composition(sample((2, 3)), sample((2, 3), s=(3, 4), dim=(0, 1), norm="forward"))
+@composition(
+    sample((2, 3)),
+    sample((2, 3), s=(3, 4), dim=(0, 1), norm="forward"),
+    result_dtype="real",
+    scalars=False,
+)
 def hfftn(x: Any, s: Lengths = None, dim: Any = None, norm: str | None = None) -> Tensor:
     """Return the real transform of a signal that is symmetric up to conjugation, given by a half.
 
@@ -589,7 +600,7 @@ def hfftn(x: Any, s: Lengths = None, dim: Any = None, norm: str | None = None) -
     return irfftn(conj(x), s=s, axes=dim, norm=OPPOSITE.get(norm or "backward", str(norm)))
 
 
-@composition(*_TWO, domain=real(-2, 2))
+@composition(*_TWO, domain=real(-2, 2), result_dtype="complex", scalars=False)
 def ihfftn(x: Any, s: Lengths = None, dim: Any = None, norm: str | None = None) -> Tensor:
     """Return the inverse of `hfftn`, of real numbers.
 
@@ -602,7 +613,7 @@ def ihfftn(x: Any, s: Lengths = None, dim: Any = None, norm: str | None = None) 
     return conj(rfftn(x, s=s, axes=dim, norm=OPPOSITE.get(norm or "backward", str(norm))))
 
 
-@composition(sample((2, 3)))
+@composition(sample((2, 3)), result_dtype="real", scalars=False)
 def hfft2(
     x: Any, s: Lengths = None, dim: Sequence[int] = (-2, -1), norm: str | None = None
 ) -> Tensor:
@@ -617,7 +628,7 @@ def hfft2(
     return hfftn(x, s, dim, norm)
 
 
-@composition(sample((2, 3)), domain=real(-2, 2))
+@composition(sample((2, 3)), domain=real(-2, 2), result_dtype="complex", scalars=False)
 def ihfft2(
     x: Any, s: Lengths = None, dim: Sequence[int] = (-2, -1), norm: str | None = None
 ) -> Tensor:

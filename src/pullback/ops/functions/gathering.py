@@ -208,6 +208,8 @@ def take(x: Any, indices: Any, /, *, axis: int | None = None) -> Tensor:
     sample((3,), (0,)),
     domain={"x": both(-2, 2), "indices": integers(-3, 2)},
     constants=("indices",),
+    reference="numpy.take_along_axis",
+    scalars=False,
 )
 def take_along_axis(x: Any, indices: Any, /, *, axis: int = -1) -> Tensor:
     """Return the element of `x` that each of `indices` names in its row along `axis`.
@@ -248,7 +250,7 @@ def take_along_axis(x: Any, indices: Any, /, *, axis: int = -1) -> Tensor:
     return gather_p.public(x, manipulation.broadcast_to(indices, wanted), axis=axis)
 
 
-@public(gather_p, call=lambda f, input, index, *, axis: f(input, axis, index))
+@public(gather_p, call=lambda f, input, index, *, axis: f(input, axis, index), methods="gather")
 def gather(input: Any, dim: int, index: Any) -> Tensor:
     """Return the element of `input` that each number of `index` names in its row along `dim`.
 
@@ -285,6 +287,8 @@ def gather(input: Any, dim: int, index: Any) -> Tensor:
     domain={"input": both(-2, 2), "index": integers(0, 2)},
     constants=("index",),
     call=lambda f, input, index, *, dim: f(input, dim, index),
+    reference=(lambda np, x, index, dim: np.take(x, np.atleast_1d(index), dim)),
+    methods="index_select",
 )
 def index_select(input: Any, dim: int, index: Any) -> Tensor:
     """Return the slices of `input` that `index`, of one dimension, names along `dim`.
@@ -301,7 +305,7 @@ def index_select(input: Any, dim: int, index: Any) -> Tensor:
 
 
 # -- masks -----------------------------------------------------------------------------------------
-@public(masked_select_p)
+@public(masked_select_p, methods="masked_select")
 def masked_select(input: Any, mask: Any) -> Tensor:
     """Return the elements of `input` where `mask` holds, in one dimension; the two broadcast.
 
@@ -345,6 +349,13 @@ def _common_shape(op: str, *named: tuple[str, Any]) -> tuple[int, ...]:
     sample((2, 3), (4,)),
     domain={"x": both(-2, 2), "indices": integers(0, 1)},
     constants=("indices",),
+    reference=(
+        lambda np, x, indices, dim=None: np.take_along_axis(
+            x if dim is not None else x.ravel(), indices, dim or 0
+        )
+    ),
+    scalars=False,
+    methods="take_along_dim",
 )
 def take_along_dim(x: Any, indices: Any, dim: int | None = None) -> Tensor:
     """Return the element that each of `indices` names along `dim`, or in the flat tensor.

@@ -187,6 +187,8 @@ def _leading(value: Tensor, index: Any, x: Tensor) -> Tensor:
     domain=integers(0, 2),
     differentiable=False,
     multi=True,
+    reference="numpy.unravel_index",
+    result_dtype="int64",
 )
 def unravel_index(indices: Any, shape: Sequence[int]) -> tuple[Tensor, ...]:
     """Return, of numbers that count the elements of a shape, the index along each axis.
@@ -217,7 +219,17 @@ def unravel_index(indices: Any, shape: Sequence[int]) -> tuple[Tensor, ...]:
     return tuple(reversed(found))
 
 
-@composition(sample((3, 4)), sample((3,)), sample((0, 2)), domain=grid(-1, 1), differentiable=False)
+@composition(
+    sample((3, 4)),
+    sample((3,)),
+    sample((0, 2)),
+    domain=grid(-1, 1),
+    differentiable=False,
+    reference="numpy.argwhere",
+    result_dtype="int64",
+    scalars=False,
+    methods="argwhere",
+)
 def argwhere(x: Any) -> Tensor:
     """Return the indices of what is not 0, a row each.
 
@@ -244,7 +256,11 @@ def _with_part(op: str, input: Any, src: Any, position: tuple[Any, ...]) -> Tens
     return result
 
 
-@composition(sample((2, 3), (2,), dim=-1, index=1), sample((3,), (), dim=0, index=-1))
+@composition(
+    sample((2, 3), (2,), dim=-1, index=1),
+    sample((3,), (), dim=0, index=-1),
+    methods="select_scatter",
+)
 def select_scatter(input: Any, src: Any, dim: int, index: int) -> Tensor:
     """Return `input` with `src` in the place of one slice along `dim`.
 
@@ -261,7 +277,11 @@ def select_scatter(input: Any, src: Any, dim: int, index: int) -> Tensor:
 
 
 @composition(
-    sample((2, 4), (2, 2), dim=-1, start=1, step=2), sample((3,), (2,), end=2), sample((2,), (2,))
+    sample((2, 4), (2, 2), dim=-1, start=1, step=2),
+    sample((3,), (2,), end=2),
+    sample((2,), (2,)),
+    scalars=False,
+    methods="slice_scatter",
 )
 def slice_scatter(
     input: Any,

@@ -85,7 +85,12 @@ def stack(arrays: Sequence[Any], /, *, axis: int = 0, dim: int | None = None) ->
     return stack_p.public(*arrays, axis=axis if dim is None else dim)
 
 
-@composition(sample((2,), (3,)), sample((), ()), call=lambda f, x, y: f([x, y]))
+@composition(
+    sample((2,), (3,)),
+    sample((), ()),
+    call=lambda f, x, y: f([x, y]),
+    reference=(lambda np, *arrays: np.hstack(arrays)),
+)
 def hstack(tensors: Sequence[Any]) -> Tensor:
     """Join tensors side by side: along axis 1, vectors along their only axis.
 
@@ -99,7 +104,12 @@ def hstack(tensors: Sequence[Any]) -> Tensor:
     return concat(parts, axis=0 if len(parts[0].shape) == 1 else 1)
 
 
-@composition(sample((2,), (1, 2)), sample((), ()), call=lambda f, x, y: f([x, y]))
+@composition(
+    sample((2,), (1, 2)),
+    sample((), ()),
+    call=lambda f, x, y: f([x, y]),
+    reference=(lambda np, *arrays: np.vstack(arrays)),
+)
 def vstack(tensors: Sequence[Any]) -> Tensor:
     """Join tensors one below the other: along axis 0, vectors as rows.
 
@@ -116,7 +126,12 @@ def vstack(tensors: Sequence[Any]) -> Tensor:
 row_stack = vstack
 
 
-@composition(sample((2,), (1, 2, 3)), call=lambda f, x, y: f([x, y]))
+@composition(
+    sample((2,), (1, 2, 3)),
+    call=lambda f, x, y: f([x, y]),
+    reference=(lambda np, *arrays: np.dstack(arrays)),
+    scalars=False,
+)
 def dstack(tensors: Sequence[Any]) -> Tensor:
     """Join tensors in depth, along axis 2.
 
@@ -129,7 +144,12 @@ def dstack(tensors: Sequence[Any]) -> Tensor:
     return concat([atleast_3d(x) for x in _listed("dstack", tensors)], axis=2)
 
 
-@composition(sample((2,), (2, 3)), sample((), ()), call=lambda f, x, y: f([x, y]))
+@composition(
+    sample((2,), (2, 3)),
+    sample((), ()),
+    call=lambda f, x, y: f([x, y]),
+    reference=(lambda np, *arrays: np.column_stack(arrays)),
+)
 def column_stack(tensors: Sequence[Any]) -> Tensor:
     """Join tensors side by side, vectors as columns.
 
@@ -191,7 +211,7 @@ def unstack(x: Any, /, *, axis: int = 0) -> tuple[Tensor, ...]:
     return tuple(unbind_p.public(x, axis=normalize_axis("unstack", axis, len(x.shape))))
 
 
-@public(split_p, lambda f, x, *, sizes, axis: f(x, sizes, dim=axis))
+@public(split_p, lambda f, x, *, sizes, axis: f(x, sizes, dim=axis), methods="split")
 def split(x: Any, split_size_or_sections: Any, dim: int = 0) -> tuple[Tensor, ...]:
     """Return views of consecutive parts of `x` along an axis.
 
@@ -229,7 +249,14 @@ def split(x: Any, split_size_or_sections: Any, dim: int = 0) -> tuple[Tensor, ..
     return tuple(split_p.public(x, sizes=sizes, axis=axis))
 
 
-@composition(sample((5, 2), chunks=2, dim=0), sample((2, 0), chunks=2, dim=-1), multi=True)
+@composition(
+    sample((5, 2), chunks=2, dim=0),
+    sample((2, 0), chunks=2, dim=-1),
+    multi=True,
+    reference=(lambda np, x, chunks, dim: np.array_split(x, chunks if x.size else 1, dim)),
+    scalars=False,
+    methods="chunk",
+)
 def chunk(x: Any, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
     """Return at most `chunks` views of consecutive parts of `x` along an axis, of equal length.
 
@@ -250,6 +277,11 @@ def chunk(x: Any, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
     sample((5, 2), indices_or_sections=3),
     sample((2, 4), indices_or_sections=(1, 1, -1), dim=-1),
     multi=True,
+    reference=(
+        lambda np, x, indices_or_sections, dim=0: np.array_split(x, indices_or_sections, dim)
+    ),
+    scalars=False,
+    methods="tensor_split",
 )
 def tensor_split(x: Any, indices_or_sections: int | Sequence[int], dim: int = 0) -> Any:
     """Return views of consecutive parts of `x` along an axis.
@@ -288,7 +320,7 @@ def tensor_split(x: Any, indices_or_sections: int | Sequence[int], dim: int = 0)
 
 
 # -- at least so many axes -------------------------------------------------------------------------
-@composition(sample(()), sample((0, 2)))
+@composition(sample(()), sample((0, 2)), reference="numpy.atleast_1d")
 def atleast_1d(*tensors: Any) -> Any:
     """Return `x` with at least 1 axis, a view; of several tensors, a tuple.
 
@@ -301,7 +333,7 @@ def atleast_1d(*tensors: Any) -> Any:
     return _each("atleast_1d", tensors, lambda shape: shape or (1,))
 
 
-@composition(sample(()), sample((3,)), sample((1, 2)))
+@composition(sample(()), sample((3,)), sample((1, 2)), reference="numpy.atleast_2d")
 def atleast_2d(*tensors: Any) -> Any:
     """Return `x` with at least 2 axes, new ones in front, a view; of several tensors, a tuple.
 
@@ -314,7 +346,7 @@ def atleast_2d(*tensors: Any) -> Any:
     return _each("atleast_2d", tensors, lambda shape: (1,) * (2 - len(shape)) + shape)
 
 
-@composition(sample(()), sample((3,)), sample((1, 2)))
+@composition(sample(()), sample((3,)), sample((1, 2)), reference="numpy.atleast_3d")
 def atleast_3d(*tensors: Any) -> Any:
     """Return `x` with at least 3 axes, a view; of several tensors, a tuple.
 
@@ -347,7 +379,12 @@ def _each(op: str, tensors: Sequence[Any], wider: Callable[[tuple[int, ...]], An
 
 # -- splitting along the first axes ----------------------------------------------------------------
 @composition(
-    sample((4,), indices_or_sections=2), sample((2, 3), indices_or_sections=(1,)), multi=True
+    sample((4,), indices_or_sections=2),
+    sample((2, 3), indices_or_sections=(1,)),
+    multi=True,
+    reference="numpy.hsplit",
+    scalars=False,
+    methods="hsplit",
 )
 def hsplit(x: Any, indices_or_sections: int | Sequence[int]) -> Any:
     """Return the parts of `x` along axis 1, of a vector along its only one; see `tensor_split`.
@@ -362,7 +399,13 @@ def hsplit(x: Any, indices_or_sections: int | Sequence[int]) -> Any:
     return _equal_parts("hsplit", x, indices_or_sections, 0 if len(x.shape) == 1 else 1)
 
 
-@composition(sample((4, 1), indices_or_sections=2), multi=True)
+@composition(
+    sample((4, 1), indices_or_sections=2),
+    multi=True,
+    reference="numpy.vsplit",
+    scalars=False,
+    methods="vsplit",
+)
 def vsplit(x: Any, indices_or_sections: int | Sequence[int]) -> Any:
     """Return the parts of `x` along axis 0; see `tensor_split`.
 
@@ -376,7 +419,13 @@ def vsplit(x: Any, indices_or_sections: int | Sequence[int]) -> Any:
     return _equal_parts("vsplit", x, indices_or_sections, 0)
 
 
-@composition(sample((1, 2, 3), indices_or_sections=(1, 2)), multi=True)
+@composition(
+    sample((1, 2, 3), indices_or_sections=(1, 2)),
+    multi=True,
+    reference="numpy.dsplit",
+    scalars=False,
+    methods="dsplit",
+)
 def dsplit(x: Any, indices_or_sections: int | Sequence[int]) -> Any:
     """Return the parts of `x` along axis 2; see `tensor_split`.
 

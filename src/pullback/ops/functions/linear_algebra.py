@@ -114,7 +114,7 @@ def qr(x: Any, /, *, mode: str = "reduced") -> QRResult:
 
 
 # -- determinants ----------------------------------------------------------------------------------
-@public(det_p)
+@public(det_p, methods="det")
 def det(x: Any, /) -> Tensor:
     """Return the determinant of a square matrix, or of each in a stack.
 
@@ -145,7 +145,7 @@ class SlogdetResult(NamedTuple):
     logabsdet: Tensor
 
 
-@public(slogdet_p)
+@public(slogdet_p, methods="slogdet")
 def slogdet(x: Any, /) -> SlogdetResult:
     """Return sign and logabsdet with det(x) = sign * exp(logabsdet), without overflow.
 
@@ -166,7 +166,13 @@ def slogdet(x: Any, /) -> SlogdetResult:
     return SlogdetResult(*slogdet_p.public(x))
 
 
-@composition(*SQUARE, domain=WELL_CONDITIONED)
+@composition(
+    *SQUARE,
+    domain=WELL_CONDITIONED,
+    reference=(lambda np, x: np.log(np.linalg.det(x))),
+    scalars=False,
+    methods="logdet",
+)
 def logdet(x: Any) -> Tensor:
     """Return the logarithm of the determinant of a square matrix, or of each in a stack.
 
@@ -221,7 +227,9 @@ def eigh(x: Any, /) -> EighResult:
     return EighResult(*eigh_p.public(x))
 
 
-@composition(*SQUARE, domain=HERMITIAN)
+@composition(
+    *SQUARE, domain=HERMITIAN, reference="numpy.linalg.eigvalsh", result_dtype="real", scalars=False
+)
 def eigvalsh(x: Any, /) -> Tensor:
     """Return the eigenvalues, ascending, of a Hermitian matrix, or of each in a stack.
 
@@ -288,7 +296,13 @@ def svd(x: Any, /, *, full_matrices: bool = True) -> SVDResult:
     return SVDResult(*svd_p.public(x, full_matrices=full_matrices))
 
 
-@composition(*STACKS, domain=WELL_CONDITIONED)
+@composition(
+    *STACKS,
+    domain=WELL_CONDITIONED,
+    reference="numpy.linalg.svdvals",
+    result_dtype="real",
+    scalars=False,
+)
 def svdvals(x: Any, /) -> Tensor:
     """Return the singular values, descending, of a matrix, or of each in a stack.
 
@@ -310,7 +324,7 @@ def svdvals(x: Any, /) -> Tensor:
 
 
 # -- inverses and systems --------------------------------------------------------------------------
-@public(inv_p)
+@public(inv_p, methods="inverse")
 def inv(x: Any, /) -> Tensor:
     """Return the inverse of a square matrix, or of each in a stack.
 
@@ -427,6 +441,9 @@ def matrix_rank(x: Any, /, *, rtol: Any = None) -> Tensor:
     sample((0, 0), n=5),
     domain=WELL_CONDITIONED,
     call=lambda f, x, *, n: f(x, n),
+    reference="numpy.linalg.matrix_power",
+    scalars=False,
+    methods="matrix_power",
 )
 def matrix_power(x: Any, n: int, /) -> Tensor:
     """Return the n-th power of a square matrix, or of each in a stack, by repeated squaring.

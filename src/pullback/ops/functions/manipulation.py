@@ -90,7 +90,7 @@ def permute_dims(x: Any, /, axes: Sequence[int]) -> Tensor:
 permute = permute_dims
 
 
-@composition(sample((2, 3)), sample((0, 2, 3)))
+@composition(sample((2, 3)), sample((0, 2, 3)), reference="numpy.matrix_transpose", scalars=False)
 def matrix_transpose(x: Any, /) -> Tensor:
     """Return a view of `x` with the last two axes exchanged.
 
@@ -108,7 +108,12 @@ def matrix_transpose(x: Any, /) -> Tensor:
     return transpose(x, -1, -2)
 
 
-@composition(sample((2, 3, 4), dim0=0, dim1=-1), sample((), dim0=0, dim1=0))
+@composition(
+    sample((2, 3, 4), dim0=0, dim1=-1),
+    sample((), dim0=0, dim1=0),
+    reference=(lambda np, x, dim0, dim1: np.swapaxes(x, dim0, dim1) if x.ndim else x),
+    methods="transpose swapaxes swapdims",
+)
 def transpose(x: Any, dim0: int, dim1: int) -> Tensor:
     """Return a view of `x` with two axes exchanged.
 
@@ -131,7 +136,9 @@ swapaxes = transpose
 swapdims = transpose
 
 
-@composition(sample((2, 3), axis=-2), sample((), axis=0), sample((0,), axis=1))
+@composition(
+    sample((2, 3), axis=-2), sample((), axis=0), sample((0,), axis=1), reference="numpy.expand_dims"
+)
 def expand_dims(x: Any, /, axis: int) -> Tensor:
     """Return a view of `x` with an axis of length 1 inserted at `axis`.
 
@@ -148,7 +155,13 @@ def expand_dims(x: Any, /, axis: int) -> Tensor:
     return reshape_p.public(x, shape=(*shape[:position], 1, *shape[position:]))
 
 
-@composition(sample((1, 3, 1), axis=(0, -1)), sample((1, 0), axis=0), sample((1, 1), axis=None))
+@composition(
+    sample((1, 3, 1), axis=(0, -1)),
+    sample((1, 0), axis=0),
+    sample((1, 1), axis=None),
+    reference="numpy.squeeze",
+    scalars=False,
+)
 def squeeze(x: Any, /, axis: int | Sequence[int] | None) -> Tensor:
     """Return a view of `x` without the axes `axis`, which must have length 1.
 
@@ -191,7 +204,15 @@ def broadcast_to(x: Any, /, shape: Sequence[int]) -> Tensor:
     return broadcast_to_p.public(x, shape=tuple(shape))
 
 
-@composition(sample((3, 1), shape=(2, -1, 4)), sample((), shape=(2,)))
+@composition(
+    sample((3, 1), shape=(2, -1, 4)),
+    sample((), shape=(2,)),
+    reference=(
+        lambda np, x, shape: np.broadcast_to(
+            x, [n if m == -1 else m for n, m in zip((1, *x.shape), shape, strict=False)]
+        )
+    ),
+)
 def expand(x: Any, shape: Sequence[int]) -> Tensor:
     """Return `x` repeated to `shape`; -1 keeps a length."""
     needs_tensor("expand", x)
@@ -231,6 +252,12 @@ def flip(x: Any, /, *, axis: Any = None) -> Tensor:
     sample((2, 0), shape=(2, 1)),
     sample((), shape=()),
     call=lambda f, x, *, shape: f(x, shape),
+    reference=(
+        lambda np, x, shape: (
+            x if x.shape == shape else np.sum(x, axis=(0, 2) if x.ndim == 3 else 1).reshape(shape)
+        )
+    ),
+    methods="sum_to_size",
 )
 def sum_to_size(x: Tensor, *shape: Any) -> Tensor:
     """Sum `x` over what broadcasting `shape` to its shape would repeat.
@@ -266,7 +293,12 @@ def sum_to_size(x: Tensor, *shape: Any) -> Tensor:
     return summed if tuple(summed.shape) == tuple(wanted) else reshape(summed, wanted)
 
 
-@composition(sample((2, 3, 4), start_dim=1), sample((), start_dim=0), sample((0, 2), end_dim=1))
+@composition(
+    sample((2, 3, 4), start_dim=1),
+    sample((), start_dim=0),
+    sample((0, 2), end_dim=1),
+    reference=(lambda x, start_dim=0, end_dim=-1: x.reshape((2, -1) if x.ndim == 3 else (-1,))),
+)
 def flatten(x: Any, start_dim: int = 0, end_dim: int = -1) -> Tensor:
     """Return `x` with the axes from `start_dim` to `end_dim` made one, a view where possible.
 
@@ -297,7 +329,12 @@ def squeeze_where_possible(x: Any, dim: Any) -> Tensor:
     return squeeze(x, tuple(i for i in axes if x.shape[i] == 1))
 
 
-@composition(sample((2, 3), dim=1, index=-1), sample((3,), dim=0, index=1))
+@composition(
+    sample((2, 3), dim=1, index=-1),
+    sample((3,), dim=0, index=1),
+    reference=(lambda x, dim, index: x.take(index, dim)),
+    scalars=False,
+)
 def select(x: Any, dim: int, index: int) -> Tensor:
     """Return a view of one slice along an axis.
 
@@ -313,7 +350,12 @@ def select(x: Any, dim: int, index: int) -> Tensor:
     return part
 
 
-@composition(sample((2, 3), dim=-1, start=1, length=2), sample((3,), dim=0, start=3, length=0))
+@composition(
+    sample((2, 3), dim=-1, start=1, length=2),
+    sample((3,), dim=0, start=3, length=0),
+    reference=(lambda x, dim, start, length: x.take(range(start, start + length), dim)),
+    scalars=False,
+)
 def narrow(x: Any, dim: int, start: int, length: int) -> Tensor:
     """Return a view of `length` slices along an axis from `start` on.
 
@@ -343,6 +385,8 @@ def narrow(x: Any, dim: int, start: int, length: int) -> Tensor:
     sample((2, 3, 1), source=(0, -1), destination=(1, 0)),
     sample((), source=(), destination=()),
     call=lambda f, x, *, source, destination: f(x, source, destination),
+    reference="numpy.moveaxis",
+    methods="moveaxis",
 )
 def moveaxis(x: Any, source: int | Sequence[int], destination: int | Sequence[int], /) -> Tensor:
     """Return a view of `x` with axes moved to other positions, the others in their order.
@@ -370,7 +414,12 @@ def moveaxis(x: Any, source: int | Sequence[int], destination: int | Sequence[in
     return permute_dims(x, order)
 
 
-@composition(sample((2, 3, 1), source=0, destination=-1))
+@composition(
+    sample((2, 3, 1), source=0, destination=-1),
+    reference="numpy.moveaxis",
+    scalars=False,
+    methods="movedim",
+)
 def movedim(x: Any, source: int | Sequence[int], destination: int | Sequence[int]) -> Tensor:
     """Return a view of `x` with axes moved to other positions: PyTorch's name of `moveaxis`.
 
@@ -383,7 +432,9 @@ def movedim(x: Any, source: int | Sequence[int], destination: int | Sequence[int
     return moveaxis(x, source, destination)
 
 
-@composition(sample((2, 3), dim=-2))
+@composition(
+    sample((2, 3), dim=-2), reference=(lambda np, x, dim: np.expand_dims(x, dim)), scalars=False
+)
 def unsqueeze(x: Any, dim: int) -> Tensor:
     """Return a view of `x` with an axis of length 1 inserted: PyTorch's name of `expand_dims`.
 
@@ -396,7 +447,7 @@ def unsqueeze(x: Any, dim: int) -> Tensor:
     return expand_dims(x, dim)
 
 
-@composition(sample((2, 3)), sample(()))
+@composition(sample((2, 3)), sample(()), reference="numpy.ravel", methods="ravel")
 def ravel(x: Any) -> Tensor:
     """Return the elements of `x` in one axis, a view where the memory allows.
 
@@ -409,7 +460,13 @@ def ravel(x: Any) -> Tensor:
     return reshape(x, (-1,))
 
 
-@composition(sample((2, 6), dim=-1, sizes=(3, -1)), sample((0,), dim=0, sizes=(2, 0)))
+@composition(
+    sample((2, 6), dim=-1, sizes=(3, -1)),
+    sample((0,), dim=0, sizes=(2, 0)),
+    reference=(lambda x, dim, sizes: x.reshape(*x.shape[:dim], *sizes)),
+    scalars=False,
+    methods="unflatten",
+)
 def unflatten(x: Any, dim: int, sizes: Sequence[int]) -> Tensor:
     """Return `x` with the axis `dim` made several, of these sizes; one of them may be -1.
 
@@ -471,7 +528,7 @@ def roll(
     return roll_p.public(x, shift=tuple(total.values()), axis=tuple(total))
 
 
-@composition(sample((2, 3)))
+@composition(sample((2, 3)), reference="numpy.fliplr", scalars=False, methods="fliplr")
 def fliplr(x: Any) -> Tensor:
     """Return `x` with the order along axis 1 reversed: left and right exchanged.
 
@@ -485,7 +542,7 @@ def fliplr(x: Any) -> Tensor:
     return flip(x, axis=1)
 
 
-@composition(sample((2, 1)))
+@composition(sample((2, 1)), reference="numpy.flipud", scalars=False, methods="flipud")
 def flipud(x: Any) -> Tensor:
     """Return `x` with the order along axis 0 reversed: up and down exchanged.
 
@@ -499,7 +556,14 @@ def flipud(x: Any) -> Tensor:
     return flip(x, axis=0)
 
 
-@composition(sample((2, 3)), sample((2, 1, 2), k=-1, dims=(1, 2)), sample((2, 2), k=2))
+@composition(
+    sample((2, 3)),
+    sample((2, 1, 2), k=-1, dims=(1, 2)),
+    sample((2, 2), k=2),
+    reference=(lambda np, x, k=1, dims=(0, 1): np.rot90(x, k, dims)),
+    scalars=False,
+    methods="rot90",
+)
 def rot90(x: Any, k: int = 1, dims: Sequence[int] = (0, 1)) -> Tensor:
     """Return `x` turned by `k` right angles in the plane of two axes, from the first to the second.
 
@@ -527,7 +591,7 @@ def rot90(x: Any, k: int = 1, dims: Sequence[int] = (0, 1)) -> Tensor:
 
 
 # -- windows ---------------------------------------------------------------------------------------
-@public(unfold_dim_p)
+@public(unfold_dim_p, methods="unfold")
 def unfold_along(x: Any, dimension: int, size: int, step: int) -> Tensor:
     """Return the windows of `size` elements along a dimension, one every `step` elements.
 
@@ -568,7 +632,7 @@ def unfold_along(x: Any, dimension: int, size: int, step: int) -> Tensor:
     return unfold_dim_p.public(x, axis=axis, size=size, step=step)
 
 
-@composition(sample((2, 3)), sample((3,)), sample(()))
+@composition(sample((2, 3)), sample((3,)), sample(()), reference="numpy.transpose")
 def t(x: Any) -> Tensor:
     """Return the transpose of a matrix, a view; vectors and numbers as they are.
 
@@ -581,7 +645,12 @@ def t(x: Any) -> Tensor:
     return tensor_of("t", x).t()
 
 
-@composition(sample((2, 3)), sample((2, 0, 1)))
+@composition(
+    sample((2, 3)),
+    sample((2, 0, 1)),
+    reference=(lambda np, x: np.conj(np.swapaxes(x, -1, -2))),
+    scalars=False,
+)
 def adjoint(x: Any) -> Tensor:
     """Return the conjugate transposes of matrices.
 

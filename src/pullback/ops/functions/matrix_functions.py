@@ -44,6 +44,8 @@ from pullback.ops.samples import both, real, sample
     sample((2, 3), (3, 1), (1, 2)),
     sample((2,), (2, 3), (3,)),
     call=lambda f, x, y, z: f([x, y, z]),
+    reference=(lambda np, *matrices: np.linalg.multi_dot(matrices)),
+    scalars=False,
 )
 def multi_dot(tensors: Sequence[Any]) -> Tensor:
     """Return the product of matrices, in the order that takes the fewest multiplications.
@@ -99,7 +101,9 @@ def _multiplied(parts: list[Tensor], cut: dict[tuple[int, int], int], i: int, j:
     return matmul(_multiplied(parts, cut, i, k), _multiplied(parts, cut, k + 1, j))
 
 
-@composition(sample((2, 3), (3, 1)), call=lambda f, x, y: f(x, y))
+@composition(
+    sample((2, 3), (3, 1)), call=lambda f, x, y: f(x, y), reference="numpy.matmul", scalars=False
+)
 def chain_matmul(*matrices: Any) -> Tensor:
     """Return the product of matrices in the best order; see `linalg.multi_dot`.
 
@@ -123,7 +127,14 @@ _PADE = (
 _REACH = 5.371920351148152
 
 
-@composition(sample((3, 3)), sample((2, 2, 2)), sample((0, 0)))
+@composition(
+    sample((3, 3)),
+    sample((2, 2, 2)),
+    sample((0, 0)),
+    reference="scipy.linalg.expm",
+    scalars=False,
+    methods="matrix_exp",
+)
 def matrix_exp(x: Any) -> Tensor:
     """Return the exponential of square matrices, the sum of x ** k / k!.
 
@@ -194,6 +205,7 @@ _SYSTEM = {"A": both(-1, 1)._replace(within=_regular), "B": both(-2, 2)}
     sample((2, 2), (3, 2), upper=False, left=False),
     sample((2, 2, 2), (2, 2, 1), upper=False, unitriangular=True),
     domain=_SYSTEM,
+    scalars=False,
 )
 def solve_triangular(
     A: Any,
@@ -247,6 +259,8 @@ def solve_triangular(
     sample((3, 2), (3, 3)),
     sample((2, 1), (2, 2), upper=True),
     domain={"B": both(-2, 2), "L": both(-1, 1)._replace(within=_regular)},
+    scalars=False,
+    methods="cholesky_solve",
 )
 def cholesky_solve(B: Any, L: Any, upper: bool = False) -> Tensor:
     """Return X with L Lᴴ X = B, of a Cholesky factor, or Uᴴ U X = B if `upper`.
@@ -265,7 +279,11 @@ def cholesky_solve(B: Any, L: Any, upper: bool = False) -> Tensor:
 
 
 @composition(
-    sample((2, 2)), sample((2, 2), upper=True), domain=both(-1, 1)._replace(within=_regular)
+    sample((2, 2)),
+    sample((2, 2), upper=True),
+    domain=both(-1, 1)._replace(within=_regular),
+    scalars=False,
+    methods="cholesky_inverse",
 )
 def cholesky_inverse(L: Any, upper: bool = False) -> Tensor:
     """Return the inverse of L Lᴴ, of a Cholesky factor, or of Uᴴ U if `upper`.
@@ -297,6 +315,7 @@ class LstsqResult(NamedTuple):
     sample((4, 2), (4,)),
     multi=True,
     observed=lambda solution, *rest: solution,
+    scalars=False,
 )
 def lstsq(A: Any, B: Any, rcond: Any = None, *, driver: str | None = None) -> LstsqResult:
     """Return X of least norm among those for which the norm of A X - B is least.
@@ -346,6 +365,9 @@ def lstsq(A: Any, B: Any, rcond: Any = None, *, driver: str | None = None) -> Ls
     sample((2, 2, 2), p="fro"),
     sample((3, 2), p=-2),
     domain=both(-1, 1)._replace(within=lambda x: _regular(x) if x.shape[-1] == x.shape[-2] else x),
+    reference="numpy.linalg.cond",
+    result_dtype="real",
+    scalars=False,
 )
 def cond(x: Any, p: Any = None) -> Tensor:
     """Return the condition number: norm(x) * norm(inv(x)), of the norm of order `p`, 2 if None.
@@ -366,7 +388,12 @@ def cond(x: Any, p: Any = None) -> Tensor:
 
 
 @composition(
-    sample((3,)), sample((2,), N=4), sample((2,), N=2, increasing=True), domain=real(0.5, 2)
+    sample((3,)),
+    sample((2,), N=4),
+    sample((2,), N=2, increasing=True),
+    domain=real(0.5, 2),
+    reference="numpy.vander",
+    scalars=False,
 )
 def vander(x: Any, N: int | None = None, increasing: bool = False) -> Tensor:
     """Return the powers of each element of a vector, a row each, the highest first.
@@ -398,7 +425,13 @@ def _regular_tensor(x: Tensor) -> Tensor:
 _TENSOR = both(-1, 1)._replace(within=_regular_tensor)
 
 
-@composition(sample((2, 3, 6), ind=2), sample((2, 2), ind=1), domain=_TENSOR)
+@composition(
+    sample((2, 3, 6), ind=2),
+    sample((2, 2), ind=1),
+    domain=_TENSOR,
+    reference=(lambda np, x, ind=2: np.linalg.tensorinv(x, ind)),
+    scalars=False,
+)
 def tensorinv(x: Any, ind: int = 2) -> Tensor:
     """Return the inverse of `x` taken for a matrix, with its first `ind` axes for the rows.
 
@@ -422,6 +455,8 @@ def tensorinv(x: Any, ind: int = 2) -> Tensor:
     sample((2, 3, 6), (2, 3)),
     sample((2, 2), (2,), dims=(0,)),
     domain={"A": _TENSOR, "B": both(-2, 2)},
+    reference=(lambda np, a, b, dims=None: np.linalg.tensorsolve(a, b, dims)),
+    scalars=False,
 )
 def tensorsolve(A: Any, B: Any, dims: Any = None) -> Tensor:
     """Return X with tensordot(A, X, X.ndim) = B.

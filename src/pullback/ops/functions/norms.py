@@ -64,6 +64,9 @@ def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: Any
     sample((2, 3), ord=-_INF),
     sample((0, 2)),
     domain=WELL_CONDITIONED,
+    reference="numpy.linalg.matrix_norm",
+    result_dtype="real",
+    scalars=False,
 )
 def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Tensor:
     """Return the norm of a matrix, or of each in a stack.
@@ -116,6 +119,8 @@ def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Tenso
     sample(()),
     sample((0, 2), dim=1),
     domain=both(0.5, 2),
+    result_dtype="real",
+    methods="norm",
 )
 def norm(
     x: Any,
@@ -170,6 +175,8 @@ def norm(
     sample((2, 2), (2, 2), p=_INF),
     sample((0, 2), (3, 2)),
     sample((2, 0), (1, 0)),
+    result_dtype="real",
+    scalars=False,
 )
 def cdist(x1: Any, x2: Any, p: float = 2.0) -> Tensor:
     """Return the distances between the rows of two matrices, or of each pair in two stacks.
@@ -208,7 +215,13 @@ def cdist(x1: Any, x2: Any, p: float = 2.0) -> Tensor:
     return vector_norm_p.public(differences, axis=-1, keepdims=False, ord=p)
 
 
-@composition(sample((2, 3), (3,), p=3), sample((), ()))
+@composition(
+    sample((2, 3), (3,), p=3),
+    sample((), ()),
+    reference=(lambda np, x, y, p=2: np.linalg.norm((x - y).ravel(), p)),
+    result_dtype="real",
+    methods="dist",
+)
 def dist(input: Any, other: Any, p: float = 2) -> Tensor:
     """Return the norm of order `p` of input - other, all elements taken as one vector.
 
@@ -224,6 +237,8 @@ def dist(input: Any, other: Any, p: float = 2) -> Tensor:
 @composition(
     sample((3, 2), p=2, dim=0, maxnorm=1.0),
     sample((2, 3), p=1, dim=-1, maxnorm=2.0),
+    scalars=False,
+    methods="renorm renorm_",
 )
 def renorm(input: Any, p: float, dim: int, maxnorm: float) -> Tensor:
     """Return `input` with each slice along `dim` brought down to a norm of at most `maxnorm`.

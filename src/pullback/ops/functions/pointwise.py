@@ -42,7 +42,7 @@ from pullback.ops.samples import both, real, sample
 
 
 # -- PyTorch's arguments -------------------------------------------------------------------------
-@public(add_p)
+@public(add_p, methods="add")
 def add(x: Any, y: Any, /, *, alpha: Any = 1, out: Any = None) -> Tensor:
     """Return x + alpha * y.
 
@@ -56,7 +56,7 @@ def add(x: Any, y: Any, /, *, alpha: Any = 1, out: Any = None) -> Tensor:
     return add_p.public(x, y) if out is None else add_p.public(x, y, out=out)
 
 
-@public(sub_p)
+@public(sub_p, methods="sub subtract")
 def sub(x: Any, y: Any, /, *, alpha: Any = 1, out: Any = None) -> Tensor:
     """Return x - alpha * y.
 
@@ -75,7 +75,7 @@ def times(y: Any, alpha: Any) -> Any:
     return y * alpha if isinstance(y, (int, float, complex)) else multiply(y, alpha)
 
 
-@public(div_p)
+@public(div_p, methods="div divide")
 def div(x: Any, y: Any, /, *, rounding_mode: str | None = None, out: Any = None) -> Tensor:
     """Return x / y, rounded if so wished; the derivative of what is rounded is 0.
 
@@ -166,7 +166,7 @@ def clip(x: Any, /, min: Any = None, max: Any = None) -> Tensor:
 _WHOLE = frozenset((int, type(None)))
 
 
-@public(clamp_p)
+@public(clamp_p, methods="clamp clip")
 def clamp(x: Any, min: Any = None, max: Any = None) -> Tensor:
     """Return `x` limited to [min, max]; bounds are numbers or tensors.
 
@@ -214,7 +214,7 @@ def clamps_by_numbers(x: Any, *bounds: Any) -> bool:
 
 
 # -- between ---------------------------------------------------------------------------------------
-@public(lerp_p)
+@public(lerp_p, methods="lerp lerp_")
 def lerp(start: Any, end: Any, weight: Any) -> Tensor:
     """Return start + weight * (end - start), the point between two at a share of the way.
 
@@ -236,7 +236,9 @@ _THREE = (sample((3, 4), (4,), (3, 1), value=0.5), sample((), (), ()))
 
 
 # -- sums of products ------------------------------------------------------------------------------
-@composition(*_THREE)
+@composition(
+    *_THREE, reference=(lambda x, a, b, value=1: x + value * a * b), methods="addcmul addcmul_"
+)
 def addcmul(input: Any, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Tensor:
     """Return input + value * tensor1 * tensor2.
 
@@ -251,7 +253,10 @@ def addcmul(input: Any, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Tensor
 
 
 @composition(
-    *_THREE, domain={"input": both(-2, 2), "tensor1": both(-2, 2), "tensor2": both(0.5, 2)}
+    *_THREE,
+    domain={"input": both(-2, 2), "tensor1": both(-2, 2), "tensor2": both(0.5, 2)},
+    reference=(lambda x, a, b, value=1: x + value * a / b),
+    methods="addcdiv addcdiv_",
 )
 def addcdiv(input: Any, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Tensor:
     """Return input + value * tensor1 / tensor2.
@@ -266,7 +271,9 @@ def addcdiv(input: Any, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Tensor
     return add(input, quotient if value == 1 else times(quotient, value))
 
 
-@composition(sample((3, 4), (4,), alpha=2), sample((), ()))
+@composition(
+    sample((3, 4), (4,), alpha=2), sample((), ()), reference=(lambda x, y, alpha=1: y - alpha * x)
+)
 def rsub(x: Any, y: Any, *, alpha: Any = 1) -> Tensor:
     """Return y - alpha * x.
 
@@ -286,7 +293,13 @@ def _needs_bound(op: str, name: str, bound: Any) -> None:
         raise ArgumentTypeError(compose(op, f"a number or a Tensor required as '{name}'", "None"))
 
 
-@composition(sample((3, 4), (4,)), sample((), ()), domain=real(-2, 2))
+@composition(
+    sample((3, 4), (4,)),
+    sample((), ()),
+    domain=real(-2, 2),
+    reference="numpy.maximum",
+    methods="clamp_min clamp_min_",
+)
 def clamp_min(x: Any, min: Any) -> Tensor:
     """Return `x`, and `min` where it is below; the gradient passes at the bound.
 
@@ -300,7 +313,13 @@ def clamp_min(x: Any, min: Any) -> Tensor:
     return clamp(x, min=min)
 
 
-@composition(sample((3, 4), (4,)), sample((), ()), domain=real(-2, 2))
+@composition(
+    sample((3, 4), (4,)),
+    sample((), ()),
+    domain=real(-2, 2),
+    reference="numpy.minimum",
+    methods="clamp_max clamp_max_",
+)
 def clamp_max(x: Any, max: Any) -> Tensor:
     """Return `x`, and `max` where it is above; the gradient passes at the bound.
 
@@ -314,7 +333,9 @@ def clamp_max(x: Any, max: Any) -> Tensor:
     return clamp(x, max=max)
 
 
-@composition(sample((3, 4), (4,)), sample((), ()), domain=real(-2, 2))
+@composition(
+    sample((3, 4), (4,)), sample((), ()), domain=real(-2, 2), reference="numpy.fmax", methods="fmax"
+)
 def fmax(x: Any, y: Any) -> Tensor:
     """Return the larger of x and y, and the number where the other is NaN.
 
@@ -327,7 +348,9 @@ def fmax(x: Any, y: Any) -> Tensor:
     return _numbers_first(maximum, "fmax", x, y)
 
 
-@composition(sample((3, 4), (4,)), sample((), ()), domain=real(-2, 2))
+@composition(
+    sample((3, 4), (4,)), sample((), ()), domain=real(-2, 2), reference="numpy.fmin", methods="fmin"
+)
 def fmin(x: Any, y: Any) -> Tensor:
     """Return the smaller of x and y, and the number where the other is NaN.
 
@@ -350,6 +373,8 @@ def _numbers_first(chosen: Any, op: str, x: Any, y: Any) -> Tensor:
     sample((3, 4), (4,)),
     sample((), ()),
     domain={"x": both(0.5, 2), "y": both(-2, 2)},
+    reference="numpy.float_power",
+    methods="float_power float_power_",
 )
 def float_power(x: Any, y: Any) -> Tensor:
     """Return x ** y, computed in float64 or complex128.
@@ -370,7 +395,13 @@ def _wide(x: Any) -> Any:
     return astype(x, DTYPES["complex128" if x.dtype.is_complex else "float64"], copy=False)
 
 
-@composition(sample((3, 4), (4,)), sample((), ()), domain=real(-2, 2))
+@composition(
+    sample((3, 4), (4,)),
+    sample((), ()),
+    domain=real(-2, 2),
+    reference=(lambda x, y: x * 2**y),
+    methods="ldexp ldexp_",
+)
 def ldexp(x: Any, other: Any) -> Tensor:
     """Return x * 2 ** other.
 
@@ -383,7 +414,13 @@ def ldexp(x: Any, other: Any) -> Tensor:
     return multiply(x, exp2(other))
 
 
-@composition(sample((3, 4), (4,)), sample((), ()), domain=real(-2, 2))
+@composition(
+    sample((3, 4), (4,)),
+    sample((), ()),
+    domain=real(-2, 2),
+    reference="numpy.logaddexp2",
+    methods="logaddexp2",
+)
 def logaddexp2(x: Any, y: Any) -> Tensor:
     """Return log2(2 ** x + 2 ** y), without overflow.
 
@@ -398,7 +435,7 @@ def logaddexp2(x: Any, y: Any) -> Tensor:
 
 
 # -- signs and rounding ----------------------------------------------------------------------------
-@public(sign_p)
+@public(sign_p, methods="sign sgn")
 def sign(x: Any, /) -> Tensor:
     """Return the sign of real numbers, x / abs(x) of complex ones; 0 where x is 0.
 
@@ -419,7 +456,7 @@ def _dtype(x: Any) -> Any:
     return getattr(x, "dtype", "")
 
 
-@public(round_p)
+@public(round_p, methods="round")
 def round(x: Any, /, *, decimals: int = 0, out: Any = None) -> Tensor:
     """Return x rounded to the nearest integer, halves to the even one; the derivative is 0.
 
@@ -443,7 +480,7 @@ def round(x: Any, /, *, decimals: int = 0, out: Any = None) -> Tensor:
     return result
 
 
-@public(nan_to_num_p)
+@public(nan_to_num_p, methods="nan_to_num")
 def nan_to_num(x: Any, nan: float = 0.0, posinf: Any = None, neginf: Any = None) -> Tensor:
     """Return `x` with numbers in place of NaN and infinities, which get no gradient.
 
@@ -465,7 +502,13 @@ def nan_to_num(x: Any, nan: float = 0.0, posinf: Any = None, neginf: Any = None)
 
 
 # -- activations -----------------------------------------------------------------------------------
-@composition(sample((3, 4), lambd=0.7), sample(()), domain=real(-2, 2, -0.5, 0.5, -0.7, 0.7))
+@composition(
+    sample((3, 4), lambd=0.7),
+    sample(()),
+    domain=real(-2, 2, -0.5, 0.5, -0.7, 0.7),
+    reference=(lambda np, x, lambd=0.5: x * (np.abs(x) > lambd)),
+    methods="hardshrink",
+)
 def hardshrink(x: Any, lambd: float = 0.5) -> Tensor:
     """Return x where abs(x) > lambd, else 0.
 
@@ -484,6 +527,7 @@ def hardshrink(x: Any, lambd: float = 0.5) -> Tensor:
     sample((2, 3), (1,)),
     sample((), ()),
     domain={"x": real(-2, 2, 0), "weight": real(-2, 2)},
+    methods="prelu",
 )
 def prelu(x: Any, weight: Any) -> Tensor:
     """Return x where it is positive, else weight * x.
@@ -519,7 +563,7 @@ def prelu(x: Any, weight: Any) -> Tensor:
 
 
 # -- methods as functions --------------------------------------------------------------------------
-@public(masked_fill_p)
+@public(masked_fill_p, methods="masked_fill")
 def masked_fill(x: Any, mask: Any, value: Any) -> Tensor:
     """Return x with value where mask holds.
 

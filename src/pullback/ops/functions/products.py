@@ -32,7 +32,7 @@ from pullback.ops.samples import sample
 
 
 # -- matrices --------------------------------------------------------------------------------------
-@public(matmul_p)
+@public(matmul_p, methods="matmul")
 def matmul(x1: Any, x2: Any, /) -> Tensor:
     """Return the matrix product; vectors and stacks of matrices as in PyTorch and the standard.
 
@@ -67,7 +67,12 @@ def _shaped(op: str, form: str, *inputs: tuple[str, Any, int]) -> None:
 
 
 @composition(
-    sample((2, 3, 4), (2, 4, 1)), sample((0, 2, 3), (0, 3, 2)), sample((1, 1, 1), (1, 1, 1))
+    sample((2, 3, 4), (2, 4, 1)),
+    sample((0, 2, 3), (0, 3, 2)),
+    sample((1, 1, 1), (1, 1, 1)),
+    reference="numpy.matmul",
+    scalars=False,
+    methods="bmm",
 )
 def bmm(input: Any, mat2: Any) -> Tensor:
     """Return the products of two stacks of matrices, pair by pair.
@@ -96,7 +101,14 @@ def bmm(input: Any, mat2: Any) -> Tensor:
     return matmul_p.public(input, mat2)
 
 
-@composition(sample((3, 4), (4,)), sample((0, 2), (2,)), sample((2, 0), (0,)))
+@composition(
+    sample((3, 4), (4,)),
+    sample((0, 2), (2,)),
+    sample((2, 0), (0,)),
+    reference="numpy.matmul",
+    scalars=False,
+    methods="mv",
+)
 def mv(input: Any, vec: Any) -> Tensor:
     """Return the product of a matrix and a vector.
 
@@ -115,7 +127,14 @@ def mv(input: Any, vec: Any) -> Tensor:
     return matmul_p.public(input, vec)
 
 
-@composition(sample((3,), (3,)), sample((1,), (1,)), sample((0,), (0,)))
+@composition(
+    sample((3,), (3,)),
+    sample((1,), (1,)),
+    sample((0,), (0,)),
+    reference="numpy.dot",
+    scalars=False,
+    methods="dot",
+)
 def dot(input: Any, tensor: Any) -> Tensor:
     """Return the sum of the products of two vectors' elements; nothing is conjugated.
 
@@ -154,6 +173,8 @@ def added(op: str, input: Any, product: Tensor, beta: Any, alpha: Any) -> Tensor
     sample((2,), (2, 2), (2, 2), beta=0.5, alpha=-2.0),
     sample((), (1, 1), (1, 1)),
     sample((0, 0), (0, 0), (0, 0)),
+    reference=(lambda np, c, a, b, beta=1, alpha=1: beta * c + alpha * np.matmul(a, b)),
+    methods="addmm",
 )
 def addmm(input: Any, mat1: Any, mat2: Any, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
     """Return beta * input + alpha * (mat1 @ mat2).
@@ -187,6 +208,8 @@ def addmm(input: Any, mat1: Any, mat2: Any, *, beta: Any = 1, alpha: Any = 1) ->
     sample((2, 1), (1, 2, 2), (1, 2, 2), beta=0.5, alpha=-2.0),
     sample((), (1, 1, 1), (1, 1, 1)),
     sample((0, 2, 2), (0, 2, 2), (0, 2, 2)),
+    reference=(lambda np, c, a, b, beta=1, alpha=1: beta * c + alpha * np.matmul(a, b)),
+    methods="baddbmm",
 )
 def baddbmm(input: Any, batch1: Any, batch2: Any, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
     """Return beta * input + alpha * (batch1 @ batch2), for stacks of matrices.
@@ -231,6 +254,8 @@ def _axis_last(op: str, name: str, x: Any, axis: int) -> Tensor:
     sample((2, 3), (3,), axis=-1),
     sample((3, 1), (2, 3, 2), axis=-2),
     sample((2, 0), (2, 0)),
+    reference=(lambda np, x, y, axis=-1: np.sum(np.conj(x) * y, axis=axis)),
+    scalars=False,
 )
 def vecdot(x1: Any, x2: Any, /, *, axis: int = -1) -> Tensor:
     """Return the sum of conj(x1) * x2 along an axis; the others broadcast.
@@ -259,7 +284,7 @@ def vecdot(x1: Any, x2: Any, /, *, axis: int = -1) -> Tensor:
     return reshape(product, product.shape[:-2])
 
 
-@public(outer_p)
+@public(outer_p, methods="outer ger")
 def outer(x1: Any, x2: Any, /) -> Tensor:
     """Return the matrix of the products x1[i] * x2[j] of two vectors.
 
@@ -284,7 +309,12 @@ ger = outer
 
 
 @composition(
-    sample((2, 2), (1, 3)), sample((2,), (2, 1, 2)), sample((), (2,)), sample((0, 2), (2,))
+    sample((2, 2), (1, 3)),
+    sample((2,), (2, 1, 2)),
+    sample((), (2,)),
+    sample((0, 2), (2,)),
+    reference="numpy.kron",
+    methods="kron",
 )
 def kron(input: Any, other: Any) -> Tensor:
     """Return the Kronecker product: each element of `input` times the whole of `other`.
@@ -362,6 +392,7 @@ def _pair(x: Any, lx: Labels, y: Any, ly: Labels, kept: set[Label]) -> tuple[Any
     sample((2,), (3,), axes=0),
     sample((2, 0), (0, 3), axes=([-1], [0])),
     sample((), (2,), axes=0),
+    reference=(lambda np, x, y, axes=2: np.tensordot(x, y, axes)),
 )
 def tensordot(x1: Any, x2: Any, /, *, axes: Any = 2) -> Tensor:
     """Return the sum of products over pairs of axes.
@@ -570,6 +601,7 @@ def _plain_pair(equation: str, n: int, m: int) -> tuple[Any, tuple[tuple[int, in
     sample((2, 0), (0,), equation="ij,j->i"),
     sample((), (2, 2), equation=",ab->b"),
     call=lambda f, x, y, *, equation: f(equation, x, y),
+    reference=(lambda np, x, y, equation: np.einsum(equation, x, y)),
 )
 def einsum(equation: str, *operands: Any) -> Tensor:
     """Return the sum of products that an equation of subscripts names.
@@ -626,7 +658,13 @@ def einsum(equation: str, *operands: Any) -> Tensor:
 
 
 # -- sums with products ----------------------------------------------------------------------------
-@composition(sample((2,), (2, 3), (3,), beta=0.5, alpha=2.0), sample((2,), (2, 0), (0,)))
+@composition(
+    sample((2,), (2, 3), (3,), beta=0.5, alpha=2.0),
+    sample((2,), (2, 0), (0,)),
+    reference=(lambda x, a, b, beta=1, alpha=1: beta * x + alpha * (a @ b)),
+    scalars=False,
+    methods="addmv addmv_",
+)
 def addmv(input: Any, mat: Any, vec: Any, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
     """Return beta * input + alpha * (mat @ vec); with beta 0, `input` is not looked at.
 
@@ -639,7 +677,13 @@ def addmv(input: Any, mat: Any, vec: Any, *, beta: Any = 1, alpha: Any = 1) -> T
     return added("addmv", input, mv(mat, vec), beta, alpha)
 
 
-@composition(sample((2, 3), (2,), (3,), beta=0.5, alpha=2.0), sample((0, 2), (0,), (2,)))
+@composition(
+    sample((2, 3), (2,), (3,), beta=0.5, alpha=2.0),
+    sample((0, 2), (0,), (2,)),
+    reference=(lambda np, x, a, b, beta=1, alpha=1: beta * x + alpha * np.outer(a, b)),
+    scalars=False,
+    methods="addr addr_",
+)
 def addr(input: Any, vec1: Any, vec2: Any, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
     """Return beta * input + alpha * outer(vec1, vec2); with beta 0, `input` is not looked at.
 
@@ -655,6 +699,9 @@ def addr(input: Any, vec1: Any, vec2: Any, *, beta: Any = 1, alpha: Any = 1) -> 
 @composition(
     sample((2, 2), (2, 2, 1), (2, 1, 2), beta=0.5, alpha=2.0),
     sample((1, 2), (0, 1, 2), (0, 2, 2)),
+    reference=(lambda x, a, b, beta=1, alpha=1: beta * x + alpha * (a @ b).sum(0)),
+    scalars=False,
+    methods="addbmm addbmm_",
 )
 def addbmm(input: Any, batch1: Any, batch2: Any, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
     """Return beta * input + alpha * the sum of the products of two stacks of matrices.
@@ -669,7 +716,13 @@ def addbmm(input: Any, batch1: Any, batch2: Any, *, beta: Any = 1, alpha: Any = 
     return added("addbmm", input, product, beta, alpha)
 
 
-@composition(sample((2, 3), (4, 3)), sample((), (2, 2)), sample((0,), (0,)))
+@composition(
+    sample((2, 3), (4, 3)),
+    sample((), (2, 2)),
+    sample((0,), (0,)),
+    reference="numpy.inner",
+    methods="inner",
+)
 def inner(input: Any, other: Any) -> Tensor:
     """Return the sums of products along the last axes, of every pair of the other axes.
 
@@ -695,7 +748,9 @@ def inner(input: Any, other: Any) -> Tensor:
     return result
 
 
-@composition(sample((3,), (3,)), sample((0,), (0,)))
+@composition(
+    sample((3,), (3,)), sample((0,), (0,)), reference="numpy.vdot", scalars=False, methods="vdot"
+)
 def vdot(input: Any, other: Any) -> Tensor:
     """Return the sum of conj(input) * other of two vectors.
 

@@ -52,7 +52,7 @@ def in_dtype(function: Callable[..., Tensor], x: Any, dtype: Any, **settings: An
 
 
 # -- PyTorch's names -------------------------------------------------------------------------------
-@composition(AXES[1], domain=real(-2, 2), distinct=True)
+@composition(AXES[1], domain=real(-2, 2), distinct=True, reference="numpy.max", scalars=False)
 def amax(
     x: Any, dim: Any = None, keepdim: bool = False, *, axis: Any = None, keepdims: bool = False
 ) -> Tensor:
@@ -67,7 +67,7 @@ def amax(
     return max(x, axis=either("amax", dim, axis), keepdims=keepdim or keepdims)
 
 
-@composition(AXES[1], domain=real(-2, 2), distinct=True)
+@composition(AXES[1], domain=real(-2, 2), distinct=True, reference="numpy.min", scalars=False)
 def amin(
     x: Any, dim: Any = None, keepdim: bool = False, *, axis: Any = None, keepdims: bool = False
 ) -> Tensor:
@@ -89,7 +89,15 @@ class Extremes(NamedTuple):
     max: Tensor
 
 
-@composition(AXES[1], AXES[0], domain=real(-2, 2), distinct=True, multi=True)
+@composition(
+    AXES[1],
+    AXES[0],
+    domain=real(-2, 2),
+    distinct=True,
+    multi=True,
+    reference=(lambda np, x, axis, keepdims: (np.min(x, axis), np.max(x, axis))),
+    scalars=False,
+)
 def aminmax(
     x: Any, *, dim: Any = None, keepdim: bool = False, axis: Any = None, keepdims: bool = False
 ) -> Extremes:
@@ -106,7 +114,7 @@ def aminmax(
 
 
 # -- exponential sums ------------------------------------------------------------------------------
-@public(softmax_p)
+@public(softmax_p, methods="softmax")
 def softmax(
     x: Any, dim: int | None = None, *, axis: int | None = None, dtype: Any = None
 ) -> Tensor:
@@ -127,7 +135,7 @@ def softmax(
     return in_dtype(softmax_p.public, x, dtype, axis=dim)
 
 
-@public(log_softmax_p)
+@public(log_softmax_p, methods="log_softmax")
 def log_softmax(
     x: Any, dim: int | None = None, *, axis: int | None = None, dtype: Any = None
 ) -> Tensor:
@@ -146,7 +154,7 @@ def log_softmax(
     return in_dtype(log_softmax_p.public, x, dtype, axis=dim)
 
 
-@public(logsumexp_p)
+@public(logsumexp_p, methods="logsumexp")
 def logsumexp(
     x: Any, dim: Any = None, keepdim: bool = False, *, axis: Any = None, keepdims: bool = False
 ) -> Tensor:

@@ -31,6 +31,7 @@ from pullback.ops.samples import sample
     sample((), (0, 1), (2,)),
     call=lambda f, x, y, z: f(x, y, z),
     multi=True,
+    reference="numpy.broadcast_arrays",
 )
 def broadcast_arrays(*arrays: Any) -> list[Tensor]:
     """Return views of tensors repeated to the one shape that they broadcast to.
@@ -68,6 +69,7 @@ broadcast_tensors = broadcast_arrays
     sample((), (3,), indexing="xy"),
     call=lambda f, x, y, **settings: f(x, y, **settings),
     multi=True,
+    reference="numpy.meshgrid",
 )
 def meshgrid(*arrays: Any, indexing: str = "xy") -> list[Tensor]:
     """Return the coordinates of a grid's points, a view of one vector for each of its axes.
@@ -162,6 +164,7 @@ def tile(x: Any, repetitions: tuple[int, ...], /) -> Tensor:
     sample((), repeats=3),
     sample((0, 2), repeats=2, axis=0),
     call=lambda f, x, *, repeats, **settings: f(x, repeats, **settings),
+    reference="numpy.repeat",
 )
 def repeat(x: Any, repeats: Any, /, *, axis: int | None = None) -> Tensor:
     """Return `x` with each element, or each slice along `axis`, repeated in its place.
@@ -235,7 +238,12 @@ def _counts(x: Tensor, repeats: Any, axis: int) -> Any:
     return box(xp.repeat(xp.arange(length, device=device), numbers))
 
 
-@composition(sample((2, 3), repeats=2, dim=1))
+@composition(
+    sample((2, 3), repeats=2, dim=1),
+    reference=(lambda np, x, repeats, dim: np.repeat(x, repeats, dim)),
+    scalars=False,
+    methods="repeat_interleave",
+)
 def repeat_interleave(x: Any, repeats: Any, dim: int | None = None) -> Tensor:
     """Return `x` with each element repeated in its place: PyTorch's name of `repeat`.
 
@@ -249,7 +257,7 @@ def repeat_interleave(x: Any, repeats: Any, dim: int | None = None) -> Tensor:
 
 
 # -- grids -----------------------------------------------------------------------------------------
-@composition(sample((2,), (3,)), sample((0,), (2,)), call=lambda f, x, y: f(x, y))
+@composition(sample((2,), (3,)), sample((0,), (2,)), call=lambda f, x, y: f(x, y), scalars=False)
 def cartesian_prod(*tensors: Any) -> Tensor:
     """Return every combination of one element of each vector, a row each.
 
@@ -268,7 +276,7 @@ def cartesian_prod(*tensors: Any) -> Tensor:
     return stack(columns, axis=1)
 
 
-@composition(sample((4,)), sample((3,), r=3, with_replacement=True), sample((0,)))
+@composition(sample((4,)), sample((3,), r=3, with_replacement=True), sample((0,)), scalars=False)
 def combinations(x: Any, r: int = 2, with_replacement: bool = False) -> Tensor:
     """Return every choice of `r` elements of a vector, in their order, a row each.
 

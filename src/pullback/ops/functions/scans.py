@@ -24,7 +24,7 @@ from pullback.ops.samples import sample
 
 
 # -- running sums and products ---------------------------------------------------------------------
-@public(cumsum_p)
+@public(cumsum_p, methods="cumsum")
 def cumsum(x: Any, dim: int | None = None, *, axis: int | None = None, dtype: Any = None) -> Tensor:
     """Return the running sum along an axis.
 
@@ -43,7 +43,7 @@ def cumsum(x: Any, dim: int | None = None, *, axis: int | None = None, dtype: An
     return _along("cumsum", cumsum_p.public, x, dim, dtype)
 
 
-@public(cumprod_p)
+@public(cumprod_p, methods="cumprod")
 def cumprod(
     x: Any, dim: int | None = None, *, axis: int | None = None, dtype: Any = None
 ) -> Tensor:
@@ -75,7 +75,7 @@ _STANDARD = (
 )
 
 
-@composition(*_STANDARD)
+@composition(*_STANDARD, reference="numpy.cumulative_sum", scalars=False)
 def cumulative_sum(
     x: Any,
     /,
@@ -110,7 +110,7 @@ def cumulative_sum(
     return _standard("cumulative_sum", cumsum_p.public, 0, x, axis, dtype, include_initial)
 
 
-@composition(*_STANDARD)
+@composition(*_STANDARD, reference="numpy.cumulative_prod", scalars=False)
 def cumulative_prod(
     x: Any,
     /,
@@ -159,7 +159,7 @@ def _standard(
     return joined
 
 
-@public(logcumsumexp_p)
+@public(logcumsumexp_p, methods="logcumsumexp")
 def logcumsumexp(x: Any, dim: int | None = None, *, axis: int | None = None) -> Tensor:
     """Return log(cumsum(exp(x))) along an axis, without overflow.
 
@@ -179,6 +179,9 @@ def logcumsumexp(x: Any, dim: int | None = None, *, axis: int | None = None) -> 
     sample((3,), (0,), (0,), n=0),
     sample((2,), (0,), (1,), n=5),
     call=lambda f, x, prepend, append, **settings: f(x, prepend=prepend, append=append, **settings),
+    reference=(lambda np, x, prepend, append, axis=-1, n=1: np.diff(x, n, axis, prepend, append)),
+    scalars=False,
+    methods="diff",
 )
 def diff(
     x: Any, /, *, axis: int = -1, n: int = 1, prepend: Any = None, append: Any = None
@@ -248,7 +251,13 @@ def _slabs(op: str, y: Any, x: Any, dx: Any, dim: int) -> tuple[Tensor, int]:
     return multiply(middle, subtract(x[..., 1:], x[..., :-1])), axis
 
 
-@composition(sample((2, 4), (4,)), sample((3, 2), (3, 2), dim=0), sample((1,), (1,)))
+@composition(
+    sample((2, 4), (4,)),
+    sample((3, 2), (3, 2), dim=0),
+    sample((1,), (1,)),
+    reference=(lambda np, y, x, dim=-1: np.trapezoid(y, x, axis=dim)),
+    scalars=False,
+)
 def trapezoid(y: Any, x: Any = None, *, dx: Any = None, dim: int = -1) -> Tensor:
     """Return the integral of the straight lines between values `y` at positions `x`.
 
@@ -274,7 +283,17 @@ def trapezoid(y: Any, x: Any = None, *, dx: Any = None, dim: int = -1) -> Tensor
 trapz = trapezoid
 
 
-@composition(sample((2, 4), (4,)), sample((3, 2), (3, 2), dim=0), sample((1,), (1,)))
+@composition(
+    sample((2, 4), (4,)),
+    sample((3, 2), (3, 2), dim=0),
+    sample((1,), (1,)),
+    reference=(
+        lambda scipy, y, x, dim=-1: (
+            scipy.integrate.cumulative_trapezoid(y, x, axis=dim) if y.shape[dim] > 1 else y[:0]
+        )
+    ),
+    scalars=False,
+)
 def cumulative_trapezoid(y: Any, x: Any = None, *, dx: Any = None, dim: int = -1) -> Tensor:
     """Return the integrals from the first place to every other one; see `trapezoid`.
 
@@ -293,6 +312,7 @@ def cumulative_trapezoid(y: Any, x: Any = None, *, dx: Any = None, dim: int = -1
     sample((3, 2), dim=(0, 1)),
     sample((3, 3), dim=1, edge_order=2),
     multi=True,
+    scalars=False,
 )
 def gradient(
     input: Any, *, spacing: Any = 1, dim: Any = None, edge_order: int = 1

@@ -40,7 +40,11 @@ from pullback.ops.samples import both, integers, mask, real, sample
 
 
 # -- writing and adding ----------------------------------------------------------------------------
-@public(scatter_p, call=lambda f, input, index, src, *, axis: f(input, axis, index, src))
+@public(
+    scatter_p,
+    call=lambda f, input, index, src, *, axis: f(input, axis, index, src),
+    methods="scatter",
+)
 def scatter(input: Any, dim: int, index: Any, src: Any = None, *, value: Any = None) -> Tensor:
     """Return `input` with `src` written where `index` says, the opposite of `gather`.
 
@@ -77,6 +81,7 @@ def scatter(input: Any, dim: int, index: Any, src: Any = None, *, value: Any = N
 @public(
     scatter_add_p,
     call=lambda f, input, index, src, *, axis: f(input, axis, index, src),
+    methods="scatter_add",
 )
 def scatter_add(input: Any, dim: int, index: Any, src: Any) -> Tensor:
     """Return `input` with `src` added where `index` says; see `scatter`.
@@ -94,6 +99,7 @@ def scatter_add(input: Any, dim: int, index: Any, src: Any) -> Tensor:
 @public(
     index_add_p,
     call=lambda f, input, index, source, *, axis: f(input, axis, index, source),
+    methods="index_add",
 )
 def index_add(input: Any, dim: int, index: Any, source: Any, *, alpha: Any = 1) -> Tensor:
     """Return `input` with ``alpha * source`` added to the slices that `index` names along `dim`.
@@ -124,7 +130,11 @@ def index_add(input: Any, dim: int, index: Any, source: Any, *, alpha: Any = 1) 
     return index_add_p.public(input, slices, source if alpha == 1 else source * alpha, axis=axis)
 
 
-@public(index_copy_p, call=lambda f, input, index, src, *, axis: f(input, axis, index, src))
+@public(
+    index_copy_p,
+    call=lambda f, input, index, src, *, axis: f(input, axis, index, src),
+    methods="index_copy",
+)
 def index_copy(input: Any, dim: int, index: Any, source: Any) -> Tensor:
     """Return `input` with `source` written to the slices that `index` names along `dim`.
 
@@ -144,6 +154,7 @@ def index_copy(input: Any, dim: int, index: Any, source: Any) -> Tensor:
 @public(
     index_fill_p,
     call=lambda f, input, index, value, *, axis: f(input, axis, index, value),
+    methods="index_fill",
 )
 def index_fill(input: Any, dim: int, index: Any, value: Any) -> Tensor:
     """Return `input` with one number written to the slices that `index` names along `dim`.
@@ -168,6 +179,8 @@ REDUCTIONS = ("sum", "prod", "mean", "amax", "amin")
     sample((0,), (0,), (2,)),
     domain={"input": both(-2, 2), "mask": mask(), "source": both(-2, 2)},
     constants=("mask",),
+    scalars=False,
+    methods="masked_scatter masked_scatter_",
 )
 def masked_scatter(input: Any, mask: Any, source: Any) -> Tensor:
     """Return `input` with the elements of `source`, in their order, where `mask` holds.
@@ -205,6 +218,8 @@ def masked_scatter(input: Any, mask: Any, source: Any) -> Tensor:
     sample((2,), (0,), (0,)),
     domain={"input": both(-2, 2), "index": integers(-2, 1), "source": both(-2, 2)},
     constants=("index",),
+    scalars=False,
+    methods="put put_",
 )
 def put(input: Any, index: Any, source: Any, accumulate: bool = False) -> Tensor:
     """Return `input` with the elements of `source` at the positions that count its elements.
@@ -261,6 +276,8 @@ _BY_INDEX = {"input": real(0.5, 2), "index": integers(0, 1), "src": real(0.5, 2)
     call=lambda f, input, index, src, *, dim, reduce, **more: f(
         input, dim, index, src, reduce, **more
     ),
+    scalars=False,
+    methods="scatter_reduce scatter_reduce_",
 )
 def scatter_reduce(
     input: Any, dim: int, index: Any, src: Any, reduce: str, *, include_self: bool = True
@@ -368,6 +385,8 @@ def _extreme(
     call=lambda f, input, index, source, *, dim, reduce, **more: f(
         input, dim, index, source, reduce, **more
     ),
+    scalars=False,
+    methods="index_reduce index_reduce_",
 )
 def index_reduce(
     input: Any, dim: int, index: Any, source: Any, reduce: str, *, include_self: bool = True

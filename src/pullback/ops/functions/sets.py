@@ -99,7 +99,14 @@ def unique_inverse(x: Any, /) -> UniqueInverse:
     return UniqueInverse(*unique_inverse_p.public(x))
 
 
-@composition(sample((3, 4)), sample(()), sample((0, 2)), domain=real(-2, 2), distinct=True)
+@composition(
+    sample((3, 4)),
+    sample(()),
+    sample((0, 2)),
+    domain=real(-2, 2),
+    distinct=True,
+    reference="numpy.unique",
+)
 def unique_values(x: Any, /) -> Tensor:
     """Return the distinct values, in ascending order.
 
@@ -128,7 +135,13 @@ def isin(x1: Any, x2: Any, /, *, invert: bool = False) -> Tensor:
 
 # -- PyTorch's names -------------------------------------------------------------------------------
 @composition(
-    sample((3, 4)), sample((4, 2), dim=0), sample(()), domain=grid(0, 1), differentiable=False
+    sample((3, 4)),
+    sample((4, 2), dim=0),
+    sample(()),
+    domain=grid(0, 1),
+    differentiable=False,
+    reference=(lambda np, x, dim=None: np.unique(x, axis=dim)),
+    methods="unique",
 )
 def unique(
     x: Any,
@@ -172,7 +185,13 @@ def unique(
 
 
 @composition(
-    sample((6,)), sample((4, 2), dim=0), sample((0,)), domain=grid(0, 1), differentiable=False
+    sample((6,)),
+    sample((4, 2), dim=0),
+    sample((0,)),
+    domain=grid(0, 1),
+    differentiable=False,
+    scalars=False,
+    methods="unique_consecutive",
 )
 def unique_consecutive(
     x: Any, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None

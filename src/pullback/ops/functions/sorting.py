@@ -128,7 +128,9 @@ def _shaped(pair: ValuesAndIndices, x: Any) -> ValuesAndIndices:
     return ValuesAndIndices(*(manipulation.reshape(part, ()) for part in pair))
 
 
-@composition(sample((3, 2)), sample((0, 2)), sample(()), domain=real(-2, 2), distinct=True)
+@composition(
+    sample((3, 2)), sample((0, 2)), sample(()), domain=real(-2, 2), distinct=True, methods="msort"
+)
 def msort(input: Any) -> Tensor:
     """Return `input` sorted along its first dimension.
 
@@ -151,6 +153,7 @@ def msort(input: Any) -> Tensor:
     domain=real(-2, 2),
     distinct=True,
     call=lambda f, input, **settings: f(input, **settings).values,
+    methods="topk",
 )
 def topk(
     input: Any, k: int, dim: int = -1, largest: bool = True, sorted: bool = True
@@ -197,6 +200,7 @@ def topk(
     domain=real(-2, 2),
     distinct=True,
     call=lambda f, input, **settings: f(input, **settings).values,
+    methods="kthvalue",
 )
 def kthvalue(input: Any, k: int, dim: int = -1, keepdim: bool = False) -> ValuesAndIndices:
     """Return the `k`-th smallest element along `dim`, counted from 1, and its index.
@@ -234,6 +238,7 @@ _RUNNING = (sample((5,), dim=0), sample((3, 2), dim=-2), sample((0, 2), dim=0), 
     domain=real(-2, 2),
     distinct=True,
     call=lambda f, input, *, dim: f(input, dim).values,
+    methods="cummax",
 )
 def cummax(input: Any, dim: int) -> ValuesAndIndices:
     """Return the largest element so far along `dim`, and its index: of equals the last.
@@ -255,6 +260,7 @@ def cummax(input: Any, dim: int) -> ValuesAndIndices:
     domain=real(-2, 2),
     distinct=True,
     call=lambda f, input, *, dim: f(input, dim).values,
+    methods="cummin",
 )
 def cummin(input: Any, dim: int) -> ValuesAndIndices:
     """Return the smallest element so far along `dim`, and its index: of equals the last.
@@ -343,6 +349,8 @@ def searchsorted(x1: Any, x2: Any, /, *, side: str = "left", sorter: Any = None)
         "input": grid(-3, 3),
         "boundaries": grid(-2, 2)._replace(within=lambda x: x.sort().values),
     },
+    reference=(lambda np, x, boundaries, right=False: np.digitize(x, boundaries, not right)),
+    result_dtype="int64",
 )
 def bucketize(
     input: Any, boundaries: Any, *, out_int32: bool = False, right: bool = False

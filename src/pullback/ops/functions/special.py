@@ -57,7 +57,7 @@ def polygamma(n: int, x: Any, /) -> Tensor:
     return polygamma_p.public(x, n=n)
 
 
-@public(gammainc_p)
+@public(gammainc_p, methods="igamma igamma_")
 def gammainc(a: Any, x: Any, /) -> Tensor:
     """Return the integral of t ** (a - 1) * exp(-t) / gamma(a) from 0 to x.
 
@@ -80,7 +80,7 @@ def gammainc(a: Any, x: Any, /) -> Tensor:
 igamma = gammainc
 
 
-@public(gammaincc_p)
+@public(gammaincc_p, methods="igammac igammac_")
 def gammaincc(a: Any, x: Any, /) -> Tensor:
     """Return 1 - gammainc(a, x), accurate where that is small.
 
@@ -198,7 +198,7 @@ def fdtrc(dfn: Any, dfd: Any, x: Any, /) -> Tensor:
     return fdtrc_p.public(dfn, dfd, x)
 
 
-@public(logit_p)
+@public(logit_p, methods="logit")
 def logit(x: Any, eps: float | None = None) -> Tensor:
     """Return log(x / (1 - x)), the number whose sigmoid is x.
 
@@ -218,7 +218,13 @@ def logit(x: Any, eps: float | None = None) -> Tensor:
     return logit_p.public(x, eps=eps)
 
 
-@composition(sample((3,), p=2), sample((), p=3), domain=real(2, 4))
+@composition(
+    sample((3,), p=2),
+    sample((), p=3),
+    domain=real(2, 4),
+    reference=(lambda scipy, x, p: scipy.special.multigammaln(x, p)),
+    methods="mvlgamma mvlgamma_",
+)
 def mvlgamma(x: Any, p: int) -> Tensor:
     """Return the logarithm of the gamma function of `p` variables.
 

@@ -163,6 +163,9 @@ def _seen_through(op: str, x: Tensor, window: Any, n_fft: int, win_length: int |
     sample((6,), (3,), n_fft=3, hop_length=2, onesided=False, pad_mode="constant"),
     domain=real(-2, 2),
     call=lambda f, x, window, **settings: f(x, window=window, **settings),
+    result_dtype="complex",
+    scalars=False,
+    methods="stft",
 )
 def stft(
     input: Any,
@@ -233,6 +236,9 @@ def stft(
     sample((2, 4, 3), (4,), n_fft=4, hop_length=2, onesided=False, length=4, normalized=True),
     domain={"input": only_complex(-2, 2), "window": real(0.5, 1)},
     call=lambda f, input, window, **settings: f(input, window=window, **settings),
+    result_dtype="real",
+    scalars=False,
+    methods="istft",
 )
 def istft(
     input: Any,

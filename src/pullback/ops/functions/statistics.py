@@ -1,4 +1,4 @@
-"""Statistics: spreads, quantiles, modes, histograms, covariances.
+"""Statistics: spreads, quantiles, modes, covariances.
 
 Edge values: NaN is the result where there is a NaN, but for `nanmedian` and `nanquantile`, which
 leave it out. At an exact position of a quantile the gradient goes to the element there, and the
@@ -8,50 +8,46 @@ tie, as `max` does; along a dimension it goes to the element that `indices` name
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 from pullback.arrays import DTYPES, library_of
-from pullback.core.function.record import tensor_class
 from pullback.core.tensor.tensor import Tensor, box
 from pullback.errors import (
     ArgumentError,
     ArgumentTypeError,
     DTypeError,
     ShapeError,
-    TensorIndexError,
     compose,
 )
 from pullback.ops.arguments import array_of, tensor_of
 from pullback.ops.axes import either, normalize_axes, normalize_axis
 from pullback.ops.declare import composition, needs_one_library, needs_order, needs_tensor
 from pullback.ops.functions import complex_numbers, manipulation, pointwise
-from pullback.ops.functions.creation import arange, linspace, ones_like, zeros_like
+from pullback.ops.functions.creation import arange, ones_like, zeros_like
 from pullback.ops.functions.data_types import astype
 from pullback.ops.functions.diagonals import diag
-from pullback.ops.functions.gathering import needs_whole, take_along_axis
+from pullback.ops.functions.gathering import take_along_axis
 from pullback.ops.functions.joining import cat
 from pullback.ops.functions.manipulation import expand_dims, moveaxis, reshape
 from pullback.ops.functions.pointwise import add, clamp, where
 from pullback.ops.functions.products import matmul
 from pullback.ops.functions.reductions import in_dtype
-from pullback.ops.functions.scans import diff
 from pullback.ops.functions.sorting import (
     ValuesAndIndices,
     argsort,
     at_places,
     cummax,
     rows_of,
-    searchsorted,
 )
 from pullback.ops.primitives import rounding
 from pullback.ops.primitives.arithmetic import divide, multiply, subtract
 from pullback.ops.primitives.comparison import isnan, logical_not, not_equal
 from pullback.ops.primitives.complex_numbers import conj
 from pullback.ops.primitives.exponential import sqrt
-from pullback.ops.primitives.gathering import gather_p, take_back_p
+from pullback.ops.primitives.gathering import gather_p
 from pullback.ops.primitives.reductions import argmax, mean, root_p, sum_p, var
 from pullback.ops.primitives.sorting import argsort_p, median_of_all_p, middle
-from pullback.ops.samples import AXES, NO_AXIS, both, grid, integers, real, sample
+from pullback.ops.samples import AXES, NO_AXIS, both, integers, real, sample
 
 
 # -- spread ----------------------------------------------------------------------------------------
@@ -69,7 +65,17 @@ def freedom(
     return either(op, dim, axis), correction if unbiased is None else int(unbiased)
 
 
-@composition(*AXES[:4], sample((4, 3), axis=0, correction=1.0))
+@composition(
+    *AXES[:4],
+    sample((4, 3), axis=0, correction=1.0),
+    reference=(
+        lambda np, x, axis=None, correction=0, keepdims=False: np.std(
+            x, axis=axis, ddof=correction, keepdims=keepdims
+        )
+    ),
+    result_dtype="real",
+    scalars=False,
+)
 def std(x: Any, /, *, axis: Any = None, correction: float = 0.0, keepdims: bool = False) -> Tensor:
     """Return the standard deviation over `axis`, the root of `var`.
 
@@ -89,7 +95,7 @@ def _moments(op: str, x: Any, axis: Any, correction: float, kept: bool) -> tuple
     return spread, mean(x, axis=axis, keepdims=kept)
 
 
-@composition(AXES[1], AXES[2], multi=True)
+@composition(AXES[1], AXES[2], multi=True, result_dtype=("real", "same"), scalars=False)
 def var_mean(
     x: Any,
     dim: Any = None,
@@ -112,7 +118,7 @@ def var_mean(
     return _moments("var_mean", x, over, correction, keepdim or keepdims)
 
 
-@composition(AXES[1], AXES[2], multi=True)
+@composition(AXES[1], AXES[2], multi=True, result_dtype=("real", "same"), scalars=False)
 def std_mean(
     x: Any,
     dim: Any = None,
@@ -137,7 +143,9 @@ def std_mean(
 
 
 # -- without what is not a number ------------------------------------------------------------------
-@composition(*AXES[1:5], sample((0, 3), axis=0), NO_AXIS[0])
+@composition(
+    *AXES[1:5], sample((0, 3), axis=0), NO_AXIS[0], reference="numpy.nansum", methods="nansum"
+)
 def nansum(
     x: Any,
     dim: Any = None,
@@ -164,7 +172,7 @@ def _numbers(x: Tensor) -> Tensor:
     return where(isnan(x), 0, x) if x.dtype.is_inexact else x
 
 
-@composition(*AXES[1:5])
+@composition(*AXES[1:5], reference="numpy.nanmean", methods="nanmean")
 def nanmean(
     x: Any, dim: Any = None, keepdim: bool = False, *, axis: Any = None, keepdims: bool = False
 ) -> Tensor:
@@ -221,6 +229,11 @@ _MEDIANS = (
     domain=real(-2, 2),
     distinct=True,
     call=lambda f, input, **settings: f(input, **settings).values,
+    reference=(
+        lambda np, x, dim, keepdim=False: np.quantile(
+            np.atleast_1d(x), 0.5, dim, keepdims=keepdim, method="lower"
+        )
+    ),
 )
 def median(input: Any, dim: int | None = None, keepdim: bool = False) -> Any:
     """Return the median, of an even number of elements the lower one; NaN where there is a NaN.
@@ -259,6 +272,11 @@ def median(input: Any, dim: int | None = None, keepdim: bool = False) -> Any:
     domain=real(-2, 2),
     distinct=True,
     call=lambda f, input, **settings: f(input, **settings).values,
+    reference=(
+        lambda np, x, dim, keepdim=False: np.quantile(
+            np.atleast_1d(x), 0.5, dim, keepdims=keepdim, method="lower"
+        )
+    ),
 )
 def nanmedian(input: Any, dim: int | None = None, keepdim: bool = False) -> Any:
     """Return the median of the elements that are not NaN; see `median`.
@@ -381,7 +399,16 @@ _QUANTILES = (
 _LEVELS = {"input": real(-2, 2), "q": real(0.4, 0.6)}
 
 
-@composition(*_QUANTILES, domain=_LEVELS, distinct=True)
+@composition(
+    *_QUANTILES,
+    domain=_LEVELS,
+    distinct=True,
+    reference=(
+        lambda np, x, q, dim=None, keepdim=False: np.quantile(
+            x, q, dim if x.ndim else None, keepdims=keepdim
+        )
+    ),
+)
 def quantile(
     input: Any,
     q: Any,
@@ -418,7 +445,16 @@ def quantile(
     return _quantile("quantile", input, q, dim, keepdim, interpolation, skip_nan=False)
 
 
-@composition(*_QUANTILES, domain=_LEVELS, distinct=True)
+@composition(
+    *_QUANTILES,
+    domain=_LEVELS,
+    distinct=True,
+    reference=(
+        lambda np, x, q, dim=None, keepdim=False: np.quantile(
+            x, q, dim if x.ndim else None, keepdims=keepdim
+        )
+    ),
+)
 def nanquantile(
     input: Any,
     q: Any,
@@ -447,6 +483,7 @@ def nanquantile(
     distinct=True,
     multi=True,
     observed=lambda values, indices: values,
+    methods="mode",
 )
 def mode(input: Any, dim: int = -1, keepdim: bool = False) -> ValuesAndIndices:
     """Return the value that is there most often along `dim`, the least of several, and where.
@@ -481,190 +518,6 @@ def mode(input: Any, dim: int = -1, keepdim: bool = False) -> ValuesAndIndices:
     return at_places(x, index, axis, keepdim)
 
 
-# -- histograms ------------------------------------------------------------------------------------
-class Histogram(NamedTuple):
-    """The counts of a histogram, and where its bins end."""
-
-    hist: Tensor
-    bin_edges: Tensor
-
-
-@composition(
-    sample((2, 4), bins=3),
-    sample((5,), bins=2, range=(-1.0, 1.0), density=True),
-    sample((), bins=1),
-    domain=real(-2, 2),
-    differentiable=False,
-    multi=True,
-)
-def histogram(
-    input: Any,
-    bins: Any,
-    *,
-    range: Any = None,
-    weight: Any = None,
-    density: bool = False,
-) -> Histogram:
-    """Return how much there is between each two neighbouring edges, and the edges.
-
-    Parameters
-    ----------
-    input : Tensor
-        Of real floating numbers; what is beyond the edges is not counted.
-    bins : int or Tensor
-        How many bins of one width there are, or the edges in ascending order.
-    range : tuple of two float, optional
-        Where the bins begin and end; by default the least and the largest element.
-    weight : Tensor, optional
-        What each element counts for, 1 by default.
-    density : bool
-        Divide by the widths and the total, so that the integral is 1.
-
-    Examples
-    --------
-    >>> import pullback as pb
-    >>> pb.histogram(pb.tensor([0.0, 1.0, 1.5, 2.0]), 2)
-    Histogram(hist=tensor([1., 3.]), bin_edges=tensor([0., 1., 2.]))
-    """
-    x = reshape(tensor_of("histogram", input, "input").detach(), (-1,))
-    edges = bins.detach() if isinstance(bins, Tensor) else _edges(x, bins, range)
-    count = edges.shape[0] - 1
-    bin_ = searchsorted(edges, x, side="right") - 1
-    bin_ = where((x == edges[-1]) & (bin_ == count), count - 1, bin_)
-    inside = (bin_ >= 0) & (bin_ < count)
-    weights = ones_like(x) if weight is None else reshape(weight.detach(), (-1,))
-    weights = where(inside, weights, 0)
-    hist = bincount(where(inside, bin_, 0), weights=weights, minlength=count).to(x.dtype)
-    if density:
-        hist = hist / hist.sum() / diff(edges)
-    return Histogram(hist, edges)
-
-
-def _edges(x: Tensor, bins: int, range: Any) -> Tensor:
-    """Return the edges of `bins` bins of one width."""
-    if bins < 1:
-        raise ArgumentError(compose("histogram", "at least one bin required", str(bins)))
-    empty = range is None and x.numel() == 0
-    low, high = (0.0, 1.0) if empty else range or (float(x.min()), float(x.max()))
-    if low > high:
-        came = f"{low} and {high}"
-        raise ArgumentError(compose("histogram", "a range that ascends required", came))
-    if low == high:
-        low, high = low - 0.5, high + 0.5
-    edges: Tensor = linspace(low, high, bins + 1, dtype=x.dtype, device=x.device)
-    return edges
-
-
-# -- counting --------------------------------------------------------------------------------------
-@composition(
-    sample((5,), (5,)),
-    sample((0,), (0,), minlength=2),
-    domain={"input": integers(0, 3), "weights": real(-2, 2)},
-    constants=("input",),
-)
-def bincount(input: Any, weights: Any = None, minlength: int = 0) -> Tensor:
-    """Return how often each whole number from 0 on occurs, or the sum of its weights.
-
-    Parameters
-    ----------
-    input : Tensor of integers
-        Of one dimension, none negative.
-    weights : Tensor, optional
-        Of the shape of `input`; it has a gradient.
-    minlength : int, optional
-        The least length of the result.
-
-    Raises
-    ------
-    ShapeError, TensorIndexError, DTypeError
-        If `input` has not one dimension or `weights` another shape; if a number is negative, or
-        is no integer.
-
-    Examples
-    --------
-    >>> import pullback as pb
-    >>> pb.bincount(pb.tensor([0, 2, 2]))
-    tensor([1, 0, 2])
-    """
-    needs_whole("bincount", "input", input)
-    array = array_of(input)
-    if len(array.shape) != 1:
-        came = f"{len(array.shape)} dimensions"
-        raise ShapeError(compose("bincount", "one dimension required", came, ("input", input)))
-    library, xp = library_of(array), library_of(array).xp
-    if 0 not in array.shape and int(xp.min(array)) < 0:
-        required, came = "no negative number required", str(int(xp.min(array)))
-        raise TensorIndexError(compose("bincount", required, came, ("input", input)))
-    if weights is None:
-        weights = box(
-            xp.ones(array.shape, dtype=library.native(DTYPES["int64"]), device=array.device)
-        )
-    else:
-        needs_tensor("bincount", weights, "weights")
-        if not library_of(weights_ := array_of(weights)).dtype(weights_).is_inexact:
-            weights = astype(weights, DTYPES["float64"])
-    if tuple(weights.shape) != tuple(array.shape):
-        required, came = "weights of the shape of input required", str(tuple(weights.shape))
-        named = (("input", input), ("weights", weights))
-        raise ShapeError(compose("bincount", required, came, *named))
-    length = max(minlength, int(xp.max(array)) + 1 if 0 not in array.shape else 0)
-    return take_back_p.public(weights, input, axis=0, shape=(length,))
-
-
-@composition(
-    sample((3, 4), bins=4, min=-1.0, max=1.5),
-    sample((2, 3), bins=3),
-    sample((), bins=2),
-    sample((0,), bins=3),
-    domain=grid(-2, 2),
-    differentiable=False,
-)
-def histc(input: Any, bins: int = 100, min: float = 0, max: float = 0) -> Tensor:
-    """Return how many elements are in each of `bins` intervals of one length from `min` to `max`.
-
-    Parameters
-    ----------
-    input : Tensor
-        Of real floating numbers. What is beyond the range is not counted, nor is NaN.
-    bins : int, optional
-    min, max : float, optional
-        Where they are equal, the smallest and the largest element.
-
-    Raises
-    ------
-    ArgumentError, DTypeError
-        If `bins` is not positive or the range is none; if the numbers are not floating ones.
-
-    Examples
-    --------
-    >>> import pullback as pb
-    >>> pb.histc(pb.tensor([1.0, 2.0, 1.0]), bins=4, min=0, max=3)
-    tensor([0., 2., 1., 0.])
-    """
-    needs_tensor("histc", input, "input")
-    array = array_of(input)
-    library, xp = library_of(array), library_of(array).xp
-    dtype = library.dtype(array)
-    if not dtype.is_floating_point:
-        required = "floating point numbers required"
-        raise DTypeError(compose("histc", required, dtype.name, ("input", input)))
-    if min == max and 0 not in array.shape:
-        min, max = float(xp.min(array)), float(xp.max(array))
-    if min == max:
-        min, max = min - 1, max + 1
-    if bins < 1 or not -float("inf") < min < max < float("inf"):
-        required = "at least one bin and a finite range from min to max required"
-        came = f"{bins} bins from {min} to {max}"
-        raise ArgumentError(compose("histc", required, came, ("input", input)))
-    inside = library.getitem(array, (array >= min) & (array <= max))
-    positions = library.astype((inside - min) * (bins / (max - min)), DTYPES["int64"])
-    positions = xp.where(
-        positions < bins, positions, xp.full_like(positions, bins - 1)
-    )  # max is in the last
-    counts = bincount(box(positions, cls=tensor_class((input,))), minlength=bins)
-    return counts.to(dtype)
-
-
 # -- covariances -----------------------------------------------------------------------------------
 @composition(
     sample((2, 4), (4,), (4,), correction=0),
@@ -674,6 +527,13 @@ def histc(input: Any, bins: int = 100, min: float = 0, max: float = 0) -> Tensor
     call=lambda f, input, fweights, aweights, **settings: f(
         input, fweights=fweights, aweights=aweights, **settings
     ),
+    reference=(
+        lambda np, x, fweights, aweights, correction=1: np.cov(
+            x, ddof=correction, fweights=fweights, aweights=aweights
+        )
+    ),
+    scalars=False,
+    methods="cov",
 )
 def cov(input: Any, *, correction: float = 1, fweights: Any = None, aweights: Any = None) -> Tensor:
     """Return the covariances of variables, a row each, of which the columns are observations.
@@ -744,7 +604,14 @@ def _spread_out(x: Tensor) -> Tensor:
     return add(x, arange(x.shape[-1], dtype=x.dtype, device=x.device))
 
 
-@composition(sample((2, 4)), sample((3,)), domain=both(-2, 2)._replace(within=_spread_out))
+@composition(
+    sample((2, 4)),
+    sample((3,)),
+    domain=both(-2, 2)._replace(within=_spread_out),
+    reference="numpy.corrcoef",
+    scalars=False,
+    methods="corrcoef",
+)
 def corrcoef(input: Any) -> Tensor:
     """Return the correlation coefficients of variables, a row each: `cov` over the spreads.
 

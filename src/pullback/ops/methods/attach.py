@@ -1,7 +1,9 @@
-"""The methods of Tensor, as PyTorch users type them: ``dim`` and ``keepdim``.
+"""The methods of Tensor.
 
-Owns the operations as methods and nothing else: each is one call. Importing this attaches them to
-Tensor; for type checkers `make stubs` lists them in ``core/tensor/methods.pyi``.
+A declaration lists those that are its function, or its in-place form. The classes here have the
+others: operators, and methods whose parameters are not the function's, such as PyTorch's ``dim``
+and ``keepdim``. Importing this attaches all to Tensor; for type checkers `make stubs` lists them in
+``core/tensor/methods.pyi``.
 """
 
 from __future__ import annotations
@@ -12,7 +14,7 @@ from typing import Any
 from pullback.core.tensor.tensor import Tensor
 from pullback.errors import ArgumentError, ArgumentTypeError
 from pullback.ops.axes import either
-from pullback.ops.declare import inplace, needs_tensor
+from pullback.ops.declare import METHODS, inplace, needs_tensor
 from pullback.ops.functions import (
     complex_numbers,
     indexing,
@@ -23,16 +25,15 @@ from pullback.ops.functions import (
 )
 from pullback.ops.methods.conversion import KindMethods
 from pullback.ops.methods.indexing import GatheringMethods
-from pullback.ops.methods.inplace import InplaceMethods
+from pullback.ops.methods.inplace import InplaceMethods, inplace_form
 from pullback.ops.methods.linear_algebra import MatrixMethods
 from pullback.ops.methods.namespace import NamespaceMethods
-from pullback.ops.methods.pointwise import ArithmeticMethods, ElementaryMethods
+from pullback.ops.methods.pointwise import ElementaryMethods
 from pullback.ops.methods.random import RandomMethods
 from pullback.ops.methods.reductions import ReducingMethods
 from pullback.ops.methods.shape import ShapeMethods
-from pullback.ops.primitives import activations, arithmetic, exponential, rounding, trigonometric
+from pullback.ops.primitives import arithmetic, rounding
 from pullback.ops.primitives import comparison as comparison_primitives
-from pullback.ops.primitives import complex_numbers as complex_numbers_primitives
 from pullback.ops.primitives.arithmetic import add_p, floor_divide_p, remainder_p
 from pullback.ops.primitives.comparison import (
     bitwise_and_p,
@@ -66,7 +67,6 @@ def _operator(function: Callable[..., Tensor], mirrored: bool = False) -> Any:
 
 
 class TensorMethods(
-    ArithmeticMethods,
     ElementaryMethods,
     GatheringMethods,
     InplaceMethods,
@@ -77,7 +77,7 @@ class TensorMethods(
     ReducingMethods,
     ShapeMethods,
 ):
-    """Everything a tensor can do; see `pullback.Tensor` for what it is."""
+    """The methods of Tensor that no declaration lists."""
 
     __slots__ = ()
 
@@ -129,67 +129,12 @@ class TensorMethods(
             raise ArgumentTypeError("iteration: at least 1 dimension required, got a 0-d tensor")
         return iter(joining.unstack(self))
 
-    # -- element by element -------------------------------------------------------------------
-    add, sub, mul, div = (
-        pointwise.add,
-        pointwise.sub,
-        arithmetic.multiply,
-        pointwise.div,
-    )
-    subtract, multiply, divide = sub, mul, div
-    pow, neg, exp, log, sqrt, abs = (
-        arithmetic.pow,
-        arithmetic.negative,
-        exponential.exp,
-        exponential.log,
-        exponential.sqrt,
-        rounding.absolute,
-    )
-    expm1, log1p, square, reciprocal = (
-        exponential.expm1,
-        exponential.log1p,
-        exponential.square,
-        exponential.reciprocal,
-    )
-    sin, cos, tan, tanh, sigmoid, relu = (
-        trigonometric.sin,
-        trigonometric.cos,
-        trigonometric.tan,
-        trigonometric.tanh,
-        activations.sigmoid,
-        activations.relu,
-    )
-    sign, floor, ceil, round, trunc = (
-        pointwise.sign,
-        rounding.floor,
-        rounding.ceil,
-        pointwise.round,
-        rounding.trunc,
-    )
-    maximum, minimum, conj = arithmetic.maximum, arithmetic.minimum, complex_numbers_primitives.conj
-    eq, ne, lt, le, gt, ge = (
-        comparison_primitives.equal,
-        comparison_primitives.not_equal,
-        comparison_primitives.less,
-        comparison_primitives.less_equal,
-        comparison_primitives.greater,
-        comparison_primitives.greater_equal,
-    )
-    isfinite, isinf, isnan = (
-        comparison_primitives.isfinite,
-        comparison_primitives.isinf,
-        comparison_primitives.isnan,
-    )
-    clamp = clip = pointwise.clamp
-
+    # -- functions with other parameters ----------------------------------------------------
     def where(self: Any, condition: Any, other: Any) -> Tensor:
         """Return this tensor where `condition` holds, else `other`."""
         return pointwise.where(condition, self, other)
 
-    masked_fill = pointwise.masked_fill
-
     # -- matrices -----------------------------------------------------------------------------
-
     def t(self: Any) -> Tensor:
         """Return the transpose of a matrix, a view; vectors and scalars as they are."""
         ndim = len(self._data.shape)
@@ -212,9 +157,6 @@ class TensorMethods(
         return manipulation.matrix_transpose(self)
 
     # -- shape --------------------------------------------------------------------------------
-    transpose = swapaxes = manipulation.transpose
-    split, chunk, sum_to_size = joining.split, joining.chunk, manipulation.sum_to_size
-
     def permute(self: Any, *order: Any, dims: Any = None) -> Tensor:
         """Return this tensor with its axes in the order `dims`, a view."""
         return manipulation.permute_dims(self, _flat(order) if dims is None else dims)
@@ -298,12 +240,26 @@ class TensorMethods(
 _OF_ANY_CLASS = {"__module__", "__doc__", "__slots__", "__dict__", "__weakref__", "__hash__"}
 
 
-def attach(methods: type) -> None:
-    """Give Tensor the methods of a class; what Tensor defines itself stays."""
-    for name, value in vars(methods).items():
-        if name not in _OF_ANY_CLASS and name not in vars(Tensor):
+def methods_of(*classes: type) -> dict[str, Any]:
+    """Return what classes define, by name; a later class prevails."""
+    defined = {name: value for cls in classes for name, value in vars(cls).items()}
+    return {name: value for name, value in defined.items() if name not in _OF_ANY_CLASS}
+
+
+def declared_methods() -> dict[str, Callable[..., Any]]:
+    """Return the methods that declarations list, by name."""
+    return {
+        name: inplace_form(function) if name.endswith("_") else function
+        for name, function in METHODS.items()
+    }
+
+
+def attach(methods: dict[str, Any]) -> None:
+    """Give Tensor these methods; what Tensor defines itself stays."""
+    for name, value in methods.items():
+        if name not in vars(Tensor):
             setattr(Tensor, name, value)
 
 
-for _methods in TensorMethods.__mro__[-2::-1]:
-    attach(_methods)
+attach(methods_of(*TensorMethods.__mro__[-2::-1]))
+attach(declared_methods())

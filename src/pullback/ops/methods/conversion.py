@@ -8,7 +8,7 @@ from pullback.arrays import library_of
 from pullback.core.function.inplace import refuse_new_shape
 from pullback.core.tensor.tensor import Tensor
 from pullback.ops.declare import needs_tensor
-from pullback.ops.functions import comparison, complex_numbers, creation, data_types
+from pullback.ops.functions import comparison, creation, data_types
 from pullback.ops.primitives import comparison as comparison_primitives
 from pullback.ops.primitives import conversion
 
@@ -32,7 +32,7 @@ class KindMethods:
     __slots__ = ()
 
     # -- casts and moves ----------------------------------------------------------------------
-    clone, to = conversion.clone, data_types.to
+    to = data_types.to
     float, double, half = (
         _cast("float", "float32"),
         _cast("double", "float64"),
@@ -94,9 +94,7 @@ class KindMethods:
     # -- questions ----------------------------------------------------------------------------
     nelement = Tensor.numel
     ndimension = Tensor.dim
-    isclose, allclose = comparison.isclose, comparison.allclose
-    angle = complex_numbers.angle
-    isposinf, isneginf, isreal = comparison.isposinf, comparison.isneginf, complex_numbers.isreal
+    allclose = comparison.allclose
 
     def is_contiguous(self: Any) -> Any:
         """Return whether the elements lie in row-major order."""

@@ -11,7 +11,7 @@ from pullback.errors import DTypeError, ShapeError, compose
 from pullback.ops.arguments import needs_rank
 from pullback.ops.axes import either
 from pullback.ops.declare import Primitive
-from pullback.ops.functions import gathering, joining, scattering, sets, sorting, statistics
+from pullback.ops.functions import gathering, joining, sorting, statistics
 from pullback.ops.functions.gathering import one_number, scattered, slice_index, slices_for
 from pullback.ops.functions.indexing import value_like
 from pullback.ops.functions.scattering import added_at
@@ -30,24 +30,6 @@ class GatheringMethods:
     """The part of `TensorMethods` that moves elements by index or by order."""
 
     __slots__ = ()
-
-    gather, index_select = gathering.gather, gathering.index_select
-    scatter, scatter_add = scattering.scatter, scattering.scatter_add
-    index_add, index_copy, index_fill = (
-        scattering.index_add,
-        scattering.index_copy,
-        scattering.index_fill,
-    )
-    masked_select, take_along_dim = gathering.masked_select, gathering.take_along_dim
-    msort, cummax, cummin = sorting.msort, sorting.cummax, sorting.cummin
-    bincount, histc, histogram = statistics.bincount, statistics.histc, statistics.histogram
-    unique, unique_consecutive = sets.unique, sets.unique_consecutive
-    mode = statistics.mode
-    masked_scatter, put = scattering.masked_scatter, scattering.put
-    scatter_reduce, index_reduce = scattering.scatter_reduce, scattering.index_reduce
-
-    masked_scatter_, put_ = composed(masked_scatter), composed(put)
-    scatter_reduce_, index_reduce_ = composed(scatter_reduce), composed(index_reduce)
 
     def take(self: Any, index: Any) -> Tensor:
         """Return the elements at `index` of the flattened tensor."""
@@ -144,8 +126,6 @@ class GatheringMethods:
         return sorting.argsort(
             self, axis=-1 if over is None else over, descending=descending, stable=stable
         )
-
-    topk, kthvalue = sorting.topk, sorting.kthvalue
 
     def median(
         self: Any,

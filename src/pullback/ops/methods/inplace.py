@@ -1,7 +1,12 @@
-"""The methods of Tensor that write into it and return it: ``add_``, ``+=``, ``copy_``."""
+"""The methods of Tensor that write into it and return it: ``add_``, ``+=``, ``copy_``.
+
+Owns the in-place form of an operation; those with the operation's own parameters are listed by its
+declaration.
+"""
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from numbers import Number
 from typing import Any
@@ -10,15 +15,12 @@ from pullback.arrays import level_of
 from pullback.core.function.inplace import apply_inplace
 from pullback.core.tensor.tensor import Tensor
 from pullback.errors import ArgumentTypeError, DTypeError, ShapeError, compose
-from pullback.ops.declare import inplace
+from pullback.ops.declare import Primitive, inplace
 from pullback.ops.functions import data_types, pointwise
-from pullback.ops.primitives.activations import relu_p, sigmoid_p
-from pullback.ops.primitives.arithmetic import add_p, clamp_p, div_p, mul_p, neg_p, pow_p, sub_p
+from pullback.ops.primitives.arithmetic import add_p, clamp_p, div_p, mul_p, pow_p, sub_p
 from pullback.ops.primitives.conversion import copy_p, fill_p
-from pullback.ops.primitives.exponential import exp_p, log_p, reciprocal_p, sqrt_p, square_p
 from pullback.ops.primitives.indexing import masked_fill_p
-from pullback.ops.primitives.rounding import abs_p, ceil_p, floor_p, round_p
-from pullback.ops.primitives.trigonometric import cos_p, sin_p, tanh_p
+from pullback.ops.primitives.rounding import round_p
 
 _fill_masked = inplace(masked_fill_p)
 _add, _subtract = inplace(add_p), inplace(sub_p)
@@ -30,9 +32,8 @@ class InplaceMethods:
 
     __slots__ = ()
 
-    mul_, pow_ = inplace(mul_p), inplace(pow_p)
-    __iadd__, __isub__, __imul__ = _add, _subtract, mul_
-    __itruediv__, __ipow__ = _divide, pow_
+    __iadd__, __isub__, __imul__ = _add, _subtract, inplace(mul_p)
+    __itruediv__, __ipow__ = _divide, inplace(pow_p)
 
     def add_(self: Any, other: Any, *, alpha: Any = 1) -> Tensor:
         """Add ``alpha * other`` to this tensor and return it."""
@@ -47,24 +48,6 @@ class InplaceMethods:
         if rounding_mode is None:
             return _divide(self, other)
         return written("div_", self, pointwise.div(self, other, rounding_mode=rounding_mode))
-
-    neg_, exp_, log_, sqrt_, abs_, square_, reciprocal_ = (
-        inplace(neg_p),
-        inplace(exp_p),
-        inplace(log_p),
-        inplace(sqrt_p),
-        inplace(abs_p),
-        inplace(square_p),
-        inplace(reciprocal_p),
-    )
-    sin_, cos_, tanh_, sigmoid_, relu_ = (
-        inplace(sin_p),
-        inplace(cos_p),
-        inplace(tanh_p),
-        inplace(sigmoid_p),
-        inplace(relu_p),
-    )
-    floor_, ceil_ = inplace(floor_p), inplace(ceil_p)
 
     def round_(self: Any, *, decimals: int = 0) -> Tensor:
         """Round to the nearest integer, or to so many decimals, in place; see `round`."""
@@ -104,6 +87,13 @@ class InplaceMethods:
     def zero_(self: Any) -> Tensor:
         """Write zeros everywhere in this tensor and return it."""
         return _fill(self, 0)
+
+
+@functools.cache
+def inplace_form(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    """Return the in-place form of a declared function, a method."""
+    op = function.primitive  # type: ignore[attr-defined]
+    return inplace(op) if isinstance(op, Primitive) else composed(function)
 
 
 def composed(function: Callable[..., Tensor]) -> Callable[..., Tensor]:

@@ -8,14 +8,10 @@ from pullback.core.tensor.tensor import Tensor
 from pullback.ops.functions import (
     diagonals,
     linear_algebra,
-    matrix_functions,
-    norms,
     products,
-    statistics,
 )
 from pullback.ops.functions.manipulation import conjugate_transpose
-from pullback.ops.methods.inplace import composed, written
-from pullback.ops.primitives import products as products_primitives
+from pullback.ops.methods.inplace import written
 
 
 class SVD(NamedTuple):
@@ -30,31 +26,6 @@ class MatrixMethods:
     """The linear algebra among `TensorMethods`."""
 
     __slots__ = ()
-
-    mm, matmul, bmm, mv, dot = (
-        products_primitives.mm,
-        products.matmul,
-        products.bmm,
-        products.mv,
-        products.dot,
-    )
-    addmm, baddbmm, outer, kron = products.addmm, products.baddbmm, products.outer, products.kron
-    det, logdet, slogdet, inverse = (
-        linear_algebra.det,
-        linear_algebra.logdet,
-        linear_algebra.slogdet,
-        linear_algebra.inv,
-    )
-    matrix_power, trace, norm = linear_algebra.matrix_power, diagonals.trace, norms.norm
-    ger, inner, vdot, dist = products.ger, products.inner, products.vdot, norms.dist
-    addmv, addr, addbmm, renorm = products.addmv, products.addr, products.addbmm, norms.renorm
-    cov, corrcoef, matrix_exp = statistics.cov, statistics.corrcoef, matrix_functions.matrix_exp
-    cholesky_solve, cholesky_inverse = (
-        matrix_functions.cholesky_solve,
-        matrix_functions.cholesky_inverse,
-    )
-    addmv_, addr_, addbmm_ = composed(addmv), composed(addr), composed(addbmm)
-    renorm_ = composed(renorm)
 
     def addmm_(self: Any, mat1: Any, mat2: Any, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
         """Do `addmm` in place and return this tensor."""

@@ -12,7 +12,7 @@ from pullback.core.function.inplace import apply_inplace
 from pullback.core.tensor.tensor import Tensor
 from pullback.errors import DTypeError, compose
 from pullback.ops.axes import either
-from pullback.ops.functions import reductions, scans, statistics
+from pullback.ops.functions import reductions, statistics
 from pullback.ops.functions.sorting import values_and_indices
 from pullback.ops.primitives import arithmetic
 from pullback.ops.primitives import reductions as reductions_primitives
@@ -186,11 +186,6 @@ class ReducingMethods:
         """Return how many elements over `dim`, all dimensions by default, are not 0."""
         over = either("count_nonzero", dim, axis)
         return reductions_primitives.count_nonzero(self, axis=over, keepdims=keepdim or keepdims)
-
-    nansum, nanmean = statistics.nansum, statistics.nanmean
-    cumsum, cumprod, logcumsumexp = scans.cumsum, scans.cumprod, scans.logcumsumexp
-    softmax, log_softmax = reductions.softmax, reductions.log_softmax
-    logsumexp = reductions.logsumexp
 
     def cumsum_(
         self: Any, dim: int | None = None, *, axis: int | None = None, dtype: Any = None

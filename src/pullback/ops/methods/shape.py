@@ -11,12 +11,9 @@ from pullback.ops.arguments import needs_rank
 from pullback.ops.axes import either
 from pullback.ops.functions import (
     diagonals,
-    indexing,
     joining,
     manipulation,
     repeating,
-    scans,
-    spectral,
 )
 from pullback.ops.primitives.arranging import tril_p, triu_p
 
@@ -25,23 +22,6 @@ class ShapeMethods:
     """What `TensorMethods` has beside the usual changes of shape."""
 
     __slots__ = ()
-
-    moveaxis, movedim = manipulation.moveaxis, manipulation.movedim
-    ravel, unflatten = manipulation.ravel, manipulation.unflatten
-    swapdims = manipulation.swapdims
-    fliplr, flipud, rot90 = manipulation.fliplr, manipulation.flipud, manipulation.rot90
-    diag, diff = diagonals.diag, scans.diff
-    repeat_interleave, tensor_split = repeating.repeat_interleave, joining.tensor_split
-    unfold = manipulation.unfold_along
-    hsplit, vsplit, dsplit = joining.hsplit, joining.vsplit, joining.dsplit
-    diag_embed, diagflat, argwhere = (
-        diagonals.diag_embed,
-        diagonals.diagflat,
-        indexing.argwhere,
-    )
-    select_scatter, slice_scatter = indexing.select_scatter, indexing.slice_scatter
-    diagonal_scatter = diagonals.diagonal_scatter
-    stft, istft = spectral.stft, spectral.istft
 
     def split_with_sizes(self: Any, split_sizes: Any, dim: int = 0) -> tuple[Tensor, ...]:
         """Return views of consecutive parts of these lengths along `dim`."""

@@ -52,6 +52,8 @@ sigmoid_p = elementwise(
     x=lambda g, out: g * (out * (1 - out)),
     floating=True,
     domain=both(-3, 3),
+    reference=(lambda np, x: 1 / (1 + np.exp(-x))),
+    methods="sigmoid sigmoid_",
     doc=documented(
         "Return 1 / (1 + e ** -x), without overflow.",
         "pb.sigmoid(pb.tensor([0.0, 1000.0]))",
@@ -72,6 +74,7 @@ logsigmoid_p = elementwise(
     x=lambda g, out, xp: -(g * xp.expm1(out)),
     floating=True,
     domain=real(-3, 3),
+    reference=(lambda np, x: -np.log(1 + np.exp(-x))),
     doc=documented(
         "Return log(sigmoid(x)), without underflow.",
         "pb.nn.functional.logsigmoid(pb.tensor([0.0, -1000.0]))",
@@ -93,6 +96,7 @@ silu_p = elementwise(
     x=_silu_slope,
     floating=True,
     domain=both(-3, 3),
+    reference=(lambda np, x: x / (1 + np.exp(-x))),
     doc=documented(
         "Return x * sigmoid(x), also called swish.",
         "pb.nn.functional.silu(pb.tensor([0.0, 1.0]))",
@@ -126,6 +130,11 @@ softplus_p = operation(
         sample((), beta=2.0),
         sample((0, 3)),
         sample((6,), beta=2.0, threshold=2.0),
+    ),
+    reference=(
+        lambda np, x, beta=1.0, threshold=20.0: np.where(
+            beta * x > threshold, x, np.log(1 + np.exp(beta * x)) / beta
+        )
     ),
     doc="Return log(1 + exp(beta * x)) / beta.",
 )
@@ -178,6 +187,8 @@ relu_p = elementwise(
     quick=lambda x: _np.maximum(x, _ZERO_OF[x.dtype]),
     x=lambda g, out, xp: xp.where(out <= 0, 0, g),
     domain=real(-2, 2, 0.0),
+    reference=(lambda np, x: (x + np.abs(x)) / 2),
+    methods="relu relu_",
     doc=documented(
         "Return max(x, 0); the derivative at 0 is 0.",
         "pb.relu(pb.tensor([-1.0, 0.0, 2.0]))",
@@ -206,6 +217,7 @@ elu_p = operation(
     floating=True,
     domain=real(-2, 2, 0.0),
     samples=(sample((3, 4)), sample((), alpha=2.0), sample((0, 3)), sample((6,), alpha=0.5)),
+    reference=(lambda np, x, alpha=1.0: np.where(x > 0, x, alpha * (np.exp(x) - 1))),
     doc="Return x where it is positive, else alpha * (exp(x) - 1).",
 )
 
@@ -229,6 +241,7 @@ leaky_relu_p = operation(
         sample((0, 3)),
         sample((6,), negative_slope=-0.5),
     ),
+    reference=(lambda np, x, negative_slope=0.01: np.where(x > 0, x, negative_slope * x)),
     doc="Return x where it is positive, else negative_slope * x.",
 )
 
@@ -250,5 +263,6 @@ hardtanh_p = operation(
     floating=True,
     domain=real(-2, 2, -1.0, 1.0, 0.5),
     samples=(sample((3, 4)), sample((), max_val=0.5), sample((0, 3))),
+    reference=(lambda np, x, min_val=-1.0, max_val=1.0: np.clip(x, min_val, max_val)),
     doc="Return x limited to [min_val, max_val].",
 )

@@ -24,6 +24,7 @@ add_p = elementwise(
     x=lambda g: g,
     y=lambda g: g,
     domain=both(-2, 2),
+    reference="numpy.add",
     doc="Return x + y.",
 )
 
@@ -34,6 +35,7 @@ sub_p = elementwise(
     x=lambda g: g,
     y=lambda g: -g,
     domain=both(-2, 2),
+    reference="numpy.subtract",
     doc=documented(
         "Return x - y.",
         "pb.subtract(pb.tensor([1.0, 2.0]), 10)",
@@ -49,6 +51,8 @@ mul_p = elementwise(
     x=lambda g, y: g * y,
     y=lambda g, x: g * x,
     domain=both(-2, 2),
+    reference="numpy.multiply",
+    methods="mul mul_ multiply multiply_",
     doc=documented(
         "Return x * y.",
         "pb.multiply(pb.tensor([1.0, 2.0]), 10)",
@@ -65,6 +69,8 @@ div_p = elementwise(
     y=lambda g, x, y: -(g / y * x / y),
     floating=True,
     domain={"x": both(-2, 2), "y": both(0.5, 2)},
+    reference="numpy.divide",
+    methods="true_divide true_divide_",
     doc=documented(
         "Return x / y.",
         "pb.divide(pb.tensor([1.0, 2.0]), 4)",
@@ -79,6 +85,8 @@ neg_p = elementwise(
     standard("negative"),
     x=lambda g: -g,
     domain=both(-2, 2),
+    reference="numpy.negative",
+    methods="neg neg_ negative negative_",
     doc=documented("Return -x.", "pb.negative(pb.tensor([1.0, -2.0]))", "tensor([-1.,  2.])"),
 )
 negative = neg = neg_p.public
@@ -89,6 +97,8 @@ pos_p = elementwise(
     standard("positive"),
     x=lambda g: g,
     domain=both(-2, 2),
+    reference="numpy.positive",
+    methods="positive",
     doc=documented("Return +x.", "pb.positive(pb.tensor([1.0, -2.0]))", "tensor([ 1., -2.])"),
 )
 positive = pos_p.public
@@ -100,6 +110,8 @@ floor_divide_p = elementwise(
     x=lambda g, xp: xp.zeros_like(g),
     y=lambda g, xp: xp.zeros_like(g),
     domain={"x": real(2.1, 2.9), "y": real(0.71, 0.72)},
+    reference="numpy.floor_divide",
+    methods="floor_divide floor_divide_",
     doc=documented(
         "Return x / y rounded down; its derivative is 0 everywhere.",
         "pb.floor_divide(pb.tensor([7.0, -7.0]), 2)",
@@ -115,6 +127,8 @@ remainder_p = elementwise(
     x=lambda g: g,
     y=lambda g, x, y, xp: -(g * xp.floor_divide(x, y)),
     domain={"x": real(2.2, 2.8), "y": real(0.71, 0.72)},
+    reference="numpy.remainder",
+    methods="remainder remainder_",
     doc=documented(
         "Return the remainder of x / y, with the sign of y.",
         "pb.remainder(pb.tensor([7.0, -7.0]), 3)",
@@ -151,6 +165,8 @@ pow_p = elementwise(
     x=_pow_base,
     y=_pow_exponent,
     domain={"x": both(0.5, 2), "y": both(-2, 2)},
+    reference="numpy.power",
+    methods="pow pow_",
     doc=documented(
         "Return x ** y; the derivative at y = 0 is 0 for every x.",
         "pb.pow(pb.tensor([2.0, 3.0]), 2)",
@@ -174,6 +190,8 @@ fmod_p = elementwise(
     x=lambda g: g,
     y=lambda g, x, y, xp: -(g * xp.trunc(x / y)),
     domain={"x": real(2.2, 2.8), "y": real(0.71, 0.72)},
+    reference="numpy.fmod",
+    methods="fmod fmod_",
     doc=documented(
         "Return the remainder of x / y, with the sign of x.",
         "pb.fmod(pb.tensor([7.0, -7.0]), 3)",
@@ -196,6 +214,7 @@ truncated_p = elementwise(
     x=lambda g, xp: xp.zeros_like(g),
     y=lambda g, xp: xp.zeros_like(g),
     domain={"x": real(2.2, 2.8), "y": real(0.71, 0.72)},
+    reference=(lambda np, x, y: np.trunc(x / y)),
     doc="Return x / y rounded towards 0.",
 )
 
@@ -211,6 +230,8 @@ maximum_p = elementwise(
     standard("maximum", ordered=True),
     x=lambda g, x, y, xp: _halves(g, x < y, x <= y, xp),
     y=lambda g, x, y, xp: _halves(g, y < x, y <= x, xp),
+    reference="numpy.maximum",
+    methods="maximum",
     doc=documented(
         "Return the larger of x and y; equals share the gradient by halves.",
         "pb.maximum(pb.tensor([1.0, 5.0]), 3)",
@@ -225,6 +246,8 @@ minimum_p = elementwise(
     standard("minimum", ordered=True),
     x=lambda g, x, y, xp: _halves(g, x > y, x >= y, xp),
     y=lambda g, x, y, xp: _halves(g, y > x, y >= x, xp),
+    reference="numpy.minimum",
+    methods="minimum",
     doc=documented(
         "Return the smaller of x and y; equals share the gradient by halves.",
         "pb.minimum(pb.tensor([1.0, 5.0]), 3)",
@@ -243,6 +266,7 @@ where_p = elementwise(
     y=lambda g, condition, xp: xp.where(condition, 0, g),
     inputs=("condition", "x", "y"),
     domain={"condition": mask(), "x": both(-2, 2), "y": both(-2, 2)},
+    reference="numpy.where",
     doc="Return x where condition holds, else y; the other branch gets a gradient of exactly 0.",
 )
 
@@ -281,6 +305,7 @@ clamp_p = operation(
         sample((), max=0.5),
         sample((0, 2), min=-0.5),
     ),
+    reference="numpy.clip",
     doc="Return x limited to [min, max]; the gradient passes at the bounds.",
 )
 
@@ -294,6 +319,7 @@ lerp_p = elementwise(
     weight=lambda g, start, end: g * (end - start),
     floating=True,
     domain=both(-2, 2),
+    reference=(lambda start, end, weight: (1 - weight) * start + weight * end),
     doc="Return start + weight * (end - start).",
 )
 
@@ -315,6 +341,9 @@ gcd_p = elementwise(
     inputs=("x", "y"),
     differentiable=False,
     domain=integers(-6, 6),
+    reference="numpy.gcd",
+    result_dtype="int64",
+    methods="gcd gcd_",
     doc=documented(
         "Return the greatest common divisor of whole numbers, 0 of zeros.",
         "pb.gcd(pb.tensor([12, -9]), 6)",
@@ -335,6 +364,9 @@ lcm_p = elementwise(
     inputs=("x", "y"),
     differentiable=False,
     domain=integers(-6, 6),
+    reference="numpy.lcm",
+    result_dtype="int64",
+    methods="lcm lcm_",
     doc=documented(
         "Return the least common multiple of whole numbers, 0 where one is 0.",
         "pb.lcm(pb.tensor([4, -9]), 6)",

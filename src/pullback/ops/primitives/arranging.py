@@ -28,6 +28,7 @@ roll_p: Primitive = operation(
         sample((2, 0), shift=1, axis=0),
         sample((), shift=1),
     ),
+    reference="numpy.roll",
     doc="Return x with the elements moved on along axes, from the end to the beginning.",
 )
 
@@ -42,6 +43,8 @@ def _triangle(name: str, doc: str) -> Primitive:
         forward,
         rules={"x": lambda g, k, xp: getattr(xp, name)(g, k=k)},
         samples=(sample((3, 4), k=1), sample((2, 3, 2), k=-1), sample((1, 1)), sample((0, 2), k=0)),
+        reference=f"numpy.{name}",
+        scalars=False,
         doc=doc,
     )
 
@@ -72,6 +75,7 @@ tile_p = operation(
         sample((), repetitions=()),
         sample((0, 2), repetitions=(1, 0)),
     ),
+    reference=(lambda np, x, repetitions: np.tile(x, repetitions)),
     doc="Return x in the shape `split`, repeated to `wide`, in the shape `shape`.",
 )
 
@@ -124,6 +128,7 @@ diag_embed_p = operation(
         sample((2, 3), shape=(2, 3, 4), offset=1),
         sample((0,), shape=(2, 2), offset=-2),
     ),
+    scalars=False,
     doc="Return matrices of `shape` with `g` on a diagonal, zeros elsewhere.",
 )
 
@@ -142,5 +147,7 @@ diagonal_p: Primitive = operation(
         sample((2, 2), offset=5),
         sample((2, 0, 3), offset=0),
     ),
+    reference=(lambda np, x, offset: np.diagonal(x, offset, -2, -1)),
+    scalars=False,
     doc="Return the diagonal of matrices, a view.",
 )

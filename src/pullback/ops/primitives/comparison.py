@@ -11,13 +11,18 @@ from pullback.ops.samples import both, grid, integers
 
 
 # -- comparisons -----------------------------------------------------------------------------------
-def _compares(names: str, standard_name: str, printed: str, ordered: bool = True) -> Primitive:
+def _compares(
+    names: str, standard_name: str, printed: str, methods: str, *, ordered: bool = True
+) -> Primitive:
     return elementwise(
         names,
         standard(standard_name, ordered=ordered),
         inputs=("x", "y"),
         differentiable=False,
         domain=grid(-2, 2),
+        reference=f"numpy.{standard_name}",
+        result_dtype="bool",
+        methods=methods,
         doc=documented(
             f"Return {standard_name.replace('_', ' ')} of x and y, element by element, as bool.",
             f"pb.{standard_name}(pb.tensor([1.0, 2.0, 3.0]), 2)",
@@ -26,17 +31,35 @@ def _compares(names: str, standard_name: str, printed: str, ordered: bool = True
     )
 
 
-eq_p = _compares("eq equal", "equal", "tensor([False,  True, False])", ordered=False)
+eq_p = _compares("eq equal", "equal", "tensor([False,  True, False])", "eq eq_", ordered=False)
 equal = eq = eq_p.public
-ne_p = _compares("ne not_equal", "not_equal", "tensor([ True, False,  True])", ordered=False)
+ne_p = _compares(
+    "ne not_equal",
+    "not_equal",
+    "tensor([ True, False,  True])",
+    "ne ne_ not_equal not_equal_",
+    ordered=False,
+)
 not_equal = ne = ne_p.public
-lt_p = _compares("lt less", "less", "tensor([ True, False, False])")
+lt_p = _compares("lt less", "less", "tensor([ True, False, False])", "lt lt_ less less_")
 less = lt = lt_p.public
-le_p = _compares("le less_equal", "less_equal", "tensor([ True,  True, False])")
+le_p = _compares(
+    "le less_equal",
+    "less_equal",
+    "tensor([ True,  True, False])",
+    "le le_ less_equal less_equal_",
+)
 less_equal = le = le_p.public
-gt_p = _compares("gt greater", "greater", "tensor([False, False,  True])")
+gt_p = _compares(
+    "gt greater", "greater", "tensor([False, False,  True])", "gt gt_ greater greater_"
+)
 greater = gt = gt_p.public
-ge_p = _compares("ge greater_equal", "greater_equal", "tensor([False,  True,  True])")
+ge_p = _compares(
+    "ge greater_equal",
+    "greater_equal",
+    "tensor([False,  True,  True])",
+    "ge ge_ greater_equal greater_equal_",
+)
 greater_equal = ge = ge_p.public
 
 
@@ -56,6 +79,9 @@ def _logical(name: str, call: str, printed: str, inputs: tuple[str, ...]) -> Pri
         inputs=inputs,
         differentiable=False,
         domain=grid(-1, 1),
+        reference=f"numpy.{name}",
+        result_dtype="bool",
+        methods=f"{name} {name}_",
         doc=documented(
             f"Return {name}({', '.join(inputs)}) as bool; numbers are true where they are not 0.",
             call,
@@ -78,7 +104,10 @@ logical_xor = logical_xor_p.public
 
 
 logical_not_p = _logical(
-    "logical_not", "pb.logical_not(pb.tensor([0, 1]))", "tensor([ True, False])", ("x",)
+    "logical_not",
+    "pb.logical_not(pb.tensor([0, 1]))",
+    "tensor([ True, False])",
+    ("x",),
 )
 logical_not = logical_not_p.public
 
@@ -89,6 +118,9 @@ isfinite_p, isinf_p, isnan_p = (
         standard(name),
         differentiable=False,
         domain=both(-2, 2),
+        reference=f"numpy.{name}",
+        result_dtype="bool",
+        methods=name,
         doc=documented(
             f"Return whether each element is {what}, as bool.",
             f"pb.{name}(pb.tensor([1.0, pb.inf, pb.nan]))",
@@ -107,7 +139,9 @@ isnan = isnan_p.public
 
 
 # -- bits ------------------------------------------------------------------------------------------
-def _of_bits(name: str, call: str, printed: str, inputs: tuple[str, ...] = ("x", "y")) -> Primitive:
+def _of_bits(
+    name: str, call: str, printed: str, methods: str, inputs: tuple[str, ...] = ("x", "y")
+) -> Primitive:
     def forward(xp: Any, *arrays: Any) -> Any:
         for given, array in zip(inputs, arrays, strict=True):
             dtype = str(array.dtype).rpartition(".")[2]
@@ -124,12 +158,15 @@ def _of_bits(name: str, call: str, printed: str, inputs: tuple[str, ...] = ("x",
         inputs=inputs,
         differentiable=False,
         domain=integers(0, 7),
+        reference=f"numpy.{name}",
+        result_dtype="int64",
+        methods=methods,
         doc=documented(f"Return {name}({', '.join(inputs)}) of integers.", call, printed),
     )
 
 
 bitwise_and_p, bitwise_or_p, bitwise_xor_p, bitwise_left_shift_p, bitwise_right_shift_p = (
-    _of_bits(name, f"pb.{name}(pb.tensor([5, 6]), 3)", printed)
+    _of_bits(name, f"pb.{name}(pb.tensor([5, 6]), 3)", printed, f"{name} {name}_")
     for name, printed in (
         ("bitwise_and", "tensor([1, 2])"),
         ("bitwise_or", "tensor([7, 7])"),
@@ -146,6 +183,10 @@ bitwise_right_shift = bitwise_right_shift_p.public
 
 
 bitwise_invert_p = _of_bits(
-    "bitwise_invert", "pb.bitwise_invert(pb.tensor([0, 5]))", "tensor([-1, -6])", ("x",)
+    "bitwise_invert",
+    "pb.bitwise_invert(pb.tensor([0, 5]))",
+    "tensor([-1, -6])",
+    "bitwise_not bitwise_not_",
+    ("x",),
 )
 bitwise_invert = bitwise_not = bitwise_invert_p.public

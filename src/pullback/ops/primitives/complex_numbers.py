@@ -18,6 +18,8 @@ conj_p = elementwise(
     x=lambda g, xp: xp.conj(g),
     holomorphic=False,
     domain=both(-2, 2),
+    reference="numpy.conj",
+    methods="conj conj_physical",
     doc=documented(
         "Return the complex conjugate.",
         "pb.conj(pb.tensor([1.0 + 2.0j]))",
@@ -40,6 +42,7 @@ sgn_p = elementwise(
     x=_turn,
     holomorphic=False,
     domain=only_complex(-2, 2),
+    reference="numpy.sign",
     doc="Return x / abs(x), 0 where x is 0.",
 )
 
@@ -58,6 +61,9 @@ to_complex_p = operation(
     holomorphic=False,
     domain=real(-2, 2),
     samples=(sample((3,), imaginary=False), sample((3,), imaginary=True)),
+    reference=(lambda g, imaginary: 1j * g if imaginary else g + 0j),
+    result_dtype="complex",
+    scalars=False,
     doc="Return g, or g times the imaginary unit, as complex numbers.",
 )
 
@@ -70,6 +76,9 @@ real_p = operation(
     holomorphic=False,
     domain=only_complex(-2, 2),
     samples=(sample((3, 4)),),
+    reference="numpy.real",
+    result_dtype="real",
+    scalars=False,
     doc="Return the real part of complex numbers.",
 )
 
@@ -82,5 +91,8 @@ imag_p = operation(
     holomorphic=False,
     domain=only_complex(-2, 2),
     samples=(sample((3, 4)),),
+    reference="numpy.imag",
+    result_dtype="real",
+    scalars=False,
     doc="Return the imaginary part of complex numbers.",
 )

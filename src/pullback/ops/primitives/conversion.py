@@ -24,6 +24,7 @@ astype_p: Primitive = operation(
     holomorphic=False,
     domain=real(-2, 2),
     samples=(sample((3, 4), dtype=as_dtype("float64")), sample((), dtype=as_dtype("complex128"))),
+    reference=(lambda x, dtype: x.astype(dtype.dtype)),
     doc="Return x in another dtype; the gradient comes back in the dtype of x.",
 )
 
@@ -33,6 +34,8 @@ clone_p = elementwise(
     lambda xp, x: library_of(x).copy(x),
     x=lambda g: g,
     domain=both(-2, 2),
+    reference="numpy.copy",
+    methods="clone",
     doc="Return a copy that is differentiable.",
 )
 clone = clone_p.public
@@ -47,6 +50,8 @@ move_p: Primitive = operation(
     _move,
     rules={"x": lambda g, x_device, xp: on(xp, move_p)(g, device=x_device)},
     samples=(sample((3, 4), device="cpu"),),
+    reference=(lambda x, device: x),
+    scalars=False,
     doc="Return x on another device; the gradient comes back on the device of x.",
 )
 
@@ -61,6 +66,7 @@ copy_p = operation(
     promotes=False,
     inplace=lambda x, src: library_of(x).assign(x, ..., src),
     samples=(sample((3, 4), (4,)), sample((3, 4), (3, 4)), sample((), ())),
+    reference=(lambda np, x, src: np.broadcast_to(src, x.shape)),
     doc="Return src broadcast to the shape of x.",
 )
 
@@ -71,5 +77,7 @@ fill_p = operation(
     rules={"x": lambda g, xp: xp.zeros_like(g)},
     inplace=lambda x, *, value: library_of(x).assign(x, ..., value),
     samples=(sample((3, 4), value=2.0),),
+    reference=(lambda np, x, value: np.full(x.shape, value, x.dtype)),
+    scalars=False,
     doc="Return value in the shape of x.",
 )

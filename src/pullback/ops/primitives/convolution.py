@@ -69,6 +69,7 @@ unfold_p: Primitive = operation(
         sample((1, 2, 2, 2), kernel_size=1),
         sample((0, 2, 3, 3), kernel_size=2),
     ),
+    scalars=False,
     doc="Return sliding windows as columns.",
 )
 
@@ -84,6 +85,7 @@ fold_p: Primitive = operation(
         sample((1, 2, 4), output_size=2, kernel_size=1),
         sample((0, 8, 4), output_size=3, kernel_size=2),
     ),
+    scalars=False,
     doc="Return columns added up to an image.",
 )
 
@@ -157,6 +159,7 @@ convolution_p: Primitive = operation(
         sample((1, 2, 3, 4), (2, 1, 2, 2), **_TWO),
         sample((0, 2, 3), (1, 2, 2), **_ONE),
     ),
+    scalars=False,
     doc="Return the convolution of neural networks: x, in windows, times the weight.",
 )
 
@@ -178,6 +181,7 @@ convolution_input_p: Primitive = operation(
         sample((1, 2, 2, 1), (2, 1, 2, 2), **_TWO),
         sample((0, 2, 3), (2, 1, 2), **_ONE),
     ),
+    scalars=False,
     doc="Return the gradient of a convolution in its input: the transposed convolution.",
 )
 
@@ -199,5 +203,6 @@ convolution_weight_p: Primitive = operation(
         sample((1, 2, 3, 4), (1, 2, 2, 1), **_TWO),
         sample((0, 2, 3), (0, 1, 2), **_ONE),
     ),
+    scalars=False,
     doc="Return the gradient of a convolution in its weight.",
 )

@@ -60,6 +60,8 @@ cholesky_p = operation(
         sample((1, 1), upper=False),
         sample((0, 0), upper=True),
     ),
+    reference=(lambda np, x, upper: np.linalg.cholesky(x, upper=upper)),
+    scalars=False,
     doc="Return the Cholesky factors of positive definite matrices.",
 )
 
@@ -129,6 +131,8 @@ qr_p: Any = operation(
     multi=True,
     floating=True,
     holomorphic=False,
+    reference="numpy.linalg.qr",
+    scalars=False,
     doc="Return the factors Q and R of matrices Q R.",
 )
 
@@ -170,6 +174,9 @@ eigh_p: Any = operation(
     multi=True,
     floating=True,
     holomorphic=False,
+    reference="numpy.linalg.eigh",
+    result_dtype=("real", "same"),
+    scalars=False,
     doc="Return the eigenvalues and eigenvectors of Hermitian matrices.",
 )
 
@@ -186,6 +193,9 @@ eigvalsh_p = operation(
     samples=SQUARE,
     domain=HERMITIAN,
     floating=True,
+    reference="numpy.linalg.eigvalsh",
+    result_dtype="real",
+    scalars=False,
     doc="Return the eigenvalues of Hermitian matrices, without the vectors that a gradient needs.",
 )
 
@@ -272,6 +282,9 @@ svd_p: Any = operation(
     multi=True,
     floating=True,
     holomorphic=False,
+    reference="numpy.linalg.svd",
+    result_dtype=("real", "same", "same", "same"),
+    scalars=False,
     doc="Return the factors U, S and Vh of matrices U diag(S) Vh.",
 )
 
@@ -290,5 +303,8 @@ svdvals_p = operation(
     samples=STACKS,
     domain=WELL_CONDITIONED,
     floating=True,
+    reference="numpy.linalg.svdvals",
+    result_dtype="real",
+    scalars=False,
     doc="Return the singular values, without the vectors that a gradient needs.",
 )

@@ -22,6 +22,8 @@ exp_p = elementwise(
     x=lambda g, out: g * out,
     floating=True,
     domain=both(-2, 2),
+    reference="numpy.exp",
+    methods="exp exp_",
     doc=documented("Return e ** x.", "pb.exp(pb.tensor([0.0, 1.0]))", "tensor([1.0000, 2.7183])"),
 )
 exp = exp_p.public
@@ -34,6 +36,8 @@ exp2_p = elementwise(
     x=lambda g, out: g * out * _LN2,
     floating=True,
     domain=both(-2, 2),
+    reference="numpy.exp2",
+    methods="exp2 exp2_",
     doc=documented("Return 2 ** x.", "pb.exp2(pb.tensor([0.0, 3.0]))", "tensor([1., 8.])"),
 )
 exp2 = exp2_p.public
@@ -45,6 +49,8 @@ expm1_p = elementwise(
     x=lambda g, out: g * (out + 1),
     floating=True,
     domain=both(-2, 2),
+    reference="numpy.expm1",
+    methods="expm1 expm1_",
     doc="Return e ** x - 1, accurate near 0.",
 )
 expm1 = expm1_p.public
@@ -57,6 +63,8 @@ log_p = elementwise(
     x=lambda g, x: g / x,
     floating=True,
     domain=both(0.5, 3),
+    reference="numpy.log",
+    methods="log log_",
     doc=documented("Return ln x.", "pb.log(pb.tensor([1.0, 2.0]))", "tensor([0.0000, 0.6931])"),
 )
 log = log_p.public
@@ -68,6 +76,8 @@ log1p_p = elementwise(
     x=lambda g, x: g / (x + 1),
     floating=True,
     domain=both(-0.5, 2),
+    reference="numpy.log1p",
+    methods="log1p log1p_",
     doc=documented(
         "Return ln(1 + x), accurate near 0.",
         "pb.log1p(pb.tensor([0.0, 1.0]))",
@@ -83,6 +93,8 @@ log2_p = elementwise(
     x=lambda g, x: g / x * (1 / _LN2),
     floating=True,
     domain=both(0.5, 3),
+    reference="numpy.log2",
+    methods="log2 log2_",
     doc=documented(
         "Return the logarithm to base 2.", "pb.log2(pb.tensor([1.0, 8.0]))", "tensor([0., 3.])"
     ),
@@ -96,6 +108,8 @@ log10_p = elementwise(
     x=lambda g, x: g / x * (1 / _LN10),
     floating=True,
     domain=both(0.5, 3),
+    reference="numpy.log10",
+    methods="log10 log10_",
     doc=documented(
         "Return the logarithm to base 10.",
         "pb.log10(pb.tensor([1.0, 2.0]))",
@@ -118,6 +132,8 @@ logaddexp_p = elementwise(
     y=lambda g, x, y, out, xp: _weight(g, y, x, out, xp),
     floating=True,
     domain=real(-2, 2),
+    reference="numpy.logaddexp",
+    methods="logaddexp",
     doc=documented(
         "Return log(exp(x) + exp(y)), without overflow.",
         "pb.logaddexp(pb.tensor([0.0, 1000.0]), pb.tensor([0.0, 1000.0]))",
@@ -132,7 +148,7 @@ def _beside(x: Any, y: Any, xp: Any) -> Any:
     return xp.zeros_like(x) + y if isinstance(y, (int, float)) else y
 
 
-def _times_log(name: str, log: str, harmless: int, doc: str) -> Primitive:
+def _times_log(name: str, log: str, harmless: int, doc: str, **more: Any) -> Primitive:
     """Declare x * log(y), which is 0 where x is 0; the logarithm of `harmless` is 0."""
 
     def settled(x: Any, y: Any, xp: Any) -> Any:
@@ -164,6 +180,7 @@ def _times_log(name: str, log: str, harmless: int, doc: str) -> Primitive:
         floating=True,
         domain={"x": real(-2, 2), "y": real(0.5, 2)},
         doc=doc,
+        **more,
     )
 
 
@@ -176,6 +193,8 @@ xlogy_p = _times_log(
         "pb.xlogy(pb.tensor([0.0, 2.0]), pb.tensor([0.0, pb.e]))",
         "tensor([0., 2.])",
     ),
+    reference=lambda np, x, y: np.log(y**x),
+    methods="xlogy xlogy_",
 )
 xlogy = xlogy_p.public
 
@@ -189,6 +208,7 @@ xlog1py_p = _times_log(
         "pb.xlog1py(pb.tensor([0.0, 2.0]), pb.tensor([-1.0, pb.e - 1]))",
         "tensor([0., 2.])",
     ),
+    reference=lambda np, x, y: np.log((1 + y) ** x),
 )
 xlog1py = xlog1py_p.public
 
@@ -200,6 +220,8 @@ sqrt_p = elementwise(
     x=lambda g, out: g / out * 0.5,
     floating=True,
     domain=both(0.5, 3),
+    reference="numpy.sqrt",
+    methods="sqrt sqrt_",
     doc=documented(
         "Return the square root; the derivative at 0 is inf.",
         "pb.sqrt(pb.tensor([4.0, 9.0]))",
@@ -215,6 +237,8 @@ rsqrt_p = elementwise(
     x=lambda g, out: g * out * out * out * -0.5,
     floating=True,
     domain=both(0.5, 3),
+    reference=(lambda x: x**-0.5),
+    methods="rsqrt rsqrt_",
     doc=documented(
         "Return 1 / sqrt(x).", "pb.rsqrt(pb.tensor([4.0, 16.0]))", "tensor([0.5000, 0.2500])"
     ),
@@ -227,6 +251,8 @@ square_p = elementwise(
     standard("square"),
     x=lambda g, x: g * (2 * x),
     domain=both(-2, 2),
+    reference="numpy.square",
+    methods="square square_",
     doc=documented("Return x * x.", "pb.square(pb.tensor([2.0, -3.0]))", "tensor([4., 9.])"),
 )
 square = square_p.public
@@ -238,6 +264,8 @@ reciprocal_p = elementwise(
     x=lambda g, out: -(g * out * out),
     floating=True,
     domain=both(0.5, 2),
+    reference="numpy.reciprocal",
+    methods="reciprocal reciprocal_",
     doc=documented(
         "Return 1 / x.", "pb.reciprocal(pb.tensor([2.0, -4.0]))", "tensor([ 0.5000, -0.2500])"
     ),

@@ -41,6 +41,11 @@ complex_to_complex_p: Primitive = operation(
         sample((2, 3), axes=(1, 0), inverse=True, norm="backward"),
         sample((), axes=(), inverse=False, norm="ortho"),
     ),
+    reference=(
+        lambda np, x, axes, inverse, norm: (np.fft.ifftn if inverse else np.fft.fftn)(
+            x, axes=axes, norm=norm
+        )
+    ),
     doc="Return the discrete Fourier transform over axes, or its inverse.",
 )
 
@@ -80,6 +85,8 @@ real_to_complex_p: Primitive = operation(
         sample((5, 2), axis=0, norm="forward", inner=2),
         sample((0, 1), axis=1, norm="ortho"),
     ),
+    result_dtype="complex",
+    scalars=False,
     doc="Return the frequencies from 0 up of the Fourier transform of real numbers.",
 )
 
@@ -99,5 +106,7 @@ complex_to_real_p: Primitive = operation(
         sample((3, 2), n=5, axis=0, norm="ortho", inner=0.5),
         sample((0, 1), n=1, axis=1, norm="forward"),
     ),
+    result_dtype="real",
+    scalars=False,
     doc="Return the real numbers whose Fourier transform begins with x.",
 )

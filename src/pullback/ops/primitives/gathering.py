@@ -79,6 +79,7 @@ def _reading(
         samples=(sample((2, 3), (2, 3), axis=1, shape=(2, 4)),)
         if locate is _elements
         else (sample((4, 2), (4,), axis=0, shape=(3, 2)),),
+        scalars=False,
         doc=f"Return zeros of `shape` with `g` added where {name} reads.",
     )
     read = operation(
@@ -93,6 +94,7 @@ def _reading(
         holomorphic=False,
         domain={"x": both(-2, 2), **_INDEX},
         samples=samples,
+        scalars=False,
     )
     return read, back
 
@@ -126,6 +128,7 @@ def _writing(name: str, read: Primitive, locate: Locate, samples: tuple[Sample, 
         inplace=assign,
         domain={"x": both(-2, 2), "src": both(-2, 2), **_INDEX},
         samples=samples,
+        scalars=False,
     )
     return write
 
@@ -148,6 +151,7 @@ def _adding(name: str, read: Primitive, locate: Locate, samples: tuple[Sample, .
         inplace=add,
         domain={"x": both(-2, 2), "src": both(-2, 2), **_INDEX},
         samples=samples,
+        scalars=False,
     )
 
 

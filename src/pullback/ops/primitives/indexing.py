@@ -58,6 +58,7 @@ index_put_p = operation(
     _scatter,
     rules={"g": lambda g, index, xp: on(xp, reader(index))(g, index=index)},
     samples=(sample((3,), index=1, shape=(4, 3)), sample((3, 3), index=([0, 2, 2],), shape=(4, 3))),
+    scalars=False,
     doc="Return zeros of `shape` with `g` added at `index`.",
 )
 
@@ -93,6 +94,7 @@ getitem_p: Primitive = operation(
         sample((), index=()),
         sample((0, 3), index=slice(0, 0)),
     ),
+    reference=(lambda x, index: x[index]),
     doc="Return x[index] of a basic index: a view.",
 )
 
@@ -109,6 +111,7 @@ index_p: Primitive = operation(
         sample((3,), index=[]),
         sample((), index=True),
     ),
+    reference=(lambda x, index: x[index]),
     doc="Return x[index] of an index with arrays: a copy.",
 )
 
@@ -161,6 +164,7 @@ masked_fill_p = elementwise(
     value=lambda g, mask, xp: xp.where(mask, g, 0),
     inputs=("x", "mask", "value"),
     domain={"x": both(-2, 2), "mask": mask(), "value": both(-2, 2)},
+    reference=(lambda x, mask, value: (1 - mask) * x + mask * value),
     doc="Return x with value where mask holds.",
 )
 
@@ -200,4 +204,5 @@ masked_select_p: Primitive = operation(
     holomorphic=False,
     domain={"x": both(-2, 2), "mask": mask()},
     samples=(sample((3, 4), (3, 4)), sample((), ()), sample((2, 0), (2, 0))),
+    reference=(lambda np, x, mask: np.extract(mask, x)),
 )

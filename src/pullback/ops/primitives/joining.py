@@ -79,6 +79,8 @@ cat_p = operation(
     quick=_concat_numpy,
     joint=_concat_rule,
     samples=_SEVERAL,
+    reference=(lambda np, *arrays, axis: np.concatenate(arrays, axis)),
+    scalars=False,
     doc="Join along an axis.",
 )
 
@@ -109,6 +111,7 @@ stack_p = operation(
         sample((3, 4), (3, 4), axis=-1),
         sample((), (), (), axis=0),
     ),
+    reference=(lambda np, *arrays, axis: np.stack(arrays, axis)),
     doc="Join along a new axis.",
 )
 
@@ -141,6 +144,7 @@ split_p: Any = operation(
     view=True,
     multi=True,
     samples=(sample((5, 4), sizes=(2, 3), axis=0), sample((3, 4), sizes=(1, 0, 3), axis=1)),
+    scalars=False,
     doc="Return views of consecutive parts along an axis.",
 )
 
@@ -158,5 +162,7 @@ unbind_p: Any = operation(
     view=True,
     multi=True,
     samples=(sample((3, 4), axis=0), sample((3, 4), axis=1), sample((2,), axis=0)),
+    reference="numpy.unstack",
+    scalars=False,
     doc="Return views of the slices along an axis.",
 )

@@ -35,6 +35,11 @@ huber_p = operation(
     floating=True,
     domain=real(-2, 2),
     samples=(sample((3, 4), delta=1.0), sample((), delta=1.0), sample((0, 2), delta=1.0)),
+    reference=(
+        lambda np, x, delta=1.0: np.where(
+            np.abs(x) < delta, x**2 / 2, delta * (np.abs(x) - delta / 2)
+        )
+    ),
     doc="Return x ** 2 / 2 up to |x| = delta, and the line that goes on from there.",
 )
 

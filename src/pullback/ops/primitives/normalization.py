@@ -103,5 +103,10 @@ standardize_p = operation(
         sample((), axes=(), eps=0.1),
         sample((0, 2), axes=(1,), eps=0.1),
     ),
+    reference=(
+        lambda np, x, axes, eps: (
+            (x - x.mean(axis=axes, keepdims=True)) / np.sqrt(x.var(axis=axes, keepdims=True) + eps)
+        )
+    ),
     doc="Return (x - mean) / sqrt(variance + eps), each over the axes.",
 )

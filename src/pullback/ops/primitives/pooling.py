@@ -71,6 +71,8 @@ max_positions_p = operation(
         sample((1, 5), sizes=(2,), geometry=Geometry((1,), (2,), ((1, 1),))),
         sample((0, 3), sizes=(2,), geometry=Geometry((1,), (1,), ((0, 0),))),
     ),
+    result_dtype="int64",
+    scalars=False,
     doc="Return the number of the first largest element of each window, row by row.",
 )
 
@@ -141,6 +143,7 @@ mean_windows_p: Primitive = operation(
     floating=True,
     domain=real(-2, 2),
     samples=(sample((1, 2, 3), **_TWO), sample((2, 2), **_ONE), sample((0, 2), **_ONE)),
+    scalars=False,
     doc="Return the sum of each window, divided.",
 )
 
@@ -160,5 +163,6 @@ spread_windows_p: Primitive = operation(
         sample((2, 2), lengths=(2,), **_ONE),
         sample((0, 2), lengths=(2,), **_ONE),
     ),
+    scalars=False,
     doc="Return the transpose of `mean_windows`: each element shared out to its window.",
 )

@@ -74,6 +74,8 @@ matmul_p = operation(
         sample((0, 4), (4, 2)),
         sample((3, 0), (0, 2)),
     ),
+    reference="numpy.matmul",
+    scalars=False,
     doc="Return the matrix product; vectors and stacks as in PyTorch and the standard.",
 )
 
@@ -103,6 +105,9 @@ mm_p = elementwise(
     domain=both(-2, 2),
     broadcasts=False,
     samples=(sample((3, 4), (4, 2)), sample((0, 4), (4, 2)), sample((3, 0), (0, 2))),
+    reference="numpy.matmul",
+    scalars=False,
+    methods="mm",
     doc="""Return the product of two matrices.
 
     Raises
@@ -138,6 +143,8 @@ outer_p = elementwise(
     domain=both(-2, 2),
     broadcasts=False,
     samples=(sample((3,), (2,)), sample((1,), (1,)), sample((0,), (2,))),
+    reference="numpy.outer",
+    scalars=False,
     doc="Return the matrix of the products x1[i] * x2[j].",
 )
 
@@ -156,6 +163,8 @@ cross_p = operation(
         sample((3, 2), (3, 1), axis=-2),
         sample((0, 3), (0, 3), axis=-1),
     ),
+    reference="numpy.cross",
+    scalars=False,
     doc="Return the cross product of vectors of three elements.",
 )
 
@@ -251,6 +260,12 @@ contract_p: Primitive = operation(
         sample((), (2,), labels=((), ("i",), ("i",))),
         sample((2, 0), (0, 3), labels=(("i", "j"), ("j", "k"), ("i", "k"))),
     ),
+    reference=(
+        lambda np, x, y, labels: np.einsum(
+            ",".join(map("".join, labels[:2])) + "->" + "".join(labels[2]), x, y
+        )
+    ),
+    scalars=False,
     doc="""Return sums of products over labelled axes.
 
     Each label of one operand is one of the other or of the result; axes of one label have one
@@ -284,5 +299,7 @@ linear_p = elementwise(
         sample((0, 3), (2, 3)),
         sample((2, 0), (3, 0)),
     ),
+    reference=(lambda np, input, weight: np.einsum("...i,oi->...o", input, weight)),
+    scalars=False,
     doc="Return input @ weight.T.",
 )

@@ -39,6 +39,7 @@ sum_p = operation(
         "x": lambda g, x_shape, axis, keepdims, xp: spread(g, x_shape, axis, keepdims, xp),
     },
     samples=(*AXES, *EMPTY, *NO_AXIS),
+    reference="numpy.sum",
     doc="Return the sum over axes.",
 )
 
@@ -62,6 +63,7 @@ mean_p = operation(
         ),
     },
     samples=(*AXES, *NO_AXIS, sample((0, 3), axis=1, keepdims=False)),
+    reference="numpy.mean",
     doc="""Return the mean over `axis`, all axes by default.
 
     Raises
@@ -122,6 +124,12 @@ var_p = operation(
     rules={"x": _var_rule},
     holomorphic=False,
     samples=(*AXES, sample((4, 3), axis=0, correction=1.0)),
+    reference=(
+        lambda np, x, axis=None, correction=0, keepdims=False: np.var(
+            x, axis=axis, ddof=correction, keepdims=keepdims
+        )
+    ),
+    result_dtype="real",
     doc="""Return the variance over `axis`: squared deviations over (count - correction).
 
     Raises
@@ -182,6 +190,7 @@ prod_p = operation(
     quick=_of_numpy.multiply.reduce,
     rules={"x": _prod_rule},
     samples=(*AXES, *EMPTY, *NO_AXIS),
+    reference="numpy.prod",
     doc="Return the product over axes; its gradient is right with any number of zeros.",
 )
 
@@ -221,6 +230,7 @@ def _extreme(name: str) -> Primitive:
         samples=(*AXES, *NO_AXIS, sample((0, 3), axis=1, keepdims=False)),
         domain=real(-2, 2),
         distinct=True,
+        reference=f"numpy.{name}",
         doc=f"""Return the {kind} element over `axis`; elements that tie share the gradient evenly.
 
     Raises
@@ -254,6 +264,8 @@ def _whole(name: str, doc: str) -> Primitive:
         differentiable=False,
         samples=(*AXES, *EMPTY, *NO_AXIS),
         domain=grid(-1, 1),
+        reference=f"numpy.{name}",
+        result_dtype="bool",
         doc=f"""{doc}
 
     Examples
@@ -291,6 +303,8 @@ def _position(name: str) -> Primitive:
             sample((0, 3), axis=1, keepdims=False),
             sample((), axis=None, keepdims=False),
         ),
+        reference=f"numpy.{name}",
+        result_dtype="int64",
         doc=f"""Return the index of the {name[3:]}imum along an axis, the first of several.
 
     Without an axis it is the index in `x` made flat.
@@ -322,6 +336,8 @@ count_nonzero_p = operation(
     differentiable=False,
     samples=(*AXES[1:5], *EMPTY[:1], *NO_AXIS[:1]),
     domain=grid(-1, 1),
+    reference="numpy.count_nonzero",
+    result_dtype="int64",
     doc="""Return how many elements over `axis`, all axes by default, are not 0.
 
     Examples
@@ -346,6 +362,7 @@ root_p = elementwise(
     standard("sqrt"),
     x=_root_rule,
     domain=real(0.5, 3),
+    reference="numpy.sqrt",
     doc="Return the square root of a spread; the derivative at 0, where it is least, is 0.",
 )
 
@@ -412,5 +429,11 @@ vector_norm_p = operation(
         sample((), axis=None, keepdims=False, ord=2),
         sample((2, 0), axis=1, keepdims=False, ord=_INF),
     ),
+    reference=(
+        lambda np, x, axis, keepdims, ord: np.linalg.vector_norm(
+            x, axis=axis, keepdims=keepdims, ord=ord
+        )
+    ),
+    result_dtype="real",
     doc="Return the norms of vectors.",
 )

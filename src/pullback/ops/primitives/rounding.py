@@ -22,6 +22,9 @@ abs_p = elementwise(
     x=lambda g, x, xp: g * xp.sign(x),
     holomorphic=False,
     domain=both(-2, 2, 0.0),
+    reference="numpy.abs",
+    result_dtype="real",
+    methods="abs abs_ absolute absolute_",
     doc=documented(
         "Return the magnitude; the derivative at 0 is 0.",
         "pb.abs(pb.tensor([-2.0, 0.0, 3.0]))",
@@ -36,6 +39,7 @@ sign_p = elementwise(
     standard("sign"),
     x=lambda g, xp: xp.zeros_like(g),
     domain=real(-2, 2, 0.0),
+    reference="numpy.sign",
     doc="Return the sign; its derivative is 0 everywhere.",
 )
 
@@ -46,6 +50,9 @@ signbit_p = elementwise(
     differentiable=False,
     floating=True,
     domain=real(-2, 2),
+    reference="numpy.signbit",
+    result_dtype="bool",
+    methods="signbit",
     doc=documented(
         "Return whether the sign is negative, that of -0.0 too.",
         "pb.signbit(pb.tensor([-2.0, -0.0, 0.0]))",
@@ -62,6 +69,8 @@ copysign_p = elementwise(
     y=lambda g, xp: xp.zeros_like(g),
     floating=True,
     domain=real(-2, 2, 0.0),
+    reference="numpy.copysign",
+    methods="copysign copysign_",
     doc=documented(
         "Return x with the sign of y; the derivatives are 0 where x is 0, and in y.",
         "pb.copysign(pb.tensor([1.0, 2.0]), pb.tensor([-0.0, 3.0]))",
@@ -78,6 +87,8 @@ nextafter_p = elementwise(
     y=lambda g, xp: xp.zeros_like(g),
     floating=True,
     domain=real(-2, 2),
+    reference="numpy.nextafter",
+    methods="nextafter nextafter_",
     doc=documented(
         "Return the number next to x in the direction of y; the derivatives are 1 and 0.",
         "pb.nextafter(pb.tensor([1.0]), pb.tensor([2.0])) > 1",
@@ -99,6 +110,8 @@ heaviside_p = elementwise(
     x=lambda g, xp: xp.zeros_like(g),
     y=lambda g, x, xp: xp.where(x == 0, g, 0),
     domain={"x": real(-2, 2, 0.0), "y": real(-2, 2)},
+    reference="numpy.heaviside",
+    methods="heaviside heaviside_",
     doc=documented(
         "Return 0 where x is negative, 1 where it is positive, y where it is 0.",
         "pb.heaviside(pb.tensor([-1.0, 0.0, 1.0]), 0.5)",
@@ -109,12 +122,14 @@ heaviside = heaviside_p.public
 
 
 # -- steps -----------------------------------------------------------------------------------------
-def _steps(name: str, what: str, printed: str) -> Primitive:
+def _steps(name: str, what: str, printed: str, methods: str = "") -> Primitive:
     return elementwise(
         name,
         standard(name, ordered=name != "round"),
         x=lambda g, xp: xp.zeros_like(g),
         domain=real(0.6, 0.9),
+        reference=f"numpy.{name}",
+        methods=methods,
         doc=documented(
             f"Return x rounded {what}; the derivative is 0 everywhere.",
             f"pb.{name}(pb.tensor([-1.5, 0.5]))",
@@ -123,11 +138,11 @@ def _steps(name: str, what: str, printed: str) -> Primitive:
     )
 
 
-floor_p = _steps("floor", "down", "tensor([-2.,  0.])")
+floor_p = _steps("floor", "down", "tensor([-2.,  0.])", "floor floor_")
 floor = floor_p.public
-ceil_p = _steps("ceil", "up", "tensor([-1.,  1.])")
+ceil_p = _steps("ceil", "up", "tensor([-1.,  1.])", "ceil ceil_")
 ceil = ceil_p.public
-trunc_p = _steps("trunc", "towards 0", "tensor([-1.,  0.])")
+trunc_p = _steps("trunc", "towards 0", "tensor([-1.,  0.])", "trunc trunc_ fix fix_")
 trunc = fix = trunc_p.public
 round_p = _steps("round", "to the nearest integer, halves to the even one", "tensor([-2.,  0.])")
 
@@ -138,6 +153,8 @@ frac_p = elementwise(
     x=lambda g: g,
     floating=True,
     domain=real(0.1, 0.9),
+    reference=(lambda np, x: np.modf(x)[0]),
+    methods="frac frac_",
     doc=documented(
         "Return x - trunc(x); the derivative is 1 everywhere.",
         "pb.frac(pb.tensor([-1.25, 0.5]))",
@@ -171,5 +188,6 @@ nan_to_num_p = operation(
         sample((), posinf=2.0, neginf=-2.0),
         sample((0, 3)),
     ),
+    reference="numpy.nan_to_num",
     doc="Return x with numbers in place of NaN and infinities, which get no gradient.",
 )

@@ -39,6 +39,7 @@ reshape_p = operation(
         sample((), shape=(1, 1)),
         sample((0, 3), shape=(3, 0)),
     ),
+    reference="numpy.reshape",
     doc="Return x in another shape.",
 )
 
@@ -56,6 +57,7 @@ permute_p = operation(
     rules={"x": lambda g, axes, xp: xp.permute_dims(g, _inverse(axes))},
     view=True,
     samples=(sample((2, 3, 4), axes=(2, 0, 1)), sample((3, 4), axes=(1, 0)), sample((), axes=())),
+    reference="numpy.permute_dims",
     doc="Return x with its axes in another order.",
 )
 
@@ -71,6 +73,7 @@ broadcast_to_p = operation(
         sample((), shape=(2, 2)),
         sample((1, 3), shape=(0, 3)),
     ),
+    reference="numpy.broadcast_to",
     doc="Return x repeated to a larger shape, without copying.",
 )
 
@@ -85,6 +88,8 @@ flip_p = operation(
         sample((0, 2), axis=(1,)),
         sample((), axis=()),
     ),
+    reference="numpy.flip",
+    scalars=False,
     doc="Return x with the order along axes reversed.",
 )
 

@@ -43,6 +43,7 @@ unfold_dim_p: Primitive = operation(
         sample((2, 1, 4), dimension=2, size=3, step=2),
         sample((0, 2), dimension=1, size=1, step=1),
     ),
+    scalars=False,
     doc="Return the windows along an axis, their elements along a new last axis.",
 )
 
@@ -59,5 +60,6 @@ fold_dim_p: Primitive = operation(
         sample((3, 2), axis=0, step=1, shape=(4,)),
         sample((2, 2, 3), axis=1, step=2, shape=(2, 6)),
     ),
+    scalars=False,
     doc="Return windows added up where they overlap, along an axis.",
 )

@@ -144,5 +144,8 @@ logsumexp_p = operation(
     domain=both(-2, 2),
     floating=True,
     samples=(*AXES, *NO_AXIS, sample((0, 3), axis=1, keepdims=False)),
+    reference=(
+        lambda np, x, axis, keepdims: np.log(np.sum(np.exp(x), axis=axis, keepdims=keepdims))
+    ),
     doc="Return log(sum(exp(x))) over axes, without overflow.",
 )

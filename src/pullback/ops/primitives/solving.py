@@ -87,6 +87,7 @@ cofactors_p = operation(
     floating=True,
     domain=WELL_CONDITIONED,
     samples=SQUARE,
+    scalars=False,
     doc="Return the matrices of cofactors: the gradients of the determinants.",
 )
 
@@ -103,6 +104,8 @@ det_p: Primitive = operation(
     floating=True,
     domain=WELL_CONDITIONED,
     samples=SQUARE,
+    reference="numpy.linalg.det",
+    scalars=False,
     doc="Return the determinants of matrices.",
 )
 
@@ -137,6 +140,9 @@ slogdet_p = operation(
     holomorphic=False,
     domain=WELL_CONDITIONED,
     samples=SQUARE,
+    reference="numpy.linalg.slogdet",
+    result_dtype=("same", "real"),
+    scalars=False,
     doc="Return the signs and the logarithms of the sizes of determinants.",
 )
 
@@ -160,6 +166,8 @@ inv_p = operation(
     floating=True,
     domain=WELL_CONDITIONED,
     samples=SQUARE,
+    reference="numpy.linalg.inv",
+    scalars=False,
     doc="Return the inverses of matrices.",
 )
 
@@ -210,6 +218,8 @@ solve_p = operation(
         sample((0, 0), (0, 2)),
         sample((0, 1, 1), (1, 1)),
     ),
+    reference="numpy.linalg.solve",
+    scalars=False,
     doc="Return the solutions y of x1 @ y = x2.",
 )
 
@@ -252,6 +262,8 @@ pinv_p = operation(
         sample((1, 1), rtol=None),
         sample((0, 3), rtol=None),
     ),
+    reference=(lambda np, x, rtol: np.linalg.pinv(x, rtol=rtol)),
+    scalars=False,
     doc="Return the pseudo-inverses of matrices.",
 )
 
@@ -279,5 +291,12 @@ matrix_rank_p = operation(
         sample((2, 2, 3), rtol=0.5),
         sample((0, 3), rtol=None),
     ),
+    reference=(
+        lambda np, x, rtol: (
+            np.zeros((), int) if 0 in x.shape else np.linalg.matrix_rank(x, rtol=rtol)
+        )
+    ),
+    result_dtype="int64",
+    scalars=False,
     doc="Return the ranks of matrices.",
 )

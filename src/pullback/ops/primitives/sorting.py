@@ -44,6 +44,7 @@ argsort_p = operation(
         sample((2, 0), axis=1, descending=True),
         sample(()),
     ),
+    result_dtype="int64",
 )
 
 
@@ -72,6 +73,8 @@ def _running_place(name: str, beats: Any) -> Primitive:
         differentiable=False,
         domain=grid(-2, 2),
         samples=(sample((6,), axis=0), sample((2, 4), axis=1), sample((0, 2), axis=0)),
+        result_dtype="int64",
+        scalars=False,
         doc="Return the position of the best element so far along an axis.",
     )
 
@@ -88,6 +91,9 @@ nonzero_p = operation(
     differentiable=False,
     domain=grid(-1, 1),
     samples=(sample((3, 4)), sample((0, 2)), sample((3,))),
+    reference="numpy.nonzero",
+    result_dtype="int64",
+    scalars=False,
 )
 
 
@@ -107,6 +113,8 @@ searchsorted_p = operation(
         sample((0,), (2,)),
         sample((3,), (0,)),
     ),
+    reference="numpy.searchsorted",
+    result_dtype="int64",
 )
 
 
@@ -120,7 +128,7 @@ def _to_the_first(g: Any, x: Any, xp: Any) -> Any:
     return xp.reshape(xp.where(is_first, spread, xp.zeros_like(spread)), x.shape)
 
 
-def _unique(name: str) -> Primitive:
+def _unique(name: str, reference: Any) -> Primitive:
     def forward(xp: Any, x: Any) -> Any:
         return list(getattr(xp, name)(x))
 
@@ -133,12 +141,17 @@ def _unique(name: str) -> Primitive:
         distinct=True,
         observed=lambda values, *counts: values,
         samples=(sample((3, 4)), sample(()), sample((0, 2))),
+        reference=reference,
     )
 
 
-unique_all_p = _unique("unique_all")
-unique_counts_p = _unique("unique_counts")
-unique_inverse_p = _unique("unique_inverse")
+unique_all_p = _unique("unique_all", lambda np, x: np.unique(x, True, True, True, equal_nan=False))
+unique_counts_p = _unique(
+    "unique_counts", lambda np, x: np.unique(x, return_counts=True, equal_nan=False)
+)
+unique_inverse_p = _unique(
+    "unique_inverse", lambda np, x: np.unique(x, return_inverse=True, equal_nan=False)
+)
 
 
 def _isin(xp: Any, x1: Any, x2: Any, *, invert: bool = False) -> Any:
@@ -164,6 +177,8 @@ isin_p = operation(
         sample((3,), (0,)),
         sample((0, 2), (3,)),
     ),
+    reference="numpy.isin",
+    result_dtype="bool",
 )
 
 
@@ -201,5 +216,6 @@ median_of_all_p = operation(
     rules={"x": _shared},
     domain=real(-2, 2),
     samples=(sample((3, 3)), sample((4,), skip_nan=True), sample((1, 1)), sample(())),
+    reference=(lambda np, x, skip_nan=False: np.quantile(x, 0.5, method="lower")),
     doc="Return the lower median of all elements; those that tie share the gradient evenly.",
 )

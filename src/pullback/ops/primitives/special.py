@@ -78,6 +78,8 @@ erf_p = from_scipy(
     "erf",
     x=lambda g, x, xp: g * (xp.exp(-(x * x)) * (2 / _ROOT_PI)),
     domain=real(-2, 2),
+    reference="math.erf",
+    methods="erf erf_",
     doc=documented(
         "Return the error function, 2 / sqrt(pi) times the integral of exp(-t ** 2) from 0 to x.",
         "pb.erf(pb.tensor([0.0, 1.0]))",
@@ -92,6 +94,8 @@ erfc_p = from_scipy(
     "erfc",
     x=lambda g, x, xp: g * (xp.exp(-(x * x)) * (-2 / _ROOT_PI)),
     domain=real(-2, 2),
+    reference="math.erfc",
+    methods="erfc erfc_",
     doc=documented(
         "Return 1 - erf(x), accurate where that is small.",
         "pb.erfc(pb.tensor([0.0, 1.0]))",
@@ -106,6 +110,7 @@ erfcx_p = from_scipy(
     "erfcx",
     x=lambda g, x, out: g * (x * out * 2 - 2 / _ROOT_PI),
     domain=real(-1, 2),
+    reference=(lambda math, x: math.exp(x * x) * math.erfc(x)),
     doc=documented(
         "Return exp(x ** 2) * erfc(x), without underflow.",
         "pb.erfcx(pb.tensor([0.0, 100.0]))",
@@ -120,6 +125,7 @@ erfinv_p = from_scipy(
     "erfinv",
     x=lambda g, out, xp: g * (xp.exp(out * out) * (_ROOT_PI / 2)),
     domain=real(-0.8, 0.8),
+    methods="erfinv erfinv_",
     doc=documented(
         "Return the number whose erf is x.",
         "pb.erfinv(pb.tensor([0.0, 0.5]))",
@@ -135,6 +141,7 @@ ndtr_p = from_scipy(
     "ndtr",
     x=lambda g, x, xp: g * (xp.exp(x * x * -0.5) * (1 / _ROOT_2PI)),
     domain=real(-2, 2),
+    reference=(lambda math, x: math.erfc(-x / math.sqrt(2)) / 2),
     doc=documented(
         "Return the probability that a standard normal variable is less than x.",
         "pb.ndtr(pb.tensor([0.0, 1.0]))",
@@ -157,6 +164,7 @@ log_ndtr_p = from_scipy(
     "log_ndtr",
     x=_hazard,
     domain=real(-2, 2),
+    reference=(lambda math, x: math.log(math.erfc(-x / math.sqrt(2)) / 2)),
     doc=documented(
         "Return log(ndtr(x)), without underflow.",
         "pb.log_ndtr(pb.tensor([0.0, -100.0]))",
@@ -191,6 +199,7 @@ i0_p = from_scipy(
     "i0",
     x=lambda g, x, xp: g * on(xp, i1_p)(x),
     domain=real(-2, 2),
+    methods="i0 i0_",
     doc=documented(
         "Return the modified Bessel function of the first kind and order 0.",
         "pb.i0(pb.tensor([0.0, 1.0]))",
@@ -291,6 +300,8 @@ sinc_p = elementwise(
     x=_sinc_slope,
     floating=True,
     domain=both(-2, 2),
+    reference="numpy.sinc",
+    methods="sinc sinc_",
     doc=documented(
         "Return sin(pi x) / (pi x), and 1 at 0.",
         "pb.sinc(pb.tensor([0.0, 0.5]))",
@@ -306,6 +317,8 @@ lgamma_p = from_scipy(
     "gammaln",
     x=lambda g, x, xp: g * on(xp, digamma_p)(x),
     domain=real(0.5, 4),
+    reference="math.lgamma",
+    methods="lgamma lgamma_",
     doc=documented(
         "Return the logarithm of the magnitude of the gamma function.",
         "pb.lgamma(pb.tensor([1.0, 5.0]))",
@@ -320,6 +333,8 @@ digamma_p: Primitive = from_scipy(
     "psi",
     x=lambda g, x, xp: g * on(xp, polygamma_p)(x, n=1),
     domain=real(0.5, 4),
+    reference="scipy.special.digamma",
+    methods="digamma digamma_",
     doc=documented(
         "Return the derivative of lgamma.",
         "pb.digamma(pb.tensor([1.0, 5.0]))",
@@ -345,6 +360,7 @@ polygamma_p: Primitive = operation(
     floating=True,
     domain=real(0.8, 4),
     samples=(sample((3, 4), n=1), sample((), n=0), sample((0, 3), n=2), sample((5,), n=3)),
+    reference=(lambda scipy, x, n: scipy.special.polygamma(n, x)),
     doc="Return the n-th derivative of digamma.",
 )
 
@@ -382,6 +398,7 @@ betaln_p = from_scipy(
     a=lambda g, a, b, xp: g * (on(xp, digamma_p)(a) - on(xp, digamma_p)(a + b)),
     b=lambda g, a, b, xp: g * (on(xp, digamma_p)(b) - on(xp, digamma_p)(a + b)),
     domain=real(0.5, 3),
+    reference=(lambda math, a, b: math.log(math.gamma(a) * math.gamma(b) / math.gamma(a + b))),
     doc="Return the logarithm of the beta function.",
 )
 
@@ -402,6 +419,7 @@ entr_p = from_scipy(
     "entr",
     x=lambda g, x, xp: -g * (xp.log(x) + 1),
     domain=real(0.2, 3),
+    reference=(lambda np, x: -x * np.log(x)),
     doc=documented(
         "Return -x * log(x), 0 where x is 0 and -inf where it is negative.",
         "pb.entr(pb.tensor([0.0, 0.5]))",

@@ -20,6 +20,8 @@ sin_p = elementwise(
     x=lambda g, x, xp: g * xp.cos(x),
     floating=True,
     domain=both(-2, 2),
+    reference="numpy.sin",
+    methods="sin sin_",
     doc=documented(
         "Return sin x, the angle x in radians.",
         "pb.sin(pb.tensor([0.0, pb.pi / 6]))",
@@ -35,6 +37,8 @@ cos_p = elementwise(
     x=lambda g, x, xp: -(g * xp.sin(x)),
     floating=True,
     domain=both(-2, 2),
+    reference="numpy.cos",
+    methods="cos cos_",
     doc=documented(
         "Return cos x, the angle x in radians.",
         "pb.cos(pb.tensor([0.0, pb.pi / 3]))",
@@ -50,6 +54,8 @@ tan_p = elementwise(
     x=lambda g, out: g * (1 + out * out),
     floating=True,
     domain=both(-1, 1),
+    reference="numpy.tan",
+    methods="tan tan_",
     doc=documented(
         "Return tan x, the angle x in radians.",
         "pb.tan(pb.tensor([0.0, pb.pi / 4]))",
@@ -65,6 +71,8 @@ asin_p = elementwise(
     x=lambda g, x, xp: g / xp.sqrt((1 - x) * (1 + x)),
     floating=True,
     domain=both(-0.8, 0.8),
+    reference="numpy.asin",
+    methods="asin asin_ arcsin arcsin_",
     doc=documented(
         "Return the angle between -pi/2 and pi/2 whose sine is x.",
         "pb.asin(pb.tensor([0.0, 1.0]))",
@@ -80,6 +88,8 @@ acos_p = elementwise(
     x=lambda g, x, xp: -(g / xp.sqrt((1 - x) * (1 + x))),
     floating=True,
     domain=both(-0.8, 0.8),
+    reference="numpy.acos",
+    methods="acos acos_ arccos arccos_",
     doc=documented(
         "Return the angle between 0 and pi whose cosine is x.",
         "pb.acos(pb.tensor([0.0, 1.0]))",
@@ -95,6 +105,8 @@ atan_p = elementwise(
     x=lambda g, x: g / (x * x + 1),
     floating=True,
     domain=both(-0.8, 0.8),
+    reference="numpy.atan",
+    methods="atan atan_ arctan arctan_",
     doc=documented(
         "Return the angle between -pi/2 and pi/2 whose tangent is x.",
         "pb.atan(pb.tensor([0.0, 1.0]))",
@@ -111,6 +123,8 @@ sinh_p = elementwise(
     x=lambda g, x, xp: g * xp.cosh(x),
     floating=True,
     domain=both(-2, 2),
+    reference="numpy.sinh",
+    methods="sinh sinh_",
     doc=documented(
         "Return sinh x = (e ** x - e ** -x) / 2.",
         "pb.sinh(pb.tensor([0.0, 1.0]))",
@@ -126,6 +140,8 @@ cosh_p = elementwise(
     x=lambda g, x, xp: g * xp.sinh(x),
     floating=True,
     domain=both(-2, 2),
+    reference="numpy.cosh",
+    methods="cosh cosh_",
     doc=documented(
         "Return cosh x = (e ** x + e ** -x) / 2.",
         "pb.cosh(pb.tensor([0.0, 1.0]))",
@@ -141,6 +157,8 @@ tanh_p = elementwise(
     x=lambda g, out: g * -(out * out - 1),
     floating=True,
     domain=both(-1, 1),
+    reference="numpy.tanh",
+    methods="tanh tanh_",
     doc=documented(
         "Return tanh x = sinh x / cosh x.",
         "pb.tanh(pb.tensor([0.0, 1.0]))",
@@ -156,6 +174,8 @@ asinh_p = elementwise(
     x=lambda g, x, xp: g / xp.sqrt(x * x + 1),
     floating=True,
     domain=both(-0.8, 0.8),
+    reference="numpy.asinh",
+    methods="asinh asinh_ arcsinh arcsinh_",
     doc=documented(
         "Return the number whose sinh is x.",
         "pb.asinh(pb.tensor([0.0, 1.0]))",
@@ -172,6 +192,8 @@ acosh_p = elementwise(
     x=lambda g, x, xp: g / (xp.sqrt(x - 1) * xp.sqrt(x + 1)),
     floating=True,
     domain=both(1.2, 3),
+    reference="numpy.acosh",
+    methods="acosh acosh_ arccosh arccosh_",
     doc=documented(
         "Return the number that is not negative whose cosh is x.",
         "pb.acosh(pb.tensor([1.0, 2.0]))",
@@ -187,6 +209,8 @@ atanh_p = elementwise(
     x=lambda g, x: g / ((1 - x) * (1 + x)),
     floating=True,
     domain=both(-0.8, 0.8),
+    reference="numpy.atanh",
+    methods="atanh atanh_ arctanh arctanh_",
     doc=documented(
         "Return the number whose tanh is x.",
         "pb.atanh(pb.tensor([0.0, 0.5]))",
@@ -209,6 +233,8 @@ hypot_p = elementwise(
     y=lambda g, y, out, xp: _share(g, y, out, xp),
     floating=True,
     domain={"x": real(-2, 2), "y": real(0.5, 2)},
+    reference="numpy.hypot",
+    methods="hypot hypot_",
     doc=documented(
         "Return the square root of x ** 2 + y ** 2, without overflow; the slopes at (0, 0) are 0.",
         "pb.hypot(pb.tensor([3.0]), pb.tensor([4.0]))",
@@ -231,6 +257,8 @@ atan2_p = elementwise(
     y=lambda g, x, y, xp: -(g * x / _square_radius(x, y, xp)),
     floating=True,
     domain={"x": real(-2, 2), "y": real(0.5, 2)},
+    reference="numpy.atan2",
+    methods="atan2 atan2_ arctan2 arctan2_",
     doc=documented(
         "Return the angle of the point (y, x), whose tangent is x / y; the slopes at (0, 0) are 0.",
         "pb.atan2(pb.tensor([1.0, 1.0]), pb.tensor([1.0, -1.0]))",
@@ -247,6 +275,8 @@ deg2rad_p = elementwise(
     x=lambda g: g * _DEGREE,
     floating=True,
     domain=real(-180, 180),
+    reference="numpy.deg2rad",
+    methods="deg2rad deg2rad_",
     doc=documented(
         "Return degrees as radians, x * pi / 180.",
         "pb.deg2rad(pb.tensor([180.0]))",
@@ -262,6 +292,8 @@ rad2deg_p = elementwise(
     x=lambda g: g / _DEGREE,
     floating=True,
     domain=real(-3, 3),
+    reference="numpy.rad2deg",
+    methods="rad2deg rad2deg_",
     doc=documented(
         "Return radians as degrees, x * 180 / pi.",
         "pb.rad2deg(pb.tensor([pb.pi]))",
