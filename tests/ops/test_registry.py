@@ -193,6 +193,38 @@ def test_array_api_strict_gives_the_same_gradients_of_both_orders(case):
     agree(ours, theirs, **SAME)
 
 
+# -- Python's numbers ------------------------------------------------------------------------------
+def second_order(case, arguments, tensor):
+    """Return the result, its gradient and that one's, None where there is none."""
+    result = case.declaration.call(*arguments)
+    (first,) = pb.autograd.grad(result.sum(), [tensor], create_graph=True)
+    if not first.requires_grad:
+        return [result, first]
+    return [result, first, *pb.autograd.grad((first * first).sum(), [tensor], allow_unused=True)]
+
+
+BESIDE_A_NUMBER = [
+    (case, i)
+    for case in SMOOTH
+    if case.has_rules and case.number == 0 and not case.complex
+    if case.op.broadcasts and len(case.op.inputs) == 2
+    for i in case.wanted
+    if case.declaration.scalars
+]
+
+
+@pytest.mark.parametrize(("case", "tracked"), BESIDE_A_NUMBER, ids=str)
+def test_a_python_number_gives_what_a_tensor_without_dimensions_gives(case, tracked):
+    arrays = case.arrays()
+    number = float(arrays[1 - tracked].flat[0])
+    found = []
+    for other in (number, pb.tensor(np.array(number))):
+        tensor = pb.tensor(arrays[tracked], requires_grad=True)
+        arguments = [tensor, other] if tracked == 0 else [other, tensor]
+        found.append(second_order(case, arguments, tensor))
+    agree(*([host(value) for value in values if value is not None] for values in found), **SAME)
+
+
 # -- what is kept ---------------------------------------------------------------------------------
 def named_by_rules(case, tracked):
     """Return what the rules of the tracked inputs name, read off their signatures."""

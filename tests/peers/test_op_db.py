@@ -49,7 +49,9 @@ def test_torchs_samples_give_the_same_values_and_derivatives(name):
     check(name)
 
 
-IN_PLACE = [name for name in TESTED if op_db.find_inplace(name)]
+# A tensor keeps its shape: those methods raise, see tests/ops/test_inplace.py.
+KEEP_THEIR_SHAPE = {"squeeze", "squeeze.multiple", "t", "transpose", "unsqueeze"}
+IN_PLACE = [n for n in TESTED if op_db.find_inplace(n) and n not in KEEP_THEIR_SHAPE]
 
 
 @pytest.mark.parametrize("name", IN_PLACE)

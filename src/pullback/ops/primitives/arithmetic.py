@@ -141,6 +141,8 @@ remainder = remainder_p.public
 # -- powers ----------------------------------------------------------------------------------------
 def _pow_exponent(g: Any, x: Any, y: Any, out: Any, xp: Any) -> Any:
     """Return g * out * log(x), with 0 where x is 0 and y is not negative (its limit)."""
+    if not hasattr(x, "dtype"):  # one of Python's numbers
+        x = xp.asarray(x, dtype=out.dtype, device=out.device)
     at_zero = (x == 0) & _real_at_least_zero(y, xp)
     safe = xp.where(at_zero, xp.ones_like(x), x)
     return xp.where(at_zero, xp.zeros_like(out), g * out * xp.log(safe))
