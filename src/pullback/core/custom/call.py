@@ -12,7 +12,6 @@ from collections.abc import Sequence
 from functools import cached_property
 from sys import getrefcount
 from typing import Any
-from weakref import ref
 
 from pullback.arrays import INTERCEPTING, NUMPY, dtype_of, is_array, join, library_of
 from pullback.core.custom import pytree as tree
@@ -20,7 +19,7 @@ from pullback.core.custom.context import Context, forward_context, saved_by, sav
 from pullback.core.custom.signature import Arguments
 from pullback.core.function.inplace import check_allowed, rebase, write
 from pullback.core.graph.modes import RECORD, STATE, UNRECORDED, Mode, with_grad
-from pullback.core.graph.node import CustomNode, Meta, fill, fits, meta_of
+from pullback.core.graph.node import CustomNode, Meta, fill, meta_of
 from pullback.core.tensor.ownership import SOLE
 from pullback.core.tensor.tensor import Tensor, box
 from pullback.core.tensor.versions import BORROWED, EPOCH, bump, counter_of, version_of
@@ -28,8 +27,6 @@ from pullback.core.tensor.views import CUSTOM, NO_GRAD_VIEW, make_view
 from pullback.errors import InplaceError, warn_user
 
 _ndarray = NUMPY.array_types[0]
-_mode = STATE.get
-_set_mode = STATE.set
 _CONTAINERS = (list, tuple, dict)
 
 
@@ -45,7 +42,7 @@ def call(
     cls: type[Tensor],
     mode: Mode,
 ) -> Any:
-    """Run forward unrecorded, and record it: what the written function of an operation does last.
+    """Run forward unrecorded, and record it: what a written function does not do itself.
 
     Parameters
     ----------
@@ -70,30 +67,43 @@ def call(
     """
     if INTERCEPTING and (taken := _intercepted(op, arguments, given, values)) is not NotImplemented:
         return taken
-    ctx = forward_context(op, arguments, edges if mode.grad else (None,) * len(edges))
+    if not mode.grad or edges.count(None) == len(edges):
+        edges = ()  # nothing is recorded
+    ctx = forward_context(op, arguments, edges or (None,) * len(given))
     epoch = EPOCH[0]
-    _set_mode(UNRECORDED if mode is RECORD else with_grad(mode, False))
+    STATE.set(UNRECORDED if mode is RECORD else with_grad(mode, False))
     try:
-        if op.takes_values:
-            result = op.forward(ctx, *inner)
-        else:
-            result = _run_forward(op, ctx, arguments, values, inner)
+        result = _run_forward(op, ctx, arguments, values, inner)
     finally:
-        _set_mode(mode)
+        STATE.set(mode)
     if mode.observer is not None:
         _show(op, ctx, given, inner, result, mode)
-    if not (mode.grad and edges.count(None) != len(edges)):
-        edges = ()  # nothing is recorded
-    elif described is None:
-        described = op.described = tuple(map(_description, given, edges))
-    if edges and EPOCH[0] == epoch and _is_ordinary(result, inner, ctx):
+    if not (EPOCH[0] == epoch and _is_ordinary(result, inner, ctx)):
+        return results(op, ctx, given, inner, edges, versions, described, cls, mode, result)
+    node = None
+    if edges:
         node = _new_node(op, ctx, edges, described, given, inner, (result,), mode)
         if getrefcount(ctx) != SOLE:
-            ctx._node = ref(node)  # who keeps ctx does not keep the graph
-        if cls is not Tensor or getrefcount(result) != SOLE:
-            result = box(result._data, None, result._counter, cls)  # forward may have kept its own
-        result._node = node
-        return result
+            ctx._outlive(node)
+    if cls is not Tensor or getrefcount(result) != SOLE:  # forward may have kept its own
+        return box(result._data, node, counter_of(result), cls)
+    result._node = node
+    return result
+
+
+def results(
+    op: Any,
+    ctx: Context,
+    given: Sequence[Any],
+    inner: Sequence[Any],
+    edges: tuple[Any, ...],
+    versions: Sequence[int | None],
+    described: tuple[Any, ...] | None,
+    cls: type[Tensor],
+    mode: Mode,
+    result: Any,
+) -> Any:
+    """Return what the caller gets for `result`, which forward returned, in every case."""
     return _Results(op, ctx, given, edges, described, inner, mode, cls).of(result, versions)
 
 
@@ -121,8 +131,13 @@ def _run_forward(
     return result
 
 
+def describe(op: Any, given: Sequence[Any], edges: Sequence[Any]) -> tuple[Any, ...]:
+    """Return what a gradient of each argument must fit, see `CustomNode.given`."""
+    op.described = found = tuple(map(_description, given, edges))
+    return found
+
+
 def _description(value: Any, edge: Any) -> Meta | bool | None:
-    """Return what a gradient of a tracked argument must fit; True for an untracked tensor."""
     if not isinstance(value, Tensor):
         return None
     return True if edge is None else meta_of(value._data)
@@ -146,8 +161,7 @@ def _is_ordinary(result: Any, inner: Sequence[Any], ctx: Context) -> bool:
     """Return whether forward returned one new floating tensor of the default library."""
     if result.__class__ is not Tensor or result._base is not None or result._node is not None:
         return False
-    data = result._data
-    if data.__class__ is not _ndarray or data.dtype.kind != "f" or ctx._marks:
+    if ctx._marks or ordinary(ctx._op, result._data) is None:
         return False
     for value in inner:  # noqa: SIM110  (a generator would cost more than the rest)
         if value is result:
@@ -165,19 +179,28 @@ def _new_node(
     outs: Sequence[Any],
     mode: Mode,
 ) -> CustomNode:
-    """Return the node of a call; what forward left in its context moves there."""
+    """Return the node of a call; what forward left in its context moves there.
+
+    A written call has the same lines for a call with one ordinary result.
+    """
     node = fill(CustomNode(), op, len(edges))
-    node.record = saved_by(ctx, edges, inner, outs, mode.hooks)
+    node.record = edges
+    node.saved = saved_by(ctx, inner, outs, mode.hooks)
     node.names = saved_names[ctx._names]
     node.arguments = ctx._arguments
-    node.given = described
-    node.metas = known = op.results_described  # of the last call
-    if not (len(known) == len(outs) == 1 and fits(outs[0]._data, known[0])):
-        known = tuple([meta_of(o._data) if isinstance(o, Tensor) else None for o in outs])
-        node.metas = op.results_described = known
+    node.given = describe(op, given, edges) if described is None else described
+    node.metas = tuple([meta_of(o._data) if isinstance(o, Tensor) else None for o in outs])
     if mode.observer is not None:
         mode.observer.recorded(node, given, outs)
     return node
+
+
+def ordinary(op: Any, array: Any) -> tuple[Meta, ...] | None:
+    """Return the description of a result that needs no more than a node, None for any other."""
+    if array.__class__ is not _ndarray or array.dtype.kind != "f":
+        return None
+    op.result_described = found = (meta_of(array),)
+    return found
 
 
 class _Results:
@@ -277,7 +300,7 @@ class _Results:
         node = _new_node(
             self.op, self.ctx, self.edges, self.described, self.given, self.inner, outs, self.mode
         )
-        self.ctx._node = ref(node)
+        self.ctx._outlive(node)
         made: dict[int, Tensor] = {}
         for i, out in enumerate(outs):
             if isinstance(out, Tensor) and id(out) not in made:

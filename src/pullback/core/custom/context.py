@@ -6,10 +6,10 @@ node weakly from then on, so it reads as freed once the graph is gone. Invariant
 arrays and version counters, never a tensor of the caller or a result, so there is no reference
 cycle.
 
-What a node of a user's operation saves stands in its record after the edges, four items a value:
-the array or other object, its version counter (None where it is no tensor), the version, and its
-position in the graph (an input's number, -1 - i for output i, None for neither); then, last, the
-dictionary of what forward set on ctx, or None.
+What a node of a user's operation saves is a tuple of four items a value: the array or other object,
+its version counter (None where it is no tensor), the version, and its position in the graph (an
+input's number, -1 - i for output i, None for neither); then, last, the dictionary of what forward
+set on ctx, or None.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 from weakref import ref
 
-from pullback.arrays import dtype_of, is_array
+from pullback.arrays import NUMPY, dtype_of, is_array
 from pullback.core.custom import pytree as tree
 from pullback.core.graph.node import CustomNode
 from pullback.core.tensor.saved import Packed, stale
@@ -163,8 +163,7 @@ class SavedResult(NamedTuple):
 
 # Four items a saved value, see above.
 _STRIDE = 4
-# What stands for an array that needs more than a look at its version.
-_SPECIAL = frozenset((SavedContainer, SavedResult, Packed))
+_ndarray = NUMPY.array_types[0]
 
 
 class SavedVariables(Named):
@@ -183,10 +182,6 @@ class SavedVariables(Named):
         return self._readers[place](self)
 
 
-def _keep_context(self: SavedVariables, context: Context) -> None:
-    self._context = context
-
-
 def _reader(place: int) -> Callable[[SavedVariables], Any]:
     """Return what reads the saved value at `place`: a tensor with its node in the graph."""
     at_array, at_counter, at_version, at_position = range(place * _STRIDE, (place + 1) * _STRIDE)
@@ -196,20 +191,19 @@ def _reader(place: int) -> Callable[[SavedVariables], Any]:
         node = context._node
         if node.__class__ is not CustomNode or node.released:
             node = context._alive()
-        record, count = node.record, node.count
-        array, counter = record[count + at_array], record[count + at_counter]
-        position = record[count + at_position]
+        saved = node.saved
+        array, counter, position = saved[at_array], saved[at_counter], saved[at_position]
         if (
             position is None
             or position < 0
-            or counter.version != record[count + at_version]
-            or array.__class__ in _SPECIAL
+            or counter.version != saved[at_version]
+            or array.__class__ is not _ndarray
         ):
             name = self._names[place]
-            items = record[count + at_array : count + at_position + 1]
+            items = saved[at_array : at_position + 1]
             return context._read(items, place if name is None else name)
         t = Tensor()
-        t._data, t._counter, t._node = array, counter, record[position]
+        t._data, t._counter, t._node = array, counter, node.record[position]
         t._base = t._grad = None
         return t
 
@@ -232,7 +226,7 @@ class _SavedClasses(dict[tuple[str | None, ...], type[SavedVariables]]):
         members.update(
             __slots__=(),
             __getattribute__=object.__getattribute__,
-            __init__=_keep_context,
+            __init__=object.__init__,
             __doc__=SavedVariables.__doc__,
             _names=names,
             _readers=readers,
@@ -242,6 +236,7 @@ class _SavedClasses(dict[tuple[str | None, ...], type[SavedVariables]]):
 
 
 saved_names = _SavedClasses()
+_new_saved = object.__new__  # the values have no state but their context
 
 
 class Context:
@@ -273,8 +268,8 @@ class Context:
 
     _op: Any
     _arguments: Any  # names, groups and skeleton of the call
-    _edges: Sequence[Any]  # one an input, None where untracked
-    _node: Any  # None in forward; then the node, or a weak reference to it in forward's context
+    _edges: Sequence[Any]  # one an input, None where untracked; not in backward, if nobody keeps it
+    _node: Any  # None in forward, in backward the node; a weak reference to it in what is kept
     _pass: Any  # (wanted, recorded) of the backward that this context is for
     _names: tuple[Any, ...]
     _values: tuple[Any, ...]
@@ -286,8 +281,11 @@ class Context:
         Tensors are checked for changes in place when they are read; other objects are kept as
         they are.
         """
-        self._names = (*((None,) * len(values)), *named) if values else tuple(named)
-        self._values = (*values, *named.values())
+        if values:
+            self._names = (*((None,) * len(values)), *named)
+            self._values = (*values, *named.values())
+        else:
+            self._names, self._values = tuple(named), tuple(named.values())
 
     def mark_dirty(self, *tensors: Tensor) -> None:
         """Say that forward changed these inputs in place; forward must return them."""
@@ -319,12 +317,21 @@ class Context:
 
         In backward, narrowed to what the call in progress needs.
         """
-        wanted = self._pass[0]
+        return InputFlags(self._arguments, self._needed(), self._op.name)
+
+    def _needed(self) -> list[bool]:
+        """Return one boolean an input."""
+        node, wanted = self._node, self._pass[0]
+        edges = node.record if node.__class__ is CustomNode else self._edges
         if wanted is None:
-            flags = [edge is not None for edge in self._edges]
-        else:
-            flags = [edge in wanted for edge in self._edges]
-        return InputFlags(self._arguments, flags, self._op.name)
+            return [edge is not None for edge in edges]
+        return [edge in wanted for edge in edges]
+
+    def _outlive(self, node: Any) -> None:
+        """Let go of the graph: somebody keeps this context."""
+        self._edges = [flag or None for flag in self._needed()]
+        self._pass = (None, self._pass[1])
+        self._node = ref(node)
 
     # -- backward's side ----------------------------------------------------------------------
     @property
@@ -335,7 +342,8 @@ class Context:
         node = self._node
         if node.__class__ is not CustomNode or node.released:
             node = self._alive()
-        saved: SavedVariables = node.names(self)
+        saved: SavedVariables = _new_saved(node.names)
+        saved._context = self
         return saved
 
     saved_variable = saved_variables
@@ -410,68 +418,56 @@ class Context:
 
 
 def forward_context(op: Any, arguments: Any, edges: Sequence[Any]) -> Context:
-    """Return the context that one call's forward gets."""
+    """Return the context that one call's forward gets; a written call has the same lines."""
     ctx = Context()
-    ctx._op, ctx._arguments, ctx._edges, ctx._node, ctx._pass = op, arguments, edges, None, _NO_PASS
+    ctx._op, ctx._arguments, ctx._edges, ctx._node, ctx._pass = op, arguments, edges, None, NO_PASS
     ctx._names = ctx._values = ()
     return ctx
 
 
-_NO_PASS = (None, False)
+NO_PASS = (None, False)
 
 
 def backward_context(op: Any, node: CustomNode, wanted: Any, recorded: bool) -> Context:
-    """Return the context that one backward through `node` gets."""
+    """Return the context that one backward through `node` gets; a written rule has these lines."""
     ctx = Context()
     ctx._op, ctx._arguments, ctx._node, ctx._pass = op, node.arguments, node, (wanted, recorded)
-    ctx._edges = node.record[: node.count]
-    if (attributes := node.record[-1]) is not None:
+    if (attributes := node.saved[-1]) is not None:
         ctx.__dict__ = attributes
     return ctx
 
 
 # -- what forward saved moves to the node ----------------------------------------------------------
 def saved_by(
-    ctx: Context, edges: Sequence[Any], inner: Sequence[Any], outs: Sequence[Any], hooks: Any
+    ctx: Context, inner: Sequence[Any], outs: Sequence[Any], hooks: Any
 ) -> tuple[Any, ...]:
-    """Take what forward left in its context out of it: the record of a node with these edges."""
-    saved: list[Any] = [*edges]
+    """Take what forward left in its context out of it: what a node saves."""
+    saved: list[Any] = []
     for value in ctx._values:
-        if value.__class__ is Tensor and hooks is None and value._base is None:
-            for i, tensor in enumerate(inner):
-                if tensor is value and len(outs) == 1 and outs[0] is not value:
-                    counter = value._counter
-                    saved += (value._data, counter, counter.version, i)
-                    break
-            else:
-                saved += _items(value, inner, outs, None)
-        else:
-            saved += _items(value, inner, outs, hooks)
+        saved += items_of(value, inner, outs, hooks)
     ctx._values = ()
-    attributes = ctx.__dict__
-    if attributes:
-        _keep_attributes(attributes, inner, outs, hooks)
-    saved.append(attributes or None)
+    saved.append(kept_attributes(ctx.__dict__, inner, outs, hooks))
     return tuple(saved)
 
 
-def _keep_attributes(
+def kept_attributes(
     attributes: dict[str, Any], inner: Sequence[Any], outs: Sequence[Any], hooks: Any
-) -> None:
-    """Put what is kept of tensors in the place of those that forward set on ctx."""
+) -> dict[str, Any] | None:
+    """Return what forward set on ctx, with what is kept of tensors in their place, or None."""
     for mark in ("_dirty", "_non_differentiable", "_marks"):
         attributes.pop(mark, None)
     tensors = {}
     for name, value in list(attributes.items()):
-        items = _items(value, inner, outs, hooks)
+        items = items_of(value, inner, outs, hooks)
         if items[0] is not value or is_array(value):
             del attributes[name]
             tensors[name] = items
     if tensors:
         attributes["_attributes"] = tensors
+    return attributes or None
 
 
-def _items(value: Any, inner: Sequence[Any], outs: Sequence[Any], hooks: Any) -> tuple[Any, ...]:
+def items_of(value: Any, inner: Sequence[Any], outs: Sequence[Any], hooks: Any) -> tuple[Any, ...]:
     """Return the four items that are kept of a value that forward saved."""
     if not isinstance(value, Tensor):
         return (_without_tensors(value, inner, outs, hooks), None, 0, None)
@@ -500,19 +496,20 @@ def _without_tensors(value: Any, inner: Sequence[Any], outs: Sequence[Any], hook
 
     def kept(leaf: Any) -> Any:
         is_tensor = isinstance(leaf, Tensor)
-        return SavedItem(_items(leaf, inner, outs, hooks)) if is_tensor else leaf
+        return SavedItem(items_of(leaf, inner, outs, hooks)) if is_tensor else leaf
 
     return SavedContainer(tree.map_leaves(kept, value))
 
 
 def saved_values(node: CustomNode) -> Iterator[tuple[str, Any]]:
     """Yield the arrays that a node saved, each with what to call it; not those that are packed."""
-    for place, name in enumerate(node.names._names if len(node.record) > node.count else ()):
-        at = node.count + place * _STRIDE
-        label = name or _unnamed(node, place, node.record[at + 3])
-        yield from ((label, array) for array in _arrays_of(node.record[at]))
-    attributes = node.record[-1] if len(node.record) > node.count else None
-    for key, value in (attributes or {}).items():
+    if not node.saved:
+        return
+    for place, name in enumerate(node.names._names):
+        array, _, _, position = node.saved[place * _STRIDE : (place + 1) * _STRIDE]
+        label = name or _unnamed(node, place, position)
+        yield from ((label, array) for array in _arrays_of(array))
+    for key, value in (node.saved[-1] or {}).items():
         if key == "_attributes":
             for name, items in value.items():
                 yield from ((name, array) for array in _arrays_of(items[0]))

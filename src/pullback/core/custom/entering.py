@@ -1,9 +1,11 @@
 """The function that a user calls: written from forward's signature.
 
 Owns its source. Python itself binds the arguments, as forward would; the written lines look at each
-of them (a tracked tensor becomes an untracked one on the same memory, its node an edge) and hand
-all on to `call` (call.py). Arguments that have a name of their own are looked at one after the
-other, those of ``*args``, ``**kwargs`` and of containers in a loop, by the same lines.
+of them (a tracked tensor becomes an untracked one on the same memory, its node an edge), run
+forward and record its one result. Arguments that have a name of their own are looked at one after
+the other, those of ``*args``, ``**kwargs`` and of containers in a loop, by the same lines. What the
+lines do not handle (other modes and array libraries, variable arguments, several results, marks,
+changes in place) they leave to `call` and `results` (call.py).
 """
 
 from __future__ import annotations
@@ -11,48 +13,44 @@ from __future__ import annotations
 import inspect
 import weakref
 from collections.abc import Callable, Sequence
+from sys import getrefcount
 from types import FunctionType
 from typing import Any
 
-from pullback.arrays import NUMPY
+from pullback.arrays import INTERCEPTING, NUMPY
 from pullback.core.custom import pytree as tree
+from pullback.core.custom.context import (
+    NO_PASS,
+    Context,
+    items_of,
+    kept_attributes,
+    saved_names,
+)
 from pullback.core.custom.signature import Signature
 from pullback.core.function.record import tensor_class
 from pullback.core.function.source import MODULE, compiled
-from pullback.core.graph.modes import STATE
-from pullback.core.tensor.tensor import TENSOR_CLASSES, Tensor
-from pullback.core.tensor.versions import counter_of
+from pullback.core.graph.modes import RECORD, STATE, UNRECORDED
+from pullback.core.graph.node import CustomNode, next_seq
+from pullback.core.tensor.ownership import SOLE
+from pullback.core.tensor.tensor import TENSOR_CLASSES, Tensor, box
+from pullback.core.tensor.versions import EPOCH, counter_of
 from pullback.core.tensor.views import sync
 from pullback.errors import UntrackedTensorWarning, warn_user
 
 _KINDS = inspect.Parameter
 
 
-def written_call(op: Any, call: Callable[..., Any]) -> FunctionType:
-    """Return a function with forward's parameters that calls `op`, which it knows weakly."""
+def written_call(op: Any, call: Callable[..., Any], uses: dict[str, Any]) -> FunctionType:
+    """Return a function with forward's parameters that calls `op`, which it knows weakly.
+
+    `uses` has what else its lines name.
+    """
     signature: Signature = op.signature
-    source = _Source(signature, op.traverse)
-    uses = {
-        "call": call,
-        "op": weakref.ref(op),
-        "fixed": signature.fixed,
-        "Tensor": Tensor,
-        "CLASSES": TENSOR_CLASSES,
-        "CONTAINERS": (list, tuple, dict),
-        "isinstance": isinstance,
-        "ndarray": NUMPY.array_types[0],
-        "mode_of": STATE.get,
-        "counter_of": counter_of,
-        "sync": sync,
-        "joined": _joined_class,
-        "warn": _warn_of_untracked,
-        "tuple": tuple,
-        "leaves": _leaves,
-        "arguments": signature.arguments,
-        "len": len,
-        "range": range,
-    }
-    named = {f"{source.prefix}{name}": value for name, value in uses.items()}
+    source = _Source(op)
+    names = {**_COMMON, **uses, "call": call, "op": weakref.ref(op), "forward": op.forward}
+    names |= {"setup_context": op.setup_context, "fixed": signature.fixed}
+    names |= {"arguments": signature.arguments}
+    named = {f"{source.prefix}{name}": value for name, value in names.items()}
     code = compiled(f"call of {op.name}", source.text())
     function = FunctionType(code, {"__name__": MODULE, **named}, op.name)
     function.__qualname__ = op.name
@@ -67,29 +65,47 @@ def written_call(op: Any, call: Callable[..., Any]) -> FunctionType:
 class _Source:
     """Writes the source. Names of its own begin with a prefix that no parameter begins with."""
 
-    def __init__(self, signature: Signature, traverse: bool) -> None:
-        self.signature = signature
-        self.names = [p.name for p in signature.parameters]
-        self.in_loop = traverse or not signature.is_fixed
-        self.prefix = "_"
-        while any(name.startswith(self.prefix) for name in self.names):
-            self.prefix += "_"
+    def __init__(self, op: Any) -> None:
+        self.signature: Signature = op.signature
+        self.names = [p.name for p in self.signature.parameters]
+        self.in_loop = op.in_loop
+        self.splits = op.setup_context is not None
+        self.prefix = prefix_for(self.names)
 
     def text(self) -> str:
         """Return the source of the function."""
         shown, values, names = self._parameters()
         given = f"({', '.join(values)}{',' if values else ''})"
         lines = [f"def call({', '.join(shown)}):", "    P_mode, P_self = P_mode_of(), P_op()"]
-        lines += ["    P_cls, P_same = P_Tensor, True", f"    P_values = {given}"]
+        lines += ["    P_cls, P_same = P_Tensor, True"]
         if self.in_loop:
-            lines += self._loop(names)
+            looked = "P_names, P_values, P_given, P_inner, P_edges, P_versions"
+            lines += [f"    P_values = {given}", *self._loop(names)]
         else:
-            lines += self._one_by_one(names)
-        lines.append(
-            "    return P_call(P_self, P_names, P_values, P_given, P_inner, P_edges, P_versions, "
-            "P_known if P_same else None, P_cls, P_mode)"
-        )
+            inner, versions = self._each("P_in"), self._each("P_v")
+            looked = f"{names}, {given}, {given}, {inner}, P_edges, {versions}"
+            lines += self._one_by_one(given)
+        left = f"    return P_call(P_self, {looked}, P_known if P_same else None, P_cls, P_mode)"
+        if self.in_loop or not self.names:
+            lines.append(left)
+        else:
+            untracked = " and ".join(f"P_e{i} is None" for i in range(len(self.names)))
+            lines += [
+                "    if (",
+                f"        ({untracked})",
+                "        or P_mode is not P_RECORD",
+                "        or P_cls is not P_Tensor",
+                "        or (P_INTERCEPTING and not P_same)",
+                "    ):",
+                f"    {left}",
+                *self._run(),
+                *self._record(given),
+            ]
         return "\n".join(lines).replace("P_", self.prefix) + "\n"
+
+    def _each(self, prefix: str) -> str:
+        """Return a tuple of one variable an argument, as written."""
+        return f"({''.join(f'{prefix}{i}, ' for i in range(len(self.names)))})"
 
     def _parameters(self) -> tuple[list[str], list[str], str]:
         """Return the parameters as written, the values in order, and the names of the arguments."""
@@ -119,17 +135,89 @@ class _Source:
         fixed = self.signature.is_fixed
         return shown, values, "P_fixed" if fixed else f"P_arguments({', '.join(variable)})"
 
-    def _one_by_one(self, names: str) -> list[str]:
+    def _one_by_one(self, given: str) -> list[str]:
         """Return the lines that look at arguments which all have a name of their own."""
-        lines = [f"    P_names, P_given = {names}, P_values"]
-        described = "".join(f"P_d{i}, " for i in range(len(self.names)))
-        lines.append(f"    {f'{described}= ' if described else ''}P_known = P_self.described")
+        lines = [f"    {self._each('P_d')} = P_known = P_self.described"]
         for i, name in enumerate(self.names):
-            lines += self._look("    ", name, f"P_d{i}", f"P_in{i}", f"P_e{i}", f"P_v{i}")
-        for target, prefix in (("inner", "P_in"), ("edges", "P_e"), ("versions", "P_v")):
-            items = "".join(f"{prefix}{i}, " for i in range(len(self.names)))
-            lines.append(f"    P_{target} = ({items})")
-        return lines
+            here = (f"P_d{i}", f"P_in{i}", f"P_e{i}", f"P_c{i}", f"P_v{i}")
+            lines += self._look("    ", name, "P_fixed", given, *here)
+        return [*lines, f"    P_edges = {self._each('P_e')}"]
+
+    def _run(self) -> list[str]:
+        """Return the lines that run forward unrecorded."""
+        inner = [
+            f"{p.name}=P_in{i}" if p.kind is _KINDS.KEYWORD_ONLY else f"P_in{i}"
+            for i, p in enumerate(self.signature.parameters)
+        ]
+        ctx = [] if self.splits else ["P_ctx"]
+        lines = [
+            "P_ctx = P_Context()",
+            "P_ctx._op, P_ctx._arguments, P_ctx._edges = P_self, P_fixed, P_edges",
+            "P_ctx._node, P_ctx._pass, P_ctx._names, P_ctx._values = None, P_NO_PASS, (), ()",
+            "P_epoch = P_EPOCH[0]",
+            "P_set_mode(P_UNRECORDED)",
+            "try:",
+            f"    P_out = P_forward({', '.join([*ctx, *inner])})",
+        ]
+        if self.splits:
+            lines.append(f"    P_setup_context(P_ctx, {self._each('P_in')}, P_out)")
+        lines += ["finally:", "    P_set_mode(P_RECORD)"]
+        return [f"    {line}" for line in lines]
+
+    def _record(self, given: str) -> list[str]:
+        """Return the lines that record one new floating result of the default library."""
+        arguments, versions = self._each("P_in"), self._each("P_v")
+        saved = [
+            line
+            for i in range(len(self.names))
+            for line in (
+                f"    {'el' * (i > 0)}if P_a is P_in{i} and P_v{i} is not None:",
+                f"        P_saved += (P_in{i}._data, P_c{i}, P_v{i}, {i})",
+            )
+        ]
+        lines = [
+            "P_metas = P_self.result_described",
+            "if (",
+            "    P_out.__class__ is not P_Tensor",
+            "    or P_EPOCH[0] != P_epoch",
+            "    or P_out._base is not None",
+            "    or P_out._node is not None",
+            *[f"    or P_out is P_in{i}" for i in range(len(self.names))],
+            "    or P_ctx._marks",
+            "    or (",
+            "        ((P_data := P_out._data).__class__ is not P_ndarray",
+            "        or P_data.dtype is not P_metas[0][1]",
+            "        or P_data.shape != P_metas[0][0])",
+            "        and (P_metas := P_ordinary(P_self, P_data)) is None",
+            "    )",
+            "):",
+            f"    return P_results(P_self, P_ctx, {given}, {arguments}, P_edges, {versions}, "
+            "P_known if P_same else None, P_cls, P_mode, P_out)",
+            "P_saved = []",
+            "for P_a in P_ctx._values:",
+            *saved,
+            "    else:",
+            f"        P_saved += P_items_of(P_a, {arguments}, (P_out,), None)",
+            "P_set = P_ctx.__dict__",
+            f"P_saved.append(P_kept(P_set, {arguments}, (P_out,), None) if P_set else None)",
+            "P_ctx._values = ()",
+            "P_n = P_CustomNode()",
+            f"P_n.op, P_n.seq, P_n.count = P_self, P_next_seq(), {len(self.names)}",
+            "P_n.released, P_n.version, P_n.shapes, P_n.extra = False, 0, None, None",
+            "P_n.record, P_n.saved, P_n.names = P_edges, P_tuple(P_saved), P_named[P_ctx._names]",
+            "P_n.arguments, P_n.metas = P_fixed, P_metas",
+            f"P_n.given = P_known if P_same else P_describe(P_self, {given}, P_edges)",
+            "if P_references(P_ctx) != P_SOLE:",
+            "    P_ctx._outlive(P_n)",
+            "if P_references(P_out) != P_SOLE:  # forward may have kept its own",
+            "    P_out = P_box(P_data, P_n, P_counter_of(P_out))",
+            "else:",
+            "    P_out._node = P_n",
+            "    if P_out._counter is None:",
+            "        P_out._counter = P_n",
+            "return P_out",
+        ]
+        return [f"    {line}" for line in lines]
 
     def _loop(self, names: str) -> list[str]:
         """Return the lines that look at any number of arguments, or at the leaves of containers."""
@@ -137,7 +225,9 @@ class _Source:
             f"    P_names, P_given, P_known = P_leaves(P_self, {names}, P_values)",
             "    P_inner, P_edges, P_versions = [], [], []",
             "    for P_a, P_d in zip(P_given, P_known):",
-            *self._look("        ", "P_a", "P_d", "P_in", "P_e", "P_v"),
+            *self._look(
+                "        ", "P_a", "P_names", "P_given", "P_d", "P_in", "P_e", "P_c", "P_v"
+            ),
             "        P_inner.append(P_in)",
             "        P_edges.append(P_e)",
             "        P_versions.append(P_v)",
@@ -145,7 +235,17 @@ class _Source:
         ]
 
     @staticmethod
-    def _look(indent: str, a: str, known: str, inner: str, edge: str, version: str) -> list[str]:
+    def _look(
+        indent: str,
+        a: str,
+        names: str,
+        given: str,
+        known: str,
+        inner: str,
+        edge: str,
+        counter: str,
+        version: str,
+    ) -> list[str]:
         """Return the lines that look at one argument.
 
         `known` is what a gradient of it had to fit in the last call: True for an untracked
@@ -158,18 +258,19 @@ class _Source:
                 f"    if {a}._base is not None:",
                 f"        P_sync({a})",
                 f"    {edge} = {a}._node",
-                f"    P_counter = {a}._counter or P_counter_of({a})",
-                f"    {version} = P_counter.version",
+                f"    {counter} = {a}._counter or P_counter_of({a})",
+                f"    {version} = {counter}.version",
                 f"    if {a}.__class__ is not P_cls:",
                 f"        P_cls = P_joined({a}, P_cls)",
                 f"    if {edge} is None and {a}.__class__ is P_Tensor:",
                 f"        {inner} = {a}",
                 "    else:  # forward sees an untracked tensor on the same memory",
                 f"        {inner} = P_Tensor()",
-                f"        {inner}._data, {inner}._counter = {a}._data, P_counter",
+                f"        {inner}._data, {inner}._counter = {a}._data, {counter}",
                 f"        {inner}._node = {inner}._base = {inner}._grad = None",
                 f"    if {edge} is None:",
-                f"        P_same = P_same and {known} is True",
+                f"        if {known} is not True or {a}._data.__class__ is not P_ndarray:",
+                "            P_same = False",
                 "    else:",
                 f"        P_data = {a}._data",
                 "        if (",
@@ -181,11 +282,19 @@ class _Source:
                 "            P_same = False",
                 "else:",
                 f"    if P_isinstance({a}, P_CONTAINERS) and P_mode.grad:",
-                f"        P_warn(P_self, P_names, P_given, {a})",
+                f"        P_warn(P_self, {names}, {given}, {a})",
                 f"    {inner}, {edge}, {version} = {a}, None, None",
                 f"    P_same = P_same and {known} is None",
             )
         ]
+
+
+def prefix_for(names: Sequence[str]) -> str:
+    """Return what the names of written lines begin with, so that none of `names` does."""
+    prefix = "_"
+    while any(name.startswith(prefix) for name in names):
+        prefix += "_"
+    return prefix
 
 
 # -- what the written function uses ----------------------------------------------------------------
@@ -214,3 +323,36 @@ def _warn_of_untracked(op: Any, arguments: Any, given: Sequence[Any], value: Any
             "Pass the tensor itself, or define the operation with traverse=True.",
             UntrackedTensorWarning,
         )
+
+
+_COMMON: dict[str, Any] = {
+    "CLASSES": TENSOR_CLASSES,
+    "CONTAINERS": (list, tuple, dict),
+    "Context": Context,
+    "CustomNode": CustomNode,
+    "EPOCH": EPOCH,
+    "INTERCEPTING": INTERCEPTING,
+    "NO_PASS": NO_PASS,
+    "RECORD": RECORD,
+    "SOLE": SOLE,
+    "Tensor": Tensor,
+    "UNRECORDED": UNRECORDED,
+    "box": box,
+    "counter_of": counter_of,
+    "isinstance": isinstance,
+    "items_of": items_of,
+    "joined": _joined_class,
+    "kept": kept_attributes,
+    "leaves": _leaves,
+    "len": len,
+    "mode_of": STATE.get,
+    "named": saved_names,
+    "ndarray": NUMPY.array_types[0],
+    "next_seq": next_seq,
+    "range": range,
+    "references": getrefcount,
+    "set_mode": STATE.set,
+    "sync": sync,
+    "tuple": tuple,
+    "warn": _warn_of_untracked,
+}

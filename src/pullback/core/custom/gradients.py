@@ -13,55 +13,41 @@ from collections.abc import Mapping, Sequence
 from numbers import Number
 from typing import Any
 
-from pullback.arrays import NUMPY, DType, dtype_of, is_array, join, library_of
+from pullback.arrays import DType, dtype_of, is_array, join, library_of
 from pullback.core.custom import pytree as tree
 from pullback.core.function.handed import RECORDED
 from pullback.core.graph.node import CustomNode, Meta, library_at
 from pullback.core.tensor.tensor import Tensor, box
 from pullback.errors import GradientError
 
-_ndarray = NUMPY.array_types[0]
-
 
 def read_gradients(
-    op: Any, node: CustomNode, result: Any, needed: Sequence[Any], recorded: bool
+    op: Any, node: CustomNode, result: Any, wanted: Any, recorded: bool
 ) -> list[Any]:
     """Return one gradient an input, None where there is none, from what backward returned.
 
-    Gradients are tensors where `recorded`, else arrays. `needed` has None for the inputs whose
-    gradient is not wanted.
+    Gradients are tensors where `recorded`, else arrays; there is one where the input's edge is
+    among `wanted`, the targets of the pass, None for all.
     """
     arguments = node.arguments
-    names = arguments.names
-    found: Any
-    complete = False  # whether it is known that no name is missing
-    if result.__class__ is dict and arguments.plain and len(result) == len(names):
-        found = map(result.get, names)
-    elif isinstance(result, Mapping):
-        found, complete = _by_name(op, arguments, result, needed), True
+    needed: Sequence[Any] = node.record
+    if wanted is not None:
+        needed = [edge if edge in wanted else None for edge in needed]
+    if isinstance(result, Mapping):
+        found = _by_name(op, arguments, result, needed)
     elif isinstance(result, (tuple, list)):
-        found, complete = _by_position(op, node, result), True
+        found = _by_position(op, node, result)
     else:
-        found, complete = _single(op, node, result), True
+        found = _single(op, node, result)
     if arguments.skeleton is not None:
         found = _unfold(op, arguments, found)
     grads: list[Any] = []
-    for g, edge, meta in zip(found, needed, node.given):  # noqa: B905  (strict costs time here)
+    for i, (g, edge, meta) in enumerate(zip(found, needed, node.given, strict=True)):
         if g is None or edge is None:
-            if g is None and not complete:
-                _by_name(op, arguments, result, needed)  # raises where its name is missing
-                complete = True
             grads.append(None)
-            continue
-        if (
-            g.__class__ is not Tensor
-            or g._base is not None
-            or (array := g._data).__class__ is not _ndarray
-            or array.shape != meta[0]
-            or array.dtype is not meta[1]
-        ):
-            g = _checked(op, arguments.owner(len(grads)), g, meta)
-        grads.append(g if recorded else g._data)
+        else:
+            g = _checked(op, arguments.owner(i), g, meta)
+            grads.append(g if recorded else g._data)
     return grads
 
 
@@ -76,7 +62,7 @@ def _by_name(
     found = []
     missing = None
     used = 0
-    for name, target in zip(names, needed):  # noqa: B905  (strict costs time here)
+    for name, target in zip(names, needed, strict=True):
         if name in result:
             used += 1
             found.append(result[name])

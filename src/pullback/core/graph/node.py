@@ -298,19 +298,22 @@ def zeros_for(meta: Meta) -> Any:
 
 
 class CustomNode(MultiNode):
-    """A node of a user's operation; ``metas`` has one item an output.
+    """A node of a user's operation; its record is its edges, ``metas`` has one item an output.
 
     Attributes
     ----------
+    saved : tuple
+        What forward saved, empty once released; see core/custom/context.py.
     arguments : object
         The names of the call's arguments.
     given : tuple
         An input's `Meta` where it is tracked, True for another tensor, None for no tensor.
     names : type
-        The class of its saved values, which has their names; see core/custom/context.py.
+        The class of its saved values, which has their names.
     """
 
-    __slots__ = ("arguments", "given", "names")
+    __slots__ = ("arguments", "given", "names", "saved")
+    saved: tuple[Any, ...]
     arguments: Any
     given: tuple[Any, ...]
     names: Any
