@@ -3,6 +3,7 @@
 import functools
 import linecache
 import warnings
+import weakref
 
 import numpy as np
 import pytest
@@ -390,3 +391,117 @@ def test_a_view_among_the_arguments_is_brought_up_to_date():
     assert y.tolist() == [60.0]
     y.sum().backward()
     assert x.grad.tolist() == [0.0, 30.0]
+
+
+# -- one call after another ------------------------------------------------------------------------
+@pb.autograd_function
+def scaled(ctx, x, w, *, times=1.0):
+    ctx.save_for_backward(x=x, w=w, times=times)
+    return x * w * times
+
+
+@scaled.backward
+def _(ctx, grad_output):
+    saved = ctx.saved_variables
+    grads = {"x": grad_output * saved.w * saved.times, "w": grad_output * saved.x * saved.times}
+    return {name: g for name, g in grads.items() if getattr(ctx.needs_input_grad, name)}
+
+
+def test_calls_of_one_operation_do_not_depend_on_each_other():
+    kinds = [
+        (pb.tensor([2.0, 3.0], requires_grad=True), pb.tensor([5.0, 7.0]), 1.0),
+        (pb.tensor([2.0, 3.0]), pb.tensor([5.0, 7.0], requires_grad=True), 2.0),
+        (pb.tensor(2.0, requires_grad=True), pb.tensor(5.0, requires_grad=True), 1),
+        (pb.tensor(np.array([2.0]), requires_grad=True), 5.0, 2.0),
+        (pb.tensor(np.array([2j]), requires_grad=True), 3.0, 1.0),
+        (pb.tensor([2.0, 3.0, 4.0], requires_grad=True)[1:], pb.tensor([5.0, 7.0]), 1.0),
+    ]
+
+    def gradients(x, w, times):
+        tracked = [t for t in (x, w) if isinstance(t, pb.Tensor) and t.requires_grad]
+        result = scaled(x, w, times=times)
+        return pb.autograd.grad(result, tracked, pb.ones_like(result), retain_graph=True)
+
+    def expected(x, w, times):
+        tracked = [t for t in (x, w) if isinstance(t, pb.Tensor) and t.requires_grad]
+        result = x * w * times
+        return pb.autograd.grad(result, tracked, pb.ones_like(result), retain_graph=True)
+
+    for first in kinds:
+        for second in kinds:
+            for x, w, times in (first, second, first):
+                found = gradients(x, w, times)
+                for g, e in zip(found, expected(x, w, times), strict=True):
+                    assert (g.tolist(), g.dtype, g.shape) == (e.tolist(), e.dtype, e.shape)
+
+
+@pytest.mark.parametrize("returned", [{"x": 1, "v": 1}, {"x": 1, "v": None}, {"w": 1}, {"v": 1}])
+def test_names_are_checked_also_where_as_many_came_as_there_are_arguments(returned):
+    @pb.autograd_function
+    def named(ctx, x, w):
+        return x * w
+
+    @named.backward
+    def _(ctx, grad_output):
+        return {name: v and grad_output * v for name, v in returned.items()}
+
+    x = pb.tensor([1.0], requires_grad=True)
+    for _ in range(2):
+        with pytest.raises(GradientError, match=r"named.*(no argument|for the argument 'x')"):
+            named(x, pb.tensor([2.0])).backward()
+    assert x.grad is None
+
+
+def test_a_new_rule_replaces_the_one_that_ran():
+    @pb.autograd_function
+    def same(ctx, x):
+        return x * 1.0
+
+    x = pb.tensor([1.0], requires_grad=True)
+    for factor in (2.0, 3.0):
+        same.backward(lambda ctx, g, factor=factor: {"x": g * factor})
+        assert pb.autograd.grad(same(x).sum(), x)[0].tolist() == [factor]
+
+
+# -- what the user keeps ---------------------------------------------------------------------------
+@pytest.mark.parametrize("saved", [True, False])
+def test_a_result_that_forward_keeps_shares_its_versions_with_the_callers(saved):
+    kept = []
+
+    @pb.autograd_function
+    def keeping(ctx, x):
+        result = x * 2.0
+        if saved:
+            ctx.save_for_backward(result=result)
+        kept.append(result)
+        return result
+
+    x = pb.tensor([1.0], requires_grad=True)
+    y = keeping(x)
+    assert y is not kept[0]
+    assert (y._version, kept[0].requires_grad) == (0, False)
+    kept[0].add_(1.0)
+    assert (y.tolist(), y._version) == ([3.0], 1)
+
+
+def test_a_context_that_is_kept_does_not_keep_the_graph():
+    kept = []
+
+    @pb.autograd_function
+    def keeping(ctx, x, w):
+        kept.append(ctx)
+        return x * w
+
+    @keeping.backward
+    def _(ctx, grad_output):
+        kept.append(ctx)
+        return {"x": grad_output, "w": grad_output}
+
+    x = pb.tensor([1.0], requires_grad=True)
+    before = x * 2.0
+    node = weakref.ref(before.grad_fn)
+    y = keeping(before, pb.tensor([2.0]))
+    pb.autograd.grad(y, before)
+    del y, before
+    assert node() is None
+    assert [tuple(ctx.needs_input_grad) for ctx in kept] == [(True, False)] * 2

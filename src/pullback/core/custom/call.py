@@ -19,7 +19,7 @@ from pullback.core.custom.context import Context, forward_context, saved_by, sav
 from pullback.core.custom.signature import Arguments
 from pullback.core.function.inplace import check_allowed, rebase, write
 from pullback.core.graph.modes import RECORD, STATE, UNRECORDED, Mode, with_grad
-from pullback.core.graph.node import CustomNode, Meta, fill, meta_of
+from pullback.core.graph.node import NO_TENSOR, UNTRACKED, CustomNode, Meta, fill, meta_of
 from pullback.core.tensor.ownership import SOLE
 from pullback.core.tensor.tensor import Tensor, box
 from pullback.core.tensor.versions import BORROWED, EPOCH, bump, counter_of, version_of
@@ -131,16 +131,16 @@ def _run_forward(
     return result
 
 
-def describe(op: Any, given: Sequence[Any], edges: Sequence[Any]) -> tuple[Any, ...]:
+def describe(op: Any, given: Sequence[Any], edges: Sequence[Any]) -> tuple[Meta, ...]:
     """Return what a gradient of each argument must fit, see `CustomNode.given`."""
     op.described = found = tuple(map(_description, given, edges))
     return found
 
 
-def _description(value: Any, edge: Any) -> Meta | bool | None:
+def _description(value: Any, edge: Any) -> Meta:
     if not isinstance(value, Tensor):
-        return None
-    return True if edge is None else meta_of(value._data)
+        return NO_TENSOR
+    return UNTRACKED if edge is None else meta_of(value._data)
 
 
 def _show(
@@ -186,7 +186,7 @@ def _new_node(
     node = fill(CustomNode(), op, len(edges))
     node.record = edges
     node.saved = saved_by(ctx, inner, outs, mode.hooks)
-    node.names = saved_names[ctx._names]
+    node.names = saved_names[tuple(ctx._names)]
     node.arguments = ctx._arguments
     node.given = describe(op, given, edges) if described is None else described
     node.metas = tuple([meta_of(o._data) if isinstance(o, Tensor) else None for o in outs])

@@ -15,7 +15,7 @@ set on ctx, or None.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 from weakref import ref
 
@@ -187,25 +187,19 @@ def _reader(place: int) -> Callable[[SavedVariables], Any]:
     at_array, at_counter, at_version, at_position = range(place * _STRIDE, (place + 1) * _STRIDE)
 
     def read(self: SavedVariables) -> Any:
-        context = self._context
-        node = context._node
-        if node.__class__ is not CustomNode or node.released:
-            node = context._alive()
-        saved = node.saved
-        array, counter, position = saved[at_array], saved[at_counter], saved[at_position]
-        if (
-            position is None
-            or position < 0
-            or counter.version != saved[at_version]
-            or array.__class__ is not _ndarray
-        ):
-            name = self._names[place]
-            items = saved[at_array : at_position + 1]
-            return context._read(items, place if name is None else name)
-        t = Tensor()
-        t._data, t._counter, t._node = array, counter, node.record[position]
-        t._base = t._grad = None
-        return t
+        node = self._context._node
+        if node.__class__ is CustomNode and (saved := node.saved):
+            array, position = saved[at_array], saved[at_position]
+            if position is not None and position >= 0 and array.__class__ is _ndarray:
+                counter = saved[at_counter]
+                if counter.version == saved[at_version]:
+                    t = Tensor()
+                    t._data, t._counter, t._node = array, counter, node.record[position]
+                    t._base = t._grad = None
+                    return t
+        node, name = self._context._alive(), self._names[place]
+        items = node.saved[at_array : at_position + 1]
+        return self._context._read(items, place if name is None else name)
 
     return read
 
@@ -271,8 +265,8 @@ class Context:
     _edges: Sequence[Any]  # one an input, None where untracked; not in backward, if nobody keeps it
     _node: Any  # None in forward, in backward the node; a weak reference to it in what is kept
     _pass: Any  # (wanted, recorded) of the backward that this context is for
-    _names: tuple[Any, ...]
-    _values: tuple[Any, ...]
+    _names: Collection[str | None]
+    _values: Collection[Any]
 
     # -- forward's side -----------------------------------------------------------------------
     def save_for_backward(self, *values: Any, **named: Any) -> None:
@@ -285,7 +279,7 @@ class Context:
             self._names = (*((None,) * len(values)), *named)
             self._values = (*values, *named.values())
         else:
-            self._names, self._values = tuple(named), tuple(named.values())
+            self._names, self._values = named, named.values()
 
     def mark_dirty(self, *tensors: Tensor) -> None:
         """Say that forward changed these inputs in place; forward must return them."""
@@ -338,7 +332,7 @@ class Context:
     def saved_variables(self) -> Named:
         """The saved values, by attribute, key or position."""
         if self._node is None:
-            return Named(self._names, self._values, self._op.name)
+            return Named(tuple(self._names), tuple(self._values), self._op.name)
         node = self._node
         if node.__class__ is not CustomNode or node.released:
             node = self._alive()

@@ -30,7 +30,7 @@ from pullback.core.custom.signature import Signature
 from pullback.core.function.record import tensor_class
 from pullback.core.function.source import MODULE, compiled
 from pullback.core.graph.modes import RECORD, STATE, UNRECORDED
-from pullback.core.graph.node import CustomNode, next_seq
+from pullback.core.graph.node import NO_TENSOR, UNKNOWN, UNTRACKED, CustomNode, next_seq
 from pullback.core.tensor.ownership import SOLE
 from pullback.core.tensor.tensor import TENSOR_CLASSES, Tensor, box
 from pullback.core.tensor.versions import EPOCH, counter_of
@@ -204,7 +204,7 @@ class _Source:
             "P_n = P_CustomNode()",
             f"P_n.op, P_n.seq, P_n.count = P_self, P_next_seq(), {len(self.names)}",
             "P_n.released, P_n.version, P_n.shapes, P_n.extra = False, 0, None, None",
-            "P_n.record, P_n.saved, P_n.names = P_edges, P_tuple(P_saved), P_named[P_ctx._names]",
+            "P_n.record, P_n.saved, P_n.names = P_edges, P_saved, P_named[P_tuple(P_ctx._names)]",
             "P_n.arguments, P_n.metas = P_fixed, P_metas",
             f"P_n.given = P_known if P_same else P_describe(P_self, {given}, P_edges)",
             "if P_references(P_ctx) != P_SOLE:",
@@ -248,8 +248,8 @@ class _Source:
     ) -> list[str]:
         """Return the lines that look at one argument.
 
-        `known` is what a gradient of it had to fit in the last call: True for an untracked
-        tensor, None for no tensor. It is most often the same, and then shared by the nodes.
+        `known` is what a gradient of it had to fit in the last call. It is most often the same,
+        and then shared by the nodes.
         """
         return [
             indent + line
@@ -262,29 +262,26 @@ class _Source:
                 f"    {version} = {counter}.version",
                 f"    if {a}.__class__ is not P_cls:",
                 f"        P_cls = P_joined({a}, P_cls)",
-                f"    if {edge} is None and {a}.__class__ is P_Tensor:",
-                f"        {inner} = {a}",
+                f"    if {edge} is None:",
+                f"        {inner} = {a} if {a}.__class__ is P_Tensor else P_detached({a})",
+                f"        if {known} is not P_UNTRACKED or {a}._data.__class__ is not P_ndarray:",
+                "            P_same = False",
                 "    else:  # forward sees an untracked tensor on the same memory",
                 f"        {inner} = P_Tensor()",
-                f"        {inner}._data, {inner}._counter = {a}._data, {counter}",
+                f"        P_data = {inner}._data = {a}._data",
+                f"        {inner}._counter = {counter}",
                 f"        {inner}._node = {inner}._base = {inner}._grad = None",
-                f"    if {edge} is None:",
-                f"        if {known} is not True or {a}._data.__class__ is not P_ndarray:",
-                "            P_same = False",
-                "    else:",
-                f"        P_data = {a}._data",
                 "        if (",
-                f"            {known}.__class__ is not P_tuple",
-                "            or P_data.__class__ is not P_ndarray",
-                f"            or {known}[1] is not P_data.dtype",
+                f"            {known}[1] is not P_data.dtype",
                 f"            or {known}[0] != P_data.shape",
+                "            or P_data.__class__ is not P_ndarray",
                 "        ):",
                 "            P_same = False",
                 "else:",
                 f"    if P_isinstance({a}, P_CONTAINERS) and P_mode.grad:",
                 f"        P_warn(P_self, {names}, {given}, {a})",
                 f"    {inner}, {edge}, {version} = {a}, None, None",
-                f"    P_same = P_same and {known} is None",
+                f"    P_same = P_same and {known} is P_NO_TENSOR",
             )
         ]
 
@@ -305,7 +302,11 @@ def _leaves(op: Any, arguments: Any, values: Sequence[Any]) -> tuple[Any, Sequen
         arguments = arguments.traversed(tree.map_leaves(lambda _: None, list(values)))
         given = list(tree.leaves(list(values)))
     known = op.described
-    return arguments, given, known if len(known) == len(given) else (False,) * len(given)
+    return arguments, given, known if len(known) == len(given) else (UNKNOWN,) * len(given)
+
+
+def _detached(a: Tensor) -> Tensor:
+    return box(a._data, None, counter_of(a))
 
 
 def _joined_class(a: Tensor, cls: type[Tensor]) -> type[Tensor]:
@@ -333,12 +334,15 @@ _COMMON: dict[str, Any] = {
     "EPOCH": EPOCH,
     "INTERCEPTING": INTERCEPTING,
     "NO_PASS": NO_PASS,
+    "NO_TENSOR": NO_TENSOR,
     "RECORD": RECORD,
     "SOLE": SOLE,
     "Tensor": Tensor,
     "UNRECORDED": UNRECORDED,
+    "UNTRACKED": UNTRACKED,
     "box": box,
     "counter_of": counter_of,
+    "detached": _detached,
     "isinstance": isinstance,
     "items_of": items_of,
     "joined": _joined_class,

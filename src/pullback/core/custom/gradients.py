@@ -16,7 +16,7 @@ from typing import Any
 from pullback.arrays import DType, dtype_of, is_array, join, library_of
 from pullback.core.custom import pytree as tree
 from pullback.core.function.handed import RECORDED
-from pullback.core.graph.node import CustomNode, Meta, library_at
+from pullback.core.graph.node import NO_TENSOR, CustomNode, Meta, library_at
 from pullback.core.tensor.tensor import Tensor, box
 from pullback.errors import GradientError
 
@@ -125,7 +125,7 @@ def _unknown_name(op: Any, unknown: Any, names: Sequence[str]) -> GradientError:
 
 def _is_tensor(node: CustomNode) -> list[bool]:
     """Return for each argument whether it is, or holds, a tensor."""
-    return node.arguments.fold([meta is not None for meta in node.given])  # type: ignore[no-any-return]
+    return node.arguments.fold([meta is not NO_TENSOR for meta in node.given])  # type: ignore[no-any-return]
 
 
 def _by_position(op: Any, node: CustomNode, result: Sequence[Any]) -> list[Any]:

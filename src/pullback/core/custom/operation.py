@@ -14,7 +14,7 @@ from pullback.core.custom.call import call, describe, ordinary, results
 from pullback.core.custom.entering import written_call
 from pullback.core.custom.rule import written_rule
 from pullback.core.custom.signature import Signature
-from pullback.core.graph.node import CustomNode
+from pullback.core.graph.node import UNKNOWN, CustomNode
 
 _POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 _UNCOMMON = {"describe": describe, "ordinary": ordinary, "results": results}
@@ -54,8 +54,8 @@ class CustomOp:
         # Whether the number of inputs is only known in a call.
         self.in_loop = traverse or not self.signature.is_fixed
         # What gradients of the arguments, and of the one result, of the last call must fit.
-        self.described: tuple[Any, ...] = (False,) * len(self.signature.parameters)
-        self.result_described: tuple[Any, ...] = ((None, None, ""),)
+        self.described = (UNKNOWN,) * len(self.signature.parameters)
+        self.result_described = (UNKNOWN,)
         # Of the class, where Python looks for it; static, so that no `self` counts as an argument.
         written = written_call(self, call, _UNCOMMON)
         type(self).__call__ = staticmethod(written)  # type: ignore[method-assign]

@@ -257,6 +257,12 @@ class MultiNode(WideNode):
 Meta = tuple[tuple[int, ...], Any, str]
 
 
+# Stand for what has no gradient: a tensor that is not tracked, what is no tensor, and nothing yet.
+UNTRACKED: Meta = ((), None, "untracked")
+NO_TENSOR: Meta = ((), None, "no tensor")
+UNKNOWN: Meta = ((), None, "unknown")
+
+
 def meta_of(array: Any) -> Meta:
     """Return what a gradient of `array` must fit."""
     if array.__class__ is _ndarray:
@@ -302,20 +308,20 @@ class CustomNode(MultiNode):
 
     Attributes
     ----------
-    saved : tuple
+    saved : sequence
         What forward saved, empty once released; see core/custom/context.py.
     arguments : object
         The names of the call's arguments.
     given : tuple
-        An input's `Meta` where it is tracked, True for another tensor, None for no tensor.
+        An input's `Meta` where it is tracked, else `UNTRACKED` or `NO_TENSOR`.
     names : type
         The class of its saved values, which has their names.
     """
 
     __slots__ = ("arguments", "given", "names", "saved")
-    saved: tuple[Any, ...]
+    saved: Sequence[Any]
     arguments: Any
-    given: tuple[Any, ...]
+    given: tuple[Meta, ...]
     names: Any
 
     def output(self, index: int) -> Node:

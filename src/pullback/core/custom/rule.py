@@ -1,0 +1,209 @@
+"""Running the gradient rule of a user's operation.
+
+Owns the function that the engine calls on a node of a user's operation. It is written from
+forward's signature: in the common pass (unrecorded, one output, gradients by name or by position
+that fit) it makes the context, calls the rule and takes each gradient in straight lines; all else
+it leaves to `differentiate`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from sys import getrefcount
+from types import FunctionType
+from typing import Any
+
+from pullback.arrays import NUMPY
+from pullback.core.custom import pytree as tree
+from pullback.core.custom.context import NO_PASS, Context, backward_context
+from pullback.core.custom.gradients import read_gradients
+from pullback.core.function.record import new_node
+from pullback.core.function.source import MODULE, compiled
+from pullback.core.graph.modes import STATE, with_grad
+from pullback.core.graph.node import NO_TENSOR, CustomNode, Node, WideNode, release, zeros_for
+from pullback.core.tensor.ownership import SOLE
+from pullback.core.tensor.tensor import Tensor, borrowed, box
+from pullback.core.tensor.versions import BORROWED
+from pullback.errors import GraphError, MissingRuleError
+
+
+def written_rule(op: Any) -> Callable[..., Any]:
+    """Return what runs the rule of `op` for one node; it knows `op` by its nodes alone."""
+    if op.rule is None or op.once or op.in_loop or not op.signature.parameters:
+        return differentiate
+    names = [p.name for p in op.signature.parameters]
+    code = compiled(f"backward of {op.name}", _source(names))
+    return FunctionType(code, {"__name__": MODULE, **_COMMON, "rule": op.rule}, op.node_name)
+
+
+def _source(names: Sequence[str]) -> str:
+    """Return the source of the function; no argument is a variable in it."""
+    count = len(names)
+    grads, edges, metas = (
+        "".join(f"{letter}{i}, " for i in range(count)) for letter in ("g", "edge", "meta")
+    )
+    by_name = ", ".join(f"result[{name!r}]" for name in names)
+    if_there = ", ".join(f"get({name!r}, MISSING)" for name in names)
+    missing = " + ".join(f"(g{i} is MISSING)" for i in range(count))
+    left = "return read_gradients(op, node, result, wanted, recorded)"
+    lines = [
+        "def backward(node, g, wanted, recorded):",
+        "    op = node.op",
+        "    if g.__class__ is not ndarray or recorded or node.released:",
+        "        return differentiate(node, g, wanted, recorded)",
+        "    ctx = Context()",
+        "    ctx._op, ctx._arguments, ctx._node = op, node.arguments, node",
+        "    ctx._pass = NO_PASS if wanted is None else (wanted, False)",
+        "    if (attributes := node.saved[-1]) is not None:",
+        "        ctx.__dict__ = attributes",
+        "    t = Tensor()  # the rule must not write to its memory",
+        "    t._data, t._counter = g, BORROWED",
+        "    t._node = t._base = t._grad = None",
+        "    result = rule(ctx, t)",
+        "    if references(ctx) != SOLE:",
+        "        ctx._outlive(node)",
+        f"    if result.__class__ is dict and len(result) == {count}:",
+        "        try:",
+        f"            {grads}= {by_name},",
+        "        except KeyError:",
+        f"            {left}",
+        "    elif result.__class__ is dict:  # names left out have no gradient",
+        "        get = result.get",
+        f"        {grads}= {if_there},",
+        f"        if len(result) + {missing} != {count}:",
+        f"            {left}",
+        f"    elif result.__class__ is tuple and len(result) == {count}:",
+        f"        {grads}= result",
+        f"    else:\n        {left}",
+        f"    {edges}= node.record",
+        f"    {metas}= node.given",
+    ]
+    for i in range(count):
+        lines += [
+            f"    if g{i} is not None:",
+            f"        if edge{i} is None or (wanted is not None and edge{i} not in wanted):",
+            f"            if meta{i} is NO_TENSOR and g{i} is not MISSING:",
+            f"                {left}",
+            f"            g{i} = None",
+            "        elif (",
+            f"            g{i}.__class__ is Tensor",
+            f"            and g{i}._base is None",
+            f"            and (data := g{i}._data).__class__ is ndarray",
+            f"            and data.shape == meta{i}[0]",
+            f"            and data.dtype is meta{i}[1]",
+            "        ):",
+            f"            g{i} = data",
+            "        else:",
+            f"            {left}",
+        ]
+    return "\n".join([*lines, f"    return {grads}"]) + "\n"
+
+
+def differentiate(node: CustomNode, g: Any, wanted: Any, recorded: bool) -> Sequence[Any]:
+    """Return one gradient an input from what the user's rule gives, in every case."""
+    op = node.op
+    if node.released:
+        raise node.released_error()
+    if op.rule is None:
+        raise MissingRuleError(
+            f"{op.name}: no gradient can be computed: you must implement either the backward "
+            f"or vjp method for your custom operation '{op.name}' to use it in backward.\n"
+            "hint: give it a backward, or detach() the result."
+        )
+    ctx = backward_context(op, node, wanted, recorded and not op.once)
+    grads = _output_grads(ctx, node, g)
+    if op.once:
+        return _differentiate_once(ctx, node, grads, wanted, recorded)
+    result = _call_rule(op, ctx, grads)
+    if getrefcount(ctx) != SOLE:
+        ctx._outlive(node)
+    return read_gradients(op, node, result, wanted, recorded)
+
+
+def _differentiate_once(
+    ctx: Context, node: CustomNode, grads: list[Any], wanted: Any, recorded: bool
+) -> Sequence[Any]:
+    """Run the rule unrecorded; where the pass is recorded, its gradients raise when used."""
+    previous = STATE.get()
+    STATE.set(with_grad(previous, False))
+    try:
+        bare = tree.map_leaves(lambda x: x.detach() if isinstance(x, Tensor) else x, grads)
+        result = _call_rule(node.op, ctx, bare)
+    finally:
+        STATE.set(previous)
+    found = read_gradients(node.op, node, result, wanted, recorded)
+    return _poisoned(node, grads, found) if recorded else found
+
+
+def _call_rule(op: Any, ctx: Context, grads: list[Any]) -> Any:
+    if op.takes_tuple and len(grads) != 1:
+        return op.rule(ctx, tuple(grads))
+    return op.rule(ctx, *grads)
+
+
+def _output_grads(ctx: Context, node: CustomNode, g: Any) -> list[Any]:
+    """Return one gradient an output, as backward is given them."""
+    metas = node.metas
+    raw = [g] if len(metas) == 1 else g
+    if raw is None:
+        raw = [None] * len(metas)
+    zeros = ctx._materialize
+    grads = [
+        box(zeros_for(meta)) if x is None and meta is not None and zeros else borrowed(x)
+        for x, meta in zip(raw, metas, strict=True)
+    ]
+    if ctx._structure is None:
+        return grads
+    pieces = iter(grads)
+    return [tree.map_leaves(lambda _: next(pieces), item) for item in ctx._structure]
+
+
+def _poisoned(node: CustomNode, grads: list[Any], found: Sequence[Any]) -> list[Any]:
+    """Give gradients that were computed unrecorded a node that raises when it runs."""
+    given = [g for g in tree.leaves(grads) if isinstance(g, Tensor)]
+    sources = [t for t in (*node.edges, *(g._node for g in given)) if t is not None]
+    poison = OncePoison(node.op)
+    # A node each: the gradients of the gradients are added only where these are one tensor.
+    return [
+        None if r is None else box(r.data_array(), new_node(WideNode, poison, tuple(sources)))
+        for r in found
+    ]
+
+
+class OncePoison:
+    """The operation of a gradient that must not be differentiated again."""
+
+    takes_none = False
+    adds_into = None
+    release = staticmethod(release)
+
+    def __init__(self, op: Any) -> None:
+        self.op = op
+        self.node_name = f"{op.name}OnceDifferentiable"
+
+    def saves_input(self, i: int, record: tuple[Any, ...]) -> bool:
+        """Return False: nothing is saved."""
+        return False
+
+    def differentiate(self, node: Node, g: Any, wanted: Any, recorded: bool) -> Sequence[Any]:
+        """Raise."""
+        raise GraphError(
+            f"{self.op.name}: trying to differentiate twice a function that was marked with "
+            "@once_differentiable.\nhint: write backward with differentiable operations and "
+            "remove the mark."
+        )
+
+
+_COMMON: dict[str, Any] = {
+    "BORROWED": BORROWED,
+    "Context": Context,
+    "MISSING": object(),
+    "NO_PASS": NO_PASS,
+    "NO_TENSOR": NO_TENSOR,
+    "SOLE": SOLE,
+    "Tensor": Tensor,
+    "differentiate": differentiate,
+    "ndarray": NUMPY.array_types[0],
+    "read_gradients": read_gradients,
+    "references": getrefcount,
+}
