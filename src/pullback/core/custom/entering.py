@@ -166,15 +166,7 @@ class _Source:
 
     def _record(self, given: str) -> list[str]:
         """Return the lines that record one new floating result of the default library."""
-        arguments, versions = self._each("P_in"), self._each("P_v")
-        saved = [
-            line
-            for i in range(len(self.names))
-            for line in (
-                f"    {'el' * (i > 0)}if P_a is P_in{i} and P_v{i} is not None:",
-                f"        P_saved += (P_in{i}._data, P_c{i}, P_v{i}, {i})",
-            )
-        ]
+        inner, versions = self._each("P_in"), self._each("P_v")
         lines = [
             "P_metas = P_self.result_described",
             "if (",
@@ -191,33 +183,49 @@ class _Source:
             "        and (P_metas := P_ordinary(P_self, P_data)) is None",
             "    )",
             "):",
-            f"    return P_results(P_self, P_ctx, {given}, {arguments}, P_edges, {versions}, "
+            f"    return P_results(P_self, P_ctx, {given}, {inner}, P_edges, {versions}, "
             "P_known if P_same else None, P_cls, P_mode, P_out)",
-            "P_saved = []",
-            "for P_a in P_ctx._values:",
-            *saved,
-            "    else:",
-            f"        P_saved += P_items_of(P_a, {arguments}, (P_out,), None)",
-            "P_set = P_ctx.__dict__",
-            f"P_saved.append(P_kept(P_set, {arguments}, (P_out,), None) if P_set else None)",
-            "P_ctx._values = ()",
-            "P_n = P_CustomNode()",
-            f"P_n.op, P_n.seq, P_n.count = P_self, P_next_seq(), {len(self.names)}",
-            "P_n.released, P_n.version, P_n.shapes, P_n.extra = False, 0, None, None",
-            "P_n.record, P_n.saved, P_n.names = P_edges, P_saved, P_named[P_tuple(P_ctx._names)]",
-            "P_n.arguments, P_n.metas = P_fixed, P_metas",
-            f"P_n.given = P_known if P_same else P_describe(P_self, {given}, P_edges)",
-            "if P_references(P_ctx) != P_SOLE:",
-            "    P_ctx._outlive(P_n)",
+            *self._save(),
+            *self._node(given),
             "if P_references(P_out) != P_SOLE:  # forward may have kept its own",
-            "    P_out = P_box(P_data, P_n, P_counter_of(P_out))",
-            "else:",
-            "    P_out._node = P_n",
-            "    if P_out._counter is None:",
-            "        P_out._counter = P_n",
+            "    return P_box(P_data, P_n, P_counter_of(P_out))",
+            "P_out._node = P_n",
+            "P_out._counter = P_out._counter or P_n",
             "return P_out",
         ]
         return [f"    {line}" for line in lines]
+
+    def _save(self) -> list[str]:
+        """Return the lines that take what forward saved out of its context."""
+        rest = f"{self._each('P_in')}, (P_out,), None"
+        lines = ["P_saved = []", "for P_a in P_ctx._values:"]
+        for i in range(len(self.names)):
+            lines += [
+                f"    {'el' * (i > 0)}if P_a is P_in{i} and P_v{i} is not None:",
+                f"        P_saved += (P_in{i}._data, P_c{i}, P_v{i}, {i})",
+            ]
+        return [
+            *lines,
+            "    else:",
+            f"        P_saved += P_items_of(P_a, {rest})",
+            "P_set = P_ctx.__dict__",
+            f"P_saved.append(P_kept(P_set, {rest}) if P_set else None)",
+            "P_ctx._values = P_a = ()",
+        ]
+
+    def _node(self, given: str) -> list[str]:
+        """Return the lines that make the node."""
+        return [
+            "P_n = P_CustomNode()",
+            f"P_n.op, P_n.seq, P_n.count = P_self, P_next_seq(), {len(self.names)}",
+            "P_n.released, P_n.version, P_n.shapes, P_n.extra = False, 0, None, None",
+            "P_n.record, P_n.saved = P_edges, P_saved",
+            "P_n.arguments, P_n.metas = P_fixed, P_metas",
+            f"P_n.given = P_known if P_same else P_describe(P_self, {given}, P_edges)",
+            "P_n.names = P_named[P_tuple(P_ctx._names)]",
+            "if P_references(P_ctx) != P_SOLE:",
+            "    P_ctx._outlive(P_n)",
+        ]
 
     def _loop(self, names: str) -> list[str]:
         """Return the lines that look at any number of arguments, or at the leaves of containers."""

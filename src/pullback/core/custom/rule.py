@@ -38,14 +38,7 @@ def written_rule(op: Any) -> Callable[..., Any]:
 
 def _source(names: Sequence[str]) -> str:
     """Return the source of the function; no argument is a variable in it."""
-    count = len(names)
-    grads, edges, metas = (
-        "".join(f"{letter}{i}, " for i in range(count)) for letter in ("g", "edge", "meta")
-    )
-    by_name = ", ".join(f"result[{name!r}]" for name in names)
-    if_there = ", ".join(f"get({name!r}, MISSING)" for name in names)
-    missing = " + ".join(f"(g{i} is MISSING)" for i in range(count))
-    left = "return read_gradients(op, node, result, wanted, recorded)"
+    count = range(len(names))
     lines = [
         "def backward(node, g, wanted, recorded):",
         "    op = node.op",
@@ -62,41 +55,61 @@ def _source(names: Sequence[str]) -> str:
         "    result = rule(ctx, t)",
         "    if references(ctx) != SOLE:",
         "        ctx._outlive(node)",
+        *_found(names),
+        f"    {''.join(f'edge{i}, ' for i in count)}= node.record",
+        f"    {''.join(f'meta{i}, ' for i in count)}= node.given",
+        *(line for i in count for line in _taken(i)),
+        f"    return {''.join(f'g{i}, ' for i in count)}",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+_LEFT = "return read_gradients(op, node, result, wanted, recorded)"
+
+
+def _found(names: Sequence[str]) -> list[str]:
+    """Return the lines that find the gradients by their names or positions."""
+    count = len(names)
+    grads = "".join(f"g{i}, " for i in range(count))
+    by_name = ", ".join(f"result[{name!r}]" for name in names)
+    if_there = ", ".join(f"get({name!r}, MISSING)" for name in names)
+    missing = " + ".join(f"(g{i} is MISSING)" for i in range(count))
+    return [
         f"    if result.__class__ is dict and len(result) == {count}:",
         "        try:",
         f"            {grads}= {by_name},",
         "        except KeyError:",
-        f"            {left}",
+        f"            {_LEFT}",
         "    elif result.__class__ is dict:  # names left out have no gradient",
         "        get = result.get",
         f"        {grads}= {if_there},",
         f"        if len(result) + {missing} != {count}:",
-        f"            {left}",
+        f"            {_LEFT}",
         f"    elif result.__class__ is tuple and len(result) == {count}:",
         f"        {grads}= result",
-        f"    else:\n        {left}",
-        f"    {edges}= node.record",
-        f"    {metas}= node.given",
+        f"    else:\n        {_LEFT}",
     ]
-    for i in range(count):
-        lines += [
-            f"    if g{i} is not None:",
-            f"        if edge{i} is None or (wanted is not None and edge{i} not in wanted):",
-            f"            if meta{i} is NO_TENSOR and g{i} is not MISSING:",
-            f"                {left}",
-            f"            g{i} = None",
-            "        elif (",
-            f"            g{i}.__class__ is Tensor",
-            f"            and g{i}._base is None",
-            f"            and (data := g{i}._data).__class__ is ndarray",
-            f"            and data.shape == meta{i}[0]",
-            f"            and data.dtype is meta{i}[1]",
-            "        ):",
-            f"            g{i} = data",
-            "        else:",
-            f"            {left}",
-        ]
-    return "\n".join([*lines, f"    return {grads}"]) + "\n"
+
+
+def _taken(i: int) -> list[str]:
+    """Return the lines that check one gradient and take its array."""
+    return [
+        f"    if g{i} is not None:",
+        f"        if edge{i} is None or (wanted is not None and edge{i} not in wanted):",
+        f"            if meta{i} is NO_TENSOR and g{i} is not MISSING:",
+        f"                {_LEFT}",
+        f"            g{i} = None",
+        "        elif (",
+        f"            g{i}.__class__ is Tensor",
+        f"            and g{i}._base is None",
+        f"            and (data := g{i}._data).__class__ is ndarray",
+        f"            and data.shape == meta{i}[0]",
+        f"            and data.dtype is meta{i}[1]",
+        "        ):",
+        f"            g{i} = data",
+        "        else:",
+        f"            {_LEFT}",
+    ]
 
 
 def differentiate(node: CustomNode, g: Any, wanted: Any, recorded: bool) -> Sequence[Any]:
