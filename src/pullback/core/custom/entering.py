@@ -139,8 +139,7 @@ class _Source:
         """Return the lines that look at arguments which all have a name of their own."""
         lines = [f"    {self._each('P_d')} = P_known = P_self.described"]
         for i, name in enumerate(self.names):
-            here = (f"P_d{i}", f"P_in{i}", f"P_e{i}", f"P_c{i}", f"P_v{i}")
-            lines += self._look("    ", name, "P_fixed", given, *here)
+            lines += self._look("    ", name, str(i), "P_fixed", given)
         return [*lines, f"    P_edges = {self._each('P_e')}"]
 
     def _run(self) -> list[str]:
@@ -233,9 +232,7 @@ class _Source:
             f"    P_names, P_given, P_known = P_leaves(P_self, {names}, P_values)",
             "    P_inner, P_edges, P_versions = [], [], []",
             "    for P_a, P_d in zip(P_given, P_known):",
-            *self._look(
-                "        ", "P_a", "P_names", "P_given", "P_d", "P_in", "P_e", "P_c", "P_v"
-            ),
+            *self._look("        ", "P_a", "", "P_names", "P_given"),
             "        P_inner.append(P_in)",
             "        P_edges.append(P_e)",
             "        P_versions.append(P_v)",
@@ -243,55 +240,40 @@ class _Source:
         ]
 
     @staticmethod
-    def _look(
-        indent: str,
-        a: str,
-        names: str,
-        given: str,
-        known: str,
-        inner: str,
-        edge: str,
-        counter: str,
-        version: str,
-    ) -> list[str]:
-        """Return the lines that look at one argument.
+    def _look(indent: str, a: str, k: str, names: str, given: str) -> list[str]:
+        """Return the lines that look at argument `a`, whose variables end in `k`.
 
-        `known` is what a gradient of it had to fit in the last call. It is most often the same,
-        and then shared by the nodes.
+        P_d is what a gradient of it had to fit in the last call: it is most often the same, and
+        then shared by the nodes.
         """
-        return [
-            indent + line
-            for line in (
-                f"if {a}.__class__ in P_CLASSES:",
-                f"    if {a}._base is not None:",
-                f"        P_sync({a})",
-                f"    {edge} = {a}._node",
-                f"    {counter} = {a}._counter or P_counter_of({a})",
-                f"    {version} = {counter}.version",
-                f"    if {a}.__class__ is not P_cls:",
-                f"        P_cls = P_joined({a}, P_cls)",
-                f"    if {edge} is None:",
-                f"        {inner} = {a} if {a}.__class__ is P_Tensor else P_detached({a})",
-                f"        if {known} is not P_UNTRACKED or {a}._data.__class__ is not P_ndarray:",
-                "            P_same = False",
-                "    else:  # forward sees an untracked tensor on the same memory",
-                f"        {inner} = P_Tensor()",
-                f"        P_data = {inner}._data = {a}._data",
-                f"        {inner}._counter = {counter}",
-                f"        {inner}._node = {inner}._base = {inner}._grad = None",
-                "        if (",
-                f"            {known}[1] is not P_data.dtype",
-                f"            or {known}[0] != P_data.shape",
-                "            or P_data.__class__ is not P_ndarray",
-                "        ):",
-                "            P_same = False",
-                "else:",
-                f"    if P_isinstance({a}, P_CONTAINERS) and P_mode.grad:",
-                f"        P_warn(P_self, {names}, {given}, {a})",
-                f"    {inner}, {edge}, {version} = {a}, None, None",
-                f"    P_same = P_same and {known} is P_NO_TENSOR",
-            )
-        ]
+        lines = (
+            f"if {a}.__class__ in P_CLASSES:",
+            f"    if {a}._base is not None:",
+            f"        P_sync({a})",
+            f"    P_e{k} = {a}._node",
+            f"    P_c{k} = {a}._counter or P_counter_of({a})",
+            f"    P_v{k} = P_c{k}.version",
+            f"    if {a}.__class__ is not P_cls:",
+            f"        P_cls = P_joined({a}, P_cls)",
+            f"    if P_e{k} is None:",
+            f"        P_in{k} = {a} if {a}.__class__ is P_Tensor else P_detached({a})",
+            f"        if P_d{k} is not P_UNTRACKED or {a}._data.__class__ is not P_ndarray:",
+            "            P_same = False",
+            "    else:  # forward sees an untracked tensor on the same memory",
+            f"        P_in{k} = P_Tensor()",
+            f"        P_data = P_in{k}._data = {a}._data",
+            f"        P_in{k}._counter = P_c{k}",
+            f"        P_in{k}._node = P_in{k}._base = P_in{k}._grad = None",
+            f"        if (P_d{k}[1] is not P_data.dtype or P_d{k}[0] != P_data.shape",
+            "                or P_data.__class__ is not P_ndarray):",
+            "            P_same = False",
+            "else:",
+            f"    if P_isinstance({a}, P_CONTAINERS) and P_mode.grad:",
+            f"        P_warn(P_self, {names}, {given}, {a})",
+            f"    P_in{k}, P_e{k}, P_v{k} = {a}, None, None",
+            f"    P_same = P_same and P_d{k} is P_NO_TENSOR",
+        )
+        return [indent + line for line in lines]
 
 
 def prefix_for(names: Sequence[str]) -> str:
