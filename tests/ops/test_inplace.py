@@ -1,5 +1,7 @@
 """Operations in place: what can be written, what is refused, whose gradient goes where."""
 
+import math
+
 import numpy as np
 import pytest
 
@@ -77,6 +79,45 @@ def test_a_tensor_keeps_its_shape(name):
             getattr(x, name)(*SHAPES[name])
         assert f"x = x.{plain}(...)" in str(caught.value)
         assert (x.shape, x._version, x.tolist()) == ((2, 1), 0, (x.detach().clone()).tolist())
+
+
+# -- recorded or not -------------------------------------------------------------------------------
+INDICES = [
+    *(0, -1, 5, (0, 1), (0, 5), (slice(None), 1), slice(0, 2), slice(None, None, -1)),
+    *((slice(None, None, -1), slice(None, None, 2)), ..., None, (None, 0), (0, True), ()),
+    *(pb.tensor([[True, False, True], [False, False, True]]), pb.tensor([True, False])),
+    *(True, False, pb.tensor(True), pb.tensor(False), pb.tensor([True, False, True])),
+]
+VALUES = [
+    *(0, 1.5, True, 2j, 1e300, 10**400, math.nan, np.float32(3), np.ones(3, np.float32)),
+    *([1, 2, 3], pb.tensor(2.0), pb.tensor([1.0, 2.0, 3.0]), pb.tensor([[[1.0, 2.0, 3.0]]])),
+    *(pb.tensor([[1.0], [2.0]]), pb.tensor([1.0, 2.0]), pb.tensor([1, 2, 3]), pb.tensor([1.0])),
+    *(pb.ones(2, 3), pb.tensor(np.ones(3)), pb.ones(1, 1, 1, 1), pb.tensor([])),
+]
+
+
+def outcome(change, recorded):
+    """Return what a change of a tensor leaves, or its error."""
+    x = pb.arange(6.0).reshape(2, 3).clone()
+    try:
+        with pb.set_grad_enabled(recorded):
+            change(x)
+    except Exception as error:
+        return type(error), str(error), x.tolist()
+    return str(x.tolist()), x._version
+
+
+@pytest.mark.filterwarnings("ignore:overflow:RuntimeWarning")
+@pytest.mark.parametrize("value", VALUES, ids=lambda value: repr(value)[:20])
+def test_what_is_written_does_not_depend_on_the_mode(value):
+    for index in INDICES:
+
+        def change(x, index=index):
+            x[index] = value
+
+        assert outcome(change, False) == outcome(change, True)
+    for change in (lambda x: x.fill_(value), lambda x: x.copy_(value)):
+        assert outcome(change, False) == outcome(change, True)
 
 
 # -- operations in place ---------------------------------------------------------------------------

@@ -113,7 +113,10 @@ def write_unrecorded(kernel: Callable[..., Any], x: Any, other: Any) -> bool:
         return False
     try:
         kernel(data, other, out=data)
-    except THEIRS:  # read-only memory, shapes or dtypes that do not fit: nothing was written
+    except (
+        OverflowError,
+        *THEIRS,
+    ):  # read-only memory, shapes or dtypes that do not fit: nothing was written
         return False
     bump(x)
     return True

@@ -11,7 +11,7 @@ from typing import Any
 
 from pullback.arrays import NUMPY, is_array, join, library_of
 from pullback.core.function.dispatch import beside, mixed_error
-from pullback.core.function.inplace import apply_inplace, check_allowed
+from pullback.core.function.inplace import apply_inplace, check_allowed, write_unrecorded
 from pullback.core.function.primitive import Primitive
 from pullback.core.graph.modes import STATE
 from pullback.core.tensor.tensor import Tensor, box
@@ -112,6 +112,8 @@ def _axes_read(part: Any) -> int:
 
 def setitem(x: Tensor, index: Any, value: Any) -> None:
     """Do ``x[index] = value`` in place, recorded; `value` is broadcast to the place."""
+    if _set_unrecorded(x, index, value):
+        return
     value = value_like(setitem_p, x, value)
     index = _unwrap(index, x, value)
     arrays = [part for part in (index if isinstance(index, tuple) else (index,)) if is_array(part)]
@@ -133,6 +135,21 @@ def setitem(x: Tensor, index: Any, value: Any) -> None:
         required = f"a value that broadcasts to the shape {shape} of the place required"
         came = str(value.shape)
         raise ShapeError(compose("setitem", required, came, ("x", x), ("value", value))) from None
+
+
+def _set_unrecorded(x: Tensor, index: Any, value: Any) -> bool:
+    """Write at a mask or a basic index where that is the common, unrecorded case."""
+    if isinstance(index, Tensor):
+        if index.dtype.kind != "b":
+            return False
+        index = index.data_array()
+    elif not is_plain(index):
+        return False
+
+    def place(array: Any, values: Any, *, out: Any) -> None:
+        out[index] = values
+
+    return write_unrecorded(place, x, value)
 
 
 def _holds_nowhere(index: Any, x: Tensor) -> bool:

@@ -12,7 +12,7 @@ from numbers import Number
 from typing import Any
 
 from pullback.arrays import level_of
-from pullback.core.function.inplace import apply_inplace
+from pullback.core.function.inplace import apply_inplace, write_unrecorded
 from pullback.core.tensor.tensor import Tensor
 from pullback.errors import ArgumentTypeError, DTypeError, ShapeError, compose
 from pullback.ops.declare import Primitive, inplace
@@ -141,4 +141,10 @@ def _copy(x: Tensor, src: Any, name: str = "copy_") -> Tensor:
 
 
 def _fill(x: Tensor, value: Any) -> Tensor:
+    if write_unrecorded(_filled, x, value):
+        return x
     return apply_inplace(fill_p, x, (), {"value": value})
+
+
+def _filled(array: Any, value: Any, *, out: Any) -> None:
+    out.fill(value)
