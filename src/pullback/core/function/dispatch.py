@@ -263,6 +263,8 @@ _OURS: dict[type[Exception], type[AutogradError]] = {
     ValueError: ShapeError,
 }
 THEIRS = tuple(_OURS)
+# What a quick way gets where it does not fit: the general way says what is wrong, or does it.
+UNFIT: tuple[type[Exception], ...] = (OverflowError, *THEIRS)
 
 
 def kernel_error(op: Primitive, args: Sequence[Any], error: Exception) -> AutogradError:

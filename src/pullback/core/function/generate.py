@@ -14,16 +14,24 @@ from types import FunctionType
 from typing import Any
 
 from pullback.arrays import NUMPY, DType
-from pullback.core.function.dispatch import THEIRS, plain_settings
+from pullback.core.function.dispatch import UNFIT, plain_settings
 from pullback.core.function.inplace import apply_inplace, standard_kernel, write_unrecorded
 from pullback.core.function.primitive import Primitive
-from pullback.core.function.record import apply, apply_out, attach, link_views, shows_memory
+from pullback.core.function.record import apply, apply_out, attach, shows_memory
 from pullback.core.function.source import lazy_function
 from pullback.core.graph.modes import INFERENCE, NO_GRAD, RECORD, STATE, UNRECORDED
-from pullback.core.graph.node import ITEMS, SmallNode, WideNode, next_seq
+from pullback.core.graph.node import (
+    ITEMS,
+    MultiNode,
+    Output,
+    SmallNode,
+    WideNode,
+    meta_of,
+    next_seq,
+)
 from pullback.core.tensor.tensor import TENSOR_CLASSES, as_array, box
 from pullback.core.tensor.versions import ITSELF, counter_of
-from pullback.core.tensor.views import NO_GRAD_VIEW, TRACKED, link, sync
+from pullback.core.tensor.views import NO_GRAD_VIEW, ONE_OF_MANY, TRACKED, link, sync
 
 # What settings are made of; a number of NumPy's own would widen the dtype of the result.
 _PLAIN = frozenset(
@@ -45,7 +53,10 @@ _COMMON: dict[str, Any] = {
     "CLASSES": TENSOR_CLASSES,
     "INFERENCE": INFERENCE,
     "NO_GRAD": NO_GRAD,
+    "MultiNode": MultiNode,
     "NO_GRAD_VIEW": NO_GRAD_VIEW,
+    "ONE_OF_MANY": ONE_OF_MANY,
+    "Output": Output,
     "ITSELF": ITSELF,
     "SmallNode": SmallNode,
     "WideNode": WideNode,
@@ -55,7 +66,7 @@ _COMMON: dict[str, Any] = {
     "SHAPES": _Interned(),
     "TRACKED": TRACKED,
     "UNRECORDED": UNRECORDED,
-    "UNFIT": (OverflowError, *THEIRS),
+    "UNFIT": UNFIT,
     "apply": apply,
     "apply_out": apply_out,
     "array": NUMPY.array_types[0],
@@ -63,7 +74,7 @@ _COMMON: dict[str, Any] = {
     "attach": attach,
     "box": box,
     "link": link,
-    "link_views": link_views,
+    "meta_of": meta_of,
     "mode_of": STATE.get,
     "next_seq": next_seq,
     "number": NUMPY.xp.generic,  # what NumPy gives for 0 dimensions
@@ -135,6 +146,7 @@ class _Writer:
             self.add(1, "if out is not None:", f"    return apply_out(op, {self.args}, {{}}, out)")
         if op.multi:
             self._several()
+            self.add(3, *(self._parts() if op.view else self._results()), "return _ts")
         elif op.variadic:
             self._variadic()
         else:
@@ -348,17 +360,52 @@ class _Writer:
             f"    _results = _kernel({x}_data{settings})",
             "except UNFIT:  # says what is wrong, or does what the kernel cannot",
             f"    return {self._apply()}",
-            "_ts = [box(tidy(_data), cls=_cls) for _data in _results]",
         )
-        if self.op.view:
-            self.add(3, f"link_views(op, {x}, _ts, {self.settings}, _mode)")
-        if self.op.differentiable:
-            self.add(
-                3,
-                f"if _mode is RECORD and {x}._node is not None:",
-                f"    attach(op, ({x}._node,), ({x},), _ts, {self.settings}, _mode)",
-            )
-        self.add(3, "return _ts")
+
+    def _results(self) -> list[str]:
+        """Return the lines that box and record results with memory of their own."""
+        lines = ["_ts = [box(tidy(_data), cls=_cls) for _data in _results]"]
+        if not self.op.differentiable:
+            return lines
+        (x,) = self.inputs
+        return [
+            *lines,
+            f"if _mode is RECORD and {x}._node is not None:",
+            f"    attach(op, ({x}._node,), ({x},), _ts, {self.settings}, _mode)",
+        ]
+
+    def _parts(self) -> list[str]:
+        """Return the lines that box, link and record results which are views of the argument."""
+        (x,) = self.inputs
+        saved = [self._context(n) for n in self.op.layout]
+        return [
+            f"_tracked = _mode is RECORD and {x}._node is not None",
+            "if _tracked:",
+            "    _n = MultiNode()",
+            "    _n.op, _n.seq, _n.count = op, next_seq(), 1",
+            "    _n.released, _n.version, _n.shapes, _n.extra = False, 0, None, None",
+            f"    _n.record = ({', '.join([f'{x}._node', *saved])},)",
+            "    _n.metas = []",
+            f"_kind = ONE_OF_MANY if _mode is RECORD or {x}._node is None else NO_GRAD_VIEW",
+            "_ts = []",
+            "for _i, _data in enumerate(_results):",
+            "    _t = _cls()",
+            "    _t._data = _data",
+            "    _t._base = _t._grad = _t._node = _t._counter = None",
+            "    if _data.__class__ is not array:",
+            "        _data = _t._data = tidy(_data)",
+            f"    _shown = {self._shows(x)}",
+            f"    if _shown and {x}._base is None:",
+            *[f"        {line}" for line in self._view(x, "_kind", "_i")],
+            "    elif _shown:",
+            f"        link(_t, {x}, op, _i, {self._values()}, _kind)",
+            "    if _tracked:",
+            "        _t._node = _o = Output()",
+            "        _o.op, _o.seq, _o.count, _o.record, _o.index = op, next_seq(), 1, (_n,), _i",
+            "        _o.released, _o.version, _o.shapes, _o.extra = False, 0, None, None",
+            "        _n.metas.append(meta_of(_data))",
+            "    _ts.append(_t)",
+        ]
 
     # -- recording -------------------------------------------------------------------------------
     def _link(self, depth: int) -> None:
@@ -366,24 +413,39 @@ class _Writer:
         view, x = self.op.view, self.inputs[0]
         if not view:
             return
-        names = [*self.op.settings]
-        values = names[0] if len(names) == 1 else f"({', '.join(names)})"
         asked = f"op.view({self.settings}) and " if callable(view) else ""
         self.add(
             depth,
-            "_source = _data.base if _data.__class__ is array else None",
-            f"if {asked}(",
-            f"    (_source is not None and (_source is {x}_data or _source is {x}_data.base))",
-            f"    or shows_memory(_data, {x}_data)",
-            "):",
+            f"if {asked}{self._shows(x)}:",
             f"    if {x}._base is None and (_mode is RECORD or {x}._node is None):",
-            f"        _t._base, _t._kind, _t._outer, _t._output = {x}, TRACKED, None, None",
-            f"        _t._step, _t._settings = op, {values}",
-            f"        _t._base_node, _t._base_data = {x}._node, {x}_data",
+        )
+        self.add(depth + 2, *self._view(x, "TRACKED", "None"))
+        self.add(
+            depth,
             "    else:",
             f"        _kind = TRACKED if _mode is RECORD or {x}._node is None else NO_GRAD_VIEW",
-            f"        link(_t, {x}, op, None, {values}, _kind)",
+            f"        link(_t, {x}, op, None, {self._values()}, _kind)",
         )
+
+    @staticmethod
+    def _shows(x: str) -> str:
+        """Return the test whether the result shows the memory of `x`."""
+        source = "_data.__class__ is array and (_source := _data.base) is not None"
+        same = f"_source is {x}_data or _source is {x}_data.base"
+        return f"({source} and ({same}) or shows_memory(_data, {x}_data))"
+
+    def _view(self, x: str, kind: str, output: str) -> list[str]:
+        """Return the lines that make the result a view of `x`, which is none."""
+        return [
+            f"_t._base, _t._kind, _t._outer, _t._output = {x}, {kind}, None, {output}",
+            f"_t._step, _t._settings = op, {self._values()}",
+            f"_t._base_node, _t._base_data = {x}._node, {x}_data",
+        ]
+
+    def _values(self) -> str:
+        """Return the settings as a view keeps them, see core/tensor/views.py."""
+        names = [*self.op.settings]
+        return names[0] if len(names) == 1 else f"({', '.join(names)})"
 
     def _record_straight(self, kinds: tuple[str, ...]) -> None:
         """Write the recording: for each set of tracked inputs, what their rules ask for."""

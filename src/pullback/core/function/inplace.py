@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from pullback.arrays import DTYPES, NUMPY, is_array, join, level_of, library_of
-from pullback.core.function.dispatch import THEIRS, kernel_error, lifted, mixed_error, named
+from pullback.core.function.dispatch import THEIRS, UNFIT, kernel_error, lifted, mixed_error, named
 from pullback.core.function.handed import RECORDED
 from pullback.core.function.primitive import Primitive
 from pullback.core.function.record import apply, new_node, record
@@ -113,10 +113,7 @@ def write_unrecorded(kernel: Callable[..., Any], x: Any, other: Any) -> bool:
         return False
     try:
         kernel(data, other, out=data)
-    except (
-        OverflowError,
-        *THEIRS,
-    ):  # read-only memory, shapes or dtypes that do not fit: nothing was written
+    except UNFIT:  # read-only memory, shapes or dtypes that do not fit: nothing was written
         return False
     bump(x)
     return True

@@ -247,8 +247,10 @@ class MultiNode(WideNode):
         except KeyError:
             found = None
         if found is None:
-            found = Output(self, index)
-            self._outputs[index] = weakref.ref(found)
+            made = fill(Output(), self.op, 1)
+            made.record, made.index = (self,), index
+            self._outputs[index] = weakref.ref(made)
+            return made
         return found
 
 
@@ -335,10 +337,6 @@ class Output(WideNode):
     __slots__ = ("index",)
     runs = False
     index: int
-
-    def __init__(self, node: MultiNode, index: int) -> None:
-        fill(self, node.op, 1).record = (node,)
-        self.index = index
 
 
 class _Accumulate:

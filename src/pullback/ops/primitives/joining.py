@@ -119,8 +119,11 @@ stack_p = operation(
 # -- several results -------------------------------------------------------------------------------
 def _split(xp: Any, x: Any, *, sizes: tuple[int, ...], axis: int = 0) -> Any:
     lead = (slice(None),) * axis
-    starts = [sum(sizes[:i]) for i in range(len(sizes))]
-    return [x[(*lead, slice(s, s + n), ...)] for s, n in zip(starts, sizes, strict=True)]
+    parts, start = [], 0
+    for size in sizes:
+        parts.append(x[(*lead, slice(start, start + size), ...)])
+        start += size
+    return parts
 
 
 def _zeros_for(grads: Sequence[Any], shapes: Sequence[tuple[int, ...]], xp: Any) -> list[Any]:
@@ -149,11 +152,17 @@ split_p: Any = operation(
 )
 
 
+def _unbind_numpy(x: Any, *, axis: int) -> Any:
+    lead = (slice(None),) * axis
+    return [x[(*lead, i, ...)] for i in range(x.shape[axis])]
+
+
 unbind_p: Any = operation(
     "unbind",
     lambda xp, x, *, axis=0: [
         library_of(x).getitem(x, ((slice(None),) * axis) + (i,)) for i in range(x.shape[axis])
     ],
+    quick=_unbind_numpy,
     rules={
         "x": lambda g, x_shape, axis, xp: xp.stack(
             _zeros_for(g, [x_shape[:axis] + x_shape[axis + 1 :]] * x_shape[axis], xp), axis=axis
