@@ -54,7 +54,7 @@ def both(op, args, settings):
 
 def node_of(tensor):
     node = tensor._node
-    return node.record[0] if node is not None and not node.runs else node
+    return node.node if node is not None and not node.runs else node
 
 
 def same(a, b):

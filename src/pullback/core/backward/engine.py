@@ -235,7 +235,7 @@ class Pass:
         if node.__class__ is AccumulateGrad:
             accumulate(node, g, owned, self.recorded)
         elif g is not None:
-            parent = node.record[0]
+            parent = node.node  # type: ignore[attr-defined]
             places = self.buffers.get(parent)
             if places is None:
                 places = self.buffers[parent] = [None] * len(parent.metas)

@@ -238,7 +238,7 @@ def _source(node: Node | None) -> str:
 
 
 def _real(node: Node) -> Node:
-    return node.record[0] if isinstance(node, Output) else node
+    return node.node if isinstance(node, Output) else node
 
 
 def _called(op: str) -> str:

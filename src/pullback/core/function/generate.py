@@ -401,9 +401,9 @@ class _Writer:
             f"        link(_t, {x}, op, _i, {self._values()}, _kind)",
             "    if _tracked:",
             "        _t._node = _o = Output()",
-            "        _o.op, _o.seq, _o.count, _o.record, _o.index = op, next_seq(), 1, (_n,), _i",
+            "        _o.op, _o.seq, _o.count, _o.node, _o.index = op, next_seq(), 1, _n, _i",
             "        _o.released, _o.version, _o.shapes, _o.extra = False, 0, None, None",
-            "        _n.metas.append(meta_of(_data))",
+            "        _n.metas.append(SHAPES[meta_of(_data)])",
             "    _ts.append(_t)",
         ]
 

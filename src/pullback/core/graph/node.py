@@ -136,7 +136,7 @@ class Node:
     def next_functions(self) -> tuple[tuple[Node | None, int], ...]:
         """One pair (node, index of its output) an input; (None, 0) where no gradient flows."""
         return tuple(
-            (target.record[0], target.index) if target.__class__ is Output else (target, 0)
+            (target.node, target.index) if target.__class__ is Output else (target, 0)
             for target in self.edges
         )
 
@@ -224,7 +224,7 @@ def release(node: Any) -> None:
 def edges_of(node: Any) -> tuple[Any, ...]:
     """Return a node's edges: what `Node.edges` does, for loops over many nodes."""
     if node.__class__ is not SmallNode:
-        return node.record[: node.count]  # type: ignore[no-any-return]
+        return (node.node,) if node.__class__ is Output else node.record[: node.count]
     count = node.count
     if count == 1:
         return (node.i0,)
@@ -248,7 +248,7 @@ class MultiNode(WideNode):
             found = None
         if found is None:
             made = fill(Output(), self.op, 1)
-            made.record, made.index = (self,), index
+            made.node, made.index = self, index
             self._outputs[index] = weakref.ref(made)
             return made
         return found
@@ -331,12 +331,21 @@ class CustomNode(MultiNode):
         return self if len(self.metas) == 1 else super().output(index)
 
 
-class Output(WideNode):
-    """One output of a `MultiNode`: passes its gradient on to its place there."""
+class Output(Node):
+    """One output of a `MultiNode`: passes its gradient on to its place there.
 
-    __slots__ = ("index",)
+    Its one edge stands in a slot: parts of a tensor are many.
+    """
+
+    __slots__ = ("index", "node")
     runs = False
     index: int
+    node: MultiNode
+
+    @property
+    def record(self) -> tuple[Any, ...]:
+        """The edge."""
+        return (self.node,)
 
 
 class _Accumulate:

@@ -215,7 +215,7 @@ class Tensor(Methods):
         if self.is_leaf:
             return None
         node: Node = self._node
-        return node.record[0] if node.__class__ is Output else node
+        return node.node if node.__class__ is Output else node
 
     @property
     def output_nr(self) -> int:
