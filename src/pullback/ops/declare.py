@@ -15,7 +15,7 @@ from types import FunctionType, SimpleNamespace
 from typing import Any, NamedTuple, Protocol, TypeVar, cast
 
 from pullback.arrays import is_array, join, library_of
-from pullback.core.function.dispatch import Kernels, mixed
+from pullback.core.function.dispatch import mixed
 from pullback.core.function.generate import exported, inplace_call, public_call
 from pullback.core.function.handed import TENSORS
 from pullback.core.function.primitive import Primitive
@@ -355,7 +355,6 @@ def _primitive(
 ) -> tuple[Primitive, tuple[str, ...]]:
     first, *others = names.split()
     op = Primitive(first, forward, inputs, settings, rules, **flags)
-    op.kernels = Kernels(op)
     prepare(op)
     return op, (*others, first)
 

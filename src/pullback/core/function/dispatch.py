@@ -48,22 +48,17 @@ _ndarray = NUMPY.array_types[0]
 _NO_KERNEL: tuple[Any, frozenset[Any]] = (None, frozenset())
 
 
-class Kernels(dict[type, tuple[Any, frozenset[Any]]]):
-    """From a class of arrays to the forward on such arrays and the dtypes that it takes.
+def kernel_of(op: Primitive, cls: type) -> tuple[Any, frozenset[Any]]:
+    """Return the forward of `op` on arrays of a class, and the dtypes that it takes.
 
-    Filled when a class is first met; a generated call looks here, and leaves for `apply` where
-    the dtype of its arguments is not among them.
+    A generated call asks when it first meets the class, and finds it in ``op.kernels`` then. It
+    leaves for `apply` where the dtype of its arguments is not among those.
     """
-
-    def __init__(self, op: Primitive) -> None:
-        self.op = op
-
-    def __missing__(self, cls: type) -> tuple[Any, frozenset[Any]]:
-        library = library_of_class(cls)
-        if library is None:  # it may be registered later
-            return _NO_KERNEL
-        self[cls] = found = (_kernel(self.op, library), library.quick_dtypes)
-        return found
+    library = library_of_class(cls)
+    if library is None:  # it may be registered later
+        return _NO_KERNEL
+    op.kernels[cls] = found = (_kernel(op, library), library.quick_dtypes)
+    return found
 
 
 def _kernel(op: Primitive, library: Library) -> Callable[..., Any]:

@@ -14,7 +14,7 @@ from types import FunctionType
 from typing import Any
 
 from pullback.arrays import NUMPY, DType
-from pullback.core.function.dispatch import UNFIT, plain_settings
+from pullback.core.function.dispatch import UNFIT, kernel_of, plain_settings
 from pullback.core.function.inplace import apply_inplace, standard_kernel, write_unrecorded
 from pullback.core.function.primitive import Primitive
 from pullback.core.function.record import apply, apply_out, attach, shows_memory
@@ -73,6 +73,7 @@ _COMMON: dict[str, Any] = {
     "asarray": NUMPY.xp.asarray,
     "attach": attach,
     "box": box,
+    "kernel_of": kernel_of,
     "link": link,
     "meta_of": meta_of,
     "mode_of": STATE.get,
@@ -221,7 +222,10 @@ class _Writer:
         """Write the test for what the block handles: one class of arrays, dtype, plain mode."""
         self.add(
             depth,
-            f"_kernel, _floats = kernels[{lead}_data.__class__]",
+            "try:",
+            f"    _kernel, _floats = kernels[{lead}_data.__class__]",
+            "except KeyError:  # a class of arrays that was not met before",
+            f"    _kernel, _floats = kernel_of(op, {lead}_data.__class__)",
             f"_dtype = {lead}_data.dtype",
             "_mode = mode_of()",
         )

@@ -114,7 +114,7 @@ class Primitive:
     differentiate: Callable[..., Sequence[Any]]  # set by rules.py
     release: Callable[[Any], None]  # set by rules.py
     public: Callable[..., Tensor]  # set by whoever declares
-    kernels: Any  # set by dispatch.py
+    kernels: dict[type, tuple[Any, frozenset[Any]]]  # see `kernel_of` in dispatch.py
 
     def __init__(
         self,
@@ -146,7 +146,7 @@ class Primitive:
         self.variadic, self.multi, self.view, self.results = variadic, multi, view, results
         self.holomorphic, self.differentiable = holomorphic, differentiable
         self.floating, self.promotes, self.broadcasts = floating, promotes, broadcasts
-        self.part_rule = adds_into
+        self.part_rule, self.kernels = adds_into, {}
         self.adds_into: Callable[..., Any] | None = None  # see rules.py
         # Inputs whose gradient is structurally zero, such as a mask, keep their own dtype.
         self.masks = frozenset(i for i, n in enumerate(inputs) if n in rules and rules[n] is None)
