@@ -240,19 +240,18 @@ def tensor_backward(
         node = self._node
         if node is None:
             _roots("backward", "tensors", self)
-        data = self._data
+        data, seed = self._data, None
         if gradient is None:
             seed = _ones(data)
         elif gradient.__class__ is Tensor and gradient._base is None:
             given = gradient._data
-            same = given.__class__ is data.__class__ and given.dtype == data.dtype
-            seed = (
-                given
-                if same and given.shape == data.shape and given.__class__ is _ndarray
-                else None
-            )
-        else:
-            seed = None
+            if (
+                given.__class__ is _ndarray
+                and data.__class__ is _ndarray
+                and given.dtype is data.dtype
+                and given.shape == data.shape
+            ):
+                seed = given
         if seed is None:
             seed = _initial("backward", "gradient", [self], gradient)[0]._data
         run((node,), (seed,), None, bool(retain_graph))

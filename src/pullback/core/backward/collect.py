@@ -27,10 +27,10 @@ def collect(roots: Sequence[Node]) -> tuple[list[Node], list[Node], list[Node]]:
     for node in order:  # grows while it is walked
         if node.extra is not None or node.released:
             suspects.append(node)
-        edges = edges_of(node)
-        if not edges:
+        if not node.count:
             leaves.append(node)
-        for target in edges:
+            continue
+        for target in edges_of(node):
             if target not in seen:
                 meet(target)
                 follow(target)

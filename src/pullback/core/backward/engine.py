@@ -69,10 +69,10 @@ def run(
     outer = RUNNING.current
     if outer is not None:
         current.depth = outer.depth + 1
-    if current.depth % NESTING == 0:
-        in_thread(lambda: current.run(retain))
+    if outer is None or current.depth % NESTING:
+        current.run(retain, outer)
     else:
-        current.run(retain)
+        in_thread(lambda: current.run(retain, None))
     return current.captured
 
 
@@ -100,10 +100,7 @@ class Pass:
         """What hooks that look at several gradients keep between them."""
         return {}
 
-    @cached_property
-    def at_end(self) -> list[Any]:
-        """What to call with the pass when all nodes have run."""
-        return []
+    at_end: Sequence[Any] = ()  # what to call with the pass when all nodes have run
 
     def reaches(self, target: Node) -> bool:
         """Return whether `target` is part of this pass."""
@@ -113,18 +110,17 @@ class Pass:
     def _members(self) -> frozenset[Node]:
         return frozenset(self.order)
 
-    def run(self, retain: bool) -> None:
-        """Run the nodes in order, in the grad mode of the pass."""
+    def run(self, retain: bool, outer: Pass | None) -> None:
+        """Run the nodes in order, in the grad mode of the pass; `outer` is the thread's so far."""
         mode = STATE.get()
         STATE.set(
             UNRECORDED if mode is RECORD and not self.recorded else with_grad(mode, self.recorded)
         )
-        outer, RUNNING.current = RUNNING.current, self
+        RUNNING.current = self
         try:
             self._run(retain, mode.observer)
-            if "at_end" in self.__dict__:
-                for callback in self.at_end:
-                    callback(self)
+            for callback in self.at_end:
+                callback(self)
         finally:
             RUNNING.current = outer
             STATE.set(mode)
@@ -144,16 +140,19 @@ class Pass:
                 observer.arrived(node, g)
             if captured and node in captured and not self._goes_on(node, g):
                 continue
-            if extra is not None and extra.prehooks and node.runs:
-                g = run_prehooks(extra, g)
             if not node.runs:
-                sole = getrefcount(g) == SOLE or node in made
-                self._arrive(node, g, sole)
+                if node.__class__ is AccumulateGrad:
+                    accumulate(node, g, getrefcount(g) == SOLE or node in made, recorded)
+                elif g is not None:
+                    self._hand_on(node, g)
                 continue
-            grads: Any = ()
+            if extra is not None and extra.prehooks:
+                g = run_prehooks(extra, g)
             if observer is not None:
-                grads = self._observed(node, g, observer)
-            elif op.adds_into is None or extra is not None or not self._add_part(node, g):
+                grads: Any = self._observed(node, g, observer)
+            elif op.adds_into is not None and extra is None and self._add_part(node, g):
+                grads = ()
+            else:
                 grads = op.differentiate(node, g, wanted, recorded)
             if extra is not None and extra.posthooks:
                 grads = self._hooked(node, grads, g, observer)
@@ -230,13 +229,10 @@ class Pass:
             return self.accumulate
         return self.wanted is None or leads_to(node, self.wanted)
 
-    def _arrive(self, node: Node, g: Any, owned: bool) -> None:
-        """Handle a gradient at an output of several, or at a leaf."""
-        if node.__class__ is AccumulateGrad:
-            accumulate(node, g, owned, self.recorded)
-        elif g is not None:
-            parent = node.node  # type: ignore[attr-defined]
-            places = self.buffers.get(parent)
-            if places is None:
-                places = self.buffers[parent] = [None] * len(parent.metas)
-            places[node.index] = g  # type: ignore[attr-defined]
+    def _hand_on(self, output: Any, g: Any) -> None:
+        """Put the gradient of one output in its place among those of the node's outputs."""
+        node = output.node
+        places = self.buffers.get(node)
+        if places is None:
+            places = self.buffers[node] = [None] * len(node.metas)
+        places[output.index] = g

@@ -179,7 +179,7 @@ class _MultiGradHook:
             if state is None:
                 missing = sum(current.reaches(t()) for t in self.targets)
                 state = current.notes[self] = _Gathered(len(self.targets), missing)
-                current.at_end.append(self.finish)
+                current.at_end = (*current.at_end, self.finish)
             state.missing -= 1
             state.grads[place] = grad
             if state.missing == 0:
