@@ -21,15 +21,23 @@ test: lint types
 	$(BIN)/python -m coverage combine --quiet
 	$(BIN)/python -m coverage report
 
-# The two halves of `make test`, for two cores. The first prints when it has ended, so that the
-# lines of both do not mix. The checker's own tests need no coverage.
+# The two halves of `make test`, for two cores, about equally long. The first prints when it has
+# ended, so that the lines of both do not mix. What coverage would slow down and gain nothing from
+# runs without it: sweeps over the registry, the checker's own tests, long graphs.
+FURTHER := tests/ops/test_further_gradients.py
+UNCOVERED := tests/check/diagnosis tests/test_cli.py tests/core/tensor/test_subclass.py \
+  tests/core/graph/test_scale.py tests/core/graph/test_leaks_training.py \
+  tests/cases/test_lifetimes.py tests/test_layout.py tests/test_typing.py
+
 test-operations: $(VENV)/.installed-test
-	@$(BIN)/python -m coverage run --parallel-mode -m pytest tests/ops >$(VENV)/operations.log 2>&1; \
-	  code=$$?; cat $(VENV)/operations.log; exit $$code
+	@{ $(BIN)/python -m coverage run --parallel-mode -m pytest tests/ops --ignore=$(FURTHER) && \
+	  $(PYTEST) $(FURTHER) tests/check --ignore=tests/check/diagnosis; } \
+	  >$(VENV)/operations.log 2>&1; code=$$?; cat $(VENV)/operations.log; exit $$code
 
 test-others: $(VENV)/.installed-test
-	$(PYTEST) tests/check tests/test_cli.py
-	$(BIN)/python -m coverage run --parallel-mode -m pytest --ignore=tests/ops --ignore=tests/check --ignore=tests/test_cli.py
+	$(PYTEST) $(UNCOVERED)
+	$(BIN)/python -m coverage run --parallel-mode -m pytest \
+	  --ignore=tests/ops --ignore=tests/check $(UNCOVERED:%=--ignore=%)
 
 # The side-by-side tests: PyTorch (CPU), JAX, autograd, MyGrad, Dask.
 peers: $(VENV)/.installed-test $(VENV)/.installed-peers

@@ -1,5 +1,7 @@
 """What every test may use."""
 
+import gc
+
 import pytest
 from hypothesis import settings
 
@@ -8,6 +10,12 @@ from pullback.arrays import CUPY, Library, cuda_is_available
 # The same examples in every run, and none fails for being slow.
 settings.register_profile("pullback", deadline=None, derandomize=True, database=None)
 settings.load_profile("pullback")
+
+
+def pytest_collection_finish() -> None:
+    """Keep the tests themselves out of every collection that they start."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture

@@ -1,6 +1,7 @@
 """The rules of the source tree: what imports what, and how long things are."""
 
 import ast
+import functools
 import itertools
 import subprocess
 import sys
@@ -85,6 +86,11 @@ def every_module(test):
     return pytest.mark.parametrize("path", MODULES, ids=place)(test)
 
 
+@functools.cache
+def parsed(path):
+    return ast.parse(path.read_text())
+
+
 class Imports(ast.NodeVisitor):
     """The names that a module imports, those for the type checker included."""
 
@@ -92,7 +98,7 @@ class Imports(ast.NodeVisitor):
         self.package = ["pullback", *path.relative_to(ROOT).parts[:-1]]
         self.found = []  # (line, dotted name, inside a function)
         self.depth = 0
-        self.visit(ast.parse(path.read_text()))
+        self.visit(parsed(path))
 
     def visit_FunctionDef(self, node):
         self.depth += 1
@@ -122,11 +128,17 @@ class Imports(ast.NodeVisitor):
         self.found.append((node.lineno, dotted, self.depth > 0))
 
 
+@functools.cache
+def imports_of(path):
+    """Return (line, dotted name, inside a function) for each import; many tests ask."""
+    return Imports(path).found
+
+
 def imports_of_pullback(path):
     """Return (line, part of pullback, inside a function) for each import of the package's own."""
     return [
         (line, part_named(dotted.split(".")[1:]), inside)
-        for line, dotted, inside in Imports(path).found
+        for line, dotted, inside in imports_of(path)
         if dotted.split(".")[0] == "pullback"
     ]
 
@@ -150,7 +162,7 @@ def test_imports_point_one_way(path):
 
 def modules_imported(path, names):
     """Return the modules of the package that a file imports."""
-    found = (dotted for _, dotted, _ in Imports(path).found)
+    found = (dotted for _, dotted, _ in imports_of(path))
     return {d if d in names else d.rpartition(".")[0] for d in found} & names
 
 
@@ -174,12 +186,12 @@ PRIMITIVES = [path for path in MODULES if place(path).startswith("ops/primitives
 
 @pytest.mark.parametrize("path", PRIMITIVES, ids=place)
 def test_a_file_of_primitives_has_gradient_rules_and_nothing_else(path):
-    for _, dotted, _ in Imports(path).found:
+    for _, dotted, _ in imports_of(path):
         if dotted.startswith("pullback."):
             part, name = part_named(dotted.split(".")[1:]), dotted.rpartition(".")[2]
             assert part in {"errors", "arrays"} or part.startswith("ops."), dotted
             assert part != "ops.primitives" or name.endswith("_p"), dotted
-    named = {n.id for n in ast.walk(ast.parse(path.read_text())) if isinstance(n, ast.Name)}
+    named = {n.id for n in ast.walk(parsed(path)) if isinstance(n, ast.Name)}
     assert not named & {"Tensor", "TENSORS", "box"}
 
 
@@ -193,7 +205,7 @@ def test_no_import_of_the_package_hides_in_a_function(path):
 def test_array_libraries_are_imported_in_their_own_folder_alone(path):
     if part_of(path) in MAY_IMPORT_ARRAY_LIBRARIES:
         return
-    found = {dotted.split(".")[0] for _, dotted, _ in Imports(path).found} & ARRAY_LIBRARIES
+    found = {dotted.split(".")[0] for _, dotted, _ in imports_of(path)} & ARRAY_LIBRARIES
     found -= {"numpy"} if part_of(path) == CHECKER else set()
     assert found == ({"numpy"} if place(path) in MAY_IMPORT_NUMPY else set())
 
@@ -221,7 +233,7 @@ def lines_of(function):
 def test_no_function_is_too_long(path):
     functions = [
         node
-        for node in ast.walk(ast.parse(path.read_text()))
+        for node in ast.walk(parsed(path))
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))
     ]
     long = {f.name: lines_of(f) for f in functions if lines_of(f) >= MOST_LINES_OF_A_FUNCTION}
@@ -268,7 +280,7 @@ def sample(tmp_path, monkeypatch):
 
 
 def test_imports_are_read_as_python_reads_them(sample):
-    found = [(dotted, inside) for _, dotted, inside in Imports(sample).found]
+    found = [(dotted, inside) for _, dotted, inside in imports_of(sample)]
     assert found == [
         ("__future__.annotations", False),
         ("typing.TYPE_CHECKING", False),

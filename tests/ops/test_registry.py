@@ -1,4 +1,4 @@
-"""Every declared operation: value, gradients, dtypes, memory, array libraries, what is kept.
+"""Every declared operation: value, dtypes, memory, array libraries, what is kept.
 
 The tests are drawn from the declarations: an operation that is declared is tested here, with no
 test written for it but its reference value (a line in `_cases`).
@@ -15,7 +15,6 @@ from tests.ops import _cases
 from tests.ops._cases import LAYOUTS, REGISTRY, host
 
 import pullback as pb
-from pullback.check import gradcheck
 
 CASES = _cases.cases()
 SMOOTH = _cases.cases(differentiable=True)
@@ -67,41 +66,6 @@ def test_the_value_is_that_of_numpy_or_of_a_plain_formula(case):
     arrays = case.arrays()
     results = [host(out) for out in case.call(_cases.leaves(arrays))]
     agree(results, _cases.expected(case, arrays), rtol=1e-12, atol=1e-14)
-
-
-def findings(case, **options):
-    """Return what the gradient checker finds wrong with a case, and its report."""
-    tensors = _cases.leaves(case.arrays(), case.wanted)
-    report = gradcheck(
-        lambda *given: case.call(list(given)), tuple(tensors), raise_exception=False, **options
-    )
-    return report.failures, str(report)
-
-
-CHECKED = [case for case in SMOOTH if case.wanted]
-MANY = "first", "second_order"  # of the further samples of an operation; the others: stress
-
-
-@every(CHECKED)
-def test_the_gradient_checker_finds_nothing_wrong(case):
-    found, report = findings(case, only=None if case.number == 0 else MANY)
-    assert found == [], report
-
-
-@pytest.mark.stress
-@every([case for case in CHECKED if case.number])
-def test_the_gradient_checker_finds_nothing_wrong_with_any_sample(case):
-    found, report = findings(case, seed=1)
-    assert found == [], report
-
-
-def test_the_checks_of_the_registry_can_fail():
-    (case, *_) = [case for case in CHECKED if case.name == "sin"]
-    wrong = pb.autograd_function(lambda ctx, x: x * 1, lambda ctx, g: g * 1.5)
-    report = gradcheck(
-        lambda x: wrong(case.call([x])[0]), case.arrays()[0], raise_exception=False, only=MANY
-    )
-    assert [failure.cause.name for failure in report.failures] == ["factor"]
 
 
 @every(SMOOTH)

@@ -4,6 +4,7 @@ import functools
 import gc
 
 import numpy as np
+import pytest
 from tests.check._parts import (
     X,
     check,
@@ -15,6 +16,14 @@ import pullback as pb
 from pullback.check.parts.lifetime import check_lifetime
 
 KEPT = {}
+
+
+@pytest.fixture(autouse=True)
+def unfrozen():
+    """Show the search what the test run has frozen: it cannot see that."""
+    gc.unfreeze()
+    yield
+    gc.freeze()
 
 
 def test_a_global_that_keeps_tensors_is_found():

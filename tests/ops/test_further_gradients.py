@@ -1,0 +1,23 @@
+"""The gradients of every declared operation, by the checker: further samples, complex numbers.
+
+`test_registry.py` differentiates all of these twice as well, so they need no coverage, under which
+they would take double the time.
+"""
+
+import pytest
+from tests.ops._gradients import FURTHER, MANY, findings
+
+every = pytest.mark.parametrize("case", FURTHER, ids=str)
+
+
+@every
+def test_the_gradient_checker_finds_nothing_wrong_in_either_order(case):
+    found, report = findings(case, only=MANY)
+    assert found == [], report
+
+
+@pytest.mark.stress
+@every
+def test_the_gradient_checker_finds_nothing_wrong_with_any_sample(case):
+    found, report = findings(case, seed=1)
+    assert found == [], report
