@@ -142,7 +142,8 @@ class Pass:
                 continue
             if not node.runs:
                 if node.__class__ is AccumulateGrad:
-                    accumulate(node, g, getrefcount(g) == SOLE or node in made, recorded)
+                    sole = getrefcount(g) == SOLE or node in made
+                    accumulate(node, g, sole, recorded)
                 elif g is not None:
                     self._hand_on(node, g)
                 continue
