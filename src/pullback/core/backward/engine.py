@@ -133,11 +133,9 @@ class Pass:
             op = node.op
             if g is None and not op.takes_none:
                 continue
-            extra = node.extra
-            if extra is not None and g is not None:
-                g = run_grad_hooks(extra, g)
-            if observer is not None:
-                observer.arrived(node, g)
+            watched = node.extra is not None or observer is not None
+            if watched:
+                g = self._arrived(node, g, observer)
             if captured and node in captured and not self._goes_on(node, g):
                 continue
             if not node.runs:
@@ -147,16 +145,12 @@ class Pass:
                 elif g is not None:
                     self._hand_on(node, g)
                 continue
-            if extra is not None and extra.prehooks:
-                g = run_prehooks(extra, g)
-            if observer is not None:
-                grads: Any = self._observed(node, g, observer)
-            elif op.adds_into is not None and extra is None and self._add_part(node, g):
+            if watched:
+                grads: Any = self._watched(node, g, observer)
+            elif op.adds_into is not None and self._add_part(node, g):
                 grads = ()
             else:
                 grads = op.differentiate(node, g, wanted, recorded)
-            if extra is not None and extra.posthooks:
-                grads = self._hooked(node, grads, g, observer)
             for target, r in zip(edges_of(node), grads):  # noqa: B905  (no grads: done already)
                 if r is not None:
                     if target not in buffers:
@@ -188,25 +182,37 @@ class Pass:
         self.owned.add(target)
         return True
 
-    def _observed(self, node: Node, g: Any, observer: Observer) -> Sequence[Any]:
-        """Run a node's rule before the observer's eyes."""
-        try:
-            observer.entering(node, g)
-            grads: Sequence[Any] = node.op.differentiate(node, g, self.wanted, self.recorded)
-            observer.computed(node, g, grads)
-        except Exception as error:
-            observer.failed(node, error)
-            raise
-        return grads
-
     @staticmethod
-    def _hooked(node: Node, grads: Any, g: Any, observer: Observer | None) -> Sequence[Any]:
-        """Run a node's post-hooks on its gradients, None where an input has no edge."""
-        kept = run_posthooks(node.extras(), grads, g)
-        found = [None if t is None else r for t, r in zip(node.edges, kept, strict=True)]
+    def _arrived(node: Node, g: Any, observer: Observer | None) -> Any:
+        """Run the hooks on a gradient that has arrived, and show it to the observer."""
+        if node.extra is not None and g is not None:
+            g = run_grad_hooks(node.extra, g)
         if observer is not None:
-            observer.hooked(node, found)
-        return found
+            observer.arrived(node, g)
+        return g
+
+    def _watched(self, node: Node, g: Any, observer: Observer | None) -> Sequence[Any]:
+        """Run a node's rule between its hooks, and before the observer's eyes."""
+        extra = node.extra
+        if extra is not None and extra.prehooks:
+            g = run_prehooks(extra, g)
+        try:
+            if observer is not None:
+                observer.entering(node, g)
+            grads: Sequence[Any] = node.op.differentiate(node, g, self.wanted, self.recorded)
+            if observer is not None:
+                observer.computed(node, g, grads)
+        except Exception as error:
+            if observer is not None:
+                observer.failed(node, error)
+            raise
+        if extra is None or not extra.posthooks:
+            return grads
+        kept = run_posthooks(extra, grads, g)
+        grads = [None if t is None else r for t, r in zip(node.edges, kept, strict=True)]
+        if observer is not None:
+            observer.hooked(node, grads)
+        return grads
 
     def add(self, target: Node, g: Any) -> None:
         """Add a contribution to a target's buffer, in place where this pass made the buffer."""
