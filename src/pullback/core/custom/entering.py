@@ -152,7 +152,8 @@ class _Source:
         lines = [
             "P_ctx = P_Context()",
             "P_ctx._op, P_ctx._arguments, P_ctx._edges = P_self, P_fixed, P_edges",
-            "P_ctx._node, P_ctx._pass, P_ctx._names, P_ctx._values = None, P_NO_PASS, (), ()",
+            "P_ctx._node, P_ctx._pass = None, P_NO_PASS",
+            "P_ctx._names = P_ctx._values = ()",
             "P_epoch = P_EPOCH[0]",
             "P_set_mode(P_UNRECORDED)",
             "try:",
@@ -247,7 +248,7 @@ class _Source:
         then shared by the nodes.
         """
         lines = (
-            f"if {a}.__class__ in P_CLASSES:",
+            f"if {a}.__class__ is P_Tensor or {a}.__class__ in P_CLASSES:",
             f"    if {a}._base is not None:",
             f"        P_sync({a})",
             f"    P_e{k} = {a}._node",

@@ -29,7 +29,7 @@ from pullback.core.graph.node import (
     meta_of,
     next_seq,
 )
-from pullback.core.tensor.tensor import TENSOR_CLASSES, as_array, box
+from pullback.core.tensor.tensor import TENSOR_CLASSES, Tensor, as_array, box
 from pullback.core.tensor.versions import ITSELF, counter_of
 from pullback.core.tensor.views import NO_GRAD_VIEW, ONE_OF_MANY, TRACKED, link, sync
 
@@ -65,6 +65,7 @@ _COMMON: dict[str, Any] = {
     "RECORD": RECORD,
     "SHAPES": _Interned(),
     "TRACKED": TRACKED,
+    "Tensor": Tensor,
     "UNRECORDED": UNRECORDED,
     "UNFIT": UNFIT,
     "apply": apply,
@@ -125,6 +126,11 @@ def inplace_call(op: Primitive) -> FunctionType:
 def _shown(default: Any) -> str:
     """Return a default as the source shows it; the function has the object itself."""
     return repr(default) if type(default) in (type(None), bool, int, float, str, tuple) else "..."
+
+
+def _is_tensor(name: str) -> str:
+    """Return the test whether `name` is a tensor, whose class is then ``_cls``."""
+    return f"((_cls := {name}.__class__) is Tensor or _cls in CLASSES)"
 
 
 class _Writer:
@@ -191,7 +197,7 @@ class _Writer:
         pairs = list(zip(self.inputs, kinds, strict=True))
         tensors = [n for n, kind in pairs if kind == "tensor"]
         lead, *others = tensors
-        tests = [f"(_cls := {lead}.__class__) in CLASSES"]
+        tests = [_is_tensor(lead)]
         tests += [f"{n}.__class__ is _cls" for n in others]
         tests += [
             f"({n}.__class__ is float or {n}.__class__ is int)" for n, k in pairs if k == "number"
@@ -275,7 +281,7 @@ class _Writer:
         self.add(1, f"_lead = {free[0]}")
         for name in free[1:]:
             self.add(1, "if _lead.__class__ not in CLASSES:", f"    _lead = {name}")
-        self.add(1, "if (_cls := _lead.__class__) in CLASSES:")
+        self.add(1, f"if {_is_tensor('_lead')}:")
         self._up_to_date(2, "_lead")
         self.add(2, "_lead_data = _lead._data")
         self._usable(2, "_lead", [], [])
@@ -354,7 +360,7 @@ class _Writer:
         """Write the block for several results, of one tensor."""
         (x,) = self.inputs
         settings = "".join(f", {n}={n}" for n in self.op.settings)
-        self.add(1, f"if (_cls := {x}.__class__) in CLASSES:")
+        self.add(1, f"if {_is_tensor(x)}:")
         self._up_to_date(2, x)
         self.add(2, f"{x}_data = {x}._data")
         self._usable(2, x, [], [])

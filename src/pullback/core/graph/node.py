@@ -223,12 +223,15 @@ def release(node: Any) -> None:
 
 def edges_of(node: Any) -> tuple[Any, ...]:
     """Return a node's edges: what `Node.edges` does, for loops over many nodes."""
-    if node.__class__ is not SmallNode:
-        return (node.node,) if node.__class__ is Output else node.record[: node.count]
-    count = node.count
-    if count == 1:
-        return (node.i0,)
-    return (node.i0, node.i1) if count == 2 else node.record[:count]
+    kind = node.__class__
+    if kind is SmallNode:
+        count = node.count
+        if count == 1:
+            return (node.i0,)
+        return (node.i0, node.i1) if count == 2 else node.record[:count]
+    if kind is CustomNode:
+        return node.record  # type: ignore[no-any-return]
+    return (node.node,) if kind is Output else node.record[: node.count]
 
 
 class MultiNode(WideNode):
