@@ -14,6 +14,7 @@ from typing import Any
 
 from pullback.arrays import (
     NUMPY,
+    DType,
     Library,
     get_default_dtype,
     is_array,
@@ -187,15 +188,25 @@ def _promoted(op: Primitive, tensors: list[Any], library: Any, like: Tensor) -> 
         if not isinstance(t, Tensor)
         else t
         if i in op.masks or t._data.dtype == native
-        else RECORDED.astype(t, dtype)
+        else _cast(t, dtype, library)
         for i, t in enumerate(tensors)
     ]
 
 
 def _result_dtype(arrays: list[Any], library: Any) -> Any:
-    full = dict.fromkeys(library.dtype(a) for a in arrays if a.shape)
-    zero = dict.fromkeys(library.dtype(a) for a in arrays if not a.shape)
+    full: list[DType] = []
+    zero: list[DType] = []
+    for a in arrays:
+        (full if a.shape else zero).append(library.dtype(a))
     return promote_tensors(full, zero)
+
+
+def _cast(tensor: Tensor, dtype: DType, library: Library) -> Tensor:
+    """Return a tensor of another dtype; its cast is recorded where it is tracked."""
+    if tensor._node is None and STATE.get().observer is None:
+        return box(library.astype(tensor._data, dtype), cls=tensor.__class__)
+    cast: Tensor = RECORDED.astype(tensor, dtype)
+    return cast
 
 
 def _scalar(op: Primitive, value: Any, dtype: Any, library: Any, like: Tensor) -> Tensor:
