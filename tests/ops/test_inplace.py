@@ -120,6 +120,16 @@ def test_what_is_written_does_not_depend_on_the_mode(value):
         assert outcome(change, False) == outcome(change, True)
 
 
+@pytest.mark.parametrize("recorded", [True, False])
+def test_a_mask_that_holds_nowhere_is_no_change_of_a_tracked_tensor(recorded):
+    x = leaf(1.0, 2.0) * 1
+    y = x * x
+    with pb.set_grad_enabled(recorded):
+        x[pb.tensor([False, False])] = 5.0
+    assert x._version == 0
+    y.sum().backward()
+
+
 # -- operations in place ---------------------------------------------------------------------------
 @pytest.mark.parametrize("name", ["eq", "ne", "lt", "le", "gt", "ge"])
 def test_a_comparison_in_place_keeps_the_dtype_and_cuts_the_history(name):

@@ -1,7 +1,10 @@
 """Calling an operation: every kind of parameter, with gradients and flags by name."""
 
+import copy
 import functools
+import gc
 import linecache
+import pickle
 import warnings
 import weakref
 
@@ -9,7 +12,7 @@ import numpy as np
 import pytest
 
 import pullback as pb
-from pullback.errors import GradientError
+from pullback.errors import GradientError, GraphError
 
 
 def leaf(value):
@@ -505,3 +508,92 @@ def test_a_context_that_is_kept_does_not_keep_the_graph():
     del y, before
     assert node() is None
     assert [tuple(ctx.needs_input_grad) for ctx in kept] == [(True, False)] * 2
+
+
+def test_a_context_that_is_kept_does_not_keep_what_was_saved():
+    kept = []
+
+    @pb.autograd_function
+    def keeping(ctx, x):
+        kept.append(ctx)
+        ctx.save_for_backward(x=x)
+        return x * 2.0
+
+    @keeping.backward
+    def _(ctx, grad_output):
+        return {"x": grad_output}
+
+    before = pb.tensor([1.0], requires_grad=True) * 2.0
+    array = weakref.ref(before._data)
+    keeping(before).backward()
+    del before
+    assert array() is None
+
+
+# -- operations as objects -------------------------------------------------------------------------
+def test_an_operation_is_copied_as_a_function_is():
+    assert copy.copy(scaled) is scaled
+    assert copy.deepcopy([scaled])[0] is scaled
+
+
+def doubled_forward(ctx, x):
+    return x * 2.0
+
+
+def doubled_backward(ctx, grad_output):
+    return {"x": grad_output * 2.0}
+
+
+@pytest.mark.parametrize("name", ["scaled", "doubled"])
+def test_an_operation_is_pickled_by_its_name_or_by_its_functions(name):
+    doubled = pb.autograd_function(doubled_forward, doubled_backward, name="doubled")
+    op = {"scaled": scaled, "doubled": doubled}[name]
+    found = pickle.loads(pickle.dumps(op))
+    assert (found is op, found.__name__) == (name == "scaled", name)
+    x, w = leaf(3.0), leaf(2.0)
+    assert (found(x, w) if name == "scaled" else found(x)).item() == 6.0
+    found.backward(op.rule)
+
+
+def test_the_call_of_an_operation_that_is_gone_says_so():
+    call = pb.autograd_function(doubled_forward, doubled_backward, name="doubled").__call__
+    with pytest.raises(GraphError, match=r"^doubled: the operation is gone"):
+        call(leaf(1.0))
+
+
+def test_what_forward_captured_is_freed_with_the_operation():
+    def capturing():
+        array = np.ones(3)
+        op = pb.autograd_function(lambda ctx, x: x * pb.asarray(array), doubled_backward)
+        op(pb.ones(3, requires_grad=True)).sum().backward()
+        return weakref.ref(array)
+
+    gc.disable()
+    try:
+        assert capturing()() is None
+    finally:
+        gc.enable()
+
+
+# -- names -----------------------------------------------------------------------------------------
+@pytest.mark.parametrize("name", ["P_x", "STEP_n", "_", "__op", "op", "self", "ctx_", "node", "g0"])
+def test_an_argument_may_have_any_name(name):
+    made = {}
+    exec(
+        f"def forward(ctx, {name}, *, w_{name}=3.0):\n"
+        f"    ctx.save_for_backward({name}={name})\n    return {name} * w_{name}\n"
+        f"def backward(ctx, grad_output):\n    ctx.saved_variables['{name}']\n"
+        f"    return {{'{name}': grad_output * 3.0}}\n",
+        made,
+    )
+    op = pb.autograd_function(made["forward"], made["backward"])
+    for call in (lambda x: op(x), lambda x: op(**{name: x})):
+        x = leaf(2.0)
+        y = call(x)
+        y.backward()
+        assert (y.item(), x.grad.item()) == (6.0, 3.0)
+
+
+def test_a_forward_without_arguments_gives_an_untracked_result():
+    op = pb.autograd_function(lambda ctx: pb.ones(2), doubled_backward)
+    assert (op().tolist(), op().requires_grad) == ([1.0, 1.0], False)

@@ -407,3 +407,21 @@ def test_an_array_that_forward_returns_is_not_changed_through_the_result():
     x = pb.ones(2, dtype=pb.float64, requires_grad=True)
     assert constantly(x).mul_(5).tolist() == [5.0, 5.0]
     assert constant.tolist() == [1.0, 1.0]
+
+
+def test_the_gradient_of_one_output_in_nested_containers_comes_in_them_in_every_pass():
+    seen = []
+
+    @pb.autograd_function
+    def nested(ctx, x):
+        return ([x * 2.0],)
+
+    @nested.backward
+    def _(ctx, grad_output):
+        seen.append(type(grad_output))
+        return {"x": grad_output[0] * 2.0}
+
+    x = leaf(1.0)
+    for recorded in (False, True):
+        pb.autograd.grad(nested(x)[0][0], x, create_graph=recorded)
+    assert seen == [list, list]

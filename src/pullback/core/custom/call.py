@@ -187,6 +187,7 @@ def _new_node(
     node.record = edges
     node.saved = saved_by(ctx, inner, outs, mode.hooks)
     node.names = saved_names[tuple(ctx._names)]
+    ctx._names = ctx._values = ()  # who keeps ctx does not keep what it saved
     node.arguments = ctx._arguments
     node.given = describe(op, given, edges) if described is None else described
     node.metas = tuple([meta_of(o._data) if isinstance(o, Tensor) else None for o in outs])

@@ -269,7 +269,7 @@ class Context:
     _values: Collection[Any]
 
     # -- forward's side -----------------------------------------------------------------------
-    def save_for_backward(self, *values: Any, **named: Any) -> None:
+    def save_for_backward(self, /, *values: Any, **named: Any) -> None:
         """Keep values for backward: by position, by name, or both; again replaces the first.
 
         Tensors are checked for changes in place when they are read; other objects are kept as
@@ -439,7 +439,6 @@ def saved_by(
     saved: list[Any] = []
     for value in ctx._values:
         saved += items_of(value, inner, outs, hooks)
-    ctx._values = ()
     saved.append(kept_attributes(ctx.__dict__, inner, outs, hooks))
     return tuple(saved)
 

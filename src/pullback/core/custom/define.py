@@ -37,6 +37,13 @@ class AutogradFunction(CustomOp, Generic[P, R]):
         def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
             """Run forward on the arguments and record the operation."""
 
+    def __reduce__(self) -> Any:
+        """Pickle the name of an operation that its module has, else what it is made of."""
+        reduced = super().__reduce__()
+        if isinstance(reduced, str):
+            return reduced
+        return AutogradFunction, (self.name, self.forward, self.rule, self.traverse)
+
     def __repr__(self) -> str:
         return f"<autograd function {self.name}{self.signature.full}>"
 

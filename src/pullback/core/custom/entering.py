@@ -11,6 +11,7 @@ changes in place) they leave to `call` and `results` (call.py).
 from __future__ import annotations
 
 import inspect
+import itertools
 import weakref
 from collections.abc import Callable, Sequence
 from sys import getrefcount
@@ -35,7 +36,7 @@ from pullback.core.tensor.ownership import SOLE
 from pullback.core.tensor.tensor import TENSOR_CLASSES, Tensor, box
 from pullback.core.tensor.versions import EPOCH, counter_of
 from pullback.core.tensor.views import sync
-from pullback.errors import UntrackedTensorWarning, warn_user
+from pullback.errors import GraphError, UntrackedTensorWarning, warn_user
 
 _KINDS = inspect.Parameter
 
@@ -43,16 +44,17 @@ _KINDS = inspect.Parameter
 def written_call(op: Any, call: Callable[..., Any], uses: dict[str, Any]) -> FunctionType:
     """Return a function with forward's parameters that calls `op`, which it knows weakly.
 
-    `uses` has what else its lines name.
+    The class of `op` has it, and is freed by the garbage collector alone: what forward captured
+    must not wait for that. `uses` has what else its lines name.
     """
     signature: Signature = op.signature
     source = _Source(op)
-    names = {**_COMMON, **uses, "call": call, "op": weakref.ref(op), "forward": op.forward}
-    names |= {"setup_context": op.setup_context, "fixed": signature.fixed}
-    names |= {"arguments": signature.arguments}
+    names = {**_COMMON, **uses, "call": call, "fixed": signature.fixed}
+    names["arguments"] = signature.arguments
     named = {f"{source.prefix}{name}": value for name, value in names.items()}
     code = compiled(f"call of {op.name}", source.text())
     function = FunctionType(code, {"__name__": MODULE, **named}, op.name)
+    _know_weakly(op, function.__globals__, f"{source.prefix}op")
     function.__qualname__ = op.name
     empty = _KINDS.empty
     keywords = [p for p in signature.parameters if p.kind is _KINDS.KEYWORD_ONLY]
@@ -60,6 +62,22 @@ def written_call(op: Any, call: Callable[..., Any], uses: dict[str, Any]) -> Fun
     function.__defaults__ = tuple([p.default for p in positional if p.default is not empty])
     function.__kwdefaults__ = {p.name: p.default for p in keywords if p.default is not empty}
     return function
+
+
+def _know_weakly(op: Any, uses: dict[str, Any], key: str) -> None:
+    """Give written lines, under `key`, a function that returns `op`, or raises once it is gone."""
+    name = op.name
+
+    def gone() -> None:
+        raise GraphError(
+            f"{name}: the operation is gone, and its __call__ does not keep it.\n"
+            "hint: keep the operation itself."
+        )
+
+    def leave(_: Any) -> None:
+        uses[key] = gone
+
+    uses[key] = weakref.ref(op, leave)
 
 
 class _Source:
@@ -76,32 +94,32 @@ class _Source:
         """Return the source of the function."""
         shown, values, names = self._parameters()
         given = f"({', '.join(values)}{',' if values else ''})"
-        lines = [f"def call({', '.join(shown)}):", "    P_mode, P_self = P_mode_of(), P_op()"]
-        lines += ["    P_cls, P_same = P_Tensor, True"]
+        lines = [f"def call({', '.join(shown)}):", "    $mode, $self = $mode_of(), $op()"]
+        lines += ["    $cls, $same = $Tensor, True"]
         if self.in_loop:
-            looked = "P_names, P_values, P_given, P_inner, P_edges, P_versions"
-            lines += [f"    P_values = {given}", *self._loop(names)]
+            looked = "$names, $values, $given, $inner, $edges, $versions"
+            lines += [f"    $values = {given}", *self._loop(names)]
         else:
-            inner, versions = self._each("P_in"), self._each("P_v")
-            looked = f"{names}, {given}, {given}, {inner}, P_edges, {versions}"
+            inner, versions = self._each("$in"), self._each("$v")
+            looked = f"{names}, {given}, {given}, {inner}, $edges, {versions}"
             lines += self._one_by_one(given)
-        left = f"    return P_call(P_self, {looked}, P_known if P_same else None, P_cls, P_mode)"
+        left = f"    return $call($self, {looked}, $known if $same else None, $cls, $mode)"
         if self.in_loop or not self.names:
             lines.append(left)
         else:
-            untracked = " and ".join(f"P_e{i} is None" for i in range(len(self.names)))
+            untracked = " and ".join(f"$e{i} is None" for i in range(len(self.names)))
             lines += [
                 "    if (",
                 f"        ({untracked})",
-                "        or P_mode is not P_RECORD",
-                "        or P_cls is not P_Tensor",
-                "        or (P_INTERCEPTING and not P_same)",
+                "        or $mode is not $RECORD",
+                "        or $cls is not $Tensor",
+                "        or ($INTERCEPTING and not $same)",
                 "    ):",
                 f"    {left}",
                 *self._run(),
                 *self._record(given),
             ]
-        return "\n".join(lines).replace("P_", self.prefix) + "\n"
+        return "\n".join(lines).replace("$", self.prefix) + "\n"
 
     def _each(self, prefix: str) -> str:
         """Return a tuple of one variable an argument, as written."""
@@ -113,18 +131,18 @@ class _Source:
         values: list[str] = []
         variable: list[str] = []
         parameters = self.signature.parameters
-        for p, after in zip(parameters, [*parameters[1:], None], strict=True):
+        for p, after in itertools.zip_longest(parameters, parameters[1:]):
             if p.kind is _KINDS.KEYWORD_ONLY and not any(s.startswith("*") for s in shown):
                 shown.append("*")
             if p.kind is _KINDS.VAR_POSITIONAL:
                 shown.append(f"*{p.name}")
                 values.append(f"*{p.name}")
-                each = f"f'{p.name}[{{P_i}}]' for P_i in P_range(P_len({p.name}))"
-                variable.append(f"P_tuple([{each}])")
+                each = f"f'{p.name}[{{$i}}]' for $i in $range($len({p.name}))"
+                variable.append(f"$tuple([{each}])")
             elif p.kind is _KINDS.VAR_KEYWORD:
                 shown.append(f"**{p.name}")
                 values.append(f"*{p.name}.values()")
-                variable.append(f"P_tuple({p.name})")
+                variable.append(f"$tuple({p.name})")
             else:
                 shown.append(p.name)
                 values.append(p.name)
@@ -133,146 +151,147 @@ class _Source:
             ):
                 shown.append("/")
         fixed = self.signature.is_fixed
-        return shown, values, "P_fixed" if fixed else f"P_arguments({', '.join(variable)})"
+        return shown, values, "$fixed" if fixed else f"$arguments({', '.join(variable)})"
 
     def _one_by_one(self, given: str) -> list[str]:
         """Return the lines that look at arguments which all have a name of their own."""
-        lines = [f"    {self._each('P_d')} = P_known = P_self.described"]
+        lines = [f"    {self._each('$d')} = $known = $self.described"]
         for i, name in enumerate(self.names):
-            lines += self._look("    ", name, str(i), "P_fixed", given)
-        return [*lines, f"    P_edges = {self._each('P_e')}"]
+            lines += self._look("    ", name, str(i), "$fixed", given)
+        return [*lines, f"    $edges = {self._each('$e')}"]
 
     def _run(self) -> list[str]:
         """Return the lines that run forward unrecorded."""
         inner = [
-            f"{p.name}=P_in{i}" if p.kind is _KINDS.KEYWORD_ONLY else f"P_in{i}"
+            f"{p.name}=$in{i}" if p.kind is _KINDS.KEYWORD_ONLY else f"$in{i}"
             for i, p in enumerate(self.signature.parameters)
         ]
-        ctx = [] if self.splits else ["P_ctx"]
+        ctx = [] if self.splits else ["$ctx"]
         lines = [
-            "P_ctx = P_Context()",
-            "P_ctx._op, P_ctx._arguments, P_ctx._edges = P_self, P_fixed, P_edges",
-            "P_ctx._node, P_ctx._pass = None, P_NO_PASS",
-            "P_ctx._names = P_ctx._values = ()",
-            "P_epoch = P_EPOCH[0]",
-            "P_set_mode(P_UNRECORDED)",
+            "$ctx = $Context()",
+            "$ctx._op, $ctx._arguments, $ctx._edges = $self, $fixed, $edges",
+            "$ctx._node, $ctx._pass = None, $NO_PASS",
+            "$ctx._names = $ctx._values = ()",
+            "$epoch = $EPOCH[0]",
+            "$set_mode($UNRECORDED)",
             "try:",
-            f"    P_out = P_forward({', '.join([*ctx, *inner])})",
+            f"    $out = $self.forward({', '.join([*ctx, *inner])})",
         ]
         if self.splits:
-            lines.append(f"    P_setup_context(P_ctx, {self._each('P_in')}, P_out)")
-        lines += ["finally:", "    P_set_mode(P_RECORD)"]
+            lines.append(f"    $self.setup_context($ctx, {self._each('$in')}, $out)")
+        lines += ["finally:", "    $set_mode($RECORD)"]
         return [f"    {line}" for line in lines]
 
     def _record(self, given: str) -> list[str]:
         """Return the lines that record one new floating result of the default library."""
-        inner, versions = self._each("P_in"), self._each("P_v")
+        inner, versions = self._each("$in"), self._each("$v")
         lines = [
-            "P_metas = P_self.result_described",
+            "$metas = $self.result_described",
             "if (",
-            "    P_out.__class__ is not P_Tensor",
-            "    or P_EPOCH[0] != P_epoch",
-            "    or P_out._base is not None",
-            "    or P_out._node is not None",
-            *[f"    or P_out is P_in{i}" for i in range(len(self.names))],
-            "    or P_ctx._marks",
+            "    $out.__class__ is not $Tensor",
+            "    or $EPOCH[0] != $epoch",
+            "    or $out._base is not None",
+            "    or $out._node is not None",
+            *[f"    or $out is $in{i}" for i in range(len(self.names))],
+            "    or $ctx._marks",
             "    or (",
-            "        ((P_data := P_out._data).__class__ is not P_ndarray",
-            "        or P_data.dtype is not P_metas[0][1]",
-            "        or P_data.shape != P_metas[0][0])",
-            "        and (P_metas := P_ordinary(P_self, P_data)) is None",
+            "        (($data := $out._data).__class__ is not $ndarray",
+            "        or $data.dtype is not $metas[0][1]",
+            "        or $data.shape != $metas[0][0])",
+            "        and ($metas := $ordinary($self, $data)) is None",
             "    )",
             "):",
-            f"    return P_results(P_self, P_ctx, {given}, {inner}, P_edges, {versions}, "
-            "P_known if P_same else None, P_cls, P_mode, P_out)",
+            f"    return $results($self, $ctx, {given}, {inner}, $edges, {versions}, "
+            "$known if $same else None, $cls, $mode, $out)",
             *self._save(),
             *self._node(given),
-            "if P_references(P_out) != P_SOLE:  # forward may have kept its own",
-            "    return P_box(P_data, P_n, P_counter_of(P_out))",
-            "P_out._node = P_n",
-            "P_out._counter = P_out._counter or P_n",
-            "return P_out",
+            "if $references($out) != $SOLE:  # forward may have kept its own",
+            "    return $box($data, $n, $counter_of($out))",
+            "$out._node = $n",
+            "$out._counter = $out._counter or $n",
+            "return $out",
         ]
         return [f"    {line}" for line in lines]
 
     def _save(self) -> list[str]:
         """Return the lines that take what forward saved out of its context."""
-        rest = f"{self._each('P_in')}, (P_out,), None"
-        lines = ["P_saved = []", "for P_a in P_ctx._values:"]
+        rest = f"{self._each('$in')}, ($out,), None"
+        lines = ["$saved = []", "for $a in $ctx._values:"]
         for i in range(len(self.names)):
             lines += [
-                f"    {'el' * (i > 0)}if P_a is P_in{i} and P_v{i} is not None:",
-                f"        P_saved += (P_in{i}._data, P_c{i}, P_v{i}, {i})",
+                f"    {'el' * (i > 0)}if $a is $in{i} and $v{i} is not None:",
+                f"        $saved += ($in{i}._data, $c{i}, $v{i}, {i})",
             ]
         return [
             *lines,
             "    else:",
-            f"        P_saved += P_items_of(P_a, {rest})",
-            "P_set = P_ctx.__dict__",
-            f"P_saved.append(P_kept(P_set, {rest}) if P_set else None)",
-            "P_ctx._values = P_a = ()",
+            f"        $saved += $items_of($a, {rest})",
+            "$set = $ctx.__dict__",
+            f"$saved.append($kept($set, {rest}) if $set else None)",
+            "$kind = $named[$tuple($ctx._names)]",
+            "$ctx._names = $ctx._values = $a = ()",
         ]
 
     def _node(self, given: str) -> list[str]:
         """Return the lines that make the node."""
         return [
-            "P_n = P_CustomNode()",
-            f"P_n.op, P_n.seq, P_n.count = P_self, P_next_seq(), {len(self.names)}",
-            "P_n.released, P_n.version, P_n.shapes, P_n.extra = False, 0, None, None",
-            "P_n.record, P_n.saved = P_edges, P_saved",
-            "P_n.arguments, P_n.metas = P_fixed, P_metas",
-            f"P_n.given = P_known if P_same else P_describe(P_self, {given}, P_edges)",
-            "P_n.names = P_named[P_tuple(P_ctx._names)]",
-            "if P_references(P_ctx) != P_SOLE:",
-            "    P_ctx._outlive(P_n)",
+            "$n = $CustomNode()",
+            f"$n.op, $n.seq, $n.count = $self, $next_seq(), {len(self.names)}",
+            "$n.released, $n.version, $n.shapes, $n.extra = False, 0, None, None",
+            "$n.record, $n.saved = $edges, $saved",
+            "$n.arguments, $n.metas = $fixed, $metas",
+            f"$n.given = $known if $same else $describe($self, {given}, $edges)",
+            "$n.names = $kind",
+            "if $references($ctx) != $SOLE:",
+            "    $ctx._outlive($n)",
         ]
 
     def _loop(self, names: str) -> list[str]:
         """Return the lines that look at any number of arguments, or at the leaves of containers."""
         return [
-            f"    P_names, P_given, P_known = P_leaves(P_self, {names}, P_values)",
-            "    P_inner, P_edges, P_versions = [], [], []",
-            "    for P_a, P_d in zip(P_given, P_known):",
-            *self._look("        ", "P_a", "", "P_names", "P_given"),
-            "        P_inner.append(P_in)",
-            "        P_edges.append(P_e)",
-            "        P_versions.append(P_v)",
-            "    P_edges = P_tuple(P_edges)",
+            f"    $names, $given, $known = $leaves($self, {names}, $values)",
+            "    $inner, $edges, $versions = [], [], []",
+            "    for $a, $d in zip($given, $known):",
+            *self._look("        ", "$a", "", "$names", "$given"),
+            "        $inner.append($in)",
+            "        $edges.append($e)",
+            "        $versions.append($v)",
+            "    $edges = $tuple($edges)",
         ]
 
     @staticmethod
     def _look(indent: str, a: str, k: str, names: str, given: str) -> list[str]:
         """Return the lines that look at argument `a`, whose variables end in `k`.
 
-        P_d is what a gradient of it had to fit in the last call: it is most often the same, and
+        $d is what a gradient of it had to fit in the last call: it is most often the same, and
         then shared by the nodes.
         """
         lines = (
-            f"if {a}.__class__ is P_Tensor or {a}.__class__ in P_CLASSES:",
+            f"if {a}.__class__ is $Tensor or {a}.__class__ in $CLASSES:",
             f"    if {a}._base is not None:",
-            f"        P_sync({a})",
-            f"    P_e{k} = {a}._node",
-            f"    P_c{k} = {a}._counter or P_counter_of({a})",
-            f"    P_v{k} = P_c{k}.version",
-            f"    if {a}.__class__ is not P_cls:",
-            f"        P_cls = P_joined({a}, P_cls)",
-            f"    if P_e{k} is None:",
-            f"        P_in{k} = {a} if {a}.__class__ is P_Tensor else P_detached({a})",
-            f"        if P_d{k} is not P_UNTRACKED or {a}._data.__class__ is not P_ndarray:",
-            "            P_same = False",
+            f"        $sync({a})",
+            f"    $e{k} = {a}._node",
+            f"    $c{k} = {a}._counter or $counter_of({a})",
+            f"    $v{k} = $c{k}.version",
+            f"    if {a}.__class__ is not $cls:",
+            f"        $cls = $joined({a}, $cls)",
+            f"    if $e{k} is None:",
+            f"        $in{k} = {a} if {a}.__class__ is $Tensor else $detached({a})",
+            f"        if $d{k} is not $UNTRACKED or {a}._data.__class__ is not $ndarray:",
+            "            $same = False",
             "    else:  # forward sees an untracked tensor on the same memory",
-            f"        P_in{k} = P_Tensor()",
-            f"        P_data = P_in{k}._data = {a}._data",
-            f"        P_in{k}._counter = P_c{k}",
-            f"        P_in{k}._node = P_in{k}._base = P_in{k}._grad = None",
-            f"        if (P_d{k}[1] is not P_data.dtype or P_d{k}[0] != P_data.shape",
-            "                or P_data.__class__ is not P_ndarray):",
-            "            P_same = False",
+            f"        $in{k} = $Tensor()",
+            f"        $data = $in{k}._data = {a}._data",
+            f"        $in{k}._counter = $c{k}",
+            f"        $in{k}._node = $in{k}._base = $in{k}._grad = None",
+            f"        if ($d{k}[1] is not $data.dtype or $d{k}[0] != $data.shape",
+            "                or $data.__class__ is not $ndarray):",
+            "            $same = False",
             "else:",
-            f"    if P_isinstance({a}, P_CONTAINERS) and P_mode.grad:",
-            f"        P_warn(P_self, {names}, {given}, {a})",
-            f"    P_in{k}, P_e{k}, P_v{k} = {a}, None, None",
-            f"    P_same = P_same and P_d{k} is P_NO_TENSOR",
+            f"    if $isinstance({a}, $CONTAINERS) and $mode.grad:",
+            f"        $warn($self, {names}, {given}, {a})",
+            f"    $in{k}, $e{k}, $v{k} = {a}, None, None",
+            f"    $same = $same and $d{k} is $NO_TENSOR",
         )
         return [indent + line for line in lines]
 

@@ -7,6 +7,7 @@ is written in entering.py, with call.py for the uncommon; the run of its rule in
 from __future__ import annotations
 
 import inspect
+import sys
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -64,6 +65,22 @@ class CustomOp:
         if backward is not None:
             self.set_backward(backward)
 
+    def __copy__(self) -> Any:
+        """Return the operation itself, as functions are copied."""
+        return self
+
+    def __deepcopy__(self, memo: Any) -> Any:
+        """Return the operation itself, as functions are copied."""
+        return self
+
+    def __reduce__(self) -> Any:
+        """Pickle the name of an operation that its module has, else what it is made of."""
+        name = getattr(self, "__qualname__", None)
+        found = sys.modules.get(getattr(self, "__module__", ""), None)
+        if name is not None and getattr(found, name, None) is self:
+            return str(name)
+        return _made, (self.setup_context, self.name, self.forward, self.rule, self.traverse)
+
     def set_backward(self, rule: Callable[..., Any]) -> None:
         """Make `rule` the gradient rule."""
         self.rule = rule
@@ -87,3 +104,11 @@ class CustomOp:
         """Drop what a node saved; its edges stay."""
         node.released = True
         node.saved = ()
+
+
+def _made(setup_context: Any, name: str, forward: Any, backward: Any, traverse: bool) -> CustomOp:
+    """Return an unpickled operation."""
+    made: CustomOp = CustomOp(
+        name, forward, backward, setup_context=setup_context, traverse=traverse
+    )
+    return made

@@ -140,7 +140,7 @@ def setitem(x: Tensor, index: Any, value: Any) -> None:
 def _set_unrecorded(x: Tensor, index: Any, value: Any) -> bool:
     """Write at a mask or a basic index where that is the common, unrecorded case."""
     if isinstance(index, Tensor):
-        if index.dtype.kind != "b":
+        if index.dtype.kind != "b" or x._node is not None:  # it may hold nowhere: no change then
             return False
         index = index.data_array()
     elif not is_plain(index):
