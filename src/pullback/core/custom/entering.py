@@ -88,7 +88,7 @@ class _Source:
         self.names = [p.name for p in self.signature.parameters]
         self.in_loop = op.in_loop
         self.splits = op.setup_context is not None
-        self.prefix = prefix_for(self.names)
+        self.prefix = _prefix_for(self.names)
 
     def text(self) -> str:
         """Return the source of the function."""
@@ -296,7 +296,7 @@ class _Source:
         return [indent + line for line in lines]
 
 
-def prefix_for(names: Sequence[str]) -> str:
+def _prefix_for(names: Sequence[str]) -> str:
     """Return what the names of written lines begin with, so that none of `names` does."""
     prefix = "_"
     while any(name.startswith(prefix) for name in names):
