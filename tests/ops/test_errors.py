@@ -127,6 +127,16 @@ SHAPES = {
     "mT": (lambda: v().mT, ValueError, ("matrix_transpose: ", "(2,)")),
     "unbind a scalar": (lambda: pb.tensor(1.0).unbind(), ValueError, ("unstack: ", "0-d")),
     "split a scalar": (lambda: pb.tensor(1.0).split(1), ValueError, ("split: ", "0-d")),
+    "a number alone": (
+        lambda: pb.exp(2.0),
+        TypeError,
+        ("exp: a Tensor or an array required as 'x', got float", "hint: make a tensor"),
+    ),
+    "numbers alone": (
+        lambda: pb.mul(2.0, 3),
+        TypeError,
+        ("mul: a Tensor or an array required as 'x' or 'y', got float and int",),
+    ),
     "item": (lambda: m().item(), ValueError, ("item: ", "(2, 3)", "tolist()")),
     "bool": (lambda: bool(m()), ValueError, ("bool: ", "(2, 3)", "any()")),
     "in place": (

@@ -108,7 +108,7 @@ def coerce(op: Primitive, args: Sequence[Any]) -> tuple[list[Tensor], Any]:
             raise _argument_error(op, i, a)
         tensors.append(a)
     if like is None:
-        raise _argument_error(op, 0, first)
+        raise _only_numbers(op, args)
     for i in borrowed:
         # The array is the caller's: a later change of it must not be seen by backward.
         if op.view or op.variadic or _is_kept(op, i, tensors):
@@ -242,6 +242,14 @@ def mixed(op: str, inputs: Sequence[tuple[str, Any]]) -> DeviceError:
 
 def _no_arrays(op: Primitive) -> ArgumentTypeError:
     return ArgumentTypeError(compose(op.name, "at least 1 array required", "none"))
+
+
+def _only_numbers(op: Primitive, args: Sequence[Any]) -> ArgumentTypeError:
+    names = " or ".join(f"'{name}'" for name in _names(op, args))
+    came = " and ".join(type(a).__name__ for a in args)
+    required = f"a Tensor or an array required as {names}"
+    hint = "make a tensor of it with pullback.tensor"
+    return ArgumentTypeError(compose(op.name, required, came, hint=hint))
 
 
 def _argument_error(op: Primitive, i: int, value: Any) -> ArgumentTypeError:
