@@ -86,6 +86,7 @@ class Pass:
     accumulate: bool
     wanted: set[Node] | None = None  # the targets whose gradient is needed; None: all
     captured: Mapping[Node, Any] = {}
+    at_end: Sequence[Any] = ()  # what to call with the pass when all nodes have run
     depth = 1
 
     def restrict(self, targets: dict[Node, Any], leaves: Sequence[Node]) -> None:
@@ -99,8 +100,6 @@ class Pass:
     def notes(self) -> dict[Any, Any]:
         """What hooks that look at several gradients keep between them."""
         return {}
-
-    at_end: Sequence[Any] = ()  # what to call with the pass when all nodes have run
 
     def reaches(self, target: Node) -> bool:
         """Return whether `target` is part of this pass."""

@@ -1,9 +1,8 @@
 """One call of a user's operation: any arguments, any mode, any results.
 
-Owns the one path from a call to its recorded results: arguments are unwrapped (tracked tensors
-become untracked ones on the same memory), forward runs unrecorded, and its results get their node:
-which output is an input changed in place, which is an input or a view of one, which is not
-differentiable. The common call leaves by early exits.
+Owns what the written function of an operation (entering.py), which has looked at the arguments,
+leaves to it: forward runs unrecorded in any mode, and its results get their node: which output is
+an input changed in place, which is an input or a view of one, which is not differentiable.
 """
 
 from __future__ import annotations
@@ -79,7 +78,8 @@ def call(
     if mode.observer is not None:
         _show(op, ctx, given, inner, result, mode)
     if not (EPOCH[0] == epoch and _is_ordinary(result, inner, ctx)):
-        return results(op, ctx, given, inner, edges, versions, described, cls, mode, result)
+        found = Results(op, ctx, given, edges, described, inner, mode, cls)
+        return found.of(result, versions)
     node = None
     if edges:
         node = _new_node(op, ctx, edges, described, given, inner, (result,), mode)
@@ -89,22 +89,6 @@ def call(
         return box(result._data, node, counter_of(result), cls)
     result._node = node
     return result
-
-
-def results(
-    op: Any,
-    ctx: Context,
-    given: Sequence[Any],
-    inner: Sequence[Any],
-    edges: tuple[Any, ...],
-    versions: Sequence[int | None],
-    described: tuple[Any, ...] | None,
-    cls: type[Tensor],
-    mode: Mode,
-    result: Any,
-) -> Any:
-    """Return what the caller gets for `result`, which forward returned, in every case."""
-    return _Results(op, ctx, given, edges, described, inner, mode, cls).of(result, versions)
 
 
 def _intercepted(op: Any, arguments: Arguments, given: Sequence[Any], values: Sequence[Any]) -> Any:
@@ -204,7 +188,7 @@ def ordinary(op: Any, array: Any) -> tuple[Meta, ...] | None:
     return found
 
 
-class _Results:
+class Results:
     """What the caller gets for what forward returned, in every case."""
 
     def __init__(

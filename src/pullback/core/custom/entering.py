@@ -5,7 +5,7 @@ of them (a tracked tensor becomes an untracked one on the same memory, its node 
 forward and record its one result. Arguments that have a name of their own are looked at one after
 the other, those of ``*args``, ``**kwargs`` and of containers in a loop, by the same lines. What the
 lines do not handle (other modes and array libraries, variable arguments, several results, marks,
-changes in place) they leave to `call` and `results` (call.py).
+changes in place) they leave to `call` and `Results` (call.py).
 """
 
 from __future__ import annotations
@@ -201,8 +201,9 @@ class _Source:
             "        and ($metas := $ordinary($self, $data)) is None",
             "    )",
             "):",
-            f"    return $results($self, $ctx, {given}, {inner}, $edges, {versions}, "
-            "$known if $same else None, $cls, $mode, $out)",
+            "    $known = $known if $same else None",
+            f"    $found = $Results($self, $ctx, {given}, $edges, $known, {inner}, $mode, $cls)",
+            f"    return $found.of($out, {versions})",
             *self._save(),
             *self._node(given),
             "if $references($out) != $SOLE:  # forward may have kept its own",

@@ -11,14 +11,14 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from pullback.core.custom.call import call, describe, ordinary, results
+from pullback.core.custom.call import Results, call, describe, ordinary
 from pullback.core.custom.entering import written_call
 from pullback.core.custom.rule import written_rule
 from pullback.core.custom.signature import Signature
 from pullback.core.graph.node import UNKNOWN, CustomNode
 
 _POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-_UNCOMMON = {"describe": describe, "ordinary": ordinary, "results": results}
+_UNCOMMON = {"describe": describe, "ordinary": ordinary, "Results": Results}
 
 
 class CustomOp:

@@ -29,7 +29,7 @@ class Arguments:
         The containers among the values with their leaves replaced, where they are traversed.
     """
 
-    __slots__ = ("groups", "names", "plain", "skeleton")
+    __slots__ = ("groups", "names", "skeleton")
 
     def __init__(
         self, names: Sequence[str], groups: dict[str, list[int]], skeleton: Any = None
@@ -37,7 +37,6 @@ class Arguments:
         self.names = names
         self.groups = groups
         self.skeleton = skeleton
-        self.plain = not groups and skeleton is None
 
     def traversed(self, skeleton: Any) -> Arguments:
         """Return these arguments with the structure of the containers among the values."""
@@ -72,7 +71,6 @@ class Signature:
         self.parameters = list(signature.parameters.values())[skip:]
         self.full = signature.replace(parameters=self.parameters)
         kinds = {p.kind for p in self.parameters}
-        self.is_plain = kinds <= {*_POSITIONAL}  # forward takes its values in order, as they are
         self.is_fixed = not kinds & {_KINDS.VAR_POSITIONAL, _KINDS.VAR_KEYWORD}
         self.fixed = Arguments(tuple(p.name for p in self.parameters), {})
 

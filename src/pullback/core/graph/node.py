@@ -83,11 +83,11 @@ class Node:
     extra        what few nodes have, see `Extra`, else None
     ===========  ==============================================================================
 
-    Besides, a node has its *record*: the edges; then what the operation saved, as it lays it out (a
-    primitive: `Primitive.layout`; a user's operation: core/custom/context.py); then, for each
-    array that may be saved, its version counter and version, or None twice. `SmallNode` keeps it
-    in slots and `WideNode` in a tuple: every object that Python's garbage collector tracks costs
-    as much as several instructions.
+    Besides, a node has its *record*: the edges; then what the operation saved, as it lays it out
+    (`Primitive.layout`); then, for each array that may be saved, its version counter and version,
+    or None twice. A user's operation has what it saved apart, see `CustomNode`. `SmallNode` keeps
+    the record in slots and `WideNode` in a tuple: every object that Python's garbage collector
+    tracks costs as much as several instructions.
     """
 
     __slots__ = ("__weakref__", "count", "extra", "op", "released", "seq", "shapes", "version")
@@ -273,11 +273,6 @@ def meta_of(array: Any) -> Meta:
     if array.__class__ is _ndarray:
         return (array.shape, array.dtype, "cpu")
     return (array.shape, array.dtype, place_of(array))
-
-
-def fits(array: Any, meta: Meta) -> bool:
-    """Return whether a NumPy array is as `meta` says; False for any other array."""
-    return array.__class__ is _ndarray and meta[1] is array.dtype and meta[0] == array.shape
 
 
 _ndarray = NUMPY.array_types[0]
