@@ -92,6 +92,71 @@ def test_a_second_save_replaces_the_first():
     assert reading(save, lambda ctx: len(ctx.saved_variables)) == 1
 
 
+SAVES = {
+    "the same values": {"x": "x", "w": "w"},
+    "in another order": {"w": "w", "x": "x"},
+    "other values under the names": {"x": "w", "w": "x"},
+    "other names": {"x": "x", "y": "w"},
+    "fewer": {"x": "x"},
+    "more": {"x": "x", "w": "w", "out": "out"},
+    "a result and a number": {"x": "out", "w": "number"},
+    "by position": [*"xw"],
+    "by position and name": ["x", ("w", "w")],
+    "nothing": {},
+}
+
+
+@pytest.mark.parametrize("later", SAVES)
+@pytest.mark.parametrize("first", SAVES)
+def test_each_call_may_save_other_values_than_the_first(first, later):
+    found = {}
+
+    def forward(ctx, x, w, saves):
+        out = x * w
+        values = {"x": x, "w": w, "out": out, "number": 5.0}
+        pairs = saves.items() if isinstance(saves, dict) else [(None, n) for n in saves]
+        pairs = [p[1] if isinstance(p[1], tuple) else p for p in pairs]
+        unnamed = [values[v] for name, v in pairs if name is None]
+        ctx.save_for_backward(*unnamed, **{n: values[v] for n, v in pairs if n is not None})
+        return out
+
+    def backward(ctx, grad_output):
+        saved = ctx.saved_variables
+        found["keys"] = list(saved.keys())
+        found["values"] = [float(v) for v in saved]
+        found["tracked"] = [getattr(v, "requires_grad", None) for v in saved]
+        return {"x": None, "w": None}
+
+    op = pb.autograd_function(forward, backward)
+    numbers = {"x": 2.0, "w": 3.0, "out": 6.0, "number": 5.0}
+    for saves in (SAVES[first], SAVES[later], SAVES[later]):
+        op(leaf(2.0), pb.tensor(3.0), saves).backward()
+        pairs = saves.items() if isinstance(saves, dict) else [(None, n) for n in saves]
+        pairs = [p[1] if isinstance(p[1], tuple) else p for p in pairs]
+        tracked = {"x": True, "w": False, "out": True, "number": None}
+        assert found == {
+            "keys": [name for name, _ in pairs if name is not None],
+            "values": [numbers[v] for _, v in pairs],
+            "tracked": [tracked[v] for _, v in pairs],
+        }
+
+
+def test_many_values_are_saved_and_read():
+    def forward(ctx, x):
+        ctx.save_for_backward(*[x * i for i in range(40)], last=x)
+        return x.clone()
+
+    def backward(ctx, grad_output):
+        values = ctx.saved_tensors
+        return {"x": grad_output * values[39] * ctx.saved_variables.last}
+
+    op = pb.autograd_function(forward, backward)
+    for _ in range(2):
+        x = leaf(2.0)
+        op(x).backward()
+        assert x.grad.item() == 78.0 * 2.0
+
+
 def test_nothing_saved_is_empty():
     assert reading(lambda ctx, x: None, lambda ctx: tuple(ctx.saved_variables)) == ()
     assert reading(lambda ctx, x: None, lambda ctx: ctx.saved_tensors) == ()

@@ -9,7 +9,7 @@ import operator
 from collections.abc import Iterable, Sequence
 
 from pullback.core.graph.modes import STATE
-from pullback.core.graph.node import Node, edges_of
+from pullback.core.graph.node import CustomNode, Node, edges_of
 from pullback.errors import GraphError
 
 _seq = operator.attrgetter("seq")
@@ -30,7 +30,8 @@ def collect(roots: Sequence[Node]) -> tuple[list[Node], list[Node], list[Node]]:
         if not node.count:
             leaves.append(node)
             continue
-        for target in edges_of(node):
+        edges = node.record if node.__class__ is CustomNode else edges_of(node)
+        for target in edges:
             if target not in seen:
                 meet(target)
                 follow(target)

@@ -21,7 +21,7 @@ from pullback.core.backward.collect import check_usable, collect, leads_to, need
 from pullback.core.backward.hooks import RUNNING, run_grad_hooks, run_posthooks, run_prehooks
 from pullback.core.backward.nesting import NESTING, in_thread
 from pullback.core.graph.modes import RECORD, STATE, UNRECORDED, with_grad
-from pullback.core.graph.node import AccumulateGrad, Node, edges_of
+from pullback.core.graph.node import AccumulateGrad, CustomNode, Node, edges_of
 from pullback.core.graph.observer import Observer
 from pullback.core.tensor.ownership import SOLE, is_unshared
 from pullback.core.tensor.tensor import iadd
@@ -81,7 +81,7 @@ class Pass:
 
     order: list[Node]
     buffers: dict[Node, Any]  # the gradients on their way
-    owned: set[Node]  # the targets whose buffer this pass made by adding
+    owned: set[Node]  # the targets whose buffer nobody else holds: this pass has added to it
     recorded: bool  # create_graph: gradients are tensors with nodes
     accumulate: bool
     wanted: set[Node] | None = None  # the targets whose gradient is needed; None: all
@@ -150,11 +150,12 @@ class Pass:
                 grads = ()
             else:
                 grads = op.differentiate(node, g, wanted, recorded)
-            for target, r in zip(edges_of(node), grads):  # noqa: B905  (no grads: done already)
+            edges = node.record if node.__class__ is CustomNode else edges_of(node)
+            for target, r in zip(edges, grads):  # noqa: B905  (no grads: done already)
                 if r is not None:
                     if target not in buffers:
                         buffers[target] = r
-                    elif target in made:
+                    elif target in made and r.__class__ is ndarray:
                         buffers[target] = iadd(buffers[target], r)
                     else:
                         self.add(target, r)
@@ -223,6 +224,7 @@ class Pass:
             or (getrefcount(before) == SOLE + 1 and is_unshared(before) and not self.recorded)
         ):
             self.buffers[target] = iadd(before, g)
+            self.owned.add(target)
         else:
             self.buffers[target] = before + g
             if not self.recorded:

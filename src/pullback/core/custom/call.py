@@ -14,7 +14,7 @@ from typing import Any
 
 from pullback.arrays import INTERCEPTING, NUMPY, dtype_of, is_array, join, library_of
 from pullback.core.custom import pytree as tree
-from pullback.core.custom.context import Context, forward_context, saved_by, saved_names
+from pullback.core.custom.context import Context, forward_context, saved_by
 from pullback.core.custom.signature import Arguments
 from pullback.core.function.inplace import check_allowed, rebase, write
 from pullback.core.graph.modes import RECORD, STATE, UNRECORDED, Mode, with_grad
@@ -169,9 +169,7 @@ def _new_node(
     """
     node = fill(CustomNode(), op, len(edges))
     node.record = edges
-    node.saved = saved_by(ctx, inner, outs, mode.hooks)
-    node.names = saved_names[tuple(ctx._names)]
-    ctx._names = ctx._values = ()  # who keeps ctx does not keep what it saved
+    node.saved, node.names = saved_by(ctx, inner, outs, mode.hooks)
     node.arguments = ctx._arguments
     node.given = describe(op, given, edges) if described is None else described
     node.metas = tuple([meta_of(o._data) if isinstance(o, Tensor) else None for o in outs])

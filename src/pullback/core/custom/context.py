@@ -5,22 +5,25 @@ returned, what it left in its context moves to the node; a context that somebody
 node weakly from then on, so it reads as freed once the graph is gone. Invariant: a node keeps
 arrays and version counters, never a tensor of the caller or a result, so there is no reference
 cycle.
-
-What a node of a user's operation saves is a tuple of four items a value: the array or other object,
-its version counter (None where it is no tensor), the version, and its position in the graph (an
-input's number, -1 - i for output i, None for neither); then, last, the dictionary of what forward
-set on ctx, or None.
 """
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 from weakref import ref
 
-from pullback.arrays import NUMPY, dtype_of, is_array
+from pullback.arrays import dtype_of, is_array
 from pullback.core.custom import pytree as tree
+from pullback.core.custom.named import (
+    STRIDE,
+    InputFlags,
+    Named,
+    SavedContainer,
+    SavedItem,
+    SavedResult,
+    saved_names,
+)
 from pullback.core.graph.node import CustomNode
 from pullback.core.tensor.saved import Packed, stale
 from pullback.core.tensor.tensor import Tensor, box
@@ -30,207 +33,7 @@ from pullback.errors import (
     GraphError,
     NameNotFoundError,
     ReleasedError,
-    TensorIndexError,
 )
-
-
-class Named(Mapping[str, Any]):
-    """Values read by attribute, by key or by position; iterating gives the values.
-
-    Examples
-    --------
-    >>> flags = Named(("x", "w"), (True, False))
-    >>> flags.x, flags["w"], flags[0], list(flags)
-    (True, False, True, [True, False])
-    """
-
-    __slots__ = ("_names", "_op_name", "_values")
-    _what = "arguments of forward"
-
-    def __init__(self, names: Sequence[Any], values: Sequence[Any], op_name: str = "ctx") -> None:
-        self._names = names
-        self._values = values
-        self._op_name = op_name
-
-    def _at(self, place: int) -> Any:
-        return self._values[place]
-
-    def __getitem__(self, key: Any) -> Any:
-        if isinstance(key, slice):
-            return tuple(self)[key]
-        if isinstance(key, int):
-            if -len(self) <= key < len(self):
-                return self._at(key % len(self))
-            raise TensorIndexError(
-                f"{self._op_name}: there are {len(self)} {self._what}, got position {key}"
-            )
-        if key in self._names:
-            return self._at(self._names.index(key))
-        raise self._unknown(key)
-
-    def __getattribute__(self, name: str) -> Any:
-        # Names come before methods: an argument may well be called `values`.
-        if name[0] != "_" and name in self._names:
-            return self._at(list(self._names).index(name))
-        return object.__getattribute__(self, name)
-
-    def __getattr__(self, name: str) -> Any:
-        raise self._unknown(name)
-
-    def _unknown(self, key: Any) -> NameNotFoundError:
-        names = [str(n) for n in self._names if n is not None]
-        near = difflib.get_close_matches(str(key), names, n=1)
-        hint = f"\nhint: did you mean '{near[0]}'?" if near else ""
-        return NameNotFoundError(
-            f"{self._op_name}: no '{key}' among the {self._what}; the names are: "
-            f"{', '.join(names) or '(none)'}{hint}"
-        )
-
-    def __iter__(self) -> Iterator[Any]:
-        return (self._at(i) for i in range(len(self)))
-
-    def __len__(self) -> int:
-        return len(self._names)
-
-    def keys(self) -> Any:
-        """Return the names, in order."""
-        return [name for name in self._names if name is not None]
-
-    def values(self) -> Any:
-        """Return the values, in order."""
-        return list(self)
-
-    def items(self) -> Any:
-        """Return the pairs of name and value, in order."""
-        return [(n, self._at(i)) for i, n in enumerate(self._names) if n is not None]
-
-    def __contains__(self, key: object) -> bool:
-        return key in self._names
-
-    def __eq__(self, other: object) -> bool:
-        if isinstance(other, Mapping):
-            return dict(self.items()) == dict(other.items())
-        if isinstance(other, (tuple, list)):
-            return tuple(self) == tuple(other)
-        return NotImplemented
-
-    __hash__ = None  # type: ignore[assignment]
-
-    def __repr__(self) -> str:
-        return f"({', '.join(f'{n}={v!r}' for n, v in zip(self._names, self, strict=True))})"
-
-
-class InputFlags(Named):
-    """needs_input_grad: also by the name of a ``*args`` or ``**kwargs`` parameter, as a tuple."""
-
-    __slots__ = ("_groups",)
-
-    def __init__(self, arguments: Any, flags: Sequence[bool], op_name: str) -> None:
-        super().__init__(arguments.names, arguments.fold(flags), op_name)
-        self._groups = arguments.groups
-
-    def __getitem__(self, key: Any) -> Any:
-        return self._group(key) if key in self._groups else super().__getitem__(key)
-
-    def __getattr__(self, name: str) -> Any:
-        return self._group(name) if name in self._groups else super().__getattr__(name)
-
-    def _group(self, name: str) -> tuple[bool, ...]:
-        return tuple([self._values[place] for place in self._groups[name]])
-
-
-class SavedItem:
-    """A saved tensor inside a saved container: its four items."""
-
-    __slots__ = ("items",)
-
-    def __init__(self, items: tuple[Any, ...]) -> None:
-        self.items = items
-
-
-class SavedContainer(NamedTuple):
-    """A saved container with a `SavedItem` where it had a tensor."""
-
-    structure: Any
-
-
-class SavedResult(NamedTuple):
-    """A saved tensor that was recorded inside forward on purpose: it has a graph of its own."""
-
-    array: Any  # or what a pack hook made of it
-    own: Tensor
-
-
-# Four items a saved value, see above.
-_STRIDE = 4
-_ndarray = NUMPY.array_types[0]
-
-
-class SavedVariables(Named):
-    """The values of `save_for_backward`, each checked when it is read."""
-
-    __slots__ = ("_context",)
-    _what = "saved values"
-    _context: Context
-    _readers: Sequence[Callable[[SavedVariables], Any]]  # of the class for these names
-
-    @property
-    def _op_name(self) -> str:  # type: ignore[override]
-        return self._context._op.name  # type: ignore[no-any-return]
-
-    def _at(self, place: int) -> Any:
-        return self._readers[place](self)
-
-
-def _reader(place: int) -> Callable[[SavedVariables], Any]:
-    """Return what reads the saved value at `place`: a tensor with its node in the graph."""
-    at_array, at_counter, at_version, at_position = range(place * _STRIDE, (place + 1) * _STRIDE)
-
-    def read(self: SavedVariables) -> Any:
-        node = self._context._node
-        if node.__class__ is CustomNode and (saved := node.saved):
-            array, position = saved[at_array], saved[at_position]
-            if position is not None and position >= 0 and array.__class__ is _ndarray:
-                counter = saved[at_counter]
-                if counter.version == saved[at_version]:
-                    t = Tensor()
-                    t._data, t._counter, t._node = array, counter, node.record[position]
-                    t._base = t._grad = None
-                    return t
-        node, name = self._context._alive(), self._names[place]
-        items = node.saved[at_array : at_position + 1]
-        return self._context._read(items, place if name is None else name)
-
-    return read
-
-
-class _SavedClasses(dict[tuple[str | None, ...], type[SavedVariables]]):
-    """From the names of saved values to the class that has them as properties.
-
-    A property is found before the methods of `Mapping` and without a look through the names.
-    """
-
-    def __missing__(self, names: tuple[str | None, ...]) -> type[SavedVariables]:
-        readers = [_reader(place) for place in range(len(names))]
-        members: dict[str, Any] = {
-            name: property(read)
-            for name, read in zip(names, readers, strict=True)
-            if name is not None and not name.startswith("_")
-        }
-        members.update(
-            __slots__=(),
-            __getattribute__=object.__getattribute__,
-            __init__=object.__init__,
-            __doc__=SavedVariables.__doc__,
-            _names=names,
-            _readers=readers,
-        )
-        self[names] = found = type("SavedVariables", (SavedVariables,), members)
-        return found
-
-
-saved_names = _SavedClasses()
-_new_saved = object.__new__  # the values have no state but their context
 
 
 class Context:
@@ -246,7 +49,8 @@ class Context:
         "__weakref__",
         "_arguments",
         "_edges",
-        "_names",
+        "_marks",
+        "_named",
         "_node",
         "_op",
         "_pass",
@@ -255,18 +59,18 @@ class Context:
     # Set on the instance where forward says otherwise.
     _dirty: tuple[Tensor, ...] = ()
     _non_differentiable: tuple[Tensor, ...] = ()
-    _marks = False  # whether any of these two was set
     _materialize = True
     _structure: Any = None  # of the outputs, where containers are nested
     _attributes: Mapping[str, Any] = {}  # tensors that were set as attributes in forward
 
+    _marks: bool  # whether forward marked tensors
     _op: Any
     _arguments: Any  # names, groups and skeleton of the call
     _edges: Sequence[Any]  # one an input, None where untracked; not in backward, if nobody keeps it
     _node: Any  # None in forward, in backward the node; a weak reference to it in what is kept
     _pass: Any  # (wanted, recorded) of the backward that this context is for
-    _names: Collection[str | None]
-    _values: Collection[Any]
+    _values: tuple[Any, ...]  # what forward saves without a name
+    _named: dict[str, Any] | tuple[()]  # and by name
 
     # -- forward's side -----------------------------------------------------------------------
     def save_for_backward(self, /, *values: Any, **named: Any) -> None:
@@ -275,11 +79,7 @@ class Context:
         Tensors are checked for changes in place when they are read; other objects are kept as
         they are.
         """
-        if values:
-            self._names = (*((None,) * len(values)), *named)
-            self._values = (*values, *named.values())
-        else:
-            self._names, self._values = named, named.values()
+        self._values, self._named = values, named
 
     def mark_dirty(self, *tensors: Tensor) -> None:
         """Say that forward changed these inputs in place; forward must return them."""
@@ -332,13 +132,12 @@ class Context:
     def saved_variables(self) -> Named:
         """The saved values, by attribute, key or position."""
         if self._node is None:
-            return Named(tuple(self._names), tuple(self._values), self._op.name)
+            values = (*self._values, *dict(self._named).values())
+            return Named((None,) * len(self._values) + tuple(self._named), values, self._op.name)
         node = self._node
         if node.__class__ is not CustomNode or node.released:
             node = self._alive()
-        saved: SavedVariables = _new_saved(node.names)
-        saved._context = self
-        return saved
+        return node.names._filled(self, node)  # type: ignore[no-any-return]
 
     saved_variable = saved_variables
 
@@ -415,7 +214,8 @@ def forward_context(op: Any, arguments: Any, edges: Sequence[Any]) -> Context:
     """Return the context that one call's forward gets; a written call has the same lines."""
     ctx = Context()
     ctx._op, ctx._arguments, ctx._edges, ctx._node, ctx._pass = op, arguments, edges, None, NO_PASS
-    ctx._names = ctx._values = ()
+    ctx._values = ctx._named = ()
+    ctx._marks = False
     return ctx
 
 
@@ -434,20 +234,23 @@ def backward_context(op: Any, node: CustomNode, wanted: Any, recorded: bool) -> 
 # -- what forward saved moves to the node ----------------------------------------------------------
 def saved_by(
     ctx: Context, inner: Sequence[Any], outs: Sequence[Any], hooks: Any
-) -> tuple[Any, ...]:
-    """Take what forward left in its context out of it: what a node saves."""
+) -> tuple[list[Any], Any]:
+    """Take what forward left in its context out of it: what a node saves, and its names."""
+    named = dict(ctx._named)
+    names = saved_names[(None,) * len(ctx._values) + tuple(named)]
     saved: list[Any] = []
-    for value in ctx._values:
+    for value in (*ctx._values, *named.values()):
         saved += items_of(value, inner, outs, hooks)
     saved.append(kept_attributes(ctx.__dict__, inner, outs, hooks))
-    return tuple(saved)
+    ctx._values = ctx._named = ()  # who keeps ctx does not keep what it saved
+    return saved, names
 
 
 def kept_attributes(
     attributes: dict[str, Any], inner: Sequence[Any], outs: Sequence[Any], hooks: Any
 ) -> dict[str, Any] | None:
     """Return what forward set on ctx, with what is kept of tensors in their place, or None."""
-    for mark in ("_dirty", "_non_differentiable", "_marks"):
+    for mark in ("_dirty", "_non_differentiable"):
         attributes.pop(mark, None)
     tensors = {}
     for name, value in list(attributes.items()):
@@ -499,7 +302,7 @@ def saved_values(node: CustomNode) -> Iterator[tuple[str, Any]]:
     if not node.saved:
         return
     for place, name in enumerate(node.names._names):
-        array, _, _, position = node.saved[place * _STRIDE : (place + 1) * _STRIDE]
+        array, _, _, position = node.saved[place * STRIDE : (place + 1) * STRIDE]
         label = name or _unnamed(node, place, position)
         yield from ((label, array) for array in _arrays_of(array))
     for key, value in (node.saved[-1] or {}).items():

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import inspect
 import itertools
+import threading
 import weakref
 from collections.abc import Callable, Sequence
 from sys import getrefcount
@@ -25,8 +26,9 @@ from pullback.core.custom.context import (
     Context,
     items_of,
     kept_attributes,
-    saved_names,
+    saved_by,
 )
+from pullback.core.custom.named import MANY, POSITION, STRIDE
 from pullback.core.custom.signature import Signature
 from pullback.core.function.record import tensor_class
 from pullback.core.function.source import MODULE, compiled
@@ -39,6 +41,7 @@ from pullback.core.tensor.views import sync
 from pullback.errors import GraphError, UntrackedTensorWarning, warn_user
 
 _KINDS = inspect.Parameter
+_PLAIN = (int, float, bool, str, type(None))
 
 
 def written_call(op: Any, call: Callable[..., Any], uses: dict[str, Any]) -> FunctionType:
@@ -52,6 +55,9 @@ def written_call(op: Any, call: Callable[..., Any], uses: dict[str, Any]) -> Fun
     names = {**_COMMON, **uses, "call": call, "fixed": signature.fixed}
     names["arguments"] = signature.arguments
     named = {f"{source.prefix}{name}": value for name, value in names.items()}
+    named.update(
+        {f"{source.prefix}default{i}": p.default for i, p in enumerate(signature.parameters)}
+    )
     code = compiled(f"call of {op.name}", source.text())
     function = FunctionType(code, {"__name__": MODULE, **named}, op.name)
     _know_weakly(op, function.__globals__, f"{source.prefix}op")
@@ -80,10 +86,35 @@ def _know_weakly(op: Any, uses: dict[str, Any], key: str) -> None:
     uses[key] = weakref.ref(op, leave)
 
 
+_learning = threading.Lock()
+
+
+def _learned(op: Any, ctx: Context, inner: Any, outs: Any, hooks: Any) -> tuple[list[Any], Any]:
+    """Take what forward saved out of its context, and write the lines again for such values.
+
+    That is done once: an operation mostly saves the same of its inputs.
+    """
+    saved, kind = saved_by(ctx, inner, outs, hooks)
+    with _learning:
+        if op.learned or len(kind._names) > MANY:
+            return saved, kind
+        op.learned = True
+        positions = saved[POSITION:-1:STRIDE]
+        source = _Source(op, kind._names, [-1 if p is None else p for p in positions])
+        function = type(op).__call__
+        function.__globals__[f"{source.prefix}kind"] = kind
+        function.__code__ = compiled(f"call of {op.name}", source.text())
+    return saved, kind
+
+
 class _Source:
     """Writes the source. Names of its own begin with a prefix that no parameter begins with."""
 
-    def __init__(self, op: Any) -> None:
+    def __init__(
+        self, op: Any, saved: Sequence[str | None] | None = None, inputs: Sequence[int] = ()
+    ) -> None:
+        self.saved = saved  # the names of what forward saves, if that is known
+        self.inputs = inputs  # which input each of these is, or a negative number
         self.signature: Signature = op.signature
         self.names = [p.name for p in self.signature.parameters]
         self.in_loop = op.in_loop
@@ -156,8 +187,18 @@ class _Source:
     def _one_by_one(self, given: str) -> list[str]:
         """Return the lines that look at arguments which all have a name of their own."""
         lines = [f"    {self._each('$d')} = $known = $self.described"]
-        for i, name in enumerate(self.names):
-            lines += self._look("    ", name, str(i), "$fixed", given)
+        for i, p in enumerate(self.signature.parameters):
+            looked = self._look("    ", p.name, str(i), "$fixed", given)
+            if p.default.__class__ in _PLAIN:  # mostly left out
+                lines += [
+                    f"    if {p.name} is $default{i}:",
+                    f"        $in{i}, $e{i}, $v{i} = {p.name}, None, None",
+                    f"        $same = $same and $d{i} is $NO_TENSOR",
+                    f"    el{looked[0].lstrip()}",
+                    *looked[1:],
+                ]
+            else:
+                lines += looked
         return [*lines, f"    $edges = {self._each('$e')}"]
 
     def _run(self) -> list[str]:
@@ -171,7 +212,7 @@ class _Source:
             "$ctx = $Context()",
             "$ctx._op, $ctx._arguments, $ctx._edges = $self, $fixed, $edges",
             "$ctx._node, $ctx._pass = None, $NO_PASS",
-            "$ctx._names = $ctx._values = ()",
+            "$ctx._values, $ctx._named, $ctx._marks = (), (), False",
             "$epoch = $EPOCH[0]",
             "$set_mode($UNRECORDED)",
             "try:",
@@ -217,20 +258,31 @@ class _Source:
     def _save(self) -> list[str]:
         """Return the lines that take what forward saved out of its context."""
         rest = f"{self._each('$in')}, ($out,), None"
-        lines = ["$saved = []", "for $a in $ctx._values:"]
-        for i in range(len(self.names)):
-            lines += [
-                f"    {'el' * (i > 0)}if $a is $in{i} and $v{i} is not None:",
-                f"        $saved += ($in{i}._data, $c{i}, $v{i}, {i})",
-            ]
+        general = f"$saved, $names = $learned($self, $ctx, {rest})"
+        if self.saved is None:
+            return [general]
+        names = self.saved
+        unnamed = sum(name is None for name in names)
+        values = [f"$ctx._values[{i}]" for i in range(unnamed)]
+        values += [f"$ctx._named[{name!r}]" for name in names[unnamed:]]
+        tests, items = [], []
+        for value, i in zip(values, self.inputs, strict=True):
+            if i < 0:
+                items.append(f"*$items_of({value}, {rest}), ")
+            else:
+                tests.append(f"    and {value} is $in{i} and $v{i} is not None")
+                items.append(f"$in{i}._data, $c{i}, $v{i}, {i}, ")
         return [
-            *lines,
-            "    else:",
-            f"        $saved += $items_of($a, {rest})",
-            "$set = $ctx.__dict__",
-            f"$saved.append($kept($set, {rest}) if $set else None)",
-            "$kind = $named[$tuple($ctx._names)]",
-            "$ctx._names = $ctx._values = $a = ()",
+            "if (  # the same values as in the first call",
+            f"    $len($ctx._values) == {unnamed}",
+            f"    and (*$ctx._named,) == {tuple(names[unnamed:])!r}",
+            *tests,
+            "):",
+            f"    $saved, $names = [{''.join(items)}None], $kind",
+            "    if $set := $ctx.__dict__:",
+            f"        $saved[-1] = $kept($set, {rest})",
+            "    $ctx._values = $ctx._named = ()",
+            f"else:\n        {general}",
         ]
 
     def _node(self, given: str) -> list[str]:
@@ -242,7 +294,7 @@ class _Source:
             "$n.record, $n.saved = $edges, $saved",
             "$n.arguments, $n.metas = $fixed, $metas",
             f"$n.given = $known if $same else $describe($self, {given}, $edges)",
-            "$n.names = $kind",
+            "$n.names = $names",
             "if $references($ctx) != $SOLE:",
             "    $ctx._outlive($n)",
         ]
@@ -359,9 +411,9 @@ _COMMON: dict[str, Any] = {
     "joined": _joined_class,
     "kept": kept_attributes,
     "leaves": _leaves,
+    "learned": _learned,
     "len": len,
     "mode_of": STATE.get,
-    "named": saved_names,
     "ndarray": NUMPY.array_types[0],
     "next_seq": next_seq,
     "range": range,

@@ -57,6 +57,7 @@ class CustomOp:
         # What gradients of the arguments, and of the one result, of the last call must fit.
         self.described = (UNKNOWN,) * len(self.signature.parameters)
         self.result_described = (UNKNOWN,)
+        self.learned = False  # whether the call was written for what forward saves
         # Of the class, where Python looks for it; static, so that no `self` counts as an argument.
         written = written_call(self, call, _UNCOMMON)
         type(self).__call__ = staticmethod(written)  # type: ignore[method-assign]

@@ -9,6 +9,7 @@ it leaves to `differentiate`.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from inspect import Parameter
 from sys import getrefcount
 from types import FunctionType
 from typing import Any
@@ -31,14 +32,13 @@ def written_rule(op: Any) -> Callable[..., Any]:
     """Return what runs the rule of `op` for one node; it knows `op` by its nodes alone."""
     if op.rule is None or op.once or op.in_loop or not op.signature.parameters:
         return differentiate
-    names = [p.name for p in op.signature.parameters]
-    code = compiled(f"backward of {op.name}", _source(names))
+    code = compiled(f"backward of {op.name}", _source(op.signature.parameters))
     return FunctionType(code, {"__name__": MODULE, **_COMMON, "rule": op.rule}, op.node_name)
 
 
-def _source(names: Sequence[str]) -> str:
+def _source(parameters: Sequence[Parameter]) -> str:
     """Return the source of the function; no argument is a variable in it."""
-    count = range(len(names))
+    count = range(len(parameters))
     lines = [
         "def backward(node, g, wanted, recorded):",
         "    op = node.op",
@@ -60,7 +60,7 @@ def _source(names: Sequence[str]) -> str:
         "    result = rule(ctx, t)",
         "    if references(ctx) != SOLE:",
         "        ctx._outlive(node)",
-        *_found(names),
+        *_found(parameters),
         f"    {''.join(f'edge{i}, ' for i in count)}= node.record",
         f"    {''.join(f'meta{i}, ' for i in count)}= node.given",
         *(line for i in count for line in _taken(i)),
@@ -72,28 +72,45 @@ def _source(names: Sequence[str]) -> str:
 _LEFT = "return read_gradients(op, node, result, wanted, recorded)"
 
 
-def _found(names: Sequence[str]) -> list[str]:
+def _found(parameters: Sequence[Parameter]) -> list[str]:
     """Return the lines that find the gradients by their names or positions."""
+    names = [p.name for p in parameters]
     count = len(names)
     grads = "".join(f"g{i}, " for i in range(count))
-    by_name = ", ".join(f"result[{name!r}]" for name in names)
     if_there = ", ".join(f"get({name!r}, MISSING)" for name in names)
     missing = " + ".join(f"(g{i} is MISSING)" for i in range(count))
-    return [
-        f"    if result.__class__ is dict and len(result) == {count}:",
+    lines = [
+        "    if result.__class__ is dict:",
         "        try:",
-        f"            {grads}= {by_name},",
+        f"            if len(result) == {count}:",
+        f"                {grads}= {_by_name(parameters, every=True)},",
+    ]
+    required = sum(p.default is p.empty for p in parameters)
+    if 0 < required < count:
+        lines += [
+            f"            elif len(result) == {required}:",
+            f"                {grads}= {_by_name(parameters, every=False)},",
+        ]
+    return [
+        *lines,
+        "            else:  # names left out have no gradient",
+        "                get = result.get",
+        f"                {grads}= {if_there},",
+        f"                if len(result) + {missing} != {count}:",
+        f"                    {_LEFT}",
         "        except KeyError:",
-        f"            {_LEFT}",
-        "    elif result.__class__ is dict:  # names left out have no gradient",
-        "        get = result.get",
-        f"        {grads}= {if_there},",
-        f"        if len(result) + {missing} != {count}:",
         f"            {_LEFT}",
         f"    elif result.__class__ is tuple and len(result) == {count}:",
         f"        {grads}= result",
         f"    else:\n        {_LEFT}",
     ]
+
+
+def _by_name(parameters: Sequence[Parameter], every: bool) -> str:
+    """Return where the gradients are, those of arguments with a default only if `every` one is."""
+    return ", ".join(
+        f"result[{p.name!r}]" if every or p.default is p.empty else "MISSING" for p in parameters
+    )
 
 
 def _taken(i: int) -> list[str]:

@@ -7,6 +7,7 @@ gets the code that was written for it when it is first called.
 
 from __future__ import annotations
 
+import functools
 import inspect
 import itertools
 import linecache
@@ -84,6 +85,7 @@ def _stub(
     )
 
 
+@functools.cache  # an operation may be defined in a function that is called often
 def compiled(name: str, source: str) -> CodeType:
     """Return the code of the one function that `source` defines, its lines shown by tracebacks."""
     lines = source.splitlines(keepends=True)

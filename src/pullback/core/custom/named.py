@@ -1,0 +1,258 @@
+"""Values that a rule reads by name: what forward saved, and which arguments need a gradient.
+
+What a node of a user's operation saves is a list of four items a value: the array or other object,
+its version counter (None where it is no tensor), the version, and its position in the graph (an
+input's number, -1 - i for output i, None for neither); then, last, the dictionary of what forward
+set on ctx, or None.
+"""
+
+from __future__ import annotations
+
+import difflib
+import keyword
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from types import FunctionType
+from typing import Any, NamedTuple
+
+from pullback.arrays import NUMPY
+from pullback.core.function.source import MODULE, compiled
+from pullback.core.graph.node import CustomNode
+from pullback.core.tensor.tensor import Tensor
+from pullback.errors import NameNotFoundError, TensorIndexError
+
+# Four items a saved value, the last of them its position, see above.
+STRIDE, POSITION = 4, 3
+MANY = 16  # more saved values than these have no lines written for them
+_ndarray = NUMPY.array_types[0]
+
+
+class Named(Mapping[str, Any]):
+    """Values read by attribute, by key or by position; iterating gives the values.
+
+    Examples
+    --------
+    >>> flags = Named(("x", "w"), (True, False))
+    >>> flags.x, flags["w"], flags[0], list(flags)
+    (True, False, True, [True, False])
+    """
+
+    __slots__ = ("_names", "_op_name", "_values")
+    _what = "arguments of forward"
+
+    def __init__(self, names: Sequence[Any], values: Sequence[Any], op_name: str = "ctx") -> None:
+        self._names = names
+        self._values = values
+        self._op_name = op_name
+
+    def _at(self, place: int) -> Any:
+        return self._values[place]
+
+    def __getitem__(self, key: Any) -> Any:
+        if isinstance(key, slice):
+            return tuple(self)[key]
+        if isinstance(key, int):
+            if -len(self) <= key < len(self):
+                return self._at(key % len(self))
+            raise TensorIndexError(
+                f"{self._op_name}: there are {len(self)} {self._what}, got position {key}"
+            )
+        if key in self._names:
+            return self._at(self._names.index(key))
+        raise self._unknown(key)
+
+    def __getattribute__(self, name: str) -> Any:
+        # Names come before methods: an argument may well be called `values`.
+        if name[0] != "_" and name in self._names:
+            return self._at(list(self._names).index(name))
+        return object.__getattribute__(self, name)
+
+    def __getattr__(self, name: str) -> Any:
+        raise self._unknown(name)
+
+    def _unknown(self, key: Any) -> NameNotFoundError:
+        names = [str(n) for n in self._names if n is not None]
+        near = difflib.get_close_matches(str(key), names, n=1)
+        hint = f"\nhint: did you mean '{near[0]}'?" if near else ""
+        return NameNotFoundError(
+            f"{self._op_name}: no '{key}' among the {self._what}; the names are: "
+            f"{', '.join(names) or '(none)'}{hint}"
+        )
+
+    def __iter__(self) -> Iterator[Any]:
+        return (self._at(i) for i in range(len(self)))
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+    def keys(self) -> Any:
+        """Return the names, in order."""
+        return [name for name in self._names if name is not None]
+
+    def values(self) -> Any:
+        """Return the values, in order."""
+        return list(self)
+
+    def items(self) -> Any:
+        """Return the pairs of name and value, in order."""
+        return [(n, self._at(i)) for i, n in enumerate(self._names) if n is not None]
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._names
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, Mapping):
+            return dict(self.items()) == dict(other.items())
+        if isinstance(other, (tuple, list)):
+            return tuple(self) == tuple(other)
+        return NotImplemented
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return f"({', '.join(f'{n}={v!r}' for n, v in zip(self._names, self, strict=True))})"
+
+
+class InputFlags(Named):
+    """needs_input_grad: also by the name of a ``*args`` or ``**kwargs`` parameter, as a tuple."""
+
+    __slots__ = ("_groups",)
+
+    def __init__(self, arguments: Any, flags: Sequence[bool], op_name: str) -> None:
+        super().__init__(arguments.names, arguments.fold(flags), op_name)
+        self._groups = arguments.groups
+
+    def __getitem__(self, key: Any) -> Any:
+        return self._group(key) if key in self._groups else super().__getitem__(key)
+
+    def __getattr__(self, name: str) -> Any:
+        return self._group(name) if name in self._groups else super().__getattr__(name)
+
+    def _group(self, name: str) -> tuple[bool, ...]:
+        return tuple([self._values[place] for place in self._groups[name]])
+
+
+class SavedItem:
+    """A saved tensor inside a saved container: its four items."""
+
+    __slots__ = ("items",)
+
+    def __init__(self, items: tuple[Any, ...]) -> None:
+        self.items = items
+
+
+class SavedContainer(NamedTuple):
+    """A saved container with a `SavedItem` where it had a tensor."""
+
+    structure: Any
+
+
+class SavedResult(NamedTuple):
+    """A saved tensor that was recorded inside forward on purpose: it has a graph of its own."""
+
+    array: Any  # or what a pack hook made of it
+    own: Tensor
+
+
+class SavedVariables(Named):
+    """The values of `save_for_backward`, checked when ctx.saved_variables is asked for.
+
+    There is a class for each sequence of names, with a slot for each value. What cannot be given
+    at once (changed in place since, packed by a hook, in a container) is left out of its slot, and
+    read, or refused, when it is asked for.
+    """
+
+    __slots__ = ("_context",)
+    _what = "saved values"
+    _context: Any  # the `Context` they were asked of
+    _slots: Sequence[str]  # one a value: its name, or its position where that is no name
+    _filled: Callable[[Any, CustomNode], SavedVariables]  # reads those of a node
+
+    @property
+    def _op_name(self) -> str:  # type: ignore[override]
+        return self._context._op.name  # type: ignore[no-any-return]
+
+    def _at(self, place: int) -> Any:
+        return getattr(self, self._slots[place])
+
+    def __getattr__(self, name: str) -> Any:
+        found = name if name in self._names else None
+        if name in self._slots:
+            place = self._slots.index(name)
+        elif found is not None:
+            return self[name]
+        else:
+            raise self._unknown(name)
+        context = self._context
+        items = context._alive().saved[place * STRIDE : (place + 1) * STRIDE]
+        return context._read(items, place if found is None else found)
+
+
+class _SavedClasses(dict[tuple[str | None, ...], type[SavedVariables]]):
+    """From the names of saved values to the class that has a slot for each of them.
+
+    A slot is found before the methods of `Mapping` and without a look through the names.
+    """
+
+    def __missing__(self, names: tuple[str | None, ...]) -> type[SavedVariables]:
+        slots = [
+            f"_{place}" if name is None or not _can_be_attribute(name) else name
+            for place, name in enumerate(names)
+        ]
+        members: dict[str, Any] = {
+            "__slots__": slots,
+            "__getattribute__": object.__getattribute__,
+            "__init__": object.__init__,
+            "__doc__": SavedVariables.__doc__,
+            "_names": names,
+            "_slots": slots,
+        }
+        found: Any = type("SavedVariables", (SavedVariables,), members)
+        code = compiled("saved variables", _filling(slots if len(slots) <= MANY else ()))
+        found._filled = staticmethod(FunctionType(code, {**_USES, "kind": found}))
+        self[names] = found
+        return found  # type: ignore[no-any-return]
+
+
+def _can_be_attribute(name: str) -> bool:
+    return name.isidentifier() and not name.startswith("_") and not keyword.iskeyword(name)
+
+
+def _filling(slots: Sequence[str]) -> str:
+    """Return the source of what reads the saved values of a node, each from its four items."""
+    lines = [
+        "def filled(context, node):",
+        "    saved = new(kind)",
+        "    saved._context = context",
+        "    edges, recorded = node.record, context._pass[1]",
+    ]
+    if slots:
+        items = "".join(f"a{i}, c{i}, v{i}, p{i}, " for i in range(len(slots)))
+        lines.append(f"    {items}attributes = node.saved")
+    for i, slot in enumerate(slots):
+        lines += [
+            f"    if c{i} is None:",
+            f"        if not recorded and a{i}.__class__ is not SavedContainer:",
+            f"            saved.{slot} = a{i}",
+            f"    elif a{i}.__class__ is ndarray and c{i}.version == v{i}:",
+            f"        if p{i} is not None:",
+            f"            saved.{slot} = t = Tensor()",
+            f"            t._data, t._counter = a{i}, c{i}",
+            "            t._base = t._grad = None",
+            f"            t._node = edges[p{i}] if p{i} >= 0 else node.output(-1 - p{i})",
+            "        elif not recorded:",
+            f"            saved.{slot} = t = Tensor()",
+            f"            t._data, t._counter = a{i}, c{i}",
+            "            t._base = t._grad = t._node = None",
+        ]
+    lines.append("    return saved")
+    return "\n".join(lines) + "\n"
+
+
+_USES = {
+    "__name__": MODULE,
+    "SavedContainer": SavedContainer,
+    "Tensor": Tensor,
+    "ndarray": _ndarray,
+    "new": object.__new__,
+}
+saved_names = _SavedClasses()
