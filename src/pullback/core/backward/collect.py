@@ -15,20 +15,19 @@ from pullback.errors import GraphError
 _seq = operator.attrgetter("seq")
 
 
-def collect(roots: Sequence[Node]) -> tuple[list[Node], list[Node], list[Node]]:
+def collect(roots: Sequence[Node]) -> tuple[list[Node], list[Node]]:
     """Return every node that `roots` lead to, the youngest first.
 
-    Also returns those among them to be looked at before anything runs, and the leaves.
+    Also returns those among them to be looked at before anything runs.
     """
     order = list(roots) if len(roots) == 1 else list(dict.fromkeys(roots))
     seen: set[Node | None] = {None, *order}
-    suspects, leaves = [], []
+    suspects = []
     meet, follow = seen.add, order.append
     for node in order:  # grows while it is walked
         if node.extra is not None or node.released:
             suspects.append(node)
         if not node.count:
-            leaves.append(node)
             continue
         edges = node.record if node.__class__ is CustomNode else edges_of(node)
         for target in edges:
@@ -36,7 +35,7 @@ def collect(roots: Sequence[Node]) -> tuple[list[Node], list[Node], list[Node]]:
                 meet(target)
                 follow(target)
     order.sort(key=_seq, reverse=True)
-    return order, suspects, leaves
+    return order, suspects
 
 
 def needed(order: list[Node], targets: Iterable[Node]) -> set[Node]:

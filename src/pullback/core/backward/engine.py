@@ -54,9 +54,9 @@ def run(
         The gradient of each of `targets` that was reached, None for the others.
     """
     current = Pass()
-    current.order, suspects, leaves = collect(roots)
+    current.order, suspects = collect(roots)
     if targets is not None:
-        current.restrict(dict.fromkeys(targets), leaves)
+        current.restrict(dict.fromkeys(targets))
     if suspects:
         check_usable(current.order, suspects, current.wanted)
     current.recorded = recorded
@@ -89,10 +89,11 @@ class Pass:
     at_end: Sequence[Any] = ()  # what to call with the pass when all nodes have run
     depth = 1
 
-    def restrict(self, targets: dict[Node, Any], leaves: Sequence[Node]) -> None:
+    def restrict(self, targets: dict[Node, Any]) -> None:
         """Run what `targets` need and nothing else."""
         self.captured = targets
-        if not all(leaf in targets for leaf in leaves):  # if they are, all nodes are needed
+        # If every leaf is among them, all nodes are needed.
+        if not all(node.count or node in targets for node in self.order):
             self.wanted = needed(self.order, targets)
             self.order = [node for node in self.order if node in self.wanted]
 
