@@ -147,6 +147,8 @@ class Check(_Item):
             pytest.skip(str(error))
         except discovery.ArgumentError as error:  # the author's inputs do not fit
             raise _CheckError(str(error)) from None
-        if not report.ok:
+        if report.failures:
             raise _CheckError(str(report))
+        if not report.ok:
+            pytest.skip(str(report))
         self.add_report_section("call", "pullback", str(report))

@@ -74,7 +74,7 @@ def test_what_could_not_be_guessed_is_printed_with_what_to_write(capsys):
 
 
 def test_what_could_not_be_imported_is_printed(capsys):
-    assert check("files") == 0
+    assert check("files") == 2
     out = capsys.readouterr().out
     assert "\nfiles/broken.py: not imported: ModuleNotFoundError: No module named" in out
 
@@ -159,12 +159,13 @@ def test_json_is_plain_on_a_terminal_too(on_screen):
         (["ops.py"], 1),
         (["ops.py:square"], 0),
         (["ops.py:Cube"], 1),
-        (["unguessed.py"], 0),
-        (["unguessed.py", "--strict"], 2),
+        (["unguessed.py"], 2),
+        (["unguessed.py", "--allow-unchecked"], 0),
         (["unguessed.py:blocks"], 2),
-        (["ops.py", "--strict"], 1),
-        (["files"], 0),
-        (["files", "--strict"], 2),
+        (["ops.py", "--allow-unchecked"], 1),
+        (["files"], 2),
+        (["files", "--allow-unchecked"], 0),
+        (["right.py", "--time-limit", "1e-9"], 2),
         (["files/broken.py"], 2),
         (["empty.py"], 2),
         (["nothing.py"], 2),
@@ -187,6 +188,7 @@ def test_the_exit_code_says_what_came_out(capsys, args, code, form):
         ([], "the following arguments are required: command"),
         (["check"], "the following arguments are required: target"),
         (["check", "right.py", "--seed", "-1"], "a whole number from 0 on is required, got '-1'"),
+        (["check", "right.py", "--time-limit", "0"], "a number of seconds above 0 is required"),
         (["check", "right.py", "--fasst"], "unrecognized arguments: --fasst"),
         (["prove", "right.py"], "invalid choice: 'prove'"),
     ],

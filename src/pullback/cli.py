@@ -32,14 +32,23 @@ from pullback.check.discovery import (
     discover,
     no_operations,
 )
-from pullback.check.report import FAILED, NOT_RUN, PASSED, Report, indented
+from pullback.check.report import (
+    FAILED,
+    NOT_RUN,
+    PASSED,
+    RIGHT,
+    UNCHECKED,
+    WRONG,
+    Report,
+    indented,
+)
 from pullback.core.function.primitive import Primitive
 from pullback.core.function.rules import backward_source
 from pullback.core.function.source import source_of
 from pullback.errors import ArgumentError, AutogradError, MissingExtraError, compose
 
-RIGHT, WRONG, UNCHECKED, REFUSED = "right", "wrong", "not checked", "inputs refused"
-ALL_RIGHT, SOMETHING_WRONG, USAGE = 0, 1, 2
+REFUSED = "inputs refused"
+ALL_RIGHT, SOMETHING_WRONG, INCOMPLETE = 0, 1, 2
 
 _STYLES = {
     PASSED: "green",
@@ -51,8 +60,8 @@ _STYLES = {
     REFUSED: "bold red",
 }
 _EXIT_CODES = (
-    "exit code: 0 if all gradients are right, 1 if one is wrong, 2 if nothing could be checked as "
-    "asked"
+    "exit code: 0 if all gradients are right, else 1 if one is wrong, else 2 if something could "
+    "not be checked"
 )
 
 
@@ -81,7 +90,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return int(options.run(options))
     except AutogradError as error:
         print(error, file=sys.stderr)
-        return USAGE
+        return INCOMPLETE
     except KeyboardInterrupt:
         return 130  # as shells say it
 
@@ -157,7 +166,18 @@ def _add_check(parser: argparse.ArgumentParser) -> None:
         metavar="TEXT",
         help='the inputs of one operation, such as "x: (n, d), w: (m, d)"',
     )
-    add("--strict", action="store_true", help="exit with 2 if anything could not be checked")
+    add(
+        "--allow-unchecked",
+        action="store_true",
+        help="do not exit with 2 because something could not be checked",
+    )
+    add(
+        "--time-limit",
+        type=_seconds,
+        default=60.0,
+        metavar="SECONDS",
+        help="how long the check of one operation may take (default: 60)",
+    )
     add("--json", action="store_true", help="print one JSON document")
     add("--no-color", action="store_true", help="print without colours")
 
@@ -166,6 +186,16 @@ def _seed(text: str) -> int:
     if not text.isdecimal():
         raise argparse.ArgumentTypeError(f"a whole number from 0 on is required, got {text!r}")
     return int(text)
+
+
+def _seconds(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not value > 0:
+        raise argparse.ArgumentTypeError(f"a number of seconds above 0 is required, got {text!r}")
+    return value
 
 
 def _names(text: str) -> list[str]:
@@ -210,7 +240,7 @@ def _check(options: argparse.Namespace) -> int:
             results.append(_result(operation, options))
             terminal.show(results[-1])
     terminal.end(found.problems, results, options.seed)
-    return _exit_code(found, results, options.strict)
+    return _exit_code(found, results, options.allow_unchecked)
 
 
 def _check_as_json(options: argparse.Namespace) -> int:
@@ -222,10 +252,10 @@ def _check_as_json(options: argparse.Namespace) -> int:
             found = _found(options)
             results = [_result(operation, options) for operation in found.operations]
     except AutogradError as error:
-        code = USAGE
+        code = INCOMPLETE
         document |= {"ok": False, "error": str(error), "operations": [], "problems": []}
     else:
-        code = _exit_code(found, results, options.strict)
+        code = _exit_code(found, results, options.allow_unchecked)
         document |= {
             "ok": code == ALL_RIGHT,
             "error": None,
@@ -265,21 +295,22 @@ def _result(operation: Operation, options: argparse.Namespace) -> Result:
             fast=options.fast,
             only=options.only or None,
             skip=options.skip,
+            time_limit=options.time_limit,
         )
     except InputsRequiredError as error:
         return result(UNCHECKED, text=str(error), suggestion=error.suggestion)
     except AutogradError as error:
         return result(REFUSED, text=str(error))
-    return result(RIGHT if report.ok else WRONG, report=report)
+    return result(report.outcome, report=report)
 
 
-def _exit_code(found: Discovery, results: Sequence[Result], strict: bool) -> int:
+def _exit_code(found: Discovery, results: Sequence[Result], allow_unchecked: bool) -> int:
     statuses = {result.status for result in results}
     if WRONG in statuses:
         return SOMETHING_WRONG
-    incomplete = UNCHECKED in statuses and (found.named or strict)
-    if incomplete or REFUSED in statuses or (strict and found.problems):
-        return USAGE
+    incomplete = UNCHECKED in statuses or bool(found.problems)
+    if REFUSED in statuses or (incomplete and not allow_unchecked):
+        return INCOMPLETE
     return ALL_RIGHT
 
 
@@ -336,8 +367,8 @@ class Terminal:
         for part in result.report.parts:
             reason = f": {part.reason}" if part.reason else ""
             self._line(f"  {part.title.ljust(width)}  ", _styled(part.status), (reason, "dim"))
-        for failure in result.report.failures:
-            self._line(indented(f"- {failure}"))
+        for found in (*result.report.failures, *result.report.unchecked):
+            self._line(indented(f"- {found}"))
         for note in result.report.notes:
             self._line(indented(f"note: {note}"))
 

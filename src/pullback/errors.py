@@ -11,6 +11,7 @@ exception (in brackets) that a user of NumPy or PyTorch would expect::
     |-- GradientError         [RuntimeError]              a rule or hook returned a wrong value
     |   `-- AnomalyError                                  detect_anomaly found NaN or infinity
     |-- GradcheckError        [AssertionError]            a check of gradients failed
+    |   `-- UncheckedError                                something could not be checked
     |-- ShapeError            [ValueError, RuntimeError]  a shape does not fit
     |-- DTypeError            [TypeError, RuntimeError]   a dtype is unsupported or does not fit
     |-- DeviceError           [RuntimeError]              devices or libraries mixed or missing
@@ -21,6 +22,7 @@ exception (in brackets) that a user of NumPy or PyTorch would expect::
     `-- MissingExtraError     [ImportError]               an optional library is not installed
 
     UntrackedTensorWarning    [UserWarning]               a tensor where no gradient reaches it
+    UncheckedWarning          [UserWarning]               a gradient that could not be checked
 
 An error about arguments (shape, dtype, device, value, type, index) that is raised while an
 operation runs gets the operation's name and descriptions of the inputs that its text leaves out.
@@ -51,6 +53,8 @@ __all__ = [
     "ReleasedError",
     "ShapeError",
     "TensorIndexError",
+    "UncheckedError",
+    "UncheckedWarning",
     "UntrackedTensorWarning",
     "compose",
     "describe",
@@ -148,6 +152,10 @@ class GradcheckError(AutogradError, AssertionError):
     report: Any = None
 
 
+class UncheckedError(GradcheckError):
+    """Nothing is known to be wrong, but something could not be checked."""
+
+
 class ShapeError(AutogradError, ValueError, RuntimeError):
     """A shape does not fit."""
 
@@ -180,6 +188,10 @@ class NameNotFoundError(AutogradError, AttributeError, KeyError):
 
 class MissingExtraError(AutogradError, ImportError):
     """An optional library that is needed is not installed."""
+
+
+class UncheckedWarning(UserWarning):
+    """A check passed over a gradient that it could not check."""
 
 
 class UntrackedTensorWarning(UserWarning):

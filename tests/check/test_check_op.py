@@ -12,7 +12,7 @@ from pullback.check.api import PARTS
 from pullback.check.inputs.strategies import arguments, tensors
 from pullback.check.ops import check_op, merge
 from pullback.check.report import FAILED, NOT_RUN, PASSED, Cause, Failure, PartResult, Report
-from pullback.errors import ArgumentError, ArgumentTypeError, GradcheckError
+from pullback.errors import ArgumentError, ArgumentTypeError, GradcheckError, UncheckedError
 
 
 def make(forward, backward, name="op"):
@@ -345,7 +345,7 @@ def test_inputs_that_cannot_be_guessed_are_asked_for():
     def strange(x):
         raise ValueError("never")
 
-    with pytest.raises(ArgumentError, match=r'check_op\(strange, "x: \(n, d\)"\)'):
+    with pytest.raises(UncheckedError, match=r'check_op\(strange, "x: \(n, d\)"\)'):
         check_op(strange)
 
 

@@ -264,8 +264,6 @@ def test_results_that_underflow_accuse_nobody(values):
 
 
 def test_where_nothing_could_be_compared_the_report_says_so():
-    report = gradcheck(squared(2.0), np.array([np.nan]))
-    assert "nothing wrong found, derivatives not compared" in str(report)
     report = gradcheck(squared(2.0), np.ones(2), skip=["first"])
     assert "nothing wrong found, derivatives not compared" in str(report)
 

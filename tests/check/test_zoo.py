@@ -16,6 +16,10 @@ from pullback.check import check_op
 OTHER_CAUSES: dict[str, str] = {}
 
 
+# Entries whose inputs have no elements: there is nothing to measure.
+EMPTY = {"empty square", "sum of nothing", "matmul of nothing"}
+
+
 def every(entries):
     return pytest.mark.parametrize("entry", entries, ids=str)
 
@@ -42,7 +46,7 @@ def test_half_of_the_wrong_ones_were_reported_somewhere():
 @every(WRONG)
 def test_a_wrong_backward_is_caught_and_its_cause_named(entry):
     report = report_of(entry)
-    assert not report.ok
+    assert report.outcome == "wrong"
     reported = report.failures[0].cause.name
     assert reported == OTHER_CAUSES.get(entry.name, entry.cause), str(report)
     if entry.name not in OTHER_CAUSES:
@@ -55,9 +59,9 @@ def test_at_least_nine_of_ten_causes_are_the_right_ones():
 
 
 @every(RIGHT)
-def test_a_right_backward_is_not_accused(entry):
+def test_a_right_backward_is_called_right(entry):
     report = report_of(entry)
-    assert report.ok, str(report)
+    assert report.outcome == ("not checked" if entry.name in EMPTY else "right"), str(report)
 
 
 # ZOO_SEEDS=100 takes about 20 minutes.
@@ -69,18 +73,18 @@ SEEDS = int(os.environ.get("ZOO_SEEDS", "20"))
 def test_no_right_backward_is_accused_with_any_seed(entry):
     for seed in range(SEEDS):
         report = report_of(entry, seed)
-        assert report.ok, str(report)
+        assert not report.failures, str(report)
 
 
 @pytest.mark.stress
 @every(WRONG)
 def test_a_wrong_backward_is_caught_with_any_seed(entry):
     for seed in range(1, 6):
-        assert not report_of(entry, seed).ok, seed
+        assert report_of(entry, seed).failures, seed
 
 
 def test_the_fast_check_catches_what_shows_in_first_derivatives():
-    missed = [entry.name for entry in WRONG if report_of(entry, fast=True).ok]
+    missed = [entry.name for entry in WRONG if not report_of(entry, fast=True).failures]
     others = {"layout", "state", "second-order", "needs-input-grad", "zero-grad", "size"}
     others |= {"same-tensor", "leak", "raised", "cancellation", "precision", "mutation"}
     assert [e.name for e in WRONG if e.name in missed and e.cause not in others] == []

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from pullback.check.deadline import OutOfTimeError, deadline, limited
 from pullback.check.exceptions import BackwardError, ForwardError, InapplicableError, first_line
 from pullback.check.naming import name_of
 from pullback.check.parts import PARTS, Part
@@ -24,12 +25,20 @@ from pullback.check.report import (
     Cause,
     PartResult,
     Report,
+    Unchecked,
 )
 from pullback.check.session import Options, Session
 from pullback.check.subject import Subject
 from pullback.check.values import holds_numbers
 from pullback.core.graph.modes import RECORD, STATE
-from pullback.errors import ArgumentError, ArgumentTypeError, GradcheckError
+from pullback.errors import (
+    ArgumentError,
+    ArgumentTypeError,
+    GradcheckError,
+    UncheckedError,
+    UncheckedWarning,
+    warn_user,
+)
 
 # A progress display sets it: it is called with the title of each part that begins.
 ON_PART: ContextVar[Callable[[str], None]] = ContextVar("ON_PART", default=lambda title: None)
@@ -46,6 +55,9 @@ def gradcheck(
     rtol: float | None = None,
     atol: float | None = None,
     raise_exception: bool = True,
+    allow_unchecked: bool = False,
+    time_limit: float = 60.0,
+    surrogate: str = "",
 ) -> Report:
     """Check the gradients of a differentiable function, and report what is wrong with them.
 
@@ -65,7 +77,14 @@ def gradcheck(
     rtol, atol : float, optional
         Tolerances, added to the error of the differences; the default depends on the dtype.
     raise_exception : bool, default True
-        Whether a failure raises; otherwise look at ``report.ok``.
+        Whether a failure raises; otherwise look at ``report.outcome``.
+    allow_unchecked : bool, default False
+        Whether to warn, not raise, of what could not be checked.
+    time_limit : float, default 60
+        How long the check may take, in seconds. What is left by then counts as not checked.
+    surrogate : str, optional
+        Why the gradient is meant to differ from the derivative; then it is not compared with
+        differences, and everything else is checked.
 
     Returns
     -------
@@ -74,7 +93,8 @@ def gradcheck(
     Raises
     ------
     GradcheckError
-        If a gradient is wrong; its attribute ``report`` is the report.
+        If a gradient is wrong; its attribute ``report`` is the report. `UncheckedError`, one of
+        these, if nothing is wrong and something could not be checked.
     ArgumentError, ArgumentTypeError
         If there is nothing to differentiate, or an argument of this function is wrong.
 
@@ -87,10 +107,12 @@ def gradcheck(
     """
     _check_callable(fn)
     args, kwargs = _as_arguments(inputs)
-    subject = Subject(fn, args, kwargs)
+    subject = Subject(fn, args, kwargs, surrogate)
     options = checked_options("gradcheck", seed, fast, rtol, atol)
-    report = check(subject, options, chosen_parts("gradcheck", only, skip))
-    return raise_if_failed(report, raise_exception)
+    parts = chosen_parts("gradcheck", only, skip)
+    with limited(checked_limit("gradcheck", time_limit)):
+        report = check(subject, options, parts)
+    return judged(report, raise_exception, allow_unchecked)
 
 
 def checked_options(
@@ -103,6 +125,15 @@ def checked_options(
         if value is not None and not (isinstance(value, (int, float)) and 0 <= value < np.inf):
             raise ArgumentTypeError(f"{api}: {role} must be a number from 0 on, got {value!r}")
     return Options(int(seed), bool(fast), rtol, atol)
+
+
+def checked_limit(api: str, seconds: float) -> float:
+    """Return the user's time limit, validated."""
+    if not isinstance(seconds, (int, float)) or not seconds > 0:
+        raise ArgumentTypeError(
+            f"{api}: time_limit must be a number of seconds above 0, got {seconds!r}"
+        )
+    return float(seconds)
 
 
 def check(subject: Subject, options: Options, parts: Sequence[str]) -> Report:
@@ -125,13 +156,19 @@ def _run_all(session: Session, parts: Sequence[str]) -> None:
         if part.name not in parts or (options.fast and not part.fast):
             report.parts.append(PartResult(part.name, part.title, SKIPPED))
         elif stopped:
-            reason = f"{stopped} failed"
-            report.parts.append(PartResult(part.name, part.title, NOT_RUN, reason))
+            report.parts.append(PartResult(part.name, part.title, NOT_RUN, stopped))
         else:
             ON_PART.get()(part.title)
             report.parts.append(_run(session, part))
             if part.essential and report.parts[-1].status == FAILED:
-                stopped = part.title
+                stopped = f"{part.title} failed"
+            elif report.parts[-1].status == NOT_RUN:
+                stopped = report.parts[-1].reason
+    late = [part for part in report.parts if part.status == NOT_RUN]
+    if late and not report.failures:
+        titles = ", ".join(part.title for part in late)
+        hint = "pass a larger time_limit, smaller inputs, or fast=True"
+        report.unchecked.append(Unchecked(titles, late[0].reason, hint))
 
 
 def _run(session: Session, part: Part) -> PartResult:
@@ -142,6 +179,8 @@ def _run(session: Session, part: Part) -> PartResult:
         part.run(session)
     except InapplicableError as reason:
         return PartResult(part.name, part.title, INAPPLICABLE, str(reason))
+    except OutOfTimeError:
+        return PartResult(part.name, part.title, NOT_RUN, deadline().reason())
     except BackwardError as error:
         session.fail(Cause("raised", f"backward raises: {first_line(error)}"))
     except ForwardError as error:
@@ -165,11 +204,14 @@ def chosen_parts(api: str, only: Sequence[str] | None, skip: Sequence[str]) -> t
     return tuple(name for name in names if name in (only or names) and name not in skip)
 
 
-def raise_if_failed(report: Report, raise_exception: bool) -> Report:
-    """Return the report, or raise a `GradcheckError` if something is wrong."""
+def judged(report: Report, raise_exception: bool, allow_unchecked: bool) -> Report:
+    """Return the report; raise, or warn, unless its outcome is that all is right."""
     if report.ok or not raise_exception:
         return report
-    error = GradcheckError(str(report))
+    if allow_unchecked and not report.failures:
+        warn_user(str(report), UncheckedWarning)
+        return report
+    error = GradcheckError(str(report)) if report.failures else UncheckedError(str(report))
     error.report = report
     raise error
 

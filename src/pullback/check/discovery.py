@@ -338,9 +338,12 @@ def check_operation(operation: Operation, inputs: Any = None, **options: Any) ->
         args, kwargs = _arguments(operation, inputs, options.get("seed", 0))
         return check_op(operation.op, *args, kwargs=kwargs, raise_exception=False, **options)
     try:
-        return check_op(operation.op, raise_exception=False, **options)
+        report = check_op(operation.op, raise_exception=False, **options)
     except ArgumentError as error:
         raise InputsRequiredError(operation) from error
+    if not report.parts:  # none could be guessed
+        raise InputsRequiredError(operation)
+    return report
 
 
 def _arguments(

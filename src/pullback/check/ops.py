@@ -13,7 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from pullback.check.api import check, checked_options, chosen_parts, raise_if_failed
+from pullback.check.api import check, checked_limit, checked_options, chosen_parts, judged
+from pullback.check.deadline import OutOfTimeError, deadline, limited
 from pullback.check.inputs.arguments import (
     Inputs,
     bind,
@@ -23,12 +24,12 @@ from pullback.check.inputs.arguments import (
     try_forward,
 )
 from pullback.check.inputs.drawing import LARGE, PROFILES, draw, draw_sizes
-from pullback.check.inputs.guessing import guess
+from pullback.check.inputs.guessing import CannotGuessError, described_call, guess
 from pullback.check.inputs.roles import callable_of
 from pullback.check.inputs.search import is_strategy, search, strategy_of
 from pullback.check.inputs.shape_text import ArgumentSpec, parse
 from pullback.check.naming import name_of, parameters_of
-from pullback.check.report import FAILED, PASSED, PartResult, Report
+from pullback.check.report import FAILED, PASSED, PartResult, Report, Unchecked
 from pullback.check.session import Options
 from pullback.check.subject import Subject
 from pullback.check.values import holds_numbers, host
@@ -51,6 +52,9 @@ def check_op(
     rtol: float | None = None,
     atol: float | None = None,
     raise_exception: bool = True,
+    allow_unchecked: bool = False,
+    time_limit: float = 60.0,
+    surrogate: str = "",
 ) -> Report:
     """Check the gradients of an operation, on explicit, described, drawn or guessed inputs.
 
@@ -77,7 +81,14 @@ def check_op(
     rtol, atol : float, optional
         Tolerances, added to the error of the differences; the default depends on the dtype.
     raise_exception : bool, default True
-        Whether a failure raises; otherwise look at ``report.ok``.
+        Whether a failure raises; otherwise look at ``report.outcome``.
+    allow_unchecked : bool, default False
+        Whether to warn, not raise, of what could not be checked.
+    time_limit : float, default 60
+        How long the check may take, in seconds. What is left by then counts as not checked.
+    surrogate : str, optional
+        Why the gradient is meant to differ from the derivative; then it is not compared with
+        differences, and everything else is checked. An operation may declare it itself.
 
     Returns
     -------
@@ -87,10 +98,11 @@ def check_op(
     Raises
     ------
     GradcheckError
-        If a gradient is wrong; its attribute ``report`` is the report.
+        If a gradient is wrong; its attribute ``report`` is the report. `UncheckedError`, one of
+        these, if nothing is wrong and something could not be checked, such as an operation whose
+        inputs could not be guessed.
     ArgumentError, ArgumentTypeError
-        If there are no inputs and none can be guessed, a text is not a valid description, or an
-        argument of this function is wrong.
+        If a text is not a valid description, or an argument of this function is wrong.
     MissingExtraError
         If an input is a strategy and Hypothesis is not installed.
 
@@ -114,16 +126,11 @@ def check_op(
             f"check_op: kwargs must be a dict of arguments by name, got {type(kwargs).__name__}"
         )
     parts = chosen_parts("check_op", only, skip)
-    runner = _Runner(fn, checked_options("check_op", seed, fast, rtol, atol), parts, kwargs or {})
-    if any(is_strategy(value) for value in inputs):
-        report = runner.check_drawn(inputs)
-    elif not inputs and not _complete(fn, kwargs):
-        report = runner.check_sets(guess(_rest(fn, kwargs), seed))
-    elif len(inputs) == 1 and isinstance(inputs[0], str):
-        report = runner.check_sets(draw_described(_rest(fn, kwargs), inputs[0], seed))
-    else:
-        report = runner.check_one(Inputs(inputs, {}))
-    return raise_if_failed(report, raise_exception)
+    options = checked_options("check_op", seed, fast, rtol, atol)
+    runner = _Runner(fn, options, parts, kwargs or {}, surrogate)
+    with limited(checked_limit("check_op", time_limit)):
+        report = runner.report(inputs)
+    return judged(report, raise_exception, allow_unchecked)
 
 
 def _complete(fn: Callable[..., Any], kwargs: dict[str, Any] | None) -> bool:
@@ -214,17 +221,43 @@ class _Runner:
         options: Options,
         parts: tuple[str, ...],
         kwargs: dict[str, Any],
+        surrogate: str = "",
     ) -> None:
         self.fn = fn
         self.options = options
         self.parts = parts
         self.kwargs = kwargs
+        self.surrogate = surrogate or getattr(fn, "surrogate_reason", "")
         self.parameters = parameters_of(fn)
+
+    def report(self, inputs: Sequence[Any]) -> Report:
+        """Check the operation on inputs as `check_op` takes them."""
+        rest, seed = _rest(self.fn, self.kwargs), self.options.seed
+        if any(is_strategy(value) for value in inputs):
+            return self.check_drawn(inputs)
+        if not inputs and not _complete(self.fn, self.kwargs):
+            try:
+                sets = guess(rest, seed)
+            except CannotGuessError as error:
+                return self._not_checked(error.why, error.hint)
+            except OutOfTimeError:
+                reason = f"while its inputs were guessed, {deadline().reason()}"
+                return self._not_checked(reason, f"give inputs: {described_call(rest)}")
+            return self.check_sets(sets)
+        if len(inputs) == 1 and isinstance(inputs[0], str):
+            return self.check_sets(draw_described(rest, inputs[0], seed))
+        return self.check_one(Inputs(tuple(inputs), {}))
+
+    def _not_checked(self, why: str, hint: str) -> Report:
+        """Return the report on an operation for which there are no inputs."""
+        report = Report(name_of(self.fn), self.options.seed)
+        report.unchecked.append(Unchecked(f"`{report.name}`", why, hint))
+        return report
 
     def check_one(self, inputs: Inputs, parts: Sequence[str] | None = None) -> Report:
         """Check one set of inputs."""
         fn = on_symmetric(self.fn, inputs.symmetric)
-        subject = Subject(fn, inputs.args, inputs.kwargs | self.kwargs)
+        subject = Subject(fn, inputs.args, inputs.kwargs | self.kwargs, self.surrogate)
         quick = self.options.fast or inputs.profile == LARGE
         options = dataclasses.replace(self.options, fast=quick)
         return check(subject, options, self.parts if parts is None else parts)
@@ -234,7 +267,7 @@ class _Runner:
         report = self.check_one(sets[0])
         report.notes[:0] = [f"inputs: {self.summary(sets[0])}", *sets[0].notes]
         for inputs in sets[1:2] if self.options.fast else sets[1:]:
-            if not report.ok or not self._of_values():
+            if report.failures or not self._of_values():
                 break
             found = self.check_one(inputs, self._of_values())
             merge(report, found, f"inputs: {self.summary(inputs)}")
@@ -245,16 +278,20 @@ class _Runner:
         failing: list[tuple[Inputs, Report]] = []
         passing: list[Inputs] = []
         quick = _Runner(
-            self.fn, dataclasses.replace(self.options, fast=True), self.parts, self.kwargs
+            self.fn,
+            dataclasses.replace(self.options, fast=True),
+            self.parts,
+            self.kwargs,
+            self.surrogate,
         )
 
         def passes(args: Inputs) -> bool:
             report = quick.check_one(args, self._of_values())
-            if report.ok:
-                passing.append(args)
-            else:
+            if report.failures:
                 failing.append((args, report))
-            return report.ok
+            else:
+                passing.append(args)
+            return not report.failures
 
         examples = 5 if self.options.fast else 20
         smallest = search(strategy_of(inputs), passes, self.options.seed, examples)
@@ -267,7 +304,7 @@ class _Runner:
         # The largest failing example shows most of the pattern; the smallest is easy to read.
         largest, quickly = max(failing, key=lambda pair: _elements(pair[0]))
         report = self.check_one(largest)
-        if report.ok:
+        if not report.failures:
             merge(report, quickly, "")
         report.notes.insert(0, f"inputs: {self.summary(largest)}")
         report.notes.insert(1, f"the smallest inputs that fail: {self.values_of(smallest)}")
@@ -304,3 +341,8 @@ def merge(report: Report, other: Report, situation: str) -> None:
             both = "; ".join(text for text in (failure.situation, situation) if text)
             report.failures.append(dataclasses.replace(failure, situation=both))
     report.notes += [note for note in other.notes if note not in report.notes]
+    # What one set of inputs leaves open, another may have shown.
+    still = {found.argument for found in other.unchecked}
+    kept = [u for u in report.unchecked if not u.argument or u.argument in still]
+    kept += [u for u in other.unchecked if not u.argument and u not in kept]
+    report.unchecked = kept

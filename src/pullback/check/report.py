@@ -20,6 +20,8 @@ PASSED, FAILED, SKIPPED, INAPPLICABLE, NOT_RUN = (
     "not applicable",
     "not run",
 )
+# What is said of an operation in the end.
+RIGHT, WRONG, UNCHECKED = "right", "wrong", "not checked"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -121,6 +123,32 @@ def _table(argument: str, index: tuple[int, ...], expected: Any, got: Any) -> li
     ]
 
 
+@dataclasses.dataclass(frozen=True)
+class Unchecked:
+    """One thing that could not be checked.
+
+    Attributes
+    ----------
+    what : str
+        What it is, as the subject of a sentence.
+    why : str
+        Why it was not checked.
+    hint : str
+        What to give, so that it can be; may be empty.
+    argument : str
+        The argument whose gradient it is, if it is one.
+    """
+
+    what: str
+    why: str
+    hint: str = ""
+    argument: str = ""
+
+    def __str__(self) -> str:
+        hint = f"\nhint: {self.hint}" if self.hint else ""
+        return f"{self.what}: not checked, since {self.why}{hint}"
+
+
 @dataclasses.dataclass
 class PartResult:
     """One part of a check.
@@ -155,6 +183,8 @@ class Report:
     failures : list of Failure
     notes : list of str
         What is not a failure but worth knowing: kinks at the inputs, doubtful habits.
+    unchecked : list of Unchecked
+        What could not be checked, and why.
 
     Examples
     --------
@@ -169,11 +199,17 @@ class Report:
     parts: list[PartResult] = dataclasses.field(default_factory=list)
     failures: list[Failure] = dataclasses.field(default_factory=list)
     notes: list[str] = dataclasses.field(default_factory=list)
+    unchecked: list[Unchecked] = dataclasses.field(default_factory=list)
+
+    @property
+    def outcome(self) -> str:
+        """``"right"``, ``"wrong"`` or ``"not checked"``: wrong if anything is, else not checked."""
+        return WRONG if self.failures else UNCHECKED if self.unchecked else RIGHT
 
     @property
     def ok(self) -> bool:
-        """Whether nothing is wrong."""
-        return not self.failures
+        """Whether the outcome is ``"right"``."""
+        return self.outcome == RIGHT
 
     def __bool__(self) -> bool:
         return self.ok
@@ -185,9 +221,9 @@ class Report:
             if checked
             else "nothing wrong found, derivatives not compared"
         )
-        head = right if self.ok else _counted(len(self.failures))
-        lines = [f"{self.name}: {head} (seed {self.seed})"]
-        lines += [indented("- " + str(failure)) for failure in self.failures]
+        heads = {RIGHT: right, WRONG: _counted(len(self.failures)), UNCHECKED: "not checked"}
+        lines = [f"{self.name}: {heads[self.outcome]} (seed {self.seed})"]
+        lines += [indented(f"- {found}") for found in (*self.failures, *self.unchecked)]
         lines += [indented(f"note: {note}") for note in self.notes]
         ran = [part for part in self.parts if part.status in (PASSED, FAILED, INAPPLICABLE)]
         width = max((len(part.title) for part in ran), default=0)
@@ -206,9 +242,11 @@ class Report:
         return {
             "name": self.name,
             "ok": self.ok,
+            "outcome": self.outcome,
             "seed": self.seed,
             "parts": [dataclasses.asdict(part) for part in self.parts],
             "failures": [failure.as_dict() for failure in self.failures],
+            "unchecked": [dataclasses.asdict(found) for found in self.unchecked],
             "notes": list(self.notes),
         }
 

@@ -15,8 +15,16 @@ from typing import Any
 
 import numpy as np
 
-from pullback.check.exceptions import BackwardError, ForwardError
-from pullback.check.numerical import Slope, coordinates, double, joined, sharpened, slope
+from pullback.check.exceptions import BackwardError, ForwardError, first_line
+from pullback.check.numerical import (
+    Slope,
+    coordinates,
+    double,
+    from_coordinates,
+    joined,
+    sharpened,
+    slope,
+)
 from pullback.check.report import Cause, Failure, Report
 from pullback.check.subject import Run, Subject
 from pullback.check.values import Array, Arrays, copies, host
@@ -70,6 +78,8 @@ class Session:
         self.options = options
         self.report = report
         self.part = ""
+        self.hidden: Array | None = None  # the outputs' coordinates that no seed is drawn for
+        self.refusals: dict[int, list[str]] = {}  # why forward raised near each argument's values
 
     # -- reporting -----------------------------------------------------------------------------
     def fail(self, cause: Cause, argument: str = "", **more: Any) -> None:
@@ -147,7 +157,19 @@ class Session:
         found = [
             (out, random_like(out, rng)) for out in (self.outputs if outputs is None else outputs)
         ]
-        return [np.where(np.isfinite(out), g, np.zeros_like(g)) for out, g in found]
+        drawn = [np.where(np.isfinite(out), g, np.zeros_like(g)) for out, g in found]
+        if self.hidden is None or outputs is not None:
+            return drawn
+        return self.split(np.where(self.hidden, 0.0, joined(drawn)))
+
+    def split(self, flat: Array) -> list[Array]:
+        """Return joined coordinates of the outputs as one array for each output."""
+        found, start = [], 0
+        for out in self.outputs:
+            count = out.size * (2 if out.dtype.kind == "c" else 1)
+            found.append(from_coordinates(flat[start : start + count], out))
+            start += count
+        return found
 
     # -- differences ---------------------------------------------------------------------------
     def measure(self, i: int, direction: Array, element: int | None = None) -> Line:
@@ -167,7 +189,8 @@ class Session:
             values = (flat + t * direction).view(base.dtype).reshape(base.shape)
             try:
                 found = joined(self.subject.values([*before, values, *after]))
-            except ForwardError:
+            except ForwardError as error:
+                self.refusals.setdefault(i, []).append(first_line(error))
                 return None
             return found if found.size == self.center.size else None
 
@@ -262,6 +285,11 @@ class Session:
         error += 16 * self._unit_roundoff * float(weight @ moved) / line.scale
         return low, high, error
 
+    def is_known(self, line: Line, seeds: Arrays) -> bool:
+        """Return whether the derivative of <seeds, outputs> along a line was measured."""
+        low, high, _ = self.bounds(line, seeds)
+        return is_range(low, high) and bool(joined(seeds).any())
+
     def magnitude(self, line: Line, seeds: Arrays) -> float:
         """Return the sum of the absolute terms of the derivative along a line."""
         values = np.nan_to_num(np.abs(line.slope.value), nan=0.0, posinf=0.0)
@@ -316,6 +344,11 @@ def _ends(columns: Sequence[Line], steps: Array) -> Iterator[list[Array]]:
     yield [s.high if up else -s.low for s, up in zip(slopes, forward, strict=True)]
     yield [s.error for s in slopes]
     yield [np.abs(s.value) for s in slopes]
+
+
+def is_range(low: float, high: float) -> bool:
+    """Return whether two bounds say anything."""
+    return not (np.isnan(low) or np.isnan(high) or (np.isinf(low) and np.isinf(high)))
 
 
 def run_backward(backward: Callable[[], Any]) -> Any:

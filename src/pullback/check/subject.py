@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from pullback.check.deadline import deadline
 from pullback.check.exceptions import ForwardError
 from pullback.check.naming import labels_of, name_of, parameters_of
 from pullback.check.values import Array, Arrays, Backend, backend_of, copies, holds_numbers, host
@@ -102,6 +103,8 @@ class Subject:
         The indices of the leaves that are differentiated.
     is_op : bool
         Whether the function is an operation with a backward of its own.
+    surrogate : str
+        Why the gradient is meant to differ from the derivative; empty if it is not.
     backend : Backend
         The library and device of its arrays.
     works_in_place : bool
@@ -115,10 +118,12 @@ class Subject:
         fn: Callable[..., Any],
         args: tuple[Any, ...],
         kwargs: dict[str, Any] | None = None,
+        surrogate: str = "",
     ) -> None:
         self.fn = fn
         self.name = name_of(fn)
         self.is_op = isinstance(fn, CustomOp)
+        self.surrogate = surrogate or getattr(fn, "surrogate_reason", "")
         self.call = (args, kwargs or {})
         self.leaves = list(tree.leaves(self.call))
         self.labels = labels_of(fn, args, kwargs or {})
@@ -299,7 +304,7 @@ class Subject:
         """Call the function; its exceptions become a `ForwardError`."""
         try:
             # Trial inputs may lie outside of the domain: NumPy's warnings are expected.
-            with np.errstate(all="ignore"):
+            with deadline().call(), np.errstate(all="ignore"):
                 return self.results(leaves)
         except Exception as error:
             raise ForwardError(f"{type(error).__name__}: {error}") from error

@@ -72,19 +72,10 @@ class Evidence:
         for m in range(total):
             unit = np.zeros(total)
             unit[m] = 1.0
-            for i, g in enumerate(self.vjp(self.split(unit))):
+            for i, g in enumerate(self.vjp(self.session.split(unit))):
                 rows[i].append(coordinates(g))
         pairs = zip(rows, self.arrays, strict=True)
         return [np.stack(r) if r else np.zeros((0, a.size)) for r, a in pairs]
-
-    def split(self, flat: Array) -> list[Array]:
-        """Return joined coordinates of the outputs as one array for each output."""
-        found, start = [], 0
-        for out in self.outputs:
-            count = out.size * (2 if out.dtype.kind == "c" else 1)
-            found.append(from_coordinates(flat[start : start + count], out))
-            start += count
-        return found
 
     # -- differences ---------------------------------------------------------------------------
     @cached_property

@@ -31,6 +31,15 @@ _KINDS = inspect.Parameter
 _CONSTANT = "a result that does not depend on the values"
 
 
+class CannotGuessError(ArgumentError):
+    """No inputs were found that an operation accepts: `why`, and in `hint` what to give."""
+
+    def __init__(self, why: str, hint: str) -> None:
+        super().__init__(f"check_op: {why}\nhint: {hint}")
+        self.why = why
+        self.hint = hint
+
+
 class _Guess:
     """The search for inputs of one operation."""
 
@@ -200,17 +209,17 @@ class _Guess:
                 return found
         return None
 
-    def refuse(self) -> ArgumentError:
+    def refuse(self) -> CannotGuessError:
         """Return the error for inputs that cannot be guessed."""
         pairs = list(self.tried.items()) or [("no arguments", "nothing to differentiate")]
         words, problem = pairs[0]
         some = [f"  {w}: {c}" for w, c in pairs[:1] + pairs[1 :: max(1, len(pairs) // 6)][:6]]
-        return ArgumentError(
-            f"check_op: inputs of `{self.name}` that forward takes could not be guessed, got "
+        why = (
+            f"inputs of `{self.name}` that forward takes could not be guessed, got "
             f"{problem.rstrip('.')} for {words}. Tried {len(self.tried)}, among them:\n"
-            + "\n".join(some)
-            + f'\nhint: describe them: pb.check.check_op({self.name}, "{suggestion(self.fn)}")'
         )
+        hint = f"describe them: {described_call(self.fn)}"
+        return CannotGuessError(why + "\n".join(some), hint)
 
 
 def guess(op: Any, seed: int = 0) -> list[Inputs]:
@@ -231,8 +240,10 @@ def guess(op: Any, seed: int = 0) -> list[Inputs]:
 
     Raises
     ------
-    ArgumentError
+    CannotGuessError
         If forward accepts nothing that was tried; lists some trials, and how to describe inputs.
+    ArgumentError
+        If the operation has no signature.
 
     Examples
     --------
@@ -259,6 +270,11 @@ def guess(op: Any, seed: int = 0) -> list[Inputs]:
     if more is not None:
         trials.append(search.inputs(more, 0, GENERAL))
     return trials
+
+
+def described_call(op: Any) -> str:
+    """Return a call of `check_op` with a first description of an operation's inputs."""
+    return f'pb.check.check_op({name_of(op)}, "{suggestion(op)}")'
 
 
 def suggestion(op: Any) -> str:

@@ -7,6 +7,7 @@ diagnosis with all measurements.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 
 import numpy as np
@@ -15,9 +16,9 @@ from pullback.check.diagnosis import diagnose
 from pullback.check.diagnosis.evidence import Evidence
 from pullback.check.diagnosis.raised import cause_of_exception
 from pullback.check.exceptions import BackwardError, InapplicableError
-from pullback.check.numerical import coordinates
-from pullback.check.report import Cause
-from pullback.check.session import Line, Session
+from pullback.check.numerical import coordinates, joined
+from pullback.check.report import Cause, Unchecked
+from pullback.check.session import Line, Session, is_range
 from pullback.check.values import Array, Arrays
 
 
@@ -36,6 +37,9 @@ def check_first(session: Session) -> None:
             "the outputs are not all finite here: gradients were only checked where they are"
         )
     try:
+        if session.subject.surrogate:
+            _check_surrogate(session)
+            return
         wrong = _wrong(session)
         if wrong:
             session.discard_inconsistent()
@@ -49,17 +53,67 @@ def check_first(session: Session) -> None:
         return
     _note_kinks(session)
     if not wrong:
-        _note_unmeasured(session)
+        _report_unmeasured(session)
+
+
+def _check_surrogate(session: Session) -> None:
+    """Run backward where its gradient is meant to differ from the derivative."""
+    session.gradients()
+    session.note(
+        f"the gradient is declared a surrogate ({session.subject.surrogate}): it was not compared "
+        "with differences"
+    )
 
 
 def _wrong(session: Session) -> set[int]:
-    """Return the arguments whose gradient is wrong."""
+    """Return the arguments whose gradient is wrong.
+
+    Where some outputs have no derivative along a line, nothing is known of the sum over all: the
+    others are compared without them.
+    """
+    wrong = _wrong_among(session)
+    if not wrong:
+        session.hidden = _without_slope(session)
+        if session.hidden is not None:
+            wrong = _wrong_among(session)
+        if not wrong:
+            session.hidden = None
+    return wrong
+
+
+def _wrong_among(session: Session) -> set[int]:
     wrong = _wrong_along(session, session.directions, "seeds")
     wrong |= _wrong_along(session, session.directions, "other seeds")
-    if not wrong and not session.options.fast:
+    if not wrong and not (session.options.fast and _all_known(session)):
         for columns in session.columns:
             wrong |= _wrong_along(session, columns, "seeds")
     return wrong
+
+
+def _all_known(session: Session) -> bool:
+    """Return whether the random directions tell of every argument."""
+    seeds = session.seeds()
+    known = {line.argument for line in session.directions if session.is_known(line, seeds)}
+    return len(known) == len(session.arrays)
+
+
+def _without_slope(session: Session) -> Array | None:
+    """Return which outputs have no slope on a line where others have; None if there are none."""
+    used = joined(session.seeds()) != 0
+    hidden = np.zeros(used.shape, bool)
+    for line in _lines(session):
+        low, high = line.slope.low, line.slope.high
+        unknown = used & (np.isnan(low) | np.isnan(high) | (np.isinf(low) & np.isinf(high)))
+        if not unknown[used].all():
+            hidden |= unknown
+    return hidden if hidden.any() and not hidden[used].all() else None
+
+
+def _lines(session: Session, i: int | None = None) -> list[Line]:
+    """Return the measured lines, those of argument `i` if one is given."""
+    columns = session.columns if session.has_columns else []
+    lines = itertools.chain(session.directions, *columns)
+    return [line for line in lines if i is None or line.argument == i]
 
 
 def _wrong_along(session: Session, lines: Sequence[Line], purpose: str) -> set[int]:
@@ -72,7 +126,7 @@ def _wrong_along(session: Session, lines: Sequence[Line], purpose: str) -> set[i
 def agrees(session: Session, line: Line, got: Sequence[Array], seeds: Arrays) -> bool:
     """Return whether a gradient's component along a line lies within the measured range."""
     low, high, error = session.bounds(line, seeds)
-    if not _is_known(low, high):
+    if not is_range(low, high):
         return True
     with np.errstate(all="ignore"):
         terms = np.where(line.direction != 0, line.direction * got[line.argument], 0.0)
@@ -82,10 +136,6 @@ def agrees(session: Session, line: Line, got: Sequence[Array], seeds: Arrays) ->
             size += float(np.sum(np.abs(terms))) / 4
     tolerance = session.rtol * size + error + session.atol
     return bool(low - tolerance <= value <= high + tolerance)
-
-
-def _is_known(low: float, high: float) -> bool:
-    return not (np.isnan(low) or np.isnan(high) or (np.isinf(low) and np.isinf(high)))
 
 
 def _explain(session: Session, arguments: Sequence[int]) -> None:
@@ -113,21 +163,43 @@ def _check_precision(session: Session) -> None:
             session.fail(Cause("precision", text), name)
 
 
-def _note_unmeasured(session: Session) -> None:
-    """Note the arguments without a measured derivative; raise if there are no others."""
-    seeds = session.seeds()
+def _report_unmeasured(session: Session) -> None:
+    """Report the arguments without a measured derivative; raise if there are no others."""
+    seeds = [session.seeds()]
+    session.hidden = _without_slope(session)
+    seeds += [session.seeds()] if session.hidden is not None else []
+    session.hidden = None
     known: list[bool] = []
     for i, name in enumerate(session.subject.names):
-        lines = [line for line in session.directions if line.argument == i]
-        lines += session.columns[i] if session.has_columns else []
-        ranges = [session.bounds(line, seeds)[:2] for line in lines if line.direction.any()]
-        known.append(any(_is_known(*ends) for ends in ranges) or not session.arrays[i].size)
-        if not known[-1]:
-            session.note(f"no derivative in `{name}` could be measured at these inputs")
-        elif ranges and not any(low or high for low, high in ranges):
+        lines = [line for line in _lines(session, i) if line.direction.any()]
+        known.append(any(session.is_known(line, g) for line in lines for g in seeds))
+        if not known[-1] and session.arrays[i].size:
+            why, hint = _why_unmeasured(session, i)
+            session.report.unchecked.append(Unchecked(f"the gradient of `{name}`", why, hint, name))
+        elif lines and not any(any(session.bounds(line, seeds[0])[:2]) for line in lines):
             session.note(f"the outputs do not change with `{name}` at these inputs")
     if not any(known):
+        if not session.report.unchecked:
+            why = "the outputs or the arguments have no elements at these inputs"
+            session.report.unchecked.append(Unchecked("the gradient", why))
         raise InapplicableError("no derivative could be measured at these inputs")
+
+
+def _why_unmeasured(session: Session, i: int) -> tuple[str, str]:
+    """Return why no derivative in an argument could be measured, and what to give."""
+    refusals = session.refusals.get(i)
+    if refusals:
+        return (
+            f"forward raises wherever it is moved a little: {refusals[-1]}",
+            "give inputs inside of the domain, or a text that says what they have to be",
+        )
+    if not np.isfinite(session.center).any():
+        return "the outputs are not finite at these inputs", "give other inputs"
+    return (
+        "the outputs jump at these inputs, however little it is moved",
+        "give inputs between the jumps; if the gradient is meant to differ from the derivative, "
+        'declare it: surrogate="why"',
+    )
 
 
 def _note_kinks(session: Session) -> None:

@@ -31,6 +31,8 @@ def wrong_along(session: Session) -> list[int]:
         If backward raises, or returns a gradient of another shape than its argument's.
     """
     got = _checked(session)
+    if session.subject.surrogate:
+        return []
     seeds = session.seeds()
     wrong = [i for i in range(len(got)) if not agrees(session, _measured(session, i), got, seeds)]
     if wrong:

@@ -42,7 +42,8 @@ class AutogradFunction(CustomOp, Generic[P, R]):
         reduced = super().__reduce__()
         if isinstance(reduced, str):
             return reduced
-        return AutogradFunction, (self.name, self.forward, self.rule, self.traverse)
+        made = (self.name, self.forward, self.rule, self.traverse)
+        return AutogradFunction, made, {"surrogate_reason": self.surrogate_reason}
 
     def __repr__(self) -> str:
         return f"<autograd function {self.name}{self.signature.full}>"
@@ -54,7 +55,45 @@ class AutogradFunction(CustomOp, Generic[P, R]):
         """
         _check_rule(rule)
         self.set_backward(rule)
+        self.surrogate_reason = ""
         return rule
+
+    def surrogate(self, reason: str) -> Callable[[F], F]:
+        """Declare that the rule's gradient is meant to differ from the derivative.
+
+        Used as a decorator in place of `backward`, with the reason: a straight-through estimate, a
+        reversed or clipped gradient. The gradient checker then compares nothing with differences,
+        and checks everything else.
+
+        Examples
+        --------
+        >>> import pullback as pb
+        >>> @pb.autograd_function
+        ... def rounded(ctx, x):
+        ...     return x.round()
+        >>> @rounded.surrogate("straight-through estimate")
+        ... def _(ctx, grad_output):
+        ...     return {"x": grad_output}
+        >>> rounded.surrogate_reason
+        'straight-through estimate'
+        """
+        checked = _checked_reason(f"{self.name}.surrogate", reason)
+
+        def declare(rule: F) -> F:
+            self.backward(rule)
+            self.surrogate_reason = checked
+            return rule
+
+        return declare
+
+
+def _checked_reason(api: str, reason: Any) -> str:
+    if not isinstance(reason, str) or not reason:
+        raise ArgumentTypeError(
+            f"{api}: a text that says why the gradient is meant to differ from the derivative is "
+            f'required, got {reason!r}.\nhint: write @op.surrogate("straight-through estimate").'
+        )
+    return reason
 
 
 def _check_callable(role: str, value: Any) -> None:
@@ -191,7 +230,8 @@ class Function(metaclass=_FunctionType):
 
     A subclass defines static methods ``forward(ctx, ...)`` and ``backward(ctx, *grad_outputs)``,
     or ``forward(...)``, ``setup_context(ctx, inputs, output)`` and ``backward``; ``vjp`` is
-    accepted as another name of ``backward``. Call it by ``apply``.
+    accepted as another name of ``backward``. Call it by ``apply``. A class whose gradient is meant
+    to differ from the derivative says why: ``surrogate = "straight-through estimate"``.
 
     Examples
     --------
@@ -214,6 +254,8 @@ class Function(metaclass=_FunctionType):
     _op: CustomOp | None = None
     __signature__: inspect.Signature
     traverse: bool = False
+    # Why the gradient is meant to differ from the derivative; empty if it is not.
+    surrogate: str = ""
 
     forward: Callable[..., Any]
     backward: Callable[..., Any]
@@ -245,9 +287,12 @@ class Function(metaclass=_FunctionType):
             _check_takes_ctx("forward", forward)
         if backward or vjp:
             _check_rule(backward or vjp)
-        return CustomOp(
+        op = CustomOp(
             cls.__name__, forward, backward or vjp, setup_context=setup, traverse=cls.traverse
         )
+        if cls.surrogate != "":
+            op.surrogate_reason = _checked_reason(f"{cls.__name__}.surrogate", cls.surrogate)
+        return op
 
     @classmethod
     def apply(cls, *args: Any, **kwargs: Any) -> Any:

@@ -26,6 +26,7 @@ class CustomOp:
 
     takes_none = True  # backward is called with zeros then
     adds_into = None
+    surrogate_reason = ""  # why the rule's gradient is meant to differ from the derivative
     if TYPE_CHECKING:  # each instance's class has its own
 
         def __call__(self, *args: Any, **kwargs: Any) -> Any:

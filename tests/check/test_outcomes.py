@@ -1,0 +1,244 @@
+"""The three outcomes: right, wrong, and not checked, which is never passed off as right."""
+
+import time
+import warnings
+
+import numpy as np
+import pytest
+
+import pullback as pb
+from pullback.check import check_op, gradcheck
+from pullback.errors import GradcheckError, UncheckedError, UncheckedWarning
+
+
+def operation(forward, rule):
+    return pb.autograd_function(forward, rule, name="tried")
+
+
+def only_at(value):
+    """Return an operation whose forward raises for all but one array; its rule is wrong."""
+
+    def forward(ctx, x):
+        if not np.array_equal(x.numpy(), value):
+            raise ValueError("only the tabulated values")
+        return x * 2.0
+
+    return operation(forward, lambda ctx, g: {"x": g * 17.0})
+
+
+def steps_and(smooth, rule):
+    """Return an operation with a second output that jumps at whole numbers."""
+
+    def forward(ctx, x):
+        ctx.save_for_backward(x=x)
+        return smooth(x), x.floor()
+
+    return operation(forward, rule)
+
+
+def test_a_forward_that_raises_at_every_point_nearby_is_not_checked():
+    value = np.array([0.5, 1.5])
+    report = check_op(only_at(value), value, raise_exception=False)
+    assert report.outcome == "not checked"
+    assert not report.ok
+    assert not report.failures
+    assert [u.argument for u in report.unchecked] == ["x"]
+    assert "only the tabulated values" in report.unchecked[0].why
+    assert "not checked, since forward raises wherever it is moved a little" in str(report)
+
+
+def test_what_is_not_checked_raises_an_error_of_its_own():
+    value = np.array([0.5, 1.5])
+    with pytest.raises(UncheckedError, match="the gradient of `x`: not checked, since") as caught:
+        check_op(only_at(value), value)
+    assert isinstance(caught.value, GradcheckError)
+    assert caught.value.report.outcome == "not checked"
+
+
+def test_allow_unchecked_warns_instead():
+    value = np.array([0.5, 1.5])
+    with pytest.warns(UncheckedWarning, match="not checked, since"):
+        report = check_op(only_at(value), value, allow_unchecked=True)
+    assert report.outcome == "not checked"
+
+
+def test_allow_unchecked_passes_over_nothing_that_is_wrong():
+    op = operation(lambda ctx, x: x * 2.0, lambda ctx, g: {"x": g * 3.0})
+    with pytest.raises(GradcheckError) as caught:
+        check_op(op, np.ones(2), allow_unchecked=True)
+    assert caught.value.report.outcome == "wrong"
+
+
+@pytest.mark.parametrize("fast", [False, True])
+def test_outputs_that_jump_hide_no_others(fast):
+    op = steps_and(lambda x: x * x, lambda ctx, g, h: {"x": 3.0 * ctx.saved_variables.x * g})
+    report = check_op(op, np.array([1.0, 2.0, 3.0]), fast=fast, raise_exception=False)
+    assert report.outcome == "wrong"
+    assert report.failures[0].cause.name == "factor"
+
+
+@pytest.mark.parametrize("fast", [False, True])
+def test_a_right_rule_beside_outputs_that_jump_is_right(fast):
+    op = steps_and(lambda x: x * x, lambda ctx, g, h: {"x": 2.0 * ctx.saved_variables.x * g})
+    assert check_op(op, np.array([1.0, 2.0, 3.0]), fast=fast).outcome == "right"
+
+
+def test_a_function_that_only_jumps_is_not_checked():
+    op = operation(lambda ctx, x: x.floor(), lambda ctx, g: {"x": g})
+    report = check_op(op, np.array([1.0, 2.0]), raise_exception=False)
+    assert report.outcome == "not checked"
+    assert "the outputs jump at these inputs" in report.unchecked[0].why
+
+
+@pytest.mark.parametrize(
+    ("inputs", "why"),
+    [(np.array([np.nan]), "the outputs are not finite"), (np.zeros((0, 3)), "no elements")],
+)
+def test_inputs_of_which_nothing_can_be_measured_are_not_called_right(inputs, why):
+    report = gradcheck(lambda x: x * x, inputs, raise_exception=False)
+    assert report.outcome == "not checked"
+    assert why in report.unchecked[0].why
+
+
+def test_what_one_set_of_inputs_leaves_open_another_may_show():
+    def forward(ctx, x):  # the first inputs that are drawn are general ones, of scale 1
+        if abs(x).max() < 1.5:
+            return x.floor()
+        return x * 2.0
+
+    op = operation(forward, lambda ctx, g: {"x": g * 2.0})
+    report = check_op(op, "x: (n,) in [3, 4]")
+    assert report.outcome == "right"
+
+
+def test_a_report_as_json_tells_the_outcome_and_what_was_not_checked():
+    found = check_op(only_at(np.ones(1)), np.ones(1), raise_exception=False).as_dict()
+    assert found["outcome"] == "not checked"
+    assert not found["ok"]
+    assert found["unchecked"][0]["argument"] == "x"
+
+
+def test_inputs_that_cannot_be_guessed_leave_an_operation_not_checked():
+    def forward(ctx, x):
+        raise ValueError("never")
+
+    report = check_op(operation(forward, lambda ctx, g: {"x": g}), raise_exception=False)
+    assert report.outcome == "not checked"
+    assert "could not be guessed" in report.unchecked[0].why
+    assert report.unchecked[0].hint == 'describe them: pb.check.check_op(tried, "x: (n, d)")'
+
+
+# ---- the time limit ------------------------------------------------------------------------------
+def test_a_slow_operation_ends_within_the_limit_with_what_was_not_checked():
+    def forward(ctx, x):
+        time.sleep(0.2)
+        return x * 2.0
+
+    op = operation(forward, lambda ctx, g: {"x": g * 2.0})
+    report = check_op(op, np.ones(3), time_limit=1.0, raise_exception=False)
+    assert report.outcome == "not checked"
+    assert "the time limit of 1 s was reached; one call takes 0.2" in report.unchecked[0].why
+    assert "time_limit" in report.unchecked[0].hint
+    assert report.parts[0].status == "passed"
+
+
+def test_what_is_found_wrong_within_the_limit_is_reported():
+    calls = []
+
+    def forward(ctx, x):
+        calls.append(1)
+        if len(calls) > 300:
+            time.sleep(0.3)
+        return x * 2.0
+
+    op = operation(forward, lambda ctx, g: {"x": g * 3.0})
+    report = check_op(op, np.ones(3), time_limit=0.5, raise_exception=False)
+    assert report.outcome == "wrong"
+
+
+def test_a_search_for_inputs_that_takes_too_long_ends():
+    def forward(ctx, x):
+        time.sleep(0.1)
+        raise ValueError("never")
+
+    op = operation(forward, lambda ctx, g: {"x": g})
+    report = check_op(op, time_limit=0.4, raise_exception=False)
+    assert report.outcome == "not checked"
+    assert "while its inputs were guessed" in report.unchecked[0].why
+
+
+@pytest.mark.parametrize("limit", [0, -1.0, "60", float("nan")])
+def test_a_time_limit_that_is_none_is_refused(limit):
+    with pytest.raises(TypeError, match="time_limit must be a number of seconds above 0"):
+        gradcheck(pb.sin, np.ones(2), time_limit=limit)
+
+
+# ---- surrogates ----------------------------------------------------------------------------------
+@pb.autograd_function
+def rounded(ctx, x):
+    return x.round()
+
+
+@rounded.surrogate("straight-through estimate")
+def _(ctx, grad_output):
+    return {"x": grad_output}
+
+
+class Clipped(pb.Function):
+    surrogate = "the gradient is clipped"
+
+    @staticmethod
+    def forward(ctx, x):
+        return x * 2.0
+
+    @staticmethod
+    def backward(ctx, grad_output):
+        return {"x": pb.clip(grad_output * 2.0, -1.0, 1.0)}
+
+
+def test_a_declared_surrogate_is_not_compared_with_differences():
+    report = check_op(rounded, np.array([0.3, 1.2]))
+    assert report.outcome == "right"
+    assert any("declared a surrogate (straight-through estimate)" in n for n in report.notes)
+
+
+def test_the_check_itself_may_be_told_of_a_surrogate():
+    through = operation(lambda ctx, x: x.round(), lambda ctx, g: {"x": g})
+    assert check_op(through, "x: (n,)", surrogate="straight-through").outcome == "right"
+    assert gradcheck(through, np.array([0.3]), surrogate="straight-through").outcome == "right"
+
+
+def test_everything_but_the_formula_of_a_surrogate_is_checked():
+    def rule(ctx, grad_output):
+        return {"x": grad_output * grad_output}
+
+    through = pb.autograd_function(lambda ctx, x: x.round(), name="through")
+    through.surrogate("straight-through")(rule)
+    report = check_op(through, np.array([0.3]), raise_exception=False)
+    assert [f.part for f in report.failures] == ["linear"]
+
+
+def test_a_surrogate_may_be_declared_in_a_class():
+    assert Clipped.apply.surrogate_reason == "the gradient is clipped"
+    report = check_op(Clipped, np.array([0.3, 1.2]), skip=["linear"])
+    assert report.outcome == "right"
+
+
+def test_another_rule_is_no_surrogate_any_more():
+    op = pb.autograd_function(lambda ctx, x: x.round(), name="through")
+    op.surrogate("straight-through")(lambda ctx, g: {"x": g})
+    op.backward(lambda ctx, g: {"x": g})
+    assert op.surrogate_reason == ""
+
+
+@pytest.mark.parametrize("reason", ["", None, 3])
+def test_a_surrogate_needs_a_reason(reason):
+    op = pb.autograd_function(lambda ctx, x: x.round(), name="through")
+    with pytest.raises(TypeError, match="a text that says why"):
+        op.surrogate(reason)
+
+
+def test_nothing_warns_where_all_is_right():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert check_op(rounded, np.array([0.3])).ok
