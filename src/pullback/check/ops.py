@@ -19,10 +19,11 @@ from pullback.check.inputs.arguments import (
     Inputs,
     bind,
     format_inputs,
-    on_symmetric,
-    symmetric,
+    on_domains,
+    structured,
     try_forward,
 )
+from pullback.check.inputs.domains import DOMAINS, recognised
 from pullback.check.inputs.drawing import LARGE, PROFILES, draw, draw_sizes
 from pullback.check.inputs.guessing import CannotGuessError, described_call, guess
 from pullback.check.inputs.roles import callable_of
@@ -179,7 +180,7 @@ def draw_described(fn: Callable[..., Any], text: str, seed: int) -> list[Inputs]
                 box(drawn) if isinstance(drawn, np.ndarray) else drawn
             )
         inputs = _bound(parameters, values)
-        inputs = inputs._replace(symmetric=symmetric(found), profile=profile)
+        inputs = inputs._replace(domains=structured(found), profile=profile)
         if trial == 0 or not isinstance(try_forward(fn, inputs), str):
             sets.append(inputs)
     return sets
@@ -256,11 +257,25 @@ class _Runner:
 
     def check_one(self, inputs: Inputs, parts: Sequence[str] | None = None) -> Report:
         """Check one set of inputs."""
-        fn = on_symmetric(self.fn, inputs.symmetric)
+        fn = on_domains(self.fn, inputs.domains)
         subject = Subject(fn, inputs.args, inputs.kwargs | self.kwargs, self.surrogate)
         quick = self.options.fast or inputs.profile == LARGE
         options = dataclasses.replace(self.options, fast=quick)
-        return check(subject, options, self.parts if parts is None else parts)
+        report = check(subject, options, self.parts if parts is None else parts)
+        if not report.ok and not inputs.domains:
+            self._suggest(report, subject)
+        return report
+
+    def _suggest(self, report: Report, subject: Subject) -> None:
+        """Note the words for arrays whose structure forward may need."""
+        for name, array in zip(subject.names, subject.arrays, strict=True):
+            word = recognised(array)
+            if word:
+                shape = ", ".join(map(str, array.shape)) + ("," if array.ndim == 1 else "")
+                report.notes.append(
+                    f"`{name}` is {DOMAINS[word].title}: if forward needs that, describe it, so "
+                    f'that it is kept: "{name}: ({shape}) {word}"'
+                )
 
     def check_sets(self, sets: Sequence[Inputs]) -> Report:
         """Run all parts on the first set, those that depend on the values on the others."""

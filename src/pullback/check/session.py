@@ -8,6 +8,7 @@ parts read it and report to it.
 from __future__ import annotations
 
 import dataclasses
+import warnings
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
@@ -32,6 +33,8 @@ from pullback.core.tensor.tensor import Tensor
 
 # Relative tolerance of a gradient computed in a dtype against differences taken in float64.
 RTOL = {"float64": 2e-8, "complex128": 2e-8, "float32": 2e-3, "complex64": 2e-3, "float16": 5e-2}
+# The elements that are moved one by one where random directions tell of the argument.
+MAX_SAMPLE = 24
 # The entries of a numerical Jacobian: of a larger one only some columns are measured.
 MAX_NUMBERS = 4_000_000
 
@@ -204,7 +207,9 @@ class Session:
         """Return the imaginary parts of the outputs with i times `offset` added to an argument."""
         moved = self.wide[i] + 1j * offset.reshape(self.wide[i].shape)
         try:
-            values = self.subject.values([*self.wide[:i], moved, *self.wide[i + 1 :]])
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # of imaginary parts that forward discards
+                values = self.subject.values([*self.wide[:i], moved, *self.wide[i + 1 :]])
         except ForwardError:
             return None
         found = np.concatenate([np.imag(v).ravel() for v in values])
@@ -237,15 +242,31 @@ class Session:
     @cached_property
     def columns(self) -> list[list[Line]]:
         """For each argument the slopes along single elements: its Jacobian by columns."""
-        return [
-            [self.measure(i, _unit(self.wide[i], k), k) for k in self.elements(i)]
-            for i in range(len(self.wide))
-        ]
+        return [self._along(i, self.elements(i)) for i in range(len(self.wide))]
 
-    @property
-    def has_columns(self) -> bool:
-        """Whether slopes along single elements were measured."""
-        return "columns" in self.__dict__
+    def sample(self, i: int) -> list[Line]:
+        """Return the slopes along some elements of argument `i`, among them the first and last.
+
+        Random directions tell of every element. A few alone show kinks and edges as well.
+        """
+        every = self.elements(i)
+        if len(every) > MAX_SAMPLE:
+            inner = self.rng(f"sample {i}").choice(every[1:-1], MAX_SAMPLE - 2, replace=False)
+            every = [every[0], *sorted(inner.tolist()), every[-1]]
+        return self._along(i, every)
+
+    def _along(self, i: int, elements: Sequence[int]) -> list[Line]:
+        """Measure the slopes along single elements, each once."""
+        known = self.along_elements[i]
+        for k in elements:
+            if k not in known:
+                known[k] = self.measure(i, _unit(self.wide[i], k), k)
+        return [known[k] for k in elements]
+
+    @cached_property
+    def along_elements(self) -> list[dict[int, Line]]:
+        """For each argument the slopes along single elements that were measured."""
+        return [{} for _ in self.wide]
 
     def discard_inconsistent(self) -> None:
         """Discard the slopes of outputs that are not differentiable though smooth on each line.
@@ -254,9 +275,9 @@ class Session:
         of its slopes along them. Such outputs have no gradient to compare with.
         """
         for line in self.directions:
-            columns = self.columns[line.argument]
-            if len(columns) < line.direction.size:
+            if len(self.elements(line.argument)) < line.direction.size:
                 continue
+            columns = self.columns[line.argument]
             steps = line.direction
             with np.errstate(all="ignore"):
                 low, high, error, size = (

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 import pullback as pb
-from pullback.check.inputs.arguments import Inputs, format_inputs, on_symmetric
+from pullback.check.inputs.arguments import Inputs, format_inputs, on_domains
 
 
 def test_a_call_is_shown_by_shapes_or_by_values():
@@ -21,6 +21,6 @@ def test_a_function_of_symmetric_matrices_sees_the_symmetric_part():
 
     matrix = pb.tensor([[1.0, 2.0], [4.0, 3.0]])
     expected = [[1.0, 3.0], [3.0, 3.0]]
-    wrapped = on_symmetric(second, {"a"})
+    wrapped = on_domains(second, {"a": "symmetric"})
     assert wrapped(matrix, matrix).tolist() == wrapped(matrix, a=matrix).tolist() == expected
-    assert on_symmetric(second, ()) is second
+    assert on_domains(second, {}) is second

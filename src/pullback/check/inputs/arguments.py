@@ -9,12 +9,13 @@ import functools
 import inspect
 import itertools
 import warnings
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from pullback.check.exceptions import ForwardError, first_line
+from pullback.check.inputs.domains import DOMAINS
 from pullback.check.inputs.drawing import GENERAL
 from pullback.check.inputs.shape_text import ArgumentSpec
 from pullback.check.naming import name_of, parameters_of
@@ -34,8 +35,8 @@ class Inputs(NamedTuple):
     args, kwargs : tuple, dict
     notes : tuple of str
         Notes for the report.
-    symmetric : frozenset of str
-        The names of those that are symmetric matrices.
+    domains : dict of str
+        From the names of those that have a structure to the word for it.
     profile : str
         The kind of values, one of `PROFILES`.
     """
@@ -43,7 +44,7 @@ class Inputs(NamedTuple):
     args: tuple[Any, ...]
     kwargs: dict[str, Any]
     notes: tuple[str, ...] = ()
-    symmetric: frozenset[str] = frozenset()
+    domains: Mapping[str, str] = {}
     profile: str = GENERAL
 
 
@@ -63,34 +64,34 @@ def try_forward(fn: Callable[..., Any], inputs: Inputs) -> list[Array] | str:
     return values
 
 
-def symmetric(described: Iterable[ArgumentSpec]) -> frozenset[str]:
-    """Return the names of the symmetric matrices."""
-    return frozenset(d.name for d in described if d.domain == "spd")
+def structured(described: Iterable[ArgumentSpec]) -> dict[str, str]:
+    """Return the words for the structure of the arguments that have one, by name."""
+    return {d.name: d.domain for d in described if d.domain in DOMAINS}
 
 
-def on_symmetric(fn: Callable[..., Any], names: Collection[str]) -> Callable[..., Any]:
-    """Return a function of any matrices that calls `fn` with their symmetric parts.
+def on_domains(fn: Callable[..., Any], domains: Mapping[str, str]) -> Callable[..., Any]:
+    """Return a function of any arrays that calls `fn` with members of their domains.
 
-    `fn` may read any triangle of a symmetric matrix, and return the gradient in any; the derivative
-    with respect to a matrix whose symmetric part is taken is the same.
+    The derivative of `fn` along a domain, and that of `fn` after the map onto the domain, are the
+    same.
     """
-    order = [p.name for p in parameters_of(fn) or []]
-    if not names:
+    maps = {name: DOMAINS[word].project for name, word in domains.items()}
+    if not any(maps.values()):
         return fn
+    order = [p.name for p in parameters_of(fn) or []]
+
+    def mapped(name: str | None, value: Any) -> Any:
+        project = maps.get(name or "")
+        return value if project is None else project(value)
 
     @functools.wraps(fn, updated=())
     def called(*args: Any, **kwargs: Any) -> Any:
         pairs = itertools.zip_longest(order[: len(args)], args)
-        positional = [_symmetric_part(v) if name in names else v for name, v in pairs]
-        named = {k: _symmetric_part(v) if k in names else v for k, v in kwargs.items()}
-        return fn(*positional, **named)
+        named = {name: mapped(name, value) for name, value in kwargs.items()}
+        return fn(*[mapped(name, value) for name, value in pairs], **named)
 
     called.__name__ = name_of(fn)
     return called
-
-
-def _symmetric_part(matrix: Any) -> Any:
-    return (matrix + matrix.mH) / 2
 
 
 def bind(parameters: Sequence[inspect.Parameter], drawn: dict[str, list[Any]]) -> Inputs:

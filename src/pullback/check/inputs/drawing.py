@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from pullback.check.inputs.domains import DOMAINS, Domain
 from pullback.check.inputs.shape_text import ArgumentSpec, Interval, evaluate
 from pullback.check.values import Array
 from pullback.errors import ArgumentError
@@ -67,6 +68,8 @@ def draw(
     >>> a.shape, bool(np.all(np.linalg.eigvalsh(a) > 0))
     ((3, 3), True)
     """
+    if described.size:
+        return evaluate(described.size, sizes)
     if described.shape is None:
         return described.value
     shape, dtype = shape_of(described, sizes), np.dtype(described.dtype)
@@ -75,8 +78,8 @@ def draw(
         return flat.reshape(shape)
     if dtype.kind in "iu":
         return _integers(described, sizes, shape, rng, profile).astype(dtype)
-    if described.domain == "spd":
-        return _definite(shape, dtype, rng, profile)
+    if described.domain in DOMAINS:
+        return _structured(DOMAINS[described.domain], shape, dtype, rng, profile)
     real = _reals(described, sizes, shape, rng, profile, phase)
     if dtype.kind == "c":
         real = real + 1j * _reals(described, sizes, shape, rng, profile, phase + 1)
@@ -92,6 +95,9 @@ def _integers(
 ) -> Array:
     """Draw integers: by default indices of the shortest axis, negative ones among special."""
     count = int(np.prod(shape))
+    if described.domain == "permutation":
+        order = np.argsort(rng.random(shape), axis=-1)
+        return np.asarray(order + int((bounds(described, sizes) or (0, 0))[0]))
     if described.domain == "latin":  # no number is repeated along an axis of a square
         return np.asarray(rng.permutation(shape[-1])[np.indices(shape).sum(axis=0) % shape[-1]])
     shortest = min([*sizes.values(), 4])
@@ -142,15 +148,18 @@ def _reals(
     return np.asarray(rng.uniform(low + margin, high - margin, shape))
 
 
-def _definite(
-    shape: tuple[int, ...], dtype: np.dtype[Any], rng: np.random.Generator, profile: str
+def _structured(
+    domain: Domain,
+    shape: tuple[int, ...],
+    dtype: np.dtype[Any],
+    rng: np.random.Generator,
+    profile: str,
 ) -> Array:
-    """Draw symmetric (Hermitian) positive definite matrices."""
-    root = rng.normal(size=shape)
+    """Draw an array with a structure."""
+    normal = rng.normal(size=shape)
     if dtype.kind == "c":
-        root = root + 1j * rng.normal(size=shape)
-    if profile == SPECIAL:
-        root = np.round(root)
-    product = root @ np.conj(np.swapaxes(root, -1, -2)) / shape[-1]
-    scale = 8 if profile == LARGE else 1
-    return (scale * (product + 0.5 * np.eye(shape[-1]))).astype(dtype)
+        normal = normal + 1j * rng.normal(size=shape)
+    if profile == SPECIAL and domain.scales:
+        normal = np.round(normal)
+    scale = 8 if profile == LARGE and domain.scales else 1
+    return (scale * domain.draw(normal)).astype(dtype)

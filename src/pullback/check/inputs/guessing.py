@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from pullback.check.inputs.arguments import Inputs, bind, symmetric, try_forward
+from pullback.check.inputs.arguments import Inputs, bind, structured, try_forward
 from pullback.check.inputs.drawing import GENERAL, LARGE, PROFILES, draw, draw_sizes
 from pullback.check.inputs.plans import Candidate, as_text, candidate_of, domains, plans
 from pullback.check.inputs.roles import Role, callable_of, documented, named_role, roles_of
@@ -101,7 +101,7 @@ class _Guess:
             for i, (name, items) in enumerate(found.items())
         }
         inputs = bind(self.parameters, drawn)
-        return inputs._replace(symmetric=symmetric(every), profile=profile)
+        return inputs._replace(domains=structured(every), profile=profile)
 
     def as_input(self, name: str, drawn: Any) -> Any:
         """Return a drawn array as a tensor; it requires grad if others are constants."""

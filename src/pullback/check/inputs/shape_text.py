@@ -16,7 +16,9 @@ from typing import Any, NoReturn
 import numpy as np
 
 from pullback.arrays import DTYPES
+from pullback.check.inputs.domains import DOMAINS
 from pullback.errors import ArgumentError
+from pullback.ops.primitives.trigonometric import tanh
 
 KINDS = {
     **{name: name for name in DTYPES},
@@ -24,7 +26,10 @@ KINDS = {
     "complex": "complex128",
     "int": "int64",
 }
-DOMAINS = ("positive", "unit", "distinct", "spd")
+WORDS = ("positive", "unit", "distinct", "permutation", *DOMAINS)
+# A word that says dtype and values at once.
+_SHORT = {"mask": ("bool", ""), "permutation": ("int64", "permutation")}
+_BELOW = re.compile(r"\bbelow\s+(\S+)")
 _ARGUMENT = re.compile(r"(\w+)\s*(?:(=)|:)\s*(.*)", re.DOTALL)
 _SHAPE = re.compile(r"\(([^()]*)\)(.*)", re.DOTALL)
 _INTERVAL = re.compile(r"\bin\s*([\[(])([^,\])]+),([^,\])]+)([\])])")
@@ -62,12 +67,14 @@ class ArgumentSpec:
         A number, symbol or expression for each axis; None for a literal.
     dtype : str
     domain : str
-        ``"positive"``, ``"unit"``, ``"distinct"``, ``"spd"``, empty, or ``"latin"``, which a text
-        cannot express: indices of which none is repeated along an axis.
+        One of `WORDS`, empty, or ``"latin"``, which a text cannot express: indices of which none
+        is repeated along an axis.
     interval : Interval, optional
         The interval of the values.
     value : object
         The literal.
+    size : str
+        In place of the literal, an expression of the sizes.
     """
 
     name: str
@@ -76,9 +83,12 @@ class ArgumentSpec:
     domain: str = ""
     interval: Interval | None = None
     value: Any = None
+    size: str = ""
 
     def __str__(self) -> str:
         """Return the description."""
+        if self.size:
+            return f"{self.name}: {self.size}"
         if self.shape is None:
             sign = "=" if isinstance(self.value, tuple) else ": "
             return f"{self.name}{sign}{self.value!r}"
@@ -94,6 +104,11 @@ class ArgumentSpec:
     def symbols(self) -> list[str]:
         """The symbols of its shape, in order."""
         return [name for size in self.shape or () for name in _symbols(size)]
+
+
+# What stands for a value that has no literal: a smooth function of tensors or numbers, a seed.
+VALUES: dict[str, Any] = {"callable": tanh, "seed": 0}
+_VALUE = "a shape such as (n, d) or a literal of Python, a size, callable or seed for `{}`"
 
 
 # -- reading ---------------------------------------------------------------------------------------
@@ -146,7 +161,7 @@ class _Reader:
         position += found.start(3)
         shaped = None if literal else _SHAPE.fullmatch(rest)
         if not shaped:
-            return ArgumentSpec(name, value=self.literal(name, rest, position))
+            return self.value(name, rest, position)
         sizes = [size.strip() for size in shaped[1].split(",")]
         sizes = sizes[:-1] if not sizes[-1] else sizes
         for size in sizes:
@@ -154,13 +169,16 @@ class _Reader:
                 self.refuse(f"a size for each axis of `{name}`", rest, position)
         return self.described(name, tuple(sizes), shaped[2], position + shaped.start(2))
 
-    def literal(self, name: str, text: str, position: int) -> Any:
+    def value(self, name: str, text: str, position: int) -> ArgumentSpec:
+        """Return an argument that is no array: a literal, a word for one, or a size."""
+        if text in VALUES:
+            return ArgumentSpec(name, value=VALUES[text])
         try:
-            return ast.literal_eval(text)
+            return ArgumentSpec(name, value=ast.literal_eval(text))
         except (ValueError, SyntaxError):
-            self.refuse(
-                f"a shape such as (n, d) or a literal of Python for `{name}`", text, position
-            )
+            if _expression(text) is not None:
+                return ArgumentSpec(name, size=text)
+        self.refuse(_VALUE.format(name), text, position)
 
     def described(
         self, name: str, shape: tuple[str, ...], words: str, position: int
@@ -174,17 +192,25 @@ class _Reader:
                 self.refuse("an interval of numbers", found[0], position + found.start())
             interval = Interval(low, high, found[1] == "(", found[4] == ")")
             words = words.replace(found[0], " " * len(found[0]))
+        below = _BELOW.search(words)
+        if below and interval is None:
+            interval, dtype = Interval("0", below[1], without_high=True), "int64"
+            words = words.replace(below[0], " " * len(below[0]))
         for match in re.finditer(r"\S+", words):
             word = match[0]
             if word in KINDS:
                 dtype = KINDS[word]
-            elif word in DOMAINS:
+            elif word in _SHORT:
+                dtype, domain = _SHORT[word]
+            elif word in WORDS:
                 domain = word
-            else:
-                valid = f"one of {', '.join([*KINDS, *DOMAINS])}, in [a, b]"
+            elif word != "indices":
+                valid = f"one of {', '.join([*KINDS, 'mask', *WORDS])}, in [a, b], below n"
                 self.refuse(f"{valid} after the shape of `{name}`", word, position + match.start())
-        if domain == "spd" and (len(shape) < 2 or shape[-1] != shape[-2]):
-            self.refuse(f"a square shape for spd, as in `{name}: (n, n) spd`,", words, position)
+        square = domain in DOMAINS and DOMAINS[domain].square
+        if square and (len(shape) < 2 or shape[-1] != shape[-2]):
+            example = f"`{name}: (n, n) {domain}`"
+            self.refuse(f"a square shape for {domain}, as in {example},", words, position)
         return ArgumentSpec(name, shape, dtype, domain, interval)
 
 
@@ -198,8 +224,10 @@ def parse(api: str, text: str, names: Sequence[str] | None = None) -> list[Argum
     text : str
         Such as ``"x: (n, d), index: (n,) int in [0, d), scale: 0.5"``. After a shape: a dtype
         (float64 unless it says ``float32``, ``complex``, ``int``, ``bool``, ...), ``positive``,
-        ``unit`` (between 0 and 1), ``distinct``, ``spd`` (symmetric positive definite),
-        ``in [a, b]`` with an end left out by a round bracket. ``name=(0, 1)`` is a literal.
+        ``unit`` (between 0 and 1), ``distinct``, a word of `domains` such as ``spd``, ``simplex``
+        or ``sorted``, ``mask``, ``permutation``, ``int below n``, or ``in [a, b]`` with an end left
+        out by a round bracket. In place of a shape: a literal, also as ``name=(0, 1)``, a size such
+        as ``n``, ``callable`` or ``seed``.
     names : sequence of str, optional
         The valid names.
 
@@ -217,10 +245,13 @@ def parse(api: str, text: str, names: Sequence[str] | None = None) -> list[Argum
     described = [reader.argument(position, piece) for position, piece in reader.pieces()]
     known = {name for d in described for name in d.symbols}
     for d in described:
-        for end in (d.interval.low, d.interval.high) if d.interval else ():
+        for end in (d.interval.low, d.interval.high) if d.interval else (d.size or "0",):
             if not known.issuperset(_symbols(end)):
-                position = text.index(end, text.index(str(d.name)))
-                reader.refuse("a number or a symbol of one of the shapes", end, position)
+                position = text.index(end, text.index(str(d.name)) + len(d.name))
+                what = (
+                    _VALUE.format(d.name) if d.size else "a number or a symbol of one of the shapes"
+                )
+                reader.refuse(what, end, position)
     return described
 
 

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pullback.check.inputs.drawing import bounds, shape_of
+from pullback.check.inputs.domains import DOMAINS
+from pullback.check.inputs.drawing import bounds, draw, shape_of
 from pullback.check.inputs.search import hypothesis_for
 from pullback.check.inputs.shape_text import KINDS, ArgumentSpec, Interval, parse
 from pullback.check.memory_layouts import (
@@ -240,8 +241,9 @@ def _described(st: Any, d: ArgumentSpec, sizes: dict[str, int], special: bool) -
     shape, dtype = shape_of(d, sizes), np.dtype(d.dtype)
     between = bounds(d, sizes)
     count = int(np.prod(shape))
-    if d.domain == "spd":
-        return _arrays(dtype, shape, _elements(st, dtype, False)).map(_definite)
+    if d.domain in DOMAINS or d.domain == "permutation":
+        seeds = st.integers(0, 2**16)  # drawn whole: elements that shrink would leave the set
+        return seeds.map(lambda seed: draw(d, sizes, np.random.default_rng(seed)))
     if dtype.kind in "iu":
         least, most = (int(end) for end in between or (0, min([*sizes.values(), 4]) - 1))
         if d.domain != "distinct":
@@ -262,12 +264,6 @@ def _described(st: Any, d: ArgumentSpec, sizes: dict[str, int], special: bool) -
     inside = st.integers(int(interval.without_low), 16 - interval.without_high)
     each = inside.map(lambda k: low + (high - low) * k / 16)
     return _arrays(dtype, shape, st.builds(complex, each, each) if dtype.kind == "c" else each)
-
-
-def _definite(root: Array) -> Array:
-    """Return a positive definite matrix made from any matrix."""
-    product = root @ np.conj(np.swapaxes(root, -1, -2)) / (1 + np.abs(root).max(initial=0.0))
-    return np.asarray(product + np.eye(root.shape[-1])).astype(root.dtype)
 
 
 def _layout(draw: Any, st: Any, layouts: bool) -> str:

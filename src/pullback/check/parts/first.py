@@ -84,17 +84,14 @@ def _wrong(session: Session) -> set[int]:
 def _wrong_among(session: Session) -> set[int]:
     wrong = _wrong_along(session, session.directions, "seeds")
     wrong |= _wrong_along(session, session.directions, "other seeds")
-    if not wrong and not (session.options.fast and _all_known(session)):
-        for columns in session.columns:
-            wrong |= _wrong_along(session, columns, "seeds")
-    return wrong
-
-
-def _all_known(session: Session) -> bool:
-    """Return whether the random directions tell of every argument."""
     seeds = session.seeds()
     known = {line.argument for line in session.directions if session.is_known(line, seeds)}
-    return len(known) == len(session.arrays)
+    for i in range(len(session.arrays)):
+        if not wrong and i not in known:
+            wrong |= _wrong_along(session, session.columns[i], "seeds")
+        elif not wrong and not session.options.fast:
+            wrong |= _wrong_along(session, session.sample(i), "seeds")
+    return wrong
 
 
 def _without_slope(session: Session) -> Array | None:
@@ -111,7 +108,7 @@ def _without_slope(session: Session) -> Array | None:
 
 def _lines(session: Session, i: int | None = None) -> list[Line]:
     """Return the measured lines, those of argument `i` if one is given."""
-    columns = session.columns if session.has_columns else []
+    columns = [found.values() for found in session.along_elements]
     lines = itertools.chain(session.directions, *columns)
     return [line for line in lines if i is None or line.argument == i]
 
@@ -172,10 +169,16 @@ def _report_unmeasured(session: Session) -> None:
     known: list[bool] = []
     for i, name in enumerate(session.subject.names):
         lines = [line for line in _lines(session, i) if line.direction.any()]
-        known.append(any(session.is_known(line, g) for line in lines for g in seeds))
-        if not known[-1] and session.arrays[i].size:
-            why, hint = _why_unmeasured(session, i)
-            session.report.unchecked.append(Unchecked(f"the gradient of `{name}`", why, hint, name))
+        found = [any(session.is_known(line, g) for g in seeds) for line in lines]
+        known.append(any(found))
+        if session.arrays[i].size and not _tells_of_all(lines, found):
+            what = f"the gradient of `{name}`"
+            if known[-1]:
+                alone = [
+                    ok for line, ok in zip(lines, found, strict=True) if line.element is not None
+                ]
+                what = f"{alone.count(False)} of {len(alone)} elements of {what}"
+            session.report.unchecked.append(Unchecked(what, *_why_unmeasured(session, i), name))
         elif lines and not any(any(session.bounds(line, seeds[0])[:2]) for line in lines):
             session.note(f"the outputs do not change with `{name}` at these inputs")
     if not any(known):
@@ -183,6 +186,15 @@ def _report_unmeasured(session: Session) -> None:
             why = "the outputs or the arguments have no elements at these inputs"
             session.report.unchecked.append(Unchecked("the gradient", why))
         raise InapplicableError("no derivative could be measured at these inputs")
+
+
+def _tells_of_all(lines: Sequence[Line], known: Sequence[bool]) -> bool:
+    """Return whether a random direction is known, or every element that was moved."""
+    pairs = list(zip(lines, known, strict=True))
+    alone = [found for line, found in pairs if line.element is not None]
+    return any(found for line, found in pairs if line.element is None) or (
+        bool(alone) and all(alone)
+    )
 
 
 def _why_unmeasured(session: Session, i: int) -> tuple[str, str]:
@@ -204,11 +216,9 @@ def _why_unmeasured(session: Session, i: int) -> tuple[str, str]:
 
 def _note_kinks(session: Session) -> None:
     """Note the elements at which the function has kinks, jumps or edges."""
-    if not session.has_columns:
-        return
     finite = np.isfinite(session.center)
-    for i, columns in enumerate(session.columns):
-        count = sum(bool(line.slope.kink[finite].any()) for line in columns)
+    for i, columns in enumerate(session.along_elements):
+        count = sum(bool(line.slope.kink[finite].any()) for line in columns.values())
         if count:
             session.note(
                 f"{session.subject.name} is not differentiable at {count} of {len(columns)} "

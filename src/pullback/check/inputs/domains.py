@@ -1,0 +1,177 @@
+"""Sets of arrays with a structure: symmetric matrices, rotations, probabilities, sorted values.
+
+Owns, for each word that a description may have, how such arrays are drawn and recognised, and the
+map onto them. Differences move an array in every direction; the map brings it back, so that forward
+sees members of the set alone, and the gradient is compared along the set. Must not know of
+descriptions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pullback.check.values import Array
+from pullback.ops.functions.creation import eye
+
+Draw = Callable[[Array], Array]
+_CLOSE = 1e-6
+
+
+class Domain(NamedTuple):
+    """One set of arrays.
+
+    Attributes
+    ----------
+    title : str
+        What an array of it is, as a sentence says it.
+    square : bool
+        Whether the last two axes have one length.
+    draw : callable
+        Makes a member of normal numbers.
+    holds : callable
+        Whether an array of float64 is a member, and hardly by chance.
+    project : callable or None
+        The map of a tensor near the set onto it; None where arrays nearby are members too.
+    scales : bool
+        Whether multiples are members.
+    """
+
+    title: str
+    square: bool
+    draw: Draw
+    holds: Callable[[Array], bool]
+    project: Callable[[Any], Any] | None = None
+    scales: bool = False
+
+
+# -- drawing ---------------------------------------------------------------------------------------
+def _adjoint(matrix: Array) -> Array:
+    return np.asarray(np.conj(np.swapaxes(matrix, -1, -2)))
+
+
+def _symmetric(normal: Array) -> Array:
+    return np.asarray((normal + _adjoint(normal)) / 2)
+
+
+def _definite(normal: Array) -> Array:
+    size = normal.shape[-1]
+    return np.asarray(normal @ _adjoint(normal) / size + 0.5 * np.eye(size))
+
+
+def _orthogonal(normal: Array) -> Array:
+    return np.asarray(np.linalg.qr(normal)[0])
+
+
+def _rotation(normal: Array) -> Array:
+    q = _orthogonal(normal)
+    return np.asarray(q * np.sign(np.linalg.det(q))[..., None, None] ** np.eye(q.shape[-1])[0])
+
+
+def _simplex(normal: Array) -> Array:
+    weights = np.exp(normal / 2)
+    return np.asarray(weights / weights.sum(-1, keepdims=True))
+
+
+def _normalized(normal: Array) -> Array:
+    return np.asarray(normal / np.linalg.norm(normal, axis=-1, keepdims=True))
+
+
+def _sorted(normal: Array) -> Array:
+    steps = 0.3 + np.abs(normal) / 2  # apart: differences keep the order
+    return np.asarray(np.cumsum(steps, axis=-1) - steps.sum(-1, keepdims=True) / 2)
+
+
+# -- recognising -----------------------------------------------------------------------------------
+def _is_square(a: Array) -> bool:
+    return a.ndim >= 2 and a.shape[-1] == a.shape[-2] > 1
+
+
+def _is_symmetric(a: Array) -> bool:
+    return _is_square(a) and np.allclose(a, np.swapaxes(a, -1, -2), _CLOSE, _CLOSE)
+
+
+def _is_definite(a: Array) -> bool:
+    return _is_symmetric(a) and bool((np.linalg.eigvalsh(a) > 0).all())
+
+
+def _is_orthogonal(a: Array) -> bool:
+    return _is_square(a) and np.allclose(
+        a @ np.swapaxes(a, -1, -2), np.eye(a.shape[-1]), _CLOSE, _CLOSE
+    )
+
+
+def _is_rotation(a: Array) -> bool:
+    return _is_orthogonal(a) and bool((np.linalg.det(a) > 0).all())
+
+
+def _is_simplex(a: Array) -> bool:
+    long = a.ndim >= 1 and a.shape[-1] > 1
+    return long and bool((a >= 0).all()) and np.allclose(a.sum(-1), 1.0, _CLOSE)
+
+
+def _is_normalized(a: Array) -> bool:
+    long = a.ndim >= 1 and a.shape[-1] > 1
+    return long and np.allclose(np.linalg.norm(a, axis=-1), 1.0, _CLOSE)
+
+
+def _is_sorted(a: Array) -> bool:
+    return a.ndim >= 1 and a.shape[-1] > 3 and bool((np.diff(a, axis=-1) > 0).all())
+
+
+# -- onto the sets ---------------------------------------------------------------------------------
+def _symmetric_part(matrix: Any) -> Any:
+    # An operation may read any triangle, and return the gradient in any.
+    return (matrix + matrix.mH) / 2
+
+
+def _nearest_orthogonal(matrix: Any) -> Any:
+    """Return the orthogonal factor of a matrix near one, by Newton's iteration.
+
+    That of a singular value decomposition has no derivative where these values are equal.
+    """
+    for _ in range(6):
+        matrix = matrix @ (3.0 * eye(matrix.shape[-1], dtype=matrix.dtype) - matrix.mH @ matrix) / 2
+    return matrix
+
+
+def _over_sum(weights: Any) -> Any:
+    return weights / weights.sum(-1, keepdim=True)
+
+
+def _over_length(values: Any) -> Any:
+    return values / (values * values).sum(-1, keepdim=True).sqrt()
+
+
+# The narrower before the wider ones, for recognising.
+DOMAINS: dict[str, Domain] = {
+    "spd": Domain(
+        "symmetric positive definite", True, _definite, _is_definite, _symmetric_part, True
+    ),
+    "symmetric": Domain("symmetric", True, _symmetric, _is_symmetric, _symmetric_part, True),
+    "rotation": Domain("a rotation", True, _rotation, _is_rotation, _nearest_orthogonal),
+    "orthogonal": Domain("orthogonal", True, _orthogonal, _is_orthogonal, _nearest_orthogonal),
+    "simplex": Domain(
+        "non-negative with sum 1 along the last axis", False, _simplex, _is_simplex, _over_sum
+    ),
+    "normalized": Domain(
+        "of length 1 along the last axis", False, _normalized, _is_normalized, _over_length
+    ),
+    "sorted": Domain("sorted along the last axis", False, _sorted, _is_sorted, None, True),
+}
+
+
+def recognised(array: Array) -> str:
+    """Return the word for the structure that an array has; empty if it has none.
+
+    Examples
+    --------
+    >>> recognised(np.array([[2.0, 1.0], [1.0, 2.0]])), recognised(np.array([0.3, -2.0]))
+    ('spd', '')
+    """
+    if array.dtype.kind != "f" or not array.size or not np.isfinite(array).all():
+        return ""
+    wide = array.astype(np.float64)
+    return next((word for word, domain in DOMAINS.items() if domain.holds(wide)), "")

@@ -1,0 +1,130 @@
+"""Arrays with a structure: drawn, kept by differences, recognised, asked for in a text."""
+
+import numpy as np
+import pytest
+
+import pullback as pb
+from pullback.check import arguments, check_op
+from pullback.check.inputs.domains import DOMAINS, recognised
+from pullback.check.inputs.drawing import PROFILES, draw
+from pullback.check.inputs.shape_text import parse
+from pullback.errors import ArgumentError
+
+SHAPES = {word: "(b, n, n)" if domain.square else "(b, n)" for word, domain in DOMAINS.items()}
+
+
+def drawn(text, profile="general", seed=0, **sizes):
+    (described,) = parse("here", text, None)
+    return draw(described, sizes, np.random.default_rng(seed), profile)
+
+
+@pytest.mark.parametrize("profile", PROFILES)
+@pytest.mark.parametrize("word", DOMAINS)
+def test_arrays_of_a_domain_have_its_structure(word, profile):
+    for seed in range(20):
+        array = drawn(f"x: {SHAPES[word]} {word}", profile, seed, b=2, n=4)
+        assert DOMAINS[word].holds(array)
+        assert recognised(array) in (word, "spd", "rotation")
+
+
+@pytest.mark.parametrize("word", [word for word, domain in DOMAINS.items() if domain.project])
+def test_the_map_onto_a_domain_leaves_its_members_and_brings_back_what_was_moved(word):
+    array = drawn(f"x: {SHAPES[word]} {word}", b=2, n=3)
+    project = DOMAINS[word].project
+    np.testing.assert_allclose(project(pb.asarray(array)).numpy(), array, 1e-12, 1e-12)
+    moved = array + 1e-3 * np.random.default_rng(1).normal(size=array.shape)
+    assert not DOMAINS[word].holds(moved)
+    assert DOMAINS[word].holds(project(pb.asarray(moved)).numpy())
+
+
+@pytest.mark.parametrize("word", DOMAINS)
+def test_an_operation_that_refuses_other_arrays_is_checked_on_its_domain(word):
+    holds = DOMAINS[word].holds if word != "sorted" else lambda a: (np.diff(a) > 0).all()
+
+    def forward(ctx, x):
+        if not holds(x.numpy()):
+            raise ValueError(f"x has to be {word}")
+        ctx.save_for_backward(x=x)
+        return x * x * x
+
+    def right(ctx, g):
+        return {"x": 3.0 * ctx.saved_variables.x**2 * g}
+
+    def wrong(ctx, g):
+        return {"x": 2.0 * ctx.saved_variables.x**2 * g}
+
+    text = f"x: {SHAPES[word]} {word}"
+    options = {"skip": ["shapes"], "raise_exception": False}
+    assert check_op(pb.autograd_function(forward, right), text, **options).outcome == "right"
+    assert check_op(pb.autograd_function(forward, wrong), text, **options).outcome == "wrong"
+
+
+def test_a_mask_a_permutation_and_indices_below_a_size_are_drawn():
+    assert drawn("keep: (n,) mask", n=4).dtype == np.bool_
+    assert sorted(drawn("order: (n,) permutation", n=4).tolist()) == [0, 1, 2, 3]
+    for words in ("int below 3", "indices below 3"):
+        index = drawn(f"index: (k,) {words}", k=40)
+        assert index.dtype == np.int64
+        assert sorted(set(index.tolist())) == [0, 1, 2]
+
+
+def test_a_number_may_be_a_size_and_a_function_any_smooth_one():
+    seen = []
+
+    @pb.autograd_function
+    def padded(ctx, x, length, transform, seed):
+        seen.append((length, x.shape[0], seed))
+        ctx.save_for_backward(x=x)
+        return transform(x)
+
+    @padded.backward
+    def _(ctx, g):
+        return {"x": g * (1.0 - ctx.saved_variables.x.tanh() ** 2)}
+
+    options = {"only": ["mutation", "first"]}
+    assert check_op(padded, "x: (n,), length: n, transform: callable, seed: seed", **options).ok
+    assert all(length == n and seed == 0 for length, n, seed in seen)
+
+
+def test_hypothesis_draws_arrays_of_a_domain_too():
+    def forward(ctx, p):
+        assert abs(p.numpy().sum() - 1.0) < 1e-12
+        ctx.save_for_backward(p=p)
+        return (p * p).sum()
+
+    op = pb.autograd_function(forward, lambda ctx, g: {"p": 2.0 * ctx.saved_variables.p * g})
+    from hypothesis import find
+
+    (found,) = find(arguments("p: (n,) simplex"), lambda args: True)
+    assert op(found) is not None
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("x: (n, m) rotation", "a square shape for rotation"),
+        ("x: (n,), k: m", "a size, callable or seed for `k` is required, got 'm'"),
+        ("x: (n,) simplx", "got 'simplx'"),
+        ("x: (n,), k: n n", "a size, callable or seed"),
+    ],
+)
+def test_a_wrong_description_says_where(text, told):
+    with pytest.raises(ArgumentError, match=told.replace("(", r"\(")):
+        parse("check_op", text)
+
+
+def test_a_plain_array_with_a_structure_suggests_the_word():
+    def forward(ctx, a):
+        if not np.array_equal(a.numpy(), a.numpy().T):
+            raise ValueError("a has to be symmetric")
+        return a * 2.0
+
+    op = pb.autograd_function(forward, lambda ctx, g: {"a": 2.0 * g})
+    spd = np.array([[2.0, 1.0], [1.0, 2.0]])
+    report = check_op(op, spd, raise_exception=False)
+    assert report.outcome == "not checked"
+    assert report.notes[-1] == (
+        "`a` is symmetric positive definite: if forward needs that, describe it, so that it is "
+        'kept: "a: (2, 2) spd"'
+    )
+    assert check_op(op, "a: (2, 2) spd").outcome == "right"
