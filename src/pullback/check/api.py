@@ -40,6 +40,7 @@ from pullback.errors import (
     warn_user,
 )
 
+LATE = "pass a larger time_limit, smaller inputs, or fast=True"
 # A progress display sets it: it is called with the title of each part that begins.
 ON_PART: ContextVar[Callable[[str], None]] = ContextVar("ON_PART", default=lambda title: None)
 
@@ -167,8 +168,7 @@ def _run_all(session: Session, parts: Sequence[str]) -> None:
     late = [part for part in report.parts if part.status == NOT_RUN]
     if late and not report.failures:
         titles = ", ".join(part.title for part in late)
-        hint = "pass a larger time_limit, smaller inputs, or fast=True"
-        report.unchecked.append(Unchecked(titles, late[0].reason, hint))
+        report.unchecked.append(Unchecked(titles, late[0].reason, LATE))
 
 
 def _run(session: Session, part: Part) -> PartResult:

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from pullback.check.api import check, checked_limit, checked_options, chosen_parts, judged
+from pullback.check.api import LATE, check, checked_limit, checked_options, chosen_parts, judged
 from pullback.check.deadline import OutOfTimeError, deadline, limited
 from pullback.check.inputs.arguments import (
     Inputs,
@@ -29,6 +29,7 @@ from pullback.check.inputs.guessing import CannotGuessError, described_call, gue
 from pullback.check.inputs.roles import callable_of
 from pullback.check.inputs.search import is_strategy, search, strategy_of
 from pullback.check.inputs.shape_text import ArgumentSpec, parse
+from pullback.check.inputs.variations import variations
 from pullback.check.naming import name_of, parameters_of
 from pullback.check.report import FAILED, PASSED, PartResult, Report, Unchecked
 from pullback.check.session import Options
@@ -151,7 +152,9 @@ def _rest(fn: Callable[..., Any], kwargs: dict[str, Any] | None) -> Callable[...
     """Return the function of the remaining arguments."""
     if not kwargs:
         return fn
-    rest: Any = functools.partial(fn, **kwargs)
+    rest: Any = functools.partial(
+        fn, **{k: box(v) if isinstance(v, np.ndarray) else v for k, v in kwargs.items()}
+    )
     rest.name, rest.forward = name_of(fn), getattr(fn, "forward", fn)
     found: Callable[..., Any] = rest
     return found
@@ -246,8 +249,28 @@ class _Runner:
                 return self._not_checked(reason, f"give inputs: {described_call(rest)}")
             return self.check_sets(sets)
         if len(inputs) == 1 and isinstance(inputs[0], str):
-            return self.check_sets(draw_described(rest, inputs[0], seed))
-        return self.check_one(Inputs(tuple(inputs), {}))
+            try:
+                return self.check_sets(draw_described(rest, inputs[0], seed))
+            except OutOfTimeError:
+                return self._not_checked(deadline().reason(), LATE)
+        given = Inputs(tuple(inputs), {})
+        return self.varied(self.check_one(given), given)
+
+    def varied(self, report: Report, inputs: Inputs) -> Report:
+        """Compare derivatives with other settings and values too; return the report on all."""
+        if self.options.fast or "first" not in self.parts or self.surrogate:
+            return report
+        inputs = inputs._replace(kwargs=inputs.kwargs | self.kwargs)
+        try:
+            for what, other in variations(self.fn, self.parameters, inputs):
+                if report.failures:
+                    break
+                merge(report, self.check_one(other, ("first",)), f"with {what}")
+        except OutOfTimeError:
+            if report.ok:  # else it is said already
+                why = deadline().reason()
+                report.unchecked.append(Unchecked("other settings and values", why, LATE))
+        return report
 
     def _not_checked(self, why: str, hint: str) -> Report:
         """Return the report on an operation for which there are no inputs."""
@@ -286,7 +309,7 @@ class _Runner:
                 break
             found = self.check_one(inputs, self._of_values())
             merge(report, found, f"inputs: {self.summary(inputs)}")
-        return report
+        return self.varied(report, sets[0])
 
     def check_drawn(self, inputs: Sequence[Any]) -> Report:
         """Check examples of strategies: each of them fast, the largest in all parts."""

@@ -189,7 +189,7 @@ class Session:
         def line(t: float) -> Array | None:
             if t == 0:
                 return self.center
-            values = (flat + t * direction).view(base.dtype).reshape(base.shape)
+            values = from_coordinates(flat + t * direction, base)
             try:
                 found = joined(self.subject.values([*before, values, *after]))
             except ForwardError as error:

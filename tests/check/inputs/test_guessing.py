@@ -287,7 +287,7 @@ def test_inputs_that_cannot_be_guessed_are_refused_with_a_text_to_write():
     with pytest.raises(ArgumentError) as error:
         guess(odd)
     message = str(error.value)
-    assert message.startswith("check_op: inputs of `odd` that forward takes could not be guessed")
+    assert message.startswith("check_op: inputs of `odd` could not be guessed")
     assert "got KeyError: 'no such row' for x: (n, d), table: (n, d)" in message
     assert 'hint: describe them: pb.check.check_op(odd, "x: (n, d), table: (n, d)")' in message
 

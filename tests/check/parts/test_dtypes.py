@@ -172,3 +172,19 @@ def test_dtypes_note_nothing_where_complex_arguments_are_right_or_refused():
     for fn in (double, square):
         result, report = ran(check_dtypes, fn, NORMAL(size=3))
         assert (result.status, report.notes) == (PASSED, [])
+
+
+def test_an_operation_that_takes_float32_alone_is_checked():
+    def forward(ctx, x):
+        if x.dtype != pb.float32:
+            raise TypeError("x must be float32")
+        ctx.save_for_backward(x=x)
+        return x * x * x
+
+    cube = pb.autograd_function(
+        forward, lambda ctx, g: {"x": 3.0 * ctx.saved_variables.x**2 * g}, name="cube"
+    )
+    x = NORMAL(size=(3, 5)).astype(np.float32)
+    assert pb.check.check_op(cube, x).outcome == "right"
+    wrong = pb.autograd_function(forward, lambda ctx, g: {"x": 2.0 * ctx.saved_variables.x**2 * g})
+    assert pb.check.check_op(wrong, x, raise_exception=False).failures[0].cause.name == "factor"

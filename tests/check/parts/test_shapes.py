@@ -228,3 +228,36 @@ def test_shapes_find_what_is_wrong_for_0_d_arguments():
         "size",
         "the gradient of `x` is wrong for 0-d arguments",
     )
+
+
+def test_shapes_do_not_take_another_function_of_fewer_rows_for_broadcasting():
+    def forward(ctx, a, b):
+        ctx.save_for_backward(a=a, b=b)
+        return (a @ b.T).logsumexp(0).sum()  # b of one row is another loss
+
+    def backward(ctx, g):
+        s = ctx.saved_variables
+        weights = (s.a @ s.b.T).softmax(0) * g
+        if len(s.a) != len(s.b):
+            return {"a": pb.zeros_like(s.a), "b": pb.zeros_like(s.b)}
+        return {"a": weights @ s.b, "b": weights.T @ s.a}
+
+    loss = pb.autograd_function(forward, backward)
+    _, report = ran(check_shapes, loss, NORMAL(size=(3, 2)), NORMAL(size=(3, 2)))
+    assert not [f for f in report.failures if f.cause.name == "missing-sum"]
+
+
+def test_shapes_note_what_raises_for_a_single_element_that_is_too_few():
+    def forward(ctx, knots):
+        ctx.save_for_backward(knots=knots)
+        return (knots * knots).sum()
+
+    def backward(ctx, g):
+        knots = ctx.saved_variables.knots
+        knots[1]  # needs two of them
+        return {"knots": 2.0 * knots * g}
+
+    total = pb.autograd_function(forward, backward)
+    _, report = ran(check_shapes, total, NORMAL(size=3))
+    assert not report.failures
+    assert any("but backward raises" in note for note in report.notes)

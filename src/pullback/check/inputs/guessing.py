@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from pullback.check.exceptions import first_line
 from pullback.check.inputs.arguments import Inputs, bind, structured, try_forward
 from pullback.check.inputs.drawing import GENERAL, LARGE, PROFILES, draw, draw_sizes
 from pullback.check.inputs.plans import Candidate, as_text, candidate_of, domains, plans
@@ -59,6 +60,7 @@ class _Guess:
         self.documented = documented(self.fn, self.names)
         self.constants: set[str] = set()  # arguments that are not differentiated
         self.tried: dict[str, str] = {}  # from a candidate in words to what is wrong with it
+        self.narrow = False  # whether forward asks for float32
 
     # -- trying --------------------------------------------------------------------------------
     def assignments(self) -> list[tuple[Role, ...]]:
@@ -107,11 +109,16 @@ class _Guess:
         """Return a drawn array as a tensor; it requires grad if others are constants."""
         if not isinstance(drawn, np.ndarray):
             return drawn
+        if self.narrow and drawn.dtype == np.float64:
+            drawn = drawn.astype(np.float32)
         asked = self.constants and drawn.dtype.kind in "fc" and name not in self.constants
         return box(drawn).requires_grad_(bool(asked))
 
-    def search(self) -> tuple[tuple[Role, ...], Candidate] | None:
-        """Return the first candidate that works, else one with constant results, else None."""
+    def search(self) -> tuple[tuple[Role, ...], Candidate, tuple[str, ...]] | None:
+        """Return the first candidate that works, with notes, one with constant results, or None.
+
+        What backward raises for is a bad guess, as what forward raises for.
+        """
         constant = None
         for roles, found in self.ranked():
             words = as_text(found)
@@ -121,15 +128,42 @@ class _Guess:
                 break
             problem = self.attempt(found)
             if not problem:
-                return roles, found
+                known = set(self.constants)
+                resolved, notes = self.resolved(roles, found)
+                problem = self.raised(resolved)
+                if not problem:
+                    return roles, resolved, notes
+                self.constants = known
             if problem == _CONSTANT:
-                constant = constant or (roles, found)
+                constant = constant or (roles, found, ())
             self.tried[words] = problem
         return constant
+
+    def raised(self, found: Candidate) -> str:
+        """Return what backward raises, empty if nothing, or what it would raise for any inputs."""
+        try:
+            self.run_backward(found)
+        except (GradientError, GraphError, NameError, AttributeError, KeyError, ImportError):
+            return ""
+        except Exception as error:
+            return f"backward raises {type(error).__name__}: {first_line(error)}"
+        return ""
+
+    def run_backward(self, found: Candidate) -> tuple[list[str], list[Any]]:
+        """Return the names of the differentiated arguments and their gradients."""
+        inputs = self.inputs(found, 0, GENERAL)
+        subject = Subject(self.fn, inputs.args, inputs.kwargs)
+        with warnings.catch_warnings(), np.errstate(all="ignore"):
+            warnings.simplefilter("ignore")
+            run = subject.run()
+            return subject.names, run.vjp([np.ones_like(v) for v in run.values()])
 
     def attempt(self, found: Candidate) -> str:
         """Return what is wrong with a candidate; empty if nothing."""
         values = try_forward(self.fn, self.inputs(found, 0, GENERAL))
+        if isinstance(values, str) and "float32" in values and not self.narrow:
+            self.narrow = True
+            values = try_forward(self.fn, self.inputs(found, 0, GENERAL))
         if isinstance(values, str):
             return values
         other = try_forward(self.fn, self.inputs(found, 0, LARGE))
@@ -145,19 +179,14 @@ class _Guess:
         A gradient that the library refuses counts as present: the check reports it in detail. One
         that backward's mapping leaves out counts as missing.
         """
-        inputs = self.inputs(found, 0, GENERAL)
-        subject = Subject(self.fn, inputs.args, inputs.kwargs)
         try:
-            run = subject.run()
-            with warnings.catch_warnings(), np.errstate(all="ignore"):
-                warnings.simplefilter("ignore")
-                grads = run.vjp([np.ones_like(v) for v in run.values()])
+            names, grads = self.run_backward(found)
         except (GradientError, GraphError) as error:
             left_out = re.search(r"must return a gradient for the argument '(\w+)'", str(error))
             return {left_out[1]: None} if left_out else {}
         except Exception:
             return None
-        return dict(zip(subject.names, grads, strict=False))
+        return dict(zip(names, grads, strict=False))
 
     def resolved(
         self, roles: tuple[Role, ...], found: Candidate
@@ -215,7 +244,7 @@ class _Guess:
         words, problem = pairs[0]
         some = [f"  {w}: {c}" for w, c in pairs[:1] + pairs[1 :: max(1, len(pairs) // 6)][:6]]
         why = (
-            f"inputs of `{self.name}` that forward takes could not be guessed, got "
+            f"inputs of `{self.name}` could not be guessed, got "
             f"{problem.rstrip('.')} for {words}. Tried {len(self.tried)}, among them:\n"
         )
         hint = f"describe them: {described_call(self.fn)}"
@@ -257,8 +286,7 @@ def guess(op: Any, seed: int = 0) -> list[Inputs]:
     answer = search.search()
     if answer is None:
         raise search.refuse()
-    roles, found = answer
-    found, notes = search.resolved(roles, found)
+    roles, found, notes = answer
     trials = [search.inputs(found, 0, GENERAL)._replace(notes=notes)]
     for trial, profile in enumerate(PROFILES[1:], 1):
         other = search.inputs(found, trial, profile)

@@ -15,7 +15,12 @@ import numpy as np
 from pullback.check.diagnosis.evidence import Evidence
 from pullback.check.diagnosis.raised import cause_of_exception
 from pullback.check.diagnosis.relations import ratio
-from pullback.check.exceptions import BackwardError, InapplicableError, first_line
+from pullback.check.exceptions import (
+    BackwardError,
+    ForwardError,
+    InapplicableError,
+    first_line,
+)
 from pullback.check.naming import quoted
 from pullback.check.parts.recheck import wrong_along
 from pullback.check.report import Cause
@@ -126,6 +131,9 @@ def _report_raised(
     fixed = symbol.length in settings or not session.subject.is_op
     # An empty batch has empty outputs; otherwise an empty axis, as of a kernel, makes no sense.
     odd = length == 0 and any(out.size for out in other.outputs)
+    # One row is a batch; one element may be too few for an axis that the outputs do not have.
+    shapes = [out.shape for out in session.outputs]
+    odd |= length == 1 and [out.shape for out in other.outputs] == shapes
     if fixed or odd or not sensible:
         session.note(f"forward works {situation}, but backward raises: {first_line(error)}")
     else:
@@ -150,6 +158,10 @@ def _report_size(
     batch = {axis for _, axis in symbol.axes} == {0}
     size = "the batch size" if batch else "that length"
     for i in wrong:
+        if length == 1 and np.isnan(evidence.got[i]).any():  # too few elements, and it shows
+            axes = describe_axes(session, symbol)
+            session.note(f"the gradient of `{evidence.names[i]}` is NaN with {axes} of length 1")
+            continue
         factor = ratio(evidence, i)
         text = (
             f"right for {describe_axes(session, symbol, bare=batch)} of length {symbol.length} but "
@@ -186,7 +198,7 @@ def _broadcast(session: Session, i: int, shape: tuple[int, ...]) -> bool:
         other = session_with_leaves(session, leaves)
     except InapplicableError:
         return False
-    if [out.shape for out in other.outputs] != [out.shape for out in session.outputs]:
+    if not _equals_expanded(session, other, k):
         return False
     name = session.subject.names[i]
     situation = f"with `{name}` of shape {shape}, which forward broadcasts"
@@ -201,6 +213,20 @@ def _broadcast(session: Session, i: int, shape: tuple[int, ...]) -> bool:
         cause = Cause("missing-sum", text, hint)
         session.fail(cause, wrong, situation=situation, **Evidence(other).failure_arrays(j))
     return True
+
+
+def _equals_expanded(session: Session, other: Session, k: int) -> bool:
+    """Return whether a smaller array has the results of the one that it broadcasts to."""
+    leaves = [np.array(v) if isinstance(v, np.ndarray) else v for v in other.leaves()]
+    leaves[k] = np.broadcast_to(leaves[k], session.leaves()[k].shape).copy()
+    try:
+        outputs = session.subject.with_leaves(leaves).run().values()
+    except ForwardError:
+        return False
+    return len(outputs) == len(other.outputs) and all(
+        a.shape == b.shape and np.allclose(a, b, 1e-6, equal_nan=True)
+        for a, b in zip(outputs, other.outputs, strict=True)
+    )
 
 
 def _scalars(session: Session) -> bool:

@@ -1,0 +1,100 @@
+"""How the checker does on operations that it was never tuned against.
+
+``python -m tests.check.judging`` prints counts alone: who reads which entries it fails on cannot
+judge with them any more. The entries of some fields were read since, and are counted apart;
+``--names`` prints which of these are not judged as they should be.
+"""
+
+from __future__ import annotations
+
+import argparse
+import collections
+import dataclasses
+import re
+import statistics
+import time
+import warnings
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+from tests.check.judge import RIGHT, WRONG
+
+from pullback.check import check_op
+from pullback.errors import AutogradError
+
+
+# The fields whose entries were read while the checker was worked on.
+READ = ("interpolation", "kernels", "losses")
+
+
+@dataclasses.dataclass
+class Verdict:
+    """What the checker said of one entry."""
+
+    name: str
+    outcome: str  # "right", "wrong", "not checked" or "crashed"
+    named: bool
+    seconds: float
+    text: str
+
+
+def verdict(case: Any, inputs: str) -> Verdict:
+    """Check one entry on the inputs that a user would give, on guessed ones, or where it shows."""
+    args, kwargs = (), {}
+    if inputs != "guessed":
+        draw = case.shows if inputs == "showing" and case.shows else case.given
+        args, kwargs = draw(np.random.default_rng(0))
+    start = time.perf_counter()
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            report = check_op(case.op(), *args, kwargs=kwargs or None, raise_exception=False)
+        outcome, text = report.outcome, "\n".join(map(str, report.failures or report.unchecked))
+    except AutogradError as error:
+        outcome, text = "not checked", str(error)
+    except Exception as error:
+        outcome, text = "crashed", f"{type(error).__name__}: {error}"
+    named = any(re.search(said, text, re.IGNORECASE) for said in case.said)
+    return Verdict(case.name, outcome, named, time.perf_counter() - start, text)
+
+
+def summary(cases: Iterable[Any], inputs: str) -> list[Verdict]:
+    """Print the counts for a list of entries, and return the verdicts."""
+    found = [verdict(case, inputs) for case in cases]
+    counts = collections.Counter(v.outcome for v in found)
+    named = sum(v.named for v in found if v.outcome == "wrong")
+    times = [v.seconds for v in found]
+    outcomes = ", ".join(f"{counts[o]} {o}" for o in ("wrong", "right", "not checked", "crashed"))
+    print(
+        f"  {inputs:8} {len(found):4}: {outcomes}; {named} named; "
+        f"median {statistics.median(times):.2f} s, longest {max(times):.1f} s"
+    )
+    return found
+
+
+def main() -> None:
+    """Print the counts."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--names", action="store_true", help="print what is not as it should be")
+    options = parser.parse_args()
+    for half, read in (("never read", False), ("read since", True)):
+        for cases, right in ((WRONG, "wrong"), (RIGHT, "right")):
+            chosen = [case for case in cases if (case.field in READ) is read]
+            print(f"{right} ones, {half}")
+            for inputs in ("given", "guessed", *(["showing"] if right == "wrong" else [])):
+                found = summary(chosen, inputs)
+                if options.names and read:
+                    print_missed(found, right)
+
+
+def print_missed(found: Iterable[Verdict], right: str) -> None:
+    """Print the verdicts that are not as they should be."""
+    for v in found:
+        if v.outcome != right or (right == "wrong" and not v.named):
+            print(f"    {v.name}: {v.outcome}{'' if v.named else ', not named'}")
+            print("      " + v.text.replace("\n", "\n      "))
+
+
+if __name__ == "__main__":
+    main()
