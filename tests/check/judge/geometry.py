@@ -330,7 +330,7 @@ def mesh_areas():
             a, b, c = vertices.numpy()[faces].transpose(1, 0, 2)
             n = np.cross(b - a, c - a)
             length = np.linalg.norm(n, axis=1, keepdims=True)
-            unit = n / length
+            unit = n / np.maximum(length, 1e-300)
             ctx.save_for_backward(parts=(a, b, c, unit), faces=faces, shape=vertices.shape)
             return pb.asarray(length[:, 0] / 2)
 

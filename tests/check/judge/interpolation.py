@@ -305,8 +305,8 @@ def interp():
     @pb.autograd_function
     def interp(ctx, x, knots, values):
         """As numpy.interp: linear between knots, constant outside; knots must increase."""
-        if np.any(np.diff(knots) <= 0):
-            raise ValueError("interp: knots must increase")
+        if len(knots) < 2 or np.any(np.diff(knots) <= 0):
+            raise ValueError("interp: knots must increase, and be at least two")
         xn, v = x.numpy(), values.numpy()
         k = cell(knots, xn)
         width = knots[k + 1] - knots[k]
@@ -466,6 +466,8 @@ def bezier():
     @pb.autograd_function
     def bezier(ctx, points, s):
         """De Casteljau's curve of points: (n, d) at s: (m,)."""
+        if points.shape[0] < 2:
+            raise ValueError("bezier: at least two points are required")
         ctx.save_for_backward(points=points, s=s)
         return casteljau(points, s)
 

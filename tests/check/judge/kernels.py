@@ -130,7 +130,7 @@ def recursive(x, a):
 def iir_filter():
     @pb.autograd_function
     def iir_filter(ctx, x, a):
-        """y[i] = x[i] + a y[i - 1]; x: (n,), a: ()."""
+        """y[i] = x[i] + a y[i - 1]."""
         y = recursive(x.numpy(), a.item())
         ctx.save_for_backward(y=y, a=a)
         return pb.asarray(y)
@@ -561,7 +561,7 @@ def loop_matmul():
 def quadratic_form():
     @pb.autograd_function
     def quadratic_form(ctx, A, x):
-        """x' A x; A: (n, n), x: (n,)."""
+        """x' A x."""
         ctx.save_for_backward(A=A, x=x)
         return (x * (A @ x)).sum()
 
@@ -678,7 +678,7 @@ def gradient_energy():
 
 @BOOK.wrong(
     lambda rng: ((t(rng.normal(size=(4, 3))), t(rng.normal(size=(1, 3)))), {}),
-    "the broadcast row's gradient is not summed when it has as many rows as the other",
+    "the row is broadcast, but its gradient is that of the first row of x alone",
     SUMMED,
     MISSING,
 )

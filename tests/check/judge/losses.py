@@ -241,7 +241,7 @@ def smoothed_cross_entropy():
 def focal_loss():
     @pb.autograd_function
     def focal_loss(ctx, logits, labels, gamma=0.0):
-        """(1 - p)**gamma * cross entropy; logits and labels: (n,)."""
+        """(1 - p)**gamma * cross entropy."""
         z = logits.numpy() * (2 * labels - 1)
         p = special.expit(z)
         ctx.save_for_backward(p=p, side=2 * labels - 1, gamma=gamma)
@@ -448,8 +448,8 @@ def stationary_ranks():
     def forward(ctx, links: pb.Tensor, damping: pb.Tensor, tol: float = 1e-12) -> pb.Tensor:
         """PageRank by power iteration; links: (n, n) positive weights from row to column."""
         W, d = links.numpy(), damping.numpy()
-        if (W < 0).any():
-            raise ValueError("stationary_ranks: links must not be negative")
+        if (W < 0).any() or (W.sum(axis=1) == 0).any():
+            raise ValueError("stationary_ranks: every row needs a link, and none may be negative")
         total = W.sum(axis=1, keepdims=True)
         P, n = W / total, len(W)
         r = np.full(n, 1 / n)
@@ -508,7 +508,7 @@ def next_token_loss():
 def logistic_head():
     @pb.autograd_function
     def logistic_head(ctx, features, bias, labels):
-        """Summed logistic loss of the rows' sums; features: (n, d), bias: (d,), labels: (n,)."""
+        """Summed logistic loss of the rows' sums."""
         side = 2.0 * labels - 1
         z = (features.numpy() + bias.numpy()).sum(axis=1) * side
         ctx.flow = -side * special.expit(-z)

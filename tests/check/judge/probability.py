@@ -237,7 +237,7 @@ def gp_loglik():
 def gaussian_logpdf():
     @pb.autograd_function
     def gaussian_logpdf(ctx, covariance: pb.Tensor, y: pb.Tensor, mean: pb.Tensor) -> pb.Tensor:
-        """log N(y; mean, covariance); covariance: (n, n) positive definite, y: (n,), mean: ()."""
+        """log N(y."""
         C = covariance.numpy()
         if not np.allclose(C, C.T):
             raise ValueError("gaussian_logpdf: covariance must be symmetric")
@@ -501,9 +501,9 @@ def student_t_logpdf():
 
     @student_t_logpdf.backward
     @pb.once_differentiable
-    def _(ctx, g, step=1e-6):
+    def _(ctx, g):
         x, df = (v.numpy() for v in ctx.saved_tensors)
-        h = x.dtype.type(step)
+        h = x.dtype.type(1e-6)
         by_x = (logpdf(x + h, df) - logpdf(x - h, df)) / (2 * h)
         by_df = (logpdf(x, df + h) - logpdf(x, df - h)) / (2 * h)
         return {"x": pb.asarray(g.numpy() * by_x), "df": pb.asarray((g.numpy() * by_df).sum())}
@@ -614,7 +614,7 @@ def nll_of_probabilities():
 def poisson_nll():
     @pb.autograd_function
     def poisson_nll(ctx, eta, counts, link: str = "log"):
-        """Negative log likelihood without its constant; eta and counts: (n,)."""
+        """Negative log likelihood without its constant."""
         e = eta.numpy()
         ctx.save_for_backward(eta=eta, counts=counts, link=link)
         if link == "log":

@@ -421,7 +421,7 @@ def max_first():
 def masked_scores():
     @pb.autograd_function
     def masked_scores(ctx, scores, valid, fill=-1e9):
-        """Set the scores that are not valid to `fill`; scores and valid: (n, k)."""
+        """Set the scores that are not valid to `fill`."""
         ctx.valid = valid
         return pb.asarray(np.where(valid, scores.numpy(), fill))
 

@@ -333,7 +333,8 @@ def log1mexp():
 
     @log1mexp.backward
     def _(ctx, g):
-        return {"x": g / pb.expm1(ctx.saved_variables.x)}
+        x = ctx.saved_variables.x
+        return {"x": -g * pb.exp(-x) / pb.expm1(-x)}
 
     return log1mexp
 
@@ -349,7 +350,7 @@ def log1mexp():
 def optional_bias():
     @pb.autograd_function
     def optional_bias(ctx, x, bias=None):
-        """sin(x + bias); x: (n, d), bias: (d,) or none."""
+        """sin(x + bias)."""
         z = x if bias is None else x + bias
         ctx.save_for_backward(slope=z.numpy().copy())
         return pb.sin(z)
@@ -430,19 +431,19 @@ def elementwise_max():
     where="ties",
     shows=lambda rng: ((t(np.array([1.0, 2.0, 3.0])), t(np.array([1.0, 2.0, 3.0]))), {}),
 )
-def smooth_or_larger():
+def larger():
     @pb.autograd_function
-    def smooth_or_larger(ctx, a, b):
+    def larger(ctx, a, b):
         """The larger of a and b, (n,) each."""
         ctx.save_for_backward(a=a, b=b)
         return pb.maximum(a, b)
 
-    @smooth_or_larger.backward
+    @larger.backward
     def _(ctx, g):
         a, b = ctx.saved_tensors
         return {"a": g * (a >= b), "b": g * (b >= a)}
 
-    return smooth_or_larger
+    return larger
 
 
 @BOOK.wrong(

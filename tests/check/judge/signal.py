@@ -173,7 +173,7 @@ def fir():
             x, taps = (v.numpy() for v in ctx.saved_tensors)
             n, gn = len(x), g.numpy()
             by_x = np.convolve(gn[::-1], taps)[:n][::-1].copy()
-            by_taps = np.array([gn[k:] @ x[: n - k] for k in range(len(taps))])
+            by_taps = np.array([gn[k:] @ x[: max(n - k, 0)] for k in range(len(taps))])
             return pb.asarray(by_x), pb.asarray(by_taps)
 
     return FIR.apply
@@ -323,8 +323,10 @@ def haar_step():
 @BOOK.right(signal(16))
 def haar_transform():
     def forward(ctx, x, levels=2):
-        if len(x) % 2**levels:
-            raise ValueError(f"haar_transform: the length must be a multiple of {2**levels}")
+        if levels < 1 or len(x) % 2**levels:
+            raise ValueError(
+                "haar_transform: the length must be a multiple of 2**levels, levels > 0"
+            )
         parts, low = [], x.numpy()
         for _ in range(levels):
             low, high = (low[0::2] + low[1::2]) / np.sqrt(2), (low[0::2] - low[1::2]) / np.sqrt(2)
@@ -393,7 +395,7 @@ def running_sum():
 def stft_magnitude():
     @pb.autograd_function
     def stft_magnitude(ctx, x, window, hop=None, eps=1e-6):
-        """sqrt(|STFT|**2 + eps); x: (b, n), window: (size,); returns (b, frames, freqs)."""
+        """sqrt(|STFT|**2 + eps)."""
         size = len(window)
         hop = size // 2 if hop is None else hop
         at = np.arange(0, x.shape[1] - size + 1, hop)[:, None] + np.arange(size)

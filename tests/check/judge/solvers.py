@@ -299,6 +299,8 @@ def newton_root():
             x = x - np.clip(step, -1, 1)
             if np.all(np.abs(step) < 1e-13):
                 break
+        else:
+            raise RuntimeError(f"newton_root: no root found in {maxiter} steps")
         ctx.save_for_backward(x=x, slope=slope(x, pn))
         return pb.asarray(x)
 
@@ -375,7 +377,7 @@ def implicit_euler():
 def implicit_step():
     @pb.autograd_function
     def implicit_step(ctx, A: pb.Tensor, state: pb.Tensor, h: float = 0.1, method: str = "euler"):
-        """One implicit step of y' = A y; A: (n, n), state: (n,), method: euler or trapezoid."""
+        """One implicit step of y' = A y."""
         if method not in ("euler", "trapezoid"):
             raise ValueError(f"method must be euler or trapezoid, got {method!r}")
         An, y = A.numpy(), state.numpy()

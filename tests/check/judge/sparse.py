@@ -66,7 +66,7 @@ def csr(rng):
 def csr_matmul():
     @pb.autograd_function
     def csr_matmul(ctx, data: pb.Tensor, indices, indptr, dense: pb.Tensor) -> pb.Tensor:
-        """Multiply a CSR matrix by dense: (k, n); data and indices: (nnz,), indptr: (m + 1,)."""
+        """Multiply a CSR matrix by dense: (k, n)."""
         d, D = data.numpy(), dense.numpy()
         rows = np.repeat(np.arange(len(indptr) - 1), np.diff(indptr))
         out = np.zeros((len(indptr) - 1, D.shape[1]))
@@ -364,7 +364,7 @@ def gather_rows():
 def normalised_propagation():
     @pb.autograd_function
     def normalised_propagation(ctx, logits, self_loop, features):
-        """Mean over neighbours, weights exp(logits): (n, n); self_loop: (n,), features: (n, d)."""
+        """Mean over neighbours, weights exp(logits): (n, n)."""
         W = np.exp(logits.numpy()) + np.diag(self_loop.numpy())
         degree = W.sum(axis=1, keepdims=True)
         out = W / degree @ features.numpy()

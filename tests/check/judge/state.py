@@ -502,7 +502,7 @@ def add_bias():
 )
 def ema_step():
     class Ema(pb.Function):
-        """decay shadow + (1 - decay) x; x and shadow: (n,), shadow an array without gradient."""
+        """decay shadow + (1 - decay) x."""
 
         @staticmethod
         def forward(ctx, x, shadow, decay):
