@@ -118,3 +118,78 @@ def test_a_subtle_mistake_does_not_show_at_the_inputs_given(case):
 )
 def test_a_right_entry_is_right(case):
     assert max(worst_error(case, case.given, seed) for seed in range(3)) < 1e-4
+
+
+def elsewhere(kind):
+    cases = [case for case in WRONG if case.where.startswith(kind)]
+    assert cases
+    return pytest.mark.parametrize("case", cases, ids=lambda case: case.name)
+
+
+def gradients(outputs, leaves, **options):
+    seeds = [pb.asarray(np.linspace(1, 2, array(o).size).reshape(o.shape)) for o in outputs]
+    seeds = [seed.to(out.dtype) for seed, out in zip(seeds, outputs, strict=True)]
+    return pb.autograd.grad(outputs, list(leaves.values()), seeds, allow_unused=True, **options)
+
+
+@elsewhere("second use")
+def test_a_stale_value_shows_when_the_operation_is_used_twice_before_backward(case):
+    op = case.op()
+    inputs = [case.given(np.random.default_rng(seed))[0] for seed in (0, 1)]
+    outputs = [op(*args) for args in inputs]
+    worst = 0.0
+    for args, output in zip(inputs, outputs, strict=True):
+        leaves = dict(enumerate(args))
+        got = gradients([output], leaves)
+        expected = gradients([case.op()(*args)], leaves)
+        worst = max(
+            worst, *(np.abs(array(a - b)).max() for a, b in zip(got, expected, strict=True))
+        )
+    assert worst > 1e-3
+
+
+@elsewhere("input changed")
+def test_a_change_of_the_callers_arrays_shows_after_backward(case):
+    args, _ = case.given(np.random.default_rng(0))
+    before = [array(value) for value in args]
+    gradients([case.op()(*args)], dict(enumerate(args)))
+    assert any(
+        np.abs(array(value) - old).max() > 1e-3 for value, old in zip(args, before, strict=True)
+    )
+
+
+@elsewhere("float32")
+def test_a_loss_of_precision_shows_beside_the_gradient_in_float64(case):
+    args, _ = (case.shows or case.given)(np.random.default_rng(0))
+    both = []
+    for dtype in (np.float32, np.float64):
+        leaves = {
+            i: pb.tensor(array(v).astype(dtype), requires_grad=True) for i, v in enumerate(args)
+        }
+        both.append(gradients([case.op()(*leaves.values())], leaves))
+    pairs = [(array(a), array(b)) for a, b in zip(*both, strict=True)]
+    assert max(np.abs(a - b).max() / np.abs(b).max() for a, b in pairs) > 1e-3
+
+
+@elsewhere("second derivative")
+def test_a_wrong_second_derivative_shows_beside_differences_of_the_first(case):
+    def total(args, create_graph=False):
+        leaves = dict(enumerate(args))
+        grads = gradients([case.op()(*args)], leaves, create_graph=create_graph)
+        # a gradient may have lost its graph altogether, hence the inputs
+        kept = zip(grads, leaves.values(), strict=True)
+        return sum((grad * grad + 0 * leaf).sum() for grad, leaf in kept)
+
+    args, _ = case.given(np.random.default_rng(0))
+    second = pb.autograd.grad(total(args, create_graph=True), list(args), allow_unused=True)
+    rng, worst = np.random.default_rng(1), 0.0
+    for i, value in enumerate(args):
+        direction = rng.normal(size=value.shape)
+        ends = []
+        for h in (1e-5, -1e-5):
+            moved = pb.tensor(array(value) + h * direction, requires_grad=True)
+            ends.append(total([*args[:i], moved, *args[i + 1 :]]).item())
+        expected = (ends[0] - ends[1]) / 2e-5
+        got = 0.0 if second[i] is None else float((array(second[i]) * direction).sum())
+        worst = max(worst, abs(got - expected) / max(abs(expected), 1e-4))
+    assert worst > 1e-3
