@@ -21,7 +21,10 @@ FACTOR = (
     r"\bfactor\b|\btimes (the|too|what)|\bscaled?\b|\bratio\b|\bmultiple of\b|\bhalf\b|\btwice\b"
 )
 TRANSPOSED = r"transpos"
-AXIS = r"\baxis\b|\baxes\b|\bdim\b"
+AXIS = (
+    r"\b(?:wrong|other|another|last|first|negative|over|along) (?:the )?(?:axis|axes|dim)\b"
+    r"|\b(?:axis|dim) -?\d"
+)
 # Something is missing, but neither a sum over an axis nor a sign, a factor, or the like.
 MISSING = (
     r"(?m)^(?!.*\b(?:sum(?:med)? over|axis|axes|factor|sign|conj|transpos))"
@@ -45,7 +48,7 @@ CHANGED = r"in.place|\bmutat|\bmodif(y|ies|ied)|\bchanged\b|overwr"
 FLOAT32 = r"float32|\bprecision\b"
 MEMORY = r"contiguous|\bmemory\b|\bstride|\blayout\b"
 CONJUGATE = r"conjug|\bconj\b"
-NONE = r"\bNone\b|no gradient"
+NONE = r"(?:\bis|was|got|gets?|gives?|gave|returns?|returned) None\b|None (?:where|for)|no gradient"
 IGNORED = (
     r"ignor|incoming gradient|\bas if .*ones\b|(?:all|assum\w+|taken for) ones|not linear in"
     r"|not (?:use|depend on) (?:the )?grad_output|grad_output (?:is|was) (?:not|changed|scaled)"

@@ -472,7 +472,7 @@ def smooth_phase():
     "the exponent gets no gradient, as if it were an integer",
     NONE,
     ZERO,
-    r"exponent",
+    r"\binteger\b|\bconstant\b",
 )
 def power_law():
     @pb.autograd_function
@@ -493,7 +493,8 @@ def power_law():
 @BOOK.wrong(
     lambda rng: ((t(rng.normal(size=5)),), {}),
     "the formula for the input is applied to the output",
-    r"\boutput\b|\bresult\b",
+    r"saved (?:output|result)|(?:output|result) (?:in place of|instead of|is used)",
+    r"to the (?:output|result)",
     FACTOR,
 )
 def softplus():

@@ -390,30 +390,31 @@ def info_nce():
         (t(rng.normal(size=(3, 4))), t(rng.normal(size=(3, 4))), np.ones((3, 4), bool)),
         {},
     ),
-    "masked places still get a gradient",
+    "places that are not selected still get a gradient",
     MASK,
-    where="mask not all true",
+    r"not selected|false in|places? left out",
+    where="select not all true",
     shows=lambda rng: (
         (t(rng.normal(size=(3, 4))), t(rng.normal(size=(3, 4))), np.eye(3, 4) > 0),
         {},
     ),
 )
-def masked_mse():
+def selected_mse():
     @pb.autograd_function
-    def masked_mse(ctx, prediction, target, mask):
-        """Mean squared error over the places where mask is true; all (n, m)."""
-        diff = (prediction.numpy() - target.numpy()) * mask
-        ctx.save_for_backward(prediction=prediction, target=target, count=max(mask.sum(), 1))
-        return pb.asarray((diff**2).sum() / max(mask.sum(), 1))
+    def selected_mse(ctx, prediction, target, select):
+        """Mean squared error over the places where select is true; all (n, m)."""
+        diff = (prediction.numpy() - target.numpy()) * select
+        ctx.save_for_backward(prediction=prediction, target=target, count=max(select.sum(), 1))
+        return pb.asarray((diff**2).sum() / max(select.sum(), 1))
 
-    @masked_mse.backward
+    @selected_mse.backward
     @pb.once_differentiable
     def _(ctx, g):
         s = ctx.saved_variables
         flow = 2 * g * (s.prediction - s.target) / float(s.count)
         return {"prediction": flow, "target": -flow}
 
-    return masked_mse
+    return selected_mse
 
 
 @BOOK.wrong(
@@ -502,6 +503,7 @@ def next_token_loss():
     "the bias's gradient is the mean over the batch where it should be the sum",
     SUMMED,
     BATCH,
+    r"mean (?:over|instead)|instead of the sum",
     FACTOR,
     AXIS,
 )

@@ -137,22 +137,22 @@ def multivariate_draw():
         (t(rng.normal(size=8)), t(rng.normal(size=3)), t(rng.normal(size=3))),
         {},
     ),
-    "the responsibilities are not divided by the scale squared",
+    "the responsibilities are not divided by the width a second time: a factor is missing",
     FACTOR,
-    at("scale"),
-    where="scale other than 1",
+    at("width"),
+    where="width other than 1",
     shows=lambda rng: (
         (t(rng.normal(size=8)), t(rng.normal(size=3)), t(rng.normal(size=3))),
-        {"scale": 0.7},
+        {"width": 0.7},
     ),
 )
 def mixture_loglik():
     @pb.autograd_function
-    def mixture_loglik(ctx, x, logits, means, scale=1.0):
+    def mixture_loglik(ctx, x, logits, means, width=1.0):
         """Log likelihood of x: (n,) under k Gaussians; logits and means: (k,)."""
         logw = logits.numpy() - special.logsumexp(logits.numpy())
-        z = (x.numpy()[:, None] - means.numpy()) / scale
-        logp = logw - 0.5 * z**2 - np.log(scale) - 0.5 * np.log(2 * np.pi)
+        z = (x.numpy()[:, None] - means.numpy()) / width
+        logp = logw - 0.5 * z**2 - np.log(width) - 0.5 * np.log(2 * np.pi)
         total = special.logsumexp(logp, axis=1)
         r = np.exp(logp - total[:, None])
         ctx.save_for_backward(r=r, z=z, w=np.exp(logw))

@@ -418,19 +418,19 @@ def max_first():
     "the gradient goes to the entries that the mask leaves out",
     MASK,
 )
-def masked_scores():
+def fill_scores():
     @pb.autograd_function
-    def masked_scores(ctx, scores, valid, fill=-1e9):
+    def fill_scores(ctx, scores, valid, fill=-1e9):
         """Set the scores that are not valid to `fill`."""
         ctx.valid = valid
         return pb.asarray(np.where(valid, scores.numpy(), fill))
 
-    @masked_scores.backward
+    @fill_scores.backward
     @pb.once_differentiable
     def _(ctx, g):
         return {"scores": pb.asarray(np.where(ctx.valid, 0.0, g.numpy()))}
 
-    return masked_scores
+    return fill_scores
 
 
 @BOOK.right(lambda rng: ((t(rng.normal(size=6)),), {"trim": 1}))

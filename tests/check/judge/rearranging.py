@@ -41,21 +41,21 @@ def fortran(array):
     "backward permutes the axes the same way again where the inverse permutation is needed",
     AXIS,
     r"permut|inverse",
-    where="axes that are not their own inverse",
-    shows=lambda rng: ((t(rng.normal(size=(2, 2, 2))),), {"axes": (1, 2, 0)}),
+    where="an order that is not its own inverse",
+    shows=lambda rng: ((t(rng.normal(size=(2, 2, 2))),), {"order": (1, 2, 0)}),
 )
-def permute_axes():
+def rearrange():
     @pb.autograd_function
-    def permute_axes(ctx, x, axes=(2, 1, 0)):
-        ctx.axes = axes
-        return pb.asarray(np.ascontiguousarray(x.numpy().transpose(axes)))
+    def rearrange(ctx, x, order=(2, 1, 0)):
+        ctx.order = order
+        return pb.asarray(np.ascontiguousarray(x.numpy().transpose(order)))
 
-    @permute_axes.backward
+    @rearrange.backward
     @pb.once_differentiable
     def _(ctx, g):
-        return {"x": pb.asarray(np.ascontiguousarray(g.numpy().transpose(ctx.axes)))}
+        return {"x": pb.asarray(np.ascontiguousarray(g.numpy().transpose(ctx.order)))}
 
-    return permute_axes
+    return rearrange
 
 
 @BOOK.right(lambda rng: ((t(rng.normal(size=(2, 3, 4))),), {"axes": (1, 2, 0)}))
@@ -370,7 +370,7 @@ def optional_bias():
     where="batch > 1",
     shows=lambda rng: ((t(rng.normal(size=(3, 4, 3))), t(rng.normal(size=(3, 3, 2)))), {}),
 )
-def batched_matmul():
+def stacked_matmul():
     def forward(ctx, a: pb.Tensor, b: pb.Tensor) -> pb.Tensor:
         """a: (n, i, j), b: (n, j, k)."""
         ctx.save_for_backward(a=a, b=b)
@@ -382,7 +382,7 @@ def batched_matmul():
         by_b = a.mean(axis=0).T @ gn
         return {"a": pb.asarray(gn @ b.transpose(0, 2, 1)), "b": pb.asarray(by_b)}
 
-    return pb.autograd_function(forward, backward, name="batched_matmul")
+    return pb.autograd_function(forward, backward, name="stacked_matmul")
 
 
 @BOOK.wrong(
@@ -393,17 +393,17 @@ def batched_matmul():
     where="x below low",
     shows=lambda rng: ((t(-3 + 0.1 * rng.normal(size=5)),), {"low": -1.0, "high": 1.0}),
 )
-def clip_values():
+def limit_values():
     @pb.autograd_function
-    def clip_values(ctx, x, low, high):
+    def limit_values(ctx, x, low, high):
         ctx.save_for_backward(x=x, high=high)
         return x.clamp(min=low, max=high)
 
-    @clip_values.backward
+    @limit_values.backward
     def _(ctx, g):
         return {"x": g * (ctx.saved_variables.x < ctx.saved_variables.high)}
 
-    return clip_values
+    return limit_values
 
 
 @BOOK.right(lambda rng: ((t(2 * rng.normal(size=6)), t(rng.normal(size=6))), {}))

@@ -1,5 +1,6 @@
 """The collection is large, varied and runs. What the checker says of it is not tested here."""
 
+import inspect
 import re
 from collections import Counter
 
@@ -67,6 +68,15 @@ def test_words_for_a_mistake_fit_its_own_description(case):
     assert case.said
     assert case.where
     assert any(re.search(word, case.wrong, re.IGNORECASE) for word in case.said)
+
+
+@pytest.mark.parametrize("case", WRONG, ids=lambda case: case.name)
+def test_words_for_a_mistake_do_not_fit_the_names_that_every_report_on_it_has(case):
+    op = case.op()
+    names = [f"{case.name}: argument `{name}`" for name in inspect.signature(op).parameters]
+    assert [
+        n for n in [*names, repr(op)] for w in case.said if re.search(w, n, re.IGNORECASE)
+    ] == []
 
 
 @pytest.mark.parametrize("case", RIGHT, ids=lambda case: case.name)
