@@ -257,3 +257,83 @@ def test_the_refusal_names_the_saved_value():
     save, read = REFUSED["saved intermediate"]
     with pytest.raises(GraphError, match=re.escape("the saved value 'square' is neither")):
         second_derivative(save, read)
+
+
+# -- results without gradient ----------------------------------------------------------------------
+def cube_with_marked_square(save, read):
+    def forward(ctx, x):
+        square = x * x
+        ctx.mark_non_differentiable(square)
+        save(ctx, square)
+        return x * square, square
+
+    def backward(ctx, grad_output, grad_square):
+        return 3 * read(ctx) * grad_output
+
+    return pb.autograd_function(forward, backward, name="cube")
+
+
+MARKED = {
+    "by name": (
+        lambda ctx, square: ctx.save_for_backward(square=square),
+        lambda ctx: ctx.saved_variables.square,
+    ),
+    "by position": (
+        lambda ctx, square: ctx.save_for_backward(square),
+        lambda ctx: ctx.saved_tensors[0],
+    ),
+    "in a list": (
+        lambda ctx, square: ctx.save_for_backward(square=[square]),
+        lambda ctx: ctx.saved_variables.square[0],
+    ),
+    "as an attribute": (
+        lambda ctx, square: setattr(ctx, "square", square),
+        lambda ctx: ctx.square,
+    ),
+}
+
+
+@pytest.mark.parametrize(("save", "read"), MARKED.values(), ids=MARKED.keys())
+def test_a_saved_result_marked_non_differentiable_is_refused_in_a_recorded_backward(save, read):
+    cube = cube_with_marked_square(save, read)
+    x = leaf(2.0)
+    assert pb.autograd.grad(cube(x)[0], x)[0].item() == 12.0
+    with pytest.raises(GraphError, match="neither an input nor an output of forward") as caught:
+        pb.autograd.grad(cube(x)[0], x, create_graph=True)
+    text = str(caught.value)
+    for way in (*WAYS_OUT, "mark_non_differentiable"):
+        assert way in text
+    assert "'square'" in text or "saved value 0" in text
+
+
+def test_a_saved_integer_result_is_untracked_in_a_recorded_backward():
+    tracked = []
+
+    def forward(ctx, x):
+        place = pb.argmax(x)
+        ctx.save_for_backward(x=x, place=place)
+        return x**3, place
+
+    def backward(ctx, grad_output, grad_place):
+        saved = ctx.saved_variables
+        tracked.append(saved.place.requires_grad)
+        return 3 * saved.x**2 * grad_output
+
+    x = leaf([2.0])
+    (first,) = pb.autograd.grad(pb.autograd_function(forward, backward)(x)[0], x, create_graph=True)
+    assert tracked == [False]
+    assert pb.autograd.grad(first, x)[0].tolist() == [12.0]
+
+
+def test_an_input_that_is_returned_and_marked_is_still_an_input_to_the_rule():
+    def forward(ctx, x):
+        ctx.mark_non_differentiable(x)
+        ctx.save_for_backward(x=x)
+        return x**3, x
+
+    def backward(ctx, grad_output, grad_input):
+        return 3 * ctx.saved_variables.x**2 * grad_output
+
+    x = leaf(2.0)
+    (first,) = pb.autograd.grad(pb.autograd_function(forward, backward)(x)[0], x, create_graph=True)
+    assert pb.autograd.grad(first, x)[0].item() == 12.0

@@ -192,10 +192,12 @@ class Context:
             return
         raise GraphError(
             f"{self._op.name}: the saved value {name!r} is neither an input nor an output of "
-            "forward, so a second derivative through it would be silently wrong.\n"
-            "hint: return it from forward as a further output, or recompute it in backward from "
-            "saved inputs; if it does not depend on the inputs, pass it to forward as an argument; "
-            "or mark backward with once_differentiable."
+            "forward that has a gradient, so a second derivative through it would be silently "
+            "wrong.\n"
+            "hint: return it from forward as a further output, not marked with "
+            "mark_non_differentiable, or recompute it in backward from saved inputs; if it does "
+            "not depend on the inputs, pass it to forward as an argument; or mark backward with "
+            "once_differentiable."
         )
 
     def __getattr__(self, name: str) -> Any:
@@ -238,12 +240,22 @@ def saved_by(
     """Take what forward left in its context out of it: what a node saves, and its names."""
     named = dict(ctx._named)
     names = saved_names[(None,) * len(ctx._values) + tuple(named)]
+    if ctx._marks or len(outs) > 1:  # no edge leads to a result that has no gradient
+        marked = ctx._non_differentiable
+        outs = [None if _is_constant(out, marked) else out for out in outs]
     saved: list[Any] = []
     for value in (*ctx._values, *named.values()):
         saved += items_of(value, inner, outs, hooks)
     saved.append(kept_attributes(ctx.__dict__, inner, outs, hooks))
     ctx._values = ctx._named = ()  # who keeps ctx does not keep what it saved
     return saved, names
+
+
+def _is_constant(out: Any, marked: Sequence[Tensor]) -> bool:
+    """Return whether no gradient flows through a result of forward."""
+    return isinstance(out, Tensor) and (
+        not out.dtype.is_inexact or any(out is tensor for tensor in marked)
+    )
 
 
 def kept_attributes(
