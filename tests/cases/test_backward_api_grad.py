@@ -268,3 +268,19 @@ def test_B17_a_gradient_without_the_leading_dimension_raises():
     x = leaf([[1.0, 2.0], [3.0, 4.0]])
     with pytest.raises(RuntimeError, match="is_grads_batched"):
         grad(x.clone(), [x], [pb.ones((2, 2), dtype=pb.float64)], is_grads_batched=True)
+
+
+@pytest.mark.parametrize("first", [True, False])
+def test_a_root_that_does_not_lead_to_the_inputs_does_not_run(first) -> None:
+    x, w = leaf(2.0), leaf(3.0)
+    a, d = x * x, w * w
+    seen = []
+    d.register_hook(seen.append)
+    w.register_hook(seen.append)
+    d.retain_grad()
+    (g,) = pb.autograd.grad([a, d] if first else [d, a], [x])
+    assert g.item() == 4.0
+    assert seen == []
+    assert d.grad is None
+    d.backward()  # its graph is as it was
+    assert w.grad.item() == 6.0

@@ -137,8 +137,30 @@ def test_L04_deepcopy_of_a_leaf_is_independent() -> None:
     assert x._version == 0
 
 
+def test_L04_copy_of_a_leaf_shares_its_memory_and_nothing_else() -> None:
+    x = leaf([1.0, 2.0])
+    x.register_hook(lambda g: g * 10)
+    (x * 3).sum().backward()
+    y = copy.copy(x)
+    assert y.requires_grad
+    assert y.is_leaf
+    assert y.grad is None
+    (y * 5).sum().backward()
+    assert y.grad.tolist() == [5.0, 5.0]
+    assert x.grad.tolist() == [30.0, 30.0]
+    saved = y * y
+    with pb.no_grad():
+        x.add_(1)
+    assert y.tolist() == [2.0, 3.0]
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        saved.sum().backward()
+    assert not copy.copy(leaf([1.0]).detach()).requires_grad
+
+
 def test_L04_copies_of_a_result_are_refused() -> None:
     y = leaf([1.0]) * 2
+    with pytest.raises(RuntimeError, match="detach"):
+        copy.copy(y)
     with pytest.raises(RuntimeError, match="detach"):
         copy.deepcopy(y)
     with pytest.raises(RuntimeError, match="detach"):

@@ -346,6 +346,17 @@ def test_S10_detaching_the_input_of_an_op_that_saves_its_output_is_harmless() ->
     assert x.grad.item() == pytest.approx(math.e, rel=1e-15)
 
 
+@pytest.mark.parametrize("join", [pb.cat, pb.stack])
+@pytest.mark.parametrize("place", [0, 1])
+def test_S10_detaching_an_input_of_an_op_that_saves_none_is_harmless(join, place) -> None:
+    x = leaf([2.0])
+    y = x * x
+    z = join([x, y] if place else [y, x])
+    y.detach_()
+    z.sum().backward()
+    assert x.grad.tolist() == [5.0]
+
+
 def test_S11_factor_of_a_constant_is_not_saved() -> None:
     mu = leaf([1.0])
     x = const([0.0])

@@ -251,3 +251,17 @@ def test_a_deep_copy_and_an_unpickled_leaf_have_the_class():
         assert type(copied) is Sub
         assert copied.requires_grad
         assert copied.tolist() == [1.0, 2.0]
+
+
+def test_copies_of_a_leaf_of_a_subclass_keep_its_attributes():
+    x = leaf([1.0, 2.0])
+    x.label = ["weights"]
+    x.grad = x.detach() * 3
+    shallow, deep, unpickled = copy.copy(x), copy.deepcopy(x), pickle.loads(pickle.dumps(x))
+    assert type(shallow) is Sub
+    assert shallow.label is x.label
+    assert shallow.grad is None
+    assert deep.label == unpickled.label == ["weights"]
+    assert deep.label is not x.label
+    assert deep.grad is not x.grad
+    assert deep.grad.tolist() == [3.0, 6.0]

@@ -1,5 +1,7 @@
 """Views whose base was changed in place, or had its data replaced, since they were made."""
 
+import copy
+
 import pytest
 
 import pullback as pb
@@ -83,3 +85,78 @@ def test_a_view_that_forward_returned_does_not_outlive_a_change_of_its_base():
     base.mul_(2.0)
     with pytest.raises(InplaceError, match="view that was created inside a custom Function"):
         part * 1.0
+
+
+LOST = {
+    "made under no_grad": (lambda b: pb.no_grad(lambda: b[0:1])(), False),
+    "returned by forward": (
+        lambda b: pb.autograd_function(lambda ctx, x: x[0:1], lambda ctx, g: None)(b),
+        True,
+    ),
+}
+
+
+@pytest.mark.parametrize(("take", "tracked"), LOST.values(), ids=LOST.keys())
+def test_a_view_whose_graph_is_lost_can_still_be_read(take, tracked):
+    base = leaf([1.0, 2.0]) * 1
+    v = take(base)
+    base.mul_(3)
+    assert repr(v) == "tensor([3.], dtype=float64, grad_fn=<Invalid>)"
+    assert v.shape == (1,)
+    assert v.dtype is pb.float64
+    assert v.requires_grad is tracked
+    assert v.item() == 3.0
+    assert v.tolist() == [3.0]
+    assert float(v.detach()) == 3.0
+    assert v.detach().numpy().tolist() == [3.0]
+    assert v.data.tolist() == [3.0]
+    if not tracked:
+        assert v.numpy().tolist() == [3.0]
+        assert copy.copy(v).tolist() == copy.deepcopy(v).tolist() == [3.0]
+    for use in (lambda: v * 2, lambda: v.requires_grad_(), lambda: pb.cat([v, v])):
+        with pytest.raises(InplaceError, match="inplace"):
+            use()
+
+
+def test_a_view_made_under_no_grad_is_no_part_of_the_graph_after_it_was_used_under_no_grad():
+    base = leaf([1.0, 2.0]) * 1
+    with pb.no_grad():
+        v = base[0:1]
+    base.mul_(3)
+    with pb.no_grad():
+        assert (v + 1).tolist() == [4.0]
+    assert not v.requires_grad
+    with pytest.raises(InplaceError, match="no_grad"):
+        v * 2
+
+
+def test_a_view_of_a_base_that_became_a_constant_is_one_too():
+    x = leaf([1.0, 2.0])
+    base = x * 1
+    v = base[0:1]
+    base.gt_(1.0)
+    assert not base.requires_grad
+    assert not v.requires_grad
+
+
+def test_a_view_of_a_base_that_was_detached_after_a_change_has_no_part_in_the_graph_before_it():
+    x = leaf([1.0, 2.0])
+    base = x * 1
+    v = base[0:1]
+    base.mul_(3)
+    base.detach_()
+    assert v.tolist() == [3.0]
+    assert not v.requires_grad
+
+
+def test_a_view_keeps_its_graph_when_its_base_is_detached_and_made_a_leaf():
+    x = leaf([1.0, 2.0])
+    base = x * 2
+    v = base[0:1]
+    base.detach_()
+    part = v[0]
+    base.requires_grad_()
+    for out in (v.sum(), part):
+        gradients = pb.autograd.grad(out, [x, base], allow_unused=True, retain_graph=True)
+        assert gradients[0].tolist() == [2.0, 0.0]
+        assert gradients[1] is None

@@ -27,7 +27,7 @@ from pullback.core.graph.node import (
 from pullback.core.tensor import printing
 from pullback.core.tensor.methods import Methods
 from pullback.core.tensor.versions import BORROWED, is_borrowed, shared_counter, version_of
-from pullback.core.tensor.views import sync
+from pullback.core.tensor.views import is_lost, shown, sync
 from pullback.errors import (
     ArgumentTypeError,
     DTypeError,
@@ -162,12 +162,16 @@ class Tensor(Methods):
             sync(self)
         return self._data
 
+    def _shown(self) -> Any:
+        """Return the array for reading alone: a view has one even where its graph is lost."""
+        return self._data if self._base is None else shown(self)
+
     # -- its place in the graph -------------------------------------------------------------
     @property
     def requires_grad(self) -> bool:
         """Whether gradients are computed for this tensor; settable on leaves."""
         if self._base is not None:
-            sync(self)
+            shown(self)
         return self._node is not None
 
     @requires_grad.setter
@@ -184,6 +188,8 @@ class Tensor(Methods):
         DTypeError
             If the dtype is neither floating nor complex.
         """
+        if self._base is not None:
+            sync(self)
         if not flag:
             if not self.is_leaf:
                 raise GraphError(
@@ -280,7 +286,7 @@ class Tensor(Methods):
 
     def _alias(self) -> Tensor:
         """Return an untracked tensor that shares the array and the version counter."""
-        return box(self.data_array(), None, shared_counter(self), self.__class__)
+        return box(self._shown(), None, shared_counter(self), self.__class__)
 
     def detach(self) -> Tensor:
         """Return the same values outside of the graph, sharing memory and version."""
@@ -299,10 +305,11 @@ class Tensor(Methods):
                 "detach_: Can't detach views in-place: their base would still be in the graph.\n"
                 "hint: use detach() instead of detach_()."
             )
-        if self._node is not None:
-            shared_counter(self)  # its node must not count for it any more, and be kept
-            self._node.extras().detached = True
-            self._node = None
+        if self.is_leaf:
+            return self.requires_grad_(False)
+        shared_counter(self)  # its node must not count for it any more, and be kept
+        self._node.extras().detached = True
+        self._node = None
         return self
 
     @property
@@ -376,11 +383,11 @@ class Tensor(Methods):
                 "hint: reduce it first, or use tolist()."
             )
         library = library_of(self._data)
-        return library.to_numpy(self.data_array()).item()  # type: ignore[no-any-return]
+        return library.to_numpy(self._shown()).item()  # type: ignore[no-any-return]
 
     def tolist(self) -> Any:
         """Return the elements as nested lists of Python numbers."""
-        return library_of(self._data).to_numpy(self.data_array()).tolist()
+        return library_of(self._data).to_numpy(self._shown()).tolist()
 
     def numpy(self) -> Any:
         """Return the values as a NumPy array that shares memory where it can.
@@ -396,7 +403,7 @@ class Tensor(Methods):
                 "would be lost.\nhint: use tensor.detach().numpy() instead."
             )
         library = library_of(self._data)
-        array = self.data_array()
+        array = self._shown()
         return library.to_numpy(library.readonly(array) if is_borrowed(self) else array)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
@@ -419,7 +426,7 @@ class Tensor(Methods):
             raise GraphError(
                 "__dlpack__: can't export a Tensor that requires grad.\nhint: detach() it first."
             )
-        array = self.data_array()
+        array = self._shown()
         if is_borrowed(self) and copy is not False:
             array = library_of(array).copy(array)  # borrowed: a consumer may write to it
         given = {"stream": stream, "max_version": max_version, "dl_device": dl_device, "copy": copy}
@@ -471,26 +478,42 @@ class Tensor(Methods):
 
     def __repr__(self) -> str:
         suffix = ""
-        if self.requires_grad:
+        if self._base is not None and is_lost(self):
+            suffix = "grad_fn=<Invalid>"
+        elif self.requires_grad:
             node = self.grad_fn
             suffix = "requires_grad=True" if node is None else f"grad_fn=<{node.name()}>"
         library = library_of(self._data)
         return printing.tensor_repr(
-            library.to_numpy(self._data), self.dtype, library.device(self._data), suffix
+            library.to_numpy(self._shown()), self.dtype, library.device(self._data), suffix
         )
 
     def __format__(self, spec: str) -> str:
         return format(self.item(), spec) if spec and not self.shape else format(repr(self), spec)
 
     def __reduce_ex__(self, protocol: Any) -> Any:
+        self._check_copied()
+        given = (self._shown(), self.requires_grad, self._grad, self.__class__)
+        return _restore, given, getattr(self, "__dict__", None)
+
+    def __copy__(self) -> Tensor:
+        """Return a leaf on the same memory, with a gradient and hooks of its own."""
+        self._check_copied()
+        copied = self._alias()
+        if self.requires_grad:
+            copied.requires_grad_()
+        if attributes := getattr(self, "__dict__", None):  # of a subclass
+            copied.__dict__.update(attributes)
+        return copied
+
+    def _check_copied(self) -> None:
+        """Raise where a tensor is the result of an operation."""
         if not self.is_leaf:
             raise GraphError(
-                "pickle, deepcopy: only leaf Tensors (those the user made) can be copied with "
-                f"their state, got a result of {self._node.name()}.\n"
+                "copy, pickle, deepcopy: only leaf Tensors (those the user made) can be copied "
+                f"with their state, got a result of {self._node.name()}.\n"
                 "hint: detach() it, or clone() it to stay in the graph."
             )
-        given = (self.data_array(), self.requires_grad, self._grad, self.__class__)
-        return _restore, given
 
 
 # The classes of tensors: the results of operations on one of them are of that class.

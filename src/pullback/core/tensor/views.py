@@ -18,6 +18,7 @@ from typing import Any
 
 from pullback.arrays import library_of
 from pullback.core.graph.modes import RECORD, STATE
+from pullback.core.graph.node import AccumulateGrad
 from pullback.core.tensor.versions import shared_counter
 from pullback.errors import InplaceError
 
@@ -41,7 +42,9 @@ def make_view(tensor: Any, source: Any, kind: str, *step: Any) -> None:
     base = source if source._base is None else source._base
     tensor._base = base
     tensor._kind = kind
-    tensor._base_node, tensor._base_data = base._node, base._data
+    # That of a view may be an older one, see `_is_cut`.
+    tensor._base_node = base._node if source is base else source._base_node
+    tensor._base_data = base._data
     tensor._outer = None if source is base else path_of(source)
     tensor._step, tensor._output, tensor._settings = step or (None, None, ())
 
@@ -72,6 +75,15 @@ def _steps(path: Any) -> Iterator[tuple[Any, int | None, dict[str, Any]]]:
         values = (settings,) if len(op.settings) == 1 else settings
         steps.append((op, output, dict(zip(op.settings, values, strict=True))))
     yield from reversed(steps)
+
+
+def _are_known(path: Any) -> bool:
+    """Return whether no step of a path is that of a user's operation."""
+    while path is not None:
+        path, op, _, _ = path
+        if op is None:
+            return False
+    return True
 
 
 def refuse_read_only(name: str, tensor: Any) -> None:
@@ -110,9 +122,30 @@ def sync(view: Any) -> None:
         replay(view)
 
 
+def shown(view: Any) -> Any:
+    """Return the array of a view, up to date: also where its graph is lost, and no use of it."""
+    try:
+        sync(view)
+    except InplaceError:
+        base = view._base
+        library = library_of(base._data)
+        if not library.mutable and _are_known(path_of(view)):
+            return view_array(path_of(view), library.xp, base._data)
+    return view._data
+
+
+def is_lost(view: Any) -> bool:
+    """Return whether a view can be read, but not used in the graph."""
+    try:
+        sync(view)
+    except InplaceError:
+        return True
+    return False
+
+
 def _separate(view: Any, base: Any) -> None:
     """Make a view whose base was given other data a tensor of its own, on the old memory."""
-    if view._base_node is not base._node:
+    if view._base_node is not base._node and not _is_cut(view, base):
         raise InplaceError(
             "view: the base of this view was modified inplace and then given other data; the "
             "graph of the view is lost.\nhint: clone() the view before."
@@ -121,9 +154,47 @@ def _separate(view: Any, base: Any) -> None:
     view._base = None
 
 
+def _is_cut(view: Any, base: Any) -> bool:
+    """Return whether nothing but a cut parts a base from the node that its view last saw.
+
+    Frozen or detached in place, with no change of its values, it leaves its views their graph.
+    """
+    before, now = view._base_node, base._node
+    if before is None or not (now is None or now.__class__ is AccumulateGrad):
+        return False
+    if before.__class__ is AccumulateGrad:
+        return True
+    return before.extra is not None and before.extra.detached
+
+
 def replay(view: Any) -> None:
     """Give a stale view the node and the array that its steps lead to on its base."""
     base = view._base
+    is_cut, is_same = _is_cut(view, base), view._base_data is base._data
+    if is_cut and is_same:
+        return
+    _check_known(view, is_cut)
+    keeps = is_cut or view._kind is NO_GRAD_VIEW  # its graph, or that it has none
+    if (keeps and is_same) or not _are_known(path_of(view)):
+        return
+    previous = STATE.get()
+    try:
+        STATE.set(RECORD)
+        source = base._alias()
+        source._node = base._node
+        fresh = view_tensor(path_of(view), source)
+    finally:
+        STATE.set(previous)
+    if not is_same:
+        view._data, view._base_data = fresh._data, base._data
+    if not keeps:
+        move_retained(view, view._node, fresh._node)
+        view._node = fresh._node
+        view._base_node = base._node
+
+
+def _check_known(view: Any, is_cut: bool) -> None:
+    """Raise where nobody knows the graph of a view whose base was changed."""
     if view._kind is CUSTOM:
         raise InplaceError(
             f"{view._node.name() if view._node else 'custom function'}: this tensor is a "
@@ -131,29 +202,12 @@ def replay(view: Any) -> None:
             "inplace operation since; the graph of the view is lost.\n"
             "hint: clone() the result inside forward."
         )
-    if view._kind is NO_GRAD_VIEW and STATE.get().grad:
+    if view._kind is NO_GRAD_VIEW and not is_cut and STATE.get().grad:
         raise InplaceError(
             "view: A view was created in no_grad mode and its base was modified inplace with grad "
             "mode enabled; the graph of the view is unknown.\n"
             "hint: create the view outside of no_grad, or clone() it."
         )
-    if view._step is None:
-        return  # a custom function's view, used where no graph is needed
-    previous = STATE.get()
-    STATE.set(RECORD)
-    try:
-        source = base._alias()
-        source._node = base._node
-        fresh = view_tensor(path_of(view), source)
-    finally:
-        STATE.set(previous)
-    if base._node is not None:  # a base detached in place leaves its views their graph
-        move_retained(view, view._node, fresh._node)
-        view._node = fresh._node
-    if view._base_data is not base._data:
-        view._data = fresh._data
-    view._base_node = base._node
-    view._base_data = base._data
 
 
 def move_retained(tensor: Any, old: Any, new: Any) -> None:
