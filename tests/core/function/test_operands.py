@@ -1,5 +1,7 @@
 """Operands and settings of built-in operations: what backward uses of them cannot change unseen."""
 
+import operator
+
 import numpy as np
 import pytest
 
@@ -98,3 +100,66 @@ def test_numbers_of_numpy_as_settings_leave_the_dtype_alone(number):
     for y in (F.leaky_relu(x, number), F.elu(x, number), pb.nan_to_num(x, nan=number)):
         assert y.dtype == pb.float32
         assert pb.autograd.grad(y.sum(), x)[0].dtype == pb.float32
+
+
+# -- operands that no operation knows --------------------------------------------------------------
+ARITHMETIC = ["add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul"]
+ARITHMETIC += ["and", "or", "xor", "lshift", "rshift"]
+ORDER = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le", "eq": "eq", "ne": "ne"}
+REFLECTED = {**{name: f"r{name}" for name in ARITHMETIC}, **ORDER}
+
+
+def symbol(**attributes):
+    """Return an object that says which of its methods was called."""
+
+    def method(name):
+        return lambda self, other: (name, other)
+
+    methods = {f"__{name}__": method(name) for name in REFLECTED.values()}
+    return type("Symbol", (), {**methods, "__hash__": object.__hash__, **attributes})()
+
+
+SYMBOLS = {
+    "plain": {},
+    "that ufuncs leave alone": {"__array_ufunc__": None},
+    "of higher priority": {"__array_priority__": 50},
+    "with an array inside": {"__array__": lambda self, dtype=None, copy=None: np.zeros(2)},
+}
+
+
+def apply_operator(name, x, y):
+    return getattr(operator, f"{name}_" if name in ("and", "or") else name)(x, y)
+
+
+@pytest.mark.parametrize("attributes", SYMBOLS.values(), ids=SYMBOLS.keys())
+@pytest.mark.parametrize("name", REFLECTED)
+def test_an_operator_is_left_to_an_operand_that_no_operation_knows(name, attributes):
+    x, other = pb.tensor([1, 2]), symbol(**attributes)
+    called, given = apply_operator(name, x, other)
+    assert called == REFLECTED[name]
+    assert given is x
+
+
+@pytest.mark.parametrize("value", [[1.0, 2.0], (1, 2), "ab", None, object(), {1: 2}, {1}], ids=str)
+@pytest.mark.parametrize("name", [name for name in REFLECTED if name not in ("eq", "ne")])
+def test_an_operand_without_the_operator_is_an_error_that_names_it(name, value):
+    x = pb.tensor([1, 2])
+    with pytest.raises(TypeError, match=f"must be a Tensor.*got {type(value).__name__}"):
+        apply_operator(name, x, value)
+    if (name, value) != ("mod", "ab"):  # there Python writes the tensor into the text
+        with pytest.raises(TypeError, match=f"must be a Tensor.*got {type(value).__name__}"):
+            apply_operator(name, value, x)
+
+
+@pytest.mark.parametrize("value", [[1, 2], "ab", None, object()], ids=str)
+def test_a_tensor_is_not_equal_to_what_is_no_array(value):
+    assert (pb.tensor([1, 2]) == value) is False
+    assert (pb.tensor([1, 2]) != value) is True
+
+
+def test_an_operand_that_refuses_the_operator_as_well_is_an_error():
+    refusing = type("Refusing", (), {"__rmul__": lambda self, other: NotImplemented})()
+    with pytest.raises(TypeError, match="unsupported operand"):
+        pb.tensor([1.0]) * refusing
+    with pytest.raises(TypeError, match="must be a Tensor"):
+        pb.mul(pb.tensor([1.0]), refusing)

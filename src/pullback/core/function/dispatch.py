@@ -220,6 +220,18 @@ def _scalar(op: Primitive, value: Any, dtype: Any, library: Any, like: Tensor) -
         ) from error
 
 
+def is_left_to(operand: Any, method: str) -> bool:
+    """Return whether an operator is left to an operand: one that no operation knows.
+
+    It must have the method itself: those of Python's own classes, a list's ``*``, mean no
+    arithmetic, and the operation says what is wrong.
+    """
+    if isinstance(operand, (Tensor, Number)) or is_array(operand):
+        return False
+    owner = next((cls for cls in type(operand).__mro__ if method in vars(cls)), object)
+    return owner.__module__ != "builtins" and getattr(owner, method) is not None
+
+
 def mixed_error(op: Any, args: Sequence[Any]) -> DeviceError:
     """Return the error for arguments on different devices or of different libraries."""
     return mixed(op.name, named(op, args))

@@ -17,7 +17,13 @@ from pullback.arrays import NUMPY, DType
 from pullback.core.function.dispatch import UNFIT, kernel_of, plain_settings
 from pullback.core.function.inplace import apply_inplace, standard_kernel, write_unrecorded
 from pullback.core.function.primitive import Primitive
-from pullback.core.function.record import apply, apply_out, attach, shows_memory
+from pullback.core.function.record import (
+    apply,
+    apply_operator,
+    apply_out,
+    attach,
+    shows_memory,
+)
 from pullback.core.function.source import lazy_function
 from pullback.core.graph.modes import INFERENCE, NO_GRAD, RECORD, STATE, UNRECORDED
 from pullback.core.graph.node import (
@@ -69,6 +75,7 @@ _COMMON: dict[str, Any] = {
     "UNRECORDED": UNRECORDED,
     "UNFIT": UNFIT,
     "apply": apply,
+    "apply_operator": apply_operator,
     "apply_out": apply_out,
     "array": NUMPY.array_types[0],
     "asarray": NUMPY.xp.asarray,
@@ -106,6 +113,20 @@ def public_call(op: Primitive, inputs: tuple[str, ...], *, out: bool = False) ->
     return lazy_function(op.name, inputs, settings, write, variadic=op.variadic)
 
 
+def operator_call(op: Primitive, name: str, reflected: str) -> FunctionType:
+    """Return the operator `name` of tensors, which runs `op` on two operands.
+
+    An operand that no operation knows gets the operator instead, if it has the method `reflected`.
+    """
+
+    def write() -> tuple[str, dict[str, Any]]:
+        return _Writer(op, op.inputs, False, reflected).write()
+
+    call = lazy_function(name, op.inputs, {}, write)
+    call.__doc__ = op.public.__doc__
+    return call
+
+
 def inplace_call(op: Primitive) -> FunctionType:
     """Return the function that changes its first argument in place: ``name_(inputs, /)``."""
 
@@ -136,8 +157,11 @@ def _is_tensor(name: str) -> str:
 class _Writer:
     """Writes the source of one operation's public call."""
 
-    def __init__(self, op: Primitive, inputs: tuple[str, ...], out: bool) -> None:
+    def __init__(
+        self, op: Primitive, inputs: tuple[str, ...], out: bool, reflected: str | None = None
+    ) -> None:
         self.op = op
+        self.reflected = reflected
         self.inputs = inputs
         self.out = out
         self.lines: list[str] = []
@@ -176,6 +200,8 @@ class _Writer:
         return ", ".join([arrays, *star, *keywords])
 
     def _apply(self) -> str:
+        if self.reflected is not None:
+            return f"apply_operator(op, {self.args}, {self.reflected!r})"
         settings = f"plain_settings({self.settings})" if self.op.settings else "{}"
         return f"apply(op, {self.args}, {settings})"
 

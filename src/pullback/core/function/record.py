@@ -11,7 +11,14 @@ from collections.abc import Sequence
 from typing import Any
 
 from pullback.arrays import join, library_of
-from pullback.core.function.dispatch import THEIRS, coerce, kernel_error, mixed_error, named
+from pullback.core.function.dispatch import (
+    THEIRS,
+    coerce,
+    is_left_to,
+    kernel_error,
+    mixed_error,
+    named,
+)
 from pullback.core.function.primitive import Primitive
 from pullback.core.function.rules import complex_form
 from pullback.core.graph.modes import STATE, Mode
@@ -71,6 +78,13 @@ def _called(variables: dict[str, Any]) -> tuple[tuple[str, ...], list[tuple[str,
 
 
 CALLS[apply.__code__] = _called
+
+
+def apply_operator(op: Primitive, args: tuple[Any, Any], reflected: str) -> Any:
+    """Run the operation of an operator, or leave it to the other operand's method `reflected`."""
+    if any(is_left_to(a, reflected) for a in args):
+        return NotImplemented
+    return apply(op, args, {})
 
 
 def apply_out(op: Primitive, args: Sequence[Any], settings: dict[str, Any], out: Tensor) -> Tensor:

@@ -11,6 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from pullback.core.function.dispatch import is_left_to
+from pullback.core.function.generate import operator_call as operator
 from pullback.core.tensor.tensor import Tensor
 from pullback.errors import ArgumentError, ArgumentTypeError
 from pullback.ops.axes import either
@@ -52,17 +54,26 @@ def _flat(sizes: tuple[Any, ...]) -> tuple[Any, ...]:
     return tuple(sizes[0]) if len(sizes) == 1 and isinstance(sizes[0], (tuple, list)) else sizes
 
 
-def _operator(function: Callable[..., Tensor], mirrored: bool = False) -> Any:
-    """Return a binary operator method that leaves what it does not know to the other operand."""
-    name = function.__name__
+def _mirrored(function: Callable[..., Tensor], name: str) -> Any:
+    """Return the method for an operator whose left operand left it to the tensor on the right."""
+
+    def call(self: Tensor, other: Any) -> Any:
+        return function(other, self)
+
+    call.__name__ = name
+    return call
+
+
+def _equality(function: Callable[..., Tensor]) -> Any:
+    """Return a comparison that what is no array is never equal to, unless it says so itself."""
 
     def call(self: Tensor, other: Any) -> Any:
         try:
-            return function(other, self) if mirrored else function(self, other)
+            return function(self, other)
         except ArgumentTypeError:
             return NotImplemented
 
-    call.__name__ = name
+    call.__name__ = function.__name__
     return call
 
 
@@ -82,36 +93,41 @@ class TensorMethods(
     __slots__ = ()
 
     # -- operators ----------------------------------------------------------------------------
-    __add__ = __radd__ = add_p.public
-    __sub__ = arithmetic.subtract
-    __rsub__ = _operator(arithmetic.subtract, mirrored=True)
-    __mul__ = __rmul__ = arithmetic.multiply
-    __truediv__ = arithmetic.divide
-    __rtruediv__ = _operator(arithmetic.divide, mirrored=True)
-    __floordiv__ = _operator(arithmetic.floor_divide)
-    __rfloordiv__ = _operator(arithmetic.floor_divide, mirrored=True)
-    __mod__ = _operator(arithmetic.remainder)
-    __rmod__ = _operator(arithmetic.remainder, mirrored=True)
-    __pow__ = arithmetic.pow
-    __rpow__ = _operator(arithmetic.pow, mirrored=True)
-    __matmul__ = products.matmul
-    __rmatmul__ = _operator(products.matmul, mirrored=True)
+    __add__ = __radd__ = operator(add_p, "__add__", "__radd__")
+    __sub__ = operator(arithmetic.sub_p, "__sub__", "__rsub__")
+    __rsub__ = _mirrored(arithmetic.subtract, "__rsub__")
+    __mul__ = __rmul__ = operator(arithmetic.mul_p, "__mul__", "__rmul__")
+    __truediv__ = operator(arithmetic.div_p, "__truediv__", "__rtruediv__")
+    __rtruediv__ = _mirrored(arithmetic.divide, "__rtruediv__")
+    __floordiv__ = operator(floor_divide_p, "__floordiv__", "__rfloordiv__")
+    __rfloordiv__ = _mirrored(arithmetic.floor_divide, "__rfloordiv__")
+    __mod__ = operator(remainder_p, "__mod__", "__rmod__")
+    __rmod__ = _mirrored(arithmetic.remainder, "__rmod__")
+    __pow__ = operator(arithmetic.pow_p, "__pow__", "__rpow__")
+    __rpow__ = _mirrored(arithmetic.pow, "__rpow__")
+
+    def __matmul__(self: Any, other: Any) -> Any:
+        if other.__class__ is not Tensor and is_left_to(other, "__rmatmul__"):
+            return NotImplemented
+        return products.matmul(self, other)
+
+    __rmatmul__ = _mirrored(products.matmul, "__rmatmul__")
     __neg__ = arithmetic.negative
     __pos__ = arithmetic.positive
     __abs__ = rounding.absolute
-    __eq__ = _operator(comparison_primitives.equal)
-    __ne__ = _operator(comparison_primitives.not_equal)
-    __lt__ = _operator(comparison_primitives.less)
-    __le__ = _operator(comparison_primitives.less_equal)
-    __gt__ = _operator(comparison_primitives.greater)
-    __ge__ = _operator(comparison_primitives.greater_equal)
-    __and__ = __rand__ = _operator(comparison_primitives.bitwise_and)
-    __or__ = __ror__ = _operator(comparison_primitives.bitwise_or)
-    __xor__ = __rxor__ = _operator(comparison_primitives.bitwise_xor)
-    __lshift__ = _operator(comparison_primitives.bitwise_left_shift)
-    __rlshift__ = _operator(comparison_primitives.bitwise_left_shift, mirrored=True)
-    __rshift__ = _operator(comparison_primitives.bitwise_right_shift)
-    __rrshift__ = _operator(comparison_primitives.bitwise_right_shift, mirrored=True)
+    __eq__ = _equality(comparison_primitives.equal)
+    __ne__ = _equality(comparison_primitives.not_equal)
+    __lt__ = operator(comparison_primitives.lt_p, "__lt__", "__gt__")
+    __le__ = operator(comparison_primitives.le_p, "__le__", "__ge__")
+    __gt__ = operator(comparison_primitives.gt_p, "__gt__", "__lt__")
+    __ge__ = operator(comparison_primitives.ge_p, "__ge__", "__le__")
+    __and__ = __rand__ = operator(bitwise_and_p, "__and__", "__rand__")
+    __or__ = __ror__ = operator(bitwise_or_p, "__or__", "__ror__")
+    __xor__ = __rxor__ = operator(bitwise_xor_p, "__xor__", "__rxor__")
+    __lshift__ = operator(bitwise_left_shift_p, "__lshift__", "__rlshift__")
+    __rlshift__ = _mirrored(bitwise_left_shift_p.public, "__rlshift__")
+    __rshift__ = operator(bitwise_right_shift_p, "__rshift__", "__rrshift__")
+    __rrshift__ = _mirrored(bitwise_right_shift_p.public, "__rrshift__")
     __invert__ = comparison_primitives.bitwise_invert
     __ifloordiv__ = inplace(floor_divide_p)
     __imod__ = inplace(remainder_p)
