@@ -1,5 +1,9 @@
 """Gradients of functions: what goes in comes out, nested calls, nothing left behind."""
 
+import copy
+import functools
+import inspect
+import pickle
 import threading
 from collections import namedtuple
 from dataclasses import dataclass
@@ -329,3 +333,71 @@ def test_wrong_use_is_said(call, kind, message):
 def test_an_argument_named_twice_is_refused():
     with pytest.raises(pb.errors.ArgumentError, match="each argument once in argnum required"):
         pb.grad(lambda x, y: x * y, (0, -2))(2.0, 3.0)
+
+
+# -- the function that is returned -----------------------------------------------------------------
+def weighted(x, *, weight=1.0):
+    """Return the weighted sum of squares."""
+    return np.sum(weight * x**2), "aux"
+
+
+MADE = {
+    "grad": (lambda: grad(np.sin), "grad(sin)", (0.0,), 1.0),
+    "nested": (lambda: grad(grad(np.sin)), "grad(grad(sin))", (0.0,), 0.0),
+    "has_aux": (
+        lambda: grad(weighted, argnum=(0,), has_aux=True),
+        "grad(weighted, argnum=(0,), has_aux=True)",
+        (3.0,),
+        ((6.0,), "aux"),
+    ),
+    "value_and_grad": (lambda: value_and_grad(cube), "value_and_grad(cube)", (2.0,), (8.0, 12.0)),
+    "elementwise_grad": (
+        lambda: elementwise_grad(np.square),
+        "elementwise_grad(square)",
+        (3.0,),
+        6.0,
+    ),
+    "partial": (
+        lambda: grad(functools.partial(np.multiply, 2.0)),
+        f"grad({functools.partial(np.multiply, 2.0)!r})",
+        (3.0,),
+        2.0,
+    ),
+}
+COPIES = {
+    "pickle": lambda f: pickle.loads(pickle.dumps(f)),
+    "copy": copy.copy,
+    "deepcopy": copy.deepcopy,
+}
+
+
+@pytest.mark.parametrize("copied", COPIES.values(), ids=COPIES.keys())
+@pytest.mark.parametrize(("make", "shown", "args", "expected"), MADE.values(), ids=MADE.keys())
+def test_the_function_is_pickled_copied_and_shown(make, shown, args, expected, copied):
+    made = make()
+    again = copied(made)
+    assert again is not made
+    assert made(*args) == again(*args) == expected
+    assert repr(made) == repr(again) == shown
+
+
+def test_the_function_has_name_documentation_and_signature_of_what_it_differentiates():
+    for transform in (grad, value_and_grad, elementwise_grad):
+        made = pickle.loads(pickle.dumps(transform(weighted)))
+        assert made.__name__ == made.__qualname__ == "weighted"
+        assert made.__doc__ == "Return the weighted sum of squares."
+        assert made.__module__ == weighted.__module__
+        assert str(inspect.signature(made)) == "(x, *, weight=1.0)"
+        assert made.__wrapped__ is weighted
+
+
+def test_in_the_body_of_a_class_it_is_a_method():
+    class Model:
+        power = 3
+
+        @functools.partial(grad, argnum=1)
+        def slope(self, x):
+            return np.sum(x**self.power)
+
+    assert Model().slope(2.0) == 12.0
+    assert Model.slope(Model(), 2.0) == 12.0

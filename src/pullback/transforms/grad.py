@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterator, Sequence
+from types import MethodType
 from typing import Any, NamedTuple
 
 from pullback.arrays import NUMPY, is_array, library_of
@@ -78,14 +79,7 @@ def grad(fun: Function, argnum: Argnum = 0, has_aux: bool = False) -> Function:
     >>> grad(lambda w: np.sum(w["a"] ** 2))({"a": np.array([1.0, 2.0])})
     {'a': array([2., 4.])}
     """
-    differentiate = _differentiator("grad", fun, argnum, has_aux)
-
-    @functools.wraps(fun)
-    def gradient(*args: Any, **kwargs: Any) -> Any:
-        _, gradients, aux = differentiate(args, kwargs)
-        return (gradients, aux) if has_aux else gradients
-
-    return gradient
+    return _Transformed(grad, fun, argnum, has_aux)
 
 
 def value_and_grad(fun: Function, argnum: Argnum = 0, has_aux: bool = False) -> Function:
@@ -102,14 +96,7 @@ def value_and_grad(fun: Function, argnum: Argnum = 0, has_aux: bool = False) -> 
     >>> value_and_grad(lambda x: x**3)(2.0)
     (8.0, 12.0)
     """
-    differentiate = _differentiator("value_and_grad", fun, argnum, has_aux)
-
-    @functools.wraps(fun)
-    def value_and_gradient(*args: Any, **kwargs: Any) -> Any:
-        value, gradients, aux = differentiate(args, kwargs)
-        return ((value, aux) if has_aux else value), gradients
-
-    return value_and_gradient
+    return _Transformed(value_and_grad, fun, argnum, has_aux)
 
 
 def elementwise_grad(fun: Function, argnum: Argnum = 0) -> Function:
@@ -127,29 +114,53 @@ def elementwise_grad(fun: Function, argnum: Argnum = 0) -> Function:
     >>> elementwise_grad(np.tanh)(np.array([0.0, 1.0]))
     array([1.        , 0.41997434])
     """
-    differentiate = _differentiator("elementwise_grad", fun, argnum, False, scalar=False)
-
-    @functools.wraps(fun)
-    def derivative(*args: Any, **kwargs: Any) -> Any:
-        return differentiate(args, kwargs)[1]
-
-    return derivative
+    return _Transformed(elementwise_grad, fun, argnum)
 
 
-def _differentiator(
-    api: str, fun: Function, argnum: Argnum, has_aux: bool, scalar: bool = True
-) -> Callable[[tuple[Any, ...], dict[str, Any]], tuple[Any, Any, Any]]:
-    """Return a function that computes the value, the gradients and the second object of a call."""
-    if not callable(fun):
-        raise ArgumentTypeError(compose(api, "a function required", type(fun).__name__))
-    several = isinstance(argnum, (tuple, list))
-    wanted: tuple[Any, ...] = tuple(argnum) if several else (argnum,)  # type: ignore[arg-type]
+class _Transformed:
+    """What a transform makes of a function: pickled and copied as the call that made it."""
 
-    def differentiate(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any, Any]:
-        numbers = [_position(api, n, len(args)) for n in wanted]
+    def __init__(
+        self, transform: Callable[..., Any], fun: Function, argnum: Argnum, *has_aux: bool
+    ) -> None:
+        api = transform.__name__
+        if not callable(fun):
+            raise ArgumentTypeError(compose(api, "a function required", type(fun).__name__))
+        self.__name__ = self.__qualname__ = api  # where the function has no name
+        functools.update_wrapper(self, fun)
+        self._made = (transform, fun, argnum, *has_aux)
+        self._api, self._fun, self._has_aux = api, fun, any(has_aux)
+        self._several = isinstance(argnum, (tuple, list))
+        self._wanted: tuple[Any, ...] = tuple(argnum) if self._several else (argnum,)  # type: ignore[arg-type]
+
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
+        value, gradients, aux = self._differentiate(args, kwargs)
+        if self._made[0] is value_and_grad:
+            return ((value, aux) if self._has_aux else value), gradients
+        return (gradients, aux) if self._has_aux else gradients
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        """Return the method of an instance: in the body of a class this is one, like a function."""
+        return self if instance is None else MethodType(self, instance)
+
+    def __reduce__(self) -> Any:
+        transform, *arguments = self._made
+        return transform, tuple(arguments)
+
+    def __repr__(self) -> str:
+        _, fun, argnum, *has_aux = self._made
+        settings = "" if argnum == 0 else f", argnum={argnum!r}"
+        settings += ", has_aux=True" if any(has_aux) else ""
+        shown = repr(fun) if isinstance(fun, _Transformed) else _name(fun)
+        return f"{self._api}({shown}{settings})"
+
+    def _differentiate(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any, Any]:
+        """Return the value, the gradients and the second object of a call."""
+        api, fun = self._api, self._fun
+        numbers = [_position(api, n, len(args)) for n in self._wanted]
         if len(set(numbers)) != len(numbers):
             required = "each argument once in argnum required"
-            raise ArgumentError(compose(api, required, str(wanted)))
+            raise ArgumentError(compose(api, required, str(self._wanted)))
         given = [args[n] for n in numbers]
         names = [f"argument {n}" for n in numbers]
         inputs = [
@@ -162,16 +173,14 @@ def _differentiator(
         mode = STATE.get()
         with ModeContext(_RECORDING):
             result = fun(*args, **kwargs)
-        out, aux = _parts(api, fun, result, has_aux)
-        _check(api, fun, out, " and ".join(names), scalar)
+        out, aux = _parts(api, fun, result, self._has_aux)
+        _check(api, fun, out, " and ".join(names), self._made[0] is not elementwise_grad)
         keeps = mode.grad and any(_reaches_others(t, inputs) for t in _tracked((out, aux)))
         gradients = iter(_gradients(out, inputs, keeps))
         found = tuple(map_leaves(lambda _: next(gradients), value) for value in given)
         if not keeps:
             out, aux = _value(out, inputs), map_leaves(_detached, aux)
-        return out, found if several else found[0], aux
-
-    return differentiate
+        return out, found if self._several else found[0], aux
 
 
 # -- the arguments ---------------------------------------------------------------------------------
@@ -250,7 +259,7 @@ def _parts(api: str, fun: Function, result: Any, has_aux: bool) -> tuple[Any, An
 
 
 def _name(fun: Function) -> str:
-    return str(getattr(fun, "__qualname__", None) or repr(fun))
+    return str(getattr(fun, "__qualname__", None) or getattr(fun, "__name__", None) or repr(fun))
 
 
 def _check(api: str, fun: Function, out: Any, arguments: str, scalar: bool) -> None:
