@@ -148,9 +148,9 @@ class _Transformed:
         return transform, tuple(arguments)
 
     def __repr__(self) -> str:
-        _, fun, argnum, *has_aux = self._made
+        fun, argnum = self._fun, self._made[2]
         settings = "" if argnum == 0 else f", argnum={argnum!r}"
-        settings += ", has_aux=True" if any(has_aux) else ""
+        settings += ", has_aux=True" if self._has_aux else ""
         shown = repr(fun) if isinstance(fun, _Transformed) else _name(fun)
         return f"{self._api}({shown}{settings})"
 
