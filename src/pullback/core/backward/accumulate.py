@@ -10,6 +10,7 @@ from typing import Any
 
 from pullback.arrays import NUMPY, is_array, library_of
 from pullback.core.backward.hooks import run_posthooks, run_prehooks
+from pullback.core.graph.locks import LAST_LEAF, LEAVES
 from pullback.core.tensor.ownership import is_unshared
 from pullback.core.tensor.tensor import as_array, box, iadd, unaliased
 from pullback.core.tensor.versions import BORROWED, bump
@@ -26,7 +27,7 @@ def accumulate(node: Any, g: Any, owned: bool, recorded: bool) -> None:
     leaf = node.leaf()
     if leaf is None or leaf._node is not node:  # nobody can see it any more, or it is frozen
         return
-    with node.lock:
+    with LEAVES[node.seq & LAST_LEAF]:
         grad = leaf._grad
         if recorded:
             leaf._grad = unaliased(g) if grad is None else grad + g

@@ -161,7 +161,6 @@ class _MultiGradHook:
         self.targets = [ref(t) for t in targets]  # a node's hook must not keep the node alive
         self.hook = hook
         self.first = first
-        self.lock = threading.Lock()
 
     def watch(self, place: int) -> Callable[[Tensor], None]:
         """Return the tensor hook for the tensor at `place`."""
@@ -169,10 +168,8 @@ class _MultiGradHook:
         def seen(grad: Tensor) -> None:
             current = RUNNING.current
             if self.first:
-                with self.lock:
-                    fire = current.notes.setdefault(self, True)
-                    current.notes[self] = False
-                if fire:
+                if self not in current.notes:  # of this pass, which is one thread's
+                    current.notes[self] = None
                     self.hook(grad)
                 return
             state = current.notes.get(self)

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import inspect
 import itertools
-import threading
 import weakref
 from collections.abc import Callable, Sequence
 from sys import getrefcount
@@ -32,6 +31,7 @@ from pullback.core.custom.named import MANY, POSITION, STRIDE
 from pullback.core.custom.signature import Signature
 from pullback.core.function.record import tensor_class
 from pullback.core.function.source import MODULE, compiled
+from pullback.core.graph.locks import fork_safe_locks
 from pullback.core.graph.modes import RECORD, STATE, UNRECORDED
 from pullback.core.graph.node import NO_TENSOR, UNKNOWN, UNTRACKED, CustomNode, next_seq
 from pullback.core.tensor.ownership import SOLE
@@ -86,7 +86,7 @@ def _know_weakly(op: Any, uses: dict[str, Any], key: str) -> None:
     uses[key] = weakref.ref(op, leave)
 
 
-_learning = threading.Lock()
+_learning = fork_safe_locks(1)
 
 
 def _learned(op: Any, ctx: Context, inner: Any, outs: Any, hooks: Any) -> tuple[list[Any], Any]:
@@ -95,7 +95,7 @@ def _learned(op: Any, ctx: Context, inner: Any, outs: Any, hooks: Any) -> tuple[
     That is done once: an operation mostly saves the same of its inputs.
     """
     saved, kind = saved_by(ctx, inner, outs, hooks)
-    with _learning:
+    with _learning[0]:
         if op.learned or len(kind._names) > MANY:
             return saved, kind
         op.learned = True

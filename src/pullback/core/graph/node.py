@@ -14,7 +14,6 @@ in.
 from __future__ import annotations
 
 import itertools
-import threading
 import weakref
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -363,13 +362,12 @@ class AccumulateGrad(WideNode):
     alive by a graph and no reference cycle goes through ``.grad``.
     """
 
-    __slots__ = ("leaf", "lock", "post_hooks")
+    __slots__ = ("leaf", "post_hooks")
     runs = False
 
     def __init__(self, leaf: Any) -> None:
         fill(self, _ACCUMULATE, 0).record = ()
         self.leaf = weakref.ref(leaf)
-        self.lock = threading.Lock()
         self.post_hooks: dict[int, Callable[..., Any]] = {}
 
     @property

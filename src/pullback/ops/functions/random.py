@@ -5,11 +5,11 @@ One default generator a device; `manual_seed` seeds them all, those not made yet
 
 from __future__ import annotations
 
-import threading
 from typing import Any
 
 from pullback.arrays import RandomSource, as_dtype, get_default_dtype, library_for
 from pullback.core.function.dispatch import created
+from pullback.core.graph.locks import fork_safe_locks
 from pullback.core.tensor.tensor import Tensor
 from pullback.errors import ArgumentError, ArgumentTypeError, ShapeError, compose
 from pullback.ops.arguments import tensor_of
@@ -20,7 +20,7 @@ from pullback.ops.primitives.arithmetic import divide, multiply, subtract
 from pullback.ops.primitives.comparison import less
 from pullback.ops.primitives.exponential import log
 
-_lock = threading.Lock()
+_lock = fork_safe_locks(1)
 _defaults: dict[str, Generator] = {}
 _seed: int | None = None
 
@@ -80,7 +80,7 @@ def manual_seed(seed: int) -> Generator:
     True
     """
     global _seed
-    with _lock:
+    with _lock[0]:
         for generator in _defaults.values():
             generator.manual_seed(seed)
         _seed = seed
@@ -88,7 +88,7 @@ def manual_seed(seed: int) -> Generator:
 
 
 def _default(device: str) -> Generator:
-    with _lock:
+    with _lock[0]:
         if device not in _defaults:
             _defaults[device] = Generator(device, _seed)
         return _defaults[device]
