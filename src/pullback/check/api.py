@@ -142,8 +142,8 @@ def check(subject: Subject, options: Options, parts: Sequence[str]) -> Report:
     report = Report(subject.name, options.seed)
     session = Session(subject, options, report)
     mode = STATE.get()
-    STATE.set(RECORD)  # whatever the caller's mode: no_grad, inference, anomaly detection
     try:
+        STATE.set(RECORD)  # whatever the caller's mode: no_grad, inference, anomaly detection
         _run_all(session, parts)
     finally:
         STATE.set(mode)

@@ -174,23 +174,21 @@ def rms_norm(
 
 
 # -- batches ---------------------------------------------------------------------------------------
+@no_grad
 def _follow(
     op: str, input: Tensor, axes: tuple[int, ...], momentum: float, means: Any, variances: Any
 ) -> None:
     """Move running statistics towards those of the input, averaged over a batch left over."""
     rest = () if 0 in axes else (0,)
-    with no_grad():
-        for name, running in (("running_mean", means), ("running_var", variances)):
-            if running is None:
-                continue
-            if not isinstance(running, Tensor):
-                came = type(running).__name__
-                raise ArgumentTypeError(compose(op, f"a Tensor as '{name}' required", came))
-            now = (
-                mean(input, axis=axes) if running is means else var(input, axis=axes, correction=1)
-            )
-            now = mean(now, axis=rest)
-            running.copy_(running * (1 - momentum) + now * momentum)
+    for name, running in (("running_mean", means), ("running_var", variances)):
+        if running is None:
+            continue
+        if not isinstance(running, Tensor):
+            came = type(running).__name__
+            raise ArgumentTypeError(compose(op, f"a Tensor as '{name}' required", came))
+        now = mean(input, axis=axes) if running is means else var(input, axis=axes, correction=1)
+        now = mean(now, axis=rest)
+        running.copy_(running * (1 - momentum) + now * momentum)
 
 
 def _norm_of_batch(

@@ -123,14 +123,16 @@ class Optimizer(ABC):
         """
         loss = None
         if closure is not None:
-            with enable_grad():
-                loss = closure()
-        with no_grad():
-            for group in self.param_groups:
-                for param in group["params"]:
-                    if param.grad is not None:
-                        self._update(param, param.grad, group)
+            loss = enable_grad(closure)()
+        self._update_all()
         return loss
+
+    @no_grad
+    def _update_all(self) -> None:
+        for group in self.param_groups:
+            for param in group["params"]:
+                if param.grad is not None:
+                    self._update(param, param.grad, group)
 
     def zero_grad(self, set_to_none: bool = True) -> None:
         """Clear the gradients of all parameters.

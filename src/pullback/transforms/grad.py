@@ -18,7 +18,7 @@ from pullback.arrays import NUMPY, is_array, library_of
 from pullback.core.backward import api as engine
 from pullback.core.backward.collect import collect
 from pullback.core.custom.pytree import children, leaves, map_leaves
-from pullback.core.graph.modes import STATE, ModeContext
+from pullback.core.graph.modes import STATE, run_in_mode
 from pullback.core.graph.node import AccumulateGrad
 from pullback.core.tensor.tensor import Tensor, box
 from pullback.core.tensor.versions import shared_counter
@@ -171,8 +171,7 @@ class _Transformed:
         standing = iter([i.tensor for i in inputs])
         args = _replaced(args, numbers, [map_leaves(lambda _: next(standing), g) for g in given])
         mode = STATE.get()
-        with ModeContext(_RECORDING):
-            result = fun(*args, **kwargs)
+        result = run_in_mode(_RECORDING, fun, *args, **kwargs)
         out, aux = _parts(api, fun, result, self._has_aux)
         _check(api, fun, out, " and ".join(names), self._made[0] is not elementwise_grad)
         keeps = mode.grad and any(_reaches_others(t, inputs) for t in _tracked((out, aux)))
@@ -233,11 +232,10 @@ def _input(api: str, name: str, given: Any) -> _Input:
         hint = "only floating-point and complex numbers have a gradient: write 2.0 for 2"
         required = f"floating-point numbers required in {name}"
         raise DTypeError(compose(api, required, came, (name, given), hint=hint))
-    with ModeContext(_RECORDING):
-        if source.requires_grad:
-            tensor = clone(source)
-        else:
-            tensor = box(source.data_array(), None, shared_counter(source)).requires_grad_()
+    if source.requires_grad:
+        tensor = run_in_mode(_RECORDING, clone, source)
+    else:
+        tensor = box(source.data_array(), None, shared_counter(source)).requires_grad_()
     return _Input(given, tensor, box(tensor._data, tensor._node, shared_counter(tensor)))
 
 

@@ -275,8 +275,8 @@ def _ones(data: Any) -> Any:
 
 def _accumulate(t: Tensor, g: Tensor) -> None:
     mode = STATE.get()
-    STATE.set(mode if g.requires_grad else with_grad(mode, False))
     try:
+        STATE.set(mode if g.requires_grad else with_grad(mode, False))
         t._grad = g if t._grad is None else t._grad + g
     finally:
         STATE.set(mode)

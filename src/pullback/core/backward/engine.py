@@ -113,11 +113,12 @@ class Pass:
     def run(self, retain: bool, outer: Pass | None) -> None:
         """Run the nodes in order, in the grad mode of the pass; `outer` is the thread's so far."""
         mode = STATE.get()
-        STATE.set(
-            UNRECORDED if mode is RECORD and not self.recorded else with_grad(mode, self.recorded)
-        )
-        RUNNING.current = self
-        try:
+        try:  # an interrupt may come between any two lines
+            if mode is RECORD and not self.recorded:
+                STATE.set(UNRECORDED)
+            else:
+                STATE.set(with_grad(mode, self.recorded))
+            RUNNING.current = self
             self._run(retain, mode.observer)
             for callback in self.at_end:
                 callback(self)

@@ -47,9 +47,11 @@ def run_grad_hooks(extra: Extra, g: Any) -> Any:
             own = unaliased(_boxed(g))
             grad = tensor._grad
             previous = STATE.get()
-            STATE.set(with_grad(previous, isinstance(g, Tensor)))
-            tensor._grad = own if grad is None else grad + own
-            STATE.set(previous)
+            try:
+                STATE.set(with_grad(previous, isinstance(g, Tensor)))
+                tensor._grad = own if grad is None else grad + own
+            finally:
+                STATE.set(previous)
     return g
 
 

@@ -70,8 +70,8 @@ def call(
         edges = ()  # nothing is recorded
     ctx = forward_context(op, arguments, edges or (None,) * len(given))
     epoch = EPOCH[0]
-    STATE.set(UNRECORDED if mode is RECORD else with_grad(mode, False))
     try:
+        STATE.set(UNRECORDED if mode is RECORD else with_grad(mode, False))
         result = _run_forward(op, ctx, arguments, values, inner)
     finally:
         STATE.set(mode)

@@ -214,8 +214,8 @@ class _Source:
             "$ctx._node, $ctx._pass = None, $NO_PASS",
             "$ctx._values, $ctx._named, $ctx._marks = (), (), False",
             "$epoch = $EPOCH[0]",
-            "$set_mode($UNRECORDED)",
             "try:",
+            "    $set_mode($UNRECORDED)",
             f"    $out = $self.forward({', '.join([*ctx, *inner])})",
         ]
         if self.splits:

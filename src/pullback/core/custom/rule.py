@@ -160,8 +160,8 @@ def _differentiate_once(
 ) -> Sequence[Any]:
     """Run the rule unrecorded; where the pass is recorded, its gradients raise when used."""
     previous = STATE.get()
-    STATE.set(with_grad(previous, False))
     try:
+        STATE.set(with_grad(previous, False))
         bare = tree.map_leaves(lambda x: x.detach() if isinstance(x, Tensor) else x, grads)
         result = _call_rule(node.op, ctx, bare)
     finally:

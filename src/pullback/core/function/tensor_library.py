@@ -108,8 +108,8 @@ class TensorLibrary(Library):
 def on_parts(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     """Call a function of the tensors that a wrapping library's arrays hold, in their own mode."""
     mode = STATE.get()
-    STATE.set(mode_of_parts(mode))
     try:
+        STATE.set(mode_of_parts(mode))
         return function(*args, **kwargs)
     finally:
         STATE.set(mode)

@@ -98,16 +98,25 @@ class ModeContext:
         self._previous: list[Mode] = []
 
     def __enter__(self) -> Self:
-        mode = STATE.get()
-        self._previous.append(mode)
-        if mode is RECORD and self._changes is _TO_NO_GRAD:
-            STATE.set(NO_GRAD)  # the commonest change, without making a mode
-        else:
-            STATE.set(changed_mode(self._changes))
+        previous, mode = self._previous, STATE.get()
+        depth = len(previous)
+        try:
+            if mode is RECORD and self._changes is _TO_NO_GRAD:
+                STATE.set(NO_GRAD)  # the commonest change, without making a mode
+            else:
+                STATE.set(changed_mode(self._changes))
+            previous.append(mode)
+        except BaseException:  # an interrupt: the block is not entered, nor left
+            STATE.set(mode)
+            del previous[depth:]
+            raise
         return self
 
     def __exit__(self, *exc: object) -> None:
-        STATE.set(self._previous.pop())
+        try:
+            STATE.set(self._previous[-1])
+        finally:
+            self._previous.pop()
 
     def __call__(self, fn: F) -> F:
         """Return `fn` with every run of its body under the mode."""
@@ -116,27 +125,25 @@ class ModeContext:
                 f"{type(self).__name__}: a decorated object must be callable, "
                 f"got {type(fn).__name__}"
             )
-        return _decorate(fn, functools.partial(_Entered, self._changes))
+        return _decorate(fn, self._changes)
 
 
-class _Entered:
-    """One entry into a mode around a piece of somebody else's body."""
+def run_in_mode(changes: dict[str, Any], fn: Callable[..., Any], /, *args: Any, **kw: Any) -> Any:
+    """Call `fn` in the current mode with `changes` made.
 
-    __slots__ = ("changes", "previous")
-
-    def __init__(self, changes: dict[str, Any]) -> None:
-        self.changes = changes
-
-    def __enter__(self) -> None:
-        self.previous = STATE.get()
-        STATE.set(changed_mode(self.changes))
-
-    def __exit__(self, *exc: object) -> None:
-        STATE.set(self.previous)
+    Unlike a ``with`` block, whose end an interrupt may forestall, it always puts the mode back.
+    So is the mode set everywhere: within a ``try`` whose ``finally`` sets the one read before it.
+    """
+    mode = STATE.get()
+    try:
+        STATE.set(changed_mode(changes))
+        return fn(*args, **kw)
+    finally:
+        STATE.set(mode)
 
 
 # -- decorators ------------------------------------------------------------------------------------
-def _decorate(fn: F, enter: Callable[[], _Entered]) -> F:
+def _decorate(fn: F, changes: dict[str, Any]) -> F:
     wrapper: Any
     if inspect.isasyncgenfunction(fn):
         raise ArgumentTypeError(
@@ -144,41 +151,37 @@ def _decorate(fn: F, enter: Callable[[], _Entered]) -> F:
             "hint: open the mode inside it, around the code between two yields."
         )
     if inspect.isgeneratorfunction(fn):
-        wrapper = _generator(fn, enter)
+        wrapper = _generator(fn, changes)
     elif inspect.iscoroutinefunction(fn):
-        wrapper = _coroutine(fn, enter)
+        wrapper = _coroutine(fn, changes)
     else:
 
         def wrapper(*args: Any, **kwargs: Any) -> Any:
-            with enter():
-                return fn(*args, **kwargs)
+            return run_in_mode(changes, fn, *args, **kwargs)
 
     return functools.wraps(fn)(wrapper)  # type: ignore[return-value]
 
 
-def _generator(fn: Callable[..., Any], enter: Callable[[], _Entered]) -> Callable[..., Any]:
+def _generator(fn: Callable[..., Any], changes: dict[str, Any]) -> Callable[..., Any]:
     def wrapper(*args: Any, **kwargs: Any) -> Generator[Any, Any, Any]:
-        with enter():
-            body = fn(*args, **kwargs)
-        return (yield from _driven(body, enter))
+        body = run_in_mode(changes, fn, *args, **kwargs)
+        return (yield from _driven(body, changes))
 
     return wrapper
 
 
-def _driven(body: Any, enter: Callable[[], _Entered]) -> Generator[Any, Any, Any]:
+def _driven(body: Any, changes: dict[str, Any]) -> Generator[Any, Any, Any]:
     """Step `body` under the mode; yield to the consumer outside it."""
     step: Callable[[], Any] = functools.partial(next, body)
     while True:
         try:
-            with enter():
-                item = step()
+            item = run_in_mode(changes, step)
         except StopIteration as stop:
             return stop.value
         try:
             received = yield item
         except GeneratorExit:
-            with enter():
-                body.close()
+            run_in_mode(changes, body.close)
             raise
         except BaseException as error:
             step = functools.partial(body.throw, error)
@@ -186,7 +189,7 @@ def _driven(body: Any, enter: Callable[[], _Entered]) -> Generator[Any, Any, Any
             step = functools.partial(body.send, received)
 
 
-def _coroutine(fn: Callable[..., Any], enter: Callable[[], _Entered]) -> Callable[..., Any]:
+def _coroutine(fn: Callable[..., Any], changes: dict[str, Any]) -> Callable[..., Any]:
     class Driven:
         """Awaits a coroutine whose every step runs under the mode."""
 
@@ -194,7 +197,7 @@ def _coroutine(fn: Callable[..., Any], enter: Callable[[], _Entered]) -> Callabl
             self.body = body
 
         def __await__(self) -> Generator[Any, Any, Any]:
-            return _driven(self.body.__await__(), enter)
+            return _driven(self.body.__await__(), changes)
 
     async def wrapper(*args: Any, **kwargs: Any) -> Any:
         return await Driven(fn(*args, **kwargs))
@@ -267,19 +270,22 @@ class ImmediateMode(ModeContext):
 
     def __init__(self, changes: dict[str, Any]) -> None:
         super().__init__(changes)
-        self._previous.append(STATE.get())
-        STATE.set(changed_mode(self._changes))
+        super().__enter__()
 
     def __enter__(self) -> Self:
         if not self._previous:
             return super().__enter__()
-        STATE.set(changed_mode(self._changes))
+        try:
+            STATE.set(changed_mode(self._changes))
+        except BaseException:
+            self.__exit__()
+            raise
         return self
 
     def __call__(self, fn: F) -> F:
         """Return `fn` with every run of its body under the mode."""
         if self._previous:  # the call that made the decorator is no change of mode
-            STATE.set(self._previous.pop())
+            self.__exit__()
         return super().__call__(fn)
 
 
