@@ -7,6 +7,7 @@ import pytest
 
 import pullback as pb
 from pullback.errors import ArgumentTypeError, InplaceError, ShapeError
+from pullback.ops.declare import METHODS
 
 
 def leaf(*values):
@@ -57,6 +58,55 @@ def test_what_does_not_fit_is_not_written(call):
     with pytest.raises((TypeError, ValueError)):
         call(x)
     assert x.tolist() == [1.0, 1.0]
+
+
+# -- layouts ---------------------------------------------------------------------------------------
+def test_a_column_is_negated_in_place():
+    for dtype, columns in ((pb.float32, 4), (pb.float64, 8)):
+        x = pb.ones(9, columns, dtype=dtype)
+        x[:, 0].neg_()
+        assert x[:, 0].tolist() == [-1.0] * 9
+        assert x[:, 1:].min().item() == 1.0
+
+
+def _layouts():
+    """Return, by name, how to show part of 3,000 numbers: strides of 1 to 9 elements and others."""
+    found = {f"stride {k}": lambda x, k=k: x[: 33 * k : k] for k in range(1, 10)}
+    found |= {f"column of {k}": lambda x, k=k: x[: 33 * k].reshape(33, k)[:, 0] for k in (2, 4, 8)}
+    found["transposed"] = lambda x: x[:128].reshape(16, 8).t()
+    found["part of a row"] = lambda x: x[:256].reshape(16, 16)[:, 4:8]
+    found["one number"] = lambda x: x[5]
+    return found
+
+
+def _written_by_numpy():
+    """Return the operations in place that one function of NumPy does."""
+    methods = {name: op for name, op in METHODS.items() if name.endswith("_")}
+    return {
+        name: len(op.primitive.inputs)
+        for name, op in methods.items()
+        if getattr(op.primitive, "standard", None) and len(op.primitive.inputs) < 3
+    }
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "complex64", "complex128"])
+@pytest.mark.parametrize("layout", _layouts())
+def test_every_layout_is_written_with_what_the_operation_gives(layout, dtype):
+    show = _layouts()[layout]
+    for name, count in _written_by_numpy().items():
+        x = (pb.arange(3000.0) % 19 / 10 - 0.9).to(dtype)
+        part = show(x)
+        for operands in [()] if count == 1 else [(0.5,), (part,)]:  # a number, what it is itself
+            try:
+                wanted = getattr(part, name[:-1])(*operands)
+            except TypeError:  # not of this dtype
+                continue
+            if wanted.dtype is not x.dtype:
+                continue
+            getattr(part, name)(*operands)
+            close = 1e-3 if dtype == "float16" else 1e-6
+            np.testing.assert_allclose(show(x).numpy(), wanted.numpy(), rtol=close)
 
 
 # -- another shape ---------------------------------------------------------------------------------

@@ -135,6 +135,10 @@ def _kernel(op: Primitive, x: Tensor, others: Sequence[Any]) -> Callable[..., An
         elif other.__class__ is not int and other.__class__ is not float:
             return None
     function = getattr(library.xp, op.standard)
+    if not library.is_contiguous(x._data):
+        # NumPy's own loops for input and output in one strided place are not all right: negative's
+        # of 4 elements of 4 bytes, or of 8 of 8 bytes, skips elements.
+        return lambda array, *rest: library.assign(array, ..., function(array, *rest))
     return lambda array, *rest: function(array, *rest, out=array)
 
 
