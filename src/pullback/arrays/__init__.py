@@ -45,6 +45,7 @@ from pullback.arrays.registry import (
     library_of_class,
     register,
 )
+from pullback.arrays.sums import add_up, running_sum
 from pullback.arrays.wrapping import WrappingLibrary
 
 __all__ = [
@@ -60,6 +61,7 @@ __all__ = [
     "Library",
     "RandomSource",
     "WrappingLibrary",
+    "add_up",
     "as_dtype",
     "complex_of",
     "cuda_is_available",
@@ -79,5 +81,6 @@ __all__ = [
     "promote_tensors",
     "real_of",
     "register",
+    "running_sum",
     "set_default_dtype",
 ]

@@ -19,6 +19,7 @@ from pullback.arrays.library import (
     size_error,
     value_error,
 )
+from pullback.arrays.sums import add_up, running_sum
 
 __all__ = ["NumPy"]
 
@@ -47,7 +48,6 @@ class Constants(dict[Any, Any]):
 _ZERO = Constants(0)
 _OF_NUMPY = (np.ndarray, np.generic)
 
-_add: Any = np.add.reduce
 _multiply: Any = np.multiply.reduce
 _maximum: Any = np.maximum.reduce
 _minimum: Any = np.minimum.reduce
@@ -57,7 +57,7 @@ _and: Any = np.logical_and.reduce
 
 def _sum(x: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Any:
     if x.dtype.kind in "fc" and dtype is None:
-        return _add(x, axis, None, None, keepdims)
+        return add_up(x, axis, keepdims)
     return np.sum(x, axis=axis, dtype=dtype, keepdims=keepdims)
 
 
@@ -92,9 +92,11 @@ def _argmin(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
 
 
 def _mean(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
-    if x.dtype.kind != "f" or x.dtype.itemsize < 4 or not x.size:
+    if x.dtype.kind not in "fc" or not x.size:
         return np.mean(x, axis=axis, keepdims=keepdims)
-    total = _add(x, axis, None, None, keepdims)
+    if x.dtype.itemsize == 2:
+        return _mean(x.astype(np.float32), axis, keepdims).astype(x.dtype)
+    total = add_up(x, axis, keepdims)
     total /= x.size // total.size
     return total
 
@@ -166,9 +168,9 @@ def _flip(x: Any, axis: Any = None) -> Any:
 
 
 def _cumulative_sum(x: Any, *, axis: Any = None, **settings: Any) -> Any:
-    if settings or axis.__class__ is not int or x.dtype.kind != "f" or not x.ndim:
+    if settings or axis.__class__ is not int or x.dtype.kind not in "fc" or not x.ndim:
         return np.cumulative_sum(x, axis=axis, **settings)
-    return np.add.accumulate(x, axis)
+    return running_sum(x, axis)
 
 
 _FASTER = (

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from pullback.arrays import NUMPY
+from pullback.arrays import NUMPY, add_up
 from pullback.ops.declare import needs_order, operation
 from pullback.ops.samples import real, sample
 
-_sum, _root = NUMPY.xp.add.reduce, NUMPY.xp.sqrt
+_root = NUMPY.xp.sqrt
 
 
 # -- mean 0 and variance 1 -------------------------------------------------------------------------
@@ -33,7 +33,7 @@ _FEW = 8192  # products: up to here two calls fewer save more than the projectio
 
 
 def _means(x: Any, axes: tuple[int, ...]) -> Any:
-    total = _sum(x, axes, None, None, True)
+    total = add_up(x, axes, True)
     total /= x.size // total.size
     return total
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from pullback.arrays import NUMPY, library_of
+from pullback.arrays import NUMPY, add_up, library_of
 from pullback.errors import ArgumentError, ArgumentTypeError, DTypeError, compose
 from pullback.ops.axes import count, dropped, keep_axes, normalize_axes, normalize_axis, spread
 from pullback.ops.declare import Primitive, elementwise, needs_order, operation, standard
@@ -34,7 +34,7 @@ def _sum(xp: Any, x: Any, *, axis: Any = None, keepdims: bool = False) -> Any:
 sum_p = operation(
     "sum",
     _sum,
-    quick=_of_numpy.add.reduce,
+    quick=add_up,
     rules={
         "x": lambda g, x_shape, axis, keepdims, xp: spread(g, x_shape, axis, keepdims, xp),
     },
@@ -98,12 +98,12 @@ def _var(
 def _var_numpy(x: Any, *, axis: Any, correction: float, keepdims: bool) -> Any:
     if not x.size:
         raise TypeError
-    center = _of_numpy.add.reduce(x, axis, None, None, True)
+    center = add_up(x, axis, True)
     n = x.size // center.size
     center /= n
     squares = x - center
     squares *= squares
-    total = _of_numpy.add.reduce(squares, axis, None, None, keepdims)
+    total = add_up(squares, axis, keepdims)
     n -= correction
     total /= n if n > 0 else math.nan
     return total
@@ -385,6 +385,17 @@ def _vector_norm(xp: Any, x: Any, *, axis: Any = None, keepdims: bool = False, o
     return xp.linalg.vector_norm(x, axis=axes, keepdims=keepdims, ord=ord)
 
 
+def _vector_norm_numpy(x: Any, *, axis: Any, keepdims: bool, ord: Any) -> Any:
+    # NumPy adds one by one here, whatever the axis.
+    if not x.size or not x.shape or axis is None or axis == () or ord.__class__ is bool:
+        raise TypeError
+    if ord == 2:
+        return _of_numpy.sqrt(add_up(x * x, axis, keepdims))
+    if ord == 1:
+        return add_up(_of_numpy.abs(x), axis, keepdims)
+    raise TypeError
+
+
 def _vector_norm_rule(
     g: Any, x: Any, out: Any, axis: Any, keepdims: bool, ord: Any, xp: Any
 ) -> Any:
@@ -414,6 +425,7 @@ def _vector_norm_rule(
 vector_norm_p = operation(
     "vector_norm",
     _vector_norm,
+    quick=_vector_norm_numpy,
     rules={"x": _vector_norm_rule},
     holomorphic=False,
     floating=True,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pullback.arrays import NUMPY, library_of
+from pullback.arrays import NUMPY, library_of, running_sum
 from pullback.errors import DTypeError, compose
 from pullback.ops.axes import normalize_axis
 from pullback.ops.declare import Primitive, operation
@@ -64,7 +64,7 @@ def _running(name: str, function: str, **declared: Any) -> Primitive:
         scan = getattr(xp, function)
         return scan(x, axis=axis) if x.shape else scan(xp.reshape(x, (1,)), axis=0)[0, ...]
 
-    accumulate = (NUMPY.xp.add if name == "cumsum" else NUMPY.xp.multiply).accumulate
+    accumulate = running_sum if name == "cumsum" else NUMPY.xp.multiply.accumulate
 
     def of_numpy(x: Any, *, axis: int) -> Any:
         if axis.__class__ is not int or not x.shape:

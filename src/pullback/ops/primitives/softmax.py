@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from pullback.arrays import NUMPY, library_of
+from pullback.arrays import NUMPY, add_up, library_of
 from pullback.ops.axes import count, dropped, keep_axes, normalize_axes, normalize_axis
 from pullback.ops.declare import operation
 from pullback.ops.samples import AXES, NO_AXIS, both, real, sample
 
 _np = NUMPY.xp
-_largest, _sum, _vdot = _np.maximum.reduce, _np.add.reduce, _np.vdot
+_largest, _vdot = _np.maximum.reduce, _np.vdot
 
 
 def _total(x: Any, axis: int, xp: Any) -> Any:
@@ -41,7 +41,7 @@ def _softmax_numpy(x: Any, *, axis: int) -> Any:
     else:
         e = x - _largest(x, axis, None, None, True)
         _np.exp(e, e)
-    e /= _sum(e, axis, None, None, True)
+    e /= add_up(e, axis, True)
     return e
 
 
@@ -79,7 +79,7 @@ def _log_softmax_numpy(x: Any, *, axis: int) -> Any:
     if axis.__class__ is not int or not x.shape:
         raise TypeError
     shifted = x - _largest(x, axis, None, None, True)
-    shifted -= _np.log(_sum(_np.exp(shifted), axis, None, None, True))
+    shifted -= _np.log(add_up(_np.exp(shifted), axis, True))
     return shifted
 
 
@@ -118,7 +118,7 @@ def _logsumexp_numpy(x: Any, *, axis: Any, keepdims: bool) -> Any:
         top = _np.where(finite, top, 0)
     e = x - top
     _np.exp(e, e)
-    total = _sum(e, axis, None, None, keepdims)
+    total = add_up(e, axis, keepdims)
     return _np.log(total) + (top if keepdims else top.reshape(total.shape))
 
 

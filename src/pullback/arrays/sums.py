@@ -1,0 +1,134 @@
+"""Sums of NumPy's floating numbers whose error does not grow with their count.
+
+NumPy adds in pairs along the axis whose elements lie closest together, and one after the other
+along all others: in a column of a million float32 two digits are left. Here long columns are added
+in blocks, then the blocks' sums; running sums likewise. Shape and dtype of a result are NumPy's.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+__all__ = ["add_up", "running_sum"]
+
+_reduce: Any = np.add.reduce
+_accumulate: Any = np.add.accumulate
+
+# So many numbers may be added one after the other: the error is that of a few roundings.
+_FEW = 256
+_LEAST = 2 * _FEW  # as many are in 2 columns
+# Rows of a block. At each step of it so many elements are added at once, if there are as many:
+# they stay in the processor's cache, and long steps are quick where rows are short.
+_BLOCK, _AT_ONCE = 64, 4096
+
+
+def add_up(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
+    """Return the sum over an axis, over a tuple of axes or, of None, over all."""
+    if x.size > _LEAST and (
+        not x.flags.c_contiguous
+        if axis is None
+        else axis.__class__ is tuple or x.shape[axis] > _FEW
+    ):
+        axes = _added_one_by_one(x, axis)
+        if axes:
+            return _in_blocks(x, axes, axis, keepdims)
+    return _reduce(x, axis, None, None, keepdims)
+
+
+def running_sum(x: Any, axis: int) -> Any:
+    """Return the running sum along an axis."""
+    n = x.shape[axis]
+    if n <= _FEW or x.size == 0:
+        return _accumulate(x, axis)
+    if x.dtype.itemsize == 2:
+        return running_sum(x.astype(np.float32), axis).astype(x.dtype)
+    axis %= x.ndim
+    sums = np.empty(x.shape, x.dtype)
+    blocks, rest = _cut(x, axis)
+    summed, summed_rest = _cut(sums, axis)
+    _accumulate(blocks, axis + 1, None, summed)
+    _accumulate(rest, axis, None, summed_rest)
+    place = (slice(None),) * axis
+    ends = running_sum(summed[(*place, slice(None), -1)], axis)
+    summed[(*place, slice(1, None))] += ends[(*place, slice(-1), None)]
+    summed_rest += ends[(*place, slice(-1, None))]
+    return sums
+
+
+def _cut(x: Any, axis: int) -> tuple[Any, Any]:
+    """Return the whole blocks along an axis, as one more axis, and what is left over."""
+    place = (slice(None),) * axis
+    rows = x.shape[axis] // _BLOCK
+    whole = x[(*place, slice(rows * _BLOCK))]
+    blocks = whole.reshape(*x.shape[:axis], rows, _BLOCK, *x.shape[axis + 1 :])
+    return blocks, x[(*place, slice(rows * _BLOCK, None))]
+
+
+def _added_one_by_one(x: Any, axis: Any) -> list[int]:
+    """Return the axes along which NumPy would add many numbers one after the other, if any.
+
+    Empty as well where the axes are none: NumPy says what is wrong with them.
+    """
+    if axis.__class__ is int:
+        if x.ndim == 1 or x.strides[axis] == x.itemsize:
+            return []
+        axis = (axis,)
+    elif axis is None:
+        axis = tuple(range(x.ndim))
+    axes = {i % x.ndim for i in axis}
+    count = math.prod([x.shape[i] for i in axes])
+    if count <= _FEW or x.dtype.kind not in "fc" or len(axes) < len(axis):
+        return []
+    together = _added_in_pairs(x, axes)
+    if count <= _FEW * math.prod([x.shape[i] for i in together]):
+        return []
+    return [*together, *sorted(axes.difference(together), key=lambda i: x.shape[i])]
+
+
+def _added_in_pairs(x: Any, axes: set[int]) -> list[int]:
+    """Return the axes that NumPy adds in pairs: those whose elements lie closest together."""
+    order = sorted((abs(s), i) for i, s in enumerate(x.strides) if x.shape[i] > 1)
+    if order and not order[0][0]:  # repeated elements: the order is NumPy's secret
+        return []
+    found: list[int] = []
+    following = 0
+    for stride, i in order:
+        if i not in axes or (found and stride != following):
+            break
+        found.append(i)
+        following = stride * x.shape[i]
+    return found
+
+
+def _in_blocks(x: Any, axes: list[int], axis: Any, keepdims: bool) -> Any:
+    """Return the sum over `axis`, which names `axes`, with every long one added in blocks."""
+    dtype = x.dtype
+    if dtype.itemsize == 2:  # sums of blocks would be rounded to three digits
+        x = x.astype(np.float32)
+    for i in axes[:-1]:
+        x = _reduce(_shortened(x, i), i, None, None, True)
+    total = _reduce(_shortened(x, axes[-1]), axis, None, None, keepdims)
+    return total if total.dtype == dtype else total.astype(dtype)
+
+
+def _shortened(x: Any, axis: int) -> Any:
+    """Return the sums of blocks along an axis, of blocks of them and so on, until few are left."""
+    n = x.shape[axis]
+    if n <= _BLOCK or x.size == n or axis in _added_in_pairs(x, {axis}):
+        return x
+    stride = abs(x.strides[axis])
+    width = math.prod([k for k, s in zip(x.shape, x.strides, strict=True) if abs(s) < stride])
+    at_once = max(1, min(_AT_ONCE // max(1, width), n // _BLOCK))
+    rows = n // (_BLOCK * at_once)
+    whole = rows * _BLOCK * at_once
+    before, after = x.shape[:axis], x.shape[axis + 1 :]
+    place = (slice(None),) * axis
+    blocks = x[(*place, slice(whole))].reshape(*before, rows, _BLOCK, at_once, *after)
+    sums = _reduce(blocks, axis + 1).reshape(*before, rows * at_once, *after)
+    if whole < n:
+        rest = _shortened(x[(*place, slice(whole, None))], axis)
+        sums = np.concatenate([sums, rest], axis)
+    return _shortened(sums, axis)
