@@ -222,6 +222,49 @@ def test_nan_goes_through_choices_untouched():
     assert (x != x).tolist() == [True, False]
 
 
+def test_nan_is_neither_cut_off_nor_left_out():
+    shown = pb.nn.functional
+    for function in (
+        lambda x: shown.softshrink(x, 0.5),
+        lambda x: shown.hardshrink(x, 0.5),
+        lambda x: shown.threshold(x, 0.5, 0.0),
+    ):
+        x = leaf(NAN, 2.0, 0.25)
+        same(pb.isnan(function(x)).tolist(), [True, False, False])
+        assert gradients(function(x), x) == [[1.0, 1.0, 0.0]]
+    x = leaf(NAN, 0.75)
+    same(gradients(pb.logit(x, 0.25), x), [[NAN, 1 / (0.75 * 0.25)]])
+
+
+def test_nan_in_a_divergence_stays_where_the_target_is_zero():
+    x, target = leaf(NAN, -INF, NAN, 0.0), leaf(0.0, 0.0, 1.0, NAN)
+    divergence = pb.nn.functional.kl_div(x, target, reduction="none")
+    same(divergence.tolist(), [NAN, 0.0, NAN, NAN])
+
+
+RAMPS = [
+    *("celu", "elu", "gelu", "hardshrink", "hardsigmoid", "hardswish", "hardtanh", "leaky_relu"),
+    *("logsigmoid", "mish", "relu", "relu6", "rrelu", "selu", "sigmoid", "silu", "softplus"),
+    *("softshrink", "softsign", "tanh", "tanhshrink"),
+]
+DISTANCES = [
+    *("huber_loss", "kl_div", "l1_loss", "mse_loss", "poisson_nll_loss", "smooth_l1_loss"),
+    "soft_margin_loss",
+]
+
+
+@pytest.mark.parametrize("name", RAMPS)
+def test_a_ramp_of_nan_is_nan(name):
+    same(np.isnan(getattr(pb.nn.functional, name)(leaf(NAN, 0.5)).tolist()), [True, False])
+
+
+@pytest.mark.parametrize("name", DISTANCES)
+def test_a_distance_from_or_to_nan_is_nan(name):
+    x, y = leaf(NAN, 0.5, 0.5), leaf(0.0, NAN, 0.25)
+    values = getattr(pb.nn.functional, name)(x, y, reduction="none")
+    same(np.isnan(values.tolist()), [True, True, False])
+
+
 def test_what_is_no_number_is_found():
     x = pb.tensor([1.0, NAN, INF, -INF])
     assert pb.isnan(x).tolist() == [False, True, False, False]

@@ -25,7 +25,7 @@ from pullback.ops.primitives.activations import (
     softplus_p,
 )
 from pullback.ops.primitives.arithmetic import divide, multiply, negative, subtract
-from pullback.ops.primitives.comparison import greater
+from pullback.ops.primitives.comparison import greater, less_equal
 from pullback.ops.primitives.rounding import absolute
 from pullback.ops.primitives.special import ndtr
 from pullback.ops.primitives.trigonometric import tanh
@@ -341,7 +341,7 @@ def softshrink(x: Any, lambd: float = 0.5) -> Tensor:
     if lambd < 0:
         raise ArgumentError(compose("softshrink", "lambd of at least 0 required", str(lambd)))
     nearer = where(greater(x, 0), subtract(x, lambd), add(x, lambd))
-    return where(greater(absolute(x.detach()), lambd), nearer, 0)
+    return where(less_equal(absolute(x.detach()), lambd), 0, nearer)  # NaN stays
 
 
 @composition(
@@ -359,4 +359,4 @@ def threshold(x: Any, threshold: float, value: float) -> Tensor:
     >>> pb.threshold(pb.tensor([-1.0, 2.0]), 0.0, 20.0)
     tensor([20.,  2.])
     """
-    return where(greater(x, threshold), x, value)
+    return where(less_equal(x, threshold), value, x)  # NaN stays

@@ -303,7 +303,9 @@ def kl_div(input: Any, target: Any, reduction: str = "mean", log_target: bool = 
         values = exp(target) * (target - input)
     else:
         none = target == 0
-        values = where(none, 0, target * (log(where(none, 1, target)) - where(none, 0, input)))
+        nothing = where(input == input, 0, input)  # NaN stays
+        values = target * (log(where(none, 1, target)) - where(none, 0, input))
+        values = where(none, nothing, values)
     if reduction != "batchmean":
         return reduced(values, reduction)
     if not input.shape:

@@ -33,7 +33,14 @@ from pullback.ops.primitives.arithmetic import (
     truncated_p,
     where_p,
 )
-from pullback.ops.primitives.comparison import greater, isnan, less, logical_or, not_equal
+from pullback.ops.primitives.comparison import (
+    greater,
+    isnan,
+    less,
+    less_equal,
+    logical_or,
+    not_equal,
+)
 from pullback.ops.primitives.complex_numbers import sgn_p
 from pullback.ops.primitives.exponential import exp2, logaddexp
 from pullback.ops.primitives.indexing import masked_fill_p
@@ -519,7 +526,7 @@ def hardshrink(x: Any, lambd: float = 0.5) -> Tensor:
     tensor([-1.,  0.])
     """
     x = tensor_of("hardshrink", x)
-    return where(greater(absolute(x.detach()), lambd), x, 0)
+    return where(less_equal(absolute(x.detach()), lambd), 0, x)  # NaN stays
 
 
 @composition(

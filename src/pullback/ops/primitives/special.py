@@ -262,9 +262,9 @@ def _logit(xp: Any, x: Any, *, eps: float | None = None) -> Any:
 def _logit_slope(g: Any, x: Any, eps: float | None, xp: Any) -> Any:
     if eps is None:
         return g / (x * (1 - x))
-    inside = (x >= eps) & (x <= 1 - eps)
-    safe = xp.where(inside, x, 0.5)
-    return xp.where(inside, g / (safe * (1 - safe)), 0)
+    outside = (x < eps) | (x > 1 - eps)
+    safe = xp.where(outside, 0.5, x)
+    return xp.where(outside, 0, g / (safe * (1 - safe)))
 
 
 logit_p = operation(
