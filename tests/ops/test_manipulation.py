@@ -97,6 +97,18 @@ def test_arrays_are_taken_as_tensors_are():
         np.testing.assert_array_equal(result.numpy(), expected)
 
 
+def test_an_empty_axis_is_cut_into_empty_parts():
+    for shape, dim in (((0,), 0), ((0, 2), 0), ((2, 0), 1)):
+        x = pb.zeros(shape, requires_grad=True)
+        assert [part.shape for part in x.chunk(3, dim)] == [shape] * 3
+        assert [part.shape for part in x.split(0, dim)] == [shape]
+        assert [part.shape for part in x.tensor_split(3, dim)] == [shape] * 3
+        assert x.unbind(dim) == ()
+        assert pb.autograd.grad(sum(part.sum() for part in x.chunk(3, dim)), x)[0].shape == shape
+    with pytest.raises(ArgumentError, match="split: a part must have a positive length, got 0"):
+        pb.zeros(2, 0).split(0)
+
+
 # -- the two faces --------------------------------------------------------------------------------
 def test_repeat_is_the_standards_as_a_function_and_pytorchs_as_a_method():
     x = pb.tensor([1, 2])

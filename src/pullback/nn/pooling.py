@@ -63,7 +63,8 @@ def _pooling(
     """Return the sizes of the windows and where they lie."""
     needs_rank(op, input, ("N", "C", *_AXES[3 - n :]))
     sizes = per_axis(op, "kernel_size", kernel_size, n)
-    step = sizes if stride in (None, ()) else per_axis(op, "stride", stride, n)
+    unset = stride is None or (isinstance(stride, tuple) and not stride)
+    step = sizes if unset else per_axis(op, "stride", stride, n)
     d = per_axis(op, "dilation", dilation, n)
     pads = per_axis(op, "padding", padding, n, least=0)
     if any(2 * p > e * (k - 1) + 1 for p, k, e in zip(pads, sizes, d, strict=True)):

@@ -11,6 +11,19 @@ from pullback.errors import ArgumentError, ArgumentTypeError, TensorIndexError
 Axis = int | Sequence[int] | None
 
 
+def plain(number: Any) -> Any:
+    """Return one of NumPy's whole numbers as one of Python's, and anything else as it is.
+
+    Those overflow, and are no `int`: counts and shifts begin with this.
+    """
+    if isinstance(number, (int, tuple, list)) or getattr(number, "shape", None) != ():
+        return number
+    try:
+        return number.__index__()
+    except (AttributeError, TypeError):
+        return number
+
+
 def normalize_axis(op: str, axis: Any, ndim: int) -> int:
     """Return one axis counted from the front, or raise naming the operation."""
     try:

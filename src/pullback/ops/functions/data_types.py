@@ -32,6 +32,7 @@ from pullback.arrays import (
 from pullback.core.tensor.tensor import Tensor, box
 from pullback.errors import ArgumentError, ArgumentTypeError, DTypeError, ShapeError, compose
 from pullback.ops.arguments import tensor_of
+from pullback.ops.axes import plain
 from pullback.ops.declare import needs_tensor, public
 from pullback.ops.primitives.conversion import astype_p, clone, move_p
 
@@ -241,7 +242,7 @@ def broadcast_shapes(*shapes: Sequence[int] | int) -> tuple[int, ...]:
     >>> pb.broadcast_shapes((3, 1), (4,))
     (3, 4)
     """
-    given = [(s,) if isinstance(s, int) else tuple(s) for s in shapes]
+    given = [(s,) if isinstance(s, int) else tuple(s) for s in map(plain, shapes)]
     ndim = max(map(len, given), default=0)
     columns = zip(*((1,) * (ndim - len(s)) + s for s in given), strict=True)
     result = [{n for n in column if n != 1} or {1} for column in columns]

@@ -12,7 +12,7 @@ from typing import Any
 from pullback.arrays import complex_of, get_default_dtype, library_of
 from pullback.core.tensor.tensor import Tensor
 from pullback.errors import ArgumentError, ArgumentTypeError, DTypeError, ShapeError, compose
-from pullback.ops.axes import normalize_axes, normalize_axis
+from pullback.ops.axes import normalize_axes, normalize_axis, plain
 from pullback.ops.declare import composition, needs_tensor, recorded
 from pullback.ops.functions.creation import asarray, tensor
 from pullback.ops.functions.data_types import astype
@@ -82,6 +82,7 @@ def several_axes(
     """
     needs_tensor(op, x)
     ndim = len(x.shape)
+    s, axes = plain(s), plain(axes)
     s = (s,) if isinstance(s, int) else s
     axes = (axes,) if isinstance(axes, int) else axes
     if not isinstance(s, (tuple, list, type(None))):

@@ -13,7 +13,7 @@ from typing import Any
 from pullback.core.tensor.tensor import Tensor
 from pullback.errors import ArgumentError, ArgumentTypeError, ShapeError, compose
 from pullback.ops.arguments import needs_rank, tensor_of
-from pullback.ops.axes import either, normalize_axis
+from pullback.ops.axes import either, normalize_axis, plain
 from pullback.ops.declare import composition, needs_tensor, public
 from pullback.ops.functions.manipulation import reshape
 from pullback.ops.primitives.joining import cat_p, split_p, stack_p, unbind_p
@@ -234,13 +234,13 @@ def split(x: Any, split_size_or_sections: Any, dim: int = 0) -> tuple[Tensor, ..
         raise ShapeError("split: needs at least 1 dimension, got a 0-d tensor")
     axis = normalize_axis("split", dim, len(x.shape))
     length = x.shape[axis]
-    if isinstance(split_size_or_sections, int):
-        size = split_size_or_sections
-        if size < 1:
+    size = plain(split_size_or_sections)
+    if isinstance(size, int):
+        if size < (1 if length else 0):
             raise ArgumentError(f"split: a part must have a positive length, got {size}")
-        sizes = tuple(min(size, length - start) for start in range(0, length, size)) or (0,)
+        sizes = tuple(min(size, length - i) for i in range(0, length, size or 1)) or (0,)
     else:
-        sizes = tuple(split_size_or_sections)
+        sizes = tuple(map(plain, size))
         if sum(sizes) != length or any(n < 0 for n in sizes):
             raise ShapeError(
                 f"split: lengths that sum to {length}, the length of axis {axis} of shape "
@@ -253,12 +253,14 @@ def split(x: Any, split_size_or_sections: Any, dim: int = 0) -> tuple[Tensor, ..
     sample((5, 2), chunks=2, dim=0),
     sample((2, 0), chunks=2, dim=-1),
     multi=True,
-    reference=(lambda np, x, chunks, dim: np.array_split(x, chunks if x.size else 1, dim)),
+    reference=(lambda np, x, chunks, dim: np.array_split(x, chunks, dim)),
     scalars=False,
     methods="chunk",
 )
 def chunk(x: Any, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
     """Return at most `chunks` views of consecutive parts of `x` along an axis, of equal length.
+
+    Of an empty axis there are as many as asked for, all empty.
 
     Examples
     --------
@@ -267,10 +269,11 @@ def chunk(x: Any, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
     (tensor([1., 2.]), tensor([3.]))
     """
     needs_tensor("chunk", x)
+    chunks = plain(chunks)
     if chunks < 1:
         raise ArgumentError(f"chunk: chunks must be at least 1, got {chunks}")
     length = x.shape[normalize_axis("chunk", dim, len(x.shape))] if x.shape else 0
-    return split(x, max(1, -(-length // chunks)), dim)
+    return split(x, -(-length // chunks) if length else (0,) * chunks, dim)
 
 
 @composition(
@@ -308,6 +311,7 @@ def tensor_split(x: Any, indices_or_sections: int | Sequence[int], dim: int = 0)
     length = x.shape[axis]
     if isinstance(indices_or_sections, Tensor):
         indices_or_sections = indices_or_sections.tolist()
+    indices_or_sections = plain(indices_or_sections)
     if not isinstance(indices_or_sections, int):
         cuts = [0, *indices_or_sections, length]
     elif indices_or_sections < 1:
@@ -440,6 +444,7 @@ def dsplit(x: Any, indices_or_sections: int | Sequence[int]) -> Any:
 
 
 def _equal_parts(op: str, x: Any, parts: Any, axis: int) -> Any:
+    parts = plain(parts)
     if isinstance(parts, int) and (parts < 1 or x.shape[axis] % parts):
         required = f"a number of parts that divides the length {x.shape[axis]} required"
         raise ArgumentError(compose(op, required, str(parts), ("x", x)))

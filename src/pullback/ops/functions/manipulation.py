@@ -13,7 +13,7 @@ from typing import Any
 from pullback.core.tensor.tensor import Tensor
 from pullback.errors import ArgumentError, ShapeError, compose
 from pullback.ops.arguments import needs_rank, tensor_of
-from pullback.ops.axes import normalize_axes, normalize_axis
+from pullback.ops.axes import normalize_axes, normalize_axis, plain
 from pullback.ops.declare import composition, needs_tensor, public, recorded
 from pullback.ops.matrices import needs_matrices
 from pullback.ops.primitives.arranging import roll_p
@@ -47,9 +47,10 @@ def reshape(x: Any, /, shape: Sequence[int] | int, *, copy: bool | None = None) 
     """
     if x.__class__ is not Tensor:
         needs_tensor("reshape", x)
-    shape = (shape,) if isinstance(shape, int) else shape
     wanted = shape
     if shape.__class__ is not tuple or not _INTS.issuperset(map(type, shape)):
+        shape = plain(shape)
+        shape = (shape,) if isinstance(shape, int) else shape
         wanted = resolve_shape("reshape", x.shape, shape)
     result: Tensor = reshape_p.public(x, shape=wanted)
     if copy:
@@ -510,12 +511,13 @@ def roll(
     tensor([3., 1., 2.])
     """
     needs_tensor("roll", x)
+    shift = plain(shift)
     if axis is None:
         if not isinstance(shift, int):
             raise ArgumentError(compose("roll", "one shift without an axis required", repr(shift)))
         return reshape(roll_p.public(reshape(x, (-1,)), shift=(shift,), axis=(0,)), x.shape)
     axes = tuple(axis) if isinstance(axis, (tuple, list)) else (axis,)
-    shifts = (shift,) * len(axes) if isinstance(shift, int) else tuple(shift)
+    shifts = (shift,) * len(axes) if isinstance(shift, int) else tuple(map(plain, shift))
     if len(shifts) != len(axes):
         came = f"{len(shifts)} for {len(axes)} axes"
         raise ArgumentError(compose("roll", "one shift an axis required", came, ("x", x)))

@@ -17,7 +17,7 @@ from pullback.arrays import NUMPY
 from pullback.core.tensor.tensor import Tensor
 from pullback.errors import ArgumentError, ArgumentTypeError, ShapeError, TensorIndexError, compose
 from pullback.ops.arguments import tensor_of
-from pullback.ops.axes import normalize_axis
+from pullback.ops.axes import normalize_axis, plain
 from pullback.ops.declare import composition, needs_tensor, public, recorded
 from pullback.ops.functions import reductions
 from pullback.ops.functions.diagonals import diagonal_of
@@ -354,6 +354,7 @@ def cross(x1: Any, x2: Any, /, *, axis: int = -1) -> Tensor:
     tensor([0., 0., 1.])
     """
     ndims = []
+    axis = plain(axis)
     for name, x in (("x1", x1), ("x2", x2)):
         needs_tensor("cross", x, name)
         ndims.append(len(x.shape))
@@ -434,6 +435,7 @@ def _paired_axes(x1: Any, x2: Any, axes: Any) -> tuple[list[int], list[int]]:
     """Return the axes of `x1` and of `x2` that tensordot sums over, counted from the front."""
     inputs = (("x1", x1), ("x2", x2))
     n, m = len(x1.shape), len(x2.shape)
+    axes = plain(axes)
     if isinstance(axes, int) and not isinstance(axes, bool):
         if not 0 <= axes <= min(n, m):
             required = f"a number of axes from 0 to {min(n, m)} required"

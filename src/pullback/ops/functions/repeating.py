@@ -13,7 +13,7 @@ from pullback.arrays import is_array, library_of
 from pullback.core.tensor.tensor import Tensor, box
 from pullback.errors import ArgumentError, ArgumentTypeError, ShapeError, compose
 from pullback.ops.arguments import tensor_of
-from pullback.ops.axes import normalize_axis
+from pullback.ops.axes import normalize_axis, plain
 from pullback.ops.declare import composition, needs_one_library, needs_tensor, public
 from pullback.ops.functions.creation import tensor
 from pullback.ops.functions.data_types import broadcast_shapes
@@ -141,7 +141,8 @@ def tile(x: Any, repetitions: tuple[int, ...], /) -> Tensor:
             [1., 2., 1., 2.]])
     """
     needs_tensor("tile", x)
-    counts = (repetitions,) if isinstance(repetitions, int) else tuple(repetitions)
+    repetitions = plain(repetitions)
+    counts = (repetitions,) if isinstance(repetitions, int) else tuple(map(plain, repetitions))
     if any(not hasattr(n, "__index__") or n < 0 for n in counts):
         required = "integers that are not negative required as repetitions"
         raise ArgumentError(compose("tile", required, repr(repetitions), ("x", x)))

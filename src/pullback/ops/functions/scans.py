@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from numbers import Real
 from typing import Any
 
 from pullback.core.tensor.tensor import Tensor
@@ -363,7 +364,7 @@ def _slopes(x: Tensor, axis: int, step: Any, edge_order: int) -> Tensor:
     if n < edge_order + 1:
         required = f"at least {edge_order + 1} elements along axis {axis} required"
         raise ShapeError(compose("gradient", required, str(n), ("input", x)))
-    if isinstance(step, (int, float)):
+    if isinstance(step, Real):  # NumPy's numbers are such too
         gaps: Any = full((n - 1,), float(step), dtype=x.dtype, device=x.device)
     else:
         positions = tensor_of("gradient", step, "spacing")

@@ -7,6 +7,7 @@ from typing import Any
 
 from pullback.core.tensor.tensor import Tensor
 from pullback.errors import ArgumentError, compose
+from pullback.ops.axes import plain
 from pullback.ops.declare import composition, needs_tensor, public
 from pullback.ops.functions import pointwise
 from pullback.ops.primitives import arithmetic
@@ -27,7 +28,7 @@ from pullback.ops.samples import real, sample
 
 def needs_order_of_derivative(n: Any) -> None:
     """Raise where polygamma got no integer of at least 0."""
-    if not isinstance(n, int) or n < 0:
+    if not isinstance(plain(n), int) or n < 0:
         raise ArgumentError(compose("polygamma", "an integer n of at least 0 required", repr(n)))
 
 

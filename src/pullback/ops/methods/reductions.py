@@ -11,7 +11,7 @@ from pullback.arrays import as_dtype
 from pullback.core.function.inplace import apply_inplace
 from pullback.core.tensor.tensor import Tensor
 from pullback.errors import DTypeError, compose
-from pullback.ops.axes import either
+from pullback.ops.axes import either, plain
 from pullback.ops.functions import reductions, statistics
 from pullback.ops.functions.sorting import values_and_indices
 from pullback.ops.primitives import arithmetic
@@ -213,7 +213,7 @@ def _extreme(x: Any, name: str, dim: Any, axis: Any, keepdims: Any) -> Any:
     if isinstance(over, Tensor):
         other = arithmetic.maximum if name == "max" else arithmetic.minimum
         return other(x, over)
-    if isinstance(over, int):
+    if isinstance(over := plain(over), int):
         return values_and_indices(x, name, over, keepdims)
     extreme = reductions_primitives.max if name == "max" else reductions_primitives.min
     return extreme(x, axis=over, keepdims=keepdims)
