@@ -418,8 +418,12 @@ LINALG = {
     "linalg.eigh": [
         square(lambda x: np.linalg.eigh(definite(x)).eigenvalues),
         square(lambda x: np.linalg.eigh(definite(x), UPLO="U")[0]),
+        square(lambda x: np.linalg.eigh(definite(x), "U")[0]),
     ],
-    "linalg.eigvalsh": [square(lambda x: np.linalg.eigvalsh(definite(x)))],
+    "linalg.eigvalsh": [
+        square(lambda x: np.linalg.eigvalsh(definite(x))),
+        square(lambda x: np.linalg.eigvalsh(definite(x), "U")),
+    ],
     "linalg.inv": [square(lambda x: np.linalg.inv(definite(x)))],
     "linalg.matmul": [on((2, 3), (3, 2))(np.linalg.matmul)],
     "linalg.matrix_norm": [matrix(lambda x: np.linalg.matrix_norm(x, keepdims=True))],

@@ -218,6 +218,7 @@ def test_dtypes_are_numpys_float_is_float64():
         (lambda t: np.diag(t[0]), r"np\.diag: a vector or a matrix required"),
         (lambda t: np.trim_zeros(t[None]), r"np\.trim_zeros: one axis required, got 2"),
         (lambda t: np.linalg.norm(t[None, None], 2), r"np\.linalg\.norm: an axis of vectors or tw"),
+        (lambda t: np.linalg.eigh(t[:, None], "X"), r"np\.linalg\.eigh: UPLO 'L' or 'U' required"),
         (lambda t: np.average(t, weights=t[:2]), r"np\.average: weights of the shape of a, or of"),
     ],
 )

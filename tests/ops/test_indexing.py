@@ -89,6 +89,18 @@ def test_writing_by_such_an_index_goes_to_the_same_places(name, wrap):
     assert kept == 24 - value.numel()
 
 
+@every_library
+def test_integers_of_every_kind_index_alike(wrap):
+    x = cube(wrap)
+    for one in (1, np.int64(1), np.uint8(1), np.array(1), pb.tensor(1)):
+        assert x[one, 1:, [0, 2]].tolist() == CUBE[1, 1:][:, [0, 2]].tolist()
+        assert x[one]._base is x
+        assert x[:, one, -1].tolist() == CUBE[:, 1, -1].tolist()
+        y = x * 1
+        y[one, 1:, [0, 2]] = pb.asarray(wrap(np.array([-1.0, -2.0])))
+        assert y[1, 1:, [0, 2]].tolist() == [[-1.0, -2.0], [-1.0, -2.0]]
+
+
 def test_tensors_serve_as_indices():
     x = cube()
     one, rows = pb.tensor(1), pb.tensor([1, 0])

@@ -263,7 +263,10 @@ def _symmetric(name: str) -> None:
     @adapter(f"linalg.{name}")
     def decompose(a: Any, UPLO: str = "L") -> Any:
         x = as_tensor(a)
-        if UPLO.upper() == "U":  # the counterpart reads the lower triangle
+        if UPLO not in ("L", "l", "U", "u"):
+            required = "UPLO 'L' or 'U' required"
+            raise ArgumentError(compose(f"np.linalg.{name}", required, repr(UPLO), ("a", x)))
+        if UPLO in ("U", "u"):  # the counterpart reads the lower triangle
             x = manipulation.matrix_transpose(complex_numbers_primitives.conj(x))
         return getattr(linalg, name)(x)
 

@@ -17,7 +17,7 @@ from pullback.core.graph.modes import STATE
 from pullback.core.tensor.tensor import Tensor, box
 from pullback.errors import ArgumentTypeError, ShapeError, TensorIndexError, compose
 from pullback.ops.arguments import needs_shape, tensor_of
-from pullback.ops.axes import normalize_axis
+from pullback.ops.axes import normalize_axis, plain
 from pullback.ops.declare import composition
 from pullback.ops.functions.creation import shape_of
 from pullback.ops.functions.data_types import astype, needs_room
@@ -39,7 +39,7 @@ from pullback.ops.samples import grid, integers, sample
 
 
 def _unwrap(index: Any, *kept_for: Any) -> Any:
-    """Return an index with tensors as arrays and 0-d integer tensors as numbers.
+    """Return an index with tensors as arrays, and integers of all kinds as Python's.
 
     Where one of the tensors `kept_for` has a gradient that will need the index, its arrays are
     copied: a later change of them must not be seen.
@@ -61,6 +61,8 @@ def _unwrap(index: Any, *kept_for: Any) -> Any:
         )
     if isinstance(index, list):
         return [_unwrap(i, *kept_for) for i in index]
+    if not is_array(index) or library_of(index).dtype(index).kind in "iu":
+        index = plain(index)
     if isinstance(index, (float, str, complex)):
         raise TensorIndexError(
             "getitem: only integers, slices, None, Ellipsis, lists and integer or bool arrays are "

@@ -132,7 +132,9 @@ def where(condition: Any, x: Any, y: Any, /) -> Tensor:
     ----------
     condition : Tensor of bool
     x, y : Tensor or number
-        Broadcast with the condition and brought to one dtype.
+        Broadcast with the condition and brought to one dtype. A number takes that of the tensor;
+        of two floats the result has the default dtype, float32 unless `set_default_dtype` says
+        otherwise, as in PyTorch. NumPy gives float64: for that, make one of them a tensor.
 
     Raises
     ------
@@ -145,6 +147,8 @@ def where(condition: Any, x: Any, y: Any, /) -> Tensor:
     >>> x = pb.tensor([-1.0, 2.0])
     >>> pb.where(x > 0, x, 0.0)
     tensor([0., 2.])
+    >>> pb.where(x > 0, 0.9, -0.1).dtype, pb.where(x > 0, pb.tensor(0.9, dtype="f8"), -0.1).dtype
+    (pullback.float32, pullback.float64)
     """
     needs_mask("where", "condition", condition)
     return where_p.public(condition, x, y)
