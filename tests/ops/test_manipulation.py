@@ -109,6 +109,39 @@ def test_an_empty_axis_is_cut_into_empty_parts():
         pb.zeros(2, 0).split(0)
 
 
+# What these return was last reshaped, or is a part of what they computed.
+RESHAPED = {
+    "max": lambda x: x.max(0)[0],
+    "min": lambda x: x.min(0)[0],
+    "median": lambda x: x.median(0)[0],
+    "kthvalue": lambda x: x.kthvalue(1, 0)[0],
+    "mode": lambda x: x.mode(0)[0],
+    "quantile": lambda x: x.quantile(0.5, 0),
+    "roll": lambda x: x[0].roll(2),
+    "kron": lambda x: pb.kron(x[0], pb.ones(1)),
+    "inner": lambda x: pb.inner(pb.eye(3), x[0]),
+    "np.median": lambda x: np.median(x, 0),
+}
+
+
+@pytest.mark.parametrize("name", RESHAPED)
+def test_what_was_computed_is_no_view_of_something_hidden(name):
+    x = pb.tensor([[1.0, 2.0, 3.0], [5.0, 4.0, 6.0]], requires_grad=True)
+    m = RESHAPED[name](x)
+    v = m[:2]
+    m.mul_(2)
+    (g,) = pb.autograd.grad(v.sum() + m.sum(), m)
+    assert g.tolist() == [2.0, 2.0, 1.0]
+    assert not m.detach_().requires_grad
+
+
+def test_a_result_keeps_no_larger_memory_alive():
+    x = pb.rand(1000, 3)
+    for result in (x.max(0)[0], x.kthvalue(1, 0)[0], x.median(0)[0], x.quantile(0.5, 0)):
+        array = result.numpy()
+        assert array.base is None or array.base.size <= 3
+
+
 # -- the two faces --------------------------------------------------------------------------------
 def test_repeat_is_the_standards_as_a_function_and_pytorchs_as_a_method():
     x = pb.tensor([1, 2])

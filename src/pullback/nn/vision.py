@@ -23,6 +23,7 @@ from pullback.ops.functions.pointwise import add, clamp, where
 from pullback.ops.functions.products import matmul
 from pullback.ops.primitives.arithmetic import minimum, multiply, remainder, subtract
 from pullback.ops.primitives.comparison import greater_equal, less, logical_and
+from pullback.ops.primitives.conversion import clone
 from pullback.ops.primitives.gathering import gather_p, take_p
 from pullback.ops.primitives.rounding import absolute, floor
 from pullback.ops.samples import real, sample
@@ -393,7 +394,8 @@ def pixel_shuffle(x: Any, upscale_factor: int) -> Tensor:
     b = len(lead)
     parts = reshape(x, (*lead, c // (r * r), r, r, h, w))
     order = (*range(b), b, b + 3, b + 1, b + 4, b + 2)
-    return reshape(permute_dims(parts, order), (*lead, c // (r * r), h * r, w * r))
+    result = reshape(permute_dims(parts, order), (*lead, c // (r * r), h * r, w * r))
+    return result if result._base is None else clone(result)  # a factor of 1 moves nothing
 
 
 @composition(sample((1, 1, 2, 4), downscale_factor=2), scalars=False)
@@ -414,7 +416,8 @@ def pixel_unshuffle(x: Any, downscale_factor: int) -> Tensor:
     b = len(lead)
     parts = reshape(x, (*lead, c, h // r, r, w // r, r))
     order = (*range(b), b, b + 2, b + 4, b + 1, b + 3)
-    return reshape(permute_dims(parts, order), (*lead, c * r * r, h // r, w // r))
+    result = reshape(permute_dims(parts, order), (*lead, c * r * r, h // r, w // r))
+    return result if result._base is None else clone(result)  # a factor of 1 moves nothing
 
 
 @composition(

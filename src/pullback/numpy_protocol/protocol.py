@@ -48,6 +48,7 @@ from pullback.numpy_protocol.table import (
     REDUCING,
     SAME,
 )
+from pullback.ops.declare import disown
 from pullback.ops.functions.data_types import astype
 from pullback.ops.functions.manipulation import reshape
 
@@ -257,7 +258,9 @@ class _Call:
             passed["dtype"] = _dtype(passed["dtype"])
         if out is not None:
             return self._write(args, passed, out)
-        return self.counterpart(*args, **passed)
+        result = self.counterpart(*args, **passed)
+        disown(result if isinstance(result, (tuple, list)) else (result,), args, passed)
+        return result
 
     def _is_default(self, name: str, value: Any) -> bool:
         default = self.defaults.get(name)

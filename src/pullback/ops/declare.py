@@ -21,7 +21,7 @@ from pullback.core.function.handed import TENSORS
 from pullback.core.function.primitive import Primitive
 from pullback.core.function.rules import prepare
 from pullback.core.tensor.tensor import Tensor, as_array
-from pullback.core.tensor.views import READ_ONLY
+from pullback.core.tensor.views import READ_ONLY, own
 from pullback.errors import CALLS, ArgumentTypeError, DTypeError, compose
 
 __all__ = [
@@ -33,6 +33,7 @@ __all__ = [
     "Operation",
     "Primitive",
     "composition",
+    "disown",
     "elementwise",
     "inplace",
     "needs_one_library",
@@ -430,7 +431,7 @@ def _named_by_errors(function: Function, names: tuple[str, ...]) -> None:
 class Composition:
     """What the registry knows of a function that is made of operations; as for `Primitive`."""
 
-    joint, view, variadic, standard, holomorphic = None, False, False, None, False
+    joint, variadic, standard, holomorphic = None, False, None, False
 
     def __init__(
         self,
@@ -442,6 +443,7 @@ class Composition:
     ) -> None:
         self.name, self.inputs, self.multi = name, inputs, multi
         self.differentiable: bool = more.get("differentiable", True)
+        self.view: bool = more.get("view", False)
         # Its derivative is that of what it is made of.
         self.declared = {n: None if n in constants else True for n in inputs if self.differentiable}
 
@@ -451,6 +453,7 @@ def composition(
     domain: Domain | dict[str, Domain] | None = None,
     constants: tuple[str, ...] = (),
     multi: bool = False,
+    view: bool = False,
     differentiable: bool = True,
     distinct: bool = False,
     observed: Function | None = None,
@@ -470,8 +473,10 @@ def composition(
         As for `elementwise`.
     constants : tuple of str
         The arrays that have no gradient: indices, masks.
-    multi, differentiable
-        Whether there are several results; whether a gradient is defined at all.
+    multi, view, differentiable
+        Whether there are several results; whether they show the memory of an argument, if they
+        can; whether a gradient is defined at all. The results of all others are no views: they
+        are made tensors of their own where the last step took a view of what was computed.
     distinct, observed, result_dtype, scalars
         As for `Declaration`.
     call : callable, optional
@@ -486,17 +491,49 @@ def composition(
         name, first = function.__name__, 1 if call else 0
         arrays = slice(first, first + len(samples[0].shapes) if samples else first)
         inputs = (call or function).__code__.co_varnames[arrays]
+        _named_by_errors(function, ())
+        op = Composition(name, inputs, constants, multi, differentiable=differentiable, view=view)
+        if not view:
+            function = cast(F, _of_own_results(function))
         called = functools.partial(call, function) if call else function
-        op = Composition(name, inputs, constants, multi, differentiable=differentiable)
         domains = _domains(domain, inputs, Domain(-2, 2, complex=True))
         REGISTRY[name] = Declaration(op, function, called, (name,), domains, samples, *tested)
         function.primitive = op  # type: ignore[attr-defined]
         setattr(TENSORS, name, function)
         _gives(methods, function)
-        _named_by_errors(function, ())
         return function
 
     return decorate
+
+
+def _of_own_results(function: Function) -> Function:
+    """Return the function with results that are views of no tensor but its arguments."""
+
+    @functools.wraps(function)
+    def call(*args: Any, **settings: Any) -> Any:
+        result = function(*args, **settings)
+        if result.__class__ is not Tensor:
+            disown(result if isinstance(result, (tuple, list)) else (result,), args, settings)
+        elif result._base is not None:
+            disown((result,), args, settings)
+        return result
+
+    return call
+
+
+def disown(results: Sequence[Any], args: Sequence[Any], settings: dict[str, Any]) -> None:
+    """Make results that are views of a tensor that no argument shows tensors of their own."""
+    views = [r for r in results if isinstance(r, Tensor) and r._base is not None]
+    if not views:
+        return
+    seen: set[int] = {id(r) for r in results}
+    for value in (*args, *settings.values()):
+        for x in value if isinstance(value, (tuple, list)) else (value,):
+            if isinstance(x, Tensor):
+                seen.add(id(x if x._base is None else x._base))
+    for view in views:
+        if id(view._base) not in seen:
+            own(view)
 
 
 def on(xp: Any, op: Primitive) -> Function:

@@ -167,6 +167,22 @@ def _is_cut(view: Any, base: Any) -> bool:
     return before.extra is not None and before.extra.detached
 
 
+def own(view: Any) -> None:
+    """Make a view of a tensor that nobody else holds a tensor of its own.
+
+    It keeps the memory if it shows all of it; a part is copied, so that the rest can go.
+    """
+    base, array = view._base, view._data
+    if base is None:
+        return
+    library = library_of(array)
+    if not library.mutable or array.size == base._data.size:
+        view._counter = shared_counter(base)  # what made the base may have saved it
+    else:
+        view._data, view._counter = library.copy(array), None
+    view._base = None
+
+
 def replay(view: Any) -> None:
     """Give a stale view the node and the array that its steps lead to on its base."""
     base = view._base

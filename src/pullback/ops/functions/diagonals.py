@@ -8,7 +8,7 @@ from pullback.core.tensor.tensor import Tensor
 from pullback.errors import ArgumentError, ShapeError, compose
 from pullback.ops.arguments import needs_rank, needs_shape, tensor_of
 from pullback.ops.axes import normalize_axis
-from pullback.ops.declare import composition, needs_tensor, public, recorded
+from pullback.ops.declare import composition, disown, needs_tensor, public, recorded
 from pullback.ops.functions import reductions
 from pullback.ops.functions.creation import asarray, eye, shape_of, tensor, zeros
 from pullback.ops.functions.joining import concat
@@ -197,7 +197,9 @@ def diag_embed(x: Any, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Tenso
     needs_rank("diag_embed", x, 1)
     n = x.shape[-1] + (offset if offset > 0 else -offset)
     matrices: Tensor = diag_embed_p.public(x, shape=(*x.shape[:-1], n, n), offset=offset)
-    return moveaxis(matrices, (-2, -1), (dim1, dim2))
+    result = moveaxis(matrices, (-2, -1), (dim1, dim2))
+    disown((result,), (x,), {})
+    return result
 
 
 @composition(

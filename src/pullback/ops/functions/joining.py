@@ -252,6 +252,7 @@ def split(x: Any, split_size_or_sections: Any, dim: int = 0) -> tuple[Tensor, ..
 @composition(
     sample((5, 2), chunks=2, dim=0),
     sample((2, 0), chunks=2, dim=-1),
+    view=True,
     multi=True,
     reference=(lambda np, x, chunks, dim: np.array_split(x, chunks, dim)),
     scalars=False,
@@ -279,6 +280,7 @@ def chunk(x: Any, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
 @composition(
     sample((5, 2), indices_or_sections=3),
     sample((2, 4), indices_or_sections=(1, 1, -1), dim=-1),
+    view=True,
     multi=True,
     reference=(
         lambda np, x, indices_or_sections, dim=0: np.array_split(x, indices_or_sections, dim)
@@ -324,7 +326,7 @@ def tensor_split(x: Any, indices_or_sections: int | Sequence[int], dim: int = 0)
 
 
 # -- at least so many axes -------------------------------------------------------------------------
-@composition(sample(()), sample((0, 2)), reference="numpy.atleast_1d")
+@composition(sample(()), sample((0, 2)), view=True, reference="numpy.atleast_1d")
 def atleast_1d(*tensors: Any) -> Any:
     """Return `x` with at least 1 axis, a view; of several tensors, a tuple.
 
@@ -337,7 +339,7 @@ def atleast_1d(*tensors: Any) -> Any:
     return _each("atleast_1d", tensors, lambda shape: shape or (1,))
 
 
-@composition(sample(()), sample((3,)), sample((1, 2)), reference="numpy.atleast_2d")
+@composition(sample(()), sample((3,)), sample((1, 2)), view=True, reference="numpy.atleast_2d")
 def atleast_2d(*tensors: Any) -> Any:
     """Return `x` with at least 2 axes, new ones in front, a view; of several tensors, a tuple.
 
@@ -350,7 +352,7 @@ def atleast_2d(*tensors: Any) -> Any:
     return _each("atleast_2d", tensors, lambda shape: (1,) * (2 - len(shape)) + shape)
 
 
-@composition(sample(()), sample((3,)), sample((1, 2)), reference="numpy.atleast_3d")
+@composition(sample(()), sample((3,)), sample((1, 2)), view=True, reference="numpy.atleast_3d")
 def atleast_3d(*tensors: Any) -> Any:
     """Return `x` with at least 3 axes, a view; of several tensors, a tuple.
 
@@ -385,6 +387,7 @@ def _each(op: str, tensors: Sequence[Any], wider: Callable[[tuple[int, ...]], An
 @composition(
     sample((4,), indices_or_sections=2),
     sample((2, 3), indices_or_sections=(1,)),
+    view=True,
     multi=True,
     reference="numpy.hsplit",
     scalars=False,
@@ -405,6 +408,7 @@ def hsplit(x: Any, indices_or_sections: int | Sequence[int]) -> Any:
 
 @composition(
     sample((4, 1), indices_or_sections=2),
+    view=True,
     multi=True,
     reference="numpy.vsplit",
     scalars=False,
@@ -425,6 +429,7 @@ def vsplit(x: Any, indices_or_sections: int | Sequence[int]) -> Any:
 
 @composition(
     sample((1, 2, 3), indices_or_sections=(1, 2)),
+    view=True,
     multi=True,
     reference="numpy.dsplit",
     scalars=False,

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from pullback.core.tensor.tensor import Tensor
+from pullback.core.tensor.views import own
 from pullback.errors import ArgumentError, ShapeError, compose
 from pullback.ops.arguments import needs_rank, tensor_of
 from pullback.ops.axes import normalize_axes, normalize_axis, plain
@@ -91,7 +92,9 @@ def permute_dims(x: Any, /, axes: Sequence[int]) -> Tensor:
 permute = permute_dims
 
 
-@composition(sample((2, 3)), sample((0, 2, 3)), reference="numpy.matrix_transpose", scalars=False)
+@composition(
+    sample((2, 3)), sample((0, 2, 3)), view=True, reference="numpy.matrix_transpose", scalars=False
+)
 def matrix_transpose(x: Any, /) -> Tensor:
     """Return a view of `x` with the last two axes exchanged.
 
@@ -112,6 +115,7 @@ def matrix_transpose(x: Any, /) -> Tensor:
 @composition(
     sample((2, 3, 4), dim0=0, dim1=-1),
     sample((), dim0=0, dim1=0),
+    view=True,
     reference=(lambda np, x, dim0, dim1: np.swapaxes(x, dim0, dim1) if x.ndim else x),
     methods="transpose swapaxes swapdims",
 )
@@ -138,7 +142,11 @@ swapdims = transpose
 
 
 @composition(
-    sample((2, 3), axis=-2), sample((), axis=0), sample((0,), axis=1), reference="numpy.expand_dims"
+    sample((2, 3), axis=-2),
+    sample((), axis=0),
+    sample((0,), axis=1),
+    view=True,
+    reference="numpy.expand_dims",
 )
 def expand_dims(x: Any, /, axis: int) -> Tensor:
     """Return a view of `x` with an axis of length 1 inserted at `axis`.
@@ -160,6 +168,7 @@ def expand_dims(x: Any, /, axis: int) -> Tensor:
     sample((1, 3, 1), axis=(0, -1)),
     sample((1, 0), axis=0),
     sample((1, 1), axis=None),
+    view=True,
     reference="numpy.squeeze",
     scalars=False,
 )
@@ -208,6 +217,7 @@ def broadcast_to(x: Any, /, shape: Sequence[int]) -> Tensor:
 @composition(
     sample((3, 1), shape=(2, -1, 4)),
     sample((), shape=(2,)),
+    view=True,
     reference=(
         lambda np, x, shape: np.broadcast_to(
             x, [n if m == -1 else m for n, m in zip((1, *x.shape), shape, strict=False)]
@@ -298,6 +308,7 @@ def sum_to_size(x: Tensor, *shape: Any) -> Tensor:
     sample((2, 3, 4), start_dim=1),
     sample((), start_dim=0),
     sample((0, 2), end_dim=1),
+    view=True,
     reference=(lambda x, start_dim=0, end_dim=-1: x.reshape((2, -1) if x.ndim == 3 else (-1,))),
 )
 def flatten(x: Any, start_dim: int = 0, end_dim: int = -1) -> Tensor:
@@ -333,6 +344,7 @@ def squeeze_where_possible(x: Any, dim: Any) -> Tensor:
 @composition(
     sample((2, 3), dim=1, index=-1),
     sample((3,), dim=0, index=1),
+    view=True,
     reference=(lambda x, dim, index: x.take(index, dim)),
     scalars=False,
 )
@@ -354,6 +366,7 @@ def select(x: Any, dim: int, index: int) -> Tensor:
 @composition(
     sample((2, 3), dim=-1, start=1, length=2),
     sample((3,), dim=0, start=3, length=0),
+    view=True,
     reference=(lambda x, dim, start, length: x.take(range(start, start + length), dim)),
     scalars=False,
 )
@@ -385,6 +398,7 @@ def narrow(x: Any, dim: int, start: int, length: int) -> Tensor:
     sample((2, 3, 1), source=0, destination=-1),
     sample((2, 3, 1), source=(0, -1), destination=(1, 0)),
     sample((), source=(), destination=()),
+    view=True,
     call=lambda f, x, *, source, destination: f(x, source, destination),
     reference="numpy.moveaxis",
     methods="moveaxis",
@@ -417,6 +431,7 @@ def moveaxis(x: Any, source: int | Sequence[int], destination: int | Sequence[in
 
 @composition(
     sample((2, 3, 1), source=0, destination=-1),
+    view=True,
     reference="numpy.moveaxis",
     scalars=False,
     methods="movedim",
@@ -434,7 +449,10 @@ def movedim(x: Any, source: int | Sequence[int], destination: int | Sequence[int
 
 
 @composition(
-    sample((2, 3), dim=-2), reference=(lambda np, x, dim: np.expand_dims(x, dim)), scalars=False
+    sample((2, 3), dim=-2),
+    view=True,
+    reference=(lambda np, x, dim: np.expand_dims(x, dim)),
+    scalars=False,
 )
 def unsqueeze(x: Any, dim: int) -> Tensor:
     """Return a view of `x` with an axis of length 1 inserted: PyTorch's name of `expand_dims`.
@@ -448,7 +466,7 @@ def unsqueeze(x: Any, dim: int) -> Tensor:
     return expand_dims(x, dim)
 
 
-@composition(sample((2, 3)), sample(()), reference="numpy.ravel", methods="ravel")
+@composition(sample((2, 3)), sample(()), view=True, reference="numpy.ravel", methods="ravel")
 def ravel(x: Any) -> Tensor:
     """Return the elements of `x` in one axis, a view where the memory allows.
 
@@ -464,6 +482,7 @@ def ravel(x: Any) -> Tensor:
 @composition(
     sample((2, 6), dim=-1, sizes=(3, -1)),
     sample((0,), dim=0, sizes=(2, 0)),
+    view=True,
     reference=(lambda x, dim, sizes: x.reshape(*x.shape[:dim], *sizes)),
     scalars=False,
     methods="unflatten",
@@ -515,7 +534,9 @@ def roll(
     if axis is None:
         if not isinstance(shift, int):
             raise ArgumentError(compose("roll", "one shift without an axis required", repr(shift)))
-        return reshape(roll_p.public(reshape(x, (-1,)), shift=(shift,), axis=(0,)), x.shape)
+        result = reshape(roll_p.public(reshape(x, (-1,)), shift=(shift,), axis=(0,)), x.shape)
+        own(result)
+        return result
     axes = tuple(axis) if isinstance(axis, (tuple, list)) else (axis,)
     shifts = (shift,) * len(axes) if isinstance(shift, int) else tuple(map(plain, shift))
     if len(shifts) != len(axes):
@@ -634,7 +655,7 @@ def unfold_along(x: Any, dimension: int, size: int, step: int) -> Tensor:
     return unfold_dim_p.public(x, axis=axis, size=size, step=step)
 
 
-@composition(sample((2, 3)), sample((3,)), sample(()), reference="numpy.transpose")
+@composition(sample((2, 3)), sample((3,)), sample(()), view=True, reference="numpy.transpose")
 def t(x: Any) -> Tensor:
     """Return the transpose of a matrix, a view; vectors and numbers as they are.
 
@@ -650,6 +671,7 @@ def t(x: Any) -> Tensor:
 @composition(
     sample((2, 3)),
     sample((2, 0, 1)),
+    view=True,
     reference=(lambda np, x: np.conj(np.swapaxes(x, -1, -2))),
     scalars=False,
 )

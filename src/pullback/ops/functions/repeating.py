@@ -29,6 +29,7 @@ from pullback.ops.samples import sample
 @composition(
     sample((2, 3), (3,), (1, 1)),
     sample((), (0, 1), (2,)),
+    view=True,
     call=lambda f, x, y, z: f(x, y, z),
     multi=True,
     reference="numpy.broadcast_arrays",
@@ -67,6 +68,7 @@ broadcast_tensors = broadcast_arrays
     sample((2,), (3,)),
     sample((0,), (2,), indexing="ij"),
     sample((), (3,), indexing="xy"),
+    view=True,
     call=lambda f, x, y, **settings: f(x, y, **settings),
     multi=True,
     reference="numpy.meshgrid",

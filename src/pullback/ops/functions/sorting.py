@@ -12,7 +12,7 @@ from pullback.core.tensor.tensor import Tensor
 from pullback.errors import ArgumentError, ShapeError, compose
 from pullback.ops.arguments import array_of
 from pullback.ops.axes import normalize_axis
-from pullback.ops.declare import composition, needs_order, needs_tensor, public
+from pullback.ops.declare import composition, disown, needs_order, needs_tensor, public
 from pullback.ops.functions import manipulation
 from pullback.ops.functions.gathering import index_for
 from pullback.ops.primitives import reductions as reductions_primitives
@@ -49,7 +49,9 @@ def values_and_indices(x: Tensor, name: str, dim: int, keepdims: bool) -> Values
     find = reductions_primitives.argmax if name == "max" else reductions_primitives.argmin
     if not x.shape:
         return ValuesAndIndices(x.clone(), find(x, axis=None, keepdims=False))
-    return at_places(x, find(x, axis=axis, keepdims=True), axis, keepdims)
+    found = at_places(x, find(x, axis=axis, keepdims=True), axis, keepdims)
+    disown(found, (x,), {})
+    return found
 
 
 # -- orders ----------------------------------------------------------------------------------------
