@@ -115,6 +115,29 @@ def test_powers_are_smooth_at_zero(x, y, value, dx, dy):
     assert gradients(x**exponent, exponent) == [[pytest.approx(dy)]]
 
 
+BASES = [0.0, -0.0, 1.0, -1.5, 0.3, -7.25, 1e-30, -1e19, INF, -INF, NAN]
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+@pytest.mark.parametrize("n", range(-5, 10))
+def test_whole_powers_are_those_of_numpy_also_at_zero_and_infinity(n, dtype):
+    numbers = np.array(BASES).astype(dtype)
+    x = pb.tensor(numbers, requires_grad=True)
+    close = {"rtol": 2e-2 if dtype == "float16" else 1e-6 if dtype == "float32" else 1e-14}
+    for exponent in (n, float(n)):
+        result = x**exponent
+        assert result.dtype is x.dtype
+        np.testing.assert_allclose(result.detach().numpy(), numbers**exponent, **close)
+        signs = np.signbit(result.detach().numpy()) == np.signbit(numbers**exponent)
+        assert signs[numbers == numbers].all()
+        (g,) = pb.autograd.grad(result.sum(), x)
+        if n:
+            np.testing.assert_allclose(g.numpy(), n * numbers ** (n - 1), **close)
+    assert (pb.tensor([-3, 2]) ** 3).tolist() == [-27, 8]
+    assert (pb.tensor(2.0) ** 4).item() == 16.0
+
+
 def test_powers_of_negative_numbers():
     x = leaf(-2.0)
     assert gradients(x**3, x) == [[12.0]]
