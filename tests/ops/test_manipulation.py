@@ -135,6 +135,13 @@ def test_what_was_computed_is_no_view_of_something_hidden(name):
     assert not m.detach_().requires_grad
 
 
+def test_windows_are_a_copy():
+    x = pb.tensor([1.0, 2.0, 3.0])
+    windows = x.unfold(0, 1, 2)
+    windows.zero_()
+    assert x.tolist() == [1.0, 2.0, 3.0]
+
+
 def test_a_result_keeps_no_larger_memory_alive():
     x = pb.rand(1000, 3)
     for result in (x.max(0)[0], x.kthvalue(1, 0)[0], x.median(0)[0], x.quantile(0.5, 0)):

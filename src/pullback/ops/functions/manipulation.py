@@ -616,9 +616,10 @@ def rot90(x: Any, k: int = 1, dims: Sequence[int] = (0, 1)) -> Tensor:
 # -- windows ---------------------------------------------------------------------------------------
 @public(unfold_dim_p, methods="unfold")
 def unfold_along(x: Any, dimension: int, size: int, step: int) -> Tensor:
-    """Return the windows of `size` elements along a dimension, one every `step` elements.
+    """Return a copy of the windows of `size` elements along a dimension, one every `step` elements.
 
-    An element that is in several windows gets the sum of their gradients.
+    PyTorch's is a view: here a change of the result in place leaves `x` as it is, and takes memory
+    of its own. An element that is in several windows gets the sum of their gradients.
 
     Parameters
     ----------
@@ -628,8 +629,7 @@ def unfold_along(x: Any, dimension: int, size: int, step: int) -> Tensor:
     Returns
     -------
     Tensor
-        A copy, with the number of the window along `dimension` and its elements along a new last
-        dimension.
+        With the number of the window along `dimension` and its elements along a new last dimension.
 
     Raises
     ------
