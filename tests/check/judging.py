@@ -23,7 +23,6 @@ from tests.check.judge import RIGHT, WRONG
 from pullback.check import check_op
 from pullback.errors import AutogradError
 
-
 # The fields whose entries were read while the checker was worked on.
 READ = ("interpolation", "kernels", "losses")
 

@@ -328,3 +328,15 @@ def test_a_sorted_grid_that_is_not_differentiated_stays_sorted():
     x = pb.asarray(np.array([0.5, 1.5, 2.5])).requires_grad_()
     report = gradcheck(op, (x, np.arange(3.0)))
     assert report.ok
+
+
+def test_arrays_beside_tensors_that_require_grad_reach_forward_as_arrays():
+    kinds = set()
+
+    def fn(x, labels):
+        kinds.add(type(labels))
+        return x[np.arange(len(labels)), labels] * 2.0
+
+    x = pb.asarray(np.arange(6.0).reshape(3, 2)).requires_grad_()
+    assert gradcheck(fn, (x, np.array([0, 1, 1])), only=["mutation", "first"]).ok
+    assert kinds == {np.ndarray}

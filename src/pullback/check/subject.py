@@ -36,16 +36,16 @@ class Run:
         The leaf tensors of the differentiated arguments.
     outputs : list of Tensor
         The differentiable results, in order.
-    all_tensors : list of Tensor
-        All tensors that were passed to the function.
+    passed_arrays : list of Tensor or array
+        All that were passed to the function.
     """
 
     def __init__(
-        self, tensors: list[Tensor], outputs: list[Tensor], all_tensors: list[Tensor]
+        self, tensors: list[Tensor], outputs: list[Tensor], passed_arrays: list[Any]
     ) -> None:
         self.tensors = tensors
         self.outputs = outputs
-        self.all_tensors = all_tensors
+        self.passed_arrays = passed_arrays
 
     def values(self) -> list[Array]:
         """Return the outputs as arrays."""
@@ -105,6 +105,8 @@ class Subject:
         Whether the function is an operation with a backward of its own.
     surrogate : str
         Why the gradient is meant to differ from the derivative; empty if it is not.
+    keeps_arrays : bool
+        Whether NumPy arrays among the other arguments stay arrays.
     backend : Backend
         The library and device of its arrays.
     works_in_place : bool
@@ -129,6 +131,10 @@ class Subject:
         self.labels = labels_of(fn, args, kwargs or {})
         self.tracked = self._tracked_leaves()
         self.names = [self.labels[i] for i in self.tracked]
+        # Beside tensors that require grad, arrays are what forward is given: constants.
+        self.keeps_arrays = any(
+            getattr(self.leaves[i], "requires_grad", False) for i in self.tracked
+        )
         self.backend = backend_of(self.leaves[self.tracked[0]])
         self.arrays = [host(self.leaves[i]) for i in self.tracked]
         self.works_in_place = False
@@ -216,6 +222,8 @@ class Subject:
                 if wanted is None or self.tracked.index(i) in wanted:
                     t.requires_grad_()
                 leaves.append(t)
+            elif isinstance(value, np.ndarray) and self.keeps_arrays:
+                leaves.append(value.copy())
             elif holds_numbers(value):
                 leaves.append(box(self.backend.from_numpy(host(value).copy())))
             else:
@@ -246,6 +254,11 @@ class Subject:
 
         On copies: a function that works in place may write before it raises for a leaf.
         """
+        if self.keeps_arrays:
+            try:
+                self._run(copies(self.arrays), None)
+            except ForwardError:  # perhaps since it takes tensors alone
+                self.keeps_arrays = False
         try:
             self._run(copies(self.arrays), None)
         except ForwardError as error:
@@ -280,8 +293,8 @@ class Subject:
             recorded = [k for k, out in enumerate(results) if out.requires_grad]
             self.output_indices = recorded or list(range(len(results)))
         outputs = [results[k] for k in self.output_indices]
-        all_tensors = [t for t in passed if isinstance(t, Tensor)]
-        return Run([leaves[i] for i in self.tracked], outputs, all_tensors)
+        passed_arrays = [v for v in passed if isinstance(v, (Tensor, np.ndarray))]
+        return Run([leaves[i] for i in self.tracked], outputs, passed_arrays)
 
     def values(self, arrays: Arrays) -> list[Array]:
         """Return the differentiable outputs at these values, computed without recording."""

@@ -72,7 +72,7 @@ def _narrowed(session: Session, seeds: Arrays, subset: Subset, requested: bool) 
         # A composition of operations may differentiate inside of its forward.
         return _Outcome(subset, requested, [], error) if session.subject.is_op else None
     tensors = [run.tensors[i] for i in subset]
-    chosen = Run(tensors, run.outputs, run.all_tensors)
+    chosen = Run(tensors, run.outputs, run.passed_arrays)
     try:
         return _Outcome(subset, requested, grads_on_host(run_backward(lambda: chosen.vjp(seeds))))
     except BackwardError as error:

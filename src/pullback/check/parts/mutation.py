@@ -18,7 +18,7 @@ from pullback.check.report import Cause
 from pullback.check.session import Session, run_backward
 from pullback.check.subject import Run, Subject
 from pullback.check.values import Array, copies, host
-from pullback.core.tensor.tensor import box
+from pullback.core.tensor.tensor import Tensor, box
 
 _UNDECLARED = re.compile(r"forward changed its argument '(.+?)' by an inplace")
 _DIRTY_HINT = "call ctx.mark_dirty({0}) and return {0}, or work on {0}.clone()"
@@ -46,9 +46,9 @@ def _check_forward(session: Session) -> Run | None:
     changed = [
         label
         for (label, before), tensor in zip(
-            session.subject.array_arguments(), run.all_tensors, strict=True
+            session.subject.array_arguments(), run.passed_arrays, strict=True
         )
-        if not tensor._version and _differ(host(tensor), before)
+        if not getattr(tensor, "_version", 0) and _differ(host(tensor), before)
     ]
     for label in changed:
         _report_forward(session, label)
@@ -88,10 +88,11 @@ def _inputs(subject: Subject, run: Run) -> list[tuple[str, Any]]:
     """Return the arrays of the inputs that no node saved."""
     saved = [array for _, array in saved_arrays(run)]
     labels = [label for label, _ in subject.array_arguments()]
+    arrays = [v.data_array() if isinstance(v, Tensor) else v for v in run.passed_arrays]
     return [
-        (f"the input `{label}`", t.data_array())
-        for label, t in zip(labels, run.all_tensors, strict=True)
-        if not any(_overlap(t.data_array(), array) for array in saved)
+        (f"the input `{label}`", array)
+        for label, array in zip(labels, arrays, strict=True)
+        if not any(_overlap(array, other) for other in saved)
     ]
 
 
