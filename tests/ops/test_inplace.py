@@ -109,6 +109,21 @@ def test_every_layout_is_written_with_what_the_operation_gives(layout, dtype):
             np.testing.assert_allclose(show(x).numpy(), wanted.numpy(), rtol=close)
 
 
+def test_a_part_is_changed_by_one_that_overlaps_it():
+    for columns in (1, 4, 8):
+        x = pb.arange(40.0 * columns).reshape(40, columns)
+        wanted = x.numpy().copy()
+        wanted[1:, 0] = wanted[1:, 0] - wanted[:-1, 0]
+        x[1:, 0].sub_(x[:-1, 0])
+        assert x.tolist() == wanted.tolist()
+
+
+def test_powers_in_place_are_those_of_the_operation():
+    x = pb.tensor([-2.0, 0.5, 3.0])
+    assert x.clone().pow_(3).tolist() == [-8.0, 0.125, 27.0]
+    assert (x ** pb.tensor(4.0)).tolist() == [16.0, 0.0625, 81.0]
+
+
 # -- another shape ---------------------------------------------------------------------------------
 SHAPES = {
     "t_": (),

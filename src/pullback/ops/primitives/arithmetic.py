@@ -174,6 +174,12 @@ def _pow_numpy(x: Any, y: Any) -> Any:
     return x**y
 
 
+def _pow(xp: Any, x: Any, y: Any) -> Any:
+    if xp is _np and y.__class__ is _np.ndarray and not y.shape and y.dtype.kind == "f":
+        return _pow_numpy(x, y.item())  # a number, in place for instance
+    return x**y
+
+
 def _pow_exponent(g: Any, x: Any, y: Any, out: Any, xp: Any) -> Any:
     """Return g * out * log(x), with 0 where x is 0 and y is not negative (its limit)."""
     if not hasattr(x, "dtype"):  # one of Python's numbers
@@ -203,7 +209,7 @@ def _pow_base(g: Any, x: Any, y: Any, xp: Any) -> Any:
 
 pow_p = elementwise(
     "pow",
-    lambda xp, x, y: x**y,
+    _pow,
     quick=_pow_numpy,
     x=_pow_base,
     y=_pow_exponent,
