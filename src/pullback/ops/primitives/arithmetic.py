@@ -198,10 +198,9 @@ def _pow_base(g: Any, x: Any, y: Any, xp: Any) -> Any:
     if isinstance(y, (int, float, complex)):
         if y == 0:
             return xp.zeros_like(x) * g
-        if y == 2:
-            return g * (x * 2)
-        is_plain = xp is _np and x.dtype.kind == "f"
-        return g * (y * (_pow_numpy(x, y - 1) if is_plain else x ** (y - 1)))
+        if xp is not _np or x.dtype.kind != "f":
+            return g * (y * x ** (y - 1))
+        return g * (y * (x if y == 2 else _pow_numpy(x, y - 1)))
     constant = y == 0
     power = xp.where(constant, xp.ones_like(y), y - 1)
     return xp.where(constant, xp.zeros_like(g), g * (y * x**power))
