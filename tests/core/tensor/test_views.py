@@ -160,3 +160,27 @@ def test_a_view_keeps_its_graph_when_its_base_is_detached_and_made_a_leaf():
         gradients = pb.autograd.grad(out, [x, base], allow_unused=True, retain_graph=True)
         assert gradients[0].tolist() == [2.0, 0.0]
         assert gradients[1] is None
+
+
+@pytest.mark.parametrize(
+    "part", [lambda t: t[:1], lambda t: t.unbind()[0], lambda t: t.chunk(2)[1]]
+)
+def test_a_view_of_what_an_own_operation_returned_unchanged_refuses_to_be_changed(part):
+    same = pb.autograd_function(lambda ctx, t: t, lambda ctx, g: {"t": g * 2.0})
+    base = leaf([1.0, 2.0]) * 1.0
+    view = part(same(base))
+    with pytest.raises(InplaceError, match="view was created inside a custom Function"):
+        view.mul_(3.0)
+    with pb.no_grad():
+        view.mul_(3.0)
+    assert base.sum().item() in (5.0, 7.0)
+
+
+def test_views_made_under_no_grad_of_an_own_operations_view_are_read_after_a_change():
+    same = pb.autograd_function(lambda ctx, t: t.view(2), lambda ctx, g: {"t": g * 2.0})
+    base = leaf([1.0, 2.0]) * 1.0
+    with pb.no_grad():
+        view = same(base).unbind()[0]
+    base.mul_(3.0)
+    with pb.no_grad():
+        assert (view * 1.0).item() == 3.0

@@ -51,8 +51,8 @@ def make_view(tensor: Any, source: Any, kind: str, *step: Any) -> None:
 
 def link(tensor: Any, source: Any, op: Any, output: int | None, settings: Any, kind: str) -> None:
     """Make `tensor`, an output of `op` called on `source`, a view."""
-    if kind == TRACKED and source._base is not None:
-        kind = source._kind
+    if kind != NO_GRAD_VIEW and source._base is not None and source._kind != TRACKED:
+        kind = source._kind  # what may not be changed itself has no views that may
     make_view(tensor, source, kind, op, output, settings)
 
 
@@ -77,20 +77,17 @@ def _steps(path: Any) -> Iterator[tuple[Any, int | None, dict[str, Any]]]:
     yield from reversed(steps)
 
 
-def _are_known(path: Any) -> bool:
-    """Return whether no step of a path is that of a user's operation."""
+def _operations(path: Any) -> Iterator[Any]:
+    """Return the operation of each step to the base, None for a user's operation."""
     while path is not None:
         path, op, _, _ = path
-        if op is None:
-            return False
-    return True
+        yield op
 
 
 def refuse_read_only(name: str, tensor: Any) -> None:
     """Raise where a tensor that `name` is about to change shows a part of complex numbers."""
-    if tensor._base is None or tensor._step is None:
-        return
-    if any(op.view is READ_ONLY for op, _, _ in _steps(path_of(tensor))):
+    path = None if tensor._base is None else path_of(tensor)
+    if any(op is not None and op.view is READ_ONLY for op in _operations(path)):
         raise InplaceError(
             f"{name}: a view of the real or imaginary part of a complex tensor cannot be written "
             "to.\nhint: write the complex tensor itself, for instance x.copy_(complex(re, im))."
@@ -129,7 +126,7 @@ def shown(view: Any) -> Any:
     except InplaceError:
         base = view._base
         library = library_of(base._data)
-        if not library.mutable and _are_known(path_of(view)):
+        if not library.mutable and None not in _operations(path_of(view)):
             return view_array(path_of(view), library.xp, base._data)
     return view._data
 
@@ -191,7 +188,7 @@ def replay(view: Any) -> None:
         return
     _check_known(view, is_cut)
     keeps = is_cut or view._kind is NO_GRAD_VIEW  # its graph, or that it has none
-    if (keeps and is_same) or not _are_known(path_of(view)):
+    if (keeps and is_same) or None in _operations(path_of(view)):
         return
     previous = STATE.get()
     try:
