@@ -73,3 +73,33 @@ def test_a_tensor_marked_dirty_may_be_passed_twice():
     b = x * 1
     assert Double.apply(b, b) is b
     assert pb.autograd.grad(b.sum(), x)[0].tolist() == [2.0, 2.0]
+
+
+def test_a_saved_result_that_was_changed_in_place_afterwards_is_an_error():
+    def forward(ctx, t):
+        t.mul_(3.0)
+        ctx.mark_dirty(t)
+        ctx.save_for_backward(t=t)
+        return t
+
+    triple = pb.autograd_function(forward, lambda ctx, g: {"t": g * 3.0 * ctx.saved_variables.t})
+    y = leaf([1.0, 2.0]) * 1.0
+    z = triple(y)
+    z.mul_(10.0)
+    assert y._version == 2
+    with pytest.raises(InplaceError, match="modified by an inplace operation"):
+        z.sum().backward()
+
+
+def test_a_marked_view_made_under_no_grad_of_what_requires_grad_is_refused():
+    def forward(ctx, t):
+        t.mul_(3.0)
+        ctx.mark_dirty(t)
+        return t
+
+    triple = pb.autograd_function(forward, lambda ctx, g: {"t": g * 3.0})
+    x = leaf([1.0, 2.0])
+    with pb.no_grad():
+        view = x[:1]
+    with pytest.raises(InplaceError, match="A view was created in no_grad mode"):
+        triple(view)

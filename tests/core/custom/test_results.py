@@ -425,3 +425,13 @@ def test_the_gradient_of_one_output_in_nested_containers_comes_in_them_in_every_
     for recorded in (False, True):
         pb.autograd.grad(nested(x)[0][0], x, create_graph=recorded)
     assert seen == [list, list]
+
+
+def test_under_no_grad_an_argument_returned_unchanged_is_as_detached():
+    same = pb.autograd_function(lambda ctx, t: t, lambda ctx, g: {"t": g * 2.0})
+    x = pb.tensor([1.0, 2.0], requires_grad=True)
+    with pb.no_grad():
+        y = same(x)
+    assert not y.requires_grad
+    y.add_(1.0)
+    assert (x.tolist(), x._version) == ([2.0, 3.0], 1)

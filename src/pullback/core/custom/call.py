@@ -21,7 +21,7 @@ from pullback.core.graph.modes import RECORD, STATE, UNRECORDED, Mode, with_grad
 from pullback.core.graph.node import NO_TENSOR, UNTRACKED, CustomNode, Meta, fill, meta_of
 from pullback.core.tensor.ownership import SOLE
 from pullback.core.tensor.tensor import Tensor, box
-from pullback.core.tensor.versions import BORROWED, EPOCH, bump, counter_of, version_of
+from pullback.core.tensor.versions import BORROWED, EPOCH, bump, count_with, counter_of, version_of
 from pullback.core.tensor.views import CUSTOM, NO_GRAD_VIEW, make_view
 from pullback.errors import InplaceError, warn_user
 
@@ -221,7 +221,7 @@ class Results:
     # -- changes in place ---------------------------------------------------------------------
     def check_inputs(self, versions: Sequence[int | None]) -> None:
         """Raise where forward changed an input in place and did not say so."""
-        pairs = zip(self.given, self.inner, strict=True)
+        pairs = list(zip(self.given, self.inner, strict=True))
         changed = [outer for outer, value in pairs if any(value is d for d in self.dirty)]
         for i, (outer, before) in enumerate(zip(self.given, versions, strict=True)):
             if before is None:
@@ -237,6 +237,9 @@ class Results:
                 )
             if marked and version_of(outer) == before:
                 bump(outer)  # written through the array itself
+        for outer, value in pairs:
+            if outer is not value and any(value is d for d in self.dirty):
+                count_with(outer, value)
         if not all(any(d is value for value in self.inner) for d in self.dirty):
             warn_user(f"{self.op.name}: ctx.mark_dirty was given a tensor that is not an input")
 
@@ -257,10 +260,13 @@ class Results:
                 return out
             i = self._changed_input(out)
             if i is not None:
+                check_allowed(self.op.name, self.given[i])
                 return self._written(self.given[i], out)
             source = self._source(out)
             if source is None or source._node is None:
                 return out if self.cls is Tensor else self._boxed_as(out, None)
+            if id(out) in self._outer_of:
+                return source.detach()
             view = self._boxed_as(out, None)
             make_view(view, source, NO_GRAD_VIEW)
             return view

@@ -60,6 +60,15 @@ def shared_counter(tensor: Any) -> Counter:
     return counter
 
 
+def count_with(tensor: Any, other: Any) -> None:
+    """Let `tensor` share the counter that `other`, a tensor of the same memory, got meanwhile.
+
+    Both were counted by one node, and the first change in place gave `other` a counter of its own.
+    """
+    if other._data is tensor._data and other._counter is not None:
+        (tensor if tensor._base is None else tensor._base)._counter = other._counter
+
+
 def version_of(tensor: Any) -> int:
     """Return how often the memory of a tensor was changed in place."""
     counter = (tensor if tensor._base is None else tensor._base)._counter
