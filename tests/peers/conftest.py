@@ -3,6 +3,7 @@
 import importlib.util
 
 NEED_TORCH = ["test_torch_*.py", "*op_db.py", "test_surface.py"]
+NEED_TORCH += ["*random_programs*.py", "program_runs.py"]
 collect_ignore_glob = [] if importlib.util.find_spec("torch") else NEED_TORCH
 
 

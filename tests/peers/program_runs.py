@@ -1,0 +1,493 @@
+"""Programs run in pullback and in PyTorch beside each other: what differs, and in how few lines.
+
+Owns the names that a program may use, what is compared, and shrinking.
+"""
+
+import copy
+import functools
+import pickle
+import warnings
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+import pullback as pb
+
+ARGUMENTS = (pb.errors.ShapeError, pb.errors.ArgumentError, IndexError, TypeError)
+PHRASES = (
+    "grad can be implicitly created only for scalar outputs",
+    "does not require grad",
+    "Mismatch in shape",
+    "backward through the graph a second time",
+    "not have been used in the graph",
+    "modified by an inplace operation",
+    "leaf Variable that requires grad",
+)
+
+
+class Log:
+    """What hooks were called with, in order."""
+
+    def __init__(self):
+        self.events = []
+
+    def __call__(self, label, *grads):
+        self.events.append((label, *[None if g is None else number(g) for g in grads]))
+
+
+def number(t):
+    """Return one number that says which gradient came: its elements weighted by their places."""
+    values = np.asarray(t.detach().numpy()).ravel()
+    return round(float(values @ np.arange(1, values.size + 1)), 6)
+
+
+# -- operations of one's own, in the words of both libraries --------------------------------------
+def operations(lib):
+    """Return classes of operations, by name."""
+    if lib is torch:
+        from torch.autograd import Function
+        from torch.autograd.function import once_differentiable
+    else:
+        Function, once_differentiable = pb.Function, pb.once_differentiable
+
+    class Sine(Function):  # saves its input and its output; what is added to the rule is nothing
+        @staticmethod
+        def forward(ctx, x):
+            y = x.sin()
+            ctx.save_for_backward(x, y)
+            return y
+
+        @staticmethod
+        def backward(ctx, g):
+            x, y = ctx.saved_tensors
+            return g * (x.cos() + y - x.sin())
+
+    class Same(Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x
+
+        @staticmethod
+        def backward(ctx, g):
+            return g * 2
+
+    class Viewing(Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x.view(x.shape)
+
+        @staticmethod
+        def backward(ctx, g):
+            return g * 3
+
+    class Doubled(Function):  # in place
+        @staticmethod
+        def forward(ctx, x):
+            x.mul_(2)
+            ctx.mark_dirty(x)
+            return x
+
+        @staticmethod
+        def backward(ctx, g):
+            return g * 2
+
+    class DoubledSaved(Function):  # in place, and its output saved
+        @staticmethod
+        def forward(ctx, x):
+            x.tanh_()
+            ctx.mark_dirty(x)
+            ctx.save_for_backward(x)
+            return x
+
+        @staticmethod
+        def backward(ctx, g):
+            (y,) = ctx.saved_tensors
+            return g * (1 - y * y)
+
+    class Once(Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.save_for_backward(x)
+            return x * x
+
+        @staticmethod
+        @once_differentiable
+        def backward(ctx, g):
+            (x,) = ctx.saved_tensors
+            return 2 * g * x
+
+    class Counting(Function):  # asks what needs a gradient
+        @staticmethod
+        def forward(ctx, x):
+            ctx.factor = 3.0 if ctx.needs_input_grad[0] else 5.0
+            return x * ctx.factor
+
+        @staticmethod
+        def backward(ctx, g):
+            return g * ctx.factor
+
+    class ViaItem(Function):  # a result that is smaller, a rule that gives a view
+        @staticmethod
+        def forward(ctx, x):
+            ctx.shape = x.shape
+            return x.sum()
+
+        @staticmethod
+        def backward(ctx, g):
+            return g.expand(ctx.shape)
+
+    class CloneInPlace(Function):  # works in place on what is its own
+        @staticmethod
+        def forward(ctx, x):
+            ctx.save_for_backward(x)
+            return x.clone().mul_(x)
+
+        @staticmethod
+        def backward(ctx, g):
+            (x,) = ctx.saved_tensors
+            return g.clone().mul_(2).mul_(x)
+
+    class Product(Function):
+        @staticmethod
+        def forward(ctx, x, y):
+            ctx.save_for_backward(x, y)
+            ctx.shapes = x.shape, y.shape
+            return x * y
+
+        @staticmethod
+        def backward(ctx, g):
+            x, y = ctx.saved_tensors
+            needs = ctx.needs_input_grad
+            grad_x = reduced(g * y, ctx.shapes[0]) if needs[0] else None
+            return grad_x, reduced(g * x, ctx.shapes[1]) if needs[1] else None
+
+    class NoneForSecond(Function):
+        @staticmethod
+        def forward(ctx, x, y):
+            ctx.save_for_backward(y)
+            ctx.shape = x.shape
+            return x * y
+
+        @staticmethod
+        def backward(ctx, g):
+            (y,) = ctx.saved_tensors
+            return reduced(g * y, ctx.shape), None
+
+    class DirtyFirst(Function):
+        @staticmethod
+        def forward(ctx, x, y):
+            ctx.shape = y.shape
+            x.add_(y)
+            ctx.mark_dirty(x)
+            return x
+
+        @staticmethod
+        def backward(ctx, g):
+            return g, reduced(g * 1, ctx.shape)
+
+    class BothSame(Function):  # two arguments, the second returned as it came
+        @staticmethod
+        def forward(ctx, x, y):
+            ctx.shape = x.shape
+            return y
+
+        @staticmethod
+        def backward(ctx, g):
+            return None, g * 2
+
+    class Pair(Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.save_for_backward(x)
+            return x * x, x.sin()
+
+        @staticmethod
+        def backward(ctx, g, h):
+            (x,) = ctx.saved_tensors
+            return 2 * g * x + h * x.cos()
+
+    class PairMarked(Function):
+        @staticmethod
+        def forward(ctx, x):
+            y, z = x * 3, x.floor()
+            ctx.mark_non_differentiable(z)
+            ctx.save_for_backward(z)
+            return y, z
+
+        @staticmethod
+        def backward(ctx, g, h):
+            return g * 3 + h * 7
+
+    class PairUnmaterialized(Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.set_materialize_grads(False)
+            return x * 2, x * 5
+
+        @staticmethod
+        def backward(ctx, g, h):
+            if g is None:
+                return h if h is None else h * 5
+            return g * 2 if h is None else g * 2 + h * 5
+
+    class PairDirty(Function):  # one output is the input changed, the other what it was before
+        @staticmethod
+        def forward(ctx, x):
+            before = x.clone()
+            x.mul_(3)
+            ctx.mark_dirty(x)
+            return x, before
+
+        @staticmethod
+        def backward(ctx, g, h):
+            return g * 3 + h
+
+    class PairNone(Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x + 1, x * 2
+
+        @staticmethod
+        def backward(ctx, g, h):
+            return None
+
+    return {k: v for k, v in locals().items() if isinstance(v, type) and v is not Function}
+
+
+def reduced(g, shape):
+    """Return a gradient summed to the shape of what was broadcast."""
+    while len(g.shape) > len(shape):
+        g = g.sum(0)
+    for axis, length in enumerate(shape):
+        if length == 1 and g.shape[axis] != 1:
+            g = g.sum(axis, keepdim=True)
+    return g
+
+
+DIRTY = ("Doubled", "DoubledSaved", "DirtyFirst", "PairDirty")
+OPERATIONS = {lib: operations(lib) for lib in (torch, pb)}
+
+
+def namespace(lib, log):
+    """Return the names that a program begins with."""
+    modules = {"lib": lib, "array": np.array, "copy": copy, "pickle": pickle, "log": log}
+    return {**modules, **OPERATIONS[lib]}
+
+
+# -- running --------------------------------------------------------------------------------------
+@functools.lru_cache(4096)
+def compiled(line):
+    return compile(line, "<program>", "exec")
+
+
+def attempt(line, names):
+    """Run a statement; return the error that it raised, or None."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            exec(compiled(line), names)
+    except Exception as error:
+        return error.with_traceback(None)
+    return None
+
+
+@dataclass
+class Difference:
+    """What differs first in a program."""
+
+    step: int
+    line: str
+    what: str  # "error", or a name and what of it: "t3.requires_grad"
+    ours: object
+    theirs: object
+    lines: tuple = ()
+    names: tuple = ()  # what the program's names are in both
+
+    def theirs_tensors(self):
+        """Return the tensors that there are in torch."""
+        return [v for v in self.names[1].values() if isinstance(v, torch.Tensor)]
+
+    @property
+    def kind(self):
+        """What has to stay as it is while a program is shrunk."""
+        what = self.what.rpartition(".")[2]
+        return (what, *[head(v) if what == "error" else type(v) for v in (self.ours, self.theirs)])
+
+    def __str__(self):
+        values = f"    pullback: {self.ours!r}\n    torch:    {self.theirs!r}"
+        return f"after line {self.step + 1}, `{self.line}`: {self.what} differs\n{values}"
+
+
+def head(error):
+    return None if error is None else (type(error).__name__, str(error)[:40])
+
+
+def compare(lines, every_step):
+    """Run a program in both libraries; return the first difference, or None."""
+    logs, versions = (Log(), Log()), {}
+    ours, theirs = (namespace(lib, log) for lib, log in zip((pb, torch), logs, strict=True))
+    for step, line in enumerate(lines):
+        mine, other = attempt(line, ours), attempt(line, theirs)
+        last = step == len(lines) - 1
+        if not same_error(mine, other):
+            return Difference(
+                step, line, "error", mine, other, tuple(lines[: step + 1]), (ours, theirs)
+            )
+        if mine is not None and ("autograd." in line or ".backward()" in line):
+            return None  # what a pass leaves that raised is nowhere said
+        if mine is not None and any(f"{op}.apply" in line for op in DIRTY):
+            return None  # nor what forward wrote before its marks were refused
+        if every_step or last:
+            what = differing(ours, theirs) or differing_logs(*logs)
+            if every_step and what is None:
+                what = differing_versions(ours, theirs, versions)
+            if what is not None:
+                return Difference(step, line, *what, tuple(lines[: step + 1]), (ours, theirs))
+    return None
+
+
+def same_error(ours, theirs):
+    """Return whether both or none raised, of the same kind as users would catch it."""
+    if (ours is None) != (theirs is None):
+        return False
+    if ours is None:
+        return True
+    if any(isinstance(e, ARGUMENTS) for e in (ours, theirs)):
+        return True  # what is wrong with an index or a shape may be found before or after the rest
+    if not isinstance(ours, builtin(theirs)):
+        return False
+    if isinstance(ours, (pb.errors.InplaceError, pb.errors.ReleasedError)) or "detached" in str(
+        ours
+    ):
+        return isinstance(theirs, RuntimeError)  # there may be several reasons to refuse
+    promised = [p for p in PHRASES if p in str(theirs)]
+    return not promised or any(p in str(ours) for p in PHRASES)
+
+
+def builtin(error):
+    kinds = (RuntimeError, TypeError, ValueError, IndexError, AttributeError, NameError)
+    return next((k for k in kinds if isinstance(error, k)), Exception)
+
+
+def differing(ours, theirs):
+    for name, theirs_value in theirs.items():
+        if name[0] == "t" and isinstance(theirs_value, torch.Tensor):
+            mine, other = look(ours.get(name)), look(theirs_value)
+            for what, value in other.items():
+                if not alike(mine.get(what), value):
+                    return f"{name}.{what}", mine.get(what), value
+        elif name[0] == "t" and ours.get(name) is not None:
+            return name, ours[name], theirs_value
+    return None
+
+
+def differing_versions(ours, theirs, before):
+    """Return the first tensor that changed in one library and not in the other.
+
+    Where a tensor's version begins, and by how much it grows, is each library's own affair.
+    """
+    for name, t in theirs.items():
+        if name[0] == "t" and isinstance(t, torch.Tensor):
+            now = ours[name]._version, t._version
+            old = before.get(name)
+            before[name] = (*now, t)
+            if old is not None and old[2] is t and (now[0] > old[0]) != (now[1] > old[1]):
+                return f"{name}._version", now[0], now[1]
+    return None
+
+
+def differing_logs(ours, theirs):
+    if same_events(ours.events, theirs.events):
+        return None
+    return "log", ours.events, theirs.events
+
+
+def same_events(ours, theirs):
+    """Return whether each hook heard the same, in the same order.
+
+    Which of two nodes runs first, neither of which needs the other, is not promised.
+    """
+    ours, theirs = (sorted(events, key=lambda e: e[0]) for events in (ours, theirs))
+    return len(ours) == len(theirs) and all(
+        len(a) == len(b) and a[0] == b[0] and all(map(same_number, a[1:], b[1:]))
+        for a, b in zip(ours, theirs, strict=True)
+    )
+
+
+def same_number(a, b):
+    if a is None or b is None:
+        return a is b
+    return np.isclose(a, b, rtol=1e-6, atol=1e-6, equal_nan=True)
+
+
+def look(t):
+    """Return what can be asked of a tensor."""
+    if not isinstance(t, (torch.Tensor, pb.Tensor)):
+        return {"value": t}
+    found = {}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for what, ask in QUESTIONS.items():
+            try:
+                found[what] = ask(t)
+            except Exception as error:
+                found[what] = type(error)
+    return found
+
+
+def grad_of(t):
+    return None if t.grad is None else t.grad.detach().numpy().copy()
+
+
+QUESTIONS = {
+    "value": lambda t: t.detach().numpy().copy(),
+    "requires_grad": lambda t: t.requires_grad,
+    "is_leaf": lambda t: t.is_leaf,
+    "retains_grad": lambda t: t.retains_grad,
+    "grad": grad_of,
+    "grad.requires_grad": lambda t: t.grad is not None and t.grad.requires_grad,
+}
+
+
+def alike(a, b):
+    if isinstance(a, np.ndarray) and isinstance(b, np.ndarray):
+        if not np.isfinite(a).all() and not np.isfinite(b).all():
+            return a.shape == b.shape  # which are NaN is a matter of rounding
+        return a.shape == b.shape and np.allclose(a, b, rtol=1e-7, atol=1e-9, equal_nan=True)
+    if isinstance(a, type) and isinstance(b, type):
+        return True
+    return type(a) is type(b) and a == b
+
+
+# -- shrinking ------------------------------------------------------------------------------------
+def shrink(found, every_step, explained=lambda found: None):
+    """Return the difference in a program of as few statements as can be."""
+    best, size = found, max(len(found.lines) // 2, 1)
+    while True:
+        smaller = next(
+            (
+                d
+                for lines in candidates(best.lines, size)
+                if (d := compare(lines, every_step)) is not None
+                and d.kind == found.kind
+                and explained(d) is None
+            ),
+            None,
+        )
+        if smaller is not None:
+            best = smaller
+        elif size == 1:
+            return best
+        else:
+            size //= 2
+
+
+def candidates(lines, size):
+    """Return programs that lack a few statements, or a mode."""
+    for start in range(0, len(lines), size):
+        yield [*lines[:start], *lines[start + size :]]
+    if size == 1:
+        for i, line in enumerate(lines):
+            if line.startswith("with lib.") and "inference" not in line:
+                yield [*lines[:i], line.partition(": ")[2], *lines[i + 1 :]]
