@@ -524,3 +524,17 @@ def test_saved_values_behave_as_a_mapping_and_as_a_sequence():
         ([2.0, "two"], True, True),
         (False, False, "(a=2.0, b='two')", (True,)),
     ]
+
+
+def test_a_saved_detached_argument_that_was_changed_in_place_since_is_an_error():
+    def forward(ctx, t):
+        ctx.save_for_backward(t=t.detach())
+        return t * 2.0
+
+    f = pb.autograd_function(forward, lambda ctx, g: {"t": g * ctx.saved_variables.t})
+    x = pb.tensor([1.0, 2.0], requires_grad=True)
+    y = x * 1.0
+    z = f(y)
+    y.mul_(5.0)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        z.sum().backward()

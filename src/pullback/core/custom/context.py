@@ -27,7 +27,7 @@ from pullback.core.custom.named import (
 from pullback.core.graph.node import CustomNode
 from pullback.core.tensor.saved import Packed, stale
 from pullback.core.tensor.tensor import Tensor, box
-from pullback.core.tensor.versions import counter_of, new_counter
+from pullback.core.tensor.versions import Counter, counter_of, new_counter
 from pullback.errors import (
     ArgumentTypeError,
     GraphError,
@@ -280,7 +280,7 @@ def items_of(value: Any, inner: Sequence[Any], outs: Sequence[Any], hooks: Any) 
     if not isinstance(value, Tensor):
         return (_without_tensors(value, inner, outs, hooks), None, 0, None)
     array: Any = value._data if value._base is None else value.data_array()
-    counter = counter_of(value)
+    counter = _counter_among(inner, counter_of(value))
     position: int | None = None
     for i, tensor in enumerate(inner):
         if tensor is value:
@@ -295,6 +295,19 @@ def items_of(value: Any, inner: Sequence[Any], outs: Sequence[Any], hooks: Any) 
     if position is None and value._node is not None:
         array = SavedResult(array, value)
     return (array, counter, counter.version, position)
+
+
+def _counter_among(inner: Sequence[Any], counter: Any) -> Any:
+    """Return what counts for the caller too, where forward shared the memory of an argument.
+
+    Forward's tensor then has a counter of its own; the caller's goes on with the node before it.
+    """
+    origin = (
+        None if counter.__class__ is not Counter or counter.origin is None else counter.origin()
+    )
+    if origin is None or not any(isinstance(t, Tensor) and t._counter is counter for t in inner):
+        return counter
+    return origin
 
 
 def _without_tensors(value: Any, inner: Sequence[Any], outs: Sequence[Any], hooks: Any) -> Any:
