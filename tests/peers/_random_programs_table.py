@@ -43,6 +43,8 @@ EMPTY_MASK = "x[mask] = v with nothing chosen is no change"
 COPIED_FROM_ITSELF = "x.copy_(x) is a change as any other: torch leaves out what changes nothing"
 HOOKED_INPUT = "the gradient of an input is what its hooks made of it, whatever else is asked for"
 NO_MEMORY = "zeros of a gradient are an array: torch's may have no memory"
+ASSERTED = "torch says of itself that it is a bug"
+DETACHED_SINCE = "what was detached in place since it was saved has no second derivative"
 CLAMPED = "clamp keeps x: torch keeps where it was inside"
 RETAINED_DETACHED = "a tensor that was detached has no gradient to retain"
 ONCE = "a second derivative through once_differentiable always raises, D of section 1.1"
@@ -59,7 +61,7 @@ TRANSPOSED = (
 )
 
 # Nodes of torch that save their result where pullback's rules read the operand, or nothing.
-KEEP_RESULTS = ("Prod", "Prod1", "Relu", "Sigmoid")
+KEEP_RESULTS = ("Prod", "Prod1", "Relu", "Sigmoid", "AsStrided")
 CHANGING_HOOKS = ("g * 2", "mul_(3)", "-g)", "log(")
 
 DIRTY = ("Doubled.", "DoubledSaved.", "DirtyFirst.", "PairDirty.")
@@ -92,7 +94,7 @@ def odd_views(found):
 def of_tracking(found):
     """Return whether what differs is whether something is tracked, or an error that follows."""
     if found.what == "error":
-        words = ("require", "used in the graph", "view", "leaf", "'NoneType'")
+        words = ("require", "used in the graph", "view", "leaf", "modified", "'NoneType'")
         return any(word in f"{found.ours} {found.theirs}" for word in words)
     return found.what.split(".")[-1] != "value" or found.ours is None or found.theirs is None
 
@@ -206,6 +208,7 @@ DEVIATIONS = {
         says(d, "", "modified by an inplace operation")
     ),
     OTHER_FORMULA: lambda d: uses(d, "create_graph") and (
+        says(d, "cannot register a hook on a tensor that doesn't require", "") or
         d.what.endswith(".grad.requires_grad")
         or (d.what.endswith(".requires_grad") and d.what.split(".")[0] in results_of_grad(d))
     ),
@@ -242,11 +245,13 @@ DEVIATIONS = {
     NO_GRADIENT: lambda d: (
         (d.what == "error" and "'NoneType'" in str(d.theirs))
         or (d.what == "log" and without_none(d.ours) == without_none(d.theirs))
+        or (d.what == "log" and heard_less(d) and uses(d, "PairNone.", "NoneForSecond."))
     ),
     OWN_GRADIENT: lambda d: (of_gradient(d) and (
         says(d, "", "more than one element of the written-to tensor")
         or says(d, "", "A view was created in no_grad mode")
         or says(d, "", "Can't detach views in-place")
+        or says(d, "", "modified by an inplace operation")
         or d.what.endswith((".value", ".requires_grad", ".is_leaf"))
     )) or (says(d, "", "more than one element of the written-to tensor") and uses(
         d, "deepcopy", "pickle"
@@ -266,6 +271,8 @@ DEVIATIONS = {
     RECIPROCAL: lambda d: says(d, "DivBackward: one of the variables", "") and any(
         re.search(r"= [-\d.]+ / t", line) for line in d.lines
     ),
+    ASSERTED: lambda d: says(d, "", "INTERNAL ASSERT FAILED"),
+    DETACHED_SINCE: lambda d: says(d, "detached in place since", "") and uses(d, ".detach_()"),
     CLAMPED: lambda d: says(d, "ClampBackward: one of the variables", ""),
     EMPTY_MASK: lambda d: (
         d.what.endswith("._version") or says(d, "", "modified by an inplace operation")
@@ -312,7 +319,7 @@ KNOWN = {
     ),
     "a leaf that was frozen or detached and thawed has lost its place in graphs, and hooks": (
         lambda d: uses(d, *FREEZING) and uses(d, "requires_grad_()", "requires_grad = True") and (
-            d.what.endswith((".grad", ".value")) or d.what == "log"
+            d.what.endswith((".grad", ".value")) or d.what == "log" or d.what in d.names[0]
         ),
         "t1 = lib.tensor(array([1.0, 2.0]), requires_grad=True)",
         "t2 = t1.sin()",
