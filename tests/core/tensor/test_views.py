@@ -184,3 +184,14 @@ def test_views_made_under_no_grad_of_an_own_operations_view_are_read_after_a_cha
     base.mul_(3.0)
     with pb.no_grad():
         assert (view * 1.0).item() == 3.0
+
+
+def test_a_result_that_shows_an_argument_keeps_its_graph_when_that_is_switched_on():
+    shown = pb.autograd_function(
+        lambda ctx, x, y: (x * 2.0, y), lambda ctx, g, h: {"x": g * 2.0 + h.sum(), "y": None}
+    )
+    x, y = leaf([1.0]), pb.tensor([3.0, 4.0])
+    part = shown(x, y)[1][0]
+    y.requires_grad_()
+    part.backward()
+    assert x.grad.tolist() == [1.0]

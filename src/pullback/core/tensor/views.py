@@ -157,7 +157,9 @@ def _is_cut(view: Any, base: Any) -> bool:
     Frozen or detached in place, with no change of its values, it leaves its views their graph.
     """
     before, now = view._base_node, base._node
-    if before is None or not (now is None or now.__class__ is AccumulateGrad):
+    if before is None:  # switched on: what a user's operation returned has a graph of its own
+        return view._kind is CUSTOM and now.__class__ is AccumulateGrad
+    if not (now is None or now.__class__ is AccumulateGrad):
         return False
     if before.__class__ is AccumulateGrad:
         return True
