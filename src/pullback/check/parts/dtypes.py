@@ -271,6 +271,7 @@ def _is_conjugated(other: Session, wrong: Sequence[int]) -> bool:
     # Real output gradients: complex ones would have to be conjugated as well.
     seeds = [g.real.astype(g.dtype) for g in other.seeds()]
     found = zeros_for_none(other.vjp(seeds), other.arrays)
-    got = [coordinates(np.conj(g)) for g in found]
+    pairs = zip(found, other.wide, strict=True)
+    got = [coordinates(np.conj(g).astype(a.dtype)) for g, a in pairs]
     lines = [line for line in other.directions if line.argument in wrong]
     return all(agrees(other, line, got, seeds) for line in lines)
