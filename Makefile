@@ -8,7 +8,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PYTEST := $(BIN)/python -m pytest
 
-.PHONY: demo test test-operations test-others peers bench versions docs stubs stress lint types format clean
+.PHONY: demo test test-operations test-others peers programs judge bench versions docs stubs stress lint types format clean
 .DELETE_ON_ERROR:
 
 demo: $(VENV)/.installed-examples
@@ -42,6 +42,14 @@ test-others: $(VENV)/.installed-test
 # The side-by-side tests: PyTorch (CPU), JAX, autograd, MyGrad, Dask.
 peers: $(VENV)/.installed-test $(VENV)/.installed-peers
 	$(PYTEST) -m peers
+
+# 20,000 programs drawn at random, here and in PyTorch; PROGRAMS_FIRST is the seed of the first.
+programs: $(VENV)/.installed-test $(VENV)/.installed-peers
+	PROGRAMS=20000 $(PYTEST) -m peers tests/peers/test_random_programs.py
+
+# How the checker does on operations that it was never tuned against: counts alone.
+judge: $(VENV)/.installed-test
+	$(BIN)/python -m tests.check.judging
 
 bench: $(VENV)/.installed-peers
 	$(BIN)/python bench/overhead.py
