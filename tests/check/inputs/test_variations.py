@@ -121,3 +121,9 @@ def test_a_rule_that_is_wrong_only_there_is_caught_on_plain_inputs(where):
 def test_a_fast_check_leaves_variations_out():
     forward, rule, inputs, _ = WRONG["for another factor"]
     assert check_op(operation(forward, rule), *inputs, fast=True).outcome == "right"
+
+
+def test_no_two_arrays_become_zero_at_once():
+    x, y = np.array([0.1, -1.3, 0.2]), np.array([0.2, 1.1, -0.1])
+    ((_, inputs), *_) = variations(lambda x, y: x * y, None, Inputs((x, y), {}))
+    assert [a.tolist() for a in inputs.args] == [[0.0, -2.0, 0.0], [1.0, 2.0, -1.0]]

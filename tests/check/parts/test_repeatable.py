@@ -93,3 +93,21 @@ def test_functions_that_are_defined_at_few_points_are_not_called_unstable():
         return x * 2
 
     assert check(check_repeatable, op(forward, lambda ctx, g: 2 * g), X).ok
+
+
+def test_repeatable_finds_a_rule_that_returns_a_buffer_of_its_own_in_two_uses():
+    buffers = {}
+
+    def forward(ctx, x):
+        ctx.save_for_backward(x=x)
+        return x * x
+
+    def backward(ctx, g):
+        x = ctx.saved_variables.x.numpy()
+        buffer = buffers.setdefault(x.shape, np.empty_like(x))
+        np.multiply(2.0 * x, g.numpy(), out=buffer)
+        return {"x": pb.asarray(buffer, copy=False)}
+
+    name, text = only_failure(check_repeatable, op(forward, backward), X)
+    assert name == "state"
+    assert "two uses in one graph" in text or "depends on another call" in text

@@ -107,7 +107,7 @@ def test_children_work_that_are_forked_while_threads_add_to_the_gradients_of_a_l
         thread.start()
     try:
         time.sleep(0.05)
-        assert [succeeds_in_a_child(lambda: train(w)) for _ in range(20)] == [True] * 20
+        assert [succeeds_in_a_child(lambda: train(w)) for _ in range(200)] == [True] * 200
     finally:
         stop.set()
         for thread in threads:

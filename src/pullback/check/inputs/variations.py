@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import itertools
 import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -17,6 +18,7 @@ import numpy as np
 
 from pullback.check.inputs.arguments import Inputs, try_forward
 from pullback.check.inputs.domains import recognised
+from pullback.check.inputs.drawing import LARGE
 from pullback.check.values import Array, holds_numbers, host
 from pullback.core.custom import pytree as tree
 from pullback.core.tensor.tensor import Tensor, box
@@ -90,15 +92,17 @@ def _others(name: str, default: Any) -> tuple[Any, ...]:
 # -- values ----------------------------------------------------------------------------------------
 def _values(inputs: Inputs) -> Iterator[Variation]:
     """Yield calls with other values of the arrays."""
+    zeros = itertools.chain([True], itertools.repeat(False))  # 0 / 0 is not the operation's mistake
     for what, change in (
-        ("whole numbers in place of the values", _whole),
+        ("whole numbers in place of the values", lambda a: _whole(a, zeros)),
         ("larger values", _larger),
         ("masks that are not all true", _hiding),
         ("indices that repeat", _repeating),
     ):
         changed = functools.partial(_changed, change)
         args, kwargs = tree.map_leaves(changed, (inputs.args, inputs.kwargs))
-        yield what, inputs._replace(args=args, kwargs=kwargs)
+        profile = LARGE if change is _larger else inputs.profile
+        yield what, inputs._replace(args=args, kwargs=kwargs, profile=profile)
 
 
 def _changed(change: Callable[[Array], Array], value: Any) -> Any:
@@ -119,13 +123,14 @@ def _is_free(array: Array) -> bool:
     return array.dtype.kind == "f" and bool(np.isfinite(array).all()) and not recognised(array)
 
 
-def _whole(array: Array) -> Array:
+def _whole(array: Array, zeros: Iterator[bool]) -> Array:
+    """Round an array; only the first may become 0 somewhere, if it has both signs."""
     if not _is_free(array):
         return array
     rounded = np.round(1.5 * array)
-    if (array > 0).all():  # perhaps they have to be
-        return np.maximum(rounded, 1.0)
-    return rounded
+    away = np.where(array < 0, np.minimum(rounded, -1.0), np.maximum(rounded, 1.0))
+    both = bool((array > 0).any() and (array < 0).any())
+    return rounded if next(zeros) and both else away
 
 
 def _larger(array: Array) -> Array:

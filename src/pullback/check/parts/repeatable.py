@@ -12,6 +12,7 @@ from pullback.check.exceptions import BackwardError, ForwardError, InapplicableE
 from pullback.check.parts.reporting import names_of, report_first
 from pullback.check.report import Cause
 from pullback.check.session import Session, gradients
+from pullback.check.subject import Run
 from pullback.check.values import Array, Arrays, copies
 
 _STATE_HINT = (
@@ -66,13 +67,17 @@ def _check_interleaved(session: Session, seeds: Arrays, once: Arrays) -> None:
     first = session.subject.run(copies(session.arrays))
     second = session.subject.run(copies(arrays))
     text = "the gradients of a call change when another call comes between its forward and its "
-    if not _unstable(session, gradients(first, seeds, once), once, f"{text}backward"):
-        _unstable(
-            session,
-            gradients(second, other_seeds, alone),
-            alone,
-            "the gradients of a call change with the backward of an earlier one",
-        )
+    if _unstable(session, gradients(first, seeds, once), once, f"{text}backward"):
+        return
+    text = "the gradients of a call change with the backward of an earlier one"
+    if _unstable(session, gradients(second, other_seeds, alone), alone, text):
+        return
+    # In one pass the first gradient still waits when the second is computed.
+    both = Run([*first.tensors, *second.tensors], [*first.outputs, *second.outputs], [])
+    got = gradients(both, [*seeds, *other_seeds], [*once, *alone])
+    text = "the gradients of two uses in one graph are not those of each alone"
+    if not _unstable(session, got[: len(once)], once, text):
+        _unstable(session, got[len(once) :], alone, text)
 
 
 def _another_point(session: Session) -> tuple[list[Array], list[Array], list[Array]]:
