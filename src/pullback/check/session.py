@@ -309,7 +309,7 @@ class Session:
     def is_known(self, line: Line, seeds: Arrays) -> bool:
         """Return whether the derivative of <seeds, outputs> along a line was measured."""
         low, high, _ = self.bounds(line, seeds)
-        return is_range(low, high) and bool(joined(seeds).any())
+        return bool(is_range(low, high)) and bool(joined(seeds).any())
 
     def magnitude(self, line: Line, seeds: Arrays) -> float:
         """Return the sum of the absolute terms of the derivative along a line."""
@@ -367,9 +367,9 @@ def _ends(columns: Sequence[Line], steps: Array) -> Iterator[list[Array]]:
     yield [np.abs(s.value) for s in slopes]
 
 
-def is_range(low: float, high: float) -> bool:
-    """Return whether two bounds say anything."""
-    return not (np.isnan(low) or np.isnan(high) or (np.isinf(low) and np.isinf(high)))
+def is_range(low: Any, high: Any) -> Any:
+    """Return whether two bounds say anything, or where those of several do."""
+    return ~(np.isnan(low) | np.isnan(high) | (np.isinf(low) & np.isinf(high)))
 
 
 def run_backward(backward: Callable[[], Any]) -> Any:

@@ -99,8 +99,7 @@ def _without_slope(session: Session) -> Array | None:
     used = joined(session.seeds()) != 0
     hidden = np.zeros(used.shape, bool)
     for line in _lines(session):
-        low, high = line.slope.low, line.slope.high
-        unknown = used & (np.isnan(low) | np.isnan(high) | (np.isinf(low) & np.isinf(high)))
+        unknown = used & ~is_range(line.slope.low, line.slope.high)
         if not unknown[used].all():
             hidden |= unknown
     return hidden if hidden.any() and not hidden[used].all() else None
