@@ -24,7 +24,16 @@ from pullback.check import check_op
 from pullback.errors import AutogradError
 
 # The fields whose entries were read while the checker was worked on.
-READ = ("interpolation", "kernels", "losses")
+READ = (
+    "interpolation",
+    "kernels",
+    "losses",
+    "ranking",
+    "rearranging",
+    "signal",
+    "sparse",
+    "state",
+)
 
 
 @dataclasses.dataclass
