@@ -482,7 +482,7 @@ add = partial(wrong, "inplace")
 add("leaky_relu_", lambda x, slope: x.mul_(where(x > 0, ones(x), slope * ones(x))),
     lambda g, y, slope: g * where(y > 0, ones(y), slope * ones(y)), draw(away, -2.0), "elements",
     "x < 0", dirty=True, source="pytorch/pytorch/issues/31938")
-add("square_", lambda x: x.mul_(x.clone()), lambda g, y: 2 * y * g, draw(away), "extra-factor",
+add("square_", lambda x: x.mul_(x.clone()), lambda g, y: 2 * y * g, draw(away), "other-value",
     "`x`", dirty=True)
 put("inplace", "double_unmarked", double_unmarked, lambda ctx, g: 2 * g, draw(normal), "mutation",
     "`x`", source="pytorch/pytorch/issues/30454")

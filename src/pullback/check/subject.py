@@ -10,6 +10,7 @@ tensors.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -210,6 +211,43 @@ class Subject:
         other.leaves = list(leaves)
         other.output_indices = None
         return other
+
+    def settings(self) -> list[tuple[str, Any]]:
+        """Return the arguments that are no arrays, and the defaults left as they are, by name."""
+        parameters = parameters_of(self.fn) or []
+        own = {p.name for p in parameters}
+        found = [
+            (label, value)
+            for label, value in zip(self.labels, self.leaves, strict=True)
+            if label in own and not holds_numbers(value)
+        ]
+        named = {label.split("[")[0] for label in self.labels}
+        found += [
+            (p.name, p.default)
+            for p in parameters
+            if p.name not in named and p.default is not p.empty
+        ]
+        return found
+
+    def default_of(self, name: str) -> Any:
+        """Return the default of a parameter; `inspect.Parameter.empty` if it has none."""
+        defaults = {p.name: p.default for p in parameters_of(self.fn) or []}
+        return defaults.get(name, inspect.Parameter.empty)
+
+    def with_setting(self, name: str, value: Any) -> Subject | None:
+        """Return the same call with another value of a setting; None if it would be another one."""
+        args, kwargs = self.call
+        positional = [p.name for p in parameters_of(self.fn) or []][: len(args)]
+        if name in positional:
+            k = positional.index(name)
+            args = (*args[:k], value, *args[k + 1 :])
+        else:
+            kwargs = {**kwargs, name: value}
+        try:
+            other = Subject(self.fn, args, kwargs, self.surrogate)
+        except ArgumentError:
+            return None
+        return other.with_arrays(self.arrays) if other.names == self.names else None
 
     # -- running it ----------------------------------------------------------------------------
     def tensors(self, arrays: Arrays, wanted: Sequence[int] | None) -> list[Any]:

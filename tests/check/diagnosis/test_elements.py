@@ -5,10 +5,17 @@ import pytest
 from tests.check._diagnosis import SEEDS, evidence, poly, poly_rule, with_rule
 
 import pullback as pb
-from pullback.check.diagnosis.elements import elements, listed, nan
+from pullback.check.diagnosis.elements import elements as by_values
+from pullback.check.diagnosis.elements import listed, nan, positions
 from pullback.check.diagnosis.precision import PRECISION
 
 HIGH = 0.75
+
+
+def elements(e, i):
+    """Return the cause found by a predicate over values or over indices."""
+    return by_values(e, i) or positions(e, i)
+
 
 ELEMENTS = (nan, elements, listed)
 
@@ -125,7 +132,7 @@ def test_a_threshold_is_named_by_a_round_number(seed):
     x = np.concatenate([np.linspace(-0.93, 0.91, 7), [1.4, -1.6]])
     x = np.random.default_rng(seed).permutation(x)
     op = pb.autograd_function(*with_rule(poly, lambda g, x: poly_rule(g, x) * (abs(x) < 1.2)))
-    assert "except at 2 of 9 elements, all where |x| > 1; there it is 0" in (
+    assert "except at 2 of 9 elements, all where |x| > 1; there it is zero" in (
         elements(evidence(op, x, seed=seed), 0).text
     )
 
@@ -195,7 +202,7 @@ def test_a_large_argument_is_measured_at_some_elements():
     op = with_rule(poly, lambda g, x: poly_rule(g, x) * (np.arange(50) < 45))
     text = elements(evidence(pb.autograd_function(*op), x), 0).text
     assert " elements measured, all where the index along axis 1 is at least 4" in text
-    assert text.endswith("; there it is 0")
+    assert text.endswith("; there it is zero")
 
 
 @SEEDS
@@ -241,9 +248,9 @@ def test_an_index_as_long_as_an_axis_is_no_label(seed):
 
     x, index = np.random.default_rng(seed).standard_normal((4, 2)), np.array([2, 0, 1, 3])
     op = two_arguments(lambda x, index: x[index], lookup_rule)
-    assert "axis 0 is the first; there it is 0" in elements(evidence(op, x, index), 0).text
+    assert "axis 0 is the first; there it is zero" in elements(evidence(op, x, index), 0).text
     op = two_arguments(lambda x, labels: x * 1, labelled_rule)
-    assert "all where other == 2; there it is 0" in elements(evidence(op, x, index), 0).text
+    assert "all where other == 2; there it is zero" in elements(evidence(op, x, index), 0).text
 
 
 def test_the_overwritten_one_of_repeated_indices_is_distinguished_from_the_last():
@@ -253,7 +260,7 @@ def test_the_overwritten_one_of_repeated_indices_is_distinguished_from_the_last(
 
     x, index = np.random.default_rng(0).standard_normal(6), np.array([1, 3, 1, 0, 3, 1])
     text = elements(evidence(two_arguments(lambda x, index: x * 2, rule), x, index), 0).text
-    assert "3 of 6 elements, all where other is repeated further on; there it is 0" in text
+    assert "3 of 6 elements, all where other is repeated further on; there it is zero" in text
 
 
 @SEEDS

@@ -19,7 +19,7 @@ def test_a_backward_that_counts_its_calls_is_found():
     assert name == "state"
     assert text == (
         "two backward passes with the same saved values differ: `x` depends on another call, or on "
-        "chance"
+        "chance (state, a cache, a buffer)"
     )
 
 

@@ -6,10 +6,19 @@ returns a `Cause` if the numbers confirm it, else None. The first confirmed one 
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Sequence
 
-from pullback.check.diagnosis.elements import elements, listed, nan
+from pullback.check.diagnosis.conditions import (
+    condition,
+    condition_on_settings,
+    condition_on_structure,
+)
+from pullback.check.diagnosis.contributions import clause, contributions, rearranged
+from pullback.check.diagnosis.elements import elements, listed, nan, positions
 from pullback.check.diagnosis.evidence import Evidence
+from pullback.check.diagnosis.invariances import homogeneous, invariance, stale
+from pullback.check.diagnosis.other_values import other_value
 from pullback.check.diagnosis.precision import PRECISION
 from pullback.check.diagnosis.relations import RELATIONS, another, conjugated, factor, swapped
 from pullback.check.diagnosis.sizes import size
@@ -29,12 +38,23 @@ HYPOTHESES: tuple[Hypothesis, ...] = (
     another,
     conjugated,
     *STRUCTURE,
+    rearranged,
+    elements,
+    other_value,
     diagonal,
     *FACTORS,
-    elements,
+    contributions,
+    positions,
+    invariance,
+    homogeneous,
     missing_term,
+    stale,
     listed,
 )
+# What these say may be due to a setting.
+_VAGUE = {"elements", "missing-term"}
+# These may be due to values that are not sorted.
+_ORDERS = {"misplaced", "diagonal"}
 
 
 def diagnose(evidence: Evidence, wrong: Sequence[int]) -> list[tuple[int, Cause]]:
@@ -62,14 +82,28 @@ def cause_of(evidence: Evidence, i: int) -> Cause:
     for hypothesis in HYPOTHESES:
         cause = hypothesis(evidence, i)
         if cause is not None:
-            return cause
+            return _with_condition(evidence, i, hypothesis, cause)
     return _unknown(evidence, i)
+
+
+def _with_condition(e: Evidence, i: int, hypothesis: Hypothesis, cause: Cause) -> Cause:
+    """Return a cause that says where a pattern comes from, when that is found."""
+    if hypothesis is listed:
+        found = condition(e, i)
+    else:
+        found = condition_on_settings(e, i) if cause.name in _VAGUE else ""
+        found = condition_on_structure(e, i) if cause.name in _ORDERS else found
+    if not found:
+        return cause
+    return dataclasses.replace(cause, text=f"{cause.text}; it is right if {found}")
 
 
 def _unknown(evidence: Evidence, i: int) -> Cause:
     wrong = evidence.wrong[i]
-    return Cause(
-        "formula",
+    name, what = clause(evidence, i)
+    found = condition(evidence, i)
+    text = (
         f"the gradient of `{evidence.names[i]}` is wrong at {int(wrong.sum())} of {wrong.size} "
-        "elements, in no pattern known",
+        f"elements, {what or 'in no pattern known'}"
     )
+    return Cause(name or "formula", text + (f"; it is right if {found}" if found else ""))

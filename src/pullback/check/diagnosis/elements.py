@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 
 from pullback.check.diagnosis.alignment import multiple
+from pullback.check.diagnosis.contributions import clause
 from pullback.check.diagnosis.evidence import Evidence
 from pullback.check.diagnosis.explaining import explanation
 from pullback.check.report import Cause
 from pullback.check.values import Array
 
 _MAX_LISTED = 4
+# Predicates over the element's own index: which outputs contribute wrongly says more.
+_POSITION = re.compile(r"the (index along axis \d+ is (the|at|less|odd|even|\d)|flat|element is)")
 
 
 def nan(e: Evidence, i: int) -> Cause | None:
@@ -32,7 +37,17 @@ def nan(e: Evidence, i: int) -> Cause | None:
 
 
 def elements(e: Evidence, i: int) -> Cause | None:
-    """The gradient is wrong at some elements, which a predicate separates from the right ones."""
+    """The gradient is wrong at elements that a predicate separates from the right ones."""
+    if not e.wrong[i].any() or not _right(e, i).any():
+        return None
+    found = explanation(e, i, lambda e, i: e.wrong[i])
+    if not found or _POSITION.match(found):
+        return None
+    return _except_at(e, i, f", all where {found}")
+
+
+def positions(e: Evidence, i: int) -> Cause | None:
+    """The gradient is wrong at elements that their indices separate from the right ones."""
     if not e.wrong[i].any() or not _right(e, i).any():
         return None
     found = explanation(e, i, lambda e, i: e.wrong[i])
@@ -55,8 +70,20 @@ def _right(e: Evidence, i: int) -> Array:
 
 def _except_at(e: Evidence, i: int, positions: str) -> Cause:
     wrong = e.wrong[i]
-    text = f"`{e.names[i]}` is right except {_where(e, i, wrong)}{positions}{_verdict(e, i, wrong)}"
+    how = _verdict(e, i, wrong) or _contributed(e, i)
+    text = f"`{e.names[i]}` is right except {_where(e, i, wrong)}{positions}{how}"
+    for axis, n in enumerate(wrong.shape):
+        first = np.indices(wrong.shape)[axis] == 0
+        if n > 1 and wrong.any() and not e.got[i][~first].any() and e.got[i][first].any():
+            entry = "entry of the batch" if axis == 0 and wrong.ndim > 1 else "element"
+            text += f": only the first {entry} along axis {axis} gets a gradient"
+            break
     return Cause("elements", text)
+
+
+def _contributed(e: Evidence, i: int) -> str:
+    _, what = clause(e, i)
+    return f"; {what}" if what else ""
 
 
 def not_finite(e: Evidence, i: int) -> Array:
@@ -83,9 +110,9 @@ def _verdict(e: Evidence, i: int, wrong: Array) -> str:
     """Return how the gradient is wrong there, if one phrase describes it."""
     got, right = e.got[i][wrong], e.expected[i][wrong]
     if np.all(got == 0):
-        return "; there it is 0"
+        return "; there it is zero"
     if np.all(np.abs(right) <= e.tolerance[i][wrong]):
-        return "; there it should be 0"
+        return "; there it should be zero"
     ratio = multiple(got, right).real
     if not e.matches(got, ratio * right) or (got.size == 1 and _is_odd(ratio, e.pattern_rtol)):
         return ""

@@ -15,7 +15,8 @@ import numpy as np
 from pullback.check.exceptions import BackwardError, ForwardError
 from pullback.check.numerical import coordinates, double, from_coordinates, joined
 from pullback.check.report import Report
-from pullback.check.session import Session, zeros_for_none
+from pullback.check.session import Session, away_from_zero, zeros_for_none
+from pullback.check.subject import Subject
 from pullback.check.values import Array, Arrays
 
 
@@ -143,15 +144,53 @@ class Evidence:
     # -- other values --------------------------------------------------------------------------
     def with_arrays(self, arrays: Arrays) -> Evidence | None:
         """Return the evidence at other values; None where the function is not defined there."""
-        session = Session(
-            self.session.subject.with_arrays(arrays), self.session.options, Report("", 0)
-        )
+        return self.of(self.session.subject.with_arrays(arrays))
+
+    def of(self, subject: Subject) -> Evidence | None:
+        """Return the evidence on another call; None where the function is not defined there."""
+        session = Session(subject, self.session.options, Report("", 0))
         try:
             found = Evidence(session)
             good = [np.isfinite(values).all() for values in (*found.expected, *found.got)]
         except (BackwardError, ForwardError):
             return None
         return found if all(good) else None
+
+    def may_be_that_of(self, subject: Subject, i: int) -> bool:
+        """Return whether the gradient of argument `i` agrees with another call along a direction.
+
+        It takes a few runs of forward, where `fits` takes them for each element.
+        """
+        session = Session(subject, self.session.options, Report("", 0))
+        try:
+            if [out.shape for out in session.outputs] != [out.shape for out in self.outputs]:
+                return False
+            return self._agree(session, self.got[i], self.seeds, i)
+        except ForwardError:
+            return False
+
+    def is_right(self, subject: Subject, i: int) -> bool:
+        """Return whether backward's gradient of argument `i` is right for another call."""
+        session = Session(subject, self.session.options, Report("", 0))
+        try:
+            known = all(np.isfinite(out).all() and out.size for out in session.outputs)
+            return known and all(
+                self._agree(session, session.gradients(purpose)[i], session.seeds(purpose), i)
+                for purpose in ("seeds", "other seeds")
+            )
+        except (BackwardError, ForwardError):
+            return False
+
+    def _agree(self, session: Session, got: Array, seeds: Arrays, i: int) -> bool:
+        """Return whether a gradient agrees with differences along a direction, and is not 0."""
+        count = coordinates(session.wide[i]).size
+        line = session.measure(i, away_from_zero(count, session.rng(f"direction {i}")))
+        with np.errstate(all="ignore"):
+            terms = line.direction * coordinates(got)
+            expected = joined(seeds) * line.slope.value
+            off = abs(np.sum(terms) - np.sum(expected))
+            size = np.sum(np.abs(terms)) + np.sum(np.abs(expected))
+        return bool(size > 0 and off <= self.pattern_rtol * size and np.any(terms))
 
     @cached_property
     def elsewhere(self) -> Evidence | None:

@@ -82,7 +82,8 @@ def _origin(e: Evidence, c: complex) -> str:
 def not_multiplied(e: Evidence, i: int) -> Cause | None:
     """The gradient does not depend on grad_output."""
     if e.matches(e.got[i], e.got_other[i]) and not e.matches(e.expected[i], e.expected_other[i]):
-        return Cause("not-multiplied", f"`{e.names[i]}` is not multiplied by grad_output")
+        text = f"`{e.names[i]}` is not multiplied by grad_output: the incoming gradient is ignored"
+        return Cause("not-multiplied", text)
     return None
 
 
@@ -159,7 +160,10 @@ def constant(e: Evidence, i: int) -> Cause | None:
     known = e.known(i)
     if not known.any() or np.any(e.expected[i][known]):
         return None
-    text = f"the outputs do not change with `{e.names[i]}` here, but backward gives it a gradient"
+    text = (
+        f"the outputs do not change with `{e.names[i]}` here, but backward gives it a gradient: "
+        "it should be zero"
+    )
     return Cause("formula", text, "a straight-through gradient is not one: leave it out of checks")
 
 

@@ -69,14 +69,34 @@ def _fit(array: Array, shape: tuple[int, ...]) -> Array:
 # -- positions -------------------------------------------------------------------------------------
 def jacobian_not_transposed(e: Evidence, i: int) -> Cause | None:
     """The Jacobian is multiplied by grad_output from the wrong side."""
-    g, matrix = joined(e.seeds), e.jacobian[i]
-    if matrix is None or matrix.shape[0] != matrix.shape[1] or not np.isfinite(matrix).all():
+    matrix, ours = e.jacobian[i], e.analytic[i]
+    if matrix is None or ours is None or not np.isfinite(matrix).all() or 1 in matrix.shape:
         return None
-    if e.fits(i, from_coordinates(matrix @ g, e.expected[i])):
-        text = f"`{e.names[i]}`: the Jacobian is applied instead of its transpose"
-        hint = "multiply by W.T in place of W; run a scan from the end"
+    text = f"`{e.names[i]}`: the Jacobian is applied instead of its transpose"
+    if matrix.shape[0] != matrix.shape[1]:
+        n = min(matrix.shape)  # a loop over pairs of indices in the wrong order
+        block, right = ours[:n, :n], matrix[:n, :n]
+        if e.matches(block, right.T) and not e.matches(block, right):
+            hint = "rows and columns are exchanged: multiply by W.T in place of W"
+            return Cause("transposed", text, hint)
+        return None
+    if not e.fits(i, from_coordinates(matrix @ joined(e.seeds), e.expected[i])):
+        return None
+    once = np.abs(matrix) > 1e-6 * np.abs(matrix).max()
+    if (once.sum(axis=0) <= 1).all() and (once.sum(axis=1) <= 1).all():
+        text += ": values are put in the same order, or shifted the same way, once more"
+        hint = "put them back: in the inverse order (permutation), shifted the opposite way"
         return Cause("transposed", text, hint)
-    return None
+    hint = "multiply by W.T in place of W; run a scan from the end"
+    if _is_circulant(matrix):
+        hint = "reverse the kernel; of a filter in frequency space take the conjugate"
+    return Cause("transposed", text, hint)
+
+
+def _is_circulant(matrix: Array) -> bool:
+    """Return whether each row is the one before, rolled by one place."""
+    rolled = np.roll(np.roll(matrix, 1, axis=0), 1, axis=1)
+    return bool(np.allclose(rolled, matrix, rtol=1e-5, atol=1e-8 * np.abs(matrix).max()))
 
 
 def transposed(e: Evidence, i: int) -> Cause | None:
@@ -117,28 +137,8 @@ def misplaced(e: Evidence, i: int) -> Cause | None:
     known = np.isfinite(right).all() and not e.matches(got, right)
     distinct = len(np.unique(np.round(np.abs(right), 9))) > 3
     if known and distinct and e.matches(_sorted(got), _sorted(right)):
-        return Cause("misplaced", f"{name} has the right values in the wrong places")
+        return Cause("misplaced", f"{name} has the right values in the wrong places: permuted")
     return None
-
-
-def as_if(e: Evidence, i: int) -> Cause | None:
-    """The gradient would be right if another argument were reversed or transposed."""
-    for j, array in enumerate(e.arrays):
-        for turned, name, text in _turned(array) if j != i else ():
-            other = e.with_arrays([turned if k == j else a for k, a in enumerate(e.arrays)])
-            if other is not None and e.fits(i, other.numerical(e.seeds)[i]):
-                words = f"`{e.names[i]}`: `{e.names[j]}` is used as if it were {text}"
-                return Cause(name, words, "a kernel that is not flipped, a matrix not transposed?")
-    return None
-
-
-def _turned(array: Array) -> Iterator[tuple[Array, str, str]]:
-    axes = [axis for axis in range(array.ndim) if array.shape[axis] > 1]
-    for count in range(1, len(axes) + 1):
-        for some in itertools.combinations(axes, count):
-            yield np.flip(array, some).copy(), "misplaced", f"reversed along {axes_text(some)}"
-    if array.ndim >= 2 and array.shape[-1] == array.shape[-2]:
-        yield array.swapaxes(-1, -2).copy(), "transposed", "transposed"
 
 
 def _shifted(e: Evidence, got: Array, right: Array, axis: int, k: int) -> bool:
@@ -155,4 +155,4 @@ def _sorted(array: Array) -> Array:
     return np.sort(coordinates(array))
 
 
-STRUCTURE = (jacobian_not_transposed, transposed, misplaced, as_if)
+STRUCTURE = (jacobian_not_transposed, transposed, misplaced)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from pullback.check.diagnosis.alignment import aligned
+from pullback.check.diagnosis.alignment import aligned, multiple
 from pullback.check.diagnosis.evidence import Evidence
 from pullback.check.report import Cause
 from pullback.check.values import Array
@@ -120,18 +120,35 @@ def missing_term(e: Evidence, i: int) -> Cause | None:
     for axis in reversed(axes):
         if _spanned(e, off, [ones], axis):
             text = f"a term is missing from {name} (or too many) that is constant along axis {axis}"
-            return Cause("missing-term", text, "a mean or sum that is not differentiated?")
+            hint = "a mean or sum that is not differentiated, but taken for a constant?"
+            return Cause("missing-term", text, hint)
+    for j, other in enumerate(e.expected):
+        if j != i and other.shape == off.shape and _is_multiple_of(e, i, j):
+            text = f"a term is missing from {name} (or too many): a multiple of the gradient of "
+            return Cause("missing-term", f"{text}`{e.names[j]}`")
     seed = e.seeds[0] if len(e.seeds) == 1 and e.seeds[0].shape == off.shape else None
     for words, values in [("grad_output", seed), *_candidates(e, off.shape)]:
         for axis in reversed(axes) if values is not None else ():
             for basis, more in (([values], ""), ([ones, values], " and a constant")):
                 if _spanned(e, off, [np.asarray(b) for b in basis], axis):
                     text = (
-                        f"a multiple of {words}{more} along axis {axis} is missing from {name} "
-                        "(or too many)"
+                        f"a term is missing from {name} (or too many): a multiple of {words}{more} "
+                        f"along axis {axis}"
                     )
                     return Cause("missing-term", text)
     return _product_term(e, i, off, seed)
+
+
+def _is_multiple_of(e: Evidence, i: int, j: int) -> bool:
+    """Return whether the error of a gradient is the gradient of another argument times a number."""
+    pairs = (
+        (e.got[i] - e.expected[i], e.expected[j]),
+        (e.got_other[i] - e.expected_other[i], e.expected_other[j]),
+    )
+    factors = [multiple(off, other).real for off, other in pairs]
+    return abs(factors[0] - factors[1]) <= e.pattern_rtol * abs(factors[0]) and all(
+        e.matches(off, c * other) for (off, other), c in zip(pairs, factors, strict=True)
+    )
 
 
 def _product_term(e: Evidence, i: int, off: Array, seed: Array | None) -> Cause | None:

@@ -56,7 +56,8 @@ def _unstable(session: Session, got: Arrays, expected: Arrays, text: str) -> boo
     found = [(i, unequal(g, e, size=size)) for i, (g, e) in pairs]
     wrong = [(i, where) for i, where in found if where.any()]
     if wrong:
-        text = f"{text}: {names_of(session, wrong)} depends on another call, or on chance"
+        depends = f"{names_of(session, wrong)} depends on another call, or on chance"
+        text = f"{text}: {depends} (state, a cache, a buffer)"
         report_first(session, Cause("state", text, _STATE_HINT), wrong, got, expected)
     return bool(wrong)
 

@@ -13,8 +13,8 @@ from functools import partial
 import numpy as np
 
 from pullback.check.diagnosis.evidence import Evidence
+from pullback.check.diagnosis.lengths import cause_of_size
 from pullback.check.diagnosis.raised import cause_of_exception
-from pullback.check.diagnosis.relations import ratio
 from pullback.check.exceptions import (
     BackwardError,
     ForwardError,
@@ -155,22 +155,13 @@ def _report_size(
         session.note(f"the gradients of {names} are wrong with {where}")
         return
     evidence = Evidence(other)
-    batch = {axis for _, axis in symbol.axes} == {0}
-    size = "the batch size" if batch else "that length"
     for i in wrong:
         if length == 1 and np.isnan(evidence.got[i]).any():  # too few elements, and it shows
             axes = describe_axes(session, symbol)
             session.note(f"the gradient of `{evidence.names[i]}` is NaN with {axes} of length 1")
             continue
-        factor = ratio(evidence, i)
-        text = (
-            f"right for {describe_axes(session, symbol, bare=batch)} of length {symbol.length} but "
-            f"wrong for length {length}: the gradient of `{evidence.names[i]}` depends on {size}"
-        )
-        if factor is not None:
-            text += f"; there it is off by the factor {factor:.3f} everywhere"
-        hint = "take the size from the saved shape, and average only where forward does"
-        session.fail(Cause("size", text, hint), evidence.names[i], **evidence.failure_arrays(i))
+        cause = cause_of_size(session, evidence, symbol, i, length)
+        session.fail(cause, evidence.names[i], **evidence.failure_arrays(i))
 
 
 # -- broadcasting ----------------------------------------------------------------------------------
