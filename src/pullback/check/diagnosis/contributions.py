@@ -273,12 +273,13 @@ def _of_output(out: Array, number: int | None) -> Iterator[tuple[str, Array]]:
     yield f"elements of {whole} above zero", out > 0
     yield f"elements of {whole} that are zero", out == 0
     indices = np.indices(out.shape)
-    for axis, (n, index) in enumerate(zip(out.shape, indices, strict=True)):
+    for axis, n in enumerate(out.shape):
+        index: Array = indices[axis]
         of = f"of {whole}" + (f" along axis {axis}" if out.ndim > 1 else "")
         yield f"the first element {of}", index == 0
         yield f"the last element {of}", index == n - 1
         yield f"all but the first element {of}", index > 0
-        yield f"all but the last element {of}", np.asarray(index < n - 1)
+        yield f"all but the last element {of}", index < n - 1
         yield f"the first and the last element {of}", (index == 0) | (index == n - 1)
         yield f"the odd elements {of}", index % 2 == 1
         yield f"the even elements {of}", index % 2 == 0
