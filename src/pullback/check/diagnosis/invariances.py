@@ -58,9 +58,9 @@ def _vanishes(terms: Array, axes: tuple[int, ...]) -> bool:
 
 
 def homogeneous(e: Evidence, i: int) -> Cause | None:
-    """Backward's gradient has the right component along the argument, or half of it, everywhere.
+    """Backward's gradient has half of the right component along the argument, everywhere.
 
-    Of the two places of a quadratic form, a rule then differentiates one, or one of them twice.
+    Of the two places in which a quadratic form has its argument, the rule differentiates one.
     """
     if e.elsewhere is None or e.arrays[i].size < 2 or e.arrays[i].dtype.kind == "c":
         return None
@@ -77,9 +77,6 @@ def homogeneous(e: Evidence, i: int) -> Cause | None:
                 return None
             ratios.append(float(np.sum(got * found.arrays[i])) / along)
     name = f"`{e.names[i]}`"
-    if all(abs(r - 1) < e.pattern_rtol for r in ratios):
-        text = f"{name}: one of several terms is transposed or has its factors exchanged"
-        return Cause("transposed", f"{text}: the gradient is right along {name} itself only")
     for part, word in ((0.5, "half"), (1 / 3, "a third"), (2 / 3, "two thirds")):
         if all(abs(r - part) < e.pattern_rtol for r in ratios):
             text = f"a term is missing from {name}: along {name} itself there is {word} of it"

@@ -9,7 +9,7 @@ from __future__ import annotations
 import inspect
 import itertools
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -45,7 +45,18 @@ class Other(NamedTuple):
 
 def other_value(e: Evidence, i: int) -> Cause | None:
     """The gradient would be right if one argument had another value."""
-    for other in itertools.islice(_others(e, i), _MOST):
+    others = itertools.chain(_with_settings(e), _with_arrays(e, i))
+    return _first(e, i, itertools.islice(others, _MOST)) or _formula_of_output(e, i)
+
+
+def other_setting(e: Evidence, i: int) -> Cause | None:
+    """The gradient would be right if one setting had another value."""
+    return _first(e, i, _with_settings(e))
+
+
+def _first(e: Evidence, i: int, others: Iterable[Other]) -> Cause | None:
+    """Return the cause of the first call that has backward's gradient."""
+    for other in others:
         if not e.may_be_that_of(other.subject, i):
             continue
         found = e.of(other.subject)
@@ -55,11 +66,11 @@ def other_value(e: Evidence, i: int) -> Cause | None:
             e.got_other[i], found.numerical(e.other_seeds)[i]
         ):
             return Cause(other.cause, f"`{e.names[i]}`: {other.text}", other.hint)
-    return _formula_of_output(e, i)
+    return None
 
 
-def _others(e: Evidence, i: int) -> Iterator[Other]:
-    """Yield other calls, the likeliest mistakes first."""
+def _with_settings(e: Evidence) -> Iterator[Other]:
+    """Yield calls with other settings."""
     subject = e.session.subject
     for name, value in subject.settings():
         for other in values_of_setting(value, subject.default_of(name)):
@@ -67,6 +78,11 @@ def _others(e: Evidence, i: int) -> Iterator[Other]:
             if found is not None:
                 text = f"the gradient is that with `{name}` = {other!r}, not {value!r}"
                 yield Other(found, "other-value", text, _hint(name))
+
+
+def _with_arrays(e: Evidence, i: int) -> Iterator[Other]:
+    """Yield calls with other arrays, the likeliest mistakes first."""
+    subject = e.session.subject
     leaves = subject.leaves_on_host()
     for k, leaf in enumerate(leaves):
         if not isinstance(leaf, np.ndarray) or not leaf.size:
@@ -80,6 +96,20 @@ def _others(e: Evidence, i: int) -> Iterator[Other]:
                 if own:
                     words = f"the derivative is taken at {text} instead of {label}"
                 yield Other(subject.with_leaves(changed), cause, words, hint)
+    yield from _exchanged(subject, subject.tracked[i])
+
+
+def _exchanged(subject: Subject, own: int) -> Iterator[Other]:
+    """Yield calls in which two other arrays are exchanged."""
+    leaves = subject.leaves_on_host()
+    arrays = [k for k, v in enumerate(leaves) if isinstance(v, np.ndarray) and k != own]
+    for a, b in itertools.combinations(arrays, 2):
+        if leaves[a].shape == leaves[b].shape and leaves[a].dtype == leaves[b].dtype:
+            changed = list(leaves)
+            changed[a], changed[b] = leaves[b], leaves[a]
+            names = f"`{subject.labels[a]}` and `{subject.labels[b]}`"
+            words = f"{names} are used as if they were exchanged"
+            yield Other(subject.with_leaves(changed), "swapped", words)
 
 
 def _hint(name: str) -> str:

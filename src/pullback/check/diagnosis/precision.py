@@ -8,6 +8,7 @@ import numpy as np
 
 from pullback.check.diagnosis.alignment import multiple
 from pullback.check.diagnosis.evidence import Evidence
+from pullback.check.diagnosis.other_values import other_setting
 from pullback.check.exceptions import BackwardError, ForwardError
 from pullback.check.report import Cause
 from pullback.check.session import zeros_for_none
@@ -60,6 +61,9 @@ def few_digits(e: Evidence, i: int) -> Cause | None:
     error = _error(e, e.got[i], i)
     if not e.wrong[i].any() or not error < _FEW_DIGITS or _is_multiple(e, i):
         return None
+    found = other_setting(e, i)  # such as an eps that is left out
+    if found is not None:
+        return found
     text = (
         f"`{e.names[i]}` is right to {_power(error)} only: finite differences, an eps or a lower "
         "precision in backward"

@@ -155,4 +155,23 @@ def _sorted(array: Array) -> Array:
     return np.sort(coordinates(array))
 
 
-STRUCTURE = (jacobian_not_transposed, transposed, misplaced)
+def factors_exchanged(e: Evidence, i: int) -> Cause | None:
+    """The gradient by one factor of a matrix product is multiplied from the wrong side."""
+    if len(e.seeds) != 1 or e.seeds[0].ndim != 2 or e.arrays[i].ndim != 2:
+        return None
+    turned = [e.seeds[0].T.copy()]
+    for k, leaf in enumerate(e.session.subject.leaves_on_host()):
+        square = isinstance(leaf, np.ndarray) and leaf.ndim == 2 and leaf.shape[0] == leaf.shape[1]
+        if not square or k == e.session.subject.tracked[i]:
+            continue
+        leaves = e.session.subject.leaves_on_host()
+        leaves[k] = leaf.T.copy()
+        other = e.of(e.session.subject.with_leaves(leaves))
+        same = other is not None and other.outputs[0].shape == turned[0].shape
+        if other is not None and same and e.fits(i, other.numerical(turned)[i].T):
+            text = f"`{e.names[i]}`: the factors of a matrix product are exchanged (left and right)"
+            return Cause("transposed", text, "(a @ b).T is b.T @ a.T")
+    return None
+
+
+STRUCTURE = (jacobian_not_transposed, transposed, misplaced, factors_exchanged)
