@@ -328,6 +328,9 @@ add("alternate", lambda x: x * wrap(x, np.resize([1.0, -1], 6)).to(x.dtype),
 add("expm1_over_x", lambda x: where(x == 0, ones(x), x.expm1() / safe(x)),
     lambda g, y, x: g * where(x == 0, 0 * x, (x.exp() - y) / safe(x)), draw(holes), "elements",
     "x == 0")
+add("maximum_at_ties", lambda a, b: xp(a).maximum(a, b),
+    lambda g, y, a, b: (g * (a >= b), g * (b >= a)), draw((normal, 4, 6), (normal, 4, 6)), "ties",
+    "equal")
 add("clip_tensors", lambda x, low, high: xp(x).minimum(xp(x).maximum(x, low), high),
     lambda g, y, x, low, high: g * ((x > low) & (x < high)),
     lambda r: (2 * away(r), -positive(r), positive(r)), "none", "`low`",

@@ -8,6 +8,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import inspect
+import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -29,7 +30,7 @@ from pullback.check.inputs.guessing import CannotGuessError, described_call, gue
 from pullback.check.inputs.roles import callable_of
 from pullback.check.inputs.search import is_strategy, search, strategy_of
 from pullback.check.inputs.shape_text import ArgumentSpec, parse
-from pullback.check.inputs.variations import variations
+from pullback.check.inputs.variations import Variation, variations
 from pullback.check.naming import name_of, parameters_of
 from pullback.check.report import FAILED, PASSED, PartResult, Report, Unchecked
 from pullback.check.session import Options
@@ -41,6 +42,8 @@ from pullback.errors import ArgumentError, ArgumentTypeError
 
 # The parts that depend on the values: further sets of inputs run only these.
 OF_VALUES = ("first", "masks")
+# Once so many seconds are spent on variations, no other is begun.
+_FOR_VARIATIONS = 1.5
 
 
 def check_op(
@@ -183,7 +186,8 @@ def draw_described(fn: Callable[..., Any], text: str, seed: int) -> list[Inputs]
                 box(drawn) if isinstance(drawn, np.ndarray) else drawn
             )
         inputs = _bound(parameters, values)
-        inputs = inputs._replace(domains=structured(found), profile=profile)
+        bounded = frozenset(d.name for d in found if d.interval or d.domain)
+        inputs = inputs._replace(domains=structured(found), profile=profile, bounded=bounded)
         if trial == 0 or not isinstance(try_forward(fn, inputs), str):
             sets.append(inputs)
     return sets
@@ -258,18 +262,32 @@ class _Runner:
 
     def varied(self, report: Report, inputs: Inputs) -> Report:
         """Compare derivatives with other settings and values too; return the report on all."""
-        if self.options.fast or "first" not in self.parts or self.surrogate:
+        if report.failures or self.options.fast or "first" not in self.parts or self.surrogate:
             return report
         inputs = inputs._replace(kwargs=inputs.kwargs | self.kwargs)
+        end = time.perf_counter() + _FOR_VARIATIONS
         try:
-            for what, other in variations(self.fn, self.parameters, inputs):
-                if report.failures:
+            for variation in variations(self.fn, self.parameters, inputs):
+                found = self.check_variation(variation)
+                merge(report, found, f"with {variation.what}")
+                if report.failures or time.perf_counter() > end:
                     break
-                merge(report, self.check_one(other, ("first",)), f"with {what}")
         except OutOfTimeError:
             if report.ok:  # else it is said already
                 why = deadline().reason()
                 report.unchecked.append(Unchecked("other settings and values", why, LATE))
+        return report
+
+    def check_variation(self, variation: Variation) -> Report:
+        """Compare first derivatives of another call, in full only if that shows a mistake."""
+        quick = dataclasses.replace(self.options, fast=True, smooth=variation.tied)
+        report = self.check_one(variation.inputs, ("first",), quick)
+        if report.failures and variation.inputs.profile != LARGE:
+            whole = dataclasses.replace(self.options, smooth=variation.tied)
+            found = self.check_one(variation.inputs, ("first",), whole)
+            report = found if found.failures else report
+        if variation.edge:  # where no derivative exists, NaN is as right as any number
+            report.failures = [f for f in report.failures if f.cause.name != "nan"]
         return report
 
     def _not_checked(self, why: str, hint: str) -> Report:
@@ -278,12 +296,18 @@ class _Runner:
         report.unchecked.append(Unchecked(f"`{report.name}`", why, hint))
         return report
 
-    def check_one(self, inputs: Inputs, parts: Sequence[str] | None = None) -> Report:
+    def check_one(
+        self,
+        inputs: Inputs,
+        parts: Sequence[str] | None = None,
+        options: Options | None = None,
+    ) -> Report:
         """Check one set of inputs."""
         fn = on_domains(self.fn, inputs.domains)
-        subject = Subject(fn, inputs.args, inputs.kwargs | self.kwargs, self.surrogate)
-        quick = self.options.fast or inputs.profile == LARGE
-        options = dataclasses.replace(self.options, fast=quick)
+        subject = Subject(fn, inputs.args, self.kwargs | inputs.kwargs, self.surrogate)
+        options = options or self.options
+        quick = options.fast or inputs.profile == LARGE
+        options = dataclasses.replace(options, fast=quick)
         report = check(subject, options, self.parts if parts is None else parts)
         if not report.ok and not inputs.domains:
             self._suggest(report, subject)
@@ -353,7 +377,7 @@ class _Runner:
 
     def summary(self, inputs: Inputs) -> str:
         """Return the arguments in one line, arrays by shape."""
-        return format_inputs(inputs._replace(kwargs=inputs.kwargs | self.kwargs), self.parameters)
+        return format_inputs(inputs._replace(kwargs=self.kwargs | inputs.kwargs), self.parameters)
 
     def values_of(self, inputs: Inputs) -> str:
         """Return the arguments in one line, arrays by their values."""

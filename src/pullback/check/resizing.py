@@ -72,6 +72,17 @@ def symbols(session: Session) -> list[Symbol]:
     return [Symbol(length, tuple(axes)) for length, axes in axes_by_length.items()]
 
 
+def batches_of_one(session: Session) -> list[Symbol]:
+    """Return the axes of length 1, grouped by their number: a batch of one may grow."""
+    axes: dict[int, list[tuple[int, int]]] = {}
+    for k, leaf in enumerate(session.leaves()):
+        if isinstance(leaf, np.ndarray):
+            for axis in (axis for axis, length in enumerate(leaf.shape) if length == 1):
+                axes.setdefault(axis, []).append((k, axis))
+    alone = [[pair] for found in axes.values() if len(found) > 1 for pair in found]
+    return [Symbol(1, tuple(found)) for found in (*axes.values(), *alone)]
+
+
 def resized(session: Session, symbol: Symbol, length: int) -> list[Any]:
     """Return the call's leaves with another length of some axes.
 

@@ -37,6 +37,8 @@ RTOL = {"float64": 2e-8, "complex128": 2e-8, "float32": 2e-3, "complex64": 2e-3,
 MAX_SAMPLE = 24
 # The entries of a numerical Jacobian: of a larger one only some columns are measured.
 MAX_NUMBERS = 4_000_000
+# The groups of equal values that are moved together.
+_MAX_TIES = 2
 
 
 @dataclasses.dataclass(frozen=True)
@@ -48,6 +50,7 @@ class Options:
     rtol: float | None = None
     atol: float | None = None
     max_elements: int = 256  # elements moved one by one
+    smooth: bool = False  # whether only lines without a kink are compared
 
 
 @dataclasses.dataclass
@@ -64,6 +67,8 @@ class Line:
     slope : Slope
     scale : float
         The length scale of the argument.
+    tied : bool
+        Whether only equal values move, so that it tells nothing of the others.
     """
 
     argument: int
@@ -71,6 +76,7 @@ class Line:
     element: int | None
     slope: Slope
     scale: float
+    tied: bool = False
 
 
 class Session:
@@ -177,31 +183,42 @@ class Session:
     # -- differences ---------------------------------------------------------------------------
     def measure(self, i: int, direction: Array, element: int | None = None) -> Line:
         """Measure the slope of the outputs as argument `i` moves along `direction`."""
-        base = self.wide[i]
-        flat = coordinates(base)
-        size = np.abs(flat)
+        size = np.abs(coordinates(self.wide[i]))
         if element is not None:
             scales = _scales(float(size[element]), _typical_scale(size))
         else:
             direction, scales = direction * _direction_scales(size), [1.0, 0.1]
-        before, after = self.wide[:i], self.wide[i + 1 :]
-
-        def line(t: float) -> Array | None:
-            if t == 0:
-                return self.center
-            values = from_coordinates(flat + t * direction, base)
-            try:
-                found = joined(self.subject.values([*before, values, *after]))
-            except ForwardError as error:
-                self.refusals.setdefault(i, []).append(first_line(error))
-                return None
-            return found if found.size == self.center.size else None
-
-        found = slope(line, scales, self.eps)
-        if base.dtype.kind == "f" and all(out.dtype.kind == "f" for out in self.outputs):
+        found = slope(self._curve((i,), direction), scales, self.eps)
+        if self.wide[i].dtype.kind == "f" and all(out.dtype.kind == "f" for out in self.outputs):
             step = 1e-20 * scales[0]
             found = sharpened(found, lambda h: self._imaginary(i, h * direction), step)
         return Line(i, direction, element, found, scales[0])
+
+    def measure_together(self, arguments: Sequence[int], direction: Array) -> Line:
+        """Measure the slope as several equal arguments move along one direction."""
+        first = arguments[0]
+        direction = direction * _direction_scales(np.abs(coordinates(self.wide[first])))
+        found = slope(self._curve(arguments, direction), [1.0, 0.1], self.eps)
+        return Line(first, direction, None, found, 1.0)
+
+    def _curve(self, arguments: Sequence[int], direction: Array) -> Callable[[float], Array | None]:
+        """Return the outputs as a function of how far some arguments moved along a direction."""
+
+        def at(t: float) -> Array | None:
+            if t == 0:
+                return self.center
+            moved = list(self.wide)
+            for i in arguments:
+                flat = coordinates(self.wide[i]) + t * direction
+                moved[i] = from_coordinates(flat, self.wide[i])
+            try:
+                found = joined(self.subject.values(moved))
+            except ForwardError as error:
+                self.refusals.setdefault(arguments[0], []).append(first_line(error))
+                return None
+            return found if found.size == self.center.size else None
+
+        return at
 
     def _imaginary(self, i: int, offset: Array) -> Array | None:
         """Return the imaginary parts of the outputs with i times `offset` added to an argument."""
@@ -229,7 +246,7 @@ class Session:
 
     @cached_property
     def directions(self) -> list[Line]:
-        """The slopes along random directions, two for each argument."""
+        """The slopes along random directions, two for each argument, and along equal values."""
         found = []
         for i, array in enumerate(self.wide):
             rng, flat = self.rng(f"directions {i}"), coordinates(array)
@@ -237,6 +254,8 @@ class Session:
                 direction = away_from_zero(flat.size, rng)
                 direction[~np.isfinite(flat)] = 0.0  # NaN stays NaN
                 found.append(self.measure(i, direction))
+            ties = (self.measure(i, together) for together in _ties(flat))
+            found += [dataclasses.replace(line, tied=True) for line in ties]
         return found
 
     @cached_property
@@ -310,6 +329,10 @@ class Session:
         """Return whether the derivative of <seeds, outputs> along a line was measured."""
         low, high, _ = self.bounds(line, seeds)
         return bool(is_range(low, high)) and bool(joined(seeds).any())
+
+    def is_kinked(self, line: Line, seeds: Arrays) -> bool:
+        """Return whether <seeds, outputs> has a kink or a jump along a line."""
+        return bool(line.slope.kink[joined(seeds) != 0].any())
 
     def magnitude(self, line: Line, seeds: Arrays) -> float:
         """Return the sum of the absolute terms of the derivative along a line."""
@@ -409,6 +432,18 @@ def random_like(array: Array, rng: np.random.Generator) -> Array:
     if array.dtype.kind == "c":
         values = values + 1j * rng.uniform(0.5, 1.5, array.shape)
     return np.asarray(values).astype(array.dtype)
+
+
+def _ties(flat: Array) -> Iterator[Array]:
+    """Yield directions along which equal values stay equal, those of the most of them first.
+
+    Alone, each of them may be at a kink; a rule that gives all of them the whole gradient shows
+    when they move together.
+    """
+    values, groups, counts = np.unique(flat, return_inverse=True, return_counts=True)
+    for k in np.argsort(-counts, kind="stable")[:_MAX_TIES]:
+        if counts[k] > 1 and np.isfinite(values[k]):
+            yield (groups == k).astype(np.float64)
 
 
 def _unit(array: Array, k: int) -> Array:

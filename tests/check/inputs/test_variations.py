@@ -1,5 +1,8 @@
 """Calls with other settings and values than the user's, which show what these hide."""
 
+import enum
+from typing import Literal
+
 import numpy as np
 import pytest
 
@@ -13,7 +16,7 @@ X = np.array([[0.4, -1.3, 2.1], [1.7, 0.2, -0.6]])
 
 
 def found(fn, *args, **kwargs):
-    return [what for what, _ in variations(fn, parameters_of(fn), Inputs(args, kwargs))]
+    return [v.what for v in variations(fn, parameters_of(fn), Inputs(args, kwargs))]
 
 
 def operation(forward, rule):
@@ -25,9 +28,10 @@ def test_settings_that_keep_their_default_are_varied():
         out = x.sum(axis, keepdim=keepdims) * scale + tol
         return out.mean() if reduction == "mean" else out.sum() if reduction == "sum" else out
 
-    assert found(fn, X)[:6] == [
+    assert found(fn, X)[:7] == [
+        "`axis` = 1 in place of -1",
         "`axis` = 0 in place of -1",
-        "`axis` = -2 in place of -1",
+        "`keepdims` = True in place of False",
         "`scale` = 3.0 in place of 2.0",
         "`reduction` = 'sum' in place of 'mean'",
         "`reduction` = 'none' in place of 'mean'",
@@ -35,17 +39,93 @@ def test_settings_that_keep_their_default_are_varied():
     ]
 
 
-def test_settings_that_were_passed_are_respected():
+@pytest.mark.parametrize("passed", [((5.0,), {}), ((), {"scale": 5.0})])
+def test_settings_that_were_passed_are_varied_too(passed):
     def fn(x, scale=2.0):
         return x * scale
 
-    assert "`scale` = 3.0 in place of 2.0" not in found(fn, X, 5.0)
-    assert "`scale` = 3.0 in place of 2.0" not in found(fn, X, scale=5.0)
+    args, kwargs = passed
+    assert found(fn, X, *args, **kwargs)[0] == "`scale` = 7.5 in place of 5.0"
+
+
+def test_a_number_that_is_the_length_of_an_axis_stays():
+    assert "`n` = 3 in place of 2" not in found(lambda x, n: x.sum(0) * n, X, 2)
+
+
+class Kind(enum.Enum):
+    ADD, MULTIPLY = 1, 2
+
+
+def with_settings(
+    x,
+    order=(0, 1),
+    kind=Kind.ADD,
+    mode: Literal["near", "far"] = "near",
+    how="sum",
+    bias=None,
+    index=None,
+    n_iter=5,
+):
+    """Return what depends on all of these but the last."""
+    y = x.permute(order) * (2.0 if kind is Kind.ADD else 3.0) + (1.0 if mode == "near" else 2.0)
+    y = y if how == "sum" else y.exp() if how == "stretched" else None
+    y = y if bias is None else y * bias
+    return y if index is None else y[index]
+
+
+def test_every_kind_of_setting_is_varied():
+    assert found(with_settings, X)[:7] == [
+        "`order` = (1, 0) in place of (0, 1)",
+        f"`kind` = {Kind.MULTIPLY!r} in place of {Kind.ADD!r}",
+        "`mode` = 'far' in place of 'near'",
+        "`how` = 'stretched' in place of 'sum'",
+        "`bias` given",
+        "`index` given",
+        "whole numbers in place of the values",
+    ]
+
+
+def test_an_array_that_may_be_left_out_is():
+    def fn(x, bias=None):
+        return x if bias is None else x + bias
+
+    assert "`bias` left out" in found(fn, X, X)
+
+
+def test_an_axis_is_counted_from_the_other_end_as_well():
+    assert found(lambda x, axis: x.cumsum(axis), X, 1)[0] == "`axis` = -1 in place of 1"
+
+
+def arrays(what, x, **settings):
+    calls = variations(lambda x, **settings: x * 1.0, None, Inputs((x,), settings))
+    return next(v.inputs.args[0].tolist() for v in calls if v.what == what)
+
+
+@pytest.mark.parametrize(
+    ("what", "expected"),
+    [
+        ("values of both signs", [-1.5, 3.0, -2.0, 0.25]),
+        ("a zero among the values", [1.5, 3.0, 0.0, 0.25]),
+        ("the two largest values equal", [1.5, 3.0, 3.0, 0.25]),
+        ("the two smallest values equal", [0.25, 3.0, 2.0, 0.25]),
+        ("all values equal", [1.5, 1.5, 1.5, 1.5]),
+        ("values around `low` = -1", [-1.1875, 0.3125, -0.6875, -2.4375]),
+    ],
+)
+def test_values_are_varied(what, expected):
+    assert arrays(what, np.array([1.5, 3.0, 2.0, 0.25]), low=-1.0) == expected
+
+
+def test_values_that_have_bounds_keep_them():
+    inputs = Inputs((np.array([1.5, 3.0, 2.0]),), {}, bounded=frozenset({"x"}))
+    calls = variations(lambda x: x * 1.0, parameters_of(lambda x: x), inputs)
+    arrays = [v.inputs.args[0] for v in calls]
+    assert [a.min() >= 1.5 and a.max() <= 3.0 for a in arrays] == [True] * 3
 
 
 def test_variations_that_forward_refuses_are_left_out():
     def fn(x, scale=2.0):
-        if scale != 2.0 or abs(x).max() > 2.5:
+        if scale != 2.0 or not np.array_equal(x.numpy(), X):
             raise ValueError("no")
         return x * scale
 
@@ -57,8 +137,8 @@ def test_arrays_with_a_structure_keep_their_values():
 
 
 def test_values_that_are_positive_stay_so():
-    ((_, inputs), *_) = variations(lambda x: x.log(), None, Inputs((np.array([0.1, 2.7]),), {}))
-    assert inputs.args[0].tolist() == [1.0, 4.0]
+    (first, *_) = variations(lambda x: x.log(), None, Inputs((np.array([0.1, 2.7]),), {}))
+    assert first.inputs.args[0].tolist() == [1.0, 4.0]
 
 
 WRONG = {
@@ -125,5 +205,5 @@ def test_a_fast_check_leaves_variations_out():
 
 def test_no_two_arrays_become_zero_at_once():
     x, y = np.array([0.1, -1.3, 0.2]), np.array([0.2, 1.1, -0.1])
-    ((_, inputs), *_) = variations(lambda x, y: x * y, None, Inputs((x, y), {}))
-    assert [a.tolist() for a in inputs.args] == [[0.0, -2.0, 0.0], [1.0, 2.0, -1.0]]
+    (first, *_) = variations(lambda x, y: x * y, None, Inputs((x, y), {}))
+    assert [a.tolist() for a in first.inputs.args] == [[0.0, -2.0, 0.0], [1.0, 2.0, -1.0]]

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from tests.check._parts import X, Y, check, only_failure, op
 
+import pullback as pb
 from pullback.check.exceptions import InapplicableError
 from pullback.check.parts.aliases import check_aliases
 
@@ -45,13 +46,27 @@ def test_aliases_need_two_like_arguments_that_may_be_equal():
     assert check(check_aliases, op(distinct, lambda ctx, g: (g, -g)), X, Y).ok
 
 
+@pytest.mark.parametrize("share", [1.0, 0.5, 0.0])
+def test_a_tie_of_two_arguments_shares_one_gradient(share):
+    def forward(ctx, a, b):
+        ctx.save_for_backward(a=a, b=b)
+        return pb.maximum(a, b)
+
+    def backward(ctx, g):
+        a, b = ctx.saved_tensors
+        return {"a": g * ((a > b) + share * (a == b)), "b": g * ((b > a) + share * (a == b))}
+
+    report = check(check_aliases, op(forward, backward), np.array([1.0, 2.0]), np.array([0.5, 3.0]))
+    assert [f.cause.name for f in report.failures] == ([] if share == 0.5 else ["ties"])
+
+
 def test_rounding_that_differs_for_one_tensor_is_not_called_wrong():
     huge = 1e9 * (1 + X)
 
     def forward(ctx, x, y):
         ctx.save_for_backward(x=x, y=y)
         ctx.order = 1 if np.shares_memory(x.numpy(), y.numpy()) else -1
-        return (x - 1) * (y + 1) * 1e-9
+        return 0.0 * x * y
 
     def backward(ctx, g):
         s = ctx.saved_variables

@@ -39,6 +39,8 @@ class Inputs(NamedTuple):
         From the names of those that have a structure to the word for it.
     profile : str
         The kind of values, one of `PROFILES`.
+    bounded : frozenset of str
+        The names of those whose values have to stay between bounds.
     """
 
     args: tuple[Any, ...]
@@ -46,6 +48,7 @@ class Inputs(NamedTuple):
     notes: tuple[str, ...] = ()
     domains: Mapping[str, str] = {}
     profile: str = GENERAL
+    bounded: frozenset[str] = frozenset()
 
 
 def try_forward(fn: Callable[..., Any], inputs: Inputs) -> list[Array] | str:

@@ -1,8 +1,8 @@
 """Calls that differ from the user's in what often changes what an operation does.
 
-Other settings in place of defaults, whole numbers and larger values in place of the values, masks
-that hide something, indices that repeat. A variation counts only if forward takes it, and changes
-its result. Must not know how a call is checked.
+Other settings; whole numbers, larger values, values of both signs, zeros and ties in place of the
+values; masks that hide something, indices that repeat. A variation counts only if forward takes it.
+Must not know how a call is checked.
 """
 
 from __future__ import annotations
@@ -10,31 +10,48 @@ from __future__ import annotations
 import functools
 import inspect
 import itertools
-import re
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from pullback.check.inputs.arguments import Inputs, try_forward
 from pullback.check.inputs.domains import recognised
 from pullback.check.inputs.drawing import LARGE
+from pullback.check.inputs.settings import STOPPING, other_settings
+from pullback.check.naming import labels_of
 from pullback.check.values import Array, holds_numbers, host
 from pullback.core.custom import pytree as tree
 from pullback.core.tensor.tensor import Tensor, box
 
-Variation = tuple[str, Inputs]
+_MOST_SHIFTS = 3  # numbers among the settings around which values are drawn
 
-# Settings of an iteration, or of its accuracy: another value makes the result less exact.
-_OF_ACCURACY = re.compile(r".*(tol|eps|iter|steps?|max|min|num|seed|damp|lr|rate|order)\w*|n_\w+|n")
-_AXIS = re.compile(r"(axis|axes|dim|dims)\w*")
-_CHOICES = {"reduction": ("mean", "sum", "none"), "norm": ("backward", "ortho", "forward")}
+
+class Variation(NamedTuple):
+    """Another call.
+
+    Attributes
+    ----------
+    what : str
+        What is different.
+    inputs : Inputs
+        The call.
+    tied : bool
+        Whether equal values may make the operation not differentiable.
+    edge : bool
+        Whether values may lie at the edge of the domain.
+    """
+
+    what: str
+    inputs: Inputs
+    tied: bool = False
+    edge: bool = False
 
 
 def variations(
     fn: Callable[..., Any], parameters: Sequence[inspect.Parameter] | None, inputs: Inputs
 ) -> Iterator[Variation]:
-    """Yield the variations of a call that forward takes, each with what is different.
+    """Yield the variations of a call that forward takes.
 
     Parameters
     ----------
@@ -47,10 +64,16 @@ def variations(
     base = try_forward(fn, inputs)
     if isinstance(base, str):
         return
-    for what, other in (*_settings(parameters or (), inputs), *_values(inputs)):
-        found = try_forward(fn, other)
+    settings = other_settings(fn, parameters or (), inputs, base)
+    for what, calls in settings:
+        # A rule may go wrong for an axis counted from the end, where forward does not.
+        taken = (call for call in calls if not isinstance(try_forward(fn, call), str))
+        for call in itertools.islice(taken, 1):
+            yield Variation(what, call)
+    for variation in _values(fn, inputs, parameters or ()):
+        found = try_forward(fn, variation.inputs)
         if not isinstance(found, str) and not _equal(found, base):
-            yield what, other
+            yield variation
 
 
 def _equal(a: Sequence[Array], b: Sequence[Array]) -> bool:
@@ -58,57 +81,81 @@ def _equal(a: Sequence[Array], b: Sequence[Array]) -> bool:
     return len(a) == len(b) and all(np.array_equal(x, y) for x, y in pairs)
 
 
-# -- settings --------------------------------------------------------------------------------------
-def _settings(parameters: Sequence[inspect.Parameter], inputs: Inputs) -> Iterator[Variation]:
-    """Yield calls with another value for each argument that keeps its default."""
-    for i, p in enumerate(parameters):
-        passed = p.name in inputs.kwargs or i < len(inputs.args)
-        if passed or p.kind is p.POSITIONAL_ONLY or p.default is p.empty:
-            continue
-        for value in _others(p.name, p.default):
-            what = f"`{p.name}` = {value!r} in place of {p.default!r}"
-            yield what, inputs._replace(kwargs={**inputs.kwargs, p.name: value})
-
-
-def _others(name: str, default: Any) -> tuple[Any, ...]:
-    """Return other values of a setting."""
-    if isinstance(default, bool):
-        return (not default,)
-    if isinstance(default, str):
-        return tuple(v for v in _CHOICES.get(name, ()) if v != default)
-    if isinstance(default, int) and _AXIS.fullmatch(name):
-        return tuple(axis for axis in (0, 1, -1, -2) if axis != default)
-    if isinstance(default, (int, float)) and _OF_ACCURACY.fullmatch(name):
-        return ()
-    if isinstance(default, int):
-        return (default + 1, -1) if re.search("shift|offset|diagonal|lag", name) else (default + 1,)
-    if isinstance(default, float) and np.isfinite(default):
-        if 0 <= default <= 1:
-            return (0.35 if abs(default - 0.35) > 0.1 else 0.6,)
-        return (1.5 * default,)
-    return ()
-
-
 # -- values ----------------------------------------------------------------------------------------
-def _values(inputs: Inputs) -> Iterator[Variation]:
+Change = Callable[[Array], Array]
+
+
+def _values(
+    fn: Callable[..., Any], inputs: Inputs, parameters: Sequence[inspect.Parameter]
+) -> Iterator[Variation]:
     """Yield calls with other values of the arrays."""
     zeros = itertools.chain([True], itertools.repeat(False))  # 0 / 0 is not the operation's mistake
-    for what, change in (
+    around = [
+        (f"values around `{name}` = {number:g}", functools.partial(_around, number))
+        for name, number in _numbers(inputs, parameters)
+    ]
+    changes: list[tuple[str, Change]] = [
         ("whole numbers in place of the values", lambda a: _whole(a, zeros)),
         ("larger values", _larger),
         ("masks that are not all true", _hiding),
         ("indices that repeat", _repeating),
-    ):
-        changed = functools.partial(_changed, change)
-        args, kwargs = tree.map_leaves(changed, (inputs.args, inputs.kwargs))
+        ("values of both signs", _both_signs),
+        ("a zero among the values", _with_zero),
+        *around,
+    ]
+    for what, change in changes:
         profile = LARGE if change is _larger else inputs.profile
-        yield what, inputs._replace(args=args, kwargs=kwargs, profile=profile)
+        other = _all_changed(fn, change, inputs)._replace(profile=profile)
+        yield Variation(what, other, edge=change is _with_zero)
+    ties: tuple[tuple[str, Change], ...] = (
+        ("the two largest values equal", functools.partial(_tied, largest=True)),
+        ("the two smallest values equal", functools.partial(_tied, largest=False)),
+        ("all values equal", _constant),
+    )
+    for what, change in ties:
+        yield Variation(what, _all_changed(fn, change, inputs), tied=True)
 
 
-def _changed(change: Callable[[Array], Array], value: Any) -> Any:
-    """Return an array or tensor with other values, anything else as it is."""
-    if not holds_numbers(value) or not host(value).size:
-        return value
+def _numbers(
+    inputs: Inputs, parameters: Sequence[inspect.Parameter]
+) -> Iterator[tuple[str, float]]:
+    """Yield the numbers among the settings at which a formula may change, each value once."""
+    named = [*zip([p.name for p in parameters], inputs.args, strict=False), *inputs.kwargs.items()]
+    known = {name for name, _ in named}
+    named += [(p.name, p.default) for p in parameters if p.name not in known]
+    seen: set[float] = set()
+    for name, value in named:
+        is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+        if is_number and np.isfinite(value) and value and not STOPPING.fullmatch(name):
+            if value not in seen and len(seen) < _MOST_SHIFTS:
+                yield name, float(value)
+            seen.add(value)
+
+
+def _all_changed(fn: Callable[..., Any], change: Change, inputs: Inputs) -> Inputs:
+    """Return a call with every array changed, but those that would leave their bounds."""
+    labels = iter(labels_of(fn, inputs.args, inputs.kwargs))
+
+    def changed(value: Any) -> Any:
+        bounded = next(labels).split("[")[0] in inputs.bounded
+        if not holds_numbers(value) or not host(value).size:
+            return value
+        other = _changed(change, value)
+        if bounded and other is not value and not _within(host(other), host(value)):
+            return value
+        return other
+
+    args, kwargs = tree.map_leaves(changed, (inputs.args, inputs.kwargs))
+    return inputs._replace(args=args, kwargs=kwargs)
+
+
+def _within(array: Array, other: Array) -> bool:
+    """Return whether all values lie between the smallest and the largest of another array."""
+    return bool(array.min() >= other.min() and array.max() <= other.max())
+
+
+def _changed(change: Change, value: Any) -> Any:
+    """Return an array or tensor with other values; itself if they are the same."""
     array = host(value)
     other = np.asarray(change(array)).astype(array.dtype)
     if np.array_equal(other, array):
@@ -123,9 +170,14 @@ def _is_free(array: Array) -> bool:
     return array.dtype.kind == "f" and bool(np.isfinite(array).all()) and not recognised(array)
 
 
+def _is_unit(array: Array) -> bool:
+    """Return whether all values are between 0 and 1: these may be probabilities or weights."""
+    return bool(((array >= 0) & (array <= 1)).all())
+
+
 def _whole(array: Array, zeros: Iterator[bool]) -> Array:
     """Round an array; only the first may become 0 somewhere, if it has both signs."""
-    if not _is_free(array):
+    if not _is_free(array) or _is_unit(array):
         return array
     rounded = np.round(1.5 * array)
     away = np.where(array < 0, np.minimum(rounded, -1.0), np.maximum(rounded, 1.0))
@@ -134,9 +186,47 @@ def _whole(array: Array, zeros: Iterator[bool]) -> Array:
 
 
 def _larger(array: Array) -> Array:
-    # Values between 0 and 1 may be probabilities or weights.
-    inside = bool(((array >= 0) & (array <= 1)).all()) if array.dtype.kind == "f" else True
-    return array if inside or not _is_free(array) else 4.0 * array
+    return array if not _is_free(array) or _is_unit(array) else 4.0 * array
+
+
+def _both_signs(array: Array) -> Array:
+    if not _is_free(array) or not (array > 0).all() or _is_unit(array):
+        return array
+    other = array.copy()
+    other.flat[::2] *= -1.0
+    return other
+
+
+def _with_zero(array: Array) -> Array:
+    if not _is_free(array) or array.size < 2:
+        return array
+    other = array.copy()
+    other.flat[array.size // 2] = 0.0
+    return other
+
+
+def _around(number: float, array: Array) -> Array:
+    """Return values on both sides of a number, as far apart as they are."""
+    if not _is_free(array) or not array.ndim or array.size < 2:
+        return array
+    return np.asarray(array - array.mean() + number)
+
+
+def _tied(array: Array, largest: bool) -> Array:
+    """Make the two largest or smallest values of each row equal."""
+    if not _is_free(array) or not array.ndim or array.shape[-1] < 2:
+        return array
+    order = np.argsort(array, axis=-1)
+    first, second = (order[..., [k]] for k in ((-1, -2) if largest else (0, 1)))
+    other = array.copy()
+    np.put_along_axis(other, second, np.take_along_axis(array, first, -1), -1)
+    return other
+
+
+def _constant(array: Array) -> Array:
+    if not _is_free(array) or array.size < 2:
+        return array
+    return np.full_like(array, array.flat[0])
 
 
 def _hiding(array: Array) -> Array:

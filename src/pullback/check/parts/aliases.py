@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+
+import numpy as np
 
 from pullback.check.comparison import beyond_rounding, rounding_noise
 from pullback.check.exceptions import BackwardError, ForwardError, InapplicableError, first_line
-from pullback.check.report import Cause
-from pullback.check.session import Session, gradients
+from pullback.check.numerical import coordinates, joined
+from pullback.check.parts.first import agrees
+from pullback.check.report import Cause, Report
+from pullback.check.session import Session, away_from_zero, gradients
 from pullback.check.subject import Subject
 from pullback.check.values import Array, Arrays, copies
 
@@ -41,7 +46,7 @@ def _check_pair(session: Session, i: int, j: int) -> None:
         expected = _summed(subject, arrays, i, j, seeds)
     except (ForwardError, BackwardError):
         return  # not defined for equal arguments
-    names = f"`{subject.names[i]}` and `{subject.names[j]}`"
+    names = _both(subject, i, j)
     try:
         got = _same_tensor(subject, copies(arrays), i, j, seeds)
     except (ForwardError, BackwardError) as error:
@@ -53,12 +58,55 @@ def _check_pair(session: Session, i: int, j: int) -> None:
     def measure_noise() -> list[float]:
         return rounding_noise(lambda xs, gs: _summed(subject, xs, i, j, gs), arrays, seeds)
 
-    for k, wrong in beyond_rounding(session, got, expected, seeds, measure_noise)[:1]:
+    differing = beyond_rounding(session, got, expected, seeds, measure_noise)
+    for k, wrong in differing[:1]:
         text = f"the gradient is wrong when one tensor is passed for both {names}"
         hint = "decide by ctx.needs_input_grad and the arguments' positions, not by identity"
         argument = subject.names[k + (k >= j)]
         cause = Cause("same-tensor", text, hint)
         session.fail(cause, argument, expected=expected[k], got=got[k], wrong=wrong)
+    if not differing:
+        _check_together(session, arrays, i, j, measure_noise)
+
+
+def _check_together(
+    session: Session, arrays: Arrays, i: int, j: int, measure_noise: Callable[[], list[float]]
+) -> None:
+    """Compare the sum of two gradients with the slope as two equal arguments move together.
+
+    Where they are equal, each alone may be at a kink, as those of a maximum are. Together they move
+    along it, and only the sum of the two gradients counts.
+    """
+    subject = session.subject.with_arrays(arrays)
+    # Looser than elsewhere: a rule that is wrong at ties is wrong by whole terms.
+    options = dataclasses.replace(session.options, rtol=max(1e-3, session.rtol))
+    other = Session(subject, options, Report(subject.name, options.seed))
+    direction = away_from_zero(coordinates(other.wide[i]).size, session.rng(f"together {i} {j}"))
+
+    try:
+        other.center, seeds = joined(subject.values(other.wide)), other.seeds()
+        got = [coordinates(g) for g in other.gradients()]
+        line = other.measure_together((i, j), direction)
+    except (ForwardError, BackwardError):
+        return
+    if not np.isfinite(other.center).all() or other.is_kinked(line, seeds):
+        return
+    both = [g if k != i else g + got[j] for k, g in enumerate(got)]
+    if agrees(other, line, both, seeds):
+        return
+    noise = measure_noise()[i] * float(np.sum(np.abs(line.direction)))
+    other.options = dataclasses.replace(options, atol=other.atol + noise)
+    if not agrees(other, line, both, seeds):
+        text = (
+            f"the gradients of {_both(subject, i, j)} do not add up to the derivative where the "
+            "two are equal (ties): as both move together, the outputs change otherwise"
+        )
+        hint = "at a tie give the gradient to one of them, or half of it to each"
+        session.fail(Cause("ties", text, hint), session.subject.names[i])
+
+
+def _both(subject: Subject, i: int, j: int) -> str:
+    return f"`{subject.names[i]}` and `{subject.names[j]}`"
 
 
 def _summed(subject: Subject, arrays: Arrays, i: int, j: int, seeds: Arrays) -> list[Array]:

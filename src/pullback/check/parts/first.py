@@ -122,7 +122,7 @@ def _wrong_along(session: Session, lines: Sequence[Line], purpose: str) -> set[i
 def agrees(session: Session, line: Line, got: Sequence[Array], seeds: Arrays) -> bool:
     """Return whether a gradient's component along a line lies within the measured range."""
     low, high, error = session.bounds(line, seeds)
-    if not is_range(low, high):
+    if not is_range(low, high) or (session.options.smooth and session.is_kinked(line, seeds)):
         return True
     with np.errstate(all="ignore"):
         terms = np.where(line.direction != 0, line.direction * got[line.argument], 0.0)
@@ -191,7 +191,7 @@ def _tells_of_all(lines: Sequence[Line], known: Sequence[bool]) -> bool:
     """Return whether a random direction is known, or every element that was moved."""
     pairs = list(zip(lines, known, strict=True))
     alone = [found for line, found in pairs if line.element is not None]
-    return any(found for line, found in pairs if line.element is None) or (
+    return any(found for line, found in pairs if line.element is None and not line.tied) or (
         bool(alone) and all(alone)
     )
 

@@ -44,15 +44,18 @@ def _check_forward(session: Session) -> Run | None:
         _report_forward(session, undeclared[1])
         return None
     changed = [
-        label
-        for (label, before), tensor in zip(
+        (label, value)
+        for (label, before), value in zip(
             session.subject.array_arguments(), run.passed_arrays, strict=True
         )
-        if not getattr(tensor, "_version", 0) and _differ(host(tensor), before)
+        if not getattr(value, "_version", 0) and _differ(host(value), before)
     ]
-    for label in changed:
-        _report_forward(session, label)
-    return None if changed else run
+    for label, value in changed:
+        if isinstance(value, Tensor):
+            _report_forward(session, label)
+        else:  # an array has no gradient: state that is kept between the calls, as a running mean
+            session.note(f"forward writes to the array `{label}`: is it meant to?")
+    return None if any(isinstance(value, Tensor) for _, value in changed) else run
 
 
 def _report_forward(session: Session, label: str) -> None:

@@ -24,7 +24,14 @@ from pullback.check.exceptions import (
 from pullback.check.naming import quoted
 from pullback.check.parts.recheck import wrong_along
 from pullback.check.report import Cause
-from pullback.check.resizing import Symbol, describe_axes, resized, session_with_leaves, symbols
+from pullback.check.resizing import (
+    Symbol,
+    batches_of_one,
+    describe_axes,
+    resized,
+    session_with_leaves,
+    symbols,
+)
 from pullback.check.session import Session
 from pullback.check.values import Arrays
 from pullback.errors import GradientError
@@ -51,15 +58,31 @@ def _checks(session: Session) -> Iterator[Callable[[], bool]]:
     """Yield the checks of single shapes; each returns whether forward accepted any."""
     for symbol in symbols(session):
         yield partial(_sizes, session, symbol)
+        for part in _rectangular(symbol):
+            yield partial(_sizes, session, part, (symbol.length + 1,))
+    for batch in batches_of_one(session):
+        yield partial(_sizes, session, batch, (2,))
     for i, shape in _variants(session):
         yield partial(_broadcast, session, i, shape)
     yield partial(_scalars, session)
 
 
-def _sizes(session: Session, symbol: Symbol) -> bool:
+def _rectangular(symbol: Symbol) -> Iterator[Symbol]:
+    """Yield the axes of one number of a symbol that square arrays have twice.
+
+    A matrix that is square by chance hides a rule that takes rows for columns.
+    """
+    arrays = [k for k, _ in symbol.axes]
+    if len(set(arrays)) < len(arrays):
+        for axis in sorted({axis for _, axis in symbol.axes}):
+            yield Symbol(symbol.length, tuple(pair for pair in symbol.axes if pair[1] == axis))
+
+
+def _sizes(session: Session, symbol: Symbol, lengths: Sequence[int] = ()) -> bool:
     """Check other lengths of one symbol; return whether forward accepted any."""
     n, known = symbol.length, None
-    for length in (n - 1, 1, 0) if _distinct(session, symbol) else (n + 1, 2 * n, 1, 0):
+    usual = (n - 1, 1, 0) if _distinct(session, symbol) else (n + 1, 2 * n, 1, 0)
+    for length in lengths or usual:
         if known and length == 2 * n:  # needed only if the length has to be a multiple
             continue
         leaves = resized(session, symbol, length)
@@ -129,8 +152,7 @@ def _report_raised(
     # A setting may have to change with the axes; a plain function may contain it.
     settings = [value for _, value in session.subject.number_arguments()]
     fixed = symbol.length in settings or not session.subject.is_op
-    # An empty batch has empty outputs; otherwise an empty axis, as of a kernel, makes no sense.
-    odd = length == 0 and any(out.size for out in other.outputs)
+    odd = length == 0  # an error for an empty array is loud, and seldom meets anyone
     # One row is a batch; one element may be too few for an axis that the outputs do not have.
     shapes = [out.shape for out in session.outputs]
     odd |= length == 1 and [out.shape for out in other.outputs] == shapes

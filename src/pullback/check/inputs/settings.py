@@ -1,0 +1,238 @@
+"""Other values of the settings of a call: what is passed to an operation beside its arrays.
+
+A rule is often written for the default, and wrong for another axis, mode, order or number. Owns
+which other values a setting may have. Must not know how a call is checked.
+"""
+
+from __future__ import annotations
+
+import dis
+import enum
+import inspect
+import itertools
+import re
+import types
+import typing
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Literal
+
+import numpy as np
+
+from pullback.check.inputs.arguments import Inputs
+from pullback.check.values import Array, holds_numbers, host
+from pullback.core.tensor.tensor import box
+
+_EMPTY = inspect.Parameter.empty
+# Where an iteration stops: another value makes the result less exact, or takes longer.
+STOPPING = re.compile(r".*(tol|iter|steps?|damp|seed|rng|precision|sweeps|lr|learning_rate)\w*")
+_SMALL = re.compile(r".*eps(ilon)?\w*|jitter|ridge")
+_AXIS = re.compile(r"(\w+_)?(axis|axes|dims?)\d?")
+_COUNT = re.compile(r".*(idx|index|size|hop|stride|num|count|len)\w*|[nkm]|n_\w+")
+_ARRAY = re.compile(r".*(bias|weight|mask|prior|target|mean|knots|init)\w*|[bwxy]|[htw]0?")
+_NEVER = re.compile(r"dtype|device|out|name|order_by")
+_CHOICES = {
+    "reduction|reduce": ("mean", "sum", "none"),
+    "norm": ("backward", "ortho", "forward"),
+    "mode|padding|pad|boundary|padding_mode": (
+        "constant", "reflect", "edge", "wrap", "symmetric", "same", "full", "valid", "circular",
+        "replicate", "zeros", "periodic",
+    ),
+}  # fmt: skip
+
+
+def other_settings(
+    fn: Callable[..., Any],
+    parameters: Sequence[inspect.Parameter],
+    inputs: Inputs,
+    outputs: Sequence[Array],
+) -> Iterator[tuple[str, list[Inputs]]]:
+    """Yield, for each change of one setting, what it is and the calls to try, the likeliest first.
+
+    Parameters
+    ----------
+    fn : callable
+    parameters : sequence of inspect.Parameter
+        Those of `fn`.
+    inputs : Inputs
+        The call.
+    outputs : sequence of array
+        Its results.
+    """
+    hints = _hints(fn)
+    given = [host(v) for v in (*inputs.args, *inputs.kwargs.values()) if holds_numbers(v)]
+    rank = max((array.ndim for array in given), default=1)
+    lengths = {length for array in given for length in array.shape}
+    for i, p in enumerate(parameters):
+        if p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD) or _NEVER.fullmatch(p.name):
+            continue
+        passed = i < len(inputs.args) or p.name in inputs.kwargs
+        if not passed and p.kind is p.POSITIONAL_ONLY:
+            continue
+        value = _passed(inputs, i, p)
+        if value is None and p.default is None:
+            tries = [
+                _with(inputs, i, p, v) for v in _in_place_of_none(p.name, hints, inputs, outputs)
+            ]
+            yield f"`{p.name}` given", tries
+        elif holds_numbers(value):
+            if p.default is None:
+                yield f"`{p.name}` left out", [_with(inputs, i, p, None)]
+        elif value is not _EMPTY and not (passed and _is_length(p.name, value, lengths)):
+            for other in _others(p.name, value, hints.get(p.name), rank, fn):
+                what = f"`{p.name}` = {other!r} in place of {value!r}"
+                yield what, [_with(inputs, i, p, other)]
+
+
+def _is_length(name: str, value: Any, lengths: set[int]) -> bool:
+    """Return whether a number may be that of the elements along some axis."""
+    is_number = isinstance(value, int) and not isinstance(value, bool)
+    return is_number and value > 1 and value in lengths and not _AXIS.fullmatch(name)
+
+
+def _passed(inputs: Inputs, i: int, p: inspect.Parameter) -> Any:
+    """Return the value of an argument: the one that is passed, or its default."""
+    if i < len(inputs.args):
+        return inputs.args[i]
+    return inputs.kwargs.get(p.name, p.default)
+
+
+def _with(inputs: Inputs, i: int, p: inspect.Parameter, value: Any) -> Inputs:
+    """Return the call with another value of an argument."""
+    if i < len(inputs.args):
+        return inputs._replace(args=(*inputs.args[:i], value, *inputs.args[i + 1 :]))
+    return inputs._replace(kwargs={**inputs.kwargs, p.name: value})
+
+
+def _hints(fn: Callable[..., Any]) -> dict[str, Any]:
+    try:
+        return typing.get_type_hints(getattr(fn, "forward", fn))
+    except Exception:  # a name that is not defined where the hint is read
+        return {}
+
+
+# -- one setting -----------------------------------------------------------------------------------
+def _others(name: str, value: Any, hint: Any, rank: int, fn: Any) -> Iterator[Any]:
+    """Yield other values of a setting, each once."""
+    seen = [(type(value), value)]
+    for other in _candidates(name, value, hint, rank, fn):
+        if (type(other), other) not in seen:
+            seen.append((type(other), other))
+            yield other
+
+
+def _candidates(name: str, value: Any, hint: Any, rank: int, fn: Any) -> Iterator[Any]:
+    if isinstance(value, enum.Enum):
+        yield from type(value)
+    elif isinstance(value, bool):
+        yield not value
+    elif isinstance(value, str):
+        yield from _words(name, hint, fn)
+    elif STOPPING.fullmatch(name):
+        return
+    elif isinstance(value, int):
+        yield from _integers(name, value, rank)
+    elif isinstance(value, float) and np.isfinite(value):
+        yield from _floats(name, value)
+    elif isinstance(value, tuple) and value and all(isinstance(v, int) for v in value):
+        yield from _tuples(name, value, rank)
+
+
+def _integers(name: str, value: int, rank: int) -> Iterator[int]:
+    if _AXIS.fullmatch(name):
+        yield value - rank if value >= 0 else value + rank  # the same axis, from the other end
+        yield from range(rank)
+        return
+    yield value + 1
+    if value > 1:
+        yield value - 1
+    if re.search("shift|offset|diagonal|lag|k$", name):
+        yield -value or -1
+
+
+def _floats(name: str, value: float) -> Iterator[float]:
+    if _SMALL.fullmatch(name):
+        yield max(1e-3, 3 * value)
+    elif 0 <= value <= 1:
+        yield 0.35 if abs(value - 0.35) > 0.1 else 0.6
+    else:
+        yield 1.5 * value
+
+
+def _tuples(name: str, value: tuple[int, ...], rank: int) -> Iterator[tuple[int, ...]]:
+    if sorted(value) == list(range(len(value))) and len(value) > 1:  # an order of the axes
+        yield from itertools.islice(itertools.permutations(value), 1, 6)
+    elif _AXIS.fullmatch(name):
+        yield tuple(v - rank if v >= 0 else v + rank for v in value)
+        yield tuple(reversed(value))
+        yield value[:1]
+    else:
+        yield tuple(v + 1 for v in value)
+        yield tuple(v + k for k, v in enumerate(value))
+
+
+def _words(name: str, hint: Any, fn: Any) -> Iterator[str]:
+    """Yield the words that a setting may be: of its hint, its name, or forward's own code."""
+    origins = (hint, *typing.get_args(hint)) if _is_union(hint) else (hint,)
+    for option in origins:
+        if typing.get_origin(option) is Literal:
+            yield from (v for v in typing.get_args(option) if isinstance(v, str))
+            return
+    for pattern, words in _CHOICES.items():
+        if re.fullmatch(pattern, name):
+            yield from words
+    yield from _constants(getattr(getattr(fn, "forward", fn), "__code__", None))
+
+
+def _is_union(hint: Any) -> bool:
+    return typing.get_origin(hint) in (typing.Union, types.UnionType)
+
+
+def _constants(code: types.CodeType | None) -> Iterator[str]:
+    """Yield the words in the code of a function and of the functions in it."""
+    if code is None:
+        return
+    instructions = list(dis.get_instructions(code))
+    for found, after in itertools.pairwise(instructions):
+        value = found.argval
+        if isinstance(value, types.CodeType):
+            yield from _constants(value)
+        listed = after.opname in ("CONTAINS_OP", "BUILD_CONST_KEY_MAP")  # else names of arguments
+        words = value if listed and isinstance(value, (tuple, frozenset)) else (value,)
+        for word in words if found.opname == "LOAD_CONST" else ():
+            if isinstance(word, str) and re.fullmatch(r"[a-z][\w-]{1,14}", word):
+                yield word
+
+
+# -- in place of None ------------------------------------------------------------------------------
+def _in_place_of_none(
+    name: str, hints: dict[str, Any], inputs: Inputs, outputs: Sequence[Array]
+) -> Iterator[Any]:
+    """Yield what an argument may be that is left out, the likeliest first."""
+    hint = str(hints.get(name, ""))
+    if STOPPING.fullmatch(name) or re.search("str|Callable|Generator", hint):
+        return
+    numbers = (2, 1, 0) if not _AXIS.fullmatch(name) else (0, -1)
+    if "int" in hint or _COUNT.fullmatch(name) or _AXIS.fullmatch(name):
+        yield from numbers
+    elif "float" in hint:
+        yield 0.4
+        yield 2.0
+    elif re.search("Tensor|ndarray|array", hint) or _ARRAY.fullmatch(name):
+        yield from _arrays(name, inputs, outputs)
+    else:  # an array for a number might have no gradient
+        yield from (0.4, *numbers)
+
+
+def _arrays(name: str, inputs: Inputs, outputs: Sequence[Array]) -> Iterator[Any]:
+    """Yield arrays of the shapes that occur in a call."""
+    given = [v for v in (*inputs.args, *inputs.kwargs.values()) if holds_numbers(v)]
+    shapes = [a.shape for a in (*outputs, *map(host, given)) if a.ndim]
+    shapes = [s for shape in shapes for s in (shape, shape[-1:], shape[:1])]
+    rng = np.random.default_rng(0)
+    asked = any(getattr(v, "requires_grad", False) for v in given)
+    for shape in dict.fromkeys(shapes):
+        if "mask" in name:
+            yield np.arange(int(np.prod(shape))).reshape(shape) % 3 != 1
+        else:
+            tensor = box(rng.uniform(0.5, 1.5, shape))
+            yield tensor.requires_grad_() if asked else tensor
