@@ -389,6 +389,29 @@ def labelled(rng):
     return rng.normal(size=(4, 3)), rng.integers(0, 3, 4)
 
 
+def cholesky(ctx, a):
+    factor = np.linalg.cholesky(raw(a))
+    ctx.save_for_backward(wrap(a, factor))
+    return wrap(a, factor)
+
+
+def cholesky_backward(ctx, grad):
+    """Return the symmetric gradient, though forward reads the lower triangle alone."""
+    lower = raw(ctx.saved_tensors[0])
+    inverse = np.linalg.inv(lower)
+    product = np.tril(lower.T @ np.tril(raw(grad)))
+    return wrap(grad, (inverse.T @ (product + np.tril(product, -1).T) @ inverse) / 2)
+
+
+CHOLESKY = Entry(
+    "cholesky, gradient in both triangles",
+    "matmul",
+    cholesky,
+    cholesky_backward,
+    lambda rng: (np.array([[4.0, 1, 0.5], [1, 3, 0.2], [0.5, 0.2, 2]]),),
+    once=True,
+)
+
 SOFTMAX = [
     Entry("softmax", "softmax", softmax, softmax_backward, draw((3, 4))),
     Entry("log softmax", "softmax", log_softmax, log_softmax_backward, draw((3, 2), extra=(0,))),
@@ -416,4 +439,4 @@ SOFTMAX = [
     Entry("attention", "softmax", attention, attention_backward, draw((2, 3), (4, 3), (4, 2))),
 ]
 
-ENTRIES = [*REDUCTION, *MATMUL, *CONV, *SOFTMAX]
+ENTRIES = [*REDUCTION, *MATMUL, CHOLESKY, *CONV, *SOFTMAX]

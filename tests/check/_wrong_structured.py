@@ -113,13 +113,6 @@ def strided_like_x(g, x, weight):
     return np.broadcast_to(grad[shared], grad.shape), g.T @ x
 
 
-def cholesky_rule(g, a):
-    lower = np.linalg.cholesky(a)
-    inverse = np.linalg.inv(lower)
-    product = np.tril(lower.T @ np.tril(g))
-    return ((inverse.T @ (product + np.tril(product, -1).T) @ inverse) / 2,)
-
-
 def correlate(x, w):
     return np.convolve(x, w[::-1], "valid")
 
@@ -279,9 +272,6 @@ arrays("det_singular", "matmul", lambda a: np.linalg.det(a),
 arrays("det_of_zero", "matmul", lambda a: np.linalg.det(a),
        lambda g, a: (g * np.linalg.det(a) * np.linalg.pinv(a).T,),
        draw(np.zeros((1, 1))), "none", "zero", source="pytorch/pytorch/issues/80761")
-arrays("cholesky_both_triangles", "matmul", lambda a: np.linalg.cholesky(a), cholesky_rule,
-       draw(np.array([[4.0, 1, 0.5], [1, 3, 0.2], [0.5, 0.2, 2]])), "elements", "except",
-       source="jax-ml/jax/issues/40421")
 
 # -- conv ------------------------------------------------------------------------------------------
 arrays("convolve_swapped", "conv", lambda x, w: np.convolve(x, w),

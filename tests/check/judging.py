@@ -31,6 +31,7 @@ READ = (
     "ranking",
     "rearranging",
     "signal",
+    "solvers",
     "sparse",
     "state",
 )

@@ -14,7 +14,7 @@ CHECK = SRC / "check"
 
 # As the package's docstring lists them: a group imports from itself and from those above it.
 GROUPS = (
-    {"deadline", "exceptions", "naming", "values"},
+    {"deadline", "exceptions", "iterating", "naming", "values"},
     {"numerical", "plot", "report", "subject"},
     {"comparison", "memory_layouts", "resizing", "session"},
     {"diagnosis"},

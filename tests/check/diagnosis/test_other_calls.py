@@ -149,7 +149,7 @@ def test_a_norm_that_is_taken_for_a_constant_breaks_the_invariance_to_scales(see
     ("rule", "name", "words"),
     [
         (lambda a, x: a @ x, "missing-term", "along `x` itself there is half of it"),
-        (lambda a, x: 2 * a @ x, "formula", "it is right if `other` is symmetric"),
+        (lambda a, x: 2 * a @ x, "missing-term", "it is right if `other` is symmetric"),
     ],
 )
 def test_half_of_a_quadratic_form_is_distinguished_from_a_transposed_half(rule, name, words, seed):

@@ -64,7 +64,7 @@ def with_settings(
     how="sum",
     bias=None,
     index=None,
-    n_iter=5,
+    n_iter=50,
 ):
     """Return what depends on all of these but the last."""
     y = x.permute(order) * (2.0 if kind is Kind.ADD else 3.0) + (1.0 if mode == "near" else 2.0)
@@ -106,9 +106,9 @@ def arrays(what, x, **settings):
     [
         ("values of both signs", [-1.5, 3.0, -2.0, 0.25]),
         ("a zero among the values", [1.5, 3.0, 0.0, 0.25]),
-        ("the two largest values equal", [1.5, 3.0, 3.0, 0.25]),
-        ("the two smallest values equal", [0.25, 3.0, 2.0, 0.25]),
-        ("all values equal", [1.5, 1.5, 1.5, 1.5]),
+        ("ties: the two largest values equal", [1.5, 3.0, 3.0, 0.25]),
+        ("ties: the two smallest values equal", [0.25, 3.0, 2.0, 0.25]),
+        ("ties: all values equal", [1.5, 1.5, 1.5, 1.5]),
         ("values around `low` = -1", [-1.1875, 0.3125, -0.6875, -2.4375]),
     ],
 )

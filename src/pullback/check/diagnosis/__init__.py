@@ -17,13 +17,14 @@ from pullback.check.diagnosis.conditions import (
 from pullback.check.diagnosis.contributions import clause, contributions, rearranged
 from pullback.check.diagnosis.elements import elements, listed, nan, positions
 from pullback.check.diagnosis.evidence import Evidence
+from pullback.check.diagnosis.fields import other_function
 from pullback.check.diagnosis.invariances import homogeneous, invariance, stale
 from pullback.check.diagnosis.other_values import other_value
 from pullback.check.diagnosis.precision import PRECISION
 from pullback.check.diagnosis.relations import RELATIONS, another, conjugated, factor, swapped
 from pullback.check.diagnosis.sizes import size
 from pullback.check.diagnosis.structure import STRUCTURE, missing_sum
-from pullback.check.diagnosis.terms import FACTORS, diagonal, missing_term
+from pullback.check.diagnosis.terms import FACTORS, diagonal, missing_product, missing_term
 from pullback.check.report import Cause
 
 Hypothesis = Callable[[Evidence, int], Cause | None]
@@ -48,6 +49,7 @@ HYPOTHESES: tuple[Hypothesis, ...] = (
     invariance,
     homogeneous,
     missing_term,
+    missing_product,
     stale,
     listed,
 )
@@ -102,6 +104,10 @@ def _unknown(evidence: Evidence, i: int) -> Cause:
     wrong = evidence.wrong[i]
     name, what = clause(evidence, i)
     found = condition(evidence, i)
+    field = None if what else other_function(evidence, i)
+    if field is not None:
+        more = f"; it is right if {found}" if found else ""
+        return dataclasses.replace(field, text=field.text + more)
     text = (
         f"the gradient of `{evidence.names[i]}` is wrong at {int(wrong.sum())} of {wrong.size} "
         f"elements, {what or 'in no pattern known'}"

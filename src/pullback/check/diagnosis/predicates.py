@@ -215,6 +215,8 @@ def _positions(shape: tuple[int, ...], wrong: Array) -> Iterator[Predicate]:
         border = np.logical_or.reduce(ends)
         yield Predicate("the element is at the border", border)
         yield Predicate("the element is not at the border", ~border)
+        corner = np.logical_and.reduce(ends)
+        yield Predicate("the element is at the border, but in no corner", border & ~corner)
 
 
 def _along(axis: int, n: int, index: Array, wrong: Array) -> Iterator[Predicate]:

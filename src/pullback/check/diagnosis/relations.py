@@ -35,7 +35,12 @@ def another(e: Evidence, i: int) -> Cause | None:
     for j, right in enumerate(e.expected):
         if j != i and e.fits(i, right):
             text = f"`{e.names[i]}` has the gradient of `{e.names[j]}`"
-            return Cause("swapped", text, "return gradients by name")
+            hint = "return gradients by name"
+            if right.ndim == 2:  # of A X B, one matrix stands on the left and one on the right
+                hint += (
+                    "; or do the factors of a product stand in the wrong order (left and right)?"
+                )
+            return Cause("swapped", text, hint)
     return None
 
 

@@ -139,6 +139,26 @@ def missing_term(e: Evidence, i: int) -> Cause | None:
     return _product_term(e, i, off, seed)
 
 
+def missing_product(e: Evidence, i: int) -> Cause | None:
+    """The error is an outer product, as of one of the two terms of a product rule for matrices."""
+    pairs = ((e.expected[i], e.got[i]), (e.expected_other[i], e.got_other[i]))
+    shape = e.arrays[i].shape
+    if len(shape) != 2 or min(shape) < 2 or not all(np.isfinite(a).all() for p in pairs for a in p):
+        return None
+    ranks = [[_rank(m) for m in (right, got, got - right)] for right, got in pairs]
+    if not all(off == 1 < right and off < min(shape) for right, _, off in ranks):
+        return None
+    text = (
+        f"a term is missing from `{e.names[i]}` (or too many): what is wrong is one outer product, "
+        f"where the right gradient is a sum of {ranks[0][0]}"
+    )
+    return Cause("missing-term", text, "differentiate every place where forward uses it")
+
+
+def _rank(matrix: Array) -> int:
+    return int(np.linalg.matrix_rank(matrix, rtol=1e-5))
+
+
 def _is_multiple_of(e: Evidence, i: int, j: int) -> bool:
     """Return whether the error of a gradient is the gradient of another argument times a number."""
     pairs = (

@@ -25,6 +25,8 @@ from pullback.core.tensor.tensor import box
 _EMPTY = inspect.Parameter.empty
 # Where an iteration stops: another value makes the result less exact, or takes longer.
 STOPPING = re.compile(r".*(tol|iter|steps?|damp|seed|rng|precision|sweeps|lr|learning_rate)\w*")
+_REPEATS = re.compile(r".*(iter|steps?|sweeps)\w*")
+_FEW = 20  # repetitions that may be part of the formula
 _SMALL = re.compile(r".*eps(ilon)?\w*|jitter|ridge")
 _AXIS = re.compile(r"(\w+_)?(axis|axes|dims?)\d?")
 _COUNT = re.compile(r".*(idx|index|size|hop|stride|num|count|len)\w*|[nkm]|n_\w+")
@@ -128,7 +130,8 @@ def _candidates(name: str, value: Any, hint: Any, rank: int, fn: Any) -> Iterato
     elif isinstance(value, str):
         yield from _words(name, hint, fn)
     elif STOPPING.fullmatch(name):
-        return
+        if _REPEATS.fullmatch(name) and type(value) is int and 0 < value < _FEW:
+            yield value + 1
     elif isinstance(value, int):
         yield from _integers(name, value, rank)
     elif isinstance(value, float) and np.isfinite(value):

@@ -15,15 +15,18 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from pullback.check.comparison import max_abs
 from pullback.check.inputs.arguments import Inputs, try_forward
 from pullback.check.inputs.domains import recognised
 from pullback.check.inputs.drawing import LARGE
 from pullback.check.inputs.settings import STOPPING, other_settings
+from pullback.check.iterating import iterates
 from pullback.check.naming import labels_of
 from pullback.check.values import Array, holds_numbers, host
 from pullback.core.custom import pytree as tree
 from pullback.core.tensor.tensor import Tensor, box
 
+_SINGULAR = 1e-7  # relative change of the results that a change in the 13th digit must not make
 _MOST_SHIFTS = 3  # numbers among the settings around which values are drawn
 
 
@@ -72,8 +75,9 @@ def variations(
             yield Variation(what, call)
     for variation in _values(fn, inputs, parameters or ()):
         found = try_forward(fn, variation.inputs)
-        if not isinstance(found, str) and not _equal(found, base):
-            yield variation
+        if isinstance(found, str) or _equal(found, base) or _is_singular(fn, variation, found):
+            continue
+        yield variation
 
 
 def _equal(a: Sequence[Array], b: Sequence[Array]) -> bool:
@@ -81,39 +85,106 @@ def _equal(a: Sequence[Array], b: Sequence[Array]) -> bool:
     return len(a) == len(b) and all(np.array_equal(x, y) for x, y in pairs)
 
 
+def _is_singular(fn: Callable[..., Any], variation: Variation, found: Sequence[Array]) -> bool:
+    """Return whether a change by rounding alone changes the results: nothing is to be compared.
+
+    Equal values or whole numbers may make a matrix singular.
+    """
+    moved = try_forward(fn, _all_changed(fn, _rounded, variation.inputs))
+    if isinstance(moved, str) or len(moved) != len(found):
+        return True
+    pairs = list(zip(found, moved, strict=True))
+    if any(a.shape != b.shape for a, b in pairs):
+        return True
+    return max_abs(*(b - a for a, b in pairs)) > _SINGULAR * max_abs(*found)
+
+
+def _rounded(array: Array) -> Array:
+    """Change the last digits; equal values stay equal."""
+    return array * (1.0 + 1e-13 * np.cos(1e3 * array)) if array.dtype.kind == "f" else array
+
+
 # -- values ----------------------------------------------------------------------------------------
-Change = Callable[[Array], Array]
+class _Change(NamedTuple):
+    """A change of all arrays of a call.
+
+    Attributes
+    ----------
+    what : str
+    of : callable
+        The change of one array.
+    large, zero, tied : bool
+        Whether values become larger, 0, or equal.
+    moves : bool
+        Whether it changes real values.
+    """
+
+    what: str
+    of: Callable[[Array], Array]
+    large: bool = False
+    zero: bool = False
+    tied: bool = False
+    moves: bool = True
+
+
+def _changes() -> Iterator[_Change]:
+    """Yield the changes; some of them keep in mind what they have changed in the same call."""
+    zeros = itertools.chain([True], itertools.repeat(False))  # 0 / 0 is not the operation's mistake
+    largest, smallest = (functools.partial(_tied, largest=k) for k in (True, False))
+    none = _only_first(functools.partial(_scaled, 0.0))
+    yield _Change("whole numbers in place of the values", lambda a: _whole(a, zeros))
+    yield _Change("larger values", functools.partial(_scaled, 4.0), large=True)
+    yield _Change("masks that are not all true", _hiding, moves=False)
+    yield _Change("indices that repeat", _repeating, moves=False)
+    yield _Change("values of both signs", _both_signs)
+    yield _Change("a zero among the values", _only_first(_with_zero), zero=True)
+    yield _Change("small values", functools.partial(_scaled, 0.02))
+    yield _Change("tiny values", functools.partial(_scaled, 1e-6))
+    yield _Change("values near 0 and 1", _extreme)
+    yield _Change("far larger values", functools.partial(_scaled, 40.0), large=True)
+    yield _Change("masks that are false in a row", _hiding_row, moves=False)
+    yield _Change("ties: the two largest values equal", largest, tied=True)
+    yield _Change("ties: the two smallest values equal", smallest, tied=True)
+    yield _Change("ties: all values equal", _constant, tied=True)
+    yield _Change("zeros everywhere", none, zero=True, tied=True)
 
 
 def _values(
     fn: Callable[..., Any], inputs: Inputs, parameters: Sequence[inspect.Parameter]
 ) -> Iterator[Variation]:
     """Yield calls with other values of the arrays."""
-    zeros = itertools.chain([True], itertools.repeat(False))  # 0 / 0 is not the operation's mistake
-    around = [
-        (f"values around `{name}` = {number:g}", functools.partial(_around, number))
+    around = (
+        _Change(f"values around `{name}` = {number:g}", functools.partial(_around, number))
         for name, number in _numbers(inputs, parameters)
-    ]
-    changes: list[tuple[str, Change]] = [
-        ("whole numbers in place of the values", lambda a: _whole(a, zeros)),
-        ("larger values", _larger),
-        ("masks that are not all true", _hiding),
-        ("indices that repeat", _repeating),
-        ("values of both signs", _both_signs),
-        ("a zero among the values", _with_zero),
-        *around,
-    ]
-    for what, change in changes:
-        profile = LARGE if change is _larger else inputs.profile
-        other = _all_changed(fn, change, inputs)._replace(profile=profile)
-        yield Variation(what, other, edge=change is _with_zero)
-    ties: tuple[tuple[str, Change], ...] = (
-        ("the two largest values equal", functools.partial(_tied, largest=True)),
-        ("the two smallest values equal", functools.partial(_tied, largest=False)),
-        ("all values equal", _constant),
     )
-    for what, change in ties:
-        yield Variation(what, _all_changed(fn, change, inputs), tied=True)
+    has_edge, approximate = _has_edge(inputs), iterates(fn)
+    for change in itertools.chain(_changes(), around):
+        if change.moves and approximate:  # elsewhere an iteration may end too early
+            continue
+        profile = LARGE if change.large else inputs.profile
+        other = _all_changed(fn, change.of, inputs)._replace(profile=profile)
+        yield Variation(change.what, other, change.tied, edge=change.zero and has_edge)
+
+
+def _has_edge(inputs: Inputs) -> bool:
+    """Return whether an array has positive values alone: 0 may be the edge of its domain."""
+    arrays = [host(v) for v in tree.leaves((inputs.args, inputs.kwargs)) if holds_numbers(v)]
+    return any(bool((a > 0).all()) for a in arrays if a.dtype.kind == "f")
+
+
+def _only_first(change: Callable[[Array], Array]) -> Callable[[Array], Array]:
+    """Return a change that is made to the first array that it changes, and to no other.
+
+    0 / 0 is not the operation's mistake.
+    """
+    left = [True]
+
+    def changed(array: Array) -> Array:
+        other = change(array) if left[0] else array
+        left[0] = left[0] and np.array_equal(other, array)
+        return other
+
+    return changed
 
 
 def _numbers(
@@ -132,7 +203,9 @@ def _numbers(
             seen.add(value)
 
 
-def _all_changed(fn: Callable[..., Any], change: Change, inputs: Inputs) -> Inputs:
+def _all_changed(
+    fn: Callable[..., Any], change: Callable[[Array], Array], inputs: Inputs
+) -> Inputs:
     """Return a call with every array changed, but those that would leave their bounds."""
     labels = iter(labels_of(fn, inputs.args, inputs.kwargs))
 
@@ -154,7 +227,7 @@ def _within(array: Array, other: Array) -> bool:
     return bool(array.min() >= other.min() and array.max() <= other.max())
 
 
-def _changed(change: Change, value: Any) -> Any:
+def _changed(change: Callable[[Array], Array], value: Any) -> Any:
     """Return an array or tensor with other values; itself if they are the same."""
     array = host(value)
     other = np.asarray(change(array)).astype(array.dtype)
@@ -185,8 +258,17 @@ def _whole(array: Array, zeros: Iterator[bool]) -> Array:
     return rounded if next(zeros) and both else away
 
 
-def _larger(array: Array) -> Array:
-    return array if not _is_free(array) or _is_unit(array) else 4.0 * array
+def _scaled(factor: float, array: Array) -> Array:
+    return array if not _is_free(array) or _is_unit(array) else factor * array
+
+
+def _extreme(array: Array) -> Array:
+    """Move values between 0 and 1 close to these."""
+    if not _is_free(array) or not _is_unit(array) or array.size < 2:
+        return array
+    other = 1e-3 + 1e-3 * array
+    other.flat[::3] = 1.0 - other.flat[::3]
+    return np.asarray(other)
 
 
 def _both_signs(array: Array) -> Array:
@@ -234,6 +316,14 @@ def _hiding(array: Array) -> Array:
         return array
     other = array.copy()
     other.flat[1::3] = False
+    return other
+
+
+def _hiding_row(array: Array) -> Array:
+    if array.dtype.kind != "b" or array.ndim < 2:
+        return array
+    other = array.copy()
+    other[0] = False
     return other
 
 

@@ -88,7 +88,10 @@ def _narrower(session: Session, dtype: str) -> bool:
             wrong = {i: w for i, w in wrong.items() if again is None or i in _wrong(again)}
     except BackwardError as error:
         text = f"backward raises in {dtype} alone: {first_line(error)}"
-        session.fail(Cause("dtype", text), situation=f"with {dtype} arguments")
+        if dtype == "float16":  # many a kernel has no half precision; who needs it sees the error
+            session.note(text)
+        else:
+            session.fail(Cause("dtype", text), situation=f"with {dtype} arguments")
         return True
     for i, where in wrong.items():
         _report(session, found, i, where)
@@ -239,6 +242,8 @@ def _report(session: Session, narrow: _Narrow, i: int, wrong: Array) -> None:
 def _complex(session: Session) -> bool:
     """Note what is wrong with complex arguments in place of real ones."""
     if any(a.dtype.kind == "c" or a.size > _MAX_ELEMENTS for a in session.arrays):
+        return False
+    if session.iterates:  # it might not end
         return False
     rng = session.rng("complex")
     leaves = session.leaves()

@@ -16,7 +16,9 @@ from pullback.check.diagnosis import diagnose
 from pullback.check.diagnosis.evidence import Evidence
 from pullback.check.diagnosis.raised import cause_of_exception
 from pullback.check.exceptions import BackwardError, InapplicableError
+from pullback.check.naming import quoted
 from pullback.check.numerical import coordinates, joined
+from pullback.check.parts.accuracy import forward_error
 from pullback.check.report import Cause, Unchecked
 from pullback.check.session import Line, Session, is_range
 from pullback.check.values import Array, Arrays
@@ -44,6 +46,8 @@ def check_first(session: Session) -> None:
         if wrong:
             session.discard_inconsistent()
             wrong = _wrong(session)
+        if wrong and _is_forwards_error(session, sorted(wrong)):
+            wrong = set()
         if wrong:
             _explain(session, sorted(wrong))
         else:
@@ -92,6 +96,21 @@ def _wrong_among(session: Session) -> set[int]:
         elif not wrong and not session.options.fast:
             wrong |= _wrong_along(session, session.sample(i), "seeds")
     return wrong
+
+
+def _is_forwards_error(session: Session, wrong: Sequence[int]) -> bool:
+    """Return whether gradients are as right as forward is; if so, note how right."""
+    error = forward_error(session, wrong)
+    if error is None:
+        return False
+    names = quoted(session.subject.names[i] for i in wrong)
+    session.note(
+        f"the gradient of {names} is right to forward's own precision, about {error:.0e}: forward "
+        "iterates or approximates. Make it more accurate (its tolerance, its steps), or pass rtol, "
+        "for a closer look"
+    )
+    session.loosen(10 * error)
+    return True
 
 
 def _without_slope(session: Session) -> Array | None:

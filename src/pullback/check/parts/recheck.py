@@ -14,6 +14,7 @@ import numpy as np
 from pullback.check.comparison import max_abs
 from pullback.check.exceptions import BackwardError, ForwardError
 from pullback.check.numerical import coordinates
+from pullback.check.parts.accuracy import forward_error
 from pullback.check.parts.first import agrees
 from pullback.check.session import Line, Session, away_from_zero
 from pullback.check.values import Array
@@ -47,7 +48,7 @@ def wrong_along(session: Session) -> list[int]:
                 wrong = _repeated(near, _checked(near), wrong, enough=1)
         except (BackwardError, ForwardError):  # not defined there
             pass
-    return wrong
+    return [] if wrong and forward_error(session, wrong) is not None else wrong
 
 
 def _checked(session: Session) -> list[Array]:

@@ -6,6 +6,7 @@ are not finite, is skipped.
 
 from __future__ import annotations
 
+import itertools
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
@@ -37,6 +38,7 @@ from pullback.check.values import Arrays
 from pullback.errors import GradientError
 
 _MAX_ELEMENTS = 20_000
+_MOST_GROUPS = 10  # of axes of one length that are tried alone
 
 
 def check_shapes(session: Session) -> None:
@@ -68,14 +70,21 @@ def _checks(session: Session) -> Iterator[Callable[[], bool]]:
 
 
 def _rectangular(symbol: Symbol) -> Iterator[Symbol]:
-    """Yield the axes of one number of a symbol that square arrays have twice.
+    """Yield some of the axes of a symbol that square arrays have twice.
 
-    A matrix that is square by chance hides a rule that takes rows for columns.
+    A matrix that is square by chance hides a rule that takes rows for columns. Forward refuses the
+    axes that do not go together.
     """
     arrays = [k for k, _ in symbol.axes]
-    if len(set(arrays)) < len(arrays):
-        for axis in sorted({axis for _, axis in symbol.axes}):
-            yield Symbol(symbol.length, tuple(pair for pair in symbol.axes if pair[1] == axis))
+    if len(set(arrays)) == len(arrays):
+        return
+    groups = [
+        tuple(pair for pair in symbol.axes if pair[1] == axis)
+        for axis in sorted({axis for _, axis in symbol.axes})
+    ]
+    groups += [pair for pair in itertools.combinations(symbol.axes, 2) if pair[0][0] != pair[1][0]]
+    for group in itertools.islice(dict.fromkeys(groups), _MOST_GROUPS):
+        yield Symbol(symbol.length, group)
 
 
 def _sizes(session: Session, symbol: Symbol, lengths: Sequence[int] = ()) -> bool:

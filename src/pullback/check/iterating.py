@@ -1,0 +1,80 @@
+"""Whether a function approximates its result: by iterating until it is close enough, or by steps.
+
+The rule of such a function is often the derivative of the exact result, as by the implicit function
+theorem; it then differs from the differences by as much as forward differs from the exact result.
+Found in the source, since it does not show in the values.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import re
+import textwrap
+from collections.abc import Callable, Iterator
+from typing import Any
+
+# Functions of SciPy and NumPy that iterate, or that approximate an integral or a trajectory.
+_APPROXIMATE = re.compile(
+    r"bicg\w*|bisect|brent[hq]|cg|cumulative_trapezoid|[dn]?quad\w*|tplquad|fixed_quad|romb|simpson"
+    r"|trapz|trapezoid|(leg|lag|herm)gauss|eigsh?|svds|lobpcg|fixed_point|fmin\w*|fminbound|fsolve"
+    r"|l?gmres|minres|qmr|ls[mq]r|least_squares|nnls|minimize\w*|differential_evolution|newton\w*"
+    r"|ridder|toms748|root|root_scalar|odeint|ode|solve_(bvp|ivp)"
+)
+_DEEPEST = 3  # how many calls deep the helpers of a function are read
+
+
+def iterates(fn: Callable[..., Any]) -> bool:
+    """Return whether the source of a function, or of one it calls, shows an approximation.
+
+    Examples
+    --------
+    >>> from scipy.optimize import brentq
+    >>> iterates(lambda a: brentq(lambda x: x**3 - a, 0.0, 2.0))
+    True
+    """
+    return any(_approximates(tree) for tree in _trees(getattr(fn, "forward", fn), _DEEPEST, set()))
+
+
+def _trees(fn: Any, depth: int, seen: set[int]) -> Iterator[ast.AST]:
+    """Yield the source of a function and of the functions it calls by name."""
+    fn = inspect.unwrap(getattr(fn, "py_func", fn)) if callable(fn) else fn
+    fn = getattr(fn, "__func__", fn)
+    if depth == 0 or not inspect.isfunction(fn) or id(fn) in seen:
+        return
+    seen.add(id(fn))
+    try:
+        tree = ast.parse(textwrap.dedent(inspect.getsource(fn)))
+    except (OSError, TypeError, SyntaxError, ValueError):  # it has no source, or is part of a line
+        return
+    yield tree
+    known = {**fn.__globals__, **inspect.getclosurevars(fn).nonlocals}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name) and node.id in known:
+            yield from _trees(known[node.id], depth - 1, seen)
+
+
+def _approximates(tree: ast.AST) -> bool:
+    return any(_is_iteration(node) or _is_solver(node) for node in ast.walk(tree))
+
+
+def _is_iteration(node: ast.AST) -> bool:
+    """Return whether a loop repeats one step: until something holds, or a number of times."""
+    if isinstance(node, ast.While):
+        return True
+    if not isinstance(node, ast.For):
+        return False
+    inner = [found for statement in node.body for found in ast.walk(statement)]
+    if any(isinstance(found, ast.Break) for found in inner):
+        return True
+    used = {found.id for found in inner if isinstance(found, ast.Name)}
+    targets = {found.id for found in ast.walk(node.target) if isinstance(found, ast.Name)}
+    return not targets & used
+
+
+def _is_solver(node: ast.AST) -> bool:
+    if not isinstance(node, ast.Call):
+        return False
+    name = node.func.attr if isinstance(node.func, ast.Attribute) else ""
+    name = node.func.id if isinstance(node.func, ast.Name) else name
+    return _APPROXIMATE.fullmatch(name) is not None

@@ -1,0 +1,71 @@
+"""Rules that are right for the exact result, of forwards that come close to it."""
+
+import numpy as np
+import pytest
+
+import pullback as pb
+from pullback.check import check_op
+
+X = np.array([0.3, 1.2, 2.5])
+
+
+def root(steps=None, tol=None, slope=0.5):
+    """Return the square root by Newton's method, with the derivative of the exact one."""
+
+    def newton(ctx, x, steps, tol):
+        a, y = x.numpy(), np.full(x.shape, 2.0)
+        for _ in range(steps):
+            y, before = (y + a / y) / 2, y
+            if np.abs(y - before).max() < tol:
+                break
+        ctx.save_for_backward(x=x)
+        return pb.asarray(y)
+
+    @pb.once_differentiable
+    def backward(ctx, g):
+        return {"x": g * slope / ctx.saved_variables.x.sqrt()}
+
+    def forward(ctx, x, steps: int = steps or 100, tol: float = tol or 0.0):
+        return newton(ctx, x, steps, tol)
+
+    def plain(ctx, x):
+        y = x
+        for _ in range(0):
+            y = y + 0.0
+        return newton(ctx, x, steps, tol or 0.0)
+
+    return pb.autograd_function(forward if tol else plain, backward, name="root")
+
+
+def checked(op, **options):
+    return check_op(op, X, raise_exception=False, only=["first", "shapes"], **options)
+
+
+def test_a_rule_that_is_as_right_as_forward_is_right_and_its_precision_is_noted():
+    report = checked(root(steps=4))
+    assert report.outcome == "right"
+    (note,) = [n for n in report.notes if "forward's own precision" in n]
+    assert note.startswith("the gradient of `x` is right to forward's own precision, about ")
+
+
+def test_a_setting_of_the_accuracy_confirms_it():
+    assert checked(root(steps=100, tol=1e-2)).outcome == "right"
+
+
+@pytest.mark.parametrize("slope", [0.5005, 0.51])
+def test_an_error_that_does_not_shrink_with_the_tolerance_is_wrong(slope):
+    assert checked(root(steps=100, tol=1e-2, slope=slope)).outcome == "wrong"
+
+
+def test_an_error_of_one_percent_is_no_matter_of_accuracy():
+    assert checked(root(steps=4, slope=0.51)).outcome == "wrong"
+
+
+def test_a_small_error_of_a_forward_that_does_not_iterate_is_wrong():
+    @pb.autograd_function
+    def square(ctx, x):
+        ctx.save_for_backward(x=x)
+        return x * x
+
+    square.backward(lambda ctx, g: {"x": 2.0001 * g * ctx.saved_variables.x})
+    assert checked(square).outcome == "wrong"
