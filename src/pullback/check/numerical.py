@@ -163,7 +163,9 @@ def _romberg(line: Curve, center: Array, h: float, eps: float, best: _Best) -> N
     error = np.abs(once[1] - once[0]) + floor
     # The two sides' slopes approach each other as the step shrinks, unless a kink is within it.
     wide, close = [np.abs(sides[k][0] + sides[k][1] - 2 * center) / steps[k] for k in (0, 2)]
-    kink = (close > 0.7 * wide) & (close > 8 * floor)
+    # An output that is small because its terms cancel is rounded like the others.
+    noise = np.maximum(floor, 0.1 * np.max(floor, initial=0.0, where=np.isfinite(floor)))
+    kink = (close > 0.7 * wide) & (close > 8 * noise)
     value = (16 * once[1] - once[0]) / 15
     best.offer(value, error, floor, np.where(kink, close, 0.0), h)
 

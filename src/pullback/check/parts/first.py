@@ -76,7 +76,7 @@ def _wrong(session: Session) -> set[int]:
     others are compared without them.
     """
     wrong = _wrong_among(session)
-    if not wrong:
+    if not wrong and not session.options.smooth:
         session.hidden = _without_slope(session)
         if session.hidden is not None:
             wrong = _wrong_among(session)
