@@ -36,6 +36,14 @@ def iterates(fn: Callable[..., Any]) -> bool:
     return any(_approximates(tree) for tree in _trees(getattr(fn, "forward", fn), _DEEPEST, set()))
 
 
+def tree_of(fn: Any) -> ast.AST | None:
+    """Return the source of a function as a tree; None if it has none, or is part of a line."""
+    try:
+        return ast.parse(textwrap.dedent(inspect.getsource(inspect.unwrap(fn))))
+    except (OSError, TypeError, SyntaxError, ValueError):
+        return None
+
+
 def _trees(fn: Any, depth: int, seen: set[int]) -> Iterator[ast.AST]:
     """Yield the source of a function and of the functions it calls by name."""
     fn = inspect.unwrap(getattr(fn, "py_func", fn)) if callable(fn) else fn
@@ -43,9 +51,8 @@ def _trees(fn: Any, depth: int, seen: set[int]) -> Iterator[ast.AST]:
     if depth == 0 or not inspect.isfunction(fn) or id(fn) in seen:
         return
     seen.add(id(fn))
-    try:
-        tree = ast.parse(textwrap.dedent(inspect.getsource(fn)))
-    except (OSError, TypeError, SyntaxError, ValueError):  # it has no source, or is part of a line
+    tree = tree_of(fn)
+    if tree is None:
         return
     yield tree
     known = {**fn.__globals__, **inspect.getclosurevars(fn).nonlocals}

@@ -26,7 +26,12 @@ from pullback.check.inputs.arguments import (
 )
 from pullback.check.inputs.domains import DOMAINS, recognised
 from pullback.check.inputs.drawing import LARGE, PROFILES, draw, draw_sizes
-from pullback.check.inputs.guessing import CannotGuessError, described_call, guess
+from pullback.check.inputs.guessing import (
+    CannotGuessError,
+    described_call,
+    guess,
+    other_guesses,
+)
 from pullback.check.inputs.roles import callable_of
 from pullback.check.inputs.search import is_strategy, search, strategy_of
 from pullback.check.inputs.shape_text import ArgumentSpec, parse
@@ -254,7 +259,7 @@ class _Runner:
             except OutOfTimeError:
                 reason = f"while its inputs were guessed, {deadline().reason()}"
                 return self._not_checked(reason, f"give inputs: {described_call(rest)}")
-            return self.check_sets(sets)
+            return self.guessed(rest, sets)
         if len(inputs) == 1 and isinstance(inputs[0], str):
             try:
                 return self.check_sets(draw_described(rest, inputs[0], seed))
@@ -262,6 +267,21 @@ class _Runner:
                 return self._not_checked(deadline().reason(), LATE)
         given = Inputs(tuple(inputs), {})
         return self.varied(self.check_one(given), given)
+
+    def guessed(self, rest: Callable[..., Any], sets: Sequence[Inputs]) -> Report:
+        """Check guessed inputs; a rule that is right for other shapes may be meant for these."""
+        report = self.check_sets(sets)
+        if not any(f.part == "first" and not f.situation for f in report.failures):
+            return report
+        for other in other_guesses(rest, self.options.seed):
+            if self.varied(self.check_one(other, ("first",)), other).ok:
+                why = (
+                    f"backward is right for {self.summary(other)} and wrong for "
+                    f"{self.summary(sets[0])}, and forward takes both: {report.failures[0]}"
+                )
+                hint = f"say which are meant, or refuse others: {described_call(rest)}"
+                return self._not_checked(why, hint)
+        return report
 
     def varied(self, report: Report, inputs: Inputs) -> Report:
         """Compare derivatives with other settings and values too; return the report on all."""

@@ -10,8 +10,8 @@ import inspect
 import itertools
 import re
 import warnings
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -19,7 +19,15 @@ from pullback.check.exceptions import first_line
 from pullback.check.inputs.arguments import Inputs, bind, structured, try_forward
 from pullback.check.inputs.drawing import GENERAL, LARGE, PROFILES, draw, draw_sizes
 from pullback.check.inputs.plans import Candidate, as_text, candidate_of, domains, plans
-from pullback.check.inputs.roles import Role, callable_of, documented, named_role, roles_of
+from pullback.check.inputs.reading import ARRAY, INDEX, TENSOR, uses
+from pullback.check.inputs.roles import (
+    Role,
+    callable_of,
+    documented,
+    hints_of,
+    named_role,
+    roles_of,
+)
 from pullback.check.inputs.shape_text import ArgumentSpec
 from pullback.check.naming import name_of, parameters_of
 from pullback.check.subject import Subject
@@ -27,8 +35,11 @@ from pullback.core.tensor.tensor import box
 from pullback.errors import ArgumentError, GradientError, GraphError
 
 MAX_TRIES = 400
+_MAX_OTHERS = 3
+_MAX_REFUSED = 40  # candidates that forward takes and backward does not
 _SIZES = {"n": 4, "d": 3, "m": 2}
 _KINDS = inspect.Parameter
+_INTEGERS = ("index", "labels", "mask")
 _CONSTANT = "a result that does not depend on the values"
 
 
@@ -39,6 +50,32 @@ class CannotGuessError(ArgumentError):
         super().__init__(f"check_op: {why}\nhint: {hint}")
         self.why = why
         self.hint = hint
+
+
+class _Found(NamedTuple):
+    """What a search found: roles, a candidate of them, and notes for the report."""
+
+    roles: tuple[Role, ...]
+    candidate: Candidate
+    notes: tuple[str, ...]
+
+
+def _arrays(fn: Callable[..., Any], parameters: Sequence[inspect.Parameter]) -> set[str]:
+    """Return the arguments that forward takes as arrays, not as tensors, by its source."""
+    read, hints = uses(fn), hints_of(fn)
+    plain = {name for name, kinds in read.items() if kinds & {ARRAY, INDEX} and TENSOR not in kinds}
+    plain = {p.name for p in parameters if hints.get(p.name) is np.ndarray or p.name in plain}
+    converted = {name for name, kinds in read.items() if TENSOR in kinds}
+    if converted:  # forward works on arrays: whole numbers it does not convert are arrays already
+        kinds = {p.name: named_role(p.name)[0].kind for p in parameters}
+        plain |= {n for n, kind in kinds.items() if kind in _INTEGERS and n not in converted}
+    return plain
+
+
+def _kinds_of(found: Candidate) -> tuple[Any, ...]:
+    """Return how many axes the arrays of a candidate have; None for other values."""
+    every = (d for items in found.values() for d in items)
+    return tuple(None if d.shape is None else len(d.shape) for d in every)
 
 
 class _Guess:
@@ -58,8 +95,10 @@ class _Guess:
         self.names = [p.name for p in self.parameters]
         self.choices = roles_of(self.parameters, self.fn)
         self.documented = documented(self.fn, self.names)
-        self.constants: set[str] = set()  # arguments that are not differentiated
+        self.plain = _arrays(self.fn, self.parameters)
+        self.constants = set(self.plain)  # arguments that are not differentiated
         self.tried: dict[str, str] = {}  # from a candidate in words to what is wrong with it
+        self.refused: list[str] = []  # what backward raised where forward did not
         self.narrow = False  # whether forward asks for float32
 
     # -- trying --------------------------------------------------------------------------------
@@ -111,11 +150,13 @@ class _Guess:
             return drawn
         if self.narrow and drawn.dtype == np.float64:
             drawn = drawn.astype(np.float32)
+        if name in self.plain:
+            return drawn
         asked = self.constants and drawn.dtype.kind in "fc" and name not in self.constants
         return box(drawn).requires_grad_(bool(asked))
 
-    def search(self) -> tuple[tuple[Role, ...], Candidate, tuple[str, ...]] | None:
-        """Return the first candidate that works, with notes, one with constant results, or None.
+    def search(self) -> _Found | None:
+        """Return the first candidate that works, or one with constant results, or None.
 
         What backward raises for is a bad guess, as what forward raises for.
         """
@@ -124,7 +165,7 @@ class _Guess:
             words = as_text(found)
             if words in self.tried:
                 continue
-            if len(self.tried) == MAX_TRIES:
+            if len(self.tried) == MAX_TRIES or len(self.refused) == _MAX_REFUSED:
                 break
             problem = self.attempt(found)
             if not problem:
@@ -132,22 +173,49 @@ class _Guess:
                 resolved, notes = self.resolved(roles, found)
                 problem = self.raised(resolved)
                 if not problem:
-                    return roles, resolved, notes
+                    return _Found(roles, resolved, notes)
                 self.constants = known
             if problem == _CONSTANT:
-                constant = constant or (roles, found, ())
+                constant = constant or _Found(roles, found, ())
             self.tried[words] = problem
         return constant
+
+    def others(self, answer: _Found) -> Iterator[Inputs]:
+        """Yield inputs of other shapes that work too, unless the docstring has the shapes."""
+        kinds = {_kinds_of(answer.candidate)}
+        for roles, found in () if self.documented else self.ranked():
+            if roles != answer.roles or _kinds_of(found) in kinds or self.attempt(found):
+                continue
+            kinds.add(_kinds_of(found))
+            resolved, notes = self.resolved(roles, found)
+            if not self.raised(resolved):
+                yield self.inputs(resolved, 0, GENERAL)._replace(notes=notes)
 
     def raised(self, found: Candidate) -> str:
         """Return what backward raises, empty if nothing, or what it would raise for any inputs."""
         try:
             self.run_backward(found)
-        except (GradientError, GraphError, NameError, AttributeError, KeyError, ImportError):
+        except (NameError, ImportError):
             return ""
         except Exception as error:
-            return f"backward raises {type(error).__name__}: {first_line(error)}"
+            if isinstance(error, GradientError) and self.is_sure(error):
+                return ""
+            problem = f"backward raises {type(error).__name__}: {first_line(error)}"
+            self.refused.append(problem)
+            return problem
         return ""
+
+    def is_sure(self, error: GradientError) -> bool:
+        """Return whether what is wrong with a gradient does not depend on the guess.
+
+        A bias is smaller than what it is added to; no shape mends a misspelt name.
+        """
+        if error.unsummed:
+            return named_role(error.argument)[0].kind == "bias"
+        left_out = re.search(r"must return a gradient for the argument '(\w+)'", str(error))
+        if left_out:
+            return named_role(left_out[1])[0].sure
+        return not re.search("wrong shape|dtype", str(error))
 
     def run_backward(self, found: Candidate) -> tuple[list[str], list[Any]]:
         """Return the names of the differentiated arguments and their gradients."""
@@ -242,7 +310,9 @@ class _Guess:
         """Return the error for inputs that cannot be guessed."""
         pairs = list(self.tried.items()) or [("no arguments", "nothing to differentiate")]
         words, problem = pairs[0]
-        some = [f"  {w}: {c}" for w, c in pairs[:1] + pairs[1 :: max(1, len(pairs) // 6)][:6]]
+        some = [f"  {w}: {c}" for w, c in pairs[1 :: max(1, len(pairs) // 2)][:2]]
+        if self.refused:
+            problem = self.refused[0]
         why = (
             f"inputs of `{self.name}` could not be guessed, got "
             f"{problem.rstrip('.')} for {words}. Tried {len(self.tried)}, among them:\n"
@@ -298,6 +368,13 @@ def guess(op: Any, seed: int = 0) -> list[Inputs]:
     if more is not None:
         trials.append(search.inputs(more, 0, GENERAL))
     return trials
+
+
+def other_guesses(op: Any, seed: int = 0) -> list[Inputs]:
+    """Return inputs of other shapes than `guess` has, each of which works as well."""
+    search = _Guess(op, seed)
+    answer = search.search()
+    return [] if answer is None else list(itertools.islice(search.others(answer), _MAX_OTHERS))
 
 
 def described_call(op: Any) -> str:

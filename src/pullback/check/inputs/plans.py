@@ -115,7 +115,7 @@ def _described(name: str, role: Role, plan: Plan, slot: int, domain: str) -> Arg
         return ArgumentSpec(name, _sizes(text), "int64", interval=interval)
     if role.kind == "mask":
         return ArgumentSpec(name, _sizes(plan.first), "bool")
-    shape = _sizes(plan[min(slot, 2)])
+    shape = () if role.kind == "scalar" else _sizes(plan[min(slot, 2)])
     chosen = "unit" if domain == "unit" else str(role.value) or domain
     if chosen == "complex":
         return ArgumentSpec(name, shape, "complex128")
@@ -147,7 +147,7 @@ def candidate_of(
         else:
             slot = order.index(i) if i in order else 0
             one = _described(name, role, plan, slot, domain)
-            if one and role.kind == "index" and writes(op):
+            if one and one.shape and role.kind == "index" and writes(op):
                 one = dataclasses.replace(one, domain="latin")
             found[name] = [] if one is None else [one]
     return found

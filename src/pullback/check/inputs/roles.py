@@ -16,7 +16,8 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from pullback.check.inputs.shape_text import ArgumentSpec, parse
+from pullback.check.inputs.reading import CALLED, INDEX, NUMBER, uses
+from pullback.check.inputs.shape_text import VALUES, ArgumentSpec, parse
 from pullback.check.naming import name_of
 from pullback.core.custom.define import Function
 from pullback.core.tensor.tensor import Tensor
@@ -33,7 +34,8 @@ class Role(NamedTuple):
     ----------
     kind : str
         ``"array"``, ``"weight"``, ``"bias"``, ``"index"``, ``"labels"``, ``"mask"``, ``"matrix"``,
-        ``"arrays"`` for a list of them, ``"value"``, or ``"default"``.
+        ``"scalar"`` for one of no axes, ``"arrays"`` for a list of them, ``"value"``, or
+        ``"default"``.
     value : object
         The value, or the domain of an array.
     sure : bool
@@ -101,7 +103,7 @@ def callable_of(op: Any) -> Callable[..., Any]:
     return op  # type: ignore[no-any-return]
 
 
-def _hints(fn: Any) -> dict[str, Any]:
+def hints_of(fn: Any) -> dict[str, Any]:
     """Return the type hints of a function, or of an operation's forward."""
     try:
         return typing.get_type_hints(getattr(fn, "forward", fn))
@@ -111,7 +113,7 @@ def _hints(fn: Any) -> dict[str, Any]:
 
 def roles_of(parameters: Sequence[inspect.Parameter], fn: Any) -> list[list[Role]]:
     """Return the roles that each argument may have, the most likely first."""
-    hints = _hints(fn)
+    hints, read = hints_of(fn), uses(fn)
     names = [p.name for p in parameters]
     found = []
     for p in parameters:
@@ -120,8 +122,21 @@ def roles_of(parameters: Sequence[inspect.Parameter], fn: Any) -> list[list[Role
             named = [Role("array", sure=True)]
         if p.name == "b" and ("w" in names or "W" in names or "weight" in names):
             named = [Role("bias", sure=True)]
+        named = _used(read.get(p.name, set()), named)
         found.append(_roles(p, hints.get(p.name, _EMPTY), named, len(names) == 1))
     return found
+
+
+def _used(kinds: set[str], named: list[Role]) -> list[Role]:
+    """Return the roles of an argument with what forward's source says of it first."""
+    first: list[Role] = []
+    if CALLED in kinds:
+        first = value(VALUES["callable"])
+    elif INDEX in kinds:
+        first = [Role("index")]
+    elif NUMBER in kinds:
+        first = [Role("scalar"), Role("scalar", "unit"), *value(2, 0.5)]
+    return list(dict.fromkeys([*first, *named]))
 
 
 def _roles(parameter: inspect.Parameter, hint: Any, named: list[Role], alone: bool) -> list[Role]:
@@ -173,17 +188,36 @@ def _hinted(hint: Any, named: list[Role]) -> list[Role]:
     return named
 
 
+_SHAPE_IN_TEXT = re.compile(r"\b(\w+)\s*:\s*([^:()\n]{0,24}?)(\([\w\s,*+-]*\))([ \w]{0,28})")
+# Words about an argument, with its dtype and domain; those of a match further up count.
+_WORDS_IN_TEXT = (
+    (r"\b(int|integ|whole|ind)", "int64", ""),
+    (r"\b(bool|mask|true)", "bool", ""),
+    (r"\bcomplex", "complex128", ""),
+    (r"\bpositive definite|\bspd\b|\bcovariance", "float64", "spd"),
+    (r"\bsymmetric", "float64", "symmetric"),
+    (r"\bpositive", "float64", "positive"),
+    (r"\bsorted|\bincreasing|\bascending", "float64", "sorted"),
+    (r"\bprobabilit", "float64", "unit"),
+    ("", "float64", ""),
+)
+
+
 def documented(fn: Any, names: Sequence[str]) -> dict[str, ArgumentSpec]:
-    """Return the arguments whose shape is in the docstring, as in ``x : Tensor (n, d)``."""
+    """Return the arguments whose shape is in the docstring.
+
+    As in ``x : Tensor (n, d)`` or "Multiply x: (n, k) by index: (n,) integers".
+    """
+    text = inspect.getdoc(getattr(fn, "forward", fn)) or inspect.getdoc(fn) or ""
     found = {}
-    for line in (inspect.getdoc(fn) or "").split("\n"):
-        match = re.match(r"\s*(\w+)\s*:\s*(.*?)(\([\w\s,*+-]*\))", line)
-        if match and match[1] in names:
-            try:
-                (described,) = parse("check_op", f"{match[1]}: {match[3]}")
-            except (ArgumentError, ValueError):
-                continue
-            kind = "int64" if re.search(r"\bint", match[2]) else "float64"
-            kind = "bool" if re.search(r"\bbool", match[2]) else kind
-            found[match[1]] = dataclasses.replace(described, dtype=kind)
+    for name, before, shape, after in _SHAPE_IN_TEXT.findall(text):
+        if name not in names or name in found:
+            continue
+        try:
+            (described,) = parse("check_op", f"{name}: {shape}")
+        except (ArgumentError, ValueError):
+            continue
+        words = f"{before} {after}".lower()
+        kinds = next(more for pattern, *more in _WORDS_IN_TEXT if re.search(pattern, words))
+        found[name] = dataclasses.replace(described, dtype=kinds[0], domain=kinds[1])
     return found

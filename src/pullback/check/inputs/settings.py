@@ -143,7 +143,7 @@ def _candidates(name: str, value: Any, hint: Any, rank: int, fn: Any) -> Iterato
 def _integers(name: str, value: int, rank: int) -> Iterator[int]:
     if _AXIS.fullmatch(name):
         yield value - rank if value >= 0 else value + rank  # the same axis, from the other end
-        yield from range(rank)
+        yield from (*range(rank), *range(-rank, 0))
         return
     yield value + 1
     if value > 1:
