@@ -136,6 +136,7 @@ class _Guess:
         sizes = draw_sizes(every, np.random.default_rng([self.seed, trial]), most=3)
         if trial == 0 and _SIZES.keys() >= sizes.keys():
             sizes = _SIZES
+        sizes = _SIZES | sizes  # an interval may name a size that no documented shape has
         rng = np.random.default_rng([self.seed, trial, PROFILES.index(profile)])
         drawn = {
             name: [self.as_input(name, draw(d, sizes, rng, profile, i)) for d in items]
