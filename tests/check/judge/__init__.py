@@ -16,6 +16,7 @@ from . import (
     probability,
     ranking,
     rearranging,
+    sequences,
     signal,
     solvers,
     sparse,
@@ -35,6 +36,7 @@ FIELDS = (
     state,
     kernels,
     rearranging,
+    sequences,
 )
 CASES: list[Case] = [case for field in FIELDS for case in field.BOOK.cases]
 WRONG = [case for case in CASES if case.wrong]
