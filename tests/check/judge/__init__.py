@@ -9,6 +9,7 @@ what it says (a right one that is wrong, a wrong one whose mistake never shows).
 """
 
 from . import (
+    control,
     geometry,
     interpolation,
     kernels,
@@ -37,6 +38,7 @@ FIELDS = (
     kernels,
     rearranging,
     sequences,
+    control,
 )
 CASES: list[Case] = [case for field in FIELDS for case in field.BOOK.cases]
 WRONG = [case for case in CASES if case.wrong]
