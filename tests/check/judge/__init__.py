@@ -22,6 +22,7 @@ from . import (
     solvers,
     sparse,
     state,
+    transport,
 )
 from .entries import Case
 
@@ -39,6 +40,7 @@ FIELDS = (
     rearranging,
     sequences,
     control,
+    transport,
 )
 CASES: list[Case] = [case for field in FIELDS for case in field.BOOK.cases]
 WRONG = [case for case in CASES if case.wrong]
