@@ -14,6 +14,7 @@ from . import (
     interpolation,
     kernels,
     losses,
+    populations,
     probability,
     ranking,
     rearranging,
@@ -41,6 +42,7 @@ FIELDS = (
     sequences,
     control,
     transport,
+    populations,
 )
 CASES: list[Case] = [case for field in FIELDS for case in field.BOOK.cases]
 WRONG = [case for case in CASES if case.wrong]
