@@ -23,6 +23,7 @@ from . import (
     solvers,
     sparse,
     state,
+    tables,
     transport,
 )
 from .entries import Case
@@ -43,6 +44,7 @@ FIELDS = (
     control,
     transport,
     populations,
+    tables,
 )
 CASES: list[Case] = [case for field in FIELDS for case in field.BOOK.cases]
 WRONG = [case for case in CASES if case.wrong]
