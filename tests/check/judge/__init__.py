@@ -23,6 +23,7 @@ from . import (
     solvers,
     sparse,
     state,
+    survival,
     tables,
     transport,
 )
@@ -45,6 +46,7 @@ FIELDS = (
     transport,
     populations,
     tables,
+    survival,
 )
 CASES: list[Case] = [case for field in FIELDS for case in field.BOOK.cases]
 WRONG = [case for case in CASES if case.wrong]
