@@ -35,7 +35,7 @@ def feedback_cost():
     @pb.autograd_function
     def feedback_cost(ctx, K, x0, Q, A, B, R, horizon=10):
         """Quadratic cost of u = -K x from x0: (n,); K: (m, n), Q: (n, n)."""
-        states, weight, cost = [x0.numpy()], Q.numpy(), 0.0
+        states, weight, cost = [x0.numpy().copy()], Q.numpy(), 0.0
         for _ in range(horizon):
             x = states[-1]
             u = -K.numpy() @ x
@@ -312,7 +312,7 @@ def stationary_covariance():
     def stationary_covariance(ctx, A, Q):
         """X = A X A' + Q for a stable A."""
         X = solve(A.numpy(), Q.numpy())
-        ctx.save_for_backward(A=A, X=X)
+        ctx.save_for_backward(A=A, X=X.copy())
         return pb.asarray(X)
 
     @stationary_covariance.backward
@@ -378,19 +378,19 @@ def riccati_cost():
                 done = np.abs(after - P).max() <= 1e-13 * np.abs(after).max()
                 P = (after + after.T) / 2
                 if done:
-                    ctx.save_for_backward(A=A, B=B, R=R, P=P.copy())
+                    K = gain(A, B, R, P)
+                    ctx.save_for_backward(K=K, F=A - B @ K, P=P.copy())
                     return pb.asarray(P)
             raise ArithmeticError("riccati_cost: no convergence; is (A, B) stabilisable?")
 
         @staticmethod
         @pb.once_differentiable
         def backward(ctx, g):
-            s = ctx.saved_variables
-            K, n = gain(s.A, s.B, s.R, s.P), len(s.A)
-            F = s.A - s.B @ K
+            K, F, P = ctx.saved_variables
+            n = len(P)
             G = (g.numpy() + g.numpy().T) / 2
             S = np.linalg.solve(np.eye(n * n) - np.kron(F, F), G.ravel()).reshape(n, n)
-            by_A = 2 * s.P @ F @ S
+            by_A = 2 * P @ F @ S
             return dict(
                 zip("ABQR", map(pb.asarray, (by_A, -by_A @ K.T, S, K @ S @ K.T)), strict=True)
             )

@@ -28,7 +28,7 @@ def logistic_rk4():
     @pb.autograd_function
     def logistic_rk4(ctx, x0, r, K, h=0.1, steps=1):
         """Logistic growth by the classical Runge-Kutta method; x0: (n,)."""
-        x, rn, Kn, stages = x0.numpy(), r.item(), K.item(), []
+        x, rn, Kn, stages = x0.numpy().copy(), r.item(), K.item(), []
         for _ in range(steps):
             y = [x]
             for weight in (h / 2, h / 2, h):
@@ -166,7 +166,7 @@ def sir_epidemic():
     @pb.autograd_function
     def sir_epidemic(ctx, start, beta, gamma, dt=0.25, steps=10, vaccination=0.0):
         """Numbers (S, I, R) after some Euler steps; start: (3,)."""
-        b, c, path = beta.item(), gamma.item(), [start.numpy()]
+        b, c, path = beta.item(), gamma.item(), [start.numpy().copy()]
         for _ in range(steps):
             S, Y, _ = path[-1]
             infected, healed = b * S * Y / path[-1].sum(), c * Y
@@ -206,7 +206,7 @@ def seir_incidence():
     def seir_incidence(ctx, start, beta, sigma, gamma, regime):
         """New cases of each day, and those never infected; regime: (T,) picks from beta: (k,)."""
         b, sg, gm = beta.numpy()[regime], sigma.item(), gamma.item()
-        days, cases = [start.numpy()], np.zeros(len(regime))
+        days, cases = [start.numpy().copy()], np.zeros(len(regime))
         for i in range(len(regime)):
             S, E, Y = days[-1]
             new, cases[i] = b[i] * S * Y, sg * E
@@ -250,16 +250,17 @@ def classes(rng, k=4):
 def age_projection():
     def forward(ctx, fecundity, survival, counts, years=1):
         """Numbers in each age class after some years; the last class dies."""
-        f, s, path = fecundity.numpy(), survival.numpy(), [counts.numpy()]
+        f, s, path = fecundity.numpy(), survival.numpy(), [counts.numpy().copy()]
         for _ in range(years):
             n = path[-1]
             path.append(np.r_[f @ n, s * n[:-1]])
-        ctx.save_for_backward(f=f, s=s, path=path)
-        return pb.asarray(path[-1])
+        ctx.save_for_backward(fecundity=fecundity, survival=survival, path=path)
+        return pb.asarray(path[-1].copy())
 
     @pb.once_differentiable
     def backward(ctx, g):
-        f, s, path = ctx.saved_variables
+        saved = ctx.saved_variables
+        f, s, path = saved.fecundity.numpy(), saved.survival.numpy(), saved.path
         flow, by_f, by_s = g.numpy(), np.zeros_like(f), np.zeros_like(s)
         for n in reversed(path[:-1]):
             by_f += flow[0] * n
@@ -327,7 +328,7 @@ def ricker_harvest():
     @pb.autograd_function
     def ricker_harvest(ctx, start, r, K, harvest, years=1):
         """Ricker map less a yearly harvest, at least 0; start: (patches,)."""
-        rn, Kn, path = r.item(), K.item(), [start.numpy()]
+        rn, Kn, path = r.item(), K.item(), [start.numpy().copy()]
         for _ in range(years):
             n = path[-1]
             path.append(np.maximum(n * np.exp(rn * (1 - n / Kn)) - harvest.item(), 0.0))

@@ -452,7 +452,7 @@ def dtw_with_path():
             i, j = min(moves, key=lambda move: D[move])
         path = np.array(path[::-1])
         ctx.save_for_backward(left=left, right=right, path=path)
-        return pb.asarray(np.asarray(D[-1, -1])), pb.asarray(path)
+        return pb.asarray(np.asarray(D[-1, -1])), pb.asarray(path.copy())
 
     @pb.once_differentiable
     def backward(ctx, g_cost, g_path):

@@ -187,7 +187,7 @@ def weighted_median():
         passed = np.cumsum(weights[order], axis=0) >= weights.sum() / 2
         row = np.take_along_axis(order, passed.argmax(axis=0)[None], axis=0)
         ctx.row, ctx.shape = row, x.shape
-        return pb.asarray(np.take_along_axis(x.numpy(), row, axis=0)[0]), pb.asarray(row[0])
+        return pb.asarray(np.take_along_axis(x.numpy(), row, axis=0)[0]), pb.asarray(row[0].copy())
 
     @pb.once_differentiable
     def backward(ctx, g_value, g_row):

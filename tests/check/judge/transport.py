@@ -90,7 +90,7 @@ def sinkhorn_steps():
     def forward(ctx, cost, a, b, epsilon=1.0, iterations=10):
         """Plan after a fixed number of scalings, which need not have converged."""
         K, an, bn = np.exp(-cost.numpy() / epsilon), a.numpy(), b.numpy()
-        trail = [(None, np.ones(K.shape[1]))]
+        trail = [(np.ones(K.shape[0]), np.ones(K.shape[1]))]
         for _ in range(iterations):
             u = an / (K @ trail[-1][1])
             trail.append((u, bn / (K.T @ u)))
