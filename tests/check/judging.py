@@ -25,15 +25,18 @@ from pullback.errors import AutogradError
 
 # The fields whose entries were read while the checker was worked on.
 READ = (
+    "control",
     "interpolation",
     "kernels",
     "losses",
     "ranking",
     "rearranging",
+    "sequences",
     "signal",
     "solvers",
     "sparse",
     "state",
+    "transport",
 )
 
 
