@@ -6,6 +6,7 @@ first derivative would show again in each of them.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterable, Sequence
 from contextvars import ContextVar
 from typing import Any
@@ -40,6 +41,8 @@ from pullback.errors import (
     warn_user,
 )
 
+# A slow operation is checked in what fits into so many seconds, unless parts are named.
+_USUAL = 3.5
 LATE = "pass a larger time_limit, smaller inputs, or fast=True"
 # A progress display sets it: it is called with the title of each part that begins.
 ON_PART: ContextVar[Callable[[str], None]] = ContextVar("ON_PART", default=lambda title: None)
@@ -111,7 +114,7 @@ def gradcheck(
     subject = Subject(fn, args, kwargs, surrogate)
     options = checked_options("gradcheck", seed, fast, rtol, atol)
     parts = chosen_parts("gradcheck", only, skip)
-    with limited(checked_limit("gradcheck", time_limit)):
+    with limited(checked_limit("gradcheck", time_limit), usual_time(only)):
         report = check(subject, options, parts)
     return judged(report, raise_exception, allow_unchecked)
 
@@ -126,6 +129,11 @@ def checked_options(
         if value is not None and not (isinstance(value, (int, float)) and 0 <= value < np.inf):
             raise ArgumentTypeError(f"{api}: {role} must be a number from 0 on, got {value!r}")
     return Options(int(seed), bool(fast), rtol, atol)
+
+
+def usual_time(only: Sequence[str] | None) -> float:
+    """Return after how many seconds nothing optional is begun; parts that are named are not."""
+    return _USUAL if only is None else float("inf")
 
 
 def checked_limit(api: str, seconds: float) -> float:
@@ -175,12 +183,16 @@ def _run(session: Session, part: Part) -> PartResult:
     """Run one part; the exceptions of `exceptions` become a result."""
     session.part = part.name
     before = len(session.report.failures)
+    optional = contextlib.nullcontext() if part.essential else deadline().leaving_out()
     try:
-        part.run(session)
+        with optional:
+            part.run(session)
     except InapplicableError as reason:
         return PartResult(part.name, part.title, INAPPLICABLE, str(reason))
     except OutOfTimeError:
-        return PartResult(part.name, part.title, NOT_RUN, deadline().reason())
+        if deadline().is_over():
+            return PartResult(part.name, part.title, NOT_RUN, deadline().reason())
+        return PartResult(part.name, part.title, SKIPPED, deadline().slowness())
     except BackwardError as error:
         session.fail(Cause("raised", f"backward raises: {first_line(error)}"))
     except ForwardError as error:

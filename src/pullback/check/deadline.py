@@ -1,7 +1,8 @@
-"""The time that a check may take.
+"""The time that a check may take, and that it should take.
 
-Owns the limit of the check in progress. A call of the function cannot be interrupted, so none is
-begun that would end too late, as far as the longest one so far tells.
+Owns the limits of the check in progress. A call of the function cannot be interrupted, so none is
+begun that would end too late, as far as the longest one so far tells. Beside the limit there is a
+time after which nothing optional is begun any more, so that a slow operation is checked in seconds.
 """
 
 from __future__ import annotations
@@ -26,28 +27,60 @@ class Deadline:
     ----------
     seconds : float
         How long it may take from now on.
+    usual : float, default infinity
+        How long it should take.
     """
 
-    def __init__(self, seconds: float) -> None:
+    def __init__(self, seconds: float, usual: float = float("inf")) -> None:
         self.seconds = seconds
-        self.end = time.perf_counter() + seconds
-        self.longest = 0.0  # of the calls so far, in seconds
+        self.start = time.perf_counter()
+        self.end = self.start + seconds
+        self.usual_end = self.start + min(usual, seconds)
+        self.optional = False  # whether what is being done may be left out
+        self.longest = self.total = 0.0  # of the calls so far, in seconds
+        self.calls = 0
 
     @contextlib.contextmanager
     def call(self) -> Iterator[None]:
         """Time one call of the function; raise `OutOfTimeError` if it would not end in time."""
         start = time.perf_counter()
-        if start + self.longest > self.end:
+        if start + self.longest > (self.usual_end if self.optional else self.end):
             raise OutOfTimeError
         try:
             yield
         finally:
-            self.longest = max(self.longest, time.perf_counter() - start)
+            took = time.perf_counter() - start
+            self.longest, self.total = max(self.longest, took), self.total + took
+            self.calls += 1
+
+    def affords(self, calls: int) -> float:
+        """Return how many times as many calls fit into what is left of the usual time."""
+        left = max(self.usual_end - time.perf_counter(), 0.0)
+        return left * self.calls / self.total / calls if self.total else float("inf")
+
+    @contextlib.contextmanager
+    def leaving_out(self) -> Iterator[None]:
+        """Raise `OutOfTimeError` within a block once the usual time is over."""
+        before, self.optional = self.optional, True
+        try:
+            yield
+        finally:
+            self.optional = before
+
+    def is_over(self) -> bool:
+        """Return whether another call would end after the limit."""
+        return time.perf_counter() + self.longest > self.end
+
+    def slowness(self) -> str:
+        """Return why something was left out."""
+        one = self.total / max(self.calls, 1)
+        return f"one call takes {one:.2g} s; name parts in only=... to take the time"
 
     def reason(self) -> str:
         """Return why what is left was not checked."""
         one = f"; one call takes {self.longest:.2g} s" if self.longest > 0.1 else ""
-        return f"the time limit of {self.seconds:g} s was reached{one}"
+        reached = f"the time limit of {self.seconds:g} s was reached" if self.is_over() else ""
+        return f"{reached or 'the usual time is over'}{one}"
 
 
 _CURRENT: ContextVar[Deadline | None] = ContextVar("_CURRENT", default=None)
@@ -60,9 +93,9 @@ def deadline() -> Deadline:
 
 
 @contextlib.contextmanager
-def limited(seconds: float) -> Iterator[None]:
+def limited(seconds: float, usual: float = float("inf")) -> Iterator[None]:
     """Limit the checks within a block."""
-    token = _CURRENT.set(Deadline(seconds))
+    token = _CURRENT.set(Deadline(seconds, usual))
     try:
         yield
     finally:

@@ -33,7 +33,27 @@ def iterates(fn: Callable[..., Any]) -> bool:
     >>> iterates(lambda a: brentq(lambda x: x**3 - a, 0.0, 2.0))
     True
     """
-    return any(_approximates(tree) for tree in _trees(getattr(fn, "forward", fn), _DEEPEST, set()))
+    return converges(fn) or any(_repeats(node) for node in _nodes(fn))
+
+
+def converges(fn: Callable[..., Any]) -> bool:
+    """Return whether a function, or one it calls, ends once something holds.
+
+    A loop of a fixed number of steps is a function like others, only perhaps not the one that is
+    meant; one that ends when it is close enough may end too early elsewhere.
+
+    Examples
+    --------
+    >>> from scipy.optimize import brentq
+    >>> converges(lambda a: brentq(lambda x: x**3 - a, 0.0, 2.0))
+    True
+    """
+    return any(_ends(node) or _is_solver(node) for node in _nodes(fn))
+
+
+def _nodes(fn: Callable[..., Any]) -> Iterator[ast.AST]:
+    for tree in _trees(getattr(fn, "forward", fn), _DEEPEST, set()):
+        yield from ast.walk(tree)
 
 
 def tree_of(fn: Any) -> ast.AST | None:
@@ -61,22 +81,24 @@ def _trees(fn: Any, depth: int, seen: set[int]) -> Iterator[ast.AST]:
             yield from _trees(known[node.id], depth - 1, seen)
 
 
-def _approximates(tree: ast.AST) -> bool:
-    return any(_is_iteration(node) or _is_solver(node) for node in ast.walk(tree))
-
-
-def _is_iteration(node: ast.AST) -> bool:
-    """Return whether a loop repeats one step: until something holds, or a number of times."""
+def _ends(node: ast.AST) -> bool:
+    """Return whether a loop ends once something holds."""
     if isinstance(node, ast.While):
         return True
+    return isinstance(node, ast.For) and any(isinstance(n, ast.Break) for n in _within(node))
+
+
+def _repeats(node: ast.AST) -> bool:
+    """Return whether a loop repeats one step a number of times."""
     if not isinstance(node, ast.For):
         return False
-    inner = [found for statement in node.body for found in ast.walk(statement)]
-    if any(isinstance(found, ast.Break) for found in inner):
-        return True
-    used = {found.id for found in inner if isinstance(found, ast.Name)}
+    used = {found.id for found in _within(node) if isinstance(found, ast.Name)}
     targets = {found.id for found in ast.walk(node.target) if isinstance(found, ast.Name)}
     return not targets & used
+
+
+def _within(loop: ast.For) -> list[ast.AST]:
+    return [found for statement in loop.body for found in ast.walk(statement)]
 
 
 def _is_solver(node: ast.AST) -> bool:

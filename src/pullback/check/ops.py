@@ -14,7 +14,15 @@ from typing import Any
 
 import numpy as np
 
-from pullback.check.api import LATE, check, checked_limit, checked_options, chosen_parts, judged
+from pullback.check.api import (
+    LATE,
+    check,
+    checked_limit,
+    checked_options,
+    chosen_parts,
+    judged,
+    usual_time,
+)
 from pullback.check.deadline import OutOfTimeError, deadline, limited
 from pullback.check.inputs.arguments import (
     Inputs,
@@ -141,7 +149,7 @@ def check_op(
     parts = chosen_parts("check_op", only, skip)
     options = checked_options("check_op", seed, fast, rtol, atol)
     runner = _Runner(fn, options, parts, kwargs or {}, surrogate)
-    with limited(checked_limit("check_op", time_limit)):
+    with limited(checked_limit("check_op", time_limit), usual_time(only)):
         report = runner.report(inputs)
     return judged(report, raise_exception, allow_unchecked)
 
@@ -253,7 +261,8 @@ class _Runner:
             return self.check_drawn(inputs)
         if not inputs and not _complete(self.fn, self.kwargs):
             try:
-                sets = guess(rest, seed)
+                with deadline().leaving_out():
+                    sets = guess(rest, seed)
             except CannotGuessError as error:
                 return self._not_checked(error.why, error.hint)
             except OutOfTimeError:
@@ -290,15 +299,16 @@ class _Runner:
         inputs = inputs._replace(kwargs=inputs.kwargs | self.kwargs)
         end = time.perf_counter() + _FOR_VARIATIONS
         try:
-            for variation in variations(self.fn, self.parameters, inputs):
-                found = self.check_variation(variation)
-                merge(report, found, f"with {variation.what}")
-                if report.failures or time.perf_counter() > end:
-                    break
+            with deadline().leaving_out():
+                for variation in variations(self.fn, self.parameters, inputs):
+                    if variation.moved and report.precision:  # elsewhere it may be coarser
+                        continue
+                    found = self.check_variation(variation)
+                    merge(report, found, f"with {variation.what}")
+                    if report.failures or time.perf_counter() > end:
+                        break
         except OutOfTimeError:
-            if report.ok:  # else it is said already
-                why = deadline().reason()
-                report.unchecked.append(Unchecked("other settings and values", why, LATE))
+            report.notes.append(f"other settings and values left out: {deadline().slowness()}")
         return report
 
     def check_variation(self, variation: Variation) -> Report:

@@ -185,6 +185,8 @@ class Report:
         What is not a failure but worth knowing: kinks at the inputs, doubtful habits.
     unchecked : list of Unchecked
         What could not be checked, and why.
+    precision : float or None
+        The relative precision of forward, where it iterates and is coarser than the tolerance.
 
     Examples
     --------
@@ -200,6 +202,7 @@ class Report:
     failures: list[Failure] = dataclasses.field(default_factory=list)
     notes: list[str] = dataclasses.field(default_factory=list)
     unchecked: list[Unchecked] = dataclasses.field(default_factory=list)
+    precision: float | None = None
 
     @property
     def outcome(self) -> str:
@@ -230,11 +233,10 @@ class Report:
         for part in ran:
             reason = f": {part.reason}" if part.reason else ""
             lines.append(f"  {part.title.ljust(width)}  {part.status}{reason}")
-        for status in (NOT_RUN, SKIPPED):
-            others = [part for part in self.parts if part.status == status]
-            if others:
-                reason = f" ({others[0].reason})" if others[0].reason else ""
-                lines.append(f"  {status}{reason}: {', '.join(part.title for part in others)}")
+        others = [part for part in self.parts if part.status in (NOT_RUN, SKIPPED)]
+        for status, why in dict.fromkeys((part.status, part.reason) for part in others):
+            titles = ", ".join(p.title for p in others if (p.status, p.reason) == (status, why))
+            lines.append(f"  {status}{f' ({why})' if why else ''}: {titles}")
         return "\n".join(lines)
 
     def as_dict(self) -> dict[str, Any]:
@@ -248,6 +250,7 @@ class Report:
             "failures": [failure.as_dict() for failure in self.failures],
             "unchecked": [dataclasses.asdict(found) for found in self.unchecked],
             "notes": list(self.notes),
+            "precision": self.precision,
         }
 
     def plot(self) -> Any:

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from pullback.check.deadline import deadline
 from pullback.check.exceptions import BackwardError, ForwardError, first_line
 from pullback.check.iterating import iterates
 from pullback.check.numerical import (
@@ -38,6 +39,9 @@ RTOL = {"float64": 2e-8, "complex128": 2e-8, "float32": 2e-3, "complex64": 2e-3,
 MAX_SAMPLE = 24
 # The entries of a numerical Jacobian: of a larger one only some columns are measured.
 MAX_NUMBERS = 4_000_000
+# The calls of forward for one slope, and the elements that are moved however long that takes.
+_CALLS = 8
+_FEWEST = 4
 # The groups of equal values that are moved together.
 _MAX_TIES = 2
 
@@ -239,12 +243,19 @@ class Session:
         flat = coordinates(self.wide[i])
         count = flat.size
         most = min(self.options.max_elements, 3 * max(2, MAX_NUMBERS // max(1, self.center.size)))
+        most = min(most, max(_FEWEST, self._affordable))
         if count <= most:
             chosen = list(range(count))
         else:
             sample = self.rng(f"elements {i}").choice(count, most // 4, replace=False)
             chosen = sorted({0, count - 1, *sample.tolist()})
         return [k for k in chosen if np.isfinite(flat[k])]
+
+    @property
+    def _affordable(self) -> int:
+        """How many elements of each argument can be moved in the usual time."""
+        found = deadline().affords(_CALLS * len(self.arrays))
+        return int(min(found, self.options.max_elements))
 
     @cached_property
     def directions(self) -> list[Line]:
@@ -270,9 +281,9 @@ class Session:
 
         Random directions tell of every element. A few alone show kinks and edges as well.
         """
-        every = self.elements(i)
-        if len(every) > MAX_SAMPLE:
-            inner = self.rng(f"sample {i}").choice(every[1:-1], MAX_SAMPLE - 2, replace=False)
+        every, most = self.elements(i), min(MAX_SAMPLE, max(_FEWEST, self._affordable))
+        if len(every) > most:
+            inner = self.rng(f"sample {i}").choice(every[1:-1], most - 2, replace=False)
             every = [every[0], *sorted(inner.tolist()), every[-1]]
         return self._along(i, every)
 

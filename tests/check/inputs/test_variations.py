@@ -28,9 +28,10 @@ def test_settings_that_keep_their_default_are_varied():
         out = x.sum(axis, keepdim=keepdims) * scale + tol
         return out.mean() if reduction == "mean" else out.sum() if reduction == "sum" else out
 
-    assert found(fn, X)[:7] == [
+    assert found(fn, X)[:8] == [
         "`axis` = 1 in place of -1",
         "`axis` = 0 in place of -1",
+        "`axis` = -2 in place of -1",
         "`keepdims` = True in place of False",
         "`scale` = 3.0 in place of 2.0",
         "`reduction` = 'sum' in place of 'mean'",
@@ -133,7 +134,12 @@ def test_variations_that_forward_refuses_are_left_out():
 
 
 def test_arrays_with_a_structure_keep_their_values():
-    assert found(lambda a: a * a, np.array([[2.0, 1.0], [1.0, 3.0]])) == []
+    assert found(lambda a: a * a, np.array([0.3, 0.5, 0.2])) == []
+
+
+def test_a_symmetric_matrix_is_tried_without_symmetry():
+    calls = variations(lambda a: a * a, None, Inputs((np.array([[2.0, 1.0], [1.0, 3.0]]),), {}))
+    assert [v.what for v in calls] == ["matrices that are not symmetric"]
 
 
 def test_values_that_are_positive_stay_so():

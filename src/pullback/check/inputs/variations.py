@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 import inspect
 import itertools
+import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -20,7 +21,7 @@ from pullback.check.inputs.arguments import Inputs, try_forward
 from pullback.check.inputs.domains import recognised
 from pullback.check.inputs.drawing import LARGE
 from pullback.check.inputs.settings import STOPPING, other_settings
-from pullback.check.iterating import iterates
+from pullback.check.iterating import converges
 from pullback.check.naming import labels_of
 from pullback.check.values import Array, holds_numbers, host
 from pullback.core.custom import pytree as tree
@@ -43,12 +44,15 @@ class Variation(NamedTuple):
         Whether equal values may make the operation not differentiable.
     edge : bool
         Whether values may lie at the edge of the domain.
+    moved : bool
+        Whether an iteration may end too early.
     """
 
     what: str
     inputs: Inputs
     tied: bool = False
     edge: bool = False
+    moved: bool = False
 
 
 def variations(
@@ -116,7 +120,7 @@ class _Change(NamedTuple):
     large, zero, tied : bool
         Whether values become larger, 0, or equal.
     moves : bool
-        Whether it changes real values.
+        Whether an iteration may end too early at the other values.
     """
 
     what: str
@@ -143,6 +147,7 @@ def _changes() -> Iterator[_Change]:
     yield _Change("values near 0 and 1", _extreme)
     yield _Change("far larger values", functools.partial(_scaled, 40.0), large=True)
     yield _Change("masks that are false in a row", _hiding_row, moves=False)
+    yield _Change("matrices that are not symmetric", _asymmetric, moves=False)
     yield _Change("ties: the two largest values equal", largest, tied=True)
     yield _Change("ties: the two smallest values equal", smallest, tied=True)
     yield _Change("ties: all values equal", _constant, tied=True)
@@ -157,13 +162,14 @@ def _values(
         _Change(f"values around `{name}` = {number:g}", functools.partial(_around, number))
         for name, number in _numbers(inputs, parameters)
     )
-    has_edge, approximate = _has_edge(inputs), iterates(fn)
+    has_edge, approximate = _has_edge(inputs), converges(fn)
     for change in itertools.chain(_changes(), around):
-        if change.moves and approximate:  # elsewhere an iteration may end too early
+        if change.moves and approximate:
             continue
         profile = LARGE if change.large else inputs.profile
         other = _all_changed(fn, change.of, inputs)._replace(profile=profile)
-        yield Variation(change.what, other, change.tied, edge=change.zero and has_edge)
+        edge = change.zero and has_edge
+        yield Variation(change.what, other, change.tied, edge, change.moves)
 
 
 def _has_edge(inputs: Inputs) -> bool:
@@ -210,8 +216,9 @@ def _all_changed(
     labels = iter(labels_of(fn, inputs.args, inputs.kwargs))
 
     def changed(value: Any) -> Any:
-        bounded = next(labels).split("[")[0] in inputs.bounded
-        if not holds_numbers(value) or not host(value).size:
+        label = next(labels).split("[")[0]
+        bounded = label in inputs.bounded
+        if not holds_numbers(value) or not host(value).size or _is_order(label, host(value)):
             return value
         other = _changed(change, value)
         if bounded and other is not value and not _within(host(other), host(value)):
@@ -220,6 +227,12 @@ def _all_changed(
 
     args, kwargs = tree.map_leaves(changed, (inputs.args, inputs.kwargs))
     return inputs._replace(args=args, kwargs=kwargs)
+
+
+def _is_order(name: str, array: Array) -> bool:
+    """Return whether an array is a permutation and is named like one."""
+    named = re.search("perm|order|rank|sigma|inverse", name)
+    return bool(named) and np.array_equal(np.sort(array, axis=None), np.arange(array.size))
 
 
 def _within(array: Array, other: Array) -> bool:
@@ -311,6 +324,13 @@ def _constant(array: Array) -> Array:
     return np.full_like(array, array.flat[0])
 
 
+def _asymmetric(array: Array) -> Array:
+    """Return a symmetric matrix with another upper triangle."""
+    if recognised(array) not in ("spd", "symmetric"):
+        return array
+    return np.asarray(array + 0.3 * np.triu(np.abs(array).max() * np.cos(array), 1))
+
+
 def _hiding(array: Array) -> Array:
     if array.dtype.kind != "b" or not array.all():
         return array
@@ -329,8 +349,6 @@ def _hiding_row(array: Array) -> Array:
 
 def _repeating(array: Array) -> Array:
     if array.dtype.kind not in "iu" or array.size < 2 or array.ndim != 1:
-        return array
-    if np.array_equal(np.sort(array), np.arange(array.size)):  # a permutation
         return array
     other = array.copy()
     other[1] = other[0]

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from pullback.check.deadline import OutOfTimeError, deadline
 from pullback.check.diagnosis import diagnose
 from pullback.check.diagnosis.evidence import Evidence
 from pullback.check.diagnosis.raised import cause_of_exception
@@ -109,6 +110,7 @@ def _is_forwards_error(session: Session, wrong: Sequence[int]) -> bool:
         "iterates or approximates. Make it more accurate (its tolerance, its steps), or pass rtol, "
         "for a closer look"
     )
+    session.report.precision = error
     session.loosen(10 * error)
     return True
 
@@ -157,8 +159,22 @@ def _explain(session: Session, arguments: Sequence[int]) -> None:
     """Diagnose why the gradients of these arguments are wrong, and report it."""
     evidence = Evidence(session)
     wrong = [i for i in range(len(session.arrays)) if evidence.wrong[i].any()]
-    for argument, cause in diagnose(evidence, wrong or list(arguments)):
+    try:
+        with deadline().leaving_out():
+            causes = diagnose(evidence, wrong or list(arguments))
+    except OutOfTimeError:
+        causes = [(i, _not_explained(evidence, i)) for i in wrong or arguments]
+    for argument, cause in causes:
         session.fail(cause, evidence.names[argument], **evidence.failure_arrays(argument))
+
+
+def _not_explained(evidence: Evidence, i: int) -> Cause:
+    wrong = evidence.wrong[i]
+    text = (
+        f"the gradient of `{evidence.names[i]}` is wrong at {int(wrong.sum())} of "
+        f"{int(evidence.known(i).sum())} elements measured"
+    )
+    return Cause("formula", text, f"no pattern was looked for: {deadline().slowness()}")
 
 
 def _check_precision(session: Session) -> None:

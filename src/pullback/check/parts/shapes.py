@@ -187,9 +187,11 @@ def _report_size(
         return
     evidence = Evidence(other)
     for i in wrong:
-        if length == 1 and np.isnan(evidence.got[i]).any():  # too few elements, and it shows
-            axes = describe_axes(session, symbol)
-            session.note(f"the gradient of `{evidence.names[i]}` is NaN with {axes} of length 1")
+        # Too few elements, and it shows.
+        if length == 0 or (length == 1 and np.isnan(evidence.got[i]).any()):
+            axes, how = describe_axes(session, symbol), "wrong" if length == 0 else "NaN"
+            name = evidence.names[i]
+            session.note(f"the gradient of `{name}` is {how} with {axes} of length {length}")
             continue
         cause = cause_of_size(session, evidence, symbol, i, length)
         session.fail(cause, evidence.names[i], **evidence.failure_arrays(i))
