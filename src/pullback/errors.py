@@ -98,11 +98,12 @@ class MissingRuleError(GraphError, NotImplementedError):
 class GradientError(AutogradError, RuntimeError):
     """A backward rule or a hook returned something that is not a gradient of the argument.
 
-    ``argument`` names the argument whose gradient has the wrong shape; ``unsummed`` holds the axes
-    to sum over, if that is all that is missing.
+    ``argument`` names the argument whose gradient has the wrong shape, ``came`` is that shape;
+    ``unsummed`` holds the axes to sum over, if that is all that is missing.
     """
 
     argument: str = ""
+    came: tuple[int, ...] | None = None
     unsummed: tuple[int, ...] = ()
 
 

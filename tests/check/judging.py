@@ -26,9 +26,11 @@ from pullback.errors import AutogradError
 # The fields whose entries were read while the checker was worked on.
 READ = (
     "control",
+    "geometry",
     "interpolation",
     "kernels",
     "losses",
+    "populations",
     "ranking",
     "rearranging",
     "sequences",

@@ -33,13 +33,14 @@ from pullback.check.inputs.arguments import (
     try_forward,
 )
 from pullback.check.inputs.domains import DOMAINS, recognised
-from pullback.check.inputs.drawing import LARGE, PROFILES, draw, draw_sizes
+from pullback.check.inputs.drawing import LARGE, PROFILES, SPECIAL, draw, draw_sizes
 from pullback.check.inputs.guessing import (
     CannotGuessError,
     described_call,
     guess,
     other_guesses,
 )
+from pullback.check.inputs.reading import mentions_complex
 from pullback.check.inputs.roles import callable_of
 from pullback.check.inputs.search import is_strategy, search, strategy_of
 from pullback.check.inputs.shape_text import ArgumentSpec, parse
@@ -280,8 +281,11 @@ class _Runner:
     def guessed(self, rest: Callable[..., Any], sets: Sequence[Inputs]) -> Report:
         """Check guessed inputs; a rule that is right for other shapes may be meant for these."""
         report = self.check_sets(sets)
-        if not any(f.part == "first" and not f.situation for f in report.failures):
+        if not any(f.part == "first" for f in report.failures):
             return report
+        if _is_complex(sets[0]) and not mentions_complex(self.fn):
+            why = f"forward takes complex inputs alone of those tried: {report.failures[0]}"
+            return self._not_checked(why, f"give inputs: {described_call(rest)}")
         for other in other_guesses(rest, self.options.seed):
             if self.varied(self.check_one(other, ("first",)), other).ok:
                 why = (
@@ -376,7 +380,9 @@ class _Runner:
         for inputs in sets[1:2] if self.options.fast else sets[1:]:
             if report.failures or not self._of_values():
                 break
-            found = self.check_one(inputs, self._of_values())
+            # Zeros and equal values may be where it has no derivative.
+            options = dataclasses.replace(self.options, smooth=inputs.profile == SPECIAL)
+            found = self.check_one(inputs, self._of_values(), options)
             merge(report, found, f"inputs: {self.summary(inputs)}")
         return self.varied(report, sets[0])
 
@@ -427,6 +433,11 @@ class _Runner:
     def values_of(self, inputs: Inputs) -> str:
         """Return the arguments in one line, arrays by their values."""
         return format_inputs(inputs, self.parameters, values=True)
+
+
+def _is_complex(inputs: Inputs) -> bool:
+    values = tree.leaves((inputs.args, inputs.kwargs))
+    return any(holds_numbers(v) and host(v).dtype.kind == "c" for v in values)
 
 
 def _elements(inputs: Inputs) -> int:

@@ -55,7 +55,7 @@ class Options:
     rtol: float | None = None
     atol: float | None = None
     max_elements: int = 256  # elements moved one by one
-    smooth: bool = False  # whether only lines without a kink are compared
+    smooth: bool = False  # whether directions along which there is a kink tell nothing
 
 
 @dataclasses.dataclass

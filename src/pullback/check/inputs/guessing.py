@@ -31,6 +31,7 @@ from pullback.check.inputs.roles import (
 from pullback.check.inputs.shape_text import ArgumentSpec
 from pullback.check.naming import name_of, parameters_of
 from pullback.check.subject import Subject
+from pullback.check.values import host
 from pullback.core.tensor.tensor import box
 from pullback.errors import ArgumentError, GradientError, GraphError
 
@@ -172,7 +173,7 @@ class _Guess:
             if not problem:
                 known = set(self.constants)
                 resolved, notes = self.resolved(roles, found)
-                problem = self.raised(resolved)
+                problem = self.raised(self.inputs(resolved, 0, GENERAL))
                 if not problem:
                     return _Found(roles, resolved, notes)
                 self.constants = known
@@ -189,13 +190,14 @@ class _Guess:
                 continue
             kinds.add(_kinds_of(found))
             resolved, notes = self.resolved(roles, found)
-            if not self.raised(resolved):
-                yield self.inputs(resolved, 0, GENERAL)._replace(notes=notes)
+            inputs = self.inputs(resolved, 0, GENERAL)
+            if not self.raised(inputs):
+                yield inputs._replace(notes=notes)
 
-    def raised(self, found: Candidate) -> str:
+    def raised(self, inputs: Inputs) -> str:
         """Return what backward raises, empty if nothing, or what it would raise for any inputs."""
         try:
-            self.run_backward(found)
+            names, grads = self.run_backward(inputs)
         except (NameError, ImportError):
             return ""
         except Exception as error:
@@ -204,6 +206,9 @@ class _Guess:
             problem = f"backward raises {type(error).__name__}: {first_line(error)}"
             self.refused.append(problem)
             return problem
+        for name, g in zip(names, grads, strict=True):
+            if g is not None and not np.isfinite(host(g)).all():
+                return f"the gradient of `{name}` is not finite"
         return ""
 
     def is_sure(self, error: GradientError) -> bool:
@@ -218,9 +223,8 @@ class _Guess:
             return named_role(left_out[1])[0].sure
         return not re.search("wrong shape|dtype", str(error))
 
-    def run_backward(self, found: Candidate) -> tuple[list[str], list[Any]]:
+    def run_backward(self, inputs: Inputs) -> tuple[list[str], list[Any]]:
         """Return the names of the differentiated arguments and their gradients."""
-        inputs = self.inputs(found, 0, GENERAL)
         subject = Subject(self.fn, inputs.args, inputs.kwargs)
         with warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore")
@@ -249,7 +253,7 @@ class _Guess:
         that backward's mapping leaves out counts as missing.
         """
         try:
-            names, grads = self.run_backward(found)
+            names, grads = self.run_backward(self.inputs(found, 0, GENERAL))
         except (GradientError, GraphError) as error:
             left_out = re.search(r"must return a gradient for the argument '(\w+)'", str(error))
             return {left_out[1]: None} if left_out else {}
@@ -363,7 +367,7 @@ def guess(op: Any, seed: int = 0) -> list[Inputs]:
         other = search.inputs(found, trial, profile)
         if isinstance(try_forward(search.fn, other), str):  # perhaps it is the sizes
             other = search.inputs(found, 0, profile)
-        if not isinstance(try_forward(search.fn, other), str):
+        if not isinstance(try_forward(search.fn, other), str) and not search.raised(other):
             trials.append(other)
     more = search.optional(roles)
     if more is not None:

@@ -7,6 +7,7 @@ know which inputs are made of it.
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -44,6 +45,13 @@ def uses(fn: Any) -> dict[str, set[str]]:
         if name in found:
             found[name].add(use)
     return {name: kinds for name, kinds in found.items() if kinds}
+
+
+def mentions_complex(fn: Any) -> bool:
+    """Return whether the source of an operation has anything to do with complex numbers."""
+    trees = [tree_of(part) for part in (getattr(fn, "forward", None), getattr(fn, "rule", None))]
+    names = [ast.unparse(tree) for tree in trees if tree is not None]
+    return any(re.search("complex|conj|imag|real|fft", text) for text in names)
 
 
 def _is_function(node: ast.AST) -> bool:

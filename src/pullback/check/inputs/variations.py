@@ -141,6 +141,8 @@ def _changes() -> Iterator[_Change]:
     yield _Change("masks that are not all true", _hiding, moves=False)
     yield _Change("indices that repeat", _repeating, moves=False)
     yield _Change("values of both signs", _both_signs)
+    yield _Change("values of the other sign", _negative)
+    yield _Change("rows in the reverse order", _reversed)
     yield _Change("a zero among the values", _only_first(_with_zero), zero=True)
     yield _Change("small values", functools.partial(_scaled, 0.02))
     yield _Change("tiny values", functools.partial(_scaled, 1e-6))
@@ -290,6 +292,16 @@ def _both_signs(array: Array) -> Array:
     other = array.copy()
     other.flat[::2] *= -1.0
     return other
+
+
+def _negative(array: Array) -> Array:
+    both = bool((array > 0).any() and (array < 0).any())
+    return -array if both and _is_free(array) else array
+
+
+def _reversed(array: Array) -> Array:
+    """Reverse the rows: what goes round clockwise goes round the other way."""
+    return array[::-1].copy() if array.ndim > 1 and _is_free(array) else array
 
 
 def _with_zero(array: Array) -> Array:

@@ -143,7 +143,9 @@ def _wrong_along(session: Session, lines: Sequence[Line], purpose: str) -> set[i
 def agrees(session: Session, line: Line, got: Sequence[Array], seeds: Arrays) -> bool:
     """Return whether a gradient's component along a line lies within the measured range."""
     low, high, error = session.bounds(line, seeds)
-    if not is_range(low, high) or (session.options.smooth and session.is_kinked(line, seeds)):
+    if not is_range(low, high):
+        return True
+    if session.options.smooth and line.element is None and session.is_kinked(line, seeds):
         return True
     with np.errstate(all="ignore"):
         terms = np.where(line.direction != 0, line.direction * got[line.argument], 0.0)

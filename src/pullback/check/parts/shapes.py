@@ -38,6 +38,7 @@ from pullback.check.values import Arrays
 from pullback.errors import GradientError
 
 _MAX_ELEMENTS = 20_000
+_VECTOR = 4  # elements that a point, a colour or a quaternion has at most
 _MOST_GROUPS = 10  # of axes of one length that are tried alone
 
 
@@ -165,10 +166,24 @@ def _report_raised(
     # One row is a batch; one element may be too few for an axis that the outputs do not have.
     shapes = [out.shape for out in session.outputs]
     odd |= length == 1 and [out.shape for out in other.outputs] == shapes
-    if fixed or odd or not sensible:
+    if fixed or odd or not sensible or _is_vector(session, symbol, error):
         session.note(f"forward works {situation}, but backward raises: {first_line(error)}")
     else:
         session.fail(cause_of_exception(error), situation=situation)
+
+
+def _is_vector(session: Session, symbol: Symbol, error: BackwardError) -> bool:
+    """Return whether an argument is always a point, a colour, a quaternion or the like.
+
+    Forward reads its first elements, and the gradient has as many whatever comes.
+    """
+    cause = error.__cause__
+    if symbol.length > _VECTOR or not isinstance(cause, GradientError):
+        return False
+    return any(
+        name == cause.argument and array.shape == cause.came
+        for name, array in zip(session.subject.names, session.arrays, strict=True)
+    )
 
 
 def _report_size(

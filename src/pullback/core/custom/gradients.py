@@ -280,7 +280,7 @@ def _shape_error(
         hint = "transpose it"
     text = f"the gradient of '{name}' has the wrong shape: expected shape {wanted}, got {came}"
     error = _error(op, text, hint=hint)
-    error.argument, error.unsummed = name, tuple(axes)
+    error.argument, error.came, error.unsummed = name, came, tuple(axes)
     return error
 
 
