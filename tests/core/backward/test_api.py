@@ -38,6 +38,18 @@ def test_batched_gradients_of_an_unused_input_and_with_create_graph():
     assert x.grad.tolist() == [2.0, 2.0]
 
 
+@pytest.mark.parametrize("create_graph", [False, True])
+@pytest.mark.parametrize(("value", "shape"), [(3.0, ()), ([3.0, 1.0], (2,))])
+def test_batched_gradients_of_inputs_and_outputs_without_dimensions(value, shape, create_graph):
+    x = leaf(value)
+    weights = np.array([1.0, 10.0])
+    seeds = pb.asarray(np.multiply.outer(weights, np.ones(shape)))
+    (cubes,) = pb.autograd.grad(x**3, x, seeds, create_graph=create_graph, is_grads_batched=True)
+    expected = np.multiply.outer(weights, 3 * np.square(value))
+    np.testing.assert_array_equal(cubes.detach(), expected)
+    assert cubes.requires_grad is create_graph
+
+
 @pytest.mark.parametrize("counts", [(2, 3), (0, 0)])
 def test_batched_gradients_need_one_leading_length(counts):
     x = leaf([1.0, 2.0])

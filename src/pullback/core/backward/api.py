@@ -399,7 +399,8 @@ def _batched(
         elif create:
             stacked[target] = rows[0].stack(rows)
         else:
-            stacked[target] = library_of(rows[0]).xp.stack(rows)
+            arrays = [as_array(r) for r in rows]
+            stacked[target] = library_of(arrays[0]).xp.stack(arrays)
     return stacked
 
 
