@@ -19,6 +19,11 @@ def cube(x):
     return np.sum(x**3)
 
 
+def weighted(x, *, weight=1.0):
+    """Return the weighted sum of squares."""
+    return np.sum(weight * x**2), "aux"
+
+
 # -- the kind and structure of what was given ------------------------------------------------------
 @pytest.mark.parametrize(
     ("x", "expected"),
@@ -100,11 +105,46 @@ def test_argnum_chooses_and_a_sequence_gives_a_tuple():
     assert grad(f, [0])(2.0, 3.0) == (3.0,)
 
 
+def test_argnum_takes_names():
+    def f(x, y=1.0, *more, power=1.0, **rest):
+        return x * y**power * rest.get("scale", 1.0)
+
+    assert grad(f, "y")(2.0, 3.0, power=2.0) == 12.0
+    assert grad(f, "y")(2.0, y=3.0) == 2.0
+    assert grad(f, ("power", 0, "y"))(2.0, 1.0, power=3.0) == (0.0, 1.0, 6.0)
+    assert grad(f, ["scale"])(2.0, 3.0, scale=1.0) == (6.0,)
+    assert grad(grad(f, "y"), "y")(2.0, 3.0, power=2.0) == 4.0
+    assert grad(np.multiply, 1)(2.0, 3.0) == 2.0
+
+
+def test_argnums_is_argnum():
+    for transform in (grad, elementwise_grad):
+        assert transform(lambda x, y: x * y, argnums=1)(2.0, 3.0) == 2.0
+        assert transform(lambda x, y: x * y, argnums=(0, 1))(2.0, 3.0) == (3.0, 2.0)
+    assert value_and_grad(lambda x, y: x * y, argnums=1)(2.0, 3.0) == (6.0, 2.0)
+
+
+def test_integers_and_none_beside_floats_stay_and_have_no_gradient():
+    def f(p, n):
+        assert type(p["axis"]) is int
+        assert p["none"] is None
+        picked = p["w"][p["index"]]
+        return np.sum(picked, axis=p["axis"]) * n
+
+    given = {"w": np.ones(3), "index": np.array([0, 0, 2]), "axis": 0, "none": None}
+    g, by_n = grad(f, (0, 1))(given, 2)
+    np.testing.assert_array_equal(g["w"], [4.0, 0.0, 2.0])
+    assert (g["index"], g["axis"], g["none"], by_n) == (None, None, None, None)
+    assert grad(f, 1)(given, 2.0) == 3.0
+
+
 def test_the_value_is_of_the_kind_of_the_arguments():
     assert value_and_grad(cube)(2.0) == (8.0, 12.0)
     assert type(value_and_grad(cube)(2.0)[0]) is float
     value, _ = value_and_grad(cube)(np.array([2.0]))
     assert (type(value), value) == (np.float64, 8.0)
+    value, _ = value_and_grad(np.square)(np.array([2.0]))
+    assert (type(value), value.tolist()) == (np.ndarray, [4.0])
     value, _ = value_and_grad(cube)(pb.tensor([2.0]))
     assert isinstance(value, pb.Tensor)
     assert not value.requires_grad
@@ -278,17 +318,29 @@ WRONG = [
     (lambda: grad(cube)("x"), TypeError, "required in argument 0, got str"),
     (lambda: grad(cube)(None), TypeError, "required in argument 0, got NoneType"),
     (
-        lambda: grad(cube)({"w": [1.0, Layer(1.0, 3)]}),
+        lambda: grad(cube)({"w": [1, Layer("relu", 3)]}),
         TypeError,
-        r"required in argument 0\['w'\]\[1\]\.bias, got int",
+        r"required in argument 0\['w'\]\[1\]\.weight, got str",
     ),
     (
-        lambda: grad(cube)(Model([1], 2.0)),
+        lambda: grad(cube)(Model([1], 2)),
         TypeError,
         r"required in argument 0\.layers\[0\], got int",
     ),
+    (lambda: grad(cube)([None, 1]), TypeError, r"required in argument 0\[0\], got NoneType"),
     (lambda: grad(cube, 1)(1.0), ValueError, "argument that argnum=1 names required, got 1 posit"),
-    (lambda: grad(cube, "x")(1.0), TypeError, "grad: argnum of integers required, got str 'x'"),
+    (lambda: grad(cube, 0)(x=1.0), ValueError, "argnum takes the name of an argument that is"),
+    (lambda: grad(cube, 0.0)(1.0), TypeError, "argnum of positions or names required, got float"),
+    (lambda: grad(cube, True)(1.0), TypeError, "argnum of positions or names required, got bool"),
+    (
+        lambda: grad(cube, "y")(1.0),
+        ValueError,
+        "grad: an argument named 'y' required, as argnum says, got a function of x",
+    ),
+    (lambda: grad(weighted, "wieght")(1.0), ValueError, "hint: did you mean 'weight'?"),
+    (lambda: grad(weighted, "weight")(1.0), ValueError, "got none in this call"),
+    (lambda: grad(dict, "x")(1.0), ValueError, "got a function without named parameters"),
+    (lambda: grad(cube, 1, argnums=2), ValueError, "argnum or argnums required, which mean the"),
     (
         lambda: grad(np.square)(np.ones(3)),
         RuntimeError,
@@ -313,7 +365,7 @@ WRONG = [
     (
         lambda: grad(cube, has_aux=True)(1.0),
         TypeError,
-        r"a pair \(scalar, rest\) from cube required",
+        r"a pair \(result, rest\) from cube required",
     ),
     (
         lambda: elementwise_grad(pb.Tensor.item)(1.0),
@@ -336,11 +388,6 @@ def test_an_argument_named_twice_is_refused():
 
 
 # -- the function that is returned -----------------------------------------------------------------
-def weighted(x, *, weight=1.0):
-    """Return the weighted sum of squares."""
-    return np.sum(weight * x**2), "aux"
-
-
 MADE = {
     "grad": (lambda: grad(np.sin), "grad(sin)", (0.0,), 1.0),
     "nested": (lambda: grad(grad(np.sin)), "grad(grad(sin))", (0.0,), 0.0),

@@ -1,0 +1,211 @@
+"""Which arguments of a call are differentiated, and the tensors that the function gets for them.
+
+Owns the reading of `argnum`, containers of arguments, and the types that can be differentiated.
+Must not know what is computed. Invariants: arguments are never changed; a tensor that requires grad
+stays part of the graph, through a clone.
+"""
+
+from __future__ import annotations
+
+import difflib
+import inspect
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+from pullback.arrays import NUMPY, is_array
+from pullback.core.custom.pytree import children, map_leaves
+from pullback.core.graph.modes import run_in_mode
+from pullback.core.tensor.tensor import Tensor, box
+from pullback.core.tensor.versions import shared_counter
+from pullback.errors import ArgumentError, ArgumentTypeError, DTypeError, compose
+from pullback.ops.functions.creation import asarray
+from pullback.ops.primitives.conversion import clone
+
+__all__ = ["RECORDING", "Argnum", "Arguments", "Input", "argnum_of", "named_leaves"]
+
+Argnum = int | str | Sequence[int | str]
+
+RECORDING = {"grad": True, "inference": False}
+numpy_scalar = NUMPY.xp.generic
+_BY_POSITION = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+
+
+def argnum_of(api: str, argnum: Argnum, argnums: Argnum | None) -> Argnum:
+    """Return what `argnum`, or its synonym `argnums`, says."""
+    if argnums is None:
+        return argnum
+    if argnum != 0:
+        came = f"argnum={argnum!r} and argnums={argnums!r}"
+        raise ArgumentError(compose(api, "argnum or argnums required, which mean the same", came))
+    return argnums
+
+
+class Input(NamedTuple):
+    """One leaf of a differentiated argument: the original, and the tensor that replaces it."""
+
+    given: Any
+    tensor: Tensor
+    place: Tensor  # the leaf itself, in case the function changes the tensor in place
+
+
+class Arguments:
+    """The arguments of one call of `fun`, and those among them to differentiate with respect to.
+
+    Parameters
+    ----------
+    api : str
+        The transform, which errors name.
+    fun : callable
+        What is called; its signature gives names their positions.
+    argnum : int, str or sequence of those
+    args, kwargs : tuple, dict
+        The arguments of the call.
+    """
+
+    def __init__(
+        self,
+        api: str,
+        fun: Callable[..., Any],
+        argnum: Argnum,
+        args: Sequence[Any],
+        kwargs: dict[str, Any],
+    ) -> None:
+        self.api, self.fun, self._args, self._kwargs = api, fun, args, kwargs
+        self.several = isinstance(argnum, (tuple, list))
+        wanted: Sequence[Any] = argnum if self.several else (argnum,)  # type: ignore[assignment]
+        self._places = [_place(api, fun, w, args, kwargs) for w in wanted]
+        if len(set(self._places)) != len(wanted):
+            required = "each argument once in argnum required"
+            raise ArgumentError(compose(api, required, str(tuple(wanted))))
+        self.given = [kwargs[p] if isinstance(p, str) else args[p] for p in self._places]
+        self.names = [f"argument {w!r}" for w in self._places]
+
+    def inputs(self) -> list[Input | None]:
+        """Return what replaces each leaf of the differentiated arguments; None: nothing does."""
+        found = [
+            (path, leaf, _input(self.api, path, leaf))
+            for name, value in zip(self.names, self.given, strict=True)
+            for path, leaf in named_leaves(name, value)
+        ]
+        if found and all(made is None for _, _, made in found):
+            path, leaf, _ = found[0]
+            raise _no_derivative(self.api, path, leaf)
+        return [made for _, _, made in found]
+
+    def call(self, inputs: Sequence[Input | None]) -> Any:
+        """Call the function, recorded, with the tensors of `inputs` for the leaves."""
+        standing = iter(inputs)
+        args, kwargs = list(self._args), dict(self._kwargs)
+        for place, value in zip(self._places, self.given, strict=True):
+            new = map_leaves(lambda leaf: _standing_for(leaf, next(standing)), value)
+            if isinstance(place, str):
+                kwargs[place] = new
+            else:
+                args[place] = new
+        return run_in_mode(RECORDING, self.fun, *args, **kwargs)
+
+    def structured(self, values: Sequence[Any]) -> Any:
+        """Return one value for each leaf in the containers of the arguments."""
+        left = iter(values)
+        found = tuple(map_leaves(lambda _: next(left), value) for value in self.given)
+        return found if self.several else found[0]
+
+
+def named_leaves(name: str, value: Any) -> Iterator[tuple[str, Any]]:
+    """Yield everything that is not a container, each with its path."""
+    items = children(value)
+    if items is None:
+        yield name, value
+        return
+    for key, item in items:
+        yield from named_leaves(path_of(name, value, key), item)
+
+
+def path_of(name: str, container: Any, key: Any) -> str:
+    """Name an item of a container as Python would reach it."""
+    by_key = isinstance(container, (dict, list)) or (
+        isinstance(container, tuple) and not hasattr(container, "_fields")
+    )
+    return f"{name}[{key!r}]" if by_key else f"{name}.{key}"
+
+
+# -- positions and names ---------------------------------------------------------------------------
+def _place(
+    api: str, fun: Callable[..., Any], wanted: Any, args: Sequence[Any], kwargs: dict[str, Any]
+) -> int | str:
+    """Return the index of an argument that was given by position, the name of any other."""
+    if isinstance(wanted, str):
+        return wanted if wanted in kwargs else _named(api, fun, wanted, args, kwargs)
+    if not hasattr(wanted, "__index__") or isinstance(wanted, bool):
+        came = f"{type(wanted).__name__} {wanted!r}"
+        raise ArgumentTypeError(compose(api, "argnum of positions or names required", came))
+    count = len(args)
+    if not -count <= wanted < count:
+        required = f"the positional argument that argnum={wanted} names required"
+        hint = "argnum takes the name of an argument that is given by keyword"
+        raise ArgumentError(compose(api, required, f"{count} positional arguments", hint=hint))
+    return int(wanted) % count
+
+
+def _named(
+    api: str, fun: Callable[..., Any], name: str, args: Sequence[Any], kwargs: dict[str, Any]
+) -> int:
+    """Return the position of the argument that goes to the parameter `name`."""
+    try:
+        parameters = list(inspect.signature(fun).parameters.values())
+    except (TypeError, ValueError):  # some functions written in C have no signature
+        parameters = []
+    positional = [p.name for p in parameters if p.kind in _BY_POSITION]
+    if name in positional[: len(args)]:
+        return positional.index(name)
+    named = [p.name for p in parameters]
+    required = f"an argument named {name!r} required, as argnum says"
+    if name in named:
+        raise ArgumentError(compose(api, required, "none in this call", hint="give it in the call"))
+    names = list(dict.fromkeys([*named, *kwargs]))
+    near = difflib.get_close_matches(name, names, n=1)
+    came = f"a function of {', '.join(names)}" if names else "a function without named parameters"
+    hint = f"did you mean {near[0]!r}?" if near else "argnum takes a position as well"
+    raise ArgumentError(compose(api, required, came, hint=hint))
+
+
+# -- leaves ----------------------------------------------------------------------------------------
+def _input(api: str, name: str, given: Any) -> Input | None:
+    """Return the tensor that replaces a leaf, new or a clone in the graph; None for an integer."""
+    if isinstance(given, Tensor):
+        source = given
+    elif is_array(given):
+        source = asarray(given)
+    elif isinstance(given, (int, float, complex, numpy_scalar)):
+        source = box(NUMPY.asarray(given))
+    elif given is None:
+        return None
+    else:
+        hint = "give what is constant in another argument, or close over it"
+        required = f"floating-point numbers required in {name}"
+        raise ArgumentTypeError(compose(api, required, type(given).__name__, hint=hint))
+    if not source.dtype.is_inexact:
+        return None
+    if source.requires_grad:
+        tensor = run_in_mode(RECORDING, clone, source)
+    else:
+        tensor = box(source.data_array(), None, shared_counter(source)).requires_grad_()
+    return Input(given, tensor, box(tensor._data, tensor._node, shared_counter(tensor)))
+
+
+def _standing_for(leaf: Any, made: Input | None) -> Any:
+    """Return what the function gets for a leaf: a tensor for all arrays, integers as they are."""
+    if made is not None:
+        return made.tensor
+    return asarray(leaf) if is_array(leaf) else leaf
+
+
+def _no_derivative(api: str, name: str, given: Any) -> Exception:
+    required = f"floating-point numbers required in {name}"
+    if given is None:
+        hint = "give a number, an array or a tensor"
+        return ArgumentTypeError(compose(api, required, "NoneType", hint=hint))
+    source = given if isinstance(given, Tensor) or is_array(given) else NUMPY.asarray(given)
+    came = f"{type(given).__name__} of dtype {asarray(source).dtype.name}"
+    hint = "only floating-point and complex numbers have a gradient: write 2.0 for 2"
+    return DTypeError(compose(api, required, came, (name, given), hint=hint))

@@ -1,0 +1,131 @@
+"""One call of a function, recorded: what reverse-mode transforms pull gradients through.
+
+Owns the tensors that stood for the arguments, and the decision whether a result stays part of the
+graph. Invariants: no global state; no ``.grad`` is changed; a result that can be differentiated
+again (by an enclosing transform, or with respect to a tensor in the function's closure) stays part
+of the graph.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from pullback.core.backward import api as engine
+from pullback.core.backward.collect import collect
+from pullback.core.custom.pytree import leaves
+from pullback.core.graph.modes import STATE
+from pullback.core.graph.node import AccumulateGrad
+from pullback.core.tensor.tensor import Tensor
+from pullback.ops.functions.creation import zeros_like
+from pullback.transforms.arguments import Arguments
+from pullback.transforms.results import as_given, detached, parts, value_as_given
+
+__all__ = ["Recording"]
+
+# Marks the leaf that replaced an argument, once the call that made it has returned.
+_CONSTANT = "stood for an argument"
+
+
+class Recording:
+    """A call that was recorded.
+
+    Attributes
+    ----------
+    out, aux : any
+        What the function returned, tensors with their graph.
+    inputs : list of Input
+        The leaves of the arguments that have a derivative.
+    keeps : bool
+        Whether the result stays part of the graph.
+    """
+
+    def __init__(self, arguments: Arguments, has_aux: bool = False) -> None:
+        self.arguments = arguments
+        self._slots = arguments.inputs()
+        self.inputs = [i for i in self._slots if i is not None]
+        recorded = STATE.get().grad
+        result = arguments.call(self._slots)
+        self.out, self.aux = parts(arguments, result, has_aux)
+        self.keeps = recorded and any(
+            self._reaches_others(t) for t in leaves((self.out, self.aux)) if _tracked(t)
+        )
+
+    def results(self) -> tuple[Any, Any]:
+        """Return the value and the second object as the caller gets them."""
+        if self.keeps:
+            return self.out, self.aux
+        return value_as_given(self.out, self.inputs), detached(self.aux)
+
+    def pull(
+        self,
+        roots: Sequence[Tensor],
+        seeds: Sequence[Tensor],
+        *,
+        retain: bool = False,
+        rows: int | None = None,
+    ) -> list[Tensor]:
+        """Return the gradient of each input, in the graph where the result or a seed is.
+
+        Parameters
+        ----------
+        roots, seeds : sequence of Tensor
+            Parts of the result and their gradients, which have a leading axis of length `rows`
+            where that is given; so have the results then.
+        retain : bool
+            Whether there will be another call.
+        """
+        recorded = self.keeps_with(seeds)
+        pairs = [(r, s) for r, s in zip(roots, seeds, strict=True) if r.requires_grad]
+        found: Sequence[Tensor | None] = [None] * len(self.inputs)
+        if self.inputs and pairs and rows != 0:
+            found = engine.grad(
+                [r for r, _ in pairs],
+                [i.place for i in self.inputs],
+                [s for _, s in pairs],
+                retain_graph=retain or recorded,
+                create_graph=recorded,
+                allow_unused=True,
+                is_grads_batched=rows is not None,
+            )
+        if recorded:
+            for i in self.inputs:
+                if i.place.is_leaf:
+                    i.place._node.metadata[_CONSTANT] = True
+        return [
+            _zeros(i.place, rows) if g is None else g
+            for i, g in zip(self.inputs, found, strict=True)
+        ]
+
+    def keeps_with(self, seeds: Sequence[Tensor]) -> bool:
+        """Return whether gradients of these seeds stay part of the graph."""
+        return STATE.get().grad and (self.keeps or any(s.requires_grad for s in seeds))
+
+    def structured(self, derivatives: Sequence[Tensor], kept: bool) -> Any:
+        """Return a derivative for each input in the containers and types of the arguments."""
+        found = iter(derivatives)
+        return self.arguments.structured(
+            [
+                None if i is None else next(found) if kept else as_given(next(found), i.given)
+                for i in self._slots
+            ]
+        )
+
+    def _reaches_others(self, tensor: Tensor) -> bool:
+        """Return whether a tensor depends on a leaf that this call did not make."""
+        ours = {i.place._node for i in self.inputs}
+        return any(
+            node.__class__ is AccumulateGrad
+            and node not in ours
+            and not (node.extra is not None and _CONSTANT in node.extra.metadata)
+            for node in collect([tensor._node])[0]
+        )
+
+
+def _tracked(value: Any) -> bool:
+    return isinstance(value, Tensor) and value.requires_grad
+
+
+def _zeros(like: Tensor, rows: int | None) -> Tensor:
+    zero = zeros_like(like.detach())
+    return zero if rows is None else zero.broadcast_to((rows, *like.shape)).clone()

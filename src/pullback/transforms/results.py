@@ -1,0 +1,105 @@
+"""What a function returned: its parts, whether it can be differentiated, and values as given.
+
+Owns the checks of results and the types in which values and gradients go back to the caller.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from pullback.arrays import NUMPY, is_array, library_of
+from pullback.core.custom.pytree import leaves, map_leaves
+from pullback.core.tensor.tensor import Tensor
+from pullback.errors import ArgumentTypeError, DTypeError, GraphError, compose
+from pullback.transforms.arguments import Arguments, Input, numpy_scalar
+from pullback.transforms.transformed import name_of
+
+__all__ = [
+    "as_given",
+    "check_depends",
+    "check_real",
+    "check_scalar",
+    "detached",
+    "parts",
+    "value_as_given",
+]
+
+
+def parts(arguments: Arguments, result: Any, has_aux: bool) -> tuple[Any, Any]:
+    """Return the result to differentiate, and the second object where there is one."""
+    if not has_aux:
+        return result, None
+    if not isinstance(result, tuple) or len(result) != 2:
+        fun = name_of(arguments.fun)
+        required = f"a pair (result, rest) from {fun} required with has_aux=True"
+        raise ArgumentTypeError(compose(arguments.api, required, type(result).__name__))
+    return result[0], result[1]
+
+
+def check_depends(arguments: Arguments, out: Any, whole: bool = False) -> None:
+    """Raise if the result holds no tensor; if it is none itself, where one `whole` is needed."""
+    if isinstance(out, Tensor):
+        return
+    if not whole and any(isinstance(x, Tensor) for x in leaves(out)):
+        return
+    fun, names = name_of(arguments.fun), " and ".join(arguments.names)
+    ends = "return the scalar alone or set has_aux." if whole else "return what they give."
+    raise ArgumentTypeError(
+        f"{arguments.api}: the result of {fun} does not depend on {names}: it must be a Tensor, "
+        f"got {type(out).__name__}.\n"
+        "hint: float(), item() and numpy() leave the graph; compute with functions of pullback "
+        f"or NumPy, and {ends}"
+    )
+
+
+def check_real(arguments: Arguments, out: Tensor) -> None:
+    """Raise if the result is complex, or holds integers."""
+    if out.is_complex() or not out.dtype.is_inexact:
+        required = f"a real floating-point result of {name_of(arguments.fun)} required"
+        hint = "take real(), imag() or abs() of it" if out.is_complex() else None
+        message = compose(arguments.api, required, out.dtype.name, ("result", out), hint=hint)
+        raise DTypeError(message)
+
+
+def check_scalar(arguments: Arguments, out: Tensor, instead: str) -> None:
+    """Raise if the result has more than one element."""
+    if out.numel() != 1:
+        required = f"a scalar result of {name_of(arguments.fun)} required"
+        hint = f"reduce it, for instance with sum(), or use {instead}"
+        came = f"shape {out.shape}"
+        raise GraphError(compose(arguments.api, required, came, ("result", out), hint=hint))
+
+
+# -- values as the caller gets them ----------------------------------------------------------------
+def as_given(derivative: Tensor, given: Any) -> Any:
+    """Return a derivative in the type of the argument that it belongs to."""
+    if isinstance(given, Tensor):
+        return derivative
+    array = derivative.data_array()
+    if is_array(given) or array.shape:
+        return array
+    return derivative.numpy()[()] if isinstance(given, numpy_scalar) else derivative.item()
+
+
+def value_as_given(out: Any, inputs: Sequence[Input]) -> Any:
+    """Return the tensors of a result as tensors if an argument holds one, else as arrays."""
+    given = [i.given for i in inputs]
+    if not given or any(isinstance(g, Tensor) for g in given):
+        return detached(out)
+    numbers = all(
+        isinstance(g, (float, complex)) and not isinstance(g, numpy_scalar) for g in given
+    )
+    return map_leaves(lambda x: _bare(x, numbers) if isinstance(x, Tensor) else x, out)
+
+
+def _bare(out: Tensor, numbers: bool) -> Any:
+    array = out.data_array()
+    if library_of(array) is not NUMPY:
+        return array
+    return array.item() if numbers and not array.shape else array[()]
+
+
+def detached(value: Any) -> Any:
+    """Return a result with its tensors outside of the graph."""
+    return map_leaves(lambda x: x.detach() if isinstance(x, Tensor) else x, value)
