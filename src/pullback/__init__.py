@@ -17,7 +17,8 @@ from pullback.core.custom.define import autograd_function
 from pullback.core.graph.modes import is_grad_enabled, is_inference_mode_enabled
 from pullback.core.tensor.tensor import Tensor
 from pullback.errors import AutogradError, UntrackedTensorWarning
-from pullback.transforms import elementwise_grad, grad, value_and_grad
+from pullback.transforms import (elementwise_grad, grad, hessian, hessian_vector_product, hvp,
+    jacobian, jacrev, value_and_grad, vhp, vjp)
 
 # creation
 from pullback.ops.functions.creation import (arange, as_tensor, asarray, empty, empty_like, eye,
@@ -134,7 +135,6 @@ complex64, complex128 = _DTYPES["complex64"], _DTYPES["complex128"]
 int8, int16, int32, int64 = (_DTYPES[f"int{n}"] for n in (8, 16, 32, 64))
 uint8, uint16, uint32, uint64 = (_DTYPES[f"uint{n}"] for n in (8, 16, 32, 64))
 bool = _DTYPES["bool"]
-
 _MODULES = {autograd, check, cuda, errors, fft, linalg, nn, optim, special}
 _DUNDERS = {"__array_api_version__", "__array_namespace_info__", "__version__"}
 __all__ = sorted(_DUNDERS.union(

@@ -23,7 +23,14 @@ from pullback.errors import AutogradError as AutogradError
 from pullback.errors import UntrackedTensorWarning as UntrackedTensorWarning
 from pullback.transforms import elementwise_grad as elementwise_grad
 from pullback.transforms import grad as grad
+from pullback.transforms import hessian as hessian
+from pullback.transforms import hessian_vector_product as hessian_vector_product
+from pullback.transforms import hvp as hvp
+from pullback.transforms import jacobian as jacobian
+from pullback.transforms import jacrev as jacrev
 from pullback.transforms import value_and_grad as value_and_grad
+from pullback.transforms import vhp as vhp
+from pullback.transforms import vjp as vjp
 from pullback.ops.functions.creation import arange as arange
 from pullback.ops.functions.creation import as_tensor as as_tensor
 from pullback.ops.functions.creation import asarray as asarray

@@ -103,6 +103,8 @@ NO_OPERATIONS = {
     "tril_indices": MAKES,
     "triu_indices": MAKES,
     "value_and_grad": DERIVES,
+    **dict.fromkeys(("hessian", "hessian_vector_product", "hvp", "vhp"), DERIVES),
+    **dict.fromkeys(("jacobian", "jacrev", "vjp"), DERIVES),
     "zeros": MAKES,
     "zeros_like": MAKES,
 }

@@ -8,7 +8,7 @@ from typing import Any
 from pullback.ops.functions.creation import ones_like
 from pullback.transforms.arguments import Argnum, Arguments, argnum_of
 from pullback.transforms.recording import Recording
-from pullback.transforms.results import check_depends, check_real, check_scalar
+from pullback.transforms.results import check_real, check_scalar, check_tensor
 from pullback.transforms.transformed import Function, Transformed
 
 __all__ = ["Gradient", "elementwise_grad", "grad", "value_and_grad"]
@@ -123,7 +123,7 @@ class Gradient(Transformed):
         arguments = Arguments(self._api, self._fun, self._argnum, args, kwargs)
         recording = Recording(arguments, self._has_aux)
         out = recording.out
-        check_depends(arguments, out, whole=True)
+        check_tensor(arguments, out)
         check_real(arguments, out)
         if self._transform is not elementwise_grad:
             check_scalar(arguments, out, "elementwise_grad or jacobian")

@@ -21,7 +21,7 @@ from pullback.ops.functions.creation import zeros_like
 from pullback.transforms.arguments import Arguments
 from pullback.transforms.results import as_given, detached, parts, value_as_given
 
-__all__ = ["Recording"]
+__all__ = ["Recording", "stand_for_arguments"]
 
 # Marks the leaf that replaced an argument, once the call that made it has returned.
 _CONSTANT = "stood for an argument"
@@ -50,6 +50,8 @@ class Recording:
         self.keeps = recorded and any(
             self._reaches_others(t) for t in leaves((self.out, self.aux)) if _tracked(t)
         )
+        if self.keeps:
+            stand_for_arguments([i.place for i in self.inputs])
 
     def results(self) -> tuple[Any, Any]:
         """Return the value and the second object as the caller gets them."""
@@ -89,9 +91,7 @@ class Recording:
                 is_grads_batched=rows is not None,
             )
         if recorded:
-            for i in self.inputs:
-                if i.place.is_leaf:
-                    i.place._node.metadata[_CONSTANT] = True
+            stand_for_arguments([i.place for i in self.inputs])
         return [
             _zeros(i.place, rows) if g is None else g
             for i, g in zip(self.inputs, found, strict=True)
@@ -120,6 +120,13 @@ class Recording:
             and not (node.extra is not None and _CONSTANT in node.extra.metadata)
             for node in collect([tensor._node])[0]
         )
+
+
+def stand_for_arguments(tensors: Sequence[Tensor]) -> None:
+    """Mark the leaves among tensors as constants to whatever looks at the graph from now on."""
+    for tensor in tensors:
+        if tensor.is_leaf:
+            tensor._node.metadata[_CONSTANT] = True
 
 
 def _tracked(value: Any) -> bool:

@@ -17,9 +17,10 @@ from pullback.transforms.transformed import name_of
 
 __all__ = [
     "as_given",
-    "check_depends",
+    "check_differentiable",
     "check_real",
     "check_scalar",
+    "check_tensor",
     "detached",
     "parts",
     "value_as_given",
@@ -37,19 +38,30 @@ def parts(arguments: Arguments, result: Any, has_aux: bool) -> tuple[Any, Any]:
     return result[0], result[1]
 
 
-def check_depends(arguments: Arguments, out: Any, whole: bool = False) -> None:
-    """Raise if the result holds no tensor; if it is none itself, where one `whole` is needed."""
-    if isinstance(out, Tensor):
-        return
-    if not whole and any(isinstance(x, Tensor) for x in leaves(out)):
-        return
+def check_tensor(arguments: Arguments, out: Any) -> None:
+    """Raise if the result is no tensor."""
+    if not isinstance(out, Tensor):
+        raise _independent(arguments, out, "return the scalar alone or set has_aux")
+
+
+def check_differentiable(arguments: Arguments, out: Any) -> None:
+    """Raise if the result, or a container, holds no tensor that can have a derivative."""
+    found = [x for x in leaves(out) if isinstance(x, Tensor)]
+    if not found:
+        raise _independent(arguments, out, "return the result, or a container of results")
+    if not any(x.dtype.is_inexact for x in found):
+        required = f"a floating-point or complex result of {name_of(arguments.fun)} required"
+        came = found[0].dtype.name
+        raise DTypeError(compose(arguments.api, required, came, ("result", found[0])))
+
+
+def _independent(arguments: Arguments, out: Any, way_out: str) -> ArgumentTypeError:
     fun, names = name_of(arguments.fun), " and ".join(arguments.names)
-    ends = "return the scalar alone or set has_aux." if whole else "return what they give."
-    raise ArgumentTypeError(
+    return ArgumentTypeError(
         f"{arguments.api}: the result of {fun} does not depend on {names}: it must be a Tensor, "
         f"got {type(out).__name__}.\n"
         "hint: float(), item() and numpy() leave the graph; compute with functions of pullback "
-        f"or NumPy, and {ends}"
+        f"or NumPy, and {way_out}."
     )
 
 

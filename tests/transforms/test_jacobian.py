@@ -1,0 +1,238 @@
+"""Jacobians: shapes, containers, types, complex numbers, nested transforms."""
+
+import copy
+import pickle
+
+import numpy as np
+import pytest
+from tests.transforms import _numerical as numerical
+
+import pullback as pb
+
+X = np.array([[0.3, -0.7, 1.1], [0.8, 0.2, -0.4]])
+
+
+def mixed(x):
+    return np.sin(x) @ np.array([[1.0, 2.0], [0.5, -1.0], [2.0, 0.0]]) * np.sum(x**2)
+
+
+# -- values, shapes and types ----------------------------------------------------------------------
+def test_it_has_the_axes_of_the_result_and_then_those_of_the_argument():
+    found = pb.jacobian(mixed)(X)
+    assert (type(found), found.shape) == (np.ndarray, (2, 2, 2, 3))
+    np.testing.assert_allclose(found, numerical.jacobian(mixed, X), rtol=1e-7, atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("x", "shape", "kind"),
+    [
+        (2.0, (), float),
+        (2.0, (3,), np.ndarray),
+        (np.float64(2), (), np.float64),
+        (np.float32(2), (3,), np.ndarray),
+        (np.array(2.0), (), np.ndarray),
+        (np.array(2.0), (3,), np.ndarray),
+        (np.ones((2, 1), np.float32), (0,), np.ndarray),
+        (np.ones(0), (2,), np.ndarray),
+        (pb.ones(2), (3, 1), pb.Tensor),
+    ],
+)
+def test_it_has_the_type_of_the_argument(x, shape, kind):
+    found = pb.jacobian(lambda x: np.sum(x) * 3.0 * pb.ones(shape, dtype=x.dtype))(x)
+    assert type(found) is kind
+    assert np.shape(found) == shape + np.shape(x)
+    np.testing.assert_array_equal(np.asarray(found), np.full(shape + np.shape(x), 3.0))
+    assert np.asarray(found).dtype == np.asarray(x).dtype
+
+
+def test_an_array_of_another_library_gives_one():
+    strict = pytest.importorskip("array_api_strict")
+    found = pb.jacobian(lambda x: x**2)(strict.asarray([1.0, 2.0]))
+    assert type(found) is type(strict.ones(1))
+    assert bool(strict.all(found == strict.asarray([[2.0, 0.0], [0.0, 4.0]])))
+
+
+def test_containers_of_arguments_stand_in_containers_of_results():
+    def f(p, k):
+        return {"y": p["w"] * k, "rest": (np.sum(p["w"]) * p["b"], 3, "note")}
+
+    given = {"w": np.array([1.0, 2.0]), "b": 5.0, "n": 4}
+    found = pb.jacobian(f, (0, "k"))(given, k=3.0)
+    by_p, by_k = found["y"]
+    np.testing.assert_array_equal(by_p["w"], 3 * np.eye(2))
+    np.testing.assert_array_equal(by_p["b"], np.zeros(2))
+    np.testing.assert_array_equal(by_k, [1.0, 2.0])
+    assert by_p["n"] is None
+    by_p, by_k = found["rest"][0]
+    np.testing.assert_array_equal(by_p["w"], [5.0, 5.0])
+    assert (by_p["b"], by_k) == (3.0, 0.0)
+    assert found["rest"][1:] == (None, None)
+
+
+def test_argnum_chooses_by_position_and_name():
+    def f(x, y):
+        return x * y
+
+    x, y = np.array([1.0, 2.0]), np.array([3.0, 4.0])
+    for argnum in (1, -1, "y"):
+        np.testing.assert_array_equal(pb.jacobian(f, argnum)(x, y), np.diag(x))
+        np.testing.assert_array_equal(pb.jacobian(f, argnums=argnum)(x, y), np.diag(x))
+    by_y, by_x = pb.jacobian(f, ("y", 0))(x, y)
+    np.testing.assert_array_equal([by_y, by_x], [np.diag(x), np.diag(y)])
+
+
+def test_the_other_object_is_handed_through():
+    found, aux = pb.jacobian(lambda x: (x**2, {"y": x + 1}), has_aux=True)(np.ones(2))
+    np.testing.assert_array_equal(found, 2 * np.eye(2))
+    assert aux["y"].tolist() == [2.0, 2.0]
+    assert not aux["y"].requires_grad
+
+
+def test_a_part_that_depends_on_nothing_has_zeros():
+    found = pb.jacobian(lambda x: (x, 1.5, np.ones((1, 2)), pb.ones(2)))(np.ones(3))
+    np.testing.assert_array_equal(found[0], np.eye(3))
+    np.testing.assert_array_equal(found[1], np.zeros(3))
+    np.testing.assert_array_equal(found[2], np.zeros((1, 2, 3)))
+    np.testing.assert_array_equal(found[3], np.zeros((2, 3)))
+
+
+def test_jacrev_is_the_same():
+    np.testing.assert_array_equal(pb.jacrev(mixed)(X), pb.jacobian(mixed)(X))
+
+
+# -- complex numbers -------------------------------------------------------------------------------
+def test_a_real_result_of_complex_arguments_has_its_gradient():
+    z = np.array([1.0 + 2.0j, -0.5 + 0.3j])
+    found = pb.jacobian(lambda z: np.abs(z) ** 2)(z)
+    np.testing.assert_allclose(found, np.diag(2 * z))
+    assert pb.jacobian(lambda z: np.abs(z) ** 2)(1 + 2j) == pb.grad(lambda z: np.abs(z) ** 2)(
+        1 + 2j
+    )
+
+
+def test_a_complex_result_of_real_arguments_has_its_derivative():
+    x = np.array([0.3, -0.7])
+
+    def f(x):
+        return np.exp(1j * x) * np.sum(x)
+
+    found = pb.jacobian(f)(x)
+    assert found.dtype == complex
+    np.testing.assert_allclose(found, numerical.jacobian(f, x), rtol=1e-8)
+
+
+def test_a_complex_result_of_complex_arguments_has_the_gradient_of_its_real_part():
+    z = np.array([1.0 + 2.0j, -0.5 + 0.3j])
+    found = pb.jacobian(lambda z: z**3)(z)
+    np.testing.assert_allclose(found, np.diag(np.conj(3 * z**2)))
+    by_z, by_x = pb.jacobian(lambda z, x: z * x, (0, 1))(2.0 + 1.0j, 3.0)
+    assert (by_z, by_x) == (3.0 + 0.0j, 2.0 + 1.0j)
+
+
+# -- higher orders ---------------------------------------------------------------------------------
+def falling(power, order):
+    """Return the coefficient and the exponent of a derivative of a power."""
+    factor = 1.0
+    for k in range(order):
+        factor *= power - k
+    return factor, power - order
+
+
+@pytest.mark.parametrize("transform", [pb.jacobian, pb.grad, pb.elementwise_grad])
+@pytest.mark.parametrize(("power", "order"), [(5, 6), (-1, 3)])
+def test_derivatives_of_powers_of_every_order(transform, power, order):
+    f = (lambda x: x**5) if power == 5 else (lambda x: 1 / x)
+    for k in range(1, order + 1):
+        f = transform(f)
+        factor, exponent = falling(power, k)
+        assert f(1.5) == pytest.approx(factor * 1.5**exponent, rel=1e-12)
+
+
+def cubic(x):
+    return np.sum(x**3) * x[0]
+
+
+WAYS = {
+    "jacobian of grad": pb.jacobian(pb.grad(cubic)),
+    "jacobian of jacobian": pb.jacobian(pb.jacobian(cubic)),
+    "hessian": pb.hessian(cubic),
+}
+
+
+@pytest.mark.parametrize("second", WAYS.values(), ids=WAYS.keys())
+def test_third_derivatives_agree_with_differences_of_the_second(second):
+    x = np.array([0.5, -1.0, 2.0])
+    np.testing.assert_allclose(
+        pb.jacobian(second)(x), numerical.jacobian(second, x), rtol=1e-7, atol=1e-7
+    )
+
+
+def test_the_gradient_of_a_norm_of_a_jacobian():
+    def penalty(x):
+        return np.sum(pb.jacobian(np.square)(x) ** 2)
+
+    np.testing.assert_array_equal(pb.grad(penalty)(np.array([1.0, 2.0])), [8.0, 16.0])
+
+
+def test_a_tensor_in_the_closure_keeps_its_history():
+    w = pb.tensor(2.0, requires_grad=True)
+    found = pb.jacobian(lambda x: w * x**2)(np.array([1.0, 3.0]))
+    assert found.tolist() == [[4.0, 0.0], [0.0, 12.0]]
+    found.sum().backward()
+    assert w.grad.item() == 8.0
+    with pb.no_grad():
+        found = pb.jacobian(lambda x: w * x**2)(np.array([1.0, 3.0]))
+    assert type(found) is np.ndarray
+
+
+# -- the function that is returned -----------------------------------------------------------------
+MADE = {
+    "jacobian(sin)": pb.jacobian(np.sin),
+    "jacobian(grad(sin), argnum='x')": pb.jacobian(pb.grad(np.sin), "x"),
+    "jacobian(sin, argnum=(0,), has_aux=True)": pb.jacobian(np.sin, (0,), True),
+    "hessian(sin)": pb.hessian(np.sin),
+    "hvp(sin, argnum=1)": pb.hvp(np.sin, 1),
+    "vhp(sin)": pb.vhp(np.sin),
+}
+
+
+@pytest.mark.parametrize(("shown", "made"), MADE.items(), ids=MADE.keys())
+def test_the_function_is_named_pickled_and_copied(shown, made):
+    for again in (made, copy.deepcopy(made), pickle.loads(pickle.dumps(made))):
+        assert repr(again) == shown
+        assert again.__name__ == "sin"
+        assert "sine" in again.__doc__
+
+
+WRONG = [
+    (lambda: pb.jacobian(3.0), TypeError, "jacobian: a function required, got float"),
+    (lambda: pb.jacobian(np.sin)(3), TypeError, "jacobian: floating-point numbers required in arg"),
+    (lambda: pb.jacobian(np.sin, "y")(3.0), ValueError, "jacobian: an argument named 'y' required"),
+    (
+        lambda: pb.jacobian(lambda x: None)(3.0),
+        TypeError,
+        "jacobian: the result of .* got NoneType",
+    ),
+    (
+        lambda: pb.jacobian(pb.Tensor.item)(3.0),
+        TypeError,
+        "jacobian: the result of Tensor.item does not dep",
+    ),
+    (
+        lambda: pb.jacobian(np.argmax)(X),
+        TypeError,
+        "floating-point or complex result of argmax requ",
+    ),
+    (lambda: pb.jacobian(np.sin, 2, argnums=1), ValueError, "jacobian: argnum or argnums required"),
+    (lambda: pb.hessian(np.sin, 2, argnums=1), ValueError, "hessian: argnum or argnums required"),
+    (lambda: pb.hessian("f"), TypeError, "hessian: a function required, got str"),
+    (lambda: pb.hessian(np.sin)(1), TypeError, "hessian: floating-point numbers required in argum"),
+    (lambda: pb.hessian(lambda x: None)(1.0), TypeError, "hessian: the result of .* got NoneType"),
+]
+
+
+@pytest.mark.parametrize(("call", "kind", "message"), WRONG)
+def test_wrong_use_is_said(call, kind, message):
+    with pytest.raises(kind, match=message) as caught:
+        call()
+    assert isinstance(caught.value, pb.AutogradError)
