@@ -12,10 +12,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from pullback.core.backward import api as engine
-from pullback.core.backward.collect import collect
 from pullback.core.custom.pytree import leaves
 from pullback.core.graph.modes import STATE
-from pullback.core.graph.node import AccumulateGrad
+from pullback.core.graph.node import AccumulateGrad, edges_of
 from pullback.core.tensor.tensor import Tensor
 from pullback.ops.functions.creation import zeros_like
 from pullback.transforms.arguments import Arguments
@@ -114,12 +113,18 @@ class Recording:
     def _reaches_others(self, tensor: Tensor) -> bool:
         """Return whether a tensor depends on a leaf that this call did not make."""
         ours = {i.place._node for i in self.inputs}
-        return any(
-            node.__class__ is AccumulateGrad
-            and node not in ours
-            and not (node.extra is not None and _CONSTANT in node.extra.metadata)
-            for node in collect([tensor._node])[0]
-        )
+        left = [tensor._node]
+        seen = {None, *left}
+        while left:  # depth first: what an enclosing call recorded soon ends at a leaf of that
+            node = left.pop()
+            if node.__class__ is AccumulateGrad:
+                constant = node.extra is not None and _CONSTANT in node.extra.metadata
+                if node not in ours and not constant:
+                    return True
+            found = [target for target in edges_of(node) if target not in seen]
+            left += found
+            seen.update(found)
+        return False
 
 
 def stand_for_arguments(tensors: Sequence[Tensor]) -> None:

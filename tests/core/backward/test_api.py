@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import pullback as pb
+from pullback.core.backward.collect import collect
 from pullback.errors import ArgumentTypeError
 
 
@@ -57,3 +58,20 @@ def test_batched_gradients_need_one_leading_length(counts):
     seeds = [pb.ones((n, 2), dtype=pb.float64) for n in counts]
     with pytest.raises(ValueError, match="one leading length"):
         pb.autograd.grad(outs, x, seeds, is_grads_batched=True)
+
+
+def test_a_pass_looks_no_further_than_its_oldest_input():
+    history = leaf(1.0)
+    for _ in range(50):
+        history = history * 1.5
+    x = history.clone()
+    y = (x * history).sin() + history
+    (everything, _), (recent, _) = collect([y._node]), collect([y._node], x._node.seq)
+    assert len(everything) > 50
+    assert {node.name() for node in recent} == {
+        *("AddBackward", "SinBackward", "MulBackward", "CloneBackward")
+    }
+    assert len(recent) == 5  # the last multiplication of the history is met, what is behind it not
+    np.testing.assert_allclose(
+        pb.autograd.grad(y, x)[0].item(), (history * (x * history).cos()).item()
+    )

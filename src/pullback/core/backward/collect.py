@@ -15,10 +15,12 @@ from pullback.errors import GraphError
 _seq = operator.attrgetter("seq")
 
 
-def collect(roots: Sequence[Node]) -> tuple[list[Node], list[Node]]:
+def collect(roots: Sequence[Node], oldest: int = 0) -> tuple[list[Node], list[Node]]:
     """Return every node that `roots` lead to, the youngest first.
 
-    Also returns those among them to be looked at before anything runs.
+    Where only nodes from the number `oldest` on are of interest, nothing is followed behind an
+    older one: nodes lead to older ones alone. Also returns those among the nodes to be looked at
+    before anything runs.
     """
     order = list(roots) if len(roots) == 1 else list(dict.fromkeys(roots))
     seen: set[Node | None] = {None, *order}
@@ -27,7 +29,7 @@ def collect(roots: Sequence[Node]) -> tuple[list[Node], list[Node]]:
     for node in order:  # grows while it is walked
         if node.extra is not None or node.released:
             suspects.append(node)
-        if not node.count:
+        if not node.count or node.seq < oldest:
             continue
         edges = node.record if node.__class__ is CustomNode else edges_of(node)
         for target in edges:

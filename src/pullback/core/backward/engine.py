@@ -10,7 +10,7 @@ this pass made it by adding or nobody else holds it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from sys import getrefcount
 from typing import Any
@@ -32,7 +32,7 @@ ndarray = NUMPY.array_types[0]
 def run(
     roots: Sequence[Node],
     grads: Sequence[Any],
-    targets: Iterable[Node] | None = None,
+    targets: Sequence[Node] | None = None,
     retain: bool = False,
     recorded: bool = False,
     accumulate: bool = True,
@@ -43,7 +43,7 @@ def run(
     ----------
     roots, grads : sequences
         Edge targets and their gradients: arrays, or tensors where `recorded`.
-    targets : iterable of nodes, optional
+    targets : sequence of nodes, optional
         Only what these need runs; their gradients are returned. By default every leaf's.
     retain, recorded, accumulate : bool
         Keep saved values; record the pass; add to ``.grad`` at leaves (else only return).
@@ -54,9 +54,10 @@ def run(
         The gradient of each of `targets` that was reached, None for the others.
     """
     current = Pass()
-    current.order, suspects = collect(roots)
+    oldest = 0 if targets is None else min(target.seq for target in targets)
+    current.order, suspects = collect(roots, oldest)
     if targets is not None:
-        current.restrict(dict.fromkeys(targets))
+        current.restrict(dict.fromkeys(targets), oldest)
     if suspects:
         check_usable(current.order, suspects, current.wanted)
     current.recorded = recorded
@@ -89,11 +90,11 @@ class Pass:
     at_end: Sequence[Any] = ()  # what to call with the pass when all nodes have run
     depth = 1
 
-    def restrict(self, targets: dict[Node, Any]) -> None:
-        """Run what `targets` need and nothing else."""
+    def restrict(self, targets: dict[Node, Any], oldest: int) -> None:
+        """Run what `targets` need and nothing else; nothing was followed behind the oldest."""
         self.captured = targets
-        # If every leaf is among them, all nodes are needed.
-        if not all(node.count or node in targets for node in self.order):
+        # If every end is among them, all nodes are needed.
+        if not all((n.count and n.seq >= oldest) or n in targets for n in self.order):
             self.wanted = needed(self.order, targets)
             self.order = [node for node in self.order if node in self.wanted]
 
