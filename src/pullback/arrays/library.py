@@ -60,17 +60,25 @@ class Library:
     rank : int
         0, or how far out a library stands that wraps arrays of others: it accepts arrays of every
         lower rank, see `lift`.
+    wraps_graphs : bool
+        Whether a tensor that requires grad is wrapped itself, so that computing with the wrapping
+        array is part of its graph.
     call : callable, optional
         ``call(op, arguments, values)``, asked before a user's operation runs on an array of this
         library: returns the result, recorded, or NotImplemented to let forward run as usual.
         `values` are those of forward's parameters, in order; ``op.signature.spread(arguments,
         values)`` makes positional and keyword arguments of them.
+    run : callable, optional
+        ``run(op, arrays, settings)``, called for the forward of a built-in operation on arrays of
+        this library, if the operation itself is to be asked and not its functions of `xp`.
     """
 
     mutable: bool = True
     supports_out: bool = False
     rank: int = 0
+    wraps_graphs: bool = False
     call: Callable[..., Any] | None = None
+    run: Callable[..., Any] | None = None
 
     def __init__(self, name: str, xp: Any = None) -> None:
         self.name = name
@@ -224,6 +232,13 @@ class Library:
     def tidy(self, result: Any) -> Array:
         """Return a computation's result as an array: NumPy gives scalars for 0 dimensions."""
         return result
+
+    def constant(self, a: Array) -> Array:
+        """Return the values of `a` as what depends on nothing: what a tangent belongs to, alone.
+
+        It is what `Tensor.detach` shows, and Python's numbers.
+        """
+        return a
 
     def owns(self, a: Array) -> bool:
         """Say whether `a` holds its memory itself and is no view; False where that is unknown.

@@ -180,6 +180,7 @@ def _follow(
 ) -> None:
     """Move running statistics towards those of the input, averaged over a batch left over."""
     rest = () if 0 in axes else (0,)
+    input = input.detach()  # in forward mode, too, they are no result
     for name, running in (("running_mean", means), ("running_var", variances)):
         if running is None:
             continue

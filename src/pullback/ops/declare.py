@@ -261,6 +261,7 @@ def elementwise(
     inputs = inputs or tuple(rules) or ("x",)
     flags = {"holomorphic": holomorphic, "differentiable": differentiable, "floating": floating}
     flags["broadcasts"] = broadcasts and len(inputs) > 1
+    flags["elementwise"] = broadcasts
     primitive, names_ = _primitive(
         names, forward, inputs, {}, rules, kernel=kernel, quick=quick, **flags
     )

@@ -266,7 +266,7 @@ class Results:
             if source is None or source._node is None:
                 return out if self.cls is Tensor else self._boxed_as(out, None)
             if id(out) in self._outer_of:
-                return source.detach()
+                return source._alias()
             view = self._boxed_as(out, None)
             make_view(view, source, NO_GRAD_VIEW)
             return view

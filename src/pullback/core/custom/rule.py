@@ -162,7 +162,7 @@ def _differentiate_once(
     previous = STATE.get()
     try:
         STATE.set(with_grad(previous, False))
-        bare = tree.map_leaves(lambda x: x.detach() if isinstance(x, Tensor) else x, grads)
+        bare = tree.map_leaves(lambda x: x._alias() if isinstance(x, Tensor) else x, grads)
         result = _call_rule(node.op, ctx, bare)
     finally:
         STATE.set(previous)

@@ -64,6 +64,9 @@ def kernel_of(op: Primitive, cls: type) -> tuple[Any, frozenset[Any]]:
 
 def _kernel(op: Primitive, library: Library) -> Callable[..., Any]:
     """Return the forward of `op` on floating arrays of one class, dtype and library."""
+    run = library.run
+    if run is not None:
+        return lambda *arrays, **settings: run(op, arrays, settings)
     direct = (op.quick or op.standard) if library is NUMPY else None
     if direct is not None:
         kernel: Callable[..., Any]
@@ -129,10 +132,15 @@ def _on_one_device(tensors: Sequence[Any], library: Library, like: Tensor) -> bo
 
 
 def lifted(tensor: Tensor, library: Library) -> Tensor:
-    """Return an up-to-date tensor with its array in `library`; edge and version stay its own."""
+    """Return an up-to-date tensor with its array in `library`; edge and version stay its own.
+
+    A tensor that requires grad goes as a whole into a library that keeps the graph of its parts.
+    """
     array = tensor._data
     if library_of(array) is library:
         return tensor
+    if tensor._node is not None and library.wraps_graphs:
+        return box(library.lift(tensor), cls=tensor.__class__)
     return box(library.lift(array), tensor._node, counter_of(tensor), tensor.__class__)
 
 

@@ -38,9 +38,10 @@ class Primitive:
         The result shows the input's memory (or a function of the settings that says so); there
         are several results; complex gradients are the conjugate of the rule on conjugates; a
         gradient is defined at all.
-    floating, promotes, broadcasts : bool
+    floating, promotes, broadcasts, elementwise : bool
         Integers are converted to the default dtype; arguments are brought to one dtype; inputs
-        are broadcast, which backward undoes.
+        are broadcast, which backward undoes; an element of the result depends on the same element
+        of each input alone.
     kernel : callable, optional
         The forward for float arrays alone, without the checks that other dtypes need.
     quick : str or callable, optional
@@ -79,6 +80,7 @@ class Primitive:
         "declared",
         "differentiable",
         "differentiate",
+        "elementwise",
         "floating",
         "forward",
         "holomorphic",
@@ -115,6 +117,8 @@ class Primitive:
     release: Callable[[Any], None]  # set by rules.py
     public: Callable[..., Tensor]  # set by whoever declares
     kernels: dict[type, tuple[Any, frozenset[Any]]]  # see `kernel_of` in dispatch.py
+    complex_form: Primitive | None  # see rules.py
+    conjugates: bool  # whether this is such a form
 
     def __init__(
         self,
@@ -133,6 +137,7 @@ class Primitive:
         floating: bool = False,
         promotes: bool = True,
         broadcasts: bool = False,
+        elementwise: bool = False,
         inplace: Callable[..., Any] | None = None,
         kernel: Callable[..., Any] | None = None,
         quick: str | Callable[..., Any] | None = None,
@@ -146,14 +151,13 @@ class Primitive:
         self.variadic, self.multi, self.view, self.results = variadic, multi, view, results
         self.holomorphic, self.differentiable = holomorphic, differentiable
         self.floating, self.promotes, self.broadcasts = floating, promotes, broadcasts
-        self.part_rule, self.kernels = adds_into, {}
+        self.elementwise, self.part_rule, self.kernels = elementwise, adds_into, {}
         self.adds_into: Callable[..., Any] | None = None  # see rules.py
         # Inputs whose gradient is structurally zero, such as a mask, keep their own dtype.
         self.masks = frozenset(i for i, n in enumerate(inputs) if n in rules and rules[n] is None)
         self.takes_none = False  # a gradient that is structurally zero skips the node
         self.rules = tuple(rules.get(n) for n in inputs)
-        self.complex_form: Primitive | None = None  # see rules.py
-        self.conjugates = False  # whether this is such a form
+        self.complex_form, self.conjugates = None, False
         self._lay_out()
 
     def _lay_out(self) -> None:

@@ -42,7 +42,10 @@ def apply(op: Primitive, args: Sequence[Any], settings: dict[str, Any]) -> Any:
     tensors, library = coerce(op, args)
     arrays = [t._data for t in tensors]
     try:
-        result = op.forward(library.xp, *arrays, **settings)
+        if library.run is None:
+            result = op.forward(library.xp, *arrays, **settings)
+        else:
+            result = library.run(op, arrays, settings)
     except AutogradError:
         raise
     except THEIRS as error:
@@ -170,6 +173,15 @@ def record(
     if mode.observer is not None:
         mode.observer.recorded(node, tensors, outs)
     return node
+
+
+def asked_for(
+    op: Primitive, name: str, tensors: Sequence[Any], outs: Sequence[Tensor], settings: Any
+) -> Any:
+    """Return what a rule of `op` asks for by this name, on tensors."""
+    if name in op.needed_by:
+        return _tensor_named(op, name, tensors, outs)
+    return _context(op, name, tensors, settings)
 
 
 def _tensor_named(op: Primitive, name: str, tensors: Sequence[Any], outs: Sequence[Tensor]) -> Any:

@@ -56,7 +56,7 @@ def with_grad(mode: Mode, flag: bool) -> Mode:
         return mode
     if mode is RECORD:
         return UNRECORDED
-    return _common(mode._replace(grad=flag, parts=not flag and mode.parts))
+    return _common(mode._replace(grad=flag, parts=not flag))
 
 
 def mode_of_parts(mode: Mode) -> Mode:

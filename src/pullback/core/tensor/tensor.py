@@ -290,7 +290,10 @@ class Tensor(Methods):
 
     def detach(self) -> Tensor:
         """Return the same values outside of the graph, sharing memory and version."""
-        return self._alias()
+        alias = self._alias()
+        if alias._data.__class__ is not _ndarray:
+            alias._data = library_of(alias._data).constant(alias._data)
+        return alias
 
     def detach_(self) -> Tensor:
         """Cut this tensor from its graph in place and return it.
@@ -382,12 +385,11 @@ class Tensor(Methods):
                 f"item: needs a tensor with one element, got shape {self.shape}.\n"
                 "hint: reduce it first, or use tolist()."
             )
-        library = library_of(self._data)
-        return library.to_numpy(self._shown()).item()  # type: ignore[no-any-return]
+        return _values(self).item()  # type: ignore[no-any-return]
 
     def tolist(self) -> Any:
         """Return the elements as nested lists of Python numbers."""
-        return library_of(self._data).to_numpy(self._shown()).tolist()
+        return _values(self).tolist()
 
     def numpy(self) -> Any:
         """Return the values as a NumPy array that shares memory where it can.
@@ -483,10 +485,8 @@ class Tensor(Methods):
         elif self.requires_grad:
             node = self.grad_fn
             suffix = "requires_grad=True" if node is None else f"grad_fn=<{node.name()}>"
-        library = library_of(self._data)
-        return printing.tensor_repr(
-            library.to_numpy(self._shown()), self.dtype, library.device(self._data), suffix
-        )
+        device = library_of(self._data).device(self._data)
+        return printing.tensor_repr(_values(self), self.dtype, device, suffix)
 
     def __format__(self, spec: str) -> str:
         return format(self.item(), spec) if spec and not self.shape else format(repr(self), spec)
@@ -555,6 +555,12 @@ def unaliased(tensor: Tensor) -> Tensor:
     """Return a tensor of the same node and values with memory of its own."""
     array = tensor.data_array()
     return box(library_of(array).copy(array), tensor._node)
+
+
+def _values(tensor: Tensor) -> Any:
+    """Return the values of a tensor for reading alone, in NumPy's memory."""
+    array = library_of(tensor._data).constant(tensor._shown())
+    return library_of(array).to_numpy(array)
 
 
 def as_array(value: Any) -> Any:

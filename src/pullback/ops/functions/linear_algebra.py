@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 from typing import Any, NamedTuple
 
-from pullback.arrays import real_of
+from pullback.arrays import library_of, real_of
 from pullback.core.graph.modes import is_grad_enabled
 from pullback.core.tensor.tensor import Tensor
 from pullback.errors import ArgumentError, ArgumentTypeError, compose
@@ -251,8 +251,10 @@ def eigvalsh(x: Any, /) -> Tensor:
 
 
 def _is_tracked(x: Any) -> bool:
-    """Return whether an operation on `x` is recorded."""
-    return isinstance(x, Tensor) and x.requires_grad and is_grad_enabled()
+    """Return whether an operation on `x` is recorded, or its array wraps another."""
+    if not isinstance(x, Tensor):
+        return False
+    return (x.requires_grad and is_grad_enabled()) or library_of(x.data_array()).rank > 0
 
 
 # -- singular values -------------------------------------------------------------------------------
