@@ -62,14 +62,27 @@ def _rounding(session: Session) -> float:
 
 
 def symbols(session: Session) -> list[Symbol]:
-    """Return the axes of the array arguments, grouped by length."""
+    """Return the axes of the array arguments, grouped by length.
+
+    Without those of which an argument says the length: where the rows of a sparse matrix start.
+    """
     axes_by_length: dict[int, list[tuple[int, int]]] = {}
-    for k, leaf in enumerate(session.leaves()):
-        if isinstance(leaf, np.ndarray):
-            for axis, length in enumerate(leaf.shape):
-                if length > 1:
-                    axes_by_length.setdefault(length, []).append((k, axis))
+    leaves = [(k, leaf) for k, leaf in enumerate(session.leaves()) if isinstance(leaf, np.ndarray)]
+    pointers = {k for k, leaf in leaves if _is_pointers(leaf)}
+    said = {int(leaf[-1]) for k, leaf in leaves if k in pointers}
+    for k, leaf in leaves:
+        for axis, length in enumerate(leaf.shape):
+            if length > 1 and k not in pointers and length not in said:
+                axes_by_length.setdefault(length, []).append((k, axis))
     return [Symbol(length, tuple(axes)) for length, axes in axes_by_length.items()]
+
+
+def _is_pointers(leaf: Any) -> bool:
+    """Return whether an array is one of whole numbers that rise from 0, and not by 1 alone."""
+    if leaf.dtype.kind not in "iu" or leaf.ndim != 1 or len(leaf) < 3 or leaf[0] != 0:
+        return False
+    steps = np.diff(leaf.astype(np.int64))
+    return bool((steps >= 0).all() and (steps != 1).any() and leaf[-1] >= len(leaf) - 1)
 
 
 def batches_of_one(session: Session) -> list[Symbol]:

@@ -324,3 +324,163 @@ def test_inputs_of_every_right_entry_are_guessed(entry):
     op = as_pullback(entry)
     for inputs in guess(op):
         assert not isinstance(try_forward(op, inputs), str)
+
+
+def test_the_parts_of_a_sparse_matrix_fit_together():
+    def forward(ctx, entries, columns, indptr, dense):
+        if len(indptr) < 2 or indptr[0] != 0 or indptr[-1] != len(entries):
+            raise ValueError("the rows have to end where the entries do")
+        rows = np.repeat(np.arange(len(indptr) - 1), np.diff(indptr))
+        out = np.zeros((len(indptr) - 1, dense.shape[1]))
+        np.add.at(out, rows, entries.numpy()[:, None] * dense.numpy()[columns])
+        ctx.save_for_backward(values=entries, dense=dense, columns=columns, rows=rows)
+        return pb.asarray(out)
+
+    @pb.once_differentiable
+    def backward(ctx, g):
+        s, flow = ctx.saved_variables, g.numpy()[ctx.saved_variables.rows]
+        by_dense = np.zeros(s.dense.shape)
+        np.add.at(by_dense, s.columns, s.values.numpy()[:, None] * flow)
+        by_entries = (flow * s.dense.numpy()[s.columns]).sum(axis=1)
+        return {"entries": pb.asarray(by_entries), "dense": pb.asarray(by_dense)}
+
+    op = pb.autograd_function(forward, backward, name="sparse_product")
+    columns = guess(op)[0].args[1]
+    assert len(set(columns.tolist())) == len(columns)
+    assert pb.check.check_op(op, raise_exception=False).outcome == "right"
+
+
+def test_a_name_of_a_number_is_an_array_if_backward_has_a_gradient_for_it():
+    def forward(ctx, frames, window):
+        ctx.save_for_backward(frames, window)
+        return frames * window
+
+    def backward(ctx, g):
+        frames, window = ctx.saved_tensors
+        return {"frames": g * window, "window": (g * frames).sum(0)}
+
+    op = pb.autograd_function(forward, backward, name="windowed")
+    assert shapes(op) == [(4, 3), (3,)]
+
+
+def test_what_is_used_as_a_number_and_differentiated_is_a_tensor_of_no_axes():
+    def forward(ctx, x, damping):
+        factor = float(damping.numpy())
+        ctx.save_for_backward(x)
+        ctx.factor = factor
+        return x * factor
+
+    def backward(ctx, g):
+        (x,) = ctx.saved_tensors
+        return {"x": g * ctx.factor, "damping": (g * x).sum()}
+
+    assert shapes(pb.autograd_function(forward, backward, name="damped")) == [(4, 3), ()]
+
+
+def test_axes_that_the_source_uses_are_tried_first():
+    def forward(ctx, x):
+        return x * x.numpy().sum(axis=2).sum()
+
+    op = pb.autograd_function(forward, lambda ctx, g: g, name="summed")
+    assert all(len(shape) == 3 for shape in shapes(op))
+
+
+def test_complex_numbers_are_tried_too_where_the_source_conjugates():
+    def forward(ctx, first, second):
+        ctx.save_for_backward(first, second)
+        return first * pb.conj(second)
+
+    def backward(ctx, g):
+        first, second = ctx.saved_tensors
+        return g * second, pb.conj(g) * first
+
+    op = pb.autograd_function(forward, backward, name="cross")
+    assert [t.args[0].dtype for t in guess(op)][-1] == pb.complex128
+    assert pb.check.check_op(op, raise_exception=False).outcome == "right"
+
+
+def test_a_draw_of_one_number_does_not_excuse_a_wrong_rule():
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return x.clip(-0.5)
+
+    op = pb.autograd_function(forward, lambda ctx, g: g, name="bounded")
+    assert pb.check.check_op(op, raise_exception=False).outcome == "wrong"
+
+
+def test_an_array_is_long_enough_for_windows_that_overlap():
+    def forward(ctx, x, size: int):
+        return x * x[:size].sum()
+
+    def backward(ctx, g):
+        return g, None
+
+    op = pb.autograd_function(forward, backward, name="windows")
+    x, size = guess(op)[0].args
+    assert x.shape[0] > 2 * size
+
+
+def test_documented_values_that_cannot_be_drawn_are_another_guess():
+    def forward(ctx, x):
+        """Double; x: (n, d) symmetric."""
+        return x * 2.0
+
+    op = pb.autograd_function(forward, lambda ctx, g: g * 2.0, name="doubled")
+    assert pb.check.check_op(op, raise_exception=False).outcome == "right"
+
+
+def test_wrong_shapes_are_not_tried_with_other_values():
+    tried = []
+
+    @pb.autograd_function
+    def narrow(ctx, x):
+        if x.ndim != 4:
+            tried.append((x.shape, x.dtype))
+            raise ValueError("operands could not be broadcast")
+        return x * 1.0
+
+    narrow.backward(lambda ctx, g: g)
+    guess(narrow)
+    assert max(tried.count(one) for one in tried) <= 2  # the sizes of two plans may agree
+
+
+def test_a_name_of_indices_is_an_array_of_reals_if_backward_has_a_gradient_for_it():
+    def forward(ctx, base, index, rows):
+        ctx.save_for_backward(index)
+        return base.index_add(0, index, rows)
+
+    def backward(ctx, g):
+        (index,) = ctx.saved_tensors
+        return g, None, g.index_select(0, index)
+
+    op = pb.autograd_function(forward, backward, name="adding_rows")
+    assert [a.dtype for a in guess(op)[0].args] == [pb.float64, pb.int64, pb.float64]
+    assert pb.check.check_op(op, raise_exception=False).outcome == "right"
+
+
+def test_values_are_in_the_domain_of_forward_beyond_the_first_draw():
+    inputs = guess(pb.autograd_function(lambda ctx, x: x.asin(), lambda ctx, g: g, name="arc"))
+    assert all(np.all(np.abs(i.args[0].detach().numpy()) < 1) for i in inputs)
+
+
+def test_a_rule_that_is_wrong_for_some_lengths_is_not_excused_by_one_length():
+    def forward(ctx, x):
+        return x.roll(2, 0)
+
+    op = pb.autograd_function(forward, lambda ctx, g: g.roll(2, 0), name="rolled")
+    assert pb.check.check_op(op, raise_exception=False).outcome == "wrong"
+
+
+def test_indices_of_which_none_is_repeated_stay_so_at_other_lengths():
+    def forward(ctx, base, index, values):
+        if index.shape != values.shape:
+            raise ValueError("an index for each value is required")
+        ctx.save_for_backward(index)
+        return base.scatter(0, index, values)
+
+    def backward(ctx, g):
+        (index,) = ctx.saved_tensors
+        return g.scatter(0, index, 0.0), None, g.gather(0, index)
+
+    op = pb.autograd_function(forward, backward, name="scatter_values")
+    assert pb.check.check_op(op, raise_exception=False).outcome == "right"

@@ -98,6 +98,11 @@ def _integers(
     if described.domain == "permutation":
         order = np.argsort(rng.random(shape), axis=-1)
         return np.asarray(order + int((bounds(described, sizes) or (0, 0))[0]))
+    if described.domain == "pointers":
+        first, last = bounds(described, sizes) or (0, count)
+        even = np.linspace(first, last, count).astype(int)
+        inner = rng.integers(int(first), int(last) + 1, max(count - 2, 0))
+        return np.sort([even[0], *inner, even[-1]]) if profile == SPECIAL else even
     if described.domain == "latin":  # no number is repeated along an axis of a square
         return np.asarray(rng.permutation(shape[-1])[np.indices(shape).sum(axis=0) % shape[-1]])
     shortest = min([*sizes.values(), 4])

@@ -6,6 +6,7 @@ is accepted if forward returns finite floating results that depend on it.
 
 from __future__ import annotations
 
+import dataclasses
 import inspect
 import itertools
 import re
@@ -18,9 +19,20 @@ import numpy as np
 from pullback.check.exceptions import first_line
 from pullback.check.inputs.arguments import Inputs, bind, structured, try_forward
 from pullback.check.inputs.drawing import GENERAL, LARGE, PROFILES, draw, draw_sizes
+from pullback.check.inputs.mending import mended
 from pullback.check.inputs.plans import Candidate, as_text, candidate_of, domains, plans
-from pullback.check.inputs.reading import ARRAY, INDEX, TENSOR, uses
+from pullback.check.inputs.reading import (
+    ARRAY,
+    CONJUGATED,
+    FOREIGN,
+    GRADIENT,
+    INDEX,
+    TENSOR,
+    axes,
+    uses,
+)
 from pullback.check.inputs.roles import (
+    WINDOW,
     Role,
     callable_of,
     documented,
@@ -31,16 +43,20 @@ from pullback.check.inputs.roles import (
 from pullback.check.inputs.shape_text import ArgumentSpec
 from pullback.check.naming import name_of, parameters_of
 from pullback.check.subject import Subject
-from pullback.check.values import host
+from pullback.check.values import Array, host
 from pullback.core.tensor.tensor import box
-from pullback.errors import ArgumentError, GradientError, GraphError
+from pullback.errors import ArgumentError, GradientError, GraphError, MissingRuleError
 
 MAX_TRIES = 400
 _MAX_OTHERS = 3
+_DRAWS = 4  # of each of these
 _MAX_REFUSED = 40  # candidates that forward takes and backward does not
+_MAX_MENDED = 4  # candidates of which each is the last one, as its refusal asks for it
 _SIZES = {"n": 4, "d": 3, "m": 2}
+_LONG_SIZES = {"n": 9, "d": 7, "m": 2}  # several windows fit, and overlap
 _KINDS = inspect.Parameter
 _INTEGERS = ("index", "labels", "mask")
+_SHAPES_SAID = r"broadcast|core dimension|not aligned|too deep|dimensional|^ShapeError"
 _CONSTANT = "a result that does not depend on the values"
 
 
@@ -64,19 +80,29 @@ class _Found(NamedTuple):
 def _arrays(fn: Callable[..., Any], parameters: Sequence[inspect.Parameter]) -> set[str]:
     """Return the arguments that forward takes as arrays, not as tensors, by its source."""
     read, hints = uses(fn), hints_of(fn)
-    plain = {name for name, kinds in read.items() if kinds & {ARRAY, INDEX} and TENSOR not in kinds}
+    plain = {
+        name
+        for name, kinds in read.items()
+        if kinds & {ARRAY, FOREIGN, INDEX} and TENSOR not in kinds
+    }
     plain = {p.name for p in parameters if hints.get(p.name) is np.ndarray or p.name in plain}
     converted = {name for name, kinds in read.items() if TENSOR in kinds}
     if converted:  # forward works on arrays: whole numbers it does not convert are arrays already
         kinds = {p.name: named_role(p.name)[0].kind for p in parameters}
         plain |= {n for n, kind in kinds.items() if kind in _INTEGERS and n not in converted}
-    return plain
+    return {name for name in plain if GRADIENT not in read.get(name, ())}
 
 
 def _kinds_of(found: Candidate) -> tuple[Any, ...]:
     """Return how many axes the arrays of a candidate have; None for other values."""
     every = (d for items in found.values() for d in items)
     return tuple(None if d.shape is None else len(d.shape) for d in every)
+
+
+def _shapes_of(found: Candidate) -> tuple[Any, ...]:
+    """Return the shapes and dtypes of the arrays of a candidate, and the other values."""
+    every = (d for items in found.values() for d in items)
+    return tuple((d.shape, d.dtype) if d.shape is not None else repr(d.value) for d in every)
 
 
 class _Guess:
@@ -95,12 +121,16 @@ class _Guess:
         self.parameters = [p for p in parameters if p.kind is not _KINDS.VAR_KEYWORD]
         self.names = [p.name for p in self.parameters]
         self.choices = roles_of(self.parameters, self.fn)
+        self.windowed = any(choices[0] == WINDOW for choices in self.choices)
         self.documented = documented(self.fn, self.names)
+        self.axes = axes(self.fn)
         self.plain = _arrays(self.fn, self.parameters)
         self.constants = set(self.plain)  # arguments that are not differentiated
         self.tried: dict[str, str] = {}  # from a candidate in words to what is wrong with it
         self.refused: list[str] = []  # what backward raised where forward did not
+        self.shapes_refused: set[Any] = set()
         self.narrow = False  # whether forward asks for float32
+        self.careful = True  # whether larger values have to be in forward's domain too
 
     # -- trying --------------------------------------------------------------------------------
     def assignments(self) -> list[tuple[Role, ...]]:
@@ -122,22 +152,37 @@ class _Guess:
             yield roles, found
 
     def candidates(self, roles: Sequence[Role]) -> Iterator[tuple[int, Candidate]]:
-        """Yield candidates for arguments of these roles, each with a cost."""
+        """Yield candidates for arguments of these roles, each with a cost.
+
+        What the docstring says of an argument comes before all plans, and what the source says of
+        its axes before plans that differ.
+        """
         if self.documented:
-            found = candidate_of(self.names, roles, plans(roles)[0])
-            yield -1, found | {name: [d] for name, d in self.documented.items() if found[name]}
+            for i, plan in enumerate(plans(roles)):
+                found = candidate_of(self.names, roles, plan)
+                said = {name: [d] for name, d in self.documented.items() if found[name]}
+                yield i - 1 + self.strangeness(found | said), found | said
         for i, plan in enumerate(plans(roles, self.name)):
             for j, domain in enumerate(domains(self.name)):
                 if domain != "spd" or "d, d" in (plan.first, plan.second):
-                    yield i + 4 * j, candidate_of(self.names, roles, plan, domain, self.name)
+                    found = candidate_of(self.names, roles, plan, domain, self.name)
+                    yield i + 4 * j + self.strangeness(found), found
+
+    def strangeness(self, found: Candidate) -> int:
+        """Return a cost for arrays that have fewer or more axes than the source uses."""
+        differ = 0
+        for name, (least, most) in self.axes.items():
+            shapes = [d.shape for d in found.get(name, ()) if d.shape is not None]
+            differ += sum(not least <= len(shape) <= most for shape in shapes)
+        return 40 * differ
 
     def inputs(self, found: Candidate, trial: int, profile: str) -> Inputs:
         """Draw the arguments of a candidate; trial 0 has the sizes 4, 3, 2."""
         every = [d for items in found.values() for d in items]
         sizes = draw_sizes(every, np.random.default_rng([self.seed, trial]), most=3)
         if trial == 0 and _SIZES.keys() >= sizes.keys():
-            sizes = _SIZES
-        sizes = _SIZES | sizes  # an interval may name a size that no documented shape has
+            chosen = _LONG_SIZES if self.windowed else _SIZES
+            sizes = {name: chosen[name] for name in sizes}
         rng = np.random.default_rng([self.seed, trial, PROFILES.index(profile)])
         drawn = {
             name: [self.as_input(name, draw(d, sizes, rng, profile, i)) for d in items]
@@ -160,45 +205,80 @@ class _Guess:
     def search(self) -> _Found | None:
         """Return the first candidate that works, or one with constant results, or None.
 
-        What backward raises for is a bad guess, as what forward raises for.
+        What backward raises for is a bad guess, as what forward raises for. Where larger values
+        are refused for all candidates, such as by a logarithm of a difference, they may be.
         """
+        answer = self.first()
+        if answer is None and any("larger values" in problem for problem in self.tried.values()):
+            self.careful = False
+            self.tried = {w: p for w, p in self.tried.items() if "larger values" not in p}
+            answer = self.first()
+        return answer
+
+    def first(self) -> _Found | None:
+        """Return the first candidate that works, or one with constant results, or None."""
         constant = None
         for roles, found in self.ranked():
-            words = as_text(found)
-            if words in self.tried:
-                continue
-            if len(self.tried) == MAX_TRIES or len(self.refused) == _MAX_REFUSED:
-                break
-            problem = self.attempt(found)
-            if not problem:
-                known = set(self.constants)
-                resolved, notes = self.resolved(roles, found)
-                problem = self.raised(self.inputs(resolved, 0, GENERAL))
-                if not problem:
-                    return _Found(roles, resolved, notes)
-                self.constants = known
-            if problem == _CONSTANT:
-                constant = constant or _Found(roles, found, ())
-            self.tried[words] = problem
+            next_one: Candidate | None = found
+            for _ in range(_MAX_MENDED):
+                words = as_text(next_one) if next_one else ""
+                if next_one is None or words in self.tried or self.is_hopeless(next_one):
+                    break
+                if len(self.tried) == MAX_TRIES or len(self.refused) == _MAX_REFUSED:
+                    return constant
+                answer = self.judged(roles, next_one)
+                if isinstance(answer, _Found):
+                    return answer
+                if answer == _CONSTANT:
+                    constant = constant or _Found(roles, next_one, ())
+                self.tried[words] = answer
+                by_backward = answer.startswith("backward")
+                next_one = None if by_backward else mended(next_one, answer, self.name)
         return constant
 
-    def others(self, answer: _Found) -> Iterator[Inputs]:
-        """Yield inputs of other shapes that work too, unless the docstring has the shapes."""
+    def judged(self, roles: tuple[Role, ...], found: Candidate) -> _Found | str:
+        """Return a candidate, refined, if both passes take it; else what is wrong with it."""
+        problem = self.attempt(found)
+        if problem:
+            if re.search(_SHAPES_SAID, problem):
+                self.shapes_refused.add(_shapes_of(found))
+            return problem
+        known = set(self.constants)
+        resolved, notes = self.resolved(roles, found)
+        problem = self.raised(self.inputs(resolved, 0, GENERAL))
+        if not problem:
+            return _Found(roles, resolved, notes)
+        self.constants = known
+        self.shapes_refused.add(_shapes_of(found))
+        return problem
+
+    def is_hopeless(self, found: Candidate) -> bool:
+        """Return whether no values of these shapes will do, as others of them have shown."""
+        return _shapes_of(found) in self.shapes_refused
+
+    def others(self, answer: _Found) -> Iterator[list[Inputs]]:
+        """Yield inputs of other shapes that work too, unless the docstring has the shapes.
+
+        Several draws of each, since few values may all be where a wrong rule is right; and not of
+        numbers alone, which have nothing to sum, to order or to move.
+        """
         kinds = {_kinds_of(answer.candidate)}
         for roles, found in () if self.documented else self.ranked():
-            if roles != answer.roles or _kinds_of(found) in kinds or self.attempt(found):
+            ranks = _kinds_of(found)
+            if roles != answer.roles or ranks in kinds or not any(ranks) or self.attempt(found):
                 continue
-            kinds.add(_kinds_of(found))
+            kinds.add(ranks)
             resolved, notes = self.resolved(roles, found)
-            inputs = self.inputs(resolved, 0, GENERAL)
-            if not self.raised(inputs):
-                yield inputs._replace(notes=notes)
+            first = self.inputs(resolved, 0, GENERAL)._replace(notes=notes)
+            if not self.raised(first):
+                draws = (self.trial(resolved, k, GENERAL) for k in range(1, _DRAWS))
+                yield [first, *(d for d in draws if d is not None)]
 
     def raised(self, inputs: Inputs) -> str:
         """Return what backward raises, empty if nothing, or what it would raise for any inputs."""
         try:
             names, grads = self.run_backward(inputs)
-        except (NameError, ImportError):
+        except (NameError, ImportError, MissingRuleError):
             return ""
         except Exception as error:
             if isinstance(error, GradientError) and self.is_sure(error):
@@ -207,8 +287,8 @@ class _Guess:
             self.refused.append(problem)
             return problem
         for name, g in zip(names, grads, strict=True):
-            if g is not None and not np.isfinite(host(g)).all():
-                return f"the gradient of `{name}` is not finite"
+            if g is not None and host(g).size and not np.isfinite(host(g)).any():
+                return f"the gradient of `{name}` is finite nowhere"
         return ""
 
     def is_sure(self, error: GradientError) -> bool:
@@ -233,17 +313,31 @@ class _Guess:
 
     def attempt(self, found: Candidate) -> str:
         """Return what is wrong with a candidate; empty if nothing."""
-        values = try_forward(self.fn, self.inputs(found, 0, GENERAL))
+        values = self.values(found, GENERAL)
         if isinstance(values, str) and "float32" in values and not self.narrow:
             self.narrow = True
-            values = try_forward(self.fn, self.inputs(found, 0, GENERAL))
+            values = self.values(found, GENERAL)
         if isinstance(values, str):
             return values
-        other = try_forward(self.fn, self.inputs(found, 0, LARGE))
+        other = self.values(found, LARGE)
+        if isinstance(other, str) and "not finite" in other and self.careful:
+            return f"{other}, for larger values"
         same = not isinstance(other, str) and all(
             a.shape == b.shape and np.array_equal(a, b) for a, b in zip(values, other, strict=False)
         )
         return _CONSTANT if same else ""
+
+    def values(self, found: Candidate, profile: str) -> list[Array] | str:
+        """Return forward's results, or why there are none."""
+        inputs = self.trial(found, 0, profile)
+        return "no such values" if inputs is None else try_forward(self.fn, inputs)
+
+    def trial(self, found: Candidate, trial: int, profile: str) -> Inputs | None:
+        """Draw the arguments of a candidate; None if these sizes have no such values."""
+        try:
+            return self.inputs(found, trial, profile)
+        except (ArgumentError, ValueError, IndexError):  # as of a symmetric array that is no square
+            return None
 
     # -- refining ------------------------------------------------------------------------------
     def gradients(self, found: Candidate) -> dict[str, Any] | None:
@@ -297,19 +391,34 @@ class _Guess:
                     return changed
         return None
 
-    def optional(self, roles: tuple[Role, ...]) -> Candidate | None:
-        """Return a candidate with tensors for the arguments that are None by default."""
-        filled = list(roles)
+    def further(self, answer: _Found) -> Iterator[Candidate]:
+        """Yield candidates with tensors in place of None, and with complex numbers, that work."""
+        filled = list(answer.roles)
         for i, p in enumerate(self.parameters):
             named = named_role(p.name)[0]
             if p.default is None and named.kind in ("weight", "bias"):
                 filled[i] = named
-        if filled == list(roles):
-            return None
-        for _, found in itertools.islice(self.candidates(filled), 60):
-            if not self.attempt(found):
-                return found
-        return None
+        if filled != list(answer.roles):
+            found = [found for _, found in itertools.islice(self.candidates(filled), 60)]
+            yield from itertools.islice((f for f in found if not self.attempt(f)), 1)
+        conjugated = [name for name, kinds in uses(self.fn).items() if CONJUGATED in kinds]
+        if conjugated:
+            options = (self.as_complex(answer.candidate, n) for n in (conjugated, self.names))
+            works = (
+                f
+                for f in options
+                if not self.attempt(f) and not self.raised(self.inputs(f, 0, GENERAL))
+            )
+            yield from itertools.islice(works, 1)
+
+    def as_complex(self, found: Candidate, names: Sequence[str]) -> Candidate:
+        """Return a candidate with complex numbers for some of the arrays."""
+        changed = {
+            name: [dataclasses.replace(d, dtype="complex128", domain="") for d in found[name]]
+            for name in names
+            if all(d.shape is not None and d.dtype == "float64" for d in found[name])
+        }
+        return found | changed
 
     def refuse(self) -> CannotGuessError:
         """Return the error for inputs that cannot be guessed."""
@@ -361,22 +470,23 @@ def guess(op: Any, seed: int = 0) -> list[Inputs]:
     answer = search.search()
     if answer is None:
         raise search.refuse()
-    roles, found, notes = answer
+    _, found, notes = answer
     trials = [search.inputs(found, 0, GENERAL)._replace(notes=notes)]
     for trial, profile in enumerate(PROFILES[1:], 1):
-        other = search.inputs(found, trial, profile)
-        if isinstance(try_forward(search.fn, other), str):  # perhaps it is the sizes
-            other = search.inputs(found, 0, profile)
-        if not isinstance(try_forward(search.fn, other), str) and not search.raised(other):
-            trials.append(other)
-    more = search.optional(roles)
-    if more is not None:
-        trials.append(search.inputs(more, 0, GENERAL))
-    return trials
+        for sizes in (trial, 0):  # perhaps it is the sizes
+            other = search.trial(found, sizes, profile)
+            if other is not None and not isinstance(try_forward(search.fn, other), str):
+                if not search.raised(other):
+                    trials.append(other)
+                break
+    return trials + [search.inputs(more, 0, GENERAL) for more in search.further(answer)]
 
 
-def other_guesses(op: Any, seed: int = 0) -> list[Inputs]:
-    """Return inputs of other shapes than `guess` has, each of which works as well."""
+def other_guesses(op: Any, seed: int = 0) -> list[list[Inputs]]:
+    """Return inputs of other shapes than `guess` has, each of which works as well.
+
+    For each shape one or more draws.
+    """
     search = _Guess(op, seed)
     answer = search.search()
     return [] if answer is None else list(itertools.islice(search.others(answer), _MAX_OTHERS))

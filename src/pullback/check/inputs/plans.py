@@ -10,6 +10,7 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from pullback.check.inputs.domains import DOMAINS as _STRUCTURED
 from pullback.check.inputs.roles import Role
 from pullback.check.inputs.shape_text import ArgumentSpec, Interval
 
@@ -32,6 +33,12 @@ _ROWS = Plan("n, d", "d,", "d,")
 _VECTORS = Plan("n,", "n,", "n,")
 _SQUARES = Plan("d, d", "d, d", "d, d")
 _IMAGES = Plan("2, d, 4, 4", "m, d, 2, 2", "m,")
+# Entries, where they stand, and dense arrays: no two entries stand at one place.
+_SPARSE = (
+    Plan("n,", "n + 2, m", "n + 2, m", "n,"),
+    Plan("n,", "n + 2,", "n + 2,", "n,"),
+    Plan("n, m", "n,", "n,", "n,"),
+)
 _PLANS = (
     _SAME,
     Plan("n, d", "d, m", "m,"),
@@ -47,7 +54,7 @@ _PLANS = (
     Plan("n, d", "n,", "n,"),
     Plan("", "", "", ""),
     _LINEAR,
-    Plan("2, n, d", "2, n, d", "2, n, d"),
+    Plan("m, n, d", "m, n, d", "m, n, d"),
     Plan("2, n, d", "2, d, m", "2, n, m"),
     Plan("n, d", "n, d", "m, d, d"),
     _IMAGES,
@@ -60,6 +67,22 @@ _PLANS = (
     Plan("2, d, 4, 4", "d,", "d,"),
     Plan("2, d, 4, 4", "2, d, 4, 4", "2, d, 4, 4"),
     Plan("m, 2, d, d", "m, 2, d, d", "m, 2, d, d"),
+    Plan("n, d", "n, d", ""),
+    Plan("n,", "n,", ""),
+    Plan("d, d", "", ""),
+    Plan("d, d", "d,", "d, m"),
+    Plan("d,", "d,", "d,"),
+    Plan("n, d", "1, d", "1, d"),
+    Plan("n, d", "n, 1", "n, 1"),
+    Plan("n, d", "d, d", "d,"),
+    Plan("n,", "d,", "d,"),
+    Plan("d,", "n, d", "n, d"),
+    Plan("n, m", "n, m", "n, m"),
+    Plan("m,", "m,", "m,"),
+    Plan("n, 4", "n, d", "n, d"),
+    Plan("d,", "m, d", "m,"),
+    Plan("d - 1,", "d,", "d - 1,"),
+    *_SPARSE,
 )
 DOMAINS = ("", "positive", "unit", "above", "complex", "spd")
 _SLOT = {"weight": 1, "bias": 2}  # the position of a role among the arrays
@@ -78,7 +101,7 @@ def writes(name: str) -> bool:
 
 def of_symmetric(name: str) -> bool:
     """Return whether an operation of that name takes symmetric matrices."""
-    return bool(re.search("eigh|eigvalsh|chol|symm|spd|psd", name))
+    return bool(re.search(r"(?<!w)eigh|eigvalsh|chol|symm|spd|psd", name))
 
 
 def domains(name: str) -> list[str]:
@@ -90,7 +113,9 @@ def plans(roles: Sequence[Role], name: str = "") -> list[Plan]:
     """Return the plans for an operation, those that the names suggest first."""
     kinds = [r.kind for r in roles]
     preferred = []
-    if "index" in kinds and writes(name):
+    if "pointers" in kinds:
+        preferred = [*_SPARSE]
+    elif "index" in kinds and writes(name):
         preferred = [_SQUARES._replace(index_shape="d, d"), _VECTORS]
         preferred = preferred[::-1] if "put" in name else preferred
     elif "weight" in kinds and sum(kind in _FLOATS for kind in kinds) > 1:
@@ -108,6 +133,12 @@ def _described(name: str, role: Role, plan: Plan, slot: int, domain: str) -> Arg
         return None
     if role.kind == "value":
         return ArgumentSpec(name, value=role.value)
+    if role.kind == "pointers":
+        last = Interval("0", _sizes(plan.first)[0] if _sizes(plan.first) else "1")
+        return ArgumentSpec(name, ("d",), "int64", "pointers", last)
+    if role.kind == "index" and plan in _SPARSE:
+        inside = Interval("0", "n + 2", without_high=True)
+        return ArgumentSpec(name, ("n",), "int64", "distinct", inside)
     if role.kind in ("index", "labels"):
         text = plan.index_shape if role.kind == "index" else plan.first.split(",")[0] + ","
         top = plan.first.split(",")[-1].strip() or plan.first.split(",")[0]
@@ -121,6 +152,8 @@ def _described(name: str, role: Role, plan: Plan, slot: int, domain: str) -> Arg
         return ArgumentSpec(name, shape, "complex128")
     if chosen == "above":
         return ArgumentSpec(name, shape, interval=Interval("1.2", "3"))
+    if chosen in _STRUCTURED and not shape:
+        chosen = ""
     if chosen == "spd" and (len(shape) < 2 or shape[-1] != shape[-2]):
         chosen = ""
     return ArgumentSpec(name, shape, domain=chosen)

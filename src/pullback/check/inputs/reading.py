@@ -1,4 +1,4 @@
-"""What the source of an operation says of its arguments: how forward uses them.
+"""What the source of an operation says of its arguments: how forward and backward use them.
 
 Nobody who writes `offsets[index]` and `np.bincount(index)` needs to say what an index is. Must not
 know which inputs are made of it.
@@ -7,23 +7,29 @@ know which inputs are made of it.
 from __future__ import annotations
 
 import ast
-import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
-from pullback.check.iterating import tree_of
+import numpy as np
 
-# Uses of an argument.
+from pullback.check.inputs.origins import Origins, ends, function_of, names_of, own_nodes
+from pullback.core.tensor.tensor import Tensor
+
+# Uses of an argument. FOREIGN: as arrays are used and tensors are not; GRADIENT: backward returns
+# one for it; CONJUGATED: as a complex number.
 CALLED, NUMBER, INDEX, ARRAY, TENSOR = "called", "number", "index", "array", "tensor"
+FOREIGN, GRADIENT, CONJUGATED = "foreign", "gradient", "conjugated"
 
 # Functions whose argument at a position, or of a name, is an array of whole numbers.
 _OF_INDICES = {"bincount": 0, "take": 1, "take_along_axis": 1, "put_along_axis": 1, "at": 1}
 _OF_NUMBERS = {"range", "float", "int", "eye", "arange"}
 _OF_TENSORS = {"numpy", "detach", "item", "clone", "data_array"}
+_ONLY_ARRAYS = {n for n in dir(np.ndarray) if not n.startswith("_") and not hasattr(Tensor, n)}
+_REDUCTIONS = {"sum", "mean", "max", "min", "prod", "var", "std", "argmax", "argmin", "cumsum"}
 
 
 def uses(fn: Any) -> dict[str, set[str]]:
-    """Return how forward uses its arguments, by name; those of which nothing is known are left out.
+    """Return how an operation uses its arguments, by name; without those of which nothing is known.
 
     Examples
     --------
@@ -34,57 +40,87 @@ def uses(fn: Any) -> dict[str, set[str]]:
     >>> uses(pb.autograd_function(forward, lambda ctx, g: None, name="binned"))
     {'x': {'tensor'}, 'ids': {'index'}, 'f': {'called'}, 'rate': {'number'}}
     """
-    forward = getattr(fn, "forward", None)
-    tree = tree_of(forward) if forward is not None else None
-    function = next((n for n in ast.walk(tree) if _is_function(n)), None) if tree else None
-    if function is None:
+    forward, backward = _passes(fn)
+    if forward is None:
         return {}
-    names = [a.arg for a in _arguments(function)]
-    found: dict[str, set[str]] = {name: set() for name in names}
-    for name, use in _found(function):
+    found: dict[str, set[str]] = {name: set() for name in names_of(forward)[1:]}
+    origins = Origins(forward)
+    for name, use in _found(forward, origins):
         if name in found:
             found[name].add(use)
+    if backward is not None:
+        for name, use in _found(backward, Origins(backward, origins)):
+            if use in (INDEX, CONJUGATED) and name in found:
+                found[name].add(use)
+        for name in _differentiated(backward, names_of(forward)[1:]) & found.keys():
+            found[name].add(GRADIENT)
+        if any(ends(node, "saved_tensors") for node in own_nodes(backward)):
+            for name in found.keys() & set(origins.order):  # an array would not be among them
+                found[name].add(TENSOR)
     return {name: kinds for name, kinds in found.items() if kinds}
 
 
-def mentions_complex(fn: Any) -> bool:
-    """Return whether the source of an operation has anything to do with complex numbers."""
-    trees = [tree_of(part) for part in (getattr(fn, "forward", None), getattr(fn, "rule", None))]
-    names = [ast.unparse(tree) for tree in trees if tree is not None]
-    return any(re.search("complex|conj|imag|real|fft", text) for text in names)
+def axes(fn: Any) -> dict[str, tuple[int, int]]:
+    """Return the least and the most axes that arguments have, as far as the source tells.
+
+    Examples
+    --------
+    >>> import pullback as pb
+    >>> def forward(ctx, x, w):
+    ...     rows, columns = x.shape
+    ...     return x * w.numpy().sum(axis=1)
+    >>> axes(pb.autograd_function(forward, lambda ctx, g: None, name="scaled"))
+    {'x': (2, 2), 'w': (2, 9)}
+    """
+    forward, backward = _passes(fn)
+    if forward is None:
+        return {}
+    origins = Origins(forward)
+    functions = [(forward, origins)]
+    if backward is not None:
+        functions.append((backward, Origins(backward, origins)))
+    found: dict[str, tuple[int, int]] = {}
+    for function, known in functions:
+        for name, least, most in _axes(function, known):
+            low, high = found.get(name, (0, 9))
+            found[name] = (max(low, least), min(high, most))
+    return {name: (low, high) for name, (low, high) in found.items() if low <= high}
 
 
-def _is_function(node: ast.AST) -> bool:
-    return isinstance(node, (ast.FunctionDef, ast.Lambda))
+def _passes(fn: Any) -> tuple[Any, Any]:
+    """Return the trees of forward and backward, None for those that have no source."""
+    return function_of(getattr(fn, "forward", None)), function_of(getattr(fn, "rule", None))
 
 
-def _arguments(function: Any) -> list[ast.arg]:
-    a = function.args
-    return [*a.posonlyargs, *a.args, *a.kwonlyargs]
-
-
-def _found(function: ast.AST) -> Iterator[tuple[str, str]]:
+# -- uses ------------------------------------------------------------------------------------------
+def _found(function: Any, origins: Origins) -> Iterator[tuple[str, str]]:
     """Yield the names and how they are used."""
-    for node in ast.walk(function):
-        if isinstance(node, ast.Call):
-            yield from _of_call(node)
-        elif isinstance(node, ast.Subscript):
-            for item in ast.walk(node.slice):
-                if isinstance(item, ast.Name) and not _is_slice_bound(node.slice, item):
-                    yield item.id, INDEX
+    for node in own_nodes(function):
+        if isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):
+            yield node.target.id, FOREIGN
+        elif isinstance(node, ast.Call):
+            yield from _of_call(node, origins)
+        elif isinstance(node, ast.Attribute) and node.attr in _ONLY_ARRAYS:
+            if isinstance(node.value, ast.Name) and node.value.id in origins.arguments:
+                yield node.value.id, FOREIGN
+        elif isinstance(node, ast.Subscript) and not _is_no_array(node.value):
+            parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+            for part in parts:
+                name = origins.name(part)
+                if name:
+                    yield name, INDEX
 
 
-def _is_slice_bound(index: ast.AST, item: ast.Name) -> bool:
-    """Return whether a name stands in a slice, or in an expression within an index."""
-    parts = index.elts if isinstance(index, ast.Tuple) else [index]
-    return not any(part is item for part in parts)
+def _is_no_array(node: ast.AST) -> bool:
+    """Return whether an expression in front of brackets is a shape, or ``np.r_``."""
+    return isinstance(node, ast.Attribute) and node.attr in ("shape", "r_", "c_")
 
 
-def _of_call(node: ast.Call) -> Iterator[tuple[str, str]]:
+def _of_call(node: ast.Call, origins: Origins) -> Iterator[tuple[str, str]]:
     if isinstance(node.func, ast.Name):
         yield node.func.id, CALLED
         if node.func.id in _OF_NUMBERS:
-            yield from ((a.id, NUMBER) for a in node.args if isinstance(a, ast.Name))
+            yield from ((name, NUMBER) for name in map(origins.value, node.args) if name)
         return
     if not isinstance(node.func, ast.Attribute):
         return
@@ -94,10 +130,18 @@ def _of_call(node: ast.Call) -> Iterator[tuple[str, str]]:
             yield owner.id, NUMBER
         elif name in _OF_TENSORS:
             yield owner.id, TENSOR
+    if name.startswith("conj"):
+        known = [origins.name(operand) for operand in (owner, *node.args)]
+        yield from ((operand, CONJUGATED) for operand in known if operand)
     position = _OF_INDICES.get(name)
     for k, argument in enumerate(node.args):
-        if isinstance(argument, ast.Name) and _is_numpy(owner):
-            yield argument.id, INDEX if k == position else ARRAY
+        if not _is_numpy(owner):
+            continue
+        found = origins.name(argument)
+        if found and k == position:
+            yield found, INDEX
+        elif isinstance(argument, ast.Name):
+            yield argument.id, ARRAY
 
 
 def _is_numpy(owner: ast.AST) -> bool:
@@ -105,3 +149,99 @@ def _is_numpy(owner: ast.AST) -> bool:
     while isinstance(owner, ast.Attribute):
         owner = owner.value
     return isinstance(owner, ast.Name) and owner.id in ("np", "numpy", "scipy", "special", "sp")
+
+
+def _differentiated(backward: Any, names: list[str]) -> set[str]:
+    """Return the arguments for which each of backward's results has a gradient, by its source."""
+    results: list[set[str]] = []
+    for node in own_nodes(backward):
+        value = node.value if isinstance(node, ast.Return) else None
+        if isinstance(backward, ast.Lambda) and node is backward:
+            value = backward.body
+        if isinstance(value, ast.Dict):
+            pairs: Mapping[Any, Any] = {
+                key.value: given
+                for key, given in zip(value.keys, value.values, strict=True)
+                if isinstance(key, ast.Constant)
+            }
+        elif isinstance(value, ast.Tuple) and not any(
+            isinstance(item, ast.Starred) for item in value.elts
+        ):
+            pairs = dict(zip(names, value.elts, strict=False))
+        else:
+            continue
+        results.append({name for name, given in pairs.items() if not _is_none(given)})
+    return set.intersection(*results) if results else set()
+
+
+def _is_none(node: ast.AST) -> bool:
+    """Return whether an expression is None, or may be."""
+    if isinstance(node, ast.IfExp):
+        return _is_none(node.body) or _is_none(node.orelse)
+    return isinstance(node, ast.Constant) and node.value is None
+
+
+# -- axes ------------------------------------------------------------------------------------------
+def _axes(function: Any, origins: Origins) -> Iterator[tuple[str, int, int]]:
+    """Yield names with the least and the most axes that one place of the source allows."""
+    for node in own_nodes(function):
+        if isinstance(node, ast.Assign) and isinstance(node.targets[0], (ast.Tuple, ast.List)):
+            name, targets = _shape_of(node.value, origins), node.targets[0].elts
+            starred = any(isinstance(target, ast.Starred) for target in targets)
+            if name:
+                yield name, len(targets) - starred, 9 if starred else len(targets)
+        elif isinstance(node, ast.Subscript):
+            yield from _of_subscript(node, origins)
+        elif isinstance(node, ast.Call):
+            yield from _of_axis(node, origins)
+
+
+def _shape_of(node: ast.AST, origins: Origins) -> str:
+    """Return the argument whose shape an expression is; empty if it is none."""
+    if isinstance(node, ast.Attribute) and node.attr == "shape":
+        return origins.name(node.value)
+    return ""
+
+
+def _of_subscript(node: ast.Subscript, origins: Origins) -> Iterator[tuple[str, int, int]]:
+    shaped = _shape_of(node.value, origins)
+    if shaped:
+        axis = _whole(node.slice)
+        if axis is not None:
+            yield shaped, _least(axis), 9
+        return
+    name, index = origins.name(node.value), node.slice
+    parts = index.elts if isinstance(index, ast.Tuple) else []
+    if name and all(isinstance(part, (ast.Slice, ast.Name, ast.Constant)) for part in parts):
+        yield name, len([p for p in parts if not _is_none(p) and not _is_dots(p)]), 9
+
+
+def _is_dots(node: ast.AST) -> bool:
+    return isinstance(node, ast.Constant) and node.value is ...
+
+
+def _of_axis(node: ast.Call, origins: Origins) -> Iterator[tuple[str, int, int]]:
+    if isinstance(node.func, ast.Attribute) and node.func.attr in _REDUCTIONS:
+        name = origins.name(node.func.value)
+        for keyword in node.keywords:
+            axis = _whole(keyword.value) if keyword.arg in ("axis", "dim") else None
+            if name and axis is not None:
+                yield name, _least(axis), 9
+    elif isinstance(node.func, ast.Name) and node.func.id == "len" and node.args:
+        name = origins.name(node.args[0])
+        if name:
+            yield name, 1, 9
+
+
+def _whole(node: ast.AST) -> int | None:
+    """Return the whole number that is written, None if none is."""
+    try:
+        found = ast.literal_eval(node)
+    except (ValueError, TypeError, SyntaxError):
+        return None
+    return found if type(found) is int else None
+
+
+def _least(axis: int) -> int:
+    """Return the least number of axes of an array that has this axis."""
+    return axis + 1 if axis >= 0 else -axis

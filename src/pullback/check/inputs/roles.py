@@ -16,7 +16,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from pullback.check.inputs.reading import CALLED, INDEX, NUMBER, uses
+from pullback.check.inputs.reading import CALLED, FOREIGN, GRADIENT, INDEX, NUMBER, TENSOR, uses
 from pullback.check.inputs.shape_text import VALUES, ArgumentSpec, parse
 from pullback.check.naming import name_of
 from pullback.core.custom.define import Function
@@ -34,6 +34,7 @@ class Role(NamedTuple):
     ----------
     kind : str
         ``"array"``, ``"weight"``, ``"bias"``, ``"index"``, ``"labels"``, ``"mask"``, ``"matrix"``,
+        ``"pointers"`` where the rows of a sparse matrix start,
         ``"scalar"`` for one of no axes, ``"arrays"`` for a list of them, ``"value"``, or
         ``"default"``.
     value : object
@@ -53,6 +54,7 @@ def value(*choices: Any) -> list[Role]:
 
 
 _FREE = [Role("array"), *value(2, 0.5, -1), Role("mask"), Role("index"), *value(True)]
+WINDOW = Role("value", 3)
 _POSITIVE = [Role("array", "positive"), *value(0.5, 2)]
 # What the names of arguments usually mean, the most likely first. The first match counts.
 _BY_NAME: tuple[tuple[str, list[Role]], ...] = (
@@ -60,9 +62,12 @@ _BY_NAME: tuple[tuple[str, list[Role]], ...] = (
     (r"axis|axes|dims?", value(-1, 0, 1, (0, 1))),
     (r"dim\d|axis\d", value(0, 1, -1)),
     (r"eps|epsilon|tol|.*_eps", [*value(1e-3), Role("array", "positive")]),
-    (r"mask|cond|condition|where|keep|kept|valid|.*_mask", [Role("mask"), Role("array")]),
+    (r"mask|cond|condition|where|keep|kept|valid|pattern|.*_mask", [Role("mask"), Role("array")]),
     (r"index|indices|idx|ids|i|rows|cols|segments?|tokens?|.*_(index|idx|indices|ids)",
      [Role("index"), Role("array", sure=True)]),
+    (r"(.*_)?(ind|row|col)_?ptr|crow_.*|ccol_.*|row_splits|splits", [Role("pointers")]),
+    (r"knots?|breaks|breakpoints|grid|edges|bins|xp|.*_(knots|grid|edges)",
+     [Role("array", "sorted"), Role("array")]),
     (r"labels?|classes|class_.*", [Role("labels"), Role("array")]),
     (r"targets?", [Role("array"), Role("labels")]),
     (r"weights?|w|kernel|filters?|W|theta", [Role("weight", sure=True)]),
@@ -70,8 +75,10 @@ _BY_NAME: tuple[tuple[str, list[Role]], ...] = (
     (r"matrix|mat|A|cov|covariance|square", [Role("matrix", sure=True)]),
     (r"min|low|lower|lo|minimum|a_min|vmin", [*value(-0.5), Role("array"), *value(False)]),
     (r"max|high|upper|hi|maximum|a_max|vmax", [*value(0.5), Role("array"), *value(True)]),
-    (r"times|num|num_.*|n_.*|steps?|size|order|degree|groups|stride|kernel_size|shifts?|repeats?"
-     r"|window|chunks|offset|diagonal|lags?|sections", value(2, 1, (4, 3), (2, 2))),
+    (r"size|window|(frame|win|window|block|chunk)_?(size|len|length)",
+     [WINDOW, *value(2, 1, (4, 3), (2, 2))]),
+    (r"times|num|num_.*|n_.*|steps?|order|degree|groups|stride|kernel_size|shifts?|repeats?"
+     r"|chunks|offset|diagonal|lags?|sections", value(2, 1, (4, 3), (2, 2))),
     (r"(.*_)?(new)?shape", value((3, 4), (4, 3), (12,), (3,), 3)),
     (r"pad|padding|dilation", value(1, 0, (1, 1))),
     (r"p|sigma|std|stddev|scale|var|variance|rate|temperature|tau|alpha|beta|gamma|lam|lambd|delta|dt"
@@ -132,11 +139,22 @@ def _used(kinds: set[str], named: list[Role]) -> list[Role]:
     first: list[Role] = []
     if CALLED in kinds:
         first = value(VALUES["callable"])
-    elif INDEX in kinds:
+    elif INDEX in kinds and named[0].kind not in ("value", "mask", "pointers"):
         first = [Role("index")]
+    elif NUMBER in kinds and kinds & {TENSOR, GRADIENT}:
+        return [Role("scalar", "unit", sure=True), Role("scalar", sure=True)]
     elif NUMBER in kinds:
         first = [Role("scalar"), Role("scalar", "unit"), *value(2, 0.5)]
-    return list(dict.fromkeys([*first, *named]))
+    elif GRADIENT in kinds and named[0].kind in ("index", "labels"):
+        first = [Role("array", sure=True)]
+    elif kinds & {TENSOR, GRADIENT} and named[0].kind in ("value", "array"):
+        arrays = [r._replace(sure=GRADIENT in kinds or r.sure) for r in named if r.kind == "array"]
+        first = arrays or [Role("array", sure=GRADIENT in kinds)]
+        named = [r for r in named if r.kind not in ("value", "array")]
+        first.append(Role("scalar", first[0].value, sure=GRADIENT in kinds))
+    elif FOREIGN in kinds:
+        named = [r for r in named if r.kind != "value"]
+    return list(dict.fromkeys([*first, *named])) or [Role("array")]
 
 
 def _roles(parameter: inspect.Parameter, hint: Any, named: list[Role], alone: bool) -> list[Role]:

@@ -26,9 +26,13 @@ KINDS = {
     "complex": "complex128",
     "int": "int64",
 }
-WORDS = ("positive", "unit", "distinct", "permutation", *DOMAINS)
+WORDS = ("positive", "unit", "distinct", "permutation", "pointers", *DOMAINS)
 # A word that says dtype and values at once.
-_SHORT = {"mask": ("bool", ""), "permutation": ("int64", "permutation")}
+_SHORT = {
+    "mask": ("bool", ""),
+    "permutation": ("int64", "permutation"),
+    "pointers": ("int64", "pointers"),
+}
 _BELOW = re.compile(r"\bbelow\s+(\S+)")
 _ARGUMENT = re.compile(r"(\w+)\s*(?:(=)|:)\s*(.*)", re.DOTALL)
 _SHAPE = re.compile(r"\(([^()]*)\)(.*)", re.DOTALL)
@@ -225,9 +229,10 @@ def parse(api: str, text: str, names: Sequence[str] | None = None) -> list[Argum
         Such as ``"x: (n, d), index: (n,) int in [0, d), scale: 0.5"``. After a shape: a dtype
         (float64 unless it says ``float32``, ``complex``, ``int``, ``bool``, ...), ``positive``,
         ``unit`` (between 0 and 1), ``distinct``, a word of `domains` such as ``spd``, ``simplex``
-        or ``sorted``, ``mask``, ``permutation``, ``int below n``, or ``in [a, b]`` with an end left
-        out by a round bracket. In place of a shape: a literal, also as ``name=(0, 1)``, a size such
-        as ``n``, ``callable`` or ``seed``.
+        or ``sorted``, ``mask``, ``permutation``, ``pointers`` (where the rows of a sparse matrix
+        start: from the first to the last of its interval), ``int below n``, or ``in [a, b]`` with
+        an end left out by a round bracket. In place of a shape: a literal, also as
+        ``name=(0, 1)``, a size such as ``n``, ``callable`` or ``seed``.
     names : sequence of str, optional
         The valid names.
 

@@ -241,7 +241,7 @@ def _described(st: Any, d: ArgumentSpec, sizes: dict[str, int], special: bool) -
     shape, dtype = shape_of(d, sizes), np.dtype(d.dtype)
     between = bounds(d, sizes)
     count = int(np.prod(shape))
-    if d.domain in DOMAINS or d.domain == "permutation":
+    if d.domain in DOMAINS or d.domain in ("permutation", "pointers"):
         seeds = st.integers(0, 2**16)  # drawn whole: elements that shrink would leave the set
         return seeds.map(lambda seed: draw(d, sizes, np.random.default_rng(seed)))
     if dtype.kind in "iu":

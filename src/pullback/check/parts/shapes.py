@@ -62,7 +62,8 @@ def _checks(session: Session) -> Iterator[Callable[[], bool]]:
     for symbol in symbols(session):
         yield partial(_sizes, session, symbol)
         for part in _rectangular(symbol):
-            yield partial(_sizes, session, part, (symbol.length + 1,))
+            change = -1 if _distinct(session, part) else 1
+            yield partial(_sizes, session, part, (symbol.length + change,))
     for batch in batches_of_one(session):
         yield partial(_sizes, session, batch, (2,))
     for i, shape in _variants(session):

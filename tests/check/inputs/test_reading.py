@@ -1,0 +1,88 @@
+"""What the source of an operation says of its arguments."""
+
+from __future__ import annotations
+
+import numpy as np
+
+import pullback as pb
+from pullback.check.inputs.reading import axes, uses
+
+
+def operation(forward, backward):
+    return pb.autograd_function(forward, backward, name="operation")
+
+
+def test_a_local_name_stands_for_the_argument_it_holds():
+    def forward(ctx, x, at, rate):
+        values, where, r = x.numpy(), at, rate.numpy()
+        ctx.save_for_backward(rate=float(np.exp(-r)))
+        return pb.asarray(values[where])
+
+    found = uses(operation(forward, lambda ctx, g: None))
+    assert found["at"] == {"index"}
+    assert found["rate"] == {"tensor", "number"}
+
+
+def test_a_name_that_is_assigned_twice_stands_for_nothing():
+    def forward(ctx, x, at):
+        where = at
+        where = where + 1
+        return pb.asarray(x.numpy()[where])
+
+    assert "at" not in uses(operation(forward, lambda ctx, g: None))
+
+
+def test_what_backward_returns_a_gradient_for_is_differentiated():
+    def forward(ctx, x, window, taper):
+        return x * window * taper
+
+    def by_name(ctx, g):
+        return {"x": g, "window": g, "taper": None}
+
+    def by_position(ctx, g):
+        return g, None, g if ctx.needs_input_grad[2] else None
+
+    found = uses(operation(forward, by_name))
+    assert {name for name, kinds in found.items() if "gradient" in kinds} == {"x", "window"}
+    assert uses(operation(forward, by_position)) == {"x": {"gradient"}}
+
+
+def test_methods_that_tensors_lack_and_changes_in_place_are_of_arrays():
+    def forward(ctx, x, shadow, mean):
+        mean += 0.1
+        return x * pb.asarray(shadow.astype(float)) * pb.asarray(mean)
+
+    found = uses(operation(forward, lambda ctx, g: g))
+    assert found == {"shadow": {"foreign"}, "mean": {"foreign"}}
+
+
+def test_indices_are_found_where_backward_uses_what_forward_saved():
+    def forward(ctx, x, ids):
+        ctx.save_for_backward(places=ids)
+        return pb.asarray(np.bincount(ids.numpy(), x.numpy()))
+
+    def backward(ctx, g):
+        return {"x": pb.asarray(g.numpy()[ctx.saved_variables.places.numpy()])}
+
+    assert "index" in uses(operation(forward, backward))["ids"]
+
+
+def test_the_axes_of_arguments_are_read_from_shapes_reductions_and_brackets():
+    def forward(ctx, x, w, b, u, free):
+        rows, _ = x.shape
+        ctx.save_for_backward(b, u)
+        return pb.asarray(w.numpy().sum(axis=1) + x.shape[1] + rows + free)
+
+    def backward(ctx, g):
+        first, second = ctx.saved_tensors
+        return g, g, first[:, None, 0], g * len(second), g
+
+    found = axes(operation(forward, backward))
+    assert found == {"x": (2, 2), "w": (2, 9), "b": (2, 9), "u": (1, 9)}
+
+
+def test_a_factor_in_brackets_of_a_shape_is_no_index():
+    def forward(ctx, x, axis):
+        return x * x.shape[axis]
+
+    assert uses(operation(forward, lambda ctx, g: g)) == {}
