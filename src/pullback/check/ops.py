@@ -8,6 +8,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import inspect
+import re
 import time
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -280,7 +281,8 @@ class _Runner:
     def guessed(self, rest: Callable[..., Any], sets: Sequence[Inputs]) -> Report:
         """Check guessed inputs; a rule that is right for other shapes may be meant for these."""
         report = self.check_sets(sets)
-        causes = {f.cause.name for f in report.failures if f.part == "first"}
+        plain = [f for f in report.failures if re.match("$|inputs: [^;]*$", f.situation)]
+        causes = {f.cause.name for f in plain if f.part == "first"}
         if not causes or "missing-sum" in causes:  # a bias is meant to be smaller
             return report
         for other, *more in other_guesses(rest, self.options.seed):

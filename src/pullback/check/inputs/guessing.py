@@ -183,6 +183,7 @@ class _Guess:
         if trial == 0 and _SIZES.keys() >= sizes.keys():
             chosen = _LONG_SIZES if self.windowed else _SIZES
             sizes = {name: chosen[name] for name in sizes}
+        sizes = _SIZES | sizes  # an interval may name a size that no documented shape has
         rng = np.random.default_rng([self.seed, trial, PROFILES.index(profile)])
         drawn = {
             name: [self.as_input(name, draw(d, sizes, rng, profile, i)) for d in items]
