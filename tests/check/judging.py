@@ -38,6 +38,7 @@ READ = (
     "solvers",
     "sparse",
     "state",
+    "tables",
     "transport",
 )
 

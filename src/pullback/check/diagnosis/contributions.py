@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pullback.check.diagnosis.alignment import multiple
+from pullback.check.diagnosis.alignment import fractions, multiple
 from pullback.check.diagnosis.evidence import Evidence
 from pullback.check.naming import axes_text
 from pullback.check.numerical import joined
@@ -193,7 +193,14 @@ def _verdict(e: Evidence, pairs: Pairs) -> tuple[str, str]:
     ratio = multiple(got, right).real
     if got.size > 1 and e.matches(got, ratio * right):
         return "factor", f"is off by the factor {ratio:.3f}"
-    return "elements", _counted(e, right, got) or "is wrong"
+    counted = _counted(e, right, got)
+    if counted:
+        return "elements", counted
+    several = fractions(got, right, e.pattern_rtol)
+    if several:
+        listed = ", ".join(map(str, several))
+        return "factor", f"is off by a simple factor ({listed}): another count or size is meant?"
+    return "elements", "is wrong"
 
 
 def _counted(e: Evidence, right: Array, got: Array) -> str:

@@ -120,6 +120,9 @@ def misplaced(e: Evidence, i: int) -> Cause | None:
     """The right values are at other indices."""
     got, right, name = e.got[i], e.expected[i], f"`{e.names[i]}`"
     axes = range(got.ndim)
+    found = _among_few(e, i)
+    if found is not None:
+        return found
     for count in range(1, got.ndim + 1):
         for some in itertools.combinations(axes, count):
             if e.fits(i, np.flip(right, some)):
@@ -138,6 +141,37 @@ def misplaced(e: Evidence, i: int) -> Cause | None:
     distinct = len(np.unique(np.round(np.abs(right), 9))) > 3
     if known and distinct and e.matches(_sorted(got), _sorted(right)):
         return Cause("misplaced", f"{name} has the right values in the wrong places: permuted")
+    return next((c for c in (_from_other_end(e, i, axis) for axis in axes) if c), None)
+
+
+def _among_few(e: Evidence, i: int) -> Cause | None:
+    """A few elements have each other's gradients."""
+    wrong, got, right = e.wrong[i], e.got[i], e.expected[i]
+    few, total = int(wrong.sum()), int(e.known(i).sum())
+    if not 2 <= few <= max(2, total // 2) or total < 3 or got.dtype.kind == "c":
+        return None
+    if not e.matches(np.sort(got[wrong]), np.sort(right[wrong])) or not right[wrong].any():
+        return None
+    places = " and ".join(str(list(map(int, k))) for k in np.argwhere(wrong)[:2])
+    which = f"two elements of `{e.names[i]}`, {places}," if few == 2 else f"{few} elements"
+    text = f"the gradients of {which} are exchanged: the weights of two neighbours?"
+    return Cause("misplaced", text)
+
+
+def _from_other_end(e: Evidence, i: int, axis: int) -> Cause | None:
+    """Running sums of the same numbers, from the first element and from the last."""
+    got, right = (np.moveaxis(a, axis, 0) for a in (e.got[i], e.expected[i]))
+    if len(got) < 4 or not (np.isfinite(got).all() and np.isfinite(right).all()):
+        return None
+    for a, b, end in ((got, right, "first"), (got[::-1], right[::-1], "last")):
+        steps, others = np.diff(a, axis=0)[:-1], -np.diff(b, axis=0)[1:]
+        if np.any(others) and e.matches(steps, others) and e.matches(a[0], b[0] - b[1]):
+            text = (
+                f"`{e.names[i]}`: a running sum (cumsum) starts from the {end} element along axis "
+                f"{axis}, the wrong end"
+            )
+            hint = "the gradient of a running sum is one from the other end: flip, cumsum, flip"
+            return Cause("misplaced", text, hint)
     return None
 
 
