@@ -26,8 +26,11 @@ from pullback.transforms import grad as grad
 from pullback.transforms import hessian as hessian
 from pullback.transforms import hessian_vector_product as hessian_vector_product
 from pullback.transforms import hvp as hvp
+from pullback.transforms import jacfwd as jacfwd
 from pullback.transforms import jacobian as jacobian
 from pullback.transforms import jacrev as jacrev
+from pullback.transforms import jvp as jvp
+from pullback.transforms import linearize as linearize
 from pullback.transforms import value_and_grad as value_and_grad
 from pullback.transforms import vhp as vhp
 from pullback.transforms import vjp as vjp

@@ -104,7 +104,7 @@ NO_OPERATIONS = {
     "triu_indices": MAKES,
     "value_and_grad": DERIVES,
     **dict.fromkeys(("hessian", "hessian_vector_product", "hvp", "vhp"), DERIVES),
-    **dict.fromkeys(("jacobian", "jacrev", "vjp"), DERIVES),
+    **dict.fromkeys(("jacfwd", "jacobian", "jacrev", "jvp", "linearize", "vjp"), DERIVES),
     "zeros": MAKES,
     "zeros_like": MAKES,
 }

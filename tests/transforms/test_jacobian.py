@@ -9,6 +9,7 @@ from tests.transforms import _numerical as numerical
 
 import pullback as pb
 
+every_mode = pytest.mark.parametrize("jacobian", [pb.jacobian, pb.jacrev, pb.jacfwd])
 X = np.array([[0.3, -0.7, 1.1], [0.8, 0.2, -0.4]])
 
 
@@ -17,8 +18,9 @@ def mixed(x):
 
 
 # -- values, shapes and types ----------------------------------------------------------------------
-def test_it_has_the_axes_of_the_result_and_then_those_of_the_argument():
-    found = pb.jacobian(mixed)(X)
+@every_mode
+def test_it_has_the_axes_of_the_result_and_then_those_of_the_argument(jacobian):
+    found = jacobian(mixed)(X)
     assert (type(found), found.shape) == (np.ndarray, (2, 2, 2, 3))
     np.testing.assert_allclose(found, numerical.jacobian(mixed, X), rtol=1e-7, atol=1e-9)
 
@@ -37,27 +39,30 @@ def test_it_has_the_axes_of_the_result_and_then_those_of_the_argument():
         (pb.ones(2), (3, 1), pb.Tensor),
     ],
 )
-def test_it_has_the_type_of_the_argument(x, shape, kind):
-    found = pb.jacobian(lambda x: np.sum(x) * 3.0 * pb.ones(shape, dtype=x.dtype))(x)
+@every_mode
+def test_it_has_the_type_of_the_argument(jacobian, x, shape, kind):
+    found = jacobian(lambda x: np.sum(x) * 3.0 * pb.ones(shape, dtype=x.dtype))(x)
     assert type(found) is kind
     assert np.shape(found) == shape + np.shape(x)
     np.testing.assert_array_equal(np.asarray(found), np.full(shape + np.shape(x), 3.0))
     assert np.asarray(found).dtype == np.asarray(x).dtype
 
 
-def test_an_array_of_another_library_gives_one():
+@every_mode
+def test_an_array_of_another_library_gives_one(jacobian):
     strict = pytest.importorskip("array_api_strict")
-    found = pb.jacobian(lambda x: x**2)(strict.asarray([1.0, 2.0]))
+    found = jacobian(lambda x: x**2)(strict.asarray([1.0, 2.0]))
     assert type(found) is type(strict.ones(1))
     assert bool(strict.all(found == strict.asarray([[2.0, 0.0], [0.0, 4.0]])))
 
 
-def test_containers_of_arguments_stand_in_containers_of_results():
+@every_mode
+def test_containers_of_arguments_stand_in_containers_of_results(jacobian):
     def f(p, k):
         return {"y": p["w"] * k, "rest": (np.sum(p["w"]) * p["b"], 3, "note")}
 
     given = {"w": np.array([1.0, 2.0]), "b": 5.0, "n": 4}
-    found = pb.jacobian(f, (0, "k"))(given, k=3.0)
+    found = jacobian(f, (0, "k"))(given, k=3.0)
     by_p, by_k = found["y"]
     np.testing.assert_array_equal(by_p["w"], 3 * np.eye(2))
     np.testing.assert_array_equal(by_p["b"], np.zeros(2))
@@ -69,63 +74,99 @@ def test_containers_of_arguments_stand_in_containers_of_results():
     assert found["rest"][1:] == (None, None)
 
 
-def test_argnum_chooses_by_position_and_name():
+@every_mode
+def test_argnum_chooses_by_position_and_name(jacobian):
     def f(x, y):
         return x * y
 
     x, y = np.array([1.0, 2.0]), np.array([3.0, 4.0])
     for argnum in (1, -1, "y"):
-        np.testing.assert_array_equal(pb.jacobian(f, argnum)(x, y), np.diag(x))
-        np.testing.assert_array_equal(pb.jacobian(f, argnums=argnum)(x, y), np.diag(x))
-    by_y, by_x = pb.jacobian(f, ("y", 0))(x, y)
+        np.testing.assert_array_equal(jacobian(f, argnum)(x, y), np.diag(x))
+        np.testing.assert_array_equal(jacobian(f, argnums=argnum)(x, y), np.diag(x))
+    by_y, by_x = jacobian(f, ("y", 0))(x, y)
     np.testing.assert_array_equal([by_y, by_x], [np.diag(x), np.diag(y)])
 
 
-def test_the_other_object_is_handed_through():
-    found, aux = pb.jacobian(lambda x: (x**2, {"y": x + 1}), has_aux=True)(np.ones(2))
+@every_mode
+def test_the_other_object_is_handed_through(jacobian):
+    found, aux = jacobian(lambda x: (x**2, {"y": x + 1}), has_aux=True)(np.ones(2))
     np.testing.assert_array_equal(found, 2 * np.eye(2))
     assert aux["y"].tolist() == [2.0, 2.0]
     assert not aux["y"].requires_grad
 
 
-def test_a_part_that_depends_on_nothing_has_zeros():
-    found = pb.jacobian(lambda x: (x, 1.5, np.ones((1, 2)), pb.ones(2)))(np.ones(3))
+@every_mode
+def test_a_part_that_depends_on_nothing_has_zeros(jacobian):
+    found = jacobian(lambda x: (x, 1.5, np.ones((1, 2)), pb.ones(2)))(np.ones(3))
     np.testing.assert_array_equal(found[0], np.eye(3))
     np.testing.assert_array_equal(found[1], np.zeros(3))
     np.testing.assert_array_equal(found[2], np.zeros((1, 2, 3)))
     np.testing.assert_array_equal(found[3], np.zeros((2, 3)))
 
 
-def test_jacrev_is_the_same():
-    np.testing.assert_array_equal(pb.jacrev(mixed)(X), pb.jacobian(mixed)(X))
+def tall(x):
+    """Return many numbers of few, so that forward mode is the shorter way."""
+    return {"a": np.outer(np.sin(x), np.arange(12.0)) * x[0], "n": 3, "b": np.exp(x), "c": 1.5}
+
+
+@pytest.mark.parametrize("mode", [None, "forward", "reverse"])
+def test_every_mode_gives_the_same_for_a_large_result(mode):
+    x = np.array([0.3, -0.7])
+    found = pb.jacobian(tall, mode=mode)(x)
+    assert (found["a"].shape, found["n"]) == ((2, 12, 2), None)
+    numpys = numerical.jacobian(lambda x: tall(x)["a"], x)
+    np.testing.assert_allclose(found["a"], numpys, rtol=1e-7, atol=1e-8)
+    np.testing.assert_allclose(found["b"], np.diag(np.exp(x)))
+    np.testing.assert_array_equal(found["c"], np.zeros(2))
+    second = pb.jacobian(pb.jacobian(lambda x: tall(x)["a"], mode=mode), mode=mode)(x)
+    wanted = numerical.jacobian(pb.jacobian(lambda x: tall(x)["a"]), x)
+    np.testing.assert_allclose(second, wanted, rtol=1e-7, atol=1e-7)
+
+
+def test_a_rule_that_cannot_be_recorded_is_enough_for_a_large_result():
+    @pb.autograd_function
+    def cubes(ctx, x):
+        ctx.save_for_backward(x=x)
+        return pb.outer(x**3, pb.ones(9, dtype=x.dtype))
+
+    @cubes.backward
+    @pb.once_differentiable
+    def _(ctx, grad_output):
+        return {"x": 3 * ctx.saved_variables.x**2 * grad_output.sum(dim=1)}
+
+    x = np.array([1.0, 2.0])
+    wanted = np.multiply.outer(np.diag(3 * x**2), np.ones(9)).swapaxes(1, 2)
+    for mode in (None, "forward", "reverse"):
+        np.testing.assert_array_equal(pb.jacobian(cubes, mode=mode)(x), wanted)
 
 
 # -- complex numbers -------------------------------------------------------------------------------
-def test_a_real_result_of_complex_arguments_has_its_gradient():
+@every_mode
+def test_a_real_result_of_complex_arguments_has_its_gradient(jacobian):
     z = np.array([1.0 + 2.0j, -0.5 + 0.3j])
-    found = pb.jacobian(lambda z: np.abs(z) ** 2)(z)
+    found = jacobian(lambda z: np.abs(z) ** 2)(z)
     np.testing.assert_allclose(found, np.diag(2 * z))
-    assert pb.jacobian(lambda z: np.abs(z) ** 2)(1 + 2j) == pb.grad(lambda z: np.abs(z) ** 2)(
-        1 + 2j
-    )
+    assert jacobian(lambda z: np.abs(z) ** 2)(1 + 2j) == pb.grad(lambda z: np.abs(z) ** 2)(1 + 2j)
 
 
-def test_a_complex_result_of_real_arguments_has_its_derivative():
+@every_mode
+def test_a_complex_result_of_real_arguments_has_its_derivative(jacobian):
     x = np.array([0.3, -0.7])
 
     def f(x):
         return np.exp(1j * x) * np.sum(x)
 
-    found = pb.jacobian(f)(x)
+    found = jacobian(f)(x)
     assert found.dtype == complex
     np.testing.assert_allclose(found, numerical.jacobian(f, x), rtol=1e-8)
 
 
-def test_a_complex_result_of_complex_arguments_has_the_gradient_of_its_real_part():
+@every_mode
+def test_a_complex_result_of_complex_arguments_has_the_gradient_of_its_real_part(jacobian):
     z = np.array([1.0 + 2.0j, -0.5 + 0.3j])
-    found = pb.jacobian(lambda z: z**3)(z)
+    found = jacobian(lambda z: z**3)(z)
     np.testing.assert_allclose(found, np.diag(np.conj(3 * z**2)))
-    by_z, by_x = pb.jacobian(lambda z, x: z * x, (0, 1))(2.0 + 1.0j, 3.0)
+    by_z, by_x = jacobian(lambda z, x: z * x, (0, 1))(2.0 + 1.0j, 3.0)
     assert (by_z, by_x) == (3.0 + 0.0j, 2.0 + 1.0j)
 
 
@@ -167,21 +208,23 @@ def test_third_derivatives_agree_with_differences_of_the_second(second):
     )
 
 
-def test_the_gradient_of_a_norm_of_a_jacobian():
+@every_mode
+def test_the_gradient_of_a_norm_of_a_jacobian(jacobian):
     def penalty(x):
-        return np.sum(pb.jacobian(np.square)(x) ** 2)
+        return np.sum(jacobian(np.square)(x) ** 2)
 
     np.testing.assert_array_equal(pb.grad(penalty)(np.array([1.0, 2.0])), [8.0, 16.0])
 
 
-def test_a_tensor_in_the_closure_keeps_its_history():
+@every_mode
+def test_a_tensor_in_the_closure_keeps_its_history(jacobian):
     w = pb.tensor(2.0, requires_grad=True)
-    found = pb.jacobian(lambda x: w * x**2)(np.array([1.0, 3.0]))
+    found = jacobian(lambda x: w * x**2)(np.array([1.0, 3.0]))
     assert found.tolist() == [[4.0, 0.0], [0.0, 12.0]]
     found.sum().backward()
     assert w.grad.item() == 8.0
     with pb.no_grad():
-        found = pb.jacobian(lambda x: w * x**2)(np.array([1.0, 3.0]))
+        found = jacobian(lambda x: w * x**2)(np.array([1.0, 3.0]))
     assert type(found) is np.ndarray
 
 
@@ -189,7 +232,10 @@ def test_a_tensor_in_the_closure_keeps_its_history():
 MADE = {
     "jacobian(sin)": pb.jacobian(np.sin),
     "jacobian(grad(sin), argnum='x')": pb.jacobian(pb.grad(np.sin), "x"),
-    "jacobian(sin, argnum=(0,), has_aux=True)": pb.jacobian(np.sin, (0,), True),
+    "jacobian(sin, argnum=(0,), has_aux=True)": pb.jacobian(np.sin, (0,), has_aux=True),
+    "jacobian(sin, mode='forward')": pb.jacobian(np.sin, mode="forward"),
+    "jacfwd(sin)": pb.jacfwd(np.sin),
+    "jacrev(sin, argnum=-1)": pb.jacrev(np.sin, -1),
     "hessian(sin)": pb.hessian(np.sin),
     "hvp(sin, argnum=1)": pb.hvp(np.sin, 1),
     "vhp(sin)": pb.vhp(np.sin),
@@ -206,6 +252,10 @@ def test_the_function_is_named_pickled_and_copied(shown, made):
 
 WRONG = [
     (lambda: pb.jacobian(3.0), TypeError, "jacobian: a function required, got float"),
+    (lambda: pb.jacobian(np.sin, 0, "back"), ValueError, "mode 'reverse', 'forward' or None requ"),
+    (lambda: pb.jacfwd(np.sin)(3), TypeError, "jacfwd: floating-point numbers required in argum"),
+    (lambda: pb.jacfwd(lambda x: None)(3.0), TypeError, "jacfwd: the result of .* got NoneType"),
+    (lambda: pb.jacfwd(np.argmax)(X), TypeError, "jacfwd: a floating-point or complex result of"),
     (lambda: pb.jacobian(np.sin)(3), TypeError, "jacobian: floating-point numbers required in arg"),
     (lambda: pb.jacobian(np.sin, "y")(3.0), ValueError, "jacobian: an argument named 'y' required"),
     (

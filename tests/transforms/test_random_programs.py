@@ -55,6 +55,7 @@ STEPS = {
     "swing": lambda x: Swing.apply(x, x[::-1])[0],
     "swing of both": lambda x: sum(Swing.apply(x, np.tanh(x))),
     "inner gradient": pb.grad(lambda y: np.sum(np.sin(y) * y)),
+    "inner tangent": lambda x: pb.jvp(lambda y: np.sin(y) * x, (x,), (MATRIX[0],))[1],
 }
 OWN = {"bump", "narrow bump", "swing", "swing of both"}
 
@@ -78,15 +79,23 @@ def hessians(f, x):
     """Return the Hessian in every way there is."""
     units = np.eye(SIZE)
     _, vjp_fn = pb.vjp(pb.grad(f), x)
+    _, jvp_fn = pb.linearize(pb.grad(f), x)
     return {
         "hessian": pb.hessian(f)(x),
         "jacobian of grad": pb.jacobian(pb.grad(f))(x),
         "jacobian of jacobian": pb.jacobian(pb.jacobian(f))(x),
+        "forward over reverse": pb.jacfwd(pb.grad(f))(x),
+        "reverse over forward": pb.jacrev(pb.jacfwd(f))(x),
+        "forward over forward": pb.jacfwd(pb.jacfwd(f))(x),
+        "linearized gradient": np.stack([jvp_fn(unit) for unit in units], axis=1),
         "columns": np.stack([pb.hvp(f)(x, unit) for unit in units], axis=1),
         "rows": np.stack([pb.vhp(f)(x, unit) for unit in units]),
         "vjp of grad": np.stack([vjp_fn(unit)[0] for unit in units]),
         "grad of vjp": np.stack(
             [pb.grad(lambda x, u=unit: np.sum(pb.vjp(f, x)[1](1.0)[0] * u))(x) for unit in units]
+        ),
+        "grad of jvp": np.stack(
+            [pb.grad(lambda x, u=unit: pb.jvp(f, (x,), (u,))[1])(x) for unit in units]
         ),
         "grad of grad": np.stack(
             [pb.grad(lambda x, i=i: pb.grad(f)(x)[i])(x) for i in range(SIZE)]

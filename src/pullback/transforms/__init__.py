@@ -2,7 +2,8 @@
 
 from pullback.transforms.grad import elementwise_grad, grad, value_and_grad
 from pullback.transforms.hessian import hessian, hessian_vector_product, hvp, vhp
-from pullback.transforms.jacobian import jacobian, jacrev
+from pullback.transforms.jacobian import jacfwd, jacobian, jacrev
+from pullback.transforms.jvp import jvp, linearize
 from pullback.transforms.vjp import vjp
 
 __all__ = [
@@ -11,8 +12,11 @@ __all__ = [
     "hessian",
     "hessian_vector_product",
     "hvp",
+    "jacfwd",
     "jacobian",
     "jacrev",
+    "jvp",
+    "linearize",
     "value_and_grad",
     "vhp",
     "vjp",

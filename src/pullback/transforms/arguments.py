@@ -10,10 +10,12 @@ from __future__ import annotations
 import difflib
 import inspect
 from collections.abc import Callable, Iterator, Sequence
+from contextvars import ContextVar
 from typing import Any, NamedTuple
 
-from pullback.arrays import NUMPY, is_array
-from pullback.core.custom.pytree import children, map_leaves
+from pullback.arrays import NUMPY, WrappingLibrary, is_array, library_of
+from pullback.core.custom.pytree import children, leaves, map_leaves
+from pullback.core.function.dispatch import lifted
 from pullback.core.graph.modes import run_in_mode
 from pullback.core.tensor.tensor import Tensor, box
 from pullback.core.tensor.versions import shared_counter
@@ -21,11 +23,15 @@ from pullback.errors import ArgumentError, ArgumentTypeError, DTypeError, compos
 from pullback.ops.functions.creation import asarray
 from pullback.ops.primitives.conversion import clone
 
-__all__ = ["RECORDING", "Argnum", "Arguments", "Input", "argnum_of", "named_leaves"]
+__all__ = ["FORWARD", "RECORDING", "Argnum", "Arguments", "Input", "argnum_of", "named_leaves"]
 
 Argnum = int | str | Sequence[int | str]
 
 RECORDING = {"grad": True, "inference": False}
+# The libraries of the forward modes that are running, the innermost last: what is differentiated
+# inside of one is wrapped, so that its graph is one of wrapped arrays.
+FORWARD: ContextVar[tuple[WrappingLibrary, ...]] = ContextVar("pullback_forward", default=())
+
 numpy_scalar = NUMPY.xp.generic
 _BY_POSITION = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 
@@ -80,21 +86,32 @@ class Arguments:
         self.given = [kwargs[p] if isinstance(p, str) else args[p] for p in self._places]
         self.names = [f"argument {w!r}" for w in self._places]
 
-    def inputs(self) -> list[Input | None]:
-        """Return what replaces each leaf of the differentiated arguments; None: nothing does."""
+    def sources(self) -> list[Tensor | None]:
+        """Return each leaf of the differentiated arguments as a tensor; None for an integer."""
         found = [
-            (path, leaf, _input(self.api, path, leaf))
+            (path, leaf, _source(self.api, path, leaf))
             for name, value in zip(self.names, self.given, strict=True)
             for path, leaf in named_leaves(name, value)
         ]
-        if found and all(made is None for _, _, made in found):
+        if found and all(source is None for _, _, source in found):
             path, leaf, _ = found[0]
             raise _no_derivative(self.api, path, leaf)
-        return [made for _, _, made in found]
+        return [source for _, _, source in found]
 
-    def call(self, inputs: Sequence[Input | None]) -> Any:
-        """Call the function, recorded, with the tensors of `inputs` for the leaves."""
-        standing = iter(inputs)
+    def leaves(self) -> list[Any]:
+        """Return the leaves of the differentiated arguments as they were given."""
+        return [leaf for value in self.given for leaf in leaves(value)]
+
+    def inputs(self) -> list[Input | None]:
+        """Return what replaces each leaf of the differentiated arguments; None: nothing does."""
+        return [
+            None if source is None else _input(leaf, source)
+            for leaf, source in zip(self.leaves(), self.sources(), strict=True)
+        ]
+
+    def call(self, tensors: Sequence[Tensor | None]) -> Any:
+        """Call the function with `tensors` for the leaves that have one."""
+        standing = iter(tensors)
         args, kwargs = list(self._args), dict(self._kwargs)
         for place, value in zip(self._places, self.given, strict=True):
             new = map_leaves(lambda leaf: _standing_for(leaf, next(standing)), value)
@@ -102,7 +119,7 @@ class Arguments:
                 kwargs[place] = new
             else:
                 args[place] = new
-        return run_in_mode(RECORDING, self.fun, *args, **kwargs)
+        return self.fun(*args, **kwargs)
 
     def structured(self, values: Sequence[Any]) -> Any:
         """Return one value for each leaf in the containers of the arguments."""
@@ -170,8 +187,8 @@ def _named(
 
 
 # -- leaves ----------------------------------------------------------------------------------------
-def _input(api: str, name: str, given: Any) -> Input | None:
-    """Return the tensor that replaces a leaf, new or a clone in the graph; None for an integer."""
+def _source(api: str, name: str, given: Any) -> Tensor | None:
+    """Return a leaf as a tensor; None for an integer, which has no derivative."""
     if isinstance(given, Tensor):
         source = given
     elif is_array(given):
@@ -184,8 +201,15 @@ def _input(api: str, name: str, given: Any) -> Input | None:
         hint = "give what is constant in another argument, or close over it"
         required = f"floating-point numbers required in {name}"
         raise ArgumentTypeError(compose(api, required, type(given).__name__, hint=hint))
-    if not source.dtype.is_inexact:
-        return None
+    return source if source.dtype.is_inexact else None
+
+
+def _input(given: Any, source: Tensor) -> Input:
+    """Return the tensor that replaces a leaf, a new leaf or a clone in the graph."""
+    source.data_array()
+    running = FORWARD.get()
+    if running and running[-1].rank > library_of(source._data).rank:
+        source = lifted(source, running[-1])
     if source.requires_grad:
         tensor = run_in_mode(RECORDING, clone, source)
     else:
@@ -193,10 +217,10 @@ def _input(api: str, name: str, given: Any) -> Input | None:
     return Input(given, tensor, box(tensor._data, tensor._node, shared_counter(tensor)))
 
 
-def _standing_for(leaf: Any, made: Input | None) -> Any:
+def _standing_for(leaf: Any, tensor: Tensor | None) -> Any:
     """Return what the function gets for a leaf: a tensor for all arrays, integers as they are."""
-    if made is not None:
-        return made.tensor
+    if tensor is not None:
+        return tensor
     return asarray(leaf) if is_array(leaf) else leaf
 
 

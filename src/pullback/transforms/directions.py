@@ -27,21 +27,18 @@ from pullback.transforms.arguments import named_leaves, path_of
 __all__ = ["as_tensor", "directions", "is_differentiable"]
 
 
-def directions(api: str, name: str, given: Any, like: Any) -> list[tuple[Tensor, Tensor]]:
-    """Return the tensors in `like`, each with the vector for it that `given` holds.
+def directions(api: str, name: str, given: Any, like: Any) -> list[Tensor | None]:
+    """Return the vector that `given` holds for each leaf of `like`, None where it is zero.
 
-    What has no vector is left out: where `given` is None, which means zero, and integers.
+    It is zero where `given` is None, which it is for integers.
     """
-    pairs = []
+    vectors: list[Tensor | None] = []
     for path, vector, leaf in _matched(api, name, given, like):
-        if vector is None:
-            continue
-        if not is_differentiable(leaf):
+        if vector is not None and not is_differentiable(leaf):
             required = f"None required in {path}, which belongs to what has no derivative"
             raise ArgumentTypeError(compose(api, required, type(vector).__name__))
-        tensor = as_tensor(leaf)
-        pairs.append((tensor, _checked(api, path, vector, tensor)))
-    return pairs
+        vectors.append(None if vector is None else _checked(api, path, vector, as_tensor(leaf)))
+    return vectors
 
 
 def is_differentiable(leaf: Any) -> bool:

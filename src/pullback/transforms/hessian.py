@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
-from pullback.core.backward import api as engine
 from pullback.core.custom.pytree import leaves
-from pullback.core.graph.modes import run_in_mode
-from pullback.core.tensor.tensor import Tensor
 from pullback.errors import ArgumentError, compose
-from pullback.ops.functions.creation import zeros_like
-from pullback.transforms.arguments import RECORDING, Argnum, Arguments, argnum_of
+from pullback.transforms.arguments import Argnum, Arguments, argnum_of
 from pullback.transforms.directions import directions
 from pullback.transforms.grad import Gradient
 from pullback.transforms.jacobian import Jacobian
-from pullback.transforms.recording import Recording, stand_for_arguments
+from pullback.transforms.jvp import push
+from pullback.transforms.recording import Recording
+from pullback.transforms.results import as_given
 from pullback.transforms.transformed import Function, Transformed, name_of
 
 __all__ = ["hessian", "hessian_vector_product", "hvp", "vhp"]
@@ -66,7 +64,7 @@ def hessian(
 def hvp(fun: Function, argnum: Argnum = 0, *, argnums: Argnum | None = None) -> Function:
     """Return the function that multiplies the Hessian of `fun` with a vector from the right.
 
-    The Hessian itself is not computed: the cost is that of a few evaluations of `fun`.
+    The gradient runs in forward mode; the Hessian itself is not computed.
 
     Parameters
     ----------
@@ -105,8 +103,8 @@ def hvp(fun: Function, argnum: Argnum = 0, *, argnums: Argnum | None = None) -> 
 def vhp(fun: Function, argnum: Argnum = 0, *, argnums: Argnum | None = None) -> Function:
     """Return the function that multiplies the Hessian of `fun` with a vector from the left.
 
-    The product equals that of `hvp` wherever the second derivatives are continuous, and costs one
-    pass less. Parameters, results and errors are those of `hvp`.
+    The product equals that of `hvp` wherever the second derivatives are continuous. It is computed
+    in reverse mode alone. Parameters, results and errors are those of `hvp`.
 
     Examples
     --------
@@ -128,8 +126,8 @@ class Hessian(Transformed):
         self, transform: Callable[..., Any], fun: Function, argnum: Argnum, has_aux: bool
     ) -> None:
         super().__init__(transform, fun, argnum=argnum, has_aux=has_aux)
-        first = Jacobian(transform, fun, argnum, has_aux)
-        self._second = Jacobian(transform, first, argnum, has_aux)
+        first = Jacobian(transform, fun, argnum=argnum, has_aux=has_aux)
+        self._second = Jacobian(transform, first, argnum=argnum, has_aux=has_aux)
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         """Return the Hessian, with the second object where there is one."""
@@ -150,42 +148,29 @@ class HessianProduct(Transformed):
             came = f"{len(args) + len(kwargs)} arguments"
             raise ArgumentError(compose(self._api, required, came))
         arguments = Arguments(self._api, self._gradient, self._argnum, args[:-1], kwargs)
-        recording = Recording(arguments)
-        pairs = directions(self._api, "the vector", args[-1], recording.out)
-        vectors = [vector for _, vector in pairs]
-        kept = recording.keeps_with(vectors)
-        if self._transform is vhp:
-            found = recording.pull([g for g, _ in pairs], vectors)
-        else:
-            found = run_in_mode(RECORDING, _pushed, recording, pairs, kept)
-        return recording.structured(found, kept)
+        return (_from_left if self._transform is vhp else _from_right)(arguments, args[-1])
 
 
-def _pushed(
-    recording: Recording, pairs: Sequence[tuple[Tensor, Tensor]], kept: bool
-) -> list[Tensor]:
-    """Return the derivative of the recorded gradients along vectors, one for some of them.
+def _from_left(arguments: Arguments, vector: Any) -> Any:
+    """Return the product that a pass through the recorded gradient gives."""
+    recording = Recording(arguments)
+    vectors = directions(arguments.api, "the vector", vector, recording.out)
+    pairs = zip(leaves(recording.out), vectors, strict=True)
+    chosen = [(gradient, v) for gradient, v in pairs if v is not None]
+    seeds = [v for _, v in chosen]
+    found = recording.pull([gradient for gradient, _ in chosen], seeds)
+    return recording.structured(found, recording.keeps_with(seeds))
 
-    Pulling cotangents back is linear in them, and the transpose of pushing vectors forward: its
-    own transpose, a pass through the recorded pass, pushes forward.
-    """
-    gradients = [g for g in leaves(recording.out) if isinstance(g, Tensor)]
-    zeros = [zeros_like(g.detach()).requires_grad_() for g in gradients]
-    pulled = recording.pull(gradients, zeros, retain=True)
-    along = {id(g): vector for g, vector in pairs}
-    wanted = [
-        (w, along[id(g)])
-        for g, w in zip(gradients, pulled, strict=True)
-        if id(g) in along and w.requires_grad
-    ]
-    stand_for_arguments(zeros)
-    if not wanted:
-        return [zero.detach() for zero in zeros]
-    found = engine.grad(
-        [w for w, _ in wanted],
-        zeros,
-        [vector for _, vector in wanted],
-        create_graph=kept,
-        allow_unused=True,
+
+def _from_right(arguments: Arguments, vector: Any) -> Any:
+    """Return the product that the gradient in forward mode gives."""
+    sources = arguments.sources()
+    like = arguments.structured(sources)
+    vectors = directions(arguments.api, "the vector", vector, like)
+    _, found, _ = push(arguments, sources, vectors)
+    return arguments.structured(
+        [
+            None if product is None else as_given(product, leaf)
+            for product, leaf in zip(leaves(found), arguments.leaves(), strict=True)
+        ]
     )
-    return [zero.detach() if g is None else g for g, zero in zip(found, zeros, strict=True)]

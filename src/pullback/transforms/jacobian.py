@@ -2,28 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from pullback.core.custom.pytree import map_leaves
+from pullback.core.custom.pytree import leaves, map_leaves
+from pullback.core.graph.modes import run_in_mode
 from pullback.core.tensor.tensor import Tensor
-from pullback.ops.functions.creation import ones_like
-from pullback.ops.functions.diagonals import diag
-from pullback.transforms.arguments import Argnum, Arguments, argnum_of
+from pullback.errors import ArgumentError, GraphError, compose
+from pullback.ops.functions.creation import zeros_like
+from pullback.ops.functions.joining import stack
+from pullback.ops.functions.manipulation import broadcast_to
+from pullback.transforms.arguments import RECORDING, Argnum, Arguments, argnum_of
 from pullback.transforms.directions import as_tensor, is_differentiable
+from pullback.transforms.jvp import push as run_forward
+from pullback.transforms.pushing import Pushforward, unit_seeds
 from pullback.transforms.recording import Recording
-from pullback.transforms.results import check_differentiable
+from pullback.transforms.results import as_given, check_differentiable
 from pullback.transforms.transformed import Function, Transformed
 
-__all__ = ["Jacobian", "jacobian", "jacrev"]
+__all__ = ["Jacobian", "jacfwd", "jacobian", "jacrev"]
 
 
 def jacobian(
-    fun: Function, argnum: Argnum = 0, has_aux: bool = False, *, argnums: Argnum | None = None
+    fun: Function,
+    argnum: Argnum = 0,
+    mode: str | None = None,
+    has_aux: bool = False,
+    *,
+    argnums: Argnum | None = None,
 ) -> Function:
     """Return the function that computes all first derivatives of `fun`.
-
-    It makes one backward pass for each element of the result.
 
     Parameters
     ----------
@@ -31,6 +39,10 @@ def jacobian(
         Returns a Tensor, or a container of tensors and other objects.
     argnum : int, str or sequence of those, default 0
         The arguments to differentiate with respect to, as in `grad`.
+    mode : {None, "reverse", "forward"}
+        Reverse makes one backward pass for each element of the result, forward runs `fun` in
+        forward mode for each element of the arguments. By default `fun` runs once, and what is
+        fewer is passed through what was recorded.
     has_aux : bool, default False
         Whether `fun` returns a pair of the result to differentiate and any other object.
     argnums : optional
@@ -65,48 +77,189 @@ def jacobian(
            [ 0., 12.]])
     """
     argnum = argnum_of("jacobian", argnum, argnums)
-    return Jacobian(jacobian, fun, argnum=argnum, has_aux=has_aux)
+    if mode not in (None, "reverse", "forward"):
+        required = "mode 'reverse', 'forward' or None required"
+        raise ArgumentError(compose("jacobian", required, repr(mode)))
+    return Jacobian(jacobian, fun, argnum=argnum, mode=mode, has_aux=has_aux)
 
 
-jacrev = jacobian
+def jacrev(
+    fun: Function, argnum: Argnum = 0, has_aux: bool = False, *, argnums: Argnum | None = None
+) -> Function:
+    """Return the function that computes all first derivatives of `fun` in reverse mode.
+
+    Parameters, results and errors are those of `jacobian`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from pullback import jacrev
+    >>> jacrev(np.cumsum)(np.array([1.0, 2.0]))
+    array([[1., 0.],
+           [1., 1.]])
+    """
+    return Jacobian(jacrev, fun, argnum=argnum_of("jacrev", argnum, argnums), has_aux=has_aux)
+
+
+def jacfwd(
+    fun: Function, argnum: Argnum = 0, has_aux: bool = False, *, argnums: Argnum | None = None
+) -> Function:
+    """Return the function that computes all first derivatives of `fun` in forward mode.
+
+    No graph is kept: the memory is that of `fun` itself, twice. Parameters, results and errors are
+    those of `jacobian`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from pullback import jacfwd
+    >>> jacfwd(np.cumsum)(np.array([1.0, 2.0]))
+    array([[1., 0.],
+           [1., 1.]])
+    """
+    return Jacobian(jacfwd, fun, argnum=argnum_of("jacfwd", argnum, argnums), has_aux=has_aux)
 
 
 class Jacobian(Transformed):
     """The Jacobian of a function, by the name of any transform that needs it."""
 
-    def __init__(
-        self, transform: Callable[..., Any], fun: Function, argnum: Argnum, has_aux: bool
-    ) -> None:
-        super().__init__(transform, fun, argnum=argnum, has_aux=has_aux)
-        self._argnum, self._has_aux = argnum, has_aux
+    def __init__(self, transform: Callable[..., Any], fun: Function, **settings: Any) -> None:
+        super().__init__(transform, fun, **settings)
+        self._argnum, self._has_aux = settings["argnum"], settings["has_aux"]
+        self._mode = settings.get("mode")
+        if transform in (jacrev, jacfwd):
+            self._mode = "reverse" if transform is jacrev else "forward"
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         """Return the Jacobian, with the second object where there is one."""
         arguments = Arguments(self._api, self._fun, self._argnum, args, kwargs)
-        recording = Recording(arguments, self._has_aux)
-        check_differentiable(arguments, recording.out)
-        found = map_leaves(lambda leaf: _by_arguments(recording, leaf), recording.out)
-        return (found, recording.results()[1]) if self._has_aux else found
+        if self._mode == "forward":
+            found, aux = _forward(arguments, self._has_aux)
+        else:
+            found, aux = _recorded(arguments, self._has_aux, self._mode is None)
+        return (found, aux) if self._has_aux else found
 
 
-def _by_arguments(recording: Recording, leaf: Any) -> Any:
-    """Return the derivatives of a leaf of the result, in the containers of the arguments."""
-    if not is_differentiable(leaf):
-        return None
-    out = as_tensor(leaf)
-    derivatives = [
-        r.reshape((*out.shape, *i.place.shape))
-        for r, i in zip(_rows(recording, out), recording.inputs, strict=True)
-    ]
-    return recording.structured(derivatives, recording.keeps)
+# -- through what was recorded ---------------------------------------------------------------------
+def _recorded(arguments: Arguments, has_aux: bool, by_size: bool) -> tuple[Any, Any]:
+    recording = Recording(arguments, has_aux)
+    check_differentiable(arguments, recording.out)
+    outs = [as_tensor(x) for x in leaves(recording.out) if is_differentiable(x)]
+    columns = sum(i.place.numel() for i in recording.inputs)
+    blocks = None
+    if by_size and 2 * columns < sum(out.numel() for out in outs):
+        blocks = _by_columns(recording, outs)
+    if blocks is None:
+        blocks = [_by_rows(recording, out) for out in outs]
+    found = iter(blocks)
+
+    def by_arguments(leaf: Any) -> Any:
+        if not is_differentiable(leaf):
+            return None
+        return recording.structured(next(found), recording.keeps)
+
+    return map_leaves(by_arguments, recording.out), recording.results()[1]
 
 
-def _rows(recording: Recording, out: Tensor) -> list[Tensor]:
-    """Return for each input the derivatives of the elements of `out`, stacked."""
-    count = out.numel()
-    seeds = diag(ones_like(out.detach()).reshape((count,))).reshape((count, *out.shape))
+def _by_rows(recording: Recording, out: Tensor) -> list[Tensor]:
+    """Return the derivatives of a result by each input, by a pass for each of its elements."""
+    count, seeds = out.numel(), unit_seeds(out)
     rows = recording.pull([out], [seeds], retain=True, rows=count)
     if out.is_complex() and not all(r.is_complex() for r in rows):
         imaginary = recording.pull([out], [seeds * 1j], retain=True, rows=count)
         rows = [r if r.is_complex() else r + 1j * im for r, im in zip(rows, imaginary, strict=True)]
-    return rows
+    return [
+        r.reshape((*out.shape, *i.place.shape)) for r, i in zip(rows, recording.inputs, strict=True)
+    ]
+
+
+def _by_columns(recording: Recording, outs: Sequence[Tensor]) -> list[list[Tensor]] | None:
+    """Return the same of all results, by a pass for each element of the inputs.
+
+    None where an operation's backward cannot be differentiated itself, which that needs.
+    """
+    places = [i.place for i in recording.inputs]
+
+    def push(vectors: Sequence[Tensor | None]) -> list[Tensor]:
+        found = run_in_mode(RECORDING, derivative, vectors, recording.keeps)
+        return [_or_zeros(d, out) for d, out in zip(found, outs, strict=True)]
+
+    try:
+        derivative = run_in_mode(RECORDING, Pushforward, outs, places)
+        return _columns(places, outs, push)
+    except GraphError:
+        return None
+
+
+# -- in forward mode -------------------------------------------------------------------------------
+def _forward(arguments: Arguments, has_aux: bool) -> tuple[Any, Any]:
+    sources = arguments.sources()
+    tensors = [s for s in sources if s is not None]
+    out, _, aux = run_forward(arguments, sources, [None] * len(sources), has_aux)
+
+    def push(vectors: Sequence[Tensor | None]) -> list[Tensor]:
+        left = iter(vectors)
+        along = [None if s is None else next(left) for s in sources]
+        _, found, _ = run_forward(arguments, sources, along, has_aux)
+        return [x for x in leaves(found) if x is not None]
+
+    outs = [as_tensor(x) for x in leaves(out) if is_differentiable(x)]
+    blocks = iter(_columns(tensors, outs, push))
+    return map_leaves(
+        lambda leaf: _given(arguments, sources, next(blocks)) if is_differentiable(leaf) else None,
+        out,
+    ), aux
+
+
+def _given(arguments: Arguments, sources: Sequence[Any], derivatives: Sequence[Tensor]) -> Any:
+    """Return derivatives in the containers and types of the arguments."""
+    left = iter(derivatives)
+    pairs = zip(sources, arguments.leaves(), strict=True)
+    return arguments.structured(
+        [None if source is None else as_given(next(left), leaf) for source, leaf in pairs]
+    )
+
+
+# -- columns ---------------------------------------------------------------------------------------
+Push = Callable[[Sequence[Tensor | None]], list[Tensor]]
+
+
+def _columns(sources: Sequence[Tensor], outs: Sequence[Tensor], push: Push) -> list[list[Tensor]]:
+    """Return for each result its derivatives by each of `sources`, from those along directions."""
+    blocks: list[list[Tensor]] = [[] for _ in outs]
+    for k, source in enumerate(sources):
+        units = list(unit_seeds(source))
+        columns = [push(_only(k, len(sources), unit)) for unit in units]
+        if source.is_complex():
+            imaginary = [push(_only(k, len(sources), unit * 1j)) for unit in units]
+            columns = [*map(_as_gradients, columns, imaginary)]
+        for i, out in enumerate(outs):
+            blocks[i].append(_stacked([column[i] for column in columns], out, source))
+    return blocks
+
+
+def _only(k: int, count: int, vector: Tensor) -> list[Tensor | None]:
+    return [vector if i == k else None for i in range(count)]
+
+
+def _as_gradients(by_real: Sequence[Tensor], by_imaginary: Sequence[Tensor]) -> list[Tensor]:
+    """Return derivatives by a complex number as gradients have them, of the real part of each."""
+    pairs = zip(by_real, by_imaginary, strict=True)
+    return [_real_part(x) + 1j * _real_part(y) for x, y in pairs]
+
+
+def _real_part(x: Tensor) -> Tensor:
+    part: Tensor = x.real if x.is_complex() else x
+    return part
+
+
+def _stacked(columns: Sequence[Tensor], out: Tensor, source: Tensor) -> Tensor:
+    shape = (*out.shape, *source.shape)
+    if not columns:
+        return broadcast_to(source.detach(), shape).clone()
+    block = stack(columns, axis=-1).reshape(shape)
+    return block if block.is_complex() else block.to(source.dtype)
+
+
+def _or_zeros(derivative: Tensor | None, out: Tensor) -> Tensor:
+    return zeros_like(out.detach()) if derivative is None else derivative

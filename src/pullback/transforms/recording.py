@@ -13,11 +13,11 @@ from typing import Any
 
 from pullback.core.backward import api as engine
 from pullback.core.custom.pytree import leaves
-from pullback.core.graph.modes import STATE
+from pullback.core.graph.modes import STATE, run_in_mode
 from pullback.core.graph.node import AccumulateGrad, edges_of
 from pullback.core.tensor.tensor import Tensor
 from pullback.ops.functions.creation import zeros_like
-from pullback.transforms.arguments import Arguments
+from pullback.transforms.arguments import RECORDING, Arguments
 from pullback.transforms.results import as_given, detached, parts, value_as_given
 
 __all__ = ["Recording", "stand_for_arguments"]
@@ -44,7 +44,8 @@ class Recording:
         self._slots = arguments.inputs()
         self.inputs = [i for i in self._slots if i is not None]
         recorded = STATE.get().grad
-        result = arguments.call(self._slots)
+        tensors = [None if i is None else i.tensor for i in self._slots]
+        result = run_in_mode(RECORDING, arguments.call, tensors)
         self.out, self.aux = parts(arguments, result, has_aux)
         self.keeps = recorded and any(
             self._reaches_others(t) for t in leaves((self.out, self.aux)) if _tracked(t)
@@ -56,7 +57,12 @@ class Recording:
         """Return the value and the second object as the caller gets them."""
         if self.keeps:
             return self.out, self.aux
-        return value_as_given(self.out, self.inputs), detached(self.aux)
+        given = [i.given for i in self.inputs]
+        return value_as_given(detached(self.out), given), detached(self.aux)
+
+    def sources(self) -> list[Tensor | None]:
+        """Return what stands for each leaf of the arguments; None for an integer."""
+        return [None if i is None else i.place for i in self._slots]
 
     def pull(
         self,

@@ -12,7 +12,7 @@ from pullback.arrays import NUMPY, is_array, library_of
 from pullback.core.custom.pytree import leaves, map_leaves
 from pullback.core.tensor.tensor import Tensor
 from pullback.errors import ArgumentTypeError, DTypeError, GraphError, compose
-from pullback.transforms.arguments import Arguments, Input, numpy_scalar
+from pullback.transforms.arguments import Arguments, numpy_scalar
 from pullback.transforms.transformed import name_of
 
 __all__ = [
@@ -86,7 +86,7 @@ def check_scalar(arguments: Arguments, out: Tensor, instead: str) -> None:
 # -- values as the caller gets them ----------------------------------------------------------------
 def as_given(derivative: Tensor, given: Any) -> Any:
     """Return a derivative in the type of the argument that it belongs to."""
-    if isinstance(given, Tensor):
+    if isinstance(given, Tensor) or _goes_on(derivative):
         return derivative
     array = derivative.data_array()
     if is_array(given) or array.shape:
@@ -94,11 +94,10 @@ def as_given(derivative: Tensor, given: Any) -> Any:
     return derivative.numpy()[()] if isinstance(given, numpy_scalar) else derivative.item()
 
 
-def value_as_given(out: Any, inputs: Sequence[Input]) -> Any:
-    """Return the tensors of a result as tensors if an argument holds one, else as arrays."""
-    given = [i.given for i in inputs]
+def value_as_given(out: Any, given: Sequence[Any]) -> Any:
+    """Return the tensors of a result as tensors if an argument is one, else as arrays."""
     if not given or any(isinstance(g, Tensor) for g in given):
-        return detached(out)
+        return out
     numbers = all(
         isinstance(g, (float, complex)) and not isinstance(g, numpy_scalar) for g in given
     )
@@ -107,11 +106,18 @@ def value_as_given(out: Any, inputs: Sequence[Input]) -> Any:
 
 def _bare(out: Tensor, numbers: bool) -> Any:
     array = out.data_array()
+    if _goes_on(out):
+        return out
     if library_of(array) is not NUMPY:
         return array
     return array.item() if numbers and not array.shape else array[()]
 
 
+def _goes_on(tensor: Tensor) -> bool:
+    """Return whether something outside may still be derived from a tensor: it stays one."""
+    return tensor.requires_grad or library_of(tensor.data_array()).rank > 0
+
+
 def detached(value: Any) -> Any:
     """Return a result with its tensors outside of the graph."""
-    return map_leaves(lambda x: x.detach() if isinstance(x, Tensor) else x, value)
+    return map_leaves(lambda x: x._alias() if isinstance(x, Tensor) else x, value)

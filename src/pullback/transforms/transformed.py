@@ -12,7 +12,7 @@ from pullback.errors import ArgumentTypeError, compose
 __all__ = ["Function", "Transformed", "name_of"]
 
 Function = Callable[..., Any]
-_DEFAULTS = {"argnum": 0, "has_aux": False}
+_DEFAULTS = {"argnum": 0, "has_aux": False}  # a mode is None then
 
 
 class Transformed:

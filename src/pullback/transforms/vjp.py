@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from pullback.core.custom.pytree import leaves
 from pullback.errors import ArgumentError, ArgumentTypeError, compose
 from pullback.transforms.arguments import Arguments
-from pullback.transforms.directions import directions
+from pullback.transforms.directions import as_tensor, directions
 from pullback.transforms.recording import Recording
 from pullback.transforms.results import check_differentiable
 from pullback.transforms.transformed import Function, name_of
@@ -78,9 +79,11 @@ class VectorJacobianProduct:
     def __call__(self, cotangent: Any, /) -> Any:
         """Return a tuple of gradients, one for each argument."""
         recording = self._recording
-        pairs = directions("vjp_fn", "cotangent", cotangent, recording.out)
-        seeds = [seed for _, seed in pairs]
-        found = recording.pull([root for root, _ in pairs], seeds, retain=True)
+        vectors = directions("vjp_fn", "cotangent", cotangent, recording.out)
+        pairs = zip(leaves(recording.out), vectors, strict=True)
+        chosen = [(as_tensor(root), seed) for root, seed in pairs if seed is not None]
+        seeds = [seed for _, seed in chosen]
+        found = recording.pull([root for root, _ in chosen], seeds, retain=True)
         return recording.structured(found, recording.keeps_with(seeds))
 
     def __repr__(self) -> str:

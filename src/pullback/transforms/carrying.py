@@ -1,0 +1,141 @@
+"""A user's operation in forward mode: its derivative is the transpose of its own backward.
+
+Owns the call of an operation on arrays with tangents. Forward runs on the values; tangents come
+from transposing backward, see pushing.py. Where a graph of such arrays asks for it one node is
+recorded, whose backward does the same to the operation's backward, and so on for every order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from pullback.arrays import join, library_of
+from pullback.core.backward import api as engine
+from pullback.core.custom.define import autograd_function
+from pullback.core.custom.pytree import leaves, map_leaves
+from pullback.core.function.dispatch import lifted
+from pullback.core.function.tensor_library import on_parts
+from pullback.core.graph.modes import STATE
+from pullback.core.tensor.tensor import Tensor, box
+from pullback.core.tensor.versions import version_of
+from pullback.errors import GraphError, InplaceError, compose
+from pullback.ops.functions.creation import zeros_like
+from pullback.transforms.arguments import FORWARD
+from pullback.transforms.pushing import boxed, in_one_library, leaf_of, pushed, pushed_by_elements
+
+__all__ = ["carry"]
+
+OfParts = Callable[..., list[Tensor]]
+
+
+def carry(library: Any, op: Any, arguments: Any, values: Sequence[Any]) -> Any:
+    """Return the result of a user's operation on tensors of a library of tangents.
+
+    NotImplemented if the operation is the one that is recorded here.
+    """
+    if op is _carried:
+        return NotImplemented
+    call = _Call(op, arguments, values)
+    outs = iter(_carried(call.on_parts, *[_lifted(t, library) for t in call.tensors]))
+    return map_leaves(lambda x: next(outs) if isinstance(x, Tensor) else x, call.result)
+
+
+def _lifted(tensor: Tensor, library: Any) -> Tensor:
+    tensor.data_array()
+    return lifted(tensor, library)
+
+
+class _Call:
+    """One call of a user's operation: what of its arguments are tensors, and what it returned."""
+
+    def __init__(self, op: Any, arguments: Any, values: Sequence[Any]) -> None:
+        self._op, self._arguments, self._values = op, arguments, list(values)
+        given = leaves(self._values) if op.traverse else self._values
+        self.tensors = [x for x in given if isinstance(x, Tensor)]
+        self.result: Any = None
+
+    def on_parts(self, *tensors: Tensor) -> list[Tensor]:
+        """Call the operation on tensors of the values; return the tensors in its result."""
+        left = iter(tensors)
+
+        def put(x: Any) -> Any:
+            return next(left) if isinstance(x, Tensor) else x
+
+        values = map_leaves(put, self._values) if self._op.traverse else [*map(put, self._values)]
+        positional, keywords = self._op.signature.spread(self._arguments, values)
+        versions = [version_of(t) for t in tensors]
+        error = None
+        try:
+            self.result = self._op(*positional, **keywords)
+        except InplaceError as raised:
+            error = raised
+        if error is not None or versions != [version_of(t) for t in tensors]:
+            required = "an operation that changes no argument in place required in forward mode"
+            raise InplaceError(compose(self._op.name, required, "one that does")) from error
+        return [x for x in leaves(self.result) if isinstance(x, Tensor)]
+
+
+# -- functions of parts as operations on arrays with tangents --------------------------------------
+def _forward(ctx: Any, function: OfParts, *tensors: Tensor) -> tuple[Tensor, ...]:
+    """Return the results of a function of values, with their tangents."""
+    ctx.function = function
+    ctx.save_for_backward(*tensors)
+    ctx.set_materialize_grads(False)
+    library: Any = join([library_of(t.data_array()) for t in tensors])
+    arrays = [library.lift(t.data_array()) for t in tensors]
+    values = [boxed(a.value) for a in arrays]
+    along = [None if a.tangent is None else boxed(a.tangent) for a in arrays]
+    outer = tuple(x for x in FORWARD.get() if x.rank < library.rank)
+    token = FORWARD.set(outer)  # of this depth none is running where the values are
+    try:
+        found = on_parts(_pushed, function, values, along)
+    finally:
+        FORWARD.reset(token)
+    return tuple([box(library.wrapped(out, tangent)) for out, tangent in found])
+
+
+def _pushed(function: OfParts, values: Any, along: Any) -> Any:
+    """Transpose the backward of a function; one that cannot be recorded, element by element."""
+    try:
+        return pushed(function, values, along)
+    except (GraphError, RuntimeError) as error:
+        has_graph = any(t is not None and t.requires_grad for t in (*values, *along))
+        if isinstance(error, InplaceError) or (STATE.get().grad and has_graph):
+            raise
+        return pushed_by_elements(function, values, along)
+
+
+def _backward(ctx: Any, *cotangents: Tensor | None) -> Any:
+    tensors = ctx.saved_tensors
+    wanted = tuple(ctx.needs_input_grad)[1:]
+    given = [g is not None for g in cotangents]
+    function = _gradients_of(ctx.function, wanted, given)
+    found = iter(_carried(function, *tensors, *(g for g in cotangents if g is not None)))
+    return (None, *(next(found) if w else None for w in wanted))
+
+
+_carried: Any = autograd_function(_forward, _backward, name="carried")
+
+
+def _gradients_of(function: OfParts, wanted: Sequence[bool], given: Sequence[bool]) -> OfParts:
+    """Return the function of the arguments, and of cotangents where `given`, that pulls back."""
+
+    def gradients(*parts: Tensor) -> list[Tensor]:
+        parts = tuple(in_one_library(parts))
+        inputs = [
+            leaf_of(t) if w and not t.requires_grad else t
+            for t, w in zip(parts, wanted, strict=False)
+        ]
+        outs = [o for o, g in zip(function(*inputs), given, strict=True) if g]
+        pairs = [(o, g) for o, g in zip(outs, parts[len(wanted) :], strict=True) if o.requires_grad]
+        chosen = [t for t, w in zip(inputs, wanted, strict=True) if w]
+        found: Sequence[Tensor | None] = [None] * len(chosen)
+        if pairs:
+            roots, seeds = zip(*pairs, strict=True)
+            found = engine.grad(roots, chosen, seeds, create_graph=True, allow_unused=True)
+        return [
+            zeros_like(t.detach()) if g is None else g for t, g in zip(chosen, found, strict=True)
+        ]
+
+    return gradients

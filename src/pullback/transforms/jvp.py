@@ -1,0 +1,219 @@
+"""Forward mode: `jvp`, the derivative of a function along a direction, and `linearize`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from pullback.arrays import library_of
+from pullback.core.custom.pytree import leaves, map_leaves
+from pullback.core.graph.modes import run_in_mode
+from pullback.core.tensor.tensor import Tensor, box
+from pullback.errors import ArgumentError, ArgumentTypeError, compose
+from pullback.ops.functions.creation import zeros_like
+from pullback.transforms.arguments import FORWARD, RECORDING, Arguments
+from pullback.transforms.directions import as_tensor, directions, is_differentiable
+from pullback.transforms.pushing import Pushforward, boxed
+from pullback.transforms.recording import Recording
+from pullback.transforms.results import check_differentiable, parts, value_as_given
+from pullback.transforms.tangents import TangentLibrary, part_of, tangents
+from pullback.transforms.transformed import Function, name_of
+
+__all__ = ["jvp", "linearize", "push"]
+
+
+def jvp(
+    fun: Function, primals: Sequence[Any], tangents: Any, has_aux: bool = False
+) -> tuple[Any, ...]:
+    """Return the value of `fun` and its derivative along a direction, in one evaluation.
+
+    Parameters
+    ----------
+    fun : callable
+        Returns a Tensor, or a container of tensors and other objects.
+    primals : tuple
+        Its arguments, each as in `grad`.
+    tangents : tuple
+        The direction: a tangent for each argument, in its structure and shape, None for zero
+        and for integers.
+    has_aux : bool, default False
+        Whether `fun` returns a pair of the result to differentiate and any other object.
+
+    Returns
+    -------
+    out : any
+        The value, of the types of the arguments.
+    tangent_out : any
+        The derivative of each number in it, in the same structure; None for integers.
+    aux : any
+        The other object, with `has_aux` alone.
+
+    Raises
+    ------
+    ArgumentError, ShapeError
+        If the tangents have another structure or shape than the arguments.
+    DTypeError
+        If the arguments, or the result, hold nothing but integers.
+    ArgumentTypeError
+        If the result holds no Tensor, so that it depends on no argument.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from pullback import jvp
+    >>> jvp(lambda x, y: x * y, (np.array([1.0, 2.0]), 3.0), (np.array([1.0, 0.0]), 0.5))
+    (array([3., 6.]), array([3.5, 1. ]))
+    """
+    arguments = _arguments("jvp", fun, primals)
+    sources = arguments.sources()
+    vectors = directions("jvp", "tangents", tangents, arguments.structured(sources))
+    out, found, aux = push(arguments, sources, vectors, has_aux)
+    pairs = zip(arguments.leaves(), sources, strict=True)
+    given = [leaf for leaf, source in pairs if source is not None]
+    result = value_as_given(out, given), value_as_given(found, given)
+    return (*result, aux) if has_aux else result
+
+
+def linearize(fun: Function, *primals: Any) -> tuple[Any, Any]:
+    """Return the value of `fun` and its derivative as a linear function of directions.
+
+    The function runs once; each call of ``jvp_fn`` is a pass through what was recorded then.
+
+    Parameters
+    ----------
+    fun : callable
+        Returns a Tensor, or a container of tensors and other objects.
+    *primals : any
+        Its arguments, each as in `grad`.
+
+    Returns
+    -------
+    out : any
+        The value, of the types of the arguments.
+    jvp_fn : callable
+        Takes a tangent for each argument, as in `jvp`, and returns the derivative of the value
+        along them. It may be called any number of times.
+
+    Raises
+    ------
+    ArgumentError, ShapeError, DTypeError, ArgumentTypeError
+        As `jvp`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from pullback import linearize
+    >>> out, jvp_fn = linearize(np.sin, 0.0)
+    >>> out, jvp_fn(1.0), jvp_fn(2.0)
+    (0.0, 1.0, 2.0)
+    """
+    arguments = _arguments("linearize", fun, primals)
+    recording = Recording(arguments)
+    check_differentiable(arguments, recording.out)
+    return recording.results()[0], JacobianVectorProduct(recording)
+
+
+def _arguments(api: str, fun: Function, primals: Any) -> Arguments:
+    if not callable(fun):
+        raise ArgumentTypeError(compose(api, "a function required", type(fun).__name__))
+    if not isinstance(primals, (tuple, list)):
+        required = "a tuple of the arguments required as primals"
+        raise ArgumentTypeError(compose(api, required, type(primals).__name__))
+    if not primals:
+        raise ArgumentError(compose(api, f"the arguments of {name_of(fun)} required", "none"))
+    return Arguments(api, fun, tuple(range(len(primals))), primals, {})
+
+
+def push(
+    arguments: Arguments,
+    sources: Sequence[Tensor | None],
+    vectors: Sequence[Tensor | None],
+    has_aux: bool = False,
+) -> tuple[Any, Any, Any]:
+    """Run a function in forward mode.
+
+    Parameters
+    ----------
+    arguments : Arguments
+    sources, vectors : sequence
+        The leaves of the arguments as tensors, and the direction.
+
+    Returns
+    -------
+    out, found, aux : any
+        The result, its derivative in the same structure, and the second object: tensors, with
+        their graph where an argument, a vector or the function's closure has one.
+    """
+    library = tangents(_depth([*sources, *vectors]))
+    standing = [
+        None if s is None else box(library.made(part_of(s), None if v is None else part_of(v)))
+        for s, v in zip(sources, vectors, strict=True)
+    ]
+    token = FORWARD.set((*FORWARD.get(), library))
+    try:
+        result = arguments.call(standing)
+    finally:
+        FORWARD.reset(token)
+    out, aux = parts(arguments, result, has_aux)
+    check_differentiable(arguments, out)
+    values = map_leaves(lambda leaf: _value(library, leaf), out)
+    found = map_leaves(lambda leaf: _tangent(library, leaf), out)
+    return values, found, map_leaves(lambda leaf: _value(library, leaf), aux)
+
+
+def _depth(tensors: Sequence[Tensor | None]) -> int:
+    """Return a depth of nesting that is beyond all that is running, or in a tensor."""
+    ranks = [library_of(t.data_array()).rank for t in tensors if t is not None]
+    return 1 + max([0, *ranks, *(library.rank for library in FORWARD.get())])
+
+
+def _value(library: TangentLibrary, leaf: Any) -> Any:
+    if not isinstance(leaf, Tensor) or not library.has(leaf.data_array()):
+        return leaf
+    return boxed(leaf._data.value)
+
+
+def _tangent(library: TangentLibrary, leaf: Any) -> Tensor | None:
+    """Return the derivative of a leaf of the result, zeros where it depends on nothing."""
+    if not is_differentiable(leaf):
+        return None
+    tensor = as_tensor(leaf)
+    array = tensor.data_array()
+    if not library.has(array):
+        return zeros_like(tensor.detach())
+    if array.tangent is None:
+        return zeros_like(boxed(array.value).detach())
+    tangent: Tensor = boxed(array.tangent)
+    return tangent
+
+
+class JacobianVectorProduct:
+    """What `linearize` returns beside the value: the linear function from tangents to tangents."""
+
+    def __init__(self, recording: Recording) -> None:
+        self._recording = recording
+        self._outs = [as_tensor(x) for x in leaves(recording.out) if is_differentiable(x)]
+        places = [i.place for i in recording.inputs]
+        self._push = run_in_mode(RECORDING, Pushforward, self._outs, places)
+
+    def __call__(self, /, *tangents: Any) -> Any:
+        """Return the derivative of the value along the tangents, one for each argument."""
+        recording = self._recording
+        like = recording.arguments.structured(recording.sources())
+        vectors = directions("jvp_fn", "tangents", tangents, like)
+        chosen = [v for v, s in zip(vectors, recording.sources(), strict=True) if s is not None]
+        kept = recording.keeps_with([v for v in chosen if v is not None])
+        found = iter(self._push(chosen, kept))
+        outs = iter(self._outs)
+        result = map_leaves(
+            lambda leaf: _or_zeros(next(found), next(outs)) if is_differentiable(leaf) else None,
+            recording.out,
+        )
+        return result if kept else value_as_given(result, [i.given for i in recording.inputs])
+
+    def __repr__(self) -> str:
+        return f"jvp_fn({name_of(self._recording.arguments.fun)})"
+
+
+def _or_zeros(derivative: Tensor | None, out: Tensor) -> Tensor:
+    return zeros_like(out.detach()) if derivative is None else derivative

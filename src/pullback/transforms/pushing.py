@@ -1,0 +1,208 @@
+"""Derivatives along a direction, by transposing a backward pass.
+
+Pulling cotangents back through a graph is linear in them, and the transpose of pushing vectors
+forward. Its own transpose, a pass through the recorded pass, pushes forward.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from pullback.arrays import join, library_of
+from pullback.core.backward import api as engine
+from pullback.core.function.dispatch import lifted
+from pullback.core.graph.modes import STATE, run_in_mode
+from pullback.core.tensor.tensor import Tensor, box
+from pullback.errors import GraphError, compose
+from pullback.ops.functions.creation import ones_like, zeros_like
+from pullback.ops.functions.diagonals import diag
+from pullback.ops.primitives.conversion import clone
+from pullback.transforms.arguments import RECORDING
+from pullback.transforms.recording import stand_for_arguments
+
+__all__ = [
+    "Pushforward",
+    "boxed",
+    "in_one_library",
+    "leaf_of",
+    "pushed",
+    "pushed_by_elements",
+    "unit_seeds",
+]
+
+MOST_ELEMENTS = 1000  # of results whose derivative is computed one by one
+
+
+class Pushforward:
+    """The derivative of recorded results by some tensors: a linear function of vectors.
+
+    Parameters
+    ----------
+    outs : sequence of Tensor
+        The results; those that do not require grad have no derivative.
+    places : sequence of Tensor
+        What to differentiate by.
+    """
+
+    def __init__(self, outs: Sequence[Tensor], places: Sequence[Tensor]) -> None:
+        self._outs = outs
+        self._cotangents = [_zero_leaf(o) for o in outs if _tracked(o)]
+        self._pulled: Sequence[Tensor | None] = [None] * len(places)
+        if self._cotangents:
+            self._pulled = engine.grad(
+                [o for o in outs if _tracked(o)],
+                places,
+                self._cotangents,
+                create_graph=True,
+                allow_unused=True,
+            )
+        stand_for_arguments([*self._cotangents, *places])
+
+    def __call__(self, vectors: Sequence[Tensor | None], kept: bool) -> list[Tensor | None]:
+        """Return the derivative of each result along `vectors`, one for each place.
+
+        None is for zero. The derivatives stay part of the graph if `kept`.
+        """
+        pairs = [
+            (pulled, vector)
+            for pulled, vector in zip(self._pulled, vectors, strict=True)
+            if vector is not None and pulled is not None and pulled.requires_grad
+        ]
+        if not pairs:
+            return [None] * len(self._outs)
+        found = engine.grad(
+            [pulled for pulled, _ in pairs],
+            self._cotangents,
+            [vector for _, vector in pairs],
+            retain_graph=True,
+            create_graph=kept,
+            allow_unused=True,
+        )
+        left = iter(found)
+        return [next(left) if _tracked(o) else None for o in self._outs]
+
+
+def pushed(
+    function: Callable[..., Sequence[Tensor]], tensors: Sequence[Any], along: Sequence[Any]
+) -> list[tuple[Tensor, Tensor | None]]:
+    """Return each result of a function, with its derivative along the vectors `along`.
+
+    Parameters
+    ----------
+    function : callable
+        From tensors and other objects to a sequence of tensors.
+    tensors, along : sequence
+        The arguments, and for each a vector, or None where it does not change. What requires
+        grad among them stays in the graph, if gradients are recorded.
+    """
+    kept = STATE.get().grad and any(map(_tracked, (*tensors, *along)))
+    return run_in_mode(RECORDING, _pushed, function, tensors, along, kept)  # type: ignore[no-any-return]
+
+
+def _pushed(
+    function: Callable[..., Sequence[Tensor]],
+    tensors: Sequence[Any],
+    along: Sequence[Any],
+    kept: bool,
+) -> list[tuple[Tensor, Tensor | None]]:
+    places = _places(tensors, along, kept)
+    outs = function(*places)
+    vectors = [v for v in along if v is not None]
+    if not vectors:
+        return [(o if kept else o._alias(), None) for o in outs]
+    changing = [p for p, v in zip(places, along, strict=True) if v is not None]
+    found = Pushforward(outs, changing)(vectors, kept)
+    return [(o if kept else o._alias(), d) for o, d in zip(outs, found, strict=True)]
+
+
+def _places(tensors: Sequence[Any], along: Sequence[Any], kept: bool) -> list[Any]:
+    """Return what stands for the arguments: for those that change a leaf, or a clone in a graph."""
+    given = [t if kept else t._alias() for t in tensors if isinstance(t, Tensor)]
+    common = iter(in_one_library(given))
+    found = [next(common) if isinstance(t, Tensor) else t for t in tensors]
+    return [
+        t if v is None else clone(t) if t.requires_grad else leaf_of(t)
+        for t, v in zip(found, along, strict=True)
+    ]
+
+
+def in_one_library(tensors: Sequence[Tensor]) -> list[Tensor]:
+    """Return tensors in the array library of all of them.
+
+    A leaf that is wrapped only later would be taken for one from outside, see `lifted`.
+    """
+    library = join([library_of(t.data_array()) for t in tensors])
+    return [t if library is None else lifted(t, library) for t in tensors]
+
+
+def leaf_of(tensor: Tensor) -> Tensor:
+    """Return a leaf of the same values."""
+    return box(tensor.data_array()).requires_grad_()
+
+
+def _zero_leaf(like: Tensor) -> Tensor:
+    """Return zeros that require grad, in the array library of a tensor."""
+    zeros = lifted(zeros_like(like.detach()), library_of(like.data_array()))
+    return zeros.requires_grad_()
+
+
+def pushed_by_elements(
+    function: Callable[..., Sequence[Tensor]], tensors: Sequence[Any], along: Sequence[Any]
+) -> list[tuple[Tensor, Tensor | None]]:
+    """Do the same as `pushed` by one backward pass for each element of the results.
+
+    For a backward that cannot be recorded. The derivatives are no part of any graph.
+    """
+    return run_in_mode(RECORDING, _pushed_by_elements, function, tensors, along)  # type: ignore[no-any-return]
+
+
+def _pushed_by_elements(
+    function: Callable[..., Sequence[Tensor]], tensors: Sequence[Any], along: Sequence[Any]
+) -> list[tuple[Tensor, Tensor | None]]:
+    places = _places(tensors, along, False)
+    outs = function(*places)
+    count = sum(o.numel() for o in outs if _tracked(o))
+    if count > MOST_ELEMENTS:
+        required = f"at most {MOST_ELEMENTS} elements in the results required"
+        hint = "write backward with operations that can be differentiated themselves"
+        raise GraphError(compose("forward mode", required, str(count), hint=hint))
+    pairs = [(p, v) for p, v in zip(places, along, strict=True) if v is not None]
+    return [(o._alias(), _by_rows(o, pairs) if _tracked(o) else None) for o in outs]
+
+
+def _by_rows(out: Tensor, pairs: Sequence[tuple[Tensor, Tensor]]) -> Tensor:
+    """Return the derivative of `out` by the rows of its Jacobian."""
+    ones = unit_seeds(out)
+    places = [place for place, _ in pairs]
+    parts = [
+        _along_rows(engine.grad(out, places, seeds, True, False, True, True), pairs)
+        for seeds in ([ones, ones * 1j] if out.is_complex() else [ones])
+    ]
+    flat = parts[0] if len(parts) == 1 else parts[0] + 1j * parts[1]
+    derivative: Tensor = flat.reshape(out.shape).to(out.dtype)
+    return derivative
+
+
+def _along_rows(rows: Sequence[Tensor | None], pairs: Sequence[tuple[Tensor, Tensor]]) -> Any:
+    terms = [
+        (row.conj() * vector if row.is_complex() else row * vector).reshape((row.shape[0], -1))
+        for row, (_, vector) in zip(rows, pairs, strict=True)
+        if row is not None
+    ]
+    return sum((t.real if t.is_complex() else t).sum(dim=1) for t in terms)
+
+
+def unit_seeds(out: Tensor) -> Tensor:
+    """Return for each element of a tensor the cotangent that is 1 there, stacked."""
+    count = out.numel()
+    return diag(ones_like(out.detach()).reshape((count,))).reshape((count, *out.shape))
+
+
+def boxed(value: Any) -> Any:
+    """Return an array, or a part of one, as a tensor."""
+    return value if isinstance(value, Tensor) else box(value)
+
+
+def _tracked(value: Any) -> bool:
+    return isinstance(value, Tensor) and value.requires_grad
