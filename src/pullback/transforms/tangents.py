@@ -354,8 +354,10 @@ def _derived(
 
 
 def _results(op: Primitive, tensors: Sequence[Any], settings: dict[str, Any]) -> list[Tensor]:
-    result = apply(op, tensors, settings)
-    return list(result) if op.multi else [result]
+    if op.variadic or op.multi:
+        result = apply(op, tensors, settings)
+        return list(result) if op.multi else [result]
+    return [op.public(*tensors, **settings)]
 
 
 def _is_mask(op: Primitive, i: int) -> bool:

@@ -125,10 +125,9 @@ def non_finite(value: Any, allow_inf: bool = False) -> str:
 
 def _array_of(value: Any) -> Any:
     """Return the array of a tensor, an array or one of NumPy's numbers; None for all else."""
-    if isinstance(value, Tensor):
-        return value.data_array()
-    if is_array(value):
-        return value
+    array = value.data_array() if isinstance(value, Tensor) else value
+    if is_array(array):
+        return library_of(array).constant(array)
     return as_array(value) if isinstance(value, _np.generic) else None
 
 
