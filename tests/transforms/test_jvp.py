@@ -259,6 +259,22 @@ def test_third_derivatives_agree_in_all_orders_of_modes(program, ways):
     np.testing.assert_allclose(f(1.3), wanted, rtol=1e-6)
 
 
+def test_a_pass_of_ones_own_inside_of_a_function():
+    def slope(x):
+        y = pb.tensor(3.0, requires_grad=True, dtype=pb.float64)
+        u = (y * 2.0) ** 2 * x**2
+        (g,) = pb.autograd.grad(u, y, create_graph=True)  # 8 y x**2
+        (h,) = pb.autograd.grad(g * x, y)  # 8 x**3
+        (y * y * x).backward()  # 2 y x
+        return g + h + y.grad
+
+    assert pb.jvp(slope, (2.0,), (1.0,)) == (96.0 + 64.0 + 12.0, 96.0 + 96.0 + 6.0)
+    assert forward(forward(slope))(2.0) == 48.0 + 96.0
+    w = pb.tensor(2.0, requires_grad=True, dtype=pb.float64)
+    _, found = pb.jvp(lambda x: w * x * pb.tensor(3.0, requires_grad=True), (2.0,), (1.0,))
+    assert pb.autograd.grad(found, w)[0].item() == 3.0
+
+
 def test_what_requires_grad_keeps_its_history():
     w = pb.tensor(2.0, requires_grad=True, dtype=pb.float64)
     x = pb.tensor(3.0, requires_grad=True, dtype=pb.float64)
@@ -293,6 +309,16 @@ def test_threads_do_not_see_each_other():
     for thread in threads:
         thread.join()
     assert found == {float(n): 48.0 * n for n in range(8)}
+
+
+def test_anomaly_detection_looks_at_the_values():
+    with (
+        np.errstate(invalid="ignore"),
+        pytest.warns(UserWarning, match="Anomaly Detection"),
+        pb.detect_anomaly(),
+        pytest.raises(pb.AutogradError, match="log: a finite result was required, got nan in 1 of"),
+    ):
+        pb.jvp(lambda x: np.log(x) * x, (X,), (V,))
 
 
 def test_running_statistics_follow_without_tangents():

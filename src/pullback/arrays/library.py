@@ -60,9 +60,6 @@ class Library:
     rank : int
         0, or how far out a library stands that wraps arrays of others: it accepts arrays of every
         lower rank, see `lift`.
-    wraps_graphs : bool
-        Whether a tensor that requires grad is wrapped itself, so that computing with the wrapping
-        array is part of its graph.
     call : callable, optional
         ``call(op, arguments, values)``, asked before a user's operation runs on an array of this
         library: returns the result, recorded, or NotImplemented to let forward run as usual.
@@ -76,7 +73,6 @@ class Library:
     mutable: bool = True
     supports_out: bool = False
     rank: int = 0
-    wraps_graphs: bool = False
     call: Callable[..., Any] | None = None
     run: Callable[..., Any] | None = None
 
@@ -232,6 +228,13 @@ class Library:
     def tidy(self, result: Any) -> Array:
         """Return a computation's result as an array: NumPy gives scalars for 0 dimensions."""
         return result
+
+    def is_outside(self, node: Any) -> bool:
+        """Say whether a tensor is wrapped itself and not its array, given its node in the graph.
+
+        Computing with the wrapping array is part of the tensor's graph then.
+        """
+        return False
 
     def constant(self, a: Array) -> Array:
         """Return the values of `a` as what depends on nothing: what a tangent belongs to, alone.

@@ -23,14 +23,33 @@ from pullback.errors import ArgumentError, ArgumentTypeError, DTypeError, compos
 from pullback.ops.functions.creation import asarray
 from pullback.ops.primitives.conversion import clone
 
-__all__ = ["FORWARD", "RECORDING", "Argnum", "Arguments", "Input", "argnum_of", "named_leaves"]
+__all__ = [
+    "FORWARD",
+    "RECORDING",
+    "Argnum",
+    "Arguments",
+    "Input",
+    "Running",
+    "argnum_of",
+    "named_leaves",
+]
 
 Argnum = int | str | Sequence[int | str]
 
 RECORDING = {"grad": True, "inference": False}
-# The libraries of the forward modes that are running, the innermost last: what is differentiated
-# inside of one is wrapped, so that its graph is one of wrapped arrays.
-FORWARD: ContextVar[tuple[WrappingLibrary, ...]] = ContextVar("pullback_forward", default=())
+
+
+class Running(NamedTuple):
+    """A forward mode that is running: its library, and the number of the first node in it."""
+
+    library: WrappingLibrary
+    start: int
+
+
+# The forward modes that are running, the innermost last: what is differentiated inside of one is
+# wrapped, so that its graph is one of wrapped arrays.
+FORWARD: ContextVar[tuple[Running, ...]] = ContextVar("pullback_forward", default=())
+
 
 numpy_scalar = NUMPY.xp.generic
 _BY_POSITION = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
@@ -208,8 +227,8 @@ def _input(given: Any, source: Tensor) -> Input:
     """Return the tensor that replaces a leaf, a new leaf or a clone in the graph."""
     source.data_array()
     running = FORWARD.get()
-    if running and running[-1].rank > library_of(source._data).rank:
-        source = lifted(source, running[-1])
+    if running and running[-1].library.rank > library_of(source._data).rank:
+        source = lifted(source, running[-1].library)
     if source.requires_grad:
         tensor = run_in_mode(RECORDING, clone, source)
     else:

@@ -86,7 +86,7 @@ def _forward(ctx: Any, function: OfParts, *tensors: Tensor) -> tuple[Tensor, ...
     arrays = [library.lift(t.data_array()) for t in tensors]
     values = [boxed(a.value) for a in arrays]
     along = [None if a.tangent is None else boxed(a.tangent) for a in arrays]
-    outer = tuple(x for x in FORWARD.get() if x.rank < library.rank)
+    outer = tuple(x for x in FORWARD.get() if x.library.rank < library.rank)
     token = FORWARD.set(outer)  # of this depth none is running where the values are
     try:
         found = on_parts(_pushed, function, values, along)

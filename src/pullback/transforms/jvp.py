@@ -8,10 +8,11 @@ from typing import Any
 from pullback.arrays import library_of
 from pullback.core.custom.pytree import leaves, map_leaves
 from pullback.core.graph.modes import run_in_mode
+from pullback.core.graph.node import next_seq
 from pullback.core.tensor.tensor import Tensor, box
 from pullback.errors import ArgumentError, ArgumentTypeError, compose
 from pullback.ops.functions.creation import zeros_like
-from pullback.transforms.arguments import FORWARD, RECORDING, Arguments
+from pullback.transforms.arguments import FORWARD, RECORDING, Arguments, Running
 from pullback.transforms.directions import as_tensor, directions, is_differentiable
 from pullback.transforms.pushing import Pushforward, boxed
 from pullback.transforms.recording import Recording
@@ -149,7 +150,7 @@ def push(
         None if s is None else box(library.made(part_of(s), None if v is None else part_of(v)))
         for s, v in zip(sources, vectors, strict=True)
     ]
-    token = FORWARD.set((*FORWARD.get(), library))
+    token = FORWARD.set((*FORWARD.get(), Running(library, next_seq())))
     try:
         result = arguments.call(standing)
     finally:
@@ -164,7 +165,7 @@ def push(
 def _depth(tensors: Sequence[Tensor | None]) -> int:
     """Return a depth of nesting that is beyond all that is running, or in a tensor."""
     ranks = [library_of(t.data_array()).rank for t in tensors if t is not None]
-    return 1 + max([0, *ranks, *(library.rank for library in FORWARD.get())])
+    return 1 + max([0, *ranks, *(running.library.rank for running in FORWARD.get())])
 
 
 def _value(library: TangentLibrary, leaf: Any) -> Any:

@@ -21,6 +21,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from pullback.arrays import DTYPES, DType, WrappingLibrary, dtype_of, is_array, library_of, register
+from pullback.core.backward.collect import collect
 from pullback.core.custom.pytree import children, rebuild
 from pullback.core.function.handed import TENSORS
 from pullback.core.function.primitive import Primitive, parameters
@@ -30,6 +31,7 @@ from pullback.core.tensor.tensor import Tensor, as_array, box
 from pullback.errors import GraphError, compose
 from pullback.ops.functions import data_types
 from pullback.ops.functions.creation import zeros_like
+from pullback.transforms.arguments import FORWARD
 from pullback.transforms.carrying import carry
 from pullback.transforms.pushing import boxed, pushed
 
@@ -178,8 +180,6 @@ class _Space:
 class TangentLibrary(WrappingLibrary):
     """The library of arrays with tangents of one depth of nesting."""
 
-    wraps_graphs = True
-
     def __init__(self, rank: int) -> None:
         super().__init__(f"tangents{rank}", _Space(), rank)
         self.made = type(f"Tangent{rank}", (Tangent,), {"__slots__": (), "library": self})
@@ -192,6 +192,14 @@ class TangentLibrary(WrappingLibrary):
     def lift(self, a: Any) -> Any:
         """Wrap an array or a tensor that does not change."""
         return a if self.has(a) else self.made(a)
+
+    def is_outside(self, node: Any) -> bool:
+        """Say whether a graph reaches what was there before forward mode began."""
+        starts = [running.start for running in FORWARD.get() if running.library is self]
+        if not starts:
+            return True
+        met, _ = collect([node], starts[0])
+        return any(found.seq < starts[0] for found in met)
 
     def call(self, op: Any, arguments: Any, values: Sequence[Any]) -> Any:
         """Return the result of a user's operation; its tangents are those of its backward."""

@@ -134,12 +134,12 @@ def _on_one_device(tensors: Sequence[Any], library: Library, like: Tensor) -> bo
 def lifted(tensor: Tensor, library: Library) -> Tensor:
     """Return an up-to-date tensor with its array in `library`; edge and version stay its own.
 
-    A tensor that requires grad goes as a whole into a library that keeps the graph of its parts.
+    A tensor from outside of what the library wraps goes as a whole into it, with its graph.
     """
     array = tensor._data
     if library_of(array) is library:
         return tensor
-    if tensor._node is not None and library.wraps_graphs:
+    if tensor._node is not None and library.is_outside(tensor._node):
         return box(library.lift(tensor), cls=tensor.__class__)
     return box(library.lift(array), tensor._node, counter_of(tensor), tensor.__class__)
 
