@@ -138,7 +138,24 @@ def test_tensors_are_changed_in_place_and_indexed():
     np.testing.assert_allclose(found.numpy(), wanted, rtol=1e-8)
 
 
+def test_results_are_collected_in_a_tensor_of_the_function():
+    def f(x):
+        out = pb.zeros(3, dtype=pb.float64)
+        for i in pb.arange(2):
+            out[i] = x[i] ** 2
+        out[2:] += np.sum(x)
+        return out * pb.tensor([1.0, 2.0, 3.0], dtype=pb.float64)
+
+    _, found = pb.jvp(f, (X,), (V,))
+    np.testing.assert_allclose(found, [2 * X[0] * V[0], 4 * X[1] * V[1], 3 * np.sum(V)])
+    np.testing.assert_allclose(
+        pb.hvp(lambda x: np.sum(f(x) ** 2))(X, V), pb.vhp(lambda x: np.sum(f(x) ** 2))(X, V)
+    )
+    assert pb.zeros(1).numpy().tolist() == [0.0]
+
+
 # -- what a tangent may be -------------------------------------------------------------------------
+OUTSIDE = pb.zeros(3, dtype=pb.float64)
 WRONG = [
     (lambda: pb.jvp(3.0, (X,), (V,)), TypeError, "jvp: a function required, got float"),
     (
@@ -195,9 +212,9 @@ WRONG = [
         "numpy: numbers that do not change required, got a tensor in forward mode",
     ),
     (
-        lambda: pb.jvp(lambda x: pb.zeros(3, dtype=pb.float64).copy_(x), (X,), (V,)),
+        lambda: pb.jvp(OUTSIDE.copy_, (X,), (V,)),
         RuntimeError,
-        "all tensors must be on one device and of one array library",
+        "written to a tensor from outside: detach.. it, or make the tensor inside of the function",
     ),
 ]
 
@@ -244,6 +261,7 @@ PROGRAMS = {
     "elementwise": lambda x: np.sin(x) * x**3,
     "softmax": lambda x: pb.softmax(pb.stack([x, x * x, -x]), dim=0)[1],
     "product": lambda x: np.prod(pb.stack([x, np.exp(x), x + 1])) * x,
+    "written": lambda x: np.sum(np.diag(pb.stack([x, x**2, np.sin(x)])) ** 3),
     "matrices": lambda x: np.linalg.det(pb.stack([pb.stack([x, x**2]), pb.stack([1 / x, x**3])])),
 }
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from pullback.arrays import library_of
 from pullback.core.custom.pytree import leaves, map_leaves
-from pullback.core.graph.modes import run_in_mode
+from pullback.core.graph.modes import MAKING, run_in_mode
 from pullback.core.graph.node import next_seq
 from pullback.core.tensor.tensor import Tensor, box
 from pullback.errors import ArgumentError, ArgumentTypeError, compose
@@ -150,11 +150,14 @@ def push(
         None if s is None else box(library.made(part_of(s), None if v is None else part_of(v)))
         for s, v in zip(sources, vectors, strict=True)
     ]
-    token = FORWARD.set((*FORWARD.get(), Running(library, next_seq())))
+    running, making = FORWARD.get(), MAKING.get()
     try:
+        FORWARD.set((*running, Running(library, next_seq())))
+        MAKING.set(library)
         result = arguments.call(standing)
     finally:
-        FORWARD.reset(token)
+        MAKING.set(making)
+        FORWARD.set(running)
     out, aux = parts(arguments, result, has_aux)
     check_differentiable(arguments, out)
     values = map_leaves(lambda leaf: _value(library, leaf), out)

@@ -33,7 +33,7 @@ from pullback.ops.functions import data_types
 from pullback.ops.functions.creation import zeros_like
 from pullback.transforms.arguments import FORWARD
 from pullback.transforms.carrying import carry
-from pullback.transforms.pushing import boxed, pushed
+from pullback.transforms.pushing import boxed, in_one_library, pushed
 
 __all__ = ["Tangent", "TangentLibrary", "part_of", "tangents"]
 
@@ -300,11 +300,18 @@ class TangentLibrary(WrappingLibrary):
 
 
 def _on_part(name: str, parts: Sequence[Any], settings: Any, named: Any) -> Any:
-    libraries = [library_of_part(p) for p in parts if isinstance(p, Tensor) or is_array(p)]
+    libraries = [library_of_part(p) for p in parts if _is_part(p)]
     library = max(libraries, key=operator.attrgetter("rank"))
+    if library is TENSOR_LIBRARY:
+        boxes = iter(in_one_library([boxed(p) for p in parts if _is_part(p)]))
+        parts = [next(boxes) if _is_part(p) else p for p in parts]
     found = getattr(library, name)(*_interleaved(name, parts, settings), **named)
     found = found[0] if name == "reshape" else found
     return part_of(found) if isinstance(found, Tensor) else as_array(found)
+
+
+def _is_part(value: Any) -> bool:
+    return isinstance(value, Tensor) or is_array(value)
 
 
 def _interleaved(name: str, parts: Sequence[Any], settings: Any) -> tuple[Any, ...]:
@@ -317,7 +324,7 @@ def _on_tangents(
 ) -> Any:
     """Do the same to the tangents; zeros stand for one that is None, 0 for that of a number."""
     parts = [
-        t if t is not None else zeros_of(v) if isinstance(v, Tensor) or is_array(v) else 0
+        t if t is not None else zeros_of(v) if _is_part(v) else 0
         for v, t in zip(values, tangents, strict=True)
     ]
     return _on_part(name, parts, settings, named)
@@ -341,7 +348,7 @@ def _derived(
     op: Primitive, values: Sequence[Any], along: Sequence[Any], settings: dict[str, Any]
 ) -> list[tuple[Tensor, Tensor | None]]:
     """Return the results of an operation on parts, each with its tangent."""
-    tensors = [boxed(v) if isinstance(v, Tensor) or is_array(v) else v for v in values]
+    tensors = [boxed(v) if _is_part(v) else v for v in values]
     vectors = {i: boxed(v) for i, v in enumerate(along) if v is not None and not _is_mask(op, i)}
     if not vectors:
         return [(out, None) for out in _results(op, tensors, settings)]

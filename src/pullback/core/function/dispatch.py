@@ -26,7 +26,7 @@ from pullback.arrays import (
 )
 from pullback.core.function.handed import RECORDED
 from pullback.core.function.primitive import Primitive
-from pullback.core.graph.modes import STATE
+from pullback.core.graph.modes import MAKING, STATE
 from pullback.core.tensor.tensor import Tensor, box, unaliased
 from pullback.core.tensor.versions import counter_of
 from pullback.core.tensor.views import sync
@@ -157,7 +157,7 @@ def beside(tensor: Tensor, *others: Any) -> Tensor:
 
 def created(array: Any, cls: type[Tensor] = Tensor) -> Tensor:
     """Return a new tensor around a new array, in the library that the mode carries, if any."""
-    library = STATE.get().library
+    library = STATE.get().library or MAKING.get()
     if library is not None and library.rank > library_of(array).rank:
         array = library.lift(array)
     return box(array, cls=cls)
@@ -247,6 +247,13 @@ def mixed_error(op: Any, args: Sequence[Any]) -> DeviceError:
 
 def mixed(op: str, inputs: Sequence[tuple[str, Any]]) -> DeviceError:
     """Return the error for tensors and arrays on different devices or of different libraries."""
+    arrays = [a._data if isinstance(a, Tensor) else a for _, a in inputs]
+    hint = "move them first, for instance with x.to(device) or x.cpu()"
+    if any(library_of(a).rank for a in arrays if is_array(a)):
+        hint = (
+            "what depends on the arguments of a transform cannot be written to a tensor from "
+            "outside: detach() it, or make the tensor inside of the function, as zeros() does"
+        )
     lines = "".join(
         f"\n  {describe(name, a)}, "
         f"{library_of(a._data if isinstance(a, Tensor) else a).name}"
@@ -256,7 +263,7 @@ def mixed(op: str, inputs: Sequence[tuple[str, Any]]) -> DeviceError:
     )
     return DeviceError(
         f"{op}: all tensors must be on one device and of one array library, got{lines}\n"
-        "hint: move them first, for instance with x.to(device) or x.cpu()."
+        f"hint: {hint}."
     )
 
 

@@ -48,6 +48,9 @@ NO_GRAD = Mode(grad=False)
 INFERENCE = Mode(grad=False, inference=True)
 UNRECORDED = Mode(grad=False, parts=True)
 STATE: ContextVar[Mode] = ContextVar("pullback_mode", default=RECORD)
+# The wrapping library to which new tensors are lifted, and they alone: no matter of the mode, which
+# generated calls look at.
+MAKING: ContextVar[Library | None] = ContextVar("pullback_making", default=None)
 
 
 def with_grad(mode: Mode, flag: bool) -> Mode:
