@@ -86,9 +86,15 @@ def _is_pointers(leaf: Any) -> bool:
 
 
 def batches_of_one(session: Session) -> list[Symbol]:
-    """Return the axes of length 1, grouped by their number: a batch of one may grow."""
+    """Return the axes of length 1, grouped by their number: a batch of one may grow.
+
+    None where an index would grow with it: of two writes to one place, only one counts.
+    """
     axes: dict[int, list[tuple[int, int]]] = {}
-    for k, leaf in enumerate(session.leaves()):
+    leaves = session.leaves()
+    if any(isinstance(v, np.ndarray) and v.dtype.kind in "iu" and 1 in v.shape for v in leaves):
+        return []
+    for k, leaf in enumerate(leaves):
         if isinstance(leaf, np.ndarray):
             for axis in (axis for axis, length in enumerate(leaf.shape) if length == 1):
                 axes.setdefault(axis, []).append((k, axis))
