@@ -46,3 +46,12 @@ def test_a_wrong_one_is_caught_there(library):
 def test_a_library_that_was_imported_is_tried_with_arrays_of_numpy(library):
     report = check_op(cube(3.0), np.array([0.5, -1.0, 2.0]), only=["libraries"])
     assert report.parts[-1].status == "passed"
+
+
+def test_an_operation_goes_from_one_library_to_another_and_back():
+    jnp = pytest.importorskip("jax.numpy")  # its dtypes are NumPy's
+    op, ones = cube(3.0), np.ones(3, np.float32)
+    for array in (ones, jnp.asarray(ones), ones):
+        x = pb.asarray(array).requires_grad_()
+        op(x).sum().backward()
+        assert x.grad.tolist() == [3.0, 3.0, 3.0]

@@ -117,8 +117,14 @@ def _run_forward(
 
 def describe(op: Any, given: Sequence[Any], edges: Sequence[Any]) -> tuple[Meta, ...]:
     """Return what a gradient of each argument must fit, see `CustomNode.given`."""
-    op.described = found = tuple(map(_description, given, edges))
+    found = tuple(map(_description, given, edges))
+    # The written call compares shapes and dtypes, which arrays of another library may share.
+    if all(meta[2] in _OF_NUMPY for meta in found):
+        op.described = found
     return found
+
+
+_OF_NUMPY = ("cpu", UNTRACKED[2], NO_TENSOR[2])
 
 
 def _description(value: Any, edge: Any) -> Meta:
