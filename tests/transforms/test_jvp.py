@@ -54,6 +54,12 @@ def test_it_has_the_type_of_the_argument(along, x, kind):
     np.testing.assert_array_equal(np.asarray(found), 2 * np.asarray(x))
 
 
+@both
+def test_each_element_may_be_repeated_as_often_as_it_says(along):
+    found = along(lambda x: pb.repeat(x, (2, 0, 1)), X, V)[1]
+    np.testing.assert_array_equal(found, [1.0, 1.0, -2.0])
+
+
 def test_every_argument_has_a_tangent_and_none_is_zero():
     def f(p, y, n):
         return {"out": p["w"] * y * n, "rest": [p["b"], 3, "note"]}

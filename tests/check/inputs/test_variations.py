@@ -213,3 +213,32 @@ def test_no_two_arrays_become_zero_at_once():
     x, y = np.array([0.1, -1.3, 0.2]), np.array([0.2, 1.1, -0.1])
     (first, *_) = variations(lambda x, y: x * y, None, Inputs((x, y), {}))
     assert [a.tolist() for a in first.inputs.args] == [[0.0, -2.0, 0.0], [1.0, 2.0, -1.0]]
+
+
+def test_equal_values_that_make_a_matrix_singular_accuse_nothing():
+    def forward(ctx, x):
+        ctx.save_for_backward(x=x)
+        return (x - x.mean()).square().sum()  # all the same: forward takes what backward does not
+
+    def backward(ctx, g):
+        x = ctx.saved_variables.x
+        if len(set(x.tolist())) < len(x):
+            raise np.linalg.LinAlgError("Singular matrix")
+        return 2 * g * (x - x.mean())
+
+    report = check_op(operation(forward, backward), np.array([0.3, -1.2, 2.4]))
+    assert report.ok
+    assert all(part.status != "failed" for part in report.parts)
+
+
+def test_float16_values_are_varied_without_warnings():
+    def forward(ctx, x):
+        y = pb.tanh(x)
+        ctx.save_for_backward(y=y)
+        return y
+
+    def backward(ctx, g):
+        return {"x": g * (1 - ctx.saved_variables.y**2)}
+
+    tanh = operation(forward, backward)
+    assert check_op(tanh, np.array([7.562, -20.92, -97.6, 72.0], np.float16)).ok

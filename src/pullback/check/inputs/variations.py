@@ -105,7 +105,9 @@ def _is_singular(fn: Callable[..., Any], variation: Variation, found: Sequence[A
 
 def _rounded(array: Array) -> Array:
     """Change the last digits; equal values stay equal."""
-    return array * (1.0 + 1e-13 * np.cos(1e3 * array)) if array.dtype.kind == "f" else array
+    if array.dtype.kind != "f":
+        return array
+    return array * (1.0 + 1e-13 * np.cos(1e3 * array.astype(np.float64)))
 
 
 # -- values ----------------------------------------------------------------------------------------
