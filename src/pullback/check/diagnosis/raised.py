@@ -17,5 +17,4 @@ def cause_of_exception(error: BackwardError | ForwardError) -> Cause:
             f"`{cause.argument}`: sum over {axes_text(cause.unsummed)} is missing ({text})",
             f"write pb.sum_to_size(grad, {cause.argument}.shape)",
         )
-    singular = "singular" in text.lower()
-    return Cause("singular" if singular else "raised", f"backward raises: {text}")
+    return Cause("raised", f"backward raises: {text}")
