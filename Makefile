@@ -23,15 +23,16 @@ test: lint types
 
 # The two halves of `make test`, for two cores, about equally long. The first prints when it has
 # ended, so that the lines of both do not mix. What coverage would slow down and gain nothing from
-# runs without it: sweeps over the registry, the checker's own tests, long graphs.
-FURTHER := tests/ops/test_further_gradients.py
-UNCOVERED := tests/check/diagnosis tests/test_cli.py tests/core/tensor/test_subclass.py \
-  tests/core/graph/test_scale.py tests/core/graph/test_leaks_training.py \
-  tests/cases/test_lifetimes.py tests/test_layout.py tests/test_typing.py
+# runs without it: sweeps over the registry, the checker's own tests, long graphs, whole programs.
+GRADIENTS := tests/ops/test_gradients.py tests/ops/test_further_gradients.py
+UNCOVERED := tests/check/diagnosis tests/transforms tests/docs tests/examples tests/programs \
+  tests/cases tests/scipy_support tests/core/tensor/test_subclass.py \
+  tests/core/function/test_wrapping_library.py tests/core/graph/test_scale.py \
+  tests/core/graph/test_leaks_training.py $(wildcard tests/test_*.py)
 
 test-operations: $(VENV)/.installed-test
-	@{ $(BIN)/python -m coverage run --parallel-mode -m pytest tests/ops --ignore=$(FURTHER) && \
-	  $(PYTEST) $(FURTHER) tests/check --ignore=tests/check/diagnosis; } \
+	@{ $(BIN)/python -m coverage run --parallel-mode -m pytest tests/ops $(GRADIENTS:%=--ignore=%) && \
+	  $(PYTEST) $(GRADIENTS) tests/check --ignore=tests/check/diagnosis; } \
 	  >$(VENV)/operations.log 2>&1; code=$$?; cat $(VENV)/operations.log; exit $$code
 
 test-others: $(VENV)/.installed-test

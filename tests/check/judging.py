@@ -31,6 +31,7 @@ READ = (
     "kernels",
     "losses",
     "populations",
+    "probability",
     "ranking",
     "rearranging",
     "sequences",
@@ -38,6 +39,7 @@ READ = (
     "solvers",
     "sparse",
     "state",
+    "survival",
     "tables",
     "transport",
 )

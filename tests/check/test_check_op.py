@@ -313,6 +313,19 @@ def test_matrices_described_as_symmetric_are_moved_as_such():
     assert not first(both, text, raise_exception=False).ok
 
 
+def test_matrices_that_have_to_be_symmetric_are_moved_as_such():
+    def forward(ctx, x):
+        if not np.allclose(x.numpy(), x.numpy().T):
+            raise ValueError("a symmetric matrix is required")
+        ctx.save_for_backward(x=x)
+        return 2 * pb.log(pb.diagonal(pb.linalg.cholesky(x))).sum()
+
+    logdet = make(forward, lambda ctx, g: {"x": g * pb.linalg.inv(ctx.saved_variables.x)})
+    assert first(logdet, np.eye(3) + 0.1 * np.ones((3, 3))).ok
+    wrong = make(forward, lambda ctx, g: {"x": g * 2 * pb.linalg.inv(ctx.saved_variables.x)})
+    assert not first(wrong, np.eye(3) + 0.1 * np.ones((3, 3)), raise_exception=False).ok
+
+
 def test_fast_checks_are_fast():
     first(dense, fast=True)
     start = time.perf_counter()

@@ -8,7 +8,6 @@ CHECKED = [case for case in _cases.cases(differentiable=True) if case.wanted]
 # The first sample of each operation: in real numbers, where it takes them.
 FIRST = list({case.name: case for case in reversed(CHECKED)}.values())[::-1]
 FURTHER = [case for case in CHECKED if case not in FIRST]
-MANY = "first", "second_order"  # of the further samples; the other parts: stress
 
 
 def findings(case, **options):

@@ -357,8 +357,8 @@ class _Runner:
         if words:
             report = self.check_one(inputs._replace(domains=words), parts, options)
             report.notes.append(
-                f"forward reads one triangle of {quoted(words)} alone: the gradient is compared "
-                "along symmetric matrices"
+                f"forward reads one triangle of {quoted(words)} alone, or takes no other matrices "
+                "than symmetric ones: the gradient is compared along these"
             )
         else:
             self._suggest(report, subject)
@@ -446,10 +446,11 @@ def _is_excused(cause: Cause, variation: Variation) -> bool:
     """Return whether a variation, and not the rule, is to blame.
 
     Equal values may make a matrix singular; where no derivative exists, NaN is as right as any
-    number.
+    number, and where all is rounding, any number is.
     """
-    singular = cause.name == "raised" and "singular" in cause.text.lower()
-    return singular or (variation.edge and cause.name == "nan")
+    if cause.name == "nan":
+        return variation.edge
+    return variation.coarse or (cause.name == "raised" and "singular" in cause.text.lower())
 
 
 def merge(report: Report, other: Report, situation: str) -> None:

@@ -1,4 +1,4 @@
-"""Gradients of a few elements exchanged, running sums from the wrong end, simple factors."""
+"""Elements exchanged, running sums from the wrong end, ends of ranges, simple factors and terms."""
 
 import numpy as np
 import pytest
@@ -79,3 +79,75 @@ def by_whole_windows(g, x):
 def test_a_count_that_is_not_the_one_of_forward_leaves_simple_factors():
     found = cause(window_mean, by_whole_windows, X)
     assert "off by a simple factor (1/3, 2/3): another count or size is meant?" in found.text
+
+
+# -- ends of ranges --------------------------------------------------------------------------------
+LENGTHS = np.array([3, 1, 4, 2, 5])
+ROWS = np.random.default_rng(3).normal(size=(5, 6))
+
+
+def squares_of_the_first(x, counts):
+    return np.sum(x**2 * (np.arange(x.shape[1]) < counts[:, None]))
+
+
+def test_an_end_of_a_range_left_out_is_an_index_off_by_one():
+    def forward(ctx, x, counts):
+        ctx.save_for_backward(x=x, counts=counts)
+        return pb.asarray(squares_of_the_first(x.numpy(), counts))
+
+    @pb.once_differentiable
+    def backward(ctx, g):
+        x, counts = ctx.saved_variables.x.numpy(), ctx.saved_variables.counts
+        return {"x": pb.asarray(g.item() * 2 * x * (np.arange(6) < counts[:, None] - 1))}
+
+    op = pb.autograd_function(forward, backward, name="op")
+    found = cause_of(evidence(op, ROWS, LENGTHS), 0)
+    assert found.name == "elements"
+    assert found.text.endswith("; there it is zero; off by one?")
+
+
+def test_a_target_that_is_left_out_is_where_the_index_equals_it():
+    def forward(ctx, x, targets):
+        ctx.save_for_backward(x=x, targets=targets)
+        return pb.asarray(np.log(np.exp(x.numpy()).sum(1)) - x.numpy()[np.arange(5), targets])
+
+    @pb.once_differentiable
+    def backward(ctx, g):
+        e = np.exp(ctx.saved_variables.x.numpy())
+        return {"x": pb.asarray(g.numpy()[:, None] * e / e.sum(1, keepdims=True))}
+
+    op = pb.autograd_function(forward, backward, name="op")
+    found = cause_of(evidence(op, ROWS, LENGTHS), 0)
+    assert "all where the index along axis 1 == targets" in found.text
+
+
+# -- terms -----------------------------------------------------------------------------------------
+def test_the_term_of_a_normalising_constant_is_named():
+    def forward(ctx, x, sigma):
+        ctx.save_for_backward(x=x, sigma=sigma)
+        return -0.5 * ((x / sigma) ** 2).sum() - len(x) * pb.log(sigma)
+
+    def backward(ctx, g):
+        x, sigma = ctx.saved_tensors
+        return {"x": -g * x / sigma**2, "sigma": g * (x**2).sum() / sigma**3}
+
+    op = pb.autograd_function(forward, backward, name="op")
+    found = cause_of(evidence(op, X, np.array(1.5)), 1)
+    assert found.name == "missing-term"
+    assert found.text == (
+        "the term 6 * grad_output / `sigma` is too many in `sigma`, or that with -1 is missing"
+    )
+
+
+def test_two_numbers_have_a_ratio_but_no_factor():
+    def forward(ctx, x, scale):
+        ctx.save_for_backward(x=x, scale=scale)
+        return (x * scale).sin().sum()
+
+    def backward(ctx, g):
+        x, scale = ctx.saved_tensors
+        return {"x": g * scale * (x * scale).cos(), "scale": g * (x * scale).cos().sum()}
+
+    op = pb.autograd_function(forward, backward, name="op")
+    found = cause_of(evidence(op, X, np.array(0.7)), 1)
+    assert "factor" not in found.text

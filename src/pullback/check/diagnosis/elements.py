@@ -10,10 +10,12 @@ from pullback.check.diagnosis.alignment import multiple
 from pullback.check.diagnosis.contributions import clause
 from pullback.check.diagnosis.evidence import Evidence
 from pullback.check.diagnosis.explaining import explanation
+from pullback.check.diagnosis.invariances import invariance
 from pullback.check.report import Cause
 from pullback.check.values import Array
 
 _MAX_LISTED = 4
+_LINES = 3  # that show a pattern
 # Predicates over the element's own index: which outputs contribute wrongly says more.
 _POSITION = re.compile(r"the (index along axis \d+ is (the|at|less|odd|even|\d)|flat|element is)")
 
@@ -70,7 +72,8 @@ def _right(e: Evidence, i: int) -> Array:
 
 def _except_at(e: Evidence, i: int, positions: str) -> Cause:
     wrong = e.wrong[i]
-    how = _verdict(e, i, wrong) or _contributed(e, i)
+    how = _verdict(e, i, wrong) or _contributed(e, i) or _unbalanced(e, i)
+    how += "; off by one?" if _at_one_end(e, i) else ""
     text = f"`{e.names[i]}` is right except {_where(e, i, wrong)}{positions}{how}"
     for axis, n in enumerate(wrong.shape):
         first = np.indices(wrong.shape)[axis] == 0
@@ -84,6 +87,31 @@ def _except_at(e: Evidence, i: int, positions: str) -> Cause:
 def _contributed(e: Evidence, i: int) -> str:
     _, what = clause(e, i)
     return f"; {what}" if what else ""
+
+
+def _unbalanced(e: Evidence, i: int) -> str:
+    """Return the identity that is broken, where most elements are wrong."""
+    found = invariance(e, i) if 2 * e.wrong[i].sum() > e.wrong[i].size else None
+    return f"; {found.text}" if found else ""
+
+
+def _at_one_end(e: Evidence, i: int) -> bool:
+    """Return whether the first or the last element of a range is left out, or one is too many."""
+    wrong, known = e.wrong[i], np.nan_to_num(e.expected[i])
+    ours, right = (np.abs(g) <= e.tolerance[i] for g in (e.got[i], known))
+    alone = bool(ours[wrong].all() or right[wrong].all())
+    used = ~ours | ~right
+    for axis, n in enumerate(wrong.shape):
+        off, on = (np.moveaxis(a, axis, -1).reshape(-1, n) for a in (wrong, used))
+        lines = off.any(axis=1)
+        # Where the last one has a gradient, though a wrong one, that has to be so in each line.
+        odd = not alone and (lines.sum() < _LINES or (on.any(axis=1) & ~lines).any() or on.all())
+        if n < _LINES or odd or (off.sum(axis=1) > 1).any() or (on[lines].sum(axis=1) < 2).all():
+            continue
+        for a, b in ((off, on), (off[:, ::-1], on[:, ::-1])):
+            if np.array_equal(a[lines].argmax(axis=1), b[lines].argmax(axis=1)):
+                return True
+    return False
 
 
 def not_finite(e: Evidence, i: int) -> Array:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pullback.check.diagnosis import cause_of
 from pullback.check.diagnosis.evidence import Evidence
-from pullback.check.diagnosis.relations import ratio
+from pullback.check.diagnosis.relations import steady_ratio
 from pullback.check.report import Cause
 from pullback.check.resizing import Symbol, describe_axes, resized
 from pullback.check.session import Session
@@ -26,7 +26,7 @@ def cause_of_size(session: Session, e: Evidence, symbol: Symbol, i: int, length:
     length : int
     """
     batch = {axis for _, axis in symbol.axes} == {0}
-    factor, name = ratio(e, i), f"`{e.names[i]}`"
+    factor, name = steady_ratio(e, i), f"`{e.names[i]}`"
     text = (
         f"right for {describe_axes(session, symbol, bare=batch)} of length {symbol.length} but "
         f"wrong for length {length}"

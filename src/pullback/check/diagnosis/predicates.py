@@ -84,6 +84,7 @@ def predicates(s: Sample, first: Sample) -> Iterator[Predicate]:
     for name, values in _fitting(s.outputs, shape, "fc"):
         yield from _signs(name, values)
     yield from _indexed(s)
+    yield from _reached(s)
     yield from _positions(shape, first.wrong)
     yield from _ties(s)
     for name, values in _real_parts(s.name, s.x):
@@ -160,6 +161,19 @@ def _indexed(s: Sample) -> Iterator[Predicate]:
             yield Predicate(f"{position} occurs in {name}", count > 0)
             yield Predicate(f"{position} does not occur in {name}", count == 0)
             yield Predicate(f"{position} occurs in {name} as a negative number", backwards > 0)
+
+
+def _reached(s: Sample) -> Iterator[Predicate]:
+    """Yield comparisons of the index along an axis with whole numbers: labels, lengths, lags."""
+    indices = np.indices(s.x.shape)
+    for name, values in _fitting(s.others, s.x.shape, "iu"):
+        for axis, n in enumerate(s.x.shape):
+            if n < 2 or not values.size or values.min() < 0 or values.max() > n:
+                continue
+            for from_end, index in (("", indices[axis]), (" from the end", n - 1 - indices[axis])):
+                for sign, compare in _COMPARISONS:
+                    text = f"the index{from_end} along axis {axis} {sign} {name}"
+                    yield Predicate(text, compare(index, values))
 
 
 def _thresholds(s: Sample, first: Sample) -> Iterator[Predicate]:

@@ -53,12 +53,9 @@ def factor(e: Evidence, i: int) -> Cause | None:
     name = f"`{e.names[i]}`"
     if abs(c + 1) < e.pattern_rtol:
         return Cause("sign", f"{name} has the wrong sign everywhere")
-    if e.elsewhere is not None:
-        there = ratio(e.elsewhere, i)
-        if there is None or abs(there - c) > e.pattern_rtol * abs(c):
-            return None  # it only looks constant
-    if abs(c - 1) < e.pattern_rtol:
-        return None  # left to `precision`
+    c = steady_ratio(e, i)
+    if c is None or abs(c - 1) < e.pattern_rtol:  # the latter is left to `precision`
+        return None
     return Cause("factor", f"{name} is off by the factor {c:.3f} everywhere{_origin(e, c)}")
 
 
@@ -72,6 +69,18 @@ def ratio(e: Evidence, i: int) -> complex | None:
     if not e.matches(got, c * right) or not e.matches(e.got_other[i], c * e.expected_other[i]):
         return None
     return c
+
+
+def steady_ratio(e: Evidence, i: int) -> complex | None:
+    """Return the factor between a gradient and the right one, if other values do not change it.
+
+    Any two numbers have a ratio.
+    """
+    c = ratio(e, i)
+    if c is None or e.elsewhere is None:
+        return c
+    there = ratio(e.elsewhere, i)
+    return None if there is None or abs(there - c) > e.pattern_rtol * abs(c) else c
 
 
 def _origin(e: Evidence, c: complex) -> str:

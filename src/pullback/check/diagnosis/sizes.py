@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pullback.check.diagnosis.evidence import Evidence
-from pullback.check.diagnosis.relations import ratio
+from pullback.check.diagnosis.relations import ratio, steady_ratio
 from pullback.check.exceptions import BackwardError, ForwardError, InapplicableError
 from pullback.check.report import Cause
 from pullback.check.resizing import describe_axes, resized, session_with_leaves, symbols
@@ -11,7 +11,7 @@ from pullback.check.resizing import describe_axes, resized, session_with_leaves,
 
 def size(e: Evidence, i: int) -> Cause | None:
     """The gradient is off by a factor that is different at another size."""
-    c = ratio(e, i)
+    c = steady_ratio(e, i)
     if c is None or e.session.options.fast:
         return None
     for symbol in symbols(e.session):

@@ -11,6 +11,8 @@ from pullback.check.diagnosis.evidence import Evidence
 from pullback.check.report import Cause
 from pullback.check.values import Array
 
+_FEW = 2  # elements that another formula may have by accident
+
 
 def diagonal(e: Evidence, i: int) -> Cause | None:
     """Backward treats the operation as element-wise, though its elements are coupled."""
@@ -136,7 +138,7 @@ def missing_term(e: Evidence, i: int) -> Cause | None:
                         f"along axis {axis}"
                     )
                     return Cause("missing-term", text)
-    return _product_term(e, i, off, seed)
+    return _product_term(e, i)
 
 
 def missing_product(e: Evidence, i: int) -> Cause | None:
@@ -161,27 +163,61 @@ def _rank(matrix: Array) -> int:
 
 def _is_multiple_of(e: Evidence, i: int, j: int) -> bool:
     """Return whether the error of a gradient is the gradient of another argument times a number."""
-    pairs = (
+    pairs = [
         (e.got[i] - e.expected[i], e.expected[j]),
         (e.got_other[i] - e.expected_other[i], e.expected_other[j]),
-    )
+    ]
+    if e.got[i].size <= _FEW:
+        if e.elsewhere is None:
+            return False
+        pairs.append((e.elsewhere.got[i] - e.elsewhere.expected[i], e.elsewhere.expected[j]))
     factors = [multiple(off, other).real for off, other in pairs]
-    return abs(factors[0] - factors[1]) <= e.pattern_rtol * abs(factors[0]) and all(
-        e.matches(off, c * other) for (off, other), c in zip(pairs, factors, strict=True)
+    return all(
+        abs(factors[0] - c) <= e.pattern_rtol * abs(c) and e.matches(off, c * other)
+        for (off, other), c in zip(pairs, factors, strict=True)
     )
 
 
-def _product_term(e: Evidence, i: int, off: Array, seed: Array | None) -> Cause | None:
+def _product_term(e: Evidence, i: int) -> Cause | None:
     """The gradient lacks grad_output times an array, as when half of a product rule is left out."""
-    if seed is None:
+    calls = [e] if e.elsewhere is None else [e, e.elsewhere]
+    if len(calls) == 1 and e.got[i].size <= _FEW:
         return None
+    found = [dict(_product_terms(call, i)) for call in calls]
+    for words, c in found[0].items():
+        if all(abs(other.get(words, np.inf) - c) <= e.pattern_rtol * abs(c) for other in found):
+            size = "" if abs(c) == 1 else f"{abs(c):g} * "
+            term, name = f"{size}grad_output {words}", f"`{e.names[i]}`"
+            if c < 0:
+                return Cause("missing-term", f"the term {term} is missing from {name}")
+            text = f"the term {term} is too many in {name}, or that with -1 is missing"
+            return Cause("missing-term", text)
+    return None
+
+
+def _product_terms(e: Evidence, i: int) -> Iterator[tuple[str, float]]:
+    """Yield what the error may be but for grad_output, in words, with a simple coefficient."""
+    off = e.got[i] - e.expected[i]
+    if len(e.seeds) != 1 or (e.seeds[0].shape != off.shape and e.seeds[0].size != 1):
+        return
+    seed = e.seeds[0] if e.seeds[0].shape == off.shape else e.seeds[0].reshape(())
+    simple = _simple_numbers(e)
     for words, values in [("1", np.ones(off.shape)), *_candidates(e, off.shape)]:
         with np.errstate(all="ignore"):
-            for sign, verb in ((-1, "is missing from"), (1, "is too many in")):
-                if e.matches(off, sign * seed * values):
-                    text = f"the term grad_output * {words} {verb} `{e.names[i]}`"
-                    return Cause("missing-term", text)
-    return None
+            for sign, term in (("*", seed * values), ("/", seed / values)):
+                if not np.isfinite(term).all():
+                    continue
+                c = multiple(off, term).real
+                near = simple[np.argmin(np.abs(simple - abs(c)))]
+                if abs(near - abs(c)) <= e.pattern_rtol * near and e.matches(off, c * term):
+                    yield f"{sign} {words}", float(np.copysign(near, c))
+
+
+def _simple_numbers(e: Evidence) -> Array:
+    """Return the numbers by which a term may be multiplied: small ones, and lengths of axes."""
+    lengths = {float(n) for a in (*e.arrays, *e.outputs) for n in (*a.shape, a.size) if n > 0}
+    few = {1.0, 2.0, 3.0, 4.0} | lengths
+    return np.array(sorted({c for n in few for c in (n, n / 2, 1 / n)}))
 
 
 def _spanned(e: Evidence, off: Array, basis: list[Array], axis: int) -> bool:

@@ -128,7 +128,8 @@ def _candidates(name: str, value: Any, hint: Any, rank: int, fn: Any) -> Iterato
     elif isinstance(value, bool):
         yield not value
     elif isinstance(value, str):
-        yield from _words(name, hint, fn)
+        words = [word for word in _words(name, hint, fn) if word != value]
+        yield from words or ["other"]  # one word is compared, and all others mean the other way
     elif STOPPING.fullmatch(name):
         if _REPEATS.fullmatch(name) and type(value) is int and 0 < value < _FEW:
             yield value + 1

@@ -1,7 +1,8 @@
-"""Symmetric matrices of which an operation reads one triangle alone, as `eigh` and Cholesky do.
+"""Symmetric matrices of which an operation reads one triangle alone, or refuses any others.
 
-Its gradient is right if it is along symmetric matrices: which elements it is spread over is a
-matter of convention. Must not know how a gradient is compared.
+So do `eigh`, Cholesky, and who compares a matrix with its transpose. The gradient is right if it is
+along symmetric matrices: which elements it is spread over is a matter of convention. Must not know
+how a gradient is compared.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ _WORDS = ("spd", "symmetric")
 
 
 def read_by_half(subject: Subject) -> dict[str, str]:
-    """Return the words for the symmetric matrices of which forward reads a triangle, by name.
+    """Return the words for the symmetric matrices that forward reads as such, by name.
 
     Examples
     --------
@@ -29,7 +30,9 @@ def read_by_half(subject: Subject) -> dict[str, str]:
     words = {}
     for i, (name, array) in enumerate(zip(subject.names, subject.arrays, strict=True)):
         word = recognised(array)
-        if word in _WORDS and any(_ignores(subject, i, k) for k in (1, -1)):
+        if word in _WORDS and (
+            any(_ignores(subject, i, k) for k in (1, -1)) or _refuses_others(subject, i)
+        ):
             words[name] = word
     return words
 
@@ -41,6 +44,18 @@ def _ignores(subject: Subject, i: int, side: int) -> bool:
     with np.errstate(all="ignore"):
         moved = (array * (1 + 1e-7 * triangle)).astype(array.dtype)
     return _same(subject, [*subject.arrays[:i], moved, *subject.arrays[i + 1 :]])
+
+
+def _refuses_others(subject: Subject, i: int) -> bool:
+    """Return whether forward raises for a matrix that is not symmetric, though nearly so."""
+    array = subject.arrays[i]
+    triangle = np.triu(np.ones(array.shape), 1)
+    moved = (array * (1 + 1e-2 * triangle)).astype(array.dtype)
+    try:
+        subject.values([*subject.arrays[:i], moved, *subject.arrays[i + 1 :]])
+    except ForwardError:
+        return True
+    return False
 
 
 def _same(subject: Subject, arrays: list[Array]) -> bool:

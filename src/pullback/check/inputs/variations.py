@@ -46,6 +46,8 @@ class Variation(NamedTuple):
         Whether values may lie at the edge of the domain.
     moved : bool
         Whether an iteration may end too early.
+    coarse : bool
+        Whether values are so large that little but NaN tells a mistake.
     """
 
     what: str
@@ -53,6 +55,7 @@ class Variation(NamedTuple):
     tied: bool = False
     edge: bool = False
     moved: bool = False
+    coarse: bool = False
 
 
 def variations(
@@ -74,7 +77,8 @@ def variations(
     settings = other_settings(fn, parameters or (), inputs, base)
     for what, calls in settings:
         # A rule may go wrong for an axis counted from the end, where forward does not.
-        taken = (call for call in calls if not isinstance(try_forward(fn, call), str))
+        tries = _or_positive(fn, calls)
+        taken = (call for call in tries if not isinstance(try_forward(fn, call), str))
         for call in itertools.islice(taken, 1):
             yield Variation(what, call)
     for variation in _values(fn, inputs, parameters or ()):
@@ -82,6 +86,13 @@ def variations(
         if isinstance(found, str) or _equal(found, base) or _is_singular(fn, variation, found):
             continue
         yield variation
+
+
+def _or_positive(fn: Callable[..., Any], calls: Sequence[Inputs]) -> Iterator[Inputs]:
+    """Yield calls, and then those with positive values: another setting may take a logarithm."""
+    yield from calls
+    for call in calls:
+        yield _all_changed(fn, _positive, call)
 
 
 def _equal(a: Sequence[Array], b: Sequence[Array]) -> bool:
@@ -119,8 +130,8 @@ class _Change(NamedTuple):
     what : str
     of : callable
         The change of one array.
-    large, zero, tied : bool
-        Whether values become larger, 0, or equal.
+    large, zero, tied, coarse : bool
+        Whether values become larger, 0, equal, or so large that differences tell little.
     moves : bool
         Whether an iteration may end too early at the other values.
     """
@@ -131,6 +142,7 @@ class _Change(NamedTuple):
     zero: bool = False
     tied: bool = False
     moves: bool = True
+    coarse: bool = False
 
 
 def _changes() -> Iterator[_Change]:
@@ -150,6 +162,8 @@ def _changes() -> Iterator[_Change]:
     yield _Change("tiny values", functools.partial(_scaled, 1e-6))
     yield _Change("values near 0 and 1", _extreme)
     yield _Change("far larger values", functools.partial(_scaled, 40.0), large=True)
+    overflow = functools.partial(_scaled, 1000.0)
+    yield _Change("values of a thousand and more", overflow, large=True, coarse=True)
     yield _Change("masks that are false in a row", _hiding_row, moves=False)
     yield _Change("matrices that are not symmetric", _asymmetric, moves=False)
     yield _Change("ties: the two largest values equal", largest, tied=True)
@@ -173,7 +187,7 @@ def _values(
         profile = LARGE if change.large else inputs.profile
         other = _all_changed(fn, change.of, inputs)._replace(profile=profile)
         edge = change.zero and has_edge
-        yield Variation(change.what, other, change.tied, edge, change.moves)
+        yield Variation(change.what, other, change.tied, edge, change.moves, change.coarse)
 
 
 def _has_edge(inputs: Inputs) -> bool:
@@ -247,8 +261,10 @@ def _within(array: Array, other: Array) -> bool:
 def _changed(change: Callable[[Array], Array], value: Any) -> Any:
     """Return an array or tensor with other values; itself if they are the same."""
     array = host(value)
-    other = np.asarray(change(array)).astype(array.dtype)
-    if np.array_equal(other, array):
+    with np.errstate(all="ignore"):
+        other = np.asarray(change(array)).astype(array.dtype)
+    overflowed = array.dtype.kind == "f" and not np.isfinite(other).all()
+    if overflowed or np.array_equal(other, array):
         return value
     tensor = box(other)
     asked = isinstance(value, Tensor) and value.requires_grad
@@ -294,6 +310,10 @@ def _both_signs(array: Array) -> Array:
     other = array.copy()
     other.flat[::2] *= -1.0
     return other
+
+
+def _positive(array: Array) -> Array:
+    return np.abs(array) + 0.1 if _is_free(array) else array
 
 
 def _negative(array: Array) -> Array:
