@@ -8,7 +8,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PYTEST := $(BIN)/python -m pytest
 
-.PHONY: demo test test-operations test-others peers programs judge bench versions docs stubs stress lint types format clean
+.PHONY: demo test test-operations test-others peers programs judge bench versions docs stubs stress stress-check stress-others lint types format clean
 .DELETE_ON_ERROR:
 
 demo: $(VENV)/.installed-examples
@@ -75,7 +75,14 @@ stubs: $(VENV)/.installed-test
 	$(BIN)/python docs/stubs.py
 
 stress: $(VENV)/.installed-test
-	$(PYTEST) -m stress
+	$(MAKE) --no-print-directory -j2 stress-check stress-others
+
+stress-check: $(VENV)/.installed-test
+	@$(PYTEST) -m stress tests/check tests/ops >$(VENV)/stress.log 2>&1; code=$$?; \
+	  cat $(VENV)/stress.log; exit $$code
+
+stress-others: $(VENV)/.installed-test
+	$(PYTEST) -m stress --ignore=tests/check --ignore=tests/ops
 
 lint: $(VENV)/.installed-test
 	$(BIN)/python -m ruff format --check

@@ -58,7 +58,7 @@ from pullback.errors import ArgumentError, ArgumentTypeError
 # The parts that depend on the values: further sets of inputs run only these.
 OF_VALUES = ("first", "masks")
 # Where values are large, forward may round to a constant what has a tiny derivative.
-_UNDERFLOW = 1e-12
+_UNDERFLOW = {"float64": 1e-12, "float32": 3e-5, "float16": 3e-2}
 # Once so many seconds are spent on variations, no other is begun.
 _FOR_VARIATIONS = 1.5
 
@@ -319,7 +319,8 @@ class _Runner:
     def check_variation(self, variation: Variation) -> Report:
         """Compare first derivatives of another call, in full only if that shows a mistake."""
         large = variation.inputs.profile == LARGE
-        atol = max(self.options.atol or 0.0, _UNDERFLOW) if large else self.options.atol
+        least = _underflow(variation.inputs) if large else 0.0
+        atol = max(self.options.atol or 0.0, least) or self.options.atol
         options = dataclasses.replace(self.options, atol=atol, smooth=variation.tied)
         quick = dataclasses.replace(options, fast=True)
         report = self.check_one(variation.inputs, ("first",), quick)
@@ -440,6 +441,12 @@ class _Runner:
 def _elements(inputs: Inputs) -> int:
     values = tree.leaves((inputs.args, inputs.kwargs))
     return sum(host(v).size for v in values if holds_numbers(v))
+
+
+def _underflow(inputs: Inputs) -> float:
+    """Return what is nothing beside gradients of size 1 in the narrowest dtype of a call."""
+    arrays = [host(v) for v in tree.leaves((inputs.args, inputs.kwargs)) if holds_numbers(v)]
+    return max((_UNDERFLOW.get(a.dtype.name, 0.0) for a in arrays), default=0.0) or 1e-12
 
 
 def _is_excused(cause: Cause, variation: Variation) -> bool:

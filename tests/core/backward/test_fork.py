@@ -94,6 +94,7 @@ def test_a_child_accumulates_into_a_leaf_that_a_thread_of_the_parent_was_adding_
 
 
 @pytest.mark.stress
+@pytest.mark.filterwarnings("ignore:os.fork:RuntimeWarning")  # JAX's, once another test imports it
 def test_children_work_that_are_forked_while_threads_add_to_the_gradients_of_a_leaf():
     w = pb.ones(200_000, requires_grad=True)
     stop = threading.Event()
