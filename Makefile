@@ -26,8 +26,7 @@ test: lint types
 # runs without it: sweeps over the registry, the checker's own tests, long graphs, whole programs.
 GRADIENTS := tests/ops/test_gradients.py tests/ops/test_further_gradients.py
 UNCOVERED := tests/check/diagnosis tests/transforms tests/docs tests/examples tests/programs \
-  tests/cases tests/scipy_support tests/core/tensor/test_subclass.py \
-  tests/core/function/test_wrapping_library.py tests/core/graph/test_scale.py \
+  tests/scipy_support tests/core/tensor/test_subclass.py tests/core/graph/test_scale.py \
   tests/core/graph/test_leaks_training.py $(wildcard tests/test_*.py)
 
 test-operations: $(VENV)/.installed-test
