@@ -13,6 +13,7 @@ from . import (
     geometry,
     interpolation,
     kernels,
+    layers,
     losses,
     populations,
     probability,
@@ -47,6 +48,7 @@ FIELDS = (
     populations,
     tables,
     survival,
+    layers,
 )
 CASES: list[Case] = [case for field in FIELDS for case in field.BOOK.cases]
 WRONG = [case for case in CASES if case.wrong]
