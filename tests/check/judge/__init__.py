@@ -11,6 +11,7 @@ what it says (a right one that is wrong, a wrong one whose mistake never shows).
 from . import (
     control,
     geometry,
+    images,
     interpolation,
     kernels,
     layers,
@@ -49,6 +50,7 @@ FIELDS = (
     tables,
     survival,
     layers,
+    images,
 )
 CASES: list[Case] = [case for field in FIELDS for case in field.BOOK.cases]
 WRONG = [case for case in CASES if case.wrong]
