@@ -16,6 +16,7 @@ from . import (
     kernels,
     layers,
     losses,
+    physics,
     populations,
     probability,
     ranking,
@@ -51,6 +52,7 @@ FIELDS = (
     survival,
     layers,
     images,
+    physics,
 )
 CASES: list[Case] = [case for field in FIELDS for case in field.BOOK.cases]
 WRONG = [case for case in CASES if case.wrong]
