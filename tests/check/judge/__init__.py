@@ -10,6 +10,7 @@ what it says (a right one that is wrong, a wrong one whose mistake never shows).
 
 from . import (
     control,
+    finance,
     geometry,
     images,
     interpolation,
@@ -53,6 +54,7 @@ FIELDS = (
     layers,
     images,
     physics,
+    finance,
 )
 CASES: list[Case] = [case for field in FIELDS for case in field.BOOK.cases]
 WRONG = [case for case in CASES if case.wrong]
