@@ -29,6 +29,7 @@ from . import (
     state,
     survival,
     tables,
+    text,
     transport,
 )
 from .entries import Case
@@ -55,6 +56,7 @@ FIELDS = (
     images,
     physics,
     finance,
+    text,
 )
 CASES: list[Case] = [case for field in FIELDS for case in field.BOOK.cases]
 WRONG = [case for case in CASES if case.wrong]
