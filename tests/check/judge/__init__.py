@@ -10,10 +10,14 @@ what it says (a right one that is wrong, a wrong one whose mistake never shows).
 
 from . import (
     control,
+    finance,
     geometry,
+    images,
     interpolation,
     kernels,
+    layers,
     losses,
+    physics,
     populations,
     probability,
     ranking,
@@ -25,6 +29,7 @@ from . import (
     state,
     survival,
     tables,
+    text,
     transport,
 )
 from .entries import Case
@@ -47,6 +52,11 @@ FIELDS = (
     populations,
     tables,
     survival,
+    layers,
+    images,
+    physics,
+    finance,
+    text,
 )
 CASES: list[Case] = [case for field in FIELDS for case in field.BOOK.cases]
 WRONG = [case for case in CASES if case.wrong]
