@@ -26,10 +26,14 @@ from pullback.errors import AutogradError
 # The fields whose entries were read while the checker was worked on.
 READ = (
     "control",
+    "finance",
     "geometry",
+    "images",
     "interpolation",
     "kernels",
+    "layers",
     "losses",
+    "physics",
     "populations",
     "probability",
     "ranking",
@@ -41,6 +45,7 @@ READ = (
     "state",
     "survival",
     "tables",
+    "text",
     "transport",
 )
 

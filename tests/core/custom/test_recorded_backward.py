@@ -117,6 +117,18 @@ REFUSED = {
         lambda ctx, x: setattr(ctx, "square", np.asarray(x.numpy() ** 2)),
         lambda ctx: pb.asarray(ctx.square),
     ),
+    "raw array in a tuple": (
+        lambda ctx, x: ctx.save_for_backward(square=(np.asarray(x.numpy() ** 2), 1)),
+        lambda ctx: pb.asarray(ctx.saved_variables.square[0]),
+    ),
+    "raw array in a dict attribute": (
+        lambda ctx, x: setattr(ctx, "square", {"value": np.asarray(x.numpy() ** 2)}),
+        lambda ctx: pb.asarray(ctx.square["value"]),
+    ),
+    "raw array beside a tensor": (
+        lambda ctx, x: ctx.save_for_backward(square=[x, np.asarray(x.numpy() ** 2)]),
+        lambda ctx: pb.asarray(ctx.saved_variables.square[1]),
+    ),
 }
 
 
@@ -164,6 +176,50 @@ ALLOWED = {
 @pytest.mark.parametrize(("save", "read"), ALLOWED.values(), ids=ALLOWED.keys())
 def test_inputs_masks_integers_and_numbers_may_be_used(save, read):
     assert second_derivative(save, read) == 12.0
+
+
+WEIGHTS = {
+    "saved": (
+        lambda ctx, x, w: ctx.save_for_backward(x=x, w=w),
+        lambda ctx: ctx.saved_variables.w,
+    ),
+    "an attribute": (
+        lambda ctx, x, w: (ctx.save_for_backward(x=x), setattr(ctx, "w", w)),
+        lambda ctx: ctx.w,
+    ),
+    "in a tuple": (
+        lambda ctx, x, w: (ctx.save_for_backward(x=x), setattr(ctx, "w", (1, w))),
+        lambda ctx: ctx.w[1],
+    ),
+    "beside a tensor": (
+        lambda ctx, x, w: ctx.save_for_backward(x=x, both=[x, w]),
+        lambda ctx: ctx.saved_variables.both[1],
+    ),
+}
+
+
+@pytest.mark.parametrize("passed", ["by position", "by name"])
+@pytest.mark.parametrize(("save", "read"), WEIGHTS.values(), ids=WEIGHTS.keys())
+def test_an_array_that_was_passed_to_forward_is_a_constant(save, read, passed):
+    def forward(ctx, x, w):
+        save(ctx, x, w)
+        return (x**3 * pb.asarray(w)).sum()
+
+    cubes = pb.autograd_function(
+        forward, lambda ctx, g: {"x": 3.0 * ctx_x(ctx) ** 2 * pb.asarray(read(ctx)) * g}
+    )
+
+    def ctx_x(ctx):
+        saved = ctx.saved_variables
+        return saved.x if "x" in saved else saved.both[0]
+
+    w = np.array([3.0, 5.0])
+    for _ in range(2):  # the second call takes the quick path
+        x = pb.tensor([1.0, 2.0], requires_grad=True, dtype=pb.float64)
+        out = cubes(x, w) if passed == "by position" else cubes(x, w=w)
+        (g,) = pb.autograd.grad(out, x, create_graph=True)
+        assert g.tolist() == [9.0, 60.0]
+        assert pb.autograd.grad(g.sum(), x)[0].tolist() == [18.0, 60.0]
 
 
 def test_a_saved_result_may_be_used():

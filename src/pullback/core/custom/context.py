@@ -168,8 +168,9 @@ class Context:
                 array.structure,
             )
         if counter is None:
-            if is_array(array):
-                self._check_origin(array, name)
+            if self._pass[1] and position is None:
+                for leaf in filter(is_array, tree.leaves(array)):
+                    self._check_origin(leaf, name)
             return array
         node = self._alive()
         own = None
@@ -266,8 +267,10 @@ def kept_attributes(
         attributes.pop(mark, None)
     tensors = {}
     for name, value in list(attributes.items()):
+        if _is_plain(value):
+            continue
         items = items_of(value, inner, outs, hooks)
-        if items[0] is not value or is_array(value):
+        if items[0] is not value or any(map(is_array, tree.leaves(value))):
             del attributes[name]
             tensors[name] = items
     if tensors:
@@ -278,7 +281,10 @@ def kept_attributes(
 def items_of(value: Any, inner: Sequence[Any], outs: Sequence[Any], hooks: Any) -> tuple[Any, ...]:
     """Return the four items that are kept of a value that forward saved."""
     if not isinstance(value, Tensor):
-        return (_without_tensors(value, inner, outs, hooks), None, 0, None)
+        if _is_plain(value):
+            return (value, None, 0, None)
+        kept = _without_tensors(value, inner, outs, hooks)
+        return (kept, None, 0, _argument(value, inner))
     array: Any = value._data if value._base is None else value.data_array()
     counter = _counter_among(inner, counter_of(value))
     position: int | None = None
@@ -316,10 +322,34 @@ def _without_tensors(value: Any, inner: Sequence[Any], outs: Sequence[Any], hook
         return value
 
     def kept(leaf: Any) -> Any:
-        is_tensor = isinstance(leaf, Tensor)
-        return SavedItem(items_of(leaf, inner, outs, hooks)) if is_tensor else leaf
+        traced = isinstance(leaf, Tensor) or is_array(leaf)
+        return SavedItem(items_of(leaf, inner, outs, hooks)) if traced else leaf
 
     return SavedContainer(tree.map_leaves(kept, value))
+
+
+_PLAIN = frozenset((int, float, bool, str, type(None)))
+
+
+def _is_plain(value: Any) -> bool:
+    """Return whether a value is a number, a word or a tuple of such, as a shape is."""
+    return value.__class__ in _PLAIN or (
+        value.__class__ is tuple and _PLAIN.issuperset(map(type, value))
+    )
+
+
+def _argument(value: Any, inner: Sequence[Any]) -> int | None:
+    """Return the number of the argument that a saved array is, of a container that of its first.
+
+    None where forward may have computed one of them from its inputs.
+    """
+    found = None
+    for leaf in filter(is_array, tree.leaves(value)):
+        position = next((i for i, given in enumerate(inner) if given is leaf), None)
+        if position is None:
+            return None
+        found = position if found is None else found
+    return found
 
 
 def saved_values(node: CustomNode) -> Iterator[tuple[str, Any]]:

@@ -27,7 +27,7 @@ from pullback.core.custom.context import (
     kept_attributes,
     saved_by,
 )
-from pullback.core.custom.named import MANY, POSITION, STRIDE
+from pullback.core.custom.named import COUNTER, MANY, POSITION, STRIDE
 from pullback.core.custom.signature import Signature
 from pullback.core.function.record import tensor_class
 from pullback.core.function.source import MODULE, compiled
@@ -99,8 +99,9 @@ def _learned(op: Any, ctx: Context, inner: Any, outs: Any, hooks: Any) -> tuple[
         if op.learned or len(kind._names) > MANY:
             return saved, kind
         op.learned = True
-        positions = saved[POSITION:-1:STRIDE]
-        source = _Source(op, kind._names, [-1 if p is None else p for p in positions])
+        pairs = zip(saved[COUNTER:-1:STRIDE], saved[POSITION:-1:STRIDE], strict=True)
+        positions = [-1 if c is None or p is None else p for c, p in pairs]
+        source = _Source(op, kind._names, positions)
         function = type(op).__call__
         function.__globals__[f"{source.prefix}kind"] = kind
         function.__code__ = compiled(f"call of {op.name}", source.text())

@@ -21,7 +21,7 @@ from pullback.core.tensor.tensor import Tensor
 from pullback.errors import NameNotFoundError, TensorIndexError
 
 # Four items a saved value, the last of them its position, see above.
-STRIDE, POSITION = 4, 3
+STRIDE, COUNTER, POSITION = 4, 1, 3
 MANY = 16  # more saved values than these have no lines written for them
 _ndarray = NUMPY.array_types[0]
 
