@@ -9,6 +9,7 @@ what it says (a right one that is wrong, a wrong one whose mistake never shows).
 """
 
 from . import (
+    chemistry,
     control,
     geometry,
     interpolation,
@@ -47,6 +48,7 @@ FIELDS = (
     populations,
     tables,
     survival,
+    chemistry,
 )
 CASES: list[Case] = [case for field in FIELDS for case in field.BOOK.cases]
 WRONG = [case for case in CASES if case.wrong]
