@@ -12,6 +12,7 @@ from . import (
     chemistry,
     control,
     geometry,
+    graphs,
     interpolation,
     kernels,
     losses,
@@ -49,6 +50,7 @@ FIELDS = (
     tables,
     survival,
     chemistry,
+    graphs,
 )
 CASES: list[Case] = [case for field in FIELDS for case in field.BOOK.cases]
 WRONG = [case for case in CASES if case.wrong]
