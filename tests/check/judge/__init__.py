@@ -9,6 +9,7 @@ what it says (a right one that is wrong, a wrong one whose mistake never shows).
 """
 
 from . import (
+    audio,
     chemistry,
     control,
     geometry,
@@ -51,6 +52,7 @@ FIELDS = (
     survival,
     chemistry,
     graphs,
+    audio,
 )
 CASES: list[Case] = [case for field in FIELDS for case in field.BOOK.cases]
 WRONG = [case for case in CASES if case.wrong]
