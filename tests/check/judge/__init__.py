@@ -26,6 +26,7 @@ from . import (
     solvers,
     sparse,
     state,
+    statistics,
     survival,
     tables,
     transport,
@@ -53,6 +54,7 @@ FIELDS = (
     chemistry,
     graphs,
     audio,
+    statistics,
 )
 CASES: list[Case] = [case for field in FIELDS for case in field.BOOK.cases]
 WRONG = [case for case in CASES if case.wrong]
