@@ -17,6 +17,7 @@ from . import (
     interpolation,
     kernels,
     losses,
+    optics,
     populations,
     probability,
     ranking,
@@ -55,6 +56,7 @@ FIELDS = (
     graphs,
     audio,
     statistics,
+    optics,
 )
 CASES: list[Case] = [case for field in FIELDS for case in field.BOOK.cases]
 WRONG = [case for case in CASES if case.wrong]
