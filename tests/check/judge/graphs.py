@@ -397,7 +397,7 @@ def soft_distances():
 @BOOK.right(
     lambda rng: (
         (t(rng.normal(size=(5, 2))), t(rng.normal(size=4))),
-        {"laplacian": np.diag(adjacency(rng).sum(axis=1)) / 4 - np.eye(5)},
+        {"laplacian": pb.asarray(np.diag(adjacency(rng).sum(axis=1)) / 4 - np.eye(5))},
     )
 )
 def chebyshev_filter():
@@ -409,17 +409,15 @@ def chebyshev_filter():
         return out[:count]
 
     @pb.autograd_function
-    def chebyshev_filter(ctx, x: pb.Tensor, theta: pb.Tensor, laplacian: np.ndarray):
-        """Filter signals x: (n, d) on a graph; laplacian: (n, n), symmetric, scaled to [-1, 1]."""
-        ctx.save_for_backward(x=x, theta=theta)
-        ctx.L = laplacian
-        L = pb.asarray(laplacian)
-        return sum(theta[k] * term for k, term in enumerate(terms(L, x, len(theta))))
+    def chebyshev_filter(ctx, x: pb.Tensor, theta: pb.Tensor, laplacian: pb.Tensor):
+        """Filter signals x: (n, d) on a graph; laplacian: (n, n), constant and symmetric."""
+        ctx.save_for_backward(x=x, theta=theta, laplacian=laplacian)
+        return sum(theta[k] * term for k, term in enumerate(terms(laplacian, x, len(theta))))
 
     @chebyshev_filter.backward
     def _(ctx, g):
-        x, theta = ctx.saved_tensors
-        back = terms(pb.asarray(ctx.L), g, len(theta))
+        x, theta, laplacian = ctx.saved_tensors
+        back = terms(laplacian, g, len(theta))
         return {
             "x": sum(theta[k] * term for k, term in enumerate(back)),
             "theta": pb.stack([(term * x).sum() for term in back]),
