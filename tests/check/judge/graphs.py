@@ -257,6 +257,17 @@ def spectrum_distance():
     return spectrum_distance
 
 
+def iterate(step, start):
+    """The limit of start + step(x)."""
+    x = start
+    for _ in range(1000):
+        after = start + step(x)
+        if np.abs(after - x).max() <= 1e-14 * np.abs(after).max():
+            return after
+        x = after
+    raise ArithmeticError("no convergence")
+
+
 @BOOK.right(
     lambda rng: (
         (t(0.2 + rng.random(7)), t(0.1 + rng.random(6)), SOURCE[:7], TARGET[:7]),
@@ -264,32 +275,20 @@ def spectrum_distance():
     )
 )
 def restart_walk():
-    def iterate(step, start):
-        """The limit of start + step(x)."""
-        x = start
-        for _ in range(1000):
-            after = start + step(x)
-            if np.abs(after - x).max() <= 1e-15 * np.abs(after).max():
-                return after
-            x = after
-        raise ArithmeticError("restart_walk: no convergence")
-
     @pb.autograd_function
     def restart_walk(ctx, weights, preference, source, target, follow=0.85):
         """Stationary visits; where no edge leaves, the walk restarts by preference: (n,)."""
-        n, w = len(preference), weights.numpy()
-        leaving = np.bincount(source, weights=w, minlength=n)
-        P = w / leaving[source]
-        restart = preference.numpy() / preference.numpy().sum()
-        stuck = leaving == 0
+        n, restart = len(preference), preference.numpy() / preference.numpy().sum()
+        leaving = np.bincount(source, weights=weights.numpy(), minlength=n)
+        P, stuck = weights.numpy() / leaving[source], leaving == 0
 
         def step(x):
             moved = np.bincount(target, weights=P * x[source], minlength=n)
             return follow * (moved + x[stuck].sum() * restart)
 
         visits = iterate(step, (1 - follow) * restart)
-        ctx.edges = source, target, P, leaving
-        ctx.restart, ctx.stuck, ctx.follow = restart, stuck, follow
+        ctx.edges, ctx.follow = (source, target, P, leaving), follow
+        ctx.restart, ctx.stuck = restart, stuck
         ctx.save_for_backward(preference=preference, visits=visits.copy())
         return pb.asarray(visits)
 
@@ -297,20 +296,20 @@ def restart_walk():
     @pb.once_differentiable
     def _(ctx, g):
         source, target, P, leaving = ctx.edges
-        s, n = ctx.saved_variables, len(g)
+        s = ctx.saved_variables
 
         def step(x):
-            back = np.bincount(source, weights=P * x[target], minlength=n)
+            back = np.bincount(source, weights=P * x[target], minlength=len(x))
             return ctx.follow * (back + ctx.stuck * (x @ ctx.restart))
 
         adjoint = iterate(step, g.numpy())
         by_P = ctx.follow * adjoint[target] * s.visits[source]
-        mean = np.bincount(source, weights=by_P * P, minlength=n)
+        mean = np.bincount(source, weights=by_P * P, minlength=len(g))
         by_restart = (1 - ctx.follow + ctx.follow * s.visits[ctx.stuck].sum()) * adjoint
-        by_preference = by_restart - by_restart @ ctx.restart
+        by_restart -= by_restart @ ctx.restart
         return {
             "weights": pb.asarray((by_P - mean[source]) / leaving[source]),
-            "preference": pb.asarray(by_preference / s.preference.numpy().sum()),
+            "preference": pb.asarray(by_restart / s.preference.numpy().sum()),
         }
 
     return restart_walk

@@ -238,6 +238,19 @@ def blur_image():
     return blur_image
 
 
+def layer_matrices(n, d, wavelengths):
+    """Each layer's matrix and its derivatives by phase and by index: (layers, m, 2, 2)."""
+    phase = 2 * np.pi * (n * d)[:, None] / wavelengths
+    c, s, n = np.cos(phase), 1j * np.sin(phase), n[:, None] + 0 * phase
+    ic = 1j * c
+    rows = [
+        (c, s / n, n * s, c),
+        (1j * s, ic / n, n * ic, 1j * s),
+        (0 * s, -s / n**2, s, 0 * s),
+    ]
+    return [np.stack(row, axis=-1).reshape(*phase.shape, 2, 2) for row in rows]
+
+
 @BOOK.right(
     lambda rng: (
         (t(rng.uniform(1.3, 2.3, 4)), t(rng.uniform(60, 140, 4))),
@@ -245,22 +258,10 @@ def blur_image():
     )
 )
 def film_reflectance():
-    def parts(n, d, wavelengths):
-        """Each layer's matrix and its derivatives by phase and by index: (layers, m, 2, 2)."""
-        phase = 2 * np.pi * (n * d)[:, None] / wavelengths
-        c, s, n = np.cos(phase), 1j * np.sin(phase), n[:, None] + 0 * phase
-        ic = 1j * c
-        rows = [
-            (c, s / n, n * s, c),
-            (1j * s, ic / n, n * ic, 1j * s),
-            (0 * s, -s / n**2, s, 0 * s),
-        ]
-        return [np.stack(row, axis=-1).reshape(*phase.shape, 2, 2) for row in rows]
-
     @pb.autograd_function
     def film_reflectance(ctx, index, thickness, *, wavelengths, substrate=1.5, outside=1.0):
         """Reflectance of a stack of layers at normal incidence, for each wavelength."""
-        M, by_phase, by_index = parts(index.numpy(), thickness.numpy(), wavelengths)
+        M, by_phase, by_index = layer_matrices(index.numpy(), thickness.numpy(), wavelengths)
         after = [np.tile([[1.0 + 0j], [substrate]], (len(wavelengths), 1, 1))]
         for layer in M[::-1]:
             after.append(layer @ after[-1])
