@@ -9,14 +9,18 @@ what it says (a right one that is wrong, a wrong one whose mistake never shows).
 """
 
 from . import (
+    audio,
+    chemistry,
     control,
     finance,
     geometry,
+    graphs,
     images,
     interpolation,
     kernels,
     layers,
     losses,
+    optics,
     physics,
     populations,
     probability,
@@ -27,6 +31,7 @@ from . import (
     solvers,
     sparse,
     state,
+    statistics,
     survival,
     tables,
     text,
@@ -57,6 +62,11 @@ FIELDS = (
     physics,
     finance,
     text,
+    chemistry,
+    graphs,
+    audio,
+    statistics,
+    optics,
 )
 CASES: list[Case] = [case for field in FIELDS for case in field.BOOK.cases]
 WRONG = [case for case in CASES if case.wrong]
