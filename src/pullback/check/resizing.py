@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pullback.check.exceptions import InapplicableError
+from pullback.check.inputs.roles import documented
 from pullback.check.report import Report
 from pullback.check.session import Session
 
@@ -100,6 +101,21 @@ def batches_of_one(session: Session) -> list[Symbol]:
                 axes.setdefault(axis, []).append((k, axis))
     alone = [[pair] for found in axes.values() if len(found) > 1 for pair in found]
     return [Symbol(1, tuple(found)) for found in (*axes.values(), *alone)]
+
+
+def divided(session: Session, part: Symbol, symbol: Symbol) -> bool:
+    """Return whether a part of some axes would differ from others of their name in the docstring.
+
+    "table: (v, v)" says that it is square.
+    """
+    subject = session.subject
+    shapes = documented(subject.fn, list(dict.fromkeys(subject.labels)))
+    names: dict[bool, set[str]] = {True: set(), False: set()}
+    for k, axis in symbol.axes:
+        said = shapes.get(subject.labels[k])
+        if said is not None and said.shape is not None and axis < len(said.shape):
+            names[(k, axis) in part.axes].add(str(said.shape[axis]))
+    return bool(names[True] & names[False])
 
 
 def resized(session: Session, symbol: Symbol, length: int) -> list[Any]:

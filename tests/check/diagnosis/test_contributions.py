@@ -39,9 +39,9 @@ ROWS, COLUMNS = np.indices((6, 6))
     ("where", "words"),
     [
         (ROWS == 5, "the last element of the output is missing"),
-        (ROWS > COLUMNS, "output elements at later indices should be zero"),
+        (ROWS > COLUMNS, "later elements of the output should be zero"),
         (ROWS % 2 == 1, "the odd elements of the output is missing"),
-        (ROWS > COLUMNS, "output elements at later indices is missing"),
+        (ROWS > COLUMNS, "later elements of the output is missing"),
         (ROWS - COLUMNS == 1, "the neighbouring output element, one step later, is missing"),
         (ROWS == COLUMNS, "the output element at the same index is missing"),
     ],

@@ -14,10 +14,10 @@ from pullback.check.diagnosis.conditions import (
     condition_on_settings,
     condition_on_structure,
 )
-from pullback.check.diagnosis.contributions import clause, contributions, rearranged
+from pullback.check.diagnosis.contributions import clause, contributions, overwritten, rearranged
 from pullback.check.diagnosis.elements import elements, listed, nan, positions
 from pullback.check.diagnosis.evidence import Evidence
-from pullback.check.diagnosis.fields import other_function
+from pullback.check.diagnosis.fields import other_argument, other_function, smaller
 from pullback.check.diagnosis.invariances import homogeneous, invariance, stale
 from pullback.check.diagnosis.other_values import other_value
 from pullback.check.diagnosis.precision import PRECISION
@@ -39,6 +39,7 @@ HYPOTHESES: tuple[Hypothesis, ...] = (
     another,
     conjugated,
     *STRUCTURE,
+    overwritten,
     rearranged,
     elements,
     other_value,
@@ -51,6 +52,8 @@ HYPOTHESES: tuple[Hypothesis, ...] = (
     missing_term,
     missing_product,
     stale,
+    other_argument,
+    smaller,
     listed,
 )
 # What these say may be due to a setting.

@@ -148,7 +148,7 @@ def contributions(e: Evidence, i: int) -> Cause | None:
     if pairs is None:
         return None
     beside = pairs.used & ~pairs.wrong
-    found = _overwritten(e, i, pairs) or _exchanged(e, i, pairs)
+    found = _sole(e, i, pairs, "first") or _exchanged(e, i, pairs)
     # Where all of an element's contributions are wrong, what the elements have in common says more.
     partly = (beside.any(axis=0) & pairs.wrong.any(axis=0)).any()
     if found is None and partly and min(pairs.wrong.sum(), beside.sum()) > 1:
@@ -216,25 +216,37 @@ def _counted(e: Evidence, right: Array, got: Array) -> str:
     return ""
 
 
-def _overwritten(e: Evidence, i: int, pairs: Pairs) -> Cause | None:
+def overwritten(e: Evidence, i: int) -> Cause | None:
     """Of the outputs that an element feeds, only the last contributes."""
+    pairs = pairs_of(e, i)
+    return None if pairs is None else _sole(e, i, pairs, "last")
+
+
+def _sole(e: Evidence, i: int, pairs: Pairs, word: str) -> Cause | None:
+    """Of the outputs that an element feeds, only the last contributes, or only the first."""
     if not np.array_equal(pairs.missing, pairs.wrong):
         return None
-    several = pairs.used.sum(axis=0) > 1
-    for word, rows in (("last", pairs.used[::-1]), ("first", pairs.used)):
-        chosen = np.zeros(rows.shape, bool)
-        chosen[np.argmax(rows, axis=0), np.arange(rows.shape[1])] = True
-        chosen = chosen[::-1] if word == "last" else chosen
-        kept = pairs.used & ~pairs.wrong
-        if several.sum() > 1 and np.array_equal(
-            kept[:, several], (chosen & pairs.used)[:, several]
-        ):
+    kept, step = pairs.used & ~pairs.wrong, -1 if word == "last" else 1
+    for lead in _leads(e):
+        used, there = (a.reshape(lead, -1, a.shape[-1]) for a in (pairs.used, kept))
+        several = np.broadcast_to((used.sum(axis=1) > 1)[:, None], used.shape)
+        chosen = np.zeros(used.shape, bool)
+        np.put_along_axis(chosen, used[:, ::step].argmax(axis=1)[:, None], True, axis=1)
+        alone = chosen[:, ::step] & used
+        if alone[several].sum() > 1 and np.array_equal(there[several], alone[several]):
             text = (
                 f"`{e.names[i]}`: of the output elements that one element goes into, only the "
                 f"{word} contributes; the others are missing: overwritten, not accumulated"
             )
-            return Cause("missing-sum", text, "add up with += or np.add.at, not with =")
+            hint = "an index is repeated? Add up with += or np.add.at, not with ="
+            return Cause("missing-sum", text, hint)
     return None
+
+
+def _leads(e: Evidence) -> list[int]:
+    """Return how many groups the output's leading axes make: each may be written on its own."""
+    shape = e.outputs[0].shape if len(e.outputs) == 1 else ()
+    return list(dict.fromkeys(int(np.prod(shape[:k])) for k in range(max(len(shape), 1))))
 
 
 def _exchanged(e: Evidence, i: int, pairs: Pairs) -> Cause | None:
@@ -305,10 +317,11 @@ def _between(out: tuple[int, ...], shape: tuple[int, ...]) -> Iterator[tuple[str
             continue
         step: Array = rows[a].reshape(-1, 1) - columns[b].reshape(1, -1)
         along = f" along axis {b}" if len(shape) > 1 else ""
+        line = {1: "elements", 2: ("rows", "columns")[b]}.get(len(shape), "")
         yield f"the output element at the same index{along}", step == 0
-        yield f"output elements at another index{along}", step != 0
-        yield f"output elements at later indices{along}", step > 0
-        yield f"output elements at earlier indices{along}", step < 0
+        yield f"the other {line} of the output" if line else f"other indices{along}", step != 0
+        yield f"later {line} of the output" if line else f"later indices{along}", step > 0
+        yield f"earlier {line} of the output" if line else f"earlier indices{along}", step < 0
         for k in (1, -1):
             words = "one step later" if k > 0 else "one step earlier"
             yield f"the neighbouring output element, {words}{along},", step == k

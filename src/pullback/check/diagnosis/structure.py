@@ -126,7 +126,10 @@ def misplaced(e: Evidence, i: int) -> Cause | None:
     for count in range(1, got.ndim + 1):
         for some in itertools.combinations(axes, count):
             if e.fits(i, np.flip(right, some)):
-                return Cause("misplaced", f"{name} is reversed along {axes_text(some)}")
+                text = f"{name} is reversed along {axes_text(some)}"
+                if [got.shape[axis] for axis in some] == [2]:
+                    text = f"{name}: the gradients of the two along {axes_text(some)} are exchanged"
+                return Cause("misplaced", text)
     for axis in axes:
         for k in range(1, got.shape[axis]):
             if e.fits(i, np.roll(right, k, axis)):
@@ -178,7 +181,7 @@ def _from_other_end(e: Evidence, i: int, axis: int) -> Cause | None:
 def _shifted(e: Evidence, got: Array, right: Array, axis: int, k: int) -> bool:
     """Return whether the values are shifted by k along an axis, without wrapping around."""
     n = got.shape[axis]
-    if n - k < 2:
+    if n - k < 2 or 2 * k > n:  # less than half of the elements show little
         return False
     moved = got.take(range(k, n), axis)
     kept = right.take(range(n - k), axis)

@@ -165,6 +165,8 @@ def _changes() -> Iterator[_Change]:
     overflow = functools.partial(_scaled, 1000.0)
     yield _Change("values of a thousand and more", overflow, large=True, coarse=True)
     yield _Change("masks that are false in a row", _hiding_row, moves=False)
+    row = _only_first(_with_zero_row)
+    yield _Change("a row of zeros among the values", row, zero=True, tied=True)
     yield _Change("matrices that are not symmetric", _asymmetric, moves=False)
     yield _Change("ties: the two largest values equal", largest, tied=True)
     yield _Change("ties: the two smallest values equal", smallest, tied=True)
@@ -331,6 +333,15 @@ def _with_zero(array: Array) -> Array:
         return array
     other = array.copy()
     other.flat[array.size // 2] = 0.0
+    return other
+
+
+def _with_zero_row(array: Array) -> Array:
+    """Make the first row 0: a text without words, a vector without length."""
+    if array.ndim < 2 or len(array) < 2 or not (_is_free(array) or array.dtype.kind in "iu"):
+        return array
+    other = array.copy()
+    other[0] = 0
     return other
 
 

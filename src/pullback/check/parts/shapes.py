@@ -29,6 +29,7 @@ from pullback.check.resizing import (
     Symbol,
     batches_of_one,
     describe_axes,
+    divided,
     resized,
     session_with_leaves,
     symbols,
@@ -61,7 +62,7 @@ def _checks(session: Session) -> Iterator[Callable[[], bool]]:
     """Yield the checks of single shapes; each returns whether forward accepted any."""
     for symbol in symbols(session):
         yield partial(_sizes, session, symbol)
-        for part in _rectangular(symbol):
+        for part in _rectangular(session, symbol):
             change = -1 if _distinct(session, part) else 1
             yield partial(_sizes, session, part, (symbol.length + change,))
     for batch in batches_of_one(session):
@@ -71,7 +72,7 @@ def _checks(session: Session) -> Iterator[Callable[[], bool]]:
     yield partial(_scalars, session)
 
 
-def _rectangular(symbol: Symbol) -> Iterator[Symbol]:
+def _rectangular(session: Session, symbol: Symbol) -> Iterator[Symbol]:
     """Yield some of the axes of a symbol that square arrays have twice.
 
     A matrix that is square by chance hides a rule that takes rows for columns. Forward refuses the
@@ -86,7 +87,9 @@ def _rectangular(symbol: Symbol) -> Iterator[Symbol]:
     ]
     groups += [pair for pair in itertools.combinations(symbol.axes, 2) if pair[0][0] != pair[1][0]]
     for group in itertools.islice(dict.fromkeys(groups), _MOST_GROUPS):
-        yield Symbol(symbol.length, group)
+        part = Symbol(symbol.length, group)
+        if not divided(session, part, symbol):
+            yield part
 
 
 def _sizes(session: Session, symbol: Symbol, lengths: Sequence[int] = ()) -> bool:
