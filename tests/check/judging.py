@@ -25,14 +25,18 @@ from pullback.errors import AutogradError
 
 # The fields whose entries were read while the checker was worked on.
 READ = (
+    "audio",
+    "chemistry",
     "control",
     "finance",
     "geometry",
+    "graphs",
     "images",
     "interpolation",
     "kernels",
     "layers",
     "losses",
+    "optics",
     "physics",
     "populations",
     "probability",
@@ -43,6 +47,7 @@ READ = (
     "solvers",
     "sparse",
     "state",
+    "statistics",
     "survival",
     "tables",
     "text",

@@ -16,7 +16,7 @@ CHECK = SRC / "check"
 GROUPS = (
     {"deadline", "exceptions", "iterating", "naming", "values"},
     {"numerical", "plot", "report", "subject"},
-    {"comparison", "memory_layouts", "resizing", "session"},
+    {"comparison", "memory_layouts", "nearby", "resizing", "session"},
     {"diagnosis"},
     {"parts"},
     {"api"},

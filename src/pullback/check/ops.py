@@ -41,7 +41,7 @@ from pullback.check.inputs.guessing import (
     guess,
     other_guesses,
 )
-from pullback.check.inputs.roles import callable_of
+from pullback.check.inputs.roles import callable_of, documented
 from pullback.check.inputs.search import is_strategy, search, strategy_of
 from pullback.check.inputs.shape_text import ArgumentSpec, parse
 from pullback.check.inputs.triangles import read_by_half
@@ -255,6 +255,9 @@ class _Runner:
         self.kwargs = kwargs
         self.surrogate = surrogate or getattr(fn, "surrogate_reason", "")
         self.parameters = parameters_of(fn)
+        names = [p.name for p in self.parameters or ()]
+        shapes = {name: described.shape for name, described in documented(fn, names).items()}
+        self.said = {name: tuple(map(str, shape)) for name, shape in shapes.items() if shape}
 
     def report(self, inputs: Sequence[Any]) -> Report:
         """Check the operation on inputs as `check_op` takes them."""
@@ -357,6 +360,7 @@ class _Runner:
         """Check one set of inputs."""
         fn = on_domains(self.fn, inputs.domains)
         subject = Subject(fn, inputs.args, self.kwargs | inputs.kwargs, self.surrogate)
+        subject.said = self.said
         options = options or self.options
         quick = options.fast or inputs.profile == LARGE
         options = dataclasses.replace(options, fast=quick)

@@ -14,7 +14,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pullback.check.exceptions import InapplicableError
-from pullback.check.inputs.roles import documented
 from pullback.check.report import Report
 from pullback.check.session import Session
 
@@ -108,13 +107,10 @@ def divided(session: Session, part: Symbol, symbol: Symbol) -> bool:
 
     "table: (v, v)" says that it is square.
     """
-    subject = session.subject
-    shapes = documented(subject.fn, list(dict.fromkeys(subject.labels)))
+    labels, said = session.subject.labels, session.subject.said
     names: dict[bool, set[str]] = {True: set(), False: set()}
     for k, axis in symbol.axes:
-        said = shapes.get(subject.labels[k])
-        if said is not None and said.shape is not None and axis < len(said.shape):
-            names[(k, axis) in part.axes].add(str(said.shape[axis]))
+        names[(k, axis) in part.axes].update(said.get(labels[k], ())[axis : axis + 1])
     return bool(names[True] & names[False])
 
 

@@ -11,7 +11,7 @@ tensors.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -108,8 +108,12 @@ class Subject:
         Why the gradient is meant to differ from the derivative; empty if it is not.
     keeps_arrays : bool
         Whether NumPy arrays among the other arguments stay arrays.
+    constants : set of int
+        The leaves that are tensors: those not differentiated stay tensors at other values.
     backend : Backend
         The library and device of its arrays.
+    said : mapping of str to tuple of str
+        The names of the lengths of arguments' axes, where they are known.
     works_in_place : bool
         Whether it works in place on a differentiated argument; known after the first run.
     output_indices : list of int or None
@@ -136,8 +140,10 @@ class Subject:
         self.keeps_arrays = any(
             getattr(self.leaves[i], "requires_grad", False) for i in self.tracked
         )
+        self.constants = {i for i, value in enumerate(self.leaves) if isinstance(value, Tensor)}
         self.backend = backend_of(self.leaves[self.tracked[0]])
         self.arrays = [host(self.leaves[i]) for i in self.tracked]
+        self.said: Mapping[str, tuple[str, ...]] = {}
         self.works_in_place = False
         self.output_indices: list[int] | None = None
 
@@ -260,7 +266,7 @@ class Subject:
                 if wanted is None or self.tracked.index(i) in wanted:
                     t.requires_grad_()
                 leaves.append(t)
-            elif isinstance(value, np.ndarray) and self.keeps_arrays:
+            elif isinstance(value, np.ndarray) and self.keeps_arrays and i not in self.constants:
                 leaves.append(value.copy())
             elif holds_numbers(value):
                 leaves.append(box(self.backend.from_numpy(host(value).copy())))

@@ -14,7 +14,13 @@ from pullback.check.diagnosis.conditions import (
     condition_on_settings,
     condition_on_structure,
 )
-from pullback.check.diagnosis.contributions import clause, contributions, overwritten, rearranged
+from pullback.check.diagnosis.contributions import (
+    clause,
+    contributions,
+    overwritten,
+    rearranged,
+    wrong_output,
+)
 from pullback.check.diagnosis.elements import elements, listed, nan, positions
 from pullback.check.diagnosis.evidence import Evidence
 from pullback.check.diagnosis.fields import other_argument, other_function, smaller
@@ -28,6 +34,20 @@ from pullback.check.diagnosis.terms import FACTORS, diagonal, missing_product, m
 from pullback.check.report import Cause
 
 Hypothesis = Callable[[Evidence, int], Cause | None]
+
+
+def one_output(e: Evidence, i: int) -> Cause | None:
+    """Of several outputs one contributes wrongly: the cause that shows with it alone."""
+    k = wrong_output(e, i)
+    alone = None if k is None else e.of_output(k)
+    if alone is None or not alone.wrong[i].any():
+        return None
+    cause = cause_of(alone, i)
+    if cause.name == "formula":
+        return None
+    text = f"in what comes from output {k} alone, {cause.text}"
+    return dataclasses.replace(cause, text=text)
+
 
 HYPOTHESES: tuple[Hypothesis, ...] = (
     nan,
@@ -45,6 +65,7 @@ HYPOTHESES: tuple[Hypothesis, ...] = (
     other_value,
     diagonal,
     *FACTORS,
+    one_output,
     contributions,
     positions,
     invariance,

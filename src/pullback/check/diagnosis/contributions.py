@@ -13,8 +13,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pullback.check.diagnosis.alignment import fractions, multiple
+from pullback.check.diagnosis.alignment import aligned, fractions, multiple
 from pullback.check.diagnosis.evidence import Evidence
+from pullback.check.diagnosis.predicates import of_values
 from pullback.check.naming import axes_text
 from pullback.check.numerical import joined
 from pullback.check.report import Cause
@@ -159,6 +160,17 @@ def contributions(e: Evidence, i: int) -> Cause | None:
     return found
 
 
+def wrong_output(e: Evidence, i: int) -> int | None:
+    """Return the only one of several outputs whose contributions are wrong, None if all are."""
+    pairs = pairs_of(e, i) if len(e.outputs) > 1 else None
+    if pairs is None:
+        return None
+    ends = np.cumsum([out.size for out in e.outputs])[:-1]
+    wrong = [bool(rows.any()) for rows in np.split(pairs.wrong, ends)]
+    used = [bool(rows.any()) for rows in np.split(pairs.used, ends)]
+    return wrong.index(True) if sum(wrong) == 1 < sum(used) else None
+
+
 def _same(holds: Array, pairs: Pairs) -> bool:
     return bool(np.array_equal(holds[pairs.used], pairs.wrong[pairs.used]))
 
@@ -172,8 +184,9 @@ def clause(e: Evidence, i: int) -> tuple[str, str]:
     missing, wrong = int(pairs.missing.sum()), int(pairs.wrong.sum())
     total = f"of the {int(pairs.used.sum())} contributions of single output elements"
     if what != "is wrong":
-        text = re.sub("^is ", "are ", re.sub("^has ", "have ", what))
-        return name, f"{wrong} {total} {text}"
+        text = re.sub("^is ", "are ", re.sub("^has ", "have ", re.sub("^lacks ", "lack ", what)))
+        where = next((w for w, holds in _places(e, i) if _same(holds, pairs)), None)
+        return name, f"{wrong} {total} {text}" + (f", those from {where}" if where else "")
     if 3 * missing >= wrong and missing > 1:
         text = f"terms are missing: {missing} {total} are not there, others are wrong"
         return "missing-term", text
@@ -193,6 +206,9 @@ def _verdict(e: Evidence, pairs: Pairs) -> tuple[str, str]:
     ratio = multiple(got, right).real
     if got.size > 1 and e.matches(got, ratio * right):
         return "factor", f"is off by the factor {ratio:.3f}"
+    numbered = _numbered(e, pairs)
+    if numbered:
+        return "factor", numbered
     counted = _counted(e, right, got)
     if counted:
         return "elements", counted
@@ -201,6 +217,26 @@ def _verdict(e: Evidence, pairs: Pairs) -> tuple[str, str]:
         listed = ", ".join(map(str, several))
         return "factor", f"is off by a simple factor ({listed}): another count or size is meant?"
     return "elements", "is wrong"
+
+
+def _numbered(e: Evidence, pairs: Pairs) -> str:
+    """Return in words that each contribution is off by the index of its output element."""
+    if len(e.outputs) != 1 or pairs.missing.any():
+        return ""
+    rows = np.nonzero(pairs.wrong)[0]
+    right, got = pairs.right[pairs.wrong], pairs.got[pairs.wrong]
+    shape = e.outputs[0].shape
+    for axis, index in enumerate(np.indices(shape)):
+        for start in (0, 1):
+            number = (index.reshape(-1) + start)[rows]
+            if np.unique(number).size < 3:
+                continue
+            words = f"the index (from {start}) of the output element along axis {axis}"
+            if e.matches(number * got, right):
+                return f"lacks a factor: {words}"
+            if e.matches(got, number * right):
+                return f"has a factor too many: {words}"
+    return ""
 
 
 def _counted(e: Evidence, right: Array, got: Array) -> str:
@@ -274,7 +310,8 @@ def _places(e: Evidence, i: int) -> Iterator[tuple[str, Array]]:
         rows[start : start + out.size] = True
         if len(e.outputs) > 1:
             yield f"output {k}", np.repeat(rows[:, None], columns, axis=1)
-        for where, holds in _of_output(out, k if len(e.outputs) > 1 else None):
+        several = len(e.outputs) > 1
+        for where, holds in (*_of_output(out, k if several else None), *_of_arguments(e, out)):
             found = np.zeros((total, columns), bool)
             found[start : start + out.size] = holds.reshape(-1, 1)
             yield where, found
@@ -291,6 +328,9 @@ def _of_output(out: Array, number: int | None) -> Iterator[tuple[str, Array]]:
     yield f"elements of {whole} below zero", out < 0
     yield f"elements of {whole} above zero", out > 0
     yield f"elements of {whole} that are zero", out == 0
+    for word, bound in (("smallest", out.min()), ("largest", out.max())) if out.size else ():
+        if 1 < (out == bound).sum() < out.size:
+            yield f"elements of {whole} that are clipped to its {word} value", out == bound
     indices = np.indices(out.shape)
     for axis, n in enumerate(out.shape):
         index: Array = indices[axis]
@@ -307,6 +347,26 @@ def _of_output(out: Array, number: int | None) -> Iterator[tuple[str, Array]]:
         border = np.logical_or.reduce(ends)
         yield f"the border (boundary) of {whole}", border
         yield f"the inside of {whole}, away from its border", ~border
+
+
+def _of_arguments(e: Evidence, out: Array) -> Iterator[tuple[str, Array]]:
+    """Yield sets of an output's elements, by the values of arguments there, in words."""
+    if not out.ndim:
+        return
+    arrays = e.session.subject.array_arguments()
+    numbers = [(name, np.asarray(v)) for name, v in e.numbers]
+    for k, (name, array) in enumerate(arrays):
+        if array.shape != out.shape or array.dtype.kind not in "iuf":
+            continue
+        others = [*arrays[:k], *arrays[k + 1 :], *numbers]
+        for found in of_values(name, array, others):
+            yield f"output elements where {found.text}", found.holds
+    for name, number in [(n, a) for n, a in [*arrays, *numbers] if a.size == 1]:
+        yield f"output elements equal to {name}", np.isclose(out, number.reshape(()))
+    for name, mask in [(n, a) for n, a in arrays if a.dtype.kind == "b"]:
+        for values in aligned(mask, out.shape):
+            yield f"output elements where {name} is true", values
+            yield f"output elements where {name} is false", ~values
 
 
 def _between(out: tuple[int, ...], shape: tuple[int, ...]) -> Iterator[tuple[str, Array]]:

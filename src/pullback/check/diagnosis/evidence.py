@@ -156,6 +156,13 @@ class Evidence:
             return None
         return found if all(good) else None
 
+    def of_output(self, k: int) -> Evidence | None:
+        """Return the evidence on one of several outputs alone."""
+        subject = self.session.subject.with_arrays(self.arrays)
+        indices = subject.output_indices or range(len(self.outputs))
+        subject.output_indices = [indices[k]]
+        return self.of(subject)
+
     def may_be_that_of(self, subject: Subject, i: int) -> bool:
         """Return whether the gradient of argument `i` agrees with another call along a direction.
 

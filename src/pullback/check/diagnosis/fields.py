@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from pullback.check.diagnosis.contributions import clause
 from pullback.check.diagnosis.evidence import Evidence
 from pullback.check.exceptions import BackwardError, ForwardError
 from pullback.check.naming import quoted
@@ -60,8 +61,8 @@ def other_argument(e: Evidence, i: int) -> Cause | None:
     Mixed derivatives are the same in either order.
     """
     x = e.arrays[i]
-    if e.session.options.fast or x.dtype != np.float64:
-        return None
+    if e.session.options.fast or x.dtype != np.float64 or clause(e, i)[1]:
+        return None  # what is wrong with single contributions says more
     rng, name = e.session.rng(f"mixed {i}"), f"`{e.names[i]}`"
     right: list[str] = []
     wrong: list[str] = []
@@ -105,6 +106,8 @@ def _bilinear(e: Evidence, i: int, u: Array, v: Array, j: int | None = None) -> 
 def smaller(e: Evidence, i: int) -> Cause | None:
     """One number whose gradient is, at all values that are tried, a part of the right one."""
     if e.got[i].size != 1 or e.session.options.fast or e.got[i].dtype.kind == "c":
+        return None
+    if clause(e, i)[1]:
         return None
     rng = e.session.rng(f"parts {i}")
     shares = []

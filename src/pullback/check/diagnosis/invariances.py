@@ -26,15 +26,18 @@ def invariance(e: Evidence, i: int) -> Cause | None:
     if x.size < 2 or x.dtype.kind == "c" or not all(np.isfinite(a).all() for p in pairs for a in p):
         return None
     for axes in _axes(x):
-        along = "" if len(axes) == x.ndim else f" along {axes_text(axes)}"
         if all(_vanishes(right, axes) and not _vanishes(got, axes) for right, got in pairs):
             text = (
-                f"{name}: a term is missing: the outputs do not change when a constant is added to "
-                f"{name}{along}, so its gradient sums to zero there, and backward's does not"
+                f"{name}: a term is missing: the outputs do not change when {_moved(name, axes, x)}"
+                ", so its gradient sums to zero there, and backward's does not"
             )
-            hint = "a mean, a maximum or a normalisation (softmax) is taken for a constant?"
+            hint = (
+                "a mean, a maximum or a normalisation (softmax) is taken for a constant, or one of "
+                "two opposite terms is left out or has the wrong sign?"
+            )
             return Cause("missing-term", text, hint)
         if all(_vanishes(r * x, axes) and not _vanishes(g * x, axes) for r, g in pairs):
+            along = "" if len(axes) == x.ndim else f" along {axes_text(axes)}"
             text = (
                 f"{name}: a term is missing: the outputs do not change when {name} is scaled"
                 f"{along}, so its gradient is orthogonal to it there, and backward's is not"
@@ -42,6 +45,15 @@ def invariance(e: Evidence, i: int) -> Cause | None:
             hint = "a norm, a sum or a degree that normalises is taken for a constant?"
             return Cause("missing-term", text, hint)
     return None
+
+
+def _moved(name: str, axes: tuple[int, ...], x: Array) -> str:
+    """Return in words that a constant is added along some axes."""
+    if len(axes) == x.ndim:
+        return f"a constant is added to {name}"
+    if x.ndim == 2:
+        return f"all {('rows', 'columns')[axes[0]]} of {name} are moved alike"
+    return f"a constant is added to {name} along {axes_text(axes)}"
 
 
 def _axes(x: Array) -> Iterator[tuple[int, ...]]:
@@ -71,9 +83,8 @@ def homogeneous(e: Evidence, i: int) -> Cause | None:
             (found.expected_other[i], found.got_other[i]),
         ):
             along = float(np.sum(right * found.arrays[i]))
-            if not np.isfinite(along) or abs(along) < 1e-6 * np.sum(
-                np.abs(right * found.arrays[i])
-            ):
+            size = float(np.sum(np.abs(right * found.arrays[i])))
+            if not np.isfinite(along) or abs(along) <= 1e-6 * size:
                 return None
             ratios.append(float(np.sum(got * found.arrays[i])) / along)
     name = f"`{e.names[i]}`"

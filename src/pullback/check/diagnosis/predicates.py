@@ -83,13 +83,20 @@ def predicates(s: Sample, first: Sample) -> Iterator[Predicate]:
     yield from _comparisons(s)
     for name, values in _fitting(s.outputs, shape, "fc"):
         yield from _signs(name, values)
-    yield from _indexed(s)
     yield from _reached(s)
+    yield from _indexed(s)
     yield from _positions(shape, first.wrong)
     yield from _ties(s)
     for name, values in _real_parts(s.name, s.x):
         yield Predicate(f"{name} is a whole number", values == np.round(values))
     yield from _thresholds(s, first)
+
+
+def of_values(name: str, x: Array, others: list[tuple[str, Array]]) -> Iterator[Predicate]:
+    """Yield predicates over the sign of an array, and comparisons with others."""
+    nowhere = np.zeros(x.shape, bool)
+    yield from _signs(name, x)
+    yield from _comparisons(Sample(name, x, others, [], nowhere, nowhere))
 
 
 def _signs(name: str, array: Array) -> Iterator[Predicate]:
@@ -165,15 +172,31 @@ def _indexed(s: Sample) -> Iterator[Predicate]:
 
 def _reached(s: Sample) -> Iterator[Predicate]:
     """Yield comparisons of the index along an axis with whole numbers: labels, lengths, lags."""
-    indices = np.indices(s.x.shape)
-    for name, values in _fitting(s.others, s.x.shape, "iu"):
-        for axis, n in enumerate(s.x.shape):
-            if n < 2 or not values.size or values.min() < 0 or values.max() > n:
+    indices, shape = np.indices(s.x.shape), s.x.shape
+    for name, array in s.others:
+        if array.dtype.kind not in "iu" or not array.size or array.min() < 0:
+            continue
+        for axis, n in enumerate(shape):
+            if n < 2 or array.max() > n:
                 continue
-            for from_end, index in (("", indices[axis]), (" from the end", n - 1 - indices[axis])):
-                for sign, compare in _COMPARISONS:
-                    text = f"the index{from_end} along axis {axis} {sign} {name}"
-                    yield Predicate(text, compare(index, values))
+            for values in (*aligned(array, shape), *_of_lines(array, shape, axis)):
+                yield from _places_beside(name, values, axis, indices[axis])
+
+
+def _of_lines(array: Array, shape: tuple[int, ...], axis: int) -> Iterator[Array]:
+    """Yield a number for each line of an array of many axes, broadcast to its shape."""
+    for other, n in enumerate(shape) if array.ndim == 1 and len(shape) > 2 else ():
+        if other != axis and n == len(array):
+            column = array.reshape([-1 if k == other else 1 for k in range(len(shape))])
+            yield np.broadcast_to(column, shape)
+
+
+def _places_beside(name: str, values: Array, axis: int, index: Array) -> Iterator[Predicate]:
+    n = index.shape[axis]
+    for from_end, place in (("", index), (" from the end", n - 1 - index)):
+        for sign, compare in _COMPARISONS:
+            text = f"the index{from_end} along axis {axis} {sign} {name}"
+            yield Predicate(text, compare(place, values))
 
 
 def _thresholds(s: Sample, first: Sample) -> Iterator[Predicate]:

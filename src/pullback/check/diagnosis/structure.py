@@ -120,7 +120,7 @@ def misplaced(e: Evidence, i: int) -> Cause | None:
     """The right values are at other indices."""
     got, right, name = e.got[i], e.expected[i], f"`{e.names[i]}`"
     axes = range(got.ndim)
-    found = _among_few(e, i)
+    found = _among_few(e, i) or _moved_term(e, i)
     if found is not None:
         return found
     for count in range(1, got.ndim + 1):
@@ -161,6 +161,28 @@ def _among_few(e: Evidence, i: int) -> Cause | None:
     return Cause("misplaced", text)
 
 
+def _moved_term(e: Evidence, i: int) -> Cause | None:
+    """A term of some elements stands one place further: it is missing here and too many there."""
+    off = e.got[i] - e.expected[i]
+    wrong = e.wrong[i]
+    if off.dtype.kind == "c" or not np.isfinite(off).all() or 2 * wrong.sum() > wrong.size:
+        return None
+    missing, added = (np.where(wrong, np.maximum(sign * off, 0.0), 0.0) for sign in (1, -1))
+    for axis, n in enumerate(off.shape):
+        for a, b in ((missing, added), (added, missing)):
+            here, there = a.take(range(n - 1), axis), b.take(range(1, n), axis)
+            either = (here > 0) | (there > 0)
+            same = either & (np.abs(here - there) <= e.pattern_rtol * np.abs(off).max())
+            # Where two such terms meet they cancel.
+            if same.sum() > 2 and same.sum() > 0.6 * either.sum() and n > 2:
+                text = (
+                    f"a term of the gradient of `{e.names[i]}` stands one place too far along "
+                    f"axis {axis}: an index off by one?"
+                )
+                return Cause("misplaced", text)
+    return None
+
+
 def _from_other_end(e: Evidence, i: int, axis: int) -> Cause | None:
     """Running sums of the same numbers, from the first element and from the last."""
     got, right = (np.moveaxis(a, axis, 0) for a in (e.got[i], e.expected[i]))
@@ -185,6 +207,8 @@ def _shifted(e: Evidence, got: Array, right: Array, axis: int, k: int) -> bool:
         return False
     moved = got.take(range(k, n), axis)
     kept = right.take(range(n - k), axis)
+    if e.matches(kept.take(range(1, n - k), axis), kept.take(range(n - k - 1), axis)):
+        return False  # what is the same everywhere cannot be seen to move
     return e.matches(moved, kept) and np.unique(np.round(kept, 9)).size > 3
 
 

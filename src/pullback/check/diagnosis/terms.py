@@ -122,7 +122,10 @@ def missing_term(e: Evidence, i: int) -> Cause | None:
     for axis in reversed(axes):
         if _spanned(e, off, [ones], axis):
             text = f"a term is missing from {name} (or too many) that is constant along axis {axis}"
-            hint = "a mean or sum that is not differentiated, but taken for a constant?"
+            hint = (
+                "a mean or sum that is not differentiated, but taken for a constant, or whose "
+                "derivative has the wrong sign?"
+            )
             return Cause("missing-term", text, hint)
     for j, other in enumerate(e.expected):
         if j != i and other.shape == off.shape and _is_multiple_of(e, i, j):
@@ -197,20 +200,48 @@ def _product_term(e: Evidence, i: int) -> Cause | None:
 
 def _product_terms(e: Evidence, i: int) -> Iterator[tuple[str, float]]:
     """Yield what the error may be but for grad_output, in words, with a simple coefficient."""
+    if e.got[i].size == 1 and len(e.outputs) == 1 and e.outputs[0].size > _FEW:
+        yield from _terms_of_one(e, i)
+        return
     off = e.got[i] - e.expected[i]
     if len(e.seeds) != 1 or (e.seeds[0].shape != off.shape and e.seeds[0].size != 1):
         return
     seed = e.seeds[0] if e.seeds[0].shape == off.shape else e.seeds[0].reshape(())
-    simple = _simple_numbers(e)
     for words, values in [("1", np.ones(off.shape)), *_candidates(e, off.shape)]:
         with np.errstate(all="ignore"):
             for sign, term in (("*", seed * values), ("/", seed / values)):
-                if not np.isfinite(term).all():
-                    continue
-                c = multiple(off, term).real
-                near = simple[np.argmin(np.abs(simple - abs(c)))]
-                if abs(near - abs(c)) <= e.pattern_rtol * near and e.matches(off, c * term):
-                    yield f"{sign} {words}", float(np.copysign(near, c))
+                c = _simple_multiple(e, off, term)
+                if c is not None:
+                    yield f"{sign} {words}", c
+
+
+def _terms_of_one(e: Evidence, i: int) -> Iterator[tuple[str, float]]:
+    """Yield the same for a number, from what each output element contributes to its gradient."""
+    right, ours, x = e.jacobian[i], e.analytic[i], e.arrays[i].reshape(())
+    if right is None or ours is None or x.dtype.kind == "c" or e.outputs[0].dtype.kind == "c":
+        return
+    off, name = (ours - right).reshape(e.outputs[0].shape), f"`{e.names[i]}`"
+    for words, values in [("1", np.ones(off.shape)), *_candidates(e, off.shape)]:
+        with np.errstate(all="ignore"):
+            for more, term in (
+                ("", values),
+                (f" * {name}", values * x),
+                (f" / {name}", values / x),
+            ):
+                c = _simple_multiple(e, off, term)
+                if c is not None:
+                    yield f"* {words}{more}", c
+
+
+def _simple_multiple(e: Evidence, off: Array, term: Array) -> float | None:
+    """Return the simple number by which a term is the error; None if there is none."""
+    if not np.isfinite(term).all():
+        return None
+    c, simple = multiple(off, term).real, _simple_numbers(e)
+    near = simple[np.argmin(np.abs(simple - abs(c)))]
+    if abs(near - abs(c)) <= e.pattern_rtol * near and e.matches(off, c * term):
+        return float(np.copysign(near, c))
+    return None
 
 
 def _simple_numbers(e: Evidence) -> Array:

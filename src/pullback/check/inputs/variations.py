@@ -183,8 +183,9 @@ def _values(
         for name, number in _numbers(inputs, parameters)
     )
     has_edge, approximate = _has_edge(inputs), converges(fn)
+    symmetric = "symmetric" in (inspect.getdoc(getattr(fn, "forward", fn)) or "").lower()
     for change in itertools.chain(_changes(), around):
-        if change.moves and approximate:
+        if (change.moves and approximate) or (symmetric and change.of is _asymmetric):
             continue
         profile = LARGE if change.large else inputs.profile
         other = _all_changed(fn, change.of, inputs)._replace(profile=profile)
