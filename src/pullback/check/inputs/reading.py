@@ -19,6 +19,7 @@ from pullback.core.tensor.tensor import Tensor
 # one for it; CONJUGATED: as a complex number.
 CALLED, NUMBER, INDEX, ARRAY, TENSOR = "called", "number", "index", "array", "tensor"
 FOREIGN, GRADIENT, CONJUGATED = "foreign", "gradient", "conjugated"
+_EQUAL = "equal"  # compared with a whole number: one itself, if it is no tensor
 
 # Functions whose argument at a position, or of a name, is an array of whole numbers.
 _OF_INDICES = {"bincount": 0, "take": 1, "take_along_axis": 1, "put_along_axis": 1, "at": 1}
@@ -57,6 +58,10 @@ def uses(fn: Any) -> dict[str, set[str]]:
         if any(ends(node, "saved_tensors") for node in own_nodes(backward)):
             for name in found.keys() & set(origins.order):  # an array would not be among them
                 found[name].add(TENSOR)
+    for kinds in found.values():
+        if _EQUAL in kinds and not kinds & {TENSOR, GRADIENT}:
+            kinds.add(INDEX)
+        kinds.discard(_EQUAL)
     return {name: kinds for name, kinds in found.items() if kinds}
 
 
@@ -103,12 +108,33 @@ def _found(function: Any, origins: Origins) -> Iterator[tuple[str, str]]:
         elif isinstance(node, ast.Attribute) and node.attr in _ONLY_ARRAYS:
             if isinstance(node.value, ast.Name) and node.value.id in origins.arguments:
                 yield node.value.id, FOREIGN
+        elif isinstance(node, ast.Compare):
+            yield from ((name, _EQUAL) for name in _labels(node, origins))
         elif isinstance(node, ast.Subscript) and not _is_no_array(node.value):
             parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
             for part in parts:
                 name = origins.name(part)
                 if name:
                     yield name, INDEX
+
+
+def _labels(node: ast.Compare, origins: Origins) -> Iterator[str]:
+    """Yield the arguments that are compared with a whole number, or with places in an array."""
+    if not all(isinstance(op, (ast.Eq, ast.NotEq)) for op in node.ops):
+        return
+    sides = [node.left, *node.comparators]
+    if any(_whole(side) is not None or _is_range(side, origins) for side in sides):
+        for side in sides:
+            inner = side.value if isinstance(side, ast.Subscript) else side
+            name = origins.name(inner)
+            if name:
+                yield name
+
+
+def _is_range(node: ast.AST, origins: Origins) -> bool:
+    """Return whether an expression is ``np.arange(...)``, perhaps with more axes."""
+    node = node.value if isinstance(node, ast.Subscript) else node
+    return isinstance(node, ast.Call) and ends(node.func, "arange")
 
 
 def _is_no_array(node: ast.AST) -> bool:

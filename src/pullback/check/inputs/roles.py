@@ -63,6 +63,8 @@ _BY_NAME: tuple[tuple[str, list[Role]], ...] = (
     (r"dim\d|axis\d", value(0, 1, -1)),
     (r"eps|epsilon|tol|.*_eps", [*value(1e-3), Role("array", "positive")]),
     (r"mask|cond|condition|where|keep|kept|valid|pattern|.*_mask", [Role("mask"), Role("array")]),
+    (r"events?|observed|censored|active|alive|dead|selected|visible|flags?",
+     [Role("mask"), Role("index"), Role("array")]),
     (r"index|indices|idx|ids|i|rows|cols|segments?|tokens?|.*_(index|idx|indices|ids)",
      [Role("index"), Role("array", sure=True)]),
     (r"(.*_)?(ind|row|col)_?ptr|crow_.*|ccol_.*|row_splits|splits", [Role("pointers")]),
@@ -206,7 +208,9 @@ def _hinted(hint: Any, named: list[Role]) -> list[Role]:
     return named
 
 
-_SHAPE_IN_TEXT = re.compile(r"\b(\w+)\s*:\s*([^:()\n]{0,24}?)(\([\w\s,*+-]*\))([ \w]{0,28})")
+_SHAPE_IN_TEXT = re.compile(
+    r"\b(\w+)\s*:\s*([^:()\n]{0,24}?)(\([\w\s,*+-]*\))([ \w]{0,28}(?:,[ \w]{0,28}(?![\w ]*:))?)"
+)
 # Words about an argument, with its dtype and domain; those of a match further up count.
 _WORDS_IN_TEXT = (
     (r"\b(int|integ|whole|ind)", "int64", ""),
