@@ -175,3 +175,87 @@ def test_a_filter_that_is_not_conjugated_has_a_hint_of_it(seed):
     cause = cause_of(evidence(op, rng.standard_normal(6), seed=seed), 0)
     assert cause.name == "transposed"
     assert "take the conjugate" in cause.hint
+
+
+# -- by what the output elements are ---------------------------------------------------------------
+def operation(forward, rule):
+    def on_arrays(ctx, *args):
+        ctx.args = [a.numpy() if isinstance(a, pb.Tensor) else a for a in args]
+        outs = forward(*ctx.args)
+        return tuple(map(pb.asarray, outs)) if isinstance(outs, tuple) else pb.asarray(outs)
+
+    @pb.once_differentiable
+    def backward(ctx, *grads):
+        found = rule(*[g.numpy() for g in grads], *ctx.args)
+        return tuple(map(pb.asarray, found))
+
+    return pb.autograd_function(on_arrays, backward, name="op")
+
+
+SIGNAL = np.array([0.4, -1.3, 2.1, 0.7, -0.2, 1.6, -2.2, 0.9])
+
+
+def test_output_elements_are_told_by_the_values_of_an_argument_there():
+    def forward(x, threshold):
+        return np.where(np.abs(x) < threshold, x, threshold * (x + x**3))
+
+    def rule(g, x, threshold):  # counts what is not compressed
+        inside = np.abs(x) < threshold
+        return (
+            g * np.where(inside, 1.0, threshold * (1 + 3 * x**2)),
+            np.sum(g * (x + x**3)),
+        )
+
+    cause = cause_of(evidence(operation(forward, rule), SIGNAL, np.array(1.0)), 1)
+    assert cause.text == (
+        "`args[1]`: what comes from output elements where |args[0]| < args[1] should be zero"
+    )
+
+
+def test_a_factor_may_be_the_index_of_the_output_element():
+    times = np.arange(8)
+
+    def forward(x, rate):
+        return np.sin(x + rate * times)
+
+    def rule(g, x, rate):
+        slopes = g * np.cos(x + rate * times)
+        return slopes, slopes.sum()
+
+    cause = cause_of(evidence(operation(forward, rule), SIGNAL, np.array(0.3)), 1)
+    assert cause.name == "factor"
+    assert "lack a factor: the index (from 0) of the output element along axis 0" in cause.text
+
+
+def test_the_only_output_that_contributes_wrongly_is_looked_at_alone():
+    def forward(x, p):
+        mean = p @ x
+        return mean, p @ x**2 - mean**2
+
+    def rule(g_mean, g_variance, x, p):  # takes the mean for a constant
+        return (
+            g_mean * p + g_variance * 2 * p * x,
+            g_mean * x + g_variance * (x**2 - 2 * (p @ x) * x),
+        )
+
+    weights = np.array([0.1, 0.2, 0.05, 0.15, 0.1, 0.1, 0.2, 0.1])
+    cause = cause_of(evidence(operation(forward, rule), SIGNAL, weights), 0)
+    assert cause.name == "missing-term"
+    assert cause.text.startswith("in what comes from output 1 alone, ")
+
+
+def test_of_repeated_indices_in_each_row_only_the_last_counts():
+    index = np.array([0, 2, 0, 1, 2])
+
+    def forward(x, table):
+        return x + table[index]
+
+    def rule(g, x, table):
+        grad = np.zeros_like(table)
+        grad[index] = g.sum(axis=0)
+        return g, grad
+
+    x = np.random.default_rng(0).normal(size=(3, 5))
+    cause = cause_of(evidence(operation(forward, rule), x, np.array([0.3, -1.2, 0.8])), 1)
+    assert cause.name == "missing-sum"
+    assert "only the last contributes" in cause.text

@@ -86,3 +86,12 @@ def test_a_factor_in_brackets_of_a_shape_is_no_index():
         return x * x.shape[axis]
 
     assert uses(operation(forward, lambda ctx, g: g)) == {}
+
+
+def test_what_is_compared_with_a_whole_number_is_one():
+    def forward(ctx, x, kind, level):
+        here = (kind[:, None] == 1) & (np.arange(3) == 2)
+        return pb.asarray(np.where(here, x.numpy(), 0.0) * (level.numpy() == 0))
+
+    op = pb.autograd_function(forward, lambda ctx, g: {"x": g}, name="picked")
+    assert uses(op) == {"x": {"gradient", "tensor"}, "kind": {"index"}, "level": {"tensor"}}

@@ -260,3 +260,43 @@ def test_float16_values_are_varied_without_warnings():
 
     tanh = operation(forward, backward)
     assert check_op(tanh, np.array([7.562, -20.92, -97.6, 72.0], np.float16)).ok
+
+
+# -- ties ------------------------------------------------------------------------------------------
+def nearest(rule):
+    """Return the larger of two sums of distances to the nearest, which has no gradient at ties."""
+
+    def forward(ctx, a, b):
+        d = np.abs(a.numpy()[:, None] - b.numpy())
+        ctx.save_for_backward(d=a.numpy()[:, None] - b.numpy())
+        return pb.asarray(np.maximum(d.min(1).sum(), 0.9 * d.min(0).sum()))
+
+    @pb.once_differentiable
+    def backward(ctx, g):
+        d = ctx.saved_variables.d
+        costs = np.abs(d).min(1).sum(), 0.9 * np.abs(d).min(0).sum()
+        taken = rule(np.abs(d), 1) if costs[0] > costs[1] else 0.9 * rule(np.abs(d), 0)
+        by = g.item() * np.sign(d) * taken
+        return {"a": pb.asarray(by.sum(1)), "b": pb.asarray(-by.sum(0))}
+
+    return operation(forward, backward)
+
+
+A, B = np.array([0.3, -1.2, 1.4, 0.9]), np.array([0.1, 1.9, -0.7])
+
+
+def test_any_of_the_nearest_may_get_the_gradient():
+    def first(d, axis):
+        return np.arange(d.shape[axis]).reshape(
+            (-1, 1) if axis == 0 else (1, -1)
+        ) == np.expand_dims(d.argmin(axis), axis)
+
+    assert check_op(nearest(first), A, B).ok
+
+
+def test_not_each_of_the_nearest_gets_the_whole_gradient():
+    report = check_op(
+        nearest(lambda d, axis: d == d.min(axis, keepdims=True)), A, B, raise_exception=False
+    )
+    assert report.outcome == "wrong"
+    assert "ties" in report.failures[0].situation

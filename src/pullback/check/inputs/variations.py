@@ -150,7 +150,8 @@ def _changes() -> Iterator[_Change]:
     zeros = itertools.chain([True], itertools.repeat(False))  # 0 / 0 is not the operation's mistake
     largest, smallest = (functools.partial(_tied, largest=k) for k in (True, False))
     none = _only_first(functools.partial(_scaled, 0.0))
-    yield _Change("whole numbers in place of the values", lambda a: _whole(a, zeros))
+    rounded = functools.partial(_whole, zeros=zeros)
+    yield _Change("whole numbers in place of the values", rounded, tied=True)
     yield _Change("larger values", functools.partial(_scaled, 4.0), large=True)
     yield _Change("masks that are not all true", _hiding, moves=False)
     yield _Change("indices that repeat", _repeating, moves=False)
