@@ -119,6 +119,6 @@ def test_a_term_that_is_a_multiple_of_the_output_over_a_number_is_named():
     op = pb.autograd_function(forward, backward, name="density")
     cause = cause_of(evidence(op, X, np.array(1.3)), 1)
     assert cause.text == (
-        "the term grad_output * the output / `width` is too many in `width`, or that with -1 is "
-        "missing"
+        "the term -grad_output * the output / `width` is missing from `width` (or its opposite is "
+        "too many)"
     )

@@ -135,7 +135,7 @@ def test_the_term_of_a_normalising_constant_is_named():
     found = cause_of(evidence(op, X, np.array(1.5)), 1)
     assert found.name == "missing-term"
     assert found.text == (
-        "the term 6 * grad_output / `sigma` is too many in `sigma`, or that with -1 is missing"
+        "the term -6 * grad_output / `sigma` is missing from `sigma` (or its opposite is too many)"
     )
 
 

@@ -189,12 +189,9 @@ def _product_term(e: Evidence, i: int) -> Cause | None:
     found = [dict(_product_terms(call, i)) for call in calls]
     for words, c in found[0].items():
         if all(abs(other.get(words, np.inf) - c) <= e.pattern_rtol * abs(c) for other in found):
-            size = "" if abs(c) == 1 else f"{abs(c):g} * "
-            term, name = f"{size}grad_output {words}", f"`{e.names[i]}`"
-            if c < 0:
-                return Cause("missing-term", f"the term {term} is missing from {name}")
-            text = f"the term {term} is too many in {name}, or that with -1 is missing"
-            return Cause("missing-term", text)
+            size = {1.0: "", -1.0: "-"}.get(-c, f"{-c:g} * ")
+            text = f"the term {size}grad_output {words} is missing from `{e.names[i]}`"
+            return Cause("missing-term", text + (" (or its opposite is too many)" if c > 0 else ""))
     return None
 
 
