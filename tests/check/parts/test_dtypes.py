@@ -188,3 +188,22 @@ def test_an_operation_that_takes_float32_alone_is_checked():
     assert pb.check.check_op(cube, x).outcome == "right"
     wrong = pb.autograd_function(forward, lambda ctx, g: {"x": 2.0 * ctx.saved_variables.x**2 * g})
     assert pb.check.check_op(wrong, x, raise_exception=False).failures[0].cause.name == "factor"
+
+
+def test_another_formula_in_float32_is_no_cancellation():
+    def forward(ctx, x):
+        ctx.save_for_backward(x=x)
+        return x.sin()
+
+    def backward(ctx, g):
+        x = ctx.saved_variables.x
+        return {"x": g * x.cos() if x.dtype == pb.float64 else g * (1 - x * x / 2)}
+
+    report = pb.check.check_op(
+        pb.autograd_function(forward, backward, name="sine"),
+        np.array([0.4, -1.3, 2.1, 0.7]),
+        raise_exception=False,
+    )
+    (failure,) = report.failures
+    assert failure.cause.name == "dtype"
+    assert "is wrong in float32 alone" in failure.cause.text
