@@ -151,3 +151,9 @@ def test_two_numbers_have_a_ratio_but_no_factor():
     op = pb.autograd_function(forward, backward, name="op")
     found = cause_of(evidence(op, X, np.array(0.7)), 1)
     assert "factor" not in found.text
+
+
+def test_a_missing_factor_may_be_a_multiple_of_an_array():
+    square = pb.autograd_function(lambda ctx, x: x * x, lambda ctx, g: {"x": g}, name="square")
+    found = cause_of(evidence(square, X), 0)
+    assert found.text == "the factor 2 * `x` is missing from the gradient of `x`"

@@ -11,6 +11,7 @@ from pullback.check.diagnosis.evidence import Evidence
 from pullback.check.report import Cause
 from pullback.check.values import Array
 
+_SMALL = (1.0, 2.0, 0.5, 3.0, 1 / 3, 4.0, 0.25)  # the factors of derivatives of powers
 _FEW = 2  # elements that another formula may have by accident
 
 
@@ -45,13 +46,27 @@ def extra_factor(e: Evidence, i: int) -> Cause | None:
         if np.isin(values, (0, 1)).all():
             continue  # a mask: `elements` reports where it is 0
         with np.errstate(all="ignore"):
-            if _both(e, i, e.expected[i] * values, e.expected_other[i] * values):
-                text = f"the gradient of {name} has the factor {words} too many"
+            times, over = e.expected[i] * values, e.expected[i] / values
+            c = _factor(e, i, times)
+            if c is not None and _both(e, i, c * times, c * (e.expected_other[i] * values)):
+                text = f"the gradient of {name} has the factor {_times(c)}{words} too many"
                 return Cause("extra-factor", text)
-            if _both(e, i, e.expected[i] / values, e.expected_other[i] / values):
-                text = f"the factor {words} is missing from the gradient of {name}"
+            c = _factor(e, i, over)
+            if c is not None and _both(e, i, c * over, c * (e.expected_other[i] / values)):
+                text = f"the factor {_times(1 / c)}{words} is missing from the gradient of {name}"
                 return Cause("extra-factor", text)
     return None
+
+
+def _factor(e: Evidence, i: int, pattern: Array) -> float | None:
+    """Return the small number, or one over it, by which a pattern is the gradient."""
+    seen = np.isfinite(pattern) & np.isfinite(e.got[i])
+    c = multiple(e.got[i][seen], pattern[seen]).real
+    return next((n for n in _SMALL if abs(abs(c) - n) <= e.pattern_rtol * n and c > 0), None)
+
+
+def _times(c: float) -> str:
+    return "" if c == 1 else f"{c:g} * "
 
 
 def factor_of_grad_output(e: Evidence, i: int) -> Cause | None:

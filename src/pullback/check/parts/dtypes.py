@@ -26,7 +26,7 @@ from pullback.check.subject import Subject
 from pullback.check.values import Array, Arrays
 
 # Squares and cubes of such values are still representable in the dtype.
-_STEADY = 0.05  # of an error: how much rounding may change one that is no rounding
+_STEADY = 0.05  # of a value: an error that is smaller may be due to rounding
 _LARGEST = {"float32": 1e12, "float16": 30.0}
 # An output with a larger error, in rounding units, has no gradient that is compared.
 _ULPS = 256
@@ -83,7 +83,7 @@ def _narrower(session: Session, dtype: str) -> bool:
         found = _narrow(session, leaves, dtype)
         if found is None:
             return False
-        wrong, again = _wrong(found), None
+        wrong = _wrong(found)
         if wrong:  # unless only a tie is broken differently
             again = _narrow(session, perturbed_leaves(session, leaves, 64 * _eps(dtype)), dtype)
             wrong = {i: w for i, w in wrong.items() if again is None or i in _wrong(again)}
@@ -95,7 +95,8 @@ def _narrower(session: Session, dtype: str) -> bool:
             session.fail(Cause("dtype", text), situation=f"with {dtype} arguments")
         return True
     for i, where in wrong.items():
-        _report(session, found, again, i, where)
+        moved = _narrow(session, perturbed_leaves(session, leaves, _STEADY / 2), dtype)
+        _report(session, found, i, where, _is_steady(found, moved, i, where))
     return True
 
 
@@ -214,21 +215,21 @@ def _tolerance(narrow: _Narrow, i: int) -> Array:
     )
 
 
-def _is_steady(narrow: _Narrow, again: _Narrow | None, i: int, wrong: Array) -> bool:
-    """Return whether an error is large and the same close by: no digits are lost, but it is wrong.
+def _is_steady(narrow: _Narrow, moved: _Narrow | None, i: int, wrong: Array) -> bool:
+    """Return whether an error is large and about the same close by: it is none of rounding.
 
-    Lost digits are another each time, or all of them: 0.
+    Lost digits are others each time, or all of them: 0.
     """
-    if again is None:
+    if moved is None:
         return False
     off = (narrow.got[i] - narrow.expected[i])[wrong]
-    there = (again.got[i] - again.expected[i])[wrong]
+    there = (moved.got[i] - moved.expected[i])[wrong]
     size, got = np.abs(narrow.expected[i][wrong]), np.abs(narrow.got[i][wrong])
-    steady = np.abs(there - off) <= _STEADY * np.abs(off)
+    steady = np.abs(there - off) <= 4 * _STEADY * np.abs(off)
     return bool((steady & (np.abs(off) > _STEADY * size) & (got > 1e-3 * size)).mean() >= 0.5)
 
 
-def _report(session: Session, narrow: _Narrow, again: _Narrow | None, i: int, wrong: Array) -> None:
+def _report(session: Session, narrow: _Narrow, i: int, wrong: Array, steady: bool) -> None:
     """Report a gradient that is right in float64 and wrong in a narrower dtype."""
     name, dtype = session.subject.names[i], narrow.dtype
     expected, got = narrow.expected[i], narrow.got[i]
@@ -243,7 +244,7 @@ def _report(session: Session, narrow: _Narrow, again: _Narrow | None, i: int, wr
         )
         hint = "write it so that no intermediate is larger than the result"
         cause = Cause("dtype", text, hint)
-    elif _is_steady(narrow, again, i, wrong):
+    elif steady:
         text = (
             f"the gradient of `{name}` is wrong in {dtype} alone, by up to {worst:.2g} of it; "
             "the error is the same at nearby values, so no digits are lost"
