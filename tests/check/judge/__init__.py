@@ -26,6 +26,7 @@ from . import (
     probability,
     ranking,
     rearranging,
+    robotics,
     sequences,
     signal,
     solvers,
@@ -67,6 +68,7 @@ FIELDS = (
     audio,
     statistics,
     optics,
+    robotics,
 )
 CASES: list[Case] = [case for field in FIELDS for case in field.BOOK.cases]
 WRONG = [case for case in CASES if case.wrong]
