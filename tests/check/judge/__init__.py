@@ -12,6 +12,7 @@ from . import (
     audio,
     chemistry,
     control,
+    ecology,
     finance,
     geometry,
     graphs,
@@ -69,6 +70,7 @@ FIELDS = (
     statistics,
     optics,
     robotics,
+    ecology,
 )
 CASES: list[Case] = [case for field in FIELDS for case in field.BOOK.cases]
 WRONG = [case for case in CASES if case.wrong]
