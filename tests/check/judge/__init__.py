@@ -9,6 +9,7 @@ what it says (a right one that is wrong, a wrong one whose mistake never shows).
 """
 
 from . import (
+    astronomy,
     audio,
     chemistry,
     control,
@@ -71,6 +72,7 @@ FIELDS = (
     optics,
     robotics,
     ecology,
+    astronomy,
 )
 CASES: list[Case] = [case for field in FIELDS for case in field.BOOK.cases]
 WRONG = [case for case in CASES if case.wrong]
