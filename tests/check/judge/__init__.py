@@ -28,6 +28,7 @@ from . import (
     probability,
     ranking,
     rearranging,
+    recommending,
     robotics,
     sequences,
     signal,
@@ -73,6 +74,7 @@ FIELDS = (
     robotics,
     ecology,
     astronomy,
+    recommending,
 )
 CASES: list[Case] = [case for field in FIELDS for case in field.BOOK.cases]
 WRONG = [case for case in CASES if case.wrong]
