@@ -22,6 +22,7 @@ from . import (
     kernels,
     layers,
     losses,
+    materials,
     optics,
     physics,
     populations,
@@ -75,6 +76,7 @@ FIELDS = (
     ecology,
     astronomy,
     recommending,
+    materials,
 )
 CASES: list[Case] = [case for field in FIELDS for case in field.BOOK.cases]
 WRONG = [case for case in CASES if case.wrong]

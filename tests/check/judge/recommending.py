@@ -238,7 +238,7 @@ def sampled_softmax():
     ),
     "a gradient off by a factor: divided by the number of scores, not by the weights' total",
     FACTOR,
-    r"\boff by\b|\b[0-2]\.\d+ ?(times|x)\b|\bproportional|\bnormali[sz]|\bdivided by\b|\bnumber of\b",
+    r"\boff by\b|\b[0-2]\.\d+ ?(times|x)\b|\bproportional|\bnormali[sz]|\bdivided by\b",
 )
 def calibration_loss():
     @pb.autograd_function
