@@ -279,7 +279,7 @@ def radial_velocity():
 
 @BOOK.right(
     lambda rng: (
-        (t(0.02 + 0.01 * rng.random()), t(2.03), t(0.52), t(0.17)),
+        (t(0.02 + 0.01 * rng.random()), t(2.03), t(0.52), t(0.2)),
         {"times": np.linspace(1.2, 2.8, 13)},
     )
 )

@@ -327,14 +327,14 @@ def accumulation_curve():
     @pb.autograd_function
     def accumulation_curve(ctx, rate, effort):
         """Expected species after each effort: (m,); rate: (n,). Twice differentiable."""
-        ctx.save_for_backward(rate=rate)
-        ctx.effort = effort.astype(float)[:, None]
-        return -pb.expm1(-rate * pb.asarray(ctx.effort)).sum(axis=1)
+        ctx.save_for_backward(rate=rate, effort=effort)
+        return -pb.expm1(-rate * pb.asarray(effort[:, None] * 1.0)).sum(axis=1)
 
     @accumulation_curve.backward
     def _(ctx, grad_output):
-        effort = pb.asarray(ctx.effort)
-        unseen = pb.exp(-ctx.saved_variables.rate * effort)
+        s = ctx.saved_variables
+        effort = pb.asarray(s.effort[:, None] * 1.0)
+        unseen = pb.exp(-s.rate * effort)
         return {"rate": (grad_output.unsqueeze(1) * effort * unseen).sum(axis=0)}
 
     return accumulation_curve

@@ -280,6 +280,18 @@ def neo_hooke():
     return neo_hooke
 
 
+def residual(T, source, k, slope, ends):
+    full = np.concatenate([ends[:1], T, ends[1:]])
+    mean = (full[1:] + full[:-1]) / 2
+    conduct = k * np.exp(slope * mean)
+    flux = conduct * np.diff(full)
+    by_left = -conduct + slope / 2 * flux
+    by_right = conduct + slope / 2 * flux
+    A = np.diag(by_left[1:] - by_right[:-1])
+    A += np.diag(by_right[1:-1], 1) - np.diag(by_left[1:-1], -1)
+    return np.diff(flux) + source, A, flux, mean
+
+
 @BOOK.right(
     lambda rng: (
         (t(rng.normal(size=6)), t(0.5 + rng.random(7)), t(0.15)),
@@ -287,17 +299,6 @@ def neo_hooke():
     )
 )
 def heated_bar():
-    def residual(T, source, k, slope, ends):
-        full = np.concatenate([ends[:1], T, ends[1:]])
-        mean = (full[1:] + full[:-1]) / 2
-        conduct = k * np.exp(slope * mean)
-        flux = conduct * np.diff(full)
-        by_left = -conduct + slope / 2 * flux
-        by_right = conduct + slope / 2 * flux
-        A = np.diag(by_left[1:] - by_right[:-1])
-        A += np.diag(by_right[1:-1], 1) - np.diag(by_left[1:-1], -1)
-        return np.diff(flux) + source, A, flux, mean
-
     @pb.autograd_function
     def heated_bar(ctx, source, conductivity, slope, ends=(0.0, 0.0), tol=1e-12):
         """Steady temperatures: (n,) inside; conductivity: (n + 1,), growing with temperature."""
