@@ -9,9 +9,11 @@ what it says (a right one that is wrong, a wrong one whose mistake never shows).
 """
 
 from . import (
+    astronomy,
     audio,
     chemistry,
     control,
+    ecology,
     finance,
     geometry,
     graphs,
@@ -20,12 +22,15 @@ from . import (
     kernels,
     layers,
     losses,
+    materials,
     optics,
     physics,
     populations,
     probability,
     ranking,
     rearranging,
+    recommending,
+    robotics,
     sequences,
     signal,
     solvers,
@@ -67,6 +72,11 @@ FIELDS = (
     audio,
     statistics,
     optics,
+    robotics,
+    ecology,
+    astronomy,
+    recommending,
+    materials,
 )
 CASES: list[Case] = [case for field in FIELDS for case in field.BOOK.cases]
 WRONG = [case for case in CASES if case.wrong]
