@@ -25,9 +25,11 @@ from pullback.errors import AutogradError
 
 # The fields whose entries were read while the checker was worked on.
 READ = (
+    "astronomy",
     "audio",
     "chemistry",
     "control",
+    "ecology",
     "finance",
     "geometry",
     "graphs",
@@ -36,12 +38,15 @@ READ = (
     "kernels",
     "layers",
     "losses",
+    "materials",
     "optics",
     "physics",
     "populations",
     "probability",
     "ranking",
     "rearranging",
+    "recommending",
+    "robotics",
     "sequences",
     "signal",
     "solvers",

@@ -155,7 +155,7 @@ def _changes() -> Iterator[_Change]:
     yield _Change("larger values", functools.partial(_scaled, 4.0), large=True)
     yield _Change("masks that are not all true", _hiding, moves=False)
     yield _Change("indices that repeat", _repeating, moves=False)
-    yield _Change("values of both signs", _both_signs)
+    yield _Change("values of both signs", _only_first(_both_signs))
     yield _Change("values of the other sign", _negative)
     yield _Change("rows in the reverse order", _reversed)
     yield _Change("a zero among the values", _only_first(_with_zero), zero=True)
