@@ -17,8 +17,9 @@ from pullback.core.custom.define import autograd_function
 from pullback.core.graph.modes import is_grad_enabled, is_inference_mode_enabled
 from pullback.core.tensor.tensor import Tensor
 from pullback.errors import AutogradError, UntrackedTensorWarning
-from pullback.transforms import (elementwise_grad, grad, hessian, hessian_vector_product, hvp,
-    jacfwd, jacobian, jacrev, jvp, linearize, value_and_grad, vhp, vjp)
+from pullback.transforms import (checkpoint, elementwise_grad, grad, hessian,
+    hessian_vector_product, hvp, jacfwd, jacobian, jacrev, jvp, linearize, save_as, save_on_cpu,
+    value_and_grad, vhp, vjp)
 
 # creation
 from pullback.ops.functions.creation import (arange, as_tensor, asarray, empty, empty_like, eye,
