@@ -475,10 +475,12 @@ from pullback import check as check
 from pullback import cuda as cuda
 from pullback import errors as errors
 from pullback import fft as fft
+from pullback import implicit as implicit
 from pullback import linalg as linalg
 from pullback import nn as nn
 from pullback import optim as optim
 from pullback import special as special
+from pullback.transforms import surrogate as surrogate
 __version__: str
 float16: DType
 float32: DType
