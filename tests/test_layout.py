@@ -26,6 +26,7 @@ LAYERS = [
     {"autograd", "cuda", "fft", "linalg", "special"},
     {"numpy_protocol", "optim"},
     {"transforms"},
+    {"implicit"},
     {"check"},
     {"inspect", "interop"},
     {"cli"},

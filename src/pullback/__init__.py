@@ -17,8 +17,9 @@ from pullback.core.custom.define import autograd_function
 from pullback.core.graph.modes import is_grad_enabled, is_inference_mode_enabled
 from pullback.core.tensor.tensor import Tensor
 from pullback.errors import AutogradError, UntrackedTensorWarning
-from pullback.transforms import (elementwise_grad, grad, hessian, hessian_vector_product, hvp,
-    jacfwd, jacobian, jacrev, jvp, linearize, value_and_grad, vhp, vjp)
+from pullback.transforms import (checkpoint, elementwise_grad, grad, hessian,
+    hessian_vector_product, hvp, jacfwd, jacobian, jacrev, jvp, linearize, save_as, save_on_cpu,
+    value_and_grad, vhp, vjp)
 
 # creation
 from pullback.ops.functions.creation import (arange, as_tensor, asarray, empty, empty_like, eye,
@@ -126,7 +127,9 @@ from pullback import numpy_protocol as _numpy_protocol
 from pullback.ops import methods as _methods
 
 # the modules
-from pullback import autograd, check, cuda, errors, fft, linalg, nn, optim, special
+from pullback import (autograd, check, cuda, errors, fft, implicit, linalg, nn, optim,
+    special)
+from pullback.transforms import surrogate
 
 __version__ = "0.1.0"
 
@@ -135,7 +138,7 @@ complex64, complex128 = _DTYPES["complex64"], _DTYPES["complex128"]
 int8, int16, int32, int64 = (_DTYPES[f"int{n}"] for n in (8, 16, 32, 64))
 uint8, uint16, uint32, uint64 = (_DTYPES[f"uint{n}"] for n in (8, 16, 32, 64))
 bool = _DTYPES["bool"]
-_MODULES = {autograd, check, cuda, errors, fft, linalg, nn, optim, special}
+_MODULES = {autograd, check, cuda, errors, fft, implicit, linalg, nn, optim, special, surrogate}
 _DUNDERS = {"__array_api_version__", "__array_namespace_info__", "__version__"}
 __all__ = sorted(_DUNDERS.union(
     name for name, value in globals().items()

@@ -21,6 +21,7 @@ from pullback.core.graph.modes import is_inference_mode_enabled as is_inference_
 from pullback.core.tensor.tensor import Tensor as Tensor
 from pullback.errors import AutogradError as AutogradError
 from pullback.errors import UntrackedTensorWarning as UntrackedTensorWarning
+from pullback.transforms import checkpoint as checkpoint
 from pullback.transforms import elementwise_grad as elementwise_grad
 from pullback.transforms import grad as grad
 from pullback.transforms import hessian as hessian
@@ -31,6 +32,8 @@ from pullback.transforms import jacobian as jacobian
 from pullback.transforms import jacrev as jacrev
 from pullback.transforms import jvp as jvp
 from pullback.transforms import linearize as linearize
+from pullback.transforms import save_as as save_as
+from pullback.transforms import save_on_cpu as save_on_cpu
 from pullback.transforms import value_and_grad as value_and_grad
 from pullback.transforms import vhp as vhp
 from pullback.transforms import vjp as vjp
@@ -472,10 +475,12 @@ from pullback import check as check
 from pullback import cuda as cuda
 from pullback import errors as errors
 from pullback import fft as fft
+from pullback import implicit as implicit
 from pullback import linalg as linalg
 from pullback import nn as nn
 from pullback import optim as optim
 from pullback import special as special
+from pullback.transforms import surrogate as surrogate
 __version__: str
 float16: DType
 float32: DType

@@ -14,6 +14,7 @@ exception (in brackets) that a user of NumPy or PyTorch would expect::
     |   `-- UncheckedError                                something could not be checked
     |-- ShapeError            [ValueError, RuntimeError]  a shape does not fit
     |-- DTypeError            [TypeError, RuntimeError]   a dtype is unsupported or does not fit
+    |-- ConvergenceError      [RuntimeError]              an iteration did not reach a solution
     |-- DeviceError           [RuntimeError]              devices or libraries mixed or missing
     |-- ArgumentError         [ValueError]                an argument has a wrong value
     |-- ArgumentTypeError     [TypeError]                 an argument has a wrong type
@@ -41,6 +42,7 @@ __all__ = [
     "ArgumentError",
     "ArgumentTypeError",
     "AutogradError",
+    "ConvergenceError",
     "DTypeError",
     "DeviceError",
     "GradcheckError",
@@ -185,6 +187,10 @@ class NameNotFoundError(AutogradError, AttributeError, KeyError):
     """There is no saved value or argument of that name."""
 
     __str__ = Exception.__str__  # a KeyError would print its message in quotes
+
+
+class ConvergenceError(AutogradError, RuntimeError):
+    """An iteration did not reach the solution that it was asked for."""
 
 
 class MissingExtraError(AutogradError, ImportError):

@@ -103,6 +103,7 @@ NO_OPERATIONS = {
     "tril_indices": MAKES,
     "triu_indices": MAKES,
     "value_and_grad": DERIVES,
+    **dict.fromkeys(("checkpoint", "save_as", "save_on_cpu"), HISTORY),
     **dict.fromkeys(("hessian", "hessian_vector_product", "hvp", "vhp"), DERIVES),
     **dict.fromkeys(("jacfwd", "jacobian", "jacrev", "jvp", "linearize", "vjp"), DERIVES),
     "zeros": MAKES,

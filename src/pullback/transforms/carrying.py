@@ -1,4 +1,4 @@
-"""A user's operation in forward mode: its derivative is the transpose of its own backward.
+"""A user's operation in forward mode: by its own jvp, else by the transpose of its backward.
 
 Owns the call of an operation on arrays with tangents. Forward runs on the values; tangents come
 from transposing backward, see pushing.py. Where a graph of such arrays asks for it one node is
@@ -12,17 +12,27 @@ from typing import Any
 
 from pullback.arrays import join, library_of
 from pullback.core.backward import api as engine
+from pullback.core.custom.context import backward_context
 from pullback.core.custom.define import autograd_function
-from pullback.core.custom.pytree import leaves, map_leaves
+from pullback.core.custom.pytree import children, leaves, map_leaves, rebuild
 from pullback.core.function.dispatch import lifted
 from pullback.core.function.tensor_library import on_parts
-from pullback.core.graph.modes import STATE
+from pullback.core.graph.modes import STATE, run_in_mode
+from pullback.core.graph.node import Output
 from pullback.core.tensor.tensor import Tensor, box
 from pullback.core.tensor.versions import version_of
 from pullback.errors import GraphError, InplaceError, compose
 from pullback.ops.functions.creation import zeros_like
-from pullback.transforms.arguments import FORWARD
-from pullback.transforms.pushing import boxed, in_one_library, leaf_of, pushed, pushed_by_elements
+from pullback.transforms.arguments import FORWARD, RECORDING
+from pullback.transforms.directions import directions
+from pullback.transforms.pushing import (
+    boxed,
+    in_one_library,
+    leaf_of,
+    places_of,
+    pushed,
+    pushed_by_elements,
+)
 
 __all__ = ["carry"]
 
@@ -37,7 +47,7 @@ def carry(library: Any, op: Any, arguments: Any, values: Sequence[Any]) -> Any:
     if op is _carried:
         return NotImplemented
     call = _Call(op, arguments, values)
-    outs = iter(_carried(call.on_parts, *[_lifted(t, library) for t in call.tensors]))
+    outs = iter(_carried(call, *[_lifted(t, library) for t in call.tensors]))
     return map_leaves(lambda x: next(outs) if isinstance(x, Tensor) else x, call.result)
 
 
@@ -50,30 +60,72 @@ class _Call:
     """One call of a user's operation: what of its arguments are tensors, and what it returned."""
 
     def __init__(self, op: Any, arguments: Any, values: Sequence[Any]) -> None:
-        self._op, self._arguments, self._values = op, arguments, list(values)
+        self.op, self._arguments, self._values = op, arguments, list(values)
         given = leaves(self._values) if op.traverse else self._values
         self.tensors = [x for x in given if isinstance(x, Tensor)]
         self.result: Any = None
 
-    def on_parts(self, *tensors: Tensor) -> list[Tensor]:
+    def __call__(self, *tensors: Tensor) -> list[Tensor]:
         """Call the operation on tensors of the values; return the tensors in its result."""
         left = iter(tensors)
 
         def put(x: Any) -> Any:
             return next(left) if isinstance(x, Tensor) else x
 
-        values = map_leaves(put, self._values) if self._op.traverse else [*map(put, self._values)]
-        positional, keywords = self._op.signature.spread(self._arguments, values)
+        values = map_leaves(put, self._values) if self.op.traverse else [*map(put, self._values)]
+        positional, keywords = self.op.signature.spread(self._arguments, values)
         versions = [version_of(t) for t in tensors]
         error = None
         try:
-            self.result = self._op(*positional, **keywords)
+            self.result = self.op(*positional, **keywords)
         except InplaceError as raised:
             error = raised
         if error is not None or versions != [version_of(t) for t in tensors]:
             required = "an operation that changes no argument in place required in forward mode"
-            raise InplaceError(compose(self._op.name, required, "one that does")) from error
+            raise InplaceError(compose(self.op.name, required, "one that does")) from error
         return [x for x in leaves(self.result) if isinstance(x, Tensor)]
+
+    def pushed_by_rule(
+        self, values: Sequence[Tensor], along: Sequence[Tensor | None]
+    ) -> list[tuple[Tensor, Tensor | None]] | None:
+        """Return the results with their tangents by the jvp that the user gave.
+
+        None where the call recorded nothing of the operation itself, as in nested forward mode.
+        """
+        kept = STATE.get().grad and any(
+            t is not None and t.requires_grad for t in (*values, *along)
+        )
+        return run_in_mode(RECORDING, self._by_rule, values, along, kept)  # type: ignore[no-any-return]
+
+    def _by_rule(self, values: Any, along: Any, kept: bool) -> Any:
+        outs = self(*places_of(values, along, kept))
+        node = next((n for n in map(_node_of, outs) if n is not None and n.op is self.op), None)
+        if node is None:
+            return None
+        vectors = iter(along)
+        given = leaves(self._values) if self.op.traverse else self._values
+        tangents = [next(vectors) if isinstance(x, Tensor) else None for x in given]
+        ctx = backward_context(self.op, node, None, kept)
+        rule = self.op.forward_rule
+        found = run_in_mode({"grad": kept}, rule, ctx, node.arguments, tangents)
+        found = _like(self.result, found)
+        vectors = directions(f"{self.op.name}.jvp", "the result", found, self.result)
+        pairs = zip(leaves(self.result), vectors, strict=True)
+        every = [(x, v) for x, v in pairs if isinstance(x, Tensor)]
+        return [(x if kept else x._alias(), v) for x, v in every]
+
+
+def _node_of(tensor: Tensor) -> Any:
+    node = tensor._node
+    return node.node if node.__class__ is Output else node
+
+
+def _like(result: Any, found: Any) -> Any:
+    """Return tangents in the structure of the results, which they may be given for in order."""
+    items = children(result)
+    if items is None or not isinstance(found, (tuple, list)) or len(items) != len(found):
+        return found
+    return rebuild(result, list(found))
 
 
 # -- functions of parts as operations on arrays with tangents --------------------------------------
@@ -96,7 +148,14 @@ def _forward(ctx: Any, function: OfParts, *tensors: Tensor) -> tuple[Tensor, ...
 
 
 def _pushed(function: OfParts, values: Any, along: Any) -> Any:
-    """Transpose the backward of a function; one that cannot be recorded, element by element."""
+    """Call the given forward derivative, or transpose the backward of a function.
+
+    A backward that cannot be recorded is transposed element by element.
+    """
+    if isinstance(function, _Call) and function.op.forward_rule is not None:
+        found = function.pushed_by_rule(values, along)
+        if found is not None:
+            return found
     try:
         return pushed(function, values, along)
     except (GraphError, RuntimeError) as error:

@@ -26,6 +26,7 @@ __all__ = [
     "boxed",
     "in_one_library",
     "leaf_of",
+    "places_of",
     "pushed",
     "pushed_by_elements",
     "unit_seeds",
@@ -106,7 +107,7 @@ def _pushed(
     along: Sequence[Any],
     kept: bool,
 ) -> list[tuple[Tensor, Tensor | None]]:
-    places = _places(tensors, along, kept)
+    places = places_of(tensors, along, kept)
     outs = function(*places)
     vectors = [v for v in along if v is not None]
     if not vectors:
@@ -116,7 +117,7 @@ def _pushed(
     return [(o if kept else o._alias(), d) for o, d in zip(outs, found, strict=True)]
 
 
-def _places(tensors: Sequence[Any], along: Sequence[Any], kept: bool) -> list[Any]:
+def places_of(tensors: Sequence[Any], along: Sequence[Any], kept: bool) -> list[Any]:
     """Return what stands for the arguments: for those that change a leaf, or a clone in a graph."""
     given = [t if kept else t._alias() for t in tensors if isinstance(t, Tensor)]
     common = iter(in_one_library(given))
@@ -160,7 +161,7 @@ def pushed_by_elements(
 def _pushed_by_elements(
     function: Callable[..., Sequence[Tensor]], tensors: Sequence[Any], along: Sequence[Any]
 ) -> list[tuple[Tensor, Tensor | None]]:
-    places = _places(tensors, along, False)
+    places = places_of(tensors, along, False)
     outs = function(*places)
     count = sum(o.numel() for o in outs if _tracked(o))
     if count > MOST_ELEMENTS:

@@ -13,6 +13,7 @@ from typing import NamedTuple
 from pullback.check.parts.aliases import check_aliases
 from pullback.check.parts.dtypes import check_dtypes
 from pullback.check.parts.first import check_first
+from pullback.check.parts.jvp import check_jvp
 from pullback.check.parts.layouts import check_layouts
 from pullback.check.parts.libraries import check_libraries
 from pullback.check.parts.lifetime import check_lifetime
@@ -57,6 +58,7 @@ PARTS: tuple[Part, ...] = (
     Part("masks", "subsets of the inputs", check_masks, fast=True),
     Part("outputs", "each output alone", check_outputs, fast=True),
     Part("linear", "linear in grad_output", check_linear, fast=True),
+    Part("jvp", "jvp against backward", check_jvp, fast=True),
     Part("aliases", "one tensor passed twice", check_aliases),
     Part("layouts", "memory layouts", check_layouts, fast=True),
     Part("shapes", "other sizes", check_shapes),

@@ -26,11 +26,18 @@ class AutogradFunction(CustomOp, Generic[P, R]):
     """
 
     def __init__(
-        self, name: str, forward: Callable[..., Any], backward: Any, traverse: bool
+        self,
+        name: str,
+        forward: Callable[..., Any],
+        backward: Any,
+        traverse: bool,
+        jvp: Callable[..., Any] | None = None,
     ) -> None:
         super().__init__(name, forward, backward, traverse=traverse)
         functools.update_wrapper(self, forward, updated=())
         self.__name__ = self.__qualname__ = name
+        if jvp is not None:
+            self.set_jvp(jvp)
 
     if TYPE_CHECKING:
 
@@ -42,7 +49,7 @@ class AutogradFunction(CustomOp, Generic[P, R]):
         reduced = super().__reduce__()
         if isinstance(reduced, str):
             return reduced
-        made = (self.name, self.forward, self.rule, self.traverse)
+        made = (self.name, self.forward, self.given_rule, self.traverse, self.given_jvp)
         return AutogradFunction, made, {"surrogate_reason": self.surrogate_reason}
 
     def __repr__(self) -> str:
@@ -56,6 +63,40 @@ class AutogradFunction(CustomOp, Generic[P, R]):
         _check_rule(rule)
         self.set_backward(rule)
         self.surrogate_reason = ""
+        return rule
+
+    def jvp(self, rule: F) -> F:
+        """Make `rule`, a function of ctx and tangents of the arguments, the forward derivative.
+
+        Used as a decorator; returns `rule`. Without it forward mode transposes backward. An
+        operation that has no backward gets the transpose of this one.
+
+        Parameters
+        ----------
+        rule : callable
+            ``rule(ctx, *tangents)``, one for each argument of forward; or with some of forward's
+            arguments as its parameters. A tangent has its argument's shape and dtype, and is None
+            where the argument does not change. Returns one tangent for each output, None for zero.
+
+        Raises
+        ------
+        ArgumentError
+            If its parameters are neither.
+
+        Examples
+        --------
+        >>> import pullback as pb
+        >>> @pb.autograd_function
+        ... def square(ctx, x):
+        ...     ctx.save_for_backward(x=x)
+        ...     return x * x
+        >>> @square.jvp
+        ... def _(ctx, x):
+        ...     return 2 * ctx.saved_variables.x * x
+        >>> pb.jvp(square, (3.0,), (1.0,)), pb.grad(square)(3.0)
+        ((9.0, 6.0), 6.0)
+        """
+        self.set_jvp(rule)
         return rule
 
     def surrogate(self, reason: str) -> Callable[[F], F]:
@@ -230,7 +271,8 @@ class Function(metaclass=_FunctionType):
 
     A subclass defines static methods ``forward(ctx, ...)`` and ``backward(ctx, *grad_outputs)``,
     or ``forward(...)``, ``setup_context(ctx, inputs, output)`` and ``backward``; ``vjp`` is
-    accepted as another name of ``backward``. Call it by ``apply``. A class whose gradient is meant
+    accepted as another name of ``backward``. A static method ``jvp(ctx, *tangents)`` is the forward
+    derivative, see `AutogradFunction.jvp`. Call it by ``apply``. A class whose gradient is meant
     to differ from the derivative says why: ``surrogate = "straight-through estimate"``.
 
     Examples
@@ -290,6 +332,9 @@ class Function(metaclass=_FunctionType):
         op = CustomOp(
             cls.__name__, forward, backward or vjp, setup_context=setup, traverse=cls.traverse
         )
+        jvp = getattr(cls, "jvp", None)
+        if jvp is not None:
+            op.set_jvp(jvp)
         if cls.surrogate != "":
             op.surrogate_reason = _checked_reason(f"{cls.__name__}.surrogate", cls.surrogate)
         return op

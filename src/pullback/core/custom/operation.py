@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from pullback.core.custom.call import Results, call, describe, ordinary
 from pullback.core.custom.entering import written_call
+from pullback.core.custom.forward_rule import ForwardRule
 from pullback.core.custom.rule import written_rule
 from pullback.core.custom.signature import Signature
 from pullback.core.graph.node import UNKNOWN, CustomNode
@@ -63,6 +64,7 @@ class CustomOp:
         written = written_call(self, call, _UNCOMMON)
         type(self).__call__ = staticmethod(written)  # type: ignore[method-assign]
         self.rule: Callable[..., Any] | None = None
+        self.forward_rule: ForwardRule | None = None  # the jvp that was given
         self.once = False
         if backward is not None:
             self.set_backward(backward)
@@ -81,7 +83,19 @@ class CustomOp:
         found = sys.modules.get(getattr(self, "__module__", ""), None)
         if name is not None and getattr(found, name, None) is self:
             return str(name)
-        return _made, (self.setup_context, self.name, self.forward, self.rule, self.traverse)
+        made = (self.setup_context, self.name, self.forward, self.given_rule, self.traverse)
+        return _made, (*made, self.given_jvp)
+
+    @property
+    def given_jvp(self) -> Callable[..., Any] | None:
+        """The forward derivative that the user gave."""
+        return None if self.forward_rule is None else self.forward_rule.rule
+
+    @property
+    def given_rule(self) -> Callable[..., Any] | None:
+        """The gradient rule that the user gave."""
+        own = None if self.forward_rule is None else self.forward_rule.transposed
+        return None if self.rule == own else self.rule
 
     def set_backward(self, rule: Callable[..., Any]) -> None:
         """Make `rule` the gradient rule."""
@@ -90,6 +104,14 @@ class CustomOp:
         parameters = list(inspect.signature(rule).parameters.values())[1:]
         self.takes_tuple = len(parameters) == 1 and parameters[0].kind in _POSITIONAL
         self.__dict__.pop("differentiate", None)  # what was written for another rule
+
+    def set_jvp(self, rule: Callable[..., Any]) -> None:
+        """Make `rule` the forward derivative, and its transpose the gradient rule if none is."""
+        previous = self.forward_rule
+        self.forward_rule = ForwardRule(self.name, self.signature, rule)
+        if self.rule is None or (previous is not None and self.rule == previous.transposed):
+            self.set_backward(self.forward_rule.transposed)
+            self.takes_tuple = False
 
     def differentiate(self, node: CustomNode, g: Any, wanted: Any, recorded: bool) -> Sequence[Any]:
         """Return one gradient an input from what the user's backward gives."""
@@ -108,9 +130,13 @@ class CustomOp:
         node.saved = ()
 
 
-def _made(setup_context: Any, name: str, forward: Any, backward: Any, traverse: bool) -> CustomOp:
+def _made(
+    setup_context: Any, name: str, forward: Any, backward: Any, traverse: bool, jvp: Any
+) -> CustomOp:
     """Return an unpickled operation."""
     made: CustomOp = CustomOp(
         name, forward, backward, setup_context=setup_context, traverse=traverse
     )
+    if jvp is not None:
+        made.set_jvp(jvp)
     return made

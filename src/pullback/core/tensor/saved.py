@@ -7,14 +7,23 @@ whose version has moved on is an error. Built-in and user operations save alike.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol
 
 from pullback.core.graph.node import Node
 from pullback.core.tensor.tensor import Tensor, box
 from pullback.errors import ArgumentTypeError, InplaceError
 
 
-def stale(node: Node, version: int, expected: int, what: str = "a saved tensor") -> InplaceError:
+class Named(Protocol):
+    """What keeps packed arrays beside nodes."""
+
+    def name(self) -> str:
+        """Return what errors call it."""
+
+
+def stale(
+    node: Node | Named, version: int, expected: int, what: str = "a saved tensor"
+) -> InplaceError:
     """Return the error for a saved tensor that was changed in place since."""
     return InplaceError(
         f"{node.name()}: one of the variables needed for gradient computation has been modified "
@@ -38,8 +47,11 @@ class Packed:
                 "hint: clone() the tensor in the hook first."
             )
 
-    def unpack(self, node: Node) -> Any:
-        """Return the array of the tensor that the unpack hook gives back."""
+    def unpack(self, node: Node | Named) -> Any:
+        """Return the array of the tensor that the unpack hook gives back.
+
+        Errors name the node, or what else keeps the array.
+        """
         tensor = self.unpack_hook(self.value)
         if not isinstance(tensor, Tensor):
             raise ArgumentTypeError(

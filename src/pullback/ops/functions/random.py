@@ -5,6 +5,9 @@ One default generator a device; `manual_seed` seeds them all, those not made yet
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any
 
 from pullback.arrays import RandomSource, as_dtype, get_default_dtype, library_for
@@ -57,6 +60,8 @@ class Generator:
         if seed is not None and (not isinstance(seed, int) or seed < 0):
             raise ArgumentError(f"manual_seed: seed must be a non-negative integer, got {seed!r}")
         library, native = library_for(self.device)
+        if hasattr(self, "_source"):
+            _note(self)
         self._source = library.generator(seed, native)
         return self
 
@@ -66,6 +71,7 @@ class Generator:
 
     def set_state(self, state: Any) -> None:
         """Go on from a state that `get_state` returned."""
+        _note(self)
         self._source.set_state(state)
 
 
@@ -98,12 +104,55 @@ def _default(device: str) -> Generator:
 
 def _source(generator: Generator | None, device: Any) -> RandomSource:
     if generator is None:
-        return _default("cpu" if device is None else str(device))._source
+        generator = _default("cpu" if device is None else str(device))
     if not isinstance(generator, Generator):
         raise ArgumentTypeError(
             f"generator must be a pullback.Generator, got {type(generator).__name__}"
         )
+    _note(generator)
     return generator._source
+
+
+# -- draws that are to be repeated -----------------------------------------------------------------
+Drawn = dict[Generator, Any]  # where generators stood before the first draw
+_watched: ContextVar[Drawn | None] = ContextVar("pullback_drawn", default=None)
+
+
+def _note(generator: Generator) -> None:
+    """Remember where a generator that is about to move stands, for who watches."""
+    drawn = _watched.get()
+    if drawn is not None and generator not in drawn:
+        drawn[generator] = generator.get_state()
+
+
+@contextmanager
+def watched(drawn: Drawn) -> Iterator[None]:
+    """Note in `drawn` where each generator stands that is drawn from inside the block."""
+    outer = _watched.get()
+    try:
+        _watched.set(drawn)
+        yield
+    finally:
+        _watched.set(outer)
+        if outer is not None:
+            for generator, state in drawn.items():
+                outer.setdefault(generator, state)
+
+
+@contextmanager
+def replayed(drawn: Drawn) -> Iterator[None]:
+    """Repeat inside the block the draws that `watched` noted; generators stand as before then."""
+    standing: Drawn = {generator: generator.get_state() for generator in drawn}
+    outer = _watched.get()
+    try:
+        _watched.set(None)  # they are not moved, seen from outside
+        for generator, state in drawn.items():
+            generator.set_state(state)
+        yield
+    finally:
+        for generator, state in standing.items():
+            generator.set_state(state)
+        _watched.set(outer)
 
 
 def _finish(array: Any, requires_grad: bool) -> Tensor:

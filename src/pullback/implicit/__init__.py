@@ -1,0 +1,11 @@
+"""Results that an equation defines: fixed points, roots, minima, solutions of linear systems.
+
+Users of the public API. The derivative is that of the solution, not of the iterations that found
+it: how a solution was found is not recorded.
+"""
+
+from pullback.implicit.interpolation import interp
+from pullback.implicit.ode import odeint
+from pullback.implicit.solving import argmin, fixed_point, linear_solve, root
+
+__all__ = ["argmin", "fixed_point", "interp", "linear_solve", "odeint", "root"]

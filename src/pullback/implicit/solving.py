@@ -1,0 +1,320 @@
+"""Solutions of equations, differentiable by the implicit function theorem.
+
+Owns `refined`, the one rule: a solution x* of F(x, theta) = 0 is found unrecorded, then improved by
+recorded steps x - M F(x, theta), M the inverse Jacobian at x*, frozen. They change nothing but
+rounding; where theta moves by d, k steps are off by d ** (k + 1), so that derivatives up to order k
+are those of the solution. What F closes over gets its gradient with theta, and forward mode needs
+nothing of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from pullback.core.graph.modes import no_grad
+from pullback.core.tensor.tensor import Tensor
+from pullback.errors import ArgumentTypeError, ConvergenceError, ShapeError, compose
+from pullback.implicit.reading import tensor_of
+from pullback.ops.functions.creation import asarray, eye
+from pullback.ops.functions.data_types import finfo
+from pullback.ops.functions.linear_algebra import solve
+from pullback.transforms.grad import grad
+from pullback.transforms.jacobian import jacobian
+from pullback.transforms.results import value_as_given
+from pullback.transforms.transformed import name_of
+
+__all__ = ["argmin", "fixed_point", "linear_solve", "root"]
+
+Residual = Callable[[Any], Any]
+ORDER = 2  # of the derivatives that are exact
+_HALVINGS = 30
+_GROWTH = 10.0  # of the shift that makes a Hessian positive
+
+
+# -- the rule --------------------------------------------------------------------------------------
+def refined(residual: Residual, x: Tensor) -> Any:
+    """Return a solution with the derivatives that its equation gives it."""
+    x = x.detach()
+    matrix = jacobian_of(residual, x)
+    for _ in range(ORDER):
+        step = solve(matrix, residual(x).reshape((-1, 1)))
+        x = x - step.reshape(x.shape)
+    return x
+
+
+def jacobian_of(residual: Residual, x: Tensor) -> Tensor:
+    """Return the Jacobian of a residual as a matrix, outside of the graph."""
+    found = jacobian(residual)(x.detach()).detach()
+    matrix: Tensor = found.reshape((x.numel(), x.numel()))
+    return matrix
+
+
+# -- what is solved --------------------------------------------------------------------------------
+def fixed_point(
+    f: Callable[..., Any], x0: Any, *theta: Any, tol: float | None = None, max_iter: int = 1000
+) -> Any:
+    """Solve ``x = f(x, *theta)`` by iterating `f`.
+
+    Parameters
+    ----------
+    f : callable
+        A contraction near the solution; returns the shape of `x0`.
+    x0 : array or Tensor
+        Where to start; the solution has no derivative by it.
+    *theta : any
+        Parameters. Derivatives by them, and by what `f` closes over, are exact up to second order.
+    tol : float, optional
+        The largest change of an element, relative to 1 and its size, in the last iteration; by
+        default the rounding unit of the dtype to the power of 2/3.
+    max_iter : int
+        The most iterations.
+
+    Returns
+    -------
+    array or Tensor
+        The solution, of the shape of `x0`.
+
+    Raises
+    ------
+    ConvergenceError
+        If it did not converge.
+    ShapeError
+        If `f` returns another shape.
+
+    Notes
+    -----
+    By the implicit function theorem dx = (1 - df/dx)^-1 df/dtheta dtheta: Christianson (1994),
+    Reverse accumulation and attractive fixed points, doi:10.1080/10556789408805572. The Jacobian
+    is a dense matrix of the elements of x.
+
+    Examples
+    --------
+    >>> import pullback as pb
+    >>> import numpy as np
+    >>> def square_root(a):
+    ...     return pb.implicit.fixed_point(lambda x, a: (x + a / x) / 2, 1.0, a)
+    >>> square_root(4.0), pb.grad(square_root)(4.0)
+    (2.0, 0.25)
+    """
+    start = _start("fixed_point", f, x0)
+
+    def residual(x: Any) -> Any:
+        return x - _of_shape("fixed_point", f, x, theta)
+
+    with no_grad():
+        x = start
+        for _ in range(max_iter):
+            change = residual(x).detach()
+            x = x - change
+            if _is_small(change, x, _tolerance(tol, x)):
+                break
+        else:
+            raise _not_converged("fixed_point", f, max_iter, _size(change))
+    return value_as_given(refined(residual, x), [x0, *theta])
+
+
+def root(
+    f: Callable[..., Any], x0: Any, *theta: Any, tol: float | None = None, max_iter: int = 100
+) -> Any:
+    """Solve ``f(x, *theta) = 0`` by Newton's method with halved steps.
+
+    Parameters
+    ----------
+    f : callable
+        Returns the shape of `x0`.
+    x0, *theta, tol, max_iter
+        As in `fixed_point`; `tol` is for the step.
+
+    Returns
+    -------
+    array or Tensor
+        The solution, of the shape of `x0`.
+
+    Raises
+    ------
+    ConvergenceError
+        If it did not converge.
+    ShapeError
+        If `f` returns another shape.
+
+    Examples
+    --------
+    >>> import pullback as pb
+    >>> def cube_root(a):
+    ...     return pb.implicit.root(lambda x, a: x**3 - a, 1.0, a)
+    >>> round(cube_root(8.0), 6), round(pb.grad(cube_root)(8.0), 6)
+    (2.0, 0.083333)
+    """
+    start = _start("root", f, x0)
+
+    def residual(x: Any) -> Any:
+        return _of_shape("root", f, x, theta)
+
+    with no_grad():
+        x = _newton("root", f, residual, start, _tolerance(tol, start), max_iter)
+    return value_as_given(refined(residual, x), [x0, *theta])
+
+
+def linear_solve(matvec: Callable[..., Any], b: Any, *theta: Any) -> Any:
+    """Solve ``matvec(x, *theta) = b``, which is linear in x.
+
+    Parameters
+    ----------
+    matvec : callable
+        Returns the shape of `b`.
+    b : array or Tensor
+        The right-hand side, of any shape.
+    *theta : any
+        As in `fixed_point`; the solution has derivatives by `b` as well.
+
+    Returns
+    -------
+    array or Tensor
+        The solution, of the shape of `b`.
+
+    Raises
+    ------
+    ShapeError
+        If `matvec` returns another shape.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import pullback as pb
+    >>> d = np.array([2.0, 4.0])
+    >>> pb.implicit.linear_solve(lambda x, d: d * x, np.array([1.0, 1.0]), d)
+    array([0.5 , 0.25])
+    """
+    right = tensor_of(b)
+
+    def residual(x: Any) -> Any:
+        return _of_shape("linear_solve", matvec, x, theta) - right
+
+    with no_grad():
+        zero = _start("linear_solve", matvec, b) * 0
+        x = zero - _step(jacobian_of(residual, zero), residual(zero), zero)
+    return value_as_given(refined(residual, x), [b, *theta])
+
+
+def argmin(
+    f: Callable[..., Any], x0: Any, *theta: Any, tol: float | None = None, max_iter: int = 100
+) -> Any:
+    """Return the x near `x0` that minimises the scalar ``f(x, *theta)``.
+
+    Newton's method, with a multiple of the identity added to the Hessian until a step descends.
+
+    Parameters
+    ----------
+    f : callable
+        Returns a scalar; twice differentiable, with a Hessian that can be inverted at the minimum.
+    x0, *theta, tol, max_iter
+        As in `fixed_point`; `tol` is for the step.
+
+    Returns
+    -------
+    array or Tensor
+        The minimiser, of the shape of `x0`.
+
+    Raises
+    ------
+    ConvergenceError
+        If it did not converge.
+
+    Examples
+    --------
+    >>> import pullback as pb
+    >>> def mean(a):
+    ...     return pb.implicit.argmin(lambda x, a: ((x - a) ** 2).sum(), 0.0, a)
+    >>> pb.grad(mean)(pb.tensor([1.0, 3.0]))
+    tensor([0.5000, 0.5000])
+    """
+    start = _start("argmin", f, x0)
+    residual = grad(lambda x: f(x, *theta))
+    with no_grad():
+        x = _descend(f, residual, start, theta, _tolerance(tol, start), max_iter)
+    return value_as_given(refined(residual, x), [x0, *theta])
+
+
+# -- iterations, which are not recorded ------------------------------------------------------------
+def _newton(api: str, f: Any, residual: Residual, x: Tensor, tol: float, max_iter: int) -> Tensor:
+    value = residual(x).detach()
+    for _ in range(max_iter):
+        step = _step(jacobian_of(residual, x), value, x)
+        for halving in range(_HALVINGS):
+            moved = x - step * 0.5**halving
+            found = residual(moved).detach()
+            if _size(found) < _size(value) or _is_small(step, x, tol):
+                break
+        else:
+            raise _not_converged(api, f, max_iter, _size(value))
+        x, value = moved, found
+        if _is_small(step, x, tol):
+            return x
+    raise _not_converged(api, f, max_iter, _size(value))
+
+
+def _descend(
+    f: Any, residual: Residual, x: Tensor, theta: Any, tol: float, max_iter: int
+) -> Tensor:
+    shift = 0.0
+    identity = eye(x.numel(), dtype=x.dtype)
+    for _ in range(max_iter):
+        slope, hessian = residual(x).detach(), jacobian_of(residual, x)
+        least = float(f(x, *theta))
+        for _ in range(_HALVINGS):
+            step = _step(hessian + shift * identity, slope, x)
+            moved = x - step
+            if float(f(moved, *theta)) < least or (shift == 0 and _is_small(step, x, tol)):
+                break
+            shift = max(_GROWTH * shift, 1e-3)
+        else:
+            raise _not_converged("argmin", f, max_iter, _size(slope))
+        x = moved
+        if shift == 0 and _is_small(step, x, tol):
+            return x
+        shift = 0.0 if shift < 1e-2 else shift / _GROWTH
+    raise _not_converged("argmin", f, max_iter, _size(slope))
+
+
+def _tolerance(tol: float | None, x: Tensor) -> float:
+    return float(finfo(x.dtype).eps) ** (2 / 3) if tol is None else tol
+
+
+def _step(matrix: Tensor, value: Tensor, x: Tensor) -> Tensor:
+    step: Tensor = solve(matrix, value.reshape((-1, 1))).reshape(x.shape).detach()
+    return step
+
+
+def _size(x: Tensor) -> float:
+    return float(abs(x).max()) if x.numel() else 0.0
+
+
+def _is_small(change: Tensor, x: Tensor, tol: float) -> bool:
+    return bool((abs(change) <= tol * (1 + abs(x))).all())
+
+
+def _not_converged(api: str, f: Any, max_iter: int, size: float) -> ConvergenceError:
+    required = f"{name_of(f)} to converge within {max_iter} iterations required"
+    hint = "start nearer to the solution, raise max_iter, or raise tol above rounding"
+    came = f"a residual of {size:.3g}"
+    return ConvergenceError(compose(api, required, came, hint=hint))
+
+
+# -- reading ---------------------------------------------------------------------------------------
+def _start(api: str, f: Any, x0: Any) -> Tensor:
+    if not callable(f):
+        raise ArgumentTypeError(compose(api, "a function required", type(f).__name__))
+    start = tensor_of(x0).detach()
+    if not start.dtype.is_inexact:
+        required, hint = "floating-point numbers required in x0", "write 1.0 for 1"
+        raise ArgumentTypeError(compose(api, required, start.dtype.name, hint=hint))
+    return start
+
+
+def _of_shape(api: str, f: Any, x: Any, theta: Any) -> Any:
+    value = asarray(f(x, *theta))
+    if value.shape != x.shape:
+        required = f"a result of the shape {tuple(x.shape)} of {name_of(f)} required"
+        raise ShapeError(compose(api, required, str(tuple(value.shape)), ("x", x)))
+    return value

@@ -1,0 +1,267 @@
+"""Less memory for one more run: `checkpoint`.
+
+Owns the two runs of a checkpointed function. The graph is that of an ordinary call, but where its
+nodes would keep arrays they keep a place for one; when backward asks for the first, the function
+runs again and fills all places. So gradients of what the function closes over, hooks and
+derivatives of any order need nothing of their own.
+
+Invariants: a place that its node has let go of is never filled. A run knows its places weakly: no
+reference cycle goes through a graph. Nested checkpoints give their arguments to the places of the
+run around them, which fills those by running again itself: n levels make n + 1 runs of the
+innermost function.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Sequence
+from contextvars import copy_context
+from typing import Any, NoReturn
+
+from pullback.core.custom.pytree import leaves, map_leaves
+from pullback.core.graph.modes import STATE, SavedTensorHooks, run_in_mode
+from pullback.core.tensor.saved import Packed
+from pullback.core.tensor.tensor import Tensor, box
+from pullback.core.tensor.versions import Counter, counter_of, shared_counter, version_of
+from pullback.errors import GraphError, InplaceError, compose
+from pullback.ops.functions.random import replayed, watched
+from pullback.transforms.transformed import Function, Transformed, name_of
+
+__all__ = ["checkpoint"]
+
+
+def checkpoint(fun: Function) -> Function:
+    """Return `fun` as a function that keeps its arguments only and runs once more in backward.
+
+    Parameters
+    ----------
+    fun : callable
+        Takes and returns any objects. It must compute the same when it runs again: what it closes
+        over and its arguments must not have changed until backward. Draws of pullback's generators
+        are repeated, and the generators stand afterwards where they would have without.
+
+    Returns
+    -------
+    callable
+        A function of the same arguments, results and gradients, those of closed-over leaves
+        included. Nested checkpoints run the innermost function once for each level, and once.
+
+    Raises
+    ------
+    ArgumentTypeError
+        If `fun` is no function.
+    InplaceError
+        If `fun` changes an argument in place; by backward, if one was changed since.
+    GraphError
+        By backward, if the second run saved other tensors than the first.
+
+    Notes
+    -----
+    Of n equal layers in checkpointed segments of k, n / k + k are kept, least for k = sqrt(n):
+    Chen et al. (2016), Training deep nets with sublinear memory cost, arXiv:1604.06174.
+
+    Examples
+    --------
+    >>> import pullback as pb
+    >>> x = pb.tensor([1.0, 2.0], requires_grad=True)
+    >>> pb.checkpoint(lambda x: (x * x).exp())(x).sum().backward()
+    >>> x.grad
+    tensor([  5.4366, 218.3926])
+    """
+    return _Checkpointed(checkpoint, fun)
+
+
+class _Checkpointed(Transformed):
+    """What `checkpoint` returns."""
+
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
+        """Run the function, and again in backward."""
+        if not STATE.get().grad:
+            return self._fun(*args, **kwargs)
+        return _Run(self._fun, args, kwargs).first()
+
+
+class _Place:
+    """Where a saved tensor stands while it exists: until the first run ends, and from the second.
+
+    A counter that is a node is not kept: it belongs to the graph of a run.
+    """
+
+    __slots__ = ("__weakref__", "changed", "like", "run", "tensor")
+
+    def __init__(self, run: _Run, tensor: Tensor) -> None:
+        self.run = run
+        self.like = (tuple(tensor.shape), tensor.dtype)
+        self.changed = False  # in place, after it was saved
+        self.fill(tensor)
+
+    def fill(self, tensor: Tensor) -> None:
+        """Keep a tensor that a run saved."""
+        counter = tensor._counter if tensor._counter.__class__ is Counter else None
+        self.tensor: Tensor | None = box(tensor.data_array(), None, counter)
+
+
+class _Run:
+    """One call of a checkpointed function: what it takes to run it again."""
+
+    def __init__(self, fun: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        self._fun = fun
+        self._given = (args, kwargs)
+        self._places: list[weakref.ref[_Place]] = []
+        self._versions: list[tuple[Any, int]] = []  # of what was saved, while the first run lasts
+        self._drawn: Any = {}  # the generators that were drawn from, and where they stood
+        self._context = copy_context()  # modes, forward mode and whatever else the call stood in
+
+    # -- the first run -----------------------------------------------------------------------------
+    def first(self) -> Any:
+        """Return the results; their graph keeps places instead of arrays."""
+        args, kwargs = self._given
+        tensors = [x for x in leaves(self._given) if isinstance(x, Tensor)]
+        versions = [version_of(t) for t in tensors]
+        hooks = SavedTensorHooks(self._made, _tensor_in)
+        try:
+            with watched(self._drawn):
+                result = run_in_mode({"hooks": hooks}, self._fun, *args, **kwargs)
+        finally:
+            self._let_go()
+        if versions != [version_of(t) for t in tensors]:
+            required = f"a function that changes no argument in place required, {self._name} does"
+            raise InplaceError(f"checkpoint: {required}.\nhint: clone() the argument first.")
+        self._given = _kept(self._given)
+        return result
+
+    def _made(self, tensor: Tensor) -> _Place:
+        place = _Place(self, tensor)
+        self._places.append(weakref.ref(place))
+        self._versions.append((counter_of(tensor), version_of(tensor)))
+        return place
+
+    def _let_go(self) -> None:
+        for ref, (counter, version) in zip(self._places, self._versions, strict=True):
+            if (place := ref()) is not None:
+                place.tensor, place.changed = None, counter.version != version
+        self._versions = []
+
+    # -- the second --------------------------------------------------------------------------------
+    def again(self) -> None:
+        """Fill the places that are still held, by running the function in its old context."""
+        # A copy: another run may stand in the same context now.
+        self._context.copy().run(self._again)
+
+    def _again(self) -> None:
+        args, kwargs = _put_back(self._given, self)
+        count = 0
+
+        def fill(tensor: Tensor) -> _Place:
+            nonlocal count
+            place = self._places[count]() if count < len(self._places) else None
+            count += 1
+            if count > len(self._places):
+                self._differs(f"{count} or more", f"{len(self._places)} tensors")
+            if place is None:  # its node is gone, as in a gradient that the function computes
+                return _Place(self, tensor)
+            came = (tuple(tensor.shape), tensor.dtype)
+            if came != place.like:
+                self._differs(_shown(count, came), _shown(count, place.like))
+            place.fill(tensor)
+            return place
+
+        hooks = SavedTensorHooks(fill, _tensor_in)
+        with replayed(self._drawn):
+            run_in_mode({"hooks": hooks}, self._fun, *args, **kwargs)
+        if count != len(self._places):
+            self._differs(str(count), f"{len(self._places)} tensors")
+
+    def _differs(self, came: str, required: str) -> NoReturn:
+        message = compose(
+            "checkpoint",
+            f"a second run of {self._name} that saves what the first saved required, {required}",
+            came,
+            hint="what it computes must depend on nothing but its arguments and what stays as it "
+            "is: draw random numbers with pullback, and change nothing in between",
+        )
+        raise GraphError(message)
+
+    @property
+    def _name(self) -> str:
+        return name_of(self._fun)
+
+    def name(self) -> str:
+        """Return what errors call the node that keeps the arguments."""
+        return f"checkpoint of {self._name}"
+
+
+def _tensor_in(place: _Place) -> Tensor:
+    """Return the tensor that belongs in a place."""
+    if place.changed:
+        raise InplaceError(
+            f"{place.run.name()}: one of the variables needed for gradient computation has been "
+            f"modified by an inplace operation: a tensor of shape {place.like[0]} that it saved.\n"
+            "hint: use the operation that is not in place, or clone() the tensor first."
+        )
+    if place.tensor is None:
+        place.run.again()
+    tensor: Any = place.tensor
+    return tensor  # type: ignore[no-any-return]
+
+
+def _shown(count: int, like: tuple[Any, Any]) -> str:
+    return f"shape {like[0]}, dtype {like[1].name} for number {count}"
+
+
+# -- the arguments, without their graph ------------------------------------------------------------
+class _Argument:
+    """What is kept of a tensor among the arguments, packed by the hooks around the call."""
+
+    __slots__ = ("array", "cls", "counter", "requires_grad", "version")
+
+    def __init__(self, tensor: Tensor) -> None:
+        hooks = STATE.get().hooks
+        self.counter = shared_counter(tensor)
+        self.version = version_of(tensor)
+        self.cls, self.requires_grad = type(tensor), tensor.requires_grad
+        array = tensor.data_array()
+        self.array = array if hooks is None else Packed(hooks, array, self.counter)
+
+    def tensor(self, run: _Run) -> Tensor:
+        """Return a leaf of the values."""
+        if self.array.__class__ is Packed:
+            leaf = box(self.array.unpack(run), None, None, self.cls)
+        else:
+            if self.counter.version != self.version:
+                raise InplaceError(
+                    f"{run.name()}: one of the variables needed for gradient computation has been "
+                    f"modified by an inplace operation: an argument is at version "
+                    f"{self.counter.version}; expected version {self.version}.\n"
+                    "hint: call backward first, or clone() the tensor before changing it."
+                )
+            leaf = box(self.array, None, self.counter, self.cls)
+        return leaf.requires_grad_() if self.requires_grad else leaf
+
+
+def _kept(given: Any) -> Any:
+    """Return the arguments with what is kept of tensors in their place, one for each tensor."""
+    seen: dict[int, _Argument] = {}
+
+    def kept(leaf: Any) -> Any:
+        if not isinstance(leaf, Tensor):
+            return leaf
+        if id(leaf) not in seen:
+            seen[id(leaf)] = _Argument(leaf)
+        return seen[id(leaf)]
+
+    return map_leaves(kept, given)
+
+
+def _put_back(given: Any, run: _Run) -> Sequence[Any]:
+    made: dict[int, Tensor] = {}
+
+    def put(leaf: Any) -> Any:
+        if not isinstance(leaf, _Argument):
+            return leaf
+        if id(leaf) not in made:
+            made[id(leaf)] = leaf.tensor(run)
+        return made[id(leaf)]
+
+    result: Sequence[Any] = map_leaves(put, given)
+    return result
