@@ -300,3 +300,23 @@ def test_not_each_of_the_nearest_gets_the_whole_gradient():
     )
     assert report.outcome == "wrong"
     assert "ties" in report.failures[0].situation
+
+
+def test_only_one_array_gets_both_signs():
+    d, a = np.array([0.4, 1.3, 2.2]), np.array([1.5, 0.7, 3.1])
+    found = {v.what: v for v in variations(lambda d, a: d / a, None, Inputs((d, a), {}))}
+    signs = found["values of both signs"].inputs.args
+    assert [array.tolist() for array in signs] == [[-0.4, 1.3, -2.2], [1.5, 0.7, 3.1]]
+
+
+def test_overflow_where_forward_is_constant_accuses_nothing():
+    def forward(ctx, x):
+        ctx.save_for_backward(x=x)
+        return 1 / (1 + (-x).exp())
+
+    def backward(ctx, g):  # inf / inf where x is far below 0, and forward 0
+        e = (-ctx.saved_variables.x).exp()
+        return {"x": g * e / (1 + e) ** 2}
+
+    with np.errstate(all="ignore"):
+        assert check_op(operation(forward, backward), np.array([0.9, -1.2, 0.8])).ok
