@@ -60,6 +60,7 @@ from pullback.errors import ArgumentError, ArgumentTypeError
 OF_VALUES = ("first", "masks")
 # Where values are large, forward may round to a constant what has a tiny derivative.
 _UNDERFLOW = {"float64": 1e-12, "float32": 3e-5, "float16": 3e-2}
+_CALLS = 8  # of which two of a random operation differ
 # Once so many seconds are spent on variations, no other is begun.
 _FOR_VARIATIONS = 1.5
 
@@ -285,6 +286,9 @@ class _Runner:
     def guessed(self, rest: Callable[..., Any], sets: Sequence[Inputs]) -> Report:
         """Check guessed inputs; a rule that is right for other shapes may be meant for these."""
         report = self.check_sets(sets)
+        if report.failures and self._is_random(sets[0]):
+            why = "forward draws random numbers where it is given no seed or generator"
+            return self._not_checked(why, f"give it one: {described_call(rest)}")
         plain = [f for f in report.failures if re.match("$|inputs: [^;]*$", f.situation)]
         causes = {f.cause.name for f in plain if f.part == "first"}
         if not causes or "missing-sum" in causes:  # a bias is meant to be smaller
@@ -300,6 +304,12 @@ class _Runner:
                 hint = f"say which are meant, or refuse others: {described_call(rest)}"
                 return self._not_checked(why, hint)
         return report
+
+    def _is_random(self, inputs: Inputs) -> bool:
+        """Return whether one call has several results."""
+        found = [try_forward(self.fn, inputs) for _ in range(_CALLS)]
+        first, *others = [outs for outs in found if not isinstance(outs, str)]
+        return any(not np.array_equal(a, b) for o in others for a, b in zip(first, o, strict=True))
 
     def varied(self, report: Report, inputs: Inputs) -> Report:
         """Compare derivatives with other settings and values too; return the report on all."""

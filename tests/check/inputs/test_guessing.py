@@ -10,6 +10,7 @@ from tests.check import _right, _right_arrays
 from tests.check._entries import as_pullback
 
 import pullback as pb
+from pullback.check import check_op
 from pullback.check.inputs.arguments import try_forward
 from pullback.check.inputs.guessing import guess, suggestion
 from pullback.check.inputs.shape_text import parse
@@ -484,3 +485,16 @@ def test_indices_of_which_none_is_repeated_stay_so_at_other_lengths():
 
     op = pb.autograd_function(forward, backward, name="scatter_values")
     assert pb.check.check_op(op, raise_exception=False).outcome == "right"
+
+
+def test_random_numbers_are_for_the_caller_to_seed():
+    def forward(ctx, x, rng=None):
+        rng = np.random.default_rng() if rng is None else rng
+        noise = pb.asarray(rng.normal(size=x.shape))
+        ctx.save_for_backward(noise=noise)
+        return x * noise
+
+    op = pb.autograd_function(forward, lambda ctx, g: {"x": g * ctx.saved_variables.noise})
+    report = check_op(op, raise_exception=False)
+    assert report.outcome == "not checked"
+    assert "draws random numbers" in report.unchecked[0].why
