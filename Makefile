@@ -25,7 +25,8 @@ test: lint types
 # ended, so that the lines of both do not mix. What coverage would slow down and gain nothing from
 # runs without it: sweeps over the registry, the checker's own tests, long graphs, whole programs.
 GRADIENTS := tests/ops/test_gradients.py tests/ops/test_further_gradients.py
-UNCOVERED := tests/check/diagnosis tests/transforms tests/docs tests/examples tests/programs \
+UNCOVERED := tests/check/diagnosis tests/transforms/test_tangents.py \
+  tests/transforms/test_random_programs.py tests/docs tests/examples tests/programs \
   tests/scipy_support tests/core/tensor/test_subclass.py tests/core/graph/test_scale.py \
   tests/core/graph/test_leaks_training.py $(wildcard tests/test_*.py)
 
