@@ -307,9 +307,11 @@ class _Runner:
 
     def _is_random(self, inputs: Inputs) -> bool:
         """Return whether one call has several results."""
+        inputs = inputs._replace(kwargs=self.kwargs | inputs.kwargs)
         found = [try_forward(self.fn, inputs) for _ in range(_CALLS)]
-        first, *others = [outs for outs in found if not isinstance(outs, str)]
-        return any(not np.array_equal(a, b) for o in others for a, b in zip(first, o, strict=True))
+        runs = [outs for outs in found if not isinstance(outs, str)]
+        pairs = [pair for run in runs for pair in zip(runs[0], run, strict=True)]
+        return any(not np.array_equal(a, b) for a, b in pairs)
 
     def varied(self, report: Report, inputs: Inputs) -> Report:
         """Compare derivatives with other settings and values too; return the report on all."""
