@@ -471,6 +471,11 @@ class Tensor(Methods):
             raise DTypeError(
                 f"index: only integer tensors can be an index, got dtype {self.dtype.name}"
             )
+        if self.shape:  # NumPy would take one element for a number, and drop the axis
+            raise ArgumentTypeError(
+                f"index: a 0-d tensor required as an index of Python, got shape {self.shape}.\n"
+                "hint: use .item() for the number, .numpy() for an array of indices"
+            )
         return int(self.item())  # type: ignore[arg-type]
 
     def __len__(self) -> int:
