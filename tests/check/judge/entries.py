@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -58,6 +59,15 @@ SQUARE = r"\bsquare\b"
 UNSORTED = r"\bsorted\b|unsorted|permut|\bordering\b|(?:wrong|inverse|another|different) order\b"
 MAGNITUDE = r"\blarge\b|\bsmall\b|magnitude|overflow|\bnan\b|\binf(?:inite)?\b"
 ZERO = r"\bzeros?\b|\bvanish"
+
+
+def mends(*fragments: str) -> str:
+    """Words of a report that quotes corrected source: any of these expressions, spaces aside.
+
+    An expression stands in the corrected source alone, not in the wrong one.
+    """
+    tokens = (re.findall(r"\w+|\S", fragment) for fragment in fragments)
+    return "|".join(r"\s*".join(map(re.escape, each)) for each in tokens)
 
 
 def at(name: str) -> str:
