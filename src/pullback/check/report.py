@@ -60,6 +60,8 @@ class Failure:
         Where they differ by more than the tolerance.
     situation : str
         The inputs, layout or dtype it was found with, if not those of the call.
+    mending : str
+        A change of the source that makes the gradient right, if one was found.
     """
 
     part: str
@@ -69,6 +71,7 @@ class Failure:
     got: Array | None = None
     wrong: Array | None = None
     situation: str = ""
+    mending: str = ""
 
     @property
     def worst(self) -> tuple[tuple[int, ...], Any, Any] | None:
@@ -91,6 +94,8 @@ class Failure:
             lines += _table(self.argument, *worst)
         if self.cause.hint:
             lines.append(f"hint: {self.cause.hint}")
+        if self.mending:
+            lines.append(self.mending)
         return "\n".join(lines)
 
     def as_dict(self) -> dict[str, Any]:
@@ -102,6 +107,7 @@ class Failure:
             "text": self.cause.text,
             "hint": self.cause.hint,
             "situation": self.situation,
+            "mending": self.mending,
         }
         worst = self.worst
         if worst is not None:

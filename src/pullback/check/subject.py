@@ -114,6 +114,8 @@ class Subject:
         The library and device of its arrays.
     said : mapping of str to tuple of str
         The names of the lengths of arguments' axes, where they are known.
+    base : Subject or None
+        Another call of the function, of which the gradients are right.
     works_in_place : bool
         Whether it works in place on a differentiated argument; known after the first run.
     output_indices : list of int or None
@@ -144,6 +146,7 @@ class Subject:
         self.backend = backend_of(self.leaves[self.tracked[0]])
         self.arrays = [host(self.leaves[i]) for i in self.tracked]
         self.said: Mapping[str, tuple[str, ...]] = {}
+        self.base: Subject | None = None
         self.works_in_place = False
         self.output_indices: list[int] | None = None
 

@@ -17,6 +17,7 @@ from pullback.check.diagnosis import diagnose
 from pullback.check.diagnosis.evidence import Evidence
 from pullback.check.diagnosis.raised import cause_of_exception
 from pullback.check.exceptions import BackwardError, InapplicableError
+from pullback.check.mending import mendings
 from pullback.check.naming import quoted
 from pullback.check.numerical import coordinates, joined
 from pullback.check.parts.accuracy import forward_error
@@ -166,8 +167,20 @@ def _explain(session: Session, arguments: Sequence[int]) -> None:
             causes = diagnose(evidence, wrong or list(arguments))
     except OutOfTimeError:
         causes = [(i, _not_explained(evidence, i)) for i in wrong or arguments]
+    changes = {} if session.options.fast else _changes(evidence, wrong)
     for argument, cause in causes:
-        session.fail(cause, evidence.names[argument], **evidence.failure_arrays(argument))
+        more = {**evidence.failure_arrays(argument), "mending": changes.get(argument, "")}
+        session.fail(cause, evidence.names[argument], **more)
+
+
+def _changes(evidence: Evidence, wrong: Sequence[int]) -> dict[int, str]:
+    """Return for each wrong gradient a change of the source that makes it right, where known."""
+    try:
+        with deadline().leaving_out():
+            found = mendings(evidence, wrong)
+    except OutOfTimeError:
+        return {}
+    return {i: str(each) for each in found for i in each.arguments}
 
 
 def _not_explained(evidence: Evidence, i: int) -> Cause:

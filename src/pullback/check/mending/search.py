@@ -1,0 +1,214 @@
+"""The search for one small change of the source that makes a wrong gradient right.
+
+What passes all trials is what the author may have meant; nothing is claimed that was not tried.
+"""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+import time
+import warnings
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from pullback.check.diagnosis.evidence import Evidence
+from pullback.check.exceptions import BackwardError, ForwardError
+from pullback.check.mending.atoms import Atom, Names, atoms_of, can_repeat, kind_of, plain
+from pullback.check.mending.edits import Edit, Values, edits_of, edits_with, exchanged
+from pullback.check.mending.quoting import quotation, replaced
+from pullback.check.mending.sites import Rewritten, Seen
+from pullback.check.mending.source import Source, source_of
+from pullback.check.mending.statements import statements
+from pullback.check.mending.terms import missing_terms
+from pullback.check.mending.trials import Candidate, Trials, names_in
+from pullback.check.report import Report
+from pullback.check.session import Session
+from pullback.core.custom.operation import CustomOp
+
+SECONDS = 1.0  # that a search may take
+
+
+@dataclasses.dataclass(frozen=True)
+class Mending:
+    """A change of the source that makes a gradient right.
+
+    Attributes
+    ----------
+    arguments : tuple of int
+        Whose gradients it makes right.
+    where : str
+        The function and its line.
+    before, after : str
+        The source.
+    borrowed : tuple of str
+        The variables of forward in it.
+    here_alone : bool
+        Whether gradients that were right at other inputs are not right with it.
+    """
+
+    arguments: tuple[int, ...]
+    where: str
+    before: str
+    after: str
+    borrowed: tuple[str, ...] = ()
+    here_alone: bool = False
+
+    def __str__(self) -> str:
+        names = ", ".join(f"`{name}`" for name in self.borrowed)
+        borrowed = f" ({names} as in forward)" if names else ""
+        here = "it is right here, though no more at the inputs given" if self.here_alone else ""
+        return (
+            f"{self.where}: with `{self.after}`{borrowed} instead of `{self.before}` "
+            f"{here or 'it is right'}"
+        )
+
+
+def mendings(evidence: Evidence, wrong: Sequence[int]) -> list[Mending]:
+    """Return changes of the source that make the gradients of these arguments right.
+
+    None are found where the source cannot be read, or within `SECONDS`.
+    """
+    op = evidence.session.subject.fn
+    if not isinstance(op, CustomOp) or op.given_rule is None:
+        return []
+    rule, saver = source_of(op.given_rule), source_of(op.setup_context or op.forward)
+    if rule is None or saver is None:
+        return []
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        try:
+            return Search(evidence, wrong, rule, saver).found()
+        except (BackwardError, ForwardError):
+            return []
+
+
+class Search:
+    """One search.
+
+    Parameters
+    ----------
+    evidence : Evidence
+    wrong : sequence of int
+        The arguments whose gradients are wrong.
+    rule, saver : Source
+        Of backward, and of what saves values for it.
+    """
+
+    def __init__(
+        self, evidence: Evidence, wrong: Sequence[int], rule: Source, saver: Source
+    ) -> None:
+        self.end = time.perf_counter() + SECONDS
+        self.evidence, self.wrong = evidence, tuple(wrong)
+        self.backward, self.saver = Rewritten(rule), Rewritten(saver)
+        self.trials = Trials(evidence, wrong, self.backward, self.saver)
+        self.names = [Names(each.function, self.trials.beside) for each in (saver, rule)]
+        base = evidence.session.subject.base
+        self.base = None if base is None else Session(base, evidence.session.options, Report("", 0))
+
+    def found(self) -> list[Mending]:
+        """Return one change for all gradients, or one for each; those that hold elsewhere first."""
+        found: dict[int, Mending] = {}
+        here: dict[int, Mending] = {}
+        for candidate in self._candidates():
+            if time.perf_counter() > self.end:
+                break
+            mended = self.trials.mended_by(candidate)
+            if not mended:
+                continue
+            made = self._quoted(candidate, mended)
+            kept = here if made.here_alone else found
+            if set(mended) == set(self.wrong):
+                kept.update(dict.fromkeys(mended, made))
+            for i in mended:
+                kept.setdefault(i, made)
+            if set(found) == set(self.wrong):
+                break
+        return list(dict.fromkeys((here | found).values()))
+
+    # -- changes -----------------------------------------------------------------------------------
+    def _candidates(self) -> Iterator[Candidate]:
+        """Yield all changes, the likeliest first."""
+        both = ((self.backward, self.trials.seen), (self.saver, self.trials.main.seen))
+        seen = [(rewritten.sites[k], at) for rewritten, seen in both for k, at in seen.items()]
+        atoms = atoms_of(seen, names_in(self.trials.seen), self.trials.main.names)
+        found: list[Candidate] = []
+        for rewritten, own in both:
+            found += self._statements(rewritten)
+            found += self._expressions(rewritten, own, atoms)
+        yield from sorted(found, key=lambda candidate: candidate.cost)
+        for edit in self._terms(atoms):
+            yield self._candidate(self.backward, edit)
+
+    def _statements(self, rewritten: Rewritten) -> Iterator[Candidate]:
+        tree = rewritten.source.tree
+        more = 0.0 if rewritten is self.backward else 0.5
+        for old, new, cost in statements(tree):
+            yield Candidate(cost + more, rewritten, replaced(tree, old, new), [(old, new)])
+
+    def _expressions(
+        self, rewritten: Rewritten, seen: dict[int, Seen], atoms: Sequence[Atom]
+    ) -> Iterator[Candidate]:
+        """Yield changes of backward's expressions, or of those that forward saves."""
+        own = rewritten is self.backward
+        values = Values(rewritten.sites, seen)
+        edits = [*exchanged(rewritten.sites, seen, can_repeat)]
+        for k, at in seen.items():
+            site = rewritten.sites[k]
+            if (own or site.role == "saved") and can_repeat(site.node):
+                edits += edits_of(k, site.node, at.value, values)
+                edits += edits_with(k, site.node, at.value, atoms)
+        for edit in edits:
+            roles = {rewritten.sites[k].role for k in edit.nodes}
+            if own or roles == {"saved"}:
+                yield self._candidate(rewritten, edit, 1.0 * ("test" in roles) + 0.5 * (not own))
+
+    def _candidate(self, rewritten: Rewritten, edit: Edit, more: float = 0.0) -> Candidate:
+        names = self.names[rewritten is self.backward]
+        change = {k: names.change(node) for k, node in edit.nodes.items()}
+        places = [(rewritten.sites[k].node, node) for k, node in edit.nodes.items()]
+        return Candidate(edit.cost + more, rewritten, change, places)
+
+    def _terms(self, atoms: Sequence[Atom]) -> Iterator[Edit]:
+        """Yield the terms that the wrong gradients lack, where backward computes these."""
+        e = self.evidence
+        for i in self.wrong:
+            for k, seen in self.trials.seen.items():
+                node = self.backward.sites[k].node
+                if isinstance(node, ast.Call) or not kind_of(seen.value):
+                    continue
+                value = np.asarray(plain(seen.value))
+                same = value.shape == e.got[i].shape and np.array_equal(value, e.got[i])
+                if same and seen.count == 1:
+                    yield from missing_terms(k, node, e.got[i], e.expected[i], atoms)
+                    break
+
+    # -- what is said ------------------------------------------------------------------------------
+    def _quoted(self, candidate: Candidate, mended: Sequence[int]) -> Mending:
+        tree = candidate.rewritten.source.tree
+        before, after = quotation(tree, candidate.places)
+        role = "backward" if candidate.rewritten is self.backward else "forward"
+        line = min(old.lineno for old, _ in candidate.places)
+        here_alone = self.base is not None and not self.trials.keeps(candidate, self.base, mended)
+        return Mending(
+            tuple(mended),
+            f"line {line} of {role}",
+            before,
+            after,
+            self._borrowed(candidate),
+            here_alone,
+        )
+
+    def _borrowed(self, candidate: Candidate) -> tuple[str, ...]:
+        """Return the variables of forward that a change of backward uses."""
+        if candidate.rewritten is self.saver or not isinstance(candidate.change, dict):
+            return ()
+        names: dict[str, Any] = {}
+        for k, (_, new) in zip(candidate.change, candidate.places, strict=True):
+            own = self.trials.seen[k].names
+            for node in ast.walk(new):
+                if isinstance(node, ast.Name) and node.id not in own:
+                    names[node.id] = None
+        return tuple(name for name in names if name in self.trials.main.names)

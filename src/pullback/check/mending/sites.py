@@ -1,0 +1,328 @@
+"""The expressions of a function, each with a hook through which its value can be changed.
+
+Owns the rewriting: the value of every expression is passed through a `Probe`, which hands it on,
+notes it, or puts another in its place. So one compiled function tries every change.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import contextlib
+import copy
+import dataclasses
+import functools
+import inspect
+import sys
+from collections.abc import Callable, Iterator
+from types import FrameType
+from typing import Any
+
+import numpy as np
+
+from pullback.check.mending.source import Source
+from pullback.core.tensor.tensor import Tensor
+
+_PROBE = "__probe"
+# What these return depends on the frame that calls them.
+_OF_THE_FRAME = {"super", "locals", "vars", "globals", "eval", "exec", "dir"}
+# How many times as often as in the unchanged function a loop may turn.
+_TURNS = 4
+
+# From the variables where an expression stands to its value.
+Change = Callable[[dict[str, Any]], Any]
+
+
+class TooLongError(Exception):
+    """A change makes a loop turn without end."""
+
+
+@dataclasses.dataclass
+class Site:
+    """One expression of a function.
+
+    Attributes
+    ----------
+    node : ast.expr
+        In the tree of the source.
+    line : int
+        The line at which its statement begins.
+    role : str
+        ``"saved"`` if it is given to the context, ``"test"`` if a branch depends on it, else empty.
+    """
+
+    node: Any
+    line: int
+    role: str
+
+
+@dataclasses.dataclass
+class Seen:
+    """What an expression had when it was first evaluated, and how often it was.
+
+    Attributes
+    ----------
+    value : any
+    names : dict
+        The variables then.
+    count : int
+    """
+
+    value: Any
+    names: dict[str, Any]
+    count: int = 1
+
+
+class Probe:
+    """What the values of a rewritten function pass through.
+
+    Attributes
+    ----------
+    active : dict of int to callable
+        The changes by site.
+    seen : dict of int to Seen, or None
+        What is noted, if anything is.
+    turns, most : int
+        How often loops turned in this call, and in unchanged ones.
+    """
+
+    def __init__(self) -> None:
+        self.active: dict[int, Change] = {}
+        self.seen: dict[int, Seen] | None = None
+        self.turns = self.most = 0
+
+    def value(self, k: int, value: Any) -> Any:
+        """Hand on the value of site `k`, or what comes in its place."""
+        change = self.active.get(k)
+        if change is not None:
+            return _own(change(sys._getframe(1).f_locals))
+        if self.seen is not None:
+            self._note(self.seen, k, value, sys._getframe(1))
+        return value
+
+    @staticmethod
+    def _note(seen: dict[int, Seen], k: int, value: Any, frame: FrameType) -> None:
+        if k in seen:
+            seen[k].count += 1
+        else:
+            seen[k] = Seen(value, dict(frame.f_locals))
+
+    def turn(self) -> None:
+        """Count a turn of a loop."""
+        self.turns += 1
+        if self.active and self.turns > _TURNS * self.most + 100:
+            raise TooLongError
+
+
+def _own(value: Any) -> Any:
+    """Return a copy of an array: what follows may write to it."""
+    if isinstance(value, np.ndarray):
+        return value.copy()
+    return value.clone() if isinstance(value, Tensor) else value
+
+
+# -- rewriting -------------------------------------------------------------------------------------
+class Rewritten:
+    """A function whose values pass through a probe.
+
+    Attributes
+    ----------
+    source : Source
+    probe : Probe
+    sites : list of Site
+    """
+
+    def __init__(self, source: Source) -> None:
+        self.source = source
+        self.probe = Probe()
+        self.sites: list[Site] = []
+        self._unchanged = self._current = self._made(source.tree, self.sites)
+
+    def _made(self, tree: ast.FunctionDef, sites: list[Site]) -> Any:
+        changed = _Rewriting(self.source, sites).of(tree)
+        return self.source.made(changed, {_PROBE: self.probe})
+
+    def called(self) -> Any:
+        """Return a function that runs it, changed or not."""
+
+        @functools.wraps(self._unchanged)
+        def run(*args: Any, **kwargs: Any) -> Any:
+            return self._current(*args, **kwargs)
+
+        return run
+
+    @contextlib.contextmanager
+    def changed(self, change: dict[int, Change] | ast.FunctionDef) -> Iterator[None]:
+        """Let it run with some expressions changed, or with another definition."""
+        try:
+            if isinstance(change, dict):
+                self.probe.active = change
+            else:
+                self._current = self._made(change, [])
+            yield
+        finally:
+            self.probe.active = {}
+            self._current = self._unchanged
+
+
+class _Rewriting(ast.NodeTransformer):
+    """Rewrites the body of a definition; collects its sites."""
+
+    def __init__(self, source: Source, sites: list[Site]) -> None:
+        function = source.function
+        self.sites = sites
+        closed = inspect.getclosurevars(function).nonlocals
+        values = {**vars(builtins), **function.__globals__, **closed}
+        bound = _bound(source.tree)
+        self.fixed = {
+            name
+            for name, value in values.items()
+            if (callable(value) or inspect.ismodule(value)) and name not in bound
+        }
+        self.role, self.line = "", 0
+
+    def of(self, tree: ast.FunctionDef) -> ast.FunctionDef:
+        """Return a copy of a definition with its expressions rewritten."""
+        tree = copy.copy(tree)
+        tree.body = [self.visit(copy.deepcopy(statement)) for statement in tree.body]
+        return tree
+
+    def visit(self, node: ast.AST) -> Any:
+        """Rewrite a node."""
+        if isinstance(node, ast.stmt):
+            self.line = node.lineno
+        return super().visit(node)
+
+    def _in_role(self, role: str, node: Any) -> Any:
+        before, self.role = self.role, role or self.role
+        found = self.generic_visit(node)
+        self.role = before
+        return found
+
+    # -- statements ------------------------------------------------------------------------------
+    def visit_Expr(self, node: ast.Expr) -> Any:
+        return node if isinstance(node.value, ast.Constant) else self.generic_visit(node)
+
+    def visit_Raise(self, node: ast.Raise) -> Any:
+        return node
+
+    def visit_Assert(self, node: ast.Assert) -> Any:
+        return node
+
+    def visit_Assign(self, node: ast.Assign) -> Any:
+        saves = any(isinstance(target, ast.Attribute) for target in node.targets)
+        return self._in_role("saved" if saves else "", node)
+
+    def visit_If(self, node: ast.If) -> Any:
+        if not node.orelse and all(isinstance(each, ast.Raise) for each in node.body):
+            return node  # what forward refuses
+        before, self.role = self.role, "test"
+        node.test = self.visit(node.test)
+        self.role = before
+        node.body = [self.visit(each) for each in node.body]
+        node.orelse = [self.visit(each) for each in node.orelse]
+        return node
+
+    def visit_For(self, node: ast.For) -> Any:
+        return self._loop(node)
+
+    def visit_While(self, node: ast.While) -> Any:
+        return self._loop(node)
+
+    def _loop(self, node: Any) -> Any:
+        self.generic_visit(node)
+        node.body = [ast.Expr(_through("turn", [], node.body[0])), *node.body]
+        return node
+
+    # -- expressions -----------------------------------------------------------------------------
+    def _site(self, node: Any, rewrite: Callable[[Any], Any]) -> Any:
+        """Return a rewritten expression whose value passes through the probe."""
+        k = len(self.sites)
+        self.sites.append(Site(copy.deepcopy(node), self.line, self.role))
+        return _through("value", [ast.Constant(k), rewrite(node)], node)
+
+    def _whole(self, node: Any) -> Any:
+        return self._site(node, self.generic_visit)
+
+    def visit_BinOp(self, node: ast.BinOp) -> Any:
+        return self._whole(node)
+
+    def visit_Compare(self, node: ast.Compare) -> Any:
+        return self._whole(node)
+
+    def visit_UnaryOp(self, node: ast.UnaryOp) -> Any:
+        if isinstance(node.operand, ast.Constant):  # a negative number
+            return self._site(node, lambda same: same)
+        return self._whole(node)
+
+    def visit_IfExp(self, node: ast.IfExp) -> Any:
+        return self._whole(node)
+
+    def visit_Name(self, node: ast.Name) -> Any:
+        plain = not isinstance(node.ctx, ast.Load) or node.id in self.fixed
+        return node if plain else self._site(node, lambda same: same)
+
+    def visit_Constant(self, node: ast.Constant) -> Any:
+        plain = not isinstance(node.value, (int, float, complex, str))
+        return node if plain else self._site(node, lambda same: same)
+
+    def visit_Attribute(self, node: ast.Attribute) -> Any:
+        if not isinstance(node.ctx, ast.Load):
+            return node
+        return self._site(node, self._attribute)
+
+    def _attribute(self, node: ast.Attribute) -> Any:
+        if not _is_path(node.value):
+            node.value = self.visit(node.value)
+        return node
+
+    def visit_Call(self, node: ast.Call) -> Any:
+        name = node.func.id if isinstance(node.func, ast.Name) else ""
+        return node if name in _OF_THE_FRAME else self._site(node, self._call)
+
+    def _call(self, node: ast.Call) -> Any:
+        function = node.func
+        saves = isinstance(function, ast.Attribute) and function.attr.startswith("save_for_")
+        if isinstance(function, ast.Attribute):
+            function.value = self._owner(function.value)
+        elif not isinstance(function, ast.Name):
+            node.func = self.visit(function)
+        kept, node.func = node.func, ast.Name("_", ast.Load())
+        self._in_role("saved" if saves else "", node)
+        node.func = kept
+        return node
+
+    def _owner(self, node: Any) -> Any:
+        """Rewrite what a method is called on, unless it is a module."""
+        root = node
+        while isinstance(root, ast.Attribute):
+            root = root.value
+        is_module = isinstance(root, ast.Name) and root.id in self.fixed
+        return node if is_module else self.visit(node)
+
+    def visit_Subscript(self, node: ast.Subscript) -> Any:
+        if isinstance(node.ctx, ast.Load):
+            return self._whole(node)
+        return self.generic_visit(node)
+
+    def visit_JoinedStr(self, node: ast.JoinedStr) -> Any:
+        return node
+
+
+def _through(method: str, args: list[Any], at: ast.AST) -> ast.Call:
+    function = ast.Attribute(ast.Name(_PROBE, ast.Load()), method, ast.Load())
+    return ast.copy_location(ast.Call(function, args, []), at)
+
+
+def _is_path(node: Any) -> bool:
+    """Return whether an expression is a name, or attributes of one."""
+    while isinstance(node, ast.Attribute):
+        node = node.value
+    return isinstance(node, ast.Name)
+
+
+def _bound(tree: ast.AST) -> set[str]:
+    """Return the names that a function binds."""
+    nodes = list(ast.walk(tree))
+    stored = {n.id for n in nodes if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+    return stored | {n.arg for n in nodes if isinstance(n, ast.arg)}
