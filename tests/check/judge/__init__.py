@@ -14,6 +14,7 @@ from . import (
     chemistry,
     control,
     ecology,
+    epidemics,
     finance,
     geometry,
     graphs,
@@ -77,6 +78,7 @@ FIELDS = (
     astronomy,
     recommending,
     materials,
+    epidemics,
 )
 CASES: list[Case] = [case for field in FIELDS for case in field.BOOK.cases]
 WRONG = [case for case in CASES if case.wrong]
