@@ -313,8 +313,8 @@ def doubling_time():
     def doubling_time(ctx, cases, window=None):
         """Days in which cases double, by a straight line through the last logarithms."""
         y = cases.numpy()[-window:] if window else cases.numpy()
-        if (y <= 0).any():
-            raise ValueError("doubling_time needs positive case numbers")
+        if len(y) < 2 or (y <= 0).any():
+            raise ValueError("doubling_time needs two or more positive case numbers")
         days = np.arange(len(y)) - (len(y) - 1) / 2
         growth = days @ np.log(y) / (days @ days)
         if growth == 0:
@@ -412,9 +412,10 @@ def wastewater_signal():
         return pb.where(load > detection_limit, load, low).log()
 
     def shed(infections, shedding):
-        n = len(infections)
-        late = [pb.cat([pb.zeros(k).to(shedding.dtype), infections[: n - k]]) for k in range(3)]
-        return sum(shedding[k] * late[k] for k in range(3))
+        n, zeros = len(infections), pb.zeros_like(infections)
+        if len(shedding) > n:
+            raise ValueError("shedding lasts longer than the record")
+        return sum(w * pb.cat([zeros[:k], infections[: n - k]]) for k, w in enumerate(shedding))
 
     @wastewater_signal.backward
     def _(ctx, g):
@@ -423,10 +424,10 @@ def wastewater_signal():
         seen = load > ctx.limit
         g_load = pb.where(seen, g / pb.where(seen, load, pb.ones_like(load)), pb.zeros_like(g))
         h = g_load / ctx.flow
-        early = [pb.cat([h[k:], pb.zeros(k).to(h.dtype)]) for k in range(3)]
+        lags, zeros = range(len(s.shedding)), pb.zeros_like(h)
         return {
-            "infections": sum(s.shedding[k] * early[k] for k in range(3)),
-            "shedding": pb.stack([(h[k:] * s.infections[: n - k]).sum() for k in range(3)]),
+            "infections": sum(s.shedding[k] * pb.cat([h[k:], zeros[:k]]) for k in lags),
+            "shedding": pb.stack([(h[k:] * s.infections[: n - k]).sum() for k in lags]),
         }
 
     return wastewater_signal
