@@ -407,7 +407,7 @@ def wastewater_signal():
         """Log concentration; half the limit of detection where that is not reached."""
         load = shed(infections, shedding) / pb.asarray(flow)
         ctx.save_for_backward(infections=infections, shedding=shedding)
-        ctx.flow, ctx.limit = pb.asarray(flow), detection_limit
+        ctx.flow, ctx.limit = flow, detection_limit
         low = pb.full_like(load, max(detection_limit, 1e-12) / 2)
         return pb.where(load > detection_limit, load, low).log()
 
@@ -420,10 +420,10 @@ def wastewater_signal():
     @wastewater_signal.backward
     def _(ctx, g):
         s, n = ctx.saved_variables, len(ctx.flow)
-        load = shed(s.infections, s.shedding) / ctx.flow
+        load = shed(s.infections, s.shedding) / pb.asarray(ctx.flow)
         seen = load > ctx.limit
         g_load = pb.where(seen, g / pb.where(seen, load, pb.ones_like(load)), pb.zeros_like(g))
-        h = g_load / ctx.flow
+        h = g_load / pb.asarray(ctx.flow)
         lags, zeros = range(len(s.shedding)), pb.zeros_like(h)
         return {
             "infections": sum(s.shedding[k] * pb.cat([h[k:], zeros[:k]]) for k in lags),
@@ -438,12 +438,11 @@ def reciprocal_contacts():
     @pb.autograd_function
     def reciprocal_contacts(ctx, contacts, population):
         """Make contacts of i with j as many as of j with i; contacts: (..., n, n) per person."""
-        ratio = pb.asarray(population[None, :] / population[:, None])
-        ctx.ratio = ratio
-        return (contacts + contacts.transpose(-1, -2) * ratio) / 2
+        ctx.ratio = population[None, :] / population[:, None]
+        return (contacts + contacts.transpose(-1, -2) * pb.asarray(ctx.ratio)) / 2
 
     @reciprocal_contacts.backward
     def _(ctx, g):
-        return {"contacts": (g + (g * ctx.ratio).transpose(-1, -2)) / 2}
+        return {"contacts": (g + (g * pb.asarray(ctx.ratio)).transpose(-1, -2)) / 2}
 
     return reciprocal_contacts
