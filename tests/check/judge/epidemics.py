@@ -438,11 +438,11 @@ def reciprocal_contacts():
     @pb.autograd_function
     def reciprocal_contacts(ctx, contacts, population):
         """Make contacts of i with j as many as of j with i; contacts: (..., n, n) per person."""
-        ctx.ratio = population[None, :] / population[:, None]
-        return (contacts + contacts.transpose(-1, -2) * pb.asarray(ctx.ratio)) / 2
+        ctx.n = population
+        return (contacts + contacts.transpose(-1, -2) * pb.asarray(ctx.n / ctx.n[:, None])) / 2
 
     @reciprocal_contacts.backward
     def _(ctx, g):
-        return {"contacts": (g + (g * pb.asarray(ctx.ratio)).transpose(-1, -2)) / 2}
+        return {"contacts": (g + (g * pb.asarray(ctx.n / ctx.n[:, None])).transpose(-1, -2)) / 2}
 
     return reciprocal_contacts
