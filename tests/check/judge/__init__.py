@@ -9,6 +9,7 @@ what it says (a right one that is wrong, a wrong one whose mistake never shows).
 """
 
 from . import (
+    antennas,
     astronomy,
     audio,
     chemistry,
@@ -79,6 +80,7 @@ FIELDS = (
     recommending,
     materials,
     epidemics,
+    antennas,
 )
 CASES: list[Case] = [case for field in FIELDS for case in field.BOOK.cases]
 WRONG = [case for case in CASES if case.wrong]
