@@ -9,6 +9,7 @@ what it says (a right one that is wrong, a wrong one whose mistake never shows).
 """
 
 from . import (
+    actuarial,
     antennas,
     astronomy,
     audio,
@@ -81,6 +82,7 @@ FIELDS = (
     materials,
     epidemics,
     antennas,
+    actuarial,
 )
 CASES: list[Case] = [case for field in FIELDS for case in field.BOOK.cases]
 WRONG = [case for case in CASES if case.wrong]
