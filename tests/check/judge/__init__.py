@@ -30,6 +30,7 @@ from . import (
     physics,
     populations,
     probability,
+    puzzles,
     ranking,
     rearranging,
     recommending,
@@ -83,6 +84,7 @@ FIELDS = (
     epidemics,
     antennas,
     actuarial,
+    puzzles,
 )
 CASES: list[Case] = [case for field in FIELDS for case in field.BOOK.cases]
 WRONG = [case for case in CASES if case.wrong]
