@@ -14,6 +14,7 @@ from . import (
     astronomy,
     audio,
     chemistry,
+    climate,
     control,
     ecology,
     epidemics,
@@ -85,6 +86,7 @@ FIELDS = (
     antennas,
     actuarial,
     puzzles,
+    climate,
 )
 CASES: list[Case] = [case for field in FIELDS for case in field.BOOK.cases]
 WRONG = [case for case in CASES if case.wrong]

@@ -291,8 +291,8 @@ def whittaker_graduation():
     def whittaker_graduation(ctx, observed, weights, smoothing, order=2):
         """Graduated rates: fit to the observed ones, roughness by differences; weights >= 0."""
         w, n = weights.numpy(), len(observed)
-        if n <= order:
-            raise ValueError(f"{n} ages are too few for differences of order {order}")
+        if n <= order or w.shape != observed.shape:
+            raise ValueError(f"needs more than {order} ages, each with a weight")
         A = np.diag(w) + smoothing.item() * penalty(n, order)
         fit = np.linalg.solve(A, w * observed.numpy())
         ctx.save_for_backward(observed=observed, weights=weights, A=A, fit=fit, order=order)

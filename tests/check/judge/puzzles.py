@@ -422,6 +422,8 @@ def weighted_tardiness():
     @pb.autograd_function
     def weighted_tardiness(ctx, durations, priority, due, weights=None):
         """Weighted lateness on one machine, jobs by falling priority; also gives their order."""
+        if not durations.shape == priority.shape == due.shape:
+            raise ValueError("each job needs a duration, a priority and a due date")
         order = np.argsort(-priority.numpy(), kind="stable")
         finish = np.empty(len(order))
         finish[order] = durations.numpy()[order].cumsum()
