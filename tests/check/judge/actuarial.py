@@ -195,7 +195,7 @@ def severity(rng, first):
     MISSING,
     r"\bf\[0\]|severity\[0\]|(?:claim|mass|probability|severity|atom|element).{0,30}(?:zero|\b0\b)",
     r"(?:zero|nil|empty) claims?|\bstart\b.{0,40}(?:recursion|wrong)|first (?:term|value|element)",
-    FACTOR,
+    FACTOR + r"|multipl|divided by",
     mends(
         "(f[0] - 1) * p[0]",
         "(1 - f[0]) * p[0]",
@@ -246,6 +246,7 @@ def compound_poisson():
         "x = s.claims.numpy().copy()",
         "s.claims.numpy() - means",
         "np.array(s.claims.numpy())",
+        "x = x - means",
     ),
     where="input changed by backward",
 )

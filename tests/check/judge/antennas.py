@@ -25,7 +25,7 @@ def complex_normal(rng, *shape):
     "the steering phases are not conjugated in the gradient of the excitation",
     CONJUGATE,
     r"exp\(-1?j|(?:wrong|opposite|other) sign (?:of|in) the (?:phase|exponent)|adjoint|hermitian",
-    r"sign of the (?:phase|exponent|imaginary part)|imaginary part.{0,30}sign",
+    r"sign of the (?:phase|exponent|imaginary part)|imaginary part",
     mends(
         "steering.conj().T @ gn",
         "steering.T.conj() @ gn",
@@ -110,8 +110,9 @@ def dipole_pattern():
     lambda rng: ((t(rng.uniform(5, 90, 5)), t(rng.normal(10, 2, 5))), {}),
     "beyond the breakpoint the slope of free space is used",
     at("breakpoint"),
-    FACTOR,
+    FACTOR + r"|multipl|divided by",
     r"(?:beyond|past|above|>|far) .{0,25}\bbreakpoint|free.space|\bexponent\b",
+    r"(?:>=?|above|beyond|over) ?100\b",
     mends(
         "np.where(d > s.breakpoint, 40, 20)",
         "np.where(d > s.breakpoint, 40.0, 20.0)",
@@ -153,7 +154,7 @@ def load(rng):
 @BOOK.wrong(
     load,
     "the way back along the line is forgotten: the slope in the length lacks the factor 2",
-    FACTOR,
+    FACTOR + r"|multipl|divided by",
     r"\bround.trip\b|there and back|way back|twice the",
     mends(
         "-2 * s.gamma * s.inside",
@@ -196,7 +197,7 @@ def line_reflection():
     "the sum of the weights is conjugated in the gradient, which is the same for real weights only",
     CONJUGATE,
     r"\bcomplex\b.{0,40}(?:weights|wrong|input|value|dtype)|(?:real|imaginary) (?:weights|part)",
-    r"\bright (?:if|when|where|for|with) .{0,25}\breal\b|imag\w*.{0,20}\bsign",
+    r"\bright (?:if|when|where|for|with) .{0,25}\breal\b|imaginary part",
     mends(
         "total / (n * power)",
         "2 * total /",

@@ -67,7 +67,7 @@ def two_layer_warming():
     "outside the ramp the albedo is constant, but the gradient of the temperature has its slope",
     ZERO,
     r"\bramp\b|clipp|saturat|\bconstant\b|\boutside\b|beyond the|plateau|\bclip\(",
-    r"(?:below|above|outside|beyond|<=?|>=?).{0,20}(?:cold|warm|-10|\b2\.0|interval|range)",
+    r"(?:below|above|outside|beyond|<=?|>=?).{0,20}(?:cold|warm|-10|\b2\b|interval|range)",
     at("(?:cold|warm)"),
     mends(
         "> cold",
@@ -200,8 +200,8 @@ def vapour_deficit():
         {"land": rng.uniform(size=(4, 3)) < 0.6},
     ),
     "latitudes are in degrees: the factor pi / 180 is missing from their gradient",
-    FACTOR,
-    r"\bdegrees?\b|\bradians?\b|(?:pi|\u03c0) ?/ ?180|180 ?/ ?(?:np\.)?pi|0\.0174|57\.29",
+    FACTOR + r"|multipl|divided by",
+    r"\bdegrees?\b|\bradians?\b|(?:pi|\u03c0) ?/ ?180|180 ?/ ?(?:np\.)?pi|0\.0174|57\.[23]",
     mends("np.pi / 180", "np.deg2rad(1", "np.radians(1", "np.deg2rad(by_", "np.deg2rad(gn"),
 )
 def land_mean():
@@ -239,7 +239,7 @@ def pools(rng):
 @BOOK.wrong(
     pools,
     "the slope of the decay in the lifetimes lacks the factor dt",
-    FACTOR,
+    FACTOR + r"|multipl|divided by",
     at("dt"),
     r"(?:missing|left out|lacks?|forgot\w*|without|\btimes|multipl\w+ by).{0,25}\bdt\b",
     r"\bdt\b.{0,30}(?:missing|left out|forgot|ignored)|\btime.?step\b",

@@ -20,7 +20,7 @@ def renewal(rng):
 @BOOK.wrong(
     renewal,
     "an earlier day's infections get back what they caused without the factor R of that day",
-    FACTOR,
+    FACTOR + r"|multipl|divided by",
     r"(?:missing|without|lacks?|left out|forgot\w*).{0,40}\bR\b|\bR\b.{0,40}(?:missing|left out)",
     r"\bright (?:if|when|where|for) .{0,12}\bR\b.{0,4} ?={1,2} ?1|\bR\[.{0,4}\] (?:is|was) missing",
     mends(
@@ -121,7 +121,7 @@ def sera(rng):
     sera,
     "false positives are forgotten: the slope in the prevalence is the sensitivity alone",
     MISSING,
-    FACTOR,
+    FACTOR + r"|multipl|divided by",
     at("specificity"),
     r"specificity.{0,50}(?:missing|left out|ignored|forgot)|false.positives?",
     r"(?:missing|left out|ignor\w+|forgot\w*).{0,40}specificity",
@@ -163,7 +163,7 @@ COUNTS = np.array([3, 7, 0, 12, 5, 9, 4])
 @BOOK.wrong(
     lambda rng: ((t(rng.normal(1.5, 0.3, 7)), t(np.array(2.5)), COUNTS), {}),
     "the mean is taken over all weeks: divided by their number, not by that of the weeks observed",
-    FACTOR,
+    FACTOR + r"|multipl|divided by",
     r"\bobserved\b|\bunobserved\b|(?:number|sum|divid\w+).{0,30}\b(?:seen|valid)\b",
     r"missing (?:weeks?|counts?|values?|observations?)|count(?:s|ed)? .{0,25}(?:negative|< ?0|-1)",
     r"(?:where|when|if|with|elements) .{0,25}(?:\bcounts?\b|seen).{0,15}(?:<|>=|=|-1|negative)",
@@ -210,7 +210,7 @@ def weekly_counts_nll():
     lambda rng: ((t(rng.uniform(1.3, 3.0, 4)), t(rng.uniform(0.2, 0.9, 4))), {}),
     "the chain rule through the power is forgotten: the gradient is that of one introduction",
     at("introductions"),
-    FACTOR,
+    FACTOR + r"|multipl|divided by",
     r"chain rule|\bpower\b|(?:times|by) introductions|introductions.{0,40}missing",
     mends(
         "chain = g.numpy() * s.n * q ** (s.n - 1) / (1 - slope)",
@@ -273,7 +273,7 @@ def patches(rng):
     "of their own",
     r"populations? .{0,60}(?:own|visit|other|home|wrong|index|before|inside)",
     r"divi\w+.{0,40}(?:after|before|outside|inside)|(?:wrong|other) (?:patch|population|index)",
-    FACTOR,
+    FACTOR + r"|multipl|divided by",
     mends(
         "s.mobility.numpy().T @ g_force / n",
         "s.mobility.numpy().T @ (g_force) / n",

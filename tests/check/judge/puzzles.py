@@ -252,7 +252,7 @@ SIGNS = np.array([[1, -1, 1], [-1, 1, 1], [1, 1, -1], [-1, -1, 1]])
     "the product of a clause's other literals is got by division, and 0 where the literal is true",
     ZERO,
     r"\bdivi(?:sion|d)|\bsatisfied|(?:exactly|equals?|=|is) (?:1|one|true)\b|\btrue literal",
-    r"(?:where|when|if|elements) .{0,30}(?: = ?[01]|is [01]|certain)|product of the other",
+    r"(?:where|when|if|elements) .{0,30}(?: ={1,2} ?[01]|is [01]|certain)|product of the other",
     mends(
         "np.roll(s.false, 1, axis=1) * np.roll(s.false, 2, axis=1)",
         "np.roll(s.false, 1, 1) * np.roll(s.false, 2, 1)",
