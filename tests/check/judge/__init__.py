@@ -9,11 +9,15 @@ what it says (a right one that is wrong, a wrong one whose mistake never shows).
 """
 
 from . import (
+    actuarial,
+    antennas,
     astronomy,
     audio,
     chemistry,
+    climate,
     control,
     ecology,
+    epidemics,
     finance,
     geometry,
     graphs,
@@ -27,6 +31,7 @@ from . import (
     physics,
     populations,
     probability,
+    puzzles,
     ranking,
     rearranging,
     recommending,
@@ -77,6 +82,11 @@ FIELDS = (
     astronomy,
     recommending,
     materials,
+    epidemics,
+    antennas,
+    actuarial,
+    puzzles,
+    climate,
 )
 CASES: list[Case] = [case for field in FIELDS for case in field.BOOK.cases]
 WRONG = [case for case in CASES if case.wrong]
