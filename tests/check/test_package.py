@@ -18,6 +18,7 @@ GROUPS = (
     {"numerical", "plot", "report", "subject"},
     {"comparison", "memory_layouts", "nearby", "resizing", "session"},
     {"diagnosis"},
+    {"mending"},
     {"parts"},
     {"api"},
     {"inputs"},

@@ -193,17 +193,17 @@ def _saved(names: dict[str, Any]) -> Iterator[tuple[Any, Any, float]]:
     """Yield what was saved, as attributes of what holds it."""
     for name, value in names.items():
         path: Any = ast.Name(name, ast.Load())
-        holder = value
+        holder, cost = value, 0.1
         if isinstance(value, Context):
             for own, kept in vars(value).items():
                 if not own.startswith("_"):
                     yield ast.Attribute(path, own, ast.Load()), kept, 0.1
-            holder = value.saved_variables
+            holder, cost = value.saved_variables, 0.2
             path = ast.Attribute(path, "saved_variables", ast.Load())
         if isinstance(holder, Named):
             kept_names: list[str] = holder.keys()  # iterating gives the values
             for own in kept_names:
-                yield ast.Attribute(path, own, ast.Load()), holder[own], 0.15
+                yield ast.Attribute(path, own, ast.Load()), holder[own], cost
 
 
 def is_pure(node: ast.AST) -> bool:

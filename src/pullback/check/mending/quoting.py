@@ -71,5 +71,5 @@ def _around(tree: ast.FunctionDef, keys: set[Any]) -> list[Any]:
         return inside
 
     count(tree)
-    shown = (ast.expr, ast.Pass, ast.Assign, ast.AugAssign, ast.Return, ast.Expr, ast.Slice)
+    shown = (ast.expr, ast.Pass, ast.Assign, ast.AugAssign, ast.Expr, ast.Slice)
     return [node for node in reversed(found) if isinstance(node, shown)]

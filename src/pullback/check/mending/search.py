@@ -24,10 +24,12 @@ from pullback.check.mending.source import Source, source_of
 from pullback.check.mending.statements import statements
 from pullback.check.mending.terms import missing_terms
 from pullback.check.mending.trials import Candidate, Trials, names_in
+from pullback.check.naming import quoted
 from pullback.check.report import Report
 from pullback.check.session import Session
 from pullback.core.custom.operation import CustomOp
 
+_FOR_ONE = 1.0  # how much unlikelier one change may be than one for each gradient
 SECONDS = 1.0  # that a search may take
 
 
@@ -37,7 +39,7 @@ class Mending:
 
     Attributes
     ----------
-    arguments : tuple of int
+    arguments : tuple of str
         Whose gradients it makes right.
     where : str
         The function and its line.
@@ -49,7 +51,7 @@ class Mending:
         Whether gradients that were right at other inputs are not right with it.
     """
 
-    arguments: tuple[int, ...]
+    arguments: tuple[str, ...]
     where: str
     before: str
     after: str
@@ -57,12 +59,13 @@ class Mending:
     here_alone: bool = False
 
     def __str__(self) -> str:
-        names = ", ".join(f"`{name}`" for name in self.borrowed)
-        borrowed = f" ({names} as in forward)" if names else ""
-        here = "it is right here, though no more at the inputs given" if self.here_alone else ""
+        borrowed = f" ({quoted(self.borrowed)} as in forward)" if self.borrowed else ""
+        what = "gradient of" if len(self.arguments) == 1 else "gradients of"
+        verb = "is" if len(self.arguments) == 1 else "are"
+        here = " here, though not at the inputs given" if self.here_alone else ""
         return (
-            f"{self.where}: with `{self.after}`{borrowed} instead of `{self.before}` "
-            f"{here or 'it is right'}"
+            f"{self.where}: with `{self.after}`{borrowed} instead of `{self.before}` the {what} "
+            f"{quoted(self.arguments)} {verb} right{here}"
         )
 
 
@@ -112,8 +115,9 @@ class Search:
         """Return one change for all gradients, or one for each; those that hold elsewhere first."""
         found: dict[int, Mending] = {}
         here: dict[int, Mending] = {}
+        last = float("inf")  # the cost up to which one change may still replace several
         for candidate in self._candidates():
-            if time.perf_counter() > self.end:
+            if time.perf_counter() > self.end or candidate.cost > last:
                 break
             mended = self.trials.mended_by(candidate)
             if not mended:
@@ -125,7 +129,8 @@ class Search:
             for i in mended:
                 kept.setdefault(i, made)
             if set(found) == set(self.wrong):
-                break
+                single = len(set(found.values())) == 1
+                last = min(last, -1.0 if single else candidate.cost + _FOR_ONE)
         return list(dict.fromkeys((here | found).values()))
 
     # -- changes -----------------------------------------------------------------------------------
@@ -192,8 +197,9 @@ class Search:
         role = "backward" if candidate.rewritten is self.backward else "forward"
         line = min(old.lineno for old, _ in candidate.places)
         here_alone = self.base is not None and not self.trials.keeps(candidate, self.base, mended)
+        names = [self.evidence.names[i] for i in mended]
         return Mending(
-            tuple(mended),
+            tuple(names),
             f"line {line} of {role}",
             before,
             after,

@@ -17,7 +17,7 @@ from pullback.check.diagnosis import diagnose
 from pullback.check.diagnosis.evidence import Evidence
 from pullback.check.diagnosis.raised import cause_of_exception
 from pullback.check.exceptions import BackwardError, InapplicableError
-from pullback.check.mending import mendings
+from pullback.check.mending import Mending, mendings
 from pullback.check.naming import quoted
 from pullback.check.numerical import coordinates, joined
 from pullback.check.parts.accuracy import forward_error
@@ -167,20 +167,22 @@ def _explain(session: Session, arguments: Sequence[int]) -> None:
             causes = diagnose(evidence, wrong or list(arguments))
     except OutOfTimeError:
         causes = [(i, _not_explained(evidence, i)) for i in wrong or arguments]
-    changes = {} if session.options.fast else _changes(evidence, wrong)
+    changes = [] if session.options.fast else _changes(evidence, wrong)
     for argument, cause in causes:
-        more = {**evidence.failure_arrays(argument), "mending": changes.get(argument, "")}
-        session.fail(cause, evidence.names[argument], **more)
+        name = evidence.names[argument]
+        fitting = [str(each) for each in changes if name in each.arguments]
+        changes = [each for each in changes if name not in each.arguments]
+        more = {**evidence.failure_arrays(argument), "mending": "\n".join(fitting)}
+        session.fail(cause, name, **more)
 
 
-def _changes(evidence: Evidence, wrong: Sequence[int]) -> dict[int, str]:
-    """Return for each wrong gradient a change of the source that makes it right, where known."""
+def _changes(evidence: Evidence, wrong: Sequence[int]) -> list[Mending]:
+    """Return changes of the source that make wrong gradients right, where some are found."""
     try:
         with deadline().leaving_out():
-            found = mendings(evidence, wrong)
+            return mendings(evidence, wrong)
     except OutOfTimeError:
-        return {}
-    return {i: str(each) for each in found for i in each.arguments}
+        return []
 
 
 def _not_explained(evidence: Evidence, i: int) -> Cause:
