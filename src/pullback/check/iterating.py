@@ -64,6 +64,13 @@ def tree_of(fn: Any) -> ast.AST | None:
         return None
 
 
+def text_of(fn: Any) -> str:
+    """Return the source of an operation's forward and backward; what there is of them."""
+    parts = (getattr(fn, "forward", fn), getattr(fn, "given_rule", None))
+    trees = [tree_of(part) for part in parts if part is not None]
+    return "\n".join(ast.unparse(tree) for tree in trees if tree is not None)
+
+
 def _trees(fn: Any, depth: int, seen: set[int]) -> Iterator[ast.AST]:
     """Yield the source of a function and of the functions it calls by name."""
     fn = inspect.unwrap(getattr(fn, "py_func", fn)) if callable(fn) else fn

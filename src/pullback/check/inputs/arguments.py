@@ -51,6 +51,13 @@ class Inputs(NamedTuple):
     bounded: frozenset[str] = frozenset()
 
 
+def keeps_bounds(inputs: Inputs, label: str, array: Array, other: Array) -> bool:
+    """Return whether an argument may have other values: what is described as bounded stays so."""
+    if label.split("[")[0] not in inputs.bounded:
+        return True
+    return bool(array.min() <= other.min() and other.max() <= array.max())
+
+
 def try_forward(fn: Callable[..., Any], inputs: Inputs) -> list[Array] | str:
     """Return the results of a call, or why it is not usable."""
     try:

@@ -19,6 +19,7 @@ from typing import Any, Literal
 import numpy as np
 
 from pullback.check.inputs.arguments import Inputs
+from pullback.check.iterating import text_of
 from pullback.check.values import Array, holds_numbers, host
 from pullback.core.tensor.tensor import box
 
@@ -40,6 +41,10 @@ _CHOICES = {
         "replicate", "zeros", "periodic",
     ),
 }  # fmt: skip
+
+
+_APART = r"\*name\b|\b\w+, \w+ = name\b|\bname\[[01]\]"
+_PAIRS = ((1, 3), (0.3, 0.7), (0, 1), (1, 1), (2, 1))  # of what is taken apart
 
 
 def other_settings(
@@ -72,10 +77,10 @@ def other_settings(
             continue
         value = _passed(inputs, i, p)
         if value is None and p.default is None:
-            tries = [
-                _with(inputs, i, p, v) for v in _in_place_of_none(p.name, hints, inputs, outputs)
-            ]
-            yield f"`{p.name}` given", tries
+            found = _in_place_of_none(p.name, hints, inputs, outputs)
+            if re.search(_APART.replace("name", p.name), text_of(fn)):
+                found = itertools.chain(_PAIRS, found)
+            yield f"`{p.name}` given", [_with(inputs, i, p, v) for v in found]
         elif holds_numbers(value):
             if p.default is None:
                 yield f"`{p.name}` left out", [_with(inputs, i, p, None)]

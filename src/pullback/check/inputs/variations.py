@@ -11,13 +11,15 @@ import functools
 import inspect
 import itertools
 import re
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from pullback.check.comparison import max_abs
-from pullback.check.inputs.arguments import Inputs, try_forward
+from pullback.check.inputs.arguments import Inputs, keeps_bounds, try_forward
+from pullback.check.inputs.crossing import crossings
 from pullback.check.inputs.domains import recognised
 from pullback.check.inputs.drawing import LARGE
 from pullback.check.inputs.settings import STOPPING, other_settings
@@ -81,11 +83,43 @@ def variations(
         taken = (call for call in tries if not isinstance(try_forward(fn, call), str))
         for call in itertools.islice(taken, 1):
             yield Variation(what, call)
-    for variation in _values(fn, inputs, parameters or ()):
+    values = itertools.chain(
+        _crossings(fn, inputs), _values(fn, inputs, parameters or ()), _complex(fn, inputs)
+    )
+    for variation in values:
         found = try_forward(fn, variation.inputs)
         if isinstance(found, str) or _equal(found, base) or _is_singular(fn, variation, found):
             continue
         yield variation
+
+
+def _crossings(fn: Callable[..., Any], inputs: Inputs) -> Iterator[Variation]:
+    """Yield calls in which a comparison goes another way."""
+    if not converges(fn):
+        yield from (Variation(what, call) for what, call in crossings(fn, inputs))
+
+
+def _complex(fn: Callable[..., Any], inputs: Inputs) -> Iterator[Variation]:
+    """Yield the call with complex numbers, if what is said of the operation names them."""
+    said = f"{inspect.getdoc(fn) or ''} {inspect.getdoc(getattr(fn, 'forward', fn)) or ''}"
+    if not re.search("real or complex|complex or real", said, re.IGNORECASE):
+        return
+
+    def changed(value: Any) -> Any:
+        array = host(value) if isinstance(value, Tensor) else None
+        if array is None or array.dtype.kind != "f" or not value.requires_grad:
+            return value
+        return box(array + 0.5j * np.roll(array, 1)).requires_grad_()
+
+    args, kwargs = tree.map_leaves(changed, (inputs.args, inputs.kwargs))
+    call = inputs._replace(args=args, kwargs=kwargs)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", np.exceptions.ComplexWarning)
+        try:
+            fn(*args, **kwargs)
+        except Exception:  # for real numbers alone
+            return
+    yield Variation("complex values", call)
 
 
 def _or_positive(fn: Callable[..., Any], calls: Sequence[Inputs]) -> Iterator[Inputs]:
@@ -159,6 +193,7 @@ def _changes() -> Iterator[_Change]:
     yield _Change("values of the other sign", _negative)
     yield _Change("rows in the reverse order", _reversed)
     yield _Change("a zero among the values", _only_first(_with_zero), zero=True)
+    yield _Change("numbers in place of zeros", _filled)
     yield _Change("small values", functools.partial(_scaled, 0.02))
     yield _Change("tiny values", functools.partial(_scaled, 1e-6))
     yield _Change("values near 0 and 1", _extreme)
@@ -238,14 +273,11 @@ def _all_changed(
     labels = iter(labels_of(fn, inputs.args, inputs.kwargs))
 
     def changed(value: Any) -> Any:
-        label = next(labels).split("[")[0]
-        bounded = label in inputs.bounded
+        label = next(labels)
         if not holds_numbers(value) or not host(value).size or _is_order(label, host(value)):
             return value
         other = _changed(change, value)
-        if bounded and other is not value and not _within(host(other), host(value)):
-            return value
-        return other
+        return other if keeps_bounds(inputs, label, host(value), host(other)) else value
 
     args, kwargs = tree.map_leaves(changed, (inputs.args, inputs.kwargs))
     return inputs._replace(args=args, kwargs=kwargs)
@@ -255,11 +287,6 @@ def _is_order(name: str, array: Array) -> bool:
     """Return whether an array is a permutation and is named like one."""
     named = re.search("perm|order|rank|sigma|inverse", name)
     return bool(named) and np.array_equal(np.sort(array, axis=None), np.arange(array.size))
-
-
-def _within(array: Array, other: Array) -> bool:
-    """Return whether all values lie between the smallest and the largest of another array."""
-    return bool(array.min() >= other.min() and array.max() <= other.max())
 
 
 def _changed(change: Callable[[Array], Array], value: Any) -> Any:
@@ -336,6 +363,16 @@ def _with_zero(array: Array) -> Array:
     other = array.copy()
     other.flat[array.size // 2] = 0.0
     return other
+
+
+def _filled(array: Array) -> Array:
+    """Put numbers in place of zeros; what has a sum of 1 keeps it."""
+    unit = recognised(array) == "simplex"
+    zero = array == 0
+    if array.dtype.kind != "f" or not zero.any() or zero.all() or (recognised(array) and not unit):
+        return array
+    other = np.where(zero, 0.3 * np.abs(array[~zero]).mean(), array)
+    return np.asarray(other / other.sum(axis=-1, keepdims=True)) if unit else other
 
 
 def _with_zero_row(array: Array) -> Array:

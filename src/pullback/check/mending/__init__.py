@@ -1,5 +1,9 @@
-"""One small change of the source that makes a wrong gradient right."""
+"""One small change of the source that makes a wrong gradient right.
 
+The hooks that it puts into functions show as well which way their branches went.
+"""
+
+from pullback.check.mending.branches import Branches
 from pullback.check.mending.search import Mending, mendings
 
-__all__ = ["Mending", "mendings"]
+__all__ = ["Branches", "Mending", "mendings"]

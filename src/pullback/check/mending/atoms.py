@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import ast
 import dataclasses
-import inspect
 import re
 import sys
 from collections.abc import Iterable, Iterator
@@ -18,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from pullback.check.mending.sites import Change, Seen, Site
+from pullback.check.mending.source import Source
 from pullback.check.values import host
 from pullback.core.custom.context import Context
 from pullback.core.custom.named import Named
@@ -63,16 +63,15 @@ class Names:
 
     Parameters
     ----------
-    function : function
+    source : Source
+        The function.
     beside : dict
         The variables of forward in the run that is tried.
     """
 
-    def __init__(self, function: Any, beside: dict[str, Any]) -> None:
+    def __init__(self, source: Source, beside: dict[str, Any]) -> None:
         self.beside = beside
-        closed = inspect.getclosurevars(function).nonlocals
-        usual = {"np": np, "pb": sys.modules["pullback"]}
-        self.known = {**usual, **function.__globals__, **closed}
+        self.known = {"np": np, "pb": sys.modules["pullback"], **source.known()}
 
     def change(self, node: Any) -> Change:
         """Return what computes an expression from the variables where it stands."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 import copy
+import itertools
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -84,10 +85,13 @@ _SLICES = (":", "1:", ":-1", "::-1", "2:", ":-2", "1:-1", "::2", "1::2")
 
 
 class Values:
-    """What the expressions of a function had, by where they stand."""
+    """What expressions had when they were first evaluated, or later, by where they stand."""
 
-    def __init__(self, sites: Sequence[Site], seen: dict[int, Seen]) -> None:
-        self._found = {place_of(sites[k].node): at.value for k, at in seen.items()}
+    def __init__(self, sites: Sequence[Site], seen: dict[int, Seen], time: int = 0) -> None:
+        self._found: dict[Any, Any] = {}
+        for k, at in seen.items():
+            values = [at.value, *at.later]
+            self._found[place_of(sites[k].node)] = values[min(time, len(values) - 1)]
 
     def of(self, node: Any) -> Any:
         """Return the value of an expression of the source; None if it is not known."""
@@ -300,7 +304,7 @@ def exchanged(
         if known and fits(site.node):
             lines.setdefault(site.line, {}).setdefault(ast.unparse(site.node), []).append(k)
     ordered = sorted(lines)
-    for line, following in zip(ordered, [*ordered[1:], 0], strict=True):
+    for line, following in itertools.pairwise([*ordered, 0]):
         own, others = list(lines[line].values()), list(lines.get(following, {}).values())
         for j, a in enumerate(own):
             yield from (e for b in own[j + 1 :] for e in _exchange(a, b, sites, seen, 0.0))

@@ -23,7 +23,7 @@ from pullback.check.mending.sites import Rewritten, Seen
 from pullback.check.mending.source import Source, source_of
 from pullback.check.mending.statements import statements
 from pullback.check.mending.terms import missing_terms
-from pullback.check.mending.trials import Candidate, Trials, names_in
+from pullback.check.mending.trials import Candidate, Trials
 from pullback.check.naming import quoted
 from pullback.check.report import Report
 from pullback.check.session import Session
@@ -74,18 +74,23 @@ def mendings(evidence: Evidence, wrong: Sequence[int]) -> list[Mending]:
 
     None are found where the source cannot be read, or within `SECONDS`.
     """
-    op = evidence.session.subject.fn
-    if not isinstance(op, CustomOp) or op.given_rule is None:
-        return []
-    rule, saver = source_of(op.given_rule), source_of(op.setup_context or op.forward)
-    if rule is None or saver is None:
+    sources = sources_of(evidence.session.subject.fn)
+    if sources is None:
         return []
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
         try:
-            return Search(evidence, wrong, rule, saver).found()
+            return Search(evidence, wrong, *sources).found()
         except (BackwardError, ForwardError):
             return []
+
+
+def sources_of(op: Any) -> tuple[Source, Source] | None:
+    """Return the sources of an operation's backward, and of what saves for it; None without."""
+    if not isinstance(op, CustomOp) or op.given_rule is None:
+        return None
+    rule, saver = source_of(op.given_rule), source_of(op.setup_context or op.forward)
+    return None if rule is None or saver is None else (rule, saver)
 
 
 class Search:
@@ -107,7 +112,7 @@ class Search:
         self.evidence, self.wrong = evidence, tuple(wrong)
         self.backward, self.saver = Rewritten(rule), Rewritten(saver)
         self.trials = Trials(evidence, wrong, self.backward, self.saver)
-        self.names = [Names(each.function, self.trials.beside) for each in (saver, rule)]
+        self.names: dict[int, Names] = {}
         base = evidence.session.subject.base
         self.base = None if base is None else Session(base, evidence.session.options, Report("", 0))
 
@@ -136,16 +141,43 @@ class Search:
     # -- changes -----------------------------------------------------------------------------------
     def _candidates(self) -> Iterator[Candidate]:
         """Yield all changes, the likeliest first."""
-        both = ((self.backward, self.trials.seen), (self.saver, self.trials.main.seen))
-        seen = [(rewritten.sites[k], at) for rewritten, seen in both for k, at in seen.items()]
-        atoms = atoms_of(seen, names_in(self.trials.seen), self.trials.main.names)
+        forward, seen = self.trials.main.seen, self.trials.seen
+        own = [self._own(self.backward, seen), self._own(self.saver, forward)]
+        pairs = [(each.sites[k], at) for each, found in own for k, at in found.items()]
+        names = self.backward.names_in(seen)
+        atoms = atoms_of(pairs, names, self.trials.main.names)
         found: list[Candidate] = []
-        for rewritten, own in both:
+        for rewritten, own_seen in own:
             found += self._statements(rewritten)
-            found += self._expressions(rewritten, own, atoms)
+            found += self._expressions(rewritten, own_seen, atoms)
+        for source in self._helpers():
+            found += self._in_helper(source)
         yield from sorted(found, key=lambda candidate: candidate.cost)
         for edit in self._terms(atoms):
             yield self._candidate(self.backward, edit)
+
+    def _own(
+        self, rewritten: Rewritten, seen: dict[int, Seen], source: Source | None = None
+    ) -> tuple[Rewritten, dict[int, Seen]]:
+        """Return what was seen of a function itself, or of one that it calls."""
+        source = source or rewritten.source
+        return rewritten, {k: at for k, at in seen.items() if rewritten.sites[k].source is source}
+
+    def _helpers(self) -> list[Source]:
+        """Return the functions that backward calls and forward does not."""
+        sources = {id(site.source): site.source for site in self.backward.sites}
+        return [
+            source
+            for source in sources.values()
+            if source is not self.backward.source and source.function not in self.saver.helpers
+        ]
+
+    def _in_helper(self, source: Source) -> Iterator[Candidate]:
+        """Yield changes of a function that backward calls."""
+        rewritten, seen = self._own(self.backward, self.trials.seen, source)
+        pairs = [(rewritten.sites[k], at) for k, at in seen.items()]
+        atoms = atoms_of(pairs, rewritten.names_in(seen, source), {})
+        yield from self._expressions(rewritten, seen, atoms)
 
     def _statements(self, rewritten: Rewritten) -> Iterator[Candidate]:
         tree = rewritten.source.tree
@@ -171,15 +203,22 @@ class Search:
                 yield self._candidate(rewritten, edit, 1.0 * ("test" in roles) + 0.5 * (not own))
 
     def _candidate(self, rewritten: Rewritten, edit: Edit, more: float = 0.0) -> Candidate:
-        names = self.names[rewritten is self.backward]
+        names = self._names(rewritten.sites[next(iter(edit.nodes))].source)
         change = {k: names.change(node) for k, node in edit.nodes.items()}
         places = [(rewritten.sites[k].node, node) for k, node in edit.nodes.items()]
         return Candidate(edit.cost + more, rewritten, change, places)
+
+    def _names(self, source: Source) -> Names:
+        if id(source) not in self.names:
+            self.names[id(source)] = Names(source, self.trials.beside)
+        return self.names[id(source)]
 
     def _terms(self, atoms: Sequence[Atom]) -> Iterator[Edit]:
         """Yield the terms that the wrong gradients lack, where backward computes these."""
         e = self.evidence
         for i in self.wrong:
+            if not np.any(e.expected[i]):
+                continue  # the term would be the whole, with the other sign
             for k, seen in self.trials.seen.items():
                 node = self.backward.sites[k].node
                 if isinstance(node, ast.Call) or not kind_of(seen.value):
@@ -192,9 +231,13 @@ class Search:
 
     # -- what is said ------------------------------------------------------------------------------
     def _quoted(self, candidate: Candidate, mended: Sequence[int]) -> Mending:
-        tree = candidate.rewritten.source.tree
-        before, after = quotation(tree, candidate.places)
-        role = "backward" if candidate.rewritten is self.backward else "forward"
+        rewritten, change = candidate.rewritten, candidate.change
+        source = rewritten.source
+        if isinstance(change, dict):
+            source = rewritten.sites[next(iter(change))].source
+        before, after = quotation(source.tree, candidate.places)
+        role = "backward" if rewritten is self.backward else "forward"
+        role = role if source is rewritten.source else f"`{source.tree.name}`"
         line = min(old.lineno for old, _ in candidate.places)
         here_alone = self.base is not None and not self.trials.keeps(candidate, self.base, mended)
         names = [self.evidence.names[i] for i in mended]

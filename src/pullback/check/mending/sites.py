@@ -7,7 +7,6 @@ notes it, or puts another in its place. So one compiled function tries every cha
 from __future__ import annotations
 
 import ast
-import builtins
 import contextlib
 import copy
 import dataclasses
@@ -15,12 +14,12 @@ import functools
 import inspect
 import sys
 from collections.abc import Callable, Iterator
-from types import FrameType
+from types import CellType, FrameType, FunctionType
 from typing import Any
 
 import numpy as np
 
-from pullback.check.mending.source import Source
+from pullback.check.mending.source import Source, source_of_helper
 from pullback.core.tensor.tensor import Tensor
 
 _PROBE = "__probe"
@@ -28,6 +27,8 @@ _PROBE = "__probe"
 _OF_THE_FRAME = {"super", "locals", "vars", "globals", "eval", "exec", "dir"}
 # How many times as often as in the unchanged function a loop may turn.
 _TURNS = 4
+_LATER = 3  # values that are kept of an expression beside its first
+_MOST_SITES = 1000  # beyond these functions that are called are left as they are
 
 # From the variables where an expression stands to its value.
 Change = Callable[[dict[str, Any]], Any]
@@ -43,6 +44,8 @@ class Site:
 
     Attributes
     ----------
+    source : Source
+        The function: the one that was rewritten, or one that it calls.
     node : ast.expr
         In the tree of the source.
     line : int
@@ -51,6 +54,7 @@ class Site:
         ``"saved"`` if it is given to the context, ``"test"`` if a branch depends on it, else empty.
     """
 
+    source: Source
     node: Any
     line: int
     role: str
@@ -66,11 +70,14 @@ class Seen:
     names : dict
         The variables then.
     count : int
+    later : list
+        The values that it had then, a few of them.
     """
 
     value: Any
     names: dict[str, Any]
     count: int = 1
+    later: list[Any] = dataclasses.field(default_factory=list)
 
 
 class Probe:
@@ -104,6 +111,8 @@ class Probe:
     def _note(seen: dict[int, Seen], k: int, value: Any, frame: FrameType) -> None:
         if k in seen:
             seen[k].count += 1
+            if len(seen[k].later) < _LATER:
+                seen[k].later.append(value)
         else:
             seen[k] = Seen(value, dict(frame.f_locals))
 
@@ -123,24 +132,40 @@ def _own(value: Any) -> Any:
 
 # -- rewriting -------------------------------------------------------------------------------------
 class Rewritten:
-    """A function whose values pass through a probe.
+    """A function whose values pass through a probe, with the functions of its file that it calls.
 
     Attributes
     ----------
     source : Source
     probe : Probe
     sites : list of Site
+    helpers : dict of function to cell
+        The functions that it calls, each with the cell of what is called in its place.
     """
 
     def __init__(self, source: Source) -> None:
         self.source = source
         self.probe = Probe()
         self.sites: list[Site] = []
-        self._unchanged = self._current = self._made(source.tree, self.sites)
+        self.helpers: dict[FunctionType, CellType] = {}
+        self._unchanged = self._current = self._made(source, source.tree, self.sites)
 
-    def _made(self, tree: ast.FunctionDef, sites: list[Site]) -> Any:
-        changed = _Rewriting(self.source, sites).of(tree)
-        return self.source.made(changed, {_PROBE: self.probe})
+    def _made(self, source: Source, tree: ast.FunctionDef, sites: list[Site]) -> Any:
+        rewriting = _Rewriting(source, sites)
+        changed = rewriting.of(tree)
+        cells = {_PROBE: CellType(self.probe)}
+        for name in sorted(rewriting.called):
+            found = source_of_helper(rewriting.known.get(name), source)
+            if found is not None and len(self.sites) < _MOST_SITES:
+                cells[name] = self._helper(found)
+        return source.made(changed, cells)
+
+    def _helper(self, source: Source) -> CellType:
+        """Return the cell of a rewritten function; it may call itself."""
+        if source.function not in self.helpers:
+            cell = self.helpers[source.function] = CellType()
+            cell.cell_contents = self._made(source, source.tree, self.sites)
+        return self.helpers[source.function]
 
     def called(self) -> Any:
         """Return a function that runs it, changed or not."""
@@ -151,6 +176,15 @@ class Rewritten:
 
         return run
 
+    def names_in(self, seen: dict[int, Seen], source: Source | None = None) -> dict[str, Any]:
+        """Return the variables at the end of the function, or of one that it calls."""
+        source = source or self.source
+        names: dict[str, Any] = {}
+        for k, each in seen.items():
+            if self.sites[k].source is source:
+                names.update(each.names)
+        return {name: value for name, value in names.items() if not name.startswith("__")}
+
     @contextlib.contextmanager
     def changed(self, change: dict[int, Change] | ast.FunctionDef) -> Iterator[None]:
         """Let it run with some expressions changed, or with another definition."""
@@ -158,7 +192,7 @@ class Rewritten:
             if isinstance(change, dict):
                 self.probe.active = change
             else:
-                self._current = self._made(change, [])
+                self._current = self._made(self.source, change, [])
             yield
         finally:
             self.probe.active = {}
@@ -169,16 +203,15 @@ class _Rewriting(ast.NodeTransformer):
     """Rewrites the body of a definition; collects its sites."""
 
     def __init__(self, source: Source, sites: list[Site]) -> None:
-        function = source.function
-        self.sites = sites
-        closed = inspect.getclosurevars(function).nonlocals
-        values = {**vars(builtins), **function.__globals__, **closed}
+        self.source, self.sites = source, sites
+        self.known = source.known()
         bound = _bound(source.tree)
         self.fixed = {
             name
-            for name, value in values.items()
+            for name, value in self.known.items()
             if (callable(value) or inspect.ismodule(value)) and name not in bound
         }
+        self.called: set[str] = set()  # the names of functions from outside
         self.role, self.line = "", 0
 
     def of(self, tree: ast.FunctionDef) -> ast.FunctionDef:
@@ -238,7 +271,7 @@ class _Rewriting(ast.NodeTransformer):
     def _site(self, node: Any, rewrite: Callable[[Any], Any]) -> Any:
         """Return a rewritten expression whose value passes through the probe."""
         k = len(self.sites)
-        self.sites.append(Site(copy.deepcopy(node), self.line, self.role))
+        self.sites.append(Site(self.source, copy.deepcopy(node), self.line, self.role))
         return _through("value", [ast.Constant(k), rewrite(node)], node)
 
     def _whole(self, node: Any) -> Any:
@@ -259,7 +292,10 @@ class _Rewriting(ast.NodeTransformer):
         return self._whole(node)
 
     def visit_Name(self, node: ast.Name) -> Any:
-        plain = not isinstance(node.ctx, ast.Load) or node.id in self.fixed
+        if node.id in self.fixed:
+            self.called.add(node.id)
+            return node
+        plain = not isinstance(node.ctx, ast.Load)
         return node if plain else self._site(node, lambda same: same)
 
     def visit_Constant(self, node: ast.Constant) -> Any:
@@ -285,7 +321,7 @@ class _Rewriting(ast.NodeTransformer):
         saves = isinstance(function, ast.Attribute) and function.attr.startswith("save_for_")
         if isinstance(function, ast.Attribute):
             function.value = self._owner(function.value)
-        elif not isinstance(function, ast.Name):
+        else:
             node.func = self.visit(function)
         kept, node.func = node.func, ast.Name("_", ast.Load())
         self._in_role("saved" if saves else "", node)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import __future__
 
 import ast
+import builtins
 import copy
 import functools
 import inspect
@@ -34,25 +35,31 @@ class Source:
         self.function = function
         self.tree = tree
 
-    def made(self, tree: ast.FunctionDef, more: Mapping[str, Any]) -> Any:
+    def made(self, tree: ast.FunctionDef, more: Mapping[str, CellType]) -> Any:
         """Return the function of a changed definition.
 
         Parameters
         ----------
         tree : ast.FunctionDef
         more : mapping
-            Values of names that the definition has beside those of the original.
+            Cells of names that the definition has beside those of the original, or in their place.
         """
         original = self.function
         cells = dict(zip(original.__code__.co_freevars, original.__closure__ or (), strict=True))
-        cells |= {name: CellType(value) for name, value in more.items()}
+        cells |= more
         code = _code(tree, list(cells), original.__code__.co_filename)
         closure = tuple(cells[name] for name in code.co_freevars)
         found = FunctionType(
             code, original.__globals__, original.__name__, original.__defaults__, closure
         )
         found.__kwdefaults__ = original.__kwdefaults__
+        found.__dict__.update(original.__dict__)
         return found
+
+    def known(self) -> dict[str, Any]:
+        """Return the values of the names that it does not bind itself."""
+        closed = inspect.getclosurevars(self.function).nonlocals
+        return {**vars(builtins), **self.function.__globals__, **closed}
 
 
 def source_of(function: Any) -> Source | None:
@@ -74,6 +81,14 @@ def source_of(function: Any) -> Source | None:
         if isinstance(argument, ast.arg):
             argument.annotation = None
     return Source(function, tree)
+
+
+def source_of_helper(value: Any, caller: Source) -> Source | None:
+    """Return the source of a function of the same file as its caller's; None for anything else."""
+    if not isinstance(value, FunctionType) or hasattr(value, "__wrapped__"):
+        return None
+    same = value.__code__.co_filename == caller.function.__code__.co_filename
+    return source_of(value) if same else None
 
 
 def _lines(function: FunctionType) -> list[str]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 import dataclasses
 from collections.abc import Sequence
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
@@ -91,7 +91,7 @@ class Trials:
         self.wrong = tuple(wrong)
         self.backward, self.saver = backward, saver
         self.beside: dict[str, Any] = {}
-        self.clone = self._clone(cast(CustomOp, evidence.session.subject.fn))
+        self.clone = rewritten_op(evidence.session.subject.fn, backward, saver)
         self.count = 0
         self.main = self._trial_of(self._subject(evidence))
         backward.probe.seen = {}
@@ -101,17 +101,6 @@ class Trials:
         again = self._gradients(self.main, evidence.seeds)
         # A rule that changes what was saved needs a new forward for each pass.
         self.anew = not _equal(self.first, again)
-
-    def _clone(self, op: CustomOp) -> CustomOp:
-        """Return the operation made of the rewritten functions."""
-        rule, saver = self.backward.called(), self.saver.called()
-        if op.once:
-            rule = once_differentiable(rule)
-        forward, setup = (op.forward, saver) if op.setup_context else (saver, None)
-        found: CustomOp = CustomOp(
-            op.name, forward, rule, setup_context=setup, traverse=op.traverse
-        )
-        return found
 
     def _subject(self, evidence: Evidence) -> Subject:
         return evidence.session.subject.with_arrays(evidence.arrays)
@@ -127,7 +116,7 @@ class Trials:
         finally:
             seen, probe.seen = probe.seen, None
         probe.most = max(probe.most, probe.turns)
-        return Trial(run, subject.arrays, seen, names_in(seen))
+        return Trial(run, subject.arrays, seen, self.saver.names_in(seen))
 
     def _gradients(self, trial: Trial, seeds: Sequence[Any]) -> list[Array]:
         self.backward.probe.turns = 0
@@ -198,6 +187,16 @@ class Trials:
         return all(_close(before[i], after[i]) for i in arguments)
 
 
+def rewritten_op(op: Any, backward: Rewritten, saver: Rewritten) -> CustomOp:
+    """Return an operation made of the rewritten functions of another."""
+    rule, save = backward.called(), saver.called()
+    if op.once:
+        rule = once_differentiable(rule)
+    forward, setup = (op.forward, save) if op.setup_context else (save, None)
+    found: CustomOp = CustomOp(op.name, forward, rule, setup_context=setup, traverse=op.traverse)
+    return found
+
+
 def _close(a: Array, b: Array) -> bool:
     with np.errstate(all="ignore"):
         size = np.max(np.abs(a), initial=0.0)
@@ -207,11 +206,3 @@ def _close(a: Array, b: Array) -> bool:
 def _equal(arrays: Sequence[Array], others: Sequence[Array]) -> bool:
     pairs = zip(arrays, others, strict=True)
     return all(np.array_equal(a, b, equal_nan=True) for a, b in pairs)
-
-
-def names_in(seen: dict[int, Seen]) -> dict[str, Any]:
-    """Return the variables of a function at its end."""
-    names: dict[str, Any] = {}
-    for each in seen.values():
-        names.update(each.names)
-    return {name: value for name, value in names.items() if not name.startswith("__")}

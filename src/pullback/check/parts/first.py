@@ -183,6 +183,9 @@ def _changes(evidence: Evidence, wrong: Sequence[int]) -> list[Mending]:
             return mendings(evidence, wrong)
     except OutOfTimeError:
         return []
+    except Exception as error:  # a report without it is better than none
+        evidence.session.report.notes.append(f"no change of the source was sought: {error!r}")
+        return []
 
 
 def _not_explained(evidence: Evidence, i: int) -> Cause:

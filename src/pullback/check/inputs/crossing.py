@@ -1,0 +1,148 @@
+"""Calls in which a comparison inside of an operation goes the way it did not go before.
+
+An argument that is compared itself is moved to the other side of what it is compared with; where
+something computed is compared, changed arguments are tried until it goes the other way.
+"""
+
+from __future__ import annotations
+
+import itertools
+import time
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from pullback.check.inputs.arguments import Inputs, keeps_bounds
+from pullback.check.inputs.domains import recognised
+from pullback.check.mending import Branches
+from pullback.check.mending.branches import Branch
+from pullback.check.naming import labels_of
+from pullback.check.values import Array, holds_numbers, host
+from pullback.core.custom import pytree as tree
+from pullback.core.tensor.tensor import Tensor, box
+
+_SECONDS = 0.5
+_MOST = 200  # calls
+
+
+def crossings(fn: Callable[..., Any], inputs: Inputs) -> Iterator[tuple[str, Inputs]]:
+    """Yield what is different, and the call."""
+    branches = Branches(fn)
+    if not branches.known:
+        return
+    observe = _Observing(branches)
+    base = observe(inputs)
+    if base is None:
+        return
+    open_ = {key: branch for key, branch in base.items() if len(branch.outcomes) == 1}
+    labels = labels_of(fn, inputs.args, inputs.kwargs)
+    end = time.perf_counter() + _SECONDS
+    for key, branch in list(open_.items()):
+        if key not in open_:
+            continue
+        for call in _tries(inputs, labels, branch):
+            if observe.count > _MOST or time.perf_counter() > end:
+                return
+            found = observe(call)
+            if found is None or key not in found or found[key].outcomes == branch.outcomes:
+                continue
+            other = "false" if True in branch.outcomes else "true"
+            for each, before in list(open_.items()):
+                if each in found and found[each].outcomes != before.outcomes:
+                    del open_[each]
+            yield f"`{branch.text}` {other}", call
+            break
+
+
+class _Observing:
+    """The comparisons of a call; None where it raises. Counts the calls."""
+
+    def __init__(self, branches: Branches) -> None:
+        self.branches = branches
+        self.count = 0
+
+    def __call__(self, inputs: Inputs) -> dict[Any, Branch] | None:
+        self.count += 1
+        try:
+            with warnings.catch_warnings(), np.errstate(all="ignore"):
+                warnings.simplefilter("ignore")
+                return self.branches.of(inputs.args, inputs.kwargs)
+        except Exception:
+            return None
+
+
+# -- what is tried ---------------------------------------------------------------------------------
+def _tries(inputs: Inputs, labels: Sequence[str], branch: Branch) -> Iterator[Inputs]:
+    """Yield changed calls, the likeliest first."""
+    for i, array, other in _changes(inputs, branch):
+        if keeps_bounds(inputs, labels[i], array, other):
+            yield _with(inputs, i, other)
+
+
+def _changes(inputs: Inputs, branch: Branch) -> Iterator[tuple[int, Array, Array]]:
+    """Yield which array is changed, what it is, and what comes in its place."""
+    values = tree.leaves((inputs.args, inputs.kwargs))
+    arrays = {i: host(v) for i, v in enumerate(values) if holds_numbers(v) and host(v).size}
+    for i, array in arrays.items():
+        for own, other in ((branch.left, branch.right), (branch.right, branch.left)):
+            if own.shape == array.shape and np.array_equal(own, array):
+                for moved in _reflected(array, other):
+                    yield i, array, moved
+    for i, array in arrays.items():
+        if array.dtype.kind == "f" and not recognised(array):
+            for moved in _moved(array):
+                yield i, array, moved
+
+
+def _reflected(array: Array, around: Array) -> Iterator[Array]:
+    """Yield an array with some, or all, of its elements on the other side of others."""
+    with np.errstate(all="ignore"):
+        other = np.asarray(2 * np.asarray(around) - array)
+    if other.shape != array.shape:
+        return
+    if array.dtype.kind in "iu":
+        other = np.where(other == array, array - 1, other)
+    some = array.astype(np.result_type(array.dtype, other.dtype))
+    some.flat[::3] = other.flat[::3]
+    yield from (each for each in (some, other) if _is_like(each, array))
+
+
+def _moved(array: Array) -> Iterator[Array]:
+    """Yield an array with other values."""
+    spread = float(np.std(array)) or float(np.abs(array).max()) or 1.0
+    part = np.zeros(array.shape)
+    part.flat[::3] = 1.0
+    for other in (
+        array + 3 * spread * part, array - 3 * spread * part, 10 * array, 0.1 * array, -array,
+        array + 3 * spread, array - 3 * spread, np.flip(array), 100 * array, 0.01 * array,
+        array * (1 - 2 * part), array * (1 - part), np.sort(array, axis=None).reshape(array.shape),
+    ):  # fmt: skip
+        if _is_like(other, array):
+            yield np.ascontiguousarray(other)
+
+
+def _is_like(other: Array, array: Array) -> bool:
+    """Return whether values between 0 and 1, which may be probabilities, stay there."""
+    if np.array_equal(other, array) or not np.isfinite(other).all():
+        return False
+    unit = bool(((array >= 0) & (array <= 1)).all()) and array.dtype.kind == "f"
+    return not unit or bool(((other >= 0) & (other <= 1)).all())
+
+
+def _with(inputs: Inputs, i: int, array: Array) -> Inputs:
+    """Return a call with other values of one array."""
+    places = itertools.count()
+
+    def changed(value: Any) -> Any:
+        if next(places) != i:
+            return value
+        other = array.astype(host(value).dtype)
+        if not isinstance(value, Tensor):
+            return other
+        tensor = box(other)
+        return tensor.requires_grad_() if value.requires_grad else tensor
+
+    args, kwargs = tree.map_leaves(changed, (inputs.args, inputs.kwargs))
+    return inputs._replace(args=args, kwargs=kwargs)

@@ -1,0 +1,143 @@
+"""Which way the comparisons in an operation went, in forward and in backward.
+
+A comparison that was always true tells that what happens where it is false was not tried. Maxima,
+minima, bounds and absolute values compare as well.
+"""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from pullback.check.mending.atoms import kind_of, plain
+from pullback.check.mending.edits import Values
+from pullback.check.mending.search import sources_of
+from pullback.check.mending.sites import Rewritten, Seen
+from pullback.check.mending.trials import rewritten_op
+from pullback.check.subject import Subject
+from pullback.check.values import Array
+
+_ZERO = ast.Constant(0)
+# What these compare: their arguments a, b and c.
+_IMPLICIT = {
+    "maximum": ("a > b",), "fmax": ("a > b",), "minimum": ("a < b",), "fmin": ("a < b",),
+    "clip": ("a < b", "a > c"), "abs": ("a < 0",), "fabs": ("a < 0",), "sign": ("a < 0",),
+}  # fmt: skip
+_OPS: dict[type[ast.cmpop], str] = {
+    ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.Eq: "==", ast.NotEq: "!=",
+}  # fmt: skip
+_OF = {
+    "<": np.less, "<=": np.less_equal, ">": np.greater, ">=": np.greater_equal,
+    "==": np.equal, "!=": np.not_equal,
+}  # fmt: skip
+
+
+@dataclasses.dataclass
+class Branch:
+    """A comparison of numbers.
+
+    Attributes
+    ----------
+    text : str
+        As it is written.
+    left, right : array
+        What is compared.
+    outcomes : frozenset of bool
+        How it went.
+    """
+
+    text: str
+    left: Array
+    right: Array
+    outcomes: frozenset[bool]
+
+
+class Branches:
+    """The comparisons of an operation.
+
+    Parameters
+    ----------
+    op : callable
+    """
+
+    def __init__(self, op: Any) -> None:
+        sources = sources_of(op)
+        self.known = sources is not None
+        if sources is None:
+            return
+        self._functions = [Rewritten(source) for source in sources]
+        self._clone = rewritten_op(op, *self._functions)
+
+    def of(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[Any, Branch]:
+        """Return the comparisons of one call and its backward pass, by where they stand.
+
+        Raises
+        ------
+        Exception
+            Whatever forward or backward raises.
+        """
+        subject = Subject(self._clone, args, kwargs)
+        run = subject.run()
+        for function in self._functions:
+            function.probe.seen = {}
+        try:
+            run = subject.run()
+            run.vjp([np.ones_like(out) for out in run.values()])
+            found = [function.probe.seen or {} for function in self._functions]
+        finally:
+            for function in self._functions:
+                function.probe.seen = None
+        branches: dict[Any, Branch] = {}
+        for function, seen in zip(self._functions, found, strict=True):
+            branches.update(_branches(function, seen))
+        return branches
+
+
+def _branches(function: Rewritten, seen: dict[int, Seen]) -> Iterator[tuple[Any, Branch]]:
+    """Yield the comparisons of a function by where and when they are made."""
+    for time in range(1 + max((len(at.later) for at in seen.values()), default=0)):
+        values = Values(function.sites, seen, time)
+        for k in (k for k, at in seen.items() if len(at.later) >= time):
+            site = function.sites[k]
+            file = site.source.function.__code__.co_filename
+            for j, (left, op, right) in enumerate(_compared(site.node)):
+                branch = _branch(values, left, op, right)
+                if branch is not None:
+                    yield (file, site.node.lineno, site.node.col_offset, j, time), branch
+
+
+def _branch(values: Values, left: Any, op: str, right: Any) -> Branch | None:
+    """Return a comparison; None where what it compares is not known, or no numbers."""
+    a, b = _numbers(values, left), _numbers(values, right)
+    if a is None or b is None or (op in ("==", "!=") and a.dtype.kind == "f"):
+        return None
+    try:
+        outcome = np.asarray(_OF[op](a, b))
+    except (TypeError, ValueError):
+        return None
+    text = f"{ast.unparse(left)} {op} {ast.unparse(right)}"
+    return Branch(text, a, b, frozenset(np.unique(outcome).tolist()))
+
+
+def _compared(node: Any) -> Iterator[tuple[Any, str, Any]]:
+    """Yield what an expression compares."""
+    if isinstance(node, ast.Compare) and len(node.ops) == 1 and type(node.ops[0]) in _OPS:
+        yield node.left, _OPS[type(node.ops[0])], node.comparators[0]
+    elif isinstance(node, ast.Call):
+        function = node.func
+        name = function.attr if isinstance(function, ast.Attribute) else ""
+        name = function.id if isinstance(function, ast.Name) else name
+        parts = dict(zip("abc", node.args, strict=False)) | {"0": _ZERO}
+        for text in _IMPLICIT.get(name, ()):
+            left, op, right = text.split()
+            if left in parts and right in parts:
+                yield parts[left], op, parts[right]
+
+
+def _numbers(values: Values, node: Any) -> Array | None:
+    value = values.of(node)
+    return np.asarray(plain(value)) if kind_of(value) in ("f", "i") else None
