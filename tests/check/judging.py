@@ -25,11 +25,15 @@ from pullback.errors import AutogradError
 
 # The fields whose entries were read while the checker was worked on.
 READ = (
+    "actuarial",
+    "antennas",
     "astronomy",
     "audio",
     "chemistry",
+    "climate",
     "control",
     "ecology",
+    "epidemics",
     "finance",
     "geometry",
     "graphs",
@@ -43,6 +47,7 @@ READ = (
     "physics",
     "populations",
     "probability",
+    "puzzles",
     "ranking",
     "rearranging",
     "recommending",

@@ -12,12 +12,33 @@ import time
 from collections.abc import Iterator
 from contextvars import ContextVar
 
+_WAITING = 4.0  # how much longer than its time of the processor something may take
+
 
 class OutOfTimeError(BaseException):
     """The time limit is reached.
 
     No `Exception`: what catches the exceptions of the function that is checked must not catch it.
     """
+
+
+class Budget:
+    """Time that something may take: of the processor, so that no less is found on a busy machine.
+
+    Parameters
+    ----------
+    seconds : float
+        From now on.
+    """
+
+    def __init__(self, seconds: float) -> None:
+        self._end = time.thread_time() + seconds
+        self._latest = time.perf_counter() + _WAITING * seconds  # for what waits for a device
+
+    def left(self) -> float:
+        """Return how many seconds are left."""
+        latest = self._latest - time.perf_counter()
+        return max(0.0, min(self._end - time.thread_time(), latest))
 
 
 class Deadline:
@@ -35,7 +56,7 @@ class Deadline:
         self.seconds = seconds
         self.start = time.perf_counter()
         self.end = self.start + seconds
-        self.usual_end = self.start + min(usual, seconds)
+        self.usual = Budget(usual)
         self.optional = False  # whether what is being done may be left out
         self.longest = self.total = 0.0  # of the calls so far, in seconds
         self.calls = 0
@@ -44,7 +65,8 @@ class Deadline:
     def call(self) -> Iterator[None]:
         """Time one call of the function; raise `OutOfTimeError` if it would not end in time."""
         start = time.perf_counter()
-        if start + self.longest > (self.usual_end if self.optional else self.end):
+        late = self.optional and self.longest >= self.usual.left()
+        if late or start + self.longest > self.end:
             raise OutOfTimeError
         try:
             yield
@@ -55,7 +77,7 @@ class Deadline:
 
     def affords(self, calls: int) -> float:
         """Return how many times as many calls fit into what is left of the usual time."""
-        left = max(self.usual_end - time.perf_counter(), 0.0)
+        left = min(self.usual.left(), max(self.end - time.perf_counter(), 0.0))
         return left * self.calls / self.total / calls if self.total else float("inf")
 
     @contextlib.contextmanager

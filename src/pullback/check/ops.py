@@ -9,7 +9,6 @@ import dataclasses
 import functools
 import inspect
 import re
-import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -24,7 +23,7 @@ from pullback.check.api import (
     judged,
     usual_time,
 )
-from pullback.check.deadline import OutOfTimeError, deadline, limited
+from pullback.check.deadline import Budget, OutOfTimeError, deadline, limited
 from pullback.check.inputs.arguments import (
     Inputs,
     bind,
@@ -320,7 +319,7 @@ class _Runner:
             return report
         inputs = inputs._replace(kwargs=inputs.kwargs | self.kwargs)
         self.base = Subject(self.fn, inputs.args, inputs.kwargs)
-        end = time.perf_counter() + _FOR_VARIATIONS
+        time = Budget(_FOR_VARIATIONS)
         try:
             with deadline().leaving_out():
                 for variation in variations(self.fn, self.parameters, inputs):
@@ -328,7 +327,7 @@ class _Runner:
                         continue
                     found = self.check_variation(variation)
                     merge(report, found, f"with {variation.what}")
-                    if report.failures or time.perf_counter() > end:
+                    if report.failures or not time.left():
                         break
         except OutOfTimeError:
             report.notes.append(f"other settings and values left out: {deadline().slowness()}")

@@ -7,13 +7,13 @@ something computed is compared, changed arguments are tried until it goes the ot
 from __future__ import annotations
 
 import itertools
-import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
+from pullback.check.deadline import Budget
 from pullback.check.inputs.arguments import Inputs, keeps_bounds
 from pullback.check.inputs.domains import recognised
 from pullback.check.mending import Branches
@@ -38,12 +38,12 @@ def crossings(fn: Callable[..., Any], inputs: Inputs) -> Iterator[tuple[str, Inp
         return
     open_ = {key: branch for key, branch in base.items() if len(branch.outcomes) == 1}
     labels = labels_of(fn, inputs.args, inputs.kwargs)
-    end = time.perf_counter() + _SECONDS
+    time = Budget(_SECONDS)
     for key, branch in list(open_.items()):
         if key not in open_:
             continue
         for call in _tries(inputs, labels, branch):
-            if observe.count > _MOST or time.perf_counter() > end:
+            if observe.count > _MOST or not time.left():
                 return
             found = observe(call)
             if found is None or key not in found or found[key].outcomes == branch.outcomes:

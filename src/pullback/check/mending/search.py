@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import ast
 import dataclasses
-import time
 import warnings
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
+from pullback.check.deadline import Budget
 from pullback.check.diagnosis.evidence import Evidence
 from pullback.check.exceptions import BackwardError, ForwardError
 from pullback.check.mending.atoms import Atom, Names, atoms_of, can_repeat, kind_of, plain
@@ -30,7 +30,7 @@ from pullback.check.session import Session
 from pullback.core.custom.operation import CustomOp
 
 _FOR_ONE = 1.0  # how much unlikelier one change may be than one for each gradient
-SECONDS = 1.0  # that a search may take
+SECONDS = 1.0  # of the processor, that a search may take
 
 
 @dataclasses.dataclass(frozen=True)
@@ -108,7 +108,7 @@ class Search:
     def __init__(
         self, evidence: Evidence, wrong: Sequence[int], rule: Source, saver: Source
     ) -> None:
-        self.end = time.perf_counter() + SECONDS
+        self.time = Budget(SECONDS)
         self.evidence, self.wrong = evidence, tuple(wrong)
         self.backward, self.saver = Rewritten(rule), Rewritten(saver)
         self.trials = Trials(evidence, wrong, self.backward, self.saver)
@@ -122,7 +122,7 @@ class Search:
         here: dict[int, Mending] = {}
         last = float("inf")  # the cost up to which one change may still replace several
         for candidate in self._candidates():
-            if time.perf_counter() > self.end or candidate.cost > last:
+            if not self.time.left() or candidate.cost > last:
                 break
             mended = self.trials.mended_by(candidate)
             if not mended:
