@@ -11,7 +11,7 @@ import inspect
 import itertools
 import re
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -29,6 +29,8 @@ from pullback.check.inputs.reading import (
     INDEX,
     TENSOR,
     axes,
+    is_of_complex,
+    lengths,
     uses,
 )
 from pullback.check.inputs.roles import (
@@ -36,6 +38,7 @@ from pullback.check.inputs.roles import (
     Role,
     callable_of,
     documented,
+    documented_constants,
     hints_of,
     named_role,
     roles_of,
@@ -43,8 +46,9 @@ from pullback.check.inputs.roles import (
 from pullback.check.inputs.shape_text import ArgumentSpec
 from pullback.check.naming import name_of, parameters_of
 from pullback.check.subject import Subject
-from pullback.check.values import Array, host
-from pullback.core.tensor.tensor import box
+from pullback.check.values import Array, holds_numbers, host
+from pullback.core.custom import pytree as tree
+from pullback.core.tensor.tensor import Tensor, box
 from pullback.errors import ArgumentError, GradientError, GraphError, MissingRuleError
 
 MAX_TRIES = 400
@@ -105,6 +109,47 @@ def _shapes_of(found: Candidate) -> tuple[Any, ...]:
     return tuple((d.shape, d.dtype) if d.shape is not None else repr(d.value) for d in every)
 
 
+def _as_said(said: ArgumentSpec, planned: ArgumentSpec, by_plan: bool) -> ArgumentSpec:
+    """Return an argument of the shape that the docstring says, or of one with as many axes."""
+    if planned.shape is None or said.shape is None:
+        return said
+    shape = said.shape
+    if by_plan and len(planned.shape) == len(shape):
+        pairs = zip(shape, planned.shape, strict=True)
+        shape = tuple(own if own.isdigit() else other for own, other in pairs)
+    says_more = said.dtype != "float64" or said.domain
+    return dataclasses.replace(said if says_more else planned, shape=shape)
+
+
+def _deeper(found: Candidate) -> Iterator[Candidate]:
+    """Yield a candidate with one more axis of one array, the last array first."""
+    for name, items in reversed(found.items()):
+        if items and all(d.shape and d.dtype == "float64" for d in items):
+            longer = [dataclasses.replace(d, shape=(*(d.shape or ()), "d")) for d in items]
+            yield found | {name: longer}
+
+
+def _with_ordered_pairs(inputs: Inputs) -> Inputs:
+    """Return a call in which the first of two integers, as start and end, is the smaller one."""
+
+    def ordered(value: Any) -> Any:
+        array = host(value) if holds_numbers(value) else np.zeros(0)
+        if array.dtype.kind not in "iu" or array.shape[1:] != (2,):
+            return value
+        low, high = array.min(axis=1), array.max(axis=1)
+        low = np.where(low == high, np.maximum(low - 1, 0), low)
+        pairs = np.stack([low, np.where(low == high, high + 1, high)], axis=1).astype(array.dtype)
+        return box(pairs) if isinstance(value, Tensor) else pairs
+
+    args, kwargs = tree.map_leaves(ordered, (inputs.args, inputs.kwargs))
+    return inputs._replace(args=args, kwargs=kwargs)
+
+
+def _is_same(a: Inputs, b: Inputs) -> bool:
+    pairs = zip(tree.leaves((a.args, a.kwargs)), tree.leaves((b.args, b.kwargs)), strict=True)
+    return all(x is y or (holds_numbers(x) and np.array_equal(host(x), host(y))) for x, y in pairs)
+
+
 class _Guess:
     """The search for inputs of one operation."""
 
@@ -123,9 +168,11 @@ class _Guess:
         self.choices = roles_of(self.parameters, self.fn)
         self.windowed = any(choices[0] == WINDOW for choices in self.choices)
         self.documented = documented(self.fn, self.names)
-        self.axes = axes(self.fn)
+        self.axes, self.lengths = axes(self.fn), lengths(self.fn)
         self.plain = _arrays(self.fn, self.parameters)
-        self.constants = set(self.plain)  # arguments that are not differentiated
+        self.constants = self.plain | documented_constants(self.fn)  # not differentiated
+        left_out = () if is_of_complex(self.fn) else ("complex",)
+        self.domains = [domain for domain in domains(self.name) if domain not in left_out]
         self.tried: dict[str, str] = {}  # from a candidate in words to what is wrong with it
         self.refused: list[str] = []  # what backward raised where forward did not
         self.shapes_refused: set[Any] = set()
@@ -154,19 +201,37 @@ class _Guess:
     def candidates(self, roles: Sequence[Role]) -> Iterator[tuple[int, Candidate]]:
         """Yield candidates for arguments of these roles, each with a cost.
 
-        What the docstring says of an argument comes before all plans, and what the source says of
-        its axes before plans that differ.
+        What the docstring says of an argument holds; plans that fit what the source says of its
+        axes come before those that differ.
         """
         if self.documented:
             for i, plan in enumerate(plans(roles)):
-                found = candidate_of(self.names, roles, plan)
-                said = {name: [d] for name, d in self.documented.items() if found[name]}
-                yield i - 1 + self.strangeness(found | said), found | said
+                found = self.known(candidate_of(self.names, roles, plan))
+                yield i - 1 + self.strangeness(found), found
         for i, plan in enumerate(plans(roles, self.name)):
-            for j, domain in enumerate(domains(self.name)):
+            for j, domain in enumerate(self.domains):
                 if domain != "spd" or "d, d" in (plan.first, plan.second):
                     found = candidate_of(self.names, roles, plan, domain, self.name)
+                    found = self.known(found, by_plan=True)
                     yield i + 4 * j + self.strangeness(found), found
+
+    def known(self, found: Candidate, by_plan: bool = False) -> Candidate:
+        """Return a candidate with what docstring and source say of the arguments.
+
+        `by_plan` leaves the lengths along documented axes to the plan if it has as many axes: the
+        symbols of a docstring may be others than those of arguments that it leaves out.
+        """
+        sized = {
+            name: [dataclasses.replace(d, shape=(str(count),)) for d in found[name]]
+            for name, count in self.lengths.items()
+            if all(d.shape is not None for d in found.get(name, ()))
+        }
+        said = {
+            name: [_as_said(d, planned, by_plan)]
+            for name, d in self.documented.items()
+            for planned in found[name][:1]
+        }
+        return found | sized | said
 
     def strangeness(self, found: Candidate) -> int:
         """Return a cost for arrays that have fewer or more axes than the source uses."""
@@ -230,12 +295,16 @@ class _Guess:
                 answer = self.judged(roles, next_one)
                 if isinstance(answer, _Found):
                     return answer
-                if answer == _CONSTANT:
-                    constant = constant or _Found(roles, next_one, ())
+                if answer == _CONSTANT and constant is None:
+                    constant = self.constant(roles, next_one)
                 self.tried[words] = answer
                 by_backward = answer.startswith("backward")
                 next_one = None if by_backward else mended(next_one, answer, self.name)
         return constant
+
+    def constant(self, roles: tuple[Role, ...], found: Candidate) -> _Found | None:
+        """Return a candidate for which forward is constant, if backward takes it."""
+        return None if self.raised(self.inputs(found, 0, GENERAL)) else _Found(roles, found, ())
 
     def judged(self, roles: tuple[Role, ...], found: Candidate) -> _Found | str:
         """Return a candidate, refined, if both passes take it; else what is wrong with it."""
@@ -258,18 +327,28 @@ class _Guess:
         return _shapes_of(found) in self.shapes_refused
 
     def others(self, answer: _Found) -> Iterator[list[Inputs]]:
-        """Yield inputs of other shapes that work too, unless the docstring has the shapes.
+        """Yield inputs of other shapes that work too, and with pairs of integers in order.
 
         Several draws of each, since few values may all be where a wrong rule is right; and not of
         numbers alone, which have nothing to sum, to order or to move.
         """
+        ranked = (found for roles, found in self.ranked() if roles == answer.roles)
+        for group in (ranked, _deeper(answer.candidate)):
+            yield from itertools.islice(self.working(group, answer), _MAX_OTHERS)
+        draws = [self.inputs(answer.candidate, k, GENERAL) for k in range(_DRAWS)]
+        ordered = [_with_ordered_pairs(draw) for draw in draws]
+        if not _is_same(draws[0], ordered[0]):
+            yield [d for d in ordered if not isinstance(try_forward(self.fn, d), str)]
+
+    def working(self, group: Iterable[Candidate], answer: _Found) -> Iterator[list[Inputs]]:
+        """Yield draws of the candidates that both passes take, one for each kind of shapes."""
         kinds = {_kinds_of(answer.candidate)}
-        for roles, found in () if self.documented else self.ranked():
+        for found in group:
             ranks = _kinds_of(found)
-            if roles != answer.roles or ranks in kinds or not any(ranks) or self.attempt(found):
+            if ranks in kinds or not any(ranks) or self.attempt(found):
                 continue
             kinds.add(ranks)
-            resolved, notes = self.resolved(roles, found)
+            resolved, notes = self.resolved(answer.roles, found)
             first = self.inputs(resolved, 0, GENERAL)._replace(notes=notes)
             if not self.raised(first):
                 draws = (self.trial(resolved, k, GENERAL) for k in range(1, _DRAWS))
@@ -490,7 +569,7 @@ def other_guesses(op: Any, seed: int = 0) -> list[list[Inputs]]:
     """
     search = _Guess(op, seed)
     answer = search.search()
-    return [] if answer is None else list(itertools.islice(search.others(answer), _MAX_OTHERS))
+    return [] if answer is None else list(search.others(answer))
 
 
 def described_call(op: Any) -> str:

@@ -7,12 +7,15 @@ know which inputs are made of it.
 from __future__ import annotations
 
 import ast
+import inspect
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
 
 from pullback.check.inputs.origins import Origins, ends, function_of, names_of, own_nodes
+from pullback.check.iterating import text_of
 from pullback.core.tensor.tensor import Tensor
 
 # Uses of an argument. FOREIGN: as arrays are used and tensors are not; GRADIENT: backward returns
@@ -90,6 +93,45 @@ def axes(fn: Any) -> dict[str, tuple[int, int]]:
             low, high = found.get(name, (0, 9))
             found[name] = (max(low, least), min(high, most))
     return {name: (low, high) for name, (low, high) in found.items() if low <= high}
+
+
+def lengths(fn: Any) -> dict[str, int]:
+    """Return how many elements the arguments have that forward takes apart one by one.
+
+    Examples
+    --------
+    >>> import pullback as pb
+    >>> def forward(ctx, rates, x):
+    ...     up, down = rates.numpy()
+    ...     return x[0] * up - x[2] * down
+    >>> lengths(pb.autograd_function(forward, lambda ctx, g: None, name="flow"))
+    {'rates': 2, 'x': 3}
+    """
+    forward, _ = _passes(fn)
+    if forward is None:
+        return {}
+    origins = Origins(forward)
+    found: dict[str, int] = {}
+    other: set[str] = set()  # what is indexed in another way, too
+    for node in own_nodes(forward):
+        if isinstance(node, ast.Assign) and isinstance(node.targets[0], (ast.Tuple, ast.List)):
+            name, targets = origins.name(node.value), node.targets[0].elts
+            if name and not any(isinstance(target, ast.Starred) for target in targets):
+                found[name] = len(targets)
+        elif isinstance(node, ast.Subscript):
+            name, place = origins.name(node.value), _whole(node.slice)
+            if place is None or place < 0:
+                other.add(name)
+            elif name:
+                found[name] = max(found.get(name, 0), place + 1)
+    return {name: count for name, count in found.items() if count > 1 and name not in other}
+
+
+def is_of_complex(fn: Any) -> bool:
+    """Return whether an operation's source or docstring has a word of complex numbers in it."""
+    words = r"complex|conj|imag|\.real\b|fft|angle\(|\dj\b|wirtinger|unitary|hermitian|\.H\b|\.mH\b"
+    said = inspect.getdoc(getattr(fn, "forward", fn)) or ""
+    return re.search(words, f"{text_of(fn)} {said}", re.IGNORECASE) is not None
 
 
 def _passes(fn: Any) -> tuple[Any, Any]:

@@ -11,7 +11,7 @@ import itertools
 import re
 import types
 import typing
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -85,6 +85,9 @@ _BY_NAME: tuple[tuple[str, list[Role]], ...] = (
     (r"pad|padding|dilation", value(1, 0, (1, 1))),
     (r"p|sigma|std|stddev|scale|var|variance|rate|temperature|tau|alpha|beta|gamma|lam|lambd|delta|dt"
      r"|lr|step_size|momentum|exponent|power|slope|factor|threshold|margin", _POSITIVE),
+    (r"(\w+_)?(concentration|mass|densit|volume|pressure|distance|duration|price|variance|count"
+     r"|temperature|viscosit|conductivit|capacit|abundance|thickness|radius|radii)(e?s|y|ies)?", [
+         Role("array", "positive", sure=True), *value(0.5, 2)]),
     (r"probs?|probability|probabilities", [Role("array", "unit"), *value(0.5)]),
     (r"keepdims?|training|train|inplace|reverse|exclusive|descending|unbiased|normali[sz]ed?",
      value(True, False)),
@@ -208,6 +211,8 @@ def _hinted(hint: Any, named: list[Role]) -> list[Role]:
     return named
 
 
+# Of an argument that is not differentiated.
+_CONSTANT_IN_TEXT = re.compile(r"\b(constant|fixed|not differentiated)")
 _SHAPE_IN_TEXT = re.compile(
     r"\b(\w+)\s*:\s*([^:()\n]{0,24}?)(\([\w\s,*+-]*\))([ \w]{0,28}(?:,[ \w]{0,28}(?![\w ]*:))?)"
 )
@@ -230,16 +235,26 @@ def documented(fn: Any, names: Sequence[str]) -> dict[str, ArgumentSpec]:
 
     As in ``x : Tensor (n, d)`` or "Multiply x: (n, k) by index: (n,) integers".
     """
-    text = inspect.getdoc(getattr(fn, "forward", fn)) or inspect.getdoc(fn) or ""
     found = {}
-    for name, before, shape, after in _SHAPE_IN_TEXT.findall(text):
+    for name, shape, words in _said_of(fn):
         if name not in names or name in found:
             continue
         try:
             (described,) = parse("check_op", f"{name}: {shape}")
         except (ArgumentError, ValueError):
             continue
-        words = f"{before} {after}".lower()
         kinds = next(more for pattern, *more in _WORDS_IN_TEXT if re.search(pattern, words))
         found[name] = dataclasses.replace(described, dtype=kinds[0], domain=kinds[1])
     return found
+
+
+def documented_constants(fn: Any) -> set[str]:
+    """Return the arguments of which the docstring says that they are constant."""
+    return {name for name, _, words in _said_of(fn) if _CONSTANT_IN_TEXT.search(words)}
+
+
+def _said_of(fn: Any) -> Iterator[tuple[str, str, str]]:
+    """Yield names of the docstring that a shape follows, the shape, and what is said of them."""
+    text = inspect.getdoc(getattr(fn, "forward", fn)) or inspect.getdoc(fn) or ""
+    for name, before, shape, after in _SHAPE_IN_TEXT.findall(text):
+        yield name, shape, f"{before} {after}".lower()

@@ -168,6 +168,8 @@ class _Change(NamedTuple):
         Whether values become larger, 0, equal, or so large that differences tell little.
     moves : bool
         Whether an iteration may end too early at the other values.
+    tensors : bool
+        Whether arrays that are no tensors stay: with everything tiny, forward may only round.
     """
 
     what: str
@@ -177,6 +179,7 @@ class _Change(NamedTuple):
     tied: bool = False
     moves: bool = True
     coarse: bool = False
+    tensors: bool = False
 
 
 def _changes() -> Iterator[_Change]:
@@ -195,7 +198,7 @@ def _changes() -> Iterator[_Change]:
     yield _Change("a zero among the values", _only_first(_with_zero), zero=True)
     yield _Change("numbers in place of zeros", _filled)
     yield _Change("small values", functools.partial(_scaled, 0.02))
-    yield _Change("tiny values", functools.partial(_scaled, 1e-6))
+    yield _Change("tiny values", functools.partial(_scaled, 1e-6), tensors=True)
     yield _Change("values near 0 and 1", _extreme)
     yield _Change("far larger values", functools.partial(_scaled, 40.0), large=True)
     overflow = functools.partial(_scaled, 1000.0)
@@ -224,7 +227,7 @@ def _values(
         if (change.moves and approximate) or (symmetric and change.of is _asymmetric):
             continue
         profile = LARGE if change.large else inputs.profile
-        other = _all_changed(fn, change.of, inputs)._replace(profile=profile)
+        other = _all_changed(fn, change.of, inputs, change.tensors)._replace(profile=profile)
         edge = change.zero and has_edge
         yield Variation(change.what, other, change.tied, edge, change.moves, change.coarse)
 
@@ -267,14 +270,16 @@ def _numbers(
 
 
 def _all_changed(
-    fn: Callable[..., Any], change: Callable[[Array], Array], inputs: Inputs
+    fn: Callable[..., Any], change: Callable[[Array], Array], inputs: Inputs, tensors: bool = False
 ) -> Inputs:
-    """Return a call with every array changed, but those that would leave their bounds."""
+    """Return a call with every array or tensor changed, but those that would leave their bounds."""
     labels = iter(labels_of(fn, inputs.args, inputs.kwargs))
 
     def changed(value: Any) -> Any:
         label = next(labels)
         if not holds_numbers(value) or not host(value).size or _is_order(label, host(value)):
+            return value
+        if tensors and not isinstance(value, Tensor):
             return value
         other = _changed(change, value)
         return other if keeps_bounds(inputs, label, host(value), host(other)) else value
