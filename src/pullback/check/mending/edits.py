@@ -139,7 +139,7 @@ def _meant(node: Any, value: Any, values: Values) -> Iterator[tuple[Any, float]]
         yield from _constants(value)
         return
     elif isinstance(node, ast.UnaryOp):
-        yield node.operand, 1.0
+        yield node.operand, 0.9
     elif isinstance(node, ast.Call):
         yield from _calls(node, value, values)
     elif isinstance(node, ast.Subscript):

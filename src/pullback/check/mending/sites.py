@@ -22,7 +22,7 @@ import numpy as np
 from pullback.check.mending.source import Source, source_of_helper
 from pullback.core.tensor.tensor import Tensor
 
-_PROBE = "__probe"
+_PROBE = "__probe__"  # not mangled in a class
 # What these return depends on the frame that calls them.
 _OF_THE_FRAME = {"super", "locals", "vars", "globals", "eval", "exec", "dir"}
 # How many times as often as in the unchanged function a loop may turn.
@@ -261,6 +261,12 @@ class _Rewriting(ast.NodeTransformer):
 
     def visit_While(self, node: ast.While) -> Any:
         return self._loop(node)
+
+    def visit_match_case(self, node: ast.match_case) -> Any:
+        if node.guard is not None:  # a pattern is no expression
+            node.guard = self.visit(node.guard)
+        node.body = [self.visit(each) for each in node.body]
+        return node
 
     def _loop(self, node: Any) -> Any:
         self.generic_visit(node)

@@ -7,6 +7,8 @@ import copy
 from collections.abc import Iterator
 from typing import Any
 
+from pullback.check.mending.edits import indices
+
 _OTHER_WAY = {ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.Div, ast.Div: ast.Mult}
 
 
@@ -16,6 +18,7 @@ def statements(tree: ast.FunctionDef) -> Iterator[tuple[Any, Any, float]]:
     Indices that occur more than once are the commonest slip: NumPy adds to each of them once.
     """
     for node in ast.walk(tree):
+        yield from _elsewhere(node)
         if isinstance(node, ast.AugAssign):
             yield from _in_place(node)
         elif isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Subscript):
@@ -25,6 +28,21 @@ def statements(tree: ast.FunctionDef) -> Iterator[tuple[Any, Any, float]]:
             yield node, ast.Pass(), 1.8
         elif isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
             yield node, ast.Pass(), 1.8
+
+
+def _elsewhere(node: ast.AST) -> Iterator[tuple[Any, Any, float]]:
+    """Yield a statement that writes to elements, with other elements."""
+    targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
+    if not isinstance(node, (ast.Assign, ast.AugAssign)) or len(targets) != 1:
+        return
+    target = targets[0]
+    if isinstance(target, ast.Subscript):
+        for index, cost in indices(target.slice):
+            other = ast.Subscript(target.value, index, ast.Store())
+            if isinstance(node, ast.Assign):
+                yield node, ast.Assign([other], node.value), cost
+            else:
+                yield node, ast.AugAssign(other, node.op, node.value), cost
 
 
 def _in_place(node: ast.AugAssign) -> Iterator[tuple[Any, Any, float]]:
