@@ -1,5 +1,6 @@
 """Operations in place: what can be written, what is refused, whose gradient goes where."""
 
+import itertools
 import math
 
 import numpy as np
@@ -116,6 +117,23 @@ def test_a_part_is_changed_by_one_that_overlaps_it():
         wanted[1:, 0] = wanted[1:, 0] - wanted[:-1, 0]
         x[1:, 0].sub_(x[:-1, 0])
         assert x.tolist() == wanted.tolist()
+
+
+@pytest.mark.parametrize("recorded", [False, True])
+@pytest.mark.parametrize("write", ["setitem", "copy_"])
+def test_a_row_takes_the_values_that_a_crossing_column_had(write, recorded):
+    for row, column in itertools.product(range(4), repeat=2):
+        for places in (((row,), (slice(None), column)), ((slice(None), column), (row,))):
+            expected = np.arange(16.0).reshape(4, 4)
+            expected[places[0]] = expected[places[1]].copy()
+            x = pb.arange(16.0, dtype=pb.float64).reshape(4, 4)
+            if recorded:
+                x = x * pb.ones(4, 4, dtype=pb.float64, requires_grad=True)
+            if write == "setitem":
+                x[places[0]] = x[places[1]]
+            else:
+                x[places[0]].copy_(x[places[1]])
+            assert x.tolist() == expected.tolist()
 
 
 def test_powers_in_place_are_those_of_the_operation():

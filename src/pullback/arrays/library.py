@@ -421,13 +421,21 @@ class Library:
         """
         try:
             if self.mutable and indexing.is_basic(index) and not indexing.has_new_axis(index):
-                a[indexing.spelled_out(index, a.shape)] = value
+                a[indexing.spelled_out(index, a.shape)] = self.apart(a, value)
                 return a
             return self._write_on_host(a, index, value, indexing.host_assign)
         except IndexError as error:
             raise index_error(a, error) from None
         except ValueError:
             raise value_error(a, value) from None
+
+    def apart(self, a: Array, value: Any) -> Any:
+        """Return `value`, or a copy of it where writing into `a` could change it meanwhile.
+
+        NumPy 2.4 itself does ``x[1] = x[:, 2]`` element by element: some are read when they have
+        been overwritten.
+        """
+        return self.copy(value) if self.has(value) and self.shares(a, value) else value
 
     def add_at(self, a: Array, index: Any, value: Any) -> Array:
         """Add `value` to ``a[index]``, and return the array that now holds the sum.

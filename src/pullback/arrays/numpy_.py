@@ -290,7 +290,7 @@ class NumPy(Library):
 
     def assign(self, a: Array, index: Any, value: Any) -> Array:
         try:
-            a[index] = value
+            a[index] = self.apart(a, value)
         except IndexError as error:
             raise index_error(a, error) from None
         except ValueError:

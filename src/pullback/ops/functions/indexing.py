@@ -149,7 +149,7 @@ def _set_unrecorded(x: Tensor, index: Any, value: Any) -> bool:
         return False
 
     def place(array: Any, values: Any, *, out: Any) -> None:
-        out[index] = values
+        out[index] = NUMPY.apart(out, values)
 
     return write_unrecorded(place, x, value)
 
