@@ -9,7 +9,6 @@ from __future__ import annotations
 import argparse
 import contextlib
 import dataclasses
-import functools
 import inspect
 import itertools
 import json
@@ -22,7 +21,7 @@ from typing import Any
 
 import pullback
 from pullback import __version__
-from pullback.check.api import ON_PART, chosen_parts
+from pullback.check.api import chosen_parts
 from pullback.check.discovery import (
     Discovery,
     InputsRequiredError,
@@ -32,6 +31,7 @@ from pullback.check.discovery import (
     discover,
     no_operations,
 )
+from pullback.check.progress import DISPLAY
 from pullback.check.report import (
     FAILED,
     NOT_RUN,
@@ -343,16 +343,15 @@ class Terminal:
 
             def begin(name: str) -> None:
                 bar.update(task, description=name, completed=next(begun), refresh=True)
-                ON_PART.set(functools.partial(show, name))
 
-            def show(name: str, title: str) -> None:
-                bar.update(task, description=f"{name}: {title}", refresh=True)
+            def show(text: str) -> None:
+                bar.update(task, description=text, refresh=True)
 
-            token = ON_PART.set(lambda title: None)
+            token = DISPLAY.set(show)
             try:
                 yield begin
             finally:
-                ON_PART.reset(token)
+                DISPLAY.reset(token)
 
     def show(self, result: Result) -> None:
         """Print one operation: one line for each part, then failures and notes."""

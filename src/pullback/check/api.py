@@ -7,8 +7,7 @@ first derivative would show again in each of them.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterable, Sequence
-from contextvars import ContextVar
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,6 +16,7 @@ from pullback.check.deadline import OutOfTimeError, deadline, limited
 from pullback.check.exceptions import BackwardError, ForwardError, InapplicableError, first_line
 from pullback.check.naming import name_of
 from pullback.check.parts import PARTS, Part
+from pullback.check.progress import shown
 from pullback.check.report import (
     FAILED,
     INAPPLICABLE,
@@ -43,9 +43,6 @@ from pullback.errors import (
 
 # A slow operation is checked in what fits into so many seconds, unless parts are named.
 _USUAL = 3.5
-LATE = "pass a larger time_limit, smaller inputs, or fast=True"
-# A progress display sets it: it is called with the title of each part that begins.
-ON_PART: ContextVar[Callable[[str], None]] = ContextVar("ON_PART", default=lambda title: None)
 
 
 def gradcheck(
@@ -114,7 +111,7 @@ def gradcheck(
     subject = Subject(fn, args, kwargs, surrogate)
     options = checked_options("gradcheck", seed, fast, rtol, atol)
     parts = chosen_parts("gradcheck", only, skip)
-    with limited(checked_limit("gradcheck", time_limit), usual_time(only)):
+    with running("gradcheck", subject.name, time_limit, only):
         report = check(subject, options, parts)
     return judged(report, raise_exception, allow_unchecked)
 
@@ -131,18 +128,16 @@ def checked_options(
     return Options(int(seed), bool(fast), rtol, atol)
 
 
-def usual_time(only: Sequence[str] | None) -> float:
-    """Return after how many seconds nothing optional is begun; parts that are named are not."""
-    return _USUAL if only is None else float("inf")
-
-
-def checked_limit(api: str, seconds: float) -> float:
-    """Return the user's time limit, validated."""
+@contextlib.contextmanager
+def running(api: str, name: str, seconds: float, only: Sequence[str] | None) -> Iterator[None]:
+    """Limit the check of an operation within a block to the user's time, and show its progress."""
     if not isinstance(seconds, (int, float)) or not seconds > 0:
         raise ArgumentTypeError(
             f"{api}: time_limit must be a number of seconds above 0, got {seconds!r}"
         )
-    return float(seconds)
+    usual = _USUAL if only is None else float("inf")  # parts that are named are not left out
+    with limited(float(seconds), usual) as found, shown(name, found):
+        yield
 
 
 def check(subject: Subject, options: Options, parts: Sequence[str]) -> Report:
@@ -161,13 +156,13 @@ def check(subject: Subject, options: Options, parts: Sequence[str]) -> Report:
 def _run_all(session: Session, parts: Sequence[str]) -> None:
     """Run the parts in order; after a failed essential part the others are not run."""
     report, options, stopped = session.report, session.options, ""
-    for part in PARTS:
+    for k, part in enumerate(PARTS):
         if part.name not in parts or (options.fast and not part.fast):
             report.parts.append(PartResult(part.name, part.title, SKIPPED))
         elif stopped:
             report.parts.append(PartResult(part.name, part.title, NOT_RUN, stopped))
         else:
-            ON_PART.get()(part.title)
+            deadline().on_part(part.title, k + 1, len(PARTS))
             report.parts.append(_run(session, part))
             if part.essential and report.parts[-1].status == FAILED:
                 stopped = f"{part.title} failed"
@@ -176,7 +171,7 @@ def _run_all(session: Session, parts: Sequence[str]) -> None:
     late = [part for part in report.parts if part.status == NOT_RUN]
     if late and not report.failures:
         titles = ", ".join(part.title for part in late)
-        report.unchecked.append(Unchecked(titles, late[0].reason, LATE))
+        report.unchecked.append(Unchecked(titles, late[0].reason, deadline().way_out()))
 
 
 def _run(session: Session, part: Part) -> PartResult:

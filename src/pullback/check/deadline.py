@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextvars import ContextVar
 
-_WAITING = 4.0  # how much longer than its time of the processor something may take
+_AT_LEAST = 30  # calls, for the first comparison and what comes before it
+_WAITING = 2.0  # how much longer than its time of the processor something may take
 
 
 class OutOfTimeError(BaseException):
@@ -56,7 +57,11 @@ class Deadline:
         self.seconds = seconds
         self.start = time.perf_counter()
         self.end = self.start + seconds
+        self.usually = usual
         self.usual = Budget(usual)
+        # What a display of the progress wants to know: that a part begins, that a call has ended.
+        self.on_part: Callable[[str, int, int], None] = lambda title, which, count: None
+        self.on_call: Callable[[], None] = lambda: None
         self.optional = False  # whether what is being done may be left out
         self.longest = self.total = 0.0  # of the calls so far, in seconds
         self.calls = 0
@@ -74,6 +79,7 @@ class Deadline:
             took = time.perf_counter() - start
             self.longest, self.total = max(self.longest, took), self.total + took
             self.calls += 1
+            self.on_call()
 
     def affords(self, calls: int) -> float:
         """Return how many times as many calls fit into what is left of the usual time."""
@@ -81,13 +87,36 @@ class Deadline:
         return left * self.calls / self.total / calls if self.total else float("inf")
 
     @contextlib.contextmanager
-    def leaving_out(self) -> Iterator[None]:
-        """Raise `OutOfTimeError` within a block once the usual time is over."""
+    def leaving_out(self, calls: int = 0) -> Iterator[None]:
+        """Raise `OutOfTimeError` within a block once the usual time is over.
+
+        Parameters
+        ----------
+        calls : int, default 0
+            The time for so many more calls is granted, even if it is over.
+        """
+        granted = calls * self.average()
+        if self.usual.left() < granted:
+            self.usual = Budget(granted)
         before, self.optional = self.optional, True
         try:
             yield
         finally:
             self.optional = before
+
+    @contextlib.contextmanager
+    def as_time_allows(self) -> Iterator[None]:
+        """End a block early, without more, once the usual time, or the limit, is over."""
+        with contextlib.suppress(OutOfTimeError), self.leaving_out():
+            yield
+
+    def average(self) -> float:
+        """Return how many seconds a call took on average."""
+        return self.total / max(self.calls, 1)
+
+    def expected(self) -> float:
+        """Return how many seconds the check is going to take at most, as far as the calls tell."""
+        return min(self.seconds, max(self.usually, _AT_LEAST * self.average()))
 
     def is_over(self) -> bool:
         """Return whether another call would end after the limit."""
@@ -95,8 +124,14 @@ class Deadline:
 
     def slowness(self) -> str:
         """Return why something was left out."""
-        one = self.total / max(self.calls, 1)
-        return f"one call takes {one:.2g} s; name parts in only=... to take the time"
+        return f"one call takes {self.average():.2g} s; name parts in only=... to take the time"
+
+    def way_out(self) -> str:
+        """Return what to do about a check that reached its limit."""
+        needed = _AT_LEAST * self.average()
+        enough = f" (from about {needed:.0f} s on, derivatives are compared)"
+        more = enough if needed > self.seconds else ""
+        return f"pass a larger time_limit{more}, smaller inputs, or fast=True"
 
     def reason(self) -> str:
         """Return why what is left was not checked."""
@@ -115,10 +150,11 @@ def deadline() -> Deadline:
 
 
 @contextlib.contextmanager
-def limited(seconds: float, usual: float = float("inf")) -> Iterator[None]:
-    """Limit the checks within a block."""
-    token = _CURRENT.set(Deadline(seconds, usual))
+def limited(seconds: float, usual: float = float("inf")) -> Iterator[Deadline]:
+    """Limit the checks within a block; yields the limit."""
+    found = Deadline(seconds, usual)
+    token = _CURRENT.set(found)
     try:
-        yield
+        yield found
     finally:
         _CURRENT.reset(token)

@@ -15,15 +15,13 @@ from typing import Any
 import numpy as np
 
 from pullback.check.api import (
-    LATE,
     check,
-    checked_limit,
     checked_options,
     chosen_parts,
     judged,
-    usual_time,
+    running,
 )
-from pullback.check.deadline import Budget, OutOfTimeError, deadline, limited
+from pullback.check.deadline import Budget, OutOfTimeError, deadline
 from pullback.check.inputs.arguments import (
     Inputs,
     bind,
@@ -47,7 +45,16 @@ from pullback.check.inputs.triangles import read_by_half
 from pullback.check.inputs.variations import Variation, variations
 from pullback.check.naming import name_of, parameters_of, quoted
 from pullback.check.nearby import is_among_nearby
-from pullback.check.report import FAILED, PASSED, Failure, PartResult, Report, Unchecked
+from pullback.check.report import (
+    FAILED,
+    NOT_RUN,
+    PASSED,
+    SKIPPED,
+    Failure,
+    PartResult,
+    Report,
+    Unchecked,
+)
 from pullback.check.session import Options, Session
 from pullback.check.subject import Subject
 from pullback.check.values import holds_numbers, host
@@ -151,7 +158,7 @@ def check_op(
     parts = chosen_parts("check_op", only, skip)
     options = checked_options("check_op", seed, fast, rtol, atol)
     runner = _Runner(fn, options, parts, kwargs or {}, surrogate)
-    with limited(checked_limit("check_op", time_limit), usual_time(only)):
+    with running("check_op", name_of(fn), time_limit, only):
         report = runner.report(inputs)
     return judged(report, raise_exception, allow_unchecked)
 
@@ -185,8 +192,8 @@ def _rest(fn: Callable[..., Any], kwargs: dict[str, Any] | None) -> Callable[...
 def draw_described(fn: Callable[..., Any], text: str, seed: int) -> list[Inputs]:
     """Draw several sets of the inputs that a text describes.
 
-    The first has values of scale 1. The others, with zeros and equal values and with larger values,
-    are left out if forward does not accept them.
+    The first has values of scale 1, the others have zeros and equal values, and larger values:
+    forward need not accept these.
     """
     parameters = parameters_of(fn)
     spread = inspect.Parameter.VAR_KEYWORD
@@ -205,9 +212,7 @@ def draw_described(fn: Callable[..., Any], text: str, seed: int) -> list[Inputs]
             )
         inputs = _bound(parameters, values)
         bounded = frozenset(d.name for d in found if d.interval or d.domain)
-        inputs = inputs._replace(domains=structured(found), profile=profile, bounded=bounded)
-        if trial == 0 or not isinstance(try_forward(fn, inputs), str):
-            sets.append(inputs)
+        sets.append(inputs._replace(domains=structured(found), profile=profile, bounded=bounded))
     return sets
 
 
@@ -279,7 +284,7 @@ class _Runner:
             try:
                 return self.check_sets(draw_described(rest, inputs[0], seed))
             except OutOfTimeError:
-                return self._not_checked(deadline().reason(), LATE)
+                return self._not_checked(deadline().reason(), deadline().way_out())
         given = Inputs(tuple(inputs), {})
         return self.varied(self.check_one(given), given)
 
@@ -406,14 +411,28 @@ class _Runner:
         """Run all parts on the first set, those that depend on the values on the others."""
         report = self.check_one(sets[0])
         report.notes[:0] = [f"inputs: {self.summary(sets[0])}", *sets[0].notes]
-        for inputs in sets[1:2] if self.options.fast else sets[1:]:
-            if report.failures or not self._of_values():
-                break
-            # Zeros and equal values may be where it has no derivative.
-            options = dataclasses.replace(self.options, smooth=inputs.profile == SPECIAL)
-            found = self.check_one(inputs, self._of_values(), options)
-            merge(report, found, f"inputs: {self.summary(inputs)}")
+        try:
+            with deadline().leaving_out():
+                for inputs in sets[1:2] if self.options.fast else sets[1:]:
+                    if report.failures or not self._of_values():
+                        break
+                    self._check_another(inputs, report)
+        except OutOfTimeError:
+            report.notes.append(f"other values left out: {deadline().slowness()}")
         return self.varied(report, sets[0])
+
+    def _check_another(self, inputs: Inputs, report: Report) -> None:
+        """Check another set of inputs, if forward takes it, in the parts that depend on values."""
+        call = inputs._replace(kwargs=self.kwargs | inputs.kwargs)
+        if isinstance(try_forward(self.fn, call), str):
+            return
+        # Zeros and equal values may be where it has no derivative.
+        options = dataclasses.replace(self.options, smooth=inputs.profile == SPECIAL)
+        found = self.check_one(inputs, self._of_values(), options)
+        late = any(part.status in (SKIPPED, NOT_RUN) and part.reason for part in found.parts)
+        if late and not found.failures:
+            raise OutOfTimeError
+        merge(report, found, f"inputs: {self.summary(inputs)}")
 
     def check_drawn(self, inputs: Sequence[Any]) -> Report:
         """Check examples of strategies: each of them fast, the largest in all parts."""

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from pullback.check.deadline import deadline
+from pullback.check.deadline import OutOfTimeError, deadline
 from pullback.check.exceptions import BackwardError, ForwardError, first_line
 from pullback.check.iterating import iterates
 from pullback.check.numerical import (
@@ -94,6 +94,7 @@ class Session:
         self.part = ""
         self.hidden: Array | None = None  # the outputs' coordinates that no seed is drawn for
         self.refusals: dict[int, list[str]] = {}  # why forward raised near each argument's values
+        self._gradients: dict[tuple[str, bytes], list[Array]] = {}  # for the seeds of a purpose
 
     # -- reporting -----------------------------------------------------------------------------
     def fail(self, cause: Cause, argument: str = "", **more: Any) -> None:
@@ -247,7 +248,8 @@ class Session:
         if count <= most:
             chosen = list(range(count))
         else:
-            sample = self.rng(f"elements {i}").choice(count, most // 4, replace=False)
+            inner = max(most // 4, _FEWEST - 2)
+            sample = self.rng(f"elements {i}").choice(count, inner, replace=False)
             chosen = sorted({0, count - 1, *sample.tolist()})
         return [k for k in chosen if np.isfinite(flat[k])]
 
@@ -259,22 +261,35 @@ class Session:
 
     @cached_property
     def directions(self) -> list[Line]:
-        """The slopes along random directions, two for each argument, and along equal values."""
-        found = []
-        for i, array in enumerate(self.wide):
-            rng, flat = self.rng(f"directions {i}"), coordinates(array)
-            for _ in range(2):
-                direction = away_from_zero(flat.size, rng)
-                direction[~np.isfinite(flat)] = 0.0  # NaN stays NaN
+        """The slopes along random directions, two for each argument, and along equal values.
+
+        One direction for each argument has to do where calls take long, and where the time limit is
+        reached, those that were measured.
+        """
+        found: list[Line] = []
+        random = [self._random_directions(i) for i in range(len(self.wide))]
+        try:
+            for i, (direction, _) in enumerate(random):
                 found.append(self.measure(i, direction))
-            ties = (self.measure(i, together) for together in _ties(flat))
-            found += [dataclasses.replace(line, tied=True) for line in ties]
-        return found
+        except OutOfTimeError:
+            if not found:
+                raise
+        with deadline().as_time_allows():
+            for i, (_, direction) in enumerate(random):
+                found.append(self.measure(i, direction))
+                for together in _ties(coordinates(self.wide[i])):
+                    found.append(dataclasses.replace(self.measure(i, together), tied=True))
+        return sorted(found, key=lambda line: line.argument)
+
+    def _random_directions(self, i: int) -> list[Array]:
+        """Return two random directions of argument `i`, along which NaN stays NaN."""
+        rng, flat = self.rng(f"directions {i}"), coordinates(self.wide[i])
+        return [np.where(np.isfinite(flat), away_from_zero(flat.size, rng), 0.0) for _ in range(2)]
 
     @cached_property
     def columns(self) -> list[list[Line]]:
         """For each argument the slopes along single elements: its Jacobian by columns."""
-        return [self._along(i, self.elements(i)) for i in range(len(self.wide))]
+        return [self.along(i, self.elements(i)) for i in range(len(self.wide))]
 
     def sample(self, i: int) -> list[Line]:
         """Return the slopes along some elements of argument `i`, among them the first and last.
@@ -285,9 +300,9 @@ class Session:
         if len(every) > most:
             inner = self.rng(f"sample {i}").choice(every[1:-1], most - 2, replace=False)
             every = [every[0], *sorted(inner.tolist()), every[-1]]
-        return self._along(i, every)
+        return self.along(i, every)
 
-    def _along(self, i: int, elements: Sequence[int]) -> list[Line]:
+    def along(self, i: int, elements: Sequence[int]) -> list[Line]:
         """Measure the slopes along single elements, each once."""
         known = self.along_elements[i]
         for k in elements:
@@ -402,7 +417,11 @@ class Session:
 
     def gradients(self, purpose: str = "seeds") -> list[Array]:
         """Return backward's gradients for the seeds of that purpose, zeros for None."""
-        return zeros_for_none(self.vjp(self.seeds(purpose)), self.arrays)
+        key = purpose, b"" if self.hidden is None else self.hidden.tobytes()
+        if key not in self._gradients:
+            found = zeros_for_none(self.vjp(self.seeds(purpose)), self.arrays)
+            self._gradients[key] = found
+        return self._gradients[key]
 
 
 def _ends(columns: Sequence[Line], steps: Array) -> Iterator[list[Array]]:
@@ -423,7 +442,7 @@ def is_range(low: Any, high: Any) -> Any:
 def run_backward(backward: Callable[[], Any]) -> Any:
     """Run a backward pass; its exceptions become a `BackwardError`."""
     try:
-        with np.errstate(all="ignore"):
+        with deadline().call(), np.errstate(all="ignore"):
             return backward()
     except Exception as error:
         raise BackwardError(f"{type(error).__name__}: {error}") from error

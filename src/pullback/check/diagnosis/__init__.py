@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Sequence
 
+from pullback.check.deadline import deadline
 from pullback.check.diagnosis.conditions import (
     condition,
     condition_on_settings,
@@ -106,9 +107,13 @@ def diagnose(evidence: Evidence, wrong: Sequence[int]) -> list[tuple[int, Cause]
 def cause_of(evidence: Evidence, i: int) -> Cause:
     """Return the cause for one argument."""
     for hypothesis in HYPOTHESES:
-        cause = hypothesis(evidence, i)
+        cause = None
+        with deadline().as_time_allows():  # one that needs many calls keeps no other from its turn
+            cause = hypothesis(evidence, i)
+            if cause is not None:
+                return _with_condition(evidence, i, hypothesis, cause)
         if cause is not None:
-            return _with_condition(evidence, i, hypothesis, cause)
+            return cause
     return _unknown(evidence, i)
 
 

@@ -15,7 +15,7 @@ import numpy as np
 from pullback.check.exceptions import BackwardError, ForwardError
 from pullback.check.numerical import coordinates, double, from_coordinates, joined
 from pullback.check.report import Report
-from pullback.check.session import Session, away_from_zero, zeros_for_none
+from pullback.check.session import Session, away_from_zero, gradients, zeros_for_none
 from pullback.check.subject import Subject
 from pullback.check.values import Array, Arrays
 
@@ -70,10 +70,12 @@ class Evidence:
         if total > self.session.options.max_elements:
             return [None] * len(self.arrays)
         rows: list[list[Array]] = [[] for _ in self.arrays]
+        run = self.session.subject.run(self.arrays)
         for m in range(total):
             unit = np.zeros(total)
             unit[m] = 1.0
-            for i, g in enumerate(self.vjp(self.session.split(unit))):
+            found = gradients(run, self.session.split(unit), self.arrays)
+            for i, g in enumerate(_in_double(found, self.arrays)):
                 rows[i].append(coordinates(g))
         pairs = zip(rows, self.arrays, strict=True)
         return [np.stack(r) if r else np.zeros((0, a.size)) for r, a in pairs]
@@ -88,6 +90,11 @@ class Evidence:
             slopes = [line.slope.value for line in columns]
             found.append(np.stack(slopes, axis=1) if whole and slopes else None)
         return found
+
+    def jacobians(self, i: int) -> tuple[Array | None, Array | None]:
+        """Return the numerical Jacobian of argument `i` and backward's, or None and None."""
+        measured = self.jacobian[i]
+        return (None, None) if measured is None else (measured, self.analytic[i])
 
     def numerical(self, seeds: Arrays) -> list[Array]:
         """Return the numerical gradients for any output gradients; NaN where not known."""

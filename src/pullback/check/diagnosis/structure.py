@@ -69,7 +69,7 @@ def _fit(array: Array, shape: tuple[int, ...]) -> Array:
 # -- positions -------------------------------------------------------------------------------------
 def jacobian_not_transposed(e: Evidence, i: int) -> Cause | None:
     """The Jacobian is multiplied by grad_output from the wrong side."""
-    matrix, ours = e.jacobian[i], e.analytic[i]
+    matrix, ours = e.jacobians(i)
     if matrix is None or ours is None or not np.isfinite(matrix).all() or 1 in matrix.shape:
         return None
     text = f"`{e.names[i]}`: the Jacobian is applied instead of its transpose"

@@ -17,7 +17,7 @@ _FEW = 2  # elements that another formula may have by accident
 
 def diagonal(e: Evidence, i: int) -> Cause | None:
     """Backward treats the operation as element-wise, though its elements are coupled."""
-    matrix, ours = e.jacobian[i], e.analytic[i]
+    matrix, ours = e.jacobians(i)
     if ours is None or matrix is None or matrix.shape[0] != matrix.shape[1] or len(matrix) < 2:
         return None
     off = ~np.eye(len(matrix), dtype=bool)
@@ -229,7 +229,7 @@ def _product_terms(e: Evidence, i: int) -> Iterator[tuple[str, float]]:
 
 def _terms_of_one(e: Evidence, i: int) -> Iterator[tuple[str, float]]:
     """Yield the same for a number, from what each output element contributes to its gradient."""
-    right, ours, x = e.jacobian[i], e.analytic[i], e.arrays[i].reshape(())
+    (right, ours), x = e.jacobians(i), e.arrays[i].reshape(())
     if right is None or ours is None or x.dtype.kind == "c" or e.outputs[0].dtype.kind == "c":
         return
     off, name = (ours - right).reshape(e.outputs[0].shape), f"`{e.names[i]}`"

@@ -7,6 +7,7 @@ diagnosis with all measurements.
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 from collections.abc import Sequence
 
@@ -24,6 +25,9 @@ from pullback.check.parts.accuracy import forward_error
 from pullback.check.report import Cause, Unchecked
 from pullback.check.session import Line, Session, is_range
 from pullback.check.values import Array, Arrays
+
+# The calls that a diagnosis may make however long they take.
+_FOR_DIAGNOSIS = 12
 
 
 def check_first(session: Session) -> None:
@@ -58,6 +62,7 @@ def check_first(session: Session) -> None:
         session.fail(cause_of_exception(error))
         return
     _note_kinks(session)
+    _note_slowness(session)
     if not wrong:
         _report_unmeasured(session)
 
@@ -88,15 +93,21 @@ def _wrong(session: Session) -> set[int]:
 
 
 def _wrong_among(session: Session) -> set[int]:
-    wrong = _wrong_along(session, session.directions, "seeds")
-    wrong |= _wrong_along(session, session.directions, "other seeds")
+    """Compare along directions, then along elements: those first without which nothing is known."""
     seeds = session.seeds()
+    session.gradients()  # before the time for it is spent on directions
+    wrong = _wrong_along(session, session.directions, "seeds")
     known = {line.argument for line in session.directions if session.is_known(line, seeds)}
     for i in range(len(session.arrays)):
         if not wrong and i not in known:
-            wrong |= _wrong_along(session, session.columns[i], "seeds")
-        elif not wrong and not session.options.fast:
-            wrong |= _wrong_along(session, session.sample(i), "seeds")
+            with contextlib.suppress(OutOfTimeError):
+                session.along(i, session.elements(i))
+            wrong |= _wrong_along(session, _lines(session, i), "seeds")
+    with deadline().as_time_allows():
+        wrong |= _wrong_along(session, session.directions, "other seeds")
+        for i in known if not session.options.fast else ():
+            if not wrong:
+                wrong |= _wrong_along(session, session.sample(i), "seeds")
     return wrong
 
 
@@ -161,9 +172,14 @@ def agrees(session: Session, line: Line, got: Sequence[Array], seeds: Arrays) ->
 def _explain(session: Session, arguments: Sequence[int]) -> None:
     """Diagnose why the gradients of these arguments are wrong, and report it."""
     evidence = Evidence(session)
-    wrong = [i for i in range(len(session.arrays)) if evidence.wrong[i].any()]
     try:
-        with deadline().leaving_out():
+        wrong = [i for i in range(len(session.arrays)) if evidence.wrong[i].any()]
+    except OutOfTimeError:
+        for i in arguments:
+            session.fail(_not_measured(session, i), session.subject.names[i])
+        return
+    try:
+        with deadline().leaving_out(_FOR_DIAGNOSIS):
             causes = diagnose(evidence, wrong or list(arguments))
     except OutOfTimeError:
         causes = [(i, _not_explained(evidence, i)) for i in wrong or arguments]
@@ -195,6 +211,21 @@ def _not_explained(evidence: Evidence, i: int) -> Cause:
         f"{int(evidence.known(i).sum())} elements measured"
     )
     return Cause("formula", text, f"no pattern was looked for: {deadline().slowness()}")
+
+
+def _not_measured(session: Session, i: int) -> Cause:
+    """Return what is known of a wrong gradient where the limit leaves no time for its elements."""
+    lines = [line for line in _lines(session, i) if line.slope.value.size]
+    got = coordinates(session.gradients()[i])
+    pairs = [(session.bounds(line, session.seeds()), line.direction @ got) for line in lines]
+    (low, high, _), value = max(
+        pairs, key=lambda pair: abs(pair[1] - (pair[0][0] + pair[0][1]) / 2)
+    )
+    text = (
+        f"the gradient of `{session.subject.names[i]}` is wrong along a random direction: the "
+        f"derivative is {(low + high) / 2:.6g}, backward's {value:.6g}"
+    )
+    return Cause("formula", text, f"no pattern was looked for: {deadline().reason()}")
 
 
 def _check_precision(session: Session) -> None:
@@ -255,6 +286,8 @@ def _tells_of_all(lines: Sequence[Line], known: Sequence[bool]) -> bool:
 def _why_unmeasured(session: Session, i: int) -> tuple[str, str]:
     """Return why no derivative in an argument could be measured, and what to give."""
     refusals = session.refusals.get(i)
+    if deadline().is_over():
+        return deadline().reason(), deadline().way_out()
     if refusals:
         return (
             f"forward raises wherever it is moved a little: {refusals[-1]}",
@@ -267,6 +300,16 @@ def _why_unmeasured(session: Session, i: int) -> tuple[str, str]:
         "give inputs between the jumps; if the gradient is meant to differ from the derivative, "
         'declare it: surrogate="why"',
     )
+
+
+def _note_slowness(session: Session) -> None:
+    """Note how little was compared because calls take long."""
+    count = len(session.directions) - sum(line.tied for line in session.directions)
+    if count < 2 * len(session.arrays):
+        session.note(
+            f"derivatives were compared along {count} random direction{'s' * (count > 1)}: "
+            f"{deadline().slowness()}"
+        )
 
 
 def _note_kinks(session: Session) -> None:

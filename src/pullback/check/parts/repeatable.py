@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from pullback.check.comparison import max_abs, unequal
+from pullback.check.deadline import deadline
 from pullback.check.exceptions import BackwardError, ForwardError, InapplicableError, first_line
 from pullback.check.parts.reporting import names_of, report_first
 from pullback.check.report import Cause
@@ -46,7 +47,8 @@ def check_repeatable(session: Session) -> None:
         return
     third = gradients(again, seeds, arrays)
     if not _unstable(session, third, once, "two calls with the same inputs differ"):
-        _check_interleaved(session, seeds, once)
+        with deadline().as_time_allows():
+            _check_interleaved(session, seeds, once)
 
 
 def _unstable(session: Session, got: Arrays, expected: Arrays, text: str) -> bool:

@@ -1,0 +1,179 @@
+"""Operations whose calls take long: what is compared first, what is left out, what is shown."""
+
+import io
+import re
+import sys
+import time
+
+import numpy as np
+import pytest
+
+import pullback as pb
+from pullback.check import api, check_op
+from pullback.check.deadline import OutOfTimeError, deadline, limited
+from pullback.check.progress import DISPLAY, shown
+
+
+def product(calls, sign=1.0, seconds=0.0):
+    """Return a product that counts its calls; the gradient of `w` has that sign."""
+
+    def forward(ctx, x, w):
+        calls.append(1)
+        time.sleep(seconds)
+        ctx.save_for_backward(x=x, w=w)
+        return pb.sin(x * w)
+
+    def backward(ctx, grad_output):
+        x, w = ctx.saved_tensors
+        calls.append(1)
+        time.sleep(seconds)
+        g = pb.cos(x * w) * grad_output
+        return {"x": g * w, "w": sign * g * x}
+
+    return pb.autograd_function(forward, backward, name="product")
+
+
+@pytest.fixture
+def slow(monkeypatch):
+    """The usual time is over from the beginning, as if calls took long."""
+    monkeypatch.setattr(api, "_USUAL", 1e-9)
+
+
+def test_a_slow_operation_is_compared_along_one_direction_of_each_argument(slow):
+    calls = []
+    report = check_op(product(calls), "x: (3, 4), w: (3, 4)")
+    assert report.outcome == "right"
+    assert any("compared along 2 random directions" in note for note in report.notes)
+    assert any(note.startswith("other values left out") for note in report.notes)
+    assert len(calls) <= 30
+
+
+def test_a_cause_that_needs_no_calls_is_named_however_slow_the_operation_is(slow):
+    report = check_op(product([], -1.0), "x: (3, 4), w: (3, 4)", raise_exception=False)
+    assert report.failures[0].cause.text == "`w` has the wrong sign everywhere"
+
+
+def test_where_the_limit_leaves_no_time_for_elements_the_slopes_are_shown():
+    op = product([], -1.0, 0.02)
+    report = check_op(op, "x: (3, 4), w: (3, 4)", time_limit=0.8, raise_exception=False)
+    assert report.outcome == "wrong"
+    text = report.failures[0].cause.text
+    slopes = re.fullmatch(
+        "the gradient of `w` is wrong along a random direction: the derivative is (.*), "
+        "backward's (.*)",
+        text,
+    )
+    assert float(slopes[1]) == pytest.approx(-float(slopes[2]), rel=1e-4)
+
+
+def test_arguments_that_the_limit_leaves_no_time_for_are_not_checked():
+    calls = []
+
+    def forward(ctx, x, w):
+        calls.append(1)
+        if len(calls) > 16:  # within the differences
+            time.sleep(0.3)
+        ctx.save_for_backward(x=x, w=w)
+        return x * w
+
+    def backward(ctx, grad_output):
+        x, w = ctx.saved_tensors
+        return {"x": grad_output * w, "w": grad_output * x}
+
+    op = pb.autograd_function(forward, backward, name="late")
+    report = check_op(op, np.ones(3), np.ones(3), time_limit=0.25, raise_exception=False)
+    assert report.outcome == "not checked"
+    assert "the time limit of 0.25 s was reached" in str(report)
+    assert "pass a larger time_limit (from about" in str(report)
+
+
+def test_the_time_of_backward_counts():
+    def backward(ctx, grad_output):
+        time.sleep(0.2)
+        return {"x": grad_output}
+
+    op = pb.autograd_function(lambda ctx, x: x * 1.0, backward, name="slow_rule")
+    start = time.perf_counter()
+    report = check_op(op, np.ones(3), time_limit=0.5, raise_exception=False)
+    assert report.outcome == "not checked"
+    assert time.perf_counter() - start < 5
+
+
+# ---- progress ------------------------------------------------------------------------------------
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+def test_a_terminal_shows_the_part_the_estimate_and_the_time_of_a_call(monkeypatch):
+    monkeypatch.setattr(sys, "stderr", Terminal())
+    with limited(60.0, 1e-9) as limit, shown("tried", limit):
+        limit.on_part("first derivatives", 3, 15)
+        time.sleep(0.11)
+        with limit.call():
+            time.sleep(0.02)
+    written = sys.stderr.getvalue()
+    assert "tried: first derivatives (3 of 15), 0 of about 1 s, one call takes 0.02" in written
+    assert written.endswith("\r\x1b[2K")
+
+
+def test_a_check_that_ends_soon_shows_nothing(monkeypatch):
+    monkeypatch.setattr(sys, "stderr", Terminal())
+    check_op(product([]), np.ones(3), np.ones(3))
+    assert sys.stderr.getvalue() == ""
+
+
+def test_what_is_no_terminal_gets_nothing(monkeypatch):
+    monkeypatch.setattr(sys, "stderr", io.StringIO())
+    op = product([], seconds=0.03)
+    check_op(op, np.ones(3), np.ones(3), time_limit=0.5, raise_exception=False)
+    assert sys.stderr.getvalue() == ""
+
+
+def test_another_display_gets_the_same_texts(slow):
+    texts = []
+    token = DISPLAY.set(texts.append)
+    try:
+        check_op(product([], seconds=0.03), np.ones(2), np.ones(2))
+    finally:
+        DISPLAY.reset(token)
+    assert texts[0] == "product: nothing written to (1 of 15)"
+    assert any("of about 1 s, one call takes 0.03" in text for text in texts)
+    assert any(text.startswith("product: first derivatives (3 of 15)") for text in texts)
+
+
+def test_the_line_is_erased_when_the_check_is_interrupted(monkeypatch):
+    monkeypatch.setattr(sys, "stderr", Terminal())
+
+    def interrupted():
+        with limited(60.0, 1e-9) as limit, shown("tried", limit), limit.call():
+            time.sleep(0.12)
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
+    assert "tried: inputs" in sys.stderr.getvalue()
+    assert sys.stderr.getvalue().endswith("\r\x1b[2K")
+
+
+# ---- the limit itself ----------------------------------------------------------------------------
+def test_what_is_optional_ends_with_the_usual_time_and_what_is_not_goes_on():
+    with limited(60.0, 1e-9) as limit:
+        with limit.call():
+            pass
+        with limit.as_time_allows(), limit.call():
+            raise AssertionError("a call after the usual time")
+        with pytest.raises(OutOfTimeError), deadline().leaving_out(), limit.call():
+            pass
+        with limit.call():
+            pass
+    assert limit.calls == 2
+
+
+def test_calls_that_are_granted_are_made_after_the_usual_time():
+    with limited(60.0, 1e-9) as limit:
+        with limit.call():
+            time.sleep(0.01)
+        with limit.leaving_out(10), limit.call():
+            pass
+    assert limit.calls == 2
