@@ -118,8 +118,12 @@ def main() -> None:
     for half, read in (("never read", False), ("read since", True)):
         for cases, right in ((WRONG, "wrong"), (RIGHT, "right")):
             chosen = [case for case in cases if (case.field in READ) is read]
-            print(f"{right} ones, {half}")
-            for inputs in ("given", "guessed", *(["showing"] if right == "wrong" else [])):
+            print(f"{right} ones, {half}{'' if chosen else ': none'}")
+            for inputs in (
+                ()
+                if not chosen
+                else ("given", "guessed", *(["showing"] if right == "wrong" else []))
+            ):
                 found = summary(chosen, inputs)
                 if options.names and read:
                     print_missed(found, right)

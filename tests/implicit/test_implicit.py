@@ -1,5 +1,8 @@
 """Solutions of equations: their values, and derivatives of the solution whatever found it."""
 
+import gc
+import weakref
+
 import numpy as np
 import pytest
 
@@ -68,6 +71,156 @@ def test_hessian_products_agree_with_differences_of_the_gradient(solver):
     v, h = np.array([1.0, -2.0, 0.5]), 1e-5
     expected = (pb.grad(total)(THETA + h * v) - pb.grad(total)(THETA - h * v)) / (2 * h)
     np.testing.assert_allclose(pb.hvp(total)(THETA, v), expected, rtol=2e-5, atol=1e-7)
+
+
+# d^k sqrt(a) / da^k at 4
+ROOTS = [2.0, 1 / 4, -1 / 32, 3 / 256, -15 / 2048, 105 / 16384]
+
+
+def iterated(a):
+    return implicit.fixed_point(lambda x, a: (x + a / x) / 2, 1.5, a)
+
+
+def zero(a):
+    return implicit.root(lambda x, a: x * x - a, 1.5, a)
+
+
+def minimum(a):
+    return implicit.argmin(lambda x, a: x**3 / 3 - a * x, 1.5, a)
+
+
+def quotient(a):
+    return implicit.linear_solve(lambda x, s: s * x, a, np.sqrt(a))
+
+
+square_roots = pytest.mark.parametrize("solver", [iterated, zero, minimum, quotient])
+
+
+@square_roots
+def test_derivatives_of_any_order_are_those_of_the_solution(solver):
+    for expected in ROOTS:
+        assert solver(4.0) == pytest.approx(expected, rel=1e-9)
+        solver = pb.grad(solver)
+
+
+@square_roots
+def test_forward_mode_nests_in_itself_and_in_reverse_mode(solver):
+    def pushed(f):
+        return lambda a: pb.jvp(f, (a,), (1.0,))[1]
+
+    ways = [pushed(pushed(pushed(solver))), pushed(pushed(pb.grad(solver)))]
+    ways += [pushed(pb.grad(pb.grad(solver))), pb.grad(pushed(pb.grad(solver)))]
+    ways += [pb.grad(pb.grad(pushed(solver))), pb.grad(pushed(pushed(solver)))]
+    for way in ways:
+        assert way(4.0) == pytest.approx(ROOTS[3], rel=1e-9)
+
+
+def test_what_comes_from_a_parameter_in_two_ways_counts_once_for_each():
+    def solver(a):  # through s, which f closes over, and by itself
+        s = a * a
+        return implicit.root(lambda x, a: x - a * s, 1.0, a)
+
+    assert solver(2.0) == pytest.approx(8.0)
+    assert pb.grad(solver)(2.0) == pytest.approx(12.0)
+    assert pb.grad(pb.grad(solver))(2.0) == pytest.approx(12.0)
+    assert pb.grad(pb.grad(pb.grad(solver)))(2.0) == pytest.approx(6.0)
+
+
+def test_gradients_of_complex_solutions_are_those_of_closed_forms():
+    def both(f):
+        z = pb.tensor(3.0 + 4.0j, dtype=pb.complex128, requires_grad=True)
+        out = f(z)
+        (g,) = pb.autograd.grad(out.real + 2 * out.imag, z)
+        return complex(out.detach().numpy()), complex(g.numpy())
+
+    found = both(lambda z: implicit.root(lambda x, z: x * x - z, 2 + 0.5j, z))
+    np.testing.assert_allclose(found, both(pb.sqrt))
+
+
+def test_a_solution_is_one_node_that_leads_to_what_the_equation_depends_on():
+    w = pb.tensor([2.0, 5.0], dtype=pb.float64, requires_grad=True)
+    v = w * 1.0
+    x = implicit.fixed_point(lambda x: (x + v / x) / 2, np.ones(2))
+    assert x.grad_fn.name() == "FixedPointBackward"
+    assert x.grad_fn.next_functions == ((v.grad_fn, 0),)
+    with pb.no_grad():
+        assert implicit.root(lambda x: x * x - w, pb.ones(2)).grad_fn is None
+
+
+def test_outputs_of_an_operation_with_several_are_told_apart():
+    w = pb.tensor([2.0, 5.0, 3.0, 4.0], dtype=pb.float64, requires_grad=True)
+    a, b = w.split(2)
+    x = implicit.root(lambda x: x * a - b, np.ones(2))
+    x.sum().backward()
+    np.testing.assert_allclose(w.grad.numpy(), [-3 / 4, -4 / 25, 1 / 2, 1 / 5])
+
+
+def test_a_second_pass_through_a_released_solution_raises():
+    w = pb.tensor(4.0, requires_grad=True)
+    x = implicit.root(lambda x: x * x - w, 1.0)
+    x.backward()
+    with pytest.raises(RuntimeError, match=r"backward through the graph a second time"):
+        x.backward()
+    x = implicit.root(lambda x: x * x - w, 1.0)
+    (g,) = pb.autograd.grad(x, w, create_graph=True, retain_graph=False)
+    with pytest.raises(RuntimeError, match=r"backward through the graph a second time"):
+        g.backward()
+
+
+@pytest.mark.parametrize("dtype", [pb.float32, pb.float64])  # one of them is cast, so copied
+def test_what_the_equation_depends_on_must_not_change_before_a_recorded_pass(dtype):
+    w = pb.tensor(4.0, dtype=dtype, requires_grad=True)
+    x = implicit.root(lambda x: x * w - 8.0, pb.tensor(1.0, dtype=pb.float64))
+    with pb.no_grad():
+        w.mul_(2)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        pb.autograd.grad(x, w, create_graph=True)
+
+
+def test_what_the_equation_saved_must_not_change():
+    w = pb.tensor(2.0, requires_grad=True)
+    x = implicit.root(lambda x: x - w * w, pb.tensor(1.0))
+    with pb.no_grad():
+        w.mul_(2)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        pb.autograd.grad(x, w)
+
+
+def test_a_solution_that_is_changed_in_place_keeps_its_derivatives():
+    w = pb.tensor(4.0, dtype=pb.float64, requires_grad=True)
+    x = implicit.root(lambda x: x * x - w, 1.0)
+    x.mul_(3)
+    (g,) = pb.autograd.grad(x, w, create_graph=True)
+    assert g.item() == pytest.approx(3 / 4)
+    assert pb.autograd.grad(g, w)[0].item() == pytest.approx(-3 / 32)
+
+
+def test_a_solution_inside_of_an_equation_is_differentiated_through():
+    def inner(x, a):  # x^(1/2) a
+        return implicit.root(lambda y: y * y - x * a * a, 1.0)
+
+    def outer(a):  # x = 4 a^2
+        return implicit.root(lambda x, a: inner(x, a) - 2 * a * a, 3.0, a)
+
+    assert outer(1.5) == pytest.approx(9.0)
+    assert pb.grad(outer)(1.5) == pytest.approx(12.0)
+    assert pb.grad(pb.grad(outer))(1.5) == pytest.approx(8.0)
+
+
+def test_dropping_a_solution_frees_what_it_kept():
+    w = pb.tensor(4.0, requires_grad=True)
+    collecting = gc.isenabled()
+    gc.disable()
+    try:
+        scale = w * 1.0
+        seen = weakref.ref(scale)
+        x = implicit.root(lambda x, scale: x * x - scale, 1.0, scale)
+        (g,) = pb.autograd.grad(x, w, create_graph=True)
+        del scale, x, g
+        assert seen() is None
+    finally:
+        if collecting:
+            gc.enable()
 
 
 def test_closed_over_leaves_get_gradients():

@@ -1,10 +1,6 @@
 """Solutions of equations, differentiable by the implicit function theorem.
 
-Owns `refined`, the one rule: a solution x* of F(x, theta) = 0 is found unrecorded, then improved by
-recorded steps x - M F(x, theta), M the inverse Jacobian at x*, frozen. They change nothing but
-rounding; where theta moves by d, k steps are off by d ** (k + 1), so that derivatives up to order k
-are those of the solution. What F closes over gets its gradient with theta, and forward mode needs
-nothing of its own.
+Owns the iterations, which are not recorded. The derivatives of what they find are `solution`'s.
 """
 
 from __future__ import annotations
@@ -16,38 +12,18 @@ from pullback.core.graph.modes import no_grad
 from pullback.core.tensor.tensor import Tensor
 from pullback.errors import ArgumentTypeError, ConvergenceError, ShapeError, compose
 from pullback.implicit.reading import tensor_of
+from pullback.implicit.solution import Residual, jacobian_of, solution
 from pullback.ops.functions.creation import asarray, eye
 from pullback.ops.functions.data_types import finfo
 from pullback.ops.functions.linear_algebra import solve
 from pullback.transforms.grad import grad
-from pullback.transforms.jacobian import jacobian
 from pullback.transforms.results import value_as_given
 from pullback.transforms.transformed import name_of
 
 __all__ = ["argmin", "fixed_point", "linear_solve", "root"]
 
-Residual = Callable[[Any], Any]
-ORDER = 2  # of the derivatives that are exact
 _HALVINGS = 30
 _GROWTH = 10.0  # of the shift that makes a Hessian positive
-
-
-# -- the rule --------------------------------------------------------------------------------------
-def refined(residual: Residual, x: Tensor) -> Any:
-    """Return a solution with the derivatives that its equation gives it."""
-    x = x.detach()
-    matrix = jacobian_of(residual, x)
-    for _ in range(ORDER):
-        step = solve(matrix, residual(x).reshape((-1, 1)))
-        x = x - step.reshape(x.shape)
-    return x
-
-
-def jacobian_of(residual: Residual, x: Tensor) -> Tensor:
-    """Return the Jacobian of a residual as a matrix, outside of the graph."""
-    found = jacobian(residual)(x.detach()).detach()
-    matrix: Tensor = found.reshape((x.numel(), x.numel()))
-    return matrix
 
 
 # -- what is solved --------------------------------------------------------------------------------
@@ -63,7 +39,7 @@ def fixed_point(
     x0 : array or Tensor
         Where to start; the solution has no derivative by it.
     *theta : any
-        Parameters. Derivatives by them, and by what `f` closes over, are exact up to second order.
+        Parameters. It has derivatives of any order by them and by what `f` closes over.
     tol : float, optional
         The largest change of an element, relative to 1 and its size, in the last iteration; by
         default the rounding unit of the dtype to the power of 2/3.
@@ -111,7 +87,7 @@ def fixed_point(
                 break
         else:
             raise _not_converged("fixed_point", f, max_iter, _size(change))
-    return value_as_given(refined(residual, x), [x0, *theta])
+    return value_as_given(solution("fixed_point", residual, x), [x0, *theta])
 
 
 def root(
@@ -153,7 +129,7 @@ def root(
 
     with no_grad():
         x = _newton("root", f, residual, start, _tolerance(tol, start), max_iter)
-    return value_as_given(refined(residual, x), [x0, *theta])
+    return value_as_given(solution("root", residual, x), [x0, *theta])
 
 
 def linear_solve(matvec: Callable[..., Any], b: Any, *theta: Any) -> Any:
@@ -194,7 +170,7 @@ def linear_solve(matvec: Callable[..., Any], b: Any, *theta: Any) -> Any:
     with no_grad():
         zero = _start("linear_solve", matvec, b) * 0
         x = zero - _step(jacobian_of(residual, zero), residual(zero), zero)
-    return value_as_given(refined(residual, x), [b, *theta])
+    return value_as_given(solution("linear_solve", residual, x), [b, *theta])
 
 
 def argmin(
@@ -233,7 +209,7 @@ def argmin(
     residual = grad(lambda x: f(x, *theta))
     with no_grad():
         x = _descend(f, residual, start, theta, _tolerance(tol, start), max_iter)
-    return value_as_given(refined(residual, x), [x0, *theta])
+    return value_as_given(solution("argmin", residual, x), [x0, *theta])
 
 
 # -- iterations, which are not recorded ------------------------------------------------------------

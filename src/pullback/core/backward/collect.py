@@ -40,10 +40,12 @@ def collect(roots: Sequence[Node], oldest: int = 0) -> tuple[list[Node], list[No
     return order, suspects
 
 
-def needed(order: list[Node], targets: Iterable[Node]) -> set[Node]:
-    """Return the targets and the nodes that lead to them."""
+def needed(order: list[Node], targets: Iterable[Node], oldest: int = 0) -> set[Node]:
+    """Return the targets and the nodes from the number `oldest` on that lead to them."""
     needed = set(targets)
     for node in reversed(order):
+        if node.seq < oldest:
+            continue
         for target in edges_of(node):
             if target in needed:
                 needed.add(node)

@@ -36,6 +36,7 @@ def run(
     retain: bool = False,
     recorded: bool = False,
     accumulate: bool = True,
+    begun: int = 0,
 ) -> Mapping[Node, Any]:
     """Run backward from `roots` with the gradients `grads`.
 
@@ -47,6 +48,8 @@ def run(
         Only what these need runs; their gradients are returned. By default every leaf's.
     retain, recorded, accumulate : bool
         Keep saved values; record the pass; add to ``.grad`` at leaves (else only return).
+    begun : int
+        With targets: differentiate what was recorded since; nodes of a smaller `seq` do not run.
 
     Returns
     -------
@@ -54,22 +57,19 @@ def run(
         The gradient of each of `targets` that was reached, None for the others.
     """
     current = Pass()
-    oldest = 0 if targets is None else min(target.seq for target in targets)
+    oldest = begun if begun or targets is None else min(target.seq for target in targets)
     current.order, suspects = collect(roots, oldest)
     if targets is not None:
         current.restrict(dict.fromkeys(targets), oldest)
     if suspects:
         check_usable(current.order, suspects, current.wanted)
-    current.recorded = recorded
-    current.accumulate = accumulate
-    current.owned = set()
-    current.buffers = {roots[0]: grads[0]}
+    current.recorded, current.accumulate, current.begun = recorded, accumulate, begun
+    current.owned, current.buffers = set(), {roots[0]: grads[0]}
     if len(roots) > 1:
         for root, g in zip(roots[1:], grads[1:], strict=True):
             current.add(root, g)
     outer = RUNNING.current
-    if outer is not None:
-        current.depth = outer.depth + 1
+    current.depth = 1 if outer is None else outer.depth + 1
     if outer is None or current.depth % NESTING:
         current.run(retain, outer)
     else:
@@ -88,14 +88,14 @@ class Pass:
     wanted: set[Node] | None = None  # the targets whose gradient is needed; None: all
     captured: Mapping[Node, Any] = {}
     at_end: Sequence[Any] = ()  # what to call with the pass when all nodes have run
-    depth = 1
+    depth, begun = 1, 0
 
     def restrict(self, targets: dict[Node, Any], oldest: int) -> None:
         """Run what `targets` need and nothing else; nothing was followed behind the oldest."""
         self.captured = targets
         # If every end is among them, all nodes are needed.
         if not all((n.count and n.seq >= oldest) or n in targets for n in self.order):
-            self.wanted = needed(self.order, targets)
+            self.wanted = needed(self.order, targets, oldest)
             self.order = [node for node in self.order if node in self.wanted]
 
     @cached_property
@@ -236,7 +236,7 @@ class Pass:
     def _goes_on(self, node: Node, g: Any) -> bool:
         """Keep the gradient of a requested target; return whether the node is to run."""
         self.captured[node] = g  # type: ignore[index]
-        if node.__class__ is AccumulateGrad:
+        if node.__class__ is AccumulateGrad or node.seq < self.begun:
             return self.accumulate
         return self.wanted is None or leads_to(node, self.wanted)
 

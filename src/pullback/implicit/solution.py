@@ -1,0 +1,200 @@
+"""A solution of an equation as one node of the graph, with derivatives of every order.
+
+Owns the rule. Where F(x, theta) = 0, the gradient g of x becomes ``-u^T dF/dtheta`` with
+``(dF/dx)^T u = g``: F was recorded once at the solution, and backward runs that record. A backward
+pass that is recorded itself evaluates F and dF/dx again, at the solution as a tensor of the graph,
+so that its result can be differentiated in turn.
+
+Invariants: the node's edges lead to what F came from besides x, found in its record, so that what F
+closes over is among them. What F reads must be as it was when a recorded pass evaluates it again.
+
+Arrays that wrap others (forward mode) may carry derivatives that no graph of their own level shows.
+There the solution is improved by steps of Newton's method in the caller's mode, of which k are
+exact to the order 2**k - 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from pullback.arrays import WrappingLibrary, library_of
+from pullback.core.backward.engine import run
+from pullback.core.function.record import new_node
+from pullback.core.graph.modes import STATE, no_grad
+from pullback.core.graph.node import Node, Output, WideNode, edges_of, next_seq, release
+from pullback.core.tensor.tensor import Tensor, as_array, box
+from pullback.errors import InplaceError
+from pullback.ops.functions.data_types import finfo
+from pullback.ops.functions.linear_algebra import solve
+from pullback.transforms.jacobian import jacrev
+
+Residual = Callable[[Any], Any]
+
+
+_STEPS = 3  # of Newton's method
+
+
+def solution(api: str, residual: Residual, x: Tensor) -> Tensor:
+    """Return a solution with the derivatives that its equation gives it.
+
+    Parameters
+    ----------
+    api : str
+        The function that found it.
+    residual : callable
+        F, of the shape of x.
+    x : Tensor
+        The solution as the iterations left it.
+    """
+    x = x.detach()
+    with no_grad():
+        value = residual(x)
+        wrapped = isinstance(library_of(value.data_array()), WrappingLibrary)
+        if not wrapped:
+            matrix = jacobian_of(residual, x)
+            x = _newton_step(matrix, value, x)
+            x = _newton_step(matrix, residual(x), x)
+    if not wrapped:
+        return _recorded(api, residual, x, matrix)
+    for _ in range(_STEPS):
+        x = _newton_step(jacobian_of(residual, x), residual(x), x)
+    return x
+
+
+def _recorded(api: str, residual: Residual, x: Tensor, matrix: Tensor) -> Tensor:
+    if not STATE.get().grad:
+        return x
+    begun = next_seq()
+    at = x.clone().requires_grad_()
+    value = residual(at)
+    edges = _edges(value._node, begun) if value.requires_grad else ()
+    if not edges:
+        return x
+    kept = _Record(residual, at, value, matrix, begun)
+    node = new_node(WideNode, _Solved(api), edges, (kept,))
+    return box(x.data_array(), node, None, x.__class__)
+
+
+def _edges(root: Node, begun: int) -> tuple[Node, ...]:
+    """Return what the nodes made since a moment lead to."""
+    found: dict[Node, None] = {}
+    seen, new = {root}, [root]
+    for node in new:  # grows while it is walked
+        for target in edges_of(node):
+            if target is None or target in seen:
+                continue
+            seen.add(target)
+            made = target.node if target.__class__ is Output else target
+            if made.seq < begun:
+                found[target] = None
+            else:
+                new.append(target)
+    return tuple(found)
+
+
+def jacobian_of(residual: Residual, x: Tensor) -> Tensor:
+    """Return the Jacobian of a residual as a matrix."""
+    found: Tensor = jacrev(residual)(x).reshape((x.numel(), x.numel()))
+    return found.conj() if found.dtype.is_complex else found  # gradients are conjugated
+
+
+def _newton_step(matrix: Tensor, value: Tensor, x: Tensor) -> Tensor:
+    """Return x less the step that would make a linear residual vanish."""
+    found: Tensor = x - solve(matrix, value.reshape((-1, 1))).reshape(x.shape)
+    return found
+
+
+def _pulled(matrix: Tensor, g: Tensor) -> Tensor:
+    """Return -u with ``matrix.T u = g``; the gradient of a complex number is conjugated."""
+    found: Tensor = -solve(matrix.mH, g.reshape((-1, 1))).reshape(g.shape)
+    return found
+
+
+class _Record(NamedTuple):
+    """What the node of a solution keeps."""
+
+    residual: Residual
+    x: Tensor  # the solution as a leaf
+    value: Tensor  # F at x, recorded; what the derivatives of F depend on is saved in its graph
+    matrix: Tensor  # dF/dx
+    begun: int  # the number of the oldest node of that graph
+
+
+class _Operation:
+    """What both operations of this file have in common: what the engine asks of one."""
+
+    takes_none = False
+    adds_into = None
+    release = staticmethod(release)
+
+    def saves_input(self, index: int, record: Any) -> bool:
+        """Return whether backward reads the input again."""
+        return True
+
+
+class _Through(_Operation):
+    """The solution as what F is evaluated at, in a recorded pass."""
+
+    node_name = "SolutionBackward"
+
+    def differentiate(self, node: Any, g: Any, wanted: Any, recorded: bool) -> Sequence[Any]:
+        """Return the gradient as it is."""
+        return (g,)
+
+
+class _Solved(_Operation):
+    """The operation of a solution's node."""
+
+    def __init__(self, api: str) -> None:
+        self.node_name = "".join(word.capitalize() for word in api.split("_")) + "Backward"
+
+    def differentiate(
+        self, node: Any, g: Any, wanted: set[Node] | None, recorded: bool
+    ) -> Sequence[Any]:
+        """Return the gradient of each edge's target; tensors where the pass is recorded."""
+        if node.released:
+            raise node.released_error()
+        kept: _Record = node.record[node.count]
+        targets = [t for t in node.edges if wanted is None or t in wanted]
+        pull = _pull_again if recorded else _pull
+        found = pull(node, kept, g, targets)
+        return [found.get(t) for t in node.edges]
+
+
+def _pull(node: Node, kept: _Record, g: Any, targets: Sequence[Node]) -> Mapping[Node, Any]:
+    """Return the gradients, through F as it was recorded."""
+    u = _pulled(kept.matrix, box(as_array(g))).data_array()
+    return run([kept.value._node], [u], targets, True, False, False, kept.begun)
+
+
+def _pull_again(
+    node: Node, kept: _Record, g: Tensor, targets: Sequence[Node]
+) -> Mapping[Node, Any]:
+    """Return the gradients as functions of the solution and of what F comes from."""
+    at = new_node(WideNode, _THROUGH, (node,))  # older than F: no part of dF/dtheta
+    x = box(kept.x.data_array(), at, None, kept.x.__class__)
+    begun = next_seq()
+    value = kept.residual(x)
+    u = _pulled(jacobian_of(kept.residual, x), g)
+    found = run([value._node], [u], targets, True, True, False, begun)
+    # This raises where what F saved was changed in place since.
+    _check_unchanged(node, found, _pull(node, kept, g.data_array(), [*targets, kept.x._node]))
+    return found
+
+
+def _check_unchanged(node: Node, now: Mapping[Node, Any], then: Mapping[Node, Any]) -> None:
+    """Raise if F, evaluated again, has other derivatives: what it reads is not what it was."""
+    for target, g in now.items():
+        before = box(as_array(then[target]))
+        rounding = float(finfo(before.dtype).eps) ** 0.5
+        if float(abs(g.detach() - before).sum()) > rounding * float(abs(before).sum()):
+            raise InplaceError(
+                f"{node.name()}: one of the variables needed for gradient computation has been "
+                "modified by an inplace operation: the equation that was solved has other "
+                "derivatives now.\nhint: differentiate before changing what it depends on, or "
+                "clone() that first."
+            )
+
+
+_THROUGH = _Through()
