@@ -5,7 +5,9 @@ import pytest
 from tests.check._diagnosis import SEEDS, evidence
 
 import pullback as pb
+from pullback.check import check_op
 from pullback.check.diagnosis import cause_of
+from pullback.check.diagnosis.contributions import _between
 
 
 def linear_map(right, wrong=None, transposed=None):
@@ -259,3 +261,21 @@ def test_of_repeated_indices_in_each_row_only_the_last_counts():
     cause = cause_of(evidence(operation(forward, rule), x, np.array([0.3, -1.2, 0.8])), 1)
     assert cause.name == "missing-sum"
     assert "only the last contributes" in cause.text
+
+
+def test_places_are_found_along_each_of_three_axes():
+    texts = [text for text, _ in _between((2, 2, 3), (2, 2, 3))]
+    for axis in range(3):
+        assert f"later indices along axis {axis}" in texts
+
+
+def test_a_search_that_fails_loses_no_wrong_gradient(monkeypatch):
+    def fails(evidence, wrong):
+        raise IndexError("of the checker")
+
+    monkeypatch.setattr("pullback.check.parts.first.diagnose", fails)
+    op = pb.autograd_function(lambda ctx, x: x * 2.0, lambda ctx, g: {"x": g * 3.0}, name="tripled")
+    report = check_op(op, np.ones(3), raise_exception=False)
+    (failure,) = report.failures
+    assert failure.cause.text == "the gradient of `x` is wrong at 3 of 3 elements measured"
+    assert "the checker's mistake: IndexError('of the checker')" in failure.cause.hint

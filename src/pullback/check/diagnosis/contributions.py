@@ -377,7 +377,8 @@ def _between(out: tuple[int, ...], shape: tuple[int, ...]) -> Iterator[tuple[str
             continue
         step: Array = rows[a].reshape(-1, 1) - columns[b].reshape(1, -1)
         along = f" along axis {b}" if len(shape) > 1 else ""
-        line = {1: "elements", 2: ("rows", "columns")[b]}.get(len(shape), "")
+        names = {1: ("elements",), 2: ("rows", "columns")}.get(len(shape))
+        line = names[b] if names else ""
         yield f"the output element at the same index{along}", step == 0
         yield f"the other {line} of the output" if line else f"other indices{along}", step != 0
         yield f"later {line} of the output" if line else f"later indices{along}", step > 0

@@ -17,7 +17,7 @@ from pullback.check.deadline import OutOfTimeError, deadline
 from pullback.check.diagnosis import diagnose
 from pullback.check.diagnosis.evidence import Evidence
 from pullback.check.diagnosis.raised import cause_of_exception
-from pullback.check.exceptions import BackwardError, InapplicableError
+from pullback.check.exceptions import BackwardError, ForwardError, InapplicableError
 from pullback.check.mending import Mending, mendings
 from pullback.check.naming import quoted
 from pullback.check.numerical import coordinates, joined
@@ -178,11 +178,7 @@ def _explain(session: Session, arguments: Sequence[int]) -> None:
         for i in arguments:
             session.fail(_not_measured(session, i), session.subject.names[i])
         return
-    try:
-        with deadline().leaving_out(_FOR_DIAGNOSIS):
-            causes = diagnose(evidence, wrong or list(arguments))
-    except OutOfTimeError:
-        causes = [(i, _not_explained(evidence, i)) for i in wrong or arguments]
+    causes = _causes(evidence, wrong or list(arguments))
     changes = [] if session.options.fast else _changes(evidence, wrong)
     for argument, cause in causes:
         name = evidence.names[argument]
@@ -190,6 +186,21 @@ def _explain(session: Session, arguments: Sequence[int]) -> None:
         changes = [each for each in changes if name not in each.arguments]
         more = {**evidence.failure_arrays(argument), "mending": "\n".join(fitting)}
         session.fail(cause, name, **more)
+
+
+def _causes(evidence: Evidence, wrong: Sequence[int]) -> list[tuple[int, Cause]]:
+    """Return why these gradients are wrong, as far as there is time to find it out."""
+    why = ""
+    try:
+        with deadline().leaving_out(_FOR_DIAGNOSIS):
+            return diagnose(evidence, wrong)
+    except OutOfTimeError:
+        why = deadline().slowness()
+    except (BackwardError, ForwardError):
+        raise
+    except Exception as error:  # a wrong gradient is reported all the same
+        why = f"the search failed, which is the checker's mistake: {error!r}"
+    return [(i, _not_explained(evidence, i, why)) for i in wrong]
 
 
 def _changes(evidence: Evidence, wrong: Sequence[int]) -> list[Mending]:
@@ -204,13 +215,13 @@ def _changes(evidence: Evidence, wrong: Sequence[int]) -> list[Mending]:
         return []
 
 
-def _not_explained(evidence: Evidence, i: int) -> Cause:
+def _not_explained(evidence: Evidence, i: int, why: str) -> Cause:
     wrong = evidence.wrong[i]
     text = (
         f"the gradient of `{evidence.names[i]}` is wrong at {int(wrong.sum())} of "
         f"{int(evidence.known(i).sum())} elements measured"
     )
-    return Cause("formula", text, f"no pattern was looked for: {deadline().slowness()}")
+    return Cause("formula", text, f"no pattern was looked for: {why}")
 
 
 def _not_measured(session: Session, i: int) -> Cause:
