@@ -102,3 +102,27 @@ def test_the_gradient_is_that_of_differences(call):
             assert not np.any(theirs)
         else:
             np.testing.assert_allclose(ours.numpy(), theirs, rtol=1e-5, atol=1e-7)
+
+
+@pytest.mark.parametrize("call", CASES)
+def test_the_tangent_is_that_of_differences(call):
+    arrays = samples(call)
+    rng = np.random.default_rng(9)
+    directions = [rng.uniform(-1, 1, x.shape).astype(x.dtype) for x in arrays]
+    if call.kind == "c":
+        directions = [v + 1j * rng.uniform(-1, 1, v.shape) for v in directions]
+
+    def smooth(*xs):
+        found = [pb.asarray(r) for r in parts(call.run(*xs)) if not isinstance(r, (int, tuple))]
+        return [r for r in found if r.dtype.is_inexact]
+
+    if not smooth(*arrays):
+        return
+    _, tangents = pb.jvp(smooth, tuple(arrays), tuple(directions))
+    for k, tangent in enumerate(tangents):
+        ends = [
+            host(smooth(*[x + h * v for x, v in zip(arrays, directions, strict=True)])[k])
+            for h in (STEP, -STEP)
+        ]
+        expected = (ends[0] - ends[1]) / (2 * STEP)
+        np.testing.assert_allclose(tangent, expected, rtol=1e-5, atol=1e-7)

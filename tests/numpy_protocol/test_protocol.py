@@ -112,7 +112,7 @@ def test_without_history_or_without_recording_an_array_is_written_to(t):
     assert out == 7.0
 
 
-@pytest.mark.parametrize(
+WRITES = pytest.mark.parametrize(
     "write",
     [
         lambda a, t: np.add(a, t, out=a),
@@ -133,10 +133,27 @@ def test_without_history_or_without_recording_an_array_is_written_to(t):
         lambda a, t: np.ma.sin(t),
     ],
 )
+
+
+@WRITES
 def test_history_never_ends_in_an_array(write, t):
     a = A.copy()
     with pytest.raises(pb.errors.GraphError):
         write(a, t)
+    assert a.tolist() == [3.0, 5.0, 7.0]
+
+
+@WRITES
+def test_a_tangent_never_ends_in_an_array(write):
+    a = A.copy()
+
+    def run(x):
+        write(a, x)
+        return x
+
+    masked = (TypeError, AttributeError)  # masked arrays refuse it themselves
+    with pytest.raises((pb.errors.GraphError, *masked)):
+        pb.jvp(run, (np.array([1.0, 2.0, 4.0]),), (np.ones(3),))
     assert a.tolist() == [3.0, 5.0, 7.0]
 
 

@@ -83,9 +83,13 @@ def tensors_in(value: Any) -> list[Tensor]:
 
 
 def values_of(value: Any) -> Any:
-    """Return the same nested lists, tuples and dictionaries with tensors as NumPy arrays."""
+    """Return the same nested lists, tuples and dictionaries with tensors as NumPy arrays.
+
+    For what depends on the values without a derivative: an order, places, a dtype.
+    """
     if isinstance(value, Tensor):
         array = value.data_array()
+        array = library_of(array).constant(array)
         return library_of(array).to_numpy(array)
     if isinstance(value, dict):
         return {key: values_of(item) for key, item in value.items()}

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from pullback.arrays import library_of
 from pullback.core.graph.modes import STATE
 from pullback.core.tensor.tensor import Tensor
 from pullback.errors import ArgumentError, GraphError, compose
@@ -294,15 +295,21 @@ def fill_diagonal(a: Any, val: Any) -> None:
     a[(places,) * a.ndim] = value
 
 
+def _is_wrapped(tensor: Tensor) -> bool:
+    array = tensor.data_array()
+    return library_of(array).constant(array) is not array
+
+
 def needs_untracked(name: str, array: Any, given: Any) -> None:
-    """Raise where a tensor that requires grad would be written into an array."""
-    tracked = [x for x in tensors_in(given) if x.requires_grad]
-    if tracked and STATE.get().grad:
+    """Raise where a tensor with a graph or a tangent would be written into an array."""
+    recorded = STATE.get().grad
+    tracked = [x for x in tensors_in(given) if (recorded and x.requires_grad) or _is_wrapped(x)]
+    if tracked:
         raise GraphError(
             compose(
                 name,
                 "a Tensor to write to required, since a NumPy array cannot hold a graph",
-                "an array, and a tensor that requires grad",
+                "an array, and a tensor that requires grad or has a tangent",
                 ("array", array),
                 ("tensor", tracked[0]),
                 hint="write `result = a + t` for `a += t`, or detach() the tensor",
