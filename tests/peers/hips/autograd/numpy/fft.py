@@ -1,0 +1,3 @@
+"""NumPy's."""
+
+from numpy.fft import *
