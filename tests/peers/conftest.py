@@ -4,7 +4,8 @@ import importlib.util
 
 NEED_TORCH = ["test_torch_*.py", "*op_db.py", "test_surface.py"]
 NEED_TORCH += ["*random_programs*.py", "program_runs.py"]
-collect_ignore_glob = [] if importlib.util.find_spec("torch") else NEED_TORCH
+HIPS = ["hips/*"]  # modules for another process, under names of another library
+collect_ignore_glob = HIPS + ([] if importlib.util.find_spec("torch") else NEED_TORCH)
 
 
 def pytest_ignore_collect(collection_path, config):

@@ -1,0 +1,227 @@
+"""Derivatives of functions: pullback beside HIPS autograd, torch.func and JAX.
+
+One thread on one CPU. Each function is written once, against a namespace: NumPy's own for pullback,
+which takes a NumPy program as it stands. The values of all are compared first. Then the peers take
+turns, in alternating order; the figures are medians over the rounds. JAX is timed as it is called,
+and once more compiled (`jax.jit`), which takes seconds before the first call.
+
+    python bench/transforms.py [--only jacobian,hvp] [--rounds N] [--processes N] [--json]
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import _timing
+import autograd
+import autograd.numpy as anp
+import jax
+import jax.numpy as jnp
+import numpy as np
+import torch
+
+import pullback as pb
+
+torch.set_num_threads(1)
+jax.config.update("jax_enable_x64", True)
+
+Function = Callable[..., Any]
+PEERS = ("pullback", "autograd", "torch", "jax", "jax.jit")
+_NAMESPACES = {"pullback": np, "autograd": anp, "torch": torch, "jax": jnp, "jax.jit": jnp}
+
+
+@dataclass(frozen=True)
+class Task:
+    """What is timed: a function written against a namespace, and its derivative for each peer."""
+
+    name: str
+    write: Callable[[Any], Function]
+    arrays: tuple[np.ndarray, ...]
+    derivative: dict[str, Callable[[Function], Function]]
+    repeats: int
+
+
+# -- functions -------------------------------------------------------------------------------------
+def network(xp: Any) -> Function:
+    """Return two layers of 50, as a function of the input."""
+
+    def f(x: Any, w: Any, v: Any) -> Any:
+        return xp.tanh(v @ xp.tanh(w @ x))
+
+    return f
+
+
+def likelihood(xp: Any) -> Function:
+    """Return the loss of a logistic regression."""
+
+    def f(w: Any, x: Any, y: Any) -> Any:
+        z = x @ w
+        return xp.sum(xp.log(1 + xp.exp(z)) - y * z) + 0.5 * xp.sum(w * w)
+
+    return f
+
+
+def mixture(xp: Any) -> Function:
+    """Return the loss of a mixture of Gaussians with diagonal covariances."""
+
+    def f(mu: Any, x: Any, alpha: Any, q: Any) -> Any:
+        whitened = (x[:, None, :] - mu) * xp.exp(q)
+        beta = alpha + xp.sum(q, -1) - 0.5 * xp.sum(whitened * whitened, -1)
+        return -xp.sum(xp.log(xp.sum(xp.exp(beta), -1)))
+
+    return f
+
+
+def sample_loss(xp: Any) -> Function:
+    """Return the squared error of one sample, as a function of the weights."""
+
+    def f(w: Any, v: Any, x: Any, y: Any) -> Any:
+        error = v @ xp.tanh(w @ x) - y
+        return xp.sum(error * error)
+
+    return f
+
+
+# -- derivatives -----------------------------------------------------------------------------------
+def compiled(make: Callable[[Function], Function]) -> Callable[[Function], Function]:
+    return lambda f: jax.jit(make(f))
+
+
+def with_jit(ways: dict[str, Callable[[Function], Function]]) -> dict[str, Any]:
+    return ways | {"jax.jit": compiled(ways["jax"])}
+
+
+def torch_hvp(f: Function) -> Function:
+    def product(x: Any, *rest: Any) -> Any:
+        *fixed, v = rest
+        gradient = torch.func.grad(lambda x: f(x, *fixed))
+        return torch.func.jvp(gradient, (x,), (v,))[1]
+
+    return product
+
+
+def jax_hvp(f: Function) -> Function:
+    def product(x: Any, *rest: Any) -> Any:
+        *fixed, v = rest
+        return jax.jvp(jax.grad(lambda x: f(x, *fixed)), (x,), (v,))[1]
+
+    return product
+
+
+def by_loop(f: Function) -> Function:
+    """Return the gradients of each sample as HIPS autograd's users take them."""
+    gradient = autograd.grad(f)
+    return lambda w, v, xs, ys: anp.stack(
+        [gradient(w, v, x, y) for x, y in zip(xs, ys, strict=True)]
+    )
+
+
+JACOBIAN = {
+    "pullback": pb.jacobian,
+    "autograd": autograd.jacobian,
+    "torch": torch.func.jacrev,
+    "jax": jax.jacrev,
+}
+HESSIAN = {
+    "pullback": pb.hessian,
+    "autograd": autograd.hessian,
+    "torch": torch.func.hessian,
+    "jax": jax.hessian,
+}
+HVP = {
+    "pullback": pb.hvp,
+    "autograd": autograd.hessian_vector_product,
+    "torch": torch_hvp,
+    "jax": jax_hvp,
+}
+AXES = (None, None, 0, 0)
+SAMPLES = {
+    "autograd": by_loop,
+    "torch": lambda f: torch.func.vmap(torch.func.grad(f), in_dims=AXES),
+    "jax": lambda f: jax.vmap(jax.grad(f), in_axes=AXES),
+}
+if hasattr(pb, "vmap"):
+    SAMPLES["pullback"] = lambda f: pb.vmap(pb.grad(f), in_axes=AXES)
+
+
+def tasks() -> list[Task]:
+    rng = np.random.default_rng(11)
+
+    def normal(*shape: int, scale: float = 1.0) -> np.ndarray:
+        return scale * rng.normal(size=shape)
+
+    layers = (normal(50), normal(50, 50, scale=0.2), normal(50, 50, scale=0.2))
+    data = (normal(20, scale=0.3), normal(200, 20), rng.integers(0, 2, 200).astype(float))
+    clusters = (normal(25, 10), normal(1000, 10), normal(25), normal(25, 10, scale=0.1))
+    weights = (normal(32, 10), normal(4, 32))
+    samples = (normal(64, 10), normal(64, 4))
+    found = [
+        Task("jacobian", network, layers, with_jit(JACOBIAN), 5),
+        Task("hessian", likelihood, data, with_jit(HESSIAN), 5),
+        Task("hvp", mixture, (*clusters, normal(25, 10)), with_jit(HVP), 1),
+    ]
+    if "pullback" in SAMPLES:
+        found.append(Task("samples", sample_loss, (*weights, *samples), with_jit(SAMPLES), 3))
+    return found
+
+
+# -- measuring -------------------------------------------------------------------------------------
+def prepared(task: Task, peer: str) -> Callable[[], Any]:
+    """Return the call of one peer, with its own arrays."""
+    own = {"torch": torch.tensor, "jax": jnp.asarray, "jax.jit": jnp.asarray}.get(peer, np.array)
+    arrays = [own(a) for a in task.arrays]
+    derivative = task.derivative[peer](task.write(_NAMESPACES[peer]))
+
+    def call() -> Any:
+        found = derivative(*arrays)
+        return found.block_until_ready() if peer.startswith("jax") else found
+
+    return call
+
+
+def measure_one(task: Task, rounds: int) -> dict[str, Any]:
+    calls = {peer: prepared(task, peer) for peer in PEERS if peer in task.derivative}
+    expected = np.asarray(calls["torch"]())
+    for peer, call in calls.items():
+        got = np.asarray(call())
+        away = float(np.abs(got - expected).max() / np.abs(expected).max())
+        if got.shape != expected.shape or not away < 1e-9:
+            sys.exit(f"{task.name}: {peer} is {away:.1e} away from torch: not timed")
+    timers = {peer: _timing.timed(call, task.repeats) for peer, call in calls.items()}
+    times = _timing.interleaved(timers, rounds)
+    ratios = {peer: _timing.ratio(times, "pullback", peer) for peer in calls if peer != "pullback"}
+    return {"name": task.name, "ms": statistics.median(times["pullback"]) * 1e3, **ratios}
+
+
+def measure(options: argparse.Namespace) -> list[dict[str, Any]]:
+    every = tasks()
+    only = options.only.split(",") if options.only else [task.name for task in every]
+    unknown = set(only) - {task.name for task in every}
+    if unknown:
+        sys.exit(f"no such task: {', '.join(sorted(unknown))}")
+    return [measure_one(task, options.rounds) for task in every if task.name in only]
+
+
+def main() -> None:
+    parser = _timing.parser(__doc__, rounds=15)
+    parser.add_argument("--only", metavar="NAMES", help="some tasks, separated by commas")
+    options = parser.parse_args()
+    _timing.pin()
+    results = _timing.measured(measure, options)
+    if options.json:
+        print(json.dumps(results, indent=2))
+        return
+    print(f"{'':12}{'pullback ms':>12}" + "".join(f"{'/' + peer:>12}" for peer in PEERS[1:]))
+    for r in results:
+        columns = "".join(_timing.shown(r[peer], 12) for peer in PEERS[1:])
+        print(f"{r['name']:12}{_timing.shown(r['ms'], 12, 3)}{columns}")
+
+
+if __name__ == "__main__":
+    main()
