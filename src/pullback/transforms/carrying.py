@@ -26,13 +26,13 @@ from pullback.ops.functions.creation import zeros_like
 from pullback.transforms.arguments import FORWARD, RECORDING
 from pullback.transforms.directions import directions
 from pullback.transforms.pushing import (
-    boxed,
     in_one_library,
     leaf_of,
     places_of,
     pushed,
     pushed_by_elements,
 )
+from pullback.transforms.wrapped import boxed
 
 __all__ = ["carry"]
 

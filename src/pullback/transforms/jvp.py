@@ -14,11 +14,12 @@ from pullback.errors import ArgumentError, ArgumentTypeError, compose
 from pullback.ops.functions.creation import zeros_like
 from pullback.transforms.arguments import FORWARD, RECORDING, Arguments, Running
 from pullback.transforms.directions import as_tensor, directions, is_differentiable
-from pullback.transforms.pushing import Pushforward, boxed
+from pullback.transforms.pushing import Pushforward
 from pullback.transforms.recording import Recording
 from pullback.transforms.results import check_differentiable, parts, value_as_given
-from pullback.transforms.tangents import TangentLibrary, part_of, tangents
+from pullback.transforms.tangents import TangentLibrary, tangents
 from pullback.transforms.transformed import Function, name_of
+from pullback.transforms.wrapped import boxed, part_of
 
 __all__ = ["jvp", "linearize", "push"]
 

@@ -23,7 +23,6 @@ from pullback.transforms.recording import stand_for_arguments
 
 __all__ = [
     "Pushforward",
-    "boxed",
     "in_one_library",
     "leaf_of",
     "places_of",
@@ -198,11 +197,6 @@ def unit_seeds(out: Tensor) -> Tensor:
     """Return for each element of a tensor the cotangent that is 1 there, stacked."""
     count = out.numel()
     return diag(ones_like(out.detach()).reshape((count,))).reshape((count, *out.shape))
-
-
-def boxed(value: Any) -> Any:
-    """Return an array, or a part of one, as a tensor."""
-    return value if isinstance(value, Tensor) else box(value)
 
 
 def _tracked(value: Any) -> bool:

@@ -17,31 +17,34 @@ from __future__ import annotations
 
 import functools
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-from pullback.arrays import DTYPES, DType, WrappingLibrary, dtype_of, is_array, library_of, register
-from pullback.core.backward.collect import collect
-from pullback.core.custom.pytree import children, rebuild
+from pullback.arrays import DType, library_of, register
 from pullback.core.function.handed import TENSORS
 from pullback.core.function.primitive import Primitive, parameters
 from pullback.core.function.record import apply, asked_for
 from pullback.core.function.tensor_library import TENSOR_LIBRARY, library_of_part, on_parts
 from pullback.core.tensor.tensor import Tensor, as_array, box
 from pullback.errors import GraphError, compose
-from pullback.ops.functions import data_types
 from pullback.ops.functions.creation import zeros_like
-from pullback.transforms.arguments import FORWARD
 from pullback.transforms.carrying import carry
-from pullback.transforms.pushing import boxed, in_one_library, pushed
+from pullback.transforms.pushing import in_one_library, pushed
+from pullback.transforms.wrapped import (
+    Wrapped,
+    WrappedLibrary,
+    all_boxed,
+    boxed,
+    is_part,
+    part_of,
+    plain,
+    unboxed,
+)
 
-__all__ = ["Tangent", "TangentLibrary", "part_of", "tangents"]
-
-_BINARY = "add sub mul truediv floordiv mod pow matmul and_ or_ xor lt le gt ge eq ne"
-_UNARY = "neg pos invert abs"
+__all__ = ["Tangent", "TangentLibrary", "tangents"]
 
 
-class Tangent:
+class Tangent(Wrapped):
     """An array and its derivative along a direction; a subclass of it for each depth.
 
     Attributes
@@ -52,48 +55,10 @@ class Tangent:
         Its derivative, of the same shape and dtype.
     """
 
-    __array_ufunc__ = None
-    __slots__ = ("tangent", "value")
-    __hash__ = None  # type: ignore[assignment]
-    library: TangentLibrary
+    __slots__ = ("tangent",)
 
     def __init__(self, value: Any, tangent: Any = None) -> None:
         self.value, self.tangent = value, tangent
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """The lengths of the axes."""
-        return tuple(self.value.shape)
-
-    @property
-    def ndim(self) -> int:
-        """The number of axes."""
-        return len(self.shape)
-
-    @property
-    def size(self) -> int:
-        """The number of elements."""
-        return functools.reduce(operator.mul, self.shape, 1)
-
-    @property
-    def dtype(self) -> DType:
-        """The data type."""
-        return dtype_of(self.value.dtype)
-
-    @property
-    def device(self) -> str:
-        """The name of the device."""
-        return self.library.device(self)
-
-    @property
-    def mT(self) -> Any:  # noqa: N802  (the standard's name)
-        """The transpose of matrices."""
-        return _unboxed(boxed(self).mT)
-
-    T = mT
-
-    def __getitem__(self, index: Any) -> Any:
-        return self.library.getitem(self, index)
 
     def __bool__(self) -> bool:
         return bool(self.value)
@@ -111,95 +76,16 @@ class Tangent:
         return operator.index(self.value)
 
 
-def _operator(function: Callable[..., Any], reflected: bool) -> Callable[..., Any]:
-    def method(self: Tangent, *others: Any) -> Any:
-        for other in others:
-            if isinstance(other, Tangent) and other.library.rank > self.library.rank:
-                return NotImplemented
-        operands = [boxed(a) if is_array(a) else a for a in (self, *others)]
-        return _unboxed(function(*(reversed(operands) if reflected else operands)))
-
-    return method
-
-
-for _name in [*_BINARY.split(), *_UNARY.split()]:
-    _function, _bare_name = getattr(operator, _name), _name.strip("_")
-    setattr(Tangent, f"__{_bare_name}__", _operator(_function, False))
-    if _name in _BINARY and _name not in ("lt", "le", "gt", "ge", "eq", "ne"):
-        setattr(Tangent, f"__r{_bare_name}__", _operator(_function, True))
-
-
-# -- tensors around arrays, and back ---------------------------------------------------------------
-def part_of(tensor: Tensor) -> Any:
-    """Return what an array holds of a tensor: its array, or the tensor where it has a graph."""
-    return tensor if tensor.requires_grad else tensor.data_array()
-
-
-def _unboxed(value: Any) -> Any:
-    """Return what functions of tensors returned as arrays."""
-    if isinstance(value, Tensor):
-        return value.data_array()
-    items = children(value)
-    return value if items is None else rebuild(value, [_unboxed(item) for _, item in items])
-
-
-def _plain(setting: Any) -> Any:
-    """Return a setting of an operation, such as an index, without wrapped arrays."""
-    if isinstance(setting, tuple) and any(isinstance(x, Tangent) for x in setting):
-        return tuple(map(_plain, setting))
-    return setting.library.constant(setting) if isinstance(setting, Tangent) else setting
-
-
-def _all_boxed(value: Any) -> Any:
-    if isinstance(value, Tangent):
-        return box(value)
-    items = children(value)
-    return value if items is None else rebuild(value, [_all_boxed(item) for _, item in items])
-
-
-class _Space:
-    """The functions of arrays with tangents: those of tensors."""
-
-    def __init__(self, functions: Any = TENSORS) -> None:
-        self._functions = functions
-
-    def __getattr__(self, name: str) -> Any:
-        if name in ("finfo", "iinfo"):
-            return getattr(data_types, name)
-        if name in DTYPES:
-            return DTYPES[name]
-        found = getattr(self._functions, name)
-        if name in ("linalg", "fft"):
-            return _Space(found)
-        if not callable(found) or isinstance(found, DType):
-            return found
-        return lambda *args, **kwargs: _unboxed(found(*_all_boxed(args), **_all_boxed(kwargs)))
-
-
 # -- the library -----------------------------------------------------------------------------------
-class TangentLibrary(WrappingLibrary):
+class TangentLibrary(WrappedLibrary):
     """The library of arrays with tangents of one depth of nesting."""
 
     def __init__(self, rank: int) -> None:
-        super().__init__(f"tangents{rank}", _Space(), rank)
-        self.made = type(f"Tangent{rank}", (Tangent,), {"__slots__": (), "library": self})
-        self.array_types = (self.made,)
-
-    def part(self, a: Any) -> Any:
-        """Return the value."""
-        return a.value
+        super().__init__("tangents", rank, Tangent)
 
     def lift(self, a: Any) -> Any:
         """Wrap an array or a tensor that does not change."""
         return a if self.has(a) else self.made(a)
-
-    def is_outside(self, node: Any) -> bool:
-        """Say whether a graph reaches what was there before forward mode began."""
-        starts = [running.start for running in FORWARD.get() if running.library is self]
-        if not starts:
-            return True
-        met, _ = collect([node], starts[0])
-        return any(found.seq < starts[0] for found in met)
 
     def call(self, op: Any, arguments: Any, values: Sequence[Any]) -> Any:
         """Return the result of a user's operation; its tangents are those of its backward."""
@@ -211,8 +97,8 @@ class TangentLibrary(WrappingLibrary):
         along = [a.tangent if self.has(a) else None for a in arrays]
         if not op.differentiable:
             along = [None] * len(arrays)
-        plain = {name: _plain(value) for name, value in settings.items()}
-        found = on_parts(_derived, op, values, along, {**op.settings, **plain})
+        given = {name: plain(value) for name, value in settings.items()}
+        found = on_parts(_derived, op, values, along, {**op.settings, **given})
         results = [self.wrapped(out, tangent) for out, tangent in found]
         return results if op.multi else results[0]
 
@@ -242,15 +128,15 @@ class TangentLibrary(WrappingLibrary):
 
     def getitem(self, a: Any, index: Any) -> Any:
         """Return ``a[index]``."""
-        return self._each("getitem", [a], _plain(index))
+        return self._each("getitem", [a], plain(index))
 
     def assign(self, a: Any, index: Any, value: Any) -> Any:
         """Return a copy of `a` with `value` at `index`."""
-        return self._each("assign", [self.copy(a), value], _plain(index))
+        return self._each("assign", [self.copy(a), value], plain(index))
 
     def add_at(self, a: Any, index: Any, value: Any) -> Any:
         """Return a copy of `a` with `value` added at `index`."""
-        return self._each("add_at", [self.copy(a), value], _plain(index))
+        return self._each("add_at", [self.copy(a), value], plain(index))
 
     def fold(self, a: Any, *settings: Any) -> Any:
         """Add windows up at the places they come from."""
@@ -274,7 +160,7 @@ class TangentLibrary(WrappingLibrary):
 
     def astype(self, a: Any, dtype: DType, copy: bool = False) -> Any:
         """Return `a` in another dtype."""
-        return a if a.dtype is dtype and not copy else _unboxed(TENSORS.astype(box(a), dtype))
+        return a if a.dtype is dtype and not copy else unboxed(TENSORS.astype(box(a), dtype))
 
     def moved(self, a: Any, name: str, target: Any, device: Any = None) -> Any:
         """Return a copy on another device."""
@@ -282,7 +168,7 @@ class TangentLibrary(WrappingLibrary):
 
     def special(self, name: str, *arrays: Any) -> Any:
         """Return SciPy's special function, by the operation of that name."""
-        return _unboxed(TENSOR_LIBRARY.special(name, *map(_all_boxed, arrays)))
+        return unboxed(TENSOR_LIBRARY.special(name, *map(all_boxed, arrays)))
 
     def constant(self, a: Any) -> Any:
         """Return the values alone."""
@@ -300,18 +186,14 @@ class TangentLibrary(WrappingLibrary):
 
 
 def _on_part(name: str, parts: Sequence[Any], settings: Any, named: Any) -> Any:
-    libraries = [library_of_part(p) for p in parts if _is_part(p)]
+    libraries = [library_of_part(p) for p in parts if is_part(p)]
     library = max(libraries, key=operator.attrgetter("rank"))
     if library is TENSOR_LIBRARY:
-        boxes = iter(in_one_library([boxed(p) for p in parts if _is_part(p)]))
-        parts = [next(boxes) if _is_part(p) else p for p in parts]
+        boxes = iter(in_one_library([boxed(p) for p in parts if is_part(p)]))
+        parts = [next(boxes) if is_part(p) else p for p in parts]
     found = getattr(library, name)(*_interleaved(name, parts, settings), **named)
     found = found[0] if name == "reshape" else found
     return part_of(found) if isinstance(found, Tensor) else as_array(found)
-
-
-def _is_part(value: Any) -> bool:
-    return isinstance(value, Tensor) or is_array(value)
 
 
 def _interleaved(name: str, parts: Sequence[Any], settings: Any) -> tuple[Any, ...]:
@@ -324,7 +206,7 @@ def _on_tangents(
 ) -> Any:
     """Do the same to the tangents; zeros stand for one that is None, 0 for that of a number."""
     parts = [
-        t if t is not None else zeros_of(v) if _is_part(v) else 0
+        t if t is not None else zeros_of(v) if is_part(v) else 0
         for v, t in zip(values, tangents, strict=True)
     ]
     return _on_part(name, parts, settings, named)
@@ -348,7 +230,7 @@ def _derived(
     op: Primitive, values: Sequence[Any], along: Sequence[Any], settings: dict[str, Any]
 ) -> list[tuple[Tensor, Tensor | None]]:
     """Return the results of an operation on parts, each with its tangent."""
-    tensors = [boxed(v) if _is_part(v) else v for v in values]
+    tensors = [boxed(v) if is_part(v) else v for v in values]
     vectors = {i: boxed(v) for i, v in enumerate(along) if v is not None and not _is_mask(op, i)}
     if not vectors:
         return [(out, None) for out in _results(op, tensors, settings)]
