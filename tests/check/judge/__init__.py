@@ -27,6 +27,7 @@ from . import (
     layers,
     losses,
     materials,
+    neuroscience,
     optics,
     physics,
     populations,
@@ -87,6 +88,7 @@ FIELDS = (
     actuarial,
     puzzles,
     climate,
+    neuroscience,
 )
 CASES: list[Case] = [case for field in FIELDS for case in field.BOOK.cases]
 WRONG = [case for case in CASES if case.wrong]
