@@ -37,6 +37,7 @@ from . import (
     rearranging,
     recommending,
     robotics,
+    seismology,
     sequences,
     signal,
     solvers,
@@ -89,6 +90,7 @@ FIELDS = (
     puzzles,
     climate,
     neuroscience,
+    seismology,
 )
 CASES: list[Case] = [case for field in FIELDS for case in field.BOOK.cases]
 WRONG = [case for case in CASES if case.wrong]
