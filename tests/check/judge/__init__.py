@@ -36,6 +36,7 @@ from . import (
     ranking,
     rearranging,
     recommending,
+    rendering,
     robotics,
     seismology,
     sequences,
@@ -91,6 +92,7 @@ FIELDS = (
     climate,
     neuroscience,
     seismology,
+    rendering,
 )
 CASES: list[Case] = [case for field in FIELDS for case in field.BOOK.cases]
 WRONG = [case for case in CASES if case.wrong]
