@@ -31,6 +31,7 @@ from . import (
     optics,
     physics,
     populations,
+    power_grids,
     probability,
     puzzles,
     ranking,
@@ -93,6 +94,7 @@ FIELDS = (
     neuroscience,
     seismology,
     rendering,
+    power_grids,
 )
 CASES: list[Case] = [case for field in FIELDS for case in field.BOOK.cases]
 WRONG = [case for case in CASES if case.wrong]

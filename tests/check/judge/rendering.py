@@ -279,7 +279,7 @@ def splat_pixel():
     "the width of the lobe is the roughness squared: the factor 2 * roughness is missing",
     FACTOR + r"|multipl|divided by",
     r"chain rule|roughness.{0,20}squared?\b|square of the roughness|\bsquared roughness",
-    r"(?:missing|left out|lacks?|without|forgot\w*).{0,20}roughness|2 ?\* ?(?:s\.)?r(?:oughness)?\b",
+    r"(?:missing|left out|lacks?|without|forgot\w*).{0,20}roughness|2 ?\* ?roughness\b",
     r"right only .{0,25}(?:1/2|0\.5)|where roughness (?:is|=+) ?0\.5",
     mends(
         "2 * r * by_width", "by_width * 2 * r", "2 * by_width * r", "by_width * r * 2", "2 * r *"
