@@ -34,6 +34,7 @@ from . import (
     power_grids,
     probability,
     puzzles,
+    queueing,
     ranking,
     rearranging,
     recommending,
@@ -95,6 +96,7 @@ FIELDS = (
     seismology,
     rendering,
     power_grids,
+    queueing,
 )
 CASES: list[Case] = [case for field in FIELDS for case in field.BOOK.cases]
 WRONG = [case for case in CASES if case.wrong]
