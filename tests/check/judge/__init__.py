@@ -19,6 +19,7 @@ from . import (
     ecology,
     epidemics,
     finance,
+    genetics,
     geometry,
     graphs,
     images,
@@ -87,6 +88,7 @@ FIELDS = (
     actuarial,
     puzzles,
     climate,
+    genetics,
 )
 CASES: list[Case] = [case for field in FIELDS for case in field.BOOK.cases]
 WRONG = [case for case in CASES if case.wrong]
