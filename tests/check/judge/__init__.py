@@ -19,6 +19,7 @@ from . import (
     ecology,
     epidemics,
     finance,
+    fluids,
     genetics,
     geometry,
     graphs,
@@ -89,6 +90,7 @@ FIELDS = (
     puzzles,
     climate,
     genetics,
+    fluids,
 )
 CASES: list[Case] = [case for field in FIELDS for case in field.BOOK.cases]
 WRONG = [case for case in CASES if case.wrong]
