@@ -21,6 +21,7 @@ from . import (
     finance,
     fluids,
     genetics,
+    geodesy,
     geometry,
     graphs,
     images,
@@ -91,6 +92,7 @@ FIELDS = (
     climate,
     genetics,
     fluids,
+    geodesy,
 )
 CASES: list[Case] = [case for field in FIELDS for case in field.BOOK.cases]
 WRONG = [case for case in CASES if case.wrong]
