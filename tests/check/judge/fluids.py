@@ -332,7 +332,7 @@ def normal_depth():
         Q, S, b = (x.item() for x in (discharge, slope, width))
         if min(Q, S, b) <= 0:
             raise ValueError("discharge, slope and width must be positive")
-        low, high = 0.0, 100.0
+        low, high = 0.0, 1e4
         for _ in range(200):
             depth = (low + high) / 2
             area, perimeter = section(depth, b, side)
@@ -375,7 +375,7 @@ def settling_velocity():
         if excess <= 0 or (d <= 0).any():
             raise ValueError("only spheres heavier than the fluid settle")
         drive, per = 4 / 3 * 9.81 * excess * d, fluid * d / viscosity
-        low, high = np.zeros_like(d), np.full_like(d, 20.0)
+        low, high = np.zeros_like(d), np.sqrt(drive / 0.4)
         for _ in range(100):
             v = (low + high) / 2
             slower = drag(per * v)[0] * v**2 < drive
