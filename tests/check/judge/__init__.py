@@ -17,6 +17,7 @@ from . import (
     climate,
     control,
     ecology,
+    economics,
     epidemics,
     finance,
     fluids,
@@ -93,6 +94,7 @@ FIELDS = (
     genetics,
     fluids,
     geodesy,
+    economics,
 )
 CASES: list[Case] = [case for field in FIELDS for case in field.BOOK.cases]
 WRONG = [case for case in CASES if case.wrong]
