@@ -36,6 +36,7 @@ from . import (
     populations,
     probability,
     puzzles,
+    quantum,
     ranking,
     rearranging,
     recommending,
@@ -95,6 +96,7 @@ FIELDS = (
     fluids,
     geodesy,
     economics,
+    quantum,
 )
 CASES: list[Case] = [case for field in FIELDS for case in field.BOOK.cases]
 WRONG = [case for case in CASES if case.wrong]
