@@ -17,8 +17,12 @@ from . import (
     climate,
     control,
     ecology,
+    economics,
     epidemics,
     finance,
+    fluids,
+    genetics,
+    geodesy,
     geometry,
     graphs,
     images,
@@ -34,6 +38,7 @@ from . import (
     power_grids,
     probability,
     puzzles,
+    quantum,
     queueing,
     ranking,
     rearranging,
@@ -97,6 +102,11 @@ FIELDS = (
     rendering,
     power_grids,
     queueing,
+    genetics,
+    fluids,
+    geodesy,
+    economics,
+    quantum,
 )
 CASES: list[Case] = [case for field in FIELDS for case in field.BOOK.cases]
 WRONG = [case for case in CASES if case.wrong]
