@@ -125,7 +125,7 @@ def checked_options(
     for role, value in (("rtol", rtol), ("atol", atol)):
         if value is not None and not (isinstance(value, (int, float)) and 0 <= value < np.inf):
             raise ArgumentTypeError(f"{api}: {role} must be a number from 0 on, got {value!r}")
-    return Options(int(seed), bool(fast), rtol, atol)
+    return Options(int(seed), bool(fast), rtol, atol, mend=not fast)
 
 
 @contextlib.contextmanager

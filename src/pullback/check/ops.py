@@ -344,7 +344,7 @@ class _Runner:
         least = _underflow(variation.inputs) if large else 0.0
         atol = max(self.options.atol or 0.0, least) or self.options.atol
         options = dataclasses.replace(self.options, atol=atol, smooth=variation.tied)
-        quick = dataclasses.replace(options, fast=True)
+        quick = dataclasses.replace(options, fast=True, mend=large and options.mend)
         report = self.check_one(variation.inputs, ("first",), quick)
         if report.failures and not large:
             found = self.check_one(variation.inputs, ("first",), options)
@@ -440,7 +440,7 @@ class _Runner:
         passing: list[Inputs] = []
         quick = _Runner(
             self.fn,
-            dataclasses.replace(self.options, fast=True),
+            dataclasses.replace(self.options, fast=True, mend=False),
             self.parts,
             self.kwargs,
             self.surrogate,

@@ -56,6 +56,7 @@ class Options:
     atol: float | None = None
     max_elements: int = 256  # elements moved one by one
     smooth: bool = False  # whether directions along which there is a kink tell nothing
+    mend: bool = True  # whether to seek changes of the source that make a wrong gradient right
 
 
 @dataclasses.dataclass

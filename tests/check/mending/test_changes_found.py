@@ -162,7 +162,7 @@ def test_a_missing_division_by_a_length():
         return x.sum() / x.shape[0]
 
     text = change(mean, lambda ctx, g: g * pb.ones_like(ctx.saved_variables.x), X)
-    assert "g / x.shape[0]" in text
+    assert "/ x.shape[0]" in text
 
 
 def test_a_missing_mask():
@@ -185,7 +185,7 @@ def test_a_missing_term_that_is_a_product():
 
     text = change(gated, backward, X, Y)
     assert text.endswith("the gradient of `x` is right")
-    assert "(2 * g * x + g) * y" in text
+    assert "2 * g * x * y + g * y" in text
 
 
 def test_a_missing_sum_over_an_axis():
@@ -350,7 +350,7 @@ def test_what_forward_changes_after_it_saved_it():
         return {"x": g.numpy() * ctx.value}
 
     text = change(softened, backward, X)
-    assert "(`result` as in forward) instead of `{'x': g.numpy() * ctx.value}`" in text
+    assert "of forward: with `value = value / 2.0` instead of `value /= 2.0`" in text
 
 
 def test_a_value_that_forward_should_not_have_saved():

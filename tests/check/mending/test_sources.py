@@ -166,6 +166,6 @@ def test_changes_of_two_statements_are_quoted_one_after_the_other():
 def test_a_replaced_expression_leaves_the_tree_as_it_was():
     tree, found = nodes(ast.BinOp)
     before = ast.dump(tree)
-    changed = replaced(tree, found[0], ast.Constant(0))
+    changed = replaced(tree, [(found[0], ast.Constant(0))])
     assert ast.dump(tree) == before
     assert "first = 0" in ast.unparse(changed)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import dataclasses
+import functools
 import re
 import sys
 from collections.abc import Iterable, Iterator
@@ -51,11 +52,19 @@ class Atom:
         In the unchanged function.
     cost : float
         How far-fetched it is.
+    varies : bool
+        Whether it had other values as well.
     """
 
     node: Any
     value: Any
     cost: float
+    varies: bool = False
+
+    @functools.cached_property
+    def text(self) -> str:
+        """The expression as it is written."""
+        return ast.unparse(self.node)
 
 
 class Names:
@@ -75,12 +84,13 @@ class Names:
 
     def change(self, node: Any) -> Change:
         """Return what computes an expression from the variables where it stands."""
-        expression = ast.fix_missing_locations(ast.Expression(node))
         code: CodeType | None = None
 
         def evaluated(names: dict[str, Any]) -> Any:
             nonlocal code
-            code = code or compile(expression, "<change>", "eval")
+            if code is None:
+                expression = ast.fix_missing_locations(ast.Expression(node))
+                code = compile(expression, "<change>", "eval")
             return eval(code, self.known, _Chain(names, self.beside))
 
         return evaluated
@@ -143,28 +153,28 @@ def atoms_of(
         Those of forward, by other names than those of backward.
     """
     found: dict[Any, Atom] = {}
-    for node, value, cost in _candidates(sites, names, beside):
+    for node, value, cost, varies in _candidates(sites, names, beside):
         if kind_of(value) not in ("f", "c", "i", "b"):
             continue
         array = np.asarray(plain(value))
         if not array.size or array.size > 100_000:
             continue
-        key = (array.shape, array.dtype.kind, array.tobytes())
+        key = (array.shape, array.dtype.kind, array.tobytes(), varies and ast.unparse(node))
         if key in found and found[key].cost <= cost:
             continue
-        found[key] = Atom(node, value, cost)
+        found[key] = Atom(node, value, cost, varies)
     return sorted(found.values(), key=lambda atom: atom.cost)[:_MOST]
 
 
 def _candidates(
     sites: Iterable[tuple[Site, Seen]], names: dict[str, Any], beside: dict[str, Any]
-) -> Iterator[tuple[Any, Any, float]]:
+) -> Iterator[tuple[Any, Any, float, bool]]:
     for scope, cost in ((names, 0.0), (beside, 0.5)):
         for name, value in scope.items():
             if name.isidentifier() and not name.startswith("__"):
-                yield ast.Name(name, ast.Load()), value, cost
-    yield from _saved(names)
-    yield from _lengths(names)
+                yield ast.Name(name, ast.Load()), value, cost, False
+    yield from ((*found, False) for found in _saved(names))
+    yield from ((*found, False) for found in _lengths(names))
     for site, seen in sites:
         if not is_pure(site.node):
             continue
@@ -173,7 +183,14 @@ def _candidates(
         cost = 0.2 if simple else 1.0 + size / 20
         if isinstance(site.node, ast.Constant) or len(ast.unparse(site.node)) > _LONGEST:
             continue
-        yield site.node, seen.value, cost
+        yield site.node, seen.value, cost, _varies(seen)
+
+
+def _varies(seen: Seen) -> bool:
+    """Return whether an expression that was evaluated several times had several values."""
+    if not kind_of(seen.value):
+        return False
+    return any(not np.array_equal(plain(seen.value), plain(each)) for each in seen.later)
 
 
 def _lengths(names: dict[str, Any]) -> Iterator[tuple[Any, Any, float]]:

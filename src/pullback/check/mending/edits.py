@@ -13,12 +13,10 @@ import itertools
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-import numpy as np
-
-from pullback.check.mending.atoms import Atom, is_array, kind_of, plain, shape_of
+from pullback.check.mending.atoms import is_array, kind_of, shape_of
 from pullback.check.mending.quoting import place_of
+from pullback.check.mending.regrouping import regrouped
 from pullback.check.mending.sites import Seen, Site
-from pullback.core.tensor.tensor import Tensor
 
 
 class Edit:
@@ -51,9 +49,13 @@ _TEMPLATES = {
     "i": {"x + 1": 1.1, "x - 1": 1.1, "-x": 1.2, "x + 2": 1.3, "x - 2": 1.3, "2 * x": 1.8},
     "": {},
 }
-_VECTORS = {"x[::-1]": 1.7}
+_VECTORS = {"x[::-1]": 1.7, "np.roll(x, 1)": 2.0, "np.roll(x, -1)": 2.0}
 _MATRICES = {"x[::-1]": 1.7, "np.flip(x, -1)": 1.8}
-_SQUARES = {"x.T": 0.9, **_MATRICES}
+_SQUARES = {"x.T": 0.9, "x + x.T": 1.8, "(x + x.T) / 2": 1.9, **_MATRICES}
+_SHIFTS = {
+    "np.append(x[1:], 0)": 2.3, "np.append(0, x[:-1])": 2.3, "np.cumsum(x[::-1])[::-1]": 2.5,
+    "np.diff(x, prepend=0)": 2.5, "np.diff(x, append=0)": 2.5,
+}  # fmt: skip
 _ORDERS = {"np.argsort(x)": 1.2}
 # Operators that are taken for each other.
 _OPERATORS: dict[type[ast.operator], tuple[type[ast.operator], ...]] = {
@@ -102,7 +104,7 @@ class Values:
 
 def made(template: str, **nodes: Any) -> Any:
     """Return the expression of a template, with expressions in the places of its names."""
-    return _Filling(nodes).visit(copy.deepcopy(_parsed(template)))
+    return _filled(_parsed(template), nodes)
 
 
 _PARSED: dict[str, Any] = {}
@@ -114,12 +116,15 @@ def _parsed(template: str) -> Any:
     return _PARSED[template]
 
 
-class _Filling(ast.NodeTransformer):
-    def __init__(self, nodes: dict[str, Any]) -> None:
-        self.nodes = nodes
-
-    def visit_Name(self, node: ast.Name) -> Any:
-        return self.nodes.get(node.id, node)
+def _filled(node: Any, nodes: dict[str, Any]) -> Any:
+    """Return a tree with others in the places of names; parts without these are shared."""
+    if isinstance(node, ast.Name):
+        return nodes.get(node.id, node)
+    if isinstance(node, list):
+        return [_filled(each, nodes) for each in node]
+    if not isinstance(node, ast.AST):
+        return node
+    return type(node)(**{name: _filled(value, nodes) for name, value in ast.iter_fields(node)})
 
 
 # -- changes of one expression ---------------------------------------------------------------------
@@ -135,15 +140,22 @@ def _meant(node: Any, value: Any, values: Values) -> Iterator[tuple[Any, float]]
     elif isinstance(node, ast.Compare) and len(node.ops) == 1:
         others = [op for op in _COMPARED if op is not type(node.ops[0])]
         yield from ((ast.Compare(node.left, [op()], node.comparators), 1.0) for op in others)
-    elif _is_constant(node):
+    elif is_constant(node):
         yield from _constants(value)
         return
     elif isinstance(node, ast.UnaryOp):
         yield node.operand, 0.9
+    elif isinstance(node, ast.BoolOp):
+        yield ast.BoolOp(ast.Or() if isinstance(node.op, ast.And) else ast.And(), node.values), 1.2
+        yield from ((each, 1.5) for each in node.values)
+    elif isinstance(node, ast.IfExp):
+        yield ast.IfExp(node.test, node.orelse, node.body), 1.2
+        yield from ((each, 1.5) for each in (node.body, node.orelse))
     elif isinstance(node, ast.Call):
         yield from _calls(node, value, values)
     elif isinstance(node, ast.Subscript):
         yield from ((ast.Subscript(node.value, i, ast.Load()), c) for i, c in indices(node.slice))
+    yield from regrouped(node, lambda call: operand_of(call, values))
     if kind_of(value) or isinstance(value, str):
         yield from _templates(node, value)
 
@@ -158,13 +170,15 @@ def _templates(node: Any, value: Any) -> Iterator[tuple[Any, float]]:
     elif shape:
         found |= _VECTORS
         found |= _ORDERS if kind_of(value) == "i" else {}
+        found |= _SHIFTS if kind_of(value) == "f" else {}
     for template, cost in found.items():
-        if template == "x.T" and len(shape) > 2:
-            template = "x.swapaxes(-1, -2)"
+        if len(shape) > 2:
+            template = template.replace("x.T", "x.swapaxes(-1, -2)")
         yield made(template, x=node), cost
 
 
-def _is_constant(node: Any) -> bool:
+def is_constant(node: Any) -> bool:
+    """Return whether an expression is a literal, with a sign or without."""
     node = node.operand if isinstance(node, ast.UnaryOp) else node
     return isinstance(node, ast.Constant)
 
@@ -205,12 +219,17 @@ def _operands(node: ast.BinOp, value: Any, values: Values) -> Iterator[tuple[Any
 
 
 # -- calls -----------------------------------------------------------------------------------------
-def _calls(node: ast.Call, value: Any, values: Values) -> Iterator[tuple[Any, float]]:
+def operand_of(node: ast.Call, values: Values) -> Any:
+    """Return the expression of the array that a call is of: a method's owner, or an argument."""
     owner = node.func.value if isinstance(node.func, ast.Attribute) else None
-    operand = None if owner is None else values.of(owner)
+    found = [*([] if owner is None else [owner]), *node.args[:1]]
+    return next((each for each in found if is_array(values.of(each))), None)
+
+
+def _calls(node: ast.Call, value: Any, values: Values) -> Iterator[tuple[Any, float]]:
     first = node.args[0] if node.args else None
-    if not is_array(operand):
-        owner, operand = first, values.of(first)
+    owner = operand_of(node, values) or first
+    operand = values.of(owner)
     if kind_of(value) and kind_of(operand) and shape_of(operand) == shape_of(value):
         yield owner, 1.4
         if is_array(operand) and first is owner:
@@ -279,6 +298,8 @@ def indices(index: Any) -> Iterator[tuple[Any, float]]:
 
 
 def _positions(part: Any) -> Iterator[tuple[Any, float]]:
+    if isinstance(part, ast.Constant) and part.value is None:  # an axis is added elsewhere
+        yield from ((_parsed(f"x[{other}]").slice, 1.2) for other in (":, None", "..., None"))
     if isinstance(part, ast.Slice):
         text = ast.unparse(part)
         for other in _SLICES:
@@ -322,7 +343,7 @@ def _exchange(
     if shape_of(one) != shape_of(other):
         return
     named = all(isinstance(node, (ast.Name, ast.Attribute)) for node in (first, second))
-    constants = all(_is_constant(node) for node in (first, second))
+    constants = all(is_constant(node) for node in (first, second))
     cost = (1.4 if named else 1.9) + more + 0.5 * constants
     yield Edit({**dict.fromkeys(a, second), **dict.fromkeys(b, first)}, cost)
 
@@ -331,67 +352,3 @@ def _overlap(a: Any, b: Any) -> bool:
     """Return whether one expression is part of the other."""
     start, end = (a.lineno, a.col_offset), (a.end_lineno, a.end_col_offset)
     return not ((b.end_lineno, b.end_col_offset) <= start or end <= (b.lineno, b.col_offset))
-
-
-# -- other values at hand --------------------------------------------------------------------------
-def edits_with(k: int, node: Any, value: Any, atoms: Sequence[Atom]) -> Iterator[Edit]:
-    """Yield the changes of one expression that use another value at hand."""
-    if not kind_of(value):
-        return
-    for atom in atoms:
-        if ast.dump(atom.node) == ast.dump(node):
-            continue
-        for new, cost in (*_replaced(node, value, atom), *_combined(node, value, atom)):
-            yield Edit({k: new}, cost + atom.cost)
-
-
-def _replaced(node: Any, value: Any, atom: Atom) -> Iterator[tuple[Any, float]]:
-    kinds = {kind_of(atom.value), kind_of(value)}
-    if (len(kinds) > 1 and kinds != {"f", "i"}) or shape_of(atom.value) != shape_of(value):
-        return
-    if not np.array_equal(plain(atom.value), plain(value)):
-        simple = isinstance(node, (ast.Name, ast.Attribute, ast.Subscript))
-        yield _like(atom.node, atom.value, value), 1.5 if simple else 2.5
-
-
-def _combined(node: Any, value: Any, atom: Atom) -> Iterator[tuple[Any, float]]:
-    """Yield the products, quotients, sums and differences with a value at hand."""
-    if kind_of(value) not in "fc":
-        return
-    kind, found = kind_of(atom.value), _broadcast(atom, value)
-    if found is None:
-        return
-    other, more = found
-    more -= 0.0 if shape_of(atom.value) else 1.2  # a setting that was forgotten
-    if not np.all(np.asarray(plain(atom.value)) == 1):
-        yield made("x * y", x=node, y=other), 2.6 + more
-        opposite = "x * ~y" if kind == "b" else "x / y"
-        yield made(opposite, x=node, y=other), 2.7 + more
-    if kind in "fc" and np.any(plain(atom.value)):
-        yield made("x + y", x=node, y=other), 3.2 + more
-        yield made("x - y", x=node, y=other), 3.3 + more
-
-
-def _broadcast(atom: Atom, value: Any) -> tuple[Any, float] | None:
-    """Return how a value is written so that it is broadcast to another's shape; None if not."""
-    own, shape = shape_of(atom.value), shape_of(value)
-    node = _like(atom.node, atom.value, value)
-    if _fits(own, shape):
-        return node, 0.0
-    if own and len(own) < len(shape) and _fits((*own, 1), shape):
-        return made("y[..., None]", y=node), 0.3
-    return None
-
-
-def _like(node: Any, own: Any, value: Any) -> Any:
-    """Return an expression whose value is an array where it stands beside arrays."""
-    if isinstance(own, Tensor) and not isinstance(value, Tensor):
-        return made("y.numpy()", y=node)
-    return node
-
-
-def _fits(own: tuple[int, ...], shape: tuple[int, ...]) -> bool:
-    try:
-        return np.broadcast_shapes(own, shape) == shape
-    except ValueError:
-        return False

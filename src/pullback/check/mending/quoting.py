@@ -18,15 +18,23 @@ class _Replacing(ast.NodeTransformer):
 
     def visit(self, node: ast.AST) -> Any:
         found = self.new.get(place_of(node))
+        if isinstance(found, ast.Module):  # several statements
+            return found.body
         return self.generic_visit(node) if found is None else found
 
 
-def replaced(tree: ast.FunctionDef, old: Any, new: Any) -> ast.FunctionDef:
-    """Return a copy of a definition with one node replaced by another."""
-    new = ast.copy_location(new, old)
-    changed = _Replacing([(old, new)]).visit(copy.deepcopy(tree))
+def replaced(tree: ast.FunctionDef, places: Sequence[tuple[Any, Any]]) -> ast.FunctionDef:
+    """Return a copy of a definition with nodes replaced by others."""
+    pairs = [(old, _in_place_of(copy.deepcopy(new), old)) for old, new in places]
+    changed = _Replacing(pairs).visit(copy.deepcopy(tree))
     found: ast.FunctionDef = ast.fix_missing_locations(changed)
     return found
+
+
+def _in_place_of(new: Any, old: Any) -> Any:
+    for each in new.body if isinstance(new, ast.Module) else [new]:
+        ast.copy_location(each, old)
+    return new
 
 
 def place_of(node: Any) -> Any:
@@ -45,6 +53,9 @@ def quotation(tree: ast.FunctionDef, changes: Sequence[tuple[Any, Any]]) -> tupl
     changes : sequence of (ast.expr, ast.expr)
         What stands in the tree, and what comes there.
     """
+    if len(changes) == 1 and isinstance(changes[0][1], ast.Module):
+        old, new = changes[0]
+        return ast.unparse(old), "; ".join(ast.unparse(each) for each in new.body)
     found = None
     for node in _around(tree, {place_of(old) for old, _ in changes}):
         changed = _Replacing(changes).visit(copy.deepcopy(node))

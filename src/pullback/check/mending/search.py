@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 import dataclasses
 import warnings
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -17,7 +18,8 @@ from pullback.check.deadline import Budget
 from pullback.check.diagnosis.evidence import Evidence
 from pullback.check.exceptions import BackwardError, ForwardError
 from pullback.check.mending.atoms import Atom, Names, atoms_of, can_repeat, kind_of, plain
-from pullback.check.mending.edits import Edit, Values, edits_of, edits_with, exchanged
+from pullback.check.mending.combining import by_groups, completed, copied, edits_with, repeated
+from pullback.check.mending.edits import Edit, Values, edits_of, exchanged
 from pullback.check.mending.quoting import quotation, replaced
 from pullback.check.mending.sites import Rewritten, Seen
 from pullback.check.mending.source import Source, source_of
@@ -29,8 +31,11 @@ from pullback.check.report import Report
 from pullback.check.session import Session
 from pullback.core.custom.operation import CustomOp
 
+_PLAIN = (ast.Name, ast.Attribute)
 _FOR_ONE = 1.0  # how much unlikelier one change may be than one for each gradient
-SECONDS = 1.0  # of the processor, that a search may take
+_SLIP = 2.0  # the cost of what is likelier than a missing term
+_SPOILS = 4  # changes at one place that made right gradients wrong, after which it is left alone
+SECONDS = 1.5  # of the processor, that a search may take
 
 
 @dataclasses.dataclass(frozen=True)
@@ -113,6 +118,7 @@ class Search:
         self.backward, self.saver = Rewritten(rule), Rewritten(saver)
         self.trials = Trials(evidence, wrong, self.backward, self.saver)
         self.names: dict[int, Names] = {}
+        self.spoiling: Counter[tuple[Rewritten, int]] = Counter()
         base = evidence.session.subject.base
         self.base = None if base is None else Session(base, evidence.session.options, Report("", 0))
 
@@ -124,7 +130,10 @@ class Search:
         for candidate in self._candidates():
             if not self.time.left() or candidate.cost > last:
                 break
+            if self._spoils(candidate):
+                continue
             mended = self.trials.mended_by(candidate)
+            self._learn_from(candidate)
             if not mended:
                 continue
             made = self._quoted(candidate, mended)
@@ -138,6 +147,21 @@ class Search:
                 last = min(last, -1.0 if single else candidate.cost + _FOR_ONE)
         return list(dict.fromkeys((here | found).values()))
 
+    def _learn_from(self, candidate: Candidate) -> None:
+        """Count how often a change at one place made gradients wrong that were right."""
+        if (
+            self.trials.spoiled
+            and isinstance(candidate.change, dict)
+            and len(candidate.change) == 1
+        ):
+            self.spoiling.update((candidate.rewritten, k) for k in candidate.change)
+
+    def _spoils(self, candidate: Candidate) -> bool:
+        """Return whether other changes at the same place have made right gradients wrong."""
+        if not isinstance(candidate.change, dict):
+            return False
+        return any(self.spoiling[candidate.rewritten, k] >= _SPOILS for k in candidate.change)
+
     # -- changes -----------------------------------------------------------------------------------
     def _candidates(self) -> Iterator[Candidate]:
         """Yield all changes, the likeliest first."""
@@ -148,13 +172,16 @@ class Search:
         atoms = atoms_of(pairs, names, self.trials.main.names)
         found: list[Candidate] = []
         for rewritten, own_seen in own:
-            found += self._statements(rewritten)
+            found += self._statements(rewritten, atoms)
             found += self._expressions(rewritten, own_seen, atoms)
         for source in self._helpers():
             found += self._in_helper(source)
-        yield from sorted(found, key=lambda candidate: candidate.cost)
-        for edit in self._terms(atoms):
-            yield self._candidate(self.backward, edit)
+        terms = (self._candidate(self.backward, edit) for edit in self._terms(atoms))
+        for candidate in sorted(found, key=lambda candidate: candidate.cost):
+            if candidate.cost > _SLIP or self.time.left() < SECONDS / 2:
+                yield from terms  # they fit the numbers already
+            yield candidate
+        yield from terms
 
     def _own(
         self, rewritten: Rewritten, seen: dict[int, Seen], source: Source | None = None
@@ -179,11 +206,16 @@ class Search:
         atoms = atoms_of(pairs, rewritten.names_in(seen, source), {})
         yield from self._expressions(rewritten, seen, atoms)
 
-    def _statements(self, rewritten: Rewritten) -> Iterator[Candidate]:
+    def _statements(self, rewritten: Rewritten, atoms: Sequence[Atom]) -> Iterator[Candidate]:
         tree = rewritten.source.tree
         more = 0.0 if rewritten is self.backward else 0.5
-        for old, new, cost in statements(tree):
-            yield Candidate(cost + more, rewritten, replaced(tree, old, new), [(old, new)])
+        for places, cost in statements(tree, self._indices(atoms)):
+            yield Candidate(cost + more, rewritten, replaced(tree, places), places)
+
+    def _indices(self, atoms: Sequence[Atom]) -> dict[str, Any]:
+        """Return the integers at hand by how they are written."""
+        whole = [atom for atom in atoms if kind_of(atom.value) == "i"]
+        return {atom.text: atom.node for atom in whole if isinstance(atom.node, _PLAIN)}
 
     def _expressions(
         self, rewritten: Rewritten, seen: dict[int, Seen], atoms: Sequence[Atom]
@@ -192,11 +224,15 @@ class Search:
         own = rewritten is self.backward
         values = Values(rewritten.sites, seen)
         edits = [*exchanged(rewritten.sites, seen, can_repeat)]
+        edits += repeated(rewritten.sites, seen, atoms)
         for k, at in seen.items():
             site = rewritten.sites[k]
             if (own or site.role == "saved") and can_repeat(site.node):
                 edits += edits_of(k, site.node, at.value, values)
                 edits += edits_with(k, site.node, at.value, atoms)
+                edits += completed(k, site.node, site.source.known(), atoms)
+                edits += by_groups(k, site.node, values, atoms)
+                edits += () if own else copied(k, site.node, at.value)
         for edit in edits:
             roles = {rewritten.sites[k].role for k in edit.nodes}
             if own or roles == {"saved"}:
@@ -227,6 +263,20 @@ class Search:
                 same = value.shape == e.got[i].shape and np.array_equal(value, e.got[i])
                 if same and seen.count == 1:
                     yield from missing_terms(k, node, e.got[i], e.expected[i], atoms)
+                    break
+            yield from self._terms_in_a_loop(i)
+
+    def _terms_in_a_loop(self, i: int) -> Iterator[Edit]:
+        """Yield the terms that a gradient lacks which a loop computes row by row."""
+        got, expected = self.evidence.got[i], self.evidence.expected[i]
+        for k, seen in self.trials.seen.items() if got.ndim else ():
+            if seen.count != len(got) or not kind_of(seen.value):
+                continue
+            value, node = np.asarray(plain(seen.value)), self.backward.sites[k].node
+            for row in (0, len(got) - 1):  # whichever way it goes
+                if value.shape == got.shape[1:] and np.array_equal(value, got[row]):
+                    atoms = atoms_of([], seen.names, {})
+                    yield from missing_terms(k, node, got[row], expected[row], atoms)
                     break
 
     # -- what is said ------------------------------------------------------------------------------

@@ -149,6 +149,7 @@ class Rewritten:
         self.sites: list[Site] = []
         self.helpers: dict[FunctionType, CellType] = {}
         self._unchanged = self._current = self._made(source, source.tree, self.sites)
+        self._running = self.sites  # those of the definition that runs
 
     def _made(self, source: Source, tree: ast.FunctionDef, sites: list[Site]) -> Any:
         rewriting = _Rewriting(source, sites)
@@ -181,7 +182,7 @@ class Rewritten:
         source = source or self.source
         names: dict[str, Any] = {}
         for k, each in seen.items():
-            if self.sites[k].source is source:
+            if self._running[k].source is source:
                 names.update(each.names)
         return {name: value for name, value in names.items() if not name.startswith("__")}
 
@@ -192,11 +193,12 @@ class Rewritten:
             if isinstance(change, dict):
                 self.probe.active = change
             else:
-                self._current = self._made(self.source, change, [])
+                self._running = [*self.sites]  # helpers keep their numbers
+                self._current = self._made(self.source, change, self._running)
             yield
         finally:
             self.probe.active = {}
-            self._current = self._unchanged
+            self._current, self._running = self._unchanged, self.sites
 
 
 class _Rewriting(ast.NodeTransformer):
@@ -292,6 +294,9 @@ class _Rewriting(ast.NodeTransformer):
     def visit_UnaryOp(self, node: ast.UnaryOp) -> Any:
         if isinstance(node.operand, ast.Constant):  # a negative number
             return self._site(node, lambda same: same)
+        return self._whole(node)
+
+    def visit_BoolOp(self, node: ast.BoolOp) -> Any:
         return self._whole(node)
 
     def visit_IfExp(self, node: ast.IfExp) -> Any:

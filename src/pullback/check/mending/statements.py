@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import ast
 import copy
-from collections.abc import Iterator
+import itertools
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from pullback.check.mending.edits import indices
@@ -12,13 +13,48 @@ from pullback.check.mending.edits import indices
 _OTHER_WAY = {ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.Div, ast.Div: ast.Mult}
 
 
-def statements(tree: ast.FunctionDef) -> Iterator[tuple[Any, Any, float]]:
+_SIMPLE = (ast.Assign, ast.AugAssign, ast.Expr)
+
+
+def statements(
+    tree: ast.FunctionDef, indices: Mapping[str, Any]
+) -> Iterator[tuple[list[tuple[Any, Any]], float]]:
+    """Yield statements, each with what may have been meant, and how unlikely that is.
+
+    Parameters
+    ----------
+    tree : ast.FunctionDef
+    indices : mapping
+        Expressions of integers by how they are written: where else something may be added.
+    """
+    nodes: Iterator[Any] = ast.walk(tree)
+    for node in nodes:
+        for other, cost in _elsewhere_too(node, indices):
+            yield [(node, ast.Module([node, other], []))], cost
+    for old, new, cost in _single(tree):
+        yield [(old, new)], cost
+    for a, b in _neighbours(tree):
+        yield [(a, b), (b, a)], 1.4
+
+
+def _neighbours(tree: ast.FunctionDef) -> Iterator[tuple[Any, Any]]:
+    """Yield the statements that follow each other: they may be in the wrong order."""
+    for node in ast.walk(tree):
+        for block in (getattr(node, "body", None), getattr(node, "orelse", None)):
+            for a, b in itertools.pairwise(block) if isinstance(block, list) else ():
+                if isinstance(a, _SIMPLE) and isinstance(b, _SIMPLE):
+                    yield a, b
+
+
+def _single(tree: ast.FunctionDef) -> Iterator[tuple[Any, Any, float]]:
     """Yield a statement, what may have been meant, and how unlikely that is.
 
     Indices that occur more than once are the commonest slip: NumPy adds to each of them once.
     """
     for node in ast.walk(tree):
         yield from _elsewhere(node)
+        if isinstance(node, (ast.For, ast.While)):
+            yield from _added_up(node)
         if isinstance(node, ast.AugAssign):
             yield from _in_place(node)
         elif isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Subscript):
@@ -28,6 +64,22 @@ def statements(tree: ast.FunctionDef) -> Iterator[tuple[Any, Any, float]]:
             yield node, ast.Pass(), 1.8
         elif isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
             yield node, ast.Pass(), 1.8
+            yield from _appended(node, node.value)
+
+
+def _added_up(loop: ast.For | ast.While) -> Iterator[tuple[Any, Any, float]]:
+    """Yield for what a loop assigns to a name a sum over its turns."""
+    for node in ast.walk(loop):
+        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
+            yield node, ast.AugAssign(node.targets[0], ast.Add(), node.value), 1.5
+
+
+def _appended(node: ast.Expr, call: ast.Call) -> Iterator[tuple[Any, Any, float]]:
+    """Yield for what is put in a list a copy of it: it may be changed afterwards."""
+    function = call.func
+    if isinstance(function, ast.Attribute) and function.attr == "append" and len(call.args) == 1:
+        copied = ast.Call(ast.Attribute(call.args[0], "copy", ast.Load()), [], [])
+        yield node, ast.Expr(ast.Call(function, [copied], [])), 1.0
 
 
 def _elsewhere(node: ast.AST) -> Iterator[tuple[Any, Any, float]]:
@@ -57,6 +109,38 @@ def _in_place(node: ast.AugAssign) -> Iterator[tuple[Any, Any, float]]:
     if other is not None:
         yield node, ast.AugAssign(target, other(), node.value), 1.2
     yield node, ast.Pass(), 1.6
+
+
+def _elsewhere_too(node: Any, others: Mapping[str, Any]) -> Iterator[tuple[Any, float]]:
+    """Yield for a statement that adds to elements one that adds to others as well.
+
+    Of what depends on two elements, one is forgotten: the other end of an edge, the other half of
+    a symmetric matrix.
+    """
+    if isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Subscript):
+        target = node.target
+        signs = [op for op in (ast.Add, ast.Sub) if isinstance(node.op, (ast.Add, ast.Sub))]
+        for index, cost in _other_indices(target.slice, others):
+            place = ast.Subscript(target.value, index, ast.Store())
+            yield from ((ast.AugAssign(place, op(), node.value), cost) for op in signs)
+    elif isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
+        call = node.value
+        if ast.unparse(call.func) == "np.add.at" and len(call.args) == 3:
+            array, at, value = call.args
+            for index, cost in _other_indices(at, others):
+                for new in (value, ast.UnaryOp(ast.USub(), value)):
+                    yield ast.Expr(ast.Call(call.func, [array, index, new], [])), cost
+
+
+def _other_indices(index: Any, others: Mapping[str, Any]) -> Iterator[tuple[Any, float]]:
+    parts = index.elts if isinstance(index, ast.Tuple) else [index]
+    if len(parts) == 2 and not any(isinstance(each, ast.Slice) for each in parts):
+        yield ast.Tuple(parts[::-1], ast.Load()), 1.9
+    for j, part in enumerate(parts):
+        for text, other in others.items() if isinstance(part, (ast.Name, ast.Attribute)) else ():
+            if text != ast.unparse(part):
+                new = [*parts[:j], other, *parts[j + 1 :]]
+                yield new[0] if len(new) == 1 else ast.Tuple(new, ast.Load()), 2.1
 
 
 def _added(target: ast.Subscript, value: Any) -> ast.Expr:

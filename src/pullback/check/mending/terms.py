@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 import functools
+import itertools
 import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -19,7 +20,8 @@ from pullback.check.mending.atoms import Atom, kind_of, plain
 from pullback.check.mending.edits import Edit
 from pullback.check.values import Array
 
-_FACTORS = (1.0, -1.0, 2.0, -2.0, 0.5, -0.5)
+_SIZES = (1.0, 2.0, 0.5)
+_MOST_FACTORS = 12  # numbers at hand that are combined
 _MOST = 40  # values at hand that are combined
 _RTOL = 1e-5
 
@@ -41,17 +43,81 @@ def missing_terms(
     lacking = np.where(known, expected - got, 0.0)
     whole = np.where(known, expected, 0.0)
     pool = [atom for atom in atoms if kind_of(atom.value) in "fci"][:_MOST]
-    for text, value in _combinations(pool, got.shape):
-        value = np.where(known, value, 0.0)
-        for target, joined, cost in ((lacking, f"({ast.unparse(node)})", 4.0), (whole, "", 4.5)):
-            factor = _factor(target, value)
+    factors = _Factors(pool)
+    targets = [(lacking, known, f"({ast.unparse(node)})", 4.0, "{}"), (whole, known, "", 4.5, "{}")]
+    if known.all():
+        targets += [
+            (part, np.ones(part.shape, bool), f"({ast.unparse(node)})", 4.2, form)
+            for part, form in _along_axes(lacking)
+        ]
+    for target, where, joined, cost, form in targets:
+        if not np.any(target):
+            continue
+        for text, value in _combinations(pool, target.shape):
+            factor = factors.of(target, np.where(where, value, 0.0))
             if factor is not None:
-                yield _edit(k, joined, factor, text, cost)
+                sign, size = factor
+                joint = "-" if sign < 0 else "+" if joined else ""
+                term = form.format(f"({text})")
+                written = f"{joined} {joint} {size.format(term)}"
+                yield Edit({k: ast.parse(written.strip(), mode="eval").body}, cost)
+
+
+def _along_axes(lacking: Array) -> Iterator[tuple[Array, str]]:
+    """Yield what is lacking without an axis along which it is constant, and how to broadcast it."""
+    scale = np.abs(lacking).max(initial=0.0)
+    for axis in range(lacking.ndim):
+        part = lacking.take(0, axis) if lacking.shape[axis] > 1 else None
+        if part is not None and np.abs(lacking - np.expand_dims(part, axis)).max() <= _RTOL * scale:
+            places = ", ".join([":"] * axis + ["None"])
+            yield part, "{}" if axis == 0 else f"{{}}[{places}]"
+
+
+class _Factors:
+    """The numbers by which a term may be multiplied: small ones, and those at hand."""
+
+    def __init__(self, pool: Sequence[Atom]) -> None:
+        numbers = [(1.0, "{}")]
+        at_hand = [
+            (float(np.real(plain(atom.value))), _grouped(atom.text))
+            for atom in pool
+            if not np.shape(plain(atom.value)) and kind_of(atom.value) in "fi"
+        ]
+        at_hand = [(v, text) for v, text in at_hand if np.isfinite(v) and abs(v) not in (0.0, 1.0)]
+        at_hand = at_hand[:_MOST_FACTORS]
+        numbers += [(v, f"{text} * {{}}") for v, text in at_hand]
+        numbers += [(1 / v, f"{{}} / {text}") for v, text in at_hand]
+        for (v, one), (w, other) in itertools.product(at_hand, repeat=2):
+            numbers.append((v * w, f"{one} * {other} * {{}}"))
+            numbers.append((v / w, f"{one} / {other} * {{}}"))
+        found = [
+            (v * f, text if f == 1 else f"{f:g} * {text}") for v, text in numbers for f in _SIZES
+        ]
+        self._texts = [text for _, text in found]
+        self._sizes = np.abs([v for v, _ in found])
+        self._signs = np.sign([v for v, _ in found])
+
+    def of(self, target: Array, value: Array) -> tuple[float, str] | None:
+        """Return by what a value is the target: the sign, and a form; None if by nothing at hand."""
+        if value.dtype.kind not in "fcib" or value.shape != target.shape:
+            return None
+        square = float(np.vdot(value, value).real)
+        if not square > 0 or not np.isfinite(square):
+            return None
+        ratio = float(np.vdot(value, target).real) / square
+        if not np.abs(target - ratio * value).max() <= _RTOL * np.abs(target).max():
+            return None
+        # One or two numbers are in proportion to anything.
+        sizes = self._sizes if target.size > 2 else self._sizes[: len(_SIZES)]
+        k = int(np.argmin(np.abs(sizes - abs(ratio))))
+        if abs(sizes[k] - abs(ratio)) > _RTOL * abs(ratio):
+            return None
+        return float(np.sign(ratio) * self._signs[k]), self._texts[k]
 
 
 def _combinations(pool: Sequence[Atom], shape: tuple[int, ...]) -> Iterator[tuple[str, Array]]:
     """Yield every combination of values that has a shape, and how it is written."""
-    values = [(np.asarray(plain(atom.value)), ast.unparse(atom.node)) for atom in pool]
+    values = [(np.asarray(plain(atom.value)), atom.text) for atom in pool]
     if not shape:
         yield from ((text, value) for value, text in values if not value.ndim)
     for j, one in enumerate(values):
@@ -73,27 +139,6 @@ def _fitting(
             continue
         if found.shape == shape:
             yield _written(form, [text for _, text in values]), found
-
-
-def _factor(target: Array, value: Array) -> float | None:
-    """Return the small number by which a value is the target; None if there is none."""
-    if value.dtype.kind not in "fcib" or value.shape != target.shape:
-        return None
-    size = float(np.vdot(value, value).real)
-    if not size > 0 or not np.isfinite(size):
-        return None
-    ratio = float(np.vdot(value, target).real) / size
-    factor = min(_FACTORS, key=lambda f: abs(f - ratio))
-    if abs(factor - ratio) > _RTOL * abs(factor):
-        return None
-    close = np.abs(target - factor * value).max() <= _RTOL * np.abs(target).max()
-    return factor if close else None
-
-
-def _edit(k: int, joined: str, factor: float, text: str, cost: float) -> Edit:
-    sign = "-" if factor < 0 else "+" if joined else ""
-    size = "" if abs(factor) == 1 else f"{abs(factor):g} * "
-    return Edit({k: ast.parse(f"{joined} {sign} {size}({text})".strip(), mode="eval").body}, cost)
 
 
 # -- forms -----------------------------------------------------------------------------------------
@@ -146,5 +191,9 @@ def _forms(kinds: tuple[int, ...]) -> tuple[tuple[str, Callable[..., Any]], ...]
 
 def _written(form: str, values: Sequence[str]) -> str:
     """Return a form with the expressions of its values."""
-    grouped = [text if text.isidentifier() else f"({text})" for text in values]
+    grouped = list(map(_grouped, values))
     return _LETTERS.sub(lambda found: grouped["ab".index(found[0])], form)
+
+
+def _grouped(text: str) -> str:
+    return text if text.isidentifier() else f"({text})"

@@ -82,6 +82,8 @@ class Trials:
         The variables of forward in the run that is tried.
     seen : dict of int to Seen
         What the expressions of the unchanged rule had.
+    spoiled : bool
+        Whether the last change made a gradient wrong that was right.
     """
 
     def __init__(
@@ -93,6 +95,7 @@ class Trials:
         self.beside: dict[str, Any] = {}
         self.clone = rewritten_op(evidence.session.subject.fn, backward, saver)
         self.count = 0
+        self.spoiled = False
         self.main = self._trial_of(self._subject(evidence))
         backward.probe.seen = {}
         self.first = self._gradients(self.main, evidence.seeds)
@@ -129,6 +132,7 @@ class Trials:
     def mended_by(self, candidate: Candidate) -> tuple[int, ...]:
         """Return the arguments whose gradients a change makes right, if it makes none wrong."""
         self.count += 1
+        self.spoiled = False
         if self.count % _AS_BEFORE == 0:
             self._renew()
         anew = self.anew or candidate.rewritten is self.saver
@@ -172,6 +176,7 @@ class Trials:
         got = self._gradients(trial, seeds)
         off = [i for i, g in enumerate(got) if e.differs(g, expected[i], i).any()]
         if any(i not in self.wrong for i in off):
+            self.spoiled = True
             return ()
         return tuple(i for i in wanted if i not in off)
 

@@ -18,10 +18,10 @@ from pullback.check.diagnosis import diagnose
 from pullback.check.diagnosis.evidence import Evidence
 from pullback.check.diagnosis.raised import cause_of_exception
 from pullback.check.exceptions import BackwardError, ForwardError, InapplicableError
-from pullback.check.mending import Mending, mendings
 from pullback.check.naming import quoted
 from pullback.check.numerical import coordinates, joined
 from pullback.check.parts.accuracy import forward_error
+from pullback.check.parts.mended import changes
 from pullback.check.report import Cause, Unchecked
 from pullback.check.session import Line, Session, is_range
 from pullback.check.values import Array, Arrays
@@ -179,13 +179,10 @@ def _explain(session: Session, arguments: Sequence[int]) -> None:
             session.fail(_not_measured(session, i), session.subject.names[i])
         return
     causes = _causes(evidence, wrong or list(arguments))
-    changes = [] if session.options.fast else _changes(evidence, wrong)
+    mending = changes(evidence, wrong, [evidence.names[i] for i, _ in causes])
     for argument, cause in causes:
         name = evidence.names[argument]
-        fitting = [str(each) for each in changes if name in each.arguments]
-        changes = [each for each in changes if name not in each.arguments]
-        more = {**evidence.failure_arrays(argument), "mending": "\n".join(fitting)}
-        session.fail(cause, name, **more)
+        session.fail(cause, name, mending=mending[name], **evidence.failure_arrays(argument))
 
 
 def _causes(evidence: Evidence, wrong: Sequence[int]) -> list[tuple[int, Cause]]:
@@ -201,18 +198,6 @@ def _causes(evidence: Evidence, wrong: Sequence[int]) -> list[tuple[int, Cause]]
     except Exception as error:  # a wrong gradient is reported all the same
         why = f"the search failed, which is the checker's mistake: {error!r}"
     return [(i, _not_explained(evidence, i, why)) for i in wrong]
-
-
-def _changes(evidence: Evidence, wrong: Sequence[int]) -> list[Mending]:
-    """Return changes of the source that make wrong gradients right, where some are found."""
-    try:
-        with deadline().leaving_out():
-            return mendings(evidence, wrong)
-    except OutOfTimeError:
-        return []
-    except Exception as error:  # a report without it is better than none
-        evidence.session.report.notes.append(f"no change of the source was sought: {error!r}")
-        return []
 
 
 def _not_explained(evidence: Evidence, i: int, why: str) -> Cause:

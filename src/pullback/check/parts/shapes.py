@@ -23,6 +23,7 @@ from pullback.check.exceptions import (
     first_line,
 )
 from pullback.check.naming import quoted
+from pullback.check.parts.mended import changes
 from pullback.check.parts.recheck import wrong_along
 from pullback.check.report import Cause
 from pullback.check.resizing import (
@@ -204,16 +205,19 @@ def _report_size(
         where = f"{describe_axes(session, symbol)} of length {length}"
         session.note(f"the gradients of {names} are wrong with {where}")
         return
+    other.subject.base = session.subject
     evidence = Evidence(other)
-    for i in wrong:
-        # Too few elements, and it shows.
-        if length == 0 or (length == 1 and np.isnan(evidence.got[i]).any()):
-            axes, how = describe_axes(session, symbol), "wrong" if length == 0 else "NaN"
-            name = evidence.names[i]
-            session.note(f"the gradient of `{name}` is {how} with {axes} of length {length}")
-            continue
-        cause = cause_of_size(session, evidence, symbol, i, length)
-        session.fail(cause, evidence.names[i], **evidence.failure_arrays(i))
+    # Too few elements, and it shows.
+    few = [i for i in wrong if length == 0 or (length == 1 and np.isnan(evidence.got[i]).any())]
+    for i in few:
+        axes, how = describe_axes(session, symbol), "wrong" if length == 0 else "NaN"
+        name = evidence.names[i]
+        session.note(f"the gradient of `{name}` is {how} with {axes} of length {length}")
+    told = [i for i in wrong if i not in few]
+    mending = changes(evidence, told, [evidence.names[i] for i in told]) if told else {}
+    for i in told:
+        cause, name = cause_of_size(session, evidence, symbol, i, length), evidence.names[i]
+        session.fail(cause, name, mending=mending[name], **evidence.failure_arrays(i))
 
 
 # -- broadcasting ----------------------------------------------------------------------------------

@@ -1,0 +1,153 @@
+"""Changes of expressions that use another value at hand: in their place, or beside them."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+from collections.abc import Iterator, Sequence
+from types import FunctionType
+from typing import Any
+
+import numpy as np
+
+from pullback.check.mending.atoms import Atom, kind_of, plain, shape_of
+from pullback.check.mending.edits import Edit, Values, is_constant, made, operand_of
+from pullback.check.mending.sites import Seen, Site
+from pullback.core.tensor.tensor import Tensor
+
+_SIMPLE = (ast.Name, ast.Attribute, ast.Subscript)
+
+
+def edits_with(k: int, node: Any, value: Any, atoms: Sequence[Atom]) -> Iterator[Edit]:
+    """Yield the changes of one expression that use another value at hand."""
+    if not kind_of(value):
+        return
+    text = ast.unparse(node)
+    for atom in atoms:
+        if atom.text == text:
+            continue
+        for new, cost in (*_replaced(node, value, atom), *_combined(node, value, atom)):
+            yield Edit({k: new}, cost + atom.cost)
+
+
+def repeated(sites: Sequence[Site], seen: dict[int, Seen], atoms: Sequence[Atom]) -> Iterator[Edit]:
+    """Yield the changes of a name or a number to a value at hand wherever a statement has it."""
+    places: dict[tuple[int, str], list[int]] = {}
+    for k, at in seen.items():
+        node = sites[k].node
+        if kind_of(at.value) and (is_constant(node) or isinstance(node, _SIMPLE)):
+            places.setdefault((sites[k].line, ast.unparse(node)), []).append(k)
+    for keys in places.values():
+        for atom in atoms if len(keys) > 1 else ():
+            for new, cost in _replaced(sites[keys[0]].node, seen[keys[0]].value, atom):
+                yield Edit(dict.fromkeys(keys, new), cost + 0.3 + atom.cost)
+
+
+def completed(
+    k: int, node: Any, functions: dict[str, Any], atoms: Sequence[Atom]
+) -> Iterator[Edit]:
+    """Yield a call of a user's function with a value at hand for an argument that it left out."""
+    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name):
+        return
+    function = functions.get(node.func.id)
+    if not isinstance(function, FunctionType):
+        return
+    parameters = list(inspect.signature(function).parameters)
+    given = {word.arg for word in node.keywords}
+    for name in parameters[len(node.args) :]:
+        for atom in atoms if name not in given else ():
+            if _last_name(atom.node) == name:
+                word = ast.keyword(name, atom.node)
+                yield Edit({k: ast.Call(node.func, node.args, [*node.keywords, word])}, 0.9)
+
+
+def _last_name(node: Any) -> str:
+    return getattr(node, "id", "") or getattr(node, "attr", "")
+
+
+def copied(k: int, node: Any, value: Any) -> Iterator[Edit]:
+    """Yield a copy of what forward saves: it may change it afterwards."""
+    if isinstance(value, (np.ndarray, Tensor)) and not isinstance(node, ast.Constant):
+        yield Edit(
+            {k: made("x.copy()" if isinstance(value, np.ndarray) else "x.clone()", x=node)}, 1.0
+        )
+
+
+def by_groups(k: int, node: Any, values: Values, atoms: Sequence[Atom]) -> Iterator[Edit]:
+    """Yield for a sum over all elements the sums over those of one group, one for each element."""
+    if not isinstance(node, ast.Call) or getattr(node.func, "attr", "") != "sum":
+        return
+    inner = operand_of(node, values)
+    shape = shape_of(values.of(inner))
+    for atom in atoms if len(shape) == 1 else ():
+        groups = kind_of(atom.value) == "i" and shape_of(atom.value) == shape
+        if groups and np.min(plain(atom.value), initial=0) >= 0:
+            new = made("np.bincount(y, weights=x)[y]", x=inner, y=atom.node)
+            yield Edit({k: new}, 2.2 + atom.cost)
+
+
+def _replaced(node: Any, value: Any, atom: Atom) -> Iterator[tuple[Any, float]]:
+    kinds = {kind_of(atom.value), kind_of(value)}
+    if is_constant(node) and shape_of(atom.value):  # a mask or weights that are all one
+        yield atom.node, 2.6
+    if (len(kinds) > 1 and kinds != {"f", "i"}) or shape_of(atom.value) != shape_of(value):
+        return
+    if atom.varies or not np.array_equal(plain(atom.value), plain(value)):
+        simple = isinstance(node, _SIMPLE) or kinds == {"i"}
+        yield _like(atom.node, atom.value, value), 1.5 if simple else 2.5
+
+
+def _combined(node: Any, value: Any, atom: Atom) -> Iterator[tuple[Any, float]]:
+    """Yield the products, quotients, sums and differences with a value at hand."""
+    if kind_of(value) not in "fc":
+        return
+    kind, found = kind_of(atom.value), _broadcast(atom, value)
+    if found is None:
+        return
+    other, more = found
+    more -= 0.0 if shape_of(atom.value) else 1.2  # a setting that was forgotten
+    if kind == "i" and _picks(atom.value, value):
+        yield made("x[y]", x=node, y=atom.node), 2.0
+    if atom.varies or not np.all(np.asarray(plain(atom.value)) == 1):
+        yield made("x * y", x=node, y=other), 2.6 + more
+        opposite = "x * ~y" if kind == "b" else "x / y"
+        yield made(opposite, x=node, y=other), 2.7 + more
+    if kind in "fc" and (atom.varies or np.any(plain(atom.value))):
+        yield made("x + y", x=node, y=other), 3.2 + more
+        yield made("x - y", x=node, y=other), 3.3 + more
+
+
+def _broadcast(atom: Atom, value: Any) -> tuple[Any, float] | None:
+    """Return how a value is written so that it is broadcast to another's shape; None if not."""
+    own, shape = shape_of(atom.value), shape_of(value)
+    node = _like(atom.node, atom.value, value)
+    if _fits(own, shape):
+        return node, 0.0
+    if own and len(own) < len(shape) and _fits((*own, 1), shape):
+        return made("y[..., None]", y=node), 0.3
+    if len(own) > 1 and len(own) < len(shape) and _fits((own[0], 1, *own[1:]), shape):
+        return made("y[:, None]", y=node), 0.4
+    return None
+
+
+def _picks(index: Any, value: Any) -> bool:
+    """Return whether integers are an index that puts the rows of an array in another order."""
+    rows = np.asarray(plain(index))
+    count = len(value) if shape_of(value) else 0
+    if rows.shape != (count,) or not count:
+        return False
+    return bool(rows.min() >= 0 and rows.max() < count and np.any(rows != np.arange(count)))
+
+
+def _like(node: Any, own: Any, value: Any) -> Any:
+    """Return an expression whose value is an array where it stands beside arrays."""
+    if isinstance(own, Tensor) and not isinstance(value, Tensor):
+        return made("y.numpy()", y=node)
+    return node
+
+
+def _fits(own: tuple[int, ...], shape: tuple[int, ...]) -> bool:
+    try:
+        return np.broadcast_shapes(own, shape) == shape
+    except ValueError:
+        return False
