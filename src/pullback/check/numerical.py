@@ -160,11 +160,12 @@ def _romberg(line: Curve, center: Array, h: float, eps: float, best: _Best) -> N
     size = np.maximum(np.abs(center), np.maximum(np.abs(sides[0][0]), np.abs(sides[0][1])))
     best.size = np.fmax(best.size, size)
     floor = (8 * eps * size + _TINY) / h
-    error = np.abs(once[1] - once[0]) + floor
     # The two sides' slopes approach each other as the step shrinks, unless a kink is within it.
     wide, close = [np.abs(sides[k][0] + sides[k][1] - 2 * center) / steps[k] for k in (0, 2)]
     # An output that is small because its terms cancel is rounded like the others.
     noise = np.maximum(floor, 0.1 * np.max(floor, initial=0.0, where=np.isfinite(floor)))
+    still = (sides[0][0] == center) & (sides[0][1] == center)
+    error = np.abs(once[1] - once[0]) + np.where(still, noise, floor)
     kink = (close > 0.7 * wide) & (close > 8 * noise)
     value = (16 * once[1] - once[0]) / 15
     best.offer(value, error, floor, np.where(kink, close, 0.0), h)

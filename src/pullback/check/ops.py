@@ -385,7 +385,7 @@ class _Runner:
         report = check(subject, options, self.parts if parts is None else parts)
         if report.ok or inputs.domains:
             return report
-        words = read_by_half(subject) if report.failures else {}
+        words = read_by_half(subject)
         if words:
             report = self.check_one(inputs._replace(domains=words), parts, options)
             report.notes.append(

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pullback.check.exceptions import InapplicableError
+from pullback.check.inputs.domains import recognised
 from pullback.check.report import Report
 from pullback.check.session import Session
 
@@ -118,7 +119,8 @@ def resized(session: Session, symbol: Symbol, length: int) -> list[Any]:
     """Return the call's leaves with another length of some axes.
 
     New elements repeat the old values; those of differentiated arguments are each moved a little
-    towards zero: equal numbers would be ties, and equal rows a singular matrix.
+    towards zero: equal numbers would be ties, and equal rows a singular matrix. Constant
+    probabilities keep a sum of 1.
     """
     rng = session.rng(f"size {length}")
     leaves = session.leaves()
@@ -134,6 +136,8 @@ def resized(session: Session, symbol: Symbol, length: int) -> list[Any]:
         if k in session.subject.tracked:
             factor = np.where(added, rng.uniform(0.8, 1.0, new.shape), 1.0)
             new = np.asarray(new * factor).astype(old.dtype)
+        elif recognised(old) == "simplex" and (new.sum(axis=-1) > 0).all():
+            new = new / new.sum(axis=-1, keepdims=True)
         leaves[k] = np.ascontiguousarray(new).reshape(new.shape)
     return leaves
 

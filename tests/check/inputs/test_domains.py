@@ -115,16 +115,32 @@ def test_a_wrong_description_says_where(text, told):
 
 def test_a_plain_array_with_a_structure_suggests_the_word():
     def forward(ctx, a):
-        if not np.array_equal(a.numpy(), a.numpy().T):
-            raise ValueError("a has to be symmetric")
+        if not np.allclose(a.numpy() @ a.numpy().T, np.eye(2)):
+            raise ValueError("a has to be orthogonal")
         return a * 2.0
 
     op = pb.autograd_function(forward, lambda ctx, g: {"a": 2.0 * g})
-    spd = np.array([[2.0, 1.0], [1.0, 2.0]])
-    report = check_op(op, spd, raise_exception=False)
+    turned = np.array([[0.6, -0.8], [0.8, 0.6]])
+    report = check_op(op, turned, raise_exception=False)
     assert report.outcome == "not checked"
     assert report.notes[-1] == (
-        "`a` is symmetric positive definite: if forward needs that, describe it, so that it is "
-        'kept: "a: (2, 2) spd"'
+        "`a` is a rotation: if forward needs that, describe it, so that it is "
+        'kept: "a: (2, 2) rotation"'
     )
-    assert check_op(op, "a: (2, 2) spd").outcome == "right"
+    assert check_op(op, "a: (2, 2) rotation").outcome == "right"
+
+
+def test_a_matrix_that_forward_requires_to_be_symmetric_is_checked_along_symmetric_ones():
+    def forward(ctx, a):
+        if not np.array_equal(a.numpy(), a.numpy().T):
+            raise ValueError("a has to be symmetric")
+        ctx.save_for_backward(a=a)
+        return a * a
+
+    def rule(factor):
+        return lambda ctx, g: {"a": factor * g * ctx.saved_variables.a}
+
+    spd = np.array([[2.0, 1.0], [1.0, 2.0]])
+    assert check_op(pb.autograd_function(forward, rule(2.0)), spd).outcome == "right"
+    report = check_op(pb.autograd_function(forward, rule(3.0)), spd, raise_exception=False)
+    assert report.outcome == "wrong"

@@ -91,9 +91,9 @@ def _changes(inputs: Inputs, branch: Branch) -> Iterator[tuple[int, Array, Array
                 for moved in _reflected(array, other):
                     yield i, array, moved
     for i, array in arrays.items():
-        if array.dtype.kind == "f" and not recognised(array):
-            for moved in _moved(array):
-                yield i, array, moved
+        word = recognised(array)
+        if array.dtype.kind == "f" and word in ("", "sorted"):
+            yield from ((i, array, x) for x in _moved(array, branch) if recognised(x) == word)
 
 
 def _reflected(array: Array, around: Array) -> Iterator[Array]:
@@ -109,13 +109,17 @@ def _reflected(array: Array, around: Array) -> Iterator[Array]:
     yield from (each for each in (some, other) if _is_like(each, array))
 
 
-def _moved(array: Array) -> Iterator[Array]:
+def _moved(array: Array, branch: Branch) -> Iterator[Array]:
     """Yield an array with other values."""
+    with np.errstate(all="ignore"):
+        gap = 1.5 * float(np.nan_to_num(np.abs(branch.right - branch.left)).max(initial=0.0))
     spread = float(np.std(array)) or float(np.abs(array).max()) or 1.0
     part = np.zeros(array.shape)
     part.flat[::3] = 1.0
+    rest = (np.arange(array.size) >= array.size / 2).reshape(array.shape)
     for other in (
-        array + 3 * spread * part, array - 3 * spread * part, 10 * array, 0.1 * array, -array,
+        array + 3 * spread * part, array - 3 * spread * part,
+        array + gap * part, array - gap * part, array + gap * rest, 10 * array, 0.1 * array, -array,
         array + 3 * spread, array - 3 * spread, np.flip(array), 100 * array, 0.01 * array,
         array * (1 - 2 * part), array * (1 - part), np.sort(array, axis=None).reshape(array.shape),
     ):  # fmt: skip
@@ -124,10 +128,14 @@ def _moved(array: Array) -> Iterator[Array]:
 
 
 def _is_like(other: Array, array: Array) -> bool:
-    """Return whether values between 0 and 1, which may be probabilities, stay there."""
+    """Return whether values between 0 and 1, which may be probabilities, stay there.
+
+    One number that forward compares with something else is as likely a speed.
+    """
     if np.array_equal(other, array) or not np.isfinite(other).all():
         return False
     unit = bool(((array >= 0) & (array <= 1)).all()) and array.dtype.kind == "f"
+    unit &= array.size > 1
     return not unit or bool(((other >= 0) & (other <= 1)).all())
 
 

@@ -85,9 +85,10 @@ _BY_NAME: tuple[tuple[str, list[Role]], ...] = (
     (r"pad|padding|dilation", value(1, 0, (1, 1))),
     (r"p|sigma|std|stddev|scale|var|variance|rate|temperature|tau|alpha|beta|gamma|lam|lambd|delta|dt"
      r"|lr|step_size|momentum|exponent|power|slope|factor|threshold|margin", _POSITIVE),
-    (r"(\w+_)?(concentration|mass|densit|volume|pressure|distance|duration|price|variance|count"
+    (r"(\w+_)?(concentration|mass|densit|volume|pressure|distance|duration|price|variance"
      r"|temperature|viscosit|conductivit|capacit|abundance|thickness|radius|radii)(e?s|y|ies)?", [
          Role("array", "positive", sure=True), *value(0.5, 2)]),
+    (r"(\w+_)?(counts?|observed|exposures?)", [Role("array", "positive"), *value(0.5, 2)]),
     (r"probs?|probability|probabilities", [Role("array", "unit"), *value(0.5)]),
     (r"keepdims?|training|train|inplace|reverse|exclusive|descending|unbiased|normali[sz]ed?",
      value(True, False)),

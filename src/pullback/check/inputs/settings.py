@@ -18,7 +18,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from pullback.check.inputs.arguments import Inputs
+from pullback.check.inputs.arguments import Inputs, try_forward
 from pullback.check.iterating import text_of
 from pullback.check.values import Array, holds_numbers, host
 from pullback.core.tensor.tensor import box
@@ -32,6 +32,7 @@ _SMALL = re.compile(r".*eps(ilon)?\w*|jitter|ridge")
 _AXIS = re.compile(r"(\w+_)?(axis|axes|dims?)\d?")
 _COUNT = re.compile(r".*(idx|index|size|hop|stride|num|count|len)\w*|[nkm]|n_\w+")
 _ARRAY = re.compile(r".*(bias|weight|mask|prior|target|mean|knots|init)\w*|[bwxy]|[htw]0?")
+_NO_WORD = "no_such_word"
 _NEVER = re.compile(r"dtype|device|out|name|order_by")
 _CHOICES = {
     "reduction|reduce": ("mean", "sum", "none"),
@@ -85,7 +86,8 @@ def other_settings(
             if p.default is None:
                 yield f"`{p.name}` left out", [_with(inputs, i, p, None)]
         elif value is not _EMPTY and not (passed and _is_length(p.name, value, lengths)):
-            for other in _others(p.name, value, hints.get(p.name), rank, fn):
+            said = _said(fn, _with(inputs, i, p, _NO_WORD)) if isinstance(value, str) else ()
+            for other in _others(p.name, value, hints.get(p.name), rank, fn, said):
                 what = f"`{p.name}` = {other!r} in place of {value!r}"
                 yield what, [_with(inputs, i, p, other)]
 
@@ -118,22 +120,26 @@ def _hints(fn: Callable[..., Any]) -> dict[str, Any]:
 
 
 # -- one setting -----------------------------------------------------------------------------------
-def _others(name: str, value: Any, hint: Any, rank: int, fn: Any) -> Iterator[Any]:
+def _others(
+    name: str, value: Any, hint: Any, rank: int, fn: Any, said: Sequence[str]
+) -> Iterator[Any]:
     """Yield other values of a setting, each once."""
     seen = [(type(value), value)]
-    for other in _candidates(name, value, hint, rank, fn):
+    for other in _candidates(name, value, hint, rank, fn, said):
         if (type(other), other) not in seen:
             seen.append((type(other), other))
             yield other
 
 
-def _candidates(name: str, value: Any, hint: Any, rank: int, fn: Any) -> Iterator[Any]:
+def _candidates(
+    name: str, value: Any, hint: Any, rank: int, fn: Any, said: Sequence[str]
+) -> Iterator[Any]:
     if isinstance(value, enum.Enum):
         yield from type(value)
     elif isinstance(value, bool):
         yield not value
     elif isinstance(value, str):
-        words = [word for word in _words(name, hint, fn) if word != value]
+        words = [word for word in (*said, *_words(name, hint, fn)) if word != value]
         yield from words or ["other"]  # one word is compared, and all others mean the other way
     elif STOPPING.fullmatch(name):
         if _REPEATS.fullmatch(name) and type(value) is int and 0 < value < _FEW:
@@ -189,7 +195,29 @@ def _words(name: str, hint: Any, fn: Any) -> Iterator[str]:
     for pattern, words in _CHOICES.items():
         if re.fullmatch(pattern, name):
             yield from words
-    yield from _constants(getattr(getattr(fn, "forward", fn), "__code__", None))
+    forward = getattr(fn, "forward", fn)
+    yield from _constants(getattr(forward, "__code__", None))
+    yield from _beside(forward)
+
+
+def _said(fn: Callable[..., Any], call: Inputs) -> list[str]:
+    """Return the words that forward names when it refuses one: these it knows."""
+    why = try_forward(fn, call)
+    found = re.findall(r"['\"`]([A-Za-z][\w -]{0,20})['\"`]", why) if isinstance(why, str) else []
+    return [word for word in found if word != _NO_WORD]
+
+
+def _beside(forward: Any) -> Iterator[str]:
+    """Yield the words in what a function uses from outside: its helpers, tables of words."""
+    if not isinstance(forward, types.FunctionType):
+        return
+    found = inspect.getclosurevars(forward)
+    for value in (*found.nonlocals.values(), *found.globals.values()):
+        if isinstance(value, types.FunctionType):
+            if value.__code__.co_filename == forward.__code__.co_filename:
+                yield from _constants(value.__code__)
+        elif isinstance(value, (dict, set, frozenset, tuple, list)):
+            yield from (word for word in value if isinstance(word, str))
 
 
 def _is_union(hint: Any) -> bool:

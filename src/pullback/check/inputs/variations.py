@@ -192,6 +192,7 @@ def _changes() -> Iterator[_Change]:
     yield _Change("larger values", functools.partial(_scaled, 4.0), large=True)
     yield _Change("masks that are not all true", _hiding, moves=False)
     yield _Change("indices that repeat", _repeating, moves=False)
+    yield _Change("complex values where all were real", _imaginary, moves=False)
     yield _Change("values of both signs", _only_first(_both_signs))
     yield _Change("values of the other sign", _negative)
     yield _Change("rows in the reverse order", _reversed)
@@ -437,8 +438,22 @@ def _hiding_row(array: Array) -> Array:
 
 
 def _repeating(array: Array) -> Array:
-    if array.dtype.kind not in "iu" or array.size < 2 or array.ndim != 1:
+    """Let two elements of a list of indices be equal, or two rows of a table have one in common."""
+    if array.dtype.kind not in "iu" or array.size < 2 or array.ndim > 2 or len(array) < 2:
         return array
     other = array.copy()
-    other[1] = other[0]
+    if array.ndim == 1:
+        other[1] = other[0]
+    else:
+        other[1, 0] = next((v for v in other[0, ::-1] if v not in other[1, 1:]), other[1, 0])
     return other
+
+
+def _imaginary(array: Array) -> Array:
+    """Add imaginary parts to complex numbers without; a symmetric matrix becomes Hermitian."""
+    if array.dtype.kind != "c" or array.size < 2 or array.imag.any():
+        return array
+    if array.ndim == 2 and array.shape[0] == array.shape[1] and np.array_equal(array, array.T):
+        upper = np.triu(array.real, 1)
+        return np.asarray(array + 0.5j * (upper - upper.T))
+    return np.asarray(array + 0.5j * np.roll(array.real, 1))

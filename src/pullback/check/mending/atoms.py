@@ -173,8 +173,12 @@ def _candidates(
         for name, value in scope.items():
             if name.isidentifier() and not name.startswith("__"):
                 yield ast.Name(name, ast.Load()), value, cost, False
-    yield from ((*found, False) for found in _saved(names))
-    yield from ((*found, False) for found in _lengths(names))
+    saved = list(_saved(names))
+    yield from ((*found, False) for found in saved)
+    known = [(ast.Name(name, ast.Load()), value, 0.6) for name, value in names.items()]
+    known += [(node, value, 0.8) for node, value, _ in saved]
+    known += [(ast.Name(name, ast.Load()), value, 1.1) for name, value in beside.items()]
+    yield from ((*found, False) for found in _lengths(known))
     for site, seen in sites:
         if not is_pure(site.node):
             continue
@@ -193,16 +197,13 @@ def _varies(seen: Seen) -> bool:
     return any(not np.array_equal(plain(seen.value), plain(each)) for each in seen.later)
 
 
-def _lengths(names: dict[str, Any]) -> Iterator[tuple[Any, Any, float]]:
-    """Yield the lengths of axes, and how often each number of a list of integers occurs."""
-    for name, value in names.items():
-        if not is_array(value):
-            continue
-        node = ast.Name(name, ast.Load())
-        for axis, length in enumerate(shape_of(value)):
+def _lengths(arrays: Iterable[tuple[Any, Any, float]]) -> Iterator[tuple[Any, Any, float]]:
+    """Yield the lengths of the axes of arrays."""
+    for node, value, cost in arrays:
+        for axis, length in enumerate(shape_of(value) if is_array(value) else ()):
             shape = ast.Attribute(node, "shape", ast.Load())
             if length > 1:
-                yield ast.Subscript(shape, ast.Constant(axis), ast.Load()), length, 0.6
+                yield ast.Subscript(shape, ast.Constant(axis), ast.Load()), length, cost
 
 
 def _saved(names: dict[str, Any]) -> Iterator[tuple[Any, Any, float]]:

@@ -22,10 +22,12 @@ from pullback.check.subject import Subject
 from pullback.check.values import Array
 
 _ZERO = ast.Constant(0)
+_NUMBERS = {"0": _ZERO, "h": ast.Constant(0.5), "-h": ast.Constant(-0.5)}
 # What these compare: their arguments a, b and c.
 _IMPLICIT = {
     "maximum": ("a > b",), "fmax": ("a > b",), "minimum": ("a < b",), "fmin": ("a < b",),
     "clip": ("a < b", "a > c"), "abs": ("a < 0",), "fabs": ("a < 0",), "sign": ("a < 0",),
+    "round": ("a > h", "a < -h"), "rint": ("a > h", "a < -h"), "around": ("a > h", "a < -h"),
 }  # fmt: skip
 _OPS: dict[type[ast.cmpop], str] = {
     ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.Eq: "==", ast.NotEq: "!=",
@@ -106,7 +108,10 @@ def _branches(function: Rewritten, seen: dict[int, Seen]) -> Iterator[tuple[Any,
             file = site.source.function.__code__.co_filename
             for j, (left, op, right) in enumerate(_compared(site.node)):
                 branch = _branch(values, left, op, right)
-                if branch is not None:
+                counts = (
+                    isinstance(site.node, ast.BinOp) and branch and branch.left.dtype.kind != "f"
+                )
+                if branch is not None and not counts:
                     yield (file, site.node.lineno, site.node.col_offset, j, time), branch
 
 
@@ -127,11 +132,14 @@ def _compared(node: Any) -> Iterator[tuple[Any, str, Any]]:
     """Yield what an expression compares."""
     if isinstance(node, ast.Compare) and len(node.ops) == 1 and type(node.ops[0]) in _OPS:
         yield node.left, _OPS[type(node.ops[0])], node.comparators[0]
+    elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mod):  # what is periodic
+        yield node.left, ">=", node.right
+        yield node.left, "<", _ZERO
     elif isinstance(node, ast.Call):
         function = node.func
         name = function.attr if isinstance(function, ast.Attribute) else ""
         name = function.id if isinstance(function, ast.Name) else name
-        parts = dict(zip("abc", node.args, strict=False)) | {"0": _ZERO}
+        parts = dict(zip("abc", node.args, strict=False)) | _NUMBERS
         for text in _IMPLICIT.get(name, ()):
             left, op, right = text.split()
             if left in parts and right in parts:

@@ -56,6 +56,7 @@ _SHIFTS = {
     "np.append(x[1:], 0)": 2.3, "np.append(0, x[:-1])": 2.3, "np.cumsum(x[::-1])[::-1]": 2.5,
     "np.diff(x, prepend=0)": 2.5, "np.diff(x, append=0)": 2.5,
 }  # fmt: skip
+_ITERATORS = (range, zip, enumerate, reversed)
 _ORDERS = {"np.argsort(x)": 1.2}
 # Operators that are taken for each other.
 _OPERATORS: dict[type[ast.operator], tuple[type[ast.operator], ...]] = {
@@ -155,6 +156,8 @@ def _meant(node: Any, value: Any, values: Values) -> Iterator[tuple[Any, float]]
         yield from _calls(node, value, values)
     elif isinstance(node, ast.Subscript):
         yield from ((ast.Subscript(node.value, i, ast.Load()), c) for i, c in indices(node.slice))
+    if isinstance(value, (list, tuple, *_ITERATORS)):
+        yield made("list(x)[::-1]", x=node), 1.2
     yield from regrouped(node, lambda call: operand_of(call, values))
     if kind_of(value) or isinstance(value, str):
         yield from _templates(node, value)

@@ -13,7 +13,7 @@ import dataclasses
 import functools
 import inspect
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from types import CellType, FrameType, FunctionType
 from typing import Any
 
@@ -141,10 +141,13 @@ class Rewritten:
     sites : list of Site
     helpers : dict of function to cell
         The functions that it calls, each with the cell of what is called in its place.
+    lent : mapping
+        Values of names that a changed definition may use beside its own.
     """
 
     def __init__(self, source: Source) -> None:
         self.source = source
+        self.lent: Mapping[str, Any] = {}
         self.probe = Probe()
         self.sites: list[Site] = []
         self.helpers: dict[FunctionType, CellType] = {}
@@ -155,6 +158,8 @@ class Rewritten:
         rewriting = _Rewriting(source, sites)
         changed = rewriting.of(tree)
         cells = {_PROBE: CellType(self.probe)}
+        for name in _loaded(tree) & {*self.lent} - {*rewriting.known}:
+            cells[name] = CellType(self.lent[name])
         for name in sorted(rewriting.called):
             found = source_of_helper(rewriting.known.get(name), source)
             if found is not None and len(self.sites) < _MOST_SITES:
@@ -366,6 +371,12 @@ def _is_path(node: Any) -> bool:
     while isinstance(node, ast.Attribute):
         node = node.value
     return isinstance(node, ast.Name)
+
+
+def _loaded(tree: ast.AST) -> set[str]:
+    """Return the names that a function reads and does not bind."""
+    nodes = (n for n in ast.walk(tree) if isinstance(n, ast.Name))
+    return {n.id for n in nodes if isinstance(n.ctx, ast.Load)} - _bound(tree)
 
 
 def _bound(tree: ast.AST) -> set[str]:

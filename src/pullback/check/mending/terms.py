@@ -98,7 +98,7 @@ class _Factors:
         self._signs = np.sign([v for v, _ in found])
 
     def of(self, target: Array, value: Array) -> tuple[float, str] | None:
-        """Return by what a value is the target: the sign, and a form; None if by nothing at hand."""
+        """Return by what a value is the target: a sign, and a form; None if by nothing at hand."""
         if value.dtype.kind not in "fcib" or value.shape != target.shape:
             return None
         square = float(np.vdot(value, value).real)

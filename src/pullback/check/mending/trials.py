@@ -92,6 +92,7 @@ class Trials:
         self.evidence = evidence
         self.wrong = tuple(wrong)
         self.backward, self.saver = backward, saver
+        backward.lent = saver.source.known()
         self.beside: dict[str, Any] = {}
         self.clone = rewritten_op(evidence.session.subject.fn, backward, saver)
         self.count = 0
