@@ -71,8 +71,9 @@ class Verdict:
 
     name: str
     outcome: str  # "right", "wrong", "not checked" or "crashed"
-    named: bool
-    seconds: float
+    named: bool  # in words
+    mended: bool  # by a change of the source that makes the gradient right
+    seconds: float  # of the processor
     text: str
 
 
@@ -82,29 +83,31 @@ def verdict(case: Any, inputs: str) -> Verdict:
     if inputs != "guessed":
         draw = case.shows if inputs == "showing" and case.shows else case.given
         args, kwargs = draw(np.random.default_rng(0))
-    start = time.perf_counter()
+    start, mended = time.process_time(), False
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             report = check_op(case.op(), *args, kwargs=kwargs or None, raise_exception=False)
         outcome, text = report.outcome, "\n".join(map(str, report.failures or report.unchecked))
+        mended = any(failure.mending for failure in report.failures)
     except AutogradError as error:
         outcome, text = "not checked", str(error)
     except Exception as error:
         outcome, text = "crashed", f"{type(error).__name__}: {error}"
     named = any(re.search(said, text, re.IGNORECASE) for said in case.said)
-    return Verdict(case.name, outcome, named, time.perf_counter() - start, text)
+    return Verdict(case.name, outcome, named, mended, time.process_time() - start, text)
 
 
 def summary(cases: Iterable[Any], inputs: str) -> list[Verdict]:
     """Print the counts for a list of entries, and return the verdicts."""
     found = [verdict(case, inputs) for case in cases]
     counts = collections.Counter(v.outcome for v in found)
-    named = sum(v.named for v in found if v.outcome == "wrong")
+    wrong = [v for v in found if v.outcome == "wrong"]
+    named, either = sum(v.named for v in wrong), sum(v.named or v.mended for v in wrong)
     times = [v.seconds for v in found]
     outcomes = ", ".join(f"{counts[o]} {o}" for o in ("wrong", "right", "not checked", "crashed"))
     print(
-        f"  {inputs:8} {len(found):4}: {outcomes}; {named} named; "
+        f"  {inputs:8} {len(found):4}: {outcomes}; {named} named in words, {either} or mended; "
         f"median {statistics.median(times):.2f} s, longest {max(times):.1f} s"
     )
     return found
