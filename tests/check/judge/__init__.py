@@ -40,6 +40,7 @@ from . import (
     puzzles,
     quantum,
     queueing,
+    radar,
     ranking,
     rearranging,
     recommending,
@@ -107,6 +108,7 @@ FIELDS = (
     geodesy,
     economics,
     quantum,
+    radar,
 )
 CASES: list[Case] = [case for field in FIELDS for case in field.BOOK.cases]
 WRONG = [case for case in CASES if case.wrong]
