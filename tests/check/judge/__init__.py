@@ -16,6 +16,7 @@ from . import (
     chemistry,
     climate,
     control,
+    crystallography,
     ecology,
     economics,
     epidemics,
@@ -109,6 +110,7 @@ FIELDS = (
     economics,
     quantum,
     radar,
+    crystallography,
 )
 CASES: list[Case] = [case for field in FIELDS for case in field.BOOK.cases]
 WRONG = [case for case in CASES if case.wrong]

@@ -157,7 +157,7 @@ PLOTS = np.array([10.0, 12.1, 13.8, 16.2, 18.1, 19.7, 22.0])
     at("gate"),
     ZERO,
     r"innovation.{0,40}(?:large|exceed|beyond|more than|above|>)",
-    mends("if s.used[k]", "if not s.used[k]", "s.used[k] *", "* s.used[k]", "if used[k]"),
+    mends("if s.used[k]", "if not s.used[k]", "s.used[k] *", "* s.used[k]", "gn * s.used"),
     where="a plot outside the gate",
     shows=lambda rng: ((t(PLOTS + np.array([0, 0, 0, 30.0, 0, 0, 0])), t(0.6), t(0.2)), {}),
 )
