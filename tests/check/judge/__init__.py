@@ -21,6 +21,7 @@ from . import (
     economics,
     epidemics,
     finance,
+    finite_elements,
     fluids,
     genetics,
     geodesy,
@@ -111,6 +112,7 @@ FIELDS = (
     quantum,
     radar,
     crystallography,
+    finite_elements,
 )
 CASES: list[Case] = [case for field in FIELDS for case in field.BOOK.cases]
 WRONG = [case for case in CASES if case.wrong]
