@@ -10,6 +10,7 @@ what it says (a right one that is wrong, a wrong one whose mistake never shows).
 
 from . import (
     actuarial,
+    alignment,
     antennas,
     astronomy,
     audio,
@@ -113,6 +114,7 @@ FIELDS = (
     radar,
     crystallography,
     finite_elements,
+    alignment,
 )
 CASES: list[Case] = [case for field in FIELDS for case in field.BOOK.cases]
 WRONG = [case for case in CASES if case.wrong]
