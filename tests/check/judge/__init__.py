@@ -59,6 +59,7 @@ from . import (
     survival,
     tables,
     text,
+    tomography,
     transport,
 )
 from .entries import Case
@@ -115,6 +116,7 @@ FIELDS = (
     crystallography,
     finite_elements,
     alignment,
+    tomography,
 )
 CASES: list[Case] = [case for field in FIELDS for case in field.BOOK.cases]
 WRONG = [case for case in CASES if case.wrong]
