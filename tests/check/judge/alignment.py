@@ -176,6 +176,8 @@ def words(first, second):
     words([0, 1, 2, 3], [0, 2, 2, 1, 3]),
     "a substitution that is made twice is counted once: its gradient is set, not added to",
     REPEATED,
+    MISSING,
+    FACTOR,
     r"accumulat|overwrit|\b(?:set|assigned),? (?:not|instead)|\btwice\b|(?:counted|only) once",
     r"(?:added|summed|add) (?:to|up|together)|\bsame (?:substitution|pair|letters)|several times",
     mends("by_pair[a, b] += g", "substitution[a, b] += g", "np.add.at(by_pair", "[a, b] += g"),
@@ -292,7 +294,7 @@ def banded_dtw():
     MISSING + r"|too small",
     SHIFT,
     r"\bfirst (?:step|transition|place|time|pair|position)",
-    r"\bone (?:transition|term|pair)|number of (?:steps|transitions)|\bloop\b",
+    r"\bsums? to\b|\bone (?:transition|term|pair)|number of (?:steps|transitions)|\bloop\b",
     mends(
         "range(1, len(e)): pairs",
         "range(1, len(alpha))",

@@ -268,7 +268,7 @@ def amplitudes(rng):
     r"\bscale (?:factor )?(?:k )?(?:is|was|itself|depends|changes|fitted|held|taken)",
     r"\bk\b.{0,30}depend",
     r"depend\w* .{0,30}\b(?:k|scale)\b|(?:through|via) (?:the )?(?:scale|k)\b|\bfitted\b",
-    r"\b(?:scale|k)\b.{0,30}\bconstant|least squares",
+    r"\b(?:scale|k)\b.{0,30}\bconstant|least squares|homogene|invarian",
     at("fixed"),
     mends(
         "g_scale",
