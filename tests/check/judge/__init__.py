@@ -10,16 +10,19 @@ what it says (a right one that is wrong, a wrong one whose mistake never shows).
 
 from . import (
     actuarial,
+    alignment,
     antennas,
     astronomy,
     audio,
     chemistry,
     climate,
     control,
+    crystallography,
     ecology,
     economics,
     epidemics,
     finance,
+    finite_elements,
     fluids,
     genetics,
     geodesy,
@@ -40,6 +43,7 @@ from . import (
     puzzles,
     quantum,
     queueing,
+    radar,
     ranking,
     rearranging,
     recommending,
@@ -55,6 +59,7 @@ from . import (
     survival,
     tables,
     text,
+    tomography,
     transport,
 )
 from .entries import Case
@@ -107,6 +112,11 @@ FIELDS = (
     geodesy,
     economics,
     quantum,
+    radar,
+    crystallography,
+    finite_elements,
+    alignment,
+    tomography,
 )
 CASES: list[Case] = [case for field in FIELDS for case in field.BOOK.cases]
 WRONG = [case for case in CASES if case.wrong]
