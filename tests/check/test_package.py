@@ -15,7 +15,7 @@ CHECK = SRC / "check"
 # As the package's docstring lists them: a group imports from itself and from those above it.
 GROUPS = (
     {"deadline", "exceptions", "iterating", "naming", "progress", "values"},
-    {"numerical", "plot", "report", "subject"},
+    {"numerical", "plot", "report", "rounding", "subject"},
     {"comparison", "memory_layouts", "nearby", "resizing", "session"},
     {"diagnosis"},
     {"mending"},

@@ -9,7 +9,7 @@ What everything works on
     (how far it is).
 Measurements and the report
     numerical (derivatives by differences), subject (the call, its values and gradients), plot (the
-    picture of a report), report (causes, failures, notes).
+    picture of a report), report (causes, failures, notes), rounding (what is forward's own).
 One check
     session (one check in progress: tolerances, random numbers, each thing measured once),
     comparison (two gradients, up to rounding), resizing (the same call at other sizes),

@@ -12,6 +12,7 @@ import inspect
 import re
 import textwrap
 from collections.abc import Callable, Iterator
+from types import CodeType
 from typing import Any
 
 # Functions of SciPy and NumPy that iterate, or that approximate an integral or a trajectory.
@@ -59,9 +60,21 @@ def _nodes(fn: Callable[..., Any]) -> Iterator[ast.AST]:
 def tree_of(fn: Any) -> ast.AST | None:
     """Return the source of a function as a tree; None if it has none, or is part of a line."""
     try:
-        return ast.parse(textwrap.dedent(inspect.getsource(inspect.unwrap(fn))))
+        found = ast.parse(textwrap.dedent(inspect.getsource(inspect.unwrap(fn))))
     except (OSError, TypeError, SyntaxError, ValueError):
         return None
+    if getattr(fn, "__name__", "") != "<lambda>":
+        return found
+    # What stands around a function without a name is the caller's.
+    inside = [node for node in ast.walk(found) if isinstance(node, ast.Lambda)]
+    own = inside if len(inside) == 1 else [n for n in inside if _does(n) == fn.__code__.co_code]
+    return own[0] if own else found
+
+
+def _does(node: ast.Lambda) -> bytes:
+    """Return the instructions of a function without a name that has no free variables."""
+    made = compile(ast.fix_missing_locations(ast.Expression(node)), "", "eval")
+    return next(c.co_code for c in made.co_consts if isinstance(c, CodeType))
 
 
 def text_of(fn: Any) -> str:

@@ -164,7 +164,7 @@ def _romberg(line: Curve, center: Array, h: float, eps: float, best: _Best) -> N
     wide, close = [np.abs(sides[k][0] + sides[k][1] - 2 * center) / steps[k] for k in (0, 2)]
     # An output that is small because its terms cancel is rounded like the others.
     noise = np.maximum(floor, 0.1 * np.max(floor, initial=0.0, where=np.isfinite(floor)))
-    still = (sides[0][0] == center) & (sides[0][1] == center)
+    still = (sides[0][0] == center) & (sides[0][1] == center) & (center != 0)
     error = np.abs(once[1] - once[0]) + np.where(still, noise, floor)
     kink = (close > 0.7 * wide) & (close > 8 * noise)
     value = (16 * once[1] - once[0]) / 15

@@ -55,6 +55,7 @@ from pullback.check.report import (
     Report,
     Unchecked,
 )
+from pullback.check.rounding import is_rounding
 from pullback.check.session import Options, Session
 from pullback.check.subject import Subject
 from pullback.check.values import holds_numbers, host
@@ -353,6 +354,9 @@ class _Runner:
         report.failures = [f for f in report.failures if not _is_excused(f, variation)]
         if report.failures and variation.tied and self._is_among_nearby(variation.inputs, options):
             report.failures = []
+        if variation.small and report.failures:
+            subject = Subject(self.fn, variation.inputs.args, self.kwargs | variation.inputs.kwargs)
+            report.failures = [f for f in report.failures if not is_rounding(subject, f)]
         if not report.failures:
             report.parts = []  # what was excused failed nothing
         return report

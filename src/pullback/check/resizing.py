@@ -14,7 +14,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pullback.check.exceptions import InapplicableError
-from pullback.check.inputs.domains import recognised
 from pullback.check.report import Report
 from pullback.check.session import Session
 
@@ -136,10 +135,17 @@ def resized(session: Session, symbol: Symbol, length: int) -> list[Any]:
         if k in session.subject.tracked:
             factor = np.where(added, rng.uniform(0.8, 1.0, new.shape), 1.0)
             new = np.asarray(new * factor).astype(old.dtype)
-        elif recognised(old) == "simplex" and (new.sum(axis=-1) > 0).all():
+        elif _sums_to_one(old) and (new.sum(axis=-1) > 0).all():
             new = new / new.sum(axis=-1, keepdims=True)
         leaves[k] = np.ascontiguousarray(new).reshape(new.shape)
     return leaves
+
+
+def _sums_to_one(array: Any) -> bool:
+    """Return whether the rows of an array are probabilities."""
+    if array.dtype.kind != "f" or not array.ndim or array.shape[-1] < 2:
+        return False
+    return bool((array >= 0).all() and np.allclose(array.sum(axis=-1), 1.0))
 
 
 def describe_axes(session: Session, symbol: Symbol, bare: bool = False) -> str:

@@ -30,7 +30,7 @@ _REPEATS = re.compile(r".*(iter|steps?|sweeps)\w*")
 _FEW = 20  # repetitions that may be part of the formula
 _SMALL = re.compile(r".*eps(ilon)?\w*|jitter|ridge")
 _AXIS = re.compile(r"(\w+_)?(axis|axes|dims?)\d?")
-_COUNT = re.compile(r".*(idx|index|size|hop|stride|num|count|len)\w*|[nkm]|n_\w+")
+_COUNT = re.compile(r".*(idx|index|size|hop|stride|num|count|len|fft)\w*|[nkm]|n_\w+")
 _ARRAY = re.compile(r".*(bias|weight|mask|prior|target|mean|knots|init)\w*|[bwxy]|[htw]0?")
 _NO_WORD = "no_such_word"
 _NEVER = re.compile(r"dtype|device|out|name|order_by")
@@ -39,7 +39,7 @@ _CHOICES = {
     "norm": ("backward", "ortho", "forward"),
     "mode|padding|pad|boundary|padding_mode": (
         "constant", "reflect", "edge", "wrap", "symmetric", "same", "full", "valid", "circular",
-        "replicate", "zeros", "periodic",
+        "replicate", "zeros", "periodic", "nearest", "mirror",
     ),
 }  # fmt: skip
 
@@ -67,7 +67,7 @@ def other_settings(
         Its results.
     """
     hints = _hints(fn)
-    given = [host(v) for v in (*inputs.args, *inputs.kwargs.values()) if holds_numbers(v)]
+    given = _given(inputs)
     rank = max((array.ndim for array in given), default=1)
     lengths = {length for array in given for length in array.shape}
     for i, p in enumerate(parameters):
@@ -88,8 +88,19 @@ def other_settings(
         elif value is not _EMPTY and not (passed and _is_length(p.name, value, lengths)):
             said = _said(fn, _with(inputs, i, p, _NO_WORD)) if isinstance(value, str) else ()
             for other in _others(p.name, value, hints.get(p.name), rank, fn, said):
-                what = f"`{p.name}` = {other!r} in place of {value!r}"
-                yield what, [_with(inputs, i, p, other)]
+                what, call = (
+                    f"`{p.name}` = {other!r} in place of {value!r}",
+                    _with(inputs, i, p, other),
+                )
+                if not isinstance(value, float):
+                    yield what, [call]
+                elif not isinstance(try_forward(fn, call), str):  # of numbers one will do
+                    yield what, [call]
+                    break
+
+
+def _given(inputs: Inputs) -> list[Array]:
+    return [host(v) for v in (*inputs.args, *inputs.kwargs.values()) if holds_numbers(v)]
 
 
 def _is_length(name: str, value: Any, lengths: set[int]) -> bool:
@@ -160,7 +171,7 @@ def _integers(name: str, value: int, rank: int) -> Iterator[int]:
     yield value + 1
     if value > 1:
         yield value - 1
-    if re.search("shift|offset|diagonal|lag|k$", name):
+    if re.search("shift|offset|diagonal|lag|delay|k$", name):
         yield -value or -1
 
 
@@ -169,8 +180,9 @@ def _floats(name: str, value: float) -> Iterator[float]:
         yield max(1e-3, 3 * value)
     elif 0 <= value <= 1:
         yield 0.35 if abs(value - 0.35) > 0.1 else 0.6
+        yield from (0.85 * value, 1.2 * value)
     else:
-        yield 1.5 * value
+        yield from (1.5 * value, 0.85 * value)
 
 
 def _tuples(name: str, value: tuple[int, ...], rank: int) -> Iterator[tuple[int, ...]]:
@@ -250,6 +262,9 @@ def _in_place_of_none(
         return
     numbers = (2, 1, 0) if not _AXIS.fullmatch(name) else (0, -1)
     if "int" in hint or _COUNT.fullmatch(name) or _AXIS.fullmatch(name):
+        if re.search("size|len|fft|pad", name):
+            lengths = [n for a in _given(inputs) for n in a.shape]
+            yield from (n + 2 for n in dict.fromkeys(sorted(lengths, reverse=True)))
         yield from numbers
     elif "float" in hint:
         yield 0.4

@@ -30,6 +30,8 @@ from pullback.core.custom import pytree as tree
 from pullback.core.tensor.tensor import Tensor, box
 
 _SINGULAR = 1e-7  # relative change of the results that a change in the 13th digit must not make
+_MOST_ALONE = 3  # arrays that are changed without the others
+_SMALL = ("small values", "tiny values")
 _MOST_SHIFTS = 3  # numbers among the settings around which values are drawn
 
 
@@ -50,6 +52,8 @@ class Variation(NamedTuple):
         Whether an iteration may end too early.
     coarse : bool
         Whether values are so large that little but NaN tells a mistake.
+    small : bool
+        Whether values are so small that differences may be those of rounding.
     """
 
     what: str
@@ -58,6 +62,7 @@ class Variation(NamedTuple):
     edge: bool = False
     moved: bool = False
     coarse: bool = False
+    small: bool = False
 
 
 def variations(
@@ -198,8 +203,8 @@ def _changes() -> Iterator[_Change]:
     yield _Change("rows in the reverse order", _reversed)
     yield _Change("a zero among the values", _only_first(_with_zero), zero=True)
     yield _Change("numbers in place of zeros", _filled)
-    yield _Change("small values", functools.partial(_scaled, 0.02))
-    yield _Change("tiny values", functools.partial(_scaled, 1e-6), tensors=True)
+    yield _Change(_SMALL[0], functools.partial(_scaled, 0.02))
+    yield _Change(_SMALL[1], functools.partial(_scaled, 1e-6), tensors=True)
     yield _Change("values near 0 and 1", _extreme)
     yield _Change("far larger values", functools.partial(_scaled, 40.0), large=True)
     overflow = functools.partial(_scaled, 1000.0)
@@ -208,6 +213,7 @@ def _changes() -> Iterator[_Change]:
     row = _only_first(_with_zero_row)
     yield _Change("a row of zeros among the values", row, zero=True, tied=True)
     yield _Change("matrices that are not symmetric", _asymmetric, moves=False)
+    yield _Change("whole matrices that are not symmetric", _turned, moves=False)
     yield _Change("ties: the two largest values equal", largest, tied=True)
     yield _Change("ties: the two smallest values equal", smallest, tied=True)
     yield _Change("ties: all values equal", _constant, tied=True)
@@ -224,13 +230,27 @@ def _values(
     )
     has_edge, approximate = _has_edge(inputs), converges(fn)
     symmetric = "symmetric" in (inspect.getdoc(getattr(fn, "forward", fn)) or "").lower()
-    for change in itertools.chain(_changes(), around):
+    for change in itertools.chain(_changes(), around, _alone(inputs)):
         if (change.moves and approximate) or (symmetric and change.of is _asymmetric):
             continue
         profile = LARGE if change.large else inputs.profile
         other = _all_changed(fn, change.of, inputs, change.tensors)._replace(profile=profile)
         edge = change.zero and has_edge
-        yield Variation(change.what, other, change.tied, edge, change.moves, change.coarse)
+        small = change.what in _SMALL
+        yield Variation(change.what, other, change.tied, edge, change.moves, change.coarse, small)
+
+
+def _alone(inputs: Inputs) -> Iterator[_Change]:
+    """Yield the changes of single arrays: what matters may be which of two is larger."""
+    arrays = [v for v in tree.leaves((inputs.args, inputs.kwargs)) if holds_numbers(v)]
+    free = [k for k, v in enumerate(arrays) if _is_free(host(v)) and not _is_unit(host(v))]
+    for k in free[:_MOST_ALONE] if len(free) > 1 else ():
+        places = itertools.count()
+
+        def changed(array: Array, places: Iterator[int] = places, k: int = k) -> Array:
+            return _scaled(8.0, array) if next(places) == k else array
+
+        yield _Change("larger values of one argument", changed, large=True)
 
 
 def _has_edge(inputs: Inputs) -> bool:
@@ -419,6 +439,15 @@ def _asymmetric(array: Array) -> Array:
     if recognised(array) not in ("spd", "symmetric"):
         return array
     return np.asarray(array + 0.3 * np.triu(np.abs(array).max() * np.cos(array), 1))
+
+
+def _turned(array: Array) -> Array:
+    """Exchange the rows of symmetric matrices of -1, 0 and 1 in a circle."""
+    square = array.ndim > 1 and array.shape[-1] == array.shape[-2] > 2
+    if array.dtype.kind not in "if" or not square or not np.isin(array, (-1, 0, 1)).all():
+        return array
+    symmetric = np.array_equal(array, array.swapaxes(-1, -2))
+    return np.roll(array, 1, axis=-2) if symmetric else array
 
 
 def _hiding(array: Array) -> Array:

@@ -17,9 +17,11 @@ from pullback.check.comparison import max_abs, unequal
 from pullback.check.diagnosis.evidence import Evidence
 from pullback.check.exceptions import BackwardError, ForwardError, InapplicableError, first_line
 from pullback.check.parts.recheck import wrong_along
+from pullback.check.parts.saved import saved_arrays
 from pullback.check.report import Cause, Report
 from pullback.check.session import Session
 from pullback.check.subject import Subject
+from pullback.check.values import host
 from pullback.core.backward.api import grad
 from pullback.core.graph.modes import enable_grad, is_grad_enabled
 from pullback.core.tensor.tensor import Tensor, box
@@ -119,6 +121,11 @@ def _report_raised(session: Session, error: ForwardError | BackwardError) -> Non
     cause = error.__cause__
     if isinstance(cause, GraphError) and "marked with @once_differentiable" in str(cause):
         raise InapplicableError(_ONCE)
+    if isinstance(cause, GraphError) and "the saved value" in str(cause) and _saves_steps(session):
+        session.note(f"second derivatives raise: {first_line(error)} It does not change here")
+        raise InapplicableError(
+            "a saved value that forward computed, and that does not change here"
+        )
     _, *rest = str(error).split("\n")
     when = "when it is recorded (create_graph=True)"
     if isinstance(error, BackwardError):
@@ -127,6 +134,22 @@ def _report_raised(session: Session, error: ForwardError | BackwardError) -> Non
     advice = [line.removeprefix("hint: ") for line in rest if "once_differentiable" in line]
     hint = advice[0] if advice else _MARK
     session.fail(Cause("second-order", text, hint))
+
+
+def _saves_steps(session: Session) -> bool:
+    """Return whether what forward computed and saved stays the same as the arguments are moved."""
+    rng, subject = session.rng("steps"), session.subject
+    moved = [a * (1 + 1e-7 * rng.uniform(-1, 1, a.shape)) for a in session.wide]
+    found = []
+    for arrays in (
+        session.wide,
+        [m.astype(a.dtype) for m, a in zip(moved, session.wide, strict=True)],
+    ):
+        run = subject.run(arrays)
+        known = [*arrays, *run.values()]
+        values = [host(value) for _, value in saved_arrays(run)]
+        found.append([v for v in values if not any(np.array_equal(v, k) for k in known)])
+    return len(found[0]) == len(found[1]) and all(map(np.array_equal, *found))
 
 
 def _report_wrong(session: Session, evidence: Evidence, i: int) -> None:

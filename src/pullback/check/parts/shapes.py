@@ -168,9 +168,11 @@ def _report_raised(
     settings = [value for _, value in session.subject.number_arguments()]
     fixed = symbol.length in settings or not session.subject.is_op
     odd = length == 0  # an error for an empty array is loud, and seldom meets anyone
-    # One row is a batch; one element may be too few for an axis that the outputs do not have.
+    # One row is a batch; along an axis that the outputs do not have one element may be too few, and
+    # a few may be the coordinates of points.
     shapes = [out.shape for out in session.outputs]
-    odd |= length == 1 and [out.shape for out in other.outputs] == shapes
+    summed = [out.shape for out in other.outputs] == shapes
+    odd |= summed and (length == 1 or symbol.length <= _VECTOR)
     if fixed or odd or not sensible or _is_vector(session, symbol, error):
         session.note(f"forward works {situation}, but backward raises: {first_line(error)}")
     else:

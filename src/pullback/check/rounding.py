@@ -1,0 +1,55 @@
+"""Disagreements at small values that are those of rounding in forward.
+
+A difference quotient knows its error from the size of the outputs. Where these are small because
+their terms cancel, they are rounded as the terms are, and it is wrong without knowing. Must not
+know how a gradient is compared.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from pullback.check.numerical import joined
+from pullback.check.report import Failure
+from pullback.check.subject import Subject
+
+_STEP = float(np.finfo(np.float64).eps) ** (
+    1 / 3
+)  # of a difference quotient, relative to the argument
+_RUNS = 9
+
+
+def is_rounding(subject: Subject, failure: Failure) -> bool:
+    """Return whether a disagreement is no larger than what rounding does to a difference quotient.
+
+    Examples
+    --------
+    >>> import pullback as pb
+    >>> x = np.array([1e-6, 2e-6])
+    >>> cancels = Subject(lambda x: 1 - pb.cos(x) ** 2, (x,))
+    >>> from pullback.check.report import Cause
+    >>> far = Failure("first", "x", Cause("formula", ""), x, 1.1 * x)
+    >>> is_rounding(cancels, far)
+    True
+    """
+    if failure.expected is None or failure.got is None or failure.argument not in subject.names:
+        return False
+    array = subject.arrays[subject.names.index(failure.argument)]
+    with np.errstate(all="ignore"):
+        off = np.abs(np.asarray(failure.got) - failure.expected)
+    off = off if failure.wrong is None else off[failure.wrong]
+    step = _STEP * float(np.abs(array).max(initial=0.0))
+    return bool(np.isfinite(off).all() and off.max(initial=0.0) * step <= 4 * _noise(subject))
+
+
+def _noise(subject: Subject) -> float:
+    """Return how far outputs lie off the parabola through them as all arguments are scaled."""
+    scales = np.linspace(-1e-3, 1e-3, _RUNS)
+    moved = [[(a * (1 + t)).astype(a.dtype) for a in subject.arrays] for t in scales]
+    runs = [subject.values(arrays) for arrays in moved]
+    outs = np.array([joined(run) for run in runs])
+    if not np.isfinite(outs).all():
+        return 0.0
+    powers = np.vander(scales / 1e-3, 3)
+    fitted = powers @ np.linalg.lstsq(powers, outs, rcond=None)[0]
+    return float(np.abs(outs - fitted).max(initial=0.0))
