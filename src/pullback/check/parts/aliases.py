@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from pullback.check.comparison import beyond_rounding, rounding_noise
+from pullback.check.comparison import beyond_rounding, max_abs, rounding_noise
 from pullback.check.exceptions import BackwardError, ForwardError, InapplicableError, first_line
 from pullback.check.numerical import coordinates, joined
 from pullback.check.parts.first import agrees
@@ -117,7 +117,7 @@ def _together(
 def _is_right_beside(tied: Session, i: int, j: int, direction: Array) -> bool:
     """Return whether the gradients are right where the two arguments are nearly equal."""
     arrays = list(tied.arrays)
-    arrays[j] = (arrays[j] * (1 + 1e-2) + 1e-3).astype(arrays[j].dtype)
+    arrays[j] = (arrays[j] * 1.01 + 1e-3 * max_abs(arrays[j])).astype(arrays[j].dtype)
     near = Session(tied.subject.with_arrays(arrays), tied.options, Report(tied.subject.name, 0))
     try:
         return agrees(near, *_together(near, i, j, direction))
