@@ -8,8 +8,10 @@ import warnings
 
 import numpy as np
 import torch
+from tests.peers.program_runs import Log, attempt, compare, namespace
+from torch.autograd.graph import saved_tensors_hooks
 
-OPERANDS_KEPT = "an operand that is changed at once is kept: x /= x has its gradient"
+KEPT = "a rule keeps what it needs, as it was: torch does the same with copies of what it saves"
 SECOND_TIME = "a second backward without retain_graph always raises, D of section 2"
 DETACHED_VIEW = "what is made under no_grad requires no grad: torch says so of views of leaves"
 LATE_LEAF = "views of a tensor follow it into the graph: torch does when they are next changed"
@@ -24,9 +26,8 @@ RETURNED_INPUT = "an operation that records nothing returns the very tensor that
 MODE = "needs_input_grad is of what is recorded: nothing under no_grad, section 1.2"
 DIRTY_RESULT = "a tensor marked dirty is the result, under no_grad too; torch gives a detached one"
 GRADIENT_VERSIONS = "how often a gradient was added to is nobody's business"
-FEWER_SAVED = "a rule keeps what it needs; torch's keeps its result, which may not be changed"
 OTHER_SAVED = "a rule that reads x, not the result, gives the result's hooks no second derivative"
-NO_GRADIENT_ON = "a node that no gradient reaches is not run: torch reads what it saved"
+NO_GRADIENT_ON = "a node that no gradient reaches is not run: torch releases what it saved"
 OTHER_FORMULA = "whether a first derivative that is constant is recorded is a matter of its formula"
 ONE_NUMBER = "one number has no spread: NaN and where it goes, docs/edge-values.md"
 KEPT_GRADIENT = "a gradient that was retained stays when its tensor is marked dirty"
@@ -59,8 +60,6 @@ TRANSPOSED = (
     "autograd.grad(",
 )
 
-# Nodes of torch that save their result where pullback's rules read the operand, or nothing.
-KEEP_RESULTS = ("Prod", "Prod1", "Relu", "Sigmoid", "AsStrided")
 CHANGING_HOOKS = ("g * 2", "mul_(3)", "-g)", "log(")
 
 DIRTY = ("Doubled.", "DoubledSaved.", "DirtyFirst.", "PairDirty.")
@@ -86,6 +85,13 @@ def odd_view(t):
         return True
 
 
+def changes_followed_view(found):
+    """Return whether a statement changes a view that torch itself calls a result, if it is asked."""
+    name = re.search(r"t\d+", found.line)
+    t = found.names[1].get(name[0]) if name else None
+    return is_tensor(t) and t._is_view() and t.requires_grad and not t.is_leaf
+
+
 def odd_views(found):
     return any(odd_view(t) for t in found.theirs_tensors())
 
@@ -105,11 +111,60 @@ def heard_less(found):
     return found.what.endswith(".grad") and found.ours is None
 
 
+def of_sibling(found):
+    """Return whether a retained gradient differs that led to another result of a node asked for."""
+    name, _, what = found.what.partition(".")
+    t = found.names[1].get(name)
+    if what != "grad" or not (is_tensor(t) and t.retains_grad):
+        return False
+    asked = [found.names[1].get(n) for line in found.lines for n in inputs_of(line)]
+    edges = edges_from(t)
+    return any(
+        is_tensor(u) and u.grad_fn in {node for node, _ in edges} and edge_of(u) not in edges
+        for u in asked
+    )
+
+
+def edge_of(t):
+    return (t.grad_fn, t.output_nr)
+
+
+def edges_from(t):
+    """Return the results, nodes and their numbers, that lead to a tensor; itself too."""
+    found, waiting = set(), [edge_of(t)]
+    while waiting:
+        edge = waiting.pop()
+        if edge[0] is not None and edge not in found:
+            found.add(edge)
+            waiting += edge[0].next_functions
+    return found
+
+
 def hooked_view(found):
     """Return whether a view was given a hook and then changed, in which torch loses the hook."""
     hooked = re.findall(r"(t\d+)\.(?:grad_fn\.|retain_grad|register_hook)", "\n".join(found.lines))
-    tensors = [found.names[1].get(name) for name in hooked]
-    return any(is_tensor(t) and t._is_view() and t._version for t in tensors)
+    return any(is_changed_view(found, name) for name in hooked)
+
+
+def is_changed_view(found, name):
+    t = found.names[1].get(name)
+    return is_tensor(t) and t._is_view() and t._version > 0
+
+
+def of_changed_view(found):
+    """Return whether torch found no way to a view, by which is differentiated, since it changed."""
+    results, _, call = found.line.partition(", = lib.autograd.grad(")
+    if says(found, "", "not have been used in the graph"):
+        return any(is_changed_view(found, name) for name in inputs_of(call))
+    pairs = dict(zip(results.split(", "), inputs_of(call), strict=False))
+    name = found.what.split(".")[0]
+    return found.theirs is None and is_changed_view(found, pairs.get(name))
+
+
+def inputs_of(line):
+    """Return the names of what a pass differentiates by, where it says so."""
+    asked = re.search(r"inputs=\[(.*?)\]", line) or re.search(r"\], \[(t[^]]*)\]", line)
+    return asked[1].split(", ") if asked else []
 
 
 def view_differs(found):
@@ -129,9 +184,57 @@ def under_no_grad(found):
     return uses(found, "no_grad()", "set_grad_enabled(False)", "inference_mode()")
 
 
-def operand_of_itself(line):
-    """Return whether a statement changes a tensor that is its own operand."""
-    return re.search(r"\b(t\d+)(?: [-+*/]=|\.\w+_\().*\b\1\b", line) is not None
+# -- torch, asked otherwise -----------------------------------------------------------------------
+def agrees(found, **asked):
+    """Return whether torch does the same as pullback if it is asked in another way."""
+    again = compare(found.lines, found.every_step, **asked)
+    return again is None or (again.kind != found.kind and explained(again) is not None)
+
+
+def copies_saved():
+    """Let torch save copies, so that what is saved does not change."""
+    return saved_tensors_hooks(lambda t: t.detach().clone(), lambda t: t)
+
+
+def not_in_place(line):
+    return re.sub(r"^(t\d+)\.detach_\(\)", r"\1 = \1.detach()", line)
+
+
+def retaining(line):
+    """Return a statement that retains the graph if it runs backward."""
+    if "retain_graph" in line or "create_graph" in line:
+        return line
+    if line.endswith(".backward()"):
+        return line.replace(".backward()", ".backward(retain_graph=True)")
+    return f"{line[:-1]}, retain_graph=True)" if "lib.autograd." in line else line
+
+
+def any_reached_twice(found):
+    """Return whether a gradient came to a node again after a pass that did not retain the graph."""
+    names, watched, reached, released = namespace(torch, Log()), set(), set(), set()
+    for line in found.lines:
+        for t in [v for v in names.values() if is_tensor(v)]:
+            watch(t.grad_fn, watched, reached)
+        attempt(retaining(line), names)
+        if reached & released:
+            return True
+        released |= reached if retaining(line) != line else set()
+        reached.clear()
+    return False
+
+
+def watch(root, watched, reached):
+    """Let the nodes that lead to `root` say when a gradient reaches them."""
+    waiting = [root]
+    while waiting:
+        node = waiting.pop()
+        if node is None or node in watched or node.name().endswith("AccumulateGrad"):
+            continue
+        watched.add(node)
+        node.register_prehook(
+            lambda gs, node=node: reached.add(node) if any(g is not None for g in gs) else None
+        )
+        waiting += [following for following, _ in node.next_functions]
 
 
 def of_gradient(found):
@@ -142,6 +245,13 @@ def of_gradient(found):
     gradients = [v for k, v in found.names[1].items() if k in results_of_grad(found)]
     gradients += [v.grad for v in found.theirs_tensors() if quiet(v) is not None]
     return any(is_tensor(g) and memory_of(g) in memories for g in gradients)
+
+
+def zeros_without_memory(found):
+    """Return whether what differs is torch's tensor of zeros that has no memory."""
+    name, _, what = found.what.partition(".")
+    t = found.names[1][name]
+    return torch._is_zerotensor(quiet(t) if what == "grad" else t)
 
 
 def is_tensor(value):
@@ -177,15 +287,17 @@ def without_none(events):
 
 # Reason: the test of it.
 DEVIATIONS = {
-    OPERANDS_KEPT: lambda d: (
-        says(d, "", "modified by an inplace operation") and any(map(operand_of_itself, d.lines))
+    KEPT: lambda d: (
+        (says(d, "", "modified by an inplace operation") and agrees(d, around=copies_saved))
+        or (says(d, "", "detached in-place") and agrees(d, in_torch=not_in_place))
     ),
     SECOND_TIME: lambda d: says(d, "backward through the graph a second time", ""),
     DETACHED_VIEW: lambda d: under_no_grad(d) and of_tracking(d) and (
         odd_views(d) or (d.what.endswith(".requires_grad") and view_differs(d))
     ),
-    LATE_LEAF: lambda d: odd_views(d) and of_tracking(d) and (
-        uses(d, "requires_grad_()", "requires_grad = True")
+    LATE_LEAF: lambda d: (
+        (odd_views(d) and of_tracking(d) and uses(d, "requires_grad_()", "requires_grad = True"))
+        or (says(d, "", "a leaf Variable that requires grad") and changes_followed_view(d))
     ),
     RETAINING: lambda d: uses(d, "inputs=") and (
         d.what.split(".")[-1] in ("retains_grad", "grad")
@@ -197,14 +309,12 @@ DEVIATIONS = {
         for line in d.lines
     ),
     GRADIENT_VERSIONS: lambda d: d.what.endswith("._version") and of_gradient(d),
-    FEWER_SAVED: lambda d: says(d, "", "modified by an inplace operation") and any(
-        f"of {op}," in str(d.theirs) for op in KEEP_RESULTS
-    ),
     OTHER_SAVED: lambda d: uses(d, "create_graph") and uses(d, *CHANGING_HOOKS) and (
         d.what.split(".")[-1] in ("value", "grad", "log")
     ),
-    NO_GRADIENT_ON: lambda d: uses(d, "PairNone.", "NoneForSecond.", "BothSame.") and (
-        says(d, "", "modified by an inplace operation")
+    NO_GRADIENT_ON: lambda d: (
+        says(d, "", "backward through the graph a second time")
+        and agrees(d, in_torch=retaining) and not any_reached_twice(d)
     ),
     OTHER_FORMULA: lambda d: uses(d, "create_graph") and (
         says(d, "cannot register a hook on a tensor that doesn't require", "") or
@@ -214,9 +324,9 @@ DEVIATIONS = {
     ONE_NUMBER: lambda d: uses(d, ".std(", ".var(") and any(
         isinstance(a, np.ndarray) and np.isnan(a).any() for a in (d.ours, d.theirs)
     ),
-    VIEW_HOOKS: lambda d: hooked_view(d) and d.what.split(".")[-1] in (
-        "log", "grad", "value", "retains_grad"
-    ),
+    VIEW_HOOKS: lambda d: of_changed_view(d) or (hooked_view(d) and (
+        d.what.split(".")[-1] in ("log", "grad", "value", "retains_grad")
+    )),
     KEPT_GRADIENT: lambda d: d.what.endswith(".grad") and d.theirs is None and uses(d, *DIRTY),
     UNTRACKED_BASE: lambda d: under_no_grad(d) and of_untracked_base(d) and (
         says(d, "", "A view was created in no_grad mode")
@@ -232,7 +342,7 @@ DEVIATIONS = {
     ),
     UNREACHED_ROOT: lambda d: (
         (says(d, "", "backward through the graph a second time") and uses(d, "inputs=["))
-        or (uses(d, "autograd.grad([") and heard_less(d))
+        or (uses(d, "autograd.grad([") and (heard_less(d) or of_sibling(d)))
     ),
     FOLLOWED_VIEW: lambda d: (
         says(d, "", "is the output of a function that returns multiple views") or
@@ -285,7 +395,9 @@ DEVIATIONS = {
     HOOKED_INPUT: lambda d: uses(d, *CHANGING_HOOKS[:3]) and d.what.split(".")[-1] in (
         "value", "grad"
     ) and ("autograd.grad(" in d.line or "inputs=[" in d.line),
-    NO_MEMORY: lambda d: d.what.endswith(".value") and d.theirs is RuntimeError,
+    NO_MEMORY: lambda d: d.theirs is RuntimeError and not np.any(d.ours) and (
+        zeros_without_memory(d)
+    ),
     RETAINED_DETACHED: lambda d: d.what.endswith(".retains_grad") and uses(d, ".detach_()"),
     RETURNED_INPUT: lambda d: uses(d, "Same.", "BothSame.", "Viewing.") and (
         says(d, "", "A view was created in no_grad mode")

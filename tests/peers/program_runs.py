@@ -3,6 +3,7 @@
 Owns the names that a program may use, what is compared, and shrinking.
 """
 
+import contextlib
 import copy
 import functools
 import pickle
@@ -303,6 +304,7 @@ class Difference:
     theirs: object
     lines: tuple = ()
     names: tuple = ()  # what the program's names are in both
+    every_step: bool = False  # whether tensors were looked at after each step
 
     def theirs_tensors(self):
         """Return the tensors that there are in torch."""
@@ -323,17 +325,26 @@ def head(error):
     return None if error is None else (type(error).__name__, str(error)[:40])
 
 
-def compare(lines, every_step):
-    """Run a program in both libraries; return the first difference, or None."""
+def compare(lines, every_step, in_torch=lambda line: line, around=contextlib.nullcontext):
+    """Run a program in both libraries; return the first difference, or None.
+
+    `in_torch` gives what is said to torch in place of a line, in the context that `around` makes.
+    """
     logs, versions = (Log(), Log()), {}
     ours, theirs = (namespace(lib, log) for lib, log in zip((pb, torch), logs, strict=True))
+
+    def difference(*what):
+        return Difference(
+            step, line, *what, tuple(lines[: step + 1]), (ours, theirs), every_step
+        )
+
     for step, line in enumerate(lines):
-        mine, other = attempt(line, ours), attempt(line, theirs)
+        mine = attempt(line, ours)
+        with around():
+            other = attempt(in_torch(line), theirs)
         last = step == len(lines) - 1
         if not same_error(mine, other):
-            return Difference(
-                step, line, "error", mine, other, tuple(lines[: step + 1]), (ours, theirs)
-            )
+            return difference("error", mine, other)
         if mine is not None and ("autograd." in line or ".backward()" in line):
             return None  # what a pass leaves that raised is nowhere said
         if mine is not None and any(f"{op}.apply" in line for op in DIRTY):
@@ -343,7 +354,7 @@ def compare(lines, every_step):
             if every_step and what is None:
                 what = differing_versions(ours, theirs, versions)
             if what is not None:
-                return Difference(step, line, *what, tuple(lines[: step + 1]), (ours, theirs))
+                return difference(*what)
     return None
 
 

@@ -8,7 +8,7 @@ What statements do in both is compared in `program_runs`.
 import random
 
 import torch
-from tests.peers.program_runs import Log, attempt, namespace
+from tests.peers.program_runs import DIRTY, Log, attempt, namespace
 
 
 def words(text):
@@ -288,17 +288,20 @@ class Draw:
     def custom(self):
         name = self.tensor()
         kind = self.random.random()
+        frozen = any(f"{name}.requires_grad_(False)" in line for line in self.lines)
+        without = DIRTY if frozen else ()  # a frozen leaf marked dirty makes torch end the process
         if kind < 0.55:
-            self.bind(f"{self.choice(CUSTOM_ONE)}.apply({name})")
+            self.bind(f"{self.choice(left_out(CUSTOM_ONE, without))}.apply({name})")
         elif kind < 0.8:
-            operation, mate = self.choice(CUSTOM_TWO), self.mate(name)
+            operation, mate = self.choice(left_out(CUSTOM_TWO, without)), self.mate(name)
             if operation == "DirtyFirst":
                 mate = self.other(name)
             self.bind(f"{operation}.apply({name}, {mate})")
         else:
+            operation = self.choice(left_out(CUSTOM_PAIR, without))
             first, second = self.fresh(), self.fresh()
             second = second if self.chance(0.7) else f"_{second}"
-            self.say(f"{first}, {second} = {self.choice(CUSTOM_PAIR)}.apply({name})")
+            self.say(f"{first}, {second} = {operation}.apply({name})")
 
     def block(self):
         """A few statements under inference mode, whose tensors stay inside."""
@@ -444,6 +447,10 @@ def holds(fits, tensor):
 def can_be_hooked(t):
     """Return whether a tensor may get hooks: views of changed ones make torch end the process."""
     return t.requires_grad and not (t._is_view() and t._version)
+
+
+def left_out(words, without):
+    return [word for word in words if word not in without]
 
 
 def is_tensor(value):
