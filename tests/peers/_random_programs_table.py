@@ -8,7 +8,7 @@ import warnings
 
 import numpy as np
 import torch
-from tests.peers.program_runs import Log, attempt, compare, namespace
+from tests.peers.program_runs import Log, attempt, compare, eval_or_none, namespace
 from torch.autograd.graph import saved_tensors_hooks
 
 KEPT = "a rule keeps what it needs, as it was: torch does the same with copies of what it saves"
@@ -16,7 +16,7 @@ SECOND_TIME = "a second backward without retain_graph always raises, D of sectio
 DETACHED_VIEW = "what is made under no_grad requires no grad: torch says so of views of leaves"
 LATE_LEAF = "views of a tensor follow it into the graph: torch does when they are next changed"
 RETAINING = "inputs= fills .grad once: torch then goes on to retain it"
-UNREACHED_ROOT = "what inputs do not need is not run: torch runs the hooks of a root by itself"
+UNREACHED_ROOT = "what inputs do not need is not run: torch runs roots, and more that leads to their nodes"
 FOLLOWED_VIEW = "a view follows its base where its steps are known: torch gives up"
 DROPPED_LEAF = "graphs do not keep leaves alive: a hook of a leaf that is gone has nothing to see"
 NO_GRADIENT = "a hook is called with a gradient, never with None"
@@ -47,6 +47,9 @@ ASSERTED = "torch says of itself that it is a bug"
 DETACHED_SINCE = "what was detached in place since it was saved has no second derivative"
 CLAMPED = "clamp keeps x: torch keeps where it was inside"
 RETAINED_DETACHED = "a tensor that was detached has no gradient to retain"
+DEAD_END = "a view of what was detached has its graph, or none once it changed: torch's ends there"
+LOST = "a view whose graph is lost cannot be used: torch sees that when it needs the graph"
+LAID_OUT = "a product keeps its operands: torch's keeps what it laid out anew, a copy"
 ONCE = "a second derivative through once_differentiable always raises, D of section 1.1"
 
 TRANSPOSED = (
@@ -86,7 +89,7 @@ def odd_view(t):
 
 
 def changes_followed_view(found):
-    """Return whether a statement changes a view that torch itself calls a result, if it is asked."""
+    """Return whether a statement changes a view that torch, if it is asked, calls a result."""
     name = re.search(r"t\d+", found.line)
     t = found.names[1].get(name[0]) if name else None
     return is_tensor(t) and t._is_view() and t.requires_grad and not t.is_leaf
@@ -105,39 +108,90 @@ def of_tracking(found):
 
 
 def heard_less(found):
-    """Return whether hooks heard less in pullback, or a retained gradient did not come."""
+    """Return whether hooks heard less in pullback, or a retained gradient has less in it."""
     if found.what == "log":
         return len(found.ours) < len(found.theirs)
-    return found.what.endswith(".grad") and found.ours is None
+    t = found.names[1].get(found.what.split(".")[0])
+    return found.what.endswith(".grad") and (found.ours is None or t.retains_grad)
 
 
-def of_sibling(found):
-    """Return whether a retained gradient differs that led to another result of a node asked for."""
-    name, _, what = found.what.partition(".")
-    t = found.names[1].get(name)
-    if what != "grad" or not (is_tensor(t) and t.retains_grad):
-        return False
-    asked = [found.names[1].get(n) for line in found.lines for n in inputs_of(line)]
-    edges = edges_from(t)
-    return any(
-        is_tensor(u) and u.grad_fn in {node for node, _ in edges} and edge_of(u) not in edges
-        for u in asked
-    )
+def runs_more(found):
+    """Return whether torch ran nodes that what was asked for does not need.
+
+    It runs what leads to the node of a tensor that is asked for, be it to another of its results;
+    and backward(inputs=) that node itself.
+    """
+    for line in found.lines:
+        asked = {edge_of(u) for u in tensors_named(found, inputs_of(line))}
+        nodes = {node for node, _ in asked}
+        if "inputs=[" in line and not all(map(is_tensor, nodes)):
+            return True
+        for root in roots_of(found, line) if asked else ():
+            leading = [edges_from(*edge) for edge in edges_from(*edge_of(root))]
+            if asked.isdisjoint(edges_from(*edge_of(root))) or any(
+                asked.isdisjoint(edges) and nodes & {node for node, _ in edges} for edges in leading
+            ):
+                return True
+    return False
+
+
+def roots_of(found, line):
+    """Return the tensors that a pass begins at, as they are now."""
+    roots = re.search(r"autograd\.\w+\(\[(.*?)\], \[", line)
+    value = eval_or_none(f"[{roots[1]}]", dict(found.names[1])) if roots else None
+    return value or []
+
+
+def tensors_named(found, names):
+    values = [found.names[1].get(name) for name in names]
+    return [v for v in values if is_tensor(v)]
 
 
 def edge_of(t):
-    return (t.grad_fn, t.output_nr)
+    try:
+        return (t.grad_fn or t, t.output_nr)
+    except RuntimeError:  # a view whose graph is lost
+        return (t, 0)
 
 
-def edges_from(t):
-    """Return the results, nodes and their numbers, that lead to a tensor; itself too."""
-    found, waiting = set(), [edge_of(t)]
+def edges_from(*root):
+    """Return the results, nodes and their numbers, that lead to one; itself too."""
+    found, waiting = set(), [root]
     while waiting:
         edge = waiting.pop()
         if edge[0] is not None and edge not in found:
             found.add(edge)
-            waiting += edge[0].next_functions
+            node = edge[0]
+            if not is_tensor(node):
+                waiting += [leaf_or_node(*e) for e in node.next_functions]
     return found
+
+
+def leaf_or_node(node, number):
+    """Return where an edge leads; the tensor itself for a leaf."""
+    return (node.variable, 0) if hasattr(node, "variable") else (node, number)
+
+
+def leads_nowhere(found):
+    """Return whether what differs is said of a result, in torch, that no leaf led to."""
+    text = found.line if found.what == "error" else found.what.split(".")[0]
+    tensors = tensors_named(found, re.findall(r"t\d+", text))
+    return any(
+        t.requires_grad
+        and not t.is_leaf
+        and not any(is_tensor(node) for node, _ in edges_from(*edge_of(t)))
+        for t in tensors
+        if not is_lost(t)
+    )
+
+
+def is_lost(t):
+    """Return whether torch knows no graph of a view any more."""
+    try:
+        t.grad_fn  # noqa: B018
+    except RuntimeError:
+        return True
+    return False
 
 
 def hooked_view(found):
@@ -153,12 +207,12 @@ def is_changed_view(found, name):
 
 def of_changed_view(found):
     """Return whether torch found no way to a view, by which is differentiated, since it changed."""
-    results, _, call = found.line.partition(", = lib.autograd.grad(")
-    if says(found, "", "not have been used in the graph"):
-        return any(is_changed_view(found, name) for name in inputs_of(call))
-    pairs = dict(zip(results.split(", "), inputs_of(call), strict=False))
-    name = found.what.split(".")[0]
-    return found.theirs is None and is_changed_view(found, pairs.get(name))
+    asked, results = inputs_of(found.line), re.findall(r"t\d+", found.line.partition(" = ")[0])
+    if found.what == "error":
+        ended = found.theirs is None or "not have been used in the graph" in str(found.theirs)
+        return ended and any(is_changed_view(found, name) for name in asked)
+    name = dict(zip(results, asked, strict=False)).get(found.what.split(".")[0])
+    return found.theirs is None and is_changed_view(found, name)
 
 
 def inputs_of(line):
@@ -187,6 +241,8 @@ def under_no_grad(found):
 # -- torch, asked otherwise -----------------------------------------------------------------------
 def agrees(found, **asked):
     """Return whether torch does the same as pullback if it is asked in another way."""
+    if found.otherwise:
+        return False
     again = compare(found.lines, found.every_step, **asked)
     return again is None or (again.kind != found.kind and explained(again) is not None)
 
@@ -198,6 +254,16 @@ def copies_saved():
 
 def not_in_place(line):
     return re.sub(r"^(t\d+)\.detach_\(\)", r"\1 = \1.detach()", line)
+
+
+def detached_under_no_grad(line):
+    """Return a statement that makes a tensor under no_grad, of tensors that require none."""
+    mode, made, expression = re.fullmatch(
+        r"(with lib\.(?:no_grad\(\)|set_grad_enabled\(False\)): )?(t\d+(?:, \*?\w+)* = )?(.*)", line
+    ).groups()
+    if mode is None or made is None:
+        return line
+    return mode + made + re.sub(r"\b(t\d+)\b", r"\1.detach()", expression)
 
 
 def retaining(line):
@@ -254,6 +320,12 @@ def zeros_without_memory(found):
     return torch._is_zerotensor(quiet(t) if what == "grad" else t)
 
 
+def no_spread(found):
+    """Return whether the numbers are equal whose deviation was taken: rounding leaves it a sign."""
+    made = re.findall(r"^(?:with .*: )?(t\d+) = t\d+\.std\(", "\n".join(found.lines), re.MULTILINE)
+    return any(bool((t.detach().abs() < 1e-12).any()) for t in tensors_named(found, made))
+
+
 def is_tensor(value):
     return isinstance(value, torch.Tensor)
 
@@ -281,6 +353,34 @@ def results_of_grad(found):
     }
 
 
+def recorded_otherwise(found):
+    """Return whether a statement fails since a gradient was recorded in one library alone."""
+    pairs = [[names.get(n) for names in found.names] for n in results_of_grad(found)]
+    return (
+        found.what == "error"
+        and "equire" in f"{found.ours} {found.theirs}"
+        and any(is_tensor(b) and a.requires_grad != b.requires_grad for a, b in pairs)
+    )
+
+
+def returned_itself(found):
+    """Return whether two names are of one tensor in pullback, and of two in torch."""
+    ours, theirs = found.names
+    tensors = [n for n, v in theirs.items() if n[0] == "t" and is_tensor(v)]
+    return any(
+        ours.get(a) is ours.get(b) and theirs[a] is not theirs[b] for a in tensors for b in tensors
+    )
+
+
+def base_was_frozen(found):
+    """Return whether what differs is said of a view whose base was frozen."""
+    t = found.names[1].get(found.what.split(".")[0])
+    if not (is_tensor(t) and t._is_view()):
+        return False
+    bases = [n for n, v in found.names[1].items() if v is t._base]
+    return any(uses(found, f"{n}.requires_grad_(False)") for n in bases)
+
+
 def without_none(events):
     return [e for e in events if any(g is not None for g in e[1:])]
 
@@ -293,17 +393,23 @@ DEVIATIONS = {
     ),
     SECOND_TIME: lambda d: says(d, "backward through the graph a second time", ""),
     DETACHED_VIEW: lambda d: under_no_grad(d) and of_tracking(d) and (
-        odd_views(d) or (d.what.endswith(".requires_grad") and view_differs(d))
+        odd_views(d)
+        or (d.what.endswith(".requires_grad") and view_differs(d))
+        or agrees(d, in_torch=detached_under_no_grad)
     ),
     LATE_LEAF: lambda d: (
         (odd_views(d) and of_tracking(d) and uses(d, "requires_grad_()", "requires_grad = True"))
         or (says(d, "", "a leaf Variable that requires grad") and changes_followed_view(d))
+        or (of_tracking(d) and uses(d, "requires_grad_()", "requires_grad = True")
+            and base_was_frozen(d))
     ),
     RETAINING: lambda d: uses(d, "inputs=") and (
         d.what.split(".")[-1] in ("retains_grad", "grad")
         or says(d, "", "modified by an inplace operation")
     ),
-    MODE: lambda d: uses(d, "Counting.") and under_no_grad(d) and (d.what.endswith(".value")),
+    MODE: lambda d: uses(d, "Counting.") and under_no_grad(d) and (
+        agrees(d, in_torch=detached_under_no_grad)
+    ),
     DIRTY_RESULT: lambda d: uses(d, *(f"): t{i}" for i in range(99))) and any(
         line.startswith("with lib") and "enable_grad" not in line and any(w in line for w in DIRTY)
         for line in d.lines
@@ -317,12 +423,13 @@ DEVIATIONS = {
         and agrees(d, in_torch=retaining) and not any_reached_twice(d)
     ),
     OTHER_FORMULA: lambda d: uses(d, "create_graph") and (
-        says(d, "cannot register a hook on a tensor that doesn't require", "") or
-        d.what.endswith(".grad.requires_grad")
+        says(d, "cannot register a hook on a tensor that doesn't require", "")
+        or recorded_otherwise(d)
+        or d.what.endswith(".grad.requires_grad")
         or (d.what.endswith(".requires_grad") and d.what.split(".")[0] in results_of_grad(d))
     ),
-    ONE_NUMBER: lambda d: uses(d, ".std(", ".var(") and any(
-        isinstance(a, np.ndarray) and np.isnan(a).any() for a in (d.ours, d.theirs)
+    ONE_NUMBER: lambda d: uses(d, ".std(", ".var(") and isinstance(d.theirs, np.ndarray) and (
+        any(np.isnan(a).any() for a in (d.ours, d.theirs)) or no_spread(d)
     ),
     VIEW_HOOKS: lambda d: of_changed_view(d) or (hooked_view(d) and (
         d.what.split(".")[-1] in ("log", "grad", "value", "retains_grad")
@@ -341,9 +448,8 @@ DEVIATIONS = {
         d.what == "log" and uses(d, "requires_grad_(False)")
     ),
     UNREACHED_ROOT: lambda d: (
-        (says(d, "", "backward through the graph a second time") and uses(d, "inputs=["))
-        or (uses(d, "autograd.grad([") and (heard_less(d) or of_sibling(d)))
-    ),
+        says(d, "", "backward through the graph a second time") or heard_less(d)
+    ) and runs_more(d),
     FOLLOWED_VIEW: lambda d: (
         says(d, "", "is the output of a function that returns multiple views") or
         says(d, "", "is a view and its base or another view of its base has been modified")
@@ -369,7 +475,8 @@ DEVIATIONS = {
         d, "", "you can only change requires_grad flags of leaf"
     ),
     ONCE: lambda d: uses(d, "Once.") and (
-        says(d, "once_differentiable", "") or d.what.endswith(".requires_grad")
+        says(d, "once_differentiable", "")
+        or (d.what.endswith(".requires_grad") and uses(d, "create_graph"))
     ),
     EXPANDED: lambda d: says(d, "more than one element of the written-to tensor", "") and (
         uses(d, "expand")
@@ -395,12 +502,20 @@ DEVIATIONS = {
     HOOKED_INPUT: lambda d: uses(d, *CHANGING_HOOKS[:3]) and d.what.split(".")[-1] in (
         "value", "grad"
     ) and ("autograd.grad(" in d.line or "inputs=[" in d.line),
-    NO_MEMORY: lambda d: d.theirs is RuntimeError and not np.any(d.ours) and (
-        zeros_without_memory(d)
+    NO_MEMORY: lambda d: says(d, "", "convert a ZeroTensor") or (
+        d.theirs is RuntimeError and not np.any(d.ours) and zeros_without_memory(d)
     ),
     RETAINED_DETACHED: lambda d: d.what.endswith(".retains_grad") and uses(d, ".detach_()"),
+    DEAD_END: lambda d: uses(d, ".detach_()") and of_tracking(d) and leads_nowhere(d),
+    LOST: lambda d: says(d, "the graph of the view is lost", "") and any(
+        map(is_lost, tensors_named(d, re.findall(r"t\d+", d.line)))
+    ),
+    LAID_OUT: lambda d: says(d, "MatmulBackward: one of the variables", "") and any(
+        t.dim() > 2 for t in d.theirs_tensors()
+    ),
     RETURNED_INPUT: lambda d: uses(d, "Same.", "BothSame.", "Viewing.") and (
-        says(d, "", "A view was created in no_grad mode")
+        (returned_itself(d) and of_tracking(d))
+        or says(d, "", "A view was created in no_grad mode")
         or says(d, "", "This view was created inside a custom Function")
         or says(d, "", "Can't detach views in-place")
         or d.what.endswith(".grad")

@@ -293,6 +293,13 @@ def attempt(line, names):
     return None
 
 
+def eval_or_none(expression, names):
+    try:
+        return eval(expression, names)
+    except Exception:
+        return None
+
+
 @dataclass
 class Difference:
     """What differs first in a program."""
@@ -305,6 +312,7 @@ class Difference:
     lines: tuple = ()
     names: tuple = ()  # what the program's names are in both
     every_step: bool = False  # whether tensors were looked at after each step
+    otherwise: bool = False  # whether torch was asked in another way
 
     def theirs_tensors(self):
         """Return the tensors that there are in torch."""
@@ -325,7 +333,7 @@ def head(error):
     return None if error is None else (type(error).__name__, str(error)[:40])
 
 
-def compare(lines, every_step, in_torch=lambda line: line, around=contextlib.nullcontext):
+def compare(lines, every_step, in_torch=None, around=None):
     """Run a program in both libraries; return the first difference, or None.
 
     `in_torch` gives what is said to torch in place of a line, in the context that `around` makes.
@@ -334,14 +342,13 @@ def compare(lines, every_step, in_torch=lambda line: line, around=contextlib.nul
     ours, theirs = (namespace(lib, log) for lib, log in zip((pb, torch), logs, strict=True))
 
     def difference(*what):
-        return Difference(
-            step, line, *what, tuple(lines[: step + 1]), (ours, theirs), every_step
-        )
+        done, names = tuple(lines[: step + 1]), (ours, theirs)
+        return Difference(step, line, *what, done, names, every_step, bool(in_torch or around))
 
     for step, line in enumerate(lines):
         mine = attempt(line, ours)
-        with around():
-            other = attempt(in_torch(line), theirs)
+        with around() if around else contextlib.nullcontext():
+            other = attempt(in_torch(line) if in_torch else line, theirs)
         last = step == len(lines) - 1
         if not same_error(mine, other):
             return difference("error", mine, other)

@@ -8,7 +8,7 @@ What statements do in both is compared in `program_runs`.
 import random
 
 import torch
-from tests.peers.program_runs import DIRTY, Log, attempt, namespace
+from tests.peers.program_runs import DIRTY, Log, attempt, eval_or_none, namespace
 
 
 def words(text):
@@ -479,13 +479,6 @@ def same_memory(a, b):
         return a.untyped_storage().data_ptr() == b.untyped_storage().data_ptr()
     except RuntimeError:  # zeros that take no memory
         return a is b
-
-
-def eval_or_none(expression, names):
-    try:
-        return eval(expression, names)
-    except Exception:
-        return None
 
 
 def nested(numbers, shape):
