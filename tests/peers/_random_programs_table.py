@@ -8,7 +8,8 @@ import warnings
 
 import numpy as np
 import torch
-from tests.peers.program_runs import Log, attempt, compare, eval_or_none, namespace
+from tests.peers.program_names import Log, namespace
+from tests.peers.program_runs import attempt, compare, eval_or_none, same_events
 from torch.autograd.graph import saved_tensors_hooks
 
 KEPT = "a rule keeps what it needs, as it was: torch does the same with copies of what it saves"
@@ -16,7 +17,9 @@ SECOND_TIME = "a second backward without retain_graph always raises, D of sectio
 DETACHED_VIEW = "what is made under no_grad requires no grad: torch says so of views of leaves"
 LATE_LEAF = "views of a tensor follow it into the graph: torch does when they are next changed"
 RETAINING = "inputs= fills .grad once: torch then goes on to retain it"
-UNREACHED_ROOT = "what inputs do not need is not run: torch runs roots, and more that leads to their nodes"
+UNREACHED_ROOT = (
+    "what inputs do not need is not run: torch runs roots, and more that leads to their nodes"
+)
 FOLLOWED_VIEW = "a view follows its base where its steps are known: torch gives up"
 DROPPED_LEAF = "graphs do not keep leaves alive: a hook of a leaf that is gone has nothing to see"
 NO_GRADIENT = "a hook is called with a gradient, never with None"
@@ -29,6 +32,7 @@ GRADIENT_VERSIONS = "how often a gradient was added to is nobody's business"
 OTHER_SAVED = "a rule that reads x, not the result, gives the result's hooks no second derivative"
 NO_GRADIENT_ON = "a node that no gradient reaches is not run: torch releases what it saved"
 OTHER_FORMULA = "whether a first derivative that is constant is recorded is a matter of its formula"
+ORIGIN = "the slopes of hypot at the origin are 0, docs/edge-values.md: torch's are NaN"
 ONE_NUMBER = "one number has no spread: NaN and where it goes, docs/edge-values.md"
 KEPT_GRADIENT = "a gradient that was retained stays when its tensor is marked dirty"
 UNTRACKED_BASE = "a view of what requires no grad is tracked when changed, made in whatever mode"
@@ -43,6 +47,12 @@ EMPTY_MASK = "x[mask] = v with nothing chosen is no change"
 COPIED_FROM_ITSELF = "x.copy_(x) is a change as any other: torch leaves out what changes nothing"
 HOOKED_INPUT = "the gradient of an input is what its hooks made of it, whatever else is asked for"
 NO_MEMORY = "zeros of a gradient are an array: torch's may have no memory"
+LEAVES_IN_GROUP = "hooks of a group may be of leaves in autograd.grad too: torch cannot"
+GROUP = "a group's hook is called once, when all is known: torch's does not count roots"
+EMPTY = "an empty result is a result: torch's may be a leaf"
+EMPTY_MEDIAN = "the median of nothing is an error, as the maximum is: torch's is NaN"
+RUN_AGAIN = "a checkpoint runs again as it ran, whatever became of its arguments: torch's gives up"
+CLOSED_OVER = "a checkpoint says that what it closes over was switched on since"
 ASSERTED = "torch says of itself that it is a bug"
 DETACHED_SINCE = "what was detached in place since it was saved has no second derivative"
 CLAMPED = "clamp keeps x: torch keeps where it was inside"
@@ -93,6 +103,12 @@ def changes_followed_view(found):
     name = re.search(r"t\d+", found.line)
     t = found.names[1].get(name[0]) if name else None
     return is_tensor(t) and t._is_view() and t.requires_grad and not t.is_leaf
+
+
+def of_late_view(found):
+    """Return whether a statement is about a view whose base is, in torch, a result."""
+    tensors = tensors_named(found, re.findall(r"t\d+", found.line))
+    return any(t._is_view() and t._base.requires_grad and not t._base.is_leaf for t in tensors)
 
 
 def odd_views(found):
@@ -207,12 +223,15 @@ def is_changed_view(found, name):
 
 def of_changed_view(found):
     """Return whether torch found no way to a view, by which is differentiated, since it changed."""
-    asked, results = inputs_of(found.line), re.findall(r"t\d+", found.line.partition(" = ")[0])
     if found.what == "error":
         ended = found.theirs is None or "not have been used in the graph" in str(found.theirs)
-        return ended and any(is_changed_view(found, name) for name in asked)
-    name = dict(zip(results, asked, strict=False)).get(found.what.split(".")[0])
-    return found.theirs is None and is_changed_view(found, name)
+        return ended and any(is_changed_view(found, name) for name in inputs_of(found.line))
+    asked = {}
+    for line in found.lines:
+        results = re.findall(r"t\d+", line.partition(" = ")[0])
+        asked.update(zip(results, inputs_of(line), strict=False))
+    name = found.what.split(".")[0]
+    return found.theirs is None and is_changed_view(found, asked.get(name))
 
 
 def inputs_of(line):
@@ -241,9 +260,9 @@ def under_no_grad(found):
 # -- torch, asked otherwise -----------------------------------------------------------------------
 def agrees(found, **asked):
     """Return whether torch does the same as pullback if it is asked in another way."""
-    if found.otherwise:
+    if asked.keys() & found.asked.keys():
         return False
-    again = compare(found.lines, found.every_step, **asked)
+    again = compare(found.lines, found.every_step, **found.asked, **asked)
     return again is None or (again.kind != found.kind and explained(again) is not None)
 
 
@@ -261,9 +280,13 @@ def detached_under_no_grad(line):
     mode, made, expression = re.fullmatch(
         r"(with lib\.(?:no_grad\(\)|set_grad_enabled\(False\)): )?(t\d+(?:, \*?\w+)* = )?(.*)", line
     ).groups()
-    if mode is None or made is None:
+    if mode is None or made is None or "copy." in line or "pickle." in line:
         return line
     return mode + made + re.sub(r"\b(t\d+)\b", r"\1.detach()", expression)
+
+
+def without_checkpoint(line):
+    return re.sub(r"again\((lambda .*?), (t\d+(?:, t\d+)?)\)$", r"(\1)(\2)", line)
 
 
 def retaining(line):
@@ -320,10 +343,18 @@ def zeros_without_memory(found):
     return torch._is_zerotensor(quiet(t) if what == "grad" else t)
 
 
+def is_nan(found):
+    """Return whether numbers differ, some of which are NaN in one library."""
+    pair = (found.ours, found.theirs)
+    return all(isinstance(a, np.ndarray) for a in pair) and any(np.isnan(a).any() for a in pair)
+
+
 def no_spread(found):
     """Return whether the numbers are equal whose deviation was taken: rounding leaves it a sign."""
     made = re.findall(r"^(?:with .*: )?(t\d+) = t\d+\.std\(", "\n".join(found.lines), re.MULTILINE)
-    return any(bool((t.detach().abs() < 1e-12).any()) for t in tensors_named(found, made))
+    return isinstance(found.theirs, np.ndarray) and any(
+        bool((t.detach().abs() < 1e-12).any()) for t in tensors_named(found, made)
+    )
 
 
 def is_tensor(value):
@@ -381,6 +412,12 @@ def base_was_frozen(found):
     return any(uses(found, f"{n}.requires_grad_(False)") for n in bases)
 
 
+def out_of_groups(found):
+    """Return a function of events that leaves out those of groups' hooks."""
+    labels = re.findall(r"group\(\[.*?\], lambda gs: log\((\d+),", "\n".join(found.lines))
+    return lambda events: [e for e in events if str(e[0]) not in labels]
+
+
 def without_none(events):
     return [e for e in events if any(g is not None for g in e[1:])]
 
@@ -400,6 +437,7 @@ DEVIATIONS = {
     LATE_LEAF: lambda d: (
         (odd_views(d) and of_tracking(d) and uses(d, "requires_grad_()", "requires_grad = True"))
         or (says(d, "", "a leaf Variable that requires grad") and changes_followed_view(d))
+        or (says(d, "you can only change requires_grad flags", "") and of_late_view(d))
         or (of_tracking(d) and uses(d, "requires_grad_()", "requires_grad = True")
             and base_was_frozen(d))
     ),
@@ -428,9 +466,8 @@ DEVIATIONS = {
         or d.what.endswith(".grad.requires_grad")
         or (d.what.endswith(".requires_grad") and d.what.split(".")[0] in results_of_grad(d))
     ),
-    ONE_NUMBER: lambda d: uses(d, ".std(", ".var(") and isinstance(d.theirs, np.ndarray) and (
-        any(np.isnan(a).any() for a in (d.ours, d.theirs)) or no_spread(d)
-    ),
+    ONE_NUMBER: lambda d: uses(d, ".std(", ".var(") and (is_nan(d) or no_spread(d)),
+    ORIGIN: lambda d: uses(d, ".hypot(") and is_nan(d) and not np.isnan(d.ours).any(),
     VIEW_HOOKS: lambda d: of_changed_view(d) or (hooked_view(d) and (
         d.what.split(".")[-1] in ("log", "grad", "value", "retains_grad")
     )),
@@ -466,6 +503,7 @@ DEVIATIONS = {
         says(d, "", "more than one element of the written-to tensor")
         or says(d, "", "A view was created in no_grad mode")
         or says(d, "", "Can't detach views in-place")
+        or says(d, "", "modifies inplace an input that is a view")
         or says(d, "", "modified by an inplace operation")
         or d.what.endswith((".value", ".requires_grad", ".is_leaf"))
     )) or (says(d, "", "more than one element of the written-to tensor") and uses(
@@ -489,6 +527,20 @@ DEVIATIONS = {
     ),
     RECIPROCAL: lambda d: says(d, "DivBackward: one of the variables", "") and any(
         re.search(r"= [-\d.]+ / t", line) for line in d.lines
+    ),
+    LEAVES_IN_GROUP: lambda d: says(d, "", "passed to _will_engine_execute_node"),
+    EMPTY_MEDIAN: lambda d: says(d, "median: at least one element", ""),
+    RUN_AGAIN: lambda d: uses(d, "again(") and (
+        agrees(d, in_torch=without_checkpoint)
+        or (says(d, "", "modified by an inplace operation")
+            and agrees(d, in_torch=without_checkpoint, around=copies_saved))
+    ),
+    CLOSED_OVER: lambda d: d.what == "error" and "a second run of <lambda>" in str(d.ours) and (
+        uses(d, "requires_grad", ".detach_()")
+    ),
+    GROUP: lambda d: d.what == "log" and same_events(*map(out_of_groups(d), (d.ours, d.theirs))),
+    EMPTY: lambda d: d.what.endswith((".is_leaf", ".requires_grad")) and (
+        tensors_named(d, d.what.split("."))[0].numel() == 0
     ),
     ASSERTED: lambda d: says(d, "", "INTERNAL ASSERT FAILED"),
     DETACHED_SINCE: lambda d: says(d, "detached in place since", "") and uses(d, ".detach_()"),
