@@ -73,7 +73,7 @@ TRANSPOSED = (
     "autograd.grad(",
 )
 
-CHANGING_HOOKS = ("g * 2", "mul_(3)", "-g)", "log(")
+CHANGING_HOOKS = ("g * 2", "mul_(3)", "-g)", "inner(g)", "log(")
 
 DIRTY = ("Doubled.", "DoubledSaved.", "DirtyFirst.", "PairDirty.")
 
@@ -108,7 +108,7 @@ def changes_followed_view(found):
 def of_late_view(found):
     """Return whether a statement is about a view whose base is, in torch, a result."""
     tensors = tensors_named(found, re.findall(r"t\d+", found.line))
-    return any(t._is_view() and t._base.requires_grad and not t._base.is_leaf for t in tensors)
+    return any(t._is_view() and t._base.requires_grad for t in tensors)
 
 
 def odd_views(found):
@@ -118,7 +118,15 @@ def odd_views(found):
 def of_tracking(found):
     """Return whether what differs is whether something is tracked, or an error that follows."""
     if found.what == "error":
-        words = ("require", "used in the graph", "view", "leaf", "modified", "'NoneType'")
+        words = (
+            "require",
+            "used in the graph",
+            "view",
+            "leaf",
+            "modified",
+            "'NoneType'",
+            "gradient function",
+        )
         return any(word in f"{found.ours} {found.theirs}" for word in words)
     return found.what.split(".")[-1] != "value" or found.ours is None or found.theirs is None
 
@@ -158,6 +166,11 @@ def roots_of(found, line):
     return value or []
 
 
+def names_in(found):
+    """Return the names of the tensors that what differs is said of."""
+    return re.findall(r"t\d+", found.line if found.what == "error" else found.what)
+
+
 def tensors_named(found, names):
     values = [found.names[1].get(name) for name in names]
     return [v for v in values if is_tensor(v)]
@@ -190,8 +203,7 @@ def leaf_or_node(node, number):
 
 def leads_nowhere(found):
     """Return whether what differs is said of a result, in torch, that no leaf led to."""
-    text = found.line if found.what == "error" else found.what.split(".")[0]
-    tensors = tensors_named(found, re.findall(r"t\d+", text))
+    tensors = tensors_named(found, names_in(found))
     return any(
         t.requires_grad
         and not t.is_leaf
@@ -214,6 +226,12 @@ def hooked_view(found):
     """Return whether a view was given a hook and then changed, in which torch loses the hook."""
     hooked = re.findall(r"(t\d+)\.(?:grad_fn\.|retain_grad|register_hook)", "\n".join(found.lines))
     return any(is_changed_view(found, name) for name in hooked)
+
+
+def hooked_input(found):
+    """Return whether a pass differentiates by what has a hook."""
+    hooked = re.findall(r"(t\d+)\.register_hook", "\n".join(found.lines))
+    return any(name in hooked for line in found.lines for name in inputs_of(line))
 
 
 def is_changed_view(found, name):
@@ -303,7 +321,7 @@ def any_reached_twice(found):
     names, watched, reached, released = namespace(torch, Log()), set(), set(), set()
     for line in found.lines:
         for t in [v for v in names.values() if is_tensor(v)]:
-            watch(t.grad_fn, watched, reached)
+            watch(None if is_lost(t) else t.grad_fn, watched, reached)
         attempt(retaining(line), names)
         if reached & released:
             return True
@@ -539,9 +557,10 @@ DEVIATIONS = {
         uses(d, "requires_grad", ".detach_()")
     ),
     GROUP: lambda d: d.what == "log" and same_events(*map(out_of_groups(d), (d.ours, d.theirs))),
-    EMPTY: lambda d: d.what.endswith((".is_leaf", ".requires_grad")) and (
-        tensors_named(d, d.what.split("."))[0].numel() == 0
-    ),
+    EMPTY: lambda d: (
+        d.what.endswith((".is_leaf", ".requires_grad"))
+        or says(d, "you can only change requires_grad flags", "")
+    ) and any(t.numel() == 0 and t.is_leaf for t in tensors_named(d, names_in(d))),
     ASSERTED: lambda d: says(d, "", "INTERNAL ASSERT FAILED"),
     DETACHED_SINCE: lambda d: says(d, "detached in place since", "") and uses(d, ".detach_()"),
     CLAMPED: lambda d: says(d, "ClampBackward: one of the variables", ""),
@@ -551,16 +570,18 @@ DEVIATIONS = {
     COPIED_FROM_ITSELF: lambda d: (
         d.what.endswith("._version") or says(d, "modified by an inplace operation", "")
     ) and any(re.search(r"(t\d+)\.copy_\(\1\)", line) for line in d.lines),
-    HOOKED_INPUT: lambda d: uses(d, *CHANGING_HOOKS[:3]) and d.what.split(".")[-1] in (
+    HOOKED_INPUT: lambda d: uses(d, *CHANGING_HOOKS[:4]) and d.what.split(".")[-1] in (
         "value", "grad"
-    ) and ("autograd.grad(" in d.line or "inputs=[" in d.line),
+    ) and hooked_input(d),
     NO_MEMORY: lambda d: says(d, "", "convert a ZeroTensor") or (
         d.theirs is RuntimeError and not np.any(d.ours) and zeros_without_memory(d)
     ),
     RETAINED_DETACHED: lambda d: d.what.endswith(".retains_grad") and uses(d, ".detach_()"),
-    DEAD_END: lambda d: uses(d, ".detach_()") and of_tracking(d) and leads_nowhere(d),
+    DEAD_END: lambda d: uses(d, ".detach_()") and of_tracking(d) and (
+        leads_nowhere(d) or any(map(is_lost, tensors_named(d, names_in(d))))
+    ),
     LOST: lambda d: says(d, "the graph of the view is lost", "") and any(
-        map(is_lost, tensors_named(d, re.findall(r"t\d+", d.line)))
+        map(is_lost, tensors_named(d, names_in(d)))
     ),
     LAID_OUT: lambda d: says(d, "MatmulBackward: one of the variables", "") and any(
         t.dim() > 2 for t in d.theirs_tensors()
