@@ -49,7 +49,9 @@ HOOKED_INPUT = "the gradient of an input is what its hooks made of it, whatever 
 NO_MEMORY = "zeros of a gradient are an array: torch's may have no memory"
 LEAVES_IN_GROUP = "hooks of a group may be of leaves in autograd.grad too: torch cannot"
 GROUP = "a group's hook is called once, when all is known: torch's does not count roots"
-EMPTY = "an empty result is a result: torch's may be a leaf"
+EMPTY = "an empty result is a result: torch's may be a leaf, or what it was given"
+NEAR_ZERO = "what is divided by a zero is a matter of rounding"
+SIGN_OF_ZERO = "the sign of a zero is nobody's business"
 EMPTY_MEDIAN = "the median of nothing is an error, as the maximum is: torch's is NaN"
 RUN_AGAIN = "a checkpoint runs again as it ran, whatever became of its arguments: torch's gives up"
 CLOSED_OVER = "a checkpoint says that what it closes over was switched on since"
@@ -75,6 +77,7 @@ TRANSPOSED = (
 
 CHANGING_HOOKS = ("g * 2", "mul_(3)", "-g)", "inner(g)", "log(")
 
+FREEZING = ("requires_grad_(False)", ".detach_()")
 DIRTY = ("Doubled.", "DoubledSaved.", "DirtyFirst.", "PairDirty.")
 
 
@@ -202,8 +205,8 @@ def leaf_or_node(node, number):
 
 
 def leads_nowhere(found):
-    """Return whether what differs is said of a result, in torch, that no leaf led to."""
-    tensors = tensors_named(found, names_in(found))
+    """Return whether what differs comes of a result, in torch, that no leaf led to."""
+    tensors = tensors_named(found, re.findall(r"t\d+", f"{found.what} {found.line}"))
     return any(
         t.requires_grad
         and not t.is_leaf
@@ -361,6 +364,16 @@ def zeros_without_memory(found):
     return torch._is_zerotensor(quiet(t) if what == "grad" else t)
 
 
+def differs_where_huge(found):
+    """Return whether numbers differ only where torch's are beyond measure, of a division by 0."""
+    pair = (found.ours, found.theirs)
+    if not all(isinstance(a, np.ndarray) for a in pair) or pair[0].shape != pair[1].shape:
+        return False
+    return bool(
+        (np.isclose(*pair, rtol=1e-7, atol=1e-9) | (np.minimum(*map(np.abs, pair)) > 1e12)).all()
+    )
+
+
 def is_nan(found):
     """Return whether numbers differ, some of which are NaN in one library."""
     pair = (found.ours, found.theirs)
@@ -373,6 +386,12 @@ def no_spread(found):
     return isinstance(found.theirs, np.ndarray) and any(
         bool((t.detach().abs() < 1e-12).any()) for t in tensors_named(found, made)
     )
+
+
+def one_gradient_for_two(found):
+    """Return whether torch gave one tensor as the gradients of two."""
+    given = tensors_named(found, sorted(results_of_grad(found)))
+    return len({id(t) for t in given}) < len(given)
 
 
 def is_tensor(value):
@@ -481,6 +500,7 @@ DEVIATIONS = {
     OTHER_FORMULA: lambda d: uses(d, "create_graph") and (
         says(d, "cannot register a hook on a tensor that doesn't require", "")
         or recorded_otherwise(d)
+        or (d.what.endswith(".grad") and d.theirs is None and not np.any(d.ours))
         or d.what.endswith(".grad.requires_grad")
         or (d.what.endswith(".requires_grad") and d.what.split(".")[0] in results_of_grad(d))
     ),
@@ -497,7 +517,7 @@ DEVIATIONS = {
         says(d, "", "view size is not compatible")
         or says(d, "view", "")
         or says(d, "", "Can't detach views")
-        or (d.what.endswith((".value", "._version")) and uses(d, *TRANSPOSED))
+        or (d.what.endswith((".value", "._version")) and uses(d, *TRANSPOSED, "ravel()"))
     ),
     FROZEN: lambda d: says(d, "", "leaf variable has been moved into the graph interior") or (
         d.what == "log" and uses(d, "requires_grad_(False)")
@@ -517,7 +537,7 @@ DEVIATIONS = {
         or (d.what == "log" and without_none(d.ours) == without_none(d.theirs))
         or (d.what == "log" and heard_less(d) and uses(d, "PairNone.", "NoneForSecond."))
     ),
-    OWN_GRADIENT: lambda d: (of_gradient(d) and (
+    OWN_GRADIENT: lambda d: (of_tracking(d) and one_gradient_for_two(d)) or (of_gradient(d) and (
         says(d, "", "more than one element of the written-to tensor")
         or says(d, "", "A view was created in no_grad mode")
         or says(d, "", "Can't detach views in-place")
@@ -558,9 +578,14 @@ DEVIATIONS = {
     ),
     GROUP: lambda d: d.what == "log" and same_events(*map(out_of_groups(d), (d.ours, d.theirs))),
     EMPTY: lambda d: (
-        d.what.endswith((".is_leaf", ".requires_grad"))
+        d.what.endswith((".is_leaf", ".requires_grad", "._version"))
         or says(d, "you can only change requires_grad flags", "")
-    ) and any(t.numel() == 0 and t.is_leaf for t in tensors_named(d, names_in(d))),
+    ) and any(t.numel() == 0 for t in tensors_named(d, names_in(d))),
+    NEAR_ZERO: differs_where_huge,
+    SIGN_OF_ZERO: lambda d: uses(d, "atan2(") and isinstance(d.theirs, np.ndarray) and (
+        np.allclose(np.abs(d.ours), np.abs(d.theirs))
+        and np.allclose(np.abs(d.ours)[d.ours != d.theirs], np.pi)
+    ),
     ASSERTED: lambda d: says(d, "", "INTERNAL ASSERT FAILED"),
     DETACHED_SINCE: lambda d: says(d, "detached in place since", "") and uses(d, ".detach_()"),
     CLAMPED: lambda d: says(d, "ClampBackward: one of the variables", ""),
@@ -577,14 +602,15 @@ DEVIATIONS = {
         d.theirs is RuntimeError and not np.any(d.ours) and zeros_without_memory(d)
     ),
     RETAINED_DETACHED: lambda d: d.what.endswith(".retains_grad") and uses(d, ".detach_()"),
-    DEAD_END: lambda d: uses(d, ".detach_()") and of_tracking(d) and (
+    DEAD_END: lambda d: uses(d, *FREEZING) and of_tracking(d) and (
         leads_nowhere(d) or any(map(is_lost, tensors_named(d, names_in(d))))
     ),
     LOST: lambda d: says(d, "the graph of the view is lost", "") and any(
         map(is_lost, tensors_named(d, names_in(d)))
     ),
-    LAID_OUT: lambda d: says(d, "MatmulBackward: one of the variables", "") and any(
-        t.dim() > 2 for t in d.theirs_tensors()
+    LAID_OUT: lambda d: any(t.dim() > 2 for t in d.theirs_tensors()) and (
+        says(d, "MatmulBackward: one of the variables", "")
+        or (says(d, "", "Can't detach views") and uses(d, "matmul(", " @ "))
     ),
     RETURNED_INPUT: lambda d: uses(d, "Same.", "BothSame.", "Viewing.") and (
         (returned_itself(d) and of_tracking(d))
@@ -595,8 +621,6 @@ DEVIATIONS = {
     ),
 }  # fmt: skip
 
-
-FREEZING = ("requires_grad_(False)", ".detach_()")
 
 # Defects: how they show, and a program that shows each. One that is mended fails its test: take
 # it out.
