@@ -505,7 +505,10 @@ DEVIATIONS = {
         or (d.what.endswith(".requires_grad") and d.what.split(".")[0] in results_of_grad(d))
     ),
     ONE_NUMBER: lambda d: uses(d, ".std(", ".var(") and (is_nan(d) or no_spread(d)),
-    ORIGIN: lambda d: uses(d, ".hypot(") and is_nan(d) and not np.isnan(d.ours).any(),
+    ORIGIN: lambda d: uses(d, ".hypot(") and (
+        (is_nan(d) and not np.isnan(d.ours).any())
+        or (d.what == "log" and "nan" in str(d.theirs) and "nan" not in str(d.ours))
+    ),
     VIEW_HOOKS: lambda d: of_changed_view(d) or (hooked_view(d) and (
         d.what.split(".")[-1] in ("log", "grad", "value", "retains_grad")
     )),

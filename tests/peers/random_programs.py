@@ -324,7 +324,7 @@ class Draw:
                     f"again(lambda x: x.sin() * x, {name})",
                     f"again(lambda x: x.sin().mul_(x), {name})",
                     f"again(lambda x, y: (x * y).tanh(), {name}, {mate})",
-                    f"again(lambda x: (x * {leaf}.sum()).sin(), {name})",
+                    f"again(lambda x, w={leaf}: (x * w.sum()).sin(), {name})",
                     f"again(lambda x: Sine.apply(x).square(), {name})",
                 )
             )
