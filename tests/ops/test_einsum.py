@@ -185,6 +185,15 @@ def test_axes_of_tensordot_that_do_not_fit_are_refused(name):
         pb.linalg.tensordot(pb.ones((2, 3)), pb.ones((2, 4)), axes=axes)
 
 
+def test_axes_of_tensordot_may_be_positional_or_called_dims():
+    x, y = pb.ones((2, 3)), pb.ones((3, 4))
+    assert pb.tensordot(x, x, 2).item() == 6.0
+    assert pb.tensordot(x, x).item() == 6.0
+    assert pb.tensordot(x, y, dims=([1], [0])).shape == pb.tensordot(x, y, 1).shape == (2, 4)
+    with pytest.raises(pb.errors.ArgumentError, match="tensordot: give dim or axis, not both"):
+        pb.tensordot(x, y, 1, dims=1)
+
+
 def test_a_contraction_needs_a_label_for_each_axis():
     labels = (("b", "i", "j"), ("b", "k"), ("k", "j", "b", "i"))
     with pytest.raises(pb.errors.ShapeError, match="a label required for each axis of 'x'"):

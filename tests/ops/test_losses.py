@@ -193,6 +193,15 @@ def test_probabilities_have_a_gradient_of_both_orders():
     close(mixed, [[chances[0, 0] - 1, chances[0, 0], chances[0, 0]], [0.0, 0.0, 0.0]])
 
 
+def test_there_may_be_no_classes_and_no_features():
+    functional, none = pb.nn.functional, pb.tensor([], dtype="int64")
+    losses = functional.cross_entropy(pb.zeros(0, 0), none, label_smoothing=0.1, **NONE)
+    assert losses.shape == (0,)
+    q, k = pb.zeros(2, 0), pb.zeros(4, 0)
+    mean = functional.scaled_dot_product_attention(q, k, pb.tensor([[1.0], [2.0], [3.0], [6.0]]))
+    assert mean.tolist() == [[3.0], [3.0]]
+
+
 def test_smoothing_mixes_a_target_with_all_classes():
     x, targets = random(3, 4), pb.tensor([3, 0, 2])
     weight = pb.tensor([1.0, 2.0, 3.0, 4.0], dtype="float64")

@@ -465,6 +465,12 @@ def test_a_histogram_takes_edges_and_weights():
     assert weighted.hist.tolist() == [1.0, 9.0]
 
 
+def test_the_edges_of_a_histogram_are_not_the_memory_of_those_given():
+    bins = pb.tensor([0.0, 1.0, 4.0])
+    pb.histogram(pb.tensor([0.0, 2.0]), bins).bin_edges.zero_()
+    assert (bins.tolist(), bins._version) == ([0.0, 1.0, 4.0], 0)
+
+
 def test_weights_of_integers_count_in_float64():
     counts = pb.bincount(pb.tensor([1, 1]), weights=pb.tensor([2, 3]))
     assert (counts.tolist(), counts.dtype) == ([0.0, 5.0], pb.float64)

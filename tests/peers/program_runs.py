@@ -1,16 +1,16 @@
 """Programs run in pullback and in PyTorch beside each other: what differs, and in how few lines.
 
-Owns the names that a program may use, what is compared, and shrinking.
+Owns what is compared, and shrinking; what a program may name is in `program_names`.
 """
 
-import copy
+import contextlib
 import functools
-import pickle
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import torch
+from tests.peers.program_names import DIRTY, Log, namespace
 
 import pullback as pb
 
@@ -24,255 +24,6 @@ PHRASES = (
     "modified by an inplace operation",
     "leaf Variable that requires grad",
 )
-
-
-class Log:
-    """What hooks were called with, in order."""
-
-    def __init__(self):
-        self.events = []
-
-    def __call__(self, label, *grads):
-        self.events.append((label, *[None if g is None else number(g) for g in grads]))
-
-
-def number(t):
-    """Return one number that says which gradient came: its elements weighted by their places."""
-    values = np.asarray(t.detach().numpy()).ravel()
-    return round(float(values @ np.arange(1, values.size + 1)), 6)
-
-
-# -- operations of one's own, in the words of both libraries --------------------------------------
-def operations(lib):
-    """Return classes of operations, by name."""
-    if lib is torch:
-        from torch.autograd import Function
-        from torch.autograd.function import once_differentiable
-    else:
-        Function, once_differentiable = pb.Function, pb.once_differentiable
-
-    class Sine(Function):  # saves its input and its output; what is added to the rule is nothing
-        @staticmethod
-        def forward(ctx, x):
-            y = x.sin()
-            ctx.save_for_backward(x, y)
-            return y
-
-        @staticmethod
-        def backward(ctx, g):
-            x, y = ctx.saved_tensors
-            return g * (x.cos() + y - x.sin())
-
-    class Same(Function):
-        @staticmethod
-        def forward(ctx, x):
-            return x
-
-        @staticmethod
-        def backward(ctx, g):
-            return g * 2
-
-    class Viewing(Function):
-        @staticmethod
-        def forward(ctx, x):
-            return x.view(x.shape)
-
-        @staticmethod
-        def backward(ctx, g):
-            return g * 3
-
-    class Doubled(Function):  # in place
-        @staticmethod
-        def forward(ctx, x):
-            x.mul_(2)
-            ctx.mark_dirty(x)
-            return x
-
-        @staticmethod
-        def backward(ctx, g):
-            return g * 2
-
-    class DoubledSaved(Function):  # in place, and its output saved
-        @staticmethod
-        def forward(ctx, x):
-            x.tanh_()
-            ctx.mark_dirty(x)
-            ctx.save_for_backward(x)
-            return x
-
-        @staticmethod
-        def backward(ctx, g):
-            (y,) = ctx.saved_tensors
-            return g * (1 - y * y)
-
-    class Once(Function):
-        @staticmethod
-        def forward(ctx, x):
-            ctx.save_for_backward(x)
-            return x * x
-
-        @staticmethod
-        @once_differentiable
-        def backward(ctx, g):
-            (x,) = ctx.saved_tensors
-            return 2 * g * x
-
-    class Counting(Function):  # asks what needs a gradient
-        @staticmethod
-        def forward(ctx, x):
-            ctx.factor = 3.0 if ctx.needs_input_grad[0] else 5.0
-            return x * ctx.factor
-
-        @staticmethod
-        def backward(ctx, g):
-            return g * ctx.factor
-
-    class ViaItem(Function):  # a result that is smaller, a rule that gives a view
-        @staticmethod
-        def forward(ctx, x):
-            ctx.shape = x.shape
-            return x.sum()
-
-        @staticmethod
-        def backward(ctx, g):
-            return g.expand(ctx.shape)
-
-    class CloneInPlace(Function):  # works in place on what is its own
-        @staticmethod
-        def forward(ctx, x):
-            ctx.save_for_backward(x)
-            return x.clone().mul_(x)
-
-        @staticmethod
-        def backward(ctx, g):
-            (x,) = ctx.saved_tensors
-            return g.clone().mul_(2).mul_(x)
-
-    class Product(Function):
-        @staticmethod
-        def forward(ctx, x, y):
-            ctx.save_for_backward(x, y)
-            ctx.shapes = x.shape, y.shape
-            return x * y
-
-        @staticmethod
-        def backward(ctx, g):
-            x, y = ctx.saved_tensors
-            needs = ctx.needs_input_grad
-            grad_x = reduced(g * y, ctx.shapes[0]) if needs[0] else None
-            return grad_x, reduced(g * x, ctx.shapes[1]) if needs[1] else None
-
-    class NoneForSecond(Function):
-        @staticmethod
-        def forward(ctx, x, y):
-            ctx.save_for_backward(y)
-            ctx.shape = x.shape
-            return x * y
-
-        @staticmethod
-        def backward(ctx, g):
-            (y,) = ctx.saved_tensors
-            return reduced(g * y, ctx.shape), None
-
-    class DirtyFirst(Function):
-        @staticmethod
-        def forward(ctx, x, y):
-            ctx.shape = y.shape
-            x.add_(y)
-            ctx.mark_dirty(x)
-            return x
-
-        @staticmethod
-        def backward(ctx, g):
-            return g, reduced(g * 1, ctx.shape)
-
-    class BothSame(Function):  # two arguments, the second returned as it came
-        @staticmethod
-        def forward(ctx, x, y):
-            ctx.shape = x.shape
-            return y
-
-        @staticmethod
-        def backward(ctx, g):
-            return None, g * 2
-
-    class Pair(Function):
-        @staticmethod
-        def forward(ctx, x):
-            ctx.save_for_backward(x)
-            return x * x, x.sin()
-
-        @staticmethod
-        def backward(ctx, g, h):
-            (x,) = ctx.saved_tensors
-            return 2 * g * x + h * x.cos()
-
-    class PairMarked(Function):
-        @staticmethod
-        def forward(ctx, x):
-            y, z = x * 3, x.floor()
-            ctx.mark_non_differentiable(z)
-            ctx.save_for_backward(z)
-            return y, z
-
-        @staticmethod
-        def backward(ctx, g, h):
-            return g * 3 + h * 7
-
-    class PairUnmaterialized(Function):
-        @staticmethod
-        def forward(ctx, x):
-            ctx.set_materialize_grads(False)
-            return x * 2, x * 5
-
-        @staticmethod
-        def backward(ctx, g, h):
-            if g is None:
-                return h if h is None else h * 5
-            return g * 2 if h is None else g * 2 + h * 5
-
-    class PairDirty(Function):  # one output is the input changed, the other what it was before
-        @staticmethod
-        def forward(ctx, x):
-            before = x.clone()
-            x.mul_(3)
-            ctx.mark_dirty(x)
-            return x, before
-
-        @staticmethod
-        def backward(ctx, g, h):
-            return g * 3 + h
-
-    class PairNone(Function):
-        @staticmethod
-        def forward(ctx, x):
-            return x + 1, x * 2
-
-        @staticmethod
-        def backward(ctx, g, h):
-            return None
-
-    return {k: v for k, v in locals().items() if isinstance(v, type) and v is not Function}
-
-
-def reduced(g, shape):
-    """Return a gradient summed to the shape of what was broadcast."""
-    while len(g.shape) > len(shape):
-        g = g.sum(0)
-    for axis, length in enumerate(shape):
-        if length == 1 and g.shape[axis] != 1:
-            g = g.sum(axis, keepdim=True)
-    return g
-
-
-DIRTY = ("Doubled", "DoubledSaved", "DirtyFirst", "PairDirty")
-OPERATIONS = {lib: operations(lib) for lib in (torch, pb)}
-
-
-def namespace(lib, log):
-    """Return the names that a program begins with."""
-    modules = {"lib": lib, "array": np.array, "copy": copy, "pickle": pickle, "log": log}
-    return {**modules, **OPERATIONS[lib]}
 
 
 # -- running --------------------------------------------------------------------------------------
@@ -292,6 +43,13 @@ def attempt(line, names):
     return None
 
 
+def eval_or_none(expression, names):
+    try:
+        return eval(expression, names)
+    except Exception:
+        return None
+
+
 @dataclass
 class Difference:
     """What differs first in a program."""
@@ -303,6 +61,8 @@ class Difference:
     theirs: object
     lines: tuple = ()
     names: tuple = ()  # what the program's names are in both
+    every_step: bool = False  # whether tensors were looked at after each step
+    asked: dict = field(default_factory=dict)  # in what other way torch was asked
 
     def theirs_tensors(self):
         """Return the tensors that there are in torch."""
@@ -323,17 +83,27 @@ def head(error):
     return None if error is None else (type(error).__name__, str(error)[:40])
 
 
-def compare(lines, every_step):
-    """Run a program in both libraries; return the first difference, or None."""
+def compare(lines, every_step, **asked):
+    """Run a program in both libraries; return the first difference, or None.
+
+    Torch may be asked in another way: ``in_torch(line)`` in place of a line, in the context that
+    ``around()`` makes.
+    """
+    in_torch, around = asked.get("in_torch", str), asked.get("around", contextlib.nullcontext)
     logs, versions = (Log(), Log()), {}
     ours, theirs = (namespace(lib, log) for lib, log in zip((pb, torch), logs, strict=True))
+
+    def difference(*what):
+        done, names = tuple(lines[: step + 1]), (ours, theirs)
+        return Difference(step, line, *what, done, names, every_step, asked)
+
     for step, line in enumerate(lines):
-        mine, other = attempt(line, ours), attempt(line, theirs)
+        mine = attempt(line, ours)
+        with around():
+            other = attempt(in_torch(line), theirs)
         last = step == len(lines) - 1
         if not same_error(mine, other):
-            return Difference(
-                step, line, "error", mine, other, tuple(lines[: step + 1]), (ours, theirs)
-            )
+            return difference("error", mine, other)
         if mine is not None and ("autograd." in line or ".backward()" in line):
             return None  # what a pass leaves that raised is nowhere said
         if mine is not None and any(f"{op}.apply" in line for op in DIRTY):
@@ -343,7 +113,7 @@ def compare(lines, every_step):
             if every_step and what is None:
                 what = differing_versions(ours, theirs, versions)
             if what is not None:
-                return Difference(step, line, *what, tuple(lines[: step + 1]), (ours, theirs))
+                return difference(*what)
     return None
 
 

@@ -8,7 +8,8 @@ What statements do in both is compared in `program_runs`.
 import random
 
 import torch
-from tests.peers.program_runs import Log, attempt, namespace
+from tests.peers.program_names import DIRTY, Log, namespace
+from tests.peers.program_runs import attempt, eval_or_none
 
 
 def words(text):
@@ -17,13 +18,15 @@ def words(text):
 
 
 MODES = ("with lib.no_grad(): ", "with lib.enable_grad(): ", "with lib.set_grad_enabled(False): ")
+MODES += ("with copied(): ", "with watched(): ")
 
 UNARY = words("""sin() cos() tanh() exp() sigmoid() neg() abs() square() relu() clone() clone()
   mul(2.5)
   mul(-1) add(1.5) sub(0.5) div(1.25) pow(2) pow(3) clamp(min=0) clamp(-0.75,0.75) contiguous()
   softmax(0) cumsum(0) flip(0) logsumexp(0) tril() atan() expm1() sign()
   detach() floor() masked_fill({mask},0.5) var(0) nansum() amax(0) cumprod(0)
-  triu(1) logcumsumexp(0) log_softmax(-1) sort(0).values""")
+  triu(1) logcumsumexp(0) log_softmax(-1) sort(0).values cummax(0).values roll(1) median()
+  repeat(2) msort() diff() prod()""")
 BINARY = ("+", "-", "*", "*", "/")
 METHODS = ("mul", "add", "sub", "maximum", "minimum", "atan2", "rsub", "hypot", "div")
 REDUCTIONS = words(
@@ -45,11 +48,13 @@ IN_PLACE = words("""neg_() zero_() fill_(0.5) mul_(2.0) add_(1.0) sub_(0.25) div
   mul_({t}) cos_() triu_()""")
 IN_PLACE_BINARY = words("mul_ add_ sub_ copy_ copy_ div_ addcmul_ lerp_")
 AUGMENTED = ("+=", "-=", "*=", "/=")
-CUSTOM_ONE = words("Sine Same Same Viewing Doubled DoubledSaved Once Counting ViaItem CloneInPlace")
-CUSTOM_TWO = words("Product NoneForSecond DirtyFirst BothSame")
+CUSTOM_ONE = words(
+    "Setup Inner Sine Same Same Viewing Doubled DoubledSaved Once Counting ViaItem CloneInPlace"
+)
+CUSTOM_TWO = words("Named Product NoneForSecond DirtyFirst BothSame")
 CUSTOM_PAIR = words("Pair PairMarked PairUnmaterialized PairDirty PairNone")
 GRAD_HOOKS = ("lambda g: log({n}, g)", "lambda g: log({n}, g) or g * 2", "lambda g: g.clone()")
-GRAD_HOOKS += ("lambda g: log({n}, g) or g.clone().mul_(3)", "lambda g: -g")
+GRAD_HOOKS += ("lambda g: log({n}, g) or g.clone().mul_(3)", "lambda g: -g", "lambda g: inner(g)")
 
 
 class Draw:
@@ -137,6 +142,7 @@ class Draw:
     # -- steps ------------------------------------------------------------------------------------
     def leaf(self):
         shape = self.choice([(), (1,), (2,), (3,), (2, 3), (2, 3), (3, 2), (2, 2), (2, 2), (1, 3)])
+        shape = self.choice([(0,), (2, 0)]) if self.chance(0.03) else shape
         grad = ", requires_grad=True" if self.chance(0.75) else ""
         self.say(f"{self.fresh()} = lib.tensor({self.array(shape)}{grad})")
 
@@ -268,6 +274,10 @@ class Draw:
             name = self.tensor(lambda t: can_be_hooked(t) and t.is_leaf, otherwise=False) or name
             hook = f"lambda t: log({n}, t.grad)"
             self.bind(f"{name}.register_post_accumulate_grad_hook({hook})", "h")
+        elif kind < 0.62:
+            found = self.tensors(can_be_hooked)
+            names = ", ".join(self.random.sample(found, min(2, len(found))))
+            self.bind(f"group([{names}], lambda gs: log({n}, *gs))", "h")
         elif kind < 0.85:
             name = (
                 self.tensor(lambda t: can_be_hooked(t) and not t.is_leaf, otherwise=False) or name
@@ -288,17 +298,37 @@ class Draw:
     def custom(self):
         name = self.tensor()
         kind = self.random.random()
+        freezing = (f"{name}.requires_grad_(False)", f"{name}.detach_()")
+        frozen = any(words in line for line in self.lines for words in freezing)
+        without = DIRTY if frozen else ()  # a frozen leaf marked dirty makes torch end the process
         if kind < 0.55:
-            self.bind(f"{self.choice(CUSTOM_ONE)}.apply({name})")
+            self.bind(f"{self.choice(left_out(CUSTOM_ONE, without))}.apply({name})")
         elif kind < 0.8:
-            operation, mate = self.choice(CUSTOM_TWO), self.mate(name)
+            operation, mate = self.choice(left_out(CUSTOM_TWO, without)), self.mate(name)
             if operation == "DirtyFirst":
                 mate = self.other(name)
             self.bind(f"{operation}.apply({name}, {mate})")
         else:
+            operation = self.choice(left_out(CUSTOM_PAIR, without))
             first, second = self.fresh(), self.fresh()
             second = second if self.chance(0.7) else f"_{second}"
-            self.say(f"{first}, {second} = {self.choice(CUSTOM_PAIR)}.apply({name})")
+            self.say(f"{first}, {second} = {operation}.apply({name})")
+
+    def checkpoint(self):
+        """A part that runs again in backward, perhaps with a leaf that it closes over."""
+        name, leaf = self.tensor(), self.tensor(lambda t: t.is_leaf)
+        mate = self.mate(name)
+        self.bind(
+            self.choice(
+                (
+                    f"again(lambda x: x.sin() * x, {name})",
+                    f"again(lambda x: x.sin().mul_(x), {name})",
+                    f"again(lambda x, y: (x * y).tanh(), {name}, {mate})",
+                    f"again(lambda x, w={leaf}: (x * w.sum()).sin(), {name})",
+                    f"again(lambda x: Sine.apply(x).square(), {name})",
+                )
+            )
+        )
 
     def block(self):
         """A few statements under inference mode, whose tensors stay inside."""
@@ -412,8 +442,8 @@ class Draw:
 STEPS = {
     Draw.unary: 9, Draw.binary: 10, Draw.reduction: 3, Draw.product: 2, Draw.view: 13,
     Draw.gather: 2, Draw.join: 3, Draw.in_place: 14, Draw.marks: 6, Draw.hook: 7, Draw.custom: 8,
-    Draw.block: 1, Draw.copies: 1, Draw.gradient_handling: 2, Draw.forget: 2, Draw.leaf: 2,
-    Draw.backward: 3, Draw.grad: 3,
+    Draw.block: 1, Draw.copies: 1, Draw.checkpoint: 2, Draw.gradient_handling: 2, Draw.forget: 2,
+    Draw.leaf: 2, Draw.backward: 3, Draw.grad: 3,
 }  # fmt: skip
 
 
@@ -446,6 +476,10 @@ def can_be_hooked(t):
     return t.requires_grad and not (t._is_view() and t._version)
 
 
+def left_out(words, without):
+    return [word for word in words if word not in without]
+
+
 def is_tensor(value):
     return isinstance(value, torch.Tensor)
 
@@ -472,13 +506,6 @@ def same_memory(a, b):
         return a.untyped_storage().data_ptr() == b.untyped_storage().data_ptr()
     except RuntimeError:  # zeros that take no memory
         return a is b
-
-
-def eval_or_none(expression, names):
-    try:
-        return eval(expression, names)
-    except Exception:
-        return None
 
 
 def nested(numbers, shape):

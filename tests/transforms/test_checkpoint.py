@@ -342,6 +342,16 @@ def test_an_argument_that_is_changed_before_backward_is_an_error():
         y.backward()
 
 
+def test_an_argument_that_is_changed_between_two_backwards_is_an_error():
+    x = leaf(2.0)
+    argument = x * 1
+    y = pb.checkpoint(lambda a: a * x)(argument)
+    y.backward(retain_graph=True)
+    argument.fill_(5.0)
+    with pytest.raises(pb.errors.InplaceError, match=r"a tensor of shape \(1,\) that it saved"):
+        y.backward()
+
+
 def test_a_value_that_the_function_changes_after_saving_it_is_an_error():
     x = leaf(2.0)
     y = pb.checkpoint(lambda x: x.exp().mul_(2))(x)

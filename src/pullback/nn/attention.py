@@ -86,7 +86,8 @@ def scaled_dot_product_attention(
         came = ", ".join(str(x.shape) for _, x in named)
         raise ShapeError(compose(op, required, came, *named))
     keys, values = (_shared(op, named[0], x) if enable_gqa else x[1] for x in named[1:])
-    factor = 1 / math.sqrt(query.shape[-1]) if scale is None else scale
+    # without features, all keys weigh the same
+    factor = 1 / math.sqrt(query.shape[-1] or 1) if scale is None else scale
     scores = multiply(matmul(query, keys.mT), factor)
     if is_causal:
         if attn_mask is not None:

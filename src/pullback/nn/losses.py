@@ -525,7 +525,8 @@ def cross_entropy(
         return loss
     smooth = -sum_p.public(_by_class(logs, weight, axis), axis=axis, keepdims=False)
     smooth = _totalled(smooth, kept, shares, reduction)
-    result: Tensor = (1 - label_smoothing) * loss + smooth * (label_smoothing / input.shape[axis])
+    share = label_smoothing / max(input.shape[axis], 1)
+    result: Tensor = (1 - label_smoothing) * loss + smooth * share
     return result
 
 

@@ -395,7 +395,12 @@ def pixel_shuffle(x: Any, upscale_factor: int) -> Tensor:
     parts = reshape(x, (*lead, c // (r * r), r, r, h, w))
     order = (*range(b), b, b + 3, b + 1, b + 4, b + 2)
     result = reshape(permute_dims(parts, order), (*lead, c // (r * r), h * r, w * r))
-    return result if result._base is None else clone(result)  # a factor of 1 moves nothing
+    return _own(result)
+
+
+def _own(result: Tensor) -> Tensor:
+    """Return what was moved as a tensor of its own: a factor of 1 moves nothing."""
+    return result if result._base is None else clone(result)
 
 
 @composition(sample((1, 1, 2, 4), downscale_factor=2), scalars=False)
@@ -417,7 +422,7 @@ def pixel_unshuffle(x: Any, downscale_factor: int) -> Tensor:
     parts = reshape(x, (*lead, c, h // r, r, w // r, r))
     order = (*range(b), b, b + 2, b + 4, b + 1, b + 3)
     result = reshape(permute_dims(parts, order), (*lead, c * r * r, h // r, w // r))
-    return result if result._base is None else clone(result)  # a factor of 1 moves nothing
+    return _own(result)
 
 
 @composition(
@@ -445,4 +450,4 @@ def channel_shuffle(x: Any, groups: int) -> Tensor:
         required = f"a number of groups that divides the {c} channels required"
         raise ArgumentError(compose("channel_shuffle", required, str(groups), ("x", x)))
     parts = reshape(x, (n, groups, c // groups, *rest))
-    return reshape(parts.transpose(1, 2), (n, c, *rest))
+    return _own(reshape(parts.transpose(1, 2), (n, c, *rest)))

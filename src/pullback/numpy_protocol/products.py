@@ -67,7 +67,8 @@ def tensordot(a: Any, b: Any, axes: Any = 2) -> Any:
     """Return the sum of products over axes of both."""
     if isinstance(axes, Sequence):
         axes = tuple(tuple(n) if isinstance(n, Sequence) else (n,) for n in axes)
-    return products.tensordot(*together(a, b), axes=axes)
+    x, y = together(a, b)
+    return products.tensordot(x, y, axes=axes)
 
 
 @adapter("kron")

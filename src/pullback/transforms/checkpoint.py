@@ -87,7 +87,7 @@ class _Place:
     A counter that is a node is not kept: it belongs to the graph of a run.
     """
 
-    __slots__ = ("__weakref__", "changed", "like", "run", "tensor")
+    __slots__ = ("__weakref__", "changed", "like", "run", "tensor", "version")
 
     def __init__(self, run: _Run, tensor: Tensor) -> None:
         self.run = run
@@ -99,6 +99,7 @@ class _Place:
         """Keep a tensor that a run saved."""
         counter = tensor._counter if tensor._counter.__class__ is Counter else None
         self.tensor: Tensor | None = box(tensor.data_array(), None, counter)
+        self.version = version_of(self.tensor)
 
 
 class _Run:
@@ -193,15 +194,16 @@ class _Run:
 
 def _tensor_in(place: _Place) -> Tensor:
     """Return the tensor that belongs in a place."""
-    if place.changed:
+    if place.tensor is None and not place.changed:
+        place.run.again()
+    tensor: Any = place.tensor
+    # A graph that is retained keeps what the second run saved.
+    if place.changed or version_of(tensor) != place.version:
         raise InplaceError(
             f"{place.run.name()}: one of the variables needed for gradient computation has been "
             f"modified by an inplace operation: a tensor of shape {place.like[0]} that it saved.\n"
             "hint: use the operation that is not in place, or clone() the tensor first."
         )
-    if place.tensor is None:
-        place.run.again()
-    tensor: Any = place.tensor
     return tensor  # type: ignore[no-any-return]
 
 

@@ -149,6 +149,19 @@ def test_a_view_of_a_base_that_was_detached_after_a_change_has_no_part_in_the_gr
     assert not v.requires_grad
 
 
+def test_a_view_of_a_base_that_was_changed_after_it_was_detached_has_no_part_in_the_graph():
+    x = leaf([1.0, 2.0])
+    base = x * 1
+    v = base[0:1]
+    with pb.no_grad():
+        constant = base[1:]
+    base.detach_()
+    base.fill_(5.0)
+    assert v.tolist() == [5.0]
+    assert not v.requires_grad
+    assert (constant * 2).tolist() == [10.0]
+
+
 def test_a_view_keeps_its_graph_when_its_base_is_detached_and_made_a_leaf():
     x = leaf([1.0, 2.0])
     base = x * 2

@@ -59,7 +59,7 @@ def check_usable(order: list[Node], suspects: list[Node], wanted: set[Node] | No
     for node in suspects:
         if node.released and (wanted is None or leads_to(node, wanted)):
             raise _released(node)
-        if node.extra is not None and node.extra.detached and node.count:
+        if node.extra is not None and node.extra.detached is not None and node.count:
             detached.add(node)
     for node in order if detached else ():
         for i, target in enumerate(node.edges):

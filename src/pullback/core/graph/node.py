@@ -35,7 +35,7 @@ class Extra:
         self.posthooks: dict[int, Callable[..., Any]] = {}
         self.retained: Callable[[], Any] | None = None  # weak reference to the tensor
         self.metadata: dict[str, Any] = {}
-        self.detached = False
+        self.detached: int | None = None  # at which version its tensor was detached in place
 
 
 class RemovableHandle:

@@ -311,7 +311,7 @@ class Tensor(Methods):
         if self.is_leaf:
             return self.requires_grad_(False)
         shared_counter(self)  # its node must not count for it any more, and be kept
-        self._node.extras().detached = True
+        self._node.extras().detached = self._version
         self._node = None
         return self
 

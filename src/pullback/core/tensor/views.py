@@ -19,7 +19,7 @@ from typing import Any
 from pullback.arrays import library_of
 from pullback.core.graph.modes import RECORD, STATE
 from pullback.core.graph.node import AccumulateGrad
-from pullback.core.tensor.versions import shared_counter
+from pullback.core.tensor.versions import shared_counter, version_of
 from pullback.errors import InplaceError
 
 # How a view came about: what an in-place change of it may do to the graph.
@@ -163,7 +163,7 @@ def _is_cut(view: Any, base: Any) -> bool:
         return False
     if before.__class__ is AccumulateGrad:
         return True
-    return before.extra is not None and before.extra.detached
+    return before.extra is not None and before.extra.detached == version_of(base)
 
 
 def own(view: Any) -> None:
@@ -217,7 +217,8 @@ def _check_known(view: Any, is_cut: bool) -> None:
             "inplace operation since; the graph of the view is lost.\n"
             "hint: clone() the result inside forward."
         )
-    if view._kind is NO_GRAD_VIEW and not is_cut and STATE.get().grad:
+    unknown = not is_cut and view._base._node is not None
+    if view._kind is NO_GRAD_VIEW and unknown and STATE.get().grad:
         raise InplaceError(
             "view: A view was created in no_grad mode and its base was modified inplace with grad "
             "mode enabled; the graph of the view is unknown.\n"

@@ -80,7 +80,7 @@ def histogram(
     Histogram(hist=tensor([1., 3.]), bin_edges=tensor([0., 1., 2.]))
     """
     x = reshape(tensor_of("histogram", input, "input").detach(), (-1,))
-    edges = bins.detach() if isinstance(bins, Tensor) else _edges(x, bins, range)
+    edges = bins.detach().clone() if isinstance(bins, Tensor) else _edges(x, bins, range)
     count = edges.shape[0] - 1
     bin_ = searchsorted(edges, x, side="right") - 1
     bin_ = where((x == edges[-1]) & (bin_ == count), count - 1, bin_)

@@ -17,7 +17,7 @@ from pullback.arrays import NUMPY
 from pullback.core.tensor.tensor import Tensor
 from pullback.errors import ArgumentError, ArgumentTypeError, ShapeError, TensorIndexError, compose
 from pullback.ops.arguments import tensor_of
-from pullback.ops.axes import normalize_axis, plain
+from pullback.ops.axes import either, normalize_axis, plain
 from pullback.ops.declare import composition, needs_tensor, public, recorded
 from pullback.ops.functions import reductions
 from pullback.ops.functions.diagonals import diagonal_of
@@ -395,15 +395,17 @@ def _pair(x: Any, lx: Labels, y: Any, ly: Labels, kept: set[Label]) -> tuple[Any
     sample((), (2,), axes=0),
     reference=(lambda np, x, y, axes=2: np.tensordot(x, y, axes)),
 )
-def tensordot(x1: Any, x2: Any, /, *, axes: Any = 2) -> Tensor:
+def tensordot(x1: Any, x2: Any, /, axes: Any = None, *, dims: Any = None) -> Tensor:
     """Return the sum of products over pairs of axes.
 
     Parameters
     ----------
     x1, x2 : Tensor
-    axes : int or pair of sequences of int
-        How many of the last axes of `x1` to take with the first ones of `x2`, or the axes of `x1`
-        and, in the same order, those of `x2`.
+    axes : int or pair of sequences of int, optional
+        How many of the last axes of `x1` to take with the first ones of `x2`, 2 by default, or the
+        axes of `x1` and, in the same order, those of `x2`.
+    dims : int or pair of sequences of int, optional
+        PyTorch's name for `axes`.
 
     Returns
     -------
@@ -423,7 +425,8 @@ def tensordot(x1: Any, x2: Any, /, *, axes: Any = 2) -> Tensor:
     """
     needs_tensor("tensordot", x1, "x1")
     needs_tensor("tensordot", x2, "x2")
-    first, second = _paired_axes(x1, x2, axes)
+    axes = either("tensordot", dims, axes)
+    first, second = _paired_axes(x1, x2, 2 if axes is None else axes)
     names: dict[int, str] = {j: f"x{i}" for i, j in zip(first, second, strict=True)}
     lx = tuple(f"x{i}" for i in range(len(x1.shape)))
     ly = tuple(names.get(j, f"y{j}") for j in range(len(x2.shape)))

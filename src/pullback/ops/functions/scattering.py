@@ -345,6 +345,8 @@ def _mean(input: Tensor, index: Tensor, src: Tensor, axis: int, include_self: bo
 
 def _one_by_one(take: Any, input: Tensor, index: Tensor, src: Tensor, axis: int) -> Tensor:
     """Take the slices of `src` into account one after the other."""
+    if index.shape[axis] == 0:
+        return clone(input)
     for k in range(index.shape[axis]):
         position, value = narrow(index, axis, k, 1), narrow(src, axis, k, 1)
         there = gather_p.public(input, position, axis=axis)

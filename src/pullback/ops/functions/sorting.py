@@ -111,7 +111,9 @@ def sorted_with_indices(
     """Return `x` sorted along `dim`, and where each element was."""
     row, axis, _ = rows_of(op, x, dim, "x")
     indices = argsort_p.public(row, axis=axis, descending=descending, stable=stable)
-    return _shaped(at_places(row, indices, axis, keepdims=True), x)
+    found = _shaped(at_places(row, indices, axis, keepdims=True), x)
+    disown(found, (x,), {})
+    return found
 
 
 def rows_of(op: str, x: Any, dim: int, name: str = "input") -> tuple[Any, int, int]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from pullback.core.tensor.tensor import Tensor
+from pullback.ops.declare import disown
 from pullback.ops.functions import (
     diagonals,
     linear_algebra,
@@ -54,7 +55,9 @@ class MatrixMethods:
     def svd(self: Any, some: bool = True) -> SVD:
         """Return U, S and V, this matrix being U diag(S) Vᴴ; without `some`, U and V are square."""
         u, s, vh = linear_algebra.svd(self, full_matrices=not some)
-        return SVD(u, s, conjugate_transpose(vh))
+        factors = SVD(u, s, conjugate_transpose(vh))
+        disown(factors, (self,), {})
+        return factors
 
     def pinverse(self: Any, rcond: Any = 1e-15) -> Tensor:
         """Return the pseudo-inverse."""
