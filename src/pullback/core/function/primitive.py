@@ -42,6 +42,9 @@ class Primitive:
         Integers are converted to the default dtype; arguments are brought to one dtype; inputs
         are broadcast, which backward undoes; an element of the result depends on the same element
         of each input alone.
+    symmetric : bool
+        There are two inputs, and swapping them changes nothing: of one tensor that is given twice
+        one rule runs, for both.
     kernel : callable, optional
         The forward for float arrays alone, without the checks that other dtypes need.
     quick : str or callable, optional
@@ -106,6 +109,7 @@ class Primitive:
         "settings",
         "size",
         "standard",
+        "symmetric",
         "takes_none",
         "tensor_slots",
         "variadic",
@@ -138,6 +142,7 @@ class Primitive:
         promotes: bool = True,
         broadcasts: bool = False,
         elementwise: bool = False,
+        symmetric: bool = False,
         inplace: Callable[..., Any] | None = None,
         kernel: Callable[..., Any] | None = None,
         quick: str | Callable[..., Any] | None = None,
@@ -151,7 +156,8 @@ class Primitive:
         self.variadic, self.multi, self.view, self.results = variadic, multi, view, results
         self.holomorphic, self.differentiable = holomorphic, differentiable
         self.floating, self.promotes, self.broadcasts = floating, promotes, broadcasts
-        self.elementwise, self.part_rule, self.kernels = elementwise, adds_into, {}
+        self.elementwise, self.symmetric = elementwise, symmetric
+        self.part_rule, self.kernels = adds_into, {}
         self.adds_into: Callable[..., Any] | None = None  # see rules.py
         # Inputs whose gradient is structurally zero, such as a mask, keep their own dtype.
         self.masks = frozenset(i for i, n in enumerate(inputs) if n in rules and rules[n] is None)

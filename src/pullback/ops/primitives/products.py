@@ -33,7 +33,7 @@ def _swap(x: Any, xp: Any) -> Any:
 
 
 def _left(g: Any, x_shape: Any, y: Any, xp: Any) -> Any:
-    if len(y.shape) == 2 and len(x_shape) == 2:
+    if len(y.shape) == 2 and len(x_shape) <= 2:  # of a vector x, g is one as well
         return xp.matmul(g, _swap(y, xp))
     if len(y.shape) == 1:  # g has the shape of x less its last axis
         return sum_to_shape(xp.expand_dims(g, axis=-1) * y, x_shape, xp)
@@ -45,7 +45,7 @@ def _left(g: Any, x_shape: Any, y: Any, xp: Any) -> Any:
 
 
 def _right(g: Any, x: Any, y_shape: Any, xp: Any) -> Any:
-    if len(x.shape) == 2 and len(y_shape) == 2:
+    if len(x.shape) == 2 and len(y_shape) <= 2:  # of a vector y, g is one as well
         return xp.matmul(_swap(x, xp), g)
     if len(y_shape) == 1:
         column = xp.expand_dims(g, axis=-1)
