@@ -150,13 +150,15 @@ def _ancestors(tensor: Tensor) -> Iterator[Any]:
     Depth first: what an enclosing call recorded soon ends at a leaf of that.
     """
     left = [tensor._node]
-    seen = {None, *left}
+    seen: set[Any] = {None, *left}
+    meet, follow = seen.add, left.append
     while left:
         node = left.pop()
         yield node
-        found = [target for target in edges_of(node) if target not in seen]
-        left += found
-        seen.update(found)
+        for target in edges_of(node):
+            if target not in seen:
+                meet(target)
+                follow(target)
 
 
 def written_outside(api: str, fun: Any, tensor: Tensor) -> InplaceError:
