@@ -189,9 +189,9 @@ def test_a_constraint_with_a_jacobian_of_its_own_keeps_it():
 
     def own(p):
         asked.append(p)
-        return {"x": 2 * p["x"], "y": 2 * p["y"]}
+        return {"y": 4 * p["y"], "x": 2 * p["x"]}  # found by name
 
-    disc = lambda p: p["x"] ** 2 + p["y"] ** 2 - 4  # noqa: E731
+    disc = lambda p: p["x"] ** 2 + 2 * p["y"] ** 2 - 4  # noqa: E731
     for constraint in (
         {"type": "eq", "fun": disc, "jac": own},
         optimize.NonlinearConstraint(disc, 0, 0, jac=own),
@@ -199,7 +199,8 @@ def test_a_constraint_with_a_jacobian_of_its_own_keeps_it():
         asked.clear()
         start = {"x": 1.0, "y": 0.0}
         found = minimize(lambda p: -p["x"] - p["y"], start, constraints=constraint)
-        assert abs(found.x["x"] - 2**0.5) < 1e-5
+        assert abs(found.x["x"] - (8 / 3) ** 0.5) < 1e-5
+        assert abs(found.x["y"] - (2 / 3) ** 0.5) < 1e-5
         assert asked
         assert set(asked[0]) == {"x", "y"}
 

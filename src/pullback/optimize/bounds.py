@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
 from pullback.arrays import is_array, library_of
-from pullback.core.custom.pytree import children
 from pullback.core.tensor.tensor import Tensor
 from pullback.errors import ArgumentError, ShapeError, compose
 from pullback.optimize.vector import Vector
-from pullback.transforms.arguments import named_leaves, path_of
 
 __all__ = ["bounds_of"]
 
 
 def bounds_of(
-    api: str, given: Any, container: Any, vector: Vector, scipy: Any, *, low_and_high: bool = False
+    api: str, given: Any, vector: Vector, scipy: Any, *, low_and_high: bool = False
 ) -> Any:
     """Return bounds as SciPy's `Bounds`.
 
@@ -30,7 +26,7 @@ def bounds_of(
         `Bounds`; or a pair (low, high) for each number of the vector; or the container with a pair
         in each place, for all the numbers there. None, or an item of a dict that is left out, is no
         bound. Where two forms fit, it is SciPy's.
-    container, vector : any, Vector
+    vector : Vector
         What is bounded.
     scipy : module
         ``scipy.optimize``.
@@ -46,8 +42,8 @@ def bounds_of(
         return scipy.Bounds(np.array(low), np.array(high))
     lows: list[Any] = []
     highs: list[Any] = []
-    matched = _matched(api, "bounds", given, container)
-    for (path, item), shape in zip(matched, vector.shapes(), strict=True):
+    items = vector.matched("pairs (low, high)", "bounds", given)
+    for (path, item), shape in zip(items, vector.shapes(), strict=True):
         if shape is None:
             if item is not None:
                 raise ArgumentError(
@@ -81,31 +77,6 @@ def _is_a_pair_for_each(given: Any, size: int) -> bool:
     )
 
 
-def _matched(api: str, name: str, given: Any, like: Any) -> Iterator[tuple[str, Any]]:
-    """Yield for each leaf of a container the path and the item of the bounds."""
-    wanted = children(like)
-    if wanted is None:
-        yield name, given
-        return
-    if given is None:
-        yield from ((path, None) for path, _ in named_leaves(name, like))
-        return
-    names, came = [key for key, _ in wanted], children(given)
-    if came is None or not (isinstance(given, dict) or [key for key, _ in came] == names):
-        required = f"pairs (low, high) in a {type(like).__name__} of {_listed(names)} required"
-        got = type(given).__name__ if came is None else f"a {type(given).__name__} of {len(came)}"
-        raise ArgumentError(compose(api, f"{required} as {name}", got))
-    for key, _ in came:
-        if key not in names:
-            near = difflib.get_close_matches(str(key), [str(n) for n in names], n=1)
-            hint = f"did you mean {near[0]!r}?" if near else None
-            required = f"bounds for {_listed(names)} required in {name}"
-            raise ArgumentError(compose(api, required, repr(key), hint=hint))
-    items = dict(came)
-    for key, item in wanted:
-        yield from _matched(api, path_of(name, like, key), items.get(key), item)
-
-
 def _pair(api: str, path: str, given: Any) -> tuple[Any, Any]:
     if given is None:
         return None, None
@@ -129,7 +100,3 @@ def _limits(api: str, path: str, pair: tuple[Any, Any], shape: tuple[int, ...]) 
             required = f"numbers of the shape {shape}, or that broadcast to it, required in {path}"
             raise ShapeError(compose(api, required, repr(limit))) from None
     return found
-
-
-def _listed(names: list[Any]) -> str:
-    return ", ".join(map(str, names)) or "nothing"

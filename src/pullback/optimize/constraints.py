@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import copy
+import math
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from pullback.core.custom.pytree import leaves
 from pullback.errors import ArgumentError, ArgumentTypeError, ShapeError, compose
 from pullback.implicit.reading import tensor_of
 from pullback.optimize.functions import Residual
@@ -72,17 +73,15 @@ def _nonlinear(
     transform: Callable[..., Any], item: Any, vector: Vector, scipy: Any, order: int
 ) -> Any:
     function = _function(transform, item.fun, (), vector, order > 0)
-    derivatives = {"jac": item.jac, "hess": item.hess}
+    found = copy.copy(item)
+    found.fun = function.value
     if callable(item.jac) or (order > 0 and item.jac == _NUMERICAL):
-        derivatives["jac"] = _jacobian(function, item.jac, ())
+        found.jac = _jacobian(function, item.jac, ())
     if callable(item.hess):
-        derivatives["hess"] = lambda x, weights: item.hess(vector.container(x), weights)
+        found.hess = lambda x, weights: item.hess(vector.container(x), weights)
     elif order > 1 and type(item.hess) is scipy.BFGS:  # what a constraint has by default
-        derivatives["hess"] = _curvature(function, vector)
-    keep = item.keep_feasible
-    return scipy.NonlinearConstraint(
-        function.value, item.lb, item.ub, **derivatives, keep_feasible=keep
-    )
+        found.hess = _curvature(function, vector)
+    return found
 
 
 def _function(
@@ -101,13 +100,17 @@ def _jacobian(function: Residual, given: Any, args: tuple[Any, ...]) -> Any:
     vector = function.vector
 
     def own(x: Array) -> Array:
-        parts = [tensor_of(leaf) for leaf in leaves(given(vector.container(x), *args))]
-        matrix = flat(parts)
-        rows = matrix.size // vector.size
-        if matrix.size != rows * vector.size:
+        found = given(vector.container(x), *args)
+        pairs = zip(vector.matched("derivatives", "jac", found), vector.shapes(), strict=True)
+        wanted = [(item, math.prod(shape)) for (_, item), shape in pairs if shape is not None]
+        sizes = [size for _, size in wanted]
+        parts = [flat([tensor_of(item)]) for item, _ in wanted if item is not None]
+        rows = sum(part.size for part in parts) // vector.size
+        if [part.size for part in parts] != [rows * size for size in sizes]:
             required = f"derivatives by {vector.size} numbers required from jac of a constraint"
-            raise ShapeError(compose(function.api, required, f"{matrix.size} numbers"))
-        return np.hstack([flat([part]).reshape((rows, -1)) for part in parts])
+            came = f"{sum(part.size for part in parts)} numbers"
+            raise ShapeError(compose(function.api, required, came))
+        return np.hstack([part.reshape((rows, -1)) for part in parts])
 
     return own
 

@@ -134,12 +134,9 @@ def least_squares(
     if "jac" in settings:
         raise ArgumentTypeError(compose(api, "no jac required, which is filled in", "one"))
     if bounds is not None:
-        settings["bounds"] = bounds_of(api, bounds, x0, vector, scipy, low_and_high=True)
+        settings["bounds"] = bounds_of(api, bounds, vector, scipy, low_and_high=True)
     found = scipy.least_squares(function.value, vector.start, jac=function.jacobian, **settings)
-    jacobian = found.jac
-    found = _finished(function, found)
-    found.jac = jacobian
-    return found
+    return _finished(function, found)
 
 
 def _residual(

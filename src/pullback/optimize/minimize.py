@@ -112,7 +112,7 @@ def minimize(
     objective.begin()
     settings = {"method": method, "tol": tol, "options": options}
     if bounds is not None:
-        settings["bounds"] = bounds_of(api, bounds, x0, vector, scipy)
+        settings["bounds"] = bounds_of(api, bounds, vector, scipy)
     settings |= _derivatives(objective, name, order)
     settings["constraints"] = constraints_of(minimize, constraints, vector, scipy, order)
     bar = Bar(api, (options or {}).get("maxiter"), objective) if progress else None

@@ -5,6 +5,7 @@ Owns the dtypes: SciPy computes in float64, and results go back in those of the 
 
 from __future__ import annotations
 
+import difflib
 import itertools
 from collections.abc import Iterable, Iterator
 from typing import Any
@@ -14,8 +15,8 @@ import numpy as np
 from pullback.arrays import DTYPES, is_array, library_of
 from pullback.core.custom.pytree import children, leaves, map_leaves
 from pullback.core.tensor.tensor import Tensor, box
-from pullback.errors import ArgumentTypeError, DTypeError, compose, warn_user
-from pullback.transforms.arguments import Arguments, named_leaves, numpy_scalar
+from pullback.errors import ArgumentError, ArgumentTypeError, DTypeError, compose, warn_user
+from pullback.transforms.arguments import Arguments, named_leaves, numpy_scalar, path_of
 
 __all__ = ["Array", "Vector", "flat"]
 
@@ -46,7 +47,7 @@ class Vector:
     """
 
     def __init__(self, api: str, name: str, container: Any) -> None:
-        self._given, self.name = container, name
+        self._api, self._given, self.name = api, container, name
         self._sources = Arguments(api, _no_function, name, (), {name: container}).sources()
         self._leaves = list(leaves(container))
         for (path, leaf), source in zip(self.named(), self._sources, strict=True):
@@ -81,6 +82,13 @@ class Vector:
     def as_given(self, vector: Array) -> Any:
         """Return the container with other numbers, in its dtypes."""
         return self._filled(vector, exact=False)
+
+    def matched(self, what: str, name: str, given: Any) -> Iterator[tuple[str, Any]]:
+        """Yield for each leaf its path in `given`, which has the container's form, and its item.
+
+        None stands for itself in each place, and for items that a dict leaves out.
+        """
+        return _matched(self._api, what, name, given, self._given)
 
     def result(self, found: Any) -> Any:
         """Return SciPy's result with what it has for each number in the form of the container."""
@@ -124,6 +132,31 @@ def _as(leaf: Any, source: Tensor, piece: Array, exact: bool) -> Any:
     if isinstance(leaf, numpy_scalar):
         return numbers[()] if exact else type(leaf)(numbers)
     return float(numbers)
+
+
+def _matched(api: str, what: str, name: str, given: Any, like: Any) -> Iterator[tuple[str, Any]]:
+    wanted = children(like)
+    if wanted is None:
+        yield name, given
+        return
+    if given is None:
+        yield from ((path, None) for path, _ in named_leaves(name, like))
+        return
+    keys, came = [key for key, _ in wanted], children(given)
+    listed = ", ".join(map(str, keys)) or "nothing"
+    if came is None or not (isinstance(given, dict) or [key for key, _ in came] == keys):
+        required = f"{what} in a {type(like).__name__} of {listed} required as {name}"
+        got = type(given).__name__ if came is None else f"a {type(given).__name__} of {len(came)}"
+        raise ArgumentError(compose(api, required, got))
+    for key, _ in came:
+        if key not in keys:
+            near = difflib.get_close_matches(str(key), map(str, keys), n=1)
+            hint = f"did you mean {near[0]!r}?" if near else None
+            required = f"{what} for {listed} required in {name}"
+            raise ArgumentError(compose(api, required, repr(key), hint=hint))
+    items = dict(came)
+    for key, item in wanted:
+        yield from _matched(api, what, path_of(name, like, key), items.get(key), item)
 
 
 def _warn_of_integers(api: str, name: str, value: Any) -> None:

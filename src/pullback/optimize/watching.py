@@ -75,7 +75,7 @@ def watching(
         return call(vector.as_given(x), *map(vector.result, state))
 
     if callback is None or not _takes_a_result(callback):
-        return with_x if method != "trust-constr" else lambda x, state: with_x(x, state)
+        return with_x
     return with_value if method in _BY_POSITION else with_result
 
 

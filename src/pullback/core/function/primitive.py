@@ -117,12 +117,14 @@ class Primitive:
         "width",
     )
 
+    adds_into: Callable[..., Any] | None
     differentiate: Callable[..., Sequence[Any]]  # set by rules.py
     release: Callable[[Any], None]  # set by rules.py
     public: Callable[..., Tensor]  # set by whoever declares
     kernels: dict[type, tuple[Any, frozenset[Any]]]  # see `kernel_of` in dispatch.py
     complex_form: Primitive | None  # see rules.py
     conjugates: bool  # whether this is such a form
+    takes_none: bool  # False: a gradient that is structurally zero skips the node
 
     def __init__(
         self,
@@ -156,14 +158,12 @@ class Primitive:
         self.variadic, self.multi, self.view, self.results = variadic, multi, view, results
         self.holomorphic, self.differentiable = holomorphic, differentiable
         self.floating, self.promotes, self.broadcasts = floating, promotes, broadcasts
-        self.elementwise, self.symmetric = elementwise, symmetric
-        self.part_rule, self.kernels = adds_into, {}
-        self.adds_into: Callable[..., Any] | None = None  # see rules.py
+        self.elementwise, self.symmetric, self.kernels = elementwise, symmetric, {}
+        self.part_rule, self.adds_into = adds_into, None  # see rules.py
         # Inputs whose gradient is structurally zero, such as a mask, keep their own dtype.
         self.masks = frozenset(i for i, n in enumerate(inputs) if n in rules and rules[n] is None)
-        self.takes_none = False  # a gradient that is structurally zero skips the node
         self.rules = tuple(rules.get(n) for n in inputs)
-        self.complex_form, self.conjugates = None, False
+        self.complex_form, self.conjugates, self.takes_none = None, False, False
         self._lay_out()
 
     def _lay_out(self) -> None:
