@@ -86,3 +86,10 @@ def test_products_with_vectors_have_gradients_of_second_order(shapes):
     x, y = (rng.normal(size=shape) for shape in shapes)
     report = pb.check.gradcheck(lambda x, y: (x @ y) ** 2, (x, y), raise_exception=False)
     assert report.ok, report
+
+
+def test_the_gradient_of_a_long_product_with_a_vector_is_exact_in_float32():
+    n, tenth = 1_000_000, float(np.float32(0.1))  # rounded up: errors of sums one by one add up
+    w = pb.ones(2, dtype="float32", requires_grad=True)
+    (pb.full((n, 2), tenth, dtype="float32") @ w).sum().backward()
+    np.testing.assert_allclose(w.grad.numpy(), n * tenth, rtol=3e-6)
