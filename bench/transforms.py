@@ -88,6 +88,75 @@ def sample_loss(xp: Any) -> Function:
     return f
 
 
+def fluid(xp: Any) -> Function:
+    """Return how far smoke is from a picture after five steps, HIPS autograd's fluidsim.py.
+
+    As a function of the horizontal velocities where it begins.
+    """
+    roll = (lambda x, k, axis: torch.roll(x, k, (axis,))) if xp is torch else xp.roll
+
+    def projected(vx: Any, vy: Any) -> Any:
+        h = 1.0 / vx.shape[0]
+        div = roll(vx, -1, axis=0) - roll(vx, 1, axis=0)
+        div = -0.5 * h * (div + roll(vy, -1, axis=1) - roll(vy, 1, axis=1))
+        p = xp.zeros_like(div)
+        for _ in range(10):
+            p = div + roll(p, 1, axis=0) + roll(p, -1, axis=0) + roll(p, 1, axis=1)
+            p = (p + roll(p, -1, axis=1)) / 4.0
+        vx = vx - 0.5 * (roll(p, -1, axis=0) - roll(p, 1, axis=0)) / h
+        return vx, vy - 0.5 * (roll(p, -1, axis=1) - roll(p, 1, axis=1)) / h
+
+    def carried(f: Any, vx: Any, vy: Any, rows: Any, columns: Any) -> Any:
+        n, m = f.shape
+        x, y = (rows - vx).reshape(-1), (columns - vy).reshape(-1)
+        left, top = whole(x), whole(y)
+        right, low = x - left, y - top
+        here, there = left % n, (left + 1) % n
+        above, below = top % m, (top + 1) % m
+        near = (1 - low) * f[here, above] + low * f[here, below]
+        far = (1 - low) * f[there, above] + low * f[there, below]
+        return ((1 - right) * near + right * far).reshape(n, m)
+
+    def loss(vx: Any, vy: Any, smoke: Any, target: Any, rows: Any, columns: Any) -> Any:
+        for _ in range(5):
+            moved = carried(vx, vx, vy, rows, columns), carried(vy, vx, vy, rows, columns)
+            vx, vy = projected(*moved)
+            smoke = carried(smoke, vx, vy, rows, columns)
+        return ((smoke - target) ** 2).mean()
+
+    return loss
+
+
+def whole(x: Any) -> Any:
+    """Return the largest integers below numbers, which no gradient follows."""
+    if isinstance(x, torch.Tensor):
+        return x.detach().floor().long()
+    if isinstance(x, jax.Array):
+        return jnp.floor(x).astype(int)
+    if isinstance(x, pb.Tensor):
+        x = x.detach().numpy()
+    return np.floor(getattr(x, "_value", x)).astype(int)
+
+
+def recurrent(xp: Any) -> Function:
+    """Return the loss of a network that predicts the next character, HIPS autograd's rnn.py.
+
+    As a function of the recurrent weights.
+    """
+    join = torch.cat if xp is torch else xp.concatenate
+
+    def loss(change: Any, predict: Any, start: Any, ones: Any, texts: Any) -> Any:
+        hidden, total = start, 0.0
+        for t in range(texts.shape[0] - 1):
+            hidden = xp.tanh(join([texts[t], hidden, ones], 1) @ change)
+            out = join([hidden, ones], 1) @ predict
+            likely = xp.log(xp.exp(out).sum(1)) - (out * texts[t + 1]).sum(1)
+            total = total + likely.sum()
+        return total
+
+    return loss
+
+
 # -- derivatives -----------------------------------------------------------------------------------
 def compiled(make: Callable[[Function], Function]) -> Callable[[Function], Function]:
     return lambda f: jax.jit(make(f))
@@ -122,6 +191,12 @@ def by_loop(f: Function) -> Function:
     )
 
 
+GRADIENT = {
+    "pullback": pb.grad,
+    "autograd": autograd.grad,
+    "torch": torch.func.grad,
+    "jax": jax.grad,
+}
 JACOBIAN = {
     "pullback": pb.jacobian,
     "autograd": autograd.jacobian,
@@ -161,7 +236,13 @@ def tasks() -> list[Task]:
     clusters = (normal(25, 10), normal(1000, 10), normal(25), normal(25, 10, scale=0.1))
     weights = (normal(32, 10), normal(4, 32))
     samples = (normal(64, 10), normal(64, 4))
+    places = [a.astype(float) for a in np.mgrid[0:40, 0:40]]
+    smoke = (normal(40, 40), normal(40, 40), normal(40, 40), normal(40, 40), *places)
+    texts = np.eye(128)[rng.integers(0, 128, (30, 7))]
+    cells = (normal(169, 40, scale=0.1), normal(41, 128, scale=0.1), np.zeros((7, 40)))
     found = [
+        Task("fluidsim", fluid, smoke, with_jit(GRADIENT), 1),
+        Task("rnn", recurrent, (*cells, np.ones((7, 1)), texts), with_jit(GRADIENT), 1),
         Task("jacobian", network, layers, with_jit(JACOBIAN), 5),
         Task("hessian", likelihood, data, with_jit(HESSIAN), 5),
         Task("hvp", mixture, (*clusters, normal(25, 10)), with_jit(HVP), 1),

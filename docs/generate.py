@@ -30,7 +30,10 @@ from pullback.ops.declare import ELEMENTWISE, REGISTRY, Composition, Sample
 
 ROOT = Path(__file__).parents[1]
 # What pages link to.
-DOCUMENTS = ("*.md", "docs/*.md", "bench/*.md", "tests/cases/*.md", "examples/*.py", "LICENSE")
+DOCUMENTS = (
+    *("*.md", "docs/*.md", "docs/images/*.svg", "bench/*.md", "tests/cases/*.md"),
+    *("examples/*.py", "LICENSE"),
+)
 PACKAGES = ("pullback.ops.", "pullback.nn.")
 SPACES = ("pb", "pb.linalg", "pb.fft", "pb.nn.functional")
 LARGEST = 12  # elements of an example's input

@@ -479,6 +479,7 @@ from pullback import implicit as implicit
 from pullback import linalg as linalg
 from pullback import nn as nn
 from pullback import optim as optim
+from pullback import optimize as optimize
 from pullback import special as special
 from pullback.transforms import surrogate as surrogate
 __version__: str

@@ -46,6 +46,12 @@ def test_values_of_a_program_agree_in_all_peers(program):
     assert all(row["torch"] > 0 and row["torch_gc_off"] > 0 for row in found)
 
 
+def test_derivatives_agree_in_all_peers():
+    found = figures("transforms.py", "--rounds", "1")
+    assert {row["name"] for row in found} >= {"fluidsim", "rnn", "jacobian", "hessian", "hvp"}
+    assert all(row["autograd"] > 0 and row["torch"] > 0 and row["jax"] > 0 for row in found)
+
+
 @pytest.mark.usefixtures("bench")
 def test_a_program_whose_values_differ_is_not_timed():
     import programs

@@ -6,6 +6,7 @@ language with a first-class derivative operator to efficient Fortran-like code" 
 """
 
 import numpy as np
+import pytest
 
 import pullback as pb
 
@@ -64,3 +65,69 @@ def test_the_particle_hits_the_origin_from_where_the_paper_says():
         distance, slope = pb.value_and_grad(missed)(w)
         w = w - 2 * distance / slope
     assert abs(w - 0.20719187464861197) < 2e-5
+
+
+def test_where_the_particle_has_to_start():
+    start = 0.2071918746486116  # what the published program finds
+    assert number(missed(start)) < 1e-8
+    assert abs(pb.grad(missed)(start)) < 1e-2 < abs(pb.grad(missed)(start + 0.01))
+
+
+# -- the programs as published, with their minimiser; in all modes, inside and outside -------------
+def reverse(f):
+    return pb.grad(f)
+
+
+def forward(f):
+    def gradient(x):
+        units = [[float(i == j) for j in range(len(x))] for i in range(len(x))]
+        return [pb.jvp(f, (x,), (unit,))[1] for unit in units]
+
+    return gradient
+
+
+def length(v):
+    return number(sum(a * a for a in v) ** 0.5)
+
+
+def argmin(f, x, mode):
+    """Descend with steps that grow after ten successes and shrink after a failure."""
+    gradient, eta, successes = mode(f), 1e-5, 0
+    value, slope = f(x), gradient(x)
+    while length(slope) > 1e-5:
+        if successes == 10:
+            eta, successes = 2 * eta, 0
+            continue
+        moved = [a - eta * b for a, b in zip(x, slope, strict=True)]
+        if length([a - b for a, b in zip(x, moved, strict=True)]) <= 1e-5:
+            break
+        found = f(moved)
+        if number(found) < number(value):
+            x, value, slope, successes = moved, found, gradient(moved), successes + 1
+        else:
+            eta, successes = eta / 2, 0
+    return x
+
+
+def saddle(outer, inner):
+    def f(a, b, c, d):
+        return (a * a + b * b) - (c * c + d * d)
+
+    def largest(p):
+        return argmin(lambda q: -f(*p, *q), [1.0, 1.0], inner)
+
+    p = argmin(lambda p: f(*p, *largest(p)), [1.0, 1.0], outer)
+    return [*p, *largest(p)]
+
+
+@pytest.mark.stress
+@pytest.mark.parametrize("inner", [reverse, forward])
+@pytest.mark.parametrize("outer", [reverse, forward])
+def test_the_published_saddle(outer, inner):
+    np.testing.assert_allclose(saddle(outer, inner), [8.246324826140356e-06] * 4, rtol=1e-14)
+
+
+@pytest.mark.stress
+def test_the_published_particle():
+    (found,) = argmin(lambda w: missed(w[0]), [0.0], reverse)
+    np.testing.assert_allclose(found, 0.2071918746486116, rtol=1e-13)

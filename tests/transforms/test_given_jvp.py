@@ -165,6 +165,20 @@ def test_none_from_a_jvp_is_zero():
     assert pb.jvp(operation(lambda ctx, a, b: None), (x, x), (x, x))[1].tolist() == [0.0, 0.0]
 
 
+def test_a_jvp_is_not_called_where_nothing_changes():
+    @pb.autograd_function
+    def scaled(ctx, x):
+        return x * 3
+
+    @scaled.jvp
+    def _(ctx, x):
+        return x * 3  # of a tangent of None this would raise
+
+    x = np.array([1.0, 2.0])
+    hessian = pb.jacrev(pb.jacfwd(lambda x: np.sum(scaled(x) * x)))(x)  # once without a direction
+    np.testing.assert_array_equal(hessian, 6 * np.eye(2))
+
+
 def test_an_exception_in_a_jvp_reaches_the_caller():
     def fails(ctx, a, b):
         raise KeyError("mine")

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import pullback as pb
-from pullback import elementwise_grad, grad, value_and_grad
+from pullback import elementwise_grad, grad, jvp, value_and_grad
 
 
 def cube(x):
@@ -194,6 +194,35 @@ def test_derivatives_of_derivatives():
     assert grad(grad(f))(0.5) == pytest.approx(-np.sin(0.5))
     assert grad(grad(grad(f)))(0.5) == pytest.approx(-np.cos(0.5))
     assert grad(grad(lambda x: 3 * x))(2.0) == 0.0
+
+
+def in_reverse_and_forward_mode(f, order):
+    """Return the derivative of an order, taken in reverse mode and in forward mode."""
+    backward = forward = f
+    for _ in range(order):
+        backward = grad(backward)
+        forward = _forward(forward)
+    return backward, forward
+
+
+def _forward(f):
+    return lambda x: jvp(f, (x,), (1.0,))[1]
+
+
+@pytest.mark.parametrize(("order", "wanted"), [(1, -1 / 4), (2, 2 / 8), (3, -6 / 16)])
+def test_the_derivatives_of_a_reciprocal(order, wanted):
+    for f in (lambda x: 1 / x, lambda x: x**-1.0, np.reciprocal, lambda x: x ** np.float64(-1)):
+        for derivative in in_reverse_and_forward_mode(f, order):
+            assert derivative(2.0) == pytest.approx(wanted, rel=1e-14)
+
+
+@pytest.mark.parametrize(
+    ("order", "wanted"), [(1, 80.0), (2, 160.0), (3, 240.0), (4, 240.0), (5, 120.0), (6, 0.0)]
+)
+def test_the_derivatives_of_a_fifth_power_up_to_the_sixth(order, wanted):
+    for f in (lambda x: x**5, lambda x: x**5.0, lambda x: x**2 * x**3):
+        for derivative in in_reverse_and_forward_mode(f, order):
+            assert derivative(2.0) == pytest.approx(wanted, rel=1e-12, abs=1e-9)
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ def rosen(x):
     return np.sum(100.0 * (x[1:] - x[:-1] ** 2.0) ** 2.0 + (1 - x[:-1]) ** 2.0)
 
 
-@pytest.mark.parametrize("n", range(2, 21))
+@pytest.mark.parametrize("n", range(2, 51))
 def test_rosenbrocks_function_has_scipys_derivatives(n):
     generator = np.random.default_rng(n)
     x, v = generator.normal(size=(2, n))

@@ -254,14 +254,14 @@ WRONG = [
     (lambda: pb.jacobian(3.0), TypeError, "jacobian: a function required, got float"),
     (lambda: pb.jacobian(np.sin, 0, "back"), ValueError, "mode 'reverse', 'forward' or None requ"),
     (lambda: pb.jacfwd(np.sin)(3), TypeError, "jacfwd: floating-point numbers required in argum"),
-    (lambda: pb.jacfwd(lambda x: None)(3.0), TypeError, "jacfwd: the result of .* got NoneType"),
+    (lambda: pb.jacfwd(lambda x: None)(3.0), TypeError, "jacfwd: a result of .* got None"),
     (lambda: pb.jacfwd(np.argmax)(X), TypeError, "jacfwd: a floating-point or complex result of"),
     (lambda: pb.jacobian(np.sin)(3), TypeError, "jacobian: floating-point numbers required in arg"),
     (lambda: pb.jacobian(np.sin, "y")(3.0), ValueError, "jacobian: an argument named 'y' required"),
     (
         lambda: pb.jacobian(lambda x: None)(3.0),
         TypeError,
-        "jacobian: the result of .* got NoneType",
+        "jacobian: a result of .* got None",
     ),
     (
         lambda: pb.jacobian(pb.Tensor.item)(3.0),
@@ -277,7 +277,7 @@ WRONG = [
     (lambda: pb.hessian(np.sin, 2, argnums=1), ValueError, "hessian: argnum or argnums required"),
     (lambda: pb.hessian("f"), TypeError, "hessian: a function required, got str"),
     (lambda: pb.hessian(np.sin)(1), TypeError, "hessian: floating-point numbers required in argum"),
-    (lambda: pb.hessian(lambda x: None)(1.0), TypeError, "hessian: the result of .* got NoneType"),
+    (lambda: pb.hessian(lambda x: None)(1.0), TypeError, "hessian: a result of .* got None"),
 ]
 
 

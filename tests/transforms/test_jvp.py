@@ -185,7 +185,7 @@ WRONG = [
         TypeError,
         r"None required in tangents\[1\], which belongs to what has no derivative, got int",
     ),
-    (lambda: pb.jvp(lambda x: None, (X,), (V,)), TypeError, "jvp: the result of .* got NoneType"),
+    (lambda: pb.jvp(lambda x: None, (X,), (V,)), TypeError, "jvp: a result of .* got None"),
     (
         lambda: pb.jvp(np.argmax, (X,), (V,)),
         TypeError,
@@ -204,7 +204,7 @@ WRONG = [
     (
         lambda: pb.linearize(lambda x: None, X),
         TypeError,
-        "linearize: the result of .* got NoneType",
+        "linearize: a result of .* got None",
     ),
     (
         lambda: pb.linearize(np.sin, X)[1](V[1:]),

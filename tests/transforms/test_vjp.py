@@ -157,11 +157,7 @@ WRONG_CALLS = [
     (lambda: pb.vjp(3.0, X), TypeError, "vjp: a function required, got float"),
     (lambda: pb.vjp(np.square), ValueError, "vjp: the arguments of square required, got none"),
     (lambda: pb.vjp(np.square, 2), TypeError, "floating-point numbers required in argument 0, got"),
-    (
-        lambda: pb.vjp(lambda x: None, X),
-        TypeError,
-        "does not depend on argument 0: .* got NoneType",
-    ),
+    (lambda: pb.vjp(lambda x: None, X), TypeError, "vjp: a result of .* required, got None"),
     (lambda: pb.vjp(lambda x: {}, X), TypeError, "does not depend on argument 0: .* got dict"),
     (lambda: pb.vjp(np.argmax, X), TypeError, "floating-point or complex result .* got int64"),
     (lambda: pb.vjp(np.sin, X, has_aux=True), TypeError, r"a pair \(result, rest\) from sin requ"),

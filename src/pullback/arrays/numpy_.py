@@ -167,6 +167,14 @@ def _flip(x: Any, axis: Any = None) -> Any:
     return x[(slice(None),) * (axis % x.ndim) + (slice(None, None, -1),)]
 
 
+def _roll(x: Any, shift: Any, axis: Any = None) -> Any:
+    if axis.__class__ is not tuple or len(axis) != 1 or shift.__class__ is not tuple:
+        return np.roll(x, shift, axis)
+    n, lead = x.shape[axis[0]], (slice(None),) * (axis[0] % x.ndim)
+    first = n - shift[0] % n if n else 0
+    return np.concatenate((x[(*lead, slice(first, n))], x[(*lead, slice(first))]), axis[0])
+
+
 def _cumulative_sum(x: Any, *, axis: Any = None, **settings: Any) -> Any:
     if settings or axis.__class__ is not int or x.dtype.kind not in "fc" or not x.ndim:
         return np.cumulative_sum(x, axis=axis, **settings)
@@ -176,7 +184,7 @@ def _cumulative_sum(x: Any, *, axis: Any = None, **settings: Any) -> Any:
 _FASTER = (
     *(_sum, _prod, _mean, _max, _min, _any, _all, _argmax, _argmin),
     *(_broadcast_to, _matrix_transpose, _permute_dims, _zeros_like, _expand_dims),
-    *(_reshape, _matmul, _where, _flip, _cumulative_sum),
+    *(_reshape, _matmul, _where, _flip, _roll, _cumulative_sum),
 )
 
 

@@ -220,6 +220,7 @@ def elementwise(
     differentiable: bool = True,
     inputs: tuple[str, ...] | None = None,
     broadcasts: bool = True,
+    symmetric: bool = False,
     samples: tuple[Sample, ...] | None = None,
     kernel: Function | None = None,
     quick: Function | None = None,
@@ -241,7 +242,7 @@ def elementwise(
         Where tests sample the inputs.
     doc : str
         The first line of the public docstring.
-    floating, holomorphic, differentiable, inputs, broadcasts, kernel, quick
+    floating, holomorphic, differentiable, inputs, broadcasts, symmetric, kernel, quick
         As for `Primitive`.
     samples : tuple of Sample, optional
         Calls to test, where the usual shapes do not fit.
@@ -261,7 +262,7 @@ def elementwise(
     inputs = inputs or tuple(rules) or ("x",)
     flags = {"holomorphic": holomorphic, "differentiable": differentiable, "floating": floating}
     flags["broadcasts"] = broadcasts and len(inputs) > 1
-    flags["elementwise"] = broadcasts
+    flags["elementwise"], flags["symmetric"] = broadcasts, symmetric
     primitive, names_ = _primitive(
         names, forward, inputs, {}, rules, kernel=kernel, quick=quick, **flags
     )

@@ -152,7 +152,8 @@ def _pushed(function: OfParts, values: Any, along: Any) -> Any:
 
     A backward that cannot be recorded is transposed element by element.
     """
-    if isinstance(function, _Call) and function.op.forward_rule is not None:
+    changes = any(v is not None for v in along)  # else the rule is not asked
+    if changes and isinstance(function, _Call) and function.op.forward_rule is not None:
         found = function.pushed_by_rule(values, along)
         if found is not None:
             return found

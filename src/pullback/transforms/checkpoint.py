@@ -23,8 +23,10 @@ from pullback.core.graph.modes import STATE, SavedTensorHooks, run_in_mode
 from pullback.core.tensor.saved import Packed
 from pullback.core.tensor.tensor import Tensor, box
 from pullback.core.tensor.versions import Counter, counter_of, shared_counter, version_of
+from pullback.core.tensor.writes import WRITES, Writes
 from pullback.errors import GraphError, InplaceError, compose
 from pullback.ops.functions.random import replayed, watched
+from pullback.transforms.recording import written_outside
 from pullback.transforms.transformed import Function, Transformed, name_of
 
 __all__ = ["checkpoint"]
@@ -120,14 +122,20 @@ class _Run:
         tensors = [x for x in leaves(self._given) if isinstance(x, Tensor)]
         versions = [version_of(t) for t in tensors]
         hooks = SavedTensorHooks(self._made, _tensor_in)
+        token = WRITES.set(writes := Writes(WRITES.get()))
         try:
             with watched(self._drawn):
                 result = run_in_mode({"hooks": hooks}, self._fun, *args, **kwargs)
         finally:
+            WRITES.reset(token)
             self._let_go()
         if versions != [version_of(t) for t in tensors]:
             required = f"a function that changes no argument in place required, {self._name} does"
             raise InplaceError(f"checkpoint: {required}.\nhint: clone() the argument first.")
+        returned = {id(leaf) for leaf in leaves(result)}
+        for tensor in writes.left():  # the second run would write once more
+            if id(tensor) not in returned:
+                raise written_outside("checkpoint", self._fun, tensor)
         self._given = _kept(self._given)
         return result
 

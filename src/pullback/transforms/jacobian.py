@@ -20,7 +20,7 @@ from pullback.transforms.recording import Recording
 from pullback.transforms.results import as_given, check_differentiable
 from pullback.transforms.transformed import Function, Transformed
 
-__all__ = ["Jacobian", "jacfwd", "jacobian", "jacrev"]
+__all__ = ["Jacobian", "blocks_of", "jacfwd", "jacobian", "jacrev"]
 
 
 def jacobian(
@@ -143,15 +143,7 @@ class Jacobian(Transformed):
 # -- through what was recorded ---------------------------------------------------------------------
 def _recorded(arguments: Arguments, has_aux: bool, by_size: bool) -> tuple[Any, Any]:
     recording = Recording(arguments, has_aux)
-    check_differentiable(arguments, recording.out)
-    outs = [as_tensor(x) for x in leaves(recording.out) if is_differentiable(x)]
-    columns = sum(i.place.numel() for i in recording.inputs)
-    blocks = None
-    if by_size and 2 * columns < sum(out.numel() for out in outs):
-        blocks = _by_columns(recording, outs)
-    if blocks is None:
-        blocks = [_by_rows(recording, out) for out in outs]
-    found = iter(blocks)
+    found = iter(blocks_of(recording, by_size))
 
     def by_arguments(leaf: Any) -> Any:
         if not is_differentiable(leaf):
@@ -159,6 +151,25 @@ def _recorded(arguments: Arguments, has_aux: bool, by_size: bool) -> tuple[Any, 
         return recording.structured(next(found), recording.keeps)
 
     return map_leaves(by_arguments, recording.out), recording.results()[1]
+
+
+def blocks_of(recording: Recording, by_size: bool = True) -> list[list[Tensor]]:
+    """Return for each leaf of a recorded result its derivatives by each input.
+
+    Parameters
+    ----------
+    recording : Recording
+        It stays usable.
+    by_size : bool
+        Whether vectors may be pushed forward where the inputs have far fewer elements.
+    """
+    check_differentiable(recording.arguments, recording.out)
+    outs = [as_tensor(x) for x in leaves(recording.out) if is_differentiable(x)]
+    columns = sum(i.place.numel() for i in recording.inputs)
+    blocks = None
+    if by_size and 2 * columns < sum(out.numel() for out in outs):
+        blocks = _by_columns(recording, outs)
+    return [_by_rows(recording, out) for out in outs] if blocks is None else blocks
 
 
 def _by_rows(recording: Recording, out: Tensor) -> list[Tensor]:

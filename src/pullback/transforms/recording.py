@@ -8,7 +8,7 @@ of the graph.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from pullback.core.backward import api as engine
@@ -16,11 +16,14 @@ from pullback.core.custom.pytree import leaves
 from pullback.core.graph.modes import STATE, run_in_mode
 from pullback.core.graph.node import AccumulateGrad, edges_of
 from pullback.core.tensor.tensor import Tensor
+from pullback.core.tensor.writes import WRITES, Writes
+from pullback.errors import InplaceError, compose
 from pullback.ops.functions.creation import zeros_like
 from pullback.transforms.arguments import RECORDING, Arguments
 from pullback.transforms.results import as_given, detached, parts, value_as_given
+from pullback.transforms.transformed import name_of
 
-__all__ = ["Recording", "stand_for_arguments"]
+__all__ = ["Recording", "stand_for_arguments", "written_outside"]
 
 # Marks the leaf that replaced an argument, once the call that made it has returned.
 _CONSTANT = "stood for an argument"
@@ -45,7 +48,7 @@ class Recording:
         self.inputs = [i for i in self._slots if i is not None]
         recorded = STATE.get().grad
         tensors = [None if i is None else i.tensor for i in self._slots]
-        result = run_in_mode(RECORDING, arguments.call, tensors)
+        result = self._called(tensors)
         self.out, self.aux = parts(arguments, result, has_aux)
         self.keeps = recorded and any(
             self._reaches_others(t) for t in leaves((self.out, self.aux)) if _tracked(t)
@@ -116,21 +119,56 @@ class Recording:
             ]
         )
 
+    def _called(self, tensors: Sequence[Tensor | None]) -> Any:
+        """Call the function; raise if it wrote what depends on its arguments to the outside."""
+        token = WRITES.set(writes := Writes(WRITES.get()))
+        try:
+            result = run_in_mode(RECORDING, self.arguments.call, tensors)
+        finally:
+            WRITES.reset(token)
+        returned = {id(leaf) for leaf in leaves(result)}
+        places = {i.place._node for i in self.inputs}
+        for tensor in writes.left():
+            if id(tensor) not in returned and not places.isdisjoint(_ancestors(tensor)):
+                raise written_outside(self.arguments.api, self.arguments.fun, tensor)
+        return result
+
     def _reaches_others(self, tensor: Tensor) -> bool:
         """Return whether a tensor depends on a leaf that this call did not make."""
         ours = {i.place._node for i in self.inputs}
-        left = [tensor._node]
-        seen = {None, *left}
-        while left:  # depth first: what an enclosing call recorded soon ends at a leaf of that
-            node = left.pop()
+        for node in _ancestors(tensor):
             if node.__class__ is AccumulateGrad:
                 constant = node.extra is not None and _CONSTANT in node.extra.metadata
                 if node not in ours and not constant:
                     return True
-            found = [target for target in edges_of(node) if target not in seen]
-            left += found
-            seen.update(found)
         return False
+
+
+def _ancestors(tensor: Tensor) -> Iterator[Any]:
+    """Yield all that a tensor was computed from, in the graph.
+
+    Depth first: what an enclosing call recorded soon ends at a leaf of that.
+    """
+    left = [tensor._node]
+    seen: set[Any] = {None, *left}
+    meet, follow = seen.add, left.append
+    while left:
+        node = left.pop()
+        yield node
+        for target in edges_of(node):
+            if target not in seen:
+                meet(target)
+                follow(target)
+
+
+def written_outside(api: str, fun: Any, tensor: Tensor) -> InplaceError:
+    """Return the error of a write to a tensor from outside, which leaves the graph."""
+    tensor._node = None
+    required = f"values that depend on no argument of {name_of(fun)} required in a tensor from"
+    hint = "make the tensor inside of the function and return it, or write a detached value"
+    return InplaceError(
+        compose(api, f"{required} outside", "others", ("tensor", tensor), hint=hint)
+    )
 
 
 def stand_for_arguments(tensors: Sequence[Tensor]) -> None:

@@ -38,10 +38,12 @@ def parts(arguments: Arguments, result: Any, has_aux: bool) -> tuple[Any, Any]:
     return result[0], result[1]
 
 
-def check_tensor(arguments: Arguments, out: Any) -> None:
+def check_tensor(
+    arguments: Arguments, out: Any, way_out: str = "return the scalar alone or set has_aux"
+) -> None:
     """Raise if the result is no tensor."""
     if not isinstance(out, Tensor):
-        raise _independent(arguments, out, "return the scalar alone or set has_aux")
+        raise _independent(arguments, out, way_out)
 
 
 def check_differentiable(arguments: Arguments, out: Any) -> None:
@@ -57,6 +59,9 @@ def check_differentiable(arguments: Arguments, out: Any) -> None:
 
 def _independent(arguments: Arguments, out: Any, way_out: str) -> ArgumentTypeError:
     fun, names = name_of(arguments.fun), " and ".join(arguments.names)
+    if out is None:
+        required, hint = f"a result of {fun} required", "end it with return"
+        return ArgumentTypeError(compose(arguments.api, required, "None", hint=hint))
     return ArgumentTypeError(
         f"{arguments.api}: the result of {fun} does not depend on {names}: it must be a Tensor, "
         f"got {type(out).__name__}.\n"

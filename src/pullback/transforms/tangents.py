@@ -237,8 +237,14 @@ def _derived(
     if _multiplies(op, vectors, tensors):
         (out,) = _results(op, tensors, settings)
         if out.is_complex() == any(v.is_complex() for v in vectors.values()):
-            terms = [_multiplied(op, i, v, tensors, out, settings) for i, v in vectors.items()]
-            return [(out, functools.reduce(operator.add, terms))]
+            if op.symmetric and values[0] is values[1] and along[0] is along[1]:
+                term = _multiplied(op, 0, vectors[0], tensors, out, settings)
+                terms = [term, term]
+            else:
+                terms = [_multiplied(op, i, v, tensors, out, settings) for i, v in vectors.items()]
+            tangent = functools.reduce(operator.add, terms)
+            same = tangent.shape == out.shape
+            return [(out, tangent if same else TENSORS.broadcast_to(tangent, out.shape))]
     if all(_is_linear(op, i) for i in vectors):
         rows = [_applied(op, i, v, tensors, settings) for i, v in vectors.items()]
         outs = _results(op, tensors, settings)
@@ -281,10 +287,12 @@ def _multiplied(
     out: Tensor,
     settings: dict[str, Any],
 ) -> Tensor:
-    """Return the part of input `i` in the tangent: its rule, with the vector for the gradient."""
+    """Return the part of input `i` in the tangent: its rule, with the vector for the gradient.
+
+    Its shape may be smaller than that of the result: what is repeated is computed once.
+    """
     rule: Any = op.rules[i]
-    g = vector if vector.shape == out.shape else TENSORS.broadcast_to(vector, out.shape)
-    special = {"g": g, "xp": TENSORS}
+    special = {"g": vector, "xp": TENSORS}
     arguments = [
         special[name] if name in special else asked_for(op, name, tensors, [out], settings)
         for name in parameters(rule)

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pullback.arrays import NUMPY, dtype_of, is_array, join, library_of
+from pullback.core.backward.collect import planned
 from pullback.core.backward.engine import run
 from pullback.core.function.dispatch import lifted
 from pullback.core.graph.modes import STATE, with_grad
@@ -385,12 +386,14 @@ def _batched(
             "grad: with is_grads_batched=True all grad_outputs must have one leading length of at "
             f"least 1, got {[g.shape[0] for g in seeds]}"
         )
+    given = seeds if create else [g.data_array() for g in seeds]
+    nodes = [t._node for t in roots]
+    plan = planned(nodes, targets, 0)
     passes = []
     for k in range(count):
-        last = k == count - 1
-        passes.append(
-            _run(roots, [g[k] for g in seeds], targets, retain or not last, create, False)
-        )
+        rows = [g[k, ...] for g in given]  # of an array without further axes an array as well
+        kept = retain or k < count - 1
+        passes.append(run(nodes, rows, targets, kept, create, False, plan=plan))
     stacked: dict[Any, Any] = {}
     for target in targets:
         rows = [p[target] for p in passes]

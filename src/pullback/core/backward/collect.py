@@ -7,12 +7,42 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 from pullback.core.graph.modes import STATE
 from pullback.core.graph.node import CustomNode, Node, edges_of
 from pullback.errors import GraphError
 
 _seq = operator.attrgetter("seq")
+
+
+class Plan(NamedTuple):
+    """What a pass runs."""
+
+    order: list[Node]  # the youngest first
+    wanted: set[Node] | None  # the targets whose gradient is needed; None: all
+
+
+def planned(roots: Sequence[Node], targets: Sequence[Node] | None, begun: int) -> Plan:
+    """Return what a pass from `roots` runs: what `targets` need and nothing else.
+
+    Raises
+    ------
+    GraphError
+        If what was saved there cannot be used any more.
+    """
+    oldest = begun if begun or targets is None else min(target.seq for target in targets)
+    order, suspects = collect(roots, oldest)
+    wanted = None
+    if targets is not None:
+        ends = set(targets)
+        # If every end is among them, all nodes are needed; nothing was followed behind the oldest.
+        if not all((n.count and n.seq >= oldest) or n in ends for n in order):
+            wanted = needed(order, targets, oldest)
+            order = [node for node in order if node in wanted]
+    if suspects:
+        check_usable(order, suspects, wanted)
+    return Plan(order, wanted)
 
 
 def collect(roots: Sequence[Node], oldest: int = 0) -> tuple[list[Node], list[Node]]:

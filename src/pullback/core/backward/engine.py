@@ -17,7 +17,7 @@ from typing import Any
 
 from pullback.arrays import NUMPY
 from pullback.core.backward.accumulate import accumulate
-from pullback.core.backward.collect import check_usable, collect, leads_to, needed
+from pullback.core.backward.collect import Plan, leads_to, planned
 from pullback.core.backward.hooks import RUNNING, run_grad_hooks, run_posthooks, run_prehooks
 from pullback.core.backward.nesting import NESTING, in_thread
 from pullback.core.graph.modes import RECORD, STATE, UNRECORDED, with_grad
@@ -37,6 +37,7 @@ def run(
     recorded: bool = False,
     accumulate: bool = True,
     begun: int = 0,
+    plan: Plan | None = None,
 ) -> Mapping[Node, Any]:
     """Run backward from `roots` with the gradients `grads`.
 
@@ -50,6 +51,8 @@ def run(
         Keep saved values; record the pass; add to ``.grad`` at leaves (else only return).
     begun : int
         With targets: differentiate what was recorded since; nodes of a smaller `seq` do not run.
+    plan : Plan, optional
+        That of an earlier pass from the same roots to the same targets, which kept saved values.
 
     Returns
     -------
@@ -57,12 +60,9 @@ def run(
         The gradient of each of `targets` that was reached, None for the others.
     """
     current = Pass()
-    oldest = begun if begun or targets is None else min(target.seq for target in targets)
-    current.order, suspects = collect(roots, oldest)
+    current.order, current.wanted = plan or planned(roots, targets, begun)
     if targets is not None:
-        current.restrict(dict.fromkeys(targets), oldest)
-    if suspects:
-        check_usable(current.order, suspects, current.wanted)
+        current.captured = dict.fromkeys(targets)
     current.recorded, current.accumulate, current.begun = recorded, accumulate, begun
     current.owned, current.buffers = set(), {roots[0]: grads[0]}
     if len(roots) > 1:
@@ -89,14 +89,6 @@ class Pass:
     captured: Mapping[Node, Any] = {}
     at_end: Sequence[Any] = ()  # what to call with the pass when all nodes have run
     depth, begun = 1, 0
-
-    def restrict(self, targets: dict[Node, Any], oldest: int) -> None:
-        """Run what `targets` need and nothing else; nothing was followed behind the oldest."""
-        self.captured = targets
-        # If every end is among them, all nodes are needed.
-        if not all((n.count and n.seq >= oldest) or n in targets for n in self.order):
-            self.wanted = needed(self.order, targets, oldest)
-            self.order = [node for node in self.order if node in self.wanted]
 
     @cached_property
     def notes(self) -> dict[Any, Any]:

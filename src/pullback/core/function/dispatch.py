@@ -30,6 +30,7 @@ from pullback.core.graph.modes import MAKING, STATE
 from pullback.core.tensor.tensor import Tensor, box, unaliased
 from pullback.core.tensor.versions import counter_of
 from pullback.core.tensor.views import sync
+from pullback.core.tensor.writes import WRITES
 from pullback.errors import (
     ArgumentError,
     ArgumentTypeError,
@@ -160,7 +161,10 @@ def created(array: Any, cls: type[Tensor] = Tensor) -> Tensor:
     library = STATE.get().library or MAKING.get()
     if library is not None and library.rank > library_of(array).rank:
         array = library.lift(array)
-    return box(array, cls=cls)
+    tensor = box(array, cls=cls)
+    if (writes := WRITES.get()) is not None:
+        writes.made(tensor)
+    return tensor
 
 
 def _is_kept(op: Primitive, i: int, tensors: list[Any]) -> bool:

@@ -33,6 +33,7 @@ from pullback.core.tensor.views import (
     view_array,
     view_tensor,
 )
+from pullback.core.tensor.writes import WRITES
 from pullback.errors import CALLS, DTypeError, InplaceError, ShapeError
 
 _ndarray = NUMPY.array_types[0]
@@ -258,6 +259,9 @@ def check_allowed(name: str, x: Tensor, others: Sequence[Any] = ()) -> bool:
         )
     if x._base is not None:
         _check_view(name, x, tracked)
+    owner = x if x._base is None else x._base
+    if tracked and owner._node is None and (writes := WRITES.get()) is not None:
+        writes.written(owner)
     return tracked
 
 

@@ -42,6 +42,9 @@ class Primitive:
         Integers are converted to the default dtype; arguments are brought to one dtype; inputs
         are broadcast, which backward undoes; an element of the result depends on the same element
         of each input alone.
+    symmetric : bool
+        There are two inputs, and swapping them changes nothing: of one tensor that is given twice
+        one rule runs, for both.
     kernel : callable, optional
         The forward for float arrays alone, without the checks that other dtypes need.
     quick : str or callable, optional
@@ -106,6 +109,7 @@ class Primitive:
         "settings",
         "size",
         "standard",
+        "symmetric",
         "takes_none",
         "tensor_slots",
         "variadic",
@@ -113,12 +117,14 @@ class Primitive:
         "width",
     )
 
+    adds_into: Callable[..., Any] | None
     differentiate: Callable[..., Sequence[Any]]  # set by rules.py
     release: Callable[[Any], None]  # set by rules.py
     public: Callable[..., Tensor]  # set by whoever declares
     kernels: dict[type, tuple[Any, frozenset[Any]]]  # see `kernel_of` in dispatch.py
     complex_form: Primitive | None  # see rules.py
     conjugates: bool  # whether this is such a form
+    takes_none: bool  # False: a gradient that is structurally zero skips the node
 
     def __init__(
         self,
@@ -138,6 +144,7 @@ class Primitive:
         promotes: bool = True,
         broadcasts: bool = False,
         elementwise: bool = False,
+        symmetric: bool = False,
         inplace: Callable[..., Any] | None = None,
         kernel: Callable[..., Any] | None = None,
         quick: str | Callable[..., Any] | None = None,
@@ -151,13 +158,12 @@ class Primitive:
         self.variadic, self.multi, self.view, self.results = variadic, multi, view, results
         self.holomorphic, self.differentiable = holomorphic, differentiable
         self.floating, self.promotes, self.broadcasts = floating, promotes, broadcasts
-        self.elementwise, self.part_rule, self.kernels = elementwise, adds_into, {}
-        self.adds_into: Callable[..., Any] | None = None  # see rules.py
+        self.elementwise, self.symmetric, self.kernels = elementwise, symmetric, {}
+        self.part_rule, self.adds_into = adds_into, None  # see rules.py
         # Inputs whose gradient is structurally zero, such as a mask, keep their own dtype.
         self.masks = frozenset(i for i, n in enumerate(inputs) if n in rules and rules[n] is None)
-        self.takes_none = False  # a gradient that is structurally zero skips the node
         self.rules = tuple(rules.get(n) for n in inputs)
-        self.complex_form, self.conjugates = None, False
+        self.complex_form, self.conjugates, self.takes_none = None, False, False
         self._lay_out()
 
     def _lay_out(self) -> None:

@@ -123,6 +123,12 @@ def _taken_apart(op: Primitive, names: list[str]) -> list[str]:
         result = f"g, {given}, xp"
     else:
         taken, result = [f"    {given} = node.record"], f"g, {given}, xp"
+    if op.symmetric:  # before the saved arrays become tensors, each one of its own
+        left, right = op.inputs
+        taken.append(
+            f"    twice = {left}_edge is {right}_edge and {left}_saved is {right}_saved"
+            " and node.shapes is None"
+        )
     if not op.is_small:  # nothing can be taken out of the record of a released node
         taken = ["    if node.released:", "        raise node.released_error()", *taken]
     if op.multi:  # of several gradients any may be missing
@@ -147,7 +153,10 @@ def _returned(op: Primitive, edges: list[str]) -> list[str]:
     calls = [_call(op, i) for i in range(len(op.inputs))]
     if len(calls) == 1:  # a node that runs has an edge that is wanted
         return [f"    return ({calls[0]},)"]
-    lines = ["    grads = ("]
+    lines = []
+    if op.symmetric:
+        lines += ["    if twice:", f"        r = {calls[0]}", "        return r, r"]
+    lines += ["    grads = ("]
     for edge, call in zip(edges, calls, strict=True):
         wanted = f"{edge} is not None and (wanted is None or {edge} in wanted)"
         lines.append(f"        {call} if {wanted} else None,")
@@ -166,6 +175,8 @@ def _call(op: Primitive, i: int) -> str:
     if rule is None:
         return "None" if op.inputs[i] in op.declared else f"missing_rule(op, {i})"
     call = f"rule_{i}({_arguments(op, rule)})"
+    if op.broadcasts and parameters(rule) == ("g",):  # of the sum, which is often much smaller
+        call = f"rule_{i}(g if node.shapes is None else fitted(g, node.shapes[{i}], xp))"
     return f"conjugate({call}, xp)" if op.conjugates else call
 
 
@@ -243,11 +254,12 @@ def unbroadcast(g: Any, shape: tuple[int, ...], xp: Any) -> Any:
     return g if g.shape == shape else xp.reshape(g, shape)
 
 
+def _fitted(g: Any, shape: tuple[int, ...], xp: Any) -> Any:
+    return g if g is None or g.shape == shape else unbroadcast(g, shape, xp)
+
+
 def _unbroadcast_all(grads: Sequence[Any], shapes: Sequence[Any], xp: Any) -> list[Any]:
-    return [
-        r if r is None or r.shape == shape else unbroadcast(r, shape, xp)
-        for r, shape in zip(grads, shapes, strict=True)
-    ]
+    return [_fitted(r, shape, xp) for r, shape in zip(grads, shapes, strict=True)]
 
 
 def _conjugate(g: Any, xp: Any) -> Any:
@@ -268,6 +280,7 @@ _COMMON: dict[str, Any] = {
     "ITSELF": ITSELF,
     "only_wanted": _only_wanted,
     "missing_rule": _missing_rule,
+    "fitted": _fitted,
     "unbroadcast_all": _unbroadcast_all,
     "conjugate": _conjugate,
 }

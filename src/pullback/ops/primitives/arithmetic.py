@@ -50,6 +50,7 @@ mul_p = elementwise(
     standard("multiply"),
     x=lambda g, y: g * y,
     y=lambda g, x: g * x,
+    symmetric=True,
     domain=both(-2, 2),
     reference="numpy.multiply",
     methods="mul mul_ multiply multiply_",

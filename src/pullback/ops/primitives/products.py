@@ -32,8 +32,13 @@ def _swap(x: Any, xp: Any) -> Any:
     return xp.matrix_transpose(x)
 
 
+# A product of a matrix and a vector may add so many numbers one after the other; more of them are
+# added as sums are.
+_FEW = 1024
+
+
 def _left(g: Any, x_shape: Any, y: Any, xp: Any) -> Any:
-    if len(y.shape) == 2 and len(x_shape) == 2:
+    if len(y.shape) == 2 and len(x_shape) <= 2:  # of a vector x, g is one as well
         return xp.matmul(g, _swap(y, xp))
     if len(y.shape) == 1:  # g has the shape of x less its last axis
         return sum_to_shape(xp.expand_dims(g, axis=-1) * y, x_shape, xp)
@@ -45,8 +50,8 @@ def _left(g: Any, x_shape: Any, y: Any, xp: Any) -> Any:
 
 
 def _right(g: Any, x: Any, y_shape: Any, xp: Any) -> Any:
-    if len(x.shape) == 2 and len(y_shape) == 2:
-        return xp.matmul(_swap(x, xp), g)
+    if len(x.shape) == 2 and (len(y_shape) == 2 or x.shape[0] <= _FEW):
+        return xp.matmul(_swap(x, xp), g)  # of a vector y, g is one as well
     if len(y_shape) == 1:
         column = xp.expand_dims(g, axis=-1)
         return sum_to_shape(x * column, y_shape, xp)

@@ -1,0 +1,11 @@
+"""SciPy's optimisers, with derivatives filled in, on containers of any form.
+
+Users of the transforms. SciPy (the extra `scipy`) is imported by the first call. SciPy computes
+with a vector of float64; `vector` makes it of a container and back, `functions` computes values and
+derivatives there, each once for each point.
+"""
+
+from pullback.optimize.equations import least_squares, root
+from pullback.optimize.minimize import minimize
+
+__all__ = ["least_squares", "minimize", "root"]
