@@ -438,6 +438,8 @@ def levelled_heights():
         rises, weights: (m,); start, end: (m,) points; benchmark: the point of given height.
         """
         points = 1 + max(start.max(), end.max())
+        if not 0 <= benchmark < points:
+            raise ValueError("there is no such point")
         A = np.eye(points)[end] - np.eye(points)[start]
         free = np.delete(A, benchmark, axis=1)
         w, rise = weights.numpy(), rises.numpy()
