@@ -25,6 +25,7 @@ from . import (
     geodesy,
     geometry,
     graphs,
+    hydrology,
     images,
     interpolation,
     kernels,
@@ -107,6 +108,7 @@ FIELDS = (
     geodesy,
     economics,
     quantum,
+    hydrology,
 )
 CASES: list[Case] = [case for field in FIELDS for case in field.BOOK.cases]
 WRONG = [case for case in CASES if case.wrong]
