@@ -14,6 +14,7 @@ from . import (
     astronomy,
     audio,
     chemistry,
+    circuits,
     climate,
     control,
     ecology,
@@ -109,6 +110,7 @@ FIELDS = (
     economics,
     quantum,
     hydrology,
+    circuits,
 )
 CASES: list[Case] = [case for field in FIELDS for case in field.BOOK.cases]
 WRONG = [case for case in CASES if case.wrong]
