@@ -57,6 +57,7 @@ from . import (
     survival,
     tables,
     text,
+    traffic,
     transport,
 )
 from .entries import Case
@@ -111,6 +112,7 @@ FIELDS = (
     quantum,
     hydrology,
     circuits,
+    traffic,
 )
 CASES: list[Case] = [case for field in FIELDS for case in field.BOOK.cases]
 WRONG = [case for case in CASES if case.wrong]
