@@ -17,6 +17,7 @@ from . import (
     circuits,
     climate,
     control,
+    cosmology,
     ecology,
     economics,
     epidemics,
@@ -113,6 +114,7 @@ FIELDS = (
     hydrology,
     circuits,
     traffic,
+    cosmology,
 )
 CASES: list[Case] = [case for field in FIELDS for case in field.BOOK.cases]
 WRONG = [case for case in CASES if case.wrong]
