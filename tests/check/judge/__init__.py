@@ -55,6 +55,7 @@ from . import (
     sparse,
     state,
     statistics,
+    surveys,
     survival,
     tables,
     text,
@@ -115,6 +116,7 @@ FIELDS = (
     circuits,
     traffic,
     cosmology,
+    surveys,
 )
 CASES: list[Case] = [case for field in FIELDS for case in field.BOOK.cases]
 WRONG = [case for case in CASES if case.wrong]
