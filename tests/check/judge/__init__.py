@@ -15,8 +15,10 @@ from . import (
     astronomy,
     audio,
     chemistry,
+    circuits,
     climate,
     control,
+    cosmology,
     crystallography,
     ecology,
     economics,
@@ -28,6 +30,7 @@ from . import (
     geodesy,
     geometry,
     graphs,
+    hydrology,
     images,
     interpolation,
     kernels,
@@ -56,10 +59,12 @@ from . import (
     sparse,
     state,
     statistics,
+    surveys,
     survival,
     tables,
     text,
     tomography,
+    traffic,
     transport,
 )
 from .entries import Case
@@ -117,6 +122,11 @@ FIELDS = (
     finite_elements,
     alignment,
     tomography,
+    hydrology,
+    circuits,
+    traffic,
+    cosmology,
+    surveys,
 )
 CASES: list[Case] = [case for field in FIELDS for case in field.BOOK.cases]
 WRONG = [case for case in CASES if case.wrong]
