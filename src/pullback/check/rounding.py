@@ -34,20 +34,20 @@ def is_rounding(subject: Subject, failure: Failure) -> bool:
     """
     if failure.expected is None or failure.got is None or failure.argument not in subject.names:
         return False
-    array = subject.arrays[subject.names.index(failure.argument)]
+    i = subject.names.index(failure.argument)
     with np.errstate(all="ignore"):
         off = np.abs(np.asarray(failure.got) - failure.expected)
     off = off if failure.wrong is None else off[failure.wrong]
-    step = _STEP * float(np.abs(array).max(initial=0.0))
-    return bool(np.isfinite(off).all() and off.max(initial=0.0) * step <= 4 * _noise(subject))
+    step = _STEP * float(np.abs(subject.arrays[i]).max(initial=0.0))
+    return bool(np.isfinite(off).all() and off.max(initial=0.0) * step <= 4 * _noise(subject, i))
 
 
-def _noise(subject: Subject) -> float:
-    """Return how far outputs lie off the parabola through them as all arguments are scaled."""
+def _noise(subject: Subject, i: int) -> float:
+    """Return how far outputs lie off the parabola through them as an argument is scaled."""
     scales = np.linspace(-1e-3, 1e-3, _RUNS)
-    moved = [[(a * (1 + t)).astype(a.dtype) for a in subject.arrays] for t in scales]
-    runs = [subject.values(arrays) for arrays in moved]
-    outs = np.array([joined(run) for run in runs])
+    arrays = subject.arrays
+    moved = [(arrays[i] * (1 + t)).astype(arrays[i].dtype) for t in scales]
+    outs = np.array([joined(subject.values([*arrays[:i], m, *arrays[i + 1 :]])) for m in moved])
     if not np.isfinite(outs).all():
         return 0.0
     powers = np.vander(scales / 1e-3, 3)

@@ -45,6 +45,7 @@ _CHOICES = {
 
 
 _APART = r"\*name\b|\b\w+, \w+ = name\b|\bname\[[01]\]"
+_SEVERAL = r"(broadcast_to|broadcast_arrays|asarray|array|atleast_1d)\(\s*name\b"
 _PAIRS = ((1, 3), (0.3, 0.7), (0, 1), (1, 1), (2, 1))  # of what is taken apart
 
 
@@ -97,6 +98,8 @@ def other_settings(
                 elif not isinstance(try_forward(fn, call), str):  # of numbers one will do
                     yield what, [call]
                     break
+            if isinstance(value, float):
+                yield from _in_place_of_a_number(fn, inputs, i, p, value)
 
 
 def _given(inputs: Inputs) -> list[Array]:
@@ -159,6 +162,8 @@ def _candidates(
         yield from _integers(name, value, rank)
     elif isinstance(value, float) and np.isfinite(value):
         yield from _floats(name, value)
+    elif value in ((), []):
+        yield from (type(value)((1,)), type(value)((0, 1)))
     elif isinstance(value, tuple) and value and all(isinstance(v, int) for v in value):
         yield from _tuples(name, value, rank)
 
@@ -250,6 +255,22 @@ def _constants(code: types.CodeType | None) -> Iterator[str]:
         for word in words if found.opname == "LOAD_CONST" else ():
             if isinstance(word, str) and re.fullmatch(r"[a-z][\w-]{1,14}", word):
                 yield word
+
+
+def _in_place_of_a_number(
+    fn: Any, inputs: Inputs, i: int, p: inspect.Parameter, value: float
+) -> Iterator[tuple[str, list[Inputs]]]:
+    """Yield a number for each element, and a complex one beside complex arrays."""
+    given = _given(inputs)
+    if STOPPING.fullmatch(p.name) or not np.isfinite(value) or not value:
+        return
+    if any(array.dtype.kind == "c" for array in given):
+        yield f"`{p.name}` complex", [_with(inputs, i, p, value * (1.0 + 0.5j))]
+    if not re.search(_SEVERAL.replace("name", p.name), text_of(fn)):
+        return
+    lengths = dict.fromkeys(n for array in given for n in array.shape[-1:] if n > 1)
+    several = [_with(inputs, i, p, value * np.linspace(0.6, 1.4, n)) for n in lengths]
+    yield f"`{p.name}` an array of several values", several
 
 
 # -- in place of None ------------------------------------------------------------------------------

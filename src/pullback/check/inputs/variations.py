@@ -23,7 +23,7 @@ from pullback.check.inputs.crossing import crossings
 from pullback.check.inputs.domains import recognised
 from pullback.check.inputs.drawing import LARGE
 from pullback.check.inputs.settings import STOPPING, other_settings
-from pullback.check.iterating import converges
+from pullback.check.iterating import converges, iterates
 from pullback.check.naming import labels_of
 from pullback.check.values import Array, holds_numbers, host
 from pullback.core.custom import pytree as tree
@@ -54,6 +54,8 @@ class Variation(NamedTuple):
         Whether values are so large that little but NaN tells a mistake.
     small : bool
         Whether values are so small that differences may be those of rounding.
+    crosses : bool
+        Whether a comparison inside of the operation goes another way.
     """
 
     what: str
@@ -63,6 +65,7 @@ class Variation(NamedTuple):
     moved: bool = False
     coarse: bool = False
     small: bool = False
+    crosses: bool = False
 
 
 def variations(
@@ -93,15 +96,17 @@ def variations(
     )
     for variation in values:
         found = try_forward(fn, variation.inputs)
-        if isinstance(found, str) or _equal(found, base) or _is_singular(fn, variation, found):
+        if isinstance(found, str) or _is_singular(fn, variation, found):
+            continue
+        if _equal(found, base) and not variation.crosses:  # an even function's slope is odd
             continue
         yield variation
 
 
 def _crossings(fn: Callable[..., Any], inputs: Inputs) -> Iterator[Variation]:
     """Yield calls in which a comparison goes another way."""
-    if not converges(fn):
-        yield from (Variation(what, call) for what, call in crossings(fn, inputs))
+    if not iterates(fn):  # else it compares to find out whether it is close enough
+        yield from (Variation(what, call, crosses=True) for what, call in crossings(fn, inputs))
 
 
 def _complex(fn: Callable[..., Any], inputs: Inputs) -> Iterator[Variation]:
@@ -150,7 +155,7 @@ def _is_singular(fn: Callable[..., Any], variation: Variation, found: Sequence[A
     pairs = list(zip(found, moved, strict=True))
     if any(a.shape != b.shape for a, b in pairs):
         return True
-    return max_abs(*(b - a for a, b in pairs)) > _SINGULAR * max_abs(*found)
+    return any(max_abs(b - a) > _SINGULAR * max_abs(a) for a, b in pairs)
 
 
 def _rounded(array: Array) -> Array:
@@ -175,6 +180,8 @@ class _Change(NamedTuple):
         Whether an iteration may end too early at the other values.
     tensors : bool
         Whether arrays that are no tensors stay: with everything tiny, forward may only round.
+    signs : bool
+        Whether values may have another sign.
     """
 
     what: str
@@ -185,6 +192,7 @@ class _Change(NamedTuple):
     moves: bool = True
     coarse: bool = False
     tensors: bool = False
+    signs: bool = False
 
 
 def _changes() -> Iterator[_Change]:
@@ -198,7 +206,7 @@ def _changes() -> Iterator[_Change]:
     yield _Change("masks that are not all true", _hiding, moves=False)
     yield _Change("indices that repeat", _repeating, moves=False)
     yield _Change("complex values where all were real", _imaginary, moves=False)
-    yield _Change("values of both signs", _only_first(_both_signs))
+    yield _Change("values of both signs", _only_first(_both_signs), signs=True)
     yield _Change("values of the other sign", _negative)
     yield _Change("rows in the reverse order", _reversed)
     yield _Change("a zero among the values", _only_first(_with_zero), zero=True)
@@ -225,13 +233,17 @@ def _values(
 ) -> Iterator[Variation]:
     """Yield calls with other values of the arrays."""
     around = (
-        _Change(f"values around `{name}` = {number:g}", functools.partial(_around, number))
+        _Change(
+            f"values around `{name}` = {number:g}", functools.partial(_around, number), signs=True
+        )
         for name, number in _numbers(inputs, parameters)
     )
-    has_edge, approximate = _has_edge(inputs), converges(fn)
+    has_edge, approximate, repeats = _has_edge(inputs), converges(fn), iterates(fn)
     symmetric = "symmetric" in (inspect.getdoc(getattr(fn, "forward", fn)) or "").lower()
     for change in itertools.chain(_changes(), around, _alone(inputs)):
         if (change.moves and approximate) or (symmetric and change.of is _asymmetric):
+            continue
+        if change.signs and repeats:  # it may search where there is nothing
             continue
         profile = LARGE if change.large else inputs.profile
         other = _all_changed(fn, change.of, inputs, change.tensors)._replace(profile=profile)
