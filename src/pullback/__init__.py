@@ -55,8 +55,10 @@ from pullback.ops.primitives.comparison import (bitwise_and, bitwise_invert, bit
     logical_or, logical_xor, lt, ne, not_equal)
 from pullback.ops.functions.comparison import allclose, isclose, isneginf, isposinf
 # special functions
-from pullback.ops.primitives.special import (digamma, entr, erf, erfc, erfcx, erfinv, gammaln, i0,
-    i0e, i1, i1e, lgamma, log_ndtr, ndtr, ndtri, sinc)
+from pullback.ops.primitives.bessel import i0, i0e, i1, i1e
+from pullback.ops.primitives.gamma_functions import digamma, gammaln, lgamma
+from pullback.ops.primitives.special import (entr, erf, erfc, erfcx, erfinv, log_ndtr, ndtr, ndtri,
+    sinc)
 from pullback.ops.functions.special import (betainc, betaln, fdtrc, gammainc, gammaincc, igamma,
     igammac, logit, mvlgamma, polygamma, stdtr, zeta)
 # reductions, statistics and scans

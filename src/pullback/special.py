@@ -16,23 +16,18 @@ from pullback.ops.functions.special import (
     zeta,
 )
 from pullback.ops.primitives.activations import expit
+from pullback.ops.primitives.bessel import i0, i0e, i1, i1e
 from pullback.ops.primitives.exponential import exp2, expm1, log1p, xlog1py, xlogy
+from pullback.ops.primitives.gamma_functions import digamma, gammaln, psi
 from pullback.ops.primitives.special import (
-    digamma,
     entr,
     erf,
     erfc,
     erfcx,
     erfinv,
-    gammaln,
-    i0,
-    i0e,
-    i1,
-    i1e,
     log_ndtr,
     ndtr,
     ndtri,
-    psi,
     sinc,
 )
 

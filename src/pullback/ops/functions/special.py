@@ -11,18 +11,15 @@ from pullback.ops.axes import plain
 from pullback.ops.declare import composition, needs_tensor, public
 from pullback.ops.functions import pointwise
 from pullback.ops.primitives import arithmetic
-from pullback.ops.primitives import special as special_primitives
-from pullback.ops.primitives.special import (
+from pullback.ops.primitives.gamma_functions import betaln_p, lgamma, polygamma_p, zeta_p
+from pullback.ops.primitives.incomplete import (
     betainc_p,
-    betaln_p,
     fdtrc_p,
     gammainc_p,
     gammaincc_p,
-    logit_p,
-    polygamma_p,
     stdtr_p,
-    zeta_p,
 )
+from pullback.ops.primitives.special import logit_p
 from pullback.ops.samples import real, sample
 
 
@@ -245,7 +242,7 @@ def mvlgamma(x: Any, p: int) -> Tensor:
     needs_tensor("mvlgamma", x)
     if p < 1:
         raise ArgumentError(compose("mvlgamma", "p of at least 1 required", str(p)))
-    total = special_primitives.lgamma(x)
+    total = lgamma(x)
     for j in range(1, p):
-        total = pointwise.add(total, special_primitives.lgamma(arithmetic.subtract(x, j / 2)))
+        total = pointwise.add(total, lgamma(arithmetic.subtract(x, j / 2)))
     return pointwise.add(total, math.log(math.pi) * p * (p - 1) / 4)
