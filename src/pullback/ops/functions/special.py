@@ -14,10 +14,15 @@ from pullback.ops.primitives import arithmetic
 from pullback.ops.primitives.gamma_functions import betaln_p, lgamma, polygamma_p, zeta_p
 from pullback.ops.primitives.incomplete import (
     betainc_p,
+    betaincc_p,
+    betaincinv_p,
     fdtrc_p,
     gammainc_p,
     gammaincc_p,
+    gammainccinv_p,
+    gammaincinv_p,
     stdtr_p,
+    stdtrit_p,
 )
 from pullback.ops.primitives.special import logit_p
 from pullback.ops.samples import real, sample
@@ -101,6 +106,39 @@ def gammaincc(a: Any, x: Any, /) -> Tensor:
 igammac = gammaincc
 
 
+@public(gammaincinv_p)
+def gammaincinv(a: Any, y: Any, /) -> Tensor:
+    """Return the x with gammainc(a, x) = y.
+
+    Parameters
+    ----------
+    a : Tensor or number
+        It has no rule: asking for its gradient is an error.
+    y : Tensor or number
+        From 0 to 1, broadcast with `a`.
+
+    Examples
+    --------
+    >>> import pullback as pb
+    >>> pb.special.gammaincinv(1.0, pb.tensor([0.0, 0.5]))
+    tensor([0.0000, 0.6931])
+    """
+    return gammaincinv_p.public(a, y)
+
+
+@public(gammainccinv_p)
+def gammainccinv(a: Any, y: Any, /) -> Tensor:
+    """Return the x with gammaincc(a, x) = y; see `gammaincinv`.
+
+    Examples
+    --------
+    >>> import pullback as pb
+    >>> pb.special.gammainccinv(1.0, pb.tensor([1.0, 0.5]))
+    tensor([0.0000, 0.6931])
+    """
+    return gammainccinv_p.public(a, y)
+
+
 @public(betaln_p)
 def betaln(a: Any, b: Any, /) -> Tensor:
     """Return the logarithm of the beta function, lgamma(a) + lgamma(b) - lgamma(a + b).
@@ -155,6 +193,39 @@ def betainc(a: Any, b: Any, x: Any, /) -> Tensor:
     return betainc_p.public(a, b, x)
 
 
+@public(betaincc_p)
+def betaincc(a: Any, b: Any, x: Any, /) -> Tensor:
+    """Return 1 - betainc(a, b, x), accurate where that is small; see `betainc`.
+
+    Examples
+    --------
+    >>> import pullback as pb
+    >>> pb.special.betaincc(2.0, 1.0, pb.tensor([0.5, 1.0]))
+    tensor([0.7500, 0.0000])
+    """
+    return betaincc_p.public(a, b, x)
+
+
+@public(betaincinv_p)
+def betaincinv(a: Any, b: Any, y: Any, /) -> Tensor:
+    """Return the x with betainc(a, b, x) = y.
+
+    Parameters
+    ----------
+    a, b : Tensor or number
+        Positive. They have no rule: asking for their gradient is an error.
+    y : Tensor or number
+        From 0 to 1, broadcast with `a` and `b`.
+
+    Examples
+    --------
+    >>> import pullback as pb
+    >>> pb.special.betaincinv(2.0, 1.0, pb.tensor([0.25, 1.0]))
+    tensor([0.5000, 1.0000])
+    """
+    return betaincinv_p.public(a, b, y)
+
+
 @public(stdtr_p)
 def stdtr(df: Any, t: Any, /) -> Tensor:
     """Return the probability that a variable of Student's distribution is less than t.
@@ -173,6 +244,26 @@ def stdtr(df: Any, t: Any, /) -> Tensor:
     tensor([0.5000, 0.7500])
     """
     return stdtr_p.public(df, t)
+
+
+@public(stdtrit_p)
+def stdtrit(df: Any, p: Any, /) -> Tensor:
+    """Return the t with stdtr(df, t) = p.
+
+    Parameters
+    ----------
+    df : Tensor or number
+        Degrees of freedom, positive. It has no rule: asking for its gradient is an error.
+    p : Tensor or number
+        From 0 to 1, broadcast with `df`.
+
+    Examples
+    --------
+    >>> import pullback as pb
+    >>> pb.special.stdtrit(1.0, pb.tensor([0.5, 0.75]))
+    tensor([0.0000, 1.0000])
+    """
+    return stdtrit_p.public(df, p)
 
 
 @public(fdtrc_p)

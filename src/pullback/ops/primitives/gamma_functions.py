@@ -15,6 +15,63 @@ from pullback.ops.examples import documented
 from pullback.ops.from_scipy import from_scipy, like, needs_real
 from pullback.ops.samples import real, sample
 
+# -- of one argument -------------------------------------------------------------------------------
+gamma_p = from_scipy(
+    "gamma",
+    "gamma",
+    x=lambda g, x, out, xp: g * (out * on(xp, digamma_p)(x)),
+    domain=real(0.5, 4),
+    reference="math.gamma",
+    doc=documented(
+        "Return the gamma function.",
+        "pb.special.gamma(pb.tensor([0.5, 4.0]))",
+        "tensor([1.7725, 6.0000])",
+    ),
+)
+gamma = gamma_p.public
+
+
+def _rgamma_slope(g: Any, x: Any, out: Any, xp: Any) -> Any:
+    """Return g times the slope of 1 / gamma; on the left by reflection, which has no poles."""
+    left = x < 0.5
+    mirrored, right = 1 - xp.where(left, x, 0), xp.where(left, 1, x)
+    turn = x * math.pi
+    psi = on(xp, digamma_p)
+    slope = xp.cos(turn) - xp.sin(turn) * psi(mirrored) / math.pi
+    slope = on(xp, gamma_p)(mirrored) * slope
+    return g * xp.where(left, slope, -out * psi(right))
+
+
+rgamma_p = from_scipy(
+    "rgamma",
+    "rgamma",
+    x=_rgamma_slope,
+    domain=real(-2, 4),
+    reference=(lambda math, x: 1 / math.gamma(x)),
+    doc=documented(
+        "Return 1 / gamma(x), which is 0 where gamma has its poles.",
+        "pb.special.rgamma(pb.tensor([-1.0, 4.0]))",
+        "tensor([0.0000, 0.1667])",
+    ),
+)
+rgamma = rgamma_p.public
+
+
+loggamma_p = from_scipy(
+    "loggamma",
+    "loggamma",
+    x=lambda g, x, xp: g * on(xp, digamma_p)(x),
+    domain=real(0.5, 4),
+    reference="math.lgamma",
+    doc=documented(
+        "Return the logarithm of the gamma function, NaN where x is negative.",
+        "pb.special.loggamma(pb.tensor([1.0, 5.0]))",
+        "tensor([0.0000, 3.1781])",
+    ),
+)
+loggamma = loggamma_p.public
+
+
 lgamma_p = from_scipy(
     "lgamma",
     "gammaln",
@@ -68,16 +125,39 @@ polygamma_p: Primitive = operation(
 )
 
 
+# -- of two arguments ------------------------------------------------------------------------------
+def _turned(a: Any, b: Any, xp: Any) -> Any:
+    """Return the derivative of betaln by `a`."""
+    return on(xp, digamma_p)(a) - on(xp, digamma_p)(a + b)
+
+
 betaln_p = from_scipy(
     "betaln",
     "betaln",
     inputs=("a", "b"),
-    a=lambda g, a, b, xp: g * (on(xp, digamma_p)(a) - on(xp, digamma_p)(a + b)),
-    b=lambda g, a, b, xp: g * (on(xp, digamma_p)(b) - on(xp, digamma_p)(a + b)),
+    a=lambda g, a, b, xp: g * _turned(a, b, xp),
+    b=lambda g, a, b, xp: g * _turned(b, a, xp),
     domain=real(0.5, 3),
     reference=(lambda math, a, b: math.log(math.gamma(a) * math.gamma(b) / math.gamma(a + b))),
     doc="Return the logarithm of the beta function.",
 )
+
+
+beta_p = from_scipy(
+    "beta",
+    "beta",
+    inputs=("a", "b"),
+    a=lambda g, a, b, out, xp: g * out * _turned(a, b, xp),
+    b=lambda g, a, b, out, xp: g * out * _turned(b, a, xp),
+    domain=real(0.5, 3),
+    reference=(lambda math, a, b: math.gamma(a) * math.gamma(b) / math.gamma(a + b)),
+    doc=documented(
+        "Return the beta function, gamma(a) * gamma(b) / gamma(a + b).",
+        "pb.special.beta(pb.tensor([1.0, 2.0]), 3.0)",
+        "tensor([0.3333, 0.0833])",
+    ),
+)
+beta = beta_p.public
 
 
 zeta_p: Primitive = from_scipy(

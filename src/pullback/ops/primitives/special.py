@@ -84,6 +84,21 @@ erfinv_p = from_scipy(
 erfinv = erfinv_p.public
 
 
+erfcinv_p = from_scipy(
+    "erfcinv",
+    "erfcinv",
+    x=lambda g, out, xp: g * (xp.exp(out * out) * (-_ROOT_PI / 2)),
+    domain=real(0.2, 1.8),
+    reference="scipy.special.erfcinv",
+    doc=documented(
+        "Return the number whose erfc is x.",
+        "pb.special.erfcinv(pb.tensor([1.0, 0.5]))",
+        "tensor([0.0000, 0.4769])",
+    ),
+)
+erfcinv = erfcinv_p.public
+
+
 # -- the normal distribution -----------------------------------------------------------------------
 ndtr_p = from_scipy(
     "ndtr",
@@ -151,6 +166,37 @@ entr_p = from_scipy(
     ),
 )
 entr = entr_p.public
+
+
+# -- exponential integrals -------------------------------------------------------------------------
+exp1_p = from_scipy(
+    "exp1",
+    "exp1",
+    x=lambda g, x, xp: -g * xp.exp(-x) / x,
+    domain=real(0.5, 3),
+    reference="scipy.special.exp1",
+    doc=documented(
+        "Return the integral of exp(-t) / t from x to infinity.",
+        "pb.special.exp1(pb.tensor([1.0, 2.0]))",
+        "tensor([0.2194, 0.0489])",
+    ),
+)
+exp1 = exp1_p.public
+
+
+expi_p = from_scipy(
+    "expi",
+    "expi",
+    x=lambda g, x, xp: g * xp.exp(x) / x,
+    domain=real(0.5, 3),
+    reference="scipy.special.expi",
+    doc=documented(
+        "Return the principal value of the integral of exp(t) / t from -infinity to x.",
+        "pb.special.expi(pb.tensor([1.0, 2.0]))",
+        "tensor([1.8951, 4.9542])",
+    ),
+)
+expi = expi_p.public
 
 
 # -- without SciPy ---------------------------------------------------------------------------------
