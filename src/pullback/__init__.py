@@ -129,7 +129,7 @@ from pullback import numpy_protocol as _numpy_protocol
 from pullback.ops import methods as _methods
 
 # the modules
-from pullback import (autograd, check, cuda, errors, fft, implicit, linalg, nn, optim,
+from pullback import (autograd, check, cuda, errors, fft, implicit, interop, linalg, nn, optim,
     special)
 from pullback.transforms import surrogate
 
@@ -140,7 +140,8 @@ complex64, complex128 = _DTYPES["complex64"], _DTYPES["complex128"]
 int8, int16, int32, int64 = (_DTYPES[f"int{n}"] for n in (8, 16, 32, 64))
 uint8, uint16, uint32, uint64 = (_DTYPES[f"uint{n}"] for n in (8, 16, 32, 64))
 bool = _DTYPES["bool"]
-_MODULES = {autograd, check, cuda, errors, fft, implicit, linalg, nn, optim, special, surrogate}
+_MODULES = {autograd, check, cuda, errors, fft, implicit, interop, linalg, nn, optim, special,
+    surrogate}
 _DUNDERS = {"__array_api_version__", "__array_namespace_info__", "__version__"}
 __all__ = sorted(_DUNDERS.union(
     name for name, value in globals().items()

@@ -476,6 +476,7 @@ from pullback import cuda as cuda
 from pullback import errors as errors
 from pullback import fft as fft
 from pullback import implicit as implicit
+from pullback import interop as interop
 from pullback import linalg as linalg
 from pullback import nn as nn
 from pullback import optim as optim
