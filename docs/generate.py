@@ -32,7 +32,7 @@ ROOT = Path(__file__).parents[1]
 # What pages link to.
 DOCUMENTS = ("*.md", "docs/*.md", "bench/*.md", "tests/cases/*.md", "examples/*.py", "LICENSE")
 PACKAGES = ("pullback.ops.", "pullback.nn.")
-SPACES = ("pb", "pb.linalg", "pb.fft", "pb.nn.functional")
+SPACES = ("pb", "pb.linalg", "pb.fft", "pb.special", "pb.nn.functional")
 LARGEST = 12  # elements of an example's input
 
 

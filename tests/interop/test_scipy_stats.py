@@ -106,6 +106,21 @@ def test_a_distribution_function_has_two_derivatives_in_x_loc_and_scale(name, me
     check_derivatives(lambda x, loc, s: function(x, *shapes[-1], loc=loc, scale=s), x, 0.25, 1.5)
 
 
+@pytest.mark.parametrize("method", METHODS)
+def test_a_distribution_function_has_two_derivatives_in_shapes_that_have_a_rule(method):
+    for name in ("lognorm", "pareto", "weibull_min"):
+        shapes, place = CONTINUOUS[name]
+        check_derivatives(getattr(getattr(stats, name), method), place, *shapes[-1])
+    for name, found in {"poisson": (), "bernoulli": (), "nbinom": (3,), "geom": ()}.items():
+        function = getattr(getattr(stats, name), method)
+        at = 0.0 if name == "bernoulli" else 2.0
+        check_derivatives(lambda p, f=function, at=at, n=found: f(at, *n, p), 0.4)
+
+
+def test_a_binomial_mass_has_two_derivatives_in_its_number_of_draws():
+    check_derivatives(lambda n, p: stats.binom.logpmf(2.0, n, p), 5.0, 0.4)
+
+
 @pytest.mark.parametrize("name", ["gamma", "beta", "t", "chi2"])
 def test_the_shape_of_a_distribution_function_without_a_rule_is_refused(name):
     shapes = [pb.tensor(s, requires_grad=True) for s in CONTINUOUS[name][0][-1]]

@@ -149,9 +149,10 @@ class Distribution:
         # The logarithm of a probability near 1 is that of 1 less the other, which is small.
         names = ("cdf", "sf") if method == "logcdf" else ("sf", "cdf")
         wanted, other = (self._probability(name, y, shapes) for name in names)
-        small = wanted < 0.5
-        left, right = log(where(small, wanted, 1.0)), log1p(-where(small, 0.0, other))
-        return where(small, left, right)
+        small, none = wanted < 0.5, wanted == 0
+        left = log(where(small & ~none, wanted, 1.0))
+        result = where(small, left, log1p(-where(small, 0.0, other)))
+        return where(none, -_INF, result)
 
     def _checked(self, shapes: list[Any]) -> tuple[list[Any], Any]:
         """Return the shapes, harmless numbers for invalid ones, and which are valid."""

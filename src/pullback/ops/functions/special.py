@@ -260,8 +260,8 @@ def stdtrit(df: Any, p: Any, /) -> Tensor:
     Examples
     --------
     >>> import pullback as pb
-    >>> pb.special.stdtrit(1.0, pb.tensor([0.5, 0.75]))
-    tensor([0.0000, 1.0000])
+    >>> pb.special.stdtrit(1.0, pb.tensor([0.5, 0.9]))
+    tensor([0.0000, 3.0777])
     """
     return stdtrit_p.public(df, p)
 

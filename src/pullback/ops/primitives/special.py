@@ -92,8 +92,8 @@ erfcinv_p = from_scipy(
     reference="scipy.special.erfcinv",
     doc=documented(
         "Return the number whose erfc is x.",
-        "pb.special.erfcinv(pb.tensor([1.0, 0.5]))",
-        "tensor([0.0000, 0.4769])",
+        "pb.special.erfcinv(pb.tensor([0.5, 1.5]))",
+        "tensor([ 0.4769, -0.4769])",
     ),
 )
 erfcinv = erfcinv_p.public
