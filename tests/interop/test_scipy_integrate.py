@@ -74,6 +74,26 @@ def test_the_dense_output_is_scipys_and_differentiable(method):
     assert found.sol(0.7)[0].requires_grad
 
 
+def test_complex_values_are_scipys_and_have_two_derivatives():
+    def spiral(y0, rate):
+        settings = {"max_step": 0.25, "first_step": 0.25, "rtol": 1e-1, "atol": 1e-1}
+        found = integrate.solve_ivp(lambda t, y: rate * y * t, (0.0, 1.0), y0, **settings)
+        return found.y
+
+    y0, rate = np.array([1.0 + 0.5j]), np.array(0.3 + 2j)
+    expected = scipy.integrate.solve_ivp(
+        lambda t, y: rate * y * t,
+        (0.0, 1.0),
+        y0,
+        max_step=0.25,
+        first_step=0.25,
+        rtol=0.1,
+        atol=0.1,
+    )
+    np.testing.assert_allclose(spiral(y0, rate), expected.y, rtol=1e-12)
+    check_derivatives(spiral, y0, rate)
+
+
 def test_a_tensor_that_the_function_closes_over_has_a_gradient():
     rate = pb.tensor(2.0, dtype=pb.float64, requires_grad=True)
     end = integrate.solve_ivp(lambda t, y: -rate * y, (0.0, 1.0), [1.0], rtol=1e-10, atol=1e-10).y[

@@ -152,7 +152,25 @@ def test_results_are_numbers_and_arrays_where_no_tensor_came_in():
     assert pb.grad(lambda x: stats.norm(1.0, scale=2.0).logpdf(x))(2.0) == pytest.approx(-0.25)
 
 
+def test_single_precision_stays_and_has_the_same_ends():
+    x = pb.tensor([-1.0, 0.0, 0.5, 1.0])
+    for name in ("invgamma", "lognorm", "gamma", "beta"):
+        shapes = CONTINUOUS[name][0][-1]
+        with np.errstate(all="ignore"):
+            expected = getattr(scipy.stats, name).logpdf(x.numpy(), *shapes)
+        found = getattr(stats, name).logpdf(x, *shapes)
+        assert found.dtype.name == "float32"
+        np.testing.assert_allclose(found.numpy(), expected, rtol=1e-5)
+
+
+def test_the_variable_may_be_given_by_its_name():
+    assert stats.norm.cdf(x=0.0, loc=1.0) == scipy.stats.norm.cdf(x=0.0, loc=1.0)
+    assert stats.poisson.pmf(k=2, mu=1.5) == pytest.approx(scipy.stats.poisson.pmf(k=2, mu=1.5))
+
+
 def test_wrong_arguments_raise_as_pythons_own():
+    with pytest.raises(TypeError, match="norm.cdf requires 'x'"):
+        stats.norm.cdf()
     with pytest.raises(TypeError, match="gamma requires the shape 'a'"):
         stats.gamma.logpdf(1.0)
     with pytest.raises(TypeError, match="norm takes"):

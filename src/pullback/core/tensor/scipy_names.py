@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from types import FrameType
+from types import FrameType, FunctionType
 
 __all__ = ["NAMES", "instead_of_scipy"]
 
@@ -64,7 +64,7 @@ def _labels(frame: FrameType) -> Iterator[str]:
         return
     function = frame.f_code.co_name
     wrapped = frame.f_locals.get("f")  # decorators read arguments before they call it
-    if function == "wrapper" and hasattr(wrapped, "__module__"):
+    if function == "wrapper" and isinstance(wrapped, FunctionType):
         function, modules = wrapped.__name__, wrapped.__module__.split(".")[1:]
     for depth in (1, 2):
         module = ".".join(modules[:depth])

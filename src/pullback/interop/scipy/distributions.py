@@ -40,6 +40,8 @@ class Distribution:
         Whether shapes are valid, given them.
     support : callable
         The ends of the support, given the shapes, and a number inside.
+    starts_open : bool
+        Whether the lower end is no part of the support.
     density : callable
         The logarithm of density or mass.
     formulas : callable
@@ -58,13 +60,14 @@ class Distribution:
         shapes: str = "",
         valid: Callable[..., Any] = lambda: True,
         support: Callable[..., Any] = lambda *shapes: (-_INF, _INF, 0.5),
+        starts_open: bool = False,
         **formulas: Formula,
     ) -> None:
         pairs = [pair.split("=") for pair in shapes.split()]
         self.name, self.shapes = name, tuple(name for name, _ in pairs)
         self._defaults = [float(number) for _, number in pairs]
         self._density, self._valid, self._support = density, valid, support
-        self._formulas = formulas
+        self._starts_open, self._formulas = starts_open, formulas
         for method in (self.logarithm, self.density, "cdf", "sf", "logcdf", "logsf"):
             setattr(self, method, self._method(method))
 
@@ -85,7 +88,10 @@ class Distribution:
         """Return the function of one name, with SciPy's signature."""
         first = "x" if isinstance(self, Continuous) else "k"
 
-        def function(x: Any, /, *args: Any, **settings: Any) -> Any:
+        def function(*args: Any, **settings: Any) -> Any:
+            if not args and first not in settings:
+                raise TypeError(f"{self.name}.{method} requires {first!r}")
+            x, args = (settings.pop(first), args) if first in settings else (args[0], args[1:])
             with np.errstate(all="ignore"):  # poles at the ends of the support, as in SciPy
                 return self._evaluated(method, x, self._bound(args, settings))
 
@@ -137,7 +143,8 @@ class Distribution:
     def _outside(self, y: Any, low: Any, high: Any) -> tuple[Any, Any]:
         is_low = isinstance(low, float) and low == -_INF
         is_high = isinstance(high, float) and high == _INF
-        return None if is_low else y < low, None if is_high else y > high
+        below = y <= low if self._starts_open else y < low
+        return None if is_low else below, None if is_high else y > high
 
     def _probability(self, method: str, y: Any, shapes: Any) -> Any:
         """Return a distribution function by its formula, or by that of another."""

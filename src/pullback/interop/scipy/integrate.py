@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import scipy.integrate as theirs
 
+from pullback.arrays import real_of
 from pullback.core.graph.modes import no_grad
 from pullback.core.tensor.tensor import Tensor
 from pullback.errors import ArgumentError, ArgumentTypeError, ShapeError, compose
@@ -91,7 +92,7 @@ def solve_ivp(
 
     def slope(t: Any, at: Any) -> Any:
         # A number of Python would have the default precision beside a tensor.
-        now = t if isinstance(t, Tensor) else asarray(np.asarray(t)).to(y.dtype)
+        now = t if isinstance(t, Tensor) else asarray(np.asarray(t)).to(real_of(y.dtype))
         return asarray(fun(now, at, *args))
 
     found = theirs.solve_ivp(

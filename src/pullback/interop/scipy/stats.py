@@ -44,10 +44,6 @@ def _half_line(*shapes: Any) -> Any:
     return 0.0, _INF, 1.0
 
 
-def _open_half_line(*shapes: Any) -> Any:
-    return 5e-324, _INF, 1.0  # 0 is no part of it
-
-
 def _unit(*shapes: Any) -> Any:
     return 0.0, 1.0, 0.5
 
@@ -168,7 +164,8 @@ invgamma = Continuous(
     lambda y, a: -(a + 1) * log(y) - lgamma(a) - 1 / y,
     shapes="a=1",
     valid=_positive,
-    support=_open_half_line,
+    support=_half_line,
+    starts_open=True,
     cdf=lambda y, a: special.gammaincc(a, 1 / y),
     sf=lambda y, a: special.gammainc(a, 1 / y),
 )
@@ -179,7 +176,8 @@ lognorm = Continuous(
     lambda y, s: (log(y) / s) ** 2 * -0.5 - log(s) - log(y) - _LOG_2PI / 2,
     shapes="s=1",
     valid=_positive,
-    support=_open_half_line,
+    support=_half_line,
+    starts_open=True,
     cdf=lambda y, s: ndtr(log(y) / s),
     sf=lambda y, s: ndtr(-log(y) / s),
     logcdf=lambda y, s: log_ndtr(log(y) / s),
