@@ -169,7 +169,7 @@ def test_the_variable_may_be_given_by_its_name():
 
 
 def test_wrong_arguments_raise_as_pythons_own():
-    with pytest.raises(TypeError, match="norm.cdf requires 'x'"):
+    with pytest.raises(TypeError, match=r"norm\.cdf requires 'x'"):
         stats.norm.cdf()
     with pytest.raises(TypeError, match="gamma requires the shape 'a'"):
         stats.gamma.logpdf(1.0)

@@ -119,12 +119,15 @@ class Distribution:
     def _evaluated(self, method: str, x: Any, parameters: list[Any]) -> Any:
         raise NotImplementedError
 
-    def _standard(self, method: str, y: Any, shapes: Any, valid: Any, inside: Any) -> Any:
-        """Return what a method gives at a standard variable, before loc and scale count."""
+    def _standard(self, method: str, y: Any, shapes: Any, valid: Any, between: Any) -> Any:
+        """Return what a method gives at a standard variable, before loc and scale count.
+
+        `between`: where the logarithm of a mass is asked between whole numbers.
+        """
         low, high, middle = self._support(*shapes)
         below, above = self._outside(y, low, high)
         safe = y
-        for mask in (below, above, inside):
+        for mask in (below, above, between):
             if mask is not None:
                 safe = where(mask, middle, safe)
         if method == self.logarithm:
@@ -136,8 +139,8 @@ class Distribution:
         for mask, end in zip((below, above), ends, strict=True):
             if mask is not None:
                 result = where(mask, end, result)
-        if inside is not None:
-            result = where(inside, -_INF if method == self.logarithm else math.nan, result)
+        if between is not None:
+            result = where(between, -_INF, result)
         return result if valid is True else where(valid, result, math.nan)
 
     def _outside(self, y: Any, low: Any, high: Any) -> tuple[Any, Any]:
