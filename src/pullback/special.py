@@ -14,10 +14,12 @@ from pullback.ops.functions.special import (
     gammaincc,
     gammainccinv,
     gammaincinv,
+    kn,
     logit,
     polygamma,
     stdtr,
     stdtrit,
+    yn,
     zeta,
 )
 from pullback.ops.primitives.activations import expit
@@ -36,12 +38,10 @@ from pullback.ops.primitives.bessel import (
     k0e,
     k1,
     k1e,
-    kn,
     kv,
     kve,
     y0,
     y1,
-    yn,
     yv,
 )
 from pullback.ops.primitives.exponential import exp2, expm1, log1p, xlog1py, xlogy

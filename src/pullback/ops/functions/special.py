@@ -7,10 +7,14 @@ from typing import Any
 
 from pullback.core.tensor.tensor import Tensor
 from pullback.errors import ArgumentError, compose
+from pullback.ops.arguments import tensor_of
 from pullback.ops.axes import plain
-from pullback.ops.declare import composition, needs_tensor, public
+from pullback.ops.declare import ELEMENTWISE, composition, needs_tensor, public
 from pullback.ops.functions import pointwise
+from pullback.ops.functions.creation import asarray
 from pullback.ops.primitives import arithmetic
+from pullback.ops.primitives.bessel import kv, yv
+from pullback.ops.primitives.comparison import not_equal
 from pullback.ops.primitives.gamma_functions import betaln_p, lgamma, polygamma_p, zeta_p
 from pullback.ops.primitives.incomplete import (
     betainc_p,
@@ -24,8 +28,10 @@ from pullback.ops.primitives.incomplete import (
     stdtr_p,
     stdtrit_p,
 )
+from pullback.ops.primitives.reductions import any as any_of
+from pullback.ops.primitives.rounding import floor
 from pullback.ops.primitives.special import logit_p
-from pullback.ops.samples import real, sample
+from pullback.ops.samples import grid, real, sample
 
 
 def needs_order_of_derivative(n: Any) -> None:
@@ -170,6 +176,65 @@ def zeta(s: Any, q: Any, /) -> Tensor:
     tensor([1.6449])
     """
     return zeta_p.public(s, q)
+
+
+# -- Bessel functions of whole order ---------------------------------------------------------------
+_WHOLE_ORDER = {"n": grid(0, 3), "x": real(0.5, 4)}
+
+
+def _whole(op: str, n: Any) -> Any:
+    """Return an order, or raise where one is no whole number: SciPy would cut its fraction off."""
+    values = tensor_of(op, n, "n").detach() if isinstance(n, Tensor) else asarray(n)
+    if values.dtype.is_inexact and bool(any_of(not_equal(floor(values), values))):
+        hint = f"{op[0]}v takes orders that are not whole"
+        raise ArgumentError(compose(op, "whole numbers required in n", "others", hint=hint))
+    return n
+
+
+@composition(
+    *ELEMENTWISE[2],
+    domain=_WHOLE_ORDER,
+    constants=("n",),
+    reference="scipy.special.yn",
+)
+def yn(n: Any, x: Any, /) -> Tensor:
+    """Return the Bessel function of the second kind and whole order n.
+
+    Raises
+    ------
+    ArgumentError
+        If an order is not whole.
+
+    Examples
+    --------
+    >>> import pullback as pb
+    >>> pb.special.yn(2, pb.tensor([1.0, 2.0]))
+    tensor([-1.6507, -0.6174])
+    """
+    return yv(_whole("yn", n), x)
+
+
+@composition(
+    *ELEMENTWISE[2],
+    domain=_WHOLE_ORDER,
+    constants=("n",),
+    reference="scipy.special.kn",
+)
+def kn(n: Any, x: Any, /) -> Tensor:
+    """Return the modified Bessel function of the second kind and whole order n.
+
+    Raises
+    ------
+    ArgumentError
+        If an order is not whole.
+
+    Examples
+    --------
+    >>> import pullback as pb
+    >>> pb.special.kn(2, pb.tensor([1.0, 2.0]))
+    tensor([1.6248, 0.2538])
+    """
+    return kv(_whole("kn", n), x)
 
 
 # -- distributions ---------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ from typing import Any
 from pullback.ops.declare import Primitive, on
 from pullback.ops.examples import documented
 from pullback.ops.from_scipy import from_scipy
-from pullback.ops.samples import grid, real
+from pullback.ops.samples import real
 
 # -- of the first and the second kind --------------------------------------------------------------
 j0_p = from_scipy(
@@ -112,22 +112,6 @@ yv_p: Primitive = from_scipy(
     ),
 )
 yv = yv_p.public
-
-
-yn_p: Primitive = from_scipy(
-    "yn",
-    "yn",
-    inputs=("n", "x"),
-    x=lambda g, n, x, xp: g * _neighbours(yn_p, n, x, -1, xp),
-    domain={"n": grid(0, 3), "x": real(0.5, 4)},
-    reference="scipy.special.yn",
-    doc=documented(
-        "Return the Bessel function of the second kind and whole order n.",
-        "pb.special.yn(2, pb.tensor([1.0, 2.0]))",
-        "tensor([-1.6507, -0.6174])",
-    ),
-)
-yn = yn_p.public
 
 
 # -- modified, of the first kind -------------------------------------------------------------------
@@ -314,19 +298,3 @@ kve_p: Primitive = from_scipy(
     ),
 )
 kve = kve_p.public
-
-
-kn_p: Primitive = from_scipy(
-    "kn",
-    "kn",
-    inputs=("n", "x"),
-    x=lambda g, n, x, xp: -g * _neighbours(kn_p, n, x, 1, xp),
-    domain={"n": grid(0, 3), "x": real(0.5, 4)},
-    reference="scipy.special.kn",
-    doc=documented(
-        "Return the modified Bessel function of the second kind and whole order n.",
-        "pb.special.kn(2, pb.tensor([1.0, 2.0]))",
-        "tensor([1.6248, 0.2538])",
-    ),
-)
-kn = kn_p.public
