@@ -16,7 +16,8 @@ from pullback.core.custom.define import autograd_function
 from pullback.core.tensor.tensor import Tensor
 from pullback.errors import ArgumentTypeError, ShapeError, compose
 from pullback.interop.scipy.reading import floating, in_one_dtype
-from pullback.ops.functions.creation import asarray
+from pullback.ops.functions.creation import asarray, zeros
+from pullback.ops.functions.scattering import index_add
 from pullback.transforms.results import value_as_given
 
 __all__ = ["Pattern", "SparseMatrix", "at_places", "coo_array", "csc_array", "csr_array"]
@@ -165,13 +166,8 @@ class SparseMatrix:
     def toarray(self) -> Any:
         """Return the dense matrix; the only method that makes one."""
         rows, columns, shape = self.pattern
-        flat = theirs.coo_array(
-            (np.ones(self.nnz), (rows * shape[1] + columns, np.arange(self.nnz))),
-            shape=(shape[0] * shape[1], self.nnz),
-        )
-        places = Pattern(flat.row, flat.col, flat.shape)
-        ones = asarray(flat.data).to(self.data.dtype)
-        dense = _times(ones, self.data.reshape((-1, 1)), places).reshape(shape)
+        empty = zeros((shape[0] * shape[1],), dtype=self.data.dtype)
+        dense = index_add(empty, 0, asarray(rows * shape[1] + columns), self.data).reshape(shape)
         return value_as_given(dense, [self._given])
 
 
