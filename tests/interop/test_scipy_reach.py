@@ -1,6 +1,8 @@
 """What a user's own ``import scipy`` reaches with a gradient; errors name what to use instead."""
 
 import contextlib
+import doctest
+import importlib
 import inspect
 import subprocess
 import sys
@@ -47,6 +49,17 @@ def test_what_an_error_names_takes_the_same_call_and_has_a_gradient(name):
     result = INSTEAD[name](pb.interop.scipy, leaf)
     result = result[0] if isinstance(result, tuple) else getattr(result, "y", result)
     assert pb.autograd.grad(result.sum(), leaf)[0].shape == (3, 3)
+
+
+MODULES = [
+    *("special", "linalg", "stats", "integrate", "interpolate", "sparse.matrices", "sparse.linalg")
+]
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_the_examples_print_what_they_show(name):
+    module = importlib.import_module(f"pullback.interop.scipy.{name}")
+    assert doctest.testmod(module).failed == 0
 
 
 def test_without_scipy_an_error_names_the_extra():

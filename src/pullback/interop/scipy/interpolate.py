@@ -169,8 +169,8 @@ class CubicSpline(PPoly):
     >>> import pullback as pb
     >>> x = pb.tensor([0.0, 1.0, 2.0, 3.0])
     >>> spline = pb.interop.scipy.interpolate.CubicSpline(x, x**3)
-    >>> spline(pb.tensor([1.5])), spline(pb.tensor([1.0]), 1)
-    (tensor([3.3750]), tensor([3.]))
+    >>> spline(pb.tensor([1.5])), spline(pb.tensor([1.5]), 1)
+    (tensor([3.3750]), tensor([6.7500]))
     """
 
     def __init__(
