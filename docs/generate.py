@@ -35,7 +35,7 @@ DOCUMENTS = (
     *("examples/*.py", "LICENSE"),
 )
 PACKAGES = ("pullback.ops.", "pullback.nn.")
-SPACES = ("pb", "pb.linalg", "pb.fft", "pb.nn.functional")
+SPACES = ("pb", "pb.linalg", "pb.fft", "pb.special", "pb.nn.functional")
 LARGEST = 12  # elements of an example's input
 
 

@@ -19,7 +19,7 @@ LAYERS = [
     {"core"},
     {"ops.declare", "ops.examples"},
     {"ops.samples"},
-    {"ops.arguments", "ops.axes", "ops.matrices", "ops.windows"},
+    {"ops.arguments", "ops.axes", "ops.from_scipy", "ops.matrices", "ops.windows"},
     {"ops.primitives"},
     {"ops.functions"},
     {"ops.methods", "nn"},

@@ -55,8 +55,10 @@ from pullback.ops.primitives.comparison import (bitwise_and, bitwise_invert, bit
     logical_or, logical_xor, lt, ne, not_equal)
 from pullback.ops.functions.comparison import allclose, isclose, isneginf, isposinf
 # special functions
-from pullback.ops.primitives.special import (digamma, entr, erf, erfc, erfcx, erfinv, gammaln, i0,
-    i0e, i1, i1e, lgamma, log_ndtr, ndtr, ndtri, sinc)
+from pullback.ops.primitives.bessel import i0, i0e, i1, i1e
+from pullback.ops.primitives.gamma_functions import digamma, gammaln, lgamma
+from pullback.ops.primitives.special import (entr, erf, erfc, erfcx, erfinv, log_ndtr, ndtr, ndtri,
+    sinc)
 from pullback.ops.functions.special import (betainc, betaln, fdtrc, gammainc, gammaincc, igamma,
     igammac, logit, mvlgamma, polygamma, stdtr, zeta)
 # reductions, statistics and scans
@@ -127,8 +129,8 @@ from pullback import numpy_protocol as _numpy_protocol
 from pullback.ops import methods as _methods
 
 # the modules
-from pullback import (autograd, check, cuda, errors, fft, implicit, linalg, nn, optim, optimize,
-    special)
+from pullback import (autograd, check, cuda, errors, fft, implicit, interop, linalg, nn, optim,
+    optimize, special)
 from pullback.transforms import surrogate
 
 __version__ = "0.1.0"
@@ -138,8 +140,8 @@ complex64, complex128 = _DTYPES["complex64"], _DTYPES["complex128"]
 int8, int16, int32, int64 = (_DTYPES[f"int{n}"] for n in (8, 16, 32, 64))
 uint8, uint16, uint32, uint64 = (_DTYPES[f"uint{n}"] for n in (8, 16, 32, 64))
 bool = _DTYPES["bool"]
-_MODULES = {autograd, check, cuda, errors, fft, implicit, linalg, nn, optim, optimize, special,
-    surrogate}
+_MODULES = {autograd, check, cuda, errors, fft, implicit, interop, linalg, nn, optim, optimize,
+    special, surrogate}
 _DUNDERS = {"__array_api_version__", "__array_namespace_info__", "__version__"}
 __all__ = sorted(_DUNDERS.union(
     name for name, value in globals().items()

@@ -3,12 +3,15 @@
 from pullback.ops.functions.diagonals import diagonal, trace
 from pullback.ops.functions.linear_algebra import (
     EighResult,
+    EigResult,
     QRResult,
     SlogdetResult,
     SVDResult,
     cholesky,
     det,
+    eig,
     eigh,
+    eigvals,
     eigvalsh,
     inv,
     matrix_power,
@@ -35,6 +38,7 @@ from pullback.ops.functions.norms import matrix_norm, vector_norm
 from pullback.ops.functions.products import cross, matmul, outer, tensordot, vecdot
 
 __all__ = [
+    "EigResult",
     "EighResult",
     "LstsqResult",
     "QRResult",
@@ -45,7 +49,9 @@ __all__ = [
     "cross",
     "det",
     "diagonal",
+    "eig",
     "eigh",
+    "eigvals",
     "eigvalsh",
     "inv",
     "lstsq",

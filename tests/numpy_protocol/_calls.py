@@ -415,6 +415,8 @@ LINALG = {
     "linalg.cross": [on((2, 3), (2, 3))(np.linalg.cross)],
     "linalg.det": [square(lambda x: np.linalg.det(definite(x)))],
     "linalg.diagonal": [cube(lambda x: np.linalg.diagonal(x, offset=1))],
+    "linalg.eig": [square(lambda x: np.linalg.eig(definite(x))[0])],
+    "linalg.eigvals": [square(lambda x: np.linalg.eigvals(definite(x)))],
     "linalg.eigh": [
         square(lambda x: np.linalg.eigh(definite(x)).eigenvalues),
         square(lambda x: np.linalg.eigh(definite(x), UPLO="U")[0]),

@@ -140,7 +140,7 @@ def test_a_ufunc_of_scipys_is_the_operation_that_computes_the_same(name):
     np.testing.assert_allclose(result.detach().numpy(), ufunc(*arrays), rtol=1e-12)
 
 
-@pytest.mark.parametrize("name", ["kl_div", "huber", "gamma"])
+@pytest.mark.parametrize("name", ["kl_div", "huber", "poch"])
 def test_another_ufunc_of_scipys_raises_by_its_own_name(name):
     ufunc = getattr(special, name)
     t = pb.tensor([0.5, 1.5])

@@ -529,3 +529,48 @@ def test_least_squares_tells_rank_and_residuals():
 def test_vectors_broadcast_before_their_angle_is_measured():
     cosine = pb.cosine_similarity(pb.ones(1, 2, 3), pb.ones(2, 1, 3), dim=-2)
     np.testing.assert_allclose(cosine.numpy(), np.ones((2, 3)), rtol=1e-6)
+
+
+# -- eigenvectors of general matrices -------------------------------------------------------------
+def of_eigenvectors(x):
+    """Return a number that depends on eigenvalues, on vectors and on their phases."""
+    values, vectors = pb.linalg.eig(x)
+    weights = pb.asarray(np.random.default_rng(1).uniform(1, 2, (4, 4)))
+    parts = pb.real(values) ** 2 + pb.imag(values) * weights[0]
+    return parts.sum() + (weights * (pb.real(vectors) + pb.imag(vectors) ** 3)).sum()
+
+
+@pytest.mark.parametrize("turn", [0.0, 1j])
+def test_eigenvectors_have_two_derivatives_of_the_phase_that_lapack_gives_them(turn):
+    rng = np.random.default_rng(0)
+    x = pb.tensor(rng.normal(size=(4, 4)) + turn * rng.normal(size=(4, 4)), requires_grad=True)
+    assert pb.check.gradcheck(of_eigenvectors, (x,))
+
+
+def test_eigenvalues_of_a_matrix_without_a_basis_of_eigenvectors_have_no_gradient():
+    x = pb.tensor([[1.0, 1.0], [0.0, 1.0]], requires_grad=True)
+    total = pb.real(pb.linalg.eigvals(x)).sum()
+    with pytest.raises(
+        errors.ArgumentError, match="eig: matrices with a basis of eigenvectors required"
+    ):
+        total.backward()
+
+
+def test_numpys_eig_of_a_tensor_is_real_where_numpys_is():
+    x = pb.tensor([[2.0, 1.0], [0.0, 3.0]], dtype="float64", requires_grad=True)
+    values, vectors = np.linalg.eig(x)
+    assert (values.tolist(), vectors.is_complex()) == ([2.0, 3.0], False)
+    (g,) = pb.autograd.grad(values[1], x)
+    np.testing.assert_allclose(g.numpy(), [[0.0, 0.0], [1.0, 1.0]], rtol=1e-14)
+    assert np.linalg.eigvals(pb.tensor([[0.0, 1.0], [-1.0, 0.0]])).tolist() == [1j, -1j]
+
+
+def test_a_library_without_eig_has_numpys(monkeypatch):
+    monkeypatch.delattr(array_api_strict.linalg, "eig")
+    monkeypatch.delattr(array_api_strict.linalg, "eigvals")
+    x = pb.asarray(array_api_strict.asarray([[2.0, 1.0], [0.0, 3.0]]))
+    values, vectors = linalg.eig(x)
+    assert values.tolist() == linalg.eigvals(x).tolist() == [2.0, 3.0]
+    assert {type(t.data_array()) for t in (values, vectors)} == {
+        array_api_strict._array_object.Array
+    }

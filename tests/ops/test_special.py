@@ -156,6 +156,40 @@ def test_bessel_functions_have_second_derivatives_at_0():
     assert second(pb.i1, leaf(0.0)) == [0.0]
 
 
+def test_bessel_functions_of_the_first_kind_have_derivatives_at_0():
+    x = leaf(0.0)
+    (slope,) = pb.autograd.grad(pb.special.j1(x).sum(), x)
+    assert slope.item() == 0.5
+    assert second(pb.special.j0, leaf(0.0)) == [-0.5]
+    assert second(pb.special.j1, leaf(0.0)) == [0.0]
+
+
+def test_the_reciprocal_of_gamma_has_derivatives_where_gamma_has_poles():
+    x = leaf(0.0, -1.0, -2.0, -3.0, -9.0)
+    (first,) = pb.autograd.grad(pb.special.rgamma(x).sum(), x)
+    np.testing.assert_allclose(first.numpy(), [1.0, -1.0, 2.0, -6.0, -362880.0], rtol=1e-12)
+    # 1 / gamma(x) = x + euler x ** 2 + ...
+    assert second(pb.special.rgamma, leaf(0.0)) == pytest.approx([2 * 0.5772156649015329])
+
+
+@pytest.mark.parametrize("name", ["jv", "yv", "iv", "ive", "kv", "kve"])
+def test_the_gradient_of_the_order_of_a_bessel_function_is_refused_by_name(name):
+    order, x = leaf(2.0), leaf(1.5)
+    result = getattr(pb.special, name)(order, x).sum()
+    with pytest.raises(NotImplementedError, match=rf"{name}.*'?v"):
+        result.backward()
+
+
+@pytest.mark.parametrize("name", ["yn", "kn"])
+def test_a_whole_order_is_whole(name):
+    function = getattr(pb.special, name)
+    with pytest.raises(NotImplementedError, match="v"):
+        function(leaf(2.0), leaf(1.5)).sum().backward()
+    for order in (0.5, leaf(1.0, 1.5)):
+        with pytest.raises(ArgumentError, match=f"{name}: whole numbers required in n"):
+            function(order, leaf(1.5))
+
+
 def test_the_slope_of_gammainc_is_differentiable_in_its_first_argument():
     def slope(a):
         x = leaf(1.5)
@@ -178,6 +212,11 @@ def test_inverse_functions_undo_each_other_and_so_do_their_slopes():
         pb.erfinv(pb.erf(x)),
         pb.ndtri(pb.ndtr(x)),
         pb.logit(pb.expit(x)),
+        1 - pb.special.erfcinv(pb.erfc(1 - x)),
+        pb.special.stdtrit(3.0, pb.stdtr(3.0, x)),
+        pb.log(pb.special.gammaincinv(2.0, pb.gammainc(2.0, pb.exp(x)))),
+        pb.log(pb.special.gammainccinv(2.0, pb.gammaincc(2.0, pb.exp(x)))),
+        pb.logit(pb.special.betaincinv(2.0, 3.0, pb.betainc(2.0, 3.0, pb.expit(x)))),
     ):
         np.testing.assert_allclose(result.tolist(), x.tolist(), rtol=1e-12)
         (g,) = pb.autograd.grad(result.sum(), x)
@@ -198,4 +237,5 @@ def test_methods_have_the_names_of_pytorch():
 
 def test_second_names_name_the_same_function():
     assert pb.gammaln is pb.lgamma
+    assert pb.special.jn is pb.special.jv
     assert pb.expit is pb.sigmoid

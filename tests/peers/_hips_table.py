@@ -8,7 +8,6 @@ TRIANGLE = "the gradient of eigh is that of a symmetric matrix, as PyTorch's, no
 ORDER = "complex numbers have no order: max and min refuse them"
 PRECISION = "there is no derivative in more than double precision"
 MORE = "it is there: rfftn of an odd length, writing to an argument's copy, constants"
-EIG = "there is no eig of general matrices yet"
 METHODS = "tensors have PyTorch's methods and indexing"
 
 FAILING = {
@@ -46,10 +45,6 @@ FAILING = {
     MORE: """
         test_fft.py::test_rfftn_odd_not_implemented test_graphs.py::test_assignment_raises_error
         test_logic.py::test_nograd
-    """,
-    EIG: """
-        test_linalg.py::test_eig_real test_linalg.py::test_eig_complex
-        test_linalg.py::test_eig_batched
     """,
     METHODS: "test_numpy.py::test_index_mixed test_numpy.py::test_astype",
 }

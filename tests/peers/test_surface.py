@@ -21,7 +21,7 @@ LAZY = "conjugates and negatives are computed at once"
 OLD = "PyTorch advises against it, or has taken it out: there is another"
 PROCESSES = "of PyTorch's processes, names and subclasses"
 PYTHON = "takes a Python function for each element: use NumPy's"
-GENERAL = "the standard has no decomposition of general matrices: eigh, svd and qr are there"
+GENERAL = "the standard has no such factors of general matrices: eig, svd and qr are there"
 PARTS = "LAPACK's parts of a decomposition, which qr gives whole"
 RARE = "rare: say where it is missed"
 DTYPE = "NumPy has no such dtype"
@@ -75,7 +75,7 @@ FUNCTIONAL = {
         fractional_max_pool3d_with_indices multilabel_margin_loss""",
 }
 LINALG = {
-    GENERAL: """eig eigvals ldl_factor ldl_factor_ex ldl_solve lu lu_factor lu_factor_ex
+    GENERAL: """ldl_factor ldl_factor_ex ldl_solve lu lu_factor lu_factor_ex
         lu_solve""",
     UNCHECKED: "cholesky_ex inv_ex solve_ex",
     PARTS: "householder_product",

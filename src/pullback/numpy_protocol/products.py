@@ -11,7 +11,7 @@ import numpy as np
 
 from pullback import fft, linalg
 from pullback.errors import ArgumentError, ShapeError, compose
-from pullback.numpy_protocol.arguments import adapter, as_tensor, together
+from pullback.numpy_protocol.arguments import adapter, as_tensor, together, values_of
 from pullback.ops.axes import normalize_axis
 from pullback.ops.functions import (
     complex_numbers,
@@ -274,6 +274,28 @@ def _symmetric(name: str) -> None:
 
 _symmetric("eigh")
 _symmetric("eigvalsh")
+
+
+@adapter("linalg.eig")
+def eig(a: Any) -> Any:
+    """Return eigenvalues and eigenvectors, real where all eigenvalues of a real matrix are."""
+    x = as_tensor(a)
+    values, vectors = linalg.eig(x)
+    if x.is_complex() or not _are_real(values):
+        return linalg.EigResult(values, vectors)
+    return linalg.EigResult(complex_numbers.real(values), complex_numbers.real(vectors))
+
+
+@adapter("linalg.eigvals")
+def eigvals(a: Any) -> Any:
+    """Return eigenvalues, real where all those of a real matrix are."""
+    x = as_tensor(a)
+    values = linalg.eigvals(x)
+    return complex_numbers.real(values) if not x.is_complex() and _are_real(values) else values
+
+
+def _are_real(values: Any) -> bool:
+    return not values_of(complex_numbers.imag(values.detach())).any()
 
 
 @adapter("linalg.pinv")

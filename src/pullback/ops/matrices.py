@@ -102,7 +102,17 @@ def hermitian(x: Tensor) -> Tensor:
     return (x + x.mH) / 2
 
 
+def turning(x: Tensor) -> Tensor:
+    """Return matrices with eigenvalues that are far apart, pairs of complex ones among them."""
+    n = x.shape[-1]
+    array = x.data_array()
+    xp = library_of(array).xp
+    upper = upper_triangle(array, xp, n, 1)
+    return spread_out(x) + box((upper - xp.matrix_transpose(upper)) * 3)
+
+
 WELL_CONDITIONED = both(-0.5, 0.5)._replace(within=spread_out)
+GENERAL = both(-0.5, 0.5)._replace(within=turning)
 HERMITIAN = both(-0.5, 0.5)._replace(within=hermitian)
 SQUARE = (sample((3, 3)), sample((2, 2, 2)), sample((1, 1)), sample((0, 0)), sample((0, 2, 2)))
 

@@ -29,10 +29,10 @@ def _zeta(s, q):
     return head + tail + s * (s + 1) * (s + 2) * (s + 3) * (s + 4) * end ** (-s - 5) / 30240
 
 
-def _bessel(order, x):
-    """Return a modified Bessel function of the first kind by its power series."""
+def _bessel(order, x, sign=1):
+    """Return a Bessel function of the first kind by its power series, modified with sign 1."""
     terms = (
-        (x / 2) ** (2 * k + order) / (math.factorial(k) * math.factorial(k + order))
+        sign**k * (x / 2) ** (2 * k + order) / (math.factorial(k) * math.gamma(k + order + 1))
         for k in range(30)
     )
     return math.fsum(terms)
@@ -53,5 +53,10 @@ REFERENCES = {
     "i0e": of_numbers(lambda x: math.exp(-abs(x)) * _bessel(0, x)),
     "i1": of_numbers(functools.partial(_bessel, 1)),
     "i1e": of_numbers(lambda x: math.exp(-abs(x)) * _bessel(1, x)),
+    "j0": of_numbers(lambda x: _bessel(0, x, -1)),
+    "j1": of_numbers(lambda x: _bessel(1, x, -1)),
+    "jv": of_numbers(lambda v, x: _bessel(v, x, -1)),
+    "iv": of_numbers(_bessel),
+    "ive": of_numbers(lambda v, x: math.exp(-abs(x)) * _bessel(v, x)),
     "logit": _logit,
 }

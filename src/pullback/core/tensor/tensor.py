@@ -26,6 +26,7 @@ from pullback.core.graph.node import (
 )
 from pullback.core.tensor import printing
 from pullback.core.tensor.methods import Methods
+from pullback.core.tensor.scipy_names import instead_of_scipy
 from pullback.core.tensor.versions import BORROWED, is_borrowed, shared_counter, version_of
 from pullback.core.tensor.views import is_lost, shown, sync
 from pullback.errors import (
@@ -402,7 +403,7 @@ class Tensor(Methods):
         if self.requires_grad and STATE.get().grad:
             raise GraphError(
                 "numpy: can't convert a Tensor that requires grad to a NumPy array: its graph "
-                "would be lost.\nhint: use tensor.detach().numpy() instead."
+                f"would be lost.\nhint: use tensor.detach().numpy() instead{instead_of_scipy()}."
             )
         library = library_of(self._data)
         array = self._shown()
@@ -517,7 +518,7 @@ class Tensor(Methods):
             raise GraphError(
                 "copy, pickle, deepcopy: only leaf Tensors (those the user made) can be copied "
                 f"with their state, got a result of {self._node.name()}.\n"
-                "hint: detach() it, or clone() it to stay in the graph."
+                f"hint: detach() it, or clone() it to stay in the graph{instead_of_scipy()}."
             )
 
 

@@ -15,6 +15,7 @@ from pullback.ops.functions.creation import eye
 from pullback.ops.functions.pointwise import add, where
 from pullback.ops.functions.products import matmul
 from pullback.ops.matrices import (
+    GENERAL,
     HERMITIAN,
     SQUARE,
     WELL_CONDITIONED,
@@ -33,6 +34,7 @@ from pullback.ops.primitives.decompositions import (
     svd_p,
     svdvals_p,
 )
+from pullback.ops.primitives.eigenvectors import eig_p, eigvals_p
 from pullback.ops.primitives.exponential import log
 from pullback.ops.primitives.solving import det_p, inv_p, matrix_rank_p, pinv_p, slogdet_p, solve_p
 from pullback.ops.samples import sample
@@ -248,6 +250,63 @@ def eigvalsh(x: Any, /) -> Tensor:
     """
     needs_matrices("eigvalsh", x)
     return eigh(x).eigenvalues if _is_tracked(x) else eigvalsh_p.public(x)
+
+
+class EigResult(NamedTuple):
+    """The eigenvalues of general matrices, in no order, and the eigenvectors as columns."""
+
+    eigenvalues: Tensor
+    eigenvectors: Tensor
+
+
+@public(eig_p)
+def eig(x: Any, /) -> EigResult:
+    """Return the eigenvalues and eigenvectors of a square matrix, or of each in a stack.
+
+    Both are complex. The vectors have length 1 and a largest element that is real, as LAPACK has
+    them; `np.linalg.eig` of a tensor makes both real where NumPy does. Of a symmetric matrix,
+    `eigh` is faster and more accurate.
+
+    Raises
+    ------
+    ShapeError
+        If the matrices are not square.
+    ArgumentError
+        If a gradient is asked for and a matrix has no basis of eigenvectors.
+
+    Examples
+    --------
+    >>> import pullback as pb
+    >>> pb.linalg.eig(pb.tensor([[0.0, 1.0], [-1.0, 0.0]])).eigenvalues
+    tensor([0.+1.j, 0.-1.j])
+    """
+    needs_matrices("eig", x)
+    return EigResult(*eig_p.public(x))
+
+
+@composition(
+    *SQUARE,
+    domain=GENERAL,
+    reference=(lambda np, x: np.linalg.eigvals(x) + 0j),
+    result_dtype="complex",
+    scalars=False,
+)
+def eigvals(x: Any, /) -> Tensor:
+    """Return the eigenvalues, complex and in no order, of a square matrix, or of each in a stack.
+
+    Raises
+    ------
+    ShapeError, ArgumentError
+        As `eig`.
+
+    Examples
+    --------
+    >>> import pullback as pb
+    >>> pb.linalg.eigvals(pb.tensor([[0.0, 1.0], [-1.0, 0.0]]))
+    tensor([0.+1.j, 0.-1.j])
+    """
+    needs_matrices("eigvals", x)
+    return eig(x).eigenvalues if _is_tracked(x) else eigvals_p.public(x)
 
 
 def _is_tracked(x: Any) -> bool:

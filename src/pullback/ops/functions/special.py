@@ -7,23 +7,31 @@ from typing import Any
 
 from pullback.core.tensor.tensor import Tensor
 from pullback.errors import ArgumentError, compose
+from pullback.ops.arguments import tensor_of
 from pullback.ops.axes import plain
-from pullback.ops.declare import composition, needs_tensor, public
+from pullback.ops.declare import ELEMENTWISE, composition, needs_tensor, public
 from pullback.ops.functions import pointwise
+from pullback.ops.functions.creation import asarray
 from pullback.ops.primitives import arithmetic
-from pullback.ops.primitives import special as special_primitives
-from pullback.ops.primitives.special import (
+from pullback.ops.primitives.bessel import kv, yv
+from pullback.ops.primitives.comparison import not_equal
+from pullback.ops.primitives.gamma_functions import betaln_p, lgamma, polygamma_p, zeta_p
+from pullback.ops.primitives.incomplete import (
     betainc_p,
-    betaln_p,
+    betaincc_p,
+    betaincinv_p,
     fdtrc_p,
     gammainc_p,
     gammaincc_p,
-    logit_p,
-    polygamma_p,
+    gammainccinv_p,
+    gammaincinv_p,
     stdtr_p,
-    zeta_p,
+    stdtrit_p,
 )
-from pullback.ops.samples import real, sample
+from pullback.ops.primitives.reductions import any as any_of
+from pullback.ops.primitives.rounding import floor
+from pullback.ops.primitives.special import logit_p
+from pullback.ops.samples import grid, real, sample
 
 
 def needs_order_of_derivative(n: Any) -> None:
@@ -104,6 +112,39 @@ def gammaincc(a: Any, x: Any, /) -> Tensor:
 igammac = gammaincc
 
 
+@public(gammaincinv_p)
+def gammaincinv(a: Any, y: Any, /) -> Tensor:
+    """Return the x with gammainc(a, x) = y.
+
+    Parameters
+    ----------
+    a : Tensor or number
+        It has no rule: asking for its gradient is an error.
+    y : Tensor or number
+        From 0 to 1, broadcast with `a`.
+
+    Examples
+    --------
+    >>> import pullback as pb
+    >>> pb.special.gammaincinv(1.0, pb.tensor([0.0, 0.5]))
+    tensor([0.0000, 0.6931])
+    """
+    return gammaincinv_p.public(a, y)
+
+
+@public(gammainccinv_p)
+def gammainccinv(a: Any, y: Any, /) -> Tensor:
+    """Return the x with gammaincc(a, x) = y; see `gammaincinv`.
+
+    Examples
+    --------
+    >>> import pullback as pb
+    >>> pb.special.gammainccinv(1.0, pb.tensor([1.0, 0.5]))
+    tensor([0.0000, 0.6931])
+    """
+    return gammainccinv_p.public(a, y)
+
+
 @public(betaln_p)
 def betaln(a: Any, b: Any, /) -> Tensor:
     """Return the logarithm of the beta function, lgamma(a) + lgamma(b) - lgamma(a + b).
@@ -137,6 +178,65 @@ def zeta(s: Any, q: Any, /) -> Tensor:
     return zeta_p.public(s, q)
 
 
+# -- Bessel functions of whole order ---------------------------------------------------------------
+_WHOLE_ORDER = {"n": grid(0, 3), "x": real(0.5, 4)}
+
+
+def _whole(op: str, n: Any) -> Any:
+    """Return an order, or raise where one is no whole number: SciPy would cut its fraction off."""
+    values = tensor_of(op, n, "n").detach() if isinstance(n, Tensor) else asarray(n)
+    if values.dtype.is_inexact and bool(any_of(not_equal(floor(values), values))):
+        hint = f"{op[0]}v takes orders that are not whole"
+        raise ArgumentError(compose(op, "whole numbers required in n", "others", hint=hint))
+    return n
+
+
+@composition(
+    *ELEMENTWISE[2],
+    domain=_WHOLE_ORDER,
+    constants=("n",),
+    reference="scipy.special.yn",
+)
+def yn(n: Any, x: Any, /) -> Tensor:
+    """Return the Bessel function of the second kind and whole order n.
+
+    Raises
+    ------
+    ArgumentError
+        If an order is not whole.
+
+    Examples
+    --------
+    >>> import pullback as pb
+    >>> pb.special.yn(2, pb.tensor([1.0, 2.0]))
+    tensor([-1.6507, -0.6174])
+    """
+    return yv(_whole("yn", n), x)
+
+
+@composition(
+    *ELEMENTWISE[2],
+    domain=_WHOLE_ORDER,
+    constants=("n",),
+    reference="scipy.special.kn",
+)
+def kn(n: Any, x: Any, /) -> Tensor:
+    """Return the modified Bessel function of the second kind and whole order n.
+
+    Raises
+    ------
+    ArgumentError
+        If an order is not whole.
+
+    Examples
+    --------
+    >>> import pullback as pb
+    >>> pb.special.kn(2, pb.tensor([1.0, 2.0]))
+    tensor([1.6248, 0.2538])
+    """
+    return kv(_whole("kn", n), x)
+
+
 # -- distributions ---------------------------------------------------------------------------------
 @public(betainc_p)
 def betainc(a: Any, b: Any, x: Any, /) -> Tensor:
@@ -158,6 +258,39 @@ def betainc(a: Any, b: Any, x: Any, /) -> Tensor:
     return betainc_p.public(a, b, x)
 
 
+@public(betaincc_p)
+def betaincc(a: Any, b: Any, x: Any, /) -> Tensor:
+    """Return 1 - betainc(a, b, x), accurate where that is small; see `betainc`.
+
+    Examples
+    --------
+    >>> import pullback as pb
+    >>> pb.special.betaincc(2.0, 1.0, pb.tensor([0.5, 1.0]))
+    tensor([0.7500, 0.0000])
+    """
+    return betaincc_p.public(a, b, x)
+
+
+@public(betaincinv_p)
+def betaincinv(a: Any, b: Any, y: Any, /) -> Tensor:
+    """Return the x with betainc(a, b, x) = y.
+
+    Parameters
+    ----------
+    a, b : Tensor or number
+        Positive. They have no rule: asking for their gradient is an error.
+    y : Tensor or number
+        From 0 to 1, broadcast with `a` and `b`.
+
+    Examples
+    --------
+    >>> import pullback as pb
+    >>> pb.special.betaincinv(2.0, 1.0, pb.tensor([0.25, 1.0]))
+    tensor([0.5000, 1.0000])
+    """
+    return betaincinv_p.public(a, b, y)
+
+
 @public(stdtr_p)
 def stdtr(df: Any, t: Any, /) -> Tensor:
     """Return the probability that a variable of Student's distribution is less than t.
@@ -176,6 +309,26 @@ def stdtr(df: Any, t: Any, /) -> Tensor:
     tensor([0.5000, 0.7500])
     """
     return stdtr_p.public(df, t)
+
+
+@public(stdtrit_p)
+def stdtrit(df: Any, p: Any, /) -> Tensor:
+    """Return the t with stdtr(df, t) = p.
+
+    Parameters
+    ----------
+    df : Tensor or number
+        Degrees of freedom, positive. It has no rule: asking for its gradient is an error.
+    p : Tensor or number
+        From 0 to 1, broadcast with `df`.
+
+    Examples
+    --------
+    >>> import pullback as pb
+    >>> pb.special.stdtrit(1.0, pb.tensor([0.5, 0.9]))
+    tensor([0.0000, 3.0777])
+    """
+    return stdtrit_p.public(df, p)
 
 
 @public(fdtrc_p)
@@ -245,7 +398,7 @@ def mvlgamma(x: Any, p: int) -> Tensor:
     needs_tensor("mvlgamma", x)
     if p < 1:
         raise ArgumentError(compose("mvlgamma", "p of at least 1 required", str(p)))
-    total = special_primitives.lgamma(x)
+    total = lgamma(x)
     for j in range(1, p):
-        total = pointwise.add(total, special_primitives.lgamma(arithmetic.subtract(x, j / 2)))
+        total = pointwise.add(total, lgamma(arithmetic.subtract(x, j / 2)))
     return pointwise.add(total, math.log(math.pi) * p * (p - 1) / 4)

@@ -10,8 +10,9 @@ from pullback.ops.declare import inplace
 from pullback.ops.functions import special
 from pullback.ops.methods.inplace import InplaceMethods
 from pullback.ops.primitives.complex_numbers import conj_p, sgn_p
+from pullback.ops.primitives.gamma_functions import polygamma_p
 from pullback.ops.primitives.rounding import nan_to_num_p, sign_p
-from pullback.ops.primitives.special import logit_p, polygamma_p
+from pullback.ops.primitives.special import logit_p
 
 _real_sign_, _complex_sign_, _conjugate = inplace(sign_p), inplace(sgn_p), inplace(conj_p)
 

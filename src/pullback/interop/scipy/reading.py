@@ -1,0 +1,49 @@
+"""What callers give as tensors, what they get back, and names that are not there."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterable
+from typing import Any, NoReturn, TypeVar, cast
+
+from pullback.arrays import DTYPES
+from pullback.core.tensor.tensor import Tensor
+from pullback.errors import compose
+from pullback.implicit.reading import tensor_of
+from pullback.ops.functions.data_types import astype, result_type
+from pullback.transforms.results import value_as_given
+
+__all__ = ["as_given", "floating", "in_one_dtype", "refuse"]
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def floating(x: Any) -> Tensor:
+    """Return what a caller gave as a tensor of floating-point numbers, integers as float64."""
+    found = tensor_of(x)
+    return found if found.dtype.is_inexact else astype(found, DTYPES["float64"])
+
+
+def in_one_dtype(*values: Any) -> list[Tensor]:
+    """Return several arguments as tensors of the dtype that holds them all."""
+    found = [floating(x) for x in values]
+    dtype = result_type(*found)
+    return [astype(x, dtype, copy=False) for x in found]
+
+
+def as_given(function: F) -> F:
+    """Let a function return arrays and numbers where it was given no tensor."""
+
+    @functools.wraps(function)
+    def call(*args: Any, **settings: Any) -> Any:
+        return value_as_given(function(*args, **settings), [*args, *settings.values()])
+
+    return cast(F, call)
+
+
+def refuse(module: str, names: Iterable[str], name: str) -> NoReturn:
+    """Raise for a name that a module here does not have."""
+    own = module.rpartition(".")[2]
+    hint = f"for values alone: scipy.{own}.{name} of t.detach().numpy(); or define an operation"
+    required = f"one of {', '.join(sorted(names))} required"
+    raise AttributeError(compose(module, required, repr(name), hint=f"{hint} (autograd_function)"))

@@ -1,0 +1,152 @@
+"""Incomplete gamma and beta functions and their inverses; the values are SciPy's.
+
+They are the distribution functions of statistics, so the derivative by x is a density, and that of
+an inverse one over it. The other parameters have no rule: asking for their gradient is an error.
+https://dlmf.nist.gov, chapter 8.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pullback.ops.declare import on
+from pullback.ops.from_scipy import from_scipy
+from pullback.ops.primitives.exponential import xlog1py_p, xlogy_p
+from pullback.ops.primitives.gamma_functions import betaln_p, lgamma_p
+from pullback.ops.samples import real
+
+_SHAPES = real(0.5, 3)
+_PROBABILITY = real(0.1, 0.9)
+
+
+# -- gamma -----------------------------------------------------------------------------------------
+def _log_density(a: Any, x: Any, xp: Any) -> Any:
+    """Return the logarithm of the density of the gamma distribution of shape a at x."""
+    return on(xp, xlogy_p)(a - 1, x) - x - on(xp, lgamma_p)(a)
+
+
+gammainc_p = from_scipy(
+    "gammainc",
+    "gammainc",
+    inputs=("a", "x"),
+    x=lambda g, a, x, xp: g * xp.exp(_log_density(a, x, xp)),
+    domain=_SHAPES,
+    doc="Return the regularised lower incomplete gamma function.",
+)
+
+
+gammaincc_p = from_scipy(
+    "gammaincc",
+    "gammaincc",
+    inputs=("a", "x"),
+    x=lambda g, a, x, xp: -g * xp.exp(_log_density(a, x, xp)),
+    domain=_SHAPES,
+    doc="Return the regularised upper incomplete gamma function.",
+)
+
+
+gammaincinv_p = from_scipy(
+    "gammaincinv",
+    "gammaincinv",
+    inputs=("a", "y"),
+    y=lambda g, a, out, xp: g * xp.exp(-_log_density(a, out, xp)),
+    domain={"a": _SHAPES, "y": _PROBABILITY},
+    reference="scipy.special.gammaincinv",
+    doc="Return the number whose gammainc is y.",
+)
+
+
+gammainccinv_p = from_scipy(
+    "gammainccinv",
+    "gammainccinv",
+    inputs=("a", "y"),
+    y=lambda g, a, out, xp: -g * xp.exp(-_log_density(a, out, xp)),
+    domain={"a": _SHAPES, "y": _PROBABILITY},
+    reference="scipy.special.gammainccinv",
+    doc="Return the number whose gammaincc is y.",
+)
+
+
+# -- beta ------------------------------------------------------------------------------------------
+def _log_beta_density(a: Any, b: Any, x: Any, xp: Any) -> Any:
+    """Return the logarithm of the density of the beta distribution of shapes a and b at x."""
+    powers = on(xp, xlogy_p)(a - 1, x) + on(xp, xlog1py_p)(b - 1, -x)
+    return powers - on(xp, betaln_p)(a, b)
+
+
+betainc_p = from_scipy(
+    "betainc",
+    "betainc",
+    inputs=("a", "b", "x"),
+    x=lambda g, a, b, x, xp: g * xp.exp(_log_beta_density(a, b, x, xp)),
+    domain={"a": _SHAPES, "b": _SHAPES, "x": _PROBABILITY},
+    doc="Return the regularised incomplete beta function.",
+)
+
+
+betaincc_p = from_scipy(
+    "betaincc",
+    "betaincc",
+    inputs=("a", "b", "x"),
+    x=lambda g, a, b, x, xp: -g * xp.exp(_log_beta_density(a, b, x, xp)),
+    domain={"a": _SHAPES, "b": _SHAPES, "x": _PROBABILITY},
+    reference="scipy.special.betaincc",
+    doc="Return the complement of the regularised incomplete beta function.",
+)
+
+
+betaincinv_p = from_scipy(
+    "betaincinv",
+    "betaincinv",
+    inputs=("a", "b", "y"),
+    y=lambda g, a, b, out, xp: g * xp.exp(-_log_beta_density(a, b, out, xp)),
+    domain={"a": _SHAPES, "b": _SHAPES, "y": _PROBABILITY},
+    reference="scipy.special.betaincinv",
+    doc="Return the number whose betainc is y.",
+)
+
+
+# -- the distributions of Student and of F ---------------------------------------------------------
+def _student_density(df: Any, t: Any, xp: Any) -> Any:
+    """Return the density of Student's distribution at t."""
+    power = xp.log1p(t * t / df) * ((df + 1) / 2)
+    return xp.exp(-power - on(xp, betaln_p)(df / 2, xp.full_like(df, 0.5))) / xp.sqrt(df)
+
+
+stdtr_p = from_scipy(
+    "stdtr",
+    "stdtr",
+    inputs=("df", "t"),
+    t=lambda g, df, t, xp: g * _student_density(df, t, xp),
+    domain={"df": real(1, 5), "t": real(-2, 2)},
+    doc="Return the distribution function of Student's t.",
+)
+
+
+stdtrit_p = from_scipy(
+    "stdtrit",
+    "stdtrit",
+    inputs=("df", "p"),
+    p=lambda g, df, out, xp: g / _student_density(df, out, xp),
+    domain={"df": real(1, 5), "p": _PROBABILITY},
+    reference="scipy.special.stdtrit",
+    doc="Return the number whose stdtr is p.",
+)
+
+
+def _f_density(g: Any, dfn: Any, dfd: Any, x: Any, xp: Any) -> Any:
+    """Return -g times the density of the F distribution at x."""
+    a, b = dfn / 2, dfd / 2
+    ratio = dfn / dfd
+    log = on(xp, xlogy_p)(a - 1, x * ratio) - (a + b) * xp.log1p(x * ratio)
+    return -g * (ratio * xp.exp(log - on(xp, betaln_p)(a, b)))
+
+
+fdtrc_p = from_scipy(
+    "fdtrc",
+    "fdtrc",
+    inputs=("dfn", "dfd", "x"),
+    x=_f_density,
+    domain={"dfn": real(1, 5), "dfd": real(1, 5), "x": real(0.3, 3)},
+    doc="Return the survival function of the F distribution.",
+)

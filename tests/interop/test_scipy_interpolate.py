@@ -1,0 +1,100 @@
+"""`pb.interop.scipy.interpolate`: SciPy's curves, with derivatives in knots, samples and places."""
+
+import numpy as np
+import pytest
+import scipy.interpolate
+from tests.interop._derivatives import check_derivatives
+
+import pullback as pb
+from pullback.errors import ArgumentError, ShapeError
+
+interpolate = pb.interop.scipy.interpolate
+X = np.array([0.0, 0.7, 1.5, 2.0, 3.2, 4.0])
+Y = np.array([0.3, 1.5, -0.4, 2.0, 1.0, 0.3])
+TABLE = np.stack([Y, Y[::-1] ** 2, np.cos(Y)], axis=1)
+AT = np.array([-0.5, 0.1, 0.9, 1.5, 2.6, 3.9, 4.4])
+CONDITIONS = ["not-a-knot", "natural", "clamped", ((1, 0.5), (2, -1.0)), ("not-a-knot", "natural")]
+
+
+@pytest.mark.parametrize("n", [2, 3, 4, 6])
+@pytest.mark.parametrize("bc_type", CONDITIONS)
+def test_a_cubic_spline_is_scipys_and_has_two_derivatives(n, bc_type):
+    ours = interpolate.CubicSpline(X[:n], Y[:n], bc_type=bc_type)
+    theirs = scipy.interpolate.CubicSpline(X[:n], Y[:n], bc_type=bc_type)
+    for nu in (0, 1, 2, 3):
+        np.testing.assert_allclose(ours(AT, nu), theirs(AT, nu), rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(ours.integrate(0.3, 2.9), theirs.integrate(0.3, 2.9), rtol=1e-9)
+    inside = AT[np.abs(AT - 1.5) > 0.1]  # the third derivative jumps at a knot
+
+    def value(x, y, at):
+        return interpolate.CubicSpline(x, y, bc_type=bc_type)(at)
+
+    check_derivatives(value, X[:n], Y[:n], inside)
+
+
+@pytest.mark.parametrize("n", [2, 3, 4, 6])
+def test_a_periodic_spline_is_scipys_and_has_two_derivatives(n):
+    y = np.append(Y[: n - 1], Y[0])
+    ours = interpolate.CubicSpline(X[:n], y, bc_type="periodic")
+    theirs = scipy.interpolate.CubicSpline(X[:n], y, bc_type="periodic")
+    np.testing.assert_allclose(ours(AT), theirs(AT), rtol=1e-9, atol=1e-12)
+
+    def value(x, y, at):
+        samples = pb.concat([y, y[:1]])
+        return interpolate.CubicSpline(x, samples, bc_type="periodic")(at)
+
+    check_derivatives(value, X[:n], Y[: n - 1], AT[[1, 2, 4, 5]])
+
+
+def test_samples_may_have_several_axes():
+    for axis, table in ((0, TABLE), (1, TABLE.T), (-1, TABLE.T)):
+        ours = interpolate.CubicSpline(X, table, axis=axis)
+        theirs = scipy.interpolate.CubicSpline(X, table, axis=axis)
+        for at in (AT, AT[:6].reshape(2, 3), 0.3):
+            np.testing.assert_allclose(ours(at), theirs(at), rtol=1e-9)
+    check_derivatives(lambda x, y: interpolate.CubicSpline(x, y)(AT), X, TABLE)
+
+
+def test_places_outside_are_nan_without_extrapolation():
+    ours = interpolate.CubicSpline(X, Y, extrapolate=False)
+    np.testing.assert_array_equal(np.isnan(ours(AT)), [True, *[False] * 5, True])
+    assert not np.isnan(ours(AT, extrapolate=True)).any()
+
+
+@pytest.mark.parametrize("n", [2, 3, 6])
+def test_a_monotone_curve_is_scipys_and_has_two_derivatives(n):
+    for y in (Y[:n], np.sort(Y)[:n], TABLE[:n]):
+        ours = interpolate.PchipInterpolator(X[:n], y)
+        theirs = scipy.interpolate.PchipInterpolator(X[:n], y)
+        np.testing.assert_allclose(ours(AT), theirs(AT), rtol=1e-9, atol=1e-12)
+        np.testing.assert_allclose(ours(AT, 1), theirs(AT, 1), rtol=1e-9, atol=1e-12)
+    inside = AT[[0, 1, 2, 4, 5, 6]]
+    rising = (
+        np.sort(Y)[[0, 2, 3, 4, 5]] + np.arange(5) if n == 6 else Y[:n].cumsum() + 4 * np.arange(n)
+    )
+    knots = X[: len(rising)]
+    check_derivatives(
+        lambda x, y, at: interpolate.PchipInterpolator(x, y)(at), knots, rising, inside
+    )
+
+
+def test_a_piecewise_polynomial_is_scipys():
+    c = np.random.default_rng(0).normal(size=(3, 5, 2))
+    ours, theirs = interpolate.PPoly(c, X), scipy.interpolate.PPoly(c, X)
+    np.testing.assert_allclose(ours(AT), theirs(AT))
+    np.testing.assert_allclose(ours.derivative(2)(AT), theirs.derivative(2)(AT))
+    np.testing.assert_allclose(ours.derivative(4)(AT[:2]), np.zeros((2, 2)))
+    np.testing.assert_allclose(ours.antiderivative(2)(AT), theirs.antiderivative(2)(AT))
+
+
+def test_wrong_arguments_are_named():
+    with pytest.raises(ShapeError, match="CubicSpline: x of one axis and as many samples"):
+        interpolate.CubicSpline(X, Y[:3])
+    with pytest.raises(ArgumentError, match="CubicSpline: increasing x required"):
+        interpolate.CubicSpline(X[::-1].copy(), Y)
+    with pytest.raises(ArgumentError, match="a bc_type of not-a-knot"):
+        interpolate.CubicSpline(X, Y, bc_type="free")
+    with pytest.raises(ArgumentError, match="y that ends as it begins"):
+        interpolate.CubicSpline(X, X, bc_type="periodic")
+    with pytest.raises(AttributeError, match="got 'BSpline'"):
+        _ = interpolate.BSpline

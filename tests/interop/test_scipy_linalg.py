@@ -1,0 +1,174 @@
+"""`pb.interop.scipy.linalg` and `special`: SciPy's values, and two derivatives."""
+
+import numpy as np
+import pytest
+import scipy.linalg
+import scipy.special
+from tests.interop._derivatives import check_derivatives
+
+import pullback as pb
+from pullback.errors import ArgumentError, ShapeError
+
+linalg, special = pb.interop.scipy.linalg, pb.interop.scipy.special
+RNG = np.random.default_rng(5)
+A = RNG.normal(size=(4, 4)) + 4 * np.eye(4)
+B = RNG.normal(size=(4, 2))
+Z = A + 0.5j * RNG.normal(size=(4, 4))
+ZB = B + 1j * RNG.normal(size=(4, 2))
+POSITIVE = A @ A.T
+Q = RNG.normal(size=(4, 3))
+SMALL = RNG.normal(size=(3, 3)) + 5 * np.eye(3)
+
+
+def compare(ours, theirs, *arrays, rtol=1e-10):
+    np.testing.assert_allclose(ours(*arrays), theirs(*arrays), rtol=rtol, atol=1e-12)
+    check_derivatives(ours, *arrays)
+
+
+@pytest.mark.parametrize(("a", "b"), [(A, B), (A, B[:, 0]), (Z, ZB), (A, ZB)])
+@pytest.mark.parametrize("transposed", [False, True])
+def test_solve(a, b, transposed):
+    def ours(a, b):
+        return linalg.solve(a, b, transposed=transposed)
+
+    expected = scipy.linalg.solve(a.T if transposed else a, b)
+    np.testing.assert_allclose(ours(a, b), expected, rtol=1e-10)
+    check_derivatives(ours, a, b)
+
+
+@pytest.mark.parametrize("lower", [False, True])
+@pytest.mark.parametrize("assume_a", ["sym", "pos", "her"])
+def test_solve_of_a_symmetric_matrix_looks_at_one_triangle(assume_a, lower):
+    half = np.tril(POSITIVE) if lower else np.triu(POSITIVE)
+    compare(
+        lambda a, b: linalg.solve(a, b, lower=lower, assume_a=assume_a),
+        lambda a, b: scipy.linalg.solve(a, b, lower=lower, assume_a=assume_a),
+        half,
+        B,
+    )
+
+
+@pytest.mark.parametrize("unit", [False, True])
+@pytest.mark.parametrize("trans", [0, "T", 2])
+@pytest.mark.parametrize("lower", [False, True])
+@pytest.mark.parametrize(("a", "b"), [(A, B), (Z, ZB), (A, B[:, 0])])
+def test_solve_triangular(a, b, lower, trans, unit):
+    settings = {"lower": lower, "trans": trans, "unit_diagonal": unit}
+    compare(
+        lambda a, b: linalg.solve_triangular(a, b, **settings),
+        lambda a, b: scipy.linalg.solve_triangular(a, b, **settings),
+        a,
+        b,
+    )
+
+
+@pytest.mark.parametrize("lower", [False, True])
+def test_cholesky_factors_and_what_they_solve(lower):
+    def whole(a, b):
+        a = (a + a.T) / 2
+        return linalg.cho_solve(linalg.cho_factor(a, lower=lower), b)
+
+    np.testing.assert_allclose(whole(POSITIVE, B), np.linalg.solve(POSITIVE, B), rtol=1e-9)
+    check_derivatives(whole, POSITIVE, B)
+    factor = linalg.cholesky(POSITIVE, lower=lower)
+    np.testing.assert_allclose(factor, scipy.linalg.cholesky(POSITIVE, lower=lower), rtol=1e-10)
+
+
+@pytest.mark.parametrize("bands", [(1, 2), (2, 1), (0, 3), (3, 0)])
+@pytest.mark.parametrize("b", [RNG.normal(size=5), RNG.normal(size=(5, 2))])
+def test_solve_banded(bands, b):
+    ab = RNG.normal(size=(4, 5))
+    ab[bands[1]] += 8.0
+    compare(
+        lambda ab, b: linalg.solve_banded(bands, ab, b),
+        lambda ab, b: scipy.linalg.solve_banded(bands, ab, b),
+        ab,
+        b,
+    )
+
+
+def test_solve_banded_of_complex_numbers():
+    ab = RNG.normal(size=(3, 5)) + 1j * RNG.normal(size=(3, 5))
+    ab[1] += 8.0
+    b = RNG.normal(size=5) + 1j
+    compare(
+        lambda ab, b: linalg.solve_banded((1, 1), ab, b),
+        lambda ab, b: scipy.linalg.solve_banded((1, 1), ab, b),
+        ab,
+        b,
+    )
+
+
+@pytest.mark.parametrize("factor", [1.0, 1.0 + 0.5j])
+def test_solve_sylvester(factor):
+    # SciPy itself is wrong where one matrix alone is complex: the equation tells.
+    a, b, q = A * factor, SMALL, Q
+    x = linalg.solve_sylvester(a, b, q)
+    np.testing.assert_allclose(a @ x + x @ b, q, atol=1e-12)
+    check_derivatives(linalg.solve_sylvester, a, b, q)
+
+
+@pytest.mark.parametrize("a", [A, Z, -A])
+def test_sqrtm_expm_inv_and_det(a):
+    compare(linalg.sqrtm, scipy.linalg.sqrtm, a)
+    compare(linalg.expm, scipy.linalg.expm, a / 4)
+    compare(linalg.inv, scipy.linalg.inv, a)
+    compare(linalg.det, scipy.linalg.det, a)
+
+
+def test_wrong_arguments_are_named():
+    with pytest.raises(ShapeError, match="sqrtm: a square matrix required as 'A'"):
+        linalg.sqrtm(B)
+    with pytest.raises(ShapeError, match="solve: 4 rows required in b"):
+        linalg.solve(A, B[:3])
+    with pytest.raises(ShapeError, match="solve_banded: ab with 3 rows"):
+        linalg.solve_banded((1, 1), np.ones((2, 5)), np.ones(5))
+    with pytest.raises(ShapeError, match=r"q of shape \(4, 3\) required"):
+        linalg.solve_sylvester(A, SMALL, A)
+    with pytest.raises(ArgumentError, match="assume_a one of gen"):
+        linalg.solve(A, B, assume_a="banded")
+    with pytest.raises(ArgumentError, match="trans 0, 1, 2"):
+        linalg.solve_triangular(A, B, trans=3)
+    with pytest.raises(ArgumentError, match="solve_triangular: a regular matrix required"):
+        linalg.solve_triangular(np.zeros((2, 2)), np.ones(2))
+    with pytest.raises(AttributeError, match=r"one of cho_factor, .* required, got 'logm'"):
+        _ = linalg.logm
+
+
+# -- special ---------------------------------------------------------------------------------------
+@pytest.mark.parametrize("axis", [None, 0, 1])
+def test_logsumexp_with_weights(axis):
+    a, b = RNG.normal(size=(3, 4)), RNG.uniform(0.2, 2.0, (3, 4))
+    compare(
+        lambda a, b: special.logsumexp(a, axis=axis, b=b),
+        lambda a, b: scipy.special.logsumexp(a, axis=axis, b=b),
+        a,
+        b,
+    )
+    kept = special.logsumexp(a, axis=axis, keepdims=True)
+    np.testing.assert_allclose(kept, scipy.special.logsumexp(a, axis=axis, keepdims=True))
+
+
+def test_logsumexp_of_large_numbers_and_of_weights_that_are_zero_or_negative():
+    a, b = np.array([1000.0, 5000.0, 999.0]), np.array([1.0, 0.0, -5.0])
+    found = special.logsumexp(a, b=b, return_sign=True)
+    np.testing.assert_allclose(found, scipy.special.logsumexp(a, b=b, return_sign=True))
+    leaf = pb.tensor(a, requires_grad=True)
+    (g,) = pb.autograd.grad(special.logsumexp(leaf, b=np.array([1.0, 0.0, 1.0])), leaf)
+    np.testing.assert_allclose(g.numpy(), [1 / (1 + np.exp(-1)), 0.0, 1 / (1 + np.exp(1))])
+
+
+def test_functions_that_are_no_ufuncs():
+    compare(
+        lambda a: special.multigammaln(a, 3),
+        lambda a: scipy.special.multigammaln(a, 3),
+        B[:, 0] ** 2 + 3,
+    )
+    compare(lambda x: special.softmax(x, 1), lambda x: scipy.special.softmax(x, 1), A)
+    compare(lambda x: special.log_softmax(x, 1), lambda x: scipy.special.log_softmax(x, 1), A)
+
+
+def test_the_other_special_functions_are_those_of_pullback():
+    assert special.gamma is pb.special.gamma
+    with pytest.raises(AttributeError, match="got 'lambertw'"):
+        _ = special.lambertw

@@ -1,0 +1,236 @@
+"""`pb.interop.scipy.stats`: SciPy's values, and derivatives of densities in every parameter."""
+
+import numpy as np
+import pytest
+import scipy.stats
+from tests.interop._derivatives import check_derivatives
+
+import pullback as pb
+from pullback.errors import ArgumentError, MissingRuleError, ShapeError
+
+stats = pb.interop.scipy.stats
+
+# Shapes, several of each; a place inside the support of the standard variable.
+CONTINUOUS = {
+    "norm": ([()], 0.3),
+    "logistic": ([()], 0.3),
+    "laplace": ([()], 0.3),
+    "cauchy": ([()], 0.3),
+    "t": ([(1.5,), (4.0,)], 0.3),
+    "expon": ([()], 0.7),
+    "halfnorm": ([()], 0.7),
+    "gamma": ([(0.5,), (1.0,), (3.5,)], 0.7),
+    "chi2": ([(1.0,), (2.0,), (5.0,)], 0.7),
+    "invgamma": ([(0.7,), (3.0,)], 0.7),
+    "lognorm": ([(0.5,), (1.5,)], 0.7),
+    "pareto": ([(0.8,), (3.0,)], 1.7),
+    "weibull_min": ([(0.7,), (2.0,)], 0.7),
+    "uniform": ([()], 0.4),
+    "beta": ([(0.5, 0.7), (1.0, 1.0), (2.0, 3.5)], 0.4),
+}
+DISCRETE = {
+    "poisson": [(0.0,), (0.5,), (4.0,)],
+    "bernoulli": [(0.0,), (0.3,), (1.0,)],
+    "binom": [(1, 0.3), (5, 0.0), (5, 0.6), (4, 1.0)],
+    "nbinom": [(1, 0.3), (3.5, 0.6), (2, 1.0)],
+    "geom": [(0.3,), (1.0,)],
+}
+METHODS = ("cdf", "sf", "logcdf", "logsf")
+PLACES = np.array(
+    [-np.inf, -40.0, -1.5, -1.0, -0.3, 0.0, 0.2, 0.5, 1.0, 1.3, 2.5, 9.0, 45.0, np.inf]
+)
+MOVES = [(0.0, 1.0), (0.5, 2.0), (-1.0, 0.25)]
+
+
+def cases(table):
+    return [(name, shapes) for name, found in table.items() for shapes in found]
+
+
+@pytest.mark.parametrize(
+    ("name", "shapes"), cases({name: found for name, (found, _) in CONTINUOUS.items()})
+)
+@pytest.mark.parametrize("method", ["logpdf", "pdf", *METHODS])
+def test_a_continuous_distribution_has_scipys_values_everywhere(name, shapes, method):
+    ours, theirs = getattr(stats, name), getattr(scipy.stats, name)
+    for loc, scale in MOVES:
+        x = loc + scale * PLACES
+        with np.errstate(all="ignore"):
+            expected = getattr(theirs, method)(x, *shapes, loc=loc, scale=scale)
+            found = getattr(ours, method)(pb.tensor(x), *shapes, loc=loc, scale=scale).numpy()
+        # SciPy's logarithm of a probability that underflows is -inf.
+        finite = np.isfinite(x) & ~(np.isneginf(expected) & (found < -700))
+        np.testing.assert_allclose(found[finite], expected[finite], rtol=1e-9, atol=1e-15)
+
+
+@pytest.mark.parametrize(("name", "shapes"), cases(DISCRETE))
+@pytest.mark.parametrize("method", ["logpmf", "pmf", *METHODS])
+def test_a_discrete_distribution_has_scipys_values_everywhere(name, shapes, method):
+    ours, theirs = getattr(stats, name), getattr(scipy.stats, name)
+    k = np.array([-2.0, -1.0, 0.0, 0.5, 1.0, 2.0, 4.0, 5.0, 6.5, 30.0])
+    for loc in (0, 2):
+        with np.errstate(all="ignore"):
+            expected = getattr(theirs, method)(k, *shapes, loc=loc)
+            found = getattr(ours, method)(pb.tensor(k), *shapes, loc=loc).numpy()
+        np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-15)
+
+
+@pytest.mark.parametrize("name", list(CONTINUOUS))
+def test_a_density_has_two_derivatives_in_x_and_in_every_parameter(name):
+    shapes, place = CONTINUOUS[name]
+    logpdf = getattr(stats, name).logpdf
+    x = 0.25 + 1.5 * (place + np.array([0.0, 0.11, 0.23]))
+    check_derivatives(logpdf, x, *shapes[-1], 0.25, 1.5)
+    check_derivatives(getattr(stats, name).pdf, x, *shapes[-1], 0.25, 1.5)
+
+
+MASSES = {"poisson": (0.4,), "bernoulli": (0.4,), "nbinom": (3.5, 0.6), "geom": (0.4,)}
+
+
+@pytest.mark.parametrize("name", list(MASSES))
+def test_a_mass_has_two_derivatives_in_its_parameters(name):
+    logpmf = getattr(stats, name).logpmf
+    check_derivatives(lambda *shapes: logpmf(np.array([1.0, 1.0]), *shapes), *MASSES[name])
+
+
+def test_a_binomial_mass_has_two_derivatives_in_its_probability():
+    check_derivatives(lambda p: stats.binom.logpmf(np.array([0.0, 2.0, 5.0]), 5, p), 0.4)
+    check_derivatives(lambda p: stats.binom.cdf(np.array([0.0, 2.0, 5.0]), 5, p), 0.4)
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("name", list(CONTINUOUS))
+def test_a_distribution_function_has_two_derivatives_in_x_loc_and_scale(name, method):
+    shapes, place = CONTINUOUS[name]
+    function = getattr(getattr(stats, name), method)
+    x = 0.25 + 1.5 * (place + np.array([0.0, 0.11, 0.23]))
+    check_derivatives(lambda x, loc, s: function(x, *shapes[-1], loc=loc, scale=s), x, 0.25, 1.5)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_distribution_function_has_two_derivatives_in_shapes_that_have_a_rule(method):
+    for name in ("lognorm", "pareto", "weibull_min"):
+        shapes, place = CONTINUOUS[name]
+        check_derivatives(getattr(getattr(stats, name), method), place, *shapes[-1])
+    for name, found in {"poisson": (), "bernoulli": (), "nbinom": (3,), "geom": ()}.items():
+        function = getattr(getattr(stats, name), method)
+        at = 0.0 if name == "bernoulli" else 2.0
+        check_derivatives(lambda p, f=function, at=at, n=found: f(at, *n, p), 0.4)
+
+
+def test_a_binomial_mass_has_two_derivatives_in_its_number_of_draws():
+    check_derivatives(lambda n, p: stats.binom.logpmf(2.0, n, p), 5.0, 0.4)
+
+
+@pytest.mark.parametrize("name", ["gamma", "beta", "t", "chi2"])
+def test_the_shape_of_a_distribution_function_without_a_rule_is_refused(name):
+    shapes = [pb.tensor(s, requires_grad=True) for s in CONTINUOUS[name][0][-1]]
+    result = getattr(stats, name).cdf(pb.tensor(0.3), *shapes)
+    with pytest.raises(MissingRuleError):
+        result.backward()
+
+
+def test_outside_of_the_support_gradients_are_zero_and_not_nan():
+    x = pb.tensor([-1.0, 0.5, 2.0], requires_grad=True)
+    a = pb.tensor(2.0, requires_grad=True)
+    density = stats.beta.pdf(x, a, 3.0)
+    slopes = pb.autograd.grad(density.sum(), (x, a))
+    assert density[0].item() == density[2].item() == 0.0
+    assert [slopes[0][0].item(), slopes[0][2].item()] == [0.0, 0.0]
+    assert np.isfinite(slopes[1].item())
+
+
+def test_invalid_parameters_give_nan_as_in_scipy():
+    for shapes in ((-1.0,), (0.0,)):
+        assert np.isnan(stats.gamma.logpdf(1.0, *shapes))
+    assert np.isnan(stats.norm.logpdf(1.0, 0.0, -1.0))
+    assert np.isnan(stats.poisson.logpmf(1.0, -1.0))
+
+
+def test_results_are_numbers_and_arrays_where_no_tensor_came_in():
+    assert stats.norm.logpdf(0.0) == scipy.stats.norm.logpdf(0.0)
+    assert isinstance(stats.norm.cdf(np.zeros(2)), np.ndarray)
+    assert pb.grad(lambda x: stats.norm(1.0, scale=2.0).logpdf(x))(2.0) == pytest.approx(-0.25)
+
+
+def test_single_precision_stays_and_has_the_same_ends():
+    x = pb.tensor([-1.0, 0.0, 0.5, 1.0])
+    for name in ("invgamma", "lognorm", "gamma", "beta"):
+        shapes = CONTINUOUS[name][0][-1]
+        with np.errstate(all="ignore"):
+            expected = getattr(scipy.stats, name).logpdf(x.numpy(), *shapes)
+        found = getattr(stats, name).logpdf(x, *shapes)
+        assert found.dtype.name == "float32"
+        np.testing.assert_allclose(found.numpy(), expected, rtol=1e-5)
+
+
+def test_the_variable_may_be_given_by_its_name():
+    assert stats.norm.cdf(x=0.0, loc=1.0) == scipy.stats.norm.cdf(x=0.0, loc=1.0)
+    assert stats.poisson.pmf(k=2, mu=1.5) == pytest.approx(scipy.stats.poisson.pmf(k=2, mu=1.5))
+
+
+def test_wrong_arguments_raise_as_pythons_own():
+    with pytest.raises(TypeError, match=r"norm\.cdf requires 'x'"):
+        stats.norm.cdf()
+    with pytest.raises(TypeError, match="gamma requires the shape 'a'"):
+        stats.gamma.logpdf(1.0)
+    with pytest.raises(TypeError, match="norm takes"):
+        stats.norm.logpdf(1.0, 0.0, 1.0, 2.0)
+    with pytest.raises(TypeError, match="'mu' is given twice or no one of"):
+        stats.norm(mu=2.0)
+
+
+def test_a_name_that_is_not_there_says_what_is():
+    with pytest.raises(AttributeError, match=r"one of bernoulli, beta, .* required, got 'levy'"):
+        _ = stats.levy
+    with pytest.raises(AttributeError, match=r"logpdf, pdf, cdf, .* required, got 'rvs'"):
+        _ = stats.norm.rvs
+    with pytest.raises(AttributeError, match="logpdf or pdf required, got 'rvs'"):
+        _ = stats.dirichlet.rvs
+
+
+# -- of vectors ------------------------------------------------------------------------------------
+COV = np.array([[2.0, 0.5, 0.1], [0.5, 1.5, -0.3], [0.1, -0.3, 1.0]])
+
+
+@pytest.mark.parametrize("x", [np.zeros(3), np.arange(6.0).reshape(2, 3)])
+@pytest.mark.parametrize("cov", [2.0, np.array([1.0, 2.0, 3.0]), COV])
+def test_the_multivariate_normal_density_is_scipys(x, cov):
+    mean = np.array([0.5, -1.0, 2.0])
+    found = stats.multivariate_normal.logpdf(x, mean, cov)
+    np.testing.assert_allclose(found, scipy.stats.multivariate_normal.logpdf(x, mean, cov), 1e-12)
+    frozen = stats.multivariate_normal(mean, cov).pdf(x)
+    np.testing.assert_allclose(frozen, scipy.stats.multivariate_normal(mean, cov).pdf(x), 1e-12)
+
+
+def test_the_multivariate_normal_density_of_numbers_is_scipys():
+    x = np.array([0.5, 1.0])
+    expected = scipy.stats.multivariate_normal.logpdf(x, 0.3, 2.0)
+    np.testing.assert_allclose(stats.multivariate_normal.logpdf(x, 0.3, 2.0), expected, 1e-12)
+
+
+def test_the_multivariate_normal_density_has_two_derivatives():
+    def density(x, mean, cov):
+        return stats.multivariate_normal.logpdf(x, mean, (cov + cov.mT) / 2)
+
+    check_derivatives(density, np.arange(6.0).reshape(2, 3) / 4, np.array([0.5, -1.0, 2.0]), COV)
+
+
+def test_the_multivariate_normal_density_refuses_what_it_cannot_do():
+    with pytest.raises(ArgumentError, match="allow_singular=False required"):
+        stats.multivariate_normal.logpdf([0.0, 0.0], None, np.eye(2), allow_singular=True)
+    with pytest.raises(ArgumentError, match="positive definite"):
+        stats.multivariate_normal.logpdf([0.0, 0.0], None, -np.eye(2))
+    with pytest.raises(ShapeError, match=r"x of shape \(..., 2\)"):
+        stats.multivariate_normal.logpdf(np.zeros(3), None, np.eye(2))
+
+
+def test_the_dirichlet_density_is_scipys_and_has_two_derivatives():
+    alpha, x = np.array([0.7, 2.0, 3.5]), np.array([[0.2, 0.5], [0.3, 0.1], [0.5, 0.4]])
+    expected = scipy.stats.dirichlet.logpdf(x, alpha)
+    np.testing.assert_allclose(stats.dirichlet.logpdf(x, alpha), expected, 1e-12)
+    np.testing.assert_allclose(stats.dirichlet.pdf(x[:2], alpha), np.exp(expected), 1e-12)
+    check_derivatives(lambda x, alpha: stats.dirichlet.logpdf(x[:2], alpha), x, alpha)
+    with pytest.raises(ArgumentError, match="on the simplex"):
+        stats.dirichlet.logpdf(np.array([0.2, 0.2, 0.2]), alpha)
+    with pytest.raises(ShapeError, match=r"alpha of shape \(n,\)"):
+        stats.dirichlet.logpdf(np.array([1.0]), alpha)
