@@ -243,6 +243,17 @@ class Library:
         """
         return a
 
+    def every(self, a: Array) -> Array:
+        """Return all values that `a` stands for, for checks: of a batch, those of each sample.
+
+        They are an array of the library that is wrapped inside of all others.
+        """
+        return a
+
+    def varies(self, a: Array) -> bool:
+        """Say whether `a` stands for a batch: as Python's number it would be several."""
+        return False
+
     def owns(self, a: Array) -> bool:
         """Say whether `a` holds its memory itself and is no view; False where that is unknown.
 

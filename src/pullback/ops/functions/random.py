@@ -15,7 +15,7 @@ from pullback.core.function.dispatch import created
 from pullback.core.graph.locks import fork_safe_locks
 from pullback.core.tensor.tensor import Tensor
 from pullback.errors import ArgumentError, ArgumentTypeError, ShapeError, compose
-from pullback.ops.arguments import tensor_of
+from pullback.ops.arguments import holds_somewhere, tensor_of
 from pullback.ops.axes import plain
 from pullback.ops.functions.creation import shape_of
 from pullback.ops.functions.pointwise import add
@@ -297,7 +297,7 @@ def bernoulli(input: Any, p: float | None = None, *, generator: Any = None) -> T
     """
     x = tensor_of("bernoulli", input, "input").detach()
     chance = x if p is None else float(p)
-    wrong = bool(((x < 0) | (x > 1)).any()) if p is None else not 0 <= p <= 1
+    wrong = holds_somewhere((x < 0) | (x > 1)) if p is None else not 0 <= p <= 1
     if wrong:
         required = "probabilities from 0 to 1 required"
         raise ArgumentError(compose("bernoulli", required, "others", ("input", x)))
@@ -333,7 +333,7 @@ def normal(
     tensor([1., 2.])
     """
     given = [x.detach() for x in (mean, std) if isinstance(x, Tensor)]
-    if any(bool((s < 0).any()) if isinstance(s, Tensor) else s < 0 for s in (std,)):
+    if holds_somewhere(std < 0) if isinstance(std, Tensor) else std < 0:
         raise ArgumentError(compose("normal", "a std of at least 0 required", "a negative one"))
     if given:
         size = broadcast_arrays(*given)[0].shape
@@ -381,7 +381,8 @@ def multinomial(
         required = "a vector or a matrix of weights required"
         raise ShapeError(compose("multinomial", required, came, ("input", x)))
     enough = 1 if replacement else num_samples
-    if num_samples < 1 or bool((x < 0).any()) or bool(((x > 0).sum(-1) < enough).any()):
+    few = (x > 0).sum(-1) < enough
+    if num_samples < 1 or holds_somewhere(x < 0) or holds_somewhere(few):
         required = f"weights of at least 0, {enough} of them positive, required"
         raise ArgumentError(compose("multinomial", required, "others", ("input", x)))
     if not replacement:  # the largest of weights over exponential draws (Efraimidis, 2006)
