@@ -12,10 +12,9 @@ from typing import Any, NamedTuple
 
 from pullback.arrays import NUMPY, is_array, library_of
 from pullback.core.function.dispatch import beside
-from pullback.core.function.handed import TENSORS
 from pullback.core.tensor.tensor import Tensor
 from pullback.ops.primitives.indexing import is_basic, reader
-from pullback.transforms.calls import Call
+from pullback.transforms.calls import Call, is_numbers, results_in
 
 __all__ = ["INDEXING", "sample_of", "size_of"]
 
@@ -176,8 +175,9 @@ def _read(library: Any, call: Call) -> Any:
     if _has_masks(library, index):
         return NotImplemented
     found = _index(library, index, x.shape[batched:], call.size, batched)
-    read = reader(found.items).public(_with_arrays(x, found.items), index=found.items)
-    return read if found.order is None else TENSORS.permute_dims(read, found.order)
+    given = _with_arrays(x, found.items)
+    (read,) = results_in(call.xp, reader(found.items), [given], {"index": found.items})
+    return read if found.order is None else call.xp.permute_dims(read, found.order)
 
 
 def _has_masks(library: Any, index: Any) -> bool:
@@ -186,8 +186,8 @@ def _has_masks(library: Any, index: Any) -> bool:
     return any(library.has(i) and i.batched and i.dtype.kind == "b" for i in items)
 
 
-def _with_arrays(x: Tensor, items: tuple[Any, ...]) -> Tensor:
-    return beside(x, *items)
+def _with_arrays(x: Any, items: tuple[Any, ...]) -> Any:
+    return beside(x, *items) if isinstance(x, Tensor) else x
 
 
 def _put(library: Any, call: Call) -> Any:
@@ -197,12 +197,12 @@ def _put(library: Any, call: Call) -> Any:
         return NotImplemented
     found = _index(library, index, shape, call.size, True)
     (g,) = call.whole()
-    g = _turned_back(g, found.order)
+    g = _turned_back(call.xp, g, found.order)
     return call.result(_with_arrays(g, found.items), index=found.items, shape=(call.size, *shape))
 
 
-def _turned_back(x: Any, order: tuple[int, ...] | None) -> Any:
-    return x if order is None else TENSORS.permute_dims(x, _inverse(order))
+def _turned_back(xp: Any, x: Any, order: tuple[int, ...] | None) -> Any:
+    return x if order is None else xp.permute_dims(x, _inverse(order))
 
 
 def _inverse(order: tuple[int, ...]) -> tuple[int, ...]:
@@ -216,12 +216,12 @@ def _write(library: Any, call: Call) -> Any:
         return _write_masked(call, x, index) if library.has(index) else NotImplemented
     found = _index(library, index, x.shape[1:], call.size, True)
     if call.batched[1] or found.order is not None:
-        value = TENSORS.asarray(value) if not isinstance(value, Tensor) else value
+        value = value if is_numbers(value) else call.xp.asarray(value, dtype=x.dtype)
         value = _at_place(call, value, found)
     return call.result(_with_arrays(x, found.items), value, index=found.items)
 
 
-def _at_place(call: Call, value: Tensor, found: _Index) -> Any:
+def _at_place(call: Call, value: Any, found: _Index) -> Any:
     """Return what is written with the axes in the order that it is written in."""
     own, extra = call.batched[1], len(value.shape) - call.batched[1] - len(found.place)
     if extra > 0:  # leading axes of length 1, which NumPy drops
@@ -229,21 +229,20 @@ def _at_place(call: Call, value: Tensor, found: _Index) -> Any:
     value = call.with_leading_ones(value, own, len(found.place))
     if found.order is None:
         return value
-    value = TENSORS.broadcast_to(value, (call.size, *found.place))
-    return _turned_back(value, found.order)
+    value = call.xp.broadcast_to(value, (call.size, *found.place))
+    return _turned_back(call.xp, value, found.order)
 
 
-def _write_masked(call: Call, x: Tensor, mask: Any) -> Any:
+def _write_masked(call: Call, x: Any, mask: Any) -> Any:
     """Write one number where the mask of each sample says."""
     if call.ndim(1):
         return NotImplemented
-    chosen = Call(call.op, [TENSORS.asarray(mask.value)], [True], {}, call.size)
     ones = (1,) * (len(x.shape) - 1 - len(mask.shape))
-    where = chosen.tensors[0].reshape((call.size, *mask.shape, *ones))
+    where = call.xp.asarray(mask.value).reshape((call.size, *mask.shape, *ones))
     value = call.tensors[1]
     if call.batched[1]:
         value = value.reshape((call.size, *(1,) * (len(x.shape) - 1)))
-    return TENSORS.where(where, value, x)
+    return call.xp.where(where, value, x)
 
 
 INDEXING: dict[str, Callable[[Any, Call], Any]] = {

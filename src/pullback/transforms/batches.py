@@ -17,7 +17,7 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
-from pullback.arrays import library_of, register
+from pullback.arrays import NUMPY, library_of, register
 from pullback.core.function.handed import TENSORS
 from pullback.core.function.primitive import Primitive
 from pullback.core.function.tensor_library import library_of_part, on_parts
@@ -25,7 +25,7 @@ from pullback.core.tensor.tensor import Tensor
 from pullback.errors import ArgumentError, compose
 from pullback.ops.primitives.arranging import diagonal_p
 from pullback.ops.primitives.conversion import clone_p
-from pullback.ops.primitives.indexing import index_put_p, reader, setitem_p
+from pullback.ops.primitives.indexing import index_put_p, is_basic, reader, setitem_p
 from pullback.ops.primitives.shape import broadcast_to_p, reshape_p
 from pullback.transforms.arguments import WRAPPING
 from pullback.transforms.batching import batched_results
@@ -34,6 +34,8 @@ from pullback.transforms.sampling import call_operation, each
 from pullback.transforms.wrapped import Wrapped, WrappedLibrary, boxed, is_part, on_part, part_of
 
 __all__ = ["Batch", "BatchLibrary", "batches"]
+
+_PLAIN = frozenset((*NUMPY.array_types, int, float, bool, complex))
 
 
 class Batch(Wrapped):
@@ -94,10 +96,22 @@ class BatchLibrary(WrappedLibrary):
 
     def run(self, op: Primitive, arrays: Sequence[Any], settings: dict[str, Any]) -> Any:
         """Return the results of an operation."""
-        values = [a.value if self.has(a) else a for a in arrays]
-        batched = [self.has(a) and a.batched for a in arrays]
-        found, has_axis = on_parts(batched_results, self, op, values, batched, settings)
-        results = [self.made(part_of(out), has_axis) for out in found]
+        made = self.made
+        values, batched, is_plain = [], [], "index" not in settings or is_basic(settings["index"])
+        for a in arrays:
+            own = a.__class__ is made
+            value = a.value if own else a
+            is_plain = is_plain and value.__class__ in _PLAIN
+            values.append(value)
+            batched.append(own and a.batched)
+        if is_plain:  # nothing to record, and nothing wrapped further in
+            outs, has_axis = batched_results(self, NUMPY.xp, op, values, batched, settings)
+        else:
+            tensors = [boxed(v) if is_part(v) else v for v in values]
+            outs, has_axis = on_parts(
+                batched_results, self, TENSORS, op, tensors, batched, settings
+            )
+        results = [made(part_of(o) if isinstance(o, Tensor) else o, has_axis) for o in outs]
         return results if op.multi else results[0]
 
     # -- by the operations -------------------------------------------------------------------------

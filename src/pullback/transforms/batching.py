@@ -17,32 +17,35 @@ from pullback.core.function.primitive import Primitive
 from pullback.core.tensor.tensor import Tensor
 from pullback.ops.axes import normalize_axes, normalize_axis
 from pullback.transforms.batched_indexing import INDEXING, sample_of, size_of
-from pullback.transforms.calls import Call
+from pullback.transforms.calls import Call, is_numbers, results_in
 from pullback.transforms.one_value import refused
-from pullback.transforms.wrapped import boxed, is_part, results_of
+from pullback.transforms.wrapped import boxed, results_of
 
 __all__ = ["batched_results", "stacked"]
 
 
 def batched_results(
     library: Any,
+    xp: Any,
     op: Primitive,
     values: Sequence[Any],
     batched: Sequence[bool],
     settings: dict[str, Any],
-) -> tuple[list[Tensor], bool]:
+) -> tuple[Sequence[Any], bool]:
     """Return the results of an operation on parts, and whether they have an axis of samples."""
-    tensors = [boxed(v) if is_part(v) else v for v in values]
-    size = next((t.shape[0] for t, b in zip(tensors, batched, strict=True) if b), None)
+    size = None
+    for value, has_axis in zip(values, batched, strict=True):
+        if has_axis:
+            size = value.shape[0]
+            break
     if op.elementwise and size is not None:
-        return _elementwise(Call(op, tensors, batched, settings, size)), True
-    if "index" in settings:
-        size = size_of(library, settings["index"]) if size is None else size
+        return _elementwise(Call(xp, op, values, batched, settings, size)), True
+    if "index" in settings and size is None:
+        size = size_of(library, settings["index"])
     if size is None:
-        return results_of(op, tensors, sample_of(library, settings, 0)), False
-    call = Call(op, tensors, batched, settings, size)
-    rule = RULES.get(op.name)
-    indexing = INDEXING.get(op.name)
+        return results_in(xp, op, values, sample_of(library, settings, 0)), False
+    call = Call(xp, op, values, batched, settings, size)
+    rule, indexing = RULES.get(op.name), INDEXING.get(op.name)
     found: Any = NotImplemented
     if rule is not None:
         found = rule(call)
@@ -50,15 +53,16 @@ def batched_results(
         found = indexing(library, call)
     if found is NotImplemented:
         found = _each_sample(library, call)
-    return (list(found) if isinstance(found, (list, tuple)) else [found]), True
+    return (found if isinstance(found, (list, tuple)) else [found]), True
 
 
-def _each_sample(library: Any, call: Call) -> list[Tensor]:
+def _each_sample(library: Any, call: Call) -> list[Any]:
     """Call the operation for each sample by itself, and stack the results."""
+    tensors = [boxed(t) if is_numbers(t) else t for t in call.tensors]
     rows = [
         results_of(
             call.op,
-            [t[i] if b else t for t, b in zip(call.tensors, call.batched, strict=True)],
+            [t[i] if b else t for t, b in zip(tensors, call.batched, strict=True)],
             sample_of(library, call.settings, i),
         )
         for i in range(call.size)
@@ -82,13 +86,13 @@ def stacked(library: Any, name: str, rows: Sequence[Sequence[Tensor]]) -> list[T
 
 
 # -- element by element, and along leading axes ----------------------------------------------------
-def _elementwise(call: Call) -> list[Tensor]:
-    return [call.op.public(*call.aligned(), **call.settings)]
+def _elementwise(call: Call) -> list[Any]:
+    return call.results(*call.aligned())
 
 
-def _as_it_is(call: Call) -> list[Tensor]:
+def _as_it_is(call: Call) -> list[Any]:
     """Call an operation that treats all leading axes alike."""
-    return results_of(call.op, call.whole(), call.settings)
+    return call.results(*call.whole())
 
 
 # -- along axes ------------------------------------------------------------------------------------
@@ -193,7 +197,9 @@ def _diag_embed(call: Call) -> Any:
 
 
 def _copy(call: Call) -> Any:
-    (src,) = call.aligned(call.ndim(0), only=1)
+    src = call.tensors[1]
+    if is_numbers(src):
+        src = call.with_leading_ones(src, call.batched[1], call.ndim(0))
     return call.result(call.whole()[0], src)
 
 
@@ -201,19 +207,19 @@ def _copy(call: Call) -> Any:
 def _matmul(call: Call) -> Any:
     (x, y), (in_x, in_y) = call.tensors, call.batched
     left, right = call.ndim(0), call.ndim(1)
-    multiply = TENSORS.matmul
+    xp = call.xp
     if in_x and not in_y and left == 1 and right <= 2:
-        return multiply(x, y)  # the samples are the rows of one matrix
+        return xp.matmul(x, y)  # the samples are the rows of one matrix
     if in_y and not in_x and right == 1 and left == 2:
-        return multiply(y, x.mT)
+        return xp.matmul(y, x.mT)
     if in_x and in_y and left == right == 1:
-        return TENSORS.sum(x * y, axis=-1)
-    x = TENSORS.expand_dims(x, axis=-2) if left == 1 else x
-    y = TENSORS.expand_dims(y, axis=-1) if right == 1 else y
+        return call.xp.sum(x * y, axis=-1)
+    x = call.xp.expand_dims(x, axis=-2) if left == 1 else x
+    y = call.xp.expand_dims(y, axis=-1) if right == 1 else y
     ndim = max(left, right, 2)
     x = call.with_leading_ones(x, in_x, ndim)
     y = call.with_leading_ones(y, in_y, ndim)
-    product = multiply(x, y)
+    product = xp.matmul(x, y)
     dropped = [-2] * (left == 1) + [-1] * (right == 1)
     shape = [n for i, n in enumerate(product.shape) if i - len(product.shape) not in dropped]
     return product.reshape(tuple(shape)) if dropped else product
@@ -221,7 +227,7 @@ def _matmul(call: Call) -> Any:
 
 def _outer(call: Call) -> Any:
     x, y = call.tensors
-    return TENSORS.multiply(x[..., :, None], y[..., None, :])
+    return call.xp.multiply(x[..., :, None], y[..., None, :])
 
 
 def _linear(call: Call) -> Any:
@@ -230,7 +236,7 @@ def _linear(call: Call) -> Any:
         return call.result(x, weight)
     lead = x.shape[call.batched[0] : -1]
     rows = x.reshape((call.size if call.batched[0] else 1, math.prod(lead), x.shape[-1]))
-    product = TENSORS.matmul(rows, weight.mT)
+    product = call.xp.matmul(rows, weight.mT)
     return product.reshape((call.size, *lead, weight.shape[-2]))
 
 
@@ -248,7 +254,7 @@ def _contract(call: Call) -> Any:
 def _solve(call: Call) -> Any:
     vector = call.ndim(1) == 1
     x, y = call.whole()
-    y = TENSORS.expand_dims(y, axis=-1) if vector else y
+    y = call.xp.expand_dims(y, axis=-1) if vector else y
     ndim = max(len(x.shape), len(y.shape)) - 1
     found = call.result(*(call.with_leading_ones(t, True, ndim) for t in (x, y)))
     return found.reshape(found.shape[:-1]) if vector else found
@@ -264,23 +270,25 @@ def _convolution(call: Call) -> Any:
     x, weight = call.whole()
     groups = call.size * call.settings["groups"]
     weight = weight.reshape((-1, *weight.shape[2:]))
-    found = call.result(_as_channels(x), weight, groups=groups)
-    return TENSORS.moveaxis(_parted(found, 1, call.size), 1, 0)
+    found = call.result(_as_channels(x, call.xp), weight, groups=groups)
+    return call.xp.moveaxis(_parted(found, 1, call.size), 1, 0)
 
 
 def _convolution_weight(call: Call) -> Any:
     x, y = call.whole()
     groups = call.size * call.settings["groups"]
-    return _parted(call.result(_as_channels(x), _as_channels(y), groups=groups), 0, call.size)
+    return _parted(
+        call.result(_as_channels(x, call.xp), _as_channels(y, call.xp), groups=groups), 0, call.size
+    )
 
 
-def _as_channels(x: Tensor) -> Any:
+def _as_channels(x: Any, xp: Any) -> Any:
     """Return images (samples, images, channels, ...) with the samples as more channels."""
-    moved = TENSORS.moveaxis(x, 0, 1)
+    moved = xp.moveaxis(x, 0, 1)
     return moved.reshape((moved.shape[0], moved.shape[1] * moved.shape[2], *moved.shape[3:]))
 
 
-def _parted(x: Tensor, axis: int, size: int) -> Any:
+def _parted(x: Any, axis: int, size: int) -> Any:
     shape = x.shape
     return x.reshape((*shape[:axis], size, shape[axis] // size, *shape[axis + 1 :]))
 
@@ -293,8 +301,7 @@ def _by_element(call: Call) -> Any:
     if not ndim:
         return NotImplemented
     tensors = [
-        t if not isinstance(t, Tensor) else call.with_leading_ones(t, True, ndim)
-        for t in call.whole()
+        t if not is_numbers(t) else call.with_leading_ones(t, True, ndim) for t in call.whole()
     ]
     changed = {} if shape is None else {"shape": (call.size, *shape)}
     return call.result(*tensors, axis=call.settings["axis"] % ndim + 1, **changed)
@@ -324,17 +331,17 @@ def _own_slices(call: Call, ndim: int, shape: Any) -> Any:
     index = call.tensors[1]
     count = len(index.shape) - 1
     if call.op.name == "take" and not call.batched[0]:
-        return TENSORS.moveaxis(call.result(call.tensors[0], index, axis=axis), axis, 0)
+        return call.xp.moveaxis(call.result(call.tensors[0], index, axis=axis), axis, 0)
     if call.op.name == "take":
-        x = TENSORS.moveaxis(call.tensors[0], axis + 1, 1)
-        found = call.result(_in_a_row(x), _numbered(index, x.shape[1]), axis=0)
-        return TENSORS.moveaxis(found, _range(1, count), _range(1 + axis, count))
+        x = call.xp.moveaxis(call.tensors[0], axis + 1, 1)
+        found = call.result(_in_a_row(x), _numbered(index, x.shape[1], call.xp), axis=0)
+        return call.xp.moveaxis(found, _range(1, count), _range(1 + axis, count))
     if call.op.name == "take_back":
-        g = TENSORS.moveaxis(call.whole()[0], _range(1 + axis, count), _range(1, count))
+        g = call.xp.moveaxis(call.whole()[0], _range(1 + axis, count), _range(1, count))
         rest = tuple(n for i, n in enumerate(shape) if i != axis)
         n = shape[axis]
-        found = call.result(g, _numbered(index, n), axis=0, shape=(call.size * n, *rest))
-        return TENSORS.moveaxis(found.reshape((call.size, n, *rest)), 1, axis + 1)
+        found = call.result(g, _numbered(index, n, call.xp), axis=0, shape=(call.size * n, *rest))
+        return call.xp.moveaxis(found.reshape((call.size, n, *rest)), 1, axis + 1)
     return NotImplemented
 
 
@@ -342,14 +349,14 @@ def _range(start: int, count: int) -> tuple[int, ...]:
     return tuple(range(start, start + count))
 
 
-def _in_a_row(x: Tensor) -> Any:
+def _in_a_row(x: Any) -> Any:
     return x.reshape((x.shape[0] * x.shape[1], *x.shape[2:]))
 
 
-def _numbered(index: Tensor, n: int) -> Any:
+def _numbered(index: Any, n: int, xp: Any) -> Any:
     """Return indices among the `n` slices of each sample as indices among those of all samples."""
-    starts = TENSORS.arange(0, n * index.shape[0], n) if n else TENSORS.zeros(index.shape[0])
-    return index + starts.to(index.dtype).reshape((-1, *(1,) * (len(index.shape) - 1)))
+    starts = n * xp.arange(index.shape[0], device=index.device)
+    return index + starts.reshape((-1, *(1,) * (len(index.shape) - 1)))
 
 
 def _searchsorted(call: Call) -> Any:

@@ -1,16 +1,46 @@
-"""A call of an operation on a batch, as its batching rule sees it."""
+"""A call of an operation on a batch, as its batching rule sees it.
+
+Rules run on tensors where something is recorded, or wrapped further in; on the default library's
+own arrays else, which is quicker. Both have the methods and the namespace `xp` that rules use.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
 
+from pullback.arrays import NUMPY
+from pullback.core.function.dispatch import THEIRS, UNFIT, kernel_of
 from pullback.core.function.handed import TENSORS
 from pullback.core.function.primitive import Primitive
-from pullback.core.tensor.tensor import Tensor
-from pullback.transforms.wrapped import results_of
+from pullback.transforms.wrapped import boxed, results_of
 
-__all__ = ["Call"]
+__all__ = ["Call", "is_numbers", "results_in"]
+
+_ndarray = NUMPY.array_types[0]
+
+
+def is_numbers(value: Any) -> bool:
+    """Return whether an input of an operation has axes; else it is one of Python's numbers."""
+    return hasattr(value, "shape")
+
+
+def results_in(xp: Any, op: Primitive, values: Sequence[Any], settings: dict[str, Any]) -> Any:
+    """Return the list of results of an operation on tensors, or on the default library's arrays."""
+    if xp is TENSORS:
+        return results_of(op, values, settings)
+    kernel, floats = op.kernels.get(_ndarray) or kernel_of(op, _ndarray)
+    try:
+        if all(v.__class__ is not _ndarray or v.dtype in floats for v in values):
+            found = kernel(*values, **settings)
+        else:
+            found = op.forward(xp, *values, **settings)
+    except (*UNFIT, *THEIRS):  # says what is wrong, or does what the kernel cannot
+        tensors = [boxed(v) if is_numbers(v) else v for v in values]
+        return [t.data_array() for t in results_of(op, tensors, settings)]
+    return [
+        r if r.__class__ is _ndarray else NUMPY.tidy(r) for r in (found if op.multi else (found,))
+    ]
 
 
 class Call:
@@ -18,9 +48,11 @@ class Call:
 
     Parameters
     ----------
+    xp : module
+        The namespace of the inputs.
     op : Primitive
     tensors : sequence
-        Its inputs: tensors, and Python's numbers.
+        Its inputs: tensors or arrays, and Python's numbers.
     batched : sequence of bool
         Whether the first axis of each is that of the samples.
     settings : dict
@@ -28,17 +60,18 @@ class Call:
         The number of samples.
     """
 
-    __slots__ = ("batched", "op", "settings", "size", "tensors")
+    __slots__ = ("batched", "op", "settings", "size", "tensors", "xp")
 
     def __init__(
         self,
+        xp: Any,
         op: Primitive,
         tensors: Sequence[Any],
         batched: Sequence[bool],
         settings: dict[str, Any],
         size: int,
     ) -> None:
-        self.op, self.tensors, self.batched = op, tensors, batched
+        self.xp, self.op, self.tensors, self.batched = xp, op, tensors, batched
         self.settings = (
             settings if len(settings) == len(op.settings) else {**op.settings, **settings}
         )
@@ -47,42 +80,43 @@ class Call:
     def with_settings(self, **changed: Any) -> Call:
         """Return the call with other settings."""
         settings = {**self.settings, **changed}
-        return Call(self.op, self.tensors, self.batched, settings, self.size)
+        return Call(self.xp, self.op, self.tensors, self.batched, settings, self.size)
 
-    def results(self, *tensors: Any, **changed: Any) -> list[Tensor]:
+    def results(self, *tensors: Any, **changed: Any) -> list[Any]:
         """Return the results of the operation on these tensors, with some settings changed."""
-        return results_of(self.op, tensors, {**self.settings, **changed})
+        settings = {**self.settings, **changed} if changed else self.settings
+        found: list[Any] = results_in(self.xp, self.op, tensors, settings)
+        return found
 
-    def result(self, *tensors: Any, **changed: Any) -> Tensor:
+    def result(self, *tensors: Any, **changed: Any) -> Any:
         """Return the one result."""
         return self.results(*tensors, **changed)[0]
 
     def ndim(self, i: int) -> int:
         """Return the number of axes that an input has in one sample."""
         value = self.tensors[i]
-        return len(value.shape) - self.batched[i] if isinstance(value, Tensor) else 0
+        return len(value.shape) - self.batched[i] if is_numbers(value) else 0
 
-    def with_leading_ones(self, x: Tensor, batched: bool, ndim: int) -> Any:
+    def with_leading_ones(self, x: Any, batched: bool, ndim: int) -> Any:
         """Return a tensor with as many axes in a sample, those that are new in front."""
         if not batched or len(x.shape) > ndim:
             return x
         return x.reshape((x.shape[0], *(1,) * (ndim + 1 - len(x.shape)), *x.shape[1:]))
 
-    def aligned(self, ndim: int | None = None, only: int | None = None) -> list[Any]:
+    def aligned(self, ndim: int | None = None) -> Sequence[Any]:
         """Return the inputs such that they broadcast as those of one sample do."""
-        places = range(len(self.tensors)) if only is None else (only,)
-        if ndim is None:
-            ndim = max(map(self.ndim, places)) if len(self.tensors) > 1 else 0
+        if len(self.tensors) == 1 and ndim is None:
+            return self.tensors
+        ranks = [self.ndim(i) for i in range(len(self.tensors))]
+        ndim = max(ranks) if ndim is None else ndim
         return [
-            self.with_leading_ones(self.tensors[i], self.batched[i], ndim)
-            if isinstance(self.tensors[i], Tensor)
-            else self.tensors[i]
-            for i in places
+            x if not batched or rank == ndim else self.with_leading_ones(x, True, ndim)
+            for x, batched, rank in zip(self.tensors, self.batched, ranks, strict=True)
         ]
 
     def whole(self) -> list[Any]:
         """Return the inputs, each tensor with an axis of samples; numbers stay."""
         return [
-            t if b or not isinstance(t, Tensor) else TENSORS.broadcast_to(t, (self.size, *t.shape))
+            t if b or not is_numbers(t) else self.xp.broadcast_to(t, (self.size, *t.shape))
             for t, b in zip(self.tensors, self.batched, strict=True)
         ]
