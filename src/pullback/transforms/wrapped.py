@@ -101,6 +101,8 @@ class Wrapped:
 def _operator(function: Callable[..., Any], reflected: bool) -> Callable[..., Any]:
     def method(self: Wrapped, *others: Any) -> Any:
         for other in others:
+            if other.__class__ is self.__class__ or other.__class__ in _SINGLE:
+                continue
             if isinstance(other, Wrapped) and other.library.rank > self.library.rank:
                 return NotImplemented
         operands = [boxed(a) if is_array(a) else a for a in (self, *others)]
@@ -141,8 +143,11 @@ def all_boxed(value: Any) -> Any:
     """Return wrapped arrays in nested containers as tensors."""
     if isinstance(value, Wrapped):
         return box(value)
-    items = children(value)
+    items = None if value.__class__ in _SINGLE else children(value)
     return value if items is None else rebuild(value, [all_boxed(item) for _, item in items])
+
+
+_SINGLE = frozenset((type(None), bool, int, float, DType))
 
 
 def boxed(value: Any) -> Any:
@@ -171,7 +176,9 @@ class Space:
             return Space(found)
         if not callable(found) or isinstance(found, DType):
             return found
-        return lambda *args, **kwargs: unboxed(found(*all_boxed(args), **all_boxed(kwargs)))
+        return lambda *args, **kwargs: unboxed(
+            found(*map(all_boxed, args), **{k: all_boxed(v) for k, v in kwargs.items()})
+        )
 
     def operation(self, op: Primitive) -> Callable[..., Any]:
         """Return a built-in operation on such arrays."""
