@@ -17,7 +17,7 @@ from pullback.core.function.primitive import Primitive
 from pullback.core.tensor.tensor import Tensor
 from pullback.ops.axes import normalize_axes, normalize_axis
 from pullback.transforms.batched_indexing import INDEXING, sample_of, size_of
-from pullback.transforms.calls import Call, is_numbers, results_in
+from pullback.transforms.calls import Call, aligned, is_numbers, results_in
 from pullback.transforms.one_value import refused
 from pullback.transforms.wrapped import boxed, results_of
 
@@ -39,7 +39,7 @@ def batched_results(
             size = value.shape[0]
             break
     if op.elementwise and size is not None:
-        return _elementwise(Call(xp, op, values, batched, settings, size)), True
+        return results_in(xp, op, aligned(values, batched), settings), True
     if "index" in settings and size is None:
         size = size_of(library, settings["index"])
     if size is None:
@@ -179,7 +179,7 @@ def _broadcast_to(call: Call) -> Any:
     shape = call.settings["shape"]
     if call.ndim(0) > len(shape):
         return NotImplemented
-    (x,) = call.aligned(len(shape))
+    x = call.with_leading_ones(call.tensors[0], True, len(shape))
     return call.result(x, shape=(call.size, *shape))
 
 

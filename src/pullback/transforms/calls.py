@@ -15,7 +15,7 @@ from pullback.core.function.handed import TENSORS
 from pullback.core.function.primitive import Primitive
 from pullback.transforms.wrapped import boxed, results_of
 
-__all__ = ["Call", "is_numbers", "results_in"]
+__all__ = ["Call", "aligned", "is_numbers", "results_in"]
 
 _ndarray = NUMPY.array_types[0]
 
@@ -30,16 +30,29 @@ def results_in(xp: Any, op: Primitive, values: Sequence[Any], settings: dict[str
     if xp is TENSORS:
         return results_of(op, values, settings)
     kernel, floats = op.kernels.get(_ndarray) or kernel_of(op, _ndarray)
+    is_quick = True
+    for value in values:
+        if value.__class__ is _ndarray and value.dtype not in floats:
+            is_quick = False
     try:
-        if all(v.__class__ is not _ndarray or v.dtype in floats for v in values):
-            found = kernel(*values, **settings)
-        else:
-            found = op.forward(xp, *values, **settings)
+        found = kernel(*values, **settings) if is_quick else op.forward(xp, *values, **settings)
     except (*UNFIT, *THEIRS):  # says what is wrong, or does what the kernel cannot
         tensors = [boxed(v) if is_numbers(v) else v for v in values]
         return [t.data_array() for t in results_of(op, tensors, settings)]
+    if found.__class__ is _ndarray and not op.multi:
+        return (found,)
+    return [NUMPY.tidy(r) for r in (found if op.multi else (found,))]
+
+
+def aligned(values: Sequence[Any], batched: Sequence[bool]) -> Sequence[Any]:
+    """Return the inputs of an element-wise operation such that they broadcast as in one sample."""
+    if len(values) == 1:
+        return values
+    ranks = [len(v.shape) - b if is_numbers(v) else 0 for v, b in zip(values, batched, strict=True)]
+    ndim = max(ranks)
     return [
-        r if r.__class__ is _ndarray else NUMPY.tidy(r) for r in (found if op.multi else (found,))
+        v if not b or rank == ndim else v.reshape((v.shape[0], *(1,) * (ndim - rank), *v.shape[1:]))
+        for v, b, rank in zip(values, batched, ranks, strict=True)
     ]
 
 
@@ -103,16 +116,9 @@ class Call:
             return x
         return x.reshape((x.shape[0], *(1,) * (ndim + 1 - len(x.shape)), *x.shape[1:]))
 
-    def aligned(self, ndim: int | None = None) -> Sequence[Any]:
+    def aligned(self) -> Sequence[Any]:
         """Return the inputs such that they broadcast as those of one sample do."""
-        if len(self.tensors) == 1 and ndim is None:
-            return self.tensors
-        ranks = [self.ndim(i) for i in range(len(self.tensors))]
-        ndim = max(ranks) if ndim is None else ndim
-        return [
-            x if not batched or rank == ndim else self.with_leading_ones(x, True, ndim)
-            for x, batched, rank in zip(self.tensors, self.batched, ranks, strict=True)
-        ]
+        return aligned(self.tensors, self.batched)
 
     def whole(self) -> list[Any]:
         """Return the inputs, each tensor with an axis of samples; numbers stay."""

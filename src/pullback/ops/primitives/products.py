@@ -45,7 +45,7 @@ def _left(g: Any, x_shape: Any, y: Any, xp: Any) -> Any:
 
 
 def _right(g: Any, x: Any, y_shape: Any, xp: Any) -> Any:
-    if len(x.shape) == 2 and len(y_shape) == 2:
+    if len(x.shape) == 2:
         return xp.matmul(_swap(x, xp), g)
     if len(y_shape) == 1:
         column = xp.expand_dims(g, axis=-1)
