@@ -210,6 +210,14 @@ class Library:
         """Return a source of random arrays; None seeds it from the operating system."""
         return RandomSource(self, seed, device)
 
+    def draw(self, draw: Callable[[tuple[int, ...]], Array]) -> Array:
+        """Return random numbers in this library: ``draw(lead)`` makes an array of them.
+
+        `lead` is a shape that comes before their own: so many are drawn, apart from each other.
+        Here it is (), and what is drawn is lifted.
+        """
+        return self.lift(draw(()))
+
     # ------------------------------------------------------------------ special functions
 
     def special(self, name: str, *arrays: Array) -> Array:

@@ -12,7 +12,6 @@ Operators of the arrays take numbers and arrays of every lower rank on either si
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, NoReturn
 
 from pullback.arrays.dtypes import DTYPES, DType, dtype_of
@@ -107,13 +106,6 @@ class WrappingLibrary(Library):
         """Wrap a NumPy array's values."""
         library, native = library_for(device)
         return self.lift(library.from_numpy(array, native))
-
-    def draw(self, draw: Callable[[tuple[int, ...]], Array]) -> Array:
-        """Return an array of random numbers: ``draw(lead)`` makes as many as `lead` says, stacked.
-
-        By default one, ``draw(())``, wrapped.
-        """
-        return self.lift(draw(()))
 
     # ------------------------------------------------------------------ never through host NumPy
 

@@ -51,6 +51,7 @@ class Batch(Wrapped):
     """
 
     __slots__ = ("batched",)
+    library: BatchLibrary
 
     def __init__(self, value: Any, batched: bool = True) -> None:
         self.value, self.batched = value, batched

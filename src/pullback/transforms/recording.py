@@ -8,7 +8,7 @@ of the graph.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from pullback.core.backward import api as engine
@@ -20,7 +20,7 @@ from pullback.ops.functions.creation import zeros_like
 from pullback.transforms.arguments import RECORDING, Arguments
 from pullback.transforms.results import as_given, detached, parts, value_as_given
 
-__all__ = ["Recording", "stand_for_arguments"]
+__all__ = ["Recording", "reaches_others", "stand_for_arguments"]
 
 # Marks the leaf that replaced an argument, once the call that made it has returned.
 _CONSTANT = "stood for an argument"
@@ -47,8 +47,9 @@ class Recording:
         tensors = [None if i is None else i.tensor for i in self._slots]
         result = run_in_mode(RECORDING, arguments.call, tensors)
         self.out, self.aux = parts(arguments, result, has_aux)
+        ours = {i.place._node for i in self.inputs}
         self.keeps = recorded and any(
-            self._reaches_others(t) for t in leaves((self.out, self.aux)) if _tracked(t)
+            reaches_others(t, ours) for t in leaves((self.out, self.aux)) if _tracked(t)
         )
         if self.keeps:
             stand_for_arguments([i.place for i in self.inputs])
@@ -116,21 +117,21 @@ class Recording:
             ]
         )
 
-    def _reaches_others(self, tensor: Tensor) -> bool:
-        """Return whether a tensor depends on a leaf that this call did not make."""
-        ours = {i.place._node for i in self.inputs}
-        left = [tensor._node]
-        seen = {None, *left}
-        while left:  # depth first: what an enclosing call recorded soon ends at a leaf of that
-            node = left.pop()
-            if node.__class__ is AccumulateGrad:
-                constant = node.extra is not None and _CONSTANT in node.extra.metadata
-                if node not in ours and not constant:
-                    return True
-            found = [target for target in edges_of(node) if target not in seen]
-            left += found
-            seen.update(found)
-        return False
+
+def reaches_others(tensor: Tensor, ours: Collection[Any] = ()) -> bool:
+    """Return whether a tensor depends on a leaf that is not one of `ours`, nor a constant."""
+    left = [tensor._node]
+    seen = {None, *left}
+    while left:  # depth first: what an enclosing call recorded soon ends at a leaf of that
+        node = left.pop()
+        if node.__class__ is AccumulateGrad:
+            constant = node.extra is not None and _CONSTANT in node.extra.metadata
+            if node not in ours and not constant:
+                return True
+        found = [target for target in edges_of(node) if target not in seen]
+        left += found
+        seen.update(found)
+    return False
 
 
 def stand_for_arguments(tensors: Sequence[Tensor]) -> None:

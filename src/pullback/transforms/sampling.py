@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any, NamedTuple
+from typing import Any
 
 from pullback.arrays import join, library_of
 from pullback.core.backward import api as engine
@@ -75,14 +75,14 @@ def _info(library: Any, tensors: Sequence[Tensor]) -> VmapInfo:
 
 
 # -- what was recorded of the samples --------------------------------------------------------------
-class _Group(NamedTuple):
+class _Group:
     """What one call computed: for one sample, or for all of them at once."""
 
-    places: list[Any]  # what stood for the arguments
-    outs: list[Tensor]
+    def __init__(self, places: list[Any], outs: list[Tensor]) -> None:
+        self.places, self.outs = places, outs  # what stood for the arguments; results
 
 
-class _Parts(NamedTuple):
+class _Parts:
     """What a function computed of what batches hold.
 
     Attributes
@@ -96,10 +96,8 @@ class _Parts(NamedTuple):
         Whether the results stay part of a graph of what batches hold.
     """
 
-    groups: list[_Group]
-    size: int
-    together: bool
-    kept: bool
+    def __init__(self, groups: list[_Group], size: int, together: bool, kept: bool) -> None:
+        self.groups, self.size, self.together, self.kept = groups, size, together, kept
 
     def joined(self, library: Any, name: str) -> list[Tensor]:
         """Return the results of all samples."""

@@ -27,6 +27,7 @@ from pullback.transforms.mapped_axes import (
     matched,
     size_of_batch,
 )
+from pullback.transforms.recording import reaches_others
 from pullback.transforms.results import value_as_given
 from pullback.transforms.transformed import Function, Transformed, name_of
 from pullback.transforms.wrapped import boxed, depth_beyond, part_of, run_wrapped
@@ -223,6 +224,8 @@ def _with_axis(library: BatchLibrary, leaf: Leaf, size: int) -> Any:
     array = value.data_array()
     has_axis = library.has(array) and array.batched
     part = boxed(array.value) if library.has(array) else value
+    if part.requires_grad and not reaches_others(part):
+        part = part._alias()  # it depends on nothing that can be differentiated by
     if leaf.axis is None:
         if has_axis:
             required = f"an axis for {leaf.path} required in out_axes, as it differs by sample"

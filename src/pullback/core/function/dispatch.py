@@ -163,6 +163,12 @@ def created(array: Any, cls: type[Tensor] = Tensor) -> Tensor:
     return box(array, cls=cls)
 
 
+def drawn_tensor(draw: Callable[[tuple[int, ...]], Any]) -> Tensor:
+    """Return a new tensor of random numbers, as the library that the mode carries draws them."""
+    library = STATE.get().library or MAKING.get()
+    return box(draw(()) if library is None else library.draw(draw))
+
+
 def _is_kept(op: Primitive, i: int, tensors: list[Any]) -> bool:
     """Return whether the node of a call on these arguments will keep the one at `i`."""
     if not op.differentiable or not STATE.get().grad:

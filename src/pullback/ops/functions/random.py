@@ -11,7 +11,7 @@ from contextvars import ContextVar
 from typing import Any
 
 from pullback.arrays import RandomSource, as_dtype, get_default_dtype, library_for
-from pullback.core.function.dispatch import created
+from pullback.core.function.dispatch import drawn_tensor
 from pullback.core.graph.locks import fork_safe_locks
 from pullback.core.tensor.tensor import Tensor
 from pullback.errors import ArgumentError, ArgumentTypeError, ShapeError, compose
@@ -155,8 +155,7 @@ def replayed(drawn: Drawn) -> Iterator[None]:
         _watched.set(outer)
 
 
-def _finish(array: Any, requires_grad: bool) -> Tensor:
-    result = created(array)
+def _finish(result: Tensor, requires_grad: bool) -> Tensor:
     return result.requires_grad_() if requires_grad else result
 
 
@@ -177,8 +176,8 @@ def randn(
     (2, 3)
     """
     kind = get_default_dtype() if dtype is None else as_dtype(dtype)
-    drawn = _source(generator, device).normal(shape_of("randn", shape), kind)
-    return _finish(drawn, requires_grad)
+    source, size = _source(generator, device), shape_of("randn", shape)
+    return _finish(drawn_tensor(lambda lead: source.normal((*lead, *size), kind)), requires_grad)
 
 
 def rand(
@@ -197,8 +196,8 @@ def rand(
     (2, 3)
     """
     kind = get_default_dtype() if dtype is None else as_dtype(dtype)
-    drawn = _source(generator, device).uniform(shape_of("rand", shape), kind)
-    return _finish(drawn, requires_grad)
+    source, size = _source(generator, device), shape_of("rand", shape)
+    return _finish(drawn_tensor(lambda lead: source.uniform((*lead, *size), kind)), requires_grad)
 
 
 def randint(
@@ -223,10 +222,9 @@ def randint(
     begin, end = (0, low) if high is None else (low, high)
     if begin >= end:
         raise ArgumentError(f"randint: low must be below high, got {begin} and {end}")
-    source = _source(generator, device)
-    return created(
-        source.integers(begin, end, shape_of("randint", (tuple(size),)), as_dtype(dtype))
-    )
+    source, kind = _source(generator, device), as_dtype(dtype)
+    shape = shape_of("randint", (tuple(size),))
+    return drawn_tensor(lambda lead: source.integers(begin, end, (*lead, *shape), kind))
 
 
 def randperm(
@@ -240,7 +238,8 @@ def randperm(
     >>> sorted(pb.randperm(3).tolist())
     [0, 1, 2]
     """
-    return created(_source(generator, device).permutation(n, as_dtype(dtype)))
+    source, kind = _source(generator, device), as_dtype(dtype)
+    return drawn_tensor(lambda lead: source.permutation(n, kind, lead))
 
 
 def randn_like(x: Tensor, **options: Any) -> Tensor:
