@@ -237,6 +237,10 @@ class Library:
         """Return a computation's result as an array: NumPy gives scalars for 0 dimensions."""
         return result
 
+    def mixed_hint(self) -> str:
+        """Say what to do where an array of this library does not go with one of another."""
+        return "move them first, for instance with x.to(device) or x.cpu()."
+
     def is_outside(self, node: Any) -> bool:
         """Say whether a tensor is wrapped itself and not its array, given its node in the graph.
 

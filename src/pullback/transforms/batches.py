@@ -18,6 +18,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
 from pullback.arrays import NUMPY, library_of, register
+from pullback.core.debug.anomaly import call_site
 from pullback.core.function.handed import TENSORS
 from pullback.core.function.primitive import Primitive
 from pullback.core.function.tensor_library import library_of_part, on_parts
@@ -219,6 +220,14 @@ class BatchLibrary(WrappedLibrary):
     def each(self, function: Callable[..., Any], args: Any, keywords: dict[str, Any]) -> Any:
         """Call any function of tensors for each sample by itself."""
         return each(self, function, args, keywords)
+
+    def mixed_hint(self) -> str:
+        """Say why a batch cannot be written to a tensor that is none, and where that is."""
+        return (
+            "in vmap, what differs between samples cannot be written to a tensor from outside: "
+            "give it an axis in in_axes, or make it inside of the function, as zeros() does."
+            f"\n{call_site()}"
+        )
 
     def draw(self, draw: Callable[[tuple[int, ...]], Any]) -> Any:
         """Return random numbers for the samples, as the `randomness` of the transform says."""

@@ -254,12 +254,8 @@ def mixed_error(op: Any, args: Sequence[Any]) -> DeviceError:
 def mixed(op: str, inputs: Sequence[tuple[str, Any]]) -> DeviceError:
     """Return the error for tensors and arrays on different devices or of different libraries."""
     arrays = [a._data if isinstance(a, Tensor) else a for _, a in inputs]
-    hint = "move them first, for instance with x.to(device) or x.cpu()"
-    if any(library_of(a).rank for a in arrays if is_array(a)):
-        hint = (
-            "what depends on the arguments of a transform cannot be written to a tensor from "
-            "outside: detach() it, or make the tensor inside of the function, as zeros() does"
-        )
+    libraries = [library_of(a) for a in arrays if is_array(a)]
+    hint = max(libraries, key=lambda library: library.rank).mixed_hint()
     lines = "".join(
         f"\n  {describe(name, a)}, "
         f"{library_of(a._data if isinstance(a, Tensor) else a).name}"
@@ -269,7 +265,7 @@ def mixed(op: str, inputs: Sequence[tuple[str, Any]]) -> DeviceError:
     )
     return DeviceError(
         f"{op}: all tensors must be on one device and of one array library, got{lines}\n"
-        f"hint: {hint}."
+        f"hint: {hint}"
     )
 
 
