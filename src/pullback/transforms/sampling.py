@@ -42,10 +42,8 @@ def call_operation(library: Any, op: Any, arguments: Any, values: Sequence[Any])
     if op is _recorded:
         return NotImplemented
     called = OperationCalled(op, arguments, values, "vmap")
-    info = _info(library, called.tensors)
-    if op.vmap_rule is not None and info.batch_size:
-        return _called(library, called, _ByRule(called, info))
-    return _called(library, called, _BySample(called, info))
+    step = _BySample(called) if op.vmap_rule is None else _ByRule(called)
+    return _called(library, called, step)
 
 
 def each(
@@ -53,23 +51,19 @@ def each(
 ) -> Any:
     """Call any function of tensors of a library of batches for each sample by itself."""
     called = FunctionCalled(function, args, keywords, "vmap")
-    return _called(library, called, _BySample(called, _info(library, called.tensors)))
+    return _called(library, called, _BySample(called))
 
 
 def _called(library: Any, called: Called, step: Any) -> Any:
-    outs = _recorded(step, *[_lifted(t, library) for t in called.tensors])
+    # Those of a transform inside of this one are of a library that wraps batches.
+    outer = join([library, *(library_of(t.data_array()) for t in called.tensors)])
+    outs = _recorded(step, *[lifted(t, outer or library) for t in called.tensors])
     return structured(called.result, outs)
 
 
-def _lifted(tensor: Tensor, library: Any) -> Tensor:
-    tensor.data_array()
-    return lifted(tensor, library)
-
-
-def _info(library: Any, tensors: Sequence[Tensor]) -> VmapInfo:
-    """Return how many samples the tensors have, and how numbers are drawn for them."""
-    arrays = [t.data_array() for t in tensors]
-    sizes = [a.value.shape[0] for a in arrays if library.has(a) and a.batched]
+def _info(library: Any, arrays: Sequence[Any]) -> VmapInfo:
+    """Return how many samples arrays have, and how numbers are drawn for them."""
+    sizes = [a.value.shape[0] for a in arrays if a.batched]
     running = [r for r in WRAPPING.get() if r.library is library]
     return VmapInfo(sizes[0] if sizes else 0, running[-1].randomness if running else "different")
 
@@ -130,18 +124,21 @@ def _keeps(values: Sequence[Any]) -> bool:
 class _BySample:
     """The first call: of the function, for each sample."""
 
-    def __init__(self, called: Called, info: VmapInfo) -> None:
-        self.called, self._info = called, info
-        self.name = called.name
+    def __init__(self, called: Called) -> None:
+        self.called, self.name = called, called.name
 
     def __call__(
-        self, values: Sequence[Any], batched: Sequence[bool], tracked: Sequence[bool]
+        self,
+        info: VmapInfo,
+        values: Sequence[Any],
+        batched: Sequence[bool],
+        tracked: Sequence[bool],
     ) -> _Parts:
         """Return the results of parts, and what was recorded of those that are tracked."""
-        kept, size = _keeps(values), self._info.batch_size
+        kept, size = _keeps(values), info.batch_size
         parts = _Parts([], size, False, kept or not any(tracked))
         groups, results = parts.groups, []
-        for i, draws in zip(range(max(size, 1)), _draws(self._info, self.name), strict=False):
+        for i, draws in zip(range(max(size, 1)), _draws(info, self.name), strict=False):
             row = [v[i] if b else v for v, b in zip(values, batched, strict=True)]
             places = [_place(v, t) for v, t in zip(row, tracked, strict=True)]
             with draws:
@@ -186,15 +183,20 @@ def _draws(info: VmapInfo, name: str) -> Iterator[AbstractContextManager[Any]]:
 class _ByRule:
     """The first call: of the vmap that was given with an operation, for all samples at once."""
 
-    def __init__(self, called: OperationCalled, info: VmapInfo) -> None:
-        self.called, self._info = called, info
-        self.name = called.name
+    def __init__(self, called: OperationCalled) -> None:
+        self.called, self.name = called, called.name
 
     def __call__(
-        self, values: Sequence[Any], batched: Sequence[bool], tracked: Sequence[bool]
+        self,
+        info: VmapInfo,
+        values: Sequence[Any],
+        batched: Sequence[bool],
+        tracked: Sequence[bool],
     ) -> _Parts:
         """Return the results of parts, and what was recorded if some are tracked."""
-        size = self._info.batch_size
+        size = info.batch_size
+        if not size:  # all samples have the same
+            return _BySample(self.called)(info, values, batched, tracked)
         given = [
             # each sample has a gradient of its own, of what it shares with the others too
             _expanded(v, size) if t and not b else v
@@ -203,23 +205,24 @@ class _ByRule:
         in_dims = [0 if b or t else None for b, t in zip(batched, tracked, strict=True)]
         kept = _keeps(values)
         places = [_place(v, t) for v, t in zip(given, tracked, strict=True)]
-        outs = run_in_mode(RECORDING if any(tracked) else {}, self._by_rule, places, in_dims)
+        outs = run_in_mode(RECORDING if any(tracked) else {}, self._by_rule, info, places, in_dims)
         return _Parts([_Group(places, outs)], size, True, kept or not any(tracked))
 
-    def _by_rule(self, places: Sequence[Any], in_dims: Sequence[int | None]) -> list[Tensor]:
+    def _by_rule(
+        self, info: VmapInfo, places: Sequence[Any], in_dims: Sequence[int | None]
+    ) -> list[Tensor]:
         called, op = self.called, self.called.op
         dims = iter(in_dims)
         all_dims = [next(dims) if isinstance(x, Tensor) else None for x in called.leaves()]
         positional, keywords = called.spread(called.with_tensors(places))
-        found = op.vmap_rule(self._info, tuple(called.with_leaves(all_dims)), positional, keywords)
+        found = op.vmap_rule(info, tuple(called.with_leaves(all_dims)), positional, keywords)
         called.result, out_dims = found
         tensors = [x for x in leaves(called.result) if isinstance(x, Tensor)]
         axes = [d for x, d in zip(leaves(called.result), out_dims, strict=True) if _is_tensor(x)]
-        return [self._first(x, d) for x, d in zip(tensors, axes, strict=True)]
+        return [self._first(x, d, info.batch_size) for x, d in zip(tensors, axes, strict=True)]
 
-    def _first(self, out: Tensor, axis: int | None) -> Any:
+    def _first(self, out: Tensor, axis: int | None, size: int) -> Any:
         """Return a result with the axis of the samples first."""
-        size = self._info.batch_size
         if axis is None:
             return _expanded(out, size)
         if not -out.ndim <= axis < out.ndim or out.shape[axis] != size:
@@ -246,7 +249,11 @@ class _Pull:
         self.name = step.name
 
     def __call__(
-        self, values: Sequence[Any], batched: Sequence[bool], tracked: Sequence[bool]
+        self,
+        info: VmapInfo,
+        values: Sequence[Any],
+        batched: Sequence[bool],
+        tracked: Sequence[bool],
     ) -> _Parts:
         """Return the gradients of the arguments that are wanted."""
         first = len(self._wanted)
@@ -293,8 +300,8 @@ def _forward(ctx: Any, step: Any, *tensors: Tensor) -> tuple[Tensor, ...]:
     arrays = [library.lift(t.data_array()) for t in tensors]
     batched = [a.batched for a in arrays]
     tracked = tuple(ctx.needs_input_grad)[1:]
-    values = [boxed(a.value) for a in arrays]
-    parts, outs = run_within(library, _taken, library, step, values, batched, tracked)
+    values, info = [boxed(a.value) for a in arrays], _info(library, arrays)
+    parts, outs = run_within(library, _taken, library, step, info, values, batched, tracked)
     ctx.step, ctx.parts = step, parts if any(tracked) else None
     ctx.save_for_backward(*tensors)
     ctx.set_materialize_grads(False)
@@ -304,11 +311,12 @@ def _forward(ctx: Any, step: Any, *tensors: Tensor) -> tuple[Tensor, ...]:
 def _taken(
     library: Any,
     step: Any,
+    info: VmapInfo,
     values: Sequence[Any],
     batched: Sequence[bool],
     tracked: Sequence[bool],
 ) -> tuple[_Parts, list[Tensor]]:
-    parts: _Parts = step(values, batched, tracked)
+    parts: _Parts = step(info, values, batched, tracked)
     return parts, parts.joined(library, step.name)
 
 

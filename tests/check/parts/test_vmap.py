@@ -50,7 +50,7 @@ def without_gradient(op, info, in_dims, a, b):
 
 
 def always_mapped(op, info, in_dims, a, b):
-    return op(a.movedim(in_dims[0], 0), b.movedim(in_dims[1], 0)), 0
+    return op(a.movedim(in_dims[0] + 0, 0), b.movedim(in_dims[1] + 0, 0)), 0
 
 
 def summed(op, info, in_dims, a, b):
