@@ -98,7 +98,8 @@ class ReleasedError(GraphError):
 class BatchedValueError(GraphError):
     """One value was required inside of `vmap`, where every sample has its own.
 
-    ``each`` calls a function once for each sample instead: ``each(function, args, keywords)``.
+    ``each`` calls a function once for each sample instead: ``each(function, args, keywords)``. It
+    returns NotImplemented where no argument differs between samples.
     """
 
     each: Callable[..., Any] | None = None

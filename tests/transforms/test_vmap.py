@@ -651,3 +651,46 @@ def test_an_operation_that_changes_its_argument_is_refused():
 
     with pytest.raises(InplaceError, match=r"doubled: .*vmap"):
         pb.vmap(lambda x: doubled(x * 1))(X)
+
+
+NUMPY = {
+    "nonzero": lambda x: np.nonzero(x)[0] * 1.0,
+    "argpartition": lambda x: x[np.argpartition(x, 1)] * 1.0,
+    "select": lambda x: np.select([x > 0.5, x < -0.5], [x, -x], 0.1),
+    "interp": lambda x: np.interp(x, [-3.0, 0.0, 3.0], [1.0, 0.0, 2.0]),
+    "percentile": lambda x: np.percentile(x, 30),
+    "along an axis": lambda x: np.apply_along_axis(lambda r: r * r[0], 0, x),
+    "unwrap": lambda x: np.unwrap(x * 3),
+    "compress": lambda x: np.compress([True, False, True, False], x),
+}
+
+
+@pytest.mark.parametrize("name", NUMPY)
+def test_numpys_functions_that_look_at_values_are_called_for_each_sample(name):
+    f = NUMPY[name]
+    rows = np.array([[0.9, -1.2, 0.3, 2.0], [-0.8, 0.4, 1.5, -2.2]])
+    equal(pb.vmap(lambda x: f(pb.asarray(x)))(rows), np.stack([np.asarray(f(r)) for r in rows]))
+    if name not in ("nonzero",):
+        one = pb.grad(lambda x: np.sum(f(x) ** 2))
+        equal(pb.vmap(one)(rows), np.stack([one(r) for r in rows]))
+
+
+def test_solutions_are_computed_for_each_sample():
+    def solve(a):
+        return pb.implicit.root(lambda x, a: x**3 + x - a, pb.ones((), dtype="float64"), a)
+
+    a = np.array([1.0, 2.0, 3.0])
+    values = pb.vmap(solve)(a)
+    equal(values**3 + values, a)
+    equal(pb.vmap(pb.grad(solve))(a), 1 / (3 * values**2 + 1))
+    equal(pb.grad(lambda a: pb.vmap(solve)(a).sum())(a), 1 / (3 * values**2 + 1))
+    ends = pb.vmap(lambda k: pb.implicit.odeint(lambda y, t, k: -k * y, 1.0, [0.0, 1.0], k)[-1])(a)
+    np.testing.assert_allclose(ends, np.exp(-a), rtol=1e-6)
+
+
+def test_a_batch_that_a_solver_closes_over_is_named():
+    def solve(a):
+        return pb.implicit.root(lambda x: x**3 + x - a, pb.ones((), dtype="float64"))
+
+    with pytest.raises(pb.errors.BatchedValueError, match="vmap"):
+        pb.vmap(solve)(np.array([1.0, 2.0]))

@@ -532,9 +532,23 @@ def by_sample(
     error: BatchedValueError, function: Function, args: Sequence[Any], settings: dict[str, Any]
 ) -> Any:
     """Call a function that asked for one value of a batch for each sample by itself."""
-    if error.each is None:
+    found = NotImplemented if error.each is None else error.each(function, args, settings)
+    if found is NotImplemented:
         raise error
-    return error.each(function, args, settings)
+    return found
+
+
+def sampled(function: F) -> F:
+    """Let a function that looks at values be called for each sample of a batch."""
+
+    @functools.wraps(function)
+    def call(*args: Any, **settings: Any) -> Any:
+        try:
+            return function(*args, **settings)
+        except BatchedValueError as error:
+            return by_sample(error, call, args, settings)
+
+    return cast(F, call)
 
 
 def disown(results: Sequence[Any], args: Sequence[Any], settings: dict[str, Any]) -> None:

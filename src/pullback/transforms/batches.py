@@ -199,9 +199,7 @@ class BatchLibrary(WrappedLibrary):
     # -- values of the samples ---------------------------------------------------------------------
     def varies(self, a: Any) -> bool:
         """Say whether the samples have values of their own."""
-        part = a.value
-        inner = part.data_array() if isinstance(part, Tensor) else part
-        return a.batched or library_of(inner).varies(inner)
+        return a.batched or super().varies(a)
 
     def to_numpy(self, a: Any) -> Any:
         """Return the values that all samples share; raise where each has its own."""

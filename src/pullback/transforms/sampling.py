@@ -49,8 +49,14 @@ def call_operation(library: Any, op: Any, arguments: Any, values: Sequence[Any])
 def each(
     library: Any, function: Callable[..., Any], args: Sequence[Any], keywords: dict[str, Any]
 ) -> Any:
-    """Call any function of tensors of a library of batches for each sample by itself."""
+    """Call any function of tensors of a library of batches for each sample by itself.
+
+    NotImplemented if no argument differs between samples, but what the function closes over.
+    """
     called = FunctionCalled(function, args, keywords, "vmap")
+    arrays = [t.data_array() for t in called.tensors]
+    if not any(library_of(a).varies(a) for a in arrays):
+        return NotImplemented
     return _called(library, called, _BySample(called))
 
 

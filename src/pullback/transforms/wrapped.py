@@ -212,6 +212,11 @@ class WrappedLibrary(WrappingLibrary):
         value = a.value.detach().data_array() if isinstance(a.value, Tensor) else a.value
         return library_of(value).every(value)
 
+    def varies(self, a: Any) -> bool:
+        """Say whether what is wrapped stands for a batch."""
+        value = a.value.data_array() if isinstance(a.value, Tensor) else a.value
+        return library_of(value).varies(value)
+
     def draw(self, draw: Callable[[tuple[int, ...]], Any]) -> Any:
         """Return an array of random numbers, as the transform around this one draws them."""
         return self.lift(self._drawn_outside(draw))
