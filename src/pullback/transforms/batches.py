@@ -31,6 +31,7 @@ from pullback.ops.primitives.indexing import index_put_p, is_basic, reader, seti
 from pullback.ops.primitives.shape import broadcast_to_p, reshape_p
 from pullback.transforms.arguments import WRAPPING
 from pullback.transforms.batching import batched_results
+from pullback.transforms.calls import elementwise_of
 from pullback.transforms.one_value import refused
 from pullback.transforms.sampling import call_operation, each
 from pullback.transforms.wrapped import Wrapped, WrappedLibrary, boxed, is_part, on_part, part_of
@@ -126,6 +127,10 @@ class BatchLibrary(WrappedLibrary):
     def run(self, op: Primitive, arrays: Sequence[Any], settings: dict[str, Any]) -> Any:
         """Return the results of an operation."""
         made = self.made
+        if op.elementwise and len(arrays) < 3:
+            found = elementwise_of(made, op, arrays, settings)
+            if found is not None:
+                return found
         values, batched, is_plain = [], [], "index" not in settings or is_basic(settings["index"])
         for a in arrays:
             own = a.__class__ is made

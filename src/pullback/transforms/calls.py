@@ -15,7 +15,7 @@ from pullback.core.function.handed import TENSORS
 from pullback.core.function.primitive import Primitive
 from pullback.transforms.wrapped import boxed, results_of
 
-__all__ = ["Call", "aligned", "is_numbers", "results_in"]
+__all__ = ["Call", "aligned", "elementwise_of", "is_numbers", "results_in"]
 
 _ndarray = NUMPY.array_types[0]
 
@@ -54,6 +54,40 @@ def aligned(values: Sequence[Any], batched: Sequence[bool]) -> Sequence[Any]:
         v if not b or rank == ndim else v.reshape((v.shape[0], *(1,) * (ndim - rank), *v.shape[1:]))
         for v, b, rank in zip(values, batched, ranks, strict=True)
     ]
+
+
+def elementwise_of(
+    made: Any, op: Primitive, arrays: Sequence[Any], settings: dict[str, Any]
+) -> Any:
+    """Return the result of an operation of one or two inputs on batches of plain float arrays.
+
+    None where anything is unusual, for the general way. `made` is the class of the batches.
+    """
+    kernel, floats = op.kernels.get(_ndarray) or kernel_of(op, _ndarray)
+    values: list[Any] = []
+    batched, ranks = [], []
+    for a in arrays:
+        if a.__class__ is made:
+            value = a.value
+            if value.__class__ is not _ndarray or value.dtype not in floats:
+                return None
+            values.append(value)
+            batched.append(a.batched)
+            ranks.append(value.ndim - a.batched)
+        elif a.__class__ is float or a.__class__ is int:
+            values.append(a)
+        else:
+            return None
+    if len(ranks) == 2 and ranks[0] != ranks[1] and True in batched:
+        low = 0 if ranks[0] < ranks[1] else 1
+        if batched[low]:
+            value, missing = values[low], ranks[1 - low] - ranks[low]
+            values[low] = value.reshape((value.shape[0], *(1,) * missing, *value.shape[1:]))
+    try:
+        found = kernel(*values, **settings)
+    except UNFIT:
+        return None
+    return made(found if found.__class__ is _ndarray else NUMPY.tidy(found), True in batched)
 
 
 class Call:
