@@ -694,3 +694,32 @@ def test_a_batch_that_a_solver_closes_over_is_named():
 
     with pytest.raises(pb.errors.BatchedValueError, match="vmap"):
         pb.vmap(solve)(np.array([1.0, 2.0]))
+
+
+@pb.autograd_function
+def counted(ctx, x):
+    ctx.save_for_backward(x=x)
+    return x * 2, np.asarray((x.numpy() > 0).sum())
+
+
+@counted.backward
+def _(ctx, grad_output, _):
+    return {"x": 2 * grad_output}
+
+
+def test_arrays_in_the_result_of_an_operation_have_an_axis_of_samples():
+    x = np.array([[1.0, -1.0], [2.0, 3.0], [-1.0, -2.0]])
+    double, count = pb.vmap(counted)(x)
+    equal(double, 2 * x)
+    equal(count, [1, 2, 0])
+
+
+def test_a_tensor_from_outside_takes_what_is_the_same_for_all_samples():
+    calls = pb.zeros(2)
+
+    def f(x):
+        calls.add_(1)
+        return x * calls.sum()
+
+    equal(pb.vmap(f)(X), 2 * X)
+    assert calls.tolist() == [1.0, 1.0]

@@ -11,20 +11,20 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
-from pullback.arrays import join, library_of
+from pullback.arrays import is_array, join, library_of
 from pullback.core.backward import api as engine
 from pullback.core.custom.define import autograd_function
-from pullback.core.custom.pytree import leaves
+from pullback.core.custom.pytree import leaves, map_leaves
 from pullback.core.custom.vmap_rule import VmapInfo
 from pullback.core.function.dispatch import lifted
 from pullback.core.function.handed import TENSORS
 from pullback.core.graph.modes import STATE, run_in_mode
 from pullback.core.tensor.tensor import Tensor, box
 from pullback.errors import ArgumentError, ShapeError, compose
-from pullback.ops.functions.creation import zeros_like
+from pullback.ops.functions.creation import asarray, zeros_like
 from pullback.ops.functions.random import Drawn, replayed, watched
 from pullback.ops.primitives.conversion import clone
-from pullback.transforms.arguments import RECORDING, WRAPPING
+from pullback.transforms.arguments import RECORDING, WRAPPING, numpy_scalar
 from pullback.transforms.batching import stacked
 from pullback.transforms.called import Called, FunctionCalled, OperationCalled, structured
 from pullback.transforms.pushing import leaf_of
@@ -148,11 +148,17 @@ class _BySample:
             row = [v[i] if b else v for v, b in zip(values, batched, strict=True)]
             places = [_place(v, t) for v, t in zip(row, tracked, strict=True)]
             with draws:
-                outs = run_in_mode(RECORDING if any(tracked) else {}, self.called, *places)
+                outs = run_in_mode(RECORDING if any(tracked) else {}, self._outs, *places)
             groups.append(_Group(places, outs))
             results.append([x for x in leaves(self.called.result) if not isinstance(x, Tensor)])
         self._check_same(results)
         return parts
+
+    def _outs(self, *places: Any) -> list[Tensor]:
+        """Return the tensors in a result; an array in it is one, with an axis of samples."""
+        self.called(*places)
+        self.called.result = _all_tensors(self.called.result)
+        return [x for x in leaves(self.called.result) if isinstance(x, Tensor)]
 
     def _check_same(self, results: list[list[Any]]) -> None:
         """Raise where what is no tensor in a result differs between samples."""
@@ -169,7 +175,14 @@ def _is_same(x: Any, y: Any) -> bool:
         return True
     if x.__class__ is not y.__class__:
         return False
-    return bool(x == y) if isinstance(x, (int, float, complex, str, bytes)) else True
+    return bool(x == y) if isinstance(x, _COMPARED) else True
+
+
+_COMPARED = (int, float, complex, str, bytes, numpy_scalar)
+
+
+def _all_tensors(result: Any) -> Any:
+    return map_leaves(lambda x: asarray(x) if is_array(x) else x, result)
 
 
 def _draws(info: VmapInfo, name: str) -> Iterator[AbstractContextManager[Any]]:
@@ -222,7 +235,7 @@ class _ByRule:
         all_dims = [next(dims) if isinstance(x, Tensor) else None for x in called.leaves()]
         positional, keywords = called.spread(called.with_tensors(places))
         found = op.vmap_rule(info, tuple(called.with_leaves(all_dims)), positional, keywords)
-        called.result, out_dims = found
+        called.result, out_dims = _all_tensors(found[0]), found[1]
         tensors = [x for x in leaves(called.result) if isinstance(x, Tensor)]
         axes = [d for x, d in zip(leaves(called.result), out_dims, strict=True) if _is_tensor(x)]
         return [self._first(x, d, info.batch_size) for x, d in zip(tensors, axes, strict=True)]
