@@ -146,3 +146,47 @@ def test_so_are_those_by_what_the_samples_share(case):
     count = len(case.sample.shapes)
     for k in range(count):
         compare_gradients(case, [i == k for i in range(count)])
+
+
+FIRST = [c for c in SMOOTH if c.number == 0]
+
+
+@pytest.mark.parametrize("case", FIRST, ids=str)
+def test_batches_of_batches_are_the_loop_and_stay_in_the_graph(case):
+    columns = drawn(case)
+    inner = looped(case, columns, [True] * len(columns))
+    if inner is None:
+        return
+    deep = [pb.asarray(np.stack([c, c[::-1]])) for c in columns]
+    moving = [deep[i].requires_grad_() for i in case.wanted]
+    twice = pb.vmap(pb.vmap(lambda *a: called(case, a), randomness="same"), randomness="same")
+    found = twice(*deep)
+    for ours, theirs in zip(found, inner, strict=True):
+        wanted = np.stack([theirs, theirs[::-1]])
+        np.testing.assert_allclose(ours.detach().numpy(), wanted, rtol=1e-9, atol=1e-11)
+    outs = [o for o in found if o.requires_grad]
+    rng = np.random.default_rng(2)
+    seeds = [pb.asarray(_cases.random_like(o.detach().numpy(), rng)) for o in outs]
+    ours = pb.autograd.grad(outs, moving, seeds, materialize_grads=True)
+    one = [
+        [pb.asarray(c.detach().numpy()[a, b]) for c in deep]
+        for a in range(2)
+        for b in range(SAMPLES)
+    ]
+    rows = []
+    for k, arrays in enumerate(one):
+        for i in case.wanted:
+            arrays[i].requires_grad_()
+        own = [o for o in case.call(arrays) if o.requires_grad]
+        at = divmod(k, SAMPLES)
+        rows.append(
+            pb.autograd.grad(
+                own,
+                [arrays[i] for i in case.wanted],
+                [s[at] for s in seeds],
+                materialize_grads=True,
+            )
+        )
+    for j, gradient in enumerate(ours):
+        wanted = np.stack([row[j].numpy() for row in rows]).reshape(gradient.shape)
+        np.testing.assert_allclose(gradient.numpy(), wanted, rtol=1e-8, atol=1e-10)

@@ -240,15 +240,14 @@ def _linear(call: Call) -> Any:
     return product.reshape((call.size, *lead, weight.shape[-2]))
 
 
-_SAMPLES = "samples"  # the label of their axis
-
-
 def _contract(call: Call) -> Any:
     *inputs, out = call.settings["labels"]
+    # The axis of the samples has a label of its own, as have those of other transforms outside.
+    label = f"samples {len(out)}"
     inputs = [
-        (_SAMPLES, *labels) if b else labels for labels, b in zip(inputs, call.batched, strict=True)
+        (label, *labels) if b else labels for labels, b in zip(inputs, call.batched, strict=True)
     ]
-    return call.result(*call.tensors, labels=(*inputs, (_SAMPLES, *out)))
+    return call.result(*call.tensors, labels=(*inputs, (label, *out)))
 
 
 def _solve(call: Call) -> Any:
