@@ -723,3 +723,13 @@ def test_a_tensor_from_outside_takes_what_is_the_same_for_all_samples():
 
     equal(pb.vmap(f)(X), 2 * X)
     assert calls.tolist() == [1.0, 1.0]
+
+
+def test_a_constant_is_read_by_an_index_of_each_sample_in_forward_mode():
+    numbers = pb.tensor([5.0, 7.0, 9.0, 11.0], dtype="float64")
+
+    def f(x):
+        return x * numbers[x.argsort()]
+
+    found = pb.vmap(lambda x: pb.jvp(f, (x,), (pb.ones_like(x),))[1])(pb.asarray(X))
+    equal(found, np.stack([numbers.numpy()[np.argsort(x)] for x in X]))

@@ -190,3 +190,27 @@ def test_batches_of_batches_are_the_loop_and_stay_in_the_graph(case):
     for j, gradient in enumerate(ours):
         wanted = np.stack([row[j].numpy() for row in rows]).reshape(gradient.shape)
         np.testing.assert_allclose(gradient.numpy(), wanted, rtol=1e-8, atol=1e-10)
+
+
+@pytest.mark.stress
+@pytest.mark.parametrize("case", FIRST, ids=str)
+def test_tangents_of_each_sample_are_those_of_the_loop(case):
+    columns = drawn(case)
+    if looped(case, columns, [True] * len(columns)) is None:
+        return
+
+    def along(*arrays):
+        def f(*moving):
+            inputs = [pb.asarray(a) for a in arrays]
+            for i, tensor in zip(case.wanted, moving, strict=True):
+                inputs[i] = tensor
+            return [o for o in case.call(inputs) if o.dtype.is_inexact]
+
+        given = [pb.asarray(arrays[i]) for i in case.wanted]
+        return pb.jvp(f, given, [g * 0.5 + 1 for g in given])[1]
+
+    found = pb.vmap(along, randomness="same")(*map(pb.asarray, columns))
+    rows = [along(*(pb.asarray(c[i]) for c in columns)) for i in range(SAMPLES)]
+    for k, ours in enumerate(found):
+        theirs = np.stack([row[k].numpy() for row in rows])
+        np.testing.assert_allclose(ours.numpy(), theirs, rtol=1e-8, atol=1e-10)

@@ -11,7 +11,6 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from pullback.arrays import NUMPY, is_array, library_of
-from pullback.core.function.dispatch import beside
 from pullback.core.tensor.tensor import Tensor
 from pullback.ops.primitives.indexing import is_basic, reader
 from pullback.transforms.calls import Call, is_numbers, results_in
@@ -175,8 +174,7 @@ def _read(library: Any, call: Call) -> Any:
     if _has_masks(library, index):
         return NotImplemented
     found = _index(library, index, x.shape[batched:], call.size, batched)
-    given = _with_arrays(x, found.items)
-    (read,) = results_in(call.xp, reader(found.items), [given], {"index": found.items})
+    (read,) = results_in(call.xp, reader(found.items), [x], {"index": found.items})
     return read if found.order is None else call.xp.permute_dims(read, found.order)
 
 
@@ -184,10 +182,6 @@ def _has_masks(library: Any, index: Any) -> bool:
     """Return whether samples have masks of their own, which may pick different numbers."""
     items = index if isinstance(index, tuple) else (index,)
     return any(library.has(i) and i.batched and i.dtype.kind == "b" for i in items)
-
-
-def _with_arrays(x: Any, items: tuple[Any, ...]) -> Any:
-    return beside(x, *items) if isinstance(x, Tensor) else x
 
 
 def _put(library: Any, call: Call) -> Any:
@@ -198,7 +192,7 @@ def _put(library: Any, call: Call) -> Any:
     found = _index(library, index, shape, call.size, True)
     (g,) = call.whole()
     g = _turned_back(call.xp, g, found.order)
-    return call.result(_with_arrays(g, found.items), index=found.items, shape=(call.size, *shape))
+    return call.result(g, index=found.items, shape=(call.size, *shape))
 
 
 def _turned_back(xp: Any, x: Any, order: tuple[int, ...] | None) -> Any:
@@ -218,7 +212,7 @@ def _write(library: Any, call: Call) -> Any:
     if call.batched[1] or found.order is not None:
         value = value if is_numbers(value) else call.xp.asarray(value, dtype=x.dtype)
         value = _at_place(call, value, found)
-    return call.result(_with_arrays(x, found.items), value, index=found.items)
+    return call.result(x, value, index=found.items)
 
 
 def _at_place(call: Call, value: Any, found: _Index) -> Any:

@@ -15,6 +15,7 @@ from typing import Any
 from pullback.arrays import DTYPES, DType, WrappingLibrary, dtype_of, is_array, library_of
 from pullback.core.backward.collect import collect
 from pullback.core.custom.pytree import children, rebuild
+from pullback.core.function.dispatch import beside
 from pullback.core.function.handed import TENSORS
 from pullback.core.function.primitive import Primitive
 from pullback.core.function.record import apply
@@ -245,6 +246,10 @@ class WrappedLibrary(WrappingLibrary):
 # -- operations on parts ---------------------------------------------------------------------------
 def results_of(op: Primitive, tensors: Sequence[Any], settings: dict[str, Any]) -> list[Tensor]:
     """Return the results of a built-in operation, a list also of one."""
+    if "index" in settings:  # its arrays may be wrapped where what is read is not
+        index = settings["index"]
+        arrays = index if isinstance(index, tuple) else (index,)
+        tensors = [beside(tensors[0], *arrays), *tensors[1:]]
     if op.variadic or op.multi:
         result = apply(op, tensors, settings)
         return list(result) if op.multi else [result]
