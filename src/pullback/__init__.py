@@ -19,7 +19,7 @@ from pullback.core.tensor.tensor import Tensor
 from pullback.errors import AutogradError, UntrackedTensorWarning
 from pullback.transforms import (checkpoint, elementwise_grad, grad, hessian,
     hessian_vector_product, hvp, jacfwd, jacobian, jacrev, jvp, linearize, save_as, save_on_cpu,
-    value_and_grad, vhp, vjp)
+    value_and_grad, vhp, vjp, vmap)
 
 # creation
 from pullback.ops.functions.creation import (arange, as_tensor, asarray, empty, empty_like, eye,

@@ -37,6 +37,7 @@ from pullback.transforms import save_on_cpu as save_on_cpu
 from pullback.transforms import value_and_grad as value_and_grad
 from pullback.transforms import vhp as vhp
 from pullback.transforms import vjp as vjp
+from pullback.transforms import vmap as vmap
 from pullback.ops.functions.creation import arange as arange
 from pullback.ops.functions.creation import as_tensor as as_tensor
 from pullback.ops.functions.creation import asarray as asarray

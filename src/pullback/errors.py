@@ -7,6 +7,7 @@ exception (in brackets) that a user of NumPy or PyTorch would expect::
     |-- GraphError            [RuntimeError]              the graph or the engine was misused
     |   |-- InplaceError                                  an in-place change that breaks gradients
     |   |-- ReleasedError                                 saved tensors were already released
+    |   |-- BatchedValueError                             one value was asked of a batch of them
     |   `-- MissingRuleError  [NotImplementedError]       the operation has no gradient rule
     |-- GradientError         [RuntimeError]              a rule or hook returned a wrong value
     |   `-- AnomalyError                                  detect_anomaly found NaN or infinity
@@ -42,6 +43,7 @@ __all__ = [
     "ArgumentError",
     "ArgumentTypeError",
     "AutogradError",
+    "BatchedValueError",
     "ConvergenceError",
     "DTypeError",
     "DeviceError",
@@ -91,6 +93,16 @@ class InplaceError(GraphError):
 
 class ReleasedError(GraphError):
     """The backward pass needs saved tensors that an earlier backward pass released."""
+
+
+class BatchedValueError(GraphError):
+    """One value was required inside of `vmap`, where every sample has its own.
+
+    ``each`` calls a function once for each sample instead: ``each(function, args, keywords)``. It
+    returns NotImplemented where no argument differs between samples.
+    """
+
+    each: Callable[..., Any] | None = None
 
 
 class MissingRuleError(GraphError, NotImplementedError):

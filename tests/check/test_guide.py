@@ -32,6 +32,7 @@ def test_the_table_of_causes_lists_each_that_the_checker_can_name():
 
 
 def test_the_zoo_has_an_animal_for_nearly_every_cause():
-    elsewhere = {"jvp"}  # those are in parts/test_jvp.py: animals are a forward and a backward
+    # Those are in parts/test_jvp.py and test_vmap.py: animals are a forward and a backward.
+    elsewhere = {"jvp", "vmap"}
     missing = set(rows("## Causes")) - {entry.cause for entry in WRONG} - elsewhere
     assert missing <= {"dtype", "formula"}

@@ -114,7 +114,7 @@ def test_a_terminal_shows_the_part_the_estimate_and_the_time_of_a_call(monkeypat
         with limit.call():
             time.sleep(0.02)
     written = sys.stderr.getvalue()
-    assert "tried: first derivatives (3 of 15), 0 of about 1 s, one call takes 0.02" in written
+    assert "tried: first derivatives (3 of 16), 0 of about 1 s, one call takes 0.02" in written
     assert written.endswith("\r\x1b[2K")
 
 
@@ -138,9 +138,9 @@ def test_another_display_gets_the_same_texts(slow):
         check_op(product([], seconds=0.03), np.ones(2), np.ones(2))
     finally:
         DISPLAY.reset(token)
-    assert texts[0] == "product: nothing written to (1 of 15)"
+    assert texts[0] == "product: nothing written to (1 of 16)"
     assert any("of about 1 s, one call takes 0.03" in text for text in texts)
-    assert any(text.startswith("product: first derivatives (3 of 15)") for text in texts)
+    assert any(text.startswith("product: first derivatives (3 of 16)") for text in texts)
 
 
 def test_the_line_is_erased_when_the_check_is_interrupted(monkeypatch):

@@ -79,3 +79,38 @@ def test_containers_have_the_structure_of_jax():
     ours, theirs = (lambda *args: f(np, *args)), (lambda *args: f(jax.numpy, *args))
     close(pb.jacobian(ours, (0, 1))(*given), jax.jacobian(theirs, (0, 1))(*given))
     close(pb.hessian(ours, (0, 1))(*given), jax.hessian(theirs, (0, 1))(*given))
+
+
+# -- many samples beside torch.func ----------------------------------------------------------------
+XS = np.random.default_rng(2).normal(size=(5, 4))
+BATCHES = {
+    "products": (lambda np, x, m: m @ x + x, (0, None), 0),
+    "of both": (lambda np, x, y: np.sum(np.tanh(x) * y), (0, 1), 0),
+    "axes moved": (lambda np, x, m: np.exp(x) * m[0], (1, None), 1),
+    "sorted": (lambda np, x, m: np.sort(x) if np.__name__ == "numpy" else x.sort().values, 0, 0),
+    "where": (lambda np, x, m: np.where(x > 0, x, -m[0]), (0, None), -1),
+    "solved": (lambda np, x, m: np.linalg.solve(m, x), (0, None), 0),
+}
+
+
+@pytest.mark.parametrize("name", BATCHES)
+def test_vmap_is_that_of_torch_func(name):
+    torch = pytest.importorskip("torch")
+    f, in_axes, out_axes = BATCHES[name]
+    other = MATRIX if in_axes not in (0, (0, 1)) else XS if in_axes == 0 else XS.T.copy()
+    xs = XS if in_axes in (0, (0, None), (0, 1)) else XS.T.copy()
+    ours = pb.vmap(lambda x, m: f(np, x, m), in_axes, out_axes)(xs, other)
+    theirs = torch.func.vmap(lambda x, m: f(torch, x, m), in_axes, out_axes)(
+        torch.tensor(xs), torch.tensor(other)
+    )
+    np.testing.assert_allclose(ours, theirs.numpy(), **CLOSE)
+
+    def of_sum(namespace):
+        return lambda x, m: namespace.sum(f(namespace, x, m) ** 2)
+
+    for k in (0, 1):
+        gradient = pb.vmap(pb.grad(of_sum(np), k), in_axes)(xs, other)
+        wanted = torch.func.vmap(torch.func.grad(of_sum(torch), k), in_axes)(
+            torch.tensor(xs), torch.tensor(other)
+        )
+        np.testing.assert_allclose(gradient, wanted.numpy(), **CLOSE)

@@ -237,10 +237,11 @@ class CuPyRandom(RandomSource):
         with self.device:
             return super().integers(low, high, shape, dtype)
 
-    def permutation(self, n: int, dtype: DType) -> Array:
+    def permutation(self, n: int, dtype: DType, lead: tuple[int, ...] = ()) -> Array:
         # CuPy's Generator has no permutation; the order of n independent draws is one.
         with self.device:
-            return self._finish(self.library.cupy.argsort(self._generator.random(n)), dtype)
+            keys = self._generator.random((*lead, n))
+            return self._finish(self.library.cupy.argsort(keys, axis=-1), dtype)
 
     def get_state(self) -> Any:
         with self.device:

@@ -210,6 +210,14 @@ class Library:
         """Return a source of random arrays; None seeds it from the operating system."""
         return RandomSource(self, seed, device)
 
+    def draw(self, draw: Callable[[tuple[int, ...]], Array]) -> Array:
+        """Return random numbers in this library: ``draw(lead)`` makes an array of them.
+
+        `lead` is a shape that comes before their own: so many are drawn, apart from each other.
+        Here it is (), and what is drawn is lifted.
+        """
+        return self.lift(draw(()))
+
     # ------------------------------------------------------------------ special functions
 
     def special(self, name: str, *arrays: Array) -> Array:
@@ -229,6 +237,10 @@ class Library:
         """Return a computation's result as an array: NumPy gives scalars for 0 dimensions."""
         return result
 
+    def mixed_hint(self) -> str:
+        """Say what to do where an array of this library does not go with one of another."""
+        return "move them first, for instance with x.to(device) or x.cpu()."
+
     def is_outside(self, node: Any) -> bool:
         """Say whether a tensor is wrapped itself and not its array, given its node in the graph.
 
@@ -242,6 +254,17 @@ class Library:
         It is what `Tensor.detach` shows, and Python's numbers.
         """
         return a
+
+    def every(self, a: Array) -> Array:
+        """Return all values that `a` stands for, for checks: of a batch, those of each sample.
+
+        They are an array of the library that is wrapped inside of all others.
+        """
+        return a
+
+    def varies(self, a: Array) -> bool:
+        """Say whether `a` stands for a batch: as Python's number it would be several."""
+        return False
 
     def owns(self, a: Array) -> bool:
         """Say whether `a` holds its memory itself and is no view; False where that is unknown.

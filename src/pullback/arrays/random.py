@@ -84,9 +84,12 @@ class RandomSource:
         drawn_as = dtype.dtype if dtype.kind in "iu" else np.int64
         return self._finish(self._generator.integers(low, high, size=shape, dtype=drawn_as), dtype)
 
-    def permutation(self, n: int, dtype: DType) -> Any:
-        """Draw an order of the integers from 0 to ``n - 1``."""
-        return self._finish(self._generator.permutation(n), dtype)
+    def permutation(self, n: int, dtype: DType, lead: tuple[int, ...] = ()) -> Any:
+        """Draw an order of the integers from 0 to ``n - 1``, or an array `lead` of orders."""
+        if not lead:
+            return self._finish(self._generator.permutation(n), dtype)
+        rows = np.broadcast_to(np.arange(n), (*lead, n))
+        return self._finish(self._generator.permuted(rows, axis=-1), dtype)
 
     def get_state(self) -> Any:
         """Return where the stream is, for `set_state`."""

@@ -107,6 +107,13 @@ class WrappingLibrary(Library):
         library, native = library_for(device)
         return self.lift(library.from_numpy(array, native))
 
+    def mixed_hint(self) -> str:
+        """Say what to do where an array is written to one that is not wrapped."""
+        return (
+            "what depends on the arguments of a transform cannot be written to a tensor from "
+            "outside: detach() it, or make the tensor inside of the function, as zeros() does."
+        )
+
     # ------------------------------------------------------------------ never through host NumPy
 
     def _has_no(self, what: str, hint: str) -> NoReturn:

@@ -9,6 +9,7 @@ from pullback.core.graph.modes import no_grad
 from pullback.core.tensor.tensor import Tensor
 from pullback.errors import ArgumentError, ArgumentTypeError, ConvergenceError, compose
 from pullback.implicit.reading import tensor_of
+from pullback.ops.declare import sampled
 from pullback.ops.functions.creation import asarray
 from pullback.ops.functions.data_types import finfo
 from pullback.ops.functions.joining import stack
@@ -34,6 +35,7 @@ _FOURTH = (5179 / 57600, 0.0, 7571 / 16695, 393 / 640, -92097 / 339200, 187 / 21
 _MOST = 100_000  # steps
 
 
+@sampled
 def odeint(
     f: Callable[..., Any],
     y0: Any,

@@ -13,6 +13,7 @@ from pullback.core.tensor.tensor import Tensor
 from pullback.errors import ArgumentTypeError, ConvergenceError, ShapeError, compose
 from pullback.implicit.reading import tensor_of
 from pullback.implicit.solution import Residual, jacobian_of, solution
+from pullback.ops.declare import sampled
 from pullback.ops.functions.creation import asarray, eye
 from pullback.ops.functions.data_types import finfo
 from pullback.ops.functions.linear_algebra import solve
@@ -27,6 +28,7 @@ _GROWTH = 10.0  # of the shift that makes a Hessian positive
 
 
 # -- what is solved --------------------------------------------------------------------------------
+@sampled
 def fixed_point(
     f: Callable[..., Any], x0: Any, *theta: Any, tol: float | None = None, max_iter: int = 1000
 ) -> Any:
@@ -90,6 +92,7 @@ def fixed_point(
     return value_as_given(solution("fixed_point", residual, x), [x0, *theta])
 
 
+@sampled
 def root(
     f: Callable[..., Any], x0: Any, *theta: Any, tol: float | None = None, max_iter: int = 100
 ) -> Any:
@@ -132,6 +135,7 @@ def root(
     return value_as_given(solution("root", residual, x), [x0, *theta])
 
 
+@sampled
 def linear_solve(matvec: Callable[..., Any], b: Any, *theta: Any) -> Any:
     """Solve ``matvec(x, *theta) = b``, which is linear in x.
 
@@ -173,6 +177,7 @@ def linear_solve(matvec: Callable[..., Any], b: Any, *theta: Any) -> Any:
     return value_as_given(solution("linear_solve", residual, x), [b, *theta])
 
 
+@sampled
 def argmin(
     f: Callable[..., Any], x0: Any, *theta: Any, tol: float | None = None, max_iter: int = 100
 ) -> Any:

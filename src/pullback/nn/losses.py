@@ -15,7 +15,7 @@ from typing import Any
 from pullback.arrays import library_of
 from pullback.core.tensor.tensor import Tensor, box
 from pullback.errors import ArgumentError, ShapeError, TensorIndexError, compose
-from pullback.ops.arguments import array_of
+from pullback.ops.arguments import array_of, holds_somewhere
 from pullback.ops.declare import composition, needs_order, needs_tensor, public
 from pullback.ops.functions.data_types import astype
 from pullback.ops.functions.gathering import needs_whole
@@ -202,9 +202,8 @@ def binary_cross_entropy(
     _needs_one_shape("binary_cross_entropy", input, target, reduction)
     array = array_of(input)
     needs_order("binary_cross_entropy", array, array_of(target))
-    library = library_of(array)
-    numbers = library.dtype(array).kind != "b"  # True and False are 1 and 0
-    if numbers and not bool(library.xp.all((array >= 0) & (array <= 1))):
+    numbers = library_of(array).dtype(array).kind != "b"  # True and False are 1 and 0
+    if numbers and holds_somewhere(~((array >= 0) & (array <= 1))):
         required, hint = "an input from 0 to 1 required", "binary_cross_entropy_with_logits"
         raise ArgumentError(
             compose(
@@ -360,16 +359,17 @@ def _kept(op: str, input: Any, target: Any, axis: int, ignore_index: int) -> tup
     classes = target if isinstance(target, Tensor) else box(library.copy(array))
     if 0 in array.shape:
         return classes, None
-    xp = library.xp
-    low, high = int(xp.min(array)), int(xp.max(array))
+    values = library.every(array)
+    xp = library_of(values).xp
+    low, high = int(xp.min(values)), int(xp.max(values))
     if low >= 0 and high < count and not low <= ignore_index <= high:
         return classes, None
     kept = library.tidy(array != ignore_index)
-    if not bool(xp.all(((array >= 0) & (array < count)) | ~kept)):
+    if not bool(xp.all(((values >= 0) & (values < count)) | (values == ignore_index))):
         required = f"targets from 0 to {count - 1}, or ignore_index {ignore_index}, required"
         came = f"some from {low} to {high}"
         raise TensorIndexError(compose(op, required, came, ("input", input), ("target", target)))
-    return box(library.tidy(xp.where(kept, array, 0))), box(kept)
+    return box(library.tidy(library.xp.where(kept, array, 0))), box(kept)
 
 
 def _picked(input: Tensor, classes: Tensor, axis: int) -> Tensor:

@@ -14,7 +14,7 @@ from pullback.errors import ArgumentError, ShapeError, compose
 from pullback.nn.activations import softplus
 from pullback.nn.distances import cosine_similarity, pairwise_distance
 from pullback.nn.losses import known_reduction, reduced
-from pullback.ops.arguments import tensor_of
+from pullback.ops.arguments import holds_somewhere, tensor_of
 from pullback.ops.declare import composition, needs_tensor
 from pullback.ops.functions.creation import arange, ones_like
 from pullback.ops.functions.gathering import index_for
@@ -374,7 +374,7 @@ def gaussian_nll_loss(
     for name, x in (("input", input), ("target", target)):
         needs_tensor("gaussian_nll_loss", x, name)
     var = tensor_of("gaussian_nll_loss", var, "var")
-    if bool((var < 0).any()):
+    if holds_somewhere(var < 0):
         required = "variances of at least 0 required"
         raise ArgumentError(compose("gaussian_nll_loss", required, "negative ones", ("var", var)))
     spread = unsqueeze(var, -1) if len(var.shape) < len(input.shape) else var

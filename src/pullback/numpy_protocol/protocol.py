@@ -22,7 +22,13 @@ from pullback import special
 from pullback.arrays import DType, is_array
 from pullback.core.graph.modes import STATE
 from pullback.core.tensor.tensor import Tensor
-from pullback.errors import ArgumentTypeError, GraphError, ShapeError, compose
+from pullback.errors import (
+    ArgumentTypeError,
+    BatchedValueError,
+    GraphError,
+    ShapeError,
+    compose,
+)
 from pullback.numpy_protocol import (  # noqa: F401  (each lists its counterparts)
     choosing,
     computing,
@@ -48,7 +54,7 @@ from pullback.numpy_protocol.table import (
     REDUCING,
     SAME,
 )
-from pullback.ops.declare import disown
+from pullback.ops.declare import by_sample, disown
 from pullback.ops.functions.data_types import astype
 from pullback.ops.functions.manipulation import reshape
 
@@ -72,7 +78,10 @@ class NumPyMethods:
     ) -> Any:
         if not all(map(_is_known_type, types)):
             return NotImplemented
-        return counterpart(function)(self, args, settings)
+        try:
+            return counterpart(function)(self, args, settings)
+        except BatchedValueError as error:
+            return by_sample(error, function, args, settings)
 
     @property
     def _mask(self: Any) -> NoReturn:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from pullback.arrays import DTYPES, library_of
-from pullback.core.tensor.tensor import Tensor, box
+from pullback.core.tensor.tensor import Tensor, as_array, box
 from pullback.errors import ShapeError, compose
 from pullback.ops.declare import needs_tensor
 
@@ -18,6 +18,18 @@ def whole(index: Any) -> Any:
 def array_of(x: Any) -> Any:
     """Return the array of a tensor, brought up to date; an array itself."""
     return x.data_array() if isinstance(x, Tensor) else x
+
+
+def all_values(x: Any) -> Any:
+    """Return an array of all values that a tensor or array stands for, for checks alone."""
+    array = as_array(array_of(x))
+    return library_of(array).every(array)
+
+
+def holds_somewhere(condition: Any) -> bool:
+    """Return whether a condition holds of any of the values that it was computed of."""
+    values = all_values(condition)
+    return bool(library_of(values).xp.any(values))
 
 
 def tensor_of(op: str, x: Any, name: str = "x") -> Tensor:

@@ -11,7 +11,7 @@ import functools
 import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from types import FunctionType, SimpleNamespace
+from types import FunctionType, ModuleType, SimpleNamespace
 from typing import Any, NamedTuple, Protocol, TypeVar, cast
 
 from pullback.arrays import is_array, join, library_of
@@ -22,7 +22,7 @@ from pullback.core.function.primitive import Primitive
 from pullback.core.function.rules import prepare
 from pullback.core.tensor.tensor import Tensor, as_array
 from pullback.core.tensor.views import READ_ONLY, own
-from pullback.errors import CALLS, ArgumentTypeError, DTypeError, compose
+from pullback.errors import CALLS, ArgumentTypeError, BatchedValueError, DTypeError, compose
 
 __all__ = [
     "METHODS",
@@ -509,11 +509,17 @@ def composition(
 
 
 def _of_own_results(function: Function) -> Function:
-    """Return the function with results that are views of no tensor but its arguments."""
+    """Return the function with results that are views of no tensor but its arguments.
+
+    Where it looks at a value of which each sample of a batch has its own, it is called for each.
+    """
 
     @functools.wraps(function)
     def call(*args: Any, **settings: Any) -> Any:
-        result = function(*args, **settings)
+        try:
+            result = function(*args, **settings)
+        except BatchedValueError as error:
+            return by_sample(error, call, args, settings)
         if result.__class__ is not Tensor:
             disown(result if isinstance(result, (tuple, list)) else (result,), args, settings)
         elif result._base is not None:
@@ -521,6 +527,29 @@ def _of_own_results(function: Function) -> Function:
         return result
 
     return call
+
+
+def by_sample(
+    error: BatchedValueError, function: Function, args: Sequence[Any], settings: dict[str, Any]
+) -> Any:
+    """Call a function that asked for one value of a batch for each sample by itself."""
+    found = NotImplemented if error.each is None else error.each(function, args, settings)
+    if found is NotImplemented:
+        raise error
+    return found
+
+
+def sampled(function: F) -> F:
+    """Let a function that looks at values be called for each sample of a batch."""
+
+    @functools.wraps(function)
+    def call(*args: Any, **settings: Any) -> Any:
+        try:
+            return function(*args, **settings)
+        except BatchedValueError as error:
+            return by_sample(error, call, args, settings)
+
+    return cast(F, call)
 
 
 def disown(results: Sequence[Any], args: Sequence[Any], settings: dict[str, Any]) -> None:
@@ -542,6 +571,8 @@ def on(xp: Any, op: Primitive) -> Function:
     """Return an operation for arguments of the namespace `xp`: tensors, or bare arrays."""
     if xp is TENSORS:
         return op.public
+    if xp.__class__ is not ModuleType and (call := getattr(xp, "operation", None)) is not None:
+        return call(op)  # type: ignore[no-any-return]
     forward = op.forward
     return lambda *arrays, **settings: forward(xp, *map(_bare, arrays), **settings)
 

@@ -7,6 +7,7 @@ from pullback.transforms.jacobian import jacfwd, jacobian, jacrev
 from pullback.transforms.jvp import jvp, linearize
 from pullback.transforms.packing import save_as, save_on_cpu
 from pullback.transforms.vjp import vjp
+from pullback.transforms.vmap import vmap
 
 __all__ = [
     "checkpoint",
@@ -25,4 +26,5 @@ __all__ = [
     "value_and_grad",
     "vhp",
     "vjp",
+    "vmap",
 ]

@@ -24,8 +24,8 @@ from pullback.ops.functions.creation import asarray
 from pullback.ops.primitives.conversion import clone
 
 __all__ = [
-    "FORWARD",
     "RECORDING",
+    "WRAPPING",
     "Argnum",
     "Arguments",
     "Input",
@@ -40,15 +40,28 @@ RECORDING = {"grad": True, "inference": False}
 
 
 class Running(NamedTuple):
-    """A forward mode that is running: its library, and the number of the first node in it."""
+    """A transform that is running on wrapped arrays.
+
+    Attributes
+    ----------
+    library : WrappingLibrary
+    start : int
+        The number of the first node in it.
+    size : int
+        How many samples a batch has; 0 in forward mode.
+    randomness : str
+        How numbers are drawn for the samples of a batch.
+    """
 
     library: WrappingLibrary
     start: int
+    size: int = 0
+    randomness: str = ""
 
 
-# The forward modes that are running, the innermost last: what is differentiated inside of one is
-# wrapped, so that its graph is one of wrapped arrays.
-FORWARD: ContextVar[tuple[Running, ...]] = ContextVar("pullback_forward", default=())
+# Forward modes and batches that are running, the innermost last: what is differentiated inside of
+# one is wrapped, so that its graph is one of wrapped arrays.
+WRAPPING: ContextVar[tuple[Running, ...]] = ContextVar("pullback_wrapping", default=())
 
 
 numpy_scalar = NUMPY.xp.generic
@@ -226,7 +239,7 @@ def _source(api: str, name: str, given: Any) -> Tensor | None:
 def _input(given: Any, source: Tensor) -> Input:
     """Return the tensor that replaces a leaf, a new leaf or a clone in the graph."""
     source.data_array()
-    running = FORWARD.get()
+    running = WRAPPING.get()
     if running and running[-1].library.rank > library_of(source._data).rank:
         source = lifted(source, running[-1].library)
     if source.requires_grad:

@@ -14,16 +14,15 @@ from pullback.arrays import join, library_of
 from pullback.core.backward import api as engine
 from pullback.core.custom.context import backward_context
 from pullback.core.custom.define import autograd_function
-from pullback.core.custom.pytree import children, leaves, map_leaves, rebuild
+from pullback.core.custom.pytree import children, leaves, rebuild
 from pullback.core.function.dispatch import lifted
-from pullback.core.function.tensor_library import on_parts
 from pullback.core.graph.modes import STATE, run_in_mode
 from pullback.core.graph.node import Output
 from pullback.core.tensor.tensor import Tensor, box
-from pullback.core.tensor.versions import version_of
-from pullback.errors import GraphError, InplaceError, compose
+from pullback.errors import GraphError, InplaceError
 from pullback.ops.functions.creation import zeros_like
-from pullback.transforms.arguments import FORWARD, RECORDING
+from pullback.transforms.arguments import RECORDING
+from pullback.transforms.called import OperationCalled, structured
 from pullback.transforms.directions import directions
 from pullback.transforms.pushing import (
     in_one_library,
@@ -32,7 +31,7 @@ from pullback.transforms.pushing import (
     pushed,
     pushed_by_elements,
 )
-from pullback.transforms.wrapped import boxed
+from pullback.transforms.wrapped import boxed, run_within
 
 __all__ = ["carry"]
 
@@ -46,9 +45,9 @@ def carry(library: Any, op: Any, arguments: Any, values: Sequence[Any]) -> Any:
     """
     if op is _carried:
         return NotImplemented
-    call = _Call(op, arguments, values)
-    outs = iter(_carried(call, *[_lifted(t, library) for t in call.tensors]))
-    return map_leaves(lambda x: next(outs) if isinstance(x, Tensor) else x, call.result)
+    call = _Carried(op, arguments, values, "forward mode")
+    outs = _carried(call, *[_lifted(t, library) for t in call.tensors])
+    return structured(call.result, outs)
 
 
 def _lifted(tensor: Tensor, library: Any) -> Tensor:
@@ -56,34 +55,8 @@ def _lifted(tensor: Tensor, library: Any) -> Tensor:
     return lifted(tensor, library)
 
 
-class _Call:
-    """One call of a user's operation: what of its arguments are tensors, and what it returned."""
-
-    def __init__(self, op: Any, arguments: Any, values: Sequence[Any]) -> None:
-        self.op, self._arguments, self._values = op, arguments, list(values)
-        given = leaves(self._values) if op.traverse else self._values
-        self.tensors = [x for x in given if isinstance(x, Tensor)]
-        self.result: Any = None
-
-    def __call__(self, *tensors: Tensor) -> list[Tensor]:
-        """Call the operation on tensors of the values; return the tensors in its result."""
-        left = iter(tensors)
-
-        def put(x: Any) -> Any:
-            return next(left) if isinstance(x, Tensor) else x
-
-        values = map_leaves(put, self._values) if self.op.traverse else [*map(put, self._values)]
-        positional, keywords = self.op.signature.spread(self._arguments, values)
-        versions = [version_of(t) for t in tensors]
-        error = None
-        try:
-            self.result = self.op(*positional, **keywords)
-        except InplaceError as raised:
-            error = raised
-        if error is not None or versions != [version_of(t) for t in tensors]:
-            required = "an operation that changes no argument in place required in forward mode"
-            raise InplaceError(compose(self.op.name, required, "one that does")) from error
-        return [x for x in leaves(self.result) if isinstance(x, Tensor)]
+class _Carried(OperationCalled):
+    """One call of a user's operation, which may have a jvp."""
 
     def pushed_by_rule(
         self, values: Sequence[Tensor], along: Sequence[Tensor | None]
@@ -103,8 +76,7 @@ class _Call:
         if node is None:
             return None
         vectors = iter(along)
-        given = leaves(self._values) if self.op.traverse else self._values
-        tangents = [next(vectors) if isinstance(x, Tensor) else None for x in given]
+        tangents = [next(vectors) if isinstance(x, Tensor) else None for x in self.leaves()]
         ctx = backward_context(self.op, node, None, kept)
         rule = self.op.forward_rule
         found = run_in_mode({"grad": kept}, rule, ctx, node.arguments, tangents)
@@ -138,12 +110,7 @@ def _forward(ctx: Any, function: OfParts, *tensors: Tensor) -> tuple[Tensor, ...
     arrays = [library.lift(t.data_array()) for t in tensors]
     values = [boxed(a.value) for a in arrays]
     along = [None if a.tangent is None else boxed(a.tangent) for a in arrays]
-    outer = tuple(x for x in FORWARD.get() if x.library.rank < library.rank)
-    token = FORWARD.set(outer)  # of this depth none is running where the values are
-    try:
-        found = on_parts(_pushed, function, values, along)
-    finally:
-        FORWARD.reset(token)
+    found = run_within(library, _pushed, function, values, along)
     return tuple([box(library.wrapped(out, tangent)) for out, tangent in found])
 
 
@@ -153,7 +120,7 @@ def _pushed(function: OfParts, values: Any, along: Any) -> Any:
     A backward that cannot be recorded is transposed element by element.
     """
     changes = any(v is not None for v in along)  # else the rule is not asked
-    if changes and isinstance(function, _Call) and function.op.forward_rule is not None:
+    if changes and isinstance(function, _Carried) and function.op.forward_rule is not None:
         found = function.pushed_by_rule(values, along)
         if found is not None:
             return found

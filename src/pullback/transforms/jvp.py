@@ -5,21 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from pullback.arrays import library_of
 from pullback.core.custom.pytree import leaves, map_leaves
-from pullback.core.graph.modes import MAKING, run_in_mode
-from pullback.core.graph.node import next_seq
+from pullback.core.graph.modes import run_in_mode
 from pullback.core.tensor.tensor import Tensor, box
 from pullback.errors import ArgumentError, ArgumentTypeError, compose
 from pullback.ops.functions.creation import zeros_like
-from pullback.transforms.arguments import FORWARD, RECORDING, Arguments, Running
+from pullback.transforms.arguments import RECORDING, Arguments
 from pullback.transforms.directions import as_tensor, directions, is_differentiable
 from pullback.transforms.pushing import Pushforward
 from pullback.transforms.recording import Recording
 from pullback.transforms.results import check_differentiable, parts, value_as_given
 from pullback.transforms.tangents import TangentLibrary, tangents
 from pullback.transforms.transformed import Function, name_of
-from pullback.transforms.wrapped import boxed, part_of
+from pullback.transforms.wrapped import boxed, depth_beyond, part_of, run_wrapped
 
 __all__ = ["jvp", "linearize", "push"]
 
@@ -146,30 +144,17 @@ def push(
         The result, its derivative in the same structure, and the second object: tensors, with
         their graph where an argument, a vector or the function's closure has one.
     """
-    library = tangents(_depth([*sources, *vectors]))
+    library = tangents(depth_beyond([*sources, *vectors]))
     standing = [
         None if s is None else box(library.made(part_of(s), None if v is None else part_of(v)))
         for s, v in zip(sources, vectors, strict=True)
     ]
-    running, making = FORWARD.get(), MAKING.get()
-    try:
-        FORWARD.set((*running, Running(library, next_seq())))
-        MAKING.set(library)
-        result = arguments.call(standing)
-    finally:
-        MAKING.set(making)
-        FORWARD.set(running)
+    result = run_wrapped(library, lambda: arguments.call(standing))
     out, aux = parts(arguments, result, has_aux)
     check_differentiable(arguments, out)
     values = map_leaves(lambda leaf: _value(library, leaf), out)
     found = map_leaves(lambda leaf: _tangent(library, leaf), out)
     return values, found, map_leaves(lambda leaf: _value(library, leaf), aux)
-
-
-def _depth(tensors: Sequence[Tensor | None]) -> int:
-    """Return a depth of nesting that is beyond all that is running, or in a tensor."""
-    ranks = [library_of(t.data_array()).rank for t in tensors if t is not None]
-    return 1 + max([0, *ranks, *(running.library.rank for running in FORWARD.get())])
 
 
 def _value(library: TangentLibrary, leaf: Any) -> Any:

@@ -8,7 +8,7 @@ of the graph.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
 from pullback.core.backward import api as engine
@@ -23,7 +23,7 @@ from pullback.transforms.arguments import RECORDING, Arguments
 from pullback.transforms.results import as_given, detached, parts, value_as_given
 from pullback.transforms.transformed import name_of
 
-__all__ = ["Recording", "stand_for_arguments", "written_outside"]
+__all__ = ["Recording", "reaches_others", "stand_for_arguments", "written_outside"]
 
 # Marks the leaf that replaced an argument, once the call that made it has returned.
 _CONSTANT = "stood for an argument"
@@ -50,8 +50,9 @@ class Recording:
         tensors = [None if i is None else i.tensor for i in self._slots]
         result = self._called(tensors)
         self.out, self.aux = parts(arguments, result, has_aux)
+        ours = {i.place._node for i in self.inputs}
         self.keeps = recorded and any(
-            self._reaches_others(t) for t in leaves((self.out, self.aux)) if _tracked(t)
+            reaches_others(t, ours) for t in leaves((self.out, self.aux)) if _tracked(t)
         )
         if self.keeps:
             stand_for_arguments([i.place for i in self.inputs])
@@ -133,15 +134,15 @@ class Recording:
                 raise written_outside(self.arguments.api, self.arguments.fun, tensor)
         return result
 
-    def _reaches_others(self, tensor: Tensor) -> bool:
-        """Return whether a tensor depends on a leaf that this call did not make."""
-        ours = {i.place._node for i in self.inputs}
-        for node in _ancestors(tensor):
-            if node.__class__ is AccumulateGrad:
-                constant = node.extra is not None and _CONSTANT in node.extra.metadata
-                if node not in ours and not constant:
-                    return True
-        return False
+
+def reaches_others(tensor: Tensor, ours: Collection[Any] = ()) -> bool:
+    """Return whether a tensor depends on a leaf that is not one of `ours`, nor a constant."""
+    for node in _ancestors(tensor):
+        if node.__class__ is AccumulateGrad:
+            constant = node.extra is not None and _CONSTANT in node.extra.metadata
+            if node not in ours and not constant:
+                return True
+    return False
 
 
 def _ancestors(tensor: Tensor) -> Iterator[Any]:

@@ -20,25 +20,25 @@ import operator
 from collections.abc import Sequence
 from typing import Any
 
-from pullback.arrays import DType, library_of, register
+from pullback.arrays import library_of, register
 from pullback.core.function.handed import TENSORS
 from pullback.core.function.primitive import Primitive, parameters
-from pullback.core.function.record import apply, asked_for
-from pullback.core.function.tensor_library import TENSOR_LIBRARY, library_of_part, on_parts
-from pullback.core.tensor.tensor import Tensor, as_array, box
+from pullback.core.function.record import asked_for
+from pullback.core.function.tensor_library import library_of_part, on_parts
+from pullback.core.tensor.tensor import Tensor
 from pullback.errors import GraphError, compose
 from pullback.ops.functions.creation import zeros_like
 from pullback.transforms.carrying import carry
-from pullback.transforms.pushing import in_one_library, pushed
+from pullback.transforms.pushing import pushed
 from pullback.transforms.wrapped import (
     Wrapped,
     WrappedLibrary,
-    all_boxed,
     boxed,
     is_part,
+    on_part,
     part_of,
     plain,
-    unboxed,
+    results_of,
 )
 
 __all__ = ["Tangent", "TangentLibrary", "tangents"]
@@ -110,7 +110,7 @@ class TangentLibrary(WrappedLibrary):
     def _each(self, name: str, arrays: Sequence[Any], *settings: Any, **named: Any) -> Any:
         """Call a method of the parts' library on values, and on tangents if there are any."""
         values = [self._value(a) for a in arrays]
-        value = on_parts(_on_part, name, values, settings, named)
+        value = on_parts(on_part, name, values, settings, named)
         if all(self._tangent(a) is None for a in arrays):
             return self.made(value)
         tangents = [self._tangent(a) for a in arrays]
@@ -158,17 +158,9 @@ class TangentLibrary(WrappedLibrary):
         """Return `a` in another shape; nothing is written in place, so that is a view."""
         return self._each("reshape", [a], shape), True
 
-    def astype(self, a: Any, dtype: DType, copy: bool = False) -> Any:
-        """Return `a` in another dtype."""
-        return a if a.dtype is dtype and not copy else unboxed(TENSORS.astype(box(a), dtype))
-
     def moved(self, a: Any, name: str, target: Any, device: Any = None) -> Any:
         """Return a copy on another device."""
         return self._each("moved", [a], name, target, device)
-
-    def special(self, name: str, *arrays: Any) -> Any:
-        """Return SciPy's special function, by the operation of that name."""
-        return unboxed(TENSOR_LIBRARY.special(name, *map(all_boxed, arrays)))
 
     def constant(self, a: Any) -> Any:
         """Return the values alone."""
@@ -185,22 +177,6 @@ class TangentLibrary(WrappedLibrary):
         return library_of_part(a.value).to_numpy(a.value)
 
 
-def _on_part(name: str, parts: Sequence[Any], settings: Any, named: Any) -> Any:
-    libraries = [library_of_part(p) for p in parts if is_part(p)]
-    library = max(libraries, key=operator.attrgetter("rank"))
-    if library is TENSOR_LIBRARY:
-        boxes = iter(in_one_library([boxed(p) for p in parts if is_part(p)]))
-        parts = [next(boxes) if is_part(p) else p for p in parts]
-    found = getattr(library, name)(*_interleaved(name, parts, settings), **named)
-    found = found[0] if name == "reshape" else found
-    return part_of(found) if isinstance(found, Tensor) else as_array(found)
-
-
-def _interleaved(name: str, parts: Sequence[Any], settings: Any) -> tuple[Any, ...]:
-    """Return the arguments in their order: a second array comes last."""
-    return (parts[0], *settings, *parts[1:])
-
-
 def _on_tangents(
     name: str, values: Sequence[Any], tangents: Sequence[Any], settings: Any, named: Any
 ) -> Any:
@@ -209,7 +185,7 @@ def _on_tangents(
         t if t is not None else zeros_of(v) if is_part(v) else 0
         for v, t in zip(values, tangents, strict=True)
     ]
-    return _on_part(name, parts, settings, named)
+    return on_part(name, parts, settings, named)
 
 
 def zeros_of(part: Any) -> Any:
@@ -233,9 +209,9 @@ def _derived(
     tensors = [boxed(v) if is_part(v) else v for v in values]
     vectors = {i: boxed(v) for i, v in enumerate(along) if v is not None and not _is_mask(op, i)}
     if not vectors:
-        return [(out, None) for out in _results(op, tensors, settings)]
+        return [(out, None) for out in results_of(op, tensors, settings)]
     if _multiplies(op, vectors, tensors):
-        (out,) = _results(op, tensors, settings)
+        (out,) = results_of(op, tensors, settings)
         if out.is_complex() == any(v.is_complex() for v in vectors.values()):
             if op.symmetric and values[0] is values[1] and along[0] is along[1]:
                 term = _multiplied(op, 0, vectors[0], tensors, out, settings)
@@ -247,20 +223,13 @@ def _derived(
             return [(out, tangent if same else TENSORS.broadcast_to(tangent, out.shape))]
     if all(_is_linear(op, i) for i in vectors):
         rows = [_applied(op, i, v, tensors, settings) for i, v in vectors.items()]
-        outs = _results(op, tensors, settings)
+        outs = results_of(op, tensors, settings)
         return [
             (out, functools.reduce(operator.add, terms) if out.dtype.is_inexact else None)
             for out, terms in zip(outs, zip(*rows, strict=True), strict=True)
         ]
     every = [vectors.get(i) for i in range(len(tensors))]
-    return pushed(lambda *given: _results(op, given, settings), tensors, every)
-
-
-def _results(op: Primitive, tensors: Sequence[Any], settings: dict[str, Any]) -> list[Tensor]:
-    if op.variadic or op.multi:
-        result = apply(op, tensors, settings)
-        return list(result) if op.multi else [result]
-    return [op.public(*tensors, **settings)]
+    return pushed(lambda *given: results_of(op, given, settings), tensors, every)
 
 
 def _is_mask(op: Primitive, i: int) -> bool:
@@ -322,7 +291,7 @@ def _applied(
         vector if j == i else t if not op.variadic and _stays(op, j, fixed) else _zero(t)
         for j, t in enumerate(tensors)
     ]
-    return _results(op, arguments, settings)
+    return results_of(op, arguments, settings)
 
 
 def _stays(op: Primitive, j: int, fixed: Sequence[str]) -> bool:

@@ -12,7 +12,8 @@ from pullback.errors import ArgumentTypeError, compose
 __all__ = ["Function", "Transformed", "name_of"]
 
 Function = Callable[..., Any]
-_DEFAULTS = {"argnum": 0, "has_aux": False}  # a mode is None then
+# A mode and a chunk_size are None then.
+_DEFAULTS = {"argnum": 0, "has_aux": False, "in_axes": 0, "out_axes": 0, "randomness": "error"}
 
 
 class Transformed:

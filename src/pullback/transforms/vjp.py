@@ -8,7 +8,7 @@ from pullback.core.custom.pytree import leaves
 from pullback.errors import ArgumentError, ArgumentTypeError, compose
 from pullback.transforms.arguments import Arguments
 from pullback.transforms.directions import as_tensor, directions
-from pullback.transforms.recording import Recording
+from pullback.transforms.recording import Recording, stand_for_arguments
 from pullback.transforms.results import check_differentiable
 from pullback.transforms.transformed import Function, name_of
 
@@ -75,6 +75,7 @@ class VectorJacobianProduct:
 
     def __init__(self, recording: Recording) -> None:
         self._recording = recording
+        stand_for_arguments([i.place for i in recording.inputs])
 
     def __call__(self, cotangent: Any, /) -> Any:
         """Return a tuple of gradients, one for each argument."""

@@ -9,16 +9,23 @@ from __future__ import annotations
 
 import functools
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from pullback.arrays import DTYPES, DType, WrappingLibrary, dtype_of, is_array
+from pullback.arrays import DTYPES, DType, WrappingLibrary, dtype_of, is_array, library_of
 from pullback.core.backward.collect import collect
 from pullback.core.custom.pytree import children, rebuild
+from pullback.core.function.dispatch import beside
 from pullback.core.function.handed import TENSORS
-from pullback.core.tensor.tensor import Tensor, box
+from pullback.core.function.primitive import Primitive
+from pullback.core.function.record import apply
+from pullback.core.function.tensor_library import TENSOR_LIBRARY, library_of_part, on_parts
+from pullback.core.graph.modes import MAKING
+from pullback.core.graph.node import next_seq
+from pullback.core.tensor.tensor import Tensor, as_array, box
 from pullback.ops.functions import data_types
-from pullback.transforms.arguments import FORWARD
+from pullback.transforms.arguments import WRAPPING, Running
+from pullback.transforms.pushing import in_one_library
 
 __all__ = [
     "Space",
@@ -26,9 +33,14 @@ __all__ = [
     "WrappedLibrary",
     "all_boxed",
     "boxed",
+    "depth_beyond",
     "is_part",
+    "on_part",
     "part_of",
     "plain",
+    "results_of",
+    "run_within",
+    "run_wrapped",
     "unboxed",
 ]
 
@@ -90,6 +102,8 @@ class Wrapped:
 def _operator(function: Callable[..., Any], reflected: bool) -> Callable[..., Any]:
     def method(self: Wrapped, *others: Any) -> Any:
         for other in others:
+            if other.__class__ is self.__class__ or other.__class__ in _SINGLE:
+                continue
             if isinstance(other, Wrapped) and other.library.rank > self.library.rank:
                 return NotImplemented
         operands = [boxed(a) if is_array(a) else a for a in (self, *others)]
@@ -130,8 +144,11 @@ def all_boxed(value: Any) -> Any:
     """Return wrapped arrays in nested containers as tensors."""
     if isinstance(value, Wrapped):
         return box(value)
-    items = children(value)
+    items = None if value.__class__ in _SINGLE else children(value)
     return value if items is None else rebuild(value, [all_boxed(item) for _, item in items])
+
+
+_SINGLE = frozenset((type(None), bool, int, float, DType))
 
 
 def boxed(value: Any) -> Any:
@@ -160,7 +177,13 @@ class Space:
             return Space(found)
         if not callable(found) or isinstance(found, DType):
             return found
-        return lambda *args, **kwargs: unboxed(found(*all_boxed(args), **all_boxed(kwargs)))
+        return lambda *args, **kwargs: unboxed(
+            found(*map(all_boxed, args), **{k: all_boxed(v) for k, v in kwargs.items()})
+        )
+
+    def operation(self, op: Primitive) -> Callable[..., Any]:
+        """Return a built-in operation on such arrays."""
+        return lambda *arrays, **settings: unboxed(op.public(*all_boxed(arrays), **settings))
 
 
 class WrappedLibrary(WrappingLibrary):
@@ -185,10 +208,101 @@ class WrappedLibrary(WrappingLibrary):
         """Return what is wrapped."""
         return a.value
 
+    def every(self, a: Any) -> Any:
+        """Return all values that are wrapped."""
+        value = a.value.detach().data_array() if isinstance(a.value, Tensor) else a.value
+        return library_of(value).every(value)
+
+    def varies(self, a: Any) -> bool:
+        """Say whether what is wrapped stands for a batch."""
+        value = a.value.data_array() if isinstance(a.value, Tensor) else a.value
+        return library_of(value).varies(value)
+
+    def draw(self, draw: Callable[[tuple[int, ...]], Any]) -> Any:
+        """Return an array of random numbers, as the transform around this one draws them."""
+        return self.lift(self._drawn_outside(draw))
+
+    def _drawn_outside(self, draw: Callable[[tuple[int, ...]], Any]) -> Any:
+        outer = _running_below(self.rank)
+        return outer[-1].library.draw(draw) if outer else draw(())
+
+    def astype(self, a: Any, dtype: DType, copy: bool = False) -> Any:
+        """Return `a` in another dtype."""
+        return a if a.dtype is dtype and not copy else unboxed(TENSORS.astype(box(a), dtype))
+
+    def special(self, name: str, *arrays: Any) -> Any:
+        """Return SciPy's special function, by the operation of that name."""
+        return unboxed(TENSOR_LIBRARY.special(name, *map(all_boxed, arrays)))
+
     def is_outside(self, node: Any) -> bool:
         """Say whether a graph reaches what was there before the transform began."""
-        starts = [running.start for running in FORWARD.get() if running.library is self]
+        starts = [running.start for running in WRAPPING.get() if running.library is self]
         if not starts:
             return True
         met, _ = collect([node], starts[0])
         return any(found.seq < starts[0] for found in met)
+
+
+# -- operations on parts ---------------------------------------------------------------------------
+def results_of(op: Primitive, tensors: Sequence[Any], settings: dict[str, Any]) -> list[Tensor]:
+    """Return the results of a built-in operation, a list also of one."""
+    if "index" in settings:  # its arrays may be wrapped where what is read is not
+        index = settings["index"]
+        arrays = index if isinstance(index, tuple) else (index,)
+        tensors = [beside(tensors[0], *arrays), *tensors[1:]]
+    if op.variadic or op.multi:
+        result = apply(op, tensors, settings)
+        return list(result) if op.multi else [result]
+    return [op.public(*tensors, **settings)]
+
+
+def on_part(name: str, parts: Sequence[Any], settings: Any, named: Any) -> Any:
+    """Call a method of the library of parts; a second array comes last."""
+    libraries = [library_of_part(p) for p in parts if is_part(p)]
+    library = max(libraries, key=operator.attrgetter("rank"))
+    if library is TENSOR_LIBRARY:
+        boxes = iter(in_one_library([boxed(p) for p in parts if is_part(p)]))
+        parts = [next(boxes) if is_part(p) else p for p in parts]
+    found = getattr(library, name)(parts[0], *settings, *parts[1:], **named)
+    found = found[0] if name == "reshape" else found
+    return part_of(found) if isinstance(found, Tensor) else as_array(found)
+
+
+# -- inside and outside of a transform -------------------------------------------------------------
+def depth_beyond(tensors: Sequence[Tensor | None]) -> int:
+    """Return a depth of nesting that is beyond all that is running, or in a tensor."""
+    ranks = [library_of(t.data_array()).rank for t in tensors if t is not None]
+    return 1 + max([0, *ranks, *(running.library.rank for running in WRAPPING.get())])
+
+
+def run_wrapped(
+    library: WrappedLibrary, function: Callable[[], Any], size: int = 0, randomness: str = ""
+) -> Any:
+    """Call the function of a transform, in which new tensors are arrays of its library."""
+    outer, making = WRAPPING.get(), MAKING.get()
+    try:
+        WRAPPING.set((*outer, Running(library, next_seq(), size, randomness)))
+        MAKING.set(library)
+        return function()
+    finally:
+        MAKING.set(making)
+        WRAPPING.set(outer)
+
+
+def run_within(library: WrappedLibrary, function: Callable[..., Any], *args: Any) -> Any:
+    """Call a function, perhaps a user's, of what arrays of a library hold: outside of its depth."""
+    outer = _running_below(library.rank)
+    token = WRAPPING.set(outer)  # of this depth none is running where the parts are
+    try:
+        return on_parts(_making, outer[-1].library if outer else None, function, *args)
+    finally:
+        WRAPPING.reset(token)
+
+
+def _making(library: Any, function: Callable[..., Any], *args: Any) -> Any:
+    MAKING.set(library)  # on_parts puts the one before back
+    return function(*args)
+
+
+def _running_below(rank: int) -> tuple[Running, ...]:
+    return tuple(running for running in WRAPPING.get() if running.library.rank < rank)

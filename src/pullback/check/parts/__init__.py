@@ -25,6 +25,7 @@ from pullback.check.parts.outputs import check_outputs
 from pullback.check.parts.repeatable import check_repeatable
 from pullback.check.parts.second_order import check_second_order
 from pullback.check.parts.shapes import check_shapes
+from pullback.check.parts.vmap import check_vmap
 from pullback.check.session import Session
 
 
@@ -59,6 +60,7 @@ PARTS: tuple[Part, ...] = (
     Part("outputs", "each output alone", check_outputs, fast=True),
     Part("linear", "linear in grad_output", check_linear, fast=True),
     Part("jvp", "jvp against backward", check_jvp, fast=True),
+    Part("vmap", "vmap against a loop", check_vmap, fast=True),
     Part("aliases", "one tensor passed twice", check_aliases),
     Part("layouts", "memory layouts", check_layouts, fast=True),
     Part("shapes", "other sizes", check_shapes),

@@ -32,12 +32,15 @@ class AutogradFunction(CustomOp, Generic[P, R]):
         backward: Any,
         traverse: bool,
         jvp: Callable[..., Any] | None = None,
+        vmap: Callable[..., Any] | None = None,
     ) -> None:
         super().__init__(name, forward, backward, traverse=traverse)
         functools.update_wrapper(self, forward, updated=())
         self.__name__ = self.__qualname__ = name
         if jvp is not None:
             self.set_jvp(jvp)
+        if vmap is not None:
+            self.set_vmap(vmap)
 
     if TYPE_CHECKING:
 
@@ -49,7 +52,8 @@ class AutogradFunction(CustomOp, Generic[P, R]):
         reduced = super().__reduce__()
         if isinstance(reduced, str):
             return reduced
-        made = (self.name, self.forward, self.given_rule, self.traverse, self.given_jvp)
+        rules = (self.given_jvp, self.given_vmap)
+        made = (self.name, self.forward, self.given_rule, self.traverse, *rules)
         return AutogradFunction, made, {"surrogate_reason": self.surrogate_reason}
 
     def __repr__(self) -> str:
@@ -97,6 +101,43 @@ class AutogradFunction(CustomOp, Generic[P, R]):
         ((9.0, 6.0), 6.0)
         """
         self.set_jvp(rule)
+        return rule
+
+    def vmap(self, rule: F) -> F:
+        """Make `rule` what computes all samples of a batch at once, in `pullback.vmap`.
+
+        Used as a decorator; returns `rule`. Without it the operation is called for each sample.
+
+        Parameters
+        ----------
+        rule : callable
+            ``rule(info, in_dims, *args)``: `info` has ``batch_size`` and ``randomness``; `in_dims`
+            has for each argument of forward the axis of the samples, None where it has none.
+            Returns ``(outputs, out_dims)``. It is differentiated as it is written: with calls of
+            the operation, or others that have a gradient.
+
+        Raises
+        ------
+        ArgumentError
+            If it does not take info and in_dims.
+
+        Examples
+        --------
+        >>> import pullback as pb
+        >>> @pb.autograd_function
+        ... def total(ctx, x):
+        ...     ctx.shape = x.shape
+        ...     return x.sum(-1)
+        >>> @total.backward
+        ... def _(ctx, grad_output):
+        ...     return {"x": grad_output[..., None].expand(ctx.shape)}
+        >>> @total.vmap
+        ... def _(info, in_dims, x):
+        ...     return total(x.movedim(in_dims[0], 0)), 0
+        >>> pb.vmap(total)(pb.tensor([[1.0, 2.0], [3.0, 4.0]]))
+        tensor([3., 7.])
+        """
+        self.set_vmap(rule)
         return rule
 
     def surrogate(self, reason: str) -> Callable[[F], F]:
@@ -272,7 +313,8 @@ class Function(metaclass=_FunctionType):
     A subclass defines static methods ``forward(ctx, ...)`` and ``backward(ctx, *grad_outputs)``,
     or ``forward(...)``, ``setup_context(ctx, inputs, output)`` and ``backward``; ``vjp`` is
     accepted as another name of ``backward``. A static method ``jvp(ctx, *tangents)`` is the forward
-    derivative, see `AutogradFunction.jvp`. Call it by ``apply``. A class whose gradient is meant
+    derivative, see `AutogradFunction.jvp`, and ``vmap(info, in_dims, *args)`` what computes a batch
+    at once, see `AutogradFunction.vmap`. Call it by ``apply``. A class whose gradient is meant
     to differ from the derivative says why: ``surrogate = "straight-through estimate"``.
 
     Examples
@@ -335,6 +377,9 @@ class Function(metaclass=_FunctionType):
         jvp = getattr(cls, "jvp", None)
         if jvp is not None:
             op.set_jvp(jvp)
+        vmap = getattr(cls, "vmap", None)
+        if vmap is not None:
+            op.set_vmap(vmap)
         if cls.surrogate != "":
             op.surrogate_reason = _checked_reason(f"{cls.__name__}.surrogate", cls.surrogate)
         return op

@@ -16,6 +16,7 @@ from pullback.core.custom.entering import written_call
 from pullback.core.custom.forward_rule import ForwardRule
 from pullback.core.custom.rule import written_rule
 from pullback.core.custom.signature import Signature
+from pullback.core.custom.vmap_rule import VmapRule
 from pullback.core.graph.node import UNKNOWN, CustomNode
 
 _POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
@@ -65,6 +66,7 @@ class CustomOp:
         type(self).__call__ = staticmethod(written)  # type: ignore[method-assign]
         self.rule: Callable[..., Any] | None = None
         self.forward_rule: ForwardRule | None = None  # the jvp that was given
+        self.vmap_rule: VmapRule | None = None  # the vmap that was given
         self.once = False
         if backward is not None:
             self.set_backward(backward)
@@ -84,7 +86,12 @@ class CustomOp:
         if name is not None and getattr(found, name, None) is self:
             return str(name)
         made = (self.setup_context, self.name, self.forward, self.given_rule, self.traverse)
-        return _made, (*made, self.given_jvp)
+        return _made, (*made, self.given_jvp, self.given_vmap)
+
+    @property
+    def given_vmap(self) -> Callable[..., Any] | None:
+        """What the user gave for batches."""
+        return None if self.vmap_rule is None else self.vmap_rule.rule
 
     @property
     def given_jvp(self) -> Callable[..., Any] | None:
@@ -113,6 +120,10 @@ class CustomOp:
             self.set_backward(self.forward_rule.transposed)
             self.takes_tuple = False
 
+    def set_vmap(self, rule: Callable[..., Any]) -> None:
+        """Make `rule` what computes all samples of a batch."""
+        self.vmap_rule = VmapRule(self.name, rule)
+
     def differentiate(self, node: CustomNode, g: Any, wanted: Any, recorded: bool) -> Sequence[Any]:
         """Return one gradient an input from what the user's backward gives."""
         written: Callable[..., Sequence[Any]] = written_rule(self)
@@ -131,7 +142,13 @@ class CustomOp:
 
 
 def _made(
-    setup_context: Any, name: str, forward: Any, backward: Any, traverse: bool, jvp: Any
+    setup_context: Any,
+    name: str,
+    forward: Any,
+    backward: Any,
+    traverse: bool,
+    jvp: Any = None,
+    vmap: Any = None,
 ) -> CustomOp:
     """Return an unpickled operation."""
     made: CustomOp = CustomOp(
@@ -139,4 +156,6 @@ def _made(
     )
     if jvp is not None:
         made.set_jvp(jvp)
+    if vmap is not None:
+        made.set_vmap(vmap)
     return made

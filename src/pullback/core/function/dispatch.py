@@ -167,6 +167,12 @@ def created(array: Any, cls: type[Tensor] = Tensor) -> Tensor:
     return tensor
 
 
+def drawn_tensor(draw: Callable[[tuple[int, ...]], Any]) -> Tensor:
+    """Return a new tensor of random numbers, as the library that the mode carries draws them."""
+    library = STATE.get().library or MAKING.get()
+    return box(draw(()) if library is None else library.draw(draw))
+
+
 def _is_kept(op: Primitive, i: int, tensors: list[Any]) -> bool:
     """Return whether the node of a call on these arguments will keep the one at `i`."""
     if not op.differentiable or not STATE.get().grad:
@@ -252,12 +258,8 @@ def mixed_error(op: Any, args: Sequence[Any]) -> DeviceError:
 def mixed(op: str, inputs: Sequence[tuple[str, Any]]) -> DeviceError:
     """Return the error for tensors and arrays on different devices or of different libraries."""
     arrays = [a._data if isinstance(a, Tensor) else a for _, a in inputs]
-    hint = "move them first, for instance with x.to(device) or x.cpu()"
-    if any(library_of(a).rank for a in arrays if is_array(a)):
-        hint = (
-            "what depends on the arguments of a transform cannot be written to a tensor from "
-            "outside: detach() it, or make the tensor inside of the function, as zeros() does"
-        )
+    libraries = [library_of(a) for a in arrays if is_array(a)]
+    hint = max(libraries, key=lambda library: library.rank).mixed_hint()
     lines = "".join(
         f"\n  {describe(name, a)}, "
         f"{library_of(a._data if isinstance(a, Tensor) else a).name}"
@@ -267,7 +269,7 @@ def mixed(op: str, inputs: Sequence[tuple[str, Any]]) -> DeviceError:
     )
     return DeviceError(
         f"{op}: all tensors must be on one device and of one array library, got{lines}\n"
-        f"hint: {hint}."
+        f"hint: {hint}"
     )
 
 

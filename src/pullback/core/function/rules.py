@@ -192,6 +192,11 @@ def _prepared(op: Primitive, node: Node, g: Any, recorded: bool) -> tuple[Any, A
     record = unpacked(node.record, node)
     if recorded:
         return g, _as_tensors(op, node, record), TENSORS
+    if not op.multi and is_array(g):  # and all that was saved is of its class
+        cls, library = g.__class__, library_of(g)
+        saved = record[node.count : node.count + len(op.tensor_slots)]
+        if all(a is None or a.__class__ is cls or not is_array(a) for a in saved):
+            return g, record, library.xp
     gradients = [as_array(x) for x in (g if op.multi else (g,)) if x is not None]
     slots = [node.count + op.layout[name] for name in op.tensor_slots]
     slots = [i for i in slots if is_array(record[i])]

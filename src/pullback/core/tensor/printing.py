@@ -66,9 +66,9 @@ def _body(array: Any) -> str:
     )
 
 
-def tensor_repr(array: Any, dtype: DType, device: str, suffix: str) -> str:
+def tensor_repr(array: Any, dtype: DType, device: str, *suffixes: str) -> str:
     """Return ``tensor(...)`` with the values, and what is not the default about them."""
-    notes = []
+    notes: list[str] = []
     if array.size == 0 and array.ndim > 1:
         notes.append(f"size={array.shape}")
     if device != "cpu":
@@ -77,7 +77,6 @@ def tensor_repr(array: Any, dtype: DType, device: str, suffix: str) -> str:
     implied = implied and array.size > 0
     if not implied and dtype is not get_default_dtype():
         notes.append(f"dtype={dtype.name}")
-    if suffix:
-        notes.append(suffix)
+    notes += [suffix for suffix in suffixes if suffix]
     body = "[]" if array.size == 0 else _body(array)
     return f"{PREFIX}{', '.join([body, *notes])})"

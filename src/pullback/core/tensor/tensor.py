@@ -491,8 +491,12 @@ class Tensor(Methods):
         elif self.requires_grad:
             node = self.grad_fn
             suffix = "requires_grad=True" if node is None else f"grad_fn=<{node.name()}>"
-        device = library_of(self._data).device(self._data)
-        return printing.tensor_repr(_values(self), self.dtype, device, suffix)
+        library = library_of(self._data)
+        varies = library.varies(self._data)
+        values = library.every(self._shown()) if varies else _values(self)
+        device, note = library.device(self._data), "batched" if varies else ""
+        values = library_of(values).to_numpy(values) if varies else values
+        return printing.tensor_repr(values, self.dtype, device, note, suffix)
 
     def __format__(self, spec: str) -> str:
         return format(self.item(), spec) if spec and not self.shape else format(repr(self), spec)

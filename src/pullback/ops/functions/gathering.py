@@ -69,7 +69,9 @@ def index_for(
     if 0 in array.shape:
         return tensor
     n = x.shape[axis] if x.shape else 1
-    low, high = int(library.xp.min(array)), int(library.xp.max(array))
+    values = library.every(array)
+    xp = library_of(values).xp
+    low, high = int(xp.min(values)), int(xp.max(values))
     if high >= n or low < (-n if wraps else 0):
         required = f"indices within axis {axis} of length {n} required"
         wrong = high if high >= n else low

@@ -16,7 +16,7 @@ from pullback.core.function.primitive import Primitive
 from pullback.core.graph.modes import STATE
 from pullback.core.tensor.tensor import Tensor, box
 from pullback.errors import ArgumentTypeError, ShapeError, TensorIndexError, compose
-from pullback.ops.arguments import needs_shape, tensor_of
+from pullback.ops.arguments import all_values, holds_somewhere, needs_shape, tensor_of
 from pullback.ops.axes import normalize_axis, plain
 from pullback.ops.declare import composition
 from pullback.ops.functions.creation import shape_of
@@ -52,7 +52,8 @@ def _unwrap(index: Any, *kept_for: Any) -> Any:
                 "getitem: tensors used as indices must have an integer or bool dtype, got "
                 f"{index.dtype.name}"
             )
-        if not index.shape and index.dtype.kind in "iu":
+        array = index.data_array()
+        if not index.shape and index.dtype.kind in "iu" and not library_of(array).varies(array):
             return int(index)
         return _unwrap(index.data_array(), *kept_for)
     if isinstance(index, slice):
@@ -61,7 +62,9 @@ def _unwrap(index: Any, *kept_for: Any) -> Any:
         )
     if isinstance(index, list):
         return [_unwrap(i, *kept_for) for i in index]
-    if not is_array(index) or library_of(index).dtype(index).kind in "iu":
+    if not is_array(index) or (
+        library_of(index).dtype(index).kind in "iu" and not library_of(index).varies(index)
+    ):
         index = plain(index)
     if isinstance(index, (float, str, complex)):
         raise TensorIndexError(
@@ -159,7 +162,7 @@ def _holds_nowhere(index: Any, x: Tensor) -> bool:
     if not x.requires_grad or not is_array(index) or index.shape != x.shape:
         return False
     library = library_of(index)
-    return library.dtype(index).kind == "b" and not bool(library.xp.any(index))
+    return library.dtype(index).kind == "b" and not holds_somewhere(index)
 
 
 def value_like(op: Primitive, x: Tensor, value: Any, *between: Any) -> Tensor:
@@ -226,7 +229,9 @@ def unravel_index(indices: Any, shape: Sequence[int]) -> tuple[Tensor, ...]:
     lengths = shape_of("unravel_index", (shape,))
     needs_whole("unravel_index", "indices", indices)
     rest, size = tensor_of("unravel_index", indices, "indices"), math.prod(lengths)
-    low, high = (int(rest.min()), int(rest.max())) if rest.numel() else (0, -1)
+    values = all_values(rest)
+    xp = library_of(values).xp
+    low, high = (int(xp.min(values)), int(xp.max(values))) if rest.numel() else (0, -1)
     if low < 0 or high >= size:
         required = f"numbers from 0 to {size - 1} required"
         came = str(low if low < 0 else high)

@@ -11,11 +11,11 @@ from contextvars import ContextVar
 from typing import Any
 
 from pullback.arrays import RandomSource, as_dtype, get_default_dtype, library_for
-from pullback.core.function.dispatch import created
+from pullback.core.function.dispatch import drawn_tensor
 from pullback.core.graph.locks import fork_safe_locks
 from pullback.core.tensor.tensor import Tensor
 from pullback.errors import ArgumentError, ArgumentTypeError, ShapeError, compose
-from pullback.ops.arguments import tensor_of
+from pullback.ops.arguments import holds_somewhere, tensor_of
 from pullback.ops.axes import plain
 from pullback.ops.functions.creation import shape_of
 from pullback.ops.functions.pointwise import add
@@ -155,8 +155,7 @@ def replayed(drawn: Drawn) -> Iterator[None]:
         _watched.set(outer)
 
 
-def _finish(array: Any, requires_grad: bool) -> Tensor:
-    result = created(array)
+def _finish(result: Tensor, requires_grad: bool) -> Tensor:
     return result.requires_grad_() if requires_grad else result
 
 
@@ -177,8 +176,8 @@ def randn(
     (2, 3)
     """
     kind = get_default_dtype() if dtype is None else as_dtype(dtype)
-    drawn = _source(generator, device).normal(shape_of("randn", shape), kind)
-    return _finish(drawn, requires_grad)
+    source, size = _source(generator, device), shape_of("randn", shape)
+    return _finish(drawn_tensor(lambda lead: source.normal((*lead, *size), kind)), requires_grad)
 
 
 def rand(
@@ -197,8 +196,8 @@ def rand(
     (2, 3)
     """
     kind = get_default_dtype() if dtype is None else as_dtype(dtype)
-    drawn = _source(generator, device).uniform(shape_of("rand", shape), kind)
-    return _finish(drawn, requires_grad)
+    source, size = _source(generator, device), shape_of("rand", shape)
+    return _finish(drawn_tensor(lambda lead: source.uniform((*lead, *size), kind)), requires_grad)
 
 
 def randint(
@@ -223,10 +222,9 @@ def randint(
     begin, end = (0, low) if high is None else (low, high)
     if begin >= end:
         raise ArgumentError(f"randint: low must be below high, got {begin} and {end}")
-    source = _source(generator, device)
-    return created(
-        source.integers(begin, end, shape_of("randint", (tuple(size),)), as_dtype(dtype))
-    )
+    source, kind = _source(generator, device), as_dtype(dtype)
+    shape = shape_of("randint", (tuple(size),))
+    return drawn_tensor(lambda lead: source.integers(begin, end, (*lead, *shape), kind))
 
 
 def randperm(
@@ -240,7 +238,8 @@ def randperm(
     >>> sorted(pb.randperm(3).tolist())
     [0, 1, 2]
     """
-    return created(_source(generator, device).permutation(n, as_dtype(dtype)))
+    source, kind = _source(generator, device), as_dtype(dtype)
+    return drawn_tensor(lambda lead: source.permutation(n, kind, lead))
 
 
 def randn_like(x: Tensor, **options: Any) -> Tensor:
@@ -297,7 +296,7 @@ def bernoulli(input: Any, p: float | None = None, *, generator: Any = None) -> T
     """
     x = tensor_of("bernoulli", input, "input").detach()
     chance = x if p is None else float(p)
-    wrong = bool(((x < 0) | (x > 1)).any()) if p is None else not 0 <= p <= 1
+    wrong = holds_somewhere((x < 0) | (x > 1)) if p is None else not 0 <= p <= 1
     if wrong:
         required = "probabilities from 0 to 1 required"
         raise ArgumentError(compose("bernoulli", required, "others", ("input", x)))
@@ -333,7 +332,7 @@ def normal(
     tensor([1., 2.])
     """
     given = [x.detach() for x in (mean, std) if isinstance(x, Tensor)]
-    if any(bool((s < 0).any()) if isinstance(s, Tensor) else s < 0 for s in (std,)):
+    if holds_somewhere(std < 0) if isinstance(std, Tensor) else std < 0:
         raise ArgumentError(compose("normal", "a std of at least 0 required", "a negative one"))
     if given:
         size = broadcast_arrays(*given)[0].shape
@@ -381,7 +380,8 @@ def multinomial(
         required = "a vector or a matrix of weights required"
         raise ShapeError(compose("multinomial", required, came, ("input", x)))
     enough = 1 if replacement else num_samples
-    if num_samples < 1 or bool((x < 0).any()) or bool(((x > 0).sum(-1) < enough).any()):
+    few = (x > 0).sum(-1) < enough
+    if num_samples < 1 or holds_somewhere(x < 0) or holds_somewhere(few):
         required = f"weights of at least 0, {enough} of them positive, required"
         raise ArgumentError(compose("multinomial", required, "others", ("input", x)))
     if not replacement:  # the largest of weights over exponential draws (Efraimidis, 2006)

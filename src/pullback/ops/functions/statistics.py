@@ -19,7 +19,7 @@ from pullback.errors import (
     ShapeError,
     compose,
 )
-from pullback.ops.arguments import array_of, tensor_of
+from pullback.ops.arguments import array_of, holds_somewhere, tensor_of
 from pullback.ops.axes import either, normalize_axes, normalize_axis
 from pullback.ops.declare import composition, needs_one_library, needs_order, needs_tensor
 from pullback.ops.functions import complex_numbers, manipulation, pointwise
@@ -352,7 +352,7 @@ def _levels(op: str, q: Any, like: Any) -> Tensor:
     array = levels.data_array()
     if len(array.shape) > 1:
         raise ShapeError(compose(op, "a q of at most one dimension required", "more", ("q", q)))
-    if not bool(library_of(array).xp.all((array >= 0) & (array <= 1))):
+    if holds_somewhere(~((array >= 0) & (array <= 1))):
         raise ArgumentError(compose(op, "q from 0 to 1 required", str(q.tolist()), ("q", q)))
     return levels
 

@@ -8,6 +8,7 @@ Reading and writing by a mask is here as well.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from pullback.arrays import NUMPY, library_of
@@ -181,13 +182,18 @@ def _put(xp: Any, g: Any, mask: Any) -> Any:
     return library.assign(zeros, mask, g)
 
 
+def _taken_back(g: Any, mask: Any, g_shape: tuple[int, ...], xp: Any) -> Any:
+    """Return the gradient of what was put where mask holds: of one number a sum."""
+    if math.prod(g_shape) == 1:
+        return xp.reshape(xp.sum(xp.where(mask, g, xp.zeros_like(g))), g_shape)
+    return sum_to_shape(on(xp, masked_select_p)(g, mask), g_shape, xp)
+
+
 masked_put_p: Primitive = operation(
     "masked_put",
     _put,
     rules={
-        "g": lambda g, mask, g_shape, xp: sum_to_shape(
-            on(xp, masked_select_p)(g, mask), g_shape, xp
-        ),
+        "g": _taken_back,
         "mask": None,
     },
     holomorphic=False,

@@ -12,7 +12,7 @@ from typing import Any
 
 from pullback.arrays import DTYPES, library_of
 from pullback.errors import ShapeError, compose
-from pullback.ops.arguments import array_of
+from pullback.ops.arguments import array_of, holds_somewhere
 from pullback.ops.axes import sum_to_shape
 from pullback.ops.declare import Primitive, on, operation
 from pullback.ops.matrices import (
@@ -34,7 +34,7 @@ from pullback.ops.samples import both, sample
 def _invertible(x: Any, xp: Any) -> tuple[Any, bool]:
     """Return the determinants as factors of matrices, and whether all are numbers other than 0."""
     det = xp.linalg.det(x)
-    fine = bool(xp.all(xp.isfinite(det) & (det != 0)))
+    fine = not holds_somewhere(~(xp.isfinite(det) & (det != 0)))
     return xp.reshape(det, (*det.shape, 1, 1)), fine
 
 

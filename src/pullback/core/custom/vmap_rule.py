@@ -1,0 +1,84 @@
+"""A user's ``vmap``: how an operation computes all samples of a batch at once."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from pullback.core.custom import pytree as tree
+from pullback.errors import ArgumentError, ArgumentTypeError, compose
+
+_KINDS = inspect.Parameter
+_POSITIONAL = (_KINDS.POSITIONAL_ONLY, _KINDS.POSITIONAL_OR_KEYWORD)
+
+
+class VmapInfo(NamedTuple):
+    """What a vmap rule is told of the transform.
+
+    Attributes
+    ----------
+    batch_size : int
+        The number of samples.
+    randomness : str
+        "error", "same" or "different".
+    """
+
+    batch_size: int
+    randomness: str
+
+
+class VmapRule:
+    """A user's ``vmap``, checked.
+
+    Parameters
+    ----------
+    name : str
+        The operation's.
+    rule : callable
+        ``rule(info, in_dims, *args)`` returns ``(outputs, out_dims)``.
+    """
+
+    def __init__(self, name: str, rule: Callable[..., Any]) -> None:
+        self.name, self.rule = name, rule
+        if not callable(rule):
+            came = type(rule).__name__
+            raise ArgumentTypeError(compose(f"{name}.vmap", "a function required", came))
+        own = list(inspect.signature(rule).parameters.values())
+        leading = [p for p in own if p.kind in _POSITIONAL]
+        if len(leading) < 2 and not any(p.kind is _KINDS.VAR_POSITIONAL for p in own):
+            required = "a function of info, in_dims and the arguments of forward required"
+            came = f"{getattr(rule, '__name__', 'function')}{inspect.signature(rule)}"
+            hint = "write def vmap(info, in_dims, *args)"
+            raise ArgumentError(compose(f"{name}.vmap", required, came, hint=hint))
+
+    def __call__(
+        self,
+        info: VmapInfo,
+        in_dims: tuple[Any, ...],
+        args: Sequence[Any],
+        keywords: dict[str, Any],
+    ) -> tuple[Any, list[int | None]]:
+        """Return the outputs, and for each leaf of them the axis of the samples."""
+        found = self.rule(info, in_dims, *args, **keywords)
+        if not isinstance(found, tuple) or len(found) != 2:
+            required = "a pair (outputs, out_dims) required as the result"
+            raise ArgumentError(compose(f"{self.name}.vmap", required, type(found).__name__))
+        outputs, out_dims = found
+        return outputs, self._axes(outputs, out_dims)
+
+    def _axes(self, outputs: Any, out_dims: Any) -> list[int | None]:
+        items = tree.children(outputs)
+        if items is None or out_dims is None or isinstance(out_dims, int):
+            axes = [out_dims] * sum(1 for _ in tree.leaves(outputs))
+        else:
+            dims = tree.children(out_dims)
+            if dims is None or len(dims) != len(items):
+                required = f"out_dims for each of {len(items)} outputs required"
+                raise ArgumentError(compose(f"{self.name}.vmap", required, repr(out_dims)))
+            pairs = zip(items, dims, strict=True)
+            return [axis for (_, x), (_, d) in pairs for axis in self._axes(x, d)]
+        if not all(a is None or (isinstance(a, int) and not isinstance(a, bool)) for a in axes):
+            required = "an axis, or None, for each output required as out_dims"
+            raise ArgumentError(compose(f"{self.name}.vmap", required, repr(out_dims)))
+        return axes

@@ -1,0 +1,259 @@
+"""Batches: an array library whose arrays have a hidden leading axis, one item for each sample.
+
+Owns `Batch`, and for each depth of nesting the library of such arrays. A function of the tensors of
+one sample that is run on them computes all samples at once. Their shape is that of one sample.
+
+An operation follows its batching rule (batching.py); one without a rule is called for each sample
+(`each_sample`), and so are users' operations (sampling.py).
+
+Invariants: the axis of the samples comes first in what is wrapped, or `batched` is False and all
+samples have the same. A part is a tensor exactly where it requires grad. There is one class of
+arrays for each depth, made once.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any, NoReturn
+
+from pullback.arrays import NUMPY, library_of, register
+from pullback.core.debug.anomaly import call_site
+from pullback.core.function.handed import TENSORS
+from pullback.core.function.primitive import Primitive
+from pullback.core.function.tensor_library import library_of_part, on_parts
+from pullback.core.tensor.tensor import Tensor
+from pullback.errors import ArgumentError, compose
+from pullback.ops.primitives.arithmetic import add_p, mul_p, neg_p, sub_p
+from pullback.ops.primitives.arranging import diagonal_p
+from pullback.ops.primitives.conversion import clone_p
+from pullback.ops.primitives.indexing import index_put_p, is_basic, reader, setitem_p
+from pullback.ops.primitives.shape import broadcast_to_p, reshape_p
+from pullback.transforms.arguments import WRAPPING
+from pullback.transforms.batching import batched_results
+from pullback.transforms.calls import elementwise_of
+from pullback.transforms.one_value import refused
+from pullback.transforms.sampling import call_operation, each
+from pullback.transforms.wrapped import Wrapped, WrappedLibrary, boxed, is_part, on_part, part_of
+
+__all__ = ["Batch", "BatchLibrary", "batches"]
+
+_PLAIN = frozenset((*NUMPY.array_types, int, float, bool, complex))
+
+
+class Batch(Wrapped):
+    """An array for each sample; a subclass of it for each depth.
+
+    Attributes
+    ----------
+    value : array or Tensor
+        What is wrapped.
+    batched : bool
+        Whether its first axis is that of the samples; else it is the array of every sample.
+    """
+
+    __slots__ = ("batched",)
+    library: BatchLibrary
+
+    def __init__(self, value: Any, batched: bool = True) -> None:
+        self.value, self.batched = value, batched
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The lengths of the axes of one sample."""
+        shape = tuple(self.value.shape)
+        return shape[1:] if self.batched else shape
+
+    def _one(self) -> Any:
+        """Return the value of every sample, raise if they have values of their own."""
+        return self.library.to_numpy(self)
+
+    def __bool__(self) -> bool:
+        return bool(self._one())
+
+    def __int__(self) -> int:
+        return int(self._one())
+
+    def __float__(self) -> float:
+        return float(self._one())
+
+    def __complex__(self) -> complex:
+        return complex(self._one())
+
+    def __index__(self) -> int:
+        return self._one().__index__()  # type: ignore[no-any-return]
+
+
+def _direct(name: str, op: Primitive) -> Callable[..., Any]:
+    """Return an operator that skips the tensors where nothing is to be brought to one dtype."""
+    general, reflected = getattr(Wrapped, name), name.startswith("__r")
+
+    def method(self: Batch, *others: Any) -> Any:
+        dtype = self.dtype
+        for other in others:
+            kind = other.__class__
+            if kind is self.__class__:
+                if other.dtype is not dtype:
+                    return general(self, *others)
+            elif kind is not int and kind is not float:
+                return general(self, *others)
+        if dtype not in self.library.quick_dtypes:
+            return general(self, *others)
+        return self.library.run(op, (*others, self) if reflected else (self, *others), {})
+
+    return method
+
+
+for _name, _op in (("add", add_p), ("sub", sub_p), ("mul", mul_p), ("neg", neg_p)):
+    for _label in (f"__{_name}__", f"__r{_name}__"):
+        if hasattr(Wrapped, _label):
+            setattr(Batch, _label, _direct(_label, _op))
+
+
+class BatchLibrary(WrappedLibrary):
+    """The library of batches of one depth of nesting."""
+
+    def __init__(self, rank: int) -> None:
+        super().__init__("batches", rank, Batch)
+
+    def lift(self, a: Any) -> Any:
+        """Wrap an array or a tensor that all samples share."""
+        return a if self.has(a) else self.made(a, False)
+
+    def call(self, op: Any, arguments: Any, values: Sequence[Any]) -> Any:
+        """Return the result of a user's operation, by its vmap or a call for each sample."""
+        return call_operation(self, op, arguments, values)
+
+    def run(self, op: Primitive, arrays: Sequence[Any], settings: dict[str, Any]) -> Any:
+        """Return the results of an operation."""
+        made = self.made
+        if op.elementwise and len(arrays) < 3:
+            found = elementwise_of(made, op, arrays, settings)
+            if found is not None:
+                return found
+        values, batched, is_plain = [], [], "index" not in settings or is_basic(settings["index"])
+        for a in arrays:
+            own = a.__class__ is made
+            value = a.value if own else a
+            is_plain = is_plain and value.__class__ in _PLAIN
+            values.append(value)
+            batched.append(own and a.batched)
+        if is_plain:  # nothing to record, and nothing wrapped further in
+            outs, has_axis = batched_results(self, NUMPY.xp, op, values, batched, settings)
+        else:
+            tensors = [boxed(v) if is_part(v) else v for v in values]
+            outs, has_axis = on_parts(
+                batched_results, self, TENSORS, op, tensors, batched, settings
+            )
+        results = [made(part_of(o) if isinstance(o, Tensor) else o, has_axis) for o in outs]
+        return results if op.multi else results[0]
+
+    # -- by the operations -------------------------------------------------------------------------
+    def copy(self, a: Any) -> Any:
+        """Return a copy."""
+        return self.run(clone_p, [a], {})
+
+    def getitem(self, a: Any, index: Any) -> Any:
+        """Return ``a[index]``."""
+        return self.run(reader(index), [a], {"index": index})
+
+    def assign(self, a: Any, index: Any, value: Any) -> Any:
+        """Return a copy of `a` with `value` at `index`."""
+        return self.run(setitem_p, [a, value], {"index": index})
+
+    def add_at(self, a: Any, index: Any, value: Any) -> Any:
+        """Return `a` with `value` added at `index`, as often as it names a place."""
+        place = self.getitem(a, index).shape
+        value = value if is_part(value) or self.has(value) else self.asarray(value, a.dtype)
+        extra = len(value.shape) - len(place)  # leading axes of length 1, which NumPy drops
+        value = self.reshape(self.lift(value), value.shape[extra:])[0] if extra > 0 else value
+        value = self.broadcast_to(self.lift(value), place)
+        return a + self.run(index_put_p, [value], {"index": index, "shape": a.shape})
+
+    def broadcast_to(self, a: Any, shape: tuple[int, ...]) -> Any:
+        """Return `a` repeated to a larger shape."""
+        return self.run(broadcast_to_p, [a], {"shape": tuple(shape)})
+
+    def diagonal(self, a: Any, offset: int = 0) -> Any:
+        """Return the diagonals of matrices."""
+        return self.run(diagonal_p, [a], {"offset": offset})
+
+    def reshape(self, a: Any, shape: tuple[int, ...]) -> tuple[Any, bool]:
+        """Return `a` in another shape; nothing is written in place, so that is a view."""
+        return self.run(reshape_p, [a], {"shape": tuple(shape)}), True
+
+    # -- what leaves the first axes alone ----------------------------------------------------------
+    def fold(self, a: Any, *settings: Any) -> Any:
+        """Add windows up at the places they come from."""
+        return self.made(on_parts(on_part, "fold", [a.value], settings, {}), a.batched)
+
+    def windows(self, a: Any, *settings: Any) -> Any:
+        """Return the windows along the last axes."""
+        return self.made(on_parts(on_part, "windows", [a.value], settings, {}), a.batched)
+
+    def moved(self, a: Any, name: str, target: Any, device: Any = None) -> Any:
+        """Return a copy on another device."""
+        return self.made(on_parts(_moved, a.value, name), a.batched)
+
+    def constant(self, a: Any) -> Any:
+        """Return the values outside of any graph."""
+        part = a.value
+        part = part.detach().data_array() if isinstance(part, Tensor) else part
+        return self.made(library_of(part).constant(part), a.batched)
+
+    # -- values of the samples ---------------------------------------------------------------------
+    def varies(self, a: Any) -> bool:
+        """Say whether the samples have values of their own."""
+        return a.batched or super().varies(a)
+
+    def to_numpy(self, a: Any) -> Any:
+        """Return the values that all samples share; raise where each has its own."""
+        if a.batched:
+            self._has_no_one_value(a)
+        return library_of_part(a.value).to_numpy(a.value)
+
+    def _has_no_one_value(self, a: Any) -> NoReturn:
+        required = "one value, the same for all samples, required by `if`, float(), item() or NumPy"
+        hint = (
+            "use pb.where for `if`, functions of pullback for those of NumPy; or give vmap what "
+            "does not differ by in_axes=None"
+        )
+        raise refused(self, required, f"a batch of {_kind(a)}", hint)
+
+    def each(self, function: Callable[..., Any], args: Any, keywords: dict[str, Any]) -> Any:
+        """Call any function of tensors for each sample by itself."""
+        return each(self, function, args, keywords)
+
+    def mixed_hint(self) -> str:
+        """Say why a batch cannot be written to a tensor that is none, and where that is."""
+        return (
+            "in vmap, what differs between samples cannot be written to a tensor from outside: "
+            "give it an axis in in_axes, or make it inside of the function, as zeros() does."
+            f"\n{call_site()}"
+        )
+
+    def draw(self, draw: Callable[[tuple[int, ...]], Any]) -> Any:
+        """Return random numbers for the samples, as the `randomness` of the transform says."""
+        running = next(r for r in reversed(WRAPPING.get()) if r.library is self)
+        if running.randomness == "error":
+            required = 'randomness="different" (a draw for each sample) or "same" required'
+            raise ArgumentError(compose("vmap", required, 'random numbers under "error"'))
+        if running.randomness == "same":
+            return self.lift(self._drawn_outside(draw))
+        return self.made(self._drawn_outside(lambda lead: draw((*lead, running.size))))
+
+
+def _kind(a: Any) -> str:
+    return f"tensors of shape {a.shape}" if a.shape else "numbers"
+
+
+def _moved(part: Any, name: str) -> Any:
+    return part_of(TENSORS.toDevice(boxed(part), device=name))
+
+
+@functools.cache
+def batches(rank: int) -> BatchLibrary:
+    """Return the library of a depth of nesting, from 1, made and registered once."""
+    library = BatchLibrary(rank)
+    register(library)
+    return library

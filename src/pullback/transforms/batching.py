@@ -1,0 +1,403 @@
+"""Batching rules: how an operation computes all samples of a batch at once.
+
+Owns a rule for each operation that has one, and the loop over the samples for any other. A rule
+gets a `Call` and returns the results, tensors whose first axis is that of the samples; or
+NotImplemented where it does not fit, for the loop. Element-wise operations need no rule of their
+own, nor do those that treat all leading axes alike.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from pullback.core.function.handed import TENSORS
+from pullback.core.function.primitive import Primitive
+from pullback.core.tensor.tensor import Tensor
+from pullback.ops.axes import normalize_axes, normalize_axis
+from pullback.transforms.batched_indexing import INDEXING, sample_of, size_of
+from pullback.transforms.calls import Call, aligned, is_numbers, results_in
+from pullback.transforms.one_value import refused
+from pullback.transforms.wrapped import boxed, results_of
+
+__all__ = ["batched_results", "stacked"]
+
+
+def batched_results(
+    library: Any,
+    xp: Any,
+    op: Primitive,
+    values: Sequence[Any],
+    batched: Sequence[bool],
+    settings: dict[str, Any],
+) -> tuple[Sequence[Any], bool]:
+    """Return the results of an operation on parts, and whether they have an axis of samples."""
+    size = None
+    for value, has_axis in zip(values, batched, strict=True):
+        if has_axis:
+            size = value.shape[0]
+            break
+    if op.elementwise and size is not None:
+        return results_in(xp, op, aligned(values, batched), settings), True
+    if "index" in settings and size is None:
+        size = size_of(library, settings["index"])
+    if size is None:
+        return results_in(xp, op, values, sample_of(library, settings, 0)), False
+    call = Call(xp, op, values, batched, settings, size)
+    rule, indexing = RULES.get(op.name), INDEXING.get(op.name)
+    found: Any = NotImplemented
+    if rule is not None:
+        found = rule(call)
+    elif indexing is not None:
+        found = indexing(library, call)
+    if found is NotImplemented:
+        found = _each_sample(library, call)
+    return (found if isinstance(found, (list, tuple)) else [found]), True
+
+
+def _each_sample(library: Any, call: Call) -> list[Any]:
+    """Call the operation for each sample by itself, and stack the results."""
+    tensors = [boxed(t) if is_numbers(t) else t for t in call.tensors]
+    rows = [
+        results_of(
+            call.op,
+            [t[i] if b else t for t, b in zip(tensors, call.batched, strict=True)],
+            sample_of(library, call.settings, i),
+        )
+        for i in range(call.size)
+    ]
+    return stacked(library, call.op.name, rows)
+
+
+def stacked(library: Any, name: str, rows: Sequence[Sequence[Tensor]]) -> list[Tensor]:
+    """Return what was computed for each sample with the axis of the samples first."""
+    for column in zip(*rows, strict=True):
+        shapes = list(dict.fromkeys(tuple(t.shape) for t in column))
+        if len(shapes) > 1:
+            required = f"results of {name} of one shape for all samples required"
+            hint = (
+                "a shape that depends on values cannot be batched: keep all elements and choose by "
+                "pb.where or a product with a mask, or loop over the samples"
+            )
+            came = f"the shapes {shapes[0]} and {shapes[1]}"
+            raise refused(library, required, came, hint)
+    return [TENSORS.stack(list(column)) for column in zip(*rows, strict=True)]
+
+
+# -- element by element, and along leading axes ----------------------------------------------------
+def _elementwise(call: Call) -> list[Any]:
+    return call.results(*call.aligned())
+
+
+def _as_it_is(call: Call) -> list[Any]:
+    """Call an operation that treats all leading axes alike."""
+    return call.results(*call.whole())
+
+
+# -- along axes ------------------------------------------------------------------------------------
+def _reduction(call: Call) -> Any:
+    (x,), axis, keepdims = call.tensors, call.settings["axis"], call.settings.get("keepdims")
+    ndim = len(x.shape) - 1
+    axes = normalize_axes(call.op.name, axis, ndim)
+    if ndim == 0:  # one element
+        if keepdims is not None:
+            call = call.with_settings(keepdims=False)
+        return call.result(x.reshape((call.size, 1)), axis=1)
+    if axis.__class__ is int:
+        return call.result(x, axis=axes[0] + 1)
+    return call.result(x, axis=tuple(a + 1 for a in axes))
+
+
+def _place(call: Call) -> Any:
+    """Find the place of an extreme: along one axis, or of all elements in a row."""
+    (x,), axis = call.tensors, call.settings["axis"]
+    if axis is not None and len(x.shape) > 1:
+        return call.result(x, axis=normalize_axis(call.op.name, axis, len(x.shape) - 1) + 1)
+    flat = x.reshape((call.size, math.prod(x.shape[1:])))
+    found = call.with_settings(keepdims=False).result(flat, axis=1)
+    ones = (1,) * (len(x.shape) - 1) if call.settings["keepdims"] else ()
+    return found.reshape((call.size, *ones))
+
+
+def _along(setting: str) -> Callable[[Call], Any]:
+    """Return the rule of an operation that works along the axis, or axes, of a setting."""
+
+    def rule(call: Call) -> Any:
+        ndim = len(call.tensors[0].shape) - 1
+        axis = call.settings[setting]
+        if ndim == 0 or axis is None:
+            return NotImplemented
+        shifted: Any = tuple(a + 1 for a in normalize_axes(call.op.name, axis, ndim))
+        shifted = shifted if isinstance(axis, (tuple, list)) else shifted[0]
+        return call.results(*call.tensors, **{setting: shifted})
+
+    return rule
+
+
+def _fold_dim(call: Call) -> Any:
+    shape, axis = call.settings["shape"], call.settings["axis"]
+    if not shape:
+        return NotImplemented
+    return call.result(*call.tensors, axis=axis % len(shape) + 1, shape=(call.size, *shape))
+
+
+def _cat(call: Call) -> Any:
+    axis = normalize_axis("concat", call.settings.get("axis", 0), call.ndim(0))
+    return call.result(*call.whole(), axis=axis + 1) if call.ndim(0) else NotImplemented
+
+
+def _stack(call: Call) -> Any:
+    axis = normalize_axis("stack", call.settings.get("axis", 0), call.ndim(0) + 1)
+    return call.result(*call.whole(), axis=axis + 1)
+
+
+def _cross(call: Call) -> Any:
+    axis, ndim = call.settings["axis"], max(map(call.ndim, range(2)))
+    return call.result(*call.aligned(), axis=axis - ndim if axis >= 0 else axis)
+
+
+# -- shapes ----------------------------------------------------------------------------------------
+def _reshape(call: Call) -> Any:
+    (x,), shape = call.tensors, call.settings["shape"]
+    if -1 in shape:
+        rest = math.prod(n for n in shape if n != -1)
+        if rest == 0:
+            return NotImplemented
+        left = math.prod(x.shape[1:]) // rest
+        shape = tuple(left if n == -1 else n for n in shape)
+    return call.result(x, shape=(call.size, *shape))
+
+
+def _permute(call: Call) -> Any:
+    ndim = call.ndim(0)
+    axes = [normalize_axis("permute", a, ndim) + 1 for a in call.settings["axes"]]
+    return call.result(*call.tensors, axes=(0, *axes))
+
+
+def _broadcast_to(call: Call) -> Any:
+    shape = call.settings["shape"]
+    if call.ndim(0) > len(shape):
+        return NotImplemented
+    x = call.with_leading_ones(call.tensors[0], True, len(shape))
+    return call.result(x, shape=(call.size, *shape))
+
+
+def _pad(call: Call) -> Any:
+    return call.result(*call.tensors, widths=((0, 0), *call.settings["widths"]))
+
+
+def _tile(call: Call) -> Any:
+    shapes = {name: (call.size, *call.settings[name]) for name in ("split", "wide", "shape")}
+    return call.result(*call.tensors, **shapes)
+
+
+def _diag_embed(call: Call) -> Any:
+    return call.result(*call.tensors, shape=(call.size, *call.settings["shape"]))
+
+
+def _copy(call: Call) -> Any:
+    src = call.tensors[1]
+    if is_numbers(src):
+        src = call.with_leading_ones(src, call.batched[1], call.ndim(0))
+    return call.result(call.whole()[0], src)
+
+
+# -- products --------------------------------------------------------------------------------------
+def _matmul(call: Call) -> Any:
+    (x, y), (in_x, in_y) = call.tensors, call.batched
+    left, right = call.ndim(0), call.ndim(1)
+    xp = call.xp
+    if in_x and not in_y and left == 1 and right <= 2:
+        return xp.matmul(x, y)  # the samples are the rows of one matrix
+    if in_y and not in_x and right == 1 and left == 2:
+        return xp.matmul(y, x.mT)
+    if in_x and in_y and left == right == 1:
+        return call.xp.sum(x * y, axis=-1)
+    x = call.xp.expand_dims(x, axis=-2) if left == 1 else x
+    y = call.xp.expand_dims(y, axis=-1) if right == 1 else y
+    ndim = max(left, right, 2)
+    x = call.with_leading_ones(x, in_x, ndim)
+    y = call.with_leading_ones(y, in_y, ndim)
+    product = xp.matmul(x, y)
+    dropped = [-2] * (left == 1) + [-1] * (right == 1)
+    shape = [n for i, n in enumerate(product.shape) if i - len(product.shape) not in dropped]
+    return product.reshape(tuple(shape)) if dropped else product
+
+
+def _outer(call: Call) -> Any:
+    x, y = call.tensors
+    return call.xp.multiply(x[..., :, None], y[..., None, :])
+
+
+def _linear(call: Call) -> Any:
+    x, weight = call.tensors
+    if not call.batched[1]:
+        return call.result(x, weight)
+    lead = x.shape[call.batched[0] : -1]
+    rows = x.reshape((call.size if call.batched[0] else 1, math.prod(lead), x.shape[-1]))
+    product = call.xp.matmul(rows, weight.mT)
+    return product.reshape((call.size, *lead, weight.shape[-2]))
+
+
+def _contract(call: Call) -> Any:
+    *inputs, out = call.settings["labels"]
+    # The axis of the samples has a label of its own, as have those of other transforms outside.
+    label = f"samples {len(out)}"
+    inputs = [
+        (label, *labels) if b else labels for labels, b in zip(inputs, call.batched, strict=True)
+    ]
+    return call.result(*call.tensors, labels=(*inputs, (label, *out)))
+
+
+def _solve(call: Call) -> Any:
+    vector = call.ndim(1) == 1
+    x, y = call.whole()
+    y = call.xp.expand_dims(y, axis=-1) if vector else y
+    ndim = max(len(x.shape), len(y.shape)) - 1
+    found = call.result(*(call.with_leading_ones(t, True, ndim) for t in (x, y)))
+    return found.reshape(found.shape[:-1]) if vector else found
+
+
+# -- convolution -----------------------------------------------------------------------------------
+def _convolution(call: Call) -> Any:
+    """Convolve images with one weight as more images, those with their own in groups."""
+    if not call.batched[1]:
+        (x, weight), n = call.tensors, call.size
+        found = call.result(x.reshape((n * x.shape[1], *x.shape[2:])), weight)
+        return found.reshape((n, x.shape[1], *found.shape[1:]))
+    x, weight = call.whole()
+    groups = call.size * call.settings["groups"]
+    weight = weight.reshape((-1, *weight.shape[2:]))
+    found = call.result(_as_channels(x, call.xp), weight, groups=groups)
+    return call.xp.moveaxis(_parted(found, 1, call.size), 1, 0)
+
+
+def _convolution_weight(call: Call) -> Any:
+    x, y = call.whole()
+    groups = call.size * call.settings["groups"]
+    return _parted(
+        call.result(_as_channels(x, call.xp), _as_channels(y, call.xp), groups=groups), 0, call.size
+    )
+
+
+def _as_channels(x: Any, xp: Any) -> Any:
+    """Return images (samples, images, channels, ...) with the samples as more channels."""
+    moved = xp.moveaxis(x, 0, 1)
+    return moved.reshape((moved.shape[0], moved.shape[1] * moved.shape[2], *moved.shape[3:]))
+
+
+def _parted(x: Any, axis: int, size: int) -> Any:
+    shape = x.shape
+    return x.reshape((*shape[:axis], size, shape[axis] // size, *shape[axis + 1 :]))
+
+
+# -- by index --------------------------------------------------------------------------------------
+def _by_element(call: Call) -> Any:
+    """Read or write elements, each sample with an index of its own."""
+    shape = call.settings.get("shape")
+    ndim = call.ndim(0) if shape is None else len(shape)
+    if not ndim:
+        return NotImplemented
+    tensors = [
+        t if not is_numbers(t) else call.with_leading_ones(t, True, ndim) for t in call.whole()
+    ]
+    changed = {} if shape is None else {"shape": (call.size, *shape)}
+    return call.result(*tensors, axis=call.settings["axis"] % ndim + 1, **changed)
+
+
+def _by_slice(call: Call) -> Any:
+    """Read or write slices where all samples have one index."""
+    shape = call.settings.get("shape")
+    ndim = call.ndim(0) if shape is None else len(shape)
+    if not ndim:
+        return NotImplemented
+    if call.batched[1]:
+        return _own_slices(call, ndim, shape)
+    tensors = list(call.whole())
+    tensors[1] = call.tensors[1]
+    if len(tensors) == 3 and call.batched[2] and call.ndim(2) == 0:
+        return NotImplemented  # a number for each sample
+    if len(tensors) == 3 and not call.ndim(2):
+        tensors[2] = call.tensors[2]
+    changed = {} if shape is None else {"shape": (call.size, *shape)}
+    return call.result(*tensors, axis=call.settings["axis"] % ndim + 1, **changed)
+
+
+def _own_slices(call: Call, ndim: int, shape: Any) -> Any:
+    """Read slices by the index of each sample, as slices of all samples in a row."""
+    axis = call.settings["axis"] % ndim
+    index = call.tensors[1]
+    count = len(index.shape) - 1
+    if call.op.name == "take" and not call.batched[0]:
+        return call.xp.moveaxis(call.result(call.tensors[0], index, axis=axis), axis, 0)
+    if call.op.name == "take":
+        x = call.xp.moveaxis(call.tensors[0], axis + 1, 1)
+        found = call.result(_in_a_row(x), _numbered(index, x.shape[1], call.xp), axis=0)
+        return call.xp.moveaxis(found, _range(1, count), _range(1 + axis, count))
+    if call.op.name == "take_back":
+        g = call.xp.moveaxis(call.whole()[0], _range(1 + axis, count), _range(1, count))
+        rest = tuple(n for i, n in enumerate(shape) if i != axis)
+        n = shape[axis]
+        found = call.result(g, _numbered(index, n, call.xp), axis=0, shape=(call.size * n, *rest))
+        return call.xp.moveaxis(found.reshape((call.size, n, *rest)), 1, axis + 1)
+    return NotImplemented
+
+
+def _range(start: int, count: int) -> tuple[int, ...]:
+    return tuple(range(start, start + count))
+
+
+def _in_a_row(x: Any) -> Any:
+    return x.reshape((x.shape[0] * x.shape[1], *x.shape[2:]))
+
+
+def _numbered(index: Any, n: int, xp: Any) -> Any:
+    """Return indices among the `n` slices of each sample as indices among those of all samples."""
+    starts = n * xp.arange(index.shape[0], device=index.device)
+    return index + starts.reshape((-1, *(1,) * (len(index.shape) - 1)))
+
+
+def _searchsorted(call: Call) -> Any:
+    return NotImplemented if call.batched[0] else call.result(*call.tensors)
+
+
+def _isin(call: Call) -> Any:
+    return NotImplemented if call.batched[1] else call.result(*call.tensors)
+
+
+_RULES: dict[str, Callable[[Call], Any]] = {
+    "to toDevice fill clamp nan_to_num softplus elu leaky_relu hardtanh polygamma huber logit real "
+    "imag to_complex": _as_it_is,
+    "binary_cross_entropy binary_cross_entropy_with_logits": _elementwise,
+    "tril triu diagonal cholesky qr eigh eigenvalues svd singular_values cofactors det slogdet inv "
+    "pinv matrix_rank unfold fold mean_windows spread_windows max_positions": _as_it_is,
+    "sum mean var prod max min any all count_nonzero vector_norm logsumexp": _reduction,
+    "argmax argmin": _place,
+    "cumsum cumprod logcumsumexp softmax log_softmax argsort roll flip cummax_place cummin_place "
+    "unfoldDim fftR2C fftC2R split unbind": _along("axis"),
+    "standardize fftC2C": _along("axes"),
+    "foldDim": _fold_dim,
+    "cat": _cat,
+    "stack": _stack,
+    "cross": _cross,
+    "reshape": _reshape,
+    "permute": _permute,
+    "broadcast_to": _broadcast_to,
+    "pad_constant": _pad,
+    "tile": _tile,
+    "diag_embed": _diag_embed,
+    "copy": _copy,
+    "matmul mm": _matmul,
+    "outer": _outer,
+    "linear": _linear,
+    "contract": _contract,
+    "solve": _solve,
+    "convolution convolution_input": _convolution,
+    "convolution_weight": _convolution_weight,
+    "gather gather_back scatter scatter_add": _by_element,
+    "take take_back index_copy index_fill index_add": _by_slice,
+    "searchsorted": _searchsorted,
+    "isin": _isin,
+}
+RULES = {name: rule for names, rule in _RULES.items() for name in names.split()}

@@ -1,0 +1,162 @@
+"""A call of an operation on a batch, as its batching rule sees it.
+
+Rules run on tensors where something is recorded, or wrapped further in; on the default library's
+own arrays else, which is quicker. Both have the methods and the namespace `xp` that rules use.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from pullback.arrays import NUMPY
+from pullback.core.function.dispatch import THEIRS, UNFIT, kernel_of
+from pullback.core.function.handed import TENSORS
+from pullback.core.function.primitive import Primitive
+from pullback.transforms.wrapped import boxed, results_of
+
+__all__ = ["Call", "aligned", "elementwise_of", "is_numbers", "results_in"]
+
+_ndarray = NUMPY.array_types[0]
+
+
+def is_numbers(value: Any) -> bool:
+    """Return whether an input of an operation has axes; else it is one of Python's numbers."""
+    return hasattr(value, "shape")
+
+
+def results_in(xp: Any, op: Primitive, values: Sequence[Any], settings: dict[str, Any]) -> Any:
+    """Return the list of results of an operation on tensors, or on the default library's arrays."""
+    if xp is TENSORS:
+        return results_of(op, values, settings)
+    kernel, floats = op.kernels.get(_ndarray) or kernel_of(op, _ndarray)
+    is_quick = True
+    for value in values:
+        if value.__class__ is _ndarray and value.dtype not in floats:
+            is_quick = False
+    try:
+        found = kernel(*values, **settings) if is_quick else op.forward(xp, *values, **settings)
+    except (*UNFIT, *THEIRS):  # says what is wrong, or does what the kernel cannot
+        tensors = [boxed(v) if is_numbers(v) else v for v in values]
+        return [t.data_array() for t in results_of(op, tensors, settings)]
+    if found.__class__ is _ndarray and not op.multi:
+        return (found,)
+    return [NUMPY.tidy(r) for r in (found if op.multi else (found,))]
+
+
+def aligned(values: Sequence[Any], batched: Sequence[bool]) -> Sequence[Any]:
+    """Return the inputs of an element-wise operation such that they broadcast as in one sample."""
+    if len(values) == 1:
+        return values
+    ranks = [len(v.shape) - b if is_numbers(v) else 0 for v, b in zip(values, batched, strict=True)]
+    ndim = max(ranks)
+    return [
+        v if not b or rank == ndim else v.reshape((v.shape[0], *(1,) * (ndim - rank), *v.shape[1:]))
+        for v, b, rank in zip(values, batched, ranks, strict=True)
+    ]
+
+
+def elementwise_of(
+    made: Any, op: Primitive, arrays: Sequence[Any], settings: dict[str, Any]
+) -> Any:
+    """Return the result of an operation of one or two inputs on batches of plain float arrays.
+
+    None where anything is unusual, for the general way. `made` is the class of the batches.
+    """
+    kernel, floats = op.kernels.get(_ndarray) or kernel_of(op, _ndarray)
+    values: list[Any] = []
+    batched, ranks = [], []
+    for a in arrays:
+        if a.__class__ is made:
+            value = a.value
+            if value.__class__ is not _ndarray or value.dtype not in floats:
+                return None
+            values.append(value)
+            batched.append(a.batched)
+            ranks.append(value.ndim - a.batched)
+        elif a.__class__ is float or a.__class__ is int:
+            values.append(a)
+        else:
+            return None
+    if len(ranks) == 2 and ranks[0] != ranks[1] and True in batched:
+        low = 0 if ranks[0] < ranks[1] else 1
+        if batched[low]:
+            value, missing = values[low], ranks[1 - low] - ranks[low]
+            values[low] = value.reshape((value.shape[0], *(1,) * missing, *value.shape[1:]))
+    try:
+        found = kernel(*values, **settings)
+    except UNFIT:
+        return None
+    return made(found if found.__class__ is _ndarray else NUMPY.tidy(found), True in batched)
+
+
+class Call:
+    """One call of an operation on what batches hold.
+
+    Parameters
+    ----------
+    xp : module
+        The namespace of the inputs.
+    op : Primitive
+    tensors : sequence
+        Its inputs: tensors or arrays, and Python's numbers.
+    batched : sequence of bool
+        Whether the first axis of each is that of the samples.
+    settings : dict
+    size : int
+        The number of samples.
+    """
+
+    __slots__ = ("batched", "op", "settings", "size", "tensors", "xp")
+
+    def __init__(
+        self,
+        xp: Any,
+        op: Primitive,
+        tensors: Sequence[Any],
+        batched: Sequence[bool],
+        settings: dict[str, Any],
+        size: int,
+    ) -> None:
+        self.xp, self.op, self.tensors, self.batched = xp, op, tensors, batched
+        self.settings = (
+            settings if len(settings) == len(op.settings) else {**op.settings, **settings}
+        )
+        self.size = size
+
+    def with_settings(self, **changed: Any) -> Call:
+        """Return the call with other settings."""
+        settings = {**self.settings, **changed}
+        return Call(self.xp, self.op, self.tensors, self.batched, settings, self.size)
+
+    def results(self, *tensors: Any, **changed: Any) -> list[Any]:
+        """Return the results of the operation on these tensors, with some settings changed."""
+        settings = {**self.settings, **changed} if changed else self.settings
+        found: list[Any] = results_in(self.xp, self.op, tensors, settings)
+        return found
+
+    def result(self, *tensors: Any, **changed: Any) -> Any:
+        """Return the one result."""
+        return self.results(*tensors, **changed)[0]
+
+    def ndim(self, i: int) -> int:
+        """Return the number of axes that an input has in one sample."""
+        value = self.tensors[i]
+        return len(value.shape) - self.batched[i] if is_numbers(value) else 0
+
+    def with_leading_ones(self, x: Any, batched: bool, ndim: int) -> Any:
+        """Return a tensor with as many axes in a sample, those that are new in front."""
+        if not batched or len(x.shape) > ndim:
+            return x
+        return x.reshape((x.shape[0], *(1,) * (ndim + 1 - len(x.shape)), *x.shape[1:]))
+
+    def aligned(self) -> Sequence[Any]:
+        """Return the inputs such that they broadcast as those of one sample do."""
+        return aligned(self.tensors, self.batched)
+
+    def whole(self) -> list[Any]:
+        """Return the inputs, each tensor with an axis of samples; numbers stay."""
+        return [
+            t if b or not is_numbers(t) else self.xp.broadcast_to(t, (self.size, *t.shape))
+            for t, b in zip(self.tensors, self.batched, strict=True)
+        ]

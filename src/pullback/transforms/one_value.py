@@ -1,0 +1,18 @@
+"""The error where one value, or one shape, is asked of a batch: every sample has its own."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pullback.core.debug.anomaly import call_site
+from pullback.errors import BatchedValueError, compose
+
+__all__ = ["refused"]
+
+
+def refused(library: Any, required: str, came: str, hint: str) -> BatchedValueError:
+    """Return the error, which names the user's line and can call a function for each sample."""
+    first, _, rest = compose("vmap", required, came, hint=hint).partition("\n")
+    error = BatchedValueError(f"{first}\n{call_site()}\n{rest}")
+    error.each = library.each
+    return error

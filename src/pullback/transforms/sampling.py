@@ -1,0 +1,350 @@
+"""Functions that are called for each sample of a batch: users' operations, what looks at values.
+
+Owns the call of an operation on batches: by its own vmap, which gets all samples at once, or once
+for each sample. One node is recorded; its backward pulls gradients through what was recorded of
+each sample, and is such a call itself, and so on for every order. Nothing is computed twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any
+
+from pullback.arrays import is_array, join, library_of
+from pullback.core.backward import api as engine
+from pullback.core.custom.define import autograd_function
+from pullback.core.custom.pytree import leaves, map_leaves
+from pullback.core.custom.vmap_rule import VmapInfo
+from pullback.core.function.dispatch import lifted
+from pullback.core.function.handed import TENSORS
+from pullback.core.graph.modes import STATE, run_in_mode
+from pullback.core.tensor.tensor import Tensor, box
+from pullback.errors import ArgumentError, ShapeError, compose
+from pullback.ops.functions.creation import asarray, zeros_like
+from pullback.ops.functions.random import Drawn, replayed, watched
+from pullback.ops.primitives.conversion import clone
+from pullback.transforms.arguments import RECORDING, WRAPPING, numpy_scalar
+from pullback.transforms.batching import stacked
+from pullback.transforms.called import Called, FunctionCalled, OperationCalled, structured
+from pullback.transforms.pushing import leaf_of
+from pullback.transforms.recording import stand_for_arguments
+from pullback.transforms.wrapped import boxed, part_of, run_within
+
+__all__ = ["call_operation", "each"]
+
+
+def call_operation(library: Any, op: Any, arguments: Any, values: Sequence[Any]) -> Any:
+    """Return the result of a user's operation on tensors of a library of batches.
+
+    NotImplemented if the operation is the one that is recorded here.
+    """
+    if op is _recorded:
+        return NotImplemented
+    called = OperationCalled(op, arguments, values, "vmap")
+    step = _BySample(called) if op.vmap_rule is None else _ByRule(called)
+    return _called(library, called, step)
+
+
+def each(
+    library: Any, function: Callable[..., Any], args: Sequence[Any], keywords: dict[str, Any]
+) -> Any:
+    """Call any function of tensors of a library of batches for each sample by itself.
+
+    NotImplemented if no argument differs between samples, but what the function closes over.
+    """
+    called = FunctionCalled(function, args, keywords, "vmap")
+    arrays = [t.data_array() for t in called.tensors]
+    if not any(library_of(a).varies(a) for a in arrays):
+        return NotImplemented
+    return _called(library, called, _BySample(called))
+
+
+def _called(library: Any, called: Called, step: Any) -> Any:
+    # Those of a transform inside of this one are of a library that wraps batches.
+    outer = join([library, *(library_of(t.data_array()) for t in called.tensors)])
+    outs = _recorded(step, *[lifted(t, outer or library) for t in called.tensors])
+    return structured(called.result, outs)
+
+
+def _info(library: Any, arrays: Sequence[Any]) -> VmapInfo:
+    """Return how many samples arrays have, and how numbers are drawn for them."""
+    sizes = [a.value.shape[0] for a in arrays if a.batched]
+    running = [r for r in WRAPPING.get() if r.library is library]
+    return VmapInfo(sizes[0] if sizes else 0, running[-1].randomness if running else "different")
+
+
+# -- what was recorded of the samples --------------------------------------------------------------
+class _Group:
+    """What one call computed: for one sample, or for all of them at once."""
+
+    def __init__(self, places: list[Any], outs: list[Tensor]) -> None:
+        self.places, self.outs = places, outs  # what stood for the arguments; results
+
+
+class _Parts:
+    """What a function computed of what batches hold.
+
+    Attributes
+    ----------
+    groups : list of _Group
+    size : int
+        The number of samples; 0 where all have the same.
+    together : bool
+        Whether there is one group of all samples.
+    kept : bool
+        Whether the results stay part of a graph of what batches hold.
+    """
+
+    def __init__(self, groups: list[_Group], size: int, together: bool, kept: bool) -> None:
+        self.groups, self.size, self.together, self.kept = groups, size, together, kept
+
+    def joined(self, library: Any, name: str) -> list[Tensor]:
+        """Return the results of all samples."""
+        rows = [[o if self.kept else o._alias() for o in group.outs] for group in self.groups]
+        return rows[0] if self.together or not self.size else stacked(library, name, rows)
+
+    def split(self, value: Any, batched: bool) -> list[Any]:
+        """Return what belongs to each group of a tensor."""
+        if not isinstance(value, Tensor) or not batched:
+            whole = self.together and isinstance(value, Tensor)
+            return [_expanded(value, self.size) if whole else value] * len(self.groups)
+        return [value] if self.together else [value[i] for i in range(self.size)]
+
+
+def _expanded(value: Tensor, size: int) -> Any:
+    return TENSORS.broadcast_to(value, (size, *value.shape))
+
+
+def _place(value: Any, tracked: bool) -> Any:
+    """Return what stands for an argument: a leaf, or a clone in the graph, if it is tracked."""
+    if not tracked or not isinstance(value, Tensor):
+        return value
+    return clone(value) if value.requires_grad else leaf_of(value)
+
+
+def _keeps(values: Sequence[Any]) -> bool:
+    return STATE.get().grad and any(isinstance(v, Tensor) and v.requires_grad for v in values)
+
+
+class _BySample:
+    """The first call: of the function, for each sample."""
+
+    def __init__(self, called: Called) -> None:
+        self.called, self.name = called, called.name
+
+    def __call__(
+        self,
+        info: VmapInfo,
+        values: Sequence[Any],
+        batched: Sequence[bool],
+        tracked: Sequence[bool],
+    ) -> _Parts:
+        """Return the results of parts, and what was recorded of those that are tracked."""
+        kept, size = _keeps(values), info.batch_size
+        parts = _Parts([], size, False, kept or not any(tracked))
+        groups, results = parts.groups, []
+        for i, draws in zip(range(max(size, 1)), _draws(info, self.name), strict=False):
+            row = [v[i] if b else v for v, b in zip(values, batched, strict=True)]
+            places = [_place(v, t) for v, t in zip(row, tracked, strict=True)]
+            with draws:
+                outs = run_in_mode(RECORDING if any(tracked) else {}, self._outs, *places)
+            groups.append(_Group(places, outs))
+            results.append([x for x in leaves(self.called.result) if not isinstance(x, Tensor)])
+        self._check_same(results)
+        return parts
+
+    def _outs(self, *places: Any) -> list[Tensor]:
+        """Return the tensors in a result; an array in it is one, with an axis of samples."""
+        self.called(*places)
+        self.called.result = _all_tensors(self.called.result)
+        return [x for x in leaves(self.called.result) if isinstance(x, Tensor)]
+
+    def _check_same(self, results: list[list[Any]]) -> None:
+        """Raise where what is no tensor in a result differs between samples."""
+        for others in results[1:]:
+            if len(others) != len(results[0]) or not all(map(_is_same, others, results[0])):
+                required = f"tensors in the result of {self.name}, or the same for all samples,"
+                came = "numbers or other objects that differ"
+                hint = "return tensors: what is no tensor has no axis of samples"
+                raise ArgumentError(compose("vmap", f"{required} required", came, hint=hint))
+
+
+def _is_same(x: Any, y: Any) -> bool:
+    if x is y:
+        return True
+    if x.__class__ is not y.__class__:
+        return False
+    return bool(x == y) if isinstance(x, _COMPARED) else True
+
+
+_COMPARED = (int, float, complex, str, bytes, numpy_scalar)
+
+
+def _all_tensors(result: Any) -> Any:
+    return map_leaves(lambda x: asarray(x) if is_array(x) else x, result)
+
+
+def _draws(info: VmapInfo, name: str) -> Iterator[AbstractContextManager[Any]]:
+    """Yield for each sample what its random draws happen in."""
+    drawn: Drawn = {}
+    if info.randomness == "different":
+        while True:
+            yield nullcontext()
+    yield watched(drawn)
+    if drawn and info.randomness == "error":
+        required = f'randomness="different" or "same" required for {name}'
+        raise ArgumentError(compose("vmap", required, 'random numbers under "error"'))
+    while True:
+        yield replayed(drawn) if drawn else nullcontext()
+
+
+class _ByRule:
+    """The first call: of the vmap that was given with an operation, for all samples at once."""
+
+    def __init__(self, called: OperationCalled) -> None:
+        self.called, self.name = called, called.name
+
+    def __call__(
+        self,
+        info: VmapInfo,
+        values: Sequence[Any],
+        batched: Sequence[bool],
+        tracked: Sequence[bool],
+    ) -> _Parts:
+        """Return the results of parts, and what was recorded if some are tracked."""
+        size = info.batch_size
+        if not size:  # all samples have the same
+            return _BySample(self.called)(info, values, batched, tracked)
+        given = [
+            # each sample has a gradient of its own, of what it shares with the others too
+            _expanded(v, size) if t and not b else v
+            for v, b, t in zip(values, batched, tracked, strict=True)
+        ]
+        in_dims = [0 if b or t else None for b, t in zip(batched, tracked, strict=True)]
+        kept = _keeps(values)
+        places = [_place(v, t) for v, t in zip(given, tracked, strict=True)]
+        outs = run_in_mode(RECORDING if any(tracked) else {}, self._by_rule, info, places, in_dims)
+        return _Parts([_Group(places, outs)], size, True, kept or not any(tracked))
+
+    def _by_rule(
+        self, info: VmapInfo, places: Sequence[Any], in_dims: Sequence[int | None]
+    ) -> list[Tensor]:
+        called, op = self.called, self.called.op
+        dims = iter(in_dims)
+        all_dims = [next(dims) if isinstance(x, Tensor) else None for x in called.leaves()]
+        positional, keywords = called.spread(called.with_tensors(places))
+        found = op.vmap_rule(info, tuple(called.with_leaves(all_dims)), positional, keywords)
+        called.result, out_dims = _all_tensors(found[0]), found[1]
+        tensors = [x for x in leaves(called.result) if isinstance(x, Tensor)]
+        axes = [d for x, d in zip(leaves(called.result), out_dims, strict=True) if _is_tensor(x)]
+        return [self._first(x, d, info.batch_size) for x, d in zip(tensors, axes, strict=True)]
+
+    def _first(self, out: Tensor, axis: int | None, size: int) -> Any:
+        """Return a result with the axis of the samples first."""
+        if axis is None:
+            return _expanded(out, size)
+        if not -out.ndim <= axis < out.ndim or out.shape[axis] != size:
+            required = f"an axis of {size} samples at each of out_dims required"
+            came = f"axis {axis} of a result of shape {out.shape}"
+            raise ShapeError(compose(f"{self.name}.vmap", required, came))
+        return TENSORS.moveaxis(out, axis, 0)
+
+
+def _is_tensor(value: Any) -> bool:
+    return isinstance(value, Tensor)
+
+
+class _Pull:
+    """The call that backward makes: of the gradients, through what was recorded.
+
+    Its arguments are those of the call before, and then the cotangents that were given.
+    """
+
+    def __init__(
+        self, step: Any, parts: _Parts, wanted: Sequence[bool], given: Sequence[bool]
+    ) -> None:
+        self._parts, self._wanted, self._given = parts, wanted, given
+        self.name = step.name
+
+    def __call__(
+        self,
+        info: VmapInfo,
+        values: Sequence[Any],
+        batched: Sequence[bool],
+        tracked: Sequence[bool],
+    ) -> _Parts:
+        """Return the gradients of the arguments that are wanted."""
+        first = len(self._wanted)
+        parts = self._parts
+        columns = [parts.split(v, b) for v, b in zip(values[first:], batched[first:], strict=True)]
+        seeds_kept = _keeps(values[first:])
+        kept = STATE.get().grad and (seeds_kept or self._is_kept())
+        recorded = any(tracked)
+        pulled = _Parts([], parts.size, parts.together, kept or not recorded)
+        for k, group in enumerate(parts.groups):
+            seeds = [_place(c[k], t) for c, t in zip(columns, tracked[first:], strict=True)]
+            outs = run_in_mode(RECORDING, self._of_group, group, seeds, kept or recorded)
+            pulled.groups.append(_Group([*group.places, *seeds], outs))
+        return pulled
+
+    def _is_kept(self) -> bool:
+        return self._parts.kept and bool(self._parts.groups)
+
+    def _of_group(self, group: _Group, seeds: Sequence[Tensor], recorded: bool) -> list[Tensor]:
+        chosen = [p for p, w in zip(group.places, self._wanted, strict=False) if w]
+        outs = [o for o, g in zip(group.outs, self._given, strict=True) if g]
+        pairs = [(o, g) for o, g in zip(outs, seeds, strict=True) if o.requires_grad]
+        found: Sequence[Tensor | None] = [None] * len(chosen)
+        if pairs:
+            roots, cotangents = zip(*pairs, strict=True)
+            found = engine.grad(
+                roots,
+                chosen,
+                cotangents,
+                retain_graph=True,
+                create_graph=recorded,
+                allow_unused=True,
+            )
+        stand_for_arguments([*chosen, *(s for s in seeds if s.requires_grad)])
+        return [
+            zeros_like(t.detach()) if g is None else g for t, g in zip(chosen, found, strict=True)
+        ]
+
+
+# -- as an operation on batches --------------------------------------------------------------------
+def _forward(ctx: Any, step: Any, *tensors: Tensor) -> tuple[Tensor, ...]:
+    """Return the results of a step for all samples."""
+    library: Any = join([library_of(t.data_array()) for t in tensors])
+    arrays = [library.lift(t.data_array()) for t in tensors]
+    batched = [a.batched for a in arrays]
+    tracked = tuple(ctx.needs_input_grad)[1:]
+    values, info = [boxed(a.value) for a in arrays], _info(library, arrays)
+    parts, outs = run_within(library, _taken, library, step, info, values, batched, tracked)
+    ctx.step, ctx.parts = step, parts if any(tracked) else None
+    ctx.save_for_backward(*tensors)
+    ctx.set_materialize_grads(False)
+    return tuple([box(library.made(part_of(out), bool(parts.size))) for out in outs])
+
+
+def _taken(
+    library: Any,
+    step: Any,
+    info: VmapInfo,
+    values: Sequence[Any],
+    batched: Sequence[bool],
+    tracked: Sequence[bool],
+) -> tuple[_Parts, list[Tensor]]:
+    parts: _Parts = step(info, values, batched, tracked)
+    return parts, parts.joined(library, step.name)
+
+
+def _backward(ctx: Any, *cotangents: Tensor | None) -> Any:
+    wanted = tuple(ctx.needs_input_grad)[1:]
+    given = [g is not None for g in cotangents]
+    step = _Pull(ctx.step, ctx.parts, wanted, given)
+    found = iter(_recorded(step, *ctx.saved_tensors, *(g for g in cotangents if g is not None)))
+    return (None, *(next(found) if w else None for w in wanted))
+
+
+_recorded: Any = autograd_function(_forward, _backward, name="vmap")

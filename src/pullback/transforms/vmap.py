@@ -1,0 +1,268 @@
+"""`vmap`: a function of one sample as a function of many.
+
+Owns the call: which arguments have an axis of samples, chunks, and results with their axis. What a
+batch computes is the business of batches.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any
+
+from pullback.arrays import is_array, library_of
+from pullback.core.custom.pytree import leaves, map_leaves
+from pullback.core.function.handed import TENSORS
+from pullback.core.tensor.tensor import Tensor, box
+from pullback.errors import ArgumentError, ArgumentTypeError, compose
+from pullback.ops.functions.creation import asarray
+from pullback.ops.functions.random import Drawn, replayed, watched
+from pullback.transforms.arguments import numpy_scalar
+from pullback.transforms.batches import BatchLibrary, batches
+from pullback.transforms.mapped_axes import (
+    Leaf,
+    argument_leaves,
+    axis_within,
+    is_numeric,
+    matched,
+    size_of_batch,
+)
+from pullback.transforms.recording import reaches_others
+from pullback.transforms.results import value_as_given
+from pullback.transforms.transformed import Function, Transformed, name_of
+from pullback.transforms.wrapped import boxed, depth_beyond, part_of, run_wrapped
+
+__all__ = ["vmap"]
+
+_RANDOMNESS = ("error", "same", "different")
+
+
+def vmap(
+    fun: Function,
+    in_axes: Any = 0,
+    out_axes: Any = 0,
+    chunk_size: int | None = None,
+    randomness: str = "error",
+    *,
+    in_dims: Any = 0,
+    out_dims: Any = 0,
+) -> Function:
+    """Return the function that computes `fun` for each sample along an axis of its arguments.
+
+    `fun` is written for one sample and runs once, on all samples together.
+
+    Parameters
+    ----------
+    fun : callable
+        Takes and returns tensors, and containers of them. It must not depend on values by Python's
+        ``if``.
+    in_axes : int, None or tuple, default 0
+        The axis of the samples in each positional argument, or one for all of them. For a
+        container, one for all of it or a container of them. None: the argument has no such axis,
+        and `fun` gets it as it came. Tensors and arrays given by keyword have the axis 0.
+    out_axes : int, None or container, default 0
+        Where the axis of the samples goes in each result. None for what is the same for all.
+    chunk_size : int, optional
+        How many samples are computed together, to limit memory. By default all.
+    randomness : {"error", "same", "different"}
+        Whether a random draw raises, is one for all samples, or one for each.
+    in_dims, out_dims : optional
+        Other names of `in_axes` and `out_axes`, as in torch.func.
+
+    Returns
+    -------
+    callable
+        Takes the arguments of `fun` and returns its results with an axis of samples: arrays if
+        all arguments are arrays, else tensors. A result that is the same for all samples is
+        repeated.
+
+    Raises
+    ------
+    ArgumentError, ArgumentTypeError
+        If an axis is given for what has none, axes have another structure than the arguments or
+        the results, or `fun` returns nothing.
+    ShapeError, TensorIndexError
+        If the axes have several lengths or length 0, or are out of range; if a shape depends on
+        values.
+    BatchedValueError
+        If `fun` asks for a number of a batch: by ``if``, ``float()``, ``item()`` or NumPy.
+    DeviceError
+        If it writes a batch to a tensor from outside.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import pullback as pb
+    >>> pb.vmap(lambda x, y: x @ y)(np.array([[1.0, 2.0], [3.0, 4.0]]), np.ones((2, 2)))
+    array([3., 7.])
+
+    Gradients of each sample:
+
+    >>> loss = lambda w, x: (w * x).sum() ** 2
+    >>> w, x = np.array([1.0, 2.0]), np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
+    >>> pb.vmap(pb.grad(loss), in_axes=(None, 0))(w, x)
+    array([[2., 0.],
+           [0., 4.],
+           [6., 6.]])
+    """
+    in_axes = _either("in", in_axes, in_dims)
+    out_axes = _either("out", out_axes, out_dims)
+    if randomness not in _RANDOMNESS:
+        required = 'randomness "error", "same" or "different" required'
+        raise ArgumentError(compose("vmap", required, repr(randomness)))
+    if chunk_size is not None:
+        _check_chunk(chunk_size)
+    return Vmapped(fun, in_axes, out_axes, chunk_size, randomness)
+
+
+def _either(which: str, axes: Any, dims: Any) -> Any:
+    if dims.__class__ is int and dims == 0:
+        return axes
+    if axes.__class__ is not int or axes != 0:
+        required = f"{which}_axes or {which}_dims required, which mean the same"
+        raise ArgumentError(compose("vmap", required, f"{axes!r} and {dims!r}"))
+    return dims
+
+
+def _check_chunk(chunk_size: Any) -> None:
+    if isinstance(chunk_size, bool) or not hasattr(chunk_size, "__index__"):
+        required = "a number of samples, or None, required as chunk_size"
+        raise ArgumentTypeError(compose("vmap", required, type(chunk_size).__name__))
+    if chunk_size < 1:
+        required = "a chunk_size of at least 1 required"
+        raise ArgumentError(compose("vmap", required, str(chunk_size)))
+
+
+class Vmapped(Transformed):
+    """A function of many samples."""
+
+    def __init__(
+        self, fun: Function, in_axes: Any, out_axes: Any, chunk_size: int | None, randomness: str
+    ) -> None:
+        super().__init__(
+            vmap,
+            fun,
+            in_axes=in_axes,
+            out_axes=out_axes,
+            chunk_size=chunk_size,
+            randomness=randomness,
+        )
+        self._in_axes, self._out_axes = in_axes, out_axes
+        self._chunk, self._randomness = chunk_size, randomness
+
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
+        """Compute the function for all samples."""
+        found = argument_leaves(self._in_axes, args, kwargs)
+        size = size_of_batch(found)
+        given = [leaf.value for leaf in found if is_numeric(leaf.value)]
+        library = batches(depth_beyond([x for x in given if isinstance(x, Tensor)]))
+        samples = [None if leaf.axis is None else _samples_first(leaf) for leaf in found]
+        step = size if self._chunk is None else int(self._chunk)
+        outs: list[Any] = []
+        for start, draws in zip(range(0, size, step), self._draws(), strict=False):
+            part = [x if x is None or step >= size else x[start : start + step] for x in samples]
+            with draws:
+                outs.append(self._on_batch(library, args, kwargs, found, part))
+        result = outs[0] if len(outs) == 1 else _joined(self._out_axes, outs)
+        result = map_leaves(lambda x: _apart(x, given), result)
+        return value_as_given(result, given)
+
+    def _draws(self) -> Iterator[AbstractContextManager[Any]]:
+        """Yield what the random draws of each chunk happen in."""
+        drawn: Drawn = {}
+        if self._randomness == "same" and self._chunk is not None:
+            yield watched(drawn)
+            while True:
+                yield replayed(drawn)
+        while True:
+            yield nullcontext()
+
+    def _on_batch(
+        self,
+        library: BatchLibrary,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        found: Sequence[Leaf],
+        samples: Sequence[Tensor | None],
+    ) -> Any:
+        """Return the results for samples whose axis comes first."""
+        size = next(x.shape[0] for x in samples if x is not None)
+        left = iter(zip(found, samples, strict=True))
+
+        def standing(_: Any) -> Any:
+            leaf, tensor = next(left)
+            return leaf.value if tensor is None else box(library.made(part_of(tensor)))
+
+        new_args, new_kwargs = map_leaves(standing, [list(args), kwargs])
+        result = run_wrapped(
+            library, lambda: self._fun(*new_args, **new_kwargs), size, self._randomness
+        )
+        return _results(library, self._fun, result, self._out_axes, size)
+
+
+def _samples_first(leaf: Leaf) -> Tensor:
+    """Return an argument as a tensor whose first axis is that of the samples."""
+    tensor = leaf.value if isinstance(leaf.value, Tensor) else asarray(leaf.value)
+    moved: Tensor = TENSORS.moveaxis(tensor, leaf.axis, 0) if leaf.axis else tensor
+    return moved
+
+
+# -- results ---------------------------------------------------------------------------------------
+def _results(library: BatchLibrary, fun: Function, result: Any, out_axes: Any, size: int) -> Any:
+    """Return the results of all samples, with their axis where `out_axes` says."""
+    if not any(x is not None for x in leaves(result)):
+        required = f"a result of {name_of(fun)} required"
+        hint = "return the tensors that vmap is to give back"
+        came = "None" if result is None else "an empty one"
+        raise ArgumentTypeError(compose("vmap", required, came, hint=hint))
+    found = iter(matched("out_axes", f"the result of {name_of(fun)}", out_axes, result))
+    return map_leaves(lambda _: _with_axis(library, next(found), size), result)
+
+
+def _with_axis(library: BatchLibrary, leaf: Leaf, size: int) -> Any:
+    value = _as_result(leaf)
+    array = value.data_array()
+    has_axis = library.has(array) and array.batched
+    part = boxed(array.value) if library.has(array) else value
+    if part.requires_grad and not reaches_others(part):
+        part = part._alias()  # it depends on nothing that can be differentiated by
+    if leaf.axis is None:
+        if has_axis:
+            required = f"an axis for {leaf.path} required in out_axes, as it differs by sample"
+            raise ArgumentError(compose("vmap", required, "None"))
+        return part
+    if not has_axis:
+        part = TENSORS.broadcast_to(part, (size, *part.shape)).clone()
+    axis = axis_within(leaf.axis, len(part.shape), leaf)
+    return TENSORS.moveaxis(part, 0, axis) if axis else part
+
+
+def _as_result(leaf: Leaf) -> Tensor:
+    if isinstance(leaf.value, Tensor):
+        return leaf.value
+    if is_array(leaf.value) or isinstance(leaf.value, (bool, int, float, complex, numpy_scalar)):
+        return asarray(leaf.value)
+    required = f"tensors, arrays or numbers required in {leaf.path}"
+    raise ArgumentTypeError(compose("vmap", required, type(leaf.value).__name__))
+
+
+def _joined(out_axes: Any, outs: Sequence[Any]) -> Any:
+    """Return the results of chunks as one; what is the same for all samples is so for chunks."""
+    axes = [leaf.axis for leaf in matched("out_axes", "the result", out_axes, outs[0])]
+    columns = zip(axes, zip(*map(leaves, outs), strict=True), strict=True)
+    joined = iter([xs[0] if a is None else TENSORS.concat(list(xs), axis=a) for a, xs in columns])
+    return map_leaves(lambda _: next(joined), outs[0])
+
+
+def _apart(result: Tensor, given: Sequence[Any]) -> Tensor:
+    """Return a result that shares no memory with the arguments: it is no view of theirs."""
+    if result.requires_grad:
+        return result
+    array = result.data_array()
+    library = library_of(array)
+    if not library.mutable:
+        return result
+    arrays = [x.data_array() if isinstance(x, Tensor) else x for x in given]
+    if library.owns(array) and all(array is not a for a in arrays):
+        return result if result._base is None else box(array, cls=result.__class__)
+    return box(library.copy(array), cls=result.__class__)
