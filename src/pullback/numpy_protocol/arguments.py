@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from pullback.arrays import library_of
+from pullback.arrays import DType, library_of
 from pullback.core.tensor.tensor import Tensor, box
 from pullback.ops.functions import creation, joining
 
@@ -107,7 +107,13 @@ def beside(result: Any, like: Tensor) -> Any:
     if not isinstance(result, np.ndarray) or result.dtype.kind not in "biufc":
         return result
     library = library_of(like._data)
-    return box(library.from_numpy(result, library.native_device(like.device)))
+    array = library.from_numpy(result, library.native_device(like.device))
+    return box(array, cls=like.__class__)
+
+
+def numpy_dtype(wanted: Any) -> Any:
+    """Return a dtype as NumPy reads it: `float` is float64."""
+    return wanted if wanted is None or isinstance(wanted, DType) else np.dtype(wanted)
 
 
 def position(axis: int, index: Any) -> tuple[Any, ...]:

@@ -17,7 +17,7 @@ from pullback.core.graph.modes import STATE, run_in_mode
 from pullback.core.graph.node import AccumulateGrad, edges_of
 from pullback.core.tensor.tensor import Tensor
 from pullback.ops.functions.creation import zeros_like
-from pullback.transforms.arguments import RECORDING, Arguments
+from pullback.transforms.arguments import RECORDING, Arguments, class_for, in_class
 from pullback.transforms.results import as_given, detached, parts, value_as_given
 
 __all__ = ["Recording", "stand_for_arguments"]
@@ -110,10 +110,7 @@ class Recording:
         """Return a derivative for each input in the containers and types of the arguments."""
         found = iter(derivatives)
         return self.arguments.structured(
-            [
-                None if i is None else next(found) if kept else as_given(next(found), i.given)
-                for i in self._slots
-            ]
+            [None if i is None else _returned(next(found), i.given, kept) for i in self._slots]
         )
 
     def _reaches_others(self, tensor: Tensor) -> bool:
@@ -131,6 +128,11 @@ class Recording:
             left += found
             seen.update(found)
         return False
+
+
+def _returned(derivative: Tensor, given: Any, kept: bool) -> Any:
+    """Return a derivative as the caller gets it: a tensor where it is `kept` in the graph."""
+    return in_class(derivative, class_for(given)) if kept else as_given(derivative, given)
 
 
 def stand_for_arguments(tensors: Sequence[Tensor]) -> None:

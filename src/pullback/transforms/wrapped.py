@@ -18,7 +18,7 @@ from pullback.core.custom.pytree import children, rebuild
 from pullback.core.function.handed import TENSORS
 from pullback.core.tensor.tensor import Tensor, box
 from pullback.ops.functions import data_types
-from pullback.transforms.arguments import FORWARD
+from pullback.transforms.arguments import FORWARD, in_class
 
 __all__ = [
     "Space",
@@ -107,8 +107,8 @@ for _name in [*_BINARY.split(), *_UNARY.split()]:
 
 # -- tensors around arrays, and back ---------------------------------------------------------------
 def part_of(tensor: Tensor) -> Any:
-    """Return what an array holds of a tensor: its array, or the tensor where it has a graph."""
-    return tensor if tensor.requires_grad else tensor.data_array()
+    """Return what an array holds of a tensor: its array, or a plain tensor where it has a graph."""
+    return in_class(tensor, Tensor) if tensor.requires_grad else tensor.data_array()
 
 
 def unboxed(value: Any) -> Any:

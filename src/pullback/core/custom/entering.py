@@ -29,13 +29,12 @@ from pullback.core.custom.context import (
 )
 from pullback.core.custom.named import COUNTER, MANY, POSITION, STRIDE
 from pullback.core.custom.signature import Signature
-from pullback.core.function.record import tensor_class
 from pullback.core.function.source import MODULE, compiled
 from pullback.core.graph.locks import fork_safe_locks
 from pullback.core.graph.modes import RECORD, STATE, UNRECORDED
 from pullback.core.graph.node import NO_TENSOR, UNKNOWN, UNTRACKED, CustomNode, next_seq
 from pullback.core.tensor.ownership import SOLE
-from pullback.core.tensor.tensor import TENSOR_CLASSES, Tensor, box
+from pullback.core.tensor.tensor import TENSOR_CLASSES, Tensor, box, tensor_class
 from pullback.core.tensor.versions import EPOCH, counter_of
 from pullback.core.tensor.views import sync
 from pullback.errors import GraphError, UntrackedTensorWarning, warn_user

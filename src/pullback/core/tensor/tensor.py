@@ -10,10 +10,18 @@ from __future__ import annotations
 import operator
 import warnings
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from pullback.arrays import NUMPY, DType, dtype_of, is_array, join, library_of
+from pullback.arrays import (
+    NUMPY,
+    DType,
+    dtype_of,
+    get_default_dtype,
+    is_array,
+    join,
+    library_of,
+)
 from pullback.core.graph.modes import STATE
 from pullback.core.graph.node import (
     AccumulateGrad,
@@ -103,6 +111,9 @@ class Tensor(Methods):
     _base_data: Any
 
     __hash__ = object.__hash__
+    _printed_as = "tensor"
+    # what integers become where floating-point numbers are needed
+    _default_dtype: Callable[[], DType] = staticmethod(get_default_dtype)
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -491,7 +502,7 @@ class Tensor(Methods):
             node = self.grad_fn
             suffix = "requires_grad=True" if node is None else f"grad_fn=<{node.name()}>"
         device = library_of(self._data).device(self._data)
-        return printing.tensor_repr(_values(self), self.dtype, device, suffix)
+        return printing.tensor_repr(self._printed_as, _values(self), self.dtype, device, suffix)
 
     def __format__(self, spec: str) -> str:
         return format(self.item(), spec) if spec and not self.shape else format(repr(self), spec)
@@ -523,6 +534,15 @@ class Tensor(Methods):
 
 # The classes of tensors: the results of operations on one of them are of that class.
 TENSOR_CLASSES: set[type[Any]] = {Tensor}
+
+
+def tensor_class(args: Sequence[Any]) -> type[Tensor]:
+    """Return the class of the results: that of the arguments; the most derived of several."""
+    cls = Tensor
+    for a in args:
+        if isinstance(a, cls):
+            cls = a.__class__
+    return cls
 
 
 def box(array: Any, node: Any = None, counter: Any = None, cls: type[Tensor] = Tensor) -> Tensor:
