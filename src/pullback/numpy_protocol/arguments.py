@@ -38,13 +38,17 @@ def namespace() -> Any:
     return Tensor().__array_namespace__()
 
 
-def operand(value: Any) -> Any:
-    """Return what an element-wise operation can take: a tensor, or a number as it is."""
+def operand(value: Any, cls: type[Tensor] = Tensor) -> Any:
+    """Return what an element-wise operation can take: a tensor, or a number as it is.
+
+    An array becomes a tensor of a class: the operation is quick where that is the other operand's.
+    """
     if isinstance(value, (Tensor, Number)) or value is None:
         return value
     if isinstance(value, (list, tuple)) and holds_tensor(value):
         return joining.stack([as_tensor(item) for item in value])
-    return creation.asarray(value if hasattr(value, "dtype") else np.asarray(value), copy=True)
+    made = creation.asarray(value if hasattr(value, "dtype") else np.asarray(value), copy=True)
+    return made if cls is Tensor else box(made._data, cls=cls)
 
 
 def as_tensor(value: Any, like: Tensor | None = None) -> Any:

@@ -65,7 +65,8 @@ class NumPyMethods:
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **settings: Any) -> Any:
         if method == "__call__" and not settings and all(map(_is_known, inputs)):
-            return ufunc_counterpart(ufunc)(*map(operand, inputs))
+            cls = self.__class__
+            return ufunc_counterpart(ufunc)(*[operand(x, cls) for x in inputs])  # type: ignore[arg-type]
         return _call_ufunc(ufunc, method, inputs, settings)
 
     def __array_function__(
