@@ -283,6 +283,15 @@ def test_integers_beside_floats_become_float64_as_in_numpy(compute, dtype):
     same(compute(numpy_tensor(ARRAY)), compute(ARRAY))
 
 
+def test_a_tensor_that_requires_grad_can_be_read_as_integers_alone():
+    x = numpy_tensor([1.5, -2.5], True)
+    assert np.int64(x).tolist() == [1, -2]
+    assert np.asarray(x, dtype=int).tolist() == [1, -2]
+    for read in (np.asarray, np.float64, lambda x: np.array(x, dtype=complex)):
+        with pytest.raises(RuntimeError, match="requires grad"):
+            read(x)
+
+
 def test_python_sees_an_array():
     x = numpy_tensor(ARRAY)
     assert -2.0 in x

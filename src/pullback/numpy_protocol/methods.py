@@ -237,6 +237,11 @@ class ConvertingMethods:
         """Return a copy that stays part of the graph."""
         return conversion.clone(self)
 
+    def __array__(self: Any, dtype: Any = None, copy: bool | None = None) -> Any:
+        if dtype is not None and np.dtype(dtype).kind in "biu":  # as astype: without a derivative
+            return values_of(self).astype(dtype)
+        return Tensor.__array__(self, dtype, copy)
+
     def __copy__(self: Any) -> Any:
         return conversion.clone(self)
 
