@@ -219,3 +219,30 @@ def test_numpy_code_means_what_it_meant():
         down[place] -= step
         expected = (loss(up) - loss(down)) / (2 * step)
         np.testing.assert_allclose(gradient[place], expected, rtol=1e-6, atol=1e-8)
+
+
+@pb.autograd_function
+def own_exp(ctx, x):
+    result = x.exp()
+    ctx.save_for_backward(result=result)
+    return result
+
+
+@own_exp.backward
+def _(ctx, grad_output):
+    return {"x": grad_output * ctx.saved_variables.result}
+
+
+def test_an_operation_that_saves_its_result_differentiates_twice():
+    def f(x):
+        y = own_exp(x)
+        assert type(y) is NumPyTensor
+        return (y.std() ** 2).sum()
+
+    step, found = 1e-5, pb.hessian(f)(X)
+    for i in range(2):
+        unit = np.eye(2)[i] * step
+        expected = (pb.grad(f)(X + unit) - pb.grad(f)(X - unit)) / (2 * step)
+        np.testing.assert_allclose(found[i], expected, rtol=1e-6)
+    ends = [np.exp(X + s * V).std() ** 2 for s in (step, -step)]
+    np.testing.assert_allclose(pb.grad(f)(X) @ V, (ends[0] - ends[1]) / (2 * step), rtol=1e-7)

@@ -33,6 +33,12 @@ def array(value, *args, **kwargs):
     return _joined(value) if _holds_tensors(value) else _numpy.array(value, *args, **kwargs)
 
 
+def full(shape, fill_value, dtype=None):
+    if not isinstance(fill_value, pb.Tensor):
+        return _numpy.full(shape, fill_value, dtype)
+    return _numpy.broadcast_to(fill_value if dtype is None else fill_value.astype(dtype), shape)
+
+
 def _on_lists(name, fun):
     def called(*args, **kwargs):
         return fun(*[_joined(a) if _holds_tensors(a) else a for a in args], **kwargs)
