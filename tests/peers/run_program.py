@@ -6,7 +6,7 @@ LIBRARY is the one that the program is written for, or "pullback": then its impo
 as `NUMPYS` and `IMPORTS` say, and nothing else; or "names": then `autograd.numpy` stays, as HIPS
 autograd's names over pullback. Plots are not drawn, downloaded data are replaced by small random
 ones, and optimizers end after STEPS steps, for both libraries alike. The program is run once, and
-again for about SECONDS; prints how many each run took.
+again for about SECONDS of the processor; prints how many each run took.
 """
 
 import contextlib
@@ -134,10 +134,10 @@ def main(program, library, steps, limit, results):
         module = types.ModuleType("__main__")
         module.__file__ = str(program)
         printed = io.StringIO()
-        begun = time.perf_counter()
+        begun = time.process_time()
         with contextlib.redirect_stdout(printed), mock.patch("os.system"):
             exec(code, module.__dict__)
-        seconds.append(time.perf_counter() - begun)
+        seconds.append(time.process_time() - begun)
     found = {name: numbers_in(v) for name, v in vars(module).items() if not name.startswith("__")}
     found["printed"] = [float(n) for n in NUMBER.findall(printed.getvalue())]
     np.savez(results, **{name: np.array(v) for name, v in found.items() if v})

@@ -29,6 +29,7 @@ from pullback.ops.functions import (
 )
 from pullback.ops.primitives import comparison, conversion, reductions
 from pullback.ops.primitives.reductions import sum_p
+from pullback.ops.primitives.scans import cumprod_p, cumsum_p
 from pullback.ops.primitives.shape import permute_p, reshape_p
 
 _INTS = frozenset((int,))
@@ -67,19 +68,37 @@ def _function(name: str) -> Any:
     return _named(method, name)
 
 
-def _reduction(name: str, operation: Callable[..., Any]) -> Any:
-    """Return the method that reduces: the operation where it names nothing but axes."""
-    function = getattr(np, name)
+def _reduction(name: str, operation: Callable[..., Any], also: str = "") -> Any:
+    """Return the method that reduces: the operation where it names axes, and `also`, alone."""
+    function, quick = getattr(np, name), frozenset(also.split())
 
     def method(
         self: Any, axis: Any = None, *more: Any, keepdims: bool = False, **settings: Any
     ) -> Any:
-        if not more and not settings:
-            return operation(self, axis=axis, keepdims=keepdims)
+        if not more and (not settings or settings.keys() <= quick):
+            return operation(self, axis=axis, keepdims=keepdims, **settings)
         settings = _renamed(name, {"axis": axis, "keepdims": keepdims, **settings})
         return run(function, self, (self, settings.pop("axis"), *more), settings)
 
     return _named(method, name)
+
+
+def _scan(name: str, operation: Callable[..., Any]) -> Any:
+    """Return the method that runs along an axis: the operation where it names one alone."""
+    function = getattr(np, name)
+
+    def method(self: Any, axis: Any = None, *more: Any, **settings: Any) -> Any:
+        if axis.__class__ is int and not more and not settings:
+            return operation(self, axis=axis)
+        settings = _renamed(name, {"axis": axis, **settings})
+        return run(function, self, (self, settings.pop("axis"), *more), settings)
+
+    return _named(method, name)
+
+
+def _mean(x: Any, *, axis: Any, keepdims: bool) -> Any:
+    mean = reductions.mean if x._data.dtype.kind in "fc" else reducing.mean
+    return mean(x, axis=axis, keepdims=keepdims)
 
 
 def _named(method: Any, name: str) -> Any:
@@ -94,7 +113,7 @@ class ReducingMethods:
     __slots__ = ()
 
     sum = _reduction("sum", sum_p.public)
-    mean = _reduction("mean", reducing.mean)
+    mean = _reduction("mean", _mean)
     prod = _reduction("prod", reducing.prod)
     max = _reduction("max", reductions.max)
     min = _reduction("min", reductions.min)
@@ -102,9 +121,9 @@ class ReducingMethods:
     all = _reduction("all", reductions.all)
     argmax = _reduction("argmax", reductions.argmax)
     argmin = _reduction("argmin", reductions.argmin)
-    var = _reduction("var", reducing.var)
-    std = _reduction("std", reducing.std)
-    cumsum, cumprod = _function("cumsum"), _function("cumprod")
+    var = _reduction("var", reducing.var, "ddof")
+    std = _reduction("std", reducing.std, "ddof")
+    cumsum, cumprod = _scan("cumsum", cumsum_p.public), _scan("cumprod", cumprod_p.public)
     dot, trace, ptp = _function("dot"), _function("trace"), _function("ptp")
 
 
