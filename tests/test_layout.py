@@ -52,8 +52,8 @@ MAY_IMPORT_NUMPY = {
     **{
         f"numpy_protocol/{name}.py": "the protocol is NumPy's"
         for name in (
-            *("arguments", "choosing", "computing", "products", "protocol", "reducing"),
-            "shaping",
+            *("arguments", "choosing", "computing", "methods", "products", "protocol"),
+            *("reducing", "shaping"),
         )
     },
 }

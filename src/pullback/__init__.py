@@ -17,9 +17,6 @@ from pullback.core.custom.define import autograd_function
 from pullback.core.graph.modes import is_grad_enabled, is_inference_mode_enabled
 from pullback.core.tensor.tensor import Tensor
 from pullback.errors import AutogradError, UntrackedTensorWarning
-from pullback.transforms import (checkpoint, elementwise_grad, grad, hessian,
-    hessian_vector_product, hvp, jacfwd, jacobian, jacrev, jvp, linearize, save_as, save_on_cpu,
-    value_and_grad, vhp, vjp, vmap)
 
 # creation
 from pullback.ops.functions.creation import (arange, as_tensor, asarray, empty, empty_like, eye,
@@ -124,9 +121,14 @@ from pullback.nn.pooling import (adaptive_avg_pool1d, adaptive_max_pool1d, avg_p
     max_pool2d, max_pool3d)
 from pullback.nn.vision import channel_shuffle, pixel_shuffle, pixel_unshuffle
 
-# Tensor's methods and NumPy's functions on tensors: importing these attaches them
+# Tensor's methods and NumPy's functions on tensors: importing these attaches all declared above
 from pullback import numpy_protocol as _numpy_protocol
 from pullback.ops import methods as _methods
+
+# functions of functions
+from pullback.transforms import (checkpoint, elementwise_grad, grad, hessian,
+    hessian_vector_product, hvp, jacfwd, jacobian, jacrev, jvp, linearize, save_as, save_on_cpu,
+    value_and_grad, vhp, vjp, vmap)
 
 # the modules
 from pullback import (autograd, check, cuda, errors, fft, implicit, interop, linalg, nn, optim,

@@ -238,3 +238,22 @@ def test_promotion_with_what_is_no_number(thing):
 def test_real_and_complex_counterparts(dtype, real, as_complex):
     assert real_of(DTYPES[dtype]) is DTYPES[real]
     assert complex_of(DTYPES[dtype]) is DTYPES[as_complex]
+
+
+@pytest.mark.parametrize(
+    ("dtype", "equal", "different"),
+    [
+        ("float64", [float, "f8", "double", np.float64], [int, complex, "f4", "no dtype", list]),
+        ("int64", [int, "i8", np.int64], [bool, float, "i4"]),
+        ("bool", [bool, "?", np.bool_], [int]),
+        ("complex128", [complex, "c16"], [float]),
+        ("float32", ["f4"], [float]),
+    ],
+)
+def test_a_dtype_equals_what_means_it_to_numpy(dtype, equal, different):
+    assert [DTYPES[dtype] == other for other in equal] == [True] * len(equal)
+    assert [DTYPES[dtype] != other for other in different] == [True] * len(different)
+
+
+def test_a_dtype_has_numpys_class_of_scalars_and_letter():
+    assert (DTYPES["float32"].type, DTYPES["float32"].char) == (np.float32, "f")

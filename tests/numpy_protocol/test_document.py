@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from tests.numpy_protocol._document import groups
+from tests.numpy_protocol._methods import OF_THE_ARRAY, RAISES
 
 from pullback.numpy_protocol.table import NO_COUNTERPART
 
@@ -36,3 +37,8 @@ def test_a_list_of_the_document_is_the_table(group):
 def test_every_reason_is_in_the_document():
     rows = re.findall(r"^\| `(.+?)` \| (.+) \|$", section("None"), re.MULTILINE)
     assert rows == sorted(NO_COUNTERPART.items())
+
+
+def test_every_attribute_about_memory_is_in_the_document():
+    told = set(re.findall(r"`(\w+)`", section("Tensors with NumPy's methods")))
+    assert {*OF_THE_ARRAY, *RAISES} <= told

@@ -72,6 +72,11 @@ def test_the_mix_agrees_with_torch_in_values_and_gradients():
     assert [row["name"] for row in found["own"]] == ["positional", "by keyword", "default left out"]
 
 
+def test_the_classes_of_tensors_agree_in_values():
+    found = figures("tensor_classes.py", "--rounds", "1")
+    assert len(found["rows"]) == 33 + 6
+
+
 def test_calls_files_and_objects_of_a_call_are_counted():
     rows = figures("objects.py")
     assert all(r["functions"] >= r["files"] >= 1 and r["objects"] >= 1 for r in rows)

@@ -127,7 +127,7 @@ def test_python_sees_the_values(along):
 
     assert along(f, 2.0, 1.0) == (4.0, 4.0)
     assert repr(pb.jvp(lambda x: (x, repr(x)), (2.0,), (1.0,), has_aux=True)[2]) == repr(
-        "tensor(2., dtype=float64)"
+        "numpy_tensor(2., dtype=float64)"
     )
 
 

@@ -9,7 +9,7 @@ Invariant: there is exactly one `DType` of a name in a process, so `is` compares
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -36,11 +36,14 @@ __all__ = [
 ]
 
 
+_PYTHON: Final = (bool, int, float, complex)
+
+
 class DType:
     """The type of a tensor's elements; ``pullback.float32`` and its siblings are all there are.
 
-    Equal to the NumPy dtype, NumPy scalar type or name that means the same; NumPy takes it wherever
-    it takes a dtype.
+    Equal to the NumPy dtype, scalar type or name that means the same, and to the type of Python
+    that means the same to NumPy; NumPy takes it wherever it takes a dtype.
 
     Attributes
     ----------
@@ -93,15 +96,25 @@ class DType:
         if self is other:
             return True
         if isinstance(other, str):
-            return other == self.name
+            return other == self.name or bool(self.dtype == other)
         if isinstance(other, np.dtype) or (
-            isinstance(other, type) and issubclass(other, np.generic)
+            isinstance(other, type) and issubclass(other, (np.generic, *_PYTHON))
         ):
             return self.dtype == other
         return NotImplemented
 
     def __hash__(self) -> int:
         return self._hash
+
+    @property
+    def type(self) -> Any:
+        """NumPy's class of its scalars."""
+        return self.dtype.type
+
+    @property
+    def char(self) -> str:
+        """NumPy's letter for it."""
+        return self.dtype.char
 
     def __reduce__(self) -> tuple[Any, tuple[str]]:
         return as_dtype, (self.name,)  # so pickle and deepcopy give back the singleton
@@ -240,7 +253,7 @@ def as_dtype(wanted: Any) -> DType:
         return wanted
     if isinstance(wanted, str) and wanted in DTYPES:
         return DTYPES[wanted]
-    if isinstance(wanted, type) and wanted in (bool, int, float, complex):
+    if isinstance(wanted, type) and wanted in _PYTHON:
         return {bool: _BOOL, int: _INT64, float: _default, complex: complex_of(_default)}[wanted]
     if isinstance(wanted, str) or (isinstance(wanted, type) and issubclass(wanted, np.generic)):
         try:
@@ -363,7 +376,9 @@ def level_of(dtype: DType) -> int:
     return _RANK[dtype.kind]
 
 
-def promote_scalar(dtype: DType, scalar: Any) -> DType:
+def promote_scalar(
+    dtype: DType, scalar: Any, default: Callable[[], DType] = get_default_dtype
+) -> DType:
     """Return the dtype of an operation on an array and a number, by PyTorch's rules.
 
     A number changes the dtype only if it is of a higher category: a float makes an integer array
@@ -376,6 +391,8 @@ def promote_scalar(dtype: DType, scalar: Any) -> DType:
         The array's.
     scalar : bool, int, float, complex or NumPy number
         The number; only its category counts, never its value or width.
+    default : callable
+        Returns the dtype that an integer array gets beside a float.
 
     Returns
     -------
@@ -395,8 +412,10 @@ def promote_scalar(dtype: DType, scalar: Any) -> DType:
     if _RANK[kind] <= _RANK[dtype.kind]:
         return dtype
     if kind == "f":
-        return _default
-    return complex_of(dtype) if kind == "c" else _INT64
+        return default()
+    if kind == "c":
+        return complex_of(dtype if dtype.is_inexact else default())
+    return _INT64
 
 
 _SCALAR_KIND: Final[dict[type, str]] = {bool: "b", int: "i", float: "f", complex: "c"}

@@ -8,7 +8,7 @@ from typing import Any
 from pullback.core.graph.modes import no_grad
 from pullback.core.tensor.tensor import Tensor
 from pullback.errors import ArgumentError, ArgumentTypeError, ConvergenceError, compose
-from pullback.implicit.reading import tensor_of
+from pullback.implicit.reading import state_of, tensor_of
 from pullback.ops.declare import sampled
 from pullback.ops.functions.creation import asarray
 from pullback.ops.functions.data_types import finfo
@@ -90,7 +90,7 @@ def odeint(
     """
     if not callable(f):
         raise ArgumentTypeError(compose("odeint", "a function required", type(f).__name__))
-    times, y = tensor_of(t), tensor_of(y0)
+    times, y = tensor_of(t), state_of(y0, theta)
     if not y.dtype.is_inexact:
         required, hint = "floating-point numbers required in y0", "write 1.0 for 1"
         raise ArgumentTypeError(compose("odeint", required, y.dtype.name, hint=hint))

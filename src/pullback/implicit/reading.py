@@ -5,12 +5,23 @@ from __future__ import annotations
 from typing import Any
 
 from pullback.arrays import NUMPY, is_array
-from pullback.core.tensor.tensor import Tensor
+from pullback.core.custom.pytree import leaves
+from pullback.core.tensor.tensor import Tensor, tensor_class
 from pullback.ops.functions.creation import asarray
+from pullback.transforms.arguments import class_for, in_class
 
-__all__ = ["tensor_of"]
+__all__ = ["state_of", "tensor_of"]
 
 
 def tensor_of(given: Any) -> Tensor:
     """Return a tensor or an array as a tensor, numbers in double precision as NumPy has them."""
     return asarray(given if isinstance(given, Tensor) or is_array(given) else NUMPY.asarray(given))
+
+
+def state_of(given: Any, parameters: Any) -> Tensor:
+    """Return the tensor that a user's function is called with beside its parameters.
+
+    It has the methods of the tensors among them all, and NumPy's where none is one.
+    """
+    tensors = [x for x in leaves((given, parameters)) if isinstance(x, Tensor)]
+    return in_class(tensor_of(given), tensor_class(tensors) if tensors else class_for(given))

@@ -11,7 +11,7 @@ from typing import Any
 from pullback.core.graph.modes import no_grad
 from pullback.core.tensor.tensor import Tensor
 from pullback.errors import ArgumentTypeError, ConvergenceError, ShapeError, compose
-from pullback.implicit.reading import tensor_of
+from pullback.implicit.reading import state_of, tensor_of
 from pullback.implicit.solution import Residual, jacobian_of, solution
 from pullback.ops.declare import sampled
 from pullback.ops.functions.creation import asarray, eye
@@ -75,7 +75,7 @@ def fixed_point(
     >>> square_root(4.0), pb.grad(square_root)(4.0)
     (2.0, 0.25)
     """
-    start = _start("fixed_point", f, x0)
+    start = _start("fixed_point", f, x0, theta)
 
     def residual(x: Any) -> Any:
         return x - _of_shape("fixed_point", f, x, theta)
@@ -125,7 +125,7 @@ def root(
     >>> round(cube_root(8.0), 6), round(pb.grad(cube_root)(8.0), 6)
     (2.0, 0.083333)
     """
-    start = _start("root", f, x0)
+    start = _start("root", f, x0, theta)
 
     def residual(x: Any) -> Any:
         return _of_shape("root", f, x, theta)
@@ -172,7 +172,7 @@ def linear_solve(matvec: Callable[..., Any], b: Any, *theta: Any) -> Any:
         return _of_shape("linear_solve", matvec, x, theta) - right
 
     with no_grad():
-        zero = _start("linear_solve", matvec, b) * 0
+        zero = _start("linear_solve", matvec, b, theta) * 0
         x = zero - _step(jacobian_of(residual, zero), residual(zero), zero)
     return value_as_given(solution("linear_solve", residual, x), [b, *theta])
 
@@ -210,7 +210,7 @@ def argmin(
     >>> pb.grad(mean)(pb.tensor([1.0, 3.0]))
     tensor([0.5000, 0.5000])
     """
-    start = _start("argmin", f, x0)
+    start = _start("argmin", f, x0, theta)
     residual = grad(lambda x: f(x, *theta))
     with no_grad():
         x = _descend(f, residual, start, theta, _tolerance(tol, start), max_iter)
@@ -283,10 +283,10 @@ def _not_converged(api: str, f: Any, max_iter: int, size: float) -> ConvergenceE
 
 
 # -- reading ---------------------------------------------------------------------------------------
-def _start(api: str, f: Any, x0: Any) -> Tensor:
+def _start(api: str, f: Any, x0: Any, theta: Any) -> Tensor:
     if not callable(f):
         raise ArgumentTypeError(compose(api, "a function required", type(f).__name__))
-    start = tensor_of(x0).detach()
+    start = state_of(x0, theta).detach()
     if not start.dtype.is_inexact:
         required, hint = "floating-point numbers required in x0", "write 1.0 for 1"
         raise ArgumentTypeError(compose(api, required, start.dtype.name, hint=hint))

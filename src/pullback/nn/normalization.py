@@ -12,7 +12,7 @@ from typing import Any
 
 from pullback.arrays import library_of
 from pullback.core.graph.modes import no_grad
-from pullback.core.tensor.tensor import Tensor
+from pullback.core.tensor.tensor import TENSOR_CLASSES, Tensor
 from pullback.errors import ArgumentError, ArgumentTypeError, ShapeError, compose
 from pullback.ops.arguments import array_of, tensor_of
 from pullback.ops.declare import composition, needs_tensor
@@ -66,7 +66,7 @@ def _over(
     op: str, input: Any, normalized_shape: Any, weight: Any = None, bias: Any = None
 ) -> tuple[int, ...]:
     """Return the last axes, those of `normalized_shape`."""
-    if input.__class__ is not Tensor:
+    if input.__class__ not in TENSOR_CLASSES:
         needs_tensor(op, input, "input")
     shape = normalized_shape
     if shape.__class__ is not tuple:

@@ -18,7 +18,13 @@ from pullback.ops.arguments import needs_rank, tensor_of
 from pullback.ops.declare import composition
 from pullback.ops.functions import pointwise
 from pullback.ops.functions.creation import tensor
-from pullback.ops.functions.manipulation import broadcast_to, expand_dims, permute_dims, reshape
+from pullback.ops.functions.manipulation import (
+    broadcast_to,
+    expand_dims,
+    permute_dims,
+    reshape,
+    swapaxes,
+)
 from pullback.ops.functions.pointwise import add, clamp, where
 from pullback.ops.functions.products import matmul
 from pullback.ops.primitives.arithmetic import minimum, multiply, remainder, subtract
@@ -450,4 +456,4 @@ def channel_shuffle(x: Any, groups: int) -> Tensor:
         required = f"a number of groups that divides the {c} channels required"
         raise ArgumentError(compose("channel_shuffle", required, str(groups), ("x", x)))
     parts = reshape(x, (n, groups, c // groups, *rest))
-    return _own(reshape(parts.transpose(1, 2), (n, c, *rest)))
+    return _own(reshape(swapaxes(parts, 1, 2), (n, c, *rest)))

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from pullback.arrays import library_of
+from pullback.arrays import DType, library_of
 from pullback.core.tensor.tensor import Tensor, box
 from pullback.ops.functions import creation, joining
 
@@ -38,13 +38,17 @@ def namespace() -> Any:
     return Tensor().__array_namespace__()
 
 
-def operand(value: Any) -> Any:
-    """Return what an element-wise operation can take: a tensor, or a number as it is."""
+def operand(value: Any, cls: type[Tensor] = Tensor) -> Any:
+    """Return what an element-wise operation can take: a tensor, or a number as it is.
+
+    An array becomes a tensor of a class: the operation is quick where that is the other operand's.
+    """
     if isinstance(value, (Tensor, Number)) or value is None:
         return value
     if isinstance(value, (list, tuple)) and holds_tensor(value):
         return joining.stack([as_tensor(item) for item in value])
-    return creation.asarray(value if hasattr(value, "dtype") else np.asarray(value), copy=True)
+    made = creation.asarray(value if hasattr(value, "dtype") else np.asarray(value), copy=True)
+    return made if cls is Tensor else box(made._data, cls=cls)
 
 
 def as_tensor(value: Any, like: Tensor | None = None) -> Any:
@@ -107,7 +111,13 @@ def beside(result: Any, like: Tensor) -> Any:
     if not isinstance(result, np.ndarray) or result.dtype.kind not in "biufc":
         return result
     library = library_of(like._data)
-    return box(library.from_numpy(result, library.native_device(like.device)))
+    array = library.from_numpy(result, library.native_device(like.device))
+    return box(array, cls=like.__class__)
+
+
+def numpy_dtype(wanted: Any) -> Any:
+    """Return a dtype as NumPy reads it: `float` is float64."""
+    return wanted if wanted is None or isinstance(wanted, DType) else np.dtype(wanted)
 
 
 def position(axis: int, index: Any) -> tuple[Any, ...]:

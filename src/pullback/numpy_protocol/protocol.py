@@ -19,7 +19,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from pullback import special
-from pullback.arrays import DType, is_array
+from pullback.arrays import is_array
 from pullback.core.graph.modes import STATE
 from pullback.core.tensor.tensor import Tensor
 from pullback.errors import (
@@ -41,6 +41,7 @@ from pullback.numpy_protocol.arguments import (
     as_tensor,
     beside,
     namespace,
+    numpy_dtype,
     operand,
     tensors_in,
     together,
@@ -70,13 +71,14 @@ class NumPyMethods:
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **settings: Any) -> Any:
         if method == "__call__" and not settings and all(map(_is_known, inputs)):
-            return ufunc_counterpart(ufunc)(*map(operand, inputs))
+            cls = self.__class__
+            return ufunc_counterpart(ufunc)(*[operand(x, cls) for x in inputs])  # type: ignore[arg-type]
         return _call_ufunc(ufunc, method, inputs, settings)
 
     def __array_function__(
         self, function: Any, types: Iterable[type], args: Any, settings: dict[str, Any]
     ) -> Any:
-        if not all(map(_is_known_type, types)):
+        if not all(map(is_known_type, types)):
             return NotImplemented
         try:
             return counterpart(function)(self, args, settings)
@@ -98,7 +100,8 @@ def _is_known(value: Any) -> bool:
     return isinstance(value, (Tensor, Number, list, tuple, np.generic)) or is_array(value)
 
 
-def _is_known_type(kind: type) -> bool:
+def is_known_type(kind: type) -> bool:
+    """Return whether a function of NumPy's on arrays of a class is ours to handle."""
     return issubclass(kind, (Tensor, np.ndarray)) or hasattr(kind, "__array_namespace__")
 
 
@@ -151,12 +154,7 @@ def _call_ufunc(ufunc: Any, method: str, inputs: Any, settings: dict[str, Any]) 
 
 
 def _cast(x: Any, dtype: Any) -> Any:
-    return astype(as_tensor(x), _dtype(dtype), copy=False)
-
-
-def _dtype(wanted: Any) -> Any:
-    """Return a dtype as NumPy reads it: `float` is float64."""
-    return wanted if wanted is None or isinstance(wanted, DType) else np.dtype(wanted)
+    return astype(as_tensor(x), numpy_dtype(dtype), copy=False)
 
 
 def _into_arrays(name: str, function: Any, inputs: Any, out: Any, settings: Any) -> Any:
@@ -261,10 +259,10 @@ class _Call:
         out = passed.pop("out", None)
         for name in [name for name in passed if name not in self.accepts]:
             value = passed.pop(name)
-            if name not in _IGNORED and not self._is_default(name, value):
+            if not _is_layout(name, value) and not self._is_default(name, value):
                 self._refuse_setting(name, value)
         if passed.get("dtype") is not None:
-            passed["dtype"] = _dtype(passed["dtype"])
+            passed["dtype"] = numpy_dtype(passed["dtype"])
         if out is not None:
             return self._write(args, passed, out)
         result = self.counterpart(*args, **passed)
@@ -298,6 +296,11 @@ class _Call:
         return self.function(*values_of(args), **values_of(passed), out=out)
 
 
+def _is_layout(name: str, value: Any) -> bool:
+    """Return whether an argument changes no value; the order of a sort names fields, and does."""
+    return name in _IGNORED and (name != "order" or value in ("C", "F", "A", "K"))
+
+
 def _parameters(function: Any, counterpart: Callable[..., Any]) -> list[inspect.Parameter]:
     """Return a function's parameters; the counterpart's where it does not tell its own."""
     try:
@@ -319,7 +322,7 @@ def _make_like(name: str, function: Any, like: Tensor, args: Any, settings: Any)
         x, *more = args
         dtype = more[0] if more else settings.get("dtype")
         made = as_tensor(x)
-        return made if dtype is None else astype(made, _dtype(dtype), copy=False)
+        return made if dtype is None else astype(made, numpy_dtype(dtype), copy=False)
     return beside(function(*args, **settings), like)
 
 

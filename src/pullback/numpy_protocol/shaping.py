@@ -63,9 +63,22 @@ def reshape(a: Any, shape: Any, order: str = "C", *, copy: bool | None = None) -
     """Reshape; in Fortran's order, which is C's of the axes reversed."""
     x = as_tensor(a)
     wanted = tuple(shape) if isinstance(shape, Sequence) else (int(shape),)
-    if order != "F":
+    if _order(x, order) == "C":
         return manipulation.reshape(x, wanted, copy=copy)
     return transpose(manipulation.reshape(transpose(x), wanted[::-1]))
+
+
+def _order(x: Any, order: str) -> str:
+    """Return whether elements are counted in C's or in Fortran's order."""
+    if order in ("A", "K"):  # as they lie in memory
+        flags = values_of(x).flags
+        if flags.c_contiguous or not (flags.f_contiguous or order == "K"):
+            return "C"
+        order = "F" if flags.f_contiguous else order
+    if order not in ("C", "F"):
+        required = "order 'C' or 'F' required, for elements that do not lie in one of the two"
+        raise ArgumentError(compose("np.reshape", required, repr(order), ("a", x)))
+    return order
 
 
 @adapter("ravel")

@@ -20,7 +20,7 @@ from pullback.core.function.generate import exported, inplace_call, public_call
 from pullback.core.function.handed import TENSORS
 from pullback.core.function.primitive import Primitive
 from pullback.core.function.rules import prepare
-from pullback.core.tensor.tensor import Tensor, as_array
+from pullback.core.tensor.tensor import TENSOR_CLASSES, Tensor, as_array
 from pullback.core.tensor.views import READ_ONLY, own
 from pullback.errors import CALLS, ArgumentTypeError, BatchedValueError, DTypeError, compose
 
@@ -520,7 +520,7 @@ def _of_own_results(function: Function) -> Function:
             result = function(*args, **settings)
         except BatchedValueError as error:
             return by_sample(error, call, args, settings)
-        if result.__class__ is not Tensor:
+        if result.__class__ not in TENSOR_CLASSES:
             disown(result if isinstance(result, (tuple, list)) else (result,), args, settings)
         elif result._base is not None:
             disown((result,), args, settings)

@@ -20,6 +20,7 @@ from pullback.core.graph.modes import run_in_mode
 from pullback.core.tensor.tensor import Tensor, box
 from pullback.core.tensor.versions import shared_counter
 from pullback.errors import ArgumentError, ArgumentTypeError, DTypeError, compose
+from pullback.numpy_protocol.tensor import NumPyTensor
 from pullback.ops.functions.creation import asarray
 from pullback.ops.primitives.conversion import clone
 
@@ -31,7 +32,10 @@ __all__ = [
     "Input",
     "Running",
     "argnum_of",
+    "class_for",
+    "in_class",
     "named_leaves",
+    "tensor_for",
 ]
 
 Argnum = int | str | Sequence[int | str]
@@ -219,17 +223,42 @@ def _named(
 
 
 # -- leaves ----------------------------------------------------------------------------------------
+def tensor_for(given: Any) -> Tensor | None:
+    """Return the tensor that a function gets for an argument: the one place where it is made.
+
+    A tensor stays as it is. For an array of NumPy's and a number it is one with NumPy's methods, on
+    the same memory; for an array of another library a plain one. None: nothing of the kind.
+    """
+    if isinstance(given, Tensor):
+        return given
+    if is_array(given):
+        made = asarray(given)
+        return box(made._data, cls=class_for(given))
+    if isinstance(given, (int, float, complex, numpy_scalar)):
+        return box(NUMPY.asarray(given), cls=class_for(given))
+    return None
+
+
+def class_for(given: Any) -> type[Tensor]:
+    """Return the class of the tensors that belong to an argument, and to its derivative."""
+    if isinstance(given, Tensor):
+        return given.__class__
+    return Tensor if is_array(given) and library_of(given) is not NUMPY else NumPyTensor
+
+
+def in_class(tensor: Tensor, cls: type[Tensor]) -> Tensor:
+    """Return a tensor in a class: the same values, node and memory."""
+    if tensor.__class__ is cls:
+        return tensor
+    return box(tensor.data_array(), tensor._node, shared_counter(tensor), cls)
+
+
 def _source(api: str, name: str, given: Any) -> Tensor | None:
     """Return a leaf as a tensor; None for an integer, which has no derivative."""
-    if isinstance(given, Tensor):
-        source = given
-    elif is_array(given):
-        source = asarray(given)
-    elif isinstance(given, (int, float, complex, numpy_scalar)):
-        source = box(NUMPY.asarray(given))
-    elif given is None:
+    source = tensor_for(given)
+    if source is None and given is None:
         return None
-    else:
+    if source is None:
         hint = "give what is constant in another argument, or close over it"
         required = f"floating-point numbers required in {name}"
         raise ArgumentTypeError(compose(api, required, type(given).__name__, hint=hint))
@@ -245,7 +274,8 @@ def _input(given: Any, source: Tensor) -> Input:
     if source.requires_grad:
         tensor = run_in_mode(RECORDING, clone, source)
     else:
-        tensor = box(source.data_array(), None, shared_counter(source)).requires_grad_()
+        array, counter = source.data_array(), shared_counter(source)
+        tensor = box(array, None, counter, source.__class__).requires_grad_()
     return Input(given, tensor, box(tensor._data, tensor._node, shared_counter(tensor)))
 
 
@@ -253,7 +283,7 @@ def _standing_for(leaf: Any, tensor: Tensor | None) -> Any:
     """Return what the function gets for a leaf: a tensor for all arrays, integers as they are."""
     if tensor is not None:
         return tensor
-    return asarray(leaf) if is_array(leaf) else leaf
+    return tensor_for(leaf) if is_array(leaf) else leaf
 
 
 def _no_derivative(api: str, name: str, given: Any) -> Exception:

@@ -75,7 +75,7 @@ def _matched(api: str, name: str, given: Any, like: Any) -> Iterator[tuple[str, 
 
 def _structure(value: Any) -> str:
     items = children(value)
-    kind = type(value).__name__
+    kind = "Tensor" if isinstance(value, Tensor) else type(value).__name__
     return (
         kind if items is None else f"{kind} of {', '.join(str(k) for k, _ in items) or 'nothing'}"
     )

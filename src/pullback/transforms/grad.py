@@ -27,7 +27,8 @@ def grad(
         The arguments to differentiate with respect to, by position or name. Each may be a Tensor,
         an array, a float, or a tuple, list, dict, NamedTuple or dataclass of those, and of
         integers and None as long as there is something to differentiate. `fun` is called with
-        tensors instead of floats and arrays.
+        tensors instead of floats and arrays: for those of NumPy with ndarray's methods and
+        indexing (``x.std(ddof=1)``), for others with Tensor's.
     has_aux : bool, default False
         Whether `fun` returns a second object besides the scalar.
     argnums : optional

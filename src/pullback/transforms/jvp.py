@@ -10,7 +10,7 @@ from pullback.core.graph.modes import run_in_mode
 from pullback.core.tensor.tensor import Tensor, box
 from pullback.errors import ArgumentError, ArgumentTypeError, compose
 from pullback.ops.functions.creation import zeros_like
-from pullback.transforms.arguments import RECORDING, Arguments
+from pullback.transforms.arguments import RECORDING, Arguments, in_class
 from pullback.transforms.directions import as_tensor, directions, is_differentiable
 from pullback.transforms.pushing import Pushforward
 from pullback.transforms.recording import Recording
@@ -146,7 +146,7 @@ def push(
     """
     library = tangents(depth_beyond([*sources, *vectors]))
     standing = [
-        None if s is None else box(library.made(part_of(s), None if v is None else part_of(v)))
+        None if s is None else _changing(library, s, v)
         for s, v in zip(sources, vectors, strict=True)
     ]
     result = run_wrapped(library, lambda: arguments.call(standing))
@@ -157,10 +157,16 @@ def push(
     return values, found, map_leaves(lambda leaf: _value(library, leaf), aux)
 
 
+def _changing(library: TangentLibrary, source: Tensor, vector: Tensor | None) -> Tensor:
+    """Return the tensor that stands for an argument which changes along a vector."""
+    tangent = None if vector is None else part_of(vector)
+    return box(library.made(part_of(source), tangent), cls=source.__class__)
+
+
 def _value(library: TangentLibrary, leaf: Any) -> Any:
     if not isinstance(leaf, Tensor) or not library.has(leaf.data_array()):
         return leaf
-    return boxed(leaf._data.value)
+    return in_class(boxed(leaf._data.value), leaf.__class__)
 
 
 def _tangent(library: TangentLibrary, leaf: Any) -> Tensor | None:
@@ -171,10 +177,9 @@ def _tangent(library: TangentLibrary, leaf: Any) -> Tensor | None:
     array = tensor.data_array()
     if not library.has(array):
         return zeros_like(tensor.detach())
-    if array.tangent is None:
-        return zeros_like(boxed(array.value).detach())
-    tangent: Tensor = boxed(array.tangent)
-    return tangent
+    value = boxed(array.value).detach()
+    tangent = zeros_like(value) if array.tangent is None else boxed(array.tangent)
+    return in_class(tangent, tensor.__class__)
 
 
 class JacobianVectorProduct:
@@ -206,4 +211,5 @@ class JacobianVectorProduct:
 
 
 def _or_zeros(derivative: Tensor | None, out: Tensor) -> Tensor:
-    return zeros_like(out.detach()) if derivative is None else derivative
+    zeros_or_derivative = zeros_like(out.detach()) if derivative is None else derivative
+    return in_class(zeros_or_derivative, out.__class__)

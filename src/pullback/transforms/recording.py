@@ -19,7 +19,7 @@ from pullback.core.tensor.tensor import Tensor
 from pullback.core.tensor.writes import WRITES, Writes
 from pullback.errors import InplaceError, compose
 from pullback.ops.functions.creation import zeros_like
-from pullback.transforms.arguments import RECORDING, Arguments
+from pullback.transforms.arguments import RECORDING, Arguments, class_for, in_class
 from pullback.transforms.results import as_given, detached, parts, value_as_given
 from pullback.transforms.transformed import name_of
 
@@ -114,10 +114,7 @@ class Recording:
         """Return a derivative for each input in the containers and types of the arguments."""
         found = iter(derivatives)
         return self.arguments.structured(
-            [
-                None if i is None else next(found) if kept else as_given(next(found), i.given)
-                for i in self._slots
-            ]
+            [None if i is None else _returned(next(found), i.given, kept) for i in self._slots]
         )
 
     def _called(self, tensors: Sequence[Tensor | None]) -> Any:
@@ -170,6 +167,11 @@ def written_outside(api: str, fun: Any, tensor: Tensor) -> InplaceError:
     return InplaceError(
         compose(api, f"{required} outside", "others", ("tensor", tensor), hint=hint)
     )
+
+
+def _returned(derivative: Tensor, given: Any, kept: bool) -> Any:
+    """Return a derivative as the caller gets it: a tensor where it is `kept` in the graph."""
+    return in_class(derivative, class_for(given)) if kept else as_given(derivative, given)
 
 
 def stand_for_arguments(tensors: Sequence[Tensor]) -> None:

@@ -12,7 +12,7 @@ from pullback.arrays import NUMPY, is_array, library_of
 from pullback.core.custom.pytree import leaves, map_leaves
 from pullback.core.tensor.tensor import Tensor
 from pullback.errors import ArgumentTypeError, DTypeError, GraphError, compose
-from pullback.transforms.arguments import Arguments, numpy_scalar
+from pullback.transforms.arguments import Arguments, class_for, in_class, numpy_scalar
 from pullback.transforms.transformed import name_of
 
 __all__ = [
@@ -92,7 +92,7 @@ def check_scalar(arguments: Arguments, out: Tensor, instead: str) -> None:
 def as_given(derivative: Tensor, given: Any) -> Any:
     """Return a derivative in the type of the argument that it belongs to."""
     if isinstance(given, Tensor) or _goes_on(derivative):
-        return derivative
+        return in_class(derivative, class_for(given))
     array = derivative.data_array()
     if is_array(given) or array.shape:
         return array

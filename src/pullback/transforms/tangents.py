@@ -85,7 +85,7 @@ class TangentLibrary(WrappedLibrary):
 
     def lift(self, a: Any) -> Any:
         """Wrap an array or a tensor that does not change."""
-        return a if self.has(a) else self.made(a)
+        return a if self.has(a) else self.made(part_of(a) if isinstance(a, Tensor) else a)
 
     def call(self, op: Any, arguments: Any, values: Sequence[Any]) -> Any:
         """Return the result of a user's operation; its tangents are those of its backward."""

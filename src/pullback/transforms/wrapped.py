@@ -24,7 +24,7 @@ from pullback.core.graph.modes import MAKING
 from pullback.core.graph.node import next_seq
 from pullback.core.tensor.tensor import Tensor, as_array, box
 from pullback.ops.functions import data_types
-from pullback.transforms.arguments import WRAPPING, Running
+from pullback.transforms.arguments import WRAPPING, Running, in_class
 from pullback.transforms.pushing import in_one_library
 
 __all__ = [
@@ -121,8 +121,8 @@ for _name in [*_BINARY.split(), *_UNARY.split()]:
 
 # -- tensors around arrays, and back ---------------------------------------------------------------
 def part_of(tensor: Tensor) -> Any:
-    """Return what an array holds of a tensor: its array, or the tensor where it has a graph."""
-    return tensor if tensor.requires_grad else tensor.data_array()
+    """Return what an array holds of a tensor: its array, or a plain tensor where it has a graph."""
+    return in_class(tensor, Tensor) if tensor.requires_grad else tensor.data_array()
 
 
 def unboxed(value: Any) -> Any:

@@ -45,20 +45,20 @@ MADE_ANEW = {"histogram", "isreal", "mode"}
 COMPOSITIONS = [c for c in CASES if not c.has_rules and c.name not in MADE_ANEW]
 
 
-def inputs(case, places):
+def inputs(case, places, cls=Sub):
     """Return a sample's tensors, those at `places` of the subclass."""
     arrays = [host(t).copy() for t in case.within(_cases.leaves(case.arrays()))]
-    tensors = [box(a, cls=Sub) if i in places else box(a) for i, a in enumerate(arrays)]
+    tensors = [box(a, cls=cls) if i in places else box(a) for i, a in enumerate(arrays)]
     for i in case.wanted:
         tensors[i].requires_grad_()
     return tensors
 
 
-def check(case, places):
-    """Check class, values and gradients of a call where the inputs at `places` are Sub."""
-    ours, theirs = inputs(case, places), inputs(case, ())
+def check(case, places, cls=Sub):
+    """Check class, values and gradients of a call where the inputs at `places` are of `cls`."""
+    ours, theirs = inputs(case, places, cls), inputs(case, ())
     outs, plain = case.results(ours), case.results(theirs)
-    assert kinds(outs) == {Sub}
+    assert kinds(outs) == {cls}
     assert kinds(plain) == {pb.Tensor}
     for a, b in zip(outs, plain, strict=True):
         np.testing.assert_allclose(host(a), host(b), rtol=1e-13, atol=1e-14)

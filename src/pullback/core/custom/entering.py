@@ -29,7 +29,6 @@ from pullback.core.custom.context import (
 )
 from pullback.core.custom.named import COUNTER, MANY, POSITION, STRIDE
 from pullback.core.custom.signature import Signature
-from pullback.core.function.record import tensor_class
 from pullback.core.function.source import MODULE, compiled
 from pullback.core.graph.locks import fork_safe_locks
 from pullback.core.graph.modes import RECORD, STATE, UNRECORDED
@@ -144,7 +143,6 @@ class _Source:
                 "    if (",
                 f"        ({untracked})",
                 "        or $mode is not $RECORD",
-                "        or $cls is not $Tensor",
                 "        or ($INTERCEPTING and not $same)",
                 "    ):",
                 f"    {left}",
@@ -249,7 +247,9 @@ class _Source:
             *self._save(),
             *self._node(given),
             "if $references($out) != $SOLE:  # forward may have kept its own",
-            "    return $box($data, $n, $counter_of($out))",
+            "    return $box($data, $n, $counter_of($out), $cls)",
+            "if $cls is not $Tensor:",
+            "    $out = $box($data, $n, $out._counter, $cls)",
             "$out._node = $n",
             "$out._counter = $out._counter or $n",
             "return $out",
@@ -374,7 +374,7 @@ def _detached(a: Tensor) -> Tensor:
 
 
 def _joined_class(a: Tensor, cls: type[Tensor]) -> type[Tensor]:
-    return tensor_class((a, cls()))
+    return a.__class__ if issubclass(a.__class__, cls) else cls
 
 
 def _warn_of_untracked(op: Any, arguments: Any, given: Sequence[Any], value: Any) -> None:

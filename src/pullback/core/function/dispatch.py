@@ -16,7 +16,6 @@ from pullback.arrays import (
     NUMPY,
     DType,
     Library,
-    get_default_dtype,
     is_array,
     join,
     library_of,
@@ -27,7 +26,7 @@ from pullback.arrays import (
 from pullback.core.function.handed import RECORDED
 from pullback.core.function.primitive import Primitive
 from pullback.core.graph.modes import MAKING, STATE
-from pullback.core.tensor.tensor import Tensor, box, unaliased
+from pullback.core.tensor.tensor import Tensor, box, tensor_class, unaliased
 from pullback.core.tensor.versions import counter_of
 from pullback.core.tensor.views import sync
 from pullback.core.tensor.writes import WRITES
@@ -197,9 +196,9 @@ def _promoted(op: Primitive, tensors: list[Any], library: Any, like: Tensor) -> 
     dtype = _result_dtype(arrays, library)
     for t in joining:
         if not isinstance(t, Tensor):
-            dtype = promote_scalar(dtype, t)
+            dtype = promote_scalar(dtype, t, tensor_class(tensors)._default_dtype)
     if op.floating and not dtype.is_inexact:
-        dtype = get_default_dtype()
+        dtype = tensor_class(tensors)._default_dtype()
     native = library.native(dtype)
     return [
         _scalar(op, t, dtype, library, like)

@@ -293,7 +293,7 @@ class _Writer:
         for name, other in ((y, x), (x, y)):
             # The array is the caller's: a later change of it must not be seen by backward.
             copied = f"{other}.requires_grad" if name in self.op.needed_by else "False"
-            boxed = f"box({name}.copy() if {copied} else {name})"
+            boxed = f"box({name}.copy() if {copied} else {name}, cls={other}.__class__)"
             both = f"{x}, {boxed}" if name == y else f"{boxed}, {y}"
             self.add(
                 1,

@@ -24,7 +24,7 @@ from pullback.core.function.rules import complex_form
 from pullback.core.graph.modes import STATE, Mode
 from pullback.core.graph.node import MultiNode, N, Node, SmallNode, WideNode, fill, meta_of
 from pullback.core.tensor.saved import Packed
-from pullback.core.tensor.tensor import Tensor, as_array, box
+from pullback.core.tensor.tensor import Tensor, as_array, box, tensor_class
 from pullback.core.tensor.versions import bump, counter_of
 from pullback.core.tensor.views import (
     NO_GRAD_VIEW,
@@ -63,15 +63,6 @@ def apply(op: Primitive, args: Sequence[Any], settings: dict[str, Any]) -> Any:
         if edges.count(None) != len(edges):
             attach(op, edges, tensors, outs, settings, mode)
     return outs if op.multi else outs[0]
-
-
-def tensor_class(args: Sequence[Any]) -> type[Tensor]:
-    """Return the class of the results: that of the arguments; the most derived of several."""
-    cls = Tensor
-    for a in args:
-        if isinstance(a, cls):
-            cls = a.__class__
-    return cls
 
 
 def _called(variables: dict[str, Any]) -> tuple[tuple[str, ...], list[tuple[str, Any]]]:

@@ -12,7 +12,6 @@ import numpy as np
 from pullback.arrays import DType, get_default_dtype
 
 _SILENT = {"float32", "int64", "bool", "complex64"}  # with float32 the default, these go unsaid
-PREFIX = "tensor("
 
 
 def _real_formatter(values: Any) -> Any:
@@ -41,7 +40,7 @@ def _complex_formatter(values: Any) -> Any:
     return lambda v: f"{real(v.real)}{'-' if np.signbit(v.imag) else '+'}{imag(abs(v.imag))}j"
 
 
-def _body(array: Any) -> str:
+def _body(array: Any, prefix: str) -> str:
     shown = array
     if array.size > 1000:  # only what the summary shows decides on width and pattern
         for axis, length in enumerate(array.shape):
@@ -58,7 +57,7 @@ def _body(array: Any) -> str:
         np.array2string(
             array,
             separator=", ",
-            prefix=PREFIX,
+            prefix=prefix,
             threshold=1000,
             max_line_width=80,
             formatter=formatter,  # type: ignore[arg-type]
@@ -66,9 +65,9 @@ def _body(array: Any) -> str:
     )
 
 
-def tensor_repr(array: Any, dtype: DType, device: str, *suffixes: str) -> str:
+def tensor_repr(name: str, array: Any, dtype: DType, device: str, *suffixes: str) -> str:
     """Return ``tensor(...)`` with the values, and what is not the default about them."""
-    notes: list[str] = []
+    prefix, notes = f"{name}(", list[str]()
     if array.size == 0 and array.ndim > 1:
         notes.append(f"size={array.shape}")
     if device != "cpu":
@@ -78,5 +77,5 @@ def tensor_repr(array: Any, dtype: DType, device: str, *suffixes: str) -> str:
     if not implied and dtype is not get_default_dtype():
         notes.append(f"dtype={dtype.name}")
     notes += [suffix for suffix in suffixes if suffix]
-    body = "[]" if array.size == 0 else _body(array)
-    return f"{PREFIX}{', '.join([body, *notes])})"
+    body = "[]" if array.size == 0 else _body(array, prefix)
+    return f"{prefix}{', '.join([body, *notes])})"

@@ -10,10 +10,18 @@ from __future__ import annotations
 import operator
 import warnings
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from pullback.arrays import NUMPY, DType, dtype_of, is_array, join, library_of
+from pullback.arrays import (
+    NUMPY,
+    DType,
+    dtype_of,
+    get_default_dtype,
+    is_array,
+    join,
+    library_of,
+)
 from pullback.core.graph.modes import STATE
 from pullback.core.graph.node import (
     AccumulateGrad,
@@ -104,6 +112,9 @@ class Tensor(Methods):
     _base_data: Any
 
     __hash__ = object.__hash__
+    _printed_as = "tensor"
+    # what integers become where floating-point numbers are needed
+    _default_dtype: Callable[[], DType] = staticmethod(get_default_dtype)
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -496,7 +507,7 @@ class Tensor(Methods):
         values = library.every(self._shown()) if varies else _values(self)
         device, note = library.device(self._data), "batched" if varies else ""
         values = library_of(values).to_numpy(values) if varies else values
-        return printing.tensor_repr(values, self.dtype, device, note, suffix)
+        return printing.tensor_repr(self._printed_as, values, self.dtype, device, note, suffix)
 
     def __format__(self, spec: str) -> str:
         return format(self.item(), spec) if spec and not self.shape else format(repr(self), spec)
@@ -528,6 +539,15 @@ class Tensor(Methods):
 
 # The classes of tensors: the results of operations on one of them are of that class.
 TENSOR_CLASSES: set[type[Any]] = {Tensor}
+
+
+def tensor_class(args: Sequence[Any]) -> type[Tensor]:
+    """Return the class of the results: that of the arguments; the most derived of several."""
+    cls = Tensor
+    for a in args:
+        if isinstance(a, cls):
+            cls = a.__class__
+    return cls
 
 
 def box(array: Any, node: Any = None, counter: Any = None, cls: type[Tensor] = Tensor) -> Tensor:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from pullback.arrays import get_default_dtype
 from pullback.core.tensor.tensor import Tensor
 from pullback.errors import DTypeError, ShapeError, compose
 from pullback.ops.arguments import tensor_of
@@ -136,7 +135,7 @@ def angle(x: Any) -> Tensor:
     x = tensor_of("angle", x)
     if x.dtype.is_complex:
         return atan2(imag(x), real(x))
-    x = x if x.dtype.is_inexact else x.to(get_default_dtype())
+    x = x if x.dtype.is_inexact else x.to(x._default_dtype())
     flat = multiply(x, 0)  # NaN stays
     return where(less(x, 0), add(flat, math.pi), flat)
 

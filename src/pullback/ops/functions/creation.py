@@ -24,8 +24,7 @@ from pullback.arrays import (
     promote_scalar,
 )
 from pullback.core.function.dispatch import created
-from pullback.core.function.record import tensor_class
-from pullback.core.tensor.tensor import Tensor
+from pullback.core.tensor.tensor import Tensor, tensor_class
 from pullback.errors import (
     ArgumentError,
     ArgumentTypeError,

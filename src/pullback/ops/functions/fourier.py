@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from pullback.arrays import complex_of, get_default_dtype, library_of
+from pullback.arrays import complex_of
 from pullback.core.tensor.tensor import Tensor
 from pullback.errors import ArgumentError, ArgumentTypeError, DTypeError, ShapeError, compose
 from pullback.ops.axes import normalize_axes, normalize_axis, plain
@@ -34,14 +34,14 @@ def prepared(op: str, x: Any, norm: str, numbers: str) -> Tensor:
     if norm not in OPPOSITE:
         required = "'backward', 'ortho' or 'forward' required as 'norm'"
         raise ArgumentError(compose(op, required, repr(norm)))
-    dtype = library_of(x).dtype(x) if not isinstance(x, Tensor) else x.dtype
-    wanted = dtype if dtype.is_inexact else get_default_dtype()
+    x = x if isinstance(x, Tensor) else asarray(x)
+    dtype = x.dtype
+    wanted = dtype if dtype.is_inexact else x._default_dtype()
     if numbers == "complex" and not wanted.is_complex:
         wanted = complex_of(wanted)
     elif numbers == "real" and wanted.is_complex:
         hint = f"use {op.replace('r', '', 1).replace('ihfft', 'ifft')}, or take the real part"
         raise DTypeError(compose(op, "real numbers required", dtype.name, ("x", x), hint=hint))
-    x = x if isinstance(x, Tensor) else asarray(x)
     return x if dtype is wanted else astype(x, wanted)
 
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from pullback.arrays import DTYPES, library_of
-from pullback.core.function.record import tensor_class
-from pullback.core.tensor.tensor import Tensor, box
+from pullback.core.tensor.tensor import Tensor, box, tensor_class
 from pullback.errors import (
     ArgumentError,
     DTypeError,

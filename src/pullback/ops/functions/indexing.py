@@ -6,7 +6,7 @@ Basic indices (integers, slices, None, Ellipsis) read a view; integer and bool a
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from pullback.arrays import NUMPY, is_array, join, library_of
@@ -78,13 +78,26 @@ def _unwrap(index: Any, *kept_for: Any) -> Any:
 
 def getitem(x: Tensor, index: Any) -> Tensor:
     """Return ``x[index]``: a view for a basic index, a copy else."""
+    return _read(x, index, _in_two_steps)
+
+
+def numpy_getitem(x: Tensor, index: Any) -> Tensor:
+    """Return ``x[index]`` as NumPy reads an index with integers and arrays, see `_in_two_steps`."""
+    return _read(x, index, _in_one_step)
+
+
+def _read(x: Tensor, index: Any, steps: Callable[[Any], tuple[Any, Any]]) -> Tensor:
     if index.__class__ is int or is_plain(index):
         return getitem_p.public(x, index=index)
     index = _unwrap(index, x)
     x = beside(x, *(index if isinstance(index, tuple) else (index,)))
-    first, rest = _in_two_steps(index)
+    first, rest = steps(index)
     result = reader(first).public(x, index=first)
     return result if rest is None else index_p.public(result, index=rest)
+
+
+def _in_one_step(index: Any) -> tuple[Any, Any]:
+    return index, None
 
 
 def _in_two_steps(index: Any) -> tuple[Any, Any]:
@@ -117,6 +130,15 @@ def _axes_read(part: Any) -> int:
 
 def setitem(x: Tensor, index: Any, value: Any) -> None:
     """Do ``x[index] = value`` in place, recorded; `value` is broadcast to the place."""
+    _write(x, index, value, _in_two_steps)
+
+
+def numpy_setitem(x: Tensor, index: Any, value: Any) -> None:
+    """Do ``x[index] = value`` as NumPy reads an index with integers and arrays."""
+    _write(x, index, value, _in_one_step)
+
+
+def _write(x: Tensor, index: Any, value: Any, steps: Callable[[Any], tuple[Any, Any]]) -> None:
     if _set_unrecorded(x, index, value):
         return
     value = value_like(setitem_p, x, value)
@@ -124,7 +146,7 @@ def setitem(x: Tensor, index: Any, value: Any) -> None:
     arrays = [part for part in (index if isinstance(index, tuple) else (index,)) if is_array(part)]
     if arrays and STATE.get().library is None and beside(x, *arrays) is not x:
         raise mixed_error(setitem_p, (x, value, *arrays))
-    index, rest = _in_two_steps(index)
+    index, rest = steps(index)
     if _holds_nowhere(index, x) and not value.shape and not value.requires_grad:
         check_allowed("setitem_", x)
         return  # not a change: the array may be saved for a gradient

@@ -10,7 +10,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from pullback.core.tensor.tensor import Tensor
+from pullback.core.tensor.tensor import TENSOR_CLASSES, Tensor
 from pullback.core.tensor.views import own
 from pullback.errors import ArgumentError, ShapeError, compose
 from pullback.ops.arguments import needs_rank, tensor_of
@@ -46,7 +46,7 @@ def reshape(x: Any, /, shape: Sequence[int] | int, *, copy: bool | None = None) 
     tensor([[1., 2.],
             [3., 4.]])
     """
-    if x.__class__ is not Tensor:
+    if x.__class__ not in TENSOR_CLASSES:
         needs_tensor("reshape", x)
     wanted = shape
     if shape.__class__ is not tuple or not _INTS.issuperset(map(type, shape)):

@@ -10,7 +10,7 @@ import math
 from typing import Any
 
 from pullback.arrays import DTYPES, library_of
-from pullback.core.tensor.tensor import Tensor
+from pullback.core.tensor.tensor import TENSOR_CLASSES, Tensor
 from pullback.errors import ArgumentError, ArgumentTypeError, DTypeError, ShapeError, compose
 from pullback.ops.arguments import tensor_of
 from pullback.ops.declare import composition, needs_tensor, public
@@ -201,7 +201,7 @@ def clamp(x: Any, min: Any = None, max: Any = None) -> Tensor:
     """
     if min is None and max is None:
         raise ArgumentError("clamp: at least one of min and max must be given, got neither")
-    if x.__class__ is not Tensor:
+    if x.__class__ not in TENSOR_CLASSES:
         needs_tensor("clamp", x)
     whole = min.__class__ in _WHOLE and max.__class__ in _WHOLE
     if whole or clamps_by_numbers(x, min, max):
@@ -456,7 +456,7 @@ def sign(x: Any, /) -> Tensor:
     >>> pb.sign(pb.tensor([-2.0, 0.0, 3.0]))
     tensor([-1.,  0.,  1.])
     """
-    is_complex = x.dtype.is_complex if x.__class__ is Tensor else "complex" in str(_dtype(x))
+    is_complex = x.dtype.is_complex if isinstance(x, Tensor) else "complex" in str(_dtype(x))
     return sgn_p.public(x) if is_complex else sign_p.public(x)
 
 

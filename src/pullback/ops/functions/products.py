@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from pullback.arrays import NUMPY
-from pullback.core.tensor.tensor import Tensor
+from pullback.core.tensor.tensor import TENSOR_CLASSES, Tensor
 from pullback.errors import ArgumentError, ArgumentTypeError, ShapeError, TensorIndexError, compose
 from pullback.ops.arguments import tensor_of
 from pullback.ops.axes import either, normalize_axis, plain
@@ -47,7 +47,7 @@ def matmul(x1: Any, x2: Any, /) -> Tensor:
     >>> pb.matmul(pb.eye(2), pb.tensor([3.0, 4.0]))
     tensor([3., 4.])
     """
-    tensors = x1.__class__ is Tensor and x2.__class__ is Tensor
+    tensors = x1.__class__ in TENSOR_CLASSES and x2.__class__ is x1.__class__
     if tensors and len(x1._data.shape) == 2 == len(x2._data.shape):
         return mm(x1, x2)
     return matmul_p.public(x1, x2)
@@ -637,7 +637,8 @@ def einsum(equation: str, *operands: Any) -> Tensor:
     """
     if len(operands) == 2:
         x, y = operands
-        if x.__class__ is Tensor and y.__class__ is Tensor and isinstance(equation, str):
+        tensors = x.__class__ in TENSOR_CLASSES and y.__class__ is x.__class__
+        if tensors and isinstance(equation, str):
             came, other = x._data.shape, y._data.shape
             labels, shared = _plain_pair(equation, len(came), len(other))
             if labels is not None and all(came[i] == other[j] for i, j in shared):

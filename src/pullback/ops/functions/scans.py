@@ -6,7 +6,7 @@ from collections.abc import Callable
 from numbers import Real
 from typing import Any
 
-from pullback.core.tensor.tensor import Tensor
+from pullback.core.tensor.tensor import TENSOR_CLASSES, Tensor
 from pullback.errors import ArgumentError, ShapeError, compose
 from pullback.ops.arguments import needs_rank, tensor_of
 from pullback.ops.axes import either, normalize_axes, normalize_axis
@@ -39,7 +39,7 @@ def cumsum(x: Any, dim: int | None = None, *, axis: int | None = None, dtype: An
     """
     if axis is not None:
         dim = either("cumsum", dim, axis)
-    if dtype is None and x.__class__ is Tensor:
+    if dtype is None and x.__class__ in TENSOR_CLASSES:
         return cumsum_p.public(x, axis=dim)
     return _along("cumsum", cumsum_p.public, x, dim, dtype)
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from pullback.core.function.dispatch import is_left_to
 from pullback.core.function.generate import operator_call as operator
-from pullback.core.tensor.tensor import Tensor
+from pullback.core.tensor.tensor import TENSOR_CLASSES, Tensor
 from pullback.errors import ArgumentError, ArgumentTypeError
 from pullback.ops.axes import either
 from pullback.ops.declare import METHODS, inplace, needs_tensor
@@ -107,7 +107,7 @@ class TensorMethods(
     __rpow__ = _mirrored(arithmetic.pow, "__rpow__")
 
     def __matmul__(self: Any, other: Any) -> Any:
-        if other.__class__ is not Tensor and is_left_to(other, "__rmatmul__"):
+        if other.__class__ not in TENSOR_CLASSES and is_left_to(other, "__rmatmul__"):
             return NotImplemented
         return products.matmul(self, other)
 

@@ -11,6 +11,7 @@ from typing import Any
 
 from pullback.arrays import NUMPY, complex_of, library_of
 from pullback.errors import ArgumentError, compose
+from pullback.ops.arguments import holds_somewhere
 from pullback.ops.declare import operation
 from pullback.ops.matrices import (
     GENERAL,
@@ -78,7 +79,7 @@ def _eig_rule(g: Any, w: Any, v: Any, x_dtype: Any, xp: Any) -> Any:
     came = "one that has none (it is defective)"
     limit = _LIMIT["complex64" in str(v.dtype)]
     inverse = attempt("eig", required, came, xp.linalg.inv, back)
-    if bool(xp.any(xp.abs(inverse) > limit)):
+    if holds_somewhere(xp.abs(inverse) > limit):
         raise ArgumentError(compose("eig", required, came))
     result = xp.matmul(xp.matmul(inverse, middle), back)
     return result if "complex" in str(x_dtype) else xp.real(result)

@@ -1,0 +1,408 @@
+"""The methods of ndarray on tensors: each does what NumPy's function of its name does.
+
+Owns the methods of `NumPyTensor`. One that is a function of NumPy's with the array in first place
+is made of that function's counterpart; a reduction that names nothing but axes goes straight to the
+operation. The keywords ``dim`` and ``keepdim`` mean ``axis`` and ``keepdims``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, NoReturn
+
+import numpy as np
+
+from pullback.core.tensor.tensor import Tensor
+from pullback.errors import ArgumentError, DTypeError, compose
+from pullback.numpy_protocol import reducing, shaping
+from pullback.numpy_protocol.arguments import numpy_dtype, operand, tensors_in, values_of
+from pullback.numpy_protocol.computing import clip as clipped
+from pullback.numpy_protocol.protocol import counterpart
+from pullback.ops.axes import either
+from pullback.ops.functions import (
+    complex_numbers,
+    creation,
+    data_types,
+    indexing,
+    manipulation,
+)
+from pullback.ops.primitives import comparison, conversion, reductions
+from pullback.ops.primitives.reductions import sum_p
+from pullback.ops.primitives.scans import cumprod_p, cumsum_p
+from pullback.ops.primitives.shape import permute_p, reshape_p
+
+_INTS = frozenset((int,))
+
+
+def run(function: Any, self: Any, args: tuple[Any, ...], settings: dict[str, Any]) -> Any:
+    """Call the counterpart of a function of NumPy's; tensors that it makes are of the class."""
+    result = counterpart(function)(self, args, settings)
+    if result.__class__ is self.__class__:
+        return result
+    made = [t for t in tensors_in(result) if t.__class__ is Tensor]
+    if made:
+        given = {id(t) for t in tensors_in((args, settings))}
+        for tensor in made:
+            if id(tensor) not in given:
+                tensor.__class__ = self.__class__
+    return result
+
+
+def _renamed(name: str, settings: dict[str, Any]) -> dict[str, Any]:
+    """Return settings by NumPy's names."""
+    if "dim" in settings:
+        settings["axis"] = either(name, settings.pop("dim"), settings.get("axis"))
+    if "keepdim" in settings:
+        settings["keepdims"] = settings.pop("keepdim") or settings.get("keepdims", False)
+    return settings
+
+
+def _function(name: str) -> Any:
+    """Return the method that is NumPy's function of that name with the array in first place."""
+    function = getattr(np, name)
+
+    def method(self: Any, *args: Any, **settings: Any) -> Any:
+        return run(function, self, (self, *args), _renamed(name, settings))
+
+    return _named(method, name)
+
+
+def _reduction(name: str, operation: Callable[..., Any], also: str = "") -> Any:
+    """Return the method that reduces: the operation where it names axes, and `also`, alone."""
+    function, quick = getattr(np, name), frozenset(also.split())
+
+    def method(
+        self: Any, axis: Any = None, *more: Any, keepdims: bool = False, **settings: Any
+    ) -> Any:
+        if not more and (not settings or settings.keys() <= quick):
+            return operation(self, axis=axis, keepdims=keepdims, **settings)
+        settings = _renamed(name, {"axis": axis, "keepdims": keepdims, **settings})
+        return run(function, self, (self, settings.pop("axis"), *more), settings)
+
+    return _named(method, name)
+
+
+def _scan(name: str, operation: Callable[..., Any]) -> Any:
+    """Return the method that runs along an axis: the operation where it names one alone."""
+    function = getattr(np, name)
+
+    def method(self: Any, axis: Any = None, *more: Any, **settings: Any) -> Any:
+        if axis.__class__ is int and not more and not settings:
+            return operation(self, axis=axis)
+        settings = _renamed(name, {"axis": axis, **settings})
+        return run(function, self, (self, settings.pop("axis"), *more), settings)
+
+    return _named(method, name)
+
+
+def _mean(x: Any, *, axis: Any, keepdims: bool) -> Any:
+    mean = reductions.mean if x._data.dtype.kind in "fc" else reducing.mean
+    return mean(x, axis=axis, keepdims=keepdims)
+
+
+def _named(method: Any, name: str) -> Any:
+    method.__name__ = method.__qualname__ = name
+    method.__doc__ = f"Return ``np.{name}`` of this tensor; the other arguments are ndarray's."
+    return method
+
+
+class ReducingMethods:
+    """What takes elements together."""
+
+    __slots__ = ()
+
+    sum = _reduction("sum", sum_p.public)
+    mean = _reduction("mean", _mean)
+    prod = _reduction("prod", reducing.prod)
+    max = _reduction("max", reductions.max)
+    min = _reduction("min", reductions.min)
+    any = _reduction("any", reductions.any)
+    all = _reduction("all", reductions.all)
+    argmax = _reduction("argmax", reductions.argmax)
+    argmin = _reduction("argmin", reductions.argmin)
+    var = _reduction("var", reducing.var, "ddof")
+    std = _reduction("std", reducing.std, "ddof")
+    cumsum, cumprod = _scan("cumsum", cumsum_p.public), _scan("cumprod", cumprod_p.public)
+    dot, trace, ptp = _function("dot"), _function("trace"), _function("ptp")
+
+
+class ChoosingMethods:
+    """What finds, chooses, sorts and writes elements."""
+
+    __slots__ = ()
+
+    argpartition, argsort = _function("argpartition"), _function("argsort")
+    nonzero, searchsorted = _function("nonzero"), _function("searchsorted")
+    choose, round, take = _function("choose"), _function("round"), _function("take")
+
+    def compress(self: Any, condition: Any, axis: Any = None, out: Any = None) -> Any:
+        """Return the slices that a condition chooses."""
+        return run(np.compress, self, (condition, self, axis, out), {})
+
+    def clip(self: Any, min: Any = None, max: Any = None, out: Any = None, **settings: Any) -> Any:
+        """Return the elements limited to an interval."""
+        if out is None and not settings:
+            return clipped(self, min, max)
+        return run(np.clip, self, (self, min, max, out), settings)
+
+    def sort(
+        self: Any, axis: int = -1, kind: Any = None, order: Any = None, *, stable: Any = None
+    ) -> None:
+        """Sort along an axis, in place."""
+        self[...] = run(np.sort, self, (self, axis, kind, order), {"stable": stable})
+
+    def partition(self: Any, kth: Any, axis: int = -1, kind: Any = None, order: Any = None) -> None:
+        """Put the elements at `kth` where sorting would put them, in place."""
+        settings = {"axis": axis, "order": order, **({} if kind is None else {"kind": kind})}
+        self[...] = run(np.partition, self, (self, kth), settings)
+
+    def fill(self: Any, value: Any) -> None:
+        """Write one number everywhere, in place."""
+        self.fill_(operand(value))
+
+    def put(self: Any, indices: Any, values: Any, mode: str = "raise") -> None:
+        """Write at places of the flat array, in place; values are repeated as needed."""
+        if not np.size(values_of(indices)):
+            return
+        places = np.arange(self.size).take(np.ravel(values_of(indices)), mode=mode)  # type: ignore[call-overload]
+        given = shaping.resize(operand(values), places.shape)
+        self[np.unravel_index(places, self.shape)] = given
+
+
+class ShapeMethods:
+    """What moves, repeats and reshapes."""
+
+    __slots__ = ()
+
+    diagonal, repeat = _function("diagonal"), _function("repeat")
+    squeeze, swapaxes = _function("squeeze"), _function("swapaxes")
+
+    def transpose(self: Any, *axes: Any) -> Any:
+        """Return the axes in another order, by default reversed; a view."""
+        if not axes or axes == (None,):
+            return permute_p.public(self, axes=tuple(range(self.ndim))[::-1])
+        return manipulation.permute_dims(self, axes[0] if hasattr(axes[0], "__len__") else axes)
+
+    def reshape(self: Any, *shape: Any, order: str = "C", copy: bool | None = None) -> Any:
+        """Return the elements in another shape, a view where the memory allows."""
+        if order == "C" and copy is None and _INTS.issuperset(map(type, shape)):
+            return reshape_p.public(self, shape=shape)
+        wanted = shape[0] if len(shape) == 1 else shape
+        return shaping.reshape(self, wanted, order, copy=copy)
+
+    def ravel(self: Any, order: str = "C") -> Any:
+        """Return the elements in one axis, a view where the memory allows."""
+        return shaping.reshape(self, -1, order)
+
+    def flatten(self: Any, order: str = "C") -> Any:
+        """Return a copy of the elements in one axis."""
+        return conversion.clone(shaping.reshape(self, -1, order))
+
+    @property
+    def flat(self: Any) -> Flat:
+        """The elements one after the other: to be iterated, read by an index, or written."""
+        return Flat(self)
+
+    @flat.setter
+    def flat(self: Any, values: Any) -> None:
+        self.put(np.arange(self.size), values)
+
+
+class Flat:
+    """The elements of a tensor in one axis, as ``ndarray.flat`` has them."""
+
+    def __init__(self, base: Any) -> None:
+        self.base = base
+
+    def __len__(self) -> int:
+        return int(self.base.size)
+
+    def __iter__(self) -> Any:
+        return iter(self.base.ravel())
+
+    def __getitem__(self, index: Any) -> Any:
+        return self.base.ravel()[index]
+
+    def __setitem__(self, index: Any, values: Any) -> None:
+        self.base.put(np.arange(len(self))[values_of(index)], values)
+
+    def copy(self) -> Any:
+        """Return a copy of the elements in one axis."""
+        return self.base.flatten()
+
+
+class ConvertingMethods:
+    """What changes the dtype, copies, or leads out of tensors."""
+
+    __slots__ = ()
+
+    def astype(
+        self: Any,
+        dtype: Any,
+        order: str = "K",
+        casting: Any = "unsafe",
+        subok: bool = True,
+        copy: bool = True,
+    ) -> Any:
+        """Return the elements in another dtype; ``float`` is float64, as in NumPy."""
+        wanted = np.dtype(numpy_dtype(dtype))
+        if not np.can_cast(self.dtype.dtype, wanted, casting):
+            required = f"a dtype that {self.dtype.name} can be cast to with casting={casting!r}"
+            raise DTypeError(compose("astype", f"{required} required", wanted.name, ("x", self)))
+        return data_types.astype(self, wanted, copy=copy)
+
+    def copy(self: Any, order: str = "C") -> Any:
+        """Return a copy that stays part of the graph."""
+        return conversion.clone(self)
+
+    def __array__(self: Any, dtype: Any = None, copy: bool | None = None) -> Any:
+        if dtype is not None and np.dtype(dtype).kind in "biu":  # as astype: without a derivative
+            return values_of(self).astype(dtype)
+        return Tensor.__array__(self, dtype, copy)
+
+    def __copy__(self: Any) -> Any:
+        return conversion.clone(self)
+
+    def __deepcopy__(self: Any, memo: Any) -> Any:
+        return conversion.clone(self)
+
+    def item(self: Any, *index: Any) -> Any:
+        """Return one element as a Python number: the only one, or that at an index."""
+        if not index:
+            return Tensor.item(self)
+        place = index[0] if len(index) == 1 else index
+        return values_of(self).item(place)
+
+    def conjugate(self: Any) -> Any:
+        """Return the complex conjugate."""
+        return self.conj()
+
+    def view(self: Any, dtype: Any = None, type: Any = None) -> Any:
+        """Return a view of the same elements; the bytes cannot be read as another dtype."""
+        same = type is None and (
+            dtype is None or (not isinstance(dtype, int) and dtype == self.dtype)
+        )
+        if same:
+            return self[...]
+        hint = "astype() converts the numbers, reshape() gives another shape"
+        required = "no other dtype or class required, since bytes have no gradient"
+        raise ArgumentError(
+            compose("view", required, repr(dtype if type is None else type), hint=hint)
+        )
+
+
+# -- memory ----------------------------------------------------------------------------------------
+def _refusing(name: str, hint: str) -> Any:
+    """Return the method that says what to write instead."""
+
+    def method(self: Any, *args: Any, **settings: Any) -> NoReturn:
+        required = "a method that keeps shape, bytes and memory of a tensor required"
+        raise ArgumentError(compose(name, required, "one that does not", ("x", self), hint=hint))
+
+    method.__name__ = method.__qualname__ = name
+    method.__doc__ = f"Raise: {hint}."
+    return method
+
+
+def _of_array(name: str) -> Any:
+    """Return the method of the array itself, which a tensor with a graph does not give away."""
+
+    def method(self: Any, *args: Any, **settings: Any) -> Any:
+        return getattr(self.numpy(), name)(*args, **settings)
+
+    method.__name__ = method.__qualname__ = name
+    method.__doc__ = f"Do ``ndarray.{name}`` with the array; raise if the tensor requires grad."
+    return method
+
+
+class MemoryMethods:
+    """What is about the memory of an array."""
+
+    __slots__ = ()
+
+    tobytes, tofile = _of_array("tobytes"), _of_array("tofile")
+    dump, dumps = _of_array("dump"), _of_array("dumps")
+    byteswap = _refusing("byteswap", "convert the array before it becomes a tensor")
+    getfield = _refusing("getfield", "use astype for other numbers, real and imag for parts")
+    setfield = _refusing("setfield", "assign to an index: x[...] = value")
+    setflags = _refusing("setflags", "a tensor that must not change is kept by copy()")
+    resize = _refusing("resize", "np.resize(x, shape) and x.reshape(shape) return another tensor")
+
+    @property
+    def data(self: Any) -> Any:
+        """The buffer of the array; raises if the tensor requires grad."""
+        return self.numpy().data
+
+    @property
+    def ctypes(self: Any) -> Any:
+        """The array for C; raises if the tensor requires grad."""
+        return self.numpy().ctypes
+
+    @property
+    def base(self: Any) -> Any:
+        """The tensor whose memory this one shows, None where it is no view."""
+        return self._base
+
+    @property
+    def flags(self: Any) -> Any:
+        """How the elements lie in memory."""
+        return values_of(self).flags
+
+    @property
+    def strides(self: Any) -> tuple[int, ...]:
+        """How many bytes apart neighbours along each axis are."""
+        return tuple(values_of(self).strides)
+
+    @property
+    def size(self: Any) -> int:
+        """The number of elements."""
+        return math.prod(self.shape)
+
+    @property
+    def shape(self: Any) -> tuple[int, ...]:
+        """The lengths of the axes."""
+        return self._data.shape  # type: ignore[no-any-return]
+
+    @shape.setter
+    def shape(self: Any, lengths: Any) -> None:
+        required = "reshape() required, since a tensor keeps its shape"
+        raise ArgumentError(
+            compose("shape", required, f"an assignment of {lengths!r}", ("x", self))
+        )
+
+
+# -- operators -------------------------------------------------------------------------------------
+class OperatorMethods:
+    """Operators that mean something else, or nothing, to other tensors."""
+
+    __slots__ = ()
+
+    __getitem__, __setitem__ = indexing.numpy_getitem, indexing.numpy_setitem
+
+    def __contains__(self: Any, value: Any) -> bool:
+        return bool(reductions.any(comparison.equal(self, value)))
+
+    def __divmod__(self: Any, other: Any) -> Any:
+        return self // other, self % other
+
+    def __rdivmod__(self: Any, other: Any) -> Any:
+        return other // self, other % self
+
+    @property
+    def real(self: Any) -> Any:
+        """The real part, a view; a real tensor itself."""
+        return complex_numbers.real(self)
+
+    @property
+    def imag(self: Any) -> Any:
+        """The imaginary part, a view; zeros for a real tensor."""
+        if self.dtype.is_complex:
+            return complex_numbers.imag(self)
+        return creation.zeros_like(self)
+
+    def __str__(self: Any) -> str:
+        return str(values_of(self))
+
+    def __format__(self: Any, spec: str) -> str:
+        return format(values_of(self)[()], spec)
