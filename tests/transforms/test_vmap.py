@@ -171,7 +171,8 @@ def test_reading_by_index_is_the_loop(name, mapped):
         )
         for k in range(3)
     ]
-    equal(function(table, rows), np.stack([e.numpy() for e in expected]))
+    found = function(pb.asarray(table), pb.asarray(rows))
+    equal(found, np.stack([e.numpy() for e in expected]))
 
 
 def writes():
@@ -220,6 +221,7 @@ def test_writing_in_place_is_the_loop_and_so_are_its_gradients(name, mapped):
     if mapped == "index":  # a tensor from outside, but written to a copy of it
         table = np.stack([TABLE] * 3)
         axis = 0
+    table, rows = pb.asarray(table), pb.asarray(rows)
     gradient, out = pb.vmap(both, in_axes=(axis, row_axis))(table, rows)
     for k in range(3):
         wanted, value = both(table[k], rows if row_axis is None else rows[k])
@@ -733,3 +735,18 @@ def test_a_constant_is_read_by_an_index_of_each_sample_in_forward_mode():
 
     found = pb.vmap(lambda x: pb.jvp(f, (x,), (pb.ones_like(x),))[1])(pb.asarray(X))
     equal(found, np.stack([numbers.numpy()[np.argsort(x)] for x in X]))
+
+
+def test_samples_of_arrays_have_the_methods_of_arrays():
+    x = np.random.default_rng(0).normal(size=(3, 4))
+    assert np.allclose(pb.vmap(lambda row: row.std(ddof=0))(x), x.std(axis=1))
+    assert np.allclose(pb.vmap(lambda row: row.max(axis=0))(x), x.max(axis=1))
+    tensors = pb.vmap(lambda row: row.std())(pb.tensor(x))
+    assert np.allclose(tensors.numpy(), x.std(axis=1, ddof=1))
+
+
+def test_results_for_tensors_with_the_methods_of_arrays_have_them_too():
+    x = np.array([[1.0, 3.0], [5.0, 2.0]])
+    largest = pb.vmap(lambda row: row.max(axis=0))
+    gradient = pb.grad(lambda x: largest(x).std(ddof=1))(x)
+    equal(gradient, np.array([[0.0, -(0.5**0.5)], [0.5**0.5, 0.0]]))

@@ -14,12 +14,13 @@ from typing import Any, NoReturn
 import numpy as np
 
 from pullback.core.tensor.tensor import Tensor
-from pullback.errors import ArgumentError, DTypeError, compose
+from pullback.errors import ArgumentError, BatchedValueError, DTypeError, compose
 from pullback.numpy_protocol import reducing, shaping
 from pullback.numpy_protocol.arguments import numpy_dtype, operand, tensors_in, values_of
 from pullback.numpy_protocol.computing import clip as clipped
 from pullback.numpy_protocol.protocol import counterpart
 from pullback.ops.axes import either
+from pullback.ops.declare import by_sample
 from pullback.ops.functions import (
     complex_numbers,
     creation,
@@ -37,7 +38,10 @@ _INTS = frozenset((int,))
 
 def run(function: Any, self: Any, args: tuple[Any, ...], settings: dict[str, Any]) -> Any:
     """Call the counterpart of a function of NumPy's; tensors that it makes are of the class."""
-    result = counterpart(function)(self, args, settings)
+    try:
+        result = counterpart(function)(self, args, settings)
+    except BatchedValueError as error:
+        result = by_sample(error, function, args, settings)
     if result.__class__ is self.__class__:
         return result
     made = [t for t in tensors_in(result) if t.__class__ is Tensor]

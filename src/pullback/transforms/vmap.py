@@ -17,7 +17,7 @@ from pullback.core.tensor.tensor import Tensor, box
 from pullback.errors import ArgumentError, ArgumentTypeError, compose
 from pullback.ops.functions.creation import asarray
 from pullback.ops.functions.random import Drawn, replayed, watched
-from pullback.transforms.arguments import numpy_scalar
+from pullback.transforms.arguments import class_for, in_class, numpy_scalar
 from pullback.transforms.batches import BatchLibrary, batches
 from pullback.transforms.mapped_axes import (
     Leaf,
@@ -49,7 +49,8 @@ def vmap(
 ) -> Function:
     """Return the function that computes `fun` for each sample along an axis of its arguments.
 
-    `fun` is written for one sample and runs once, on all samples together.
+    `fun` is written for one sample and runs once, on all samples together. In place of
+    arrays it gets tensors with ndarray's methods, as under the other transforms.
 
     Parameters
     ----------
@@ -191,7 +192,9 @@ class Vmapped(Transformed):
 
         def standing(_: Any) -> Any:
             leaf, tensor = next(left)
-            return leaf.value if tensor is None else box(library.made(part_of(tensor)))
+            if tensor is None:
+                return leaf.value
+            return box(library.made(part_of(tensor)), cls=class_for(leaf.value))
 
         new_args, new_kwargs = map_leaves(standing, [list(args), kwargs])
         result = run_wrapped(
@@ -223,7 +226,7 @@ def _with_axis(library: BatchLibrary, leaf: Leaf, size: int) -> Any:
     value = _as_result(leaf)
     array = value.data_array()
     has_axis = library.has(array) and array.batched
-    part = boxed(array.value) if library.has(array) else value
+    part = in_class(boxed(array.value), value.__class__) if library.has(array) else value
     if part.requires_grad and not reaches_others(part):
         part = part._alias()  # it depends on nothing that can be differentiated by
     if leaf.axis is None:
