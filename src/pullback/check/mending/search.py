@@ -33,7 +33,7 @@ from pullback.core.custom.operation import CustomOp
 
 _PLAIN = (ast.Name, ast.Attribute)
 _FOR_ONE = 1.0  # how much unlikelier one change may be than one for each gradient
-_SLIP = 2.0  # the cost of what is likelier than a missing term
+_SLIP = 3.5  # the cost of what is likelier than a missing term
 _SPOILS = 4  # changes at one place that made right gradients wrong, after which it is left alone
 SECONDS = 1.5  # of the processor, that a search may take
 
