@@ -2,6 +2,7 @@
 
 import copy
 import pickle
+import sys
 
 import numpy as np
 import pytest
@@ -286,3 +287,54 @@ def test_wrong_use_is_said(call, kind, message):
     with pytest.raises(kind, match=message) as caught:
         call()
     assert isinstance(caught.value, pb.AutogradError)
+
+
+# ---- many directions at once ---------------------------------------------------------------------
+def branching(x):
+    return pb.stack([x[k] ** 2 if x[k] > 0 else x[k] * x.sum() for k in range(6)])
+
+
+@pytest.mark.parametrize("transform", [pb.jacrev, pb.jacfwd])
+def test_a_function_that_looks_at_its_values_has_a_jacobian(transform):
+    x = np.array([0.5, -1.0, 2.0, -0.3, 1.5, 0.7])
+    expected = np.diag(np.where(x > 0, 2 * x, x.sum()))
+    expected[x <= 0] += x[x <= 0, None]
+    np.testing.assert_allclose(transform(branching)(x), expected)
+
+
+@pytest.mark.parametrize("transform", [pb.jacrev, pb.jacfwd])
+def test_an_operation_of_ones_own_sees_one_direction_at_a_time(transform):
+    shapes = []
+
+    @pb.autograd_function
+    def watched(ctx, x):
+        ctx.save_for_backward(x=x)
+        return x * x
+
+    @watched.backward
+    def _(ctx, grad_output):
+        shapes.append(grad_output.numpy().shape if not grad_output.requires_grad else None)
+        return 2.0 * grad_output * ctx.saved_variables.x
+
+    x = np.arange(1.0, 7.0)
+    np.testing.assert_allclose(transform(watched)(x), np.diag(2 * x))
+    assert set(shapes) <= {(6,), None}
+
+
+def test_hooks_see_one_row_at_a_time():
+    seen = []
+
+    def hooked(x):
+        y = x * 2.0
+        y.register_hook(lambda g: seen.append(g.tolist()))
+        return y
+
+    assert pb.jacrev(hooked)(np.ones(5)).tolist() == (2.0 * np.eye(5)).tolist()
+    assert seen == np.eye(5).tolist()
+
+
+@pytest.mark.parametrize("transform", [pb.jacrev, pb.jacfwd])
+def test_a_large_jacobian_is_computed_in_parts(transform, monkeypatch):
+    monkeypatch.setattr(sys.modules["pullback.transforms.jacobian"], "_MOST_AT_ONCE", 100)
+    x = np.linspace(0.1, 1.0, 40)
+    np.testing.assert_allclose(transform(lambda x: x.cumsum() ** 2)(x)[:, 0], 2 * x.cumsum())

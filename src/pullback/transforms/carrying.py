@@ -33,9 +33,18 @@ from pullback.transforms.pushing import (
 )
 from pullback.transforms.wrapped import boxed, run_within
 
-__all__ = ["carry"]
+__all__ = ["CARRIED", "carry"]
 
 OfParts = Callable[..., list[Tensor]]
+
+
+class _Carrying:
+    """How many calls of users' operations there were in forward mode."""
+
+    count = 0
+
+
+CARRIED = _Carrying()
 
 
 def carry(library: Any, op: Any, arguments: Any, values: Sequence[Any]) -> Any:
@@ -45,6 +54,7 @@ def carry(library: Any, op: Any, arguments: Any, values: Sequence[Any]) -> Any:
     """
     if op is _carried:
         return NotImplemented
+    CARRIED.count += 1
     call = _Carried(op, arguments, values, "forward mode")
     outs = _carried(call, *[_lifted(t, library) for t in call.tensors])
     return structured(call.result, outs)

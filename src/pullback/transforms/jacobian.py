@@ -5,22 +5,29 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from pullback.core.backward.collect import collect
 from pullback.core.custom.pytree import leaves, map_leaves
 from pullback.core.graph.modes import run_in_mode
+from pullback.core.graph.node import CustomNode, Extra
 from pullback.core.tensor.tensor import Tensor
-from pullback.errors import ArgumentError, GraphError, compose
+from pullback.errors import ArgumentError, BatchedValueError, GraphError, compose
 from pullback.ops.functions.creation import zeros_like
 from pullback.ops.functions.joining import stack
-from pullback.ops.functions.manipulation import broadcast_to
+from pullback.ops.functions.manipulation import broadcast_to, moveaxis
 from pullback.transforms.arguments import RECORDING, Argnum, Arguments, argnum_of
+from pullback.transforms.carrying import CARRIED
 from pullback.transforms.directions import as_tensor, is_differentiable
 from pullback.transforms.jvp import push as run_forward
 from pullback.transforms.pushing import Pushforward, unit_seeds
 from pullback.transforms.recording import Recording
 from pullback.transforms.results import as_given, check_differentiable
 from pullback.transforms.transformed import Function, Transformed
+from pullback.transforms.vmap import vmap
 
 __all__ = ["Jacobian", "blocks_of", "jacfwd", "jacobian", "jacrev"]
+
+_WORTHWHILE = 4  # rows from which on a batch of them is quicker than one after the other
+_MOST_AT_ONCE = 2**22  # elements of a gradient of a batch
 
 
 def jacobian(
@@ -40,9 +47,10 @@ def jacobian(
     argnum : int, str or sequence of those, default 0
         The arguments to differentiate with respect to, as in `grad`.
     mode : {None, "reverse", "forward"}
-        Reverse makes one backward pass for each element of the result, forward runs `fun` in
-        forward mode for each element of the arguments. By default `fun` runs once, and what is
-        fewer is passed through what was recorded.
+        Reverse makes a backward pass for each element of the result, forward runs `fun` in
+        forward mode for each element of the arguments: for many of them at once where only
+        built-in operations see them. By default `fun` runs once, and what is fewer is passed
+        through what was recorded.
     has_aux : bool, default False
         Whether `fun` returns a pair of the result to differentiate and any other object.
     argnums : optional
@@ -174,14 +182,43 @@ def blocks_of(recording: Recording, by_size: bool = True) -> list[list[Tensor]]:
 
 def _by_rows(recording: Recording, out: Tensor) -> list[Tensor]:
     """Return the derivatives of a result by each input, by a pass for each of its elements."""
-    count, seeds = out.numel(), unit_seeds(out)
-    rows = recording.pull([out], [seeds], retain=True, rows=count)
+    seeds = unit_seeds(out)
+    rows = _pulled(recording, out, seeds)
     if out.is_complex() and not all(r.is_complex() for r in rows):
-        imaginary = recording.pull([out], [seeds * 1j], retain=True, rows=count)
+        imaginary = _pulled(recording, out, seeds * 1j)
         rows = [r if r.is_complex() else r + 1j * im for r, im in zip(rows, imaginary, strict=True)]
     return [
         r.reshape((*out.shape, *i.place.shape)) for r, i in zip(rows, recording.inputs, strict=True)
     ]
+
+
+def _pulled(recording: Recording, out: Tensor, seeds: Tensor) -> list[Tensor]:
+    """Return the gradients of the inputs for each of the seeds of a result, stacked.
+
+    By one pass with a batch of seeds where only built-in operations see it, else by one for each.
+    """
+    if len(seeds) >= _WORTHWHILE and not recording.keeps_with([seeds]) and _is_built_in(out):
+        largest = max((i.place.numel() for i in recording.inputs), default=1)
+        at_once = max(1, _MOST_AT_ONCE // max(largest, out.numel()))
+        pull = vmap(lambda seed: recording.pull([out], [seed], retain=True), chunk_size=at_once)
+        try:
+            found: list[Tensor] = pull(seeds)
+            return found
+        except BatchedValueError:  # a rule looks at values
+            pass
+    return recording.pull([out], [seeds], retain=True, rows=len(seeds))
+
+
+def _is_built_in(out: Tensor) -> bool:
+    """Return whether no operation of a user's, and no hook, is in the graph of a result."""
+    nodes = collect([] if out._node is None else [out._node])[0]
+    return not any(n.__class__ is CustomNode or _is_watched(n.extra) for n in nodes)
+
+
+def _is_watched(extra: Extra | None) -> bool:
+    return extra is not None and bool(
+        extra.tensor_hooks or extra.prehooks or extra.posthooks or extra.retained
+    )
 
 
 def _by_columns(recording: Recording, outs: Sequence[Tensor]) -> list[list[Tensor]] | None:
@@ -195,9 +232,10 @@ def _by_columns(recording: Recording, outs: Sequence[Tensor]) -> list[list[Tenso
         found = run_in_mode(RECORDING, derivative, vectors, recording.keeps)
         return [_or_zeros(d, out) for d, out in zip(found, outs, strict=True)]
 
+    together = not recording.keeps and all(map(_is_built_in, outs))
     try:
         derivative = run_in_mode(RECORDING, Pushforward, outs, places)
-        return _columns(places, outs, push)
+        return _columns(places, outs, push, together)
     except GraphError:
         return None
 
@@ -206,7 +244,9 @@ def _by_columns(recording: Recording, outs: Sequence[Tensor]) -> list[list[Tenso
 def _forward(arguments: Arguments, has_aux: bool) -> tuple[Any, Any]:
     sources = arguments.sources()
     tensors = [s for s in sources if s is not None]
+    before = CARRIED.count
     out, _, aux = run_forward(arguments, sources, [None] * len(sources), has_aux)
+    together = CARRIED.count == before and not any(t.requires_grad for t in tensors)
 
     def push(vectors: Sequence[Tensor | None]) -> list[Tensor]:
         left = iter(vectors)
@@ -215,7 +255,7 @@ def _forward(arguments: Arguments, has_aux: bool) -> tuple[Any, Any]:
         return [x for x in leaves(found) if x is not None]
 
     outs = [as_tensor(x) for x in leaves(out) if is_differentiable(x)]
-    blocks = iter(_columns(tensors, outs, push))
+    blocks = iter(_columns(tensors, outs, push, together))
     return map_leaves(
         lambda leaf: _given(arguments, sources, next(blocks)) if is_differentiable(leaf) else None,
         out,
@@ -235,18 +275,43 @@ def _given(arguments: Arguments, sources: Sequence[Any], derivatives: Sequence[T
 Push = Callable[[Sequence[Tensor | None]], list[Tensor]]
 
 
-def _columns(sources: Sequence[Tensor], outs: Sequence[Tensor], push: Push) -> list[list[Tensor]]:
-    """Return for each result its derivatives by each of `sources`, from those along directions."""
+def _columns(
+    sources: Sequence[Tensor], outs: Sequence[Tensor], push: Push, together: bool
+) -> list[list[Tensor]]:
+    """Return for each result its derivatives by each of `sources`, from those along directions.
+
+    `together`: a batch of directions at once, which no operation of a user's is to see.
+    """
     blocks: list[list[Tensor]] = [[] for _ in outs]
     for k, source in enumerate(sources):
-        units = list(unit_seeds(source))
-        columns = [push(_only(k, len(sources), unit)) for unit in units]
+        units = unit_seeds(source)
+        columns = _pushed(push, k, len(sources), units, outs, together)
         if source.is_complex():
-            imaginary = [push(_only(k, len(sources), unit * 1j)) for unit in units]
-            columns = [*map(_as_gradients, columns, imaginary)]
+            imaginary = _pushed(push, k, len(sources), units * 1j, outs, together)
+            columns = _as_gradients(columns, imaginary)
         for i, out in enumerate(outs):
-            blocks[i].append(_stacked([column[i] for column in columns], out, source))
+            blocks[i].append(_block(columns[i] if columns else None, out, source))
     return blocks
+
+
+def _pushed(
+    push: Push, k: int, count: int, units: Tensor, outs: Sequence[Tensor], together: bool
+) -> list[Tensor]:
+    """Return the derivatives of each result along vectors of one source, stacked."""
+    if not len(units):
+        return []
+    if together and len(units) >= _WORTHWHILE:
+        largest = max(out.numel() for out in outs)
+        at_once = max(1, _MOST_AT_ONCE // max(units[0].numel(), largest, 1))
+        try:
+            found: list[Tensor] = vmap(
+                lambda unit: push(_only(k, count, unit)), chunk_size=at_once
+            )(units)
+            return found
+        except BatchedValueError:  # an operation looks at the derivative
+            pass
+    rows = [push(_only(k, count, unit)) for unit in units]
+    return [stack(column) for column in zip(*rows, strict=True)]
 
 
 def _only(k: int, count: int, vector: Tensor) -> list[Tensor | None]:
@@ -264,11 +329,12 @@ def _real_part(x: Tensor) -> Tensor:
     return part
 
 
-def _stacked(columns: Sequence[Tensor], out: Tensor, source: Tensor) -> Tensor:
+def _block(columns: Tensor | None, out: Tensor, source: Tensor) -> Tensor:
+    """Return the derivatives of a result by a source from those along each of its elements."""
     shape = (*out.shape, *source.shape)
-    if not columns:
+    if columns is None:
         return broadcast_to(source.detach(), shape).clone()
-    block = stack(columns, axis=-1).reshape(shape)
+    block = moveaxis(columns, 0, -1).reshape(shape)
     return block if block.is_complex() else block.to(source.dtype)
 
 
