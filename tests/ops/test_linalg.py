@@ -46,9 +46,20 @@ def kinds(function):
 
 
 @pytest.mark.parametrize("name", STANDARD)
-def test_linalg_has_the_signatures_of_the_standard(name):
+def test_linalg_has_the_functions_of_the_standard(name):
     assert name in linalg.__all__
+
+
+@pytest.mark.parametrize("name", sorted(set(STANDARD) - {"tensordot"}))
+def test_linalg_has_the_signatures_of_the_standard(name):
     assert kinds(getattr(linalg, name)) == kinds(getattr(array_api_strict.linalg, name))
+
+
+def test_tensordot_takes_the_arguments_of_the_standard_and_of_pytorch():
+    x = pb.tensor([[2.0, 0.0], [0.0, 1.0]])
+    for call in ({"axes": 2}, {"axes": ((0, 1), (0, 1))}, {"dims": 2}, {}):
+        assert linalg.tensordot(x, x, **call).item() == 5.0
+    assert linalg.tensordot(x, x, 2).item() == 5.0
 
 
 @pytest.mark.parametrize("name", ["matmul", "matrix_transpose", "tensordot", "vecdot"])
