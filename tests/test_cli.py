@@ -135,7 +135,7 @@ def test_a_terminal_gets_colours_and_a_progress_bar(on_screen):
 
 def test_the_bar_names_the_part_that_runs(on_screen):
     written = re.sub(CODES, "", on_screen("right.py"))
-    assert "0/1 square: first derivatives (3 of 15)" in written
+    assert "0/1 square: first derivatives (3 of 16)" in written
 
 
 def test_no_color_keeps_the_bar_and_drops_the_colours(on_screen):
