@@ -5,6 +5,7 @@ Owns what is written once in the words of both, and where the two spell it diffe
 
 import copy
 import pickle
+import warnings
 
 import numpy as np
 import torch
@@ -27,6 +28,18 @@ def number(t):
     """Return one number that says which gradient came: its elements weighted by their places."""
     values = np.asarray(t.detach().numpy()).ravel()
     return round(float(values @ np.arange(1, values.size + 1)), 6)
+
+
+def is_tensor(value):
+    return isinstance(value, torch.Tensor)
+
+
+def memory_of(t):
+    """Return what says whether two of torch's tensors share their memory."""
+    try:
+        return t.untyped_storage().data_ptr() or id(t)
+    except RuntimeError:  # zeros that take no memory
+        return id(t)
 
 
 # -- operations of one's own, in the words of both libraries --------------------------------------
@@ -303,6 +316,25 @@ def namespace(lib, log):
     return {**modules, **OPERATIONS[lib], **TOOLS[lib]}
 
 
+# -- what lets torch do as pullback does -----------------------------------------------------------
+def gradients_in(names):
+    """Return the gradients that the tensors among these have."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = [(t, t.grad) for t in names.values() if is_tensor(t)]
+    return [(t, g) for t, g in found if g is not None]
+
+
+def apart(names, before, given):
+    """Give gradients that a pass made memory of their own: those of tensors, and those `given`."""
+    for t, g in gradients_in(names):
+        if not any(g is old for _, old in before):
+            t.grad = g.clone()
+    for name in given:
+        if is_tensor(names[name]):
+            names[name] = names[name].clone()
+
+
 # -- what is spelled differently ------------------------------------------------------------------
 def saved(t):
     """Return what a pack hook keeps: a copy, so that what is changed later is no matter."""
@@ -331,6 +363,8 @@ def tools(lib):
         return pb.checkpoint(function)(*args)
 
     return {
+        "gradients_in": gradients_in,
+        "apart": apart,
         "inner": inner,
         "again": again,
         "group": graph.register_multi_grad_hook,
