@@ -64,6 +64,17 @@ def of_tracking(found):
     return found.what.split(".")[-1] != "value" or found.ours is None or found.theirs is None
 
 
+def of_numbers(found):
+    """Return whether numbers differ: values, gradients, or what hooks heard."""
+    return found.what.split(".")[-1] in ("value", "grad", "log")
+
+
+def retains(found):
+    """Return whether what differs is said of a gradient that torch retains."""
+    t = differing_tensor(found)
+    return found.what.endswith((".retains_grad", ".grad")) and t.retains_grad
+
+
 def heard_less(found):
     """Return whether hooks heard less in pullback, or a retained gradient has less in it."""
     if found.what == "log":

@@ -329,10 +329,15 @@ def apart(names, before, given):
     """Give gradients that a pass made memory of their own: those of tensors, and those `given`."""
     for t, g in gradients_in(names):
         if not any(g is old for _, old in before):
-            t.grad = g.clone()
+            t.grad = own(g)
     for name in given:
         if is_tensor(names[name]):
-            names[name] = names[name].clone()
+            names[name] = own(names[name])
+
+
+def own(t):
+    """Return a copy, which is a leaf where `t` is."""
+    return t.detach().clone().requires_grad_(t.requires_grad) if t.is_leaf else t.clone()
 
 
 # -- what is spelled differently ------------------------------------------------------------------
