@@ -10,6 +10,7 @@ from tests.peers import program_ways as ways
 from tests.peers.program_facts import (
     any_noise,
     any_reached_twice,
+    asks_by_result,
     base_was_frozen,
     changes_followed_view,
     differs_where_huge,
@@ -63,7 +64,9 @@ RETURNED_INPUT = "an operation that records nothing returns the very tensor that
 MODE = "needs_input_grad is of what is recorded: nothing under no_grad, section 1.2"
 DIRTY_RESULT = "a tensor marked dirty is the result, under no_grad too; torch gives a detached one"
 GRADIENT_VERSIONS = "how often a gradient was added to is nobody's business"
-OTHER_SAVED = "a rule that reads x, not the result, gives the result's hooks no second derivative"
+OTHER_SAVED = (
+    "a rule that reads x, not the result, gives the result no second derivative, nor its hooks"
+)
 NO_GRADIENT_ON = "a node that no gradient reaches is not run: torch releases what it saved"
 OTHER_FORMULA = "whether a first derivative that is constant is recorded is a matter of its formula"
 ORIGIN = "the slopes of hypot at the origin are 0, docs/edge-values.md: torch's are NaN"
@@ -144,8 +147,9 @@ DEVIATIONS = {
         for line in d.lines
     ),
     GRADIENT_VERSIONS: lambda d: d.what.endswith("._version") and of_gradient(d),
-    OTHER_SAVED: lambda d: uses(d, "create_graph") and uses(d, *CHANGING_HOOKS) and (
-        of_numbers(d) and agrees_without(d, HOOKS)
+    OTHER_SAVED: lambda d: uses(d, "create_graph") and (
+        (uses(d, *CHANGING_HOOKS) and of_numbers(d) and agrees_without(d, HOOKS.search))
+        or agrees_without(d, asks_by_result(d))
     ),
     NO_GRADIENT_ON: lambda d: (
         says(d, "", "backward through the graph a second time")
@@ -164,7 +168,7 @@ DEVIATIONS = {
         or (d.what == "log" and "nan" in str(d.theirs) and "nan" not in str(d.ours))
     ),
     VIEW_HOOKS: lambda d: of_changed_view(d) or (
-        hooked_view(d) and (of_numbers(d) or retains(d)) and agrees_without(d, HOOKS)
+        hooked_view(d) and (of_numbers(d) or retains(d)) and agrees_without(d, HOOKS.search)
     ),
     KEPT_GRADIENT: lambda d: uses(d, *DIRTY) and of_tracking(d) and agrees(d, ways.KEPT),
     UNTRACKED_BASE: lambda d: under_no_grad(d) and of_untracked_base(d) and (
@@ -175,7 +179,7 @@ DEVIATIONS = {
         or says(d, "view", "")
         or says(d, "", "Can't detach views")
         or (d.what.endswith((".value", "._version")) and uses(d, *TRANSPOSED, "ravel()")
-            and agrees_without(d, CHANGES))
+            and agrees_without(d, CHANGES.search))
     ),
     FROZEN: lambda d: says(d, "", "leaf variable has been moved into the graph interior") or (
         d.what == "log" and uses(d, "requires_grad_(False)")
@@ -247,7 +251,7 @@ DEVIATIONS = {
         d.what.endswith("._version") or says(d, "modified by an inplace operation", "")
     ) and any(re.search(r"(t\d+)\.copy_\(\1\)", line) for line in d.lines),
     HOOKED_INPUT: lambda d: uses(d, *CHANGING_HOOKS[:4]) and hooked_input(d) and (
-        of_numbers(d) and agrees_without(d, HOOKS)
+        of_numbers(d) and agrees_without(d, HOOKS.search)
     ),
     NO_MEMORY: lambda d: says(d, "", "convert a ZeroTensor") or (
         d.theirs is RuntimeError and not np.any(d.ours) and zeros_without_memory(d)
@@ -307,9 +311,9 @@ def agrees(found, *asked):
     return again.step >= found.step and not again.is_like(found) and explained(again) is not None
 
 
-def agrees_without(found, words):
-    """Return whether both do the same once the statements with such words are left out."""
-    lines = [line for line in found.lines if not words.search(line)]
+def agrees_without(found, is_such):
+    """Return whether both do the same once such statements are left out."""
+    lines = [line for line in found.lines if not is_such(line)]
     if len(lines) == len(found.lines):
         return False
     again = compare(lines, found.every_step, found.ways)

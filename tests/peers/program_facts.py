@@ -218,6 +218,17 @@ def zeros_without_memory(found):
     return torch._is_zerotensor(quiet(t) if what == "grad" else t)
 
 
+def asks_by_result(found):
+    """Return a function of statements: whether one differentiates by what is no leaf in torch."""
+    results = {
+        name
+        for line in found.lines
+        for name in inputs_of(line)
+        if any(is_lost(t) or not t.is_leaf for t in tensors_named(found, [name]))
+    }
+    return lambda line: not results.isdisjoint(inputs_of(line))
+
+
 def hooked_input(found):
     """Return whether a pass differentiates by what has a hook."""
     hooked = re.findall(r"(t\d+)\.register_hook", "\n".join(found.lines))
