@@ -58,6 +58,7 @@ FOLLOWED_VIEW = "a view follows its base where its steps are known: torch gives 
 DROPPED_LEAF = "graphs do not keep leaves alive: a hook of a leaf that is gone has nothing to see"
 NO_GRADIENT = "a hook is called with a gradient, never with None"
 OWN_GRADIENT = "a gradient has memory of its own: torch's may be expanded"
+OWN_COPY = "a copy has memory of its own: torch's of what was expanded is expanded"
 ALREADY_SO = "x.requires_grad = True says nothing new of a result: torch raises"
 RETURNED_INPUT = "an operation that records nothing returns the very tensor that forward returned"
 MODE = "needs_input_grad is of what is recorded: nothing under no_grad, section 1.2"
@@ -86,9 +87,7 @@ NO_MEMORY = "zeros of a gradient are an array: torch's may have no memory"
 LEAVES_IN_GROUP = "hooks of a group may be of leaves in autograd.grad too: torch cannot"
 GROUP = "a group's hook is called once, when all is known: torch's does not count roots"
 EMPTY = "an empty result is a result: torch's may be a leaf, or what it was given"
-ROUNDING = (
-    "what torch gives otherwise if its numbers are a billionth larger is a matter of rounding"
-)
+ROUNDING = "where torch's own numbers are others if it rounds otherwise, so may pullback's be"
 SIGN_OF_ZERO = "the sign of a zero is nobody's business"
 EMPTY_MEDIAN = "the median of nothing is an error, as the maximum is: torch's is NaN"
 RUN_AGAIN = "a checkpoint runs again as it ran, whatever became of its arguments: torch's gives up"
@@ -201,6 +200,7 @@ DEVIATIONS = {
         or (d.what == "log" and heard_less(d) and uses(d, "PairNone.", "NoneForSecond."))
     ),
     OWN_GRADIENT: lambda d: uses(d, "autograd.", ".backward()") and agrees(d, ways.APART),
+    OWN_COPY: lambda d: uses(d, "deepcopy", "pickle") and agrees(d, ways.UNEXPANDED),
     ALREADY_SO: lambda d: ".requires_grad = True" in d.line and says(
         d, "", "you can only change requires_grad flags of leaf"
     ),
@@ -320,7 +320,15 @@ def agrees_without(found, is_such):
 
 
 def explained(found):
-    """Return why this may differ, or None."""
+    """Return why this may differ, or None.
+
+    What follows from a difference that is seen earlier if tensors are looked at is that one's.
+    """
     known = ((reason, test) for reason, (test, *_) in KNOWN.items())
     tests = (*DEVIATIONS.items(), *known)
-    return next((reason for reason, test in tests if test(found)), None)
+    reason = next((reason for reason, test in tests if test(found)), None)
+    if reason is None and not found.every_step:
+        looked = compare(found.lines, True, found.ways)
+        if looked is not None and looked.step < found.step:
+            return explained(looked)
+    return reason

@@ -335,6 +335,11 @@ def apart(names, before, given):
             names[name] = own(names[name])
 
 
+def unexpanded(t):
+    """Return a tensor of which no two elements share their memory."""
+    return own(t) if any(n > 1 and s == 0 for n, s in zip(t.shape, t.stride(), strict=True)) else t
+
+
 def own(t):
     """Return a copy, which is a leaf where `t` is."""
     return t.detach().clone().requires_grad_(t.requires_grad) if t.is_leaf else t.clone()
@@ -370,6 +375,7 @@ def tools(lib):
     return {
         "gradients_in": gradients_in,
         "apart": apart,
+        "unexpanded": unexpanded,
         "inner": inner,
         "again": again,
         "group": graph.register_multi_grad_hook,

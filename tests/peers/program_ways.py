@@ -5,9 +5,12 @@ Where a program gives the same once torch is asked in such a way, its difference
 
 import re
 
-from tests.peers.program_names import DIRTY
+import torch
+from tests.peers.program_names import DIRTY, is_tensor
 from tests.peers.program_runs import Way
 from torch.autograd.graph import saved_tensors_hooks
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_map
 
 ASSIGNED = re.compile(r"(with lib\.[\w.()]+: |with \w+\(\): )?(t\d+(?:, \*?\w+)*,? = )?(.*)")
 
@@ -37,6 +40,12 @@ def without_checkpoint(line):
     return re.sub(r"again\((lambda .*?), (t\d+(?:, t\d+)?)\)$", r"(\1)(\2)", line)
 
 
+def copies_unexpanded(line):
+    mode, made, expression = parts(line)
+    is_copy = expression.startswith(("pickle.", "copy.deepcopy("))
+    return f"{mode}{made}unexpanded({expression})" if is_copy else line
+
+
 def retaining(line):
     """Return a statement that retains the graph if it runs backward."""
     if "retain_graph" in line or "create_graph" in line:
@@ -64,9 +73,36 @@ def products_apart(line):
     return f"{mode}{made}({expression}).clone()" if is_product else line
 
 
+class Noise(TorchDispatchMode):
+    """Errs in the last digits of each result that is computed, as other roundings would."""
+
+    def __init__(self, seed):
+        super().__init__()
+        self.random = torch.Generator().manual_seed(seed)
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        result = func(*args, **(kwargs or {}))
+        if any(r.alias_info is not None for r in func._schema.returns):
+            return result  # a view, or changed in place
+        return tree_map(self.noisy, result)
+
+    def noisy(self, value):
+        if not is_tensor(value) or value.dtype is not torch.float64:
+            return value
+        noise = torch.rand(value.shape, generator=self.random, dtype=torch.float64) - 0.5
+        return value * (1 + 1e-14 * noise)
+
+
+def noisy(seed):
+    """Return a way in which torch rounds otherwise."""
+    mode = Noise(seed)
+    return Way(around=lambda: mode)
+
+
 COPIES = Way(around=copies_saved)  # of what is saved, so that it does not change
 NOT_IN_PLACE = Way(not_in_place)  # detach_ leaves the tensor as it was
 DETACHED = Way(detached_under_no_grad)  # tensors made under no_grad are of what requires none
+UNEXPANDED = Way(copies_unexpanded)  # pickled and deep copies have memory of their own
 ONE_RUN = Way(without_checkpoint)
 RETAINING = Way(retaining)
 APART = Way(wrap=gradients_apart)  # each gradient has memory of its own
