@@ -181,8 +181,9 @@ def of_changed_view(found):
         results = re.findall(r"t\d+", line.partition(" = ")[0])
         asked.update(zip(results, inputs_of(line), strict=False))
     name = found.what.split(".")[0]
-    nothing = found.theirs is None or not np.any(found.theirs)  # zeros, if they are asked for
-    return nothing and is_changed_view(found, asked.get(name))
+    theirs = found.theirs
+    is_nothing = theirs is None or (isinstance(theirs, np.ndarray) and not theirs.any())
+    return is_nothing and is_changed_view(found, asked.get(name))
 
 
 def hooked_view(found):
