@@ -191,7 +191,7 @@ def test_roll_takes_several_shifts_of_one_axis_and_one_for_several():
     assert x.roll((1, 1), (1, -1)).tolist() == x.roll(2, dims=1).tolist()
     assert x.roll(1, (0, 1)).tolist() == np.roll(x.numpy(), 1, (0, 1)).tolist()
     assert pb.roll(x, 7).tolist() == np.roll(x.numpy(), 7).tolist()
-    assert pb.roll(scalar(), 1, axis=0).item() == 1.0
+    assert scalar().roll(1).item() == 1.0
 
 
 def test_differences_of_bools_say_whether_neighbours_differ():
@@ -384,6 +384,7 @@ WRONG = {
     ),
     "roll": (lambda: m().roll((1, 2), 0), ValueError, ("roll: ", "2 for 1 axes", f"x: {X}")),
     "roll flat": (lambda: m().roll((1, 2)), ValueError, ("roll: ", "one shift", "(1, 2)")),
+    "roll without axes": (lambda: scalar().roll(1, 0), IndexError, ("roll: ", "got none", "x: ")),
     "roll too far": (lambda: m().roll(1, 2), IndexError, ("roll: axis", "got 2")),
     "tile": (lambda: pb.tile(m(), (2, -1)), ValueError, ("tile: ", "(2, -1)", f"x: {X}")),
     "repeat as a method": (

@@ -5,6 +5,7 @@ Owns what is written once in the words of both, and where the two spell it diffe
 
 import copy
 import pickle
+import warnings
 
 import numpy as np
 import torch
@@ -27,6 +28,18 @@ def number(t):
     """Return one number that says which gradient came: its elements weighted by their places."""
     values = np.asarray(t.detach().numpy()).ravel()
     return round(float(values @ np.arange(1, values.size + 1)), 6)
+
+
+def is_tensor(value):
+    return isinstance(value, torch.Tensor)
+
+
+def memory_of(t):
+    """Return what says whether two of torch's tensors share their memory."""
+    try:
+        return t.untyped_storage().data_ptr() or id(t)
+    except RuntimeError:  # zeros that take no memory
+        return id(t)
 
 
 # -- operations of one's own, in the words of both libraries --------------------------------------
@@ -303,6 +316,35 @@ def namespace(lib, log):
     return {**modules, **OPERATIONS[lib], **TOOLS[lib]}
 
 
+# -- what lets torch do as pullback does -----------------------------------------------------------
+def gradients_in(names):
+    """Return the gradients that the tensors among these have."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = [(t, t.grad) for t in names.values() if is_tensor(t)]
+    return [(t, g) for t, g in found if g is not None]
+
+
+def apart(names, before, given):
+    """Give gradients that a pass made memory of their own: those of tensors, and those `given`."""
+    for t, g in gradients_in(names):
+        if not any(g is old for _, old in before):
+            t.grad = own(g)
+    for name in given:
+        if is_tensor(names[name]):
+            names[name] = own(names[name])
+
+
+def unexpanded(t):
+    """Return a tensor of which no two elements share their memory."""
+    return own(t) if any(n > 1 and s == 0 for n, s in zip(t.shape, t.stride(), strict=True)) else t
+
+
+def own(t):
+    """Return a copy, which is a leaf where `t` is."""
+    return t.detach().clone().requires_grad_(t.requires_grad) if t.is_leaf else t.clone()
+
+
 # -- what is spelled differently ------------------------------------------------------------------
 def saved(t):
     """Return what a pack hook keeps: a copy, so that what is changed later is no matter."""
@@ -331,6 +373,9 @@ def tools(lib):
         return pb.checkpoint(function)(*args)
 
     return {
+        "gradients_in": gradients_in,
+        "apart": apart,
+        "unexpanded": unexpanded,
         "inner": inner,
         "again": again,
         "group": graph.register_multi_grad_hook,

@@ -6,11 +6,12 @@ Owns what is compared, and shrinking; what a program may name is in `program_nam
 import contextlib
 import functools
 import warnings
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 import torch
-from tests.peers.program_names import DIRTY, Log, namespace
+from tests.peers.program_names import DIRTY, Log, is_tensor, namespace
 
 import pullback as pb
 
@@ -43,11 +44,33 @@ def attempt(line, names):
     return None
 
 
+def attempt_in(ways, line, names):
+    """Run a statement in other ways; return the error that it raised, or None."""
+    ran = line
+    for way in ways:
+        ran = way.rewrite(ran)
+    for way in ways:
+        ran = way.wrap(line, ran)
+    with contextlib.ExitStack() as stack:
+        for way in ways:
+            stack.enter_context(way.around())
+        return attempt(ran, names)
+
+
 def eval_or_none(expression, names):
     try:
         return eval(expression, names)
     except Exception:
         return None
+
+
+@dataclass(frozen=True)
+class Way:
+    """Another way to ask torch: other words for a statement, more around it, or a context."""
+
+    rewrite: Callable = str
+    wrap: Callable = lambda line, ran: ran  # of the statement as it was, and as it is now run
+    around: Callable = contextlib.nullcontext
 
 
 @dataclass
@@ -62,17 +85,22 @@ class Difference:
     lines: tuple = ()
     names: tuple = ()  # what the program's names are in both
     every_step: bool = False  # whether tensors were looked at after each step
-    asked: dict = field(default_factory=dict)  # in what other way torch was asked
+    ways: tuple = ()  # in what other ways torch was asked
 
     def theirs_tensors(self):
         """Return the tensors that there are in torch."""
-        return [v for v in self.names[1].values() if isinstance(v, torch.Tensor)]
+        return [v for v in self.names[1].values() if is_tensor(v)]
 
     @property
     def kind(self):
         """What has to stay as it is while a program is shrunk."""
         what = self.what.rpartition(".")[2]
         return (what, *[head(v) if what == "error" else type(v) for v in (self.ours, self.theirs)])
+
+    def is_like(self, other):
+        """Return whether the same differs in the same way."""
+        place = (self.step, self.what, self.kind) == (other.step, other.what, other.kind)
+        return place and (self.what == "error" or alike(self.theirs, other.theirs))
 
     def __str__(self):
         values = f"    pullback: {self.ours!r}\n    torch:    {self.theirs!r}"
@@ -83,24 +111,21 @@ def head(error):
     return None if error is None else (type(error).__name__, str(error)[:40])
 
 
-def compare(lines, every_step, **asked):
+def compare(lines, every_step, ways=()):
     """Run a program in both libraries; return the first difference, or None.
 
-    Torch may be asked in another way: ``in_torch(line)`` in place of a line, in the context that
-    ``around()`` makes.
+    Torch may be asked in other ways.
     """
-    in_torch, around = asked.get("in_torch", str), asked.get("around", contextlib.nullcontext)
     logs, versions = (Log(), Log()), {}
     ours, theirs = (namespace(lib, log) for lib, log in zip((pb, torch), logs, strict=True))
 
     def difference(*what):
         done, names = tuple(lines[: step + 1]), (ours, theirs)
-        return Difference(step, line, *what, done, names, every_step, asked)
+        return Difference(step, line, *what, done, names, every_step, ways)
 
     for step, line in enumerate(lines):
         mine = attempt(line, ours)
-        with around():
-            other = attempt(in_torch(line), theirs)
+        other = attempt_in(ways, line, theirs)
         last = step == len(lines) - 1
         if not same_error(mine, other):
             return difference("error", mine, other)
@@ -142,7 +167,7 @@ def builtin(error):
 
 def differing(ours, theirs):
     for name, theirs_value in theirs.items():
-        if name[0] == "t" and isinstance(theirs_value, torch.Tensor):
+        if name[0] == "t" and is_tensor(theirs_value):
             mine, other = look(ours.get(name)), look(theirs_value)
             for what, value in other.items():
                 if not alike(mine.get(what), value):
@@ -158,7 +183,7 @@ def differing_versions(ours, theirs, before):
     Where a tensor's version begins, and by how much it grows, is each library's own affair.
     """
     for name, t in theirs.items():
-        if name[0] == "t" and isinstance(t, torch.Tensor):
+        if name[0] == "t" and is_tensor(t):
             now = ours[name]._version, t._version
             old = before.get(name)
             before[name] = (*now, t)

@@ -8,7 +8,7 @@ What statements do in both is compared in `program_runs`.
 import random
 
 import torch
-from tests.peers.program_names import DIRTY, Log, namespace
+from tests.peers.program_names import DIRTY, Log, is_tensor, memory_of, namespace
 from tests.peers.program_runs import attempt, eval_or_none
 
 
@@ -250,7 +250,7 @@ class Draw:
         if kind == "detach_":
             self.say(f"{name}.detach_()")
         elif kind == "retain":
-            name = self.tensor(lambda t: can_be_hooked(t) and not t.is_leaf, otherwise=False)
+            name = self.tensor(can_be_retained, otherwise=False)
             if name is not None:
                 self.say(f"{name}.retain_grad()")
         elif kind == "unfreeze":
@@ -476,12 +476,15 @@ def can_be_hooked(t):
     return t.requires_grad and not (t._is_view() and t._version)
 
 
+def can_be_retained(t):
+    """Return whether a result may be retained: torch's process ends if it is changed later and is
+    not the first of its operation.
+    """
+    return can_be_hooked(t) and not t.is_leaf and t.output_nr == 0
+
+
 def left_out(words, without):
     return [word for word in words if word not in without]
-
-
-def is_tensor(value):
-    return isinstance(value, torch.Tensor)
 
 
 def too_large(names):
@@ -502,10 +505,7 @@ def spreads(a, b):
 
 
 def same_memory(a, b):
-    try:
-        return a.untyped_storage().data_ptr() == b.untyped_storage().data_ptr()
-    except RuntimeError:  # zeros that take no memory
-        return a is b
+    return memory_of(a) == memory_of(b)
 
 
 def nested(numbers, shape):

@@ -352,6 +352,30 @@ def test_an_argument_that_is_changed_between_two_backwards_is_an_error():
         y.backward()
 
 
+USES = {
+    "x, of a custom operation": lambda same: lambda x, w: same(x) * 3,
+    "w, closed over": lambda same: lambda x, w: x * w,
+    "w, closed over and given to a custom operation": lambda same: lambda x, w: same(w) * x,
+}
+
+
+@pytest.mark.parametrize(("changed", "make"), [(k[0], f) for k, f in USES.items()], ids=USES.keys())
+def test_what_the_second_run_saved_is_checked_for_changes_too(changed, make):
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return x * x
+
+    function = make(pb.autograd_function(forward, lambda ctx, g: g * 2 * ctx.saved_tensors[0]))
+    a = leaf(1.0)
+    x, w = a * 2, a * 3
+    y = pb.checkpoint(lambda x: function(x, w))(x)
+    (before,) = pb.autograd.grad(y, a, retain_graph=True)
+    assert pb.autograd.grad(y, a, retain_graph=True)[0].tolist() == before.tolist()
+    {"x": x, "w": w}[changed].mul_(2)
+    with pytest.raises(pb.errors.InplaceError, match="modified by an inplace operation"):
+        pb.autograd.grad(y, a)
+
+
 def test_a_value_that_the_function_changes_after_saving_it_is_an_error():
     x = leaf(2.0)
     y = pb.checkpoint(lambda x: x.exp().mul_(2))(x)

@@ -20,6 +20,7 @@ from typing import Any, NoReturn
 
 from pullback.core.custom.pytree import leaves, map_leaves
 from pullback.core.graph.modes import STATE, SavedTensorHooks, run_in_mode
+from pullback.core.graph.node import next_seq
 from pullback.core.tensor.saved import Packed
 from pullback.core.tensor.tensor import Tensor, box
 from pullback.core.tensor.versions import Counter, counter_of, shared_counter, version_of
@@ -86,20 +87,22 @@ class _Checkpointed(Transformed):
 class _Place:
     """Where a saved tensor stands while it exists: until the first run ends, and from the second.
 
-    A counter that is a node is not kept: it belongs to the graph of a run.
+    A counter that is a node which the run made is not kept: it belongs to the graph of the run.
     """
 
     __slots__ = ("__weakref__", "changed", "like", "run", "tensor", "version")
 
-    def __init__(self, run: _Run, tensor: Tensor) -> None:
+    def __init__(self, run: _Run, tensor: Tensor, began: int) -> None:
         self.run = run
         self.like = (tuple(tensor.shape), tensor.dtype)
         self.changed = False  # in place, after it was saved
-        self.fill(tensor)
+        self.fill(tensor, began)
 
-    def fill(self, tensor: Tensor) -> None:
-        """Keep a tensor that a run saved."""
-        counter = tensor._counter if tensor._counter.__class__ is Counter else None
+    def fill(self, tensor: Tensor, began: int) -> None:
+        """Keep a tensor that a run saved; nodes are numbered, those of the run from `began`."""
+        counter = tensor._counter
+        if counter.__class__ is not Counter and counter is not None and counter.seq > began:
+            counter = None
         self.tensor: Tensor | None = box(tensor.data_array(), None, counter)
         self.version = version_of(self.tensor)
 
@@ -114,6 +117,7 @@ class _Run:
         self._versions: list[tuple[Any, int]] = []  # of what was saved, while the first run lasts
         self._drawn: Any = {}  # the generators that were drawn from, and where they stood
         self._context = copy_context()  # modes, forward mode and whatever else the call stood in
+        self._began = next_seq()
 
     # -- the first run -----------------------------------------------------------------------------
     def first(self) -> Any:
@@ -140,7 +144,7 @@ class _Run:
         return result
 
     def _made(self, tensor: Tensor) -> _Place:
-        place = _Place(self, tensor)
+        place = _Place(self, tensor, self._began)
         self._places.append(weakref.ref(place))
         self._versions.append((counter_of(tensor), version_of(tensor)))
         return place
@@ -158,6 +162,7 @@ class _Run:
         self._context.copy().run(self._again)
 
     def _again(self) -> None:
+        began = next_seq()
         args, kwargs = _put_back(self._given, self)
         count = 0
 
@@ -168,11 +173,11 @@ class _Run:
             if count > len(self._places):
                 self._differs(f"{count} or more", f"{len(self._places)} tensors")
             if place is None:  # its node is gone, as in a gradient that the function computes
-                return _Place(self, tensor)
+                return _Place(self, tensor, began)
             came = (tuple(tensor.shape), tensor.dtype)
             if came != place.like:
                 self._differs(_shown(count, came), _shown(count, place.like))
-            place.fill(tensor)
+            place.fill(tensor, began)
             return place
 
         hooks = SavedTensorHooks(fill, _tensor_in)

@@ -54,6 +54,33 @@ def test_a_new_leaf_has_no_hooks_of_one_that_died_while_it_was_switched_off():
         assert x.grad.tolist() == [2.0]
 
 
+@pytest.mark.parametrize("look", [True, False])
+@pytest.mark.parametrize("part", [lambda x: x[:1], lambda x: x.unbind()[0]], ids=["one", "many"])
+def test_a_view_from_before_its_base_was_switched_on_is_untracked_again_with_it(part, look):
+    x = pb.tensor([1.0, 2.0], dtype=pb.float64)
+    view = part(x)
+    x.requires_grad_()
+    if look:
+        assert view.requires_grad
+        later = view.view(-1)  # which was tracked from the first
+    x.requires_grad_(False)
+    assert not view.requires_grad
+    assert not look or later.requires_grad
+    x.requires_grad_()
+    (view * 3).sum().backward()
+    assert x.grad.tolist() == [3.0, 0.0]
+
+
+def test_a_view_that_followed_its_base_stays_on_the_old_memory_when_that_is_frozen_and_replaced():
+    x = pb.tensor([1.0, 2.0], dtype=pb.float64)
+    view = x[:1]
+    x.requires_grad_()
+    assert view.requires_grad
+    x.requires_grad_(False)
+    x.data = pb.tensor([5.0, 6.0], dtype=pb.float64)
+    assert (view.tolist(), view.requires_grad) == ([1.0], False)
+
+
 RETURNED = {
     "its input": lambda ctx, x: x,
     "a view of its input": lambda ctx, x: x[:],

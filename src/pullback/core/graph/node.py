@@ -27,7 +27,15 @@ next_seq = itertools.count(1).__next__
 class Extra:
     """What few nodes have: hooks, a retained gradient, metadata, where they were recorded."""
 
-    __slots__ = ("detached", "metadata", "posthooks", "prehooks", "retained", "tensor_hooks")
+    __slots__ = (
+        "detached",
+        "follows",
+        "metadata",
+        "posthooks",
+        "prehooks",
+        "retained",
+        "tensor_hooks",
+    )
 
     def __init__(self) -> None:
         self.tensor_hooks: dict[int, Callable[..., Any]] = {}
@@ -36,6 +44,7 @@ class Extra:
         self.retained: Callable[[], Any] | None = None  # weak reference to the tensor
         self.metadata: dict[str, Any] = {}
         self.detached: int | None = None  # at which version its tensor was detached in place
+        self.follows = False  # a view has it only since its base was switched on
 
 
 class RemovableHandle:

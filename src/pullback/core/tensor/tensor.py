@@ -310,6 +310,9 @@ class Tensor(Methods):
     def detach_(self) -> Tensor:
         """Cut this tensor from its graph in place and return it.
 
+        Its views keep the graph that they have; if it was changed in place before, those do that
+        were used or looked at since.
+
         Raises
         ------
         GraphError

@@ -142,6 +142,7 @@ def is_lost(view: Any) -> bool:
 
 def _separate(view: Any, base: Any) -> None:
     """Make a view whose base was given other data a tensor of its own, on the old memory."""
+    _unfollow(view, base)
     if view._base_node is not base._node and not _is_cut(view, base):
         raise InplaceError(
             "view: the base of this view was modified inplace and then given other data; the "
@@ -166,6 +167,16 @@ def _is_cut(view: Any, base: Any) -> bool:
     return before.extra is not None and before.extra.detached == version_of(base)
 
 
+def _unfollow(view: Any, base: Any) -> None:
+    """Take a view out of the graph that is there only since its base, a leaf, was switched on.
+
+    Frozen again, the base leaves it as if nobody had looked at it in between.
+    """
+    node = view._node
+    if base._node is None and node is not None and node.extra is not None and node.extra.follows:
+        view._node = view._base_node = None
+
+
 def own(view: Any) -> None:
     """Make a view of a tensor that nobody else holds a tensor of its own.
 
@@ -185,6 +196,7 @@ def own(view: Any) -> None:
 def replay(view: Any) -> None:
     """Give a stale view the node and the array that its steps lead to on its base."""
     base = view._base
+    _unfollow(view, base)
     is_cut, is_same = _is_cut(view, base), view._base_data is base._data
     if is_cut and is_same:
         return
@@ -204,6 +216,8 @@ def replay(view: Any) -> None:
         view._data, view._base_data = fresh._data, base._data
     if not keeps:
         move_retained(view, view._node, fresh._node)
+        if view._base_node is None and base._node.__class__ is AccumulateGrad:
+            fresh._node.extras().follows = True
         view._node = fresh._node
         view._base_node = base._node
 

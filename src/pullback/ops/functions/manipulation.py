@@ -12,7 +12,7 @@ from typing import Any
 
 from pullback.core.tensor.tensor import TENSOR_CLASSES, Tensor
 from pullback.core.tensor.views import own
-from pullback.errors import ArgumentError, ShapeError, compose
+from pullback.errors import ArgumentError, ShapeError, TensorIndexError, compose
 from pullback.ops.arguments import needs_rank, tensor_of
 from pullback.ops.axes import normalize_axes, normalize_axis, plain
 from pullback.ops.declare import composition, needs_tensor, public, recorded
@@ -522,6 +522,8 @@ def roll(
     ------
     ArgumentError
         If there is not one shift an axis.
+    TensorIndexError
+        If an axis is out of range; a 0-d tensor has none.
 
     Examples
     --------
@@ -542,12 +544,12 @@ def roll(
     if len(shifts) != len(axes):
         came = f"{len(shifts)} for {len(axes)} axes"
         raise ArgumentError(compose("roll", "one shift an axis required", came, ("x", x)))
+    if axes and not x.shape:
+        raise TensorIndexError(compose("roll", "at least 1 dimension required", "none", ("x", x)))
     total: dict[int, int] = {}
     for a, n in zip(axes, shifts, strict=True):
         a = normalize_axis("roll", a, len(x.shape))
         total[a] = total.get(a, 0) + n
-    if not x.shape:
-        total = {}
     return roll_p.public(x, shift=tuple(total.values()), axis=tuple(total))
 
 

@@ -1,0 +1,392 @@
+"""What can be seen of a difference: the words of its program, and torch's tensors and graphs."""
+
+import re
+import warnings
+
+import numpy as np
+import torch
+from tests.peers.program_names import Log, is_tensor, memory_of, namespace
+from tests.peers.program_runs import attempt, attempt_in, eval_or_none, look
+from tests.peers.program_ways import noisy, retaining
+
+
+# -- words ----------------------------------------------------------------------------------------
+def says(found, ours="", theirs=""):
+    """Return whether the errors have these words; "" where there is to be none."""
+    return found.what == "error" and all(
+        (error is None and not words) or (error is not None and words and words in str(error))
+        for error, words in ((found.ours, ours), (found.theirs, theirs))
+    )
+
+
+def uses(found, *words):
+    return any(word in line for line in found.lines for word in words)
+
+
+def under_no_grad(found):
+    return uses(found, "no_grad()", "set_grad_enabled(False)", "inference_mode()")
+
+
+def names_in(found):
+    """Return the names of the tensors that what differs is said of."""
+    return re.findall(r"t\d+", found.line if found.what == "error" else found.what)
+
+
+def inputs_of(line):
+    """Return the names of what a pass differentiates by, where it says so."""
+    asked = re.search(r"inputs=\[(.*?)\]", line) or re.search(r"\], \[(t[^]]*)\]", line)
+    return asked[1].split(", ") if asked else []
+
+
+def of_tracking(found):
+    """Return whether what differs is whether something is tracked, or an error that follows."""
+    if found.what == "error":
+        words = (
+            "require",
+            "used in the graph",
+            "view",
+            "leaf",
+            "modified",
+            "'NoneType'",
+            "gradient function",
+        )
+        return any(word in f"{found.ours} {found.theirs}" for word in words)
+    return found.what.split(".")[-1] != "value" or found.ours is None or found.theirs is None
+
+
+def of_numbers(found):
+    """Return whether numbers differ: values, gradients, or what hooks heard."""
+    return found.what.split(".")[-1] in ("value", "grad", "log")
+
+
+def recorded_otherwise(found):
+    """Return whether a statement fails since a gradient was recorded in one library alone."""
+    if found.what != "error":
+        return False
+    given = [[names.get(n) for names in found.names] for n in results_of_grad(found)]
+    named = [[names.get(n) for names in found.names] for n in names_in(found)]
+    held = [[quiet(t) for t in pair] for pair in named if is_tensor(pair[1])]
+    words = any(word in f"{found.ours} {found.theirs}" for word in ("equire", "'NoneType'"))
+    return any(
+        is_tensor(b) and a is not None and a.requires_grad != b.requires_grad
+        for a, b in (given if words else []) + held
+    )
+
+
+# -- tensors --------------------------------------------------------------------------------------
+def tensors_named(found, names):
+    values = [found.names[1].get(name) for name in names]
+    return [v for v in values if is_tensor(v)]
+
+
+def operands(found):
+    """Return torch's tensors that the statement which differs names."""
+    return tensors_named(found, re.findall(r"t\d+", found.line))
+
+
+def differing_tensor(found):
+    """Return torch's tensor that differs, or None."""
+    return found.names[1].get(found.what.split(".")[0])
+
+
+def quiet(t):
+    """Return the gradient of a tensor, or None; for a result without a warning."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return getattr(t, "grad", None)
+
+
+def returned_itself(found):
+    """Return whether two names are of one tensor in pullback, and of two in torch."""
+    ours, theirs = found.names
+    tensors = [n for n, v in theirs.items() if n[0] == "t" and is_tensor(v)]
+    return any(
+        ours.get(a) is ours.get(b) and theirs[a] is not theirs[b] for a in tensors for b in tensors
+    )
+
+
+def retains(found):
+    """Return whether what differs is said of a gradient that torch retains."""
+    t = differing_tensor(found)
+    return found.what.endswith((".retains_grad", ".grad")) and t.retains_grad
+
+
+# -- views ----------------------------------------------------------------------------------------
+def odd_view(t):
+    """Return whether torch calls a view a leaf that requires grad though nothing was asked."""
+    try:
+        return t._is_view() and t.is_leaf and t.requires_grad
+    except RuntimeError:  # it was one, until its base changed
+        return True
+
+
+def odd_views(found):
+    return any(odd_view(t) for t in found.theirs_tensors())
+
+
+def is_lost(t):
+    """Return whether torch knows no graph of a view any more."""
+    try:
+        t.grad_fn  # noqa: B018
+    except RuntimeError:
+        return True
+    return False
+
+
+def view_differs(found):
+    """Return whether what differs is said of a view that torch tracks."""
+    t = differing_tensor(found)
+    return is_tensor(t) and t._is_view() and not found.ours
+
+
+def changes_followed_view(found):
+    """Return whether a statement is about a view that torch, if it is asked, calls a result."""
+    return any(
+        t._is_view() and not is_lost(t) and t.requires_grad and not t.is_leaf
+        for t in operands(found)
+    )
+
+
+def of_late_view(found):
+    """Return whether a statement is about a view whose base is, in torch, a result."""
+    return any(t._is_view() and t._base.requires_grad for t in operands(found))
+
+
+def of_untracked_base(found):
+    """Return whether a statement is about a view of what required no grad."""
+    return any(t._is_view() and not t._base.requires_grad for t in operands(found))
+
+
+def base_was_frozen(found):
+    """Return whether what differs is said of a view whose base was frozen."""
+    t = differing_tensor(found)
+    if not (is_tensor(t) and t._is_view()):
+        return False
+    bases = [n for n, v in found.names[1].items() if v is t._base]
+    return any(uses(found, f"{n}.requires_grad_(False)") for n in bases)
+
+
+def is_changed_view(found, name):
+    t = found.names[1].get(name)
+    return is_tensor(t) and t._is_view() and t._version > 0
+
+
+def of_changed_view(found):
+    """Return whether torch found no way to a view, by which is differentiated, since it changed."""
+    if found.what == "error":
+        ended = found.theirs is None or "not have been used in the graph" in str(found.theirs)
+        return ended and any(is_changed_view(found, name) for name in inputs_of(found.line))
+    asked = {}
+    for line in found.lines:
+        results = re.findall(r"t\d+", line.partition(" = ")[0])
+        asked.update(zip(results, inputs_of(line), strict=False))
+    name = found.what.split(".")[0]
+    theirs = found.theirs
+    is_nothing = theirs is None or (isinstance(theirs, np.ndarray) and not theirs.any())
+    return is_nothing and is_changed_view(found, asked.get(name))
+
+
+def hooked_view(found):
+    """Return whether a view was given a hook and then changed, in which torch loses the hook."""
+    hooked = re.findall(r"(t\d+)\.(?:grad_fn\.|retain_grad|register_hook)", "\n".join(found.lines))
+    return any(is_changed_view(found, name) for name in hooked)
+
+
+# -- gradients ------------------------------------------------------------------------------------
+def results_of_grad(found):
+    """Return the names that were given to gradients."""
+    return {
+        name
+        for line in found.lines
+        if "autograd.grad(" in line or line.endswith(".grad")
+        for name in re.findall(r"t\d+", line.partition(" = ")[0])
+    }
+
+
+def of_gradient(found):
+    """Return whether what differs is a gradient, or a view of one."""
+    text = found.what.split(".")[0] if found.what != "error" else found.line
+    names = re.findall(r"t\d+", text)
+    memories = [memory_of(found.names[1][n]) for n in names if is_tensor(found.names[1].get(n))]
+    gradients = [v for k, v in found.names[1].items() if k in results_of_grad(found)]
+    gradients += [v.grad for v in found.theirs_tensors() if quiet(v) is not None]
+    return any(is_tensor(g) and memory_of(g) in memories for g in gradients)
+
+
+def zero_or_none(found):
+    """Return whether a gradient is zeros in one library, and not there in the other."""
+    pair = (found.ours, found.theirs)
+    return sum(v is None for v in pair) == 1 and not any(np.any(v) for v in pair if v is not None)
+
+
+def zeros_without_memory(found):
+    """Return whether what differs is torch's tensor of zeros that has no memory."""
+    what, t = found.what.partition(".")[2], differing_tensor(found)
+    return torch._is_zerotensor(quiet(t) if what == "grad" else t)
+
+
+def asks_by_result(found):
+    """Return a function of statements: whether one differentiates what was recorded by a result."""
+    asking, recorded = set(), False
+    for line in found.lines:
+        asked = tensors_named(found, inputs_of(line))
+        if recorded and any(is_lost(t) or not t.is_leaf for t in asked):
+            asking.add(line)
+        recorded = recorded or "create_graph" in line
+    return asking.__contains__
+
+
+def hooked_input(found):
+    """Return whether a pass differentiates by what has a hook."""
+    hooked = re.findall(r"(t\d+)\.register_hook", "\n".join(found.lines))
+    return any(name in hooked for line in found.lines for name in inputs_of(line))
+
+
+# -- graphs ---------------------------------------------------------------------------------------
+def edge_of(t):
+    try:
+        return (t.grad_fn or t, t.output_nr)
+    except RuntimeError:  # a view whose graph is lost
+        return (t, 0)
+
+
+def leaf_or_node(node, number):
+    """Return where an edge leads; the tensor itself for a leaf."""
+    return (node.variable, 0) if hasattr(node, "variable") else (node, number)
+
+
+def edges_from(*root):
+    """Return the results, nodes and their numbers, that lead to one; itself too."""
+    found, waiting = set(), [root]
+    while waiting:
+        edge = waiting.pop()
+        if edge[0] is not None and edge not in found:
+            found.add(edge)
+            node = edge[0]
+            if not is_tensor(node):
+                waiting += [leaf_or_node(*e) for e in node.next_functions]
+    return found
+
+
+def roots_of(found, line):
+    """Return the tensors that a pass begins at, as they are now."""
+    roots = re.search(r"autograd\.\w+\(\[(.*?)\], \[", line)
+    value = eval_or_none(f"[{roots[1]}]", dict(found.names[1])) if roots else None
+    return value or []
+
+
+def runs_more(found):
+    """Return whether torch ran nodes that what was asked for does not need.
+
+    It runs what leads to the node of a tensor that is asked for, be it to another of its results;
+    and backward(inputs=) that node itself.
+    """
+    for line in found.lines:
+        asked = {edge_of(u) for u in tensors_named(found, inputs_of(line))}
+        nodes = {node for node, _ in asked}
+        if "inputs=[" in line and not all(map(is_tensor, nodes)):
+            return True
+        for root in roots_of(found, line) if asked else ():
+            leading = [edges_from(*edge) for edge in edges_from(*edge_of(root))]
+            if asked.isdisjoint(edges_from(*edge_of(root))) or any(
+                asked.isdisjoint(edges) and nodes & {node for node, _ in edges} for edges in leading
+            ):
+                return True
+    return False
+
+
+def leads_nowhere(found):
+    """Return whether what differs comes of a result, in torch, that no leaf led to."""
+    tensors = tensors_named(found, re.findall(r"t\d+", f"{found.what} {found.line}"))
+    return any(
+        t.requires_grad
+        and not t.is_leaf
+        and not any(is_tensor(node) for node, _ in edges_from(*edge_of(t)))
+        for t in tensors
+        if not is_lost(t)
+    )
+
+
+def any_reached_twice(found):
+    """Return whether a gradient came to a node again after a pass that did not retain the graph."""
+    names, watched, reached, released = namespace(torch, Log()), set(), set(), set()
+    for line in found.lines:
+        for t in [v for v in names.values() if is_tensor(v)]:
+            watch(None if is_lost(t) else t.grad_fn, watched, reached)
+        attempt(retaining(line), names)
+        if reached & released:
+            return True
+        released |= reached if retaining(line) != line else set()
+        reached.clear()
+    return False
+
+
+def watch(root, watched, reached):
+    """Let the nodes that lead to `root` say when a gradient reaches them."""
+    waiting = [root]
+    while waiting:
+        node = waiting.pop()
+        if node is None or node in watched or node.name().endswith("AccumulateGrad"):
+            continue
+        watched.add(node)
+        node.register_prehook(
+            lambda gs, node=node: reached.add(node) if any(g is not None for g in gs) else None
+        )
+        waiting += [following for following, _ in node.next_functions]
+
+
+# -- hooks ----------------------------------------------------------------------------------------
+def heard_less(found):
+    """Return whether hooks heard less in pullback, or a retained gradient has less in it."""
+    if found.what == "log":
+        return len(found.ours) < len(found.theirs)
+    t = differing_tensor(found)
+    return found.what.endswith(".grad") and (found.ours is None or t.retains_grad)
+
+
+def out_of_groups(found):
+    """Return a function of events that leaves out those of groups' hooks."""
+    labels = re.findall(r"group\(\[.*?\], lambda gs: log\((\d+),", "\n".join(found.lines))
+    return lambda events: [e for e in events if str(e[0]) not in labels]
+
+
+def without_none(events):
+    return [e for e in events if any(g is not None for g in e[1:])]
+
+
+# -- numbers --------------------------------------------------------------------------------------
+def differs_where_huge(found):
+    """Return whether numbers differ only where torch's are beyond measure, of a division by 0."""
+    pair = (found.ours, found.theirs)
+    if not all(isinstance(a, np.ndarray) for a in pair) or pair[0].shape != pair[1].shape:
+        return False
+    return bool(
+        (np.isclose(*pair, rtol=1e-7, atol=1e-9) | (np.minimum(*map(np.abs, pair)) > 1e12)).all()
+    )
+
+
+def is_nan(found):
+    """Return whether numbers differ, some of which are NaN in one library."""
+    pair = (found.ours, found.theirs)
+    return all(isinstance(a, np.ndarray) for a in pair) and any(np.isnan(a).any() for a in pair)
+
+
+def is_unstable(found):
+    """Return whether torch's numbers differ as much from what they are if it rounds otherwise."""
+    name, _, what = found.what.partition(".")
+    pair = (found.ours, found.theirs)
+    if what not in ("value", "grad") or not all(isinstance(a, np.ndarray) for a in pair):
+        return False
+    if pair[0].shape != pair[1].shape:
+        return False
+    apart = np.abs(np.subtract(*pair, dtype=float))
+    most = np.zeros_like(apart)
+    for seed in range(8):
+        names, ways = namespace(torch, Log()), (*found.ways, noisy(seed))
+        for line in found.lines:
+            attempt_in(ways, line, names)
+        value = look(names.get(name)).get(what)
+        if np.shape(value) == most.shape:
+            most = np.fmax(most, np.abs(np.asarray(value, float) - found.theirs))
+    differ = ~np.isclose(*pair, rtol=1e-7, atol=1e-9, equal_nan=True)
+    return bool((~np.isfinite(apart) | (most >= 0.1 * apart))[differ].all())

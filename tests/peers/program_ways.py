@@ -1,0 +1,110 @@
+"""Other ways to ask PyTorch, in which it does as pullback does by its contract.
+
+Where a program gives the same once torch is asked in such a way, its difference is explained.
+"""
+
+import re
+
+import torch
+from tests.peers.program_names import DIRTY, is_tensor
+from tests.peers.program_runs import Way
+from torch.autograd.graph import saved_tensors_hooks
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_map
+
+ASSIGNED = re.compile(r"(with lib\.[\w.()]+: |with \w+\(\): )?(t\d+(?:, \*?\w+)*,? = )?(.*)")
+
+
+def parts(line):
+    """Return the mode of a statement, what it makes and the expression; "" where there is none."""
+    return [part or "" for part in ASSIGNED.fullmatch(line).groups()]
+
+
+def copies_saved():
+    return saved_tensors_hooks(lambda t: t.detach().clone(), lambda t: t)
+
+
+def not_in_place(line):
+    return re.sub(r"^(t\d+)\.detach_\(\)", r"\1 = \1.detach()", line)
+
+
+def detached_under_no_grad(line):
+    mode, made, expression = parts(line)
+    off = "no_grad" in mode or "set_grad_enabled(False)" in mode
+    if not (off and made) or "copy." in line or "pickle." in line:
+        return line
+    return mode + made + re.sub(r"\b(t\d+)\b", r"\1.detach()", expression)
+
+
+def without_checkpoint(line):
+    return re.sub(r"again\((lambda .*?), (t\d+(?:, t\d+)?)\)$", r"(\1)(\2)", line)
+
+
+def copies_unexpanded(line):
+    mode, made, expression = parts(line)
+    is_copy = expression.startswith(("pickle.", "copy.deepcopy("))
+    return f"{mode}{made}unexpanded({expression})" if is_copy else line
+
+
+def retaining(line):
+    """Return a statement that retains the graph if it runs backward."""
+    if "retain_graph" in line or "create_graph" in line:
+        return line
+    if line.endswith(".backward()"):
+        return line.replace(".backward()", ".backward(retain_graph=True)")
+    return f"{line[:-1]}, retain_graph=True)" if "lib.autograd." in line else line
+
+
+def gradients_apart(line, ran):
+    if "autograd." not in line and not line.endswith(".backward()"):
+        return ran
+    given = re.findall(r"t\d+", parts(line)[1])
+    return f"_before = gradients_in(globals())\n{ran}\napart(globals(), _before, {given})"
+
+
+def gradients_kept(line, ran):
+    call = re.match(rf"(?:{'|'.join(DIRTY)})\.apply\((t\d+)", parts(line)[2])
+    return f"_kept = {call[1]}.grad\n{ran}\n{call[1]}.grad = _kept" if call else ran
+
+
+def products_apart(line):
+    mode, made, expression = parts(line)
+    is_product = re.fullmatch(r"t\d+ @ t\d+|lib\.matmul\(.*\)", expression)
+    return f"{mode}{made}({expression}).clone()" if is_product else line
+
+
+class Noise(TorchDispatchMode):
+    """Errs in the last digits of each result that is computed, as other roundings would."""
+
+    def __init__(self, seed):
+        super().__init__()
+        self.random = torch.Generator().manual_seed(seed)
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        result = func(*args, **(kwargs or {}))
+        if any(r.alias_info is not None for r in func._schema.returns):
+            return result  # a view, or changed in place
+        return tree_map(self.noisy, result)
+
+    def noisy(self, value):
+        if not is_tensor(value) or value.dtype is not torch.float64:
+            return value
+        noise = torch.rand(value.shape, generator=self.random, dtype=torch.float64) - 0.5
+        return value * (1 + 1e-14 * noise)
+
+
+def noisy(seed):
+    """Return a way in which torch rounds otherwise."""
+    mode = Noise(seed)
+    return Way(around=lambda: mode)
+
+
+COPIES = Way(around=copies_saved)  # of what is saved, so that it does not change
+NOT_IN_PLACE = Way(not_in_place)  # detach_ leaves the tensor as it was
+DETACHED = Way(detached_under_no_grad)  # tensors made under no_grad are of what requires none
+UNEXPANDED = Way(copies_unexpanded)  # pickled and deep copies have memory of their own
+ONE_RUN = Way(without_checkpoint)
+RETAINING = Way(retaining)
+APART = Way(wrap=gradients_apart)  # each gradient has memory of its own
+KEPT = Way(wrap=gradients_kept)  # a tensor that is marked dirty keeps its gradient
+PRODUCTS = Way(products_apart)  # a product is no view
