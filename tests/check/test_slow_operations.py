@@ -114,7 +114,7 @@ def test_a_terminal_shows_the_part_the_estimate_and_the_time_of_a_call(monkeypat
         with limit.call():
             time.sleep(0.02)
     written = sys.stderr.getvalue()
-    assert "tried: first derivatives (3 of 16), 0 of about 1 s, one call takes 0.02" in written
+    assert "tried: first derivatives (3 of 15), 0 of about 1 s, one call takes 0.02" in written
     assert written.endswith("\r\x1b[2K")
 
 

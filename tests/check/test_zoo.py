@@ -11,6 +11,8 @@ from tests.check.zoo import FAMILIES, RIGHT, WRONG
 
 from pullback.check import check_op
 
+pytestmark = pytest.mark.usefixtures("without_mending")
+
 # Entries that are reported with another cause than expected, with that cause, and why it is
 # no better than a near miss. At most a tenth of the zoo may stand here.
 OTHER_CAUSES: dict[str, str] = {}

@@ -67,6 +67,7 @@ NO_OPERATIONS = {
     "is_grad_enabled": MODE,
     "is_inference_mode_enabled": MODE,
     "isdtype": DTYPES,
+    "linalg.EigResult": TYPE,
     "linalg.EighResult": TYPE,
     "linalg.LstsqResult": TYPE,
     "linalg.QRResult": TYPE,
@@ -106,6 +107,7 @@ NO_OPERATIONS = {
     **dict.fromkeys(("checkpoint", "save_as", "save_on_cpu"), HISTORY),
     **dict.fromkeys(("hessian", "hessian_vector_product", "hvp", "vhp"), DERIVES),
     **dict.fromkeys(("jacfwd", "jacobian", "jacrev", "jvp", "linearize", "vjp"), DERIVES),
+    "vmap": DERIVES,
     "zeros": MAKES,
     "zeros_like": MAKES,
 }
@@ -121,6 +123,10 @@ NO_RULE = {
     ("gammaincc", "a"): NO_CLOSED_FORM,
     ("stdtr", "df"): NO_CLOSED_FORM,
     ("zeta", "s"): NO_CLOSED_FORM,
+    **{(name, "v"): NO_CLOSED_FORM for name in ("iv", "ive", "jv", "kv", "kve", "yv")},
+    **{(name, "a"): NO_CLOSED_FORM for name in ("gammaincinv", "gammainccinv")},
+    **{(name, i): NO_CLOSED_FORM for name in ("betaincc", "betaincinv") for i in "ab"},
+    ("stdtrit", "df"): NO_CLOSED_FORM,
 }
 
 

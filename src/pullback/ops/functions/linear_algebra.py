@@ -547,5 +547,5 @@ def matrix_power(x: Any, n: int, /) -> Tensor:
     return result  # type: ignore[return-value]
 
 
-recorded(cholesky, det, eigh, eigvalsh, inv, matrix_power, matrix_rank, pinv, qr, space="linalg")
-recorded(slogdet, solve, svd, svdvals, space="linalg")
+recorded(cholesky, det, eig, eigh, eigvals, eigvalsh, inv, matrix_power, space="linalg")
+recorded(matrix_rank, pinv, qr, slogdet, solve, svd, svdvals, space="linalg")
