@@ -18,8 +18,9 @@ diagnosis/
     Why a gradient is wrong: hypotheses about the numbers, the most specific first.
 mending/
     A change of the source that makes a wrong gradient right: source (functions as syntax trees),
-    sites (hooks at every expression), quoting, atoms (values at hand), regrouping, edits, combining,
-    statements and terms (what may have been meant), trials (what a change has to do), search.
+    sites (hooks at every expression), quoting, atoms (values at hand), regrouping, edits,
+    combining, statements and terms (what may have been meant), trials (what a change has to do),
+    search.
 parts/
     The parts of the check, one file each, in the order in which they run. api runs them:
     `gradcheck`.
