@@ -25,14 +25,14 @@ test: lint types
 # ended, so that the lines of both do not mix. What coverage would slow down and gain nothing from
 # runs without it: sweeps over the registry, the checker's own tests, long graphs, whole programs.
 GRADIENTS := tests/ops/test_gradients.py tests/ops/test_further_gradients.py
-UNCOVERED := tests/check/diagnosis tests/transforms/test_tangents.py \
+UNCOVERED := tests/transforms/test_tangents.py tests/transforms/test_vmap_operations.py \
   tests/transforms/test_random_programs.py tests/docs tests/examples tests/programs \
   tests/scipy_support tests/core/tensor/test_subclass.py tests/core/graph/test_scale.py \
   tests/core/graph/test_leaks_training.py $(wildcard tests/test_*.py)
 
 test-operations: $(VENV)/.installed-test
 	@{ $(BIN)/python -m coverage run --parallel-mode -m pytest tests/ops $(GRADIENTS:%=--ignore=%) && \
-	  $(PYTEST) $(GRADIENTS) tests/check --ignore=tests/check/diagnosis; } \
+	  $(PYTEST) $(GRADIENTS) tests/check; } \
 	  >$(VENV)/operations.log 2>&1; code=$$?; cat $(VENV)/operations.log; exit $$code
 
 test-others: $(VENV)/.installed-test

@@ -544,12 +544,13 @@ def roll(
     if len(shifts) != len(axes):
         came = f"{len(shifts)} for {len(axes)} axes"
         raise ArgumentError(compose("roll", "one shift an axis required", came, ("x", x)))
-    if axes and not x.shape:
-        raise TensorIndexError(compose("roll", "at least 1 dimension required", "none", ("x", x)))
     total: dict[int, int] = {}
     for a, n in zip(axes, shifts, strict=True):
-        a = normalize_axis("roll", a, len(x.shape))
-        total[a] = total.get(a, 0) + n
+        found = normalize_axis("roll", a, len(x.shape))
+        if not x.shape:
+            required = "a tensor with at least 1 dimension required"
+            raise TensorIndexError(compose("roll", required, f"axis {a} of a number", ("x", x)))
+        total[found] = total.get(found, 0) + n
     return roll_p.public(x, shift=tuple(total.values()), axis=tuple(total))
 
 
