@@ -384,7 +384,11 @@ WRONG = {
     ),
     "roll": (lambda: m().roll((1, 2), 0), ValueError, ("roll: ", "2 for 1 axes", f"x: {X}")),
     "roll flat": (lambda: m().roll((1, 2)), ValueError, ("roll: ", "one shift", "(1, 2)")),
-    "roll without axes": (lambda: scalar().roll(1, 0), IndexError, ("roll: ", "got none", "x: ")),
+    "roll without axes": (
+        lambda: scalar().roll(1, 0),
+        IndexError,
+        ("roll: ", "axis 0 of a number", "x: "),
+    ),
     "roll too far": (lambda: m().roll(1, 2), IndexError, ("roll: axis", "got 2")),
     "tile": (lambda: pb.tile(m(), (2, -1)), ValueError, ("tile: ", "(2, -1)", f"x: {X}")),
     "repeat as a method": (
