@@ -89,10 +89,8 @@ def other_settings(
         elif value is not _EMPTY and not (passed and _is_length(p.name, value, lengths)):
             said = _said(fn, _with(inputs, i, p, _NO_WORD)) if isinstance(value, str) else ()
             for other in _others(p.name, value, hints.get(p.name), rank, fn, said):
-                what, call = (
-                    f"`{p.name}` = {other!r} in place of {value!r}",
-                    _with(inputs, i, p, other),
-                )
+                what = f"`{p.name}` = {other!r} in place of {value!r}"
+                call = _with(inputs, i, p, other)
                 if not isinstance(value, float):
                     yield what, [call]
                 elif not isinstance(try_forward(fn, call), str):  # of numbers one will do

@@ -31,7 +31,6 @@ from pullback.core.tensor.tensor import Tensor, box
 
 _SINGULAR = 1e-7  # relative change of the results that a change in the 13th digit must not make
 _MOST_ALONE = 3  # arrays that are changed without the others
-_SMALL = ("small values", "tiny values")
 _MOST_SHIFTS = 3  # numbers among the settings around which values are drawn
 
 
@@ -182,6 +181,8 @@ class _Change(NamedTuple):
         Whether arrays that are no tensors stay: with everything tiny, forward may only round.
     signs : bool
         Whether values may have another sign.
+    small : bool
+        Whether values become so small that differences may be those of rounding.
     """
 
     what: str
@@ -193,6 +194,7 @@ class _Change(NamedTuple):
     coarse: bool = False
     tensors: bool = False
     signs: bool = False
+    small: bool = False
 
 
 def _changes() -> Iterator[_Change]:
@@ -211,8 +213,8 @@ def _changes() -> Iterator[_Change]:
     yield _Change("rows in the reverse order", _reversed)
     yield _Change("a zero among the values", _only_first(_with_zero), zero=True)
     yield _Change("numbers in place of zeros", _filled)
-    yield _Change(_SMALL[0], functools.partial(_scaled, 0.02))
-    yield _Change(_SMALL[1], functools.partial(_scaled, 1e-6), tensors=True)
+    yield _Change("small values", functools.partial(_scaled, 0.02), small=True)
+    yield _Change("tiny values", functools.partial(_scaled, 1e-6), tensors=True, small=True)
     yield _Change("values near 0 and 1", _extreme)
     yield _Change("far larger values", functools.partial(_scaled, 40.0), large=True)
     overflow = functools.partial(_scaled, 1000.0)
@@ -247,9 +249,15 @@ def _values(
             continue
         profile = LARGE if change.large else inputs.profile
         other = _all_changed(fn, change.of, inputs, change.tensors)._replace(profile=profile)
-        edge = change.zero and has_edge
-        small = change.what in _SMALL
-        yield Variation(change.what, other, change.tied, edge, change.moves, change.coarse, small)
+        yield Variation(
+            change.what,
+            other,
+            tied=change.tied,
+            edge=change.zero and has_edge,
+            moved=change.moves,
+            coarse=change.coarse,
+            small=change.small,
+        )
 
 
 def _alone(inputs: Inputs) -> Iterator[_Change]:

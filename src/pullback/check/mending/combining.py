@@ -67,10 +67,9 @@ def _last_name(node: Any) -> str:
 
 def copied(k: int, node: Any, value: Any) -> Iterator[Edit]:
     """Yield a copy of what forward saves: it may change it afterwards."""
-    if isinstance(value, (np.ndarray, Tensor)) and not isinstance(node, ast.Constant):
-        yield Edit(
-            {k: made("x.copy()" if isinstance(value, np.ndarray) else "x.clone()", x=node)}, 1.0
-        )
+    if isinstance(value, (np.ndarray, Tensor)):
+        method = "clone" if isinstance(value, Tensor) else "copy"
+        yield Edit({k: made(f"x.{method}()", x=node)}, 1.0)
 
 
 def by_groups(k: int, node: Any, values: Values, atoms: Sequence[Atom]) -> Iterator[Edit]:

@@ -149,12 +149,9 @@ class Search:
 
     def _learn_from(self, candidate: Candidate) -> None:
         """Count how often a change at one place made gradients wrong that were right."""
-        if (
-            self.trials.spoiled
-            and isinstance(candidate.change, dict)
-            and len(candidate.change) == 1
-        ):
-            self.spoiling.update((candidate.rewritten, k) for k in candidate.change)
+        change = candidate.change
+        if self.trials.spoiled and isinstance(change, dict) and len(change) == 1:
+            self.spoiling[candidate.rewritten, next(iter(change))] += 1
 
     def _spoils(self, candidate: Candidate) -> bool:
         """Return whether other changes at the same place have made right gradients wrong."""

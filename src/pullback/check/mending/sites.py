@@ -158,8 +158,9 @@ class Rewritten:
         rewriting = _Rewriting(source, sites)
         changed = rewriting.of(tree)
         cells = {_PROBE: CellType(self.probe)}
-        for name in _loaded(tree) & {*self.lent} - {*rewriting.known}:
-            cells[name] = CellType(self.lent[name])
+        for name in _loaded(tree) if self.lent else ():
+            if name in self.lent and name not in rewriting.known:
+                cells[name] = CellType(self.lent[name])
         for name in sorted(rewriting.called):
             found = source_of_helper(rewriting.known.get(name), source)
             if found is not None and len(self.sites) < _MOST_SITES:
