@@ -239,3 +239,10 @@ def test_second_names_name_the_same_function():
     assert pb.gammaln is pb.lgamma
     assert pb.special.jn is pb.special.jv
     assert pb.expit is pb.sigmoid
+
+
+def test_whole_orders_are_looked_at_in_all_samples_of_a_batch():
+    orders, x = np.array([1.0, 2.0]), np.array([1.0, 2.0])
+    np.testing.assert_allclose(pb.vmap(pb.special.yn)(orders, x), [-0.781213, -0.617408], rtol=1e-5)
+    with pytest.raises(ArgumentError, match="yn: whole numbers required in n"):
+        pb.vmap(pb.special.yn)(np.array([1.0, 2.5]), x)

@@ -211,8 +211,9 @@ def _pulled(recording: Recording, out: Tensor, seeds: Tensor) -> list[Tensor]:
 
 def _is_built_in(out: Tensor) -> bool:
     """Return whether no operation of a user's, and no hook, is in the graph of a result."""
-    nodes = collect([] if out._node is None else [out._node])[0]
-    return not any(n.__class__ is CustomNode or _is_watched(n.extra) for n in nodes)
+    nodes, suspects = collect([] if out._node is None else [out._node])
+    own = any(node.__class__ is CustomNode for node in nodes)
+    return not own and not any(_is_watched(node.extra) for node in suspects)
 
 
 def _is_watched(extra: Extra | None) -> bool:

@@ -7,7 +7,7 @@ from typing import Any
 
 from pullback.core.tensor.tensor import Tensor
 from pullback.errors import ArgumentError, compose
-from pullback.ops.arguments import tensor_of
+from pullback.ops.arguments import holds_somewhere, tensor_of
 from pullback.ops.axes import plain
 from pullback.ops.declare import ELEMENTWISE, composition, needs_tensor, public
 from pullback.ops.functions import pointwise
@@ -28,7 +28,6 @@ from pullback.ops.primitives.incomplete import (
     stdtr_p,
     stdtrit_p,
 )
-from pullback.ops.primitives.reductions import any as any_of
 from pullback.ops.primitives.rounding import floor
 from pullback.ops.primitives.special import logit_p
 from pullback.ops.samples import grid, real, sample
@@ -185,7 +184,7 @@ _WHOLE_ORDER = {"n": grid(0, 3), "x": real(0.5, 4)}
 def _whole(op: str, n: Any) -> Any:
     """Return an order, or raise where one is no whole number: SciPy would cut its fraction off."""
     values = tensor_of(op, n, "n").detach() if isinstance(n, Tensor) else asarray(n)
-    if values.dtype.is_inexact and bool(any_of(not_equal(floor(values), values))):
+    if values.dtype.is_inexact and holds_somewhere(not_equal(floor(values), values)):
         hint = f"{op[0]}v takes orders that are not whole"
         raise ArgumentError(compose(op, "whole numbers required in n", "others", hint=hint))
     return n
