@@ -3,9 +3,10 @@
 import importlib.util
 
 NEED_TORCH = ["test_torch_*.py", "*op_db.py", "test_surface.py"]
-NEED_TORCH += ["*random_programs*.py", "program_runs.py"]
-HIPS = ["hips/*"]  # modules for another process, under names of another library
-collect_ignore_glob = HIPS + ([] if importlib.util.find_spec("torch") else NEED_TORCH)
+NEED_TORCH += ["*random_programs*.py", "program_*.py"]
+# Modules for another process: under names of another library, and programs that train.
+ELSEWHERE = ["hips/*", "torch_programs/*"]
+collect_ignore_glob = ELSEWHERE + ([] if importlib.util.find_spec("torch") else NEED_TORCH)
 
 
 def pytest_ignore_collect(collection_path, config):
