@@ -54,13 +54,14 @@ def operand(value: Any, cls: type[Tensor] = Tensor) -> Any:
 def as_tensor(value: Any, like: Tensor | None = None) -> Any:
     """Return what NumPy takes for an array as a tensor; numbers become 0-d ones, as in NumPy.
 
-    Numbers and lists of them go where `like` is; an array stays of its library.
+    Numbers and lists of them go where `like` is; an array stays of its library, in `like`'s class:
+    an operation is quick on tensors of one class.
     """
     if isinstance(value, Tensor):
         return value
     if like is not None and not hasattr(value, "dtype") and not holds_tensor(value):
         return beside(np.asarray(value), like)
-    value = operand(value)
+    value = operand(value, Tensor if like is None else like.__class__)
     return value if isinstance(value, Tensor) else creation.asarray(np.asarray(value))
 
 
