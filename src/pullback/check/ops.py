@@ -22,6 +22,7 @@ from pullback.check.api import (
     running,
 )
 from pullback.check.deadline import Budget, OutOfTimeError, deadline
+from pullback.check.first_look import looks_right
 from pullback.check.inputs.arguments import (
     Inputs,
     bind,
@@ -42,7 +43,7 @@ from pullback.check.inputs.roles import callable_of, documented
 from pullback.check.inputs.search import is_strategy, search, strategy_of
 from pullback.check.inputs.shape_text import ArgumentSpec, parse
 from pullback.check.inputs.triangles import read_by_half
-from pullback.check.inputs.variations import Variation, variations
+from pullback.check.inputs.variations import Variation, is_singular, variations
 from pullback.check.naming import name_of, parameters_of, quoted
 from pullback.check.nearby import is_among_nearby
 from pullback.check.report import (
@@ -264,6 +265,7 @@ class _Runner:
         names = [p.name for p in self.parameters or ()]
         shapes = {name: described.shape for name, described in documented(fn, names).items()}
         self.base: Subject | None = None  # the call whose gradients are right, if they are
+        self.unmeasured = False  # whether some of that call's derivatives could not be measured
         self.said = {name: tuple(map(str, shape)) for name, shape in shapes.items() if shape}
 
     def report(self, inputs: Sequence[Any]) -> Report:
@@ -325,41 +327,80 @@ class _Runner:
             return report
         inputs = inputs._replace(kwargs=inputs.kwargs | self.kwargs)
         self.base = Subject(self.fn, inputs.args, inputs.kwargs)
+        self.unmeasured = bool(report.unchecked)
         time = Budget(_FOR_VARIATIONS)
         try:
             with deadline().leaving_out():
                 for variation in variations(self.fn, self.parameters, inputs):
                     if variation.moved and report.precision:  # elsewhere it may be coarser
                         continue
-                    found = self.check_variation(variation)
-                    merge(report, found, f"with {variation.what}")
+                    what, found = self.check_variation(variation)
+                    merge(report, found, f"with {what}")
                     if report.failures or not time.left():
                         break
         except OutOfTimeError:
             report.notes.append(f"other settings and values left out: {deadline().slowness()}")
         return report
 
-    def check_variation(self, variation: Variation) -> Report:
-        """Compare first derivatives of another call, in full only if that shows a mistake."""
+    def check_variation(self, variation: Variation) -> tuple[str, Report]:
+        """Compare first derivatives of another call, in full only if that shows a mistake.
+
+        Returns what is different, of that no more than shows the mistake, and the report.
+        """
         large = variation.inputs.profile == LARGE
-        least = _underflow(variation.inputs) if large else 0.0
-        atol = max(self.options.atol or 0.0, least) or self.options.atol
-        options = dataclasses.replace(self.options, atol=atol, smooth=variation.tied)
-        quick = dataclasses.replace(options, fast=True, mend=large and options.mend)
-        report = self.check_one(variation.inputs, ("first",), quick)
+        report = self._compared(variation, fast=True, mend=large)
+        if report.failures:
+            variation, report = self._simplest(variation, report)
         if report.failures and not large:
-            found = self.check_one(variation.inputs, ("first",), options)
-            report = found if found.failures else report
+            with deadline().as_time_allows():
+                found = self._compared(variation, fast=False, mend=True)
+                report = found if found.failures else report
+        return variation.what, report
+
+    def _simplest(self, variation: Variation, report: Report) -> tuple[Variation, Report]:
+        """Return the variation with as few differences as show the mistake, and its report."""
+        with deadline().as_time_allows():
+            for other in variation.simpler(self.fn):
+                found = self._compared(other, fast=True, mend=False)
+                if found.failures:
+                    return self._simplest(other, found)
+        return variation, report
+
+    def _compared(self, variation: Variation, fast: bool, mend: bool) -> Report:
+        """Compare first derivatives of another call; what is excused is left out."""
+        singular = functools.partial(is_singular, self.fn, self._whole(variation.inputs))
+        if self._looks_right(variation.inputs) or singular():
+            return Report(name_of(self.fn), self.options.seed)
+        least = _underflow(variation.inputs) if variation.inputs.profile == LARGE else 0.0
+        options = dataclasses.replace(
+            self.options,
+            atol=max(self.options.atol or 0.0, least) or self.options.atol,
+            smooth=variation.tied,
+            fast=fast,
+            mend=mend and self.options.mend,
+        )
+        report = self.check_one(variation.inputs, ("first",), options)
         report.notes = []  # on the user's own inputs they are enough
         report.failures = [f for f in report.failures if not _is_excused(f, variation)]
         if report.failures and variation.tied and self._is_among_nearby(variation.inputs, options):
             report.failures = []
-        if variation.small and report.failures:
-            subject = Subject(self.fn, variation.inputs.args, self.kwargs | variation.inputs.kwargs)
+        if (variation.small or variation.drawn) and report.failures:
+            call = self._whole(variation.inputs)
+            subject = Subject(self.fn, call.args, call.kwargs)
             report.failures = [f for f in report.failures if not is_rounding(subject, f)]
         if not report.failures:
             report.parts = []  # what was excused failed nothing
         return report
+
+    def _whole(self, inputs: Inputs) -> Inputs:
+        return inputs._replace(kwargs=self.kwargs | inputs.kwargs)
+
+    def _looks_right(self, inputs: Inputs) -> bool:
+        """Return whether a call needs no closer look, with tolerances as they are by default."""
+        if self.options.rtol is not None or inputs.domains or self.unmeasured:
+            return False
+        call = self._whole(inputs)
+        return looks_right(Subject(self.fn, call.args, call.kwargs), self.options.seed)
 
     def _is_among_nearby(self, inputs: Inputs, options: Options) -> bool:
         """Return whether gradients at equal values are those of one side, or between."""
@@ -511,8 +552,8 @@ def _is_excused(failure: Failure, variation: Variation) -> bool:
         return not failure.expected[failure.wrong].any()
     if cause.name == "nan":
         return variation.edge
-    if cause.name == "precision":  # few numbers remain of tiny ones; the call's own tell enough
-        return True
+    if cause.name == "precision" and (variation.small or variation.tied or variation.coarse):
+        return True  # few numbers remain of tiny ones; the call's own tell enough
     return variation.coarse or (cause.name == "raised" and "singular" in cause.text.lower())
 
 

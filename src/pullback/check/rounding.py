@@ -13,9 +13,8 @@ from pullback.check.numerical import joined
 from pullback.check.report import Failure
 from pullback.check.subject import Subject
 
-_STEP = float(np.finfo(np.float64).eps) ** (
-    1 / 3
-)  # of a difference quotient, relative to the argument
+_EPS = float(np.finfo(np.float64).eps)
+_STEP = _EPS ** (1 / 3)  # of a difference quotient, relative to the argument
 _RUNS = 9
 
 
@@ -38,12 +37,17 @@ def is_rounding(subject: Subject, failure: Failure) -> bool:
     with np.errstate(all="ignore"):
         off = np.abs(np.asarray(failure.got) - failure.expected)
     off = off if failure.wrong is None else off[failure.wrong]
-    step = _STEP * float(np.abs(subject.arrays[i]).max(initial=0.0))
-    return bool(np.isfinite(off).all() and off.max(initial=0.0) * step <= 4 * _noise(subject, i))
+    worst, step = float(off.max(initial=0.0)), float(np.abs(subject.arrays[i]).max(initial=0.0))
+    if not np.isfinite(worst):
+        return False
+    return worst <= 4 * _EPS or worst * _STEP * step <= 4 * _noise(subject, i)
 
 
 def _noise(subject: Subject, i: int) -> float:
-    """Return how far outputs lie off the parabola through them as an argument is scaled."""
+    """Return how far outputs lie off the parabola through them as an argument is scaled.
+
+    At the least their own rounding, which does not show where they stay the same.
+    """
     scales = np.linspace(-1e-3, 1e-3, _RUNS)
     arrays = subject.arrays
     moved = [(arrays[i] * (1 + t)).astype(arrays[i].dtype) for t in scales]
@@ -51,5 +55,6 @@ def _noise(subject: Subject, i: int) -> float:
     if not np.isfinite(outs).all():
         return 0.0
     powers = np.vander(scales / 1e-3, 3)
+    rounded = _EPS * float(np.abs(outs).max(initial=0.0))
     fitted = powers @ np.linalg.lstsq(powers, outs, rcond=None)[0]
-    return float(np.abs(outs - fitted).max(initial=0.0))
+    return max(rounded, float(np.abs(outs - fitted).max(initial=0.0)))

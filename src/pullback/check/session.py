@@ -194,7 +194,7 @@ class Session:
         if element is not None:
             scales = _scales(float(size[element]), _typical_scale(size))
         else:
-            direction, scales = direction * _direction_scales(size), [1.0, 0.1]
+            direction, scales = direction * direction_scales(size), [1.0, 0.1]
         found = slope(self._curve((i,), direction), scales, self.eps)
         real = all(a.dtype.kind == "f" for a in (self.wide[i], *self.outputs))
         if real and not self.iterates:  # with complex numbers it might not end
@@ -205,7 +205,7 @@ class Session:
     def measure_together(self, arguments: Sequence[int], direction: Array) -> Line:
         """Measure the slope as several equal arguments move along one direction."""
         first = arguments[0]
-        direction = direction * _direction_scales(np.abs(coordinates(self.wide[first])))
+        direction = direction * direction_scales(np.abs(coordinates(self.wide[first])))
         found = slope(self._curve(arguments, direction), [1.0, 0.1], self.eps)
         return Line(first, direction, None, found, 1.0)
 
@@ -509,6 +509,6 @@ def _scales(size: float, typical: float) -> list[float]:
     return list(dict.fromkeys([max(size, 0.1 * typical), size or 1.0, 1.0]))
 
 
-def _direction_scales(size: Array) -> Array:
+def direction_scales(size: Array) -> Array:
     """Return how far each coordinate is moved along a random direction."""
     return np.maximum(np.where(np.isfinite(size), size, 1.0), 0.1 * _typical_scale(size))

@@ -25,7 +25,9 @@ from pullback.core.tensor.tensor import box
 
 _EMPTY = inspect.Parameter.empty
 # Where an iteration stops: another value makes the result less exact, or takes longer.
-STOPPING = re.compile(r".*(tol|iter|steps?|damp|seed|rng|precision|sweeps|lr|learning_rate)\w*")
+STOPPING = re.compile(
+    r".*(tol|iter|steps|damp|seed|rng|precision|sweeps|lr|learning_rate)\w*|n_step"
+)
 _REPEATS = re.compile(r".*(iter|steps?|sweeps)\w*")
 _FEW = 20  # repetitions that may be part of the formula
 _SMALL = re.compile(r".*eps(ilon)?\w*|jitter|ridge")
@@ -70,7 +72,6 @@ def other_settings(
     hints = _hints(fn)
     given = _given(inputs)
     rank = max((array.ndim for array in given), default=1)
-    lengths = {length for array in given for length in array.shape}
     for i, p in enumerate(parameters):
         if p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD) or _NEVER.fullmatch(p.name):
             continue
@@ -86,7 +87,7 @@ def other_settings(
         elif holds_numbers(value):
             if p.default is None:
                 yield f"`{p.name}` left out", [_with(inputs, i, p, None)]
-        elif value is not _EMPTY and not (passed and _is_length(p.name, value, lengths)):
+        elif value is not _EMPTY:
             said = _said(fn, _with(inputs, i, p, _NO_WORD)) if isinstance(value, str) else ()
             for other in _others(p.name, value, hints.get(p.name), rank, fn, said):
                 what = f"`{p.name}` = {other!r} in place of {value!r}"
@@ -102,12 +103,6 @@ def other_settings(
 
 def _given(inputs: Inputs) -> list[Array]:
     return [host(v) for v in (*inputs.args, *inputs.kwargs.values()) if holds_numbers(v)]
-
-
-def _is_length(name: str, value: Any, lengths: set[int]) -> bool:
-    """Return whether a number may be that of the elements along some axis."""
-    is_number = isinstance(value, int) and not isinstance(value, bool)
-    return is_number and value > 1 and value in lengths and not _AXIS.fullmatch(name)
 
 
 def _passed(inputs: Inputs, i: int, p: inspect.Parameter) -> Any:
@@ -153,6 +148,7 @@ def _candidates(
     elif isinstance(value, str):
         words = [word for word in (*said, *_words(name, hint, fn)) if word != value]
         yield from words or ["other"]  # one word is compared, and all others mean the other way
+        yield from (value[::-1], value[1:] + value[:1], value[:-1])  # a list of letters
     elif STOPPING.fullmatch(name):
         if _REPEATS.fullmatch(name) and type(value) is int and 0 < value < _FEW:
             yield value + 1
@@ -262,13 +258,19 @@ def _in_place_of_a_number(
     given = _given(inputs)
     if STOPPING.fullmatch(p.name) or not np.isfinite(value) or not value:
         return
-    if any(array.dtype.kind == "c" for array in given):
+    if _says_complex(fn, p.name) and any(array.dtype.kind == "c" for array in given):
         yield f"`{p.name}` complex", [_with(inputs, i, p, value * (1.0 + 0.5j))]
     if not re.search(_SEVERAL.replace("name", p.name), text_of(fn)):
         return
     lengths = dict.fromkeys(n for array in given for n in array.shape[-1:] if n > 1)
     several = [_with(inputs, i, p, value * np.linspace(0.6, 1.4, n)) for n in lengths]
     yield f"`{p.name}` an array of several values", several
+
+
+def _says_complex(fn: Any, name: str) -> bool:
+    """Return whether the text on an operation says that a number may be complex."""
+    said = f"{inspect.getdoc(fn) or ''}\n{inspect.getdoc(getattr(fn, 'forward', fn)) or ''}"
+    return re.search(rf"\b{name}\b[^;.\n]*\bcomplex\b|\bcomplex {name}\b", said) is not None
 
 
 # -- in place of None ------------------------------------------------------------------------------

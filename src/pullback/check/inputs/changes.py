@@ -1,0 +1,259 @@
+"""Changes of the values of an array that often change what an operation does.
+
+Larger values, values of both signs, zeros, ties; masks that hide something, indices that repeat. An
+array that a change does not suit comes back as it is. Must not know of calls.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from pullback.check.inputs.domains import recognised
+from pullback.check.values import Array
+
+
+class Change(NamedTuple):
+    """A change of all arrays of a call.
+
+    Attributes
+    ----------
+    what : str
+    of : callable
+        The change of one array.
+    large, zero, tied, coarse : bool
+        Whether values become larger, 0, equal, or so large that differences tell little.
+    moves : bool
+        Whether an iteration may end too early at the other values.
+    tensors : bool
+        Whether arrays that are no tensors stay: with everything tiny, forward may only round.
+    signs : bool
+        Whether values may have another sign.
+    small : bool
+        Whether values become so small that differences may be those of rounding.
+    """
+
+    what: str
+    of: Callable[[Array], Array]
+    large: bool = False
+    zero: bool = False
+    tied: bool = False
+    moves: bool = True
+    coarse: bool = False
+    tensors: bool = False
+    signs: bool = False
+    small: bool = False
+
+
+def all_changes() -> Iterator[Change]:
+    """Yield the changes; some of them keep in mind what they have changed in the same call."""
+    zeros = itertools.chain([True], itertools.repeat(False))  # 0 / 0 is not the operation's mistake
+    largest, smallest = (functools.partial(_tied, largest=k) for k in (True, False))
+    none = _only_first(functools.partial(scaled, 0.0))
+    rounded = functools.partial(_whole, zeros=zeros)
+    yield Change("whole numbers in place of the values", rounded, tied=True)
+    yield Change("larger values", functools.partial(scaled, 4.0), large=True)
+    yield Change("masks that are not all true", _hiding, moves=False)
+    yield Change("indices that repeat", _repeating, moves=False)
+    yield Change("complex values where all were real", _imaginary, moves=False)
+    yield Change("values of both signs", _only_first(_both_signs), signs=True)
+    yield Change("values of the other sign", _negative)
+    yield Change("rows in the reverse order", _reversed)
+    yield Change("a zero among the values", _only_first(_with_zero), zero=True)
+    yield Change("numbers in place of zeros", _filled)
+    yield Change("small values", functools.partial(scaled, 0.02), small=True)
+    yield Change("tiny values", functools.partial(scaled, 1e-6), tensors=True, small=True)
+    yield Change("values near 0 and 1", _extreme)
+    yield Change("far larger values", functools.partial(scaled, 40.0), large=True)
+    overflow = functools.partial(scaled, 1000.0)
+    yield Change("values of a thousand and more", overflow, large=True, coarse=True)
+    yield Change("masks that are false in a row", _hiding_row, moves=False)
+    row = _only_first(_with_zero_row)
+    yield Change("a row of zeros among the values", row, zero=True, tied=True)
+    yield Change("matrices that are not symmetric", asymmetric, moves=False)
+    yield Change("whole matrices that are not symmetric", _turned, moves=False)
+    yield Change("ties: the two largest values equal", largest, tied=True)
+    yield Change("ties: the two smallest values equal", smallest, tied=True)
+    yield Change("ties: all values equal", _constant, tied=True)
+    yield Change("zeros everywhere", none, zero=True, tied=True)
+
+
+def _only_first(change: Callable[[Array], Array]) -> Callable[[Array], Array]:
+    """Return a change that is made to the first array that it changes, and to no other.
+
+    0 / 0 is not the operation's mistake.
+    """
+    left = [True]
+
+    def changed(array: Array) -> Array:
+        other = change(array) if left[0] else array
+        left[0] = left[0] and np.array_equal(other, array)
+        return other
+
+    return changed
+
+
+def is_free(array: Array) -> bool:
+    """Return whether real values can be changed one by one: they have no structure."""
+    return array.dtype.kind == "f" and bool(np.isfinite(array).all()) and not recognised(array)
+
+
+def is_unit(array: Array) -> bool:
+    """Return whether all values are between 0 and 1: these may be probabilities or weights."""
+    return bool(((array >= 0) & (array <= 1)).all())
+
+
+def _whole(array: Array, zeros: Iterator[bool]) -> Array:
+    """Round an array; only the first may become 0 somewhere, if it has both signs."""
+    if not is_free(array) or is_unit(array):
+        return array
+    rounded = np.round(1.5 * array)
+    away = np.where(array < 0, np.minimum(rounded, -1.0), np.maximum(rounded, 1.0))
+    both = bool((array > 0).any() and (array < 0).any())
+    return rounded if next(zeros) and both else away
+
+
+def scaled(factor: float, array: Array) -> Array:
+    """Multiply values; not those between 0 and 1."""
+    return array if not is_free(array) or is_unit(array) else factor * array
+
+
+def _extreme(array: Array) -> Array:
+    """Move values between 0 and 1 close to these."""
+    if not is_free(array) or not is_unit(array) or array.size < 2:
+        return array
+    other = 1e-3 + 1e-3 * array
+    other.flat[::3] = 1.0 - other.flat[::3]
+    return np.asarray(other)
+
+
+def _both_signs(array: Array) -> Array:
+    if not is_free(array) or not (array > 0).all() or is_unit(array):
+        return array
+    other = array.copy()
+    other.flat[::2] *= -1.0
+    return other
+
+
+def positive(array: Array) -> Array:
+    """Return positive values."""
+    return np.abs(array) + 0.1 if is_free(array) else array
+
+
+def _negative(array: Array) -> Array:
+    both = bool((array > 0).any() and (array < 0).any())
+    return -array if both and is_free(array) else array
+
+
+def _reversed(array: Array) -> Array:
+    """Reverse the rows: what goes round clockwise goes round the other way."""
+    return array[::-1].copy() if array.ndim > 1 and is_free(array) else array
+
+
+def _with_zero(array: Array) -> Array:
+    if not is_free(array) or array.size < 2:
+        return array
+    other = array.copy()
+    other.flat[array.size // 2] = 0.0
+    return other
+
+
+def _filled(array: Array) -> Array:
+    """Put numbers in place of zeros; what has a sum of 1 keeps it."""
+    unit = recognised(array) == "simplex"
+    zero = array == 0
+    if array.dtype.kind != "f" or not zero.any() or zero.all() or (recognised(array) and not unit):
+        return array
+    other = np.where(zero, 0.3 * np.abs(array[~zero]).mean(), array)
+    return np.asarray(other / other.sum(axis=-1, keepdims=True)) if unit else other
+
+
+def _with_zero_row(array: Array) -> Array:
+    """Make the first row 0: a text without words, a vector without length."""
+    if array.ndim < 2 or len(array) < 2 or not (is_free(array) or array.dtype.kind in "iu"):
+        return array
+    other = array.copy()
+    other[0] = 0
+    return other
+
+
+def moved_around(number: float, array: Array) -> Array:
+    """Return values on both sides of a number, as far apart as they are."""
+    if not is_free(array) or not array.ndim or array.size < 2:
+        return array
+    return np.asarray(array - array.mean() + number)
+
+
+def _tied(array: Array, largest: bool) -> Array:
+    """Make the two largest or smallest values of each row equal."""
+    if not is_free(array) or not array.ndim or array.shape[-1] < 2:
+        return array
+    order = np.argsort(array, axis=-1)
+    first, second = (order[..., [k]] for k in ((-1, -2) if largest else (0, 1)))
+    other = array.copy()
+    np.put_along_axis(other, second, np.take_along_axis(array, first, -1), -1)
+    return other
+
+
+def _constant(array: Array) -> Array:
+    if not is_free(array) or array.size < 2:
+        return array
+    return np.full_like(array, array.flat[0])
+
+
+def asymmetric(array: Array) -> Array:
+    """Return a symmetric matrix with another upper triangle."""
+    if recognised(array) not in ("spd", "symmetric"):
+        return array
+    return np.asarray(array + 0.3 * np.triu(np.abs(array).max() * np.cos(array), 1))
+
+
+def _turned(array: Array) -> Array:
+    """Exchange the rows of symmetric matrices of -1, 0 and 1 in a circle."""
+    square = array.ndim > 1 and array.shape[-1] == array.shape[-2] > 2
+    if array.dtype.kind not in "if" or not square or not np.isin(array, (-1, 0, 1)).all():
+        return array
+    symmetric = np.array_equal(array, array.swapaxes(-1, -2))
+    return np.roll(array, 1, axis=-2) if symmetric else array
+
+
+def _hiding(array: Array) -> Array:
+    if array.dtype.kind != "b" or not array.all():
+        return array
+    other = array.copy()
+    other.flat[1::3] = False
+    return other
+
+
+def _hiding_row(array: Array) -> Array:
+    if array.dtype.kind != "b" or array.ndim < 2:
+        return array
+    other = array.copy()
+    other[0] = False
+    return other
+
+
+def _repeating(array: Array) -> Array:
+    """Let two elements of a list of indices be equal, or two rows of a table have one in common."""
+    if array.dtype.kind not in "iu" or array.size < 2 or array.ndim > 2 or len(array) < 2:
+        return array
+    other = array.copy()
+    if array.ndim == 1:
+        other[1] = other[0]
+    else:
+        other[1, 0] = next((v for v in other[0, ::-1] if v not in other[1, 1:]), other[1, 0])
+    return other
+
+
+def _imaginary(array: Array) -> Array:
+    """Add imaginary parts to complex numbers without; a symmetric matrix becomes Hermitian."""
+    if array.dtype.kind != "c" or array.size < 2 or array.imag.any():
+        return array
+    if array.ndim == 2 and array.shape[0] == array.shape[1] and np.array_equal(array, array.T):
+        upper = np.triu(array.real, 1)
+        return np.asarray(array + 0.5j * (upper - upper.T))
+    return np.asarray(array + 0.5j * np.roll(array.real, 1))
