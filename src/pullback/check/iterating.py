@@ -22,6 +22,7 @@ _APPROXIMATE = re.compile(
     r"|l?gmres|minres|qmr|ls[mq]r|least_squares|nnls|minimize\w*|differential_evolution|newton\w*"
     r"|ridder|toms748|root|root_scalar|odeint|ode|solve_(bvp|ivp)"
 )
+_GUARD = re.compile(r"errstate|nan_to_num|[!=]= ?0(\.0)?\b|isfinite|isnan")
 _DEEPEST = 3  # how many calls deep the helpers of a function are read
 
 
@@ -82,6 +83,17 @@ def text_of(fn: Any) -> str:
     parts = (getattr(fn, "forward", fn), getattr(fn, "given_rule", None))
     trees = [tree_of(part) for part in parts if part is not None]
     return "\n".join(ast.unparse(tree) for tree in trees if tree is not None)
+
+
+def said_of(fn: Any) -> str:
+    """Return what the docstrings of an operation and of its forward say."""
+    return f"{inspect.getdoc(fn) or ''}\n{inspect.getdoc(getattr(fn, 'forward', fn)) or ''}"
+
+
+def guards(fn: Any) -> bool:
+    """Return whether forward takes care of divisions by 0 and the like: it is meant for zeros."""
+    tree = tree_of(getattr(fn, "forward", fn))
+    return tree is not None and _GUARD.search(ast.unparse(tree)) is not None
 
 
 def _trees(fn: Any, depth: int, seen: set[int]) -> Iterator[ast.AST]:

@@ -119,7 +119,8 @@ def resized(session: Session, symbol: Symbol, length: int) -> list[Any]:
 
     New elements repeat the old values; those of differentiated arguments are each moved a little
     towards zero: equal numbers would be ties, and equal rows a singular matrix. Constant
-    probabilities keep a sum of 1.
+    probabilities keep a sum of 1. Where there was one of something, all indices may be 0: the
+    others are meant, too, once there are more.
     """
     rng = session.rng(f"size {length}")
     leaves = session.leaves()
@@ -138,6 +139,9 @@ def resized(session: Session, symbol: Symbol, length: int) -> list[Any]:
         elif _sums_to_one(old) and (new.sum(axis=-1) > 0).all():
             new = new / new.sum(axis=-1, keepdims=True)
         leaves[k] = np.ascontiguousarray(new).reshape(new.shape)
+    for k, old in enumerate(leaves) if symbol.length == 1 < length else ():
+        if isinstance(old, np.ndarray) and old.dtype.kind in "iu" and old.size and not old.any():
+            leaves[k] = (np.arange(old.size) % length).astype(old.dtype).reshape(old.shape)
     return leaves
 
 

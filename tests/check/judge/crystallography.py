@@ -348,6 +348,8 @@ def nearest_image_distances():
         away = positions.numpy()[second] - positions.numpy()[first]
         away -= np.round(away)
         lengths = np.sqrt(np.einsum("pi,ij,pj->p", away, metric.numpy(), away))
+        if not lengths.all():
+            raise ValueError("two atoms lie in one place")
         ctx.save_for_backward(metric=metric, away=away, lengths=lengths)
         ctx.pairs, ctx.atoms = pairs, len(positions)
         return pb.asarray(lengths.copy())

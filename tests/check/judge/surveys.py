@@ -358,6 +358,8 @@ def graded_scores():
             gap = trait - np.hstack([-ends, b, ends])[:, :, None]
             reached = special.expit(a * gap)
             chance = reached[:, :-1] - reached[:, 1:]
+            if (chance <= 0).any():
+                raise ValueError("an answer is impossible at some trait")
             log_post = np.tile(-(trait**2) / 2, (len(answers), 1))
             for j, given in enumerate(answers.T):
                 log_post[given >= 0] += np.log(chance[j, given[given >= 0]])

@@ -16,6 +16,9 @@ import numpy as np
 from pullback.check.inputs.domains import recognised
 from pullback.check.values import Array
 
+_OPEN = r"^\w*(upper|lower|bound|limit|ceil|high|low)|\bNAME\b[^;.\n]*(\binf|unbounded|censor|open)"
+_ABSENT = r"is(nan|finite)\(\s*NAME\b|\bNAME\b[^;.\n]*\b(nan\b|missing|absent)"
+
 
 class Change(NamedTuple):
     """A change of all arrays of a call.
@@ -33,6 +36,9 @@ class Change(NamedTuple):
         Whether arrays that are no tensors stay: with everything tiny, forward may only round.
     signs : bool
         Whether values may have another sign.
+    expects : str
+        Where only arrays that are no tensors are changed: what the operation's text says of such a
+        one, NAME, or how it is called.
     small : bool
         Whether values become so small that differences may be those of rounding.
     """
@@ -46,6 +52,7 @@ class Change(NamedTuple):
     coarse: bool = False
     tensors: bool = False
     signs: bool = False
+    expects: str = ""
     small: bool = False
 
 
@@ -74,6 +81,9 @@ def all_changes() -> Iterator[Change]:
     yield Change("masks that are false in a row", _hiding_row, moves=False)
     row = _only_first(_with_zero_row)
     yield Change("a row of zeros among the values", row, zero=True, tied=True)
+    yield Change("equal eigenvalues", _degenerate, moves=False, tied=True)
+    yield Change("an infinite value in a constant", _infinite, moves=False, expects=_OPEN)
+    yield Change("a missing value (NaN) in a constant", _missing, moves=False, expects=_ABSENT)
     yield Change("matrices that are not symmetric", asymmetric, moves=False)
     yield Change("whole matrices that are not symmetric", _turned, moves=False)
     yield Change("ties: the two largest values equal", largest, tied=True)
@@ -98,8 +108,9 @@ def _only_first(change: Callable[[Array], Array]) -> Callable[[Array], Array]:
 
 
 def is_free(array: Array) -> bool:
-    """Return whether real values can be changed one by one: they have no structure."""
-    return array.dtype.kind == "f" and bool(np.isfinite(array).all()) and not recognised(array)
+    """Return whether real values can be changed one by one: they have no structure but an order."""
+    finite = array.dtype.kind == "f" and bool(np.isfinite(array).all())
+    return finite and recognised(array) in ("", "sorted")
 
 
 def is_unit(array: Array) -> bool:
@@ -158,7 +169,7 @@ def _with_zero(array: Array) -> Array:
     if not is_free(array) or array.size < 2:
         return array
     other = array.copy()
-    other.flat[array.size // 2] = 0.0
+    other.flat[0 if recognised(array) == "sorted" else array.size // 2] = 0.0
     return other
 
 
@@ -203,6 +214,32 @@ def _constant(array: Array) -> Array:
     if not is_free(array) or array.size < 2:
         return array
     return np.full_like(array, array.flat[0])
+
+
+def _degenerate(array: Array) -> Array:
+    """Return a symmetric matrix whose two smallest eigenvalues are equal."""
+    if recognised(array) not in ("spd", "symmetric") or array.shape[-1] < 3:
+        return array
+    values, vectors = np.linalg.eigh(array)
+    values[..., 1] = values[..., 0]
+    other = (vectors * values[..., None, :]) @ vectors.swapaxes(-1, -2)
+    return np.asarray((other + other.swapaxes(-1, -2)) / 2)
+
+
+def _infinite(array: Array) -> Array:
+    return _with_last(array, np.inf)
+
+
+def _missing(array: Array) -> Array:
+    return _with_last(array, np.nan)
+
+
+def _with_last(array: Array, value: float) -> Array:
+    if array.dtype.kind != "f" or array.size < 2:
+        return array
+    other = array.copy()
+    other.flat[-1] = value
+    return other
 
 
 def asymmetric(array: Array) -> Array:

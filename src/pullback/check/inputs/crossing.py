@@ -78,7 +78,7 @@ def _tries(inputs: Inputs, labels: Sequence[str], branch: Branch) -> Iterator[In
     """Yield changed calls, the likeliest first."""
     for i, array, other in _changes(inputs, branch):
         if keeps_bounds(inputs, labels[i], array, other):
-            yield _with(inputs, i, other)
+            yield with_array(inputs, i, other)
 
 
 def _changes(inputs: Inputs, branch: Branch) -> Iterator[tuple[int, Array, Array]]:
@@ -139,8 +139,8 @@ def _is_like(other: Array, array: Array) -> bool:
     return not unit or bool(((other >= 0) & (other <= 1)).all())
 
 
-def _with(inputs: Inputs, i: int, array: Array) -> Inputs:
-    """Return a call with other values of one array."""
+def with_array(inputs: Inputs, i: int, array: Array) -> Inputs:
+    """Return a call with other values of its leaf `i`, an array."""
     places = itertools.count()
 
     def changed(value: Any) -> Any:

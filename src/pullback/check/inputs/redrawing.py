@@ -7,7 +7,6 @@ checked.
 
 from __future__ import annotations
 
-import inspect
 import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
@@ -18,15 +17,18 @@ from pullback.check.inputs.arguments import Inputs, keeps_bounds
 from pullback.check.inputs.changes import is_free, is_unit
 from pullback.check.inputs.domains import recognised
 from pullback.check.inputs.settings import STOPPING
+from pullback.check.iterating import said_of
 from pullback.check.naming import labels_of
 from pullback.check.values import Array, holds_numbers, host
 from pullback.core.custom import pytree as tree
 from pullback.core.tensor.tensor import Tensor, box
 
 _OTHER, _ORDERED, _MOVED = "other values of", "another order of", "moved values of"
+_SIGNS = "other signs of"
 _SIZES = ("smaller values of", "larger values of")
 _EQUAL = ("a row of another argument in", "two equal rows in", "the same first row in")
 _OFTEN, _SELDOM, _RARELY = 0.6, 0.2, 0.1
+_SIGNED = (0.4, 0.15)  # what is positive may have to be
 _PROBABILITY = re.compile(
     r"prob|frac|share|weight|ratio|percent|opacity|albedo|cover|mix|\bp\b|between 0 and 1|\[0, ?1\]"
 )
@@ -61,6 +63,10 @@ class Redrawn(NamedTuple):
     def is_tied(self) -> bool:
         """Return whether values that differed are equal."""
         return any(what in _EQUAL for what, _ in self.values.values())
+
+    def is_edge(self) -> bool:
+        """Return whether values that were positive are not: they may have to be."""
+        return any(what == _SIGNS for what, _ in self.values.values())
 
     def inputs(self, fn: Callable[..., Any]) -> Inputs:
         """Return the call."""
@@ -103,8 +109,7 @@ def redrawn(
         Whether forward repeats a step: with other settings or signs it may lead nowhere.
     """
     rng = np.random.default_rng(0)
-    said = f"{inspect.getdoc(fn) or ''} {inspect.getdoc(getattr(fn, 'forward', fn)) or ''}"
-    unit = bool(_PROBABILITY.search(said.lower()))
+    unit = bool(_PROBABILITY.search(said_of(fn).lower()))
     labels = labels_of(fn, inputs.args, inputs.kwargs)
     leaves = dict(zip(labels, tree.leaves((inputs.args, inputs.kwargs)), strict=False))
     drawers = {name: _Drawer(name, unit, repeats, rng) for name in leaves}
@@ -130,7 +135,7 @@ def _alike(leaves: dict[str, Any]) -> dict[str, tuple[str, Array]]:
     first: dict[tuple[int, ...], Array] = {}
     for name, value in leaves.items():
         array = host(value) if holds_numbers(value) else np.empty(0)
-        if array.ndim and array.size > 1 and is_free(array):
+        if array.ndim and array.size > 1 and is_free(array) and not recognised(array):
             row = first.setdefault(array.shape, array[0])
             if not np.array_equal(row, array[0]):
                 other = array.copy()
@@ -286,8 +291,8 @@ class _Drawer:
         if rng.random() < 0.4:
             spread = float(np.ptp(array)) or float(np.abs(array).max()) or 1.0
             what, other = _MOVED, other + spread * rng.uniform(-1.0, 1.0)
-        if not self.repeats and rng.random() < _SELDOM:
-            what, other = "other signs of", other * rng.choice([-1.0, 1.0], array.shape)
+        if not self.repeats and rng.random() < _SIGNED[bool((array > 0).all())]:
+            what, other = _SIGNS, other * rng.choice([-1.0, 1.0], array.shape)
         return what, other
 
     def _stretch(self, shape: int | tuple[int, ...]) -> Any:

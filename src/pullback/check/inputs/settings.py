@@ -19,7 +19,7 @@ from typing import Any, Literal
 import numpy as np
 
 from pullback.check.inputs.arguments import Inputs, try_forward
-from pullback.check.iterating import text_of
+from pullback.check.iterating import said_of, text_of
 from pullback.check.values import Array, holds_numbers, host
 from pullback.core.tensor.tensor import box
 
@@ -33,6 +33,7 @@ _FEW = 20  # repetitions that may be part of the formula
 _SMALL = re.compile(r".*eps(ilon)?\w*|jitter|ridge")
 _AXIS = re.compile(r"(\w+_)?(axis|axes|dims?)\d?")
 _COUNT = re.compile(r".*(idx|index|size|hop|stride|num|count|len|fft)\w*|[nkm]|n_\w+")
+_INDEX = re.compile(r".*(idx|index|ignore|blank|label|class|token)\w*")
 _ARRAY = re.compile(r".*(bias|weight|mask|prior|target|mean|knots|init)\w*|[bwxy]|[htw]0?")
 _NO_WORD = "no_such_word"
 _NEVER = re.compile(r"dtype|device|out|name|order_by")
@@ -160,6 +161,13 @@ def _candidates(
         yield from (type(value)((1,)), type(value)((0, 1)))
     elif isinstance(value, tuple) and value and all(isinstance(v, int) for v in value):
         yield from _tuples(name, value, rank)
+    elif isinstance(value, (tuple, list)) and value and all(map(_is_number, value)):
+        other = (v * (1.5, 0.8, 1.2)[k % 3] for k, v in enumerate(value))
+        yield from (type(value)(other), type(value)(reversed(value)))
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
 def _integers(name: str, value: int, rank: int) -> Iterator[int]:
@@ -268,9 +276,11 @@ def _in_place_of_a_number(
 
 
 def _says_complex(fn: Any, name: str) -> bool:
-    """Return whether the text on an operation says that a number may be complex."""
-    said = f"{inspect.getdoc(fn) or ''}\n{inspect.getdoc(getattr(fn, 'forward', fn)) or ''}"
-    return re.search(rf"\b{name}\b[^;.\n]*\bcomplex\b|\bcomplex {name}\b", said) is not None
+    """Return whether the text on an operation, or its code, expects a number to be complex."""
+    said = said_of(fn)
+    words = rf"\b{name}\b[^;.\n]*\bcomplex\b|\bcomplex {name}\b"
+    code = rf"\b(conj|conjugate|real|imag)\({name}\b|\b{name}\.(conj|real|imag)"
+    return bool(re.search(words, said) or re.search(code, text_of(fn)))
 
 
 # -- in place of None ------------------------------------------------------------------------------
@@ -282,8 +292,11 @@ def _in_place_of_none(
     if STOPPING.fullmatch(name) or re.search("str|Callable|Generator", hint):
         return
     numbers = (2, 1, 0) if not _AXIS.fullmatch(name) else (0, -1)
+    if _INDEX.fullmatch(name):  # one that occurs
+        indices = [a for a in _given(inputs) if a.dtype.kind in "iu" and a.size]
+        yield from (int(np.median(a.ravel())) for a in indices)
     if "int" in hint or _COUNT.fullmatch(name) or _AXIS.fullmatch(name):
-        if re.search("size|len|fft|pad", name):
+        if re.search("size|len|fft|pad", name) and not _INDEX.fullmatch(name):
             lengths = [n for a in _given(inputs) for n in a.shape]
             yield from (n + 2 for n in dict.fromkeys(sorted(lengths, reverse=True)))
         yield from numbers

@@ -30,10 +30,12 @@ from pullback.check.inputs.changes import (
     scaled,
 )
 from pullback.check.inputs.crossing import crossings
+from pullback.check.inputs.domains import recognised
 from pullback.check.inputs.drawing import LARGE
+from pullback.check.inputs.limits import limits
 from pullback.check.inputs.redrawing import Redrawn, redrawn
 from pullback.check.inputs.settings import STOPPING, other_settings
-from pullback.check.iterating import converges, iterates
+from pullback.check.iterating import converges, iterates, said_of, text_of
 from pullback.check.naming import labels_of
 from pullback.check.values import Array, holds_numbers, host
 from pullback.core.custom import pytree as tree
@@ -41,7 +43,7 @@ from pullback.core.tensor.tensor import Tensor, box
 
 _SINGULAR = 1e-7  # relative change of the results that a change in the 13th digit must not make
 _MOST_ALONE = 3  # arrays that are changed without the others
-_MOST_DRAWN = 60  # calls at random
+_MOST_DRAWN = 100  # calls at random
 _MOST_SHIFTS = 3  # numbers among the settings around which values are drawn
 
 
@@ -134,19 +136,21 @@ def _drawn(
 
 
 def _of(fn: Callable[..., Any], draw: Redrawn) -> Variation:
-    return Variation(draw.what(), draw.inputs(fn), tied=draw.is_tied(), drawn=draw)
+    return Variation(
+        draw.what(), draw.inputs(fn), tied=draw.is_tied(), edge=draw.is_edge(), drawn=draw
+    )
 
 
 def _crossings(fn: Callable[..., Any], inputs: Inputs) -> Iterator[Variation]:
-    """Yield calls in which a comparison goes another way."""
+    """Yield calls in which a comparison goes another way, or where forward all but refuses."""
     if not iterates(fn):  # else it compares to find out whether it is close enough
         yield from (Variation(what, call, crosses=True) for what, call in crossings(fn, inputs))
+        yield from (Variation(what, call, small=True) for what, call in limits(fn, inputs))
 
 
 def _complex(fn: Callable[..., Any], inputs: Inputs) -> Iterator[Variation]:
     """Yield the call with complex numbers, if what is said of the operation names them."""
-    said = f"{inspect.getdoc(fn) or ''} {inspect.getdoc(getattr(fn, 'forward', fn)) or ''}"
-    if not re.search("real or complex|complex or real", said, re.IGNORECASE):
+    if not re.search("real or complex|complex or real", said_of(fn), re.IGNORECASE):
         return
 
     def changed(value: Any) -> Any:
@@ -221,7 +225,7 @@ def _values(
         if change.signs and repeats:  # it may search where there is nothing
             continue
         profile = LARGE if change.large else inputs.profile
-        other = _all_changed(fn, change.of, inputs, change.tensors)._replace(profile=profile)
+        other = _all_changed(fn, change.of, inputs, change)._replace(profile=profile)
         yield Variation(
             change.what,
             other,
@@ -269,18 +273,28 @@ def _numbers(
 
 
 def _all_changed(
-    fn: Callable[..., Any], change: Callable[[Array], Array], inputs: Inputs, tensors: bool = False
+    fn: Callable[..., Any],
+    change: Callable[[Array], Array],
+    inputs: Inputs,
+    kind: Change | None = None,
 ) -> Inputs:
-    """Return a call with every array or tensor changed, but those that would leave their bounds."""
+    """Return a call with every array or tensor changed, but those that would leave their bounds.
+
+    What is sorted stays so.
+    """
     labels = iter(labels_of(fn, inputs.args, inputs.kwargs))
+    text = f"{said_of(fn)}\n{text_of(fn)}" if kind and kind.expects else ""
 
     def changed(value: Any) -> Any:
         label = next(labels)
         if not holds_numbers(value) or not host(value).size or _is_order(label, host(value)):
             return value
-        if tensors and not isinstance(value, Tensor):
+        is_tensor, expects = isinstance(value, Tensor), kind.expects if kind else ""
+        if kind and ((is_tensor and expects) or (not is_tensor and kind.tensors)):
             return value
-        other = _changed(change, value)
+        if expects and not re.search(expects.replace("NAME", label), f"{label}\n{text}", re.I):
+            return value
+        other = _changed(change, value, bool(expects))
         return other if keeps_bounds(inputs, label, host(value), host(other)) else value
 
     args, kwargs = tree.map_leaves(changed, (inputs.args, inputs.kwargs))
@@ -293,13 +307,15 @@ def _is_order(name: str, array: Array) -> bool:
     return bool(named) and np.array_equal(np.sort(array, axis=None), np.arange(array.size))
 
 
-def _changed(change: Callable[[Array], Array], value: Any) -> Any:
-    """Return an array or tensor with other values; itself if they are the same."""
+def _changed(change: Callable[[Array], Array], value: Any, infinite: bool = False) -> Any:
+    """Return an array or tensor with other values; itself if they are the same, or not usable."""
     array = host(value)
     with np.errstate(all="ignore"):
         other = np.asarray(change(array)).astype(array.dtype)
-    overflowed = array.dtype.kind == "f" and not np.isfinite(other).all()
+    overflowed = array.dtype.kind == "f" and not np.isfinite(other).all() and not infinite
     if overflowed or np.array_equal(other, array):
+        return value
+    if recognised(array) == "sorted" and (np.diff(other, axis=-1) < 0).any():
         return value
     tensor = box(other)
     asked = isinstance(value, Tensor) and value.requires_grad
