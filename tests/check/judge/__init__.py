@@ -40,6 +40,7 @@ from . import (
     neuroscience,
     optics,
     physics,
+    plasma,
     populations,
     power_grids,
     probability,
@@ -127,6 +128,7 @@ FIELDS = (
     traffic,
     cosmology,
     surveys,
+    plasma,
 )
 CASES: list[Case] = [case for field in FIELDS for case in field.BOOK.cases]
 WRONG = [case for case in CASES if case.wrong]
