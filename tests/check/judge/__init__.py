@@ -10,6 +10,7 @@ what it says (a right one that is wrong, a wrong one whose mistake never shows).
 
 from . import (
     actuarial,
+    agriculture,
     alignment,
     antennas,
     astronomy,
@@ -129,6 +130,7 @@ FIELDS = (
     cosmology,
     surveys,
     plasma,
+    agriculture,
 )
 CASES: list[Case] = [case for field in FIELDS for case in field.BOOK.cases]
 WRONG = [case for case in CASES if case.wrong]
