@@ -36,6 +36,7 @@ from . import (
     interpolation,
     kernels,
     layers,
+    logistics,
     losses,
     materials,
     neuroscience,
@@ -131,6 +132,7 @@ FIELDS = (
     surveys,
     plasma,
     agriculture,
+    logistics,
 )
 CASES: list[Case] = [case for field in FIELDS for case in field.BOOK.cases]
 WRONG = [case for case in CASES if case.wrong]
