@@ -15,6 +15,7 @@ from . import (
     antennas,
     astronomy,
     audio,
+    bioinformatics,
     chemistry,
     circuits,
     climate,
@@ -133,6 +134,7 @@ FIELDS = (
     plasma,
     agriculture,
     logistics,
+    bioinformatics,
 )
 CASES: list[Case] = [case for field in FIELDS for case in field.BOOK.cases]
 WRONG = [case for case in CASES if case.wrong]
