@@ -252,7 +252,8 @@ def melting_temperature():
 @BOOK.wrong(
     lambda rng: ((t(rng.normal(size=(6, 2))),), {"k": 2}),
     "each bandwidth stands in the rows and in the columns, but only the pairs of its row count",
-    r"(?:over|by|of|in|and|its|the) columns?\b|symmetri[cz]|both (?:cells|ends|places|sides)|\btranspos",
+    r"(?:over|by|of|in|and|its|the) columns?\b",
+    r"symmetri[cz]|both (?:cells|ends|places|sides)|\btranspos",
     r"\bother (?:cell|end|bandwidth|one of the pair|sigma)|second (?:cell|bandwidth)",
     r"\baxis 0\b",
     r"bandwidth.{0,40}(?:missing|half|twice|two|\bj\b)|\bhalf\b|sigma\[?_?j|width.{0,20}\bj\b",
