@@ -42,6 +42,7 @@ from . import (
     materials,
     neuroscience,
     optics,
+    photography,
     physics,
     plasma,
     populations,
@@ -135,6 +136,7 @@ FIELDS = (
     agriculture,
     logistics,
     bioinformatics,
+    photography,
 )
 CASES: list[Case] = [case for field in FIELDS for case in field.BOOK.cases]
 WRONG = [case for case in CASES if case.wrong]
