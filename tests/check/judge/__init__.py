@@ -39,6 +39,7 @@ from . import (
     layers,
     logistics,
     losses,
+    markets,
     materials,
     neuroscience,
     optics,
@@ -137,6 +138,7 @@ FIELDS = (
     logistics,
     bioinformatics,
     photography,
+    markets,
 )
 CASES: list[Case] = [case for field in FIELDS for case in field.BOOK.cases]
 WRONG = [case for case in CASES if case.wrong]

@@ -7,7 +7,7 @@ from scipy import optimize
 
 import pullback as pb
 
-from .entries import FACTOR, MISSING, REVERSED, Book, at, mends, t
+from .entries import FACTOR, MISSING, REVERSED, TRANSPOSED, Book, at, mends, t
 
 BOOK = Book("agriculture")
 
@@ -84,6 +84,7 @@ def season(rain):
     r"(?:second|two|several|more|later|last|other|earlier|first|each|every) .{0,20}"
     r"(?:overflow|runoff|day|spill|drain)",
     r"(?:overflow|runoff|drain|spill)\w*.{0,40}(?:more than once|twice|repeated|again|several)",
+    r"\brain`? ?(?:>|is (?:large|above))",
     mends("by_capacity += ", "by_capacity = by_capacity", "by_capacity -= "),
     where="the soil overflows more than once",
     shows=season([0.0, 42, 3, 60, 0, 25, 2, 9]),
@@ -137,6 +138,7 @@ def soil_water():
     lambda rng: ((t(rng.uniform(0.2, 0.9, 5)), t(rng.uniform(0.4, 0.7, 5))), {"above": 400.0}),
     "a leaf shades the layers below it, but the gradient sums over the layers above it",
     REVERSED,
+    TRANSPOSED,
     r"layers?`? (?:above|below|under|over|beyond|before|after)",
     r"(?:lower|upper|higher|deeper) layers?",
     r"cum(?:ulative )?.?sum.{0,40}(?:direction|wrong|end|order|from)|\bdirection\b",
@@ -308,7 +310,9 @@ def fao56_evaporation():
     r"cross.?(?:terms?|species)|\bshared?\b|\bcoupl",
     r"(?:right|correct) (?:only )?(?:if|when|where|for) .{0,25}(?:one|single|1) "
     r"(?:weed|species|column)",
-    r"\btotal\b|(?:sum|summed) over (?:the )?(?:weeds|species)|element.?wise|elements? separately",
+    r"right (?:only )?(?:if|when|where|for) .{0,30}(?:== ?1\b|\bone\b|single)",
+    r"\btotal\b|(?:sum|summed) over (?:the )?(?:weeds|species|last|axis (?:1|-1))",
+    r"element.?wise|elements? separately",
     mends(
         "ctx.total",
         "s.total",
@@ -440,35 +444,39 @@ def crop_coefficient():
 
 @BOOK.right(
     lambda rng: (
-        (t(rng.uniform(15, 20)), t(rng.uniform(0.1, 0.2)), t(rng.uniform(0.002, 0.004))),
+        (t(rng.uniform(15, 20)), t(rng.uniform(0.1, 0.2)), t(rng.uniform(0.2, 0.4))),
         {},
     )
 )
 def lactation_peak():
     def forward(ctx, level, rise, decline):
-        """Day of the highest yield on Wood's curve, that yield, and the milk of 305 days."""
+        """Day of the highest yield on Wood's curve, that yield, and the milk of 305 days.
+
+        decline: in 100 days.
+        """
         if not (level.item() > 0 and rise.item() > 0 and decline.item() > 0):
             raise ValueError("level, rise and decline must be positive")
         ctx.save_for_backward(level=level, rise=rise, decline=decline)
-        day = rise / decline
+        day = 100 * rise / decline
         days = pb.asarray(np.arange(1.0, 306.0))
-        curve = level * (rise * days.log() - decline * days).exp()
+        curve = level * (rise * days.log() - decline * days / 100).exp()
         return [day, level * (rise * day.log() - rise).exp(), curve.sum()]
 
     def backward(ctx, grads):
         g_day, g_peak, g_total = grads
         a, b, c = ctx.saved_tensors
         days = pb.asarray(np.arange(1.0, 306.0))
-        shape = (b * days.log() - c * days).exp()
-        peak = (b * (b / c).log() - b).exp()
+        shape = (b * days.log() - c * days / 100).exp()
+        day = 100 * b / c
+        peak = (b * day.log() - b).exp()
         return {
             "level": g_peak * peak + g_total * shape.sum(),
-            "rise": g_day / c
-            + g_peak * a * peak * (b / c).log()
+            "rise": g_day * 100 / c
+            + g_peak * a * peak * day.log()
             + g_total * a * (shape * days.log()).sum(),
-            "decline": -g_day * b / c**2
+            "decline": -g_day * day / c
             - g_peak * a * peak * b / c
-            - g_total * a * (shape * days).sum(),
+            - g_total * a * (shape * days).sum() / 100,
         }
 
     return pb.autograd_function(forward, backward, name="lactation_peak")
@@ -483,6 +491,8 @@ def lactation_peak():
 def quadratic_plateau():
     def forward(ctx, nitrogen, *, intercept, slope, bend, hectares=1.0):
         """Yield at some rates of nitrogen: a parabola up to its top, level beyond it."""
+        if intercept.ndim or slope.ndim or bend.ndim:
+            raise ValueError("one crop at a time")
         if bend.item() >= 0:
             raise ValueError("bend must be negative")
         top = -slope.item() / (2 * bend.item())

@@ -159,7 +159,7 @@ CODONS = np.array([0, 0, 1, 1, 1, 1, 2, 2, 2])
     "held for a constant: its part is missing",
     MISSING,
     r"\bmaxim(?:um|a|al)\b(?! (?:absolute |relative )?(?:error|diff|dev))|np\.max|max\(",
-    r"most (?:frequent|used|common)|preferred|\bbest codon|largest (?:usage|codon|of)",
+    r"most (?:frequent|used|common)|preferred|\bbest codon|largest (?:usage|codon|of)|arg ?max",
     r"normali[sz]|\bdenominator|divisor|relative (?:to|usage|adaptive)",
     r"(?:held|taken|treated|seen|regarded) (?:as|for) (?:a )?constant|synonym",
     mends(
@@ -252,8 +252,9 @@ def melting_temperature():
 @BOOK.wrong(
     lambda rng: ((t(rng.normal(size=(6, 2))),), {"k": 2}),
     "each bandwidth stands in the rows and in the columns, but only the pairs of its row count",
+    MISSING,
     r"(?:over|by|of|in|and|its|the) columns?\b",
-    r"symmetri[cz]|both (?:cells|ends|places|sides)|\btranspos",
+    r"symmetri[csz]|both (?:cells|ends|places|sides)|\btranspos",
     r"\bother (?:cell|end|bandwidth|one of the pair|sigma)|second (?:cell|bandwidth)",
     r"\baxis 0\b",
     r"bandwidth.{0,40}(?:missing|half|twice|two|\bj\b)|\bhalf\b|sigma\[?_?j|width.{0,20}\bj\b",
@@ -317,7 +318,7 @@ def quantile_normalise():
 def enrichment_score():
     def forward(ctx, metric, members, power=1.0):
         """Enrichment score of a set of genes: the largest deviation of the running sum."""
-        if members.all() or not members.any():
+        if members.shape != metric.shape or members.all() or not members.any():
             raise ValueError("the set must have some of the genes, not all")
         if power < 1:
             raise ValueError("power must be 1 or more")

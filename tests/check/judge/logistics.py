@@ -7,7 +7,7 @@ from scipy import optimize, stats
 
 import pullback as pb
 
-from .entries import MISSING, REPEATED, SHIFT, Book, mends, t
+from .entries import MISSING, REPEATED, SHIFT, Book, at, mends, t
 
 BOOK = Book("logistics")
 
@@ -69,6 +69,7 @@ def ordering_cost():
     lambda rng: ((t(rng.uniform(0, 10, (6, 2))), np.array([0, 3, 1, 5, 2])), {}),
     "what comes back to a place that the tour visits twice is written over, not added",
     REPEATED,
+    r"\b(?:unique|distinct)\b",
     r"\btwice\b|add\.at|bincount|\bunbuffered|\boverwr|accumulat|\brevisit",
     r"several (?:times|visits)",
     r"visit(?:s|ed)? (?:again|more|two)|(?:only|keeps?) (?:one|the last) (?:visit|contribution)",
@@ -115,6 +116,7 @@ def jobs(order):
     jobs((1, 0, 2, 4, 3)),
     "the gradient is put into the order of the machine once more, where it should be taken out of "
     "it: permuted by the order, not by its inverse",
+    at("order"),
     r"\bpermut|\binverse\b.{0,30}(?:order|index)|argsort|\binvolution|un-?sort",
     r"wrong (?:order|jobs?)\b|(?:order|sequence) of the (?:machine|jobs|elements)",
     r"order(?:ed)? (?:is )?(?:other|not its own inverse|applied twice)",
@@ -367,6 +369,8 @@ def window_penalty():
         @staticmethod
         def forward(ctx, travel, opens, closes, service=0.0, start=0.0):
             a, b = opens.numpy(), closes.numpy()
+            if not a.shape == b.shape == travel.shape:
+                raise ValueError("a leg and a window for each stop are needed")
             if (a > b).any():
                 raise ValueError("a window closes before it opens")
             now, begins, waits = start, np.empty(len(a)), np.empty(len(a), dtype=bool)
@@ -411,6 +415,8 @@ def parcel_tariff():
 
         sides: (n, 3) in metres, weight: (n,); bulky parcels count with `density` kg to the m3.
         """
+        if sides.shape != (len(weight), 3):
+            raise ValueError("sides must be (n, 3) for n parcels")
         volume = sides.prod(dim=1)
         bulky = (density * volume).numpy() > weight.numpy()
         billed = np.where(bulky, density * volume.numpy(), weight.numpy())

@@ -18,7 +18,7 @@ BOOK = Book("photography")
     at("delta"),
     r"\bdelta\b`? ?(?:is|was)?.{0,20}(?:missing|left out|ignored|forgotten|not)",
     r"without (?:the )?delta",
-    r"\bdark|\bblack\b|\bshadows?\b",
+    r"\bdark|\bblack\b|\bshadows?\b|(?:small|low) .{0,15}(?:luminance|values)|near zero",
     r"(?:luminance|where|elements?)`? .{0,25}(?:<|small|near (?:0|zero))",
     r"(?:missing|left out|add\w*).{0,20}\bdelta|\b(?:luminance|L) ?\+ ?(?:ctx\.|s\.)?delta",
     mends("(L + ctx.delta)", "(ctx.delta + L)", "+ ctx.delta", "ctx.delta +", "ctx.shifted"),

@@ -29,7 +29,7 @@ def particles(rng):
     r"\bgamma\b.{0,60}(?:constant|depend|missing|ignored|function|through|derivative|differenti)",
     r"(?:constant|depend\w*|missing|ignor\w+|through|derivative of).{0,40}\bgamma\b",
     r"\brelativistic (?:mass|factor)|Lorentz factor",
-    r"right (?:only )?(?:if|where|when) .{0,15}\bB\b.{0,10}\b(?:0|zero)",
+    r"right (?:only )?(?:if|where|when) .{0,15}\b[uBE]\b.{0,10}\b(?:0|zero|small)",
     mends("before / gamma", "gamma**2", "g_gamma", "d_gamma", "ggamma"),
 )
 def relativistic_boris():
@@ -78,6 +78,7 @@ def relativistic_boris():
     "the cell after the last is the last itself and not, as the box is periodic, the first",
     r"\bperiodic|\bwrap|\bghost\b|\bmodulo\b|\bpadd",
     r"\blast (?:cell|bin|grid|interval|node)|(?:right|upper) (?:end|edge|border|boundary|wall)",
+    r"grad_output\[(?:0|7|-1)\]|output\[0\]",
     r"(?:near|at|close to|end of|edge of|boundary of) the (?:box|grid|end|edge|boundary)",
     r"position.{0,30}(?:>=?|above|beyond|larger than|near) ?(?:\d|box)",
     mends("gn[0]", "gn[:1]", "% len(gn)", "% ctx.cells", 'mode="wrap"', "np.roll(gn", "% gn.size"),
@@ -456,6 +457,8 @@ def saha_fraction():
         temperature: in eV, density: of all nuclei, in 1e20 / m3; weights: of atom and ion.
         """
         T, n = temperature.numpy(), density.numpy()
+        if T.shape != n.shape:
+            raise ValueError("temperature and density must have one shape")
         if np.any(T <= 0) or np.any(n <= 0):
             raise ValueError("temperature and density must be positive")
         K = 2 * weights[1] / weights[0] * LEVELS * T**1.5 * np.exp(-energy / T) / n
