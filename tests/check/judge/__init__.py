@@ -10,10 +10,12 @@ what it says (a right one that is wrong, a wrong one whose mistake never shows).
 
 from . import (
     actuarial,
+    agriculture,
     alignment,
     antennas,
     astronomy,
     audio,
+    bioinformatics,
     chemistry,
     circuits,
     climate,
@@ -35,11 +37,15 @@ from . import (
     interpolation,
     kernels,
     layers,
+    logistics,
     losses,
+    markets,
     materials,
     neuroscience,
     optics,
+    photography,
     physics,
+    plasma,
     populations,
     power_grids,
     probability,
@@ -127,6 +133,12 @@ FIELDS = (
     traffic,
     cosmology,
     surveys,
+    plasma,
+    agriculture,
+    logistics,
+    bioinformatics,
+    photography,
+    markets,
 )
 CASES: list[Case] = [case for field in FIELDS for case in field.BOOK.cases]
 WRONG = [case for case in CASES if case.wrong]
