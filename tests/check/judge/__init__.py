@@ -9,6 +9,7 @@ what it says (a right one that is wrong, a wrong one whose mistake never shows).
 """
 
 from . import (
+    acoustics,
     actuarial,
     alignment,
     antennas,
@@ -127,6 +128,7 @@ FIELDS = (
     traffic,
     cosmology,
     surveys,
+    acoustics,
 )
 CASES: list[Case] = [case for field in FIELDS for case in field.BOOK.cases]
 WRONG = [case for case in CASES if case.wrong]
