@@ -40,6 +40,7 @@ from . import (
     materials,
     neuroscience,
     optics,
+    pharmacology,
     physics,
     populations,
     power_grids,
@@ -129,6 +130,7 @@ FIELDS = (
     cosmology,
     surveys,
     acoustics,
+    pharmacology,
 )
 CASES: list[Case] = [case for field in FIELDS for case in field.BOOK.cases]
 WRONG = [case for case in CASES if case.wrong]
