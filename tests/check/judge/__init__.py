@@ -61,6 +61,7 @@ from . import (
     sparse,
     state,
     statistics,
+    structures,
     surveys,
     survival,
     tables,
@@ -131,6 +132,7 @@ FIELDS = (
     surveys,
     acoustics,
     pharmacology,
+    structures,
 )
 CASES: list[Case] = [case for field in FIELDS for case in field.BOOK.cases]
 WRONG = [case for case in CASES if case.wrong]
