@@ -27,6 +27,7 @@ from . import (
     finance,
     finite_elements,
     fluids,
+    forecasting,
     genetics,
     geodesy,
     geometry,
@@ -133,6 +134,7 @@ FIELDS = (
     acoustics,
     pharmacology,
     structures,
+    forecasting,
 )
 CASES: list[Case] = [case for field in FIELDS for case in field.BOOK.cases]
 WRONG = [case for case in CASES if case.wrong]
