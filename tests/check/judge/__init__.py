@@ -39,6 +39,7 @@ from . import (
     layers,
     losses,
     materials,
+    molecules,
     neuroscience,
     optics,
     pharmacology,
@@ -135,6 +136,7 @@ FIELDS = (
     pharmacology,
     structures,
     forecasting,
+    molecules,
 )
 CASES: list[Case] = [case for field in FIELDS for case in field.BOOK.cases]
 WRONG = [case for case in CASES if case.wrong]
