@@ -40,6 +40,7 @@ from . import (
     losses,
     materials,
     molecules,
+    navigation,
     neuroscience,
     optics,
     pharmacology,
@@ -137,6 +138,7 @@ FIELDS = (
     structures,
     forecasting,
     molecules,
+    navigation,
 )
 CASES: list[Case] = [case for field in FIELDS for case in field.BOOK.cases]
 WRONG = [case for case in CASES if case.wrong]
