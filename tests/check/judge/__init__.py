@@ -9,6 +9,7 @@ what it says (a right one that is wrong, a wrong one whose mistake never shows).
 """
 
 from . import (
+    acoustics,
     actuarial,
     agriculture,
     alignment,
@@ -28,6 +29,7 @@ from . import (
     finance,
     finite_elements,
     fluids,
+    forecasting,
     genetics,
     geodesy,
     geometry,
@@ -41,8 +43,11 @@ from . import (
     losses,
     markets,
     materials,
+    molecules,
+    navigation,
     neuroscience,
     optics,
+    pharmacology,
     photography,
     physics,
     plasma,
@@ -65,6 +70,7 @@ from . import (
     sparse,
     state,
     statistics,
+    structures,
     surveys,
     survival,
     tables,
@@ -139,6 +145,12 @@ FIELDS = (
     bioinformatics,
     photography,
     markets,
+    acoustics,
+    pharmacology,
+    structures,
+    forecasting,
+    molecules,
+    navigation,
 )
 CASES: list[Case] = [case for field in FIELDS for case in field.BOOK.cases]
 WRONG = [case for case in CASES if case.wrong]
