@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pullback.check.diagnosis.evidence import Evidence
+from pullback.check.iterating import converges
 from pullback.check.naming import axes_text
 from pullback.check.report import Cause
 from pullback.check.subject import Subject
@@ -72,12 +73,11 @@ def _first(e: Evidence, i: int, others: Iterable[Other]) -> Cause | None:
 def _with_settings(e: Evidence) -> Iterator[Other]:
     """Yield calls with other settings."""
     subject = e.session.subject
-    for name, value in subject.settings():
-        for other in values_of_setting(value, subject.default_of(name)):
-            found = subject.with_setting(name, other)
-            if found is not None:
-                text = f"the gradient is that with `{name}` = {other!r}, not {value!r}"
-                yield Other(found, "other-value", text, _hint(name))
+    for name, value, other in other_settings(subject):
+        found = subject.with_setting(name, other)
+        if found is not None:
+            text = f"the gradient is that with `{name}` = {other!r}, not {value!r}"
+            yield Other(found, "other-value", text, _hint(name))
 
 
 def _with_arrays(e: Evidence, i: int) -> Iterator[Other]:
@@ -120,8 +120,21 @@ def _hint(name: str) -> str:
     return f"does backward use the setting `{name}`?"
 
 
-def values_of_setting(value: Any, default: Any) -> Iterator[Any]:
-    """Yield other values of a setting that a rule may have used."""
+def other_settings(subject: Subject) -> Iterator[tuple[str, Any, Any]]:
+    """Yield settings with the values that they have, and others that a rule may have used.
+
+    A loop that ends once something holds may never end with a step of 0, or back.
+    """
+    ends = converges(subject.fn)
+    for name, value in subject.settings():
+        number = isinstance(value, (int, float)) and not isinstance(value, bool) and value > 0
+        for other in _values_of_setting(value, subject.default_of(name)):
+            if not (ends and number and other <= 0):
+                yield name, value, other
+
+
+def _values_of_setting(value: Any, default: Any) -> Iterator[Any]:
+    """Yield other values of a setting."""
     found: list[Any] = [] if default is inspect.Parameter.empty else [default]
     if isinstance(value, bool):
         found.append(not value)

@@ -28,6 +28,8 @@ _OF_THE_FRAME = {"super", "locals", "vars", "globals", "eval", "exec", "dir"}
 # How many times as often as in the unchanged function a loop may turn.
 _TURNS = 4
 _LATER = 3  # values that are kept of an expression beside its first
+_LARGEST, _GROWTH = 10_000, 100  # of whole numbers, and how many times as large they may become
+_MOST_KEPT = 1_000_000  # numbers on a tape
 _MOST_SITES = 1000  # beyond these functions that are called are left as they are
 
 # From the variables where an expression stands to its value.
@@ -35,7 +37,7 @@ Change = Callable[[dict[str, Any]], Any]
 
 
 class TooLongError(Exception):
-    """A change makes a loop turn without end."""
+    """A loop turns without end, or too often for all of its values to be kept."""
 
 
 @dataclasses.dataclass
@@ -87,28 +89,53 @@ class Probe:
     ----------
     active : dict of int to callable
         The changes by site.
+    changed : bool
+        Whether what runs is changed, in this way or by another definition: it may not end.
     seen : dict of int to Seen, or None
         What is noted, if anything is.
+    tape : dict of int to list, or None
+        Where all values are kept, each time an expression is evaluated, if they are.
     turns, most : int
         How often loops turned in this call, and in unchanged ones.
+    largest : int
+        What whole numbers must not exceed with a change.
+    kept : int
+        How many numbers are on the tape.
     """
 
     def __init__(self) -> None:
         self.active: dict[int, Change] = {}
+        self.changed = False
         self.seen: dict[int, Seen] | None = None
-        self.turns = self.most = 0
+        self.tape: dict[int, list[Any]] | None = None
+        self.turns = self.most = self.kept = 0
+        self.largest = _LARGEST
 
     def value(self, k: int, value: Any) -> Any:
         """Hand on the value of site `k`, or what comes in its place."""
-        change = self.active.get(k)
-        if change is not None:
-            return _own(change(sys._getframe(1).f_locals))
+        if self.changed:
+            change = self.active.get(k)
+            value = value if change is None else _own(change(sys._getframe(1).f_locals))
+            if isinstance(value, (int, np.integer)) and value > self.largest:
+                raise TooLongError  # it may be a number of steps
+            return value
         if self.seen is not None:
             self._note(self.seen, k, value, sys._getframe(1))
+        elif self.tape is not None:
+            self._keep(self.tape, k, value)
         return value
 
-    @staticmethod
-    def _note(seen: dict[int, Seen], k: int, value: Any, frame: FrameType) -> None:
+    def _keep(self, tape: dict[int, list[Any]], k: int, value: Any) -> None:
+        """Keep a copy of a value; where that would take much memory, keep none."""
+        is_array = isinstance(value, np.ndarray)
+        self.kept += value.size if is_array else value.numel() if isinstance(value, Tensor) else 1
+        if self.kept > _MOST_KEPT:
+            raise TooLongError
+        tape.setdefault(k, []).append(_own(value))
+
+    def _note(self, seen: dict[int, Seen], k: int, value: Any, frame: FrameType) -> None:
+        if isinstance(value, (int, np.integer)):
+            self.largest = max(self.largest, _GROWTH * abs(int(value)))
         if k in seen:
             seen[k].count += 1
             if len(seen[k].later) < _LATER:
@@ -119,7 +146,7 @@ class Probe:
     def turn(self) -> None:
         """Count a turn of a loop."""
         self.turns += 1
-        if self.active and self.turns > _TURNS * self.most + 100:
+        if self.changed and self.turns > _TURNS * self.most + 100:
             raise TooLongError
 
 
@@ -195,6 +222,7 @@ class Rewritten:
     @contextlib.contextmanager
     def changed(self, change: dict[int, Change] | ast.FunctionDef) -> Iterator[None]:
         """Let it run with some expressions changed, or with another definition."""
+        self.probe.changed = True
         try:
             if isinstance(change, dict):
                 self.probe.active = change
@@ -203,7 +231,7 @@ class Rewritten:
                 self._current = self._made(self.source, change, self._running)
             yield
         finally:
-            self.probe.active = {}
+            self.probe.active, self.probe.changed = {}, False
             self._current, self._running = self._unchanged, self.sites
 
 

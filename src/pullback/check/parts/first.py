@@ -21,7 +21,7 @@ from pullback.check.exceptions import BackwardError, ForwardError, InapplicableE
 from pullback.check.naming import quoted
 from pullback.check.numerical import coordinates, joined
 from pullback.check.parts.accuracy import forward_error
-from pullback.check.parts.mended import changes
+from pullback.check.parts.mended import changes, with_held
 from pullback.check.report import Cause, Unchecked
 from pullback.check.session import Line, Session, is_range
 from pullback.check.values import Array, Arrays
@@ -178,7 +178,7 @@ def _explain(session: Session, arguments: Sequence[int]) -> None:
         for i in arguments:
             session.fail(_not_measured(session, i), session.subject.names[i])
         return
-    causes = _causes(evidence, wrong or list(arguments))
+    causes = with_held(evidence, _causes(evidence, wrong or list(arguments)))
     mending = changes(evidence, wrong, [evidence.names[i] for i, _ in causes])
     for argument, cause in causes:
         name = evidence.names[argument]
