@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pullback.check.inputs.arguments import Inputs, keeps_bounds
-from pullback.check.inputs.changes import is_free, is_unit
+from pullback.check.inputs.changes import is_free, is_unit, moved_around
 from pullback.check.inputs.domains import recognised
 from pullback.check.inputs.settings import STOPPING
 from pullback.check.iterating import said_of
@@ -116,17 +116,18 @@ def redrawn(
     if not settings and not any(map(_can_change, leaves.values())):
         return
     while True:
+        count = int(rng.choice(3, p=(0.4, 0.45, 0.15))) if settings and not repeats else 0
+        chosen = [settings[k] for k in rng.permutation(len(settings))[:count]]
+        numbers = [v for call in (inputs, *(c for _, c in chosen)) for v in _numbers(call)]
         values: dict[str, tuple[str, Any]] = {}
         for name, value in leaves.items():
             if rng.random() < _OFTEN:
-                what, other = drawers[name](value, leaves)
+                what, other = drawers[name](value, leaves, numbers)
                 if what and _keeps(inputs, name, value, other):
                     values[name] = (what, other)
         if rng.random() < _RARELY:
             values |= _alike(leaves)
-        count = int(rng.choice(3, p=(0.4, 0.45, 0.15))) if settings and not repeats else 0
-        chosen = rng.permutation(len(settings))[:count]
-        yield Redrawn(inputs, _compatible(inputs, [settings[k] for k in chosen]), values)
+        yield Redrawn(inputs, _compatible(inputs, chosen), values)
 
 
 def _alike(leaves: dict[str, Any]) -> dict[str, tuple[str, Array]]:
@@ -171,6 +172,12 @@ def _slots(inputs: Inputs) -> dict[Any, Any]:
     return {**dict(enumerate(inputs.args)), **inputs.kwargs}
 
 
+def _numbers(inputs: Inputs) -> list[float]:
+    """Return the numbers among the settings at which a formula may change."""
+    found = [v for v in _slots(inputs).values() if type(v) in (int, float)]
+    return [float(v) for v in found if np.isfinite(v)]
+
+
 def _changed_slots(base: Inputs, other: Inputs) -> set[Any]:
     before = _slots(base)
     return {key for key, v in _slots(other).items() if key not in before or v is not before[key]}
@@ -206,7 +213,9 @@ class _Drawer:
         self.repeats = repeats
         self.rng = rng
 
-    def __call__(self, value: Any, leaves: dict[str, Any]) -> tuple[str, Any]:
+    def __call__(
+        self, value: Any, leaves: dict[str, Any], numbers: Sequence[float]
+    ) -> tuple[str, Any]:
         """Return what is different, and the value; nothing where it has to stay."""
         if isinstance(value, float):
             keep = STOPPING.fullmatch(self.name) or not np.isfinite(value) or not value
@@ -215,12 +224,14 @@ class _Drawer:
             return "", value
         array = np.atleast_1d(host(value))
         with np.errstate(all="ignore"):
-            what, other = self._array(array, leaves)
+            what, other = self._array(array, leaves, numbers)
         if array.dtype.kind == "f" and not np.isfinite(other.astype(array.dtype)).all():
             return "", value
         return ("", value) if np.array_equal(other, array) else (what, other)
 
-    def _array(self, array: Array, leaves: dict[str, Any]) -> tuple[str, Array]:
+    def _array(
+        self, array: Array, leaves: dict[str, Any], numbers: Sequence[float]
+    ) -> tuple[str, Array]:
         kind, word = array.dtype.kind, recognised(array)
         if kind == "b":
             return _OTHER, self.rng.random(array.shape) < self.rng.choice([0.3, 0.7])
@@ -242,6 +253,8 @@ class _Drawer:
             return "", array
         if is_unit(array) and (self.unit or self.rng.random() < 0.5):
             return _OTHER, self._between_0_and_1(array)
+        if numbers and array.size > 1 and self.rng.random() < _RARELY:
+            return _MOVED, moved_around(self.rng.choice(numbers), array)
         return self._real(array, leaves)
 
     def _integers(self, array: Array) -> tuple[str, Array]:

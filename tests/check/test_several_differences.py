@@ -1,0 +1,310 @@
+"""Mistakes that show only where several things differ from the call, or at odd values."""
+
+import numpy as np
+import pytest
+
+import pullback as pb
+from pullback.check import check_op
+
+X = np.array([[0.3, 1.2], [-0.7, 2.1], [0.9, -1.4]])
+
+
+def checked(forward, backward, *args, **kwargs):
+    op = pb.autograd_function(forward, pb.once_differentiable(backward))
+    tensors = [pb.tensor(a, requires_grad=True) if _is_float(a) else a for a in args]
+    return check_op(op, *tensors, kwargs=kwargs or None, raise_exception=False)
+
+
+def _is_float(value):
+    return isinstance(value, np.ndarray) and value.dtype.kind in "fc"
+
+
+def situation(report):
+    assert report.outcome == "wrong"
+    return str(report.failures[0])
+
+
+# ---- several at once -----------------------------------------------------------------------------
+def test_another_limit_and_values_between_the_two_are_tried_together():
+    def forward(ctx, x, limit=1.0):
+        ctx.save_for_backward(x)
+        return pb.asarray(np.minimum(x.numpy(), limit))
+
+    def backward(ctx, g):  # the limit is the default's
+        return {"x": pb.asarray(g.numpy() * (ctx.saved_tensors[0].numpy() < 1.0))}
+
+    text = situation(checked(forward, backward, X))
+    assert "`limit`" in text
+    assert "limit" in text
+
+
+def test_what_does_not_matter_is_left_out_of_the_situation():
+    def forward(ctx, x, y, power=2, offset=1.0):
+        ctx.save_for_backward(x=x, y=y)
+        ctx.power = power
+        return x**power + y + offset
+
+    def backward(ctx, g):
+        return {"x": g * 2 * ctx.saved_variables.x, "y": g}
+
+    assert "(with `power` = 3 in place of 2)" in situation(checked(forward, backward, X, X + 3.0))
+
+
+def test_a_loop_that_ends_too_early_does_not_accuse_at_random_values():
+    def forward(ctx, x):
+        a = root = np.abs(x.numpy()) + 1.0
+        while np.abs(root * root - a).max() > 16 * np.finfo(a.dtype).eps * a.max():
+            root = (root + a / root) / 2
+        ctx.save_for_backward(sign=np.sign(x.numpy()), root=root)
+        return pb.asarray(root)
+
+    def backward(ctx, g):
+        return {
+            "x": pb.asarray(g.numpy() * ctx.saved_variables.sign / ctx.saved_variables.root / 2)
+        }
+
+    assert checked(forward, backward, X).outcome == "right"
+
+
+# ---- values --------------------------------------------------------------------------------------
+def test_values_are_moved_to_where_forward_begins_to_refuse_them():
+    def forward(ctx, x):
+        cell = np.floor(x.numpy()).astype(int)
+        if cell.min() < -1 or cell.max() > 8:
+            raise IndexError("outside of the grid")
+        ctx.cell = cell
+        return pb.asarray(np.where(cell < 0, 3.0 * x.numpy(), x.numpy()))
+
+    def backward(ctx, g):  # the first cell is as the others
+        return {"x": g}
+
+    text = situation(checked(forward, backward, np.array([[0.2, 3.3], [5.1, 2.4]])))
+    assert "`x`" in text
+
+
+def test_two_points_may_coincide():
+    def forward(ctx, a, b):
+        gap = a.numpy() - b.numpy()
+        length = np.sqrt((gap**2).sum(axis=1))
+        ctx.save_for_backward(gap=gap, length=length)
+        return pb.asarray(length)
+
+    def backward(ctx, g):
+        s = ctx.saved_variables
+        with np.errstate(invalid="ignore"):
+            pull = pb.asarray((g.numpy() / s.length)[:, None] * s.gap)
+        return {"a": pull, "b": -pull}
+
+    assert "equal" in situation(checked(forward, backward, X, X + np.array([1.0, 2.0])))
+
+
+def test_eigenvalues_may_be_equal():
+    def forward(ctx, a, x):
+        """a: (n, n) symmetric."""
+        if np.abs(a.numpy() - a.numpy().T).max() > 1e-9:
+            raise ValueError("a must be symmetric")
+        values, vectors = np.linalg.eigh(a.numpy())
+        ctx.save_for_backward(values=values, vectors=vectors, x=x)
+        return pb.asarray(vectors @ (np.exp(values) * (vectors.T @ x.numpy())))
+
+    def backward(ctx, g):
+        values, vectors, x = ctx.saved_variables
+        gap = values[:, None] - values
+        equal = np.abs(gap) < 1e-9
+        e = np.exp(values)
+        quotient = (e[:, None] - e) / np.where(equal, 1.0, gap) + np.diag(e)
+        left, right = vectors.T @ g.numpy(), vectors.T @ x.numpy()
+        by_a = vectors @ (left[:, None] * quotient * right) @ vectors.T
+        return {
+            "a": pb.asarray((by_a + by_a.T) / 2),
+            "x": pb.asarray(vectors @ (e * left)),
+        }
+
+    a = np.array([[2.0, 0.3, -0.1], [0.3, 1.0, 0.4], [-0.1, 0.4, 3.0]])
+    report = checked(forward, backward, a, np.array([0.5, -1.2, 0.8]))
+    assert "equal eigenvalues" in situation(report)
+
+
+def test_a_bound_may_be_infinite():
+    def forward(ctx, x, upper):
+        """upper: (n,), none where infinite."""
+        ctx.save_for_backward(x)
+        ctx.upper = np.where(np.isinf(upper), 0.0, upper)
+        return pb.asarray(np.where(np.isinf(upper), x.numpy(), x.numpy() * upper))
+
+    def backward(ctx, g):
+        return {"x": pb.asarray(g.numpy() * ctx.upper)}
+
+    op = pb.autograd_function(forward, pb.once_differentiable(backward))
+    x = pb.tensor(np.array([0.3, 1.2, 0.7]), requires_grad=True)
+    report = check_op(op, x, np.array([1.5, 2.0, 0.4]), raise_exception=False)
+    assert "an infinite value in a constant" in situation(report)
+
+
+def test_sorted_values_become_others_that_are_sorted():
+    def forward(ctx, x):
+        if (np.diff(x.numpy()) < 0).any():
+            raise ValueError("x must be sorted")
+        ctx.save_for_backward(x)
+        return pb.asarray(np.maximum(x.numpy(), 0.0))
+
+    def backward(ctx, g):
+        return {"x": g}
+
+    assert "x" in situation(checked(forward, backward, np.array([0.5, 0.7, 1.5, 3.0])))
+
+
+def test_zeros_show_a_division_where_forward_takes_care_of_it():
+    def forward(ctx, x, slope):
+        with np.errstate(divide="ignore"):
+            share = 1.0 / (1.0 + (1.0 / x) ** slope.item())
+        ctx.save_for_backward(x, share)
+        return pb.asarray(share)
+
+    def backward(ctx, g):
+        x, share = ctx.saved_variables
+        with np.errstate(all="ignore"):
+            by_slope = (g.numpy() * share * (1 - share) * np.log(x)).sum()
+        return {"slope": by_slope}
+
+    op = pb.autograd_function(forward, pb.once_differentiable(backward))
+    slope = pb.tensor(np.array(1.3), requires_grad=True)
+    report = check_op(op, np.array([0.5, 2.0, 1.2]), slope, raise_exception=False)
+    assert "a zero among the values" in situation(report)
+
+
+def test_a_pole_may_have_any_gradient():
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        with np.errstate(divide="ignore"):
+            return pb.asarray(np.sqrt(x.numpy()))
+
+    def backward(ctx, g):
+        with np.errstate(all="ignore"):
+            return {
+                "x": pb.asarray(0.5 * g.numpy() * np.sqrt(ctx.saved_tensors[0].numpy()) ** -1.0)
+            }
+
+    assert checked(forward, backward, np.array([0.3, 1.2, 0.7])).outcome == "right"
+
+
+# ---- settings ------------------------------------------------------------------------------------
+def test_an_index_that_is_left_out_becomes_one_that_occurs():
+    def forward(ctx, table, index, ignored_idx=None):
+        ctx.save_for_backward(index=index, shape=table.shape)
+        rows = table.numpy()[index]
+        if ignored_idx is not None:
+            rows = rows * (index != ignored_idx)[:, None]
+        return pb.asarray(rows)
+
+    def backward(ctx, g):
+        grad = np.zeros(ctx.saved_variables.shape)
+        np.add.at(grad, ctx.saved_variables.index, g.numpy())
+        return {"table": pb.asarray(grad)}
+
+    report = checked(forward, backward, X, np.array([2, 0, 2]))
+    assert "`ignored_idx` given" in situation(report)
+
+
+@pytest.mark.parametrize(("name", "value"), [("spacing", (1.0, 1.0)), ("spacing", [1.0, 1.0])])
+def test_numbers_of_a_pair_become_different(name, value):
+    def forward(ctx, x, spacing=value):
+        ctx.spacing = spacing
+        return pb.asarray(x.numpy() / np.asarray(spacing))
+
+    def backward(ctx, g):
+        return {"x": g / ctx.spacing[0]}
+
+    assert "`spacing`" in situation(checked(forward, backward, X))
+
+
+def test_letters_of_a_word_change_their_order():
+    def forward(ctx, x, axes="xyx"):
+        ctx.factor = [2.0 if axis == "x" else 3.0 for axis in axes]
+        return pb.asarray(x.numpy() * ctx.factor)
+
+    def backward(ctx, g):
+        return {"x": pb.asarray(g.numpy() * [2.0, 3.0, 2.0])}
+
+    assert "`axes`" in situation(checked(forward, backward, np.array([0.3, 1.2, 0.7])))
+
+
+def test_a_number_that_is_a_length_by_chance_is_changed():
+    def forward(ctx, x, stride=2):
+        ctx.shape, ctx.stride = x.shape, stride
+        return pb.asarray(x.numpy()[:, ::1].repeat(stride, axis=0))
+
+    def backward(ctx, g):
+        return {"x": pb.asarray(g.numpy()[::2] + g.numpy()[1::2])}
+
+    report = checked(forward, backward, X, stride=2)
+    assert "`stride`" in situation(report)
+
+
+def test_indices_of_a_single_group_become_those_of_two_when_it_grows():
+    def forward(ctx, demand, share, pair):
+        ctx.save_for_backward(demand=demand.numpy(), share=share.numpy(), pair=pair)
+        return pb.asarray(demand.numpy()[pair] * share.numpy())
+
+    def backward(ctx, g):
+        s, g = ctx.saved_variables, g.numpy()
+        by_demand = np.zeros_like(s.demand)
+        by_demand[0] = (g * s.share).sum()
+        return {"demand": pb.asarray(by_demand), "share": pb.asarray(g * s.demand[s.pair])}
+
+    pair = np.zeros(3, dtype=int)
+    report = checked(forward, backward, np.array([900.0]), np.array([0.3, 0.2, 0.5]), pair)
+    assert "wrong for length 2: `demand`" in situation(report)
+
+
+# ---- what a gradient takes for a constant --------------------------------------------------------
+def test_a_variable_of_forward_that_is_taken_for_a_constant_is_named():
+    def forward(ctx, u):
+        gamma = np.sqrt(1.0 + (u.numpy() ** 2).sum())
+        ctx.save_for_backward(u=u, gamma=gamma)
+        return pb.asarray(u.numpy() ** 2 / gamma + np.sin(u.numpy()) * gamma)
+
+    def backward(ctx, g):
+        u, gamma = ctx.saved_variables.u.numpy(), ctx.saved_variables.gamma
+        return {"u": pb.asarray(g.numpy() * (2 * u / gamma + np.cos(u) * gamma))}
+
+    text = situation(checked(forward, backward, np.array([0.3, 1.2, 0.7])))
+    assert "`gamma = np.sqrt(1.0 + (u.numpy() ** 2).sum())`" in text
+    assert "held constant" in text
+
+
+def test_one_use_of_an_argument_that_is_left_out_is_named():
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        out = np.cumsum(x.numpy())
+        total = x.numpy().max() * out
+        return pb.asarray(total)
+
+    def backward(ctx, g):
+        x = ctx.saved_tensors[0].numpy()
+        return {"x": pb.asarray(x.max() * np.cumsum(g.numpy()[::-1])[::-1])}
+
+    text = situation(checked(forward, backward, np.array([0.3, 1.2, 0.7, 2.1])))
+    assert "held constant" in text
+    assert "x.numpy().max()" in text
+
+
+# ---- loops that would not end --------------------------------------------------------------------
+def test_no_change_of_the_source_or_of_a_setting_is_tried_without_end():
+    def forward(ctx, x, duration=1.0, dt=0.25):
+        c, path, time = x.numpy(), [], 0.0
+        while duration - time > 1e-9:
+            h = min(dt, duration - time)
+            path.append(c)
+            c = c - h * c * c
+            time += h
+        ctx.path, ctx.dt = path, dt
+        return pb.asarray(c.copy())
+
+    def backward(ctx, g):
+        adjoint = g.numpy()
+        for c in reversed(ctx.path):
+            adjoint = adjoint * (1 - ctx.dt * c)
+        return {"x": pb.asarray(adjoint)}
+
+    assert checked(forward, backward, np.array([0.3, 1.2, 0.7])).outcome == "wrong"
