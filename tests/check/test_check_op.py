@@ -394,3 +394,27 @@ def test_a_failure_that_is_known_is_not_reported_twice():
     merge(report, other, "inputs: x (2,)")
     assert [f.cause.name for f in report.failures] == ["sign", "factor"]
     assert report.failures[1].situation == "float32; inputs: x (2,)"
+
+
+@pb.autograd_function
+def binding(ctx, sequence, *, energy):
+    ctx.counts = [sequence.count(letter) for letter in "ACGT"]
+    return (energy * pb.tensor(ctx.counts)).sum()
+
+
+@binding.backward
+def _(ctx, grad_output):
+    return {"energy": grad_output * pb.tensor(ctx.counts).double()}
+
+
+def test_a_text_without_a_colon_is_an_argument_of_the_operation():
+    energy = pb.tensor([0.5, 1.0, -2.0, 0.3], dtype=pb.float64, requires_grad=True)
+    assert check_op(binding, "GATTACA", kwargs={"energy": energy}).ok
+
+
+def test_a_text_that_is_neither_a_description_nor_an_argument_is_refused():
+    with pytest.raises(
+        ArgumentError, match=r"a description of the inputs, or a text .* takes"
+    ) as e:
+        check_op(pb.exp, "x (n, d)")
+    assert 'a description has a colon after each name: pb.check.check_op(exp, "x: (' in str(e.value)

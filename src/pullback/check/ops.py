@@ -41,7 +41,7 @@ from pullback.check.inputs.guessing import (
 )
 from pullback.check.inputs.roles import callable_of, documented
 from pullback.check.inputs.search import is_strategy, search, strategy_of
-from pullback.check.inputs.shape_text import ArgumentSpec, parse
+from pullback.check.inputs.shape_text import ArgumentSpec, is_description, parse
 from pullback.check.inputs.triangles import read_by_half
 from pullback.check.inputs.variations import Variation, is_singular, variations
 from pullback.check.iterating import guards
@@ -98,7 +98,8 @@ def check_op(
         differentiable function.
     *inputs : object
         Its positional arguments: tensors, arrays and others. Or one text that describes them, as
-        ``"x: (n, d), index: (n,) int in [0, d), scale: 0.5"``: shapes of symbols and numbers,
+        ``"x: (n, d), index: (n,) int in [0, d), scale: 0.5"``: shapes of symbols and numbers (a
+        text without a colon is an argument of the operation itself),
         followed by a dtype and ``positive``, ``unit``, ``distinct``, ``spd`` or ``in [a, b]``; a
         name that occurs several times is a list of arrays.
         Or strategies of Hypothesis: one that draws all arguments, as `arguments` does, or one for
@@ -284,13 +285,25 @@ class _Runner:
                 reason = f"while its inputs were guessed, {deadline().reason()}"
                 return self._not_checked(reason, f"give inputs: {described_call(rest)}")
             return self.guessed(rest, sets)
-        if len(inputs) == 1 and isinstance(inputs[0], str):
+        if len(inputs) == 1 and isinstance(inputs[0], str) and is_description(inputs[0]):
             try:
                 return self.check_sets(draw_described(rest, inputs[0], seed))
             except OutOfTimeError:
                 return self._not_checked(deadline().reason(), deadline().way_out())
         given = Inputs(tuple(inputs), {})
+        if len(inputs) == 1 and isinstance(inputs[0], str):
+            self._require_taken(given)
         return self.varied(self.check_one(given), given)
+
+    def _require_taken(self, inputs: Inputs) -> None:
+        """Raise if forward does not take a text, which was perhaps meant as a description."""
+        problem = try_forward(self.fn, inputs._replace(kwargs=self.kwargs))
+        if isinstance(problem, str):
+            raise ArgumentError(
+                f"check_op: a description of the inputs, or a text that `{name_of(self.fn)}` "
+                f"takes, is required, got {inputs.args[0]!r}, for which forward says: {problem}\n"
+                f"hint: a description has a colon after each name: {described_call(self.fn)}"
+            )
 
     def guessed(self, rest: Callable[..., Any], sets: Sequence[Inputs]) -> Report:
         """Check guessed inputs; a rule that is right for other shapes may be meant for these."""

@@ -8,7 +8,8 @@ function.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -64,17 +65,33 @@ def _rounding(session: Session) -> float:
 def symbols(session: Session) -> list[Symbol]:
     """Return the axes of the array arguments, grouped by length.
 
-    Without those of which an argument says the length: where the rows of a sparse matrix start.
+    Without those of which an argument says the length, where the rows of a sparse matrix start, or
+    the docstring, as in "pixels: (n, 3)" or "nodes: (n,), gaps: (n - 1,)", and others as long.
     """
     axes_by_length: dict[int, list[tuple[int, int]]] = {}
     leaves = [(k, leaf) for k, leaf in enumerate(session.leaves()) if isinstance(leaf, np.ndarray)]
     pointers = {k for k, leaf in leaves if _is_pointers(leaf)}
     said = {int(leaf[-1]) for k, leaf in leaves if k in pointers}
+    documented = {(k, axis): size for k, _ in leaves for axis, size in _sizes(session, k)}
+    meant = {size for size in documented.values() if not size.isidentifier()}
+    meant |= {name for size in meant for name in re.findall(r"[A-Za-z_]\w*", size)}
+    lengths = {
+        leaf.shape[axis] for k, leaf in leaves for axis, size in _sizes(session, k) if size in meant
+    }
     for k, leaf in leaves:
         for axis, length in enumerate(leaf.shape):
-            if length > 1 and k not in pointers and length not in said:
+            size = documented.get((k, axis), "")
+            stays = size in meant if size else length in lengths
+            if length > 1 and k not in pointers and length not in said and not stays:
                 axes_by_length.setdefault(length, []).append((k, axis))
     return [Symbol(length, tuple(axes)) for length, axes in axes_by_length.items()]
+
+
+def _sizes(session: Session, leaf: int) -> Iterator[tuple[int, str]]:
+    """Yield the axes of an array that is an argument, with what the docstring says of them."""
+    said = session.subject.said.get(session.subject.labels[leaf], ())
+    if len(said) == np.ndim(session.leaves()[leaf]):
+        yield from enumerate(said)
 
 
 def _is_pointers(leaf: Any) -> bool:
@@ -96,8 +113,9 @@ def batches_of_one(session: Session) -> list[Symbol]:
         return []
     for k, leaf in enumerate(leaves):
         if isinstance(leaf, np.ndarray):
-            for axis in (axis for axis, length in enumerate(leaf.shape) if length == 1):
-                axes.setdefault(axis, []).append((k, axis))
+            for axis, length in enumerate(leaf.shape):
+                if length == 1 and dict(_sizes(session, k)).get(axis) != "1":
+                    axes.setdefault(axis, []).append((k, axis))
     alone = [[pair] for found in axes.values() if len(found) > 1 for pair in found]
     return [Symbol(1, tuple(found)) for found in (*axes.values(), *alone)]
 

@@ -13,6 +13,7 @@ import pullback as pb
 from pullback.check import check_op
 from pullback.check.inputs.arguments import try_forward
 from pullback.check.inputs.guessing import guess, suggestion
+from pullback.check.inputs.roles import documented as documented_in
 from pullback.check.inputs.shape_text import parse
 from pullback.errors import ArgumentError, ArgumentTypeError
 
@@ -498,3 +499,94 @@ def test_random_numbers_are_for_the_caller_to_seed():
     report = check_op(op, raise_exception=False)
     assert report.outcome == "not checked"
     assert "draws random numbers" in report.unchecked[0].why
+
+
+def documented_shapes(text, *names):
+    def forward(ctx):
+        """To be replaced."""
+
+    forward.__doc__ = text
+    return {name: str(d) for name, d in documented_in(forward, names).items()}
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Cost of the shares sold, q (n,).", {"q": "q: (n,)"}),
+        ("A q of shape (n, 3) in metres.", {"q": "q: (n, 3)"}),
+        ("price, size: (levels,), best first", {"price": "(levels,)", "size": "(levels,)"}),
+        ("low and high: (n,) sorted", {"low": "(n,) sorted", "high": "(n,) sorted"}),
+        ("The value of q (see below), and q(n,).", {}),
+    ],
+)
+def test_shapes_are_read_from_sentences_of_the_docstring(text, expected):
+    found = documented_shapes(text, "q", "price", "size", "low", "high")
+    assert found == {n: s if s.startswith(n) else f"{n}: {s}" for n, s in expected.items()}
+
+
+def test_what_a_written_mapping_leaves_out_is_a_constant_array():
+    @pb.autograd_function
+    def weighted(ctx, seen, masses):
+        ctx.masses = masses.astype(float)  # as arrays have it, and tensors have not
+        return seen * pb.asarray(ctx.masses)
+
+    @weighted.backward
+    def _(ctx, grad_output):
+        return {"seen": grad_output * pb.asarray(ctx.masses)}
+
+    inputs = guess(weighted)[0]
+    assert isinstance(inputs.args[1], np.ndarray)
+    assert inputs.notes == ("`masses` was not differentiated, since backward leaves it out",)
+    assert check_op(weighted).ok
+
+
+def test_limits_that_forward_searches_are_sorted():
+    @pb.autograd_function
+    def tariff(ctx, weight, steps_at, rate):
+        ctx.tier = np.searchsorted(steps_at, weight.numpy()) % len(rate)
+        return rate[ctx.tier] + 0 * weight
+
+    @tariff.backward
+    def _(ctx, grad_output):
+        return {"weight": 0 * grad_output, "rate": None}
+
+    limits = guess(tariff)[0].args[1]
+    assert (np.diff(limits, axis=-1) > 0).all()
+
+
+def test_columns_of_indices_are_pairs_of_different_ones():
+    @pb.autograd_function
+    def gaps(ctx, positions, bonds):
+        first, second = bonds.T
+        if (first == second).any():
+            raise ValueError("an atom has no distance from itself")
+        ctx.ends, ctx.shape = (first, second), positions.shape
+        return positions[second] - positions[first]
+
+    @gaps.backward
+    def _(ctx, grad_output):
+        grad = np.zeros(ctx.shape)
+        np.add.at(grad, ctx.ends[1], grad_output.numpy())
+        np.subtract.at(grad, ctx.ends[0], grad_output.numpy())
+        return {"positions": pb.asarray(grad)}
+
+    bonds = guess(gaps)[0].args[1]
+    assert bonds.shape[1:] == (2,)
+    assert bonds.dtype.kind == "i"
+    assert check_op(gaps, fast=True).ok
+
+
+def test_complex_numbers_are_for_as_few_arguments_as_both_passes_take():
+    @pb.autograd_function
+    def density(ctx, factors, points):
+        if factors.dtype.is_complex is False:
+            raise TypeError("complex factors are required")
+        ctx.save_for_backward(factors=factors, points=points)
+        return factors * points
+
+    @density.backward
+    def _(ctx, grad_output):
+        s = ctx.saved_variables
+        return {"factors": grad_output * s.points, "points": (grad_output * s.factors.conj()).real}
+
+    assert [a.dtype for a in guess(density)[0].args] == [pb.complex128, pb.float64]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 import pullback as pb
-from pullback.check.inputs.reading import axes, uses
+from pullback.check.inputs.reading import axes, undifferentiated, uses
 
 
 def operation(forward, backward):
@@ -95,3 +95,50 @@ def test_what_is_compared_with_a_whole_number_is_one():
 
     op = pb.autograd_function(forward, lambda ctx, g: {"x": g}, name="picked")
     assert uses(op) == {"x": {"gradient", "tensor"}, "kind": {"index"}, "level": {"tensor"}}
+
+
+def test_what_is_searched_or_interpolated_in_has_to_be_sorted():
+    def forward(ctx, x, limits, stops, nodes, table):
+        tier = np.searchsorted(limits, x.numpy()) + np.digitize(x.numpy(), bins=stops)
+        return pb.asarray(np.interp(x.numpy(), nodes, table)[tier])
+
+    found = uses(operation(forward, lambda ctx, g: None))
+    assert [name for name, kinds in found.items() if "sorted" in kinds] == [
+        "limits",
+        "stops",
+        "nodes",
+    ]
+
+
+def test_what_is_asked_for_all_or_inverted_is_a_mask():
+    def forward(ctx, x, members, kept):
+        if members.all():
+            raise ValueError("all are members")
+        return x * pb.asarray(~kept)
+
+    found = uses(operation(forward, lambda ctx, g: None))
+    assert "mask" in found["members"]
+    assert "mask" in found["kept"]
+
+
+def test_a_loop_over_several_arguments_uses_each_of_them():
+    def forward(ctx, x, rate, start):
+        r, s = (v.item() for v in (rate, start))
+        return x * r + s
+
+    found = uses(operation(forward, lambda ctx, g: None))
+    assert found["rate"] == found["start"] == {"number"}
+
+
+def test_a_mapping_that_is_not_written_out_leaves_nothing_out():
+    def forward(ctx, x, scale):
+        return x * scale
+
+    def spelt(ctx, g):
+        return {"x": g}
+
+    def made(ctx, g):
+        return dict.fromkeys(("x", "scale"), g)
+
+    assert undifferentiated(operation(forward, spelt)) == {"scale"}
+    assert undifferentiated(operation(forward, made)) == set()

@@ -5,7 +5,10 @@ from tests.check._parts import NORMAL, failures, linear, linear_inputs, product,
 
 import pullback as pb
 from pullback.check.parts.shapes import check_shapes
-from pullback.check.report import INAPPLICABLE, PASSED
+from pullback.check.report import INAPPLICABLE, PASSED, Report
+from pullback.check.resizing import symbols
+from pullback.check.session import Options, Session
+from pullback.check.subject import Subject
 
 
 def test_shapes_pass_for_what_holds_at_any_size():
@@ -262,3 +265,19 @@ def test_shapes_note_what_raises_for_a_single_element_that_is_too_few():
     _, report = ran(check_shapes, total, NORMAL(size=3))
     assert not report.failures
     assert any("but backward raises" in note for note in report.notes)
+
+
+def test_shapes_keep_lengths_that_the_docstring_says_as_numbers_or_expressions():
+    @with_backward(lambda ctx, grad: (grad.sum() * pb.ones((ctx.n, 3), dtype=pb.float64), grad))
+    def total(ctx, pixels, gaps):
+        """Sum of pixels: (n, 3), beside gaps: (n - 1,)."""
+        ctx.n = len(pixels)
+        return pixels.sum() + 0 * gaps
+
+    inputs = [np.ones((4, 3)), np.ones(3)]
+    subject = Subject(total, tuple(pb.tensor(x, requires_grad=True) for x in inputs))
+    subject.said = {"pixels": ("n", "3"), "gaps": ("n - 1",)}
+    session = Session(subject, Options(), Report("total", 0))
+    assert symbols(session) == []
+    subject.said = {"pixels": ("n", "d")}
+    assert [(s.length, s.axes) for s in symbols(session)] == [(4, ((0, 0),)), (3, ((0, 1), (1, 0)))]

@@ -103,9 +103,10 @@ def _integers(
         even = np.linspace(first, last, count).astype(int)
         inner = rng.integers(int(first), int(last) + 1, max(count - 2, 0))
         return np.sort([even[0], *inner, even[-1]]) if profile == SPECIAL else even
-    if described.domain == "latin":  # no number is repeated along an axis of a square
-        return np.asarray(rng.permutation(shape[-1])[np.indices(shape).sum(axis=0) % shape[-1]])
     shortest = min([*sizes.values(), 4])
+    if described.domain == "latin":  # no number is repeated along an axis of a square, or in a row
+        most = max(shape[-1], shortest)
+        return np.asarray(rng.permutation(most)[np.indices(shape).sum(axis=0) % most])
     start = -shortest if profile == SPECIAL and np.dtype(described.dtype).kind == "i" else 0
     low, high = bounds(described, sizes) or (start, shortest - 1)
     if described.domain == "positive" and described.interval is None:

@@ -23,14 +23,18 @@ from pullback.check.inputs.mending import mended
 from pullback.check.inputs.plans import Candidate, as_text, candidate_of, domains, plans
 from pullback.check.inputs.reading import (
     ARRAY,
+    CALLED,
     CONJUGATED,
     FOREIGN,
     GRADIENT,
     INDEX,
+    NUMBER,
     TENSOR,
     axes,
+    index_columns,
     is_of_complex,
     lengths,
+    undifferentiated,
     uses,
 )
 from pullback.check.inputs.roles import (
@@ -61,6 +65,7 @@ _LONG_SIZES = {"n": 9, "d": 7, "m": 2}  # several windows fit, and overlap
 _KINDS = inspect.Parameter
 _INTEGERS = ("index", "labels", "mask")
 _SHAPES_SAID = r"broadcast|core dimension|not aligned|too deep|dimensional|^ShapeError"
+_INDICES_SAID = r"^IndexError: (only|arrays used as) in|^DTypeError: index"
 _CONSTANT = "a result that does not depend on the values"
 
 
@@ -94,6 +99,9 @@ def _arrays(fn: Callable[..., Any], parameters: Sequence[inspect.Parameter]) -> 
     if converted:  # forward works on arrays: whole numbers it does not convert are arrays already
         kinds = {p.name: named_role(p.name)[0].kind for p in parameters}
         plain |= {n for n, kind in kinds.items() if kind in _INTEGERS and n not in converted}
+    for name in undifferentiated(fn) - converted:
+        if hints.get(name) is not Tensor and not read.get(name, set()) & {CALLED, NUMBER}:
+            plain.add(name)
     return {name for name in plain if GRADIENT not in read.get(name, ())}
 
 
@@ -119,6 +127,10 @@ def _as_said(said: ArgumentSpec, planned: ArgumentSpec, by_plan: bool) -> Argume
         shape = tuple(own if own.isdigit() else other for own, other in pairs)
     says_more = said.dtype != "float64" or said.domain
     return dataclasses.replace(said if says_more else planned, shape=shape)
+
+
+def _is_real(d: ArgumentSpec) -> bool:
+    return d.shape is not None and d.dtype == "float64"
 
 
 def _deeper(found: Candidate) -> Iterator[Candidate]:
@@ -169,8 +181,11 @@ class _Guess:
         self.windowed = any(choices[0] == WINDOW for choices in self.choices)
         self.documented = documented(self.fn, self.names)
         self.axes, self.lengths = axes(self.fn), lengths(self.fn)
+        self.columns = index_columns(self.fn)
         self.plain = _arrays(self.fn, self.parameters)
-        self.constants = self.plain | documented_constants(self.fn)  # not differentiated
+        self.left_out = self.plain & undifferentiated(self.fn)
+        # Arguments that are not differentiated.
+        self.constants = self.plain | documented_constants(self.fn, self.names)
         left_out = () if is_of_complex(self.fn) else ("complex",)
         self.domains = [domain for domain in domains(self.name) if domain not in left_out]
         self.tried: dict[str, str] = {}  # from a candidate in words to what is wrong with it
@@ -226,10 +241,15 @@ class _Guess:
             for name, count in self.lengths.items()
             if all(d.shape is not None for d in found.get(name, ()))
         }
+        sized |= {
+            name: [ArgumentSpec(name, ("n", str(count)), "int64", "latin")]
+            for name, count in self.columns.items()
+            if all(d.shape is not None for d in found.get(name, ()))
+        }
         said = {
             name: [_as_said(d, planned, by_plan)]
             for name, d in self.documented.items()
-            for planned in found[name][:1]
+            for planned in (found | sized)[name][:1]
         }
         return found | sized | said
 
@@ -298,9 +318,29 @@ class _Guess:
                 if answer == _CONSTANT and constant is None:
                     constant = self.constant(roles, next_one)
                 self.tried[words] = answer
-                by_backward = answer.startswith("backward")
-                next_one = None if by_backward else mended(next_one, answer, self.name)
+                next_one = self.asked_for(next_one, answer)
         return constant
+
+    def asked_for(self, found: Candidate, problem: str) -> Candidate | None:
+        """Return a candidate changed as forward's refusal asks for it, None if it does not."""
+        if problem.startswith("backward"):
+            return None
+        return mended(found, problem, self.name) or self.with_indices(found, problem)
+
+    def with_indices(self, found: Candidate, problem: str) -> Candidate | None:
+        """Return a candidate with indices for a constant, if forward asks for indices.
+
+        Of several that backward leaves out, the first that may be one.
+        """
+        reals = (n for n in self.names if n in self.left_out)
+        name = next((n for n in reals if any(d.shape and _is_real(d) for d in found[n])), None)
+        if name is None or not re.search(_INDICES_SAID, problem):
+            return None
+        return found | {
+            name: [
+                dataclasses.replace(d, dtype="int64", domain="", interval=None) for d in found[name]
+            ]
+        }
 
     def constant(self, roles: tuple[Role, ...], found: Candidate) -> _Found | None:
         """Return a candidate for which forward is constant, if backward takes it."""
@@ -314,6 +354,7 @@ class _Guess:
                 self.shapes_refused.add(_shapes_of(found))
             return problem
         known = set(self.constants)
+        found = self.least_complex(found)
         resolved, notes = self.resolved(roles, found)
         problem = self.raised(self.inputs(resolved, 0, GENERAL))
         if not problem:
@@ -321,6 +362,20 @@ class _Guess:
         self.constants = known
         self.shapes_refused.add(_shapes_of(found))
         return problem
+
+    def least_complex(self, found: Candidate) -> Candidate:
+        """Return a candidate with real numbers in all arrays but one, if both passes take it."""
+        names = [n for n, items in found.items() if any(d.dtype == "complex128" for d in items)]
+        for kept in names if len(names) > 1 else ():
+            real = {
+                name: [dataclasses.replace(d, dtype="float64") for d in found[name]]
+                for name in names
+                if name != kept
+            }
+            changed = found | real
+            if not self.attempt(changed) and not self.raised(self.inputs(changed, 0, GENERAL)):
+                return changed
+        return found
 
     def is_hopeless(self, found: Candidate) -> bool:
         """Return whether no values of these shapes will do, as others of them have shown."""
@@ -441,14 +496,18 @@ class _Guess:
         """Replace arguments without a gradient by numbers, or by constants.
 
         Only those that neither a name nor a hint declares a tensor: for a tensor a missing gradient
-        is a mistake.
+        is a mistake. What backward's mapping leaves out is a constant; the notes say so.
         """
         pairs = zip(self.names, roles, strict=True)
         unsure = [n for n, role in pairs if role.kind == "array" and not role.sure]
         notes: list[str] = []
-        for name in unsure:
-            grads = self.gradients(found)
+        left_out = [n for n in self.left_out if any(d.shape and _is_real(d) for d in found[n])]
+        for name in dict.fromkeys([*unsure, *left_out]):
+            grads = dict.fromkeys(left_out) if name in left_out else self.gradients(found)
             if grads is not None and grads.get(name, 0) is not None:
+                continue
+            if name in left_out and name not in unsure:
+                notes.append(f"`{name}` was not differentiated, since backward leaves it out")
                 continue
             number = self.as_number(found, name)
             why = "since backward " + (

@@ -22,10 +22,20 @@ from pullback.core.tensor.tensor import Tensor
 # one for it; CONJUGATED: as a complex number.
 CALLED, NUMBER, INDEX, ARRAY, TENSOR = "called", "number", "index", "array", "tensor"
 FOREIGN, GRADIENT, CONJUGATED = "foreign", "gradient", "conjugated"
+# Passed as what a search or an interpolation needs sorted; read as true or false.
+SORTED, MASK = "sorted", "mask"
 _EQUAL = "equal"  # compared with a whole number: one itself, if it is no tensor
 
 # Functions whose argument at a position, or of a name, is an array of whole numbers.
 _OF_INDICES = {"bincount": 0, "take": 1, "take_along_axis": 1, "put_along_axis": 1, "at": 1}
+# Functions of a sorted array, at a position or of a name.
+_OF_SORTED: dict[str, tuple[int, str]] = {
+    "searchsorted": (0, "a"),
+    "digitize": (1, "bins"),
+    "interp": (1, "xp"),
+    "histogram": (1, "bins"),
+    "bucketize": (1, "boundaries"),
+}
 _OF_NUMBERS = {"range", "float", "int", "eye", "arange"}
 _OF_TENSORS = {"numpy", "detach", "item", "clone", "data_array"}
 _ONLY_ARRAYS = {n for n in dir(np.ndarray) if not n.startswith("_") and not hasattr(Tensor, n)}
@@ -49,9 +59,11 @@ def uses(fn: Any) -> dict[str, set[str]]:
         return {}
     found: dict[str, set[str]] = {name: set() for name in names_of(forward)[1:]}
     origins = Origins(forward)
-    for name, use in _found(forward, origins):
-        if name in found:
-            found[name].add(use)
+    several = _of_comprehensions(forward)
+    for used, use in _found(forward, origins):
+        for name in several.get(used, (used,)):
+            if name in found:
+                found[name].add(use)
     if backward is not None:
         for name, use in _found(backward, Origins(backward, origins)):
             if use in (INDEX, CONJUGATED) and name in found:
@@ -127,6 +139,90 @@ def lengths(fn: Any) -> dict[str, int]:
     return {name: count for name, count in found.items() if count > 1 and name not in other}
 
 
+def undifferentiated(fn: Any) -> set[str]:
+    """Return the arguments that each mapping which backward returns leaves out, by its source.
+
+    Examples
+    --------
+    >>> import pullback as pb
+    >>> def forward(ctx, x, masses, limit):
+    ...     return x * pb.asarray(masses)
+    >>> def backward(ctx, g):
+    ...     return {"x": g, "limit": None}
+    >>> undifferentiated(pb.autograd_function(forward, backward, name="scaled"))
+    {'masses'}
+    """
+    forward, backward = _passes(fn)
+    if forward is None or backward is None:
+        return set()
+    returned = [
+        backward.body if isinstance(node, ast.Lambda) else node.value
+        for node in own_nodes(backward)
+        if isinstance(node, ast.Return) or (node is backward and isinstance(node, ast.Lambda))
+    ]
+    mappings = [given for given in returned if isinstance(given, ast.Dict)]
+    keys = [key for given in mappings for key in given.keys]
+    if not keys or len(mappings) < len(returned) or not all(_is_text(key) for key in keys):
+        return set()
+    return set(names_of(forward)[1:]) - {ast.literal_eval(key) for key in keys if key}
+
+
+def _is_text(node: ast.AST | None) -> bool:
+    return isinstance(node, ast.Constant) and isinstance(node.value, str)
+
+
+def index_columns(fn: Any) -> dict[str, int]:
+    """Return the arguments whose columns are indices, with how many columns there are.
+
+    Examples
+    --------
+    >>> import pullback as pb
+    >>> def forward(ctx, x, pairs, bonds):
+    ...     first, second = pairs.T
+    ...     return x[first] * x[second] + x[bonds[:, 0]] - x[bonds[:, 1]]
+    >>> index_columns(pb.autograd_function(forward, lambda ctx, g: None, name="gaps"))
+    {'bonds': 2, 'pairs': 2}
+    """
+    forward, _ = _passes(fn)
+    if forward is None:
+        return {}
+    origins, found = Origins(forward), dict[str, int]()
+    rows = _turned_rows(forward, origins)
+    for node in own_nodes(forward):
+        if isinstance(node, ast.Subscript) and not _is_no_array(node.value):
+            parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+            for part in parts:
+                name, count = _column(part, rows, origins)
+                if name:
+                    found[name] = max(found.get(name, 0), count)
+    return dict(sorted(found.items()))
+
+
+def _turned_rows(function: Any, origins: Origins) -> dict[str, tuple[str, int]]:
+    """Return the names of the columns in ``first, second = pairs.T``, as `_column` has them."""
+    rows: dict[str, tuple[str, int]] = {}
+    for node in own_nodes(function):
+        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Tuple):
+            turned, names = node.value, node.targets[0].elts
+            if isinstance(turned, ast.Attribute) and turned.attr == "T":
+                known = (origins.name(turned.value), len(names))
+                rows |= {name.id: known for name in names if isinstance(name, ast.Name)}
+    return rows
+
+
+def _column(
+    node: ast.AST, rows: Mapping[str, tuple[str, int]], origins: Origins
+) -> tuple[str, int]:
+    """Return the argument of which an expression is a column, and how many it has at least."""
+    if isinstance(node, ast.Name):
+        return rows.get(node.id, ("", 0))
+    if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Tuple):
+        parts = node.slice.elts
+        place = _whole(parts[1]) if len(parts) == 2 and isinstance(parts[0], ast.Slice) else None
+        return (origins.name(node.value), place + 1) if place is not None else ("", 0)
+    return "", 0
+
+
 def is_of_complex(fn: Any) -> bool:
     """Return whether an operation's source or docstring has a word of complex numbers in it."""
     words = r"complex|conj|imag|\.real\b|fft|angle\(|\dj\b|wirtinger|unitary|hermitian|\.H\b|\.mH\b"
@@ -150,6 +246,8 @@ def _found(function: Any, origins: Origins) -> Iterator[tuple[str, str]]:
         elif isinstance(node, ast.Attribute) and node.attr in _ONLY_ARRAYS:
             if isinstance(node.value, ast.Name) and node.value.id in origins.arguments:
                 yield node.value.id, FOREIGN
+        elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Invert):
+            yield origins.name(node.operand), MASK
         elif isinstance(node, ast.Compare):
             yield from ((name, _EQUAL) for name in _labels(node, origins))
         elif isinstance(node, ast.Subscript) and not _is_no_array(node.value):
@@ -158,6 +256,17 @@ def _found(function: Any, origins: Origins) -> Iterator[tuple[str, str]]:
                 name = origins.name(part)
                 if name:
                     yield name, INDEX
+
+
+def _of_comprehensions(function: Any) -> dict[str, list[str]]:
+    """Return the names that stand for several, as `v` in ``(v.item() for v in (rate, start))``."""
+    found = {}
+    for node in own_nodes(function):
+        if isinstance(node, ast.comprehension) and isinstance(node.target, ast.Name):
+            items = node.iter.elts if isinstance(node.iter, (ast.Tuple, ast.List)) else []
+            if items and all(isinstance(item, ast.Name) for item in items):
+                found[node.target.id] = [item.id for item in items if isinstance(item, ast.Name)]
+    return found
 
 
 def _labels(node: ast.Compare, origins: Origins) -> Iterator[str]:
@@ -198,6 +307,10 @@ def _of_call(node: ast.Call, origins: Origins) -> Iterator[tuple[str, str]]:
             yield owner.id, NUMBER
         elif name in _OF_TENSORS:
             yield owner.id, TENSOR
+    if name in ("all", "any") and not node.args:
+        yield origins.name(owner), MASK
+    if name in _OF_SORTED:
+        yield from ((given, SORTED) for given in _sorted_ones(node, origins))
     if name.startswith("conj"):
         known = [origins.name(operand) for operand in (owner, *node.args)]
         yield from ((operand, CONJUGATED) for operand in known if operand)
@@ -210,6 +323,20 @@ def _of_call(node: ast.Call, origins: Origins) -> Iterator[tuple[str, str]]:
             yield found, INDEX
         elif isinstance(argument, ast.Name):
             yield argument.id, ARRAY
+
+
+def _sorted_ones(node: ast.Call, origins: Origins) -> Iterator[str]:
+    """Yield the argument that a call needs sorted: by position, by name, or as the owner."""
+    assert isinstance(node.func, ast.Attribute)
+    position, keyword = _OF_SORTED[node.func.attr]
+    given = node.args[position : position + 1]
+    given += [k.value for k in node.keywords if k.arg == keyword]
+    if node.func.attr == "searchsorted":
+        given.append(node.func.value)
+    for expression in given:
+        name = origins.name(expression)
+        if name:
+            yield name
 
 
 def _is_numpy(owner: ast.AST) -> bool:

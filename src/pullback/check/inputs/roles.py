@@ -16,7 +16,17 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from pullback.check.inputs.reading import CALLED, FOREIGN, GRADIENT, INDEX, NUMBER, TENSOR, uses
+from pullback.check.inputs.reading import (
+    CALLED,
+    FOREIGN,
+    GRADIENT,
+    INDEX,
+    MASK,
+    NUMBER,
+    SORTED,
+    TENSOR,
+    uses,
+)
 from pullback.check.inputs.shape_text import VALUES, ArgumentSpec, parse
 from pullback.check.naming import name_of
 from pullback.core.custom.define import Function
@@ -68,7 +78,7 @@ _BY_NAME: tuple[tuple[str, list[Role]], ...] = (
     (r"index|indices|idx|ids|i|rows|cols|segments?|tokens?|.*_(index|idx|indices|ids)",
      [Role("index"), Role("array", sure=True)]),
     (r"(.*_)?(ind|row|col)_?ptr|crow_.*|ccol_.*|row_splits|splits", [Role("pointers")]),
-    (r"knots?|breaks|breakpoints|grid|edges|bins|xp|.*_(knots|grid|edges)",
+    (r"(.*_)?(knots?|breaks|breakpoints|grid|edges|bins|xp|limits|thresholds|boundaries)",
      [Role("array", "sorted"), Role("array")]),
     (r"labels?|classes|class_.*", [Role("labels"), Role("array")]),
     (r"targets?", [Role("array"), Role("labels")]),
@@ -145,6 +155,11 @@ def _used(kinds: set[str], named: list[Role]) -> list[Role]:
     first: list[Role] = []
     if CALLED in kinds:
         first = value(VALUES["callable"])
+    elif SORTED in kinds:
+        first = [Role("array", "sorted", sure=GRADIENT in kinds)]
+        named = [r for r in named if r.kind != "value"]
+    elif MASK in kinds and not kinds & {GRADIENT, TENSOR, INDEX}:
+        first = [Role("mask")]
     elif INDEX in kinds and named[0].kind not in ("value", "mask", "pointers"):
         first = [Role("index")]
     elif NUMBER in kinds and kinds & {TENSOR, GRADIENT}:
@@ -214,9 +229,12 @@ def _hinted(hint: Any, named: list[Role]) -> list[Role]:
 
 # Of an argument that is not differentiated.
 _CONSTANT_IN_TEXT = re.compile(r"\b(constant|fixed|not differentiated)")
-_SHAPE_IN_TEXT = re.compile(
-    r"\b(\w+)\s*:\s*([^:()\n]{0,24}?)(\([\w\s,*+-]*\))([ \w]{0,28}(?:,[ \w]{0,28}(?![\w ]*:))?)"
+# After the name of an argument, or several: "x: Tensor (n, d)", "x of shape (n,)", "x (n,)".
+_SHAPE_AFTER_NAME = (
+    r"(?:\s*:\s*([^:()\n]{0,24}?)|\s+(?:is |are )?of shape\s+|\s+(?=\([^()]*,))"
+    r"(\([\w\s,*+-]*\))"
 )
+_SAID_AFTER_SHAPE = re.compile(r"[ \w]{0,28}(?:,[ \w]{0,28})?")
 # Words about an argument, with its dtype and domain; those of a match further up count.
 _WORDS_IN_TEXT = (
     (r"\b(int|integ|whole|ind)", "int64", ""),
@@ -234,11 +252,12 @@ _WORDS_IN_TEXT = (
 def documented(fn: Any, names: Sequence[str]) -> dict[str, ArgumentSpec]:
     """Return the arguments whose shape is in the docstring.
 
-    As in ``x : Tensor (n, d)`` or "Multiply x: (n, k) by index: (n,) integers".
+    As in ``x : Tensor (n, d)``, "Multiply x: (n, k) by index: (n,) integers", "the price of
+    q (n,)" or "low, high: (n,)".
     """
-    found = {}
-    for name, shape, words in _said_of(fn):
-        if name not in names or name in found:
+    found: dict[str, ArgumentSpec] = {}
+    for name, shape, words in _said_of(fn, names):
+        if name in found:
             continue
         try:
             (described,) = parse("check_op", f"{name}: {shape}")
@@ -249,13 +268,21 @@ def documented(fn: Any, names: Sequence[str]) -> dict[str, ArgumentSpec]:
     return found
 
 
-def documented_constants(fn: Any) -> set[str]:
+def documented_constants(fn: Any, names: Sequence[str]) -> set[str]:
     """Return the arguments of which the docstring says that they are constant."""
-    return {name for name, _, words in _said_of(fn) if _CONSTANT_IN_TEXT.search(words)}
+    return {name for name, _, words in _said_of(fn, names) if _CONSTANT_IN_TEXT.search(words)}
 
 
-def _said_of(fn: Any) -> Iterator[tuple[str, str, str]]:
-    """Yield names of the docstring that a shape follows, the shape, and what is said of them."""
+def _said_of(fn: Any, names: Sequence[str]) -> Iterator[tuple[str, str, str]]:
+    """Yield the arguments that a shape follows in the docstring, it, and what is said of them."""
     text = inspect.getdoc(getattr(fn, "forward", fn)) or inspect.getdoc(fn) or ""
-    for name, before, shape, after in _SHAPE_IN_TEXT.findall(text):
-        yield name, shape, f"{before} {after}".lower()
+    if not names:
+        return
+    one = rf"\b(?:{'|'.join(map(re.escape, names))})\b"
+    found = list(re.finditer(rf"({one}(?:(?:, | and |, and ){one})*){_SHAPE_AFTER_NAME}", text))
+    for here, following in itertools.zip_longest(found, found[1:]):
+        end = following.start() if following else len(text)
+        said = _SAID_AFTER_SHAPE.match(text[here.end() : end])
+        words = f"{here[2] or ''} {said[0] if said else ''}".lower()
+        for name in re.split(r", and | and |, ", here[1]):
+            yield name, here[3], words

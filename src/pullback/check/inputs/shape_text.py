@@ -260,6 +260,17 @@ def parse(api: str, text: str, names: Sequence[str] | None = None) -> list[Argum
     return described
 
 
+def is_description(text: str) -> bool:
+    """Return whether a text reads as a description of arguments, not as an argument itself.
+
+    Examples
+    --------
+    >>> is_description("x: (n,)"), is_description("CC(=O)O")
+    (True, False)
+    """
+    return ":" in text
+
+
 def _expression(text: str) -> ast.expr | None:
     """Return an expression of numbers and symbols, None if the text is not one."""
     try:
