@@ -73,6 +73,25 @@ def test_running_sums_have_the_shape_dtype_and_value_of_the_array_library(shape,
     assert running_sum(np.array([np.inf, 1.0] * 300), 0)[-1] == np.inf
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex64"])
+def test_infinite_and_missing_numbers_stay_in_their_row(dtype):
+    x = np.full((300, 3), TENTH, dtype)
+    x[7, 1], x[8, 0], x[9] = np.inf, np.nan, (-np.inf, 0, 1)
+    found = add_up(x, -1)
+    assert found[7] == np.inf
+    assert np.isnan(found[8])
+    assert found[9] == -np.inf
+    np.testing.assert_allclose(np.delete(found, (7, 8, 9)), 3 * TENTH, rtol=1e-6)
+
+
+def test_a_sum_of_rows_has_memory_of_its_own():
+    for keepdims in (False, True):
+        found = add_up(np.ones((3, 100, 4)), -1, keepdims)
+        assert found.flags.owndata
+        assert found.flags.c_contiguous
+        assert (found == 4).all()
+
+
 AXES = [None, (), 0, -1, (0, 1), (-1, 0), (0, 1, 2)]
 
 

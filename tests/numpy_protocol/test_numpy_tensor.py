@@ -324,3 +324,49 @@ def test_a_leaf_is_pickled_with_its_class():
     assert type(again) is NumPyTensor
     assert again.requires_grad
     assert again.std().item() == 0.5
+
+
+MASK = np.array([True, False, True])
+BESIDE = {
+    "a ufunc": lambda x, a: np.multiply(a, x) + a * x,
+    "a product of matrices": lambda x, a: (x[:, None] @ a[None]) + (a[:, None] @ x[None]),
+    "a product with a vector": lambda x, a: a @ x + x @ a,
+    "a choice": lambda x, a: np.where(MASK, x * x, a) * np.where(MASK, a, x),
+    "a choice by a function": lambda x, a: pb.where(MASK, x, a) * pb.where(pb.asarray(MASK), a, x),
+    "a distance": lambda x, a: np.hypot(x, a) + np.arctan2(a, x) + a**x,
+    "joined": lambda x, a: np.concatenate([x, a]) * np.hstack([a, x]) + np.stack([a, x]).sum(),
+}
+
+
+@pytest.mark.parametrize("name", BESIDE)
+def test_an_array_that_is_changed_after_its_use_is_not_seen_by_backward(name):
+    x, values = np.array([0.3, 0.7, 1.1]), np.array([2.0, 0.5, 1.5])
+
+    def changed(x, a):
+        result = BESIDE[name](x, a)
+        a[:] = 100.0
+        return result.sum()
+
+    def kept(x):
+        return np.sum(np.asarray(BESIDE[name](pb.asarray(x), values)))
+
+    found = pb.grad(changed)(x, values.copy())
+    h = 1e-6
+    slopes = [(kept(x + h * e) - kept(x - h * e)) / (2 * h) for e in np.eye(3)]
+    np.testing.assert_allclose(found, slopes, rtol=1e-6)
+
+
+@pytest.mark.parametrize("name", BESIDE)
+def test_results_beside_arrays_have_the_class_of_the_tensor_under_every_transform(name):
+    x, a, v = np.array([0.3, 0.7, 1.1]), np.array([2.0, 0.5, 1.5]), np.array([1.0, -2.0, 0.5])
+    kinds = []
+
+    def f(x):
+        result = BESIDE[name](x, a)
+        kinds.append(type(result).__name__)
+        return result
+
+    pb.jvp(f, (x,), (v,))
+    pb.vmap(f)(np.stack([x, v]) if name != "a distance" else np.stack([x, x]))
+    pb.grad(lambda x: f(x).sum())(x)
+    assert set(kinds) == {"NumPyTensor"}

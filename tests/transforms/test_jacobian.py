@@ -338,3 +338,10 @@ def test_a_large_jacobian_is_computed_in_parts(transform, monkeypatch):
     monkeypatch.setattr(sys.modules["pullback.transforms.jacobian"], "_MOST_AT_ONCE", 100)
     x = np.linspace(0.1, 1.0, 40)
     np.testing.assert_allclose(transform(lambda x: x.cumsum() ** 2)(x)[:, 0], 2 * x.cumsum())
+
+
+@pytest.mark.parametrize("transform", [pb.jacobian, pb.jacrev, pb.jacfwd])
+def test_blocks_share_no_memory(transform):
+    first, second = transform(lambda x: (x, x + 1))(np.arange(5.0))
+    first[0] = 7.0
+    np.testing.assert_array_equal(second, np.eye(5))

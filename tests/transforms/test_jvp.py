@@ -355,3 +355,81 @@ def test_running_statistics_follow_without_tangents():
     _, found = pb.jvp(f, (x,), (np.ones((3, 2)),))
     np.testing.assert_allclose(found, np.zeros((3, 2)), atol=1e-12)
     np.testing.assert_allclose(means.numpy(), 0.1 * x.mean(axis=0))
+
+
+# -- tangents that are smaller than what they belong to --------------------------------------------
+ROWS, COLUMN = np.arange(12.0).reshape(4, 3) / 7, np.array([[0.2], [1.5], [-0.4], [0.9]])
+REPEATED = {
+    "itself": lambda x: ROWS - x,
+    "a product": lambda x: (ROWS - x) * COLUMN,
+    "a square": lambda x: (ROWS - x) * (ROWS - x),
+    "squares of one": lambda x: np.square(x + ROWS) - (x + COLUMN) ** 3,
+    "sums": lambda x: (ROWS + x).sum(0) * (COLUMN + x).sum(1)[:3],
+    "a matrix product": lambda x: (ROWS - x).T @ (x + COLUMN),
+    "parts": lambda x: (ROWS + x)[1:, ::-1] * (ROWS + x)[[0, 2, 0]],
+    "a choice": lambda x: np.where(ROWS > 0.8, ROWS + x, x * COLUMN),
+    "joined": lambda x: np.concatenate([ROWS + x, ROWS, x[None]]),
+    "other shapes": lambda x: (ROWS + x).reshape(2, 6).T + np.ravel(x + COLUMN)[:2],
+    "order": lambda x: np.sort(ROWS - x, axis=0) + np.cumsum(ROWS + x, axis=1),
+    "an inverse": lambda x: np.linalg.inv(np.eye(3) * 3 + x),
+    "written": lambda x: _written(ROWS + x, x),
+}
+
+
+def _written(y, x):
+    y[1] = x * x
+    return y
+
+
+@pytest.mark.parametrize("name", REPEATED)
+def test_what_is_repeated_has_its_derivative_in_full(name):
+    fun, x, v = REPEATED[name], X.copy(), V.copy()
+    out, found = pb.jvp(fun, (x,), (v,))
+    assert found.shape == out.shape
+    np.testing.assert_allclose(found, numerical.along(fun, X, V), rtol=1e-6, atol=1e-8)
+    assert (x == X).all()
+    assert (v == V).all()
+
+
+@pytest.mark.parametrize("name", REPEATED)
+def test_what_is_repeated_has_a_second_derivative_along_a_direction(name):
+    def loss(x):
+        return np.sum(np.sin(REPEATED[name](x)))
+
+    x, v = X.copy(), V.copy()
+    expected = numerical.along(pb.grad(loss), X, V)
+    for _ in range(2):  # nothing is left changed behind
+        np.testing.assert_allclose(pb.hvp(loss)(x, v), expected, rtol=1e-5, atol=1e-7)
+    assert (x == X).all()
+    assert (v == V).all()
+
+
+def test_what_is_repeated_reaches_operations_of_ones_own_in_full():
+    shapes = []
+
+    @pb.autograd_function
+    def cube(ctx, x):
+        ctx.save_for_backward(x=x)
+        return x * x * x
+
+    @cube.jvp
+    def _(ctx, x):
+        shapes.append(x.shape)
+        return 3 * x * ctx.saved_variables.x**2
+
+    found = pb.jvp(lambda x: cube(ROWS + x), (X,), (V,))[1]
+    assert shapes == [(4, 3)]
+    np.testing.assert_allclose(found, 3 * V * (ROWS + X) ** 2)
+
+
+def test_adding_up_a_tangent_changes_no_other_one():
+    def f(x):
+        y = np.exp(x)
+        z = y * x  # its tangent is a sum that is made in place
+        return y, z, z + y, z * z + z, z
+
+    along = pb.jvp(f, (X,), (V,))[1]
+    y, dy = np.exp(X), np.exp(X) * V
+    dz = dy * X + y * V
+    for found, wanted in zip(along, (dy, dz, dz + dy, 2 * y * X * dz + dz, dz), strict=True):
+        np.testing.assert_allclose(found, wanted, rtol=1e-12)

@@ -2,11 +2,13 @@
 
 NumPy adds in pairs along the axis whose elements lie closest together, and one after the other
 along all others: in a column of a million float32 two digits are left. Here long columns are added
-in blocks, then the blocks' sums; running sums likewise. Shape and dtype of a result are NumPy's.
+in blocks, then the blocks' sums; running sums likewise. Short rows, and columns, are products with
+ones, which take from a half to a tenth of the time. Shape and dtype of a result are NumPy's.
 """
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import Any
 
@@ -20,6 +22,10 @@ _accumulate: Any = np.add.accumulate
 # So many numbers may be added one after the other: the error is that of a few roundings.
 _FEW = 256
 _LEAST = 2 * _FEW  # as many are in 2 columns
+# A row of at most so many numbers is added up in one go; NumPy takes as many for one.
+_SHORT = 128
+_FIRST = tuple(range(64))  # axes, as many as there may be
+_OF_BLAS = frozenset(map(np.dtype, ("float32", "float64")))  # of complex ones, inf * 1 is NaN
 # Rows of a block. At each step of it so many elements are added at once, if there are as many:
 # they stay in the processor's cache, and long steps are quick where rows are short.
 _BLOCK, _AT_ONCE = 64, 4096
@@ -27,7 +33,15 @@ _BLOCK, _AT_ONCE = 64, 4096
 
 def add_up(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
     """Return the sum over an axis, over a tuple of axes or, of None, over all."""
-    if x.size > _LEAST and (
+    if x.size <= _LEAST:
+        return _reduce(x, axis, None, None, keepdims)
+    if x.dtype in _OF_BLAS and axis is not None and x.flags.c_contiguous:
+        named = axis if axis.__class__ is tuple else (axis,)
+        if named in ((-1,), (x.ndim - 1,)) and 1 < x.shape[-1] <= _SHORT:
+            return _of_rows(x, keepdims)
+        if 0 < len(named) < x.ndim and x.shape[-1] > 1 and named == _FIRST[: len(named)]:
+            return _of_columns(x, len(named), keepdims)
+    if (
         not x.flags.c_contiguous
         if axis is None
         else axis.__class__ is tuple or x.shape[axis] > _FEW
@@ -36,6 +50,36 @@ def add_up(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
         if axes:
             return _in_blocks(x, axes, axis, keepdims)
     return _reduce(x, axis, None, None, keepdims)
+
+
+def _of_rows(x: Any, keepdims: bool) -> Any:
+    """Return the sum of each row, by a product with ones."""
+    *shape, n = x.shape
+    sums = np.empty((*shape, 1) if keepdims else shape, x.dtype)
+    np.dot(x.reshape(-1, n), _ones(n, x.dtype), sums.reshape(-1))
+    return sums
+
+
+def _of_columns(x: Any, count: int, keepdims: bool) -> Any:
+    """Return the sum over the first axes, by products with ones: of long columns in blocks."""
+    shape = x.shape[count:]
+    n, m = math.prod(x.shape[:count]), math.prod(shape)
+    sums = np.empty(((1,) * count if keepdims else ()) + shape, x.dtype)
+    flat, rest = sums.reshape(-1), x.reshape(n, m)
+    if n <= _FEW:
+        np.dot(_ones(n, x.dtype), rest, flat)
+        return sums
+    whole = n // _BLOCK * _BLOCK
+    blocks = np.matmul(_ones(_BLOCK, x.dtype), rest[:whole].reshape(-1, _BLOCK, m))
+    flat[...] = add_up(blocks, 0)
+    if whole < n:
+        flat += np.dot(_ones(n - whole, x.dtype), rest[whole:])
+    return sums
+
+
+@functools.cache
+def _ones(n: int, dtype: Any) -> Any:
+    return np.ones(n, dtype)
 
 
 def running_sum(x: Any, axis: int) -> Any:

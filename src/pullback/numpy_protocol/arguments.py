@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from pullback.arrays import DType, library_of
+from pullback.arrays import DType, dtype_of, library_of
 from pullback.core.tensor.tensor import Tensor, box
 from pullback.ops.functions import creation, joining
 
@@ -45,10 +45,17 @@ def operand(value: Any, cls: type[Tensor] = Tensor) -> Any:
     """
     if isinstance(value, (Tensor, Number)) or value is None:
         return value
+    if value.__class__ is np.ndarray:
+        return _copied(value, cls)
     if isinstance(value, (list, tuple)) and holds_tensor(value):
         return joining.stack([as_tensor(item) for item in value])
     made = creation.asarray(value if hasattr(value, "dtype") else np.asarray(value), copy=True)
     return made if cls is Tensor else box(made._data, cls=cls)
+
+
+def _copied(array: np.ndarray, cls: type[Tensor]) -> Tensor:
+    dtype_of(array.dtype)  # raises for text, objects, dates
+    return box(array.copy(), cls=cls)
 
 
 def as_tensor(value: Any, like: Tensor | None = None) -> Any:
@@ -59,6 +66,8 @@ def as_tensor(value: Any, like: Tensor | None = None) -> Any:
     """
     if isinstance(value, Tensor):
         return value
+    if like is not None and value.__class__ is np.ndarray:
+        return _copied(value, like.__class__)
     if like is not None and not hasattr(value, "dtype") and not holds_tensor(value):
         return beside(np.asarray(value), like)
     value = operand(value, Tensor if like is None else like.__class__)
@@ -67,8 +76,10 @@ def as_tensor(value: Any, like: Tensor | None = None) -> Any:
 
 def together(*values: Any) -> list[Any]:
     """Return several arguments as tensors, numbers and lists where the first tensor is."""
-    like = next((value for value in values if isinstance(value, Tensor)), None)
-    return [as_tensor(value, like) for value in values]
+    tensors = [value for value in values if isinstance(value, Tensor)]
+    if len(tensors) == len(values):
+        return tensors
+    return [as_tensor(value, tensors[0] if tensors else None) for value in values]
 
 
 def holds_tensor(value: Any) -> bool:

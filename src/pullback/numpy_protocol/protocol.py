@@ -10,9 +10,10 @@ from __future__ import annotations
 import difflib
 import functools
 import inspect
+import itertools
 import operator
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from numbers import Number
 from typing import Any, NoReturn
 
@@ -70,9 +71,15 @@ class NumPyMethods:
     __slots__ = ()
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **settings: Any) -> Any:
-        if method == "__call__" and not settings and all(map(_is_known, inputs)):
-            cls = self.__class__
-            return ufunc_counterpart(ufunc)(*[operand(x, cls) for x in inputs])  # type: ignore[arg-type]
+        if method == "__call__" and not settings:
+            if len(inputs) == 1:
+                return ufunc_counterpart(ufunc)(self)
+            if not all(map(_is_known, inputs)):
+                return NotImplemented
+            call, cls = ufunc_counterpart(ufunc), self.__class__
+            if hasattr(call, "primitive"):  # which copies an array itself where it keeps one
+                return call(*[x if x.__class__ is np.ndarray else operand(x, cls) for x in inputs])  # type: ignore[arg-type]
+            return call(*[operand(x, cls) for x in inputs])  # type: ignore[arg-type]
         return _call_ufunc(ufunc, method, inputs, settings)
 
     def __array_function__(
@@ -100,6 +107,7 @@ def _is_known(value: Any) -> bool:
     return isinstance(value, (Tensor, Number, list, tuple, np.generic)) or is_array(value)
 
 
+@functools.lru_cache(maxsize=256)
 def is_known_type(kind: type) -> bool:
     """Return whether a function of NumPy's on arrays of a class is ours to handle."""
     return issubclass(kind, (Tensor, np.ndarray)) or hasattr(kind, "__array_namespace__")
@@ -247,8 +255,13 @@ class _Call:
         ]
         self.defaults = {p.name: p.default for p in parameters}
         self.variadic = any(p.kind is p.VAR_POSITIONAL for p in parameters)
+        self.alike = _alike(self.names, counterpart)
 
     def __call__(self, like: Any, args: tuple[Any, ...], settings: dict[str, Any]) -> Any:
+        if not settings and len(args) <= self.alike:
+            result = self.counterpart(*args)
+            disown(result if isinstance(result, (tuple, list)) else (result,), args, settings)
+            return result
         passed = dict(settings)
         if not self.variadic:
             if len(args) > len(self.names):
@@ -294,6 +307,15 @@ class _Call:
             )
         choosing.needs_untracked(self.name, out, (args, *passed.values()))
         return self.function(*values_of(args), **values_of(passed), out=out)
+
+
+def _alike(names: Sequence[str], counterpart: Callable[..., Any]) -> int:
+    """Return how many arguments by position mean the same to a function and its counterpart."""
+    parameters = inspect.signature(counterpart).parameters.values()
+    own = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    pairs = zip(names, own, strict=False)
+    same = itertools.takewhile(lambda pair: pair[0] == pair[1] not in ("dtype", "out"), pairs)
+    return len(list(same))
 
 
 def _is_layout(name: str, value: Any) -> bool:

@@ -239,10 +239,6 @@ def meshgrid(*xi: Any, indexing: str = "xy") -> Any:
 
 
 # -- joining and splitting ----------------------------------------------------------------------
-def _listed(arrays: Any) -> list[Any]:
-    return together(*arrays)
-
-
 def _joined(arrays: list[Any], axis: int | None, dtype: Any = None) -> Any:
     result = joining.concat(arrays, axis=axis)
     return result if dtype is None else data_types.astype(result, dtype, copy=False)
@@ -251,39 +247,39 @@ def _joined(arrays: list[Any], axis: int | None, dtype: Any = None) -> Any:
 @adapter("concatenate")
 def concatenate(arrays: Any, axis: int | None = 0, *, dtype: Any = None) -> Any:
     """Join along an axis; flat arrays where it is None."""
-    return _joined(_listed(arrays), axis, dtype)
+    return _joined(together(*arrays), axis, dtype)
 
 
 @adapter("stack")
 def stack(arrays: Any, axis: int = 0, *, dtype: Any = None) -> Any:
     """Join along a new axis."""
-    result = joining.stack(_listed(arrays), axis=axis)
+    result = joining.stack(together(*arrays), axis=axis)
     return result if dtype is None else data_types.astype(result, dtype, copy=False)
 
 
 @adapter("hstack")
 def hstack(tup: Any, *, dtype: Any = None) -> Any:
     """Join side by side."""
-    arrays = [_widened(x, 1) for x in _listed(tup)]
+    arrays = [_widened(x, 1) for x in together(*tup)]
     return _joined(arrays, 0 if arrays[0].ndim == 1 else 1, dtype)
 
 
 @adapter("vstack")
 def vstack(tup: Any, *, dtype: Any = None) -> Any:
     """Join one below the other."""
-    return _joined([_widened(x, 2) for x in _listed(tup)], 0, dtype)
+    return _joined([_widened(x, 2) for x in together(*tup)], 0, dtype)
 
 
 @adapter("dstack")
 def dstack(tup: Any) -> Any:
     """Join one behind the other."""
-    return _joined([_widened(x, 3) for x in _listed(tup)], 2)
+    return _joined([_widened(x, 3) for x in together(*tup)], 2)
 
 
 @adapter("column_stack")
 def column_stack(tup: Any) -> Any:
     """Join vectors as columns."""
-    arrays = [x if x.ndim > 1 else manipulation.reshape(x, (-1, 1)) for x in _listed(tup)]
+    arrays = [x if x.ndim > 1 else manipulation.reshape(x, (-1, 1)) for x in together(*tup)]
     return _joined(arrays, 1)
 
 

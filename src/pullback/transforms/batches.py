@@ -24,7 +24,6 @@ from pullback.core.function.primitive import Primitive
 from pullback.core.function.tensor_library import library_of_part, on_parts
 from pullback.core.tensor.tensor import Tensor
 from pullback.errors import ArgumentError, compose
-from pullback.ops.primitives.arithmetic import add_p, mul_p, neg_p, sub_p
 from pullback.ops.primitives.arranging import diagonal_p
 from pullback.ops.primitives.conversion import clone_p
 from pullback.ops.primitives.indexing import index_put_p, is_basic, reader, setitem_p
@@ -82,32 +81,6 @@ class Batch(Wrapped):
 
     def __index__(self) -> int:
         return self._one().__index__()  # type: ignore[no-any-return]
-
-
-def _direct(name: str, op: Primitive) -> Callable[..., Any]:
-    """Return an operator that skips the tensors where nothing is to be brought to one dtype."""
-    general, reflected = getattr(Wrapped, name), name.startswith("__r")
-
-    def method(self: Batch, *others: Any) -> Any:
-        dtype = self.dtype
-        for other in others:
-            kind = other.__class__
-            if kind is self.__class__:
-                if other.dtype is not dtype:
-                    return general(self, *others)
-            elif kind is not int and kind is not float:
-                return general(self, *others)
-        if dtype not in self.library.quick_dtypes:
-            return general(self, *others)
-        return self.library.run(op, (*others, self) if reflected else (self, *others), {})
-
-    return method
-
-
-for _name, _op in (("add", add_p), ("sub", sub_p), ("mul", mul_p), ("neg", neg_p)):
-    for _label in (f"__{_name}__", f"__r{_name}__"):
-        if hasattr(Wrapped, _label):
-            setattr(Batch, _label, _direct(_label, _op))
 
 
 class BatchLibrary(WrappedLibrary):

@@ -119,7 +119,7 @@ def _forward(ctx: Any, function: OfParts, *tensors: Tensor) -> tuple[Tensor, ...
     library: Any = join([library_of(t.data_array()) for t in tensors])
     arrays = [library.lift(t.data_array()) for t in tensors]
     values = [boxed(a.value) for a in arrays]
-    along = [None if a.tangent is None else boxed(a.tangent) for a in arrays]
+    along = [None if a.tangent is None else boxed(a.whole_tangent) for a in arrays]
     found = run_within(library, _pushed, function, values, along)
     return tuple([box(library.wrapped(out, tangent)) for out, tangent in found])
 

@@ -126,11 +126,15 @@ class Gradient(Transformed):
         out = recording.out
         check_tensor(arguments, out)
         check_real(arguments, out)
-        if self._transform is not elementwise_grad:
+        seeds = None
+        if self._transform is elementwise_grad:
+            seeds = [ones_like(out.detach())]
+        else:
             check_scalar(arguments, out, "elementwise_grad or jacobian")
-        found = recording.pull([out], [ones_like(out.detach())])
-        gradients = recording.structured(found, recording.keeps)
+        gradients = recording.structured(recording.pull([out], seeds), recording.keeps)
+        if self._transform is not value_and_grad and not self._has_aux:
+            return gradients
         value, aux = recording.results()
         if self._transform is value_and_grad:
             return ((value, aux) if self._has_aux else value), gradients
-        return (gradients, aux) if self._has_aux else gradients
+        return gradients, aux

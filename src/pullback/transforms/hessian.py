@@ -167,7 +167,7 @@ def _from_right(arguments: Arguments, vector: Any) -> Any:
     sources = arguments.sources()
     like = arguments.structured(sources)
     vectors = directions(arguments.api, "the vector", vector, like)
-    _, found, _ = push(arguments, sources, vectors)
+    found = push(arguments, sources, vectors).tangent()
     return arguments.structured(
         [
             None if product is None else as_given(product, leaf)

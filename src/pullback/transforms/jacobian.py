@@ -22,7 +22,7 @@ from pullback.transforms.pushing import Pushforward, unit_seeds
 from pullback.transforms.recording import Recording
 from pullback.transforms.results import as_given, check_differentiable
 from pullback.transforms.transformed import Function, Transformed
-from pullback.transforms.vmap import vmap
+from pullback.transforms.vmap import for_rows
 
 __all__ = ["Jacobian", "blocks_of", "jacfwd", "jacobian", "jacrev"]
 
@@ -158,7 +158,8 @@ def _recorded(arguments: Arguments, has_aux: bool, by_size: bool) -> tuple[Any, 
             return None
         return recording.structured(next(found), recording.keeps)
 
-    return map_leaves(by_arguments, recording.out), recording.results()[1]
+    blocks = map_leaves(by_arguments, recording.out)
+    return blocks, recording.results()[1] if has_aux else None
 
 
 def blocks_of(recording: Recording, by_size: bool = True) -> list[list[Tensor]]:
@@ -200,10 +201,8 @@ def _pulled(recording: Recording, out: Tensor, seeds: Tensor) -> list[Tensor]:
     if len(seeds) >= _WORTHWHILE and not recording.keeps_with([seeds]) and _is_built_in(out):
         largest = max((i.place.numel() for i in recording.inputs), default=1)
         at_once = max(1, _MOST_AT_ONCE // max(largest, out.numel()))
-        pull = vmap(lambda seed: recording.pull([out], [seed], retain=True), chunk_size=at_once)
         try:
-            found: list[Tensor] = pull(seeds)
-            return found
+            return for_rows(lambda seed: recording.pull([out], [seed], retain=True), seeds, at_once)
         except BatchedValueError:  # a rule looks at values
             pass
     return recording.pull([out], [seeds], retain=True, rows=len(seeds))
@@ -246,13 +245,14 @@ def _forward(arguments: Arguments, has_aux: bool) -> tuple[Any, Any]:
     sources = arguments.sources()
     tensors = [s for s in sources if s is not None]
     before = CARRIED.count
-    out, _, aux = run_forward(arguments, sources, [None] * len(sources), has_aux)
+    first = run_forward(arguments, sources, [None] * len(sources), has_aux)
+    out = first.value()
     together = CARRIED.count == before and not any(t.requires_grad for t in tensors)
 
     def push(vectors: Sequence[Tensor | None]) -> list[Tensor]:
         left = iter(vectors)
         along = [None if s is None else next(left) for s in sources]
-        _, found, _ = run_forward(arguments, sources, along, has_aux)
+        found = run_forward(arguments, sources, along, has_aux).tangent()
         return [x for x in leaves(found) if x is not None]
 
     outs = [as_tensor(x) for x in leaves(out) if is_differentiable(x)]
@@ -260,7 +260,7 @@ def _forward(arguments: Arguments, has_aux: bool) -> tuple[Any, Any]:
     return map_leaves(
         lambda leaf: _given(arguments, sources, next(blocks)) if is_differentiable(leaf) else None,
         out,
-    ), aux
+    ), first.aux()
 
 
 def _given(arguments: Arguments, sources: Sequence[Any], derivatives: Sequence[Tensor]) -> Any:
@@ -305,10 +305,7 @@ def _pushed(
         largest = max(out.numel() for out in outs)
         at_once = max(1, _MOST_AT_ONCE // max(units[0].numel(), largest, 1))
         try:
-            found: list[Tensor] = vmap(
-                lambda unit: push(_only(k, count, unit)), chunk_size=at_once
-            )(units)
-            return found
+            return for_rows(lambda unit: push(_only(k, count, unit)), units, at_once)
         except BatchedValueError:  # an operation looks at the derivative
             pass
     rows = [push(_only(k, count, unit)) for unit in units]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from pullback.core.custom.pytree import leaves, map_leaves
 from pullback.core.graph.modes import run_in_mode
@@ -67,11 +67,11 @@ def jvp(
     arguments = _arguments("jvp", fun, primals)
     sources = arguments.sources()
     vectors = directions("jvp", "tangents", tangents, arguments.structured(sources))
-    out, found, aux = push(arguments, sources, vectors, has_aux)
+    pushed = push(arguments, sources, vectors, has_aux)
     pairs = zip(arguments.leaves(), sources, strict=True)
     given = [leaf for leaf, source in pairs if source is not None]
-    result = value_as_given(out, given), value_as_given(found, given)
-    return (*result, aux) if has_aux else result
+    result = value_as_given(pushed.value(), given), value_as_given(pushed.tangent(), given)
+    return (*result, pushed.aux()) if has_aux else result
 
 
 def linearize(fun: Function, *primals: Any) -> tuple[Any, Any]:
@@ -124,12 +124,36 @@ def _arguments(api: str, fun: Function, primals: Any) -> Arguments:
     return Arguments(api, fun, tuple(range(len(primals))), primals, {})
 
 
+class Pushed(NamedTuple):
+    """What a function returned in forward mode: tensors of the library, in a structure.
+
+    The methods give tensors with their graph where an argument, a vector or the function's closure
+    has one.
+    """
+
+    library: TangentLibrary
+    out: Any
+    rest: Any
+
+    def value(self) -> Any:
+        """Return the result."""
+        return map_leaves(lambda leaf: _value(self.library, leaf), self.out)
+
+    def tangent(self) -> Any:
+        """Return the derivative of the result, in the same structure."""
+        return map_leaves(lambda leaf: _tangent(self.library, leaf), self.out)
+
+    def aux(self) -> Any:
+        """Return the second object."""
+        return map_leaves(lambda leaf: _value(self.library, leaf), self.rest)
+
+
 def push(
     arguments: Arguments,
     sources: Sequence[Tensor | None],
     vectors: Sequence[Tensor | None],
     has_aux: bool = False,
-) -> tuple[Any, Any, Any]:
+) -> Pushed:
     """Run a function in forward mode.
 
     Parameters
@@ -137,12 +161,6 @@ def push(
     arguments : Arguments
     sources, vectors : sequence
         The leaves of the arguments as tensors, and the direction.
-
-    Returns
-    -------
-    out, found, aux : any
-        The result, its derivative in the same structure, and the second object: tensors, with
-        their graph where an argument, a vector or the function's closure has one.
     """
     library = tangents(depth_beyond([*sources, *vectors]))
     standing = [
@@ -152,9 +170,7 @@ def push(
     result = run_wrapped(library, lambda: arguments.call(standing))
     out, aux = parts(arguments, result, has_aux)
     check_differentiable(arguments, out)
-    values = map_leaves(lambda leaf: _value(library, leaf), out)
-    found = map_leaves(lambda leaf: _tangent(library, leaf), out)
-    return values, found, map_leaves(lambda leaf: _value(library, leaf), aux)
+    return Pushed(library, out, aux)
 
 
 def _changing(library: TangentLibrary, source: Tensor, vector: Tensor | None) -> Tensor:
@@ -178,7 +194,7 @@ def _tangent(library: TangentLibrary, leaf: Any) -> Tensor | None:
     if not library.has(array):
         return zeros_like(tensor.detach())
     value = boxed(array.value).detach()
-    tangent = zeros_like(value) if array.tangent is None else boxed(array.tangent)
+    tangent = zeros_like(value) if array.tangent is None else boxed(array.whole_tangent)
     return in_class(tangent, tensor.__class__)
 
 

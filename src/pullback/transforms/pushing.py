@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from pullback.arrays import join, library_of
+from pullback.arrays import NUMPY, join, library_of
 from pullback.core.backward import api as engine
 from pullback.core.function.dispatch import lifted
 from pullback.core.graph.modes import STATE, run_in_mode
@@ -195,7 +195,9 @@ def _along_rows(rows: Sequence[Tensor | None], pairs: Sequence[tuple[Tensor, Ten
 
 def unit_seeds(out: Tensor) -> Tensor:
     """Return for each element of a tensor the cotangent that is 1 there, stacked."""
-    count = out.numel()
+    count, array = out.numel(), out.data_array()
+    if array.__class__ in NUMPY.array_types:
+        return box(NUMPY.xp.eye(count, dtype=array.dtype).reshape((count, *array.shape)))
     return diag(ones_like(out.detach()).reshape((count,))).reshape((count, *out.shape))
 
 

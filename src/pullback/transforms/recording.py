@@ -8,10 +8,11 @@ of the graph.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from pullback.core.backward import api as engine
+from pullback.core.backward.collect import collect
 from pullback.core.custom.pytree import leaves
 from pullback.core.graph.modes import STATE, run_in_mode
 from pullback.core.graph.node import AccumulateGrad, edges_of
@@ -71,7 +72,7 @@ class Recording:
     def pull(
         self,
         roots: Sequence[Tensor],
-        seeds: Sequence[Tensor],
+        seeds: Sequence[Tensor] | None,
         *,
         retain: bool = False,
         rows: int | None = None,
@@ -82,12 +83,13 @@ class Recording:
         ----------
         roots, seeds : sequence of Tensor
             Parts of the result and their gradients, which have a leading axis of length `rows`
-            where that is given; so have the results then.
+            where that is given; so have the results then. Without seeds the gradients of scalars.
         retain : bool
             Whether there will be another call.
         """
-        recorded = self.keeps_with(seeds)
-        pairs = [(r, s) for r, s in zip(roots, seeds, strict=True) if r.requires_grad]
+        recorded = self.keeps_with(seeds or ())
+        given: Sequence[Any] = [None] * len(roots) if seeds is None else seeds
+        pairs = [(r, s) for r, s in zip(roots, given, strict=True) if r.requires_grad]
         found: Sequence[Tensor | None] = [None] * len(self.inputs)
         if self.inputs and pairs and rows != 0:
             found = engine.grad(
@@ -127,36 +129,30 @@ class Recording:
         returned = {id(leaf) for leaf in leaves(result)}
         places = {i.place._node for i in self.inputs}
         for tensor in writes.left():
-            if id(tensor) not in returned and not places.isdisjoint(_ancestors(tensor)):
+            if id(tensor) not in returned and not places.isdisjoint(collect([tensor._node])[0]):
                 raise written_outside(self.arguments.api, self.arguments.fun, tensor)
         return result
 
 
 def reaches_others(tensor: Tensor, ours: Collection[Any] = ()) -> bool:
-    """Return whether a tensor depends on a leaf that is not one of `ours`, nor a constant."""
-    for node in _ancestors(tensor):
-        if node.__class__ is AccumulateGrad:
-            constant = node.extra is not None and _CONSTANT in node.extra.metadata
-            if node not in ours and not constant:
-                return True
-    return False
-
-
-def _ancestors(tensor: Tensor) -> Iterator[Any]:
-    """Yield all that a tensor was computed from, in the graph.
+    """Return whether a tensor depends on a leaf that is not one of `ours`, nor a constant.
 
     Depth first: what an enclosing call recorded soon ends at a leaf of that.
     """
-    left = [tensor._node]
+    left = [] if tensor._node is None else [tensor._node]
     seen: set[Any] = {None, *left}
     meet, follow = seen.add, left.append
     while left:
         node = left.pop()
-        yield node
+        if node.__class__ is AccumulateGrad:
+            if node not in ours and (node.extra is None or _CONSTANT not in node.extra.metadata):
+                return True
+            continue
         for target in edges_of(node):
             if target not in seen:
                 meet(target)
                 follow(target)
+    return False
 
 
 def written_outside(api: str, fun: Any, tensor: Tensor) -> InplaceError:

@@ -3,14 +3,11 @@
 Owns forward mode: `Tangent`, an array and how fast it changes, and for each depth of nesting the
 library of such arrays. A function of tensors that is run on them gives its directional derivative.
 
-The rules are those of reverse mode. Of an element-wise operation a rule multiplies with the
-derivative, so it is applied to the tangent. Where a rule does not ask for its own input or the
-result, the operation is linear in that input, and is applied to the tangent itself. The derivative
-of any other operation is the transpose of what its backward does: see `pushed`.
+How a tangent comes out of an operation is in tangent_rules.py.
 
-Invariants: a tangent is None where it is structurally zero. A part of an array is a tensor exactly
-where it requires grad: computing with it is then recorded. There is one class of arrays for each
-depth, made once.
+Invariants: a tangent is None where it is structurally zero, and may be smaller than its value, see
+`Tangent`. A part of an array is a tensor exactly where it requires grad: computing with it is then
+recorded. There is one class of arrays for each depth, made once.
 """
 
 from __future__ import annotations
@@ -20,16 +17,16 @@ import operator
 from collections.abc import Sequence
 from typing import Any
 
-from pullback.arrays import library_of, register
-from pullback.core.function.handed import TENSORS
-from pullback.core.function.primitive import Primitive, parameters
-from pullback.core.function.record import asked_for
+from pullback.arrays import NUMPY, library_of, register
+from pullback.core.function.primitive import Primitive
 from pullback.core.function.tensor_library import library_of_part, on_parts
+from pullback.core.tensor.ownership import takes
 from pullback.core.tensor.tensor import Tensor
 from pullback.errors import GraphError, compose
 from pullback.ops.functions.creation import zeros_like
+from pullback.ops.primitives.indexing import is_basic
 from pullback.transforms.carrying import carry
-from pullback.transforms.pushing import pushed
+from pullback.transforms.tangent_rules import derived, derived_on_parts
 from pullback.transforms.wrapped import (
     Wrapped,
     WrappedLibrary,
@@ -38,10 +35,12 @@ from pullback.transforms.wrapped import (
     on_part,
     part_of,
     plain,
-    results_of,
 )
 
 __all__ = ["Tangent", "TangentLibrary", "tangents"]
+
+tidy = NUMPY.tidy  # a sum of arrays without axes is a number of NumPy's
+_PLAIN = frozenset((*NUMPY.array_types, type(None), int, float, bool, complex))
 
 
 class Tangent(Wrapped):
@@ -52,13 +51,33 @@ class Tangent(Wrapped):
     value : array or Tensor
         What is computed.
     tangent : array, Tensor or None
-        Its derivative, of the same shape and dtype.
+        Its derivative, of the same dtype, and of a shape that is broadcast to that of the value:
+        what is repeated is computed once. `whole_tangent` returns it in the value's shape.
     """
 
     __slots__ = ("tangent",)
 
     def __init__(self, value: Any, tangent: Any = None) -> None:
         self.value, self.tangent = value, tangent
+
+    @property
+    def whole_tangent(self) -> Any:
+        """The tangent in the shape of the value."""
+        if self.tangent is None or self.tangent.shape == self.value.shape:
+            return self.tangent
+        return on_parts(on_part, "broadcast_to", [self.tangent], [self.shape], {})
+
+    def __iadd__(self, other: Any) -> Any:
+        """Add, in place where nobody else holds the parts; else as ``self + other``."""
+        if other.__class__ is self.__class__ and takes(self.value, other.value):
+            if other.tangent is None:
+                self.value += other.value
+                return self
+            if takes(self.tangent, other.tangent):
+                self.value += other.value
+                self.tangent += other.tangent
+                return self
+        return self + other
 
     def __bool__(self) -> bool:
         return bool(self.value)
@@ -93,12 +112,22 @@ class TangentLibrary(WrappedLibrary):
 
     def run(self, op: Primitive, arrays: Sequence[Any], settings: dict[str, Any]) -> Any:
         """Return the results of an operation, with their tangents."""
-        values = [a.value if self.has(a) else a for a in arrays]
-        along = [a.tangent if self.has(a) else None for a in arrays]
-        if not op.differentiable:
-            along = [None] * len(arrays)
-        given = {name: plain(value) for name, value in settings.items()}
-        found = on_parts(_derived, op, values, along, {**op.settings, **given})
+        made = self.made
+        values, along = [], []
+        is_plain = "index" not in settings or is_basic(settings["index"])
+        for a in arrays:
+            value, tangent = (a.value, a.tangent) if a.__class__ is made else (a, None)
+            is_plain = is_plain and value.__class__ in _PLAIN and tangent.__class__ in _PLAIN
+            values.append(value)
+            along.append(tangent)
+        if op.settings:
+            settings = {**op.settings, **{name: plain(value) for name, value in settings.items()}}
+        if is_plain:  # nothing to record, and nothing wrapped further in
+            pairs = derived(NUMPY.xp, op, values, along, settings)
+            if pairs is not None:
+                results = [made(out, None if t is None else tidy(t)) for out, t in pairs]
+                return results if op.multi else results[0]
+        found = on_parts(derived_on_parts, op, values, along, settings)
         results = [self.wrapped(out, tangent) for out, tangent in found]
         return results if op.multi else results[0]
 
@@ -111,16 +140,16 @@ class TangentLibrary(WrappedLibrary):
         """Call a method of the parts' library on values, and on tangents if there are any."""
         values = [self._value(a) for a in arrays]
         value = on_parts(on_part, name, values, settings, named)
-        if all(self._tangent(a) is None for a in arrays):
-            return self.made(value)
         tangents = [self._tangent(a) for a in arrays]
+        if all(tangent is None for tangent in tangents):
+            return self.made(value)
         return self.made(value, on_parts(_on_tangents, name, values, tangents, settings, named))
 
     def _value(self, a: Any) -> Any:
         return a.value if self.has(a) else a
 
     def _tangent(self, a: Any) -> Any:
-        return a.tangent if self.has(a) else None
+        return a.whole_tangent if self.has(a) else None
 
     def copy(self, a: Any) -> Any:
         """Return a copy."""
@@ -199,105 +228,3 @@ def tangents(rank: int) -> TangentLibrary:
     library = TangentLibrary(rank)
     register(library)
     return library
-
-
-# -- the tangents of operations --------------------------------------------------------------------
-def _derived(
-    op: Primitive, values: Sequence[Any], along: Sequence[Any], settings: dict[str, Any]
-) -> list[tuple[Tensor, Tensor | None]]:
-    """Return the results of an operation on parts, each with its tangent."""
-    tensors = [boxed(v) if is_part(v) else v for v in values]
-    vectors = {i: boxed(v) for i, v in enumerate(along) if v is not None and not _is_mask(op, i)}
-    if not vectors:
-        return [(out, None) for out in results_of(op, tensors, settings)]
-    if _multiplies(op, vectors, tensors):
-        (out,) = results_of(op, tensors, settings)
-        if out.is_complex() == any(v.is_complex() for v in vectors.values()):
-            if op.symmetric and values[0] is values[1] and along[0] is along[1]:
-                term = _multiplied(op, 0, vectors[0], tensors, out, settings)
-                terms = [term, term]
-            else:
-                terms = [_multiplied(op, i, v, tensors, out, settings) for i, v in vectors.items()]
-            tangent = functools.reduce(operator.add, terms)
-            same = tangent.shape == out.shape
-            return [(out, tangent if same else TENSORS.broadcast_to(tangent, out.shape))]
-    if all(_is_linear(op, i) for i in vectors):
-        rows = [_applied(op, i, v, tensors, settings) for i, v in vectors.items()]
-        outs = results_of(op, tensors, settings)
-        return [
-            (out, functools.reduce(operator.add, terms) if out.dtype.is_inexact else None)
-            for out, terms in zip(outs, zip(*rows, strict=True), strict=True)
-        ]
-    every = [vectors.get(i) for i in range(len(tensors))]
-    return pushed(lambda *given: results_of(op, given, settings), tensors, every)
-
-
-def _is_mask(op: Primitive, i: int) -> bool:
-    """Return whether an input has a gradient that is structurally zero."""
-    return not op.variadic and i in op.masks
-
-
-def _is_complex(value: Any) -> bool:
-    return isinstance(value, complex) or (isinstance(value, Tensor) and value.is_complex())
-
-
-def _multiplies(op: Primitive, vectors: dict[int, Tensor], tensors: Sequence[Any]) -> bool:
-    """Return whether the rules of an operation multiply with its derivative, element by element."""
-    if not op.elementwise or any(op.rules[i] is None for i in vectors):
-        return False
-    return op.holomorphic or not any(map(_is_complex, tensors))
-
-
-def _multiplied(
-    op: Primitive,
-    i: int,
-    vector: Tensor,
-    tensors: Sequence[Any],
-    out: Tensor,
-    settings: dict[str, Any],
-) -> Tensor:
-    """Return the part of input `i` in the tangent: its rule, with the vector for the gradient.
-
-    Its shape may be smaller than that of the result: what is repeated is computed once.
-    """
-    rule: Any = op.rules[i]
-    special = {"g": vector, "xp": TENSORS}
-    arguments = [
-        special[name] if name in special else asked_for(op, name, tensors, [out], settings)
-        for name in parameters(rule)
-    ]
-    product: Tensor = rule(*arguments)
-    return product if product.dtype is out.dtype else product.to(out.dtype)
-
-
-def _is_linear(op: Primitive, i: int) -> bool:
-    """Return whether an operation is linear in an input, when those its rule needs are fixed.
-
-    A setting `value` is put where nothing of the input is: then it is linear but for a constant.
-    """
-    if op.variadic:
-        return not op.tensor_slots
-    if op.joint is not None or op.rules[i] is None or "value" in op.settings or op.elementwise:
-        return False
-    return not {op.inputs[i], *op.results} & {*parameters(op.rules[i])}
-
-
-def _applied(
-    op: Primitive, i: int, vector: Tensor, tensors: Sequence[Any], settings: dict[str, Any]
-) -> list[Tensor]:
-    """Return the part of input `i` in each tangent: the operation on the vector."""
-    fixed = () if op.variadic else parameters(op.rules[i])
-    arguments = [
-        vector if j == i else t if not op.variadic and _stays(op, j, fixed) else _zero(t)
-        for j, t in enumerate(tensors)
-    ]
-    return results_of(op, arguments, settings)
-
-
-def _stays(op: Primitive, j: int, fixed: Sequence[str]) -> bool:
-    """Return whether an input stays as it is while the operation is applied to another's vector."""
-    return op.inputs[j] in fixed or j in op.masks
-
-
-def _zero(value: Any) -> Any:
-    return zeros_like(value.detach()) if isinstance(value, Tensor) else 0

@@ -6,7 +6,8 @@ batch computes is the business of batches.py.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import functools
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
@@ -32,7 +33,7 @@ from pullback.transforms.results import value_as_given
 from pullback.transforms.transformed import Function, Transformed, name_of
 from pullback.transforms.wrapped import boxed, depth_beyond, part_of, run_wrapped
 
-__all__ = ["vmap"]
+__all__ = ["for_rows", "vmap"]
 
 _RANDOMNESS = ("error", "same", "different")
 
@@ -223,21 +224,32 @@ def _results(library: BatchLibrary, fun: Function, result: Any, out_axes: Any, s
 
 
 def _with_axis(library: BatchLibrary, leaf: Leaf, size: int) -> Any:
-    value = _as_result(leaf)
-    array = value.data_array()
-    has_axis = library.has(array) and array.batched
-    part = in_class(boxed(array.value), value.__class__) if library.has(array) else value
-    if part.requires_grad and not reaches_others(part):
-        part = part._alias()  # it depends on nothing that can be differentiated by
+    part, has_axis = _part(library, _as_result(leaf))
     if leaf.axis is None:
         if has_axis:
             required = f"an axis for {leaf.path} required in out_axes, as it differs by sample"
             raise ArgumentError(compose("vmap", required, "None"))
         return part
-    if not has_axis:
-        part = TENSORS.broadcast_to(part, (size, *part.shape)).clone()
+    part = part if has_axis else _repeated(part, size)
     axis = axis_within(leaf.axis, len(part.shape), leaf)
     return TENSORS.moveaxis(part, 0, axis) if axis else part
+
+
+def _part(library: BatchLibrary, value: Tensor) -> tuple[Tensor, bool]:
+    """Return what a batch holds, as a tensor, and whether its first axis is that of the samples."""
+    array = value.data_array()
+    if not library.has(array):
+        part, has_axis = value, False
+    else:
+        part, has_axis = in_class(boxed(array.value), value.__class__), array.batched
+    if part.requires_grad and not reaches_others(part):
+        part = part._alias()  # it depends on nothing that can be differentiated by
+    return part, has_axis
+
+
+def _repeated(part: Tensor, size: int) -> Tensor:
+    repeated: Tensor = TENSORS.broadcast_to(part, (size, *part.shape)).clone()
+    return repeated
 
 
 def _as_result(leaf: Leaf) -> Tensor:
@@ -255,6 +267,27 @@ def _joined(out_axes: Any, outs: Sequence[Any]) -> Any:
     columns = zip(axes, zip(*map(leaves, outs), strict=True), strict=True)
     joined = iter([xs[0] if a is None else TENSORS.concat(list(xs), axis=a) for a, xs in columns])
     return map_leaves(lambda _: next(joined), outs[0])
+
+
+def for_rows(
+    function: Callable[[Tensor], Sequence[Tensor]], rows: Tensor, at_once: int
+) -> list[Tensor]:
+    """Return the tensors that a function gives for each row of a tensor, stacked.
+
+    It is what `vmap` computes, of one tensor with its axis in front, and tensors that share no
+    memory with it. Of `at_once` rows together.
+    """
+    library = batches(depth_beyond([rows]))
+    count, blocks = len(rows), []
+    for start in range(0, count, at_once):
+        block = rows if at_once >= count else rows[start : start + at_once]
+        row, size = box(library.made(part_of(block)), cls=rows.__class__), len(block)
+        found = run_wrapped(library, functools.partial(function, row), size, "error")
+        parts = [_part(library, tensor) for tensor in found]
+        blocks.append([part if stacked else _repeated(part, size) for part, stacked in parts])
+    if len(blocks) == 1:
+        return [_apart(result, [rows]) for result in blocks[0]]
+    return [TENSORS.concat(list(column)) for column in zip(*blocks, strict=True)]
 
 
 def _apart(result: Tensor, given: Sequence[Any]) -> Tensor:

@@ -24,6 +24,9 @@ from pullback.core.graph.modes import MAKING
 from pullback.core.graph.node import next_seq
 from pullback.core.tensor.tensor import Tensor, as_array, box
 from pullback.ops.functions import data_types
+from pullback.ops.primitives.arithmetic import add_p, div_p, mul_p, neg_p, sub_p
+from pullback.ops.primitives.products import matmul_p
+from pullback.ops.primitives.shape import broadcast_to_p, permute_p, reshape_p
 from pullback.transforms.arguments import WRAPPING, Running, in_class
 from pullback.transforms.pushing import in_one_library
 
@@ -91,7 +94,11 @@ class Wrapped:
     @property
     def mT(self) -> Any:  # noqa: N802  (the standard's name)
         """The transpose of matrices."""
-        return unboxed(boxed(self).mT)
+        if self.ndim < 2:
+            return unboxed(boxed(self).mT)  # raises
+        last = self.ndim - 1
+        axes = (*range(last - 1), last, last - 1)
+        return self.library.run(permute_p, (self,), {"axes": axes})
 
     T = mT
 
@@ -117,6 +124,32 @@ for _name in [*_BINARY.split(), *_UNARY.split()]:
     setattr(Wrapped, f"__{_bare_name}__", _operator(_function, False))
     if _name in _BINARY and _name not in ("lt", "le", "gt", "ge", "eq", "ne"):
         setattr(Wrapped, f"__r{_bare_name}__", _operator(_function, True))
+
+
+def _direct(op: Primitive, general: Callable[..., Any], reflected: bool) -> Callable[..., Any]:
+    """Return an operator that skips the tensors where nothing is to be brought to one dtype."""
+
+    def method(self: Wrapped, *others: Any) -> Any:
+        dtype = self.dtype
+        for other in others:
+            kind = other.__class__
+            if kind is self.__class__:
+                if other.dtype is not dtype:
+                    return general(self, *others)
+            elif kind is not int and kind is not float:
+                return general(self, *others)
+        if dtype not in self.library.quick_dtypes:
+            return general(self, *others)
+        return self.library.run(op, (*others, self) if reflected else (self, *others), {})
+
+    return method
+
+
+_DIRECT = (("add", add_p), ("sub", sub_p), ("mul", mul_p), ("truediv", div_p), ("neg", neg_p))
+for _name, _op in _DIRECT:
+    for _label in (f"__{_name}__", f"__r{_name}__"):
+        if _general := getattr(Wrapped, _label, None):
+            setattr(Wrapped, _label, _direct(_op, _general, _label.startswith("__r")))
 
 
 # -- tensors around arrays, and back ---------------------------------------------------------------
@@ -181,6 +214,30 @@ class Space:
             found(*map(all_boxed, args), **{k: all_boxed(v) for k, v in kwargs.items()})
         )
 
+    # What rules ask for most, without the tensors between.
+    def broadcast_to(self, x: Any, shape: Any) -> Any:
+        """Return an array repeated to a larger shape."""
+        if isinstance(x, Wrapped) and shape.__class__ is tuple:
+            return x.library.run(broadcast_to_p, (x,), {"shape": shape})
+        return self.__getattr__("broadcast_to")(x, shape)
+
+    def reshape(self, x: Any, shape: Any) -> Any:
+        """Return an array in another shape."""
+        if isinstance(x, Wrapped) and shape.__class__ is tuple:
+            return x.library.run(reshape_p, (x,), {"shape": shape})
+        return self.__getattr__("reshape")(x, shape)
+
+    def matmul(self, x: Any, y: Any) -> Any:
+        """Return a product of matrices and vectors."""
+        quick = x.__class__ is y.__class__ and isinstance(x, Wrapped) and x.dtype is y.dtype
+        if quick and x.dtype in x.library.quick_dtypes:
+            return x.library.run(matmul_p, (x, y), {})
+        return self.__getattr__("matmul")(x, y)
+
+    def matrix_transpose(self, x: Any) -> Any:
+        """Return the transpose of matrices."""
+        return x.mT if isinstance(x, Wrapped) else self.__getattr__("matrix_transpose")(x)
+
     def operation(self, op: Primitive) -> Callable[..., Any]:
         """Return a built-in operation on such arrays."""
         return lambda *arrays, **settings: unboxed(op.public(*all_boxed(arrays), **settings))
@@ -203,6 +260,8 @@ class WrappedLibrary(WrappingLibrary):
         name = f"{base.__name__}{rank}"
         self.made: Callable[..., Any] = type(name, (base,), {"__slots__": (), "library": self})
         self.array_types = (self.made,)
+
+    run: Callable[..., Any]  # by each kind of library
 
     def part(self, a: Any) -> Any:
         """Return what is wrapped."""

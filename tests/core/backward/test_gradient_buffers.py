@@ -338,3 +338,23 @@ def test_a_rule_that_changes_its_gradient_reaches_no_sibling_in_a_recorded_pass(
     (g,) = pb.autograd.grad(Twice.apply(b) + b, x, seed, create_graph=True)
     assert g.tolist() == [3.0, 3.0]
     assert seed.tolist() == [1.0, 1.0]
+
+
+@pytest.mark.parametrize("times", [1, 2])
+def test_a_square_by_multiplication_leaves_the_gradient_that_came(times):
+    x, seed = leaf([3.0, -1.0]), pb.tensor([1.0, 10.0], dtype=pb.float64)
+    y = x * x
+    for _ in range(times):
+        y.backward(seed, retain_graph=True)
+    assert x.grad.tolist() == [6.0 * times, -20.0 * times]
+    assert seed.tolist() == [1.0, 10.0]
+    assert x.tolist() == [3.0, -1.0]
+
+
+def test_a_square_by_multiplication_shows_hooks_both_of_its_gradients():
+    x, seen = leaf([3.0]), []
+    y = x * x
+    y.grad_fn.register_hook(lambda grads, _: seen.append([g.tolist() for g in grads]))
+    y.backward()
+    assert seen == [[[3.0], [3.0]]]
+    assert x.grad.tolist() == [6.0]

@@ -7,21 +7,29 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import functools
 from collections.abc import Callable, Iterator
 from typing import Any
 
 
+@functools.lru_cache(maxsize=1024)
+def _reader(kind: type) -> Callable[[Any], list[tuple[Any, Any]]] | None:
+    """Return what reads a container of a class, None where its objects are none."""
+    if issubclass(kind, dict):
+        return lambda value: list(value.items())
+    if issubclass(kind, tuple) and hasattr(kind, "_fields"):
+        return lambda value: list(zip(value._fields, value, strict=True))
+    if issubclass(kind, (tuple, list)):
+        return lambda value: list(enumerate(value))
+    if dataclasses.is_dataclass(kind):
+        return lambda value: [(f.name, getattr(value, f.name)) for f in dataclasses.fields(value)]
+    return None
+
+
 def children(value: Any) -> list[tuple[Any, Any]] | None:
     """Return (key, item) pairs of a container in its order, None for anything else."""
-    if isinstance(value, dict):
-        return list(value.items())
-    if isinstance(value, tuple) and hasattr(value, "_fields"):
-        return list(zip(value._fields, value, strict=True))
-    if isinstance(value, (tuple, list)):
-        return list(enumerate(value))
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return [(f.name, getattr(value, f.name)) for f in dataclasses.fields(value)]
-    return None
+    read = _reader(value.__class__)
+    return None if read is None else read(value)
 
 
 def rebuild(like: Any, items: list[Any]) -> Any:

@@ -127,8 +127,8 @@ def _array_of(value: Any) -> Any:
     """Return the array of a tensor, an array or one of NumPy's numbers; None for all else."""
     array = value.data_array() if isinstance(value, Tensor) else value
     if is_array(array):
-        library = library_of(array)
-        return library.every(library.constant(array))
+        array = library_of(array).constant(array)  # what a tangent belongs to
+        return library_of(array).every(array)
     return as_array(value) if isinstance(value, _np.generic) else None
 
 

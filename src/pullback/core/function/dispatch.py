@@ -155,6 +155,17 @@ def beside(tensor: Tensor, *others: Any) -> Tensor:
     return tensor if library is None or library.rank == own.rank else lifted(tensor, library)
 
 
+def box_beside(array: Any, tensor: Tensor) -> Tensor:
+    """Return a bare array of the default library as a tensor of the class of one beside it.
+
+    Its array is wrapped where the other's is. Of mixed libraries `coerce` tells.
+    """
+    data = tensor._data
+    if data.__class__ is not _ndarray and (library := library_of(data)).rank:
+        array = library.lift(array)
+    return box(array, cls=tensor.__class__)
+
+
 def created(array: Any, cls: type[Tensor] = Tensor) -> Tensor:
     """Return a new tensor around a new array, in the library that the mode carries, if any."""
     library = STATE.get().library or MAKING.get()

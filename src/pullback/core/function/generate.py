@@ -14,7 +14,7 @@ from types import FunctionType
 from typing import Any
 
 from pullback.arrays import NUMPY, DType
-from pullback.core.function.dispatch import UNFIT, kernel_of, plain_settings
+from pullback.core.function.dispatch import UNFIT, box_beside, kernel_of, plain_settings
 from pullback.core.function.inplace import apply_inplace, standard_kernel, write_unrecorded
 from pullback.core.function.primitive import Primitive
 from pullback.core.function.record import (
@@ -81,6 +81,7 @@ _COMMON: dict[str, Any] = {
     "asarray": NUMPY.xp.asarray,
     "attach": attach,
     "box": box,
+    "box_beside": box_beside,
     "kernel_of": kernel_of,
     "link": link,
     "meta_of": meta_of,
@@ -293,7 +294,7 @@ class _Writer:
         for name, other in ((y, x), (x, y)):
             # The array is the caller's: a later change of it must not be seen by backward.
             copied = f"{other}.requires_grad" if name in self.op.needed_by else "False"
-            boxed = f"box({name}.copy() if {copied} else {name}, cls={other}.__class__)"
+            boxed = f"box_beside({name}.copy() if {copied} else {name}, {other})"
             both = f"{x}, {boxed}" if name == y else f"{boxed}, {y}"
             self.add(
                 1,
@@ -344,6 +345,15 @@ class _Writer:
                 f"    {name}_data = asarray({name}, _dtype)",
                 f"    {name}_node = {f'{name}_counter = ' * self._keeps(name)}None",
             )
+        # The array is the caller's: a later change of it must not be seen by backward.
+        boxed = f"box_beside({name}{'.copy()' * self._keeps(name)}, _lead)"
+        given = [boxed if n == name else n for n in self.inputs]
+        given += [f"{n}={n}" for n in self.op.settings]
+        self.add(
+            3,
+            f"elif {name}.__class__ is array:",
+            f"    return op.public({', '.join(given)})",
+        )
         self.add(3, "else:", f"    return {self._apply()}")
 
     def _keeps(self, name: str) -> bool:

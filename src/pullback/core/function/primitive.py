@@ -44,7 +44,7 @@ class Primitive:
         of each input alone.
     symmetric : bool
         There are two inputs, and swapping them changes nothing: of one tensor that is given twice
-        one rule runs, for both.
+        one rule runs, for both. What it gives is an array that nothing else holds.
     kernel : callable, optional
         The forward for float arrays alone, without the checks that other dtypes need.
     quick : str or callable, optional

@@ -14,7 +14,7 @@ from operator import attrgetter
 from types import FunctionType
 from typing import Any, NoReturn
 
-from pullback.arrays import NUMPY, is_array, join, library_of
+from pullback.arrays import NUMPY, Library, is_array, join, library_of
 from pullback.core.function.handed import TENSORS
 from pullback.core.function.primitive import Primitive, parameters
 from pullback.core.function.source import MODULE, compiled
@@ -155,7 +155,14 @@ def _returned(op: Primitive, edges: list[str]) -> list[str]:
         return [f"    return ({calls[0]},)"]
     lines = []
     if op.symmetric:
-        lines += ["    if twice:", f"        r = {calls[0]}", "        return r, r"]
+        lines += [
+            "    if twice:",
+            f"        r = {calls[0]}",
+            "        if recorded or node.extra is not None:  # whose hooks see both",
+            "            return r, r",
+            "        r += r  # new memory, as a symmetric rule gives",
+            "        return r, None",
+        ]
     lines += ["    grads = ("]
     for edge, call in zip(edges, calls, strict=True):
         wanted = f"{edge} is not None and (wanted is None or {edge} in wanted)"
@@ -192,11 +199,11 @@ def _prepared(op: Primitive, node: Node, g: Any, recorded: bool) -> tuple[Any, A
     record = unpacked(node.record, node)
     if recorded:
         return g, _as_tensors(op, node, record), TENSORS
-    if not op.multi and is_array(g):  # and all that was saved is of its class
-        cls, library = g.__class__, library_of(g)
-        saved = record[node.count : node.count + len(op.tensor_slots)]
-        if all(a is None or a.__class__ is cls or not is_array(a) for a in saved):
-            return g, record, library.xp
+    if not op.multi and is_array(g):
+        library = library_of(g)
+        lifted = _lifted(op, node, record, g.__class__, library)
+        if lifted is not None:
+            return g, lifted, library.xp
     gradients = [as_array(x) for x in (g if op.multi else (g,)) if x is not None]
     slots = [node.count + op.layout[name] for name in op.tensor_slots]
     slots = [i for i in slots if is_array(record[i])]
@@ -209,6 +216,25 @@ def _prepared(op: Primitive, node: Node, g: Any, recorded: bool) -> tuple[Any, A
         return gradients[0], record, library.xp
     found = iter(gradients)
     return [None if x is None else next(found) for x in g], record, library.xp
+
+
+def _lifted(
+    op: Primitive, node: Node, record: tuple[Any, ...], cls: type, library: Library
+) -> tuple[Any, ...] | None:
+    """Return the record with the saved arrays in the class of the gradient's.
+
+    None where that takes more than to wrap arrays of the default library.
+    """
+    slots = None
+    for i in range(node.count, node.count + len(op.tensor_slots)):
+        a = record[i]
+        if a is None or a.__class__ is cls or not is_array(a):
+            continue
+        if a.__class__ is not _ndarray or not library.rank:
+            return None
+        slots = list(record) if slots is None else slots
+        slots[i] = library.lift(a)
+    return record if slots is None else tuple(slots)
 
 
 def _as_tensors(op: Primitive, node: Node, record: tuple[Any, ...]) -> tuple[Any, ...]:

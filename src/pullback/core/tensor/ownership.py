@@ -1,9 +1,9 @@
-"""Who holds a gradient's memory: what backward may keep, or add to in place, without a copy.
+"""Who holds an array's memory: what may be kept, or added to in place, without a copy.
 
-A gradient that a rule has just made is held by the pass alone. That is recognised by counting
-references, as NumPy does for its temporaries, where the interpreter counts them exactly; elsewhere
-nothing is ever taken for unshared. Must not be asked of anything but a NumPy array that owns its
-memory.
+A gradient that a rule has just made is held by the pass alone, a tangent by what adds it up. That
+is recognised by counting references, as NumPy does for its temporaries, where the interpreter
+counts them exactly; elsewhere nothing is ever taken for unshared. Must not be asked of anything but
+a NumPy array that owns its memory.
 """
 
 from __future__ import annotations
@@ -33,3 +33,30 @@ def is_unshared(array: Any) -> bool:
         return False
     flags = array.flags
     return bool(flags.owndata and flags.writeable)
+
+
+def _references(array: Any) -> int:
+    return getrefcount(array)
+
+
+def _count_in_one_slot() -> int:
+    """Return what a function finds that is given an array which one slot of an object holds."""
+    held = [NUMPY.xp.zeros(1)]
+    return _references(held[0]) if SOLE > 0 else -1
+
+
+_IN_SLOT = _count_in_one_slot()
+
+
+def takes(array: Any, other: Any) -> bool:
+    """Return whether another array can be added to one in place, where a slot alone holds that.
+
+    The slot itself is to be given, an attribute or an item: a variable would count as well.
+    """
+    return (
+        getrefcount(array) == _IN_SLOT + (other is array)
+        and other.__class__ is _array
+        and is_unshared(array)
+        and array.dtype is other.dtype
+        and array.shape == other.shape
+    )

@@ -30,6 +30,8 @@ from pullback.ops.primitives.products import contract_p, cross_p, matmul_p, mm, 
 from pullback.ops.primitives.reductions import sum_p
 from pullback.ops.samples import sample
 
+_ARRAYS = frozenset(NUMPY.array_types)
+
 
 # -- matrices --------------------------------------------------------------------------------------
 @public(matmul_p, methods="matmul")
@@ -47,8 +49,11 @@ def matmul(x1: Any, x2: Any, /) -> Tensor:
     >>> pb.matmul(pb.eye(2), pb.tensor([3.0, 4.0]))
     tensor([3., 4.])
     """
-    tensors = x1.__class__ in TENSOR_CLASSES and x2.__class__ is x1.__class__
-    if tensors and len(x1._data.shape) == 2 == len(x2._data.shape):
+    left, right = x1.__class__, x2.__class__
+    if left in TENSOR_CLASSES and right is left:
+        if len(x1._data.shape) == 2 == len(x2._data.shape):
+            return mm(x1, x2)
+    elif {left, right} & _ARRAYS and {left, right} & TENSOR_CLASSES and x1.ndim == 2 == x2.ndim:
         return mm(x1, x2)
     return matmul_p.public(x1, x2)
 

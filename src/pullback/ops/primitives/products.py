@@ -41,7 +41,7 @@ def _left(g: Any, x_shape: Any, y: Any, xp: Any) -> Any:
     if len(y.shape) == 2 and len(x_shape) <= 2:  # of a vector x, g is one as well
         return xp.matmul(g, _swap(y, xp))
     if len(y.shape) == 1:  # g has the shape of x less its last axis
-        return sum_to_shape(xp.expand_dims(g, axis=-1) * y, x_shape, xp)
+        return sum_to_shape(xp.reshape(g, (*g.shape, 1)) * y, x_shape, xp)
     g2 = xp.expand_dims(g, axis=-2) if len(x_shape) == 1 else g
     product = xp.matmul(g2, _swap(y, xp))
     if len(x_shape) == 1:

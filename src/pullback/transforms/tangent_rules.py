@@ -1,0 +1,196 @@
+"""The tangents of operations: how results change along the vectors that their inputs change by.
+
+The rules are those of reverse mode. Of an element-wise operation a rule multiplies with the
+derivative, so it is applied to the vector. Where a rule does not ask for its own input or the
+result, the operation is linear in that input, and is applied to the vector itself. The derivative
+of any other operation is the transpose of what its backward does: see `pushed`.
+
+All runs on tensors where something is recorded, or wrapped further in; on the default library's own
+arrays else, which is quicker. A vector may be smaller than its input, which it is broadcast to, and
+so may a tangent be: what is repeated is computed once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from pullback.arrays import NUMPY, dtype_of
+from pullback.core.function.handed import TENSORS
+from pullback.core.function.primitive import Primitive, parameters
+from pullback.core.function.record import asked_for
+from pullback.core.tensor.ownership import takes
+from pullback.core.tensor.tensor import Tensor
+from pullback.transforms.calls import is_numbers, results_in
+from pullback.transforms.pushing import pushed
+from pullback.transforms.wrapped import boxed, is_part, results_of
+
+__all__ = ["derived", "derived_on_parts"]
+
+Pairs = Sequence[tuple[Any, Any]]
+
+
+def derived_on_parts(
+    op: Primitive, values: Sequence[Any], along: Sequence[Any], settings: dict[str, Any]
+) -> Pairs:
+    """Return the results of an operation on parts of arrays, each with its tangent: tensors."""
+    tensors = [boxed(v) if is_part(v) else v for v in values]
+    vectors = [None if v is None else boxed(v) for v in along]
+    pairs = derived(TENSORS, op, tensors, vectors, settings)
+    if pairs is not None:
+        return pairs
+    vectors = [
+        None if v is None or (i in op.masks and not op.variadic) else _broadcast(TENSORS, v, t)
+        for i, (t, v) in enumerate(zip(tensors, vectors, strict=True))
+    ]
+    return pushed(lambda *given: results_of(op, given, settings), tensors, vectors)
+
+
+def derived(
+    xp: Any,
+    op: Primitive,
+    values: Sequence[Any],
+    along: Sequence[Any],
+    settings: dict[str, Any],
+) -> Pairs | None:
+    """Return the results of an operation, each with its tangent, None for one that is zero.
+
+    None where no rule gives a tangent, but the transpose of a backward pass.
+
+    Parameters
+    ----------
+    xp : module
+        The namespace of the inputs: of tensors, or of the default library's arrays.
+    op : Primitive
+    values, along : sequence
+        Its inputs, and the vectors that they change by, None for one that stays.
+    settings : dict
+        All settings of the operation.
+    """
+    masks = () if op.variadic else op.masks  # whose gradient is structurally zero
+    vectors = {i: v for i, v in enumerate(along) if v is not None and i not in masks}
+    if not vectors or not op.differentiable:
+        return [(out, None) for out in results_in(xp, op, values, settings)]
+    if op.elementwise and _multiplies(op, vectors, values):
+        (out,) = results_in(xp, op, values, settings)
+        if _is_complex(out) == (True in [_is_complex(v) for v in vectors.values()]):
+            return [(out, _multiplied(xp, op, vectors, values, out, settings))]
+    whole = {i: _broadcast(xp, v, values[i]) for i, v in vectors.items()}
+    rows = _linear(xp, op, values, whole, settings)
+    if rows is None:
+        return None
+    outs = results_in(xp, op, values, settings)
+    return [
+        (out, _sum(list(terms)) if dtype_of(out.dtype).is_inexact else None)
+        for out, terms in zip(outs, zip(*rows, strict=True), strict=True)
+    ]
+
+
+def _is_complex(value: Any) -> bool:
+    return dtype_of(value.dtype).is_complex if is_numbers(value) else isinstance(value, complex)
+
+
+def _broadcast(xp: Any, vector: Any, like: Any) -> Any:
+    return vector if vector.shape == like.shape else xp.broadcast_to(vector, like.shape)
+
+
+def _sum(terms: list[Any]) -> Any:
+    """Return the sum of the terms of a tangent, in the memory of one that only the list holds."""
+    while len(terms) > 1:
+        if takes(terms[0], terms[1]):
+            terms[0] += terms[1]
+        elif takes(terms[1], terms[0]):
+            terms[1] += terms[0]
+            terms[0] = terms[1]
+        else:
+            terms[0] = terms[0] + terms[1]
+        del terms[1]
+    return terms[0]
+
+
+# -- operations that multiply with their derivative ------------------------------------------------
+def _multiplies(op: Primitive, vectors: dict[int, Any], values: Sequence[Any]) -> bool:
+    """Return whether the rules of an element-wise operation multiply with its derivative."""
+    if None in [op.rules[i] for i in vectors]:
+        return False
+    return op.holomorphic or True not in [_is_complex(v) for v in values]
+
+
+def _multiplied(
+    xp: Any,
+    op: Primitive,
+    vectors: dict[int, Any],
+    values: Sequence[Any],
+    out: Any,
+    settings: dict[str, Any],
+) -> Any:
+    """Return the tangent of a result: the sum of the rules, with the vectors for the gradient."""
+    known = {"xp": xp, op.results[0]: out, **dict(zip(op.inputs, values, strict=True))}
+    if op.symmetric and len(vectors) == 2:
+        (x, v), (y, w) = zip(values, vectors.values(), strict=True)
+        vectors = {0: v + v} if x is y and v is w else vectors
+    terms = []
+    for i, known["g"] in vectors.items():
+        rule: Any = op.rules[i]
+        arguments = [
+            known[name] if name in known else _described(op, name, values, settings)
+            for name in parameters(rule)
+        ]
+        terms.append(rule(*arguments))
+    tangent = terms[0] if len(terms) == 1 else _sum(terms)
+    if tangent.dtype is out.dtype:
+        return tangent
+    return tangent.to(out.dtype) if xp is TENSORS else NUMPY.tidy(tangent).astype(out.dtype)
+
+
+def _described(op: Primitive, name: str, values: Sequence[Any], settings: dict[str, Any]) -> Any:
+    """Return a setting, or the shape or dtype of an input, that a rule asks for."""
+    tensors = [boxed(v) if is_numbers(v) else v for v in values]
+    return asked_for(op, name, tensors, (), settings)
+
+
+# -- operations that are linear --------------------------------------------------------------------
+def _linear(
+    xp: Any, op: Primitive, values: Sequence[Any], vectors: dict[int, Any], settings: dict[str, Any]
+) -> list[Sequence[Any]] | None:
+    """Return the results of an operation on the vectors, which are added up to the tangents.
+
+    None where it is not linear in an input.
+    """
+    if op.variadic:
+        if op.tensor_slots:
+            return None
+        along = [vectors[i] if i in vectors else _zero(xp, v) for i, v in enumerate(values)]
+        return [results_in(xp, op, along, settings)]
+    if not all(_is_linear(op, i) for i in vectors):
+        return None
+    return [_applied(xp, op, i, v, values, settings) for i, v in vectors.items()]
+
+
+def _is_linear(op: Primitive, i: int) -> bool:
+    """Return whether an operation is linear in an input, when those its rule needs are fixed.
+
+    A setting `value` is put where nothing of the input is: then it is linear but for a constant.
+    """
+    if op.joint is not None or op.rules[i] is None or "value" in op.settings or op.elementwise:
+        return False
+    return not {op.inputs[i], *op.results} & {*parameters(op.rules[i])}
+
+
+def _applied(
+    xp: Any, op: Primitive, i: int, vector: Any, values: Sequence[Any], settings: dict[str, Any]
+) -> Sequence[Any]:
+    """Return the part of input `i` in each tangent: the operation on the vector."""
+    fixed = parameters(op.rules[i])
+    arguments = [
+        vector if j == i else v if op.inputs[j] in fixed or j in op.masks else _zero(xp, v)
+        for j, v in enumerate(values)
+    ]
+    found: Sequence[Any] = results_in(xp, op, arguments, settings)
+    return found
+
+
+def _zero(xp: Any, value: Any) -> Any:
+    if not is_numbers(value):
+        return 0
+    return xp.zeros_like(value.detach() if isinstance(value, Tensor) else value)
