@@ -267,7 +267,7 @@ class _Runner:
         names = [p.name for p in self.parameters or ()]
         shapes = {name: described.shape for name, described in documented(fn, names).items()}
         self.base: Subject | None = None  # the call whose gradients are right, if they are
-        self.unmeasured = False  # whether some of that call's derivatives could not be measured
+        self.unmeasured: list[Unchecked] = []  # of that call's derivatives
         self.said = {name: tuple(map(str, shape)) for name, shape in shapes.items() if shape}
 
     def report(self, inputs: Sequence[Any]) -> Report:
@@ -341,7 +341,7 @@ class _Runner:
             return report
         inputs = inputs._replace(kwargs=inputs.kwargs | self.kwargs)
         self.base = Subject(self.fn, inputs.args, inputs.kwargs)
-        self.unmeasured = bool(report.unchecked)
+        self.unmeasured = list(report.unchecked)
         time = Budget(_FOR_VARIATIONS)
         try:
             with deadline().leaving_out():
@@ -384,7 +384,9 @@ class _Runner:
         """Compare first derivatives of another call; what is excused is left out."""
         singular = functools.partial(is_singular, self.fn, self._whole(variation.inputs))
         if self._looks_right(variation.inputs) or singular():
-            return Report(name_of(self.fn), self.options.seed)
+            none = Report(name_of(self.fn), self.options.seed)
+            none.unchecked = list(self.unmeasured)
+            return none
         least = _underflow(variation.inputs) if variation.inputs.profile == LARGE else 0.0
         options = dataclasses.replace(
             self.options,

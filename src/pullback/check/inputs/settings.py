@@ -33,6 +33,7 @@ _FEW = 20  # repetitions that may be part of the formula
 _SMALL = re.compile(r".*eps(ilon)?\w*|jitter|ridge")
 _AXIS = re.compile(r"(\w+_)?(axis|axes|dims?)\d?")
 _COUNT = re.compile(r".*(idx|index|size|hop|stride|num|count|len|fft)\w*|[nkm]|n_\w+")
+_LENGTH = re.compile(r"[nmk]|.*(size|length|len|count|number|num)|(n|num)_\w+")
 _INDEX = re.compile(r".*(idx|index|ignore|blank|label|class|token)\w*")
 _ARRAY = re.compile(r".*(bias|weight|mask|prior|target|mean|knots|init)\w*|[bwxy]|[htw]0?")
 _NO_WORD = "no_such_word"
@@ -48,6 +49,7 @@ _CHOICES = {
 
 
 _APART = r"\*name\b|\b\w+, \w+ = name\b|\bname\[[01]\]"
+_LETTERS = r"\bin (enumerate\(|zip\([^)]*)?NAME\b|\bNAME\["  # one by one
 _SEVERAL = r"(broadcast_to|broadcast_arrays|asarray|array|atleast_1d)\(\s*name\b"
 _PAIRS = ((1, 3), (0.3, 0.7), (0, 1), (1, 1), (2, 1))  # of what is taken apart
 
@@ -72,6 +74,7 @@ def other_settings(
     """
     hints = _hints(fn)
     given = _given(inputs)
+    lengths = {length for array in given for length in array.shape}
     rank = max((array.ndim for array in given), default=1)
     for i, p in enumerate(parameters):
         if p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD) or _NEVER.fullmatch(p.name):
@@ -88,7 +91,7 @@ def other_settings(
         elif holds_numbers(value):
             if p.default is None:
                 yield f"`{p.name}` left out", [_with(inputs, i, p, None)]
-        elif value is not _EMPTY:
+        elif value is not _EMPTY and not (passed and _is_length(p.name, value, lengths)):
             said = _said(fn, _with(inputs, i, p, _NO_WORD)) if isinstance(value, str) else ()
             for other in _others(p.name, value, hints.get(p.name), rank, fn, said):
                 what = f"`{p.name}` = {other!r} in place of {value!r}"
@@ -104,6 +107,12 @@ def other_settings(
 
 def _given(inputs: Inputs) -> list[Array]:
     return [host(v) for v in (*inputs.args, *inputs.kwargs.values()) if holds_numbers(v)]
+
+
+def _is_length(name: str, value: Any, lengths: set[int]) -> bool:
+    """Return whether a number is, by its name too, that of the elements along some axis."""
+    is_number = isinstance(value, int) and not isinstance(value, bool)
+    return is_number and value > 1 and value in lengths and bool(_LENGTH.fullmatch(name))
 
 
 def _passed(inputs: Inputs, i: int, p: inspect.Parameter) -> Any:
@@ -149,7 +158,8 @@ def _candidates(
     elif isinstance(value, str):
         words = [word for word in (*said, *_words(name, hint, fn)) if word != value]
         yield from words or ["other"]  # one word is compared, and all others mean the other way
-        yield from (value[::-1], value[1:] + value[:1], value[:-1])  # a list of letters
+        if re.search(_LETTERS.replace("NAME", name), text_of(fn)):
+            yield from (value[::-1], value[1:] + value[:1], value[:-1])
     elif STOPPING.fullmatch(name):
         if _REPEATS.fullmatch(name) and type(value) is int and 0 < value < _FEW:
             yield value + 1
