@@ -14,6 +14,7 @@ from . import (
     antennas,
     astronomy,
     audio,
+    batteries,
     chemistry,
     circuits,
     climate,
@@ -127,6 +128,7 @@ FIELDS = (
     traffic,
     cosmology,
     surveys,
+    batteries,
 )
 CASES: list[Case] = [case for field in FIELDS for case in field.BOOK.cases]
 WRONG = [case for case in CASES if case.wrong]
