@@ -58,6 +58,7 @@ from . import (
     signal,
     solvers,
     sparse,
+    sports,
     state,
     statistics,
     surveys,
@@ -129,6 +130,7 @@ FIELDS = (
     cosmology,
     surveys,
     batteries,
+    sports,
 )
 CASES: list[Case] = [case for field in FIELDS for case in field.BOOK.cases]
 WRONG = [case for case in CASES if case.wrong]
