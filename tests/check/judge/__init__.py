@@ -39,6 +39,7 @@ from . import (
     losses,
     materials,
     neuroscience,
+    oceanography,
     optics,
     physics,
     populations,
@@ -131,6 +132,7 @@ FIELDS = (
     surveys,
     batteries,
     sports,
+    oceanography,
 )
 CASES: list[Case] = [case for field in FIELDS for case in field.BOOK.cases]
 WRONG = [case for case in CASES if case.wrong]
