@@ -23,6 +23,7 @@ from . import (
     crystallography,
     ecology,
     economics,
+    education,
     epidemics,
     finance,
     finite_elements,
@@ -133,6 +134,7 @@ FIELDS = (
     batteries,
     sports,
     oceanography,
+    education,
 )
 CASES: list[Case] = [case for field in FIELDS for case in field.BOOK.cases]
 WRONG = [case for case in CASES if case.wrong]
