@@ -38,6 +38,7 @@ from . import (
     kernels,
     layers,
     losses,
+    manufacturing,
     materials,
     neuroscience,
     oceanography,
@@ -135,6 +136,7 @@ FIELDS = (
     sports,
     oceanography,
     education,
+    manufacturing,
 )
 CASES: list[Case] = [case for field in FIELDS for case in field.BOOK.cases]
 WRONG = [case for case in CASES if case.wrong]
