@@ -40,6 +40,7 @@ from . import (
     losses,
     manufacturing,
     materials,
+    microscopy,
     neuroscience,
     oceanography,
     optics,
@@ -137,6 +138,7 @@ FIELDS = (
     oceanography,
     education,
     manufacturing,
+    microscopy,
 )
 CASES: list[Case] = [case for field in FIELDS for case in field.BOOK.cases]
 WRONG = [case for case in CASES if case.wrong]
