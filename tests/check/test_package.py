@@ -16,7 +16,7 @@ CHECK = SRC / "check"
 GROUPS = (
     {"deadline", "exceptions", "iterating", "naming", "progress", "values"},
     {"numerical", "plot", "report", "rounding", "subject"},
-    {"comparison", "memory_layouts", "nearby", "resizing", "session"},
+    {"comparison", "first_look", "memory_layouts", "nearby", "resizing", "session"},
     {"diagnosis"},
     {"mending"},
     {"parts"},

@@ -219,6 +219,7 @@ class _Drawer:
         """Return what is different, and the value; nothing where it has to stay."""
         if isinstance(value, float):
             keep = STOPPING.fullmatch(self.name) or not np.isfinite(value) or not value
+            keep = keep or "[" in self.name  # of several numbers, which may have an order
             return ("", value) if keep else (_OTHER, value * self.rng.lognormal(0.0, 0.5))
         if not _can_change(value):
             return "", value
@@ -304,7 +305,9 @@ class _Drawer:
         if rng.random() < 0.4:
             spread = float(np.ptp(array)) or float(np.abs(array).max()) or 1.0
             what, other = _MOVED, other + spread * rng.uniform(-1.0, 1.0)
-        if not self.repeats and rng.random() < _SIGNED[bool((array > 0).all())]:
+        is_positive = bool((array > 0).all())
+        may_flip = not self.repeats and (array.size > 1 or not is_positive)
+        if may_flip and rng.random() < _SIGNED[is_positive]:
             what, other = _SIGNS, other * rng.choice([-1.0, 1.0], array.shape)
         return what, other
 

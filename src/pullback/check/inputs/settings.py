@@ -172,8 +172,10 @@ def _candidates(
     elif isinstance(value, tuple) and value and all(isinstance(v, int) for v in value):
         yield from _tuples(name, value, rank)
     elif isinstance(value, (tuple, list)) and value and all(map(_is_number, value)):
-        other = (v * (1.5, 0.8, 1.2)[k % 3] for k, v in enumerate(value))
-        yield from (type(value)(other), type(value)(reversed(value)))
+        other = [v * (1.5, 0.8, 1.2)[k % 3] for k, v in enumerate(value)]
+        if sorted(value) == list(value) and len(value) > 2:  # limits, from the lowest on
+            other = sorted(other)
+        yield type(value)(other)
 
 
 def _is_number(value: Any) -> bool:
