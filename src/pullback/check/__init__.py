@@ -13,14 +13,15 @@ Measurements and the report
 One check
     session (one check in progress: tolerances, random numbers, each thing measured once),
     comparison (two gradients, up to rounding), resizing (the same call at other sizes),
-    memory_layouts (the layouts that an array can have).
+    memory_layouts (the layouts that an array can have), nearby (gradients around a point without a
+    derivative), first_look (right to all appearance, at little cost).
 diagnosis/
     Why a gradient is wrong: hypotheses about the numbers, the most specific first.
 mending/
     A change of the source that makes a wrong gradient right: source (functions as syntax trees),
     sites (hooks at every expression), quoting, atoms (values at hand), regrouping, edits,
     combining, statements and terms (what may have been meant), trials (what a change has to do),
-    search.
+    search; held (parts of forward that a gradient takes for constants).
 parts/
     The parts of the check, one file each, in the order in which they run. api runs them:
     `gradcheck`.
