@@ -14,7 +14,7 @@ CHECK = SRC / "check"
 
 # As the package's docstring lists them: a group imports from itself and from those above it.
 GROUPS = (
-    {"deadline", "exceptions", "iterating", "naming", "progress", "values"},
+    {"deadline", "ending", "exceptions", "iterating", "naming", "progress", "values"},
     {"numerical", "plot", "report", "rounding", "subject"},
     {"comparison", "first_look", "memory_layouts", "nearby", "resizing", "session"},
     {"diagnosis"},

@@ -308,3 +308,20 @@ def test_no_change_of_the_source_or_of_a_setting_is_tried_without_end():
         return {"x": pb.asarray(adjoint)}
 
     assert checked(forward, backward, np.array([0.3, 1.2, 0.7])).outcome == "wrong"
+
+
+def test_a_forward_that_never_ends_in_float32_is_stopped_there():
+    def forward(ctx, x):
+        a = root = np.abs(x.numpy()) + 1.0
+        while np.abs(root * root - a).max() > 1e-12:
+            root = (root + a / root) / 2
+        ctx.save_for_backward(sign=np.sign(x.numpy()), root=root)
+        return pb.asarray(root)
+
+    def backward(ctx, g):
+        s = ctx.saved_variables
+        return {"x": pb.asarray(g.numpy() * s.sign / s.root / 2)}
+
+    report = checked(forward, backward, X)
+    assert report.outcome == "right"
+    assert "forward does not end in float32: it waits for what never holds there" in report.notes

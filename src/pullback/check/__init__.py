@@ -5,8 +5,8 @@ from those named before it.
 
 What everything works on
     values (arrays on the host, and the library and device they came from), naming (what messages
-    call things), exceptions (how a check is interrupted), deadline (when it has to end), progress
-    (how far it is).
+    call things), exceptions (how a check is interrupted), deadline (when it has to end), ending
+    (whether a call does), progress (how far it is).
 Measurements and the report
     numerical (derivatives by differences), subject (the call, its values and gradients), plot (the
     picture of a report), report (causes, failures, notes), rounding (what is forward's own).

@@ -15,7 +15,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pullback.check.comparison import max_abs, max_changes
+from pullback.check.deadline import deadline
+from pullback.check.ending import ends
 from pullback.check.exceptions import BackwardError, ForwardError, InapplicableError, first_line
+from pullback.check.iterating import converges
 from pullback.check.numerical import coordinates
 from pullback.check.parts.first import agrees
 from pullback.check.parts.recheck import perturbed_leaves, wrong_along
@@ -30,6 +33,7 @@ _STEADY = 0.05  # of a value: an error that is smaller may be due to rounding
 _LARGEST = {"float32": 1e12, "float16": 30.0}
 # An output with a larger error, in rounding units, has no gradient that is compared.
 _ULPS = 256
+_PATIENCE, _SLOWER = 0.5, 20  # seconds, and times as long as other calls, that forward may take
 _COMPLEX = {"float32": np.complex64}
 _MAX_ELEMENTS = 20_000  # larger arguments are not tried with complex numbers
 
@@ -79,6 +83,9 @@ def check_dtypes(session: Session) -> None:
 def _narrower(session: Session, dtype: str) -> bool:
     """Check one narrower dtype; return whether forward takes it."""
     leaves = session.leaves()
+    if not _ends(session, leaves, dtype):
+        session.note(f"forward does not end in {dtype}: it waits for what never holds there")
+        return False
     try:
         found = _narrow(session, leaves, dtype)
         if found is None:
@@ -98,6 +105,14 @@ def _narrower(session: Session, dtype: str) -> bool:
         moved = _narrow(session, perturbed_leaves(session, leaves, _STEADY / 2), dtype)
         _report(session, found, i, where, _is_steady(found, moved, i, where))
     return True
+
+
+def _ends(session: Session, leaves: Sequence[Any], dtype: str) -> bool:
+    """Return whether forward ends in a dtype; one that iterates may wait for what never holds."""
+    if not converges(session.subject.fn):
+        return True
+    narrow = session.subject.with_leaves([_cast(v, dtype) for v in leaves])
+    return ends(narrow.run, max(_PATIENCE, _SLOWER * deadline().average()))
 
 
 def _narrow(session: Session, leaves: Sequence[Any], dtype: str) -> _Narrow | None:
