@@ -96,7 +96,9 @@ def _rectangular(session: Session, symbol: Symbol) -> Iterator[Symbol]:
 def _sizes(session: Session, symbol: Symbol, lengths: Sequence[int] = ()) -> bool:
     """Check other lengths of one symbol; return whether forward accepted any."""
     n, known = symbol.length, None
-    usual = (n - 1, 1, 0) if _distinct(session, symbol) else (n + 1, 2 * n, 1, 0)
+    usual = [n - 1, 1] if _distinct(session, symbol) else [n + 1, 2 * n, 1]
+    if not session.iterates:  # a solver's compiled code may not survive empty arrays
+        usual.append(0)
     for length in lengths or usual:
         if known and length == 2 * n:  # needed only if the length has to be a multiple
             continue
