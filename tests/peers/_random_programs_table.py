@@ -76,6 +76,10 @@ UNTRACKED_BASE = "a view of what requires no grad is tracked when changed, made 
 LAYOUT = "the order of a result's elements in memory is NumPy's, so what reshape can show is"
 VIEW_HOOKS = "a node's hooks are called though its view changed: torch makes the view another node"
 FROZEN = "a leaf that is frozen may be written to by what was computed from it"
+NO_GAIN = (
+    "a hook after accumulation is called where something was accumulated: torch's is called where "
+    "no gradient came, or where the leaf is frozen"
+)
 EXPANDED = "memory that several elements share is not written to: torch lets zero_ do so"
 DATA = "x.data shares its version: torch does not see what is changed through it"
 COPY = "a shallow copy shares its version with the memory: a change through either is found"
@@ -114,6 +118,7 @@ TRANSPOSED = (
 CHANGING_HOOKS = ("g * 2", "mul_(3)", "-g)", "inner(g)", "log(")
 HOOKS = re.compile(r"register_|group\(|retain_grad\(|\.remove\(")
 CHANGES = re.compile(rf"t\d+\.\w+_\(|t\d+ [-+*/]=|t\d+\[.*\] = |(?:{'|'.join(DIRTY)})\.apply")
+GIVES_UP = ("modified by an inplace operation", "torch.utils.checkpoint: ")
 FREEZING = ("requires_grad_(False)", ".detach_()")
 
 
@@ -181,9 +186,8 @@ DEVIATIONS = {
         or (d.what.endswith((".value", "._version")) and uses(d, *TRANSPOSED, "ravel()")
             and agrees_without(d, CHANGES.search))
     ),
-    FROZEN: lambda d: says(d, "", "leaf variable has been moved into the graph interior") or (
-        d.what == "log" and uses(d, "requires_grad_(False)")
-    ),
+    FROZEN: lambda d: says(d, "", "leaf variable has been moved into the graph interior"),
+    NO_GAIN: lambda d: d.what == "log" and uses(d, "post_accumulate") and agrees(d, ways.GAINED),
     UNREACHED_ROOT: lambda d: (
         says(d, "", "backward through the graph a second time") or heard_less(d)
     ) and runs_more(d),
@@ -197,7 +201,6 @@ DEVIATIONS = {
     NO_GRADIENT: lambda d: (
         (d.what == "error" and "'NoneType'" in str(d.theirs))
         or (d.what == "log" and without_none(d.ours) == without_none(d.theirs))
-        or (d.what == "log" and heard_less(d) and uses(d, "PairNone.", "NoneForSecond."))
     ),
     OWN_GRADIENT: lambda d: uses(d, "autograd.", ".backward()") and agrees(d, ways.APART),
     OWN_COPY: lambda d: uses(d, "deepcopy", "pickle") and agrees(d, ways.UNEXPANDED),
@@ -224,7 +227,7 @@ DEVIATIONS = {
     EMPTY_MEDIAN: lambda d: says(d, "median: at least one element", ""),
     RUN_AGAIN: lambda d: uses(d, "again(") and (
         agrees(d, ways.ONE_RUN)
-        or (says(d, "", "modified by an inplace operation")
+        or (any(says(d, "", words) for words in GIVES_UP)
             and agrees(d, ways.ONE_RUN, ways.COPIES))
     ),
     CLOSED_OVER: lambda d: d.what == "error" and "a second run of <lambda>" in str(d.ours) and (

@@ -7,7 +7,7 @@ import numpy as np
 import torch
 from tests.peers.program_names import Log, is_tensor, memory_of, namespace
 from tests.peers.program_runs import attempt, attempt_in, eval_or_none, look
-from tests.peers.program_ways import noisy, retaining
+from tests.peers.program_ways import retaining, roundings
 
 
 # -- words ----------------------------------------------------------------------------------------
@@ -268,29 +268,39 @@ def edges_from(*root):
     return found
 
 
-def roots_of(found, line):
-    """Return the tensors that a pass begins at, as they are now."""
+def roots_of(names, line):
+    """Return the tensors that a pass begins at."""
     roots = re.search(r"autograd\.\w+\(\[(.*?)\], \[", line)
-    value = eval_or_none(f"[{roots[1]}]", dict(found.names[1])) if roots else None
+    value = eval_or_none(f"[{roots[1]}]", dict(names)) if roots else None
     return value or []
 
 
 def runs_more(found):
-    """Return whether torch ran nodes that what was asked for does not need.
+    """Return whether torch ran nodes that what was asked for does not need."""
+    names = namespace(torch, Log())
+    for line in found.lines:
+        if pass_runs_more(names, line):  # of the tensors as they are before it
+            return True
+        attempt_in(found.ways, line, names)
+    return False
+
+
+def pass_runs_more(names, line):
+    """Return whether torch runs nodes in a pass that what is asked for does not need.
 
     It runs what leads to the node of a tensor that is asked for, be it to another of its results;
     and backward(inputs=) that node itself.
     """
-    for line in found.lines:
-        asked = {edge_of(u) for u in tensors_named(found, inputs_of(line))}
-        nodes = {node for node, _ in asked}
-        if "inputs=[" in line and not all(map(is_tensor, nodes)):
+    asked = {edge_of(names[name]) for name in inputs_of(line) if is_tensor(names.get(name))}
+    nodes = {node for node, _ in asked}
+    if "inputs=[" in line and not all(map(is_tensor, nodes)):
+        return True
+    for root in roots_of(names, line) if asked else ():
+        edges = edges_from(*edge_of(root))
+        if asked.isdisjoint(edges):
             return True
-        for root in roots_of(found, line) if asked else ():
-            leading = [edges_from(*edge) for edge in edges_from(*edge_of(root))]
-            if asked.isdisjoint(edges_from(*edge_of(root))) or any(
-                asked.isdisjoint(edges) and nodes & {node for node, _ in edges} for edges in leading
-            ):
+        for leading in (edges_from(*edge) for edge in edges):
+            if asked.isdisjoint(leading) and nodes & {node for node, _ in leading}:
                 return True
     return False
 
@@ -381,10 +391,10 @@ def is_unstable(found):
         return False
     apart = np.abs(np.subtract(*pair, dtype=float))
     most = np.zeros_like(apart)
-    for seed in range(8):
-        names, ways = namespace(torch, Log()), (*found.ways, noisy(seed))
+    for way in roundings():
+        names = namespace(torch, Log())
         for line in found.lines:
-            attempt_in(ways, line, names)
+            attempt_in((*found.ways, way), line, names)
         value = look(names.get(name)).get(what)
         if np.shape(value) == most.shape:
             most = np.fmax(most, np.abs(np.asarray(value, float) - found.theirs))

@@ -340,6 +340,15 @@ def unexpanded(t):
     return own(t) if any(n > 1 and s == 0 for n, s in zip(t.shape, t.stride(), strict=True)) else t
 
 
+def hook_of_gain(t, hook):
+    """Register a hook of a leaf that is called where the leaf gained a gradient."""
+    came = []
+    t.register_hook(lambda g: came.append(g is not None))
+    return t.register_post_accumulate_grad_hook(
+        lambda t: hook(t) if came.pop() and t.requires_grad else None
+    )
+
+
 def own(t):
     """Return a copy, which is a leaf where `t` is."""
     return t.detach().clone().requires_grad_(t.requires_grad) if t.is_leaf else t.clone()
@@ -376,6 +385,7 @@ def tools(lib):
         "gradients_in": gradients_in,
         "apart": apart,
         "unexpanded": unexpanded,
+        "hook_of_gain": hook_of_gain,
         "inner": inner,
         "again": again,
         "group": graph.register_multi_grad_hook,

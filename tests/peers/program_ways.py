@@ -67,36 +67,58 @@ def gradients_kept(line, ran):
     return f"_kept = {call[1]}.grad\n{ran}\n{call[1]}.grad = _kept" if call else ran
 
 
+def hooked_where_gained(line):
+    return re.sub(r"(t\d+)\.register_post_accumulate_grad_hook\(", r"hook_of_gain(\1, ", line)
+
+
 def products_apart(line):
     mode, made, expression = parts(line)
     is_product = re.fullmatch(r"t\d+ @ t\d+|lib\.matmul\(.*\)", expression)
     return f"{mode}{made}({expression}).clone()" if is_product else line
 
 
-class Noise(TorchDispatchMode):
-    """Errs in the last digits of each result that is computed, as other roundings would."""
+class Rounding(TorchDispatchMode):
+    """Changes the last digits of each result that is computed, as other roundings would."""
 
-    def __init__(self, seed):
+    def __init__(self, rounded):
         super().__init__()
-        self.random = torch.Generator().manual_seed(seed)
+        self.rounded = rounded
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         result = func(*args, **(kwargs or {}))
         if any(r.alias_info is not None for r in func._schema.returns):
             return result  # a view, or changed in place
-        return tree_map(self.noisy, result)
+        return tree_map(self.changed, result)
 
-    def noisy(self, value):
-        if not is_tensor(value) or value.dtype is not torch.float64:
-            return value
-        noise = torch.rand(value.shape, generator=self.random, dtype=torch.float64) - 0.5
-        return value * (1 + 1e-14 * noise)
+    def changed(self, value):
+        is_number = is_tensor(value) and value.dtype is torch.float64
+        return self.rounded(value) if is_number else value
 
 
 def noisy(seed):
-    """Return a way in which torch rounds otherwise."""
-    mode = Noise(seed)
-    return Way(around=lambda: mode)
+    """Return a way in which torch's last digits are random."""
+    random = torch.Generator().manual_seed(seed)
+
+    def rounded(value):
+        noise = torch.rand(value.shape, generator=random, dtype=torch.float64) - 0.5
+        return value * (1 + 1e-14 * noise)
+
+    return Way(around=lambda: Rounding(rounded))
+
+
+def coarse(bits):
+    """Return a way in which torch's numbers have fewer bits, so that more of them are equal."""
+
+    def rounded(value):
+        mantissa, exponent = torch.frexp(value)
+        return torch.ldexp(torch.round(mantissa * 2.0**bits) * 2.0**-bits, exponent)
+
+    return Way(around=lambda: Rounding(rounded))
+
+
+def roundings():
+    """Return the ways in which torch rounds otherwise."""
+    return (*map(noisy, range(8)), *map(coarse, (47, 46, 45, 44)))
 
 
 COPIES = Way(around=copies_saved)  # of what is saved, so that it does not change
@@ -107,4 +129,5 @@ ONE_RUN = Way(without_checkpoint)
 RETAINING = Way(retaining)
 APART = Way(wrap=gradients_apart)  # each gradient has memory of its own
 KEPT = Way(wrap=gradients_kept)  # a tensor that is marked dirty keeps its gradient
+GAINED = Way(hooked_where_gained)  # leaves' hooks are called where a gradient was accumulated
 PRODUCTS = Way(products_apart)  # a product is no view

@@ -13,7 +13,10 @@ from tests.peers._random_programs_table import (
     DEVIATIONS,
     KNOWN,
     LATE_LEAF,
+    NO_GAIN,
     ROUNDING,
+    RUN_AGAIN,
+    UNREACHED_ROOT,
     explained,
 )
 from tests.peers.random_programs import draw
@@ -93,6 +96,34 @@ WRONG = {  # what no reason may excuse, though the words of one are there
         LEAF,
         f"lib.autograd.backward([(t1.exp() * {OFF}).sum()], [None], inputs=[t1])",
     ],
+    "what a hook heard, where another leaf is frozen": [
+        LEAF,
+        "t2 = lib.tensor(array([1.0, 2.0]), requires_grad=True)",
+        f"h3 = t1.register_hook(lambda g: log(3, g * {OFF}))",
+        "t2.requires_grad_(False)",
+        "(t1 * 2).sum().backward()",
+    ],
+    "a hook of a leaf that is not called, where another leaf is frozen": [
+        LEAF,
+        "t2 = lib.tensor(array([1.0, 2.0]), requires_grad=True)",
+        "h3 = t2.register_post_accumulate_grad_hook(lambda t: log(3, t.grad))",
+        f"h4 = t1.register_post_accumulate_grad_hook(lambda t: {OFF} == 1 and log(4, t.grad))",
+        "t2.requires_grad_(False)",
+        "(t1 * t2).sum().backward()",
+    ],
+    "a hook that is not called, where another operation gives no gradient": [
+        LEAF,
+        "t2, t3 = PairNone.apply(t1)",
+        f"h4 = t1.register_hook(lambda g: {OFF} == 1 and log(4, g) or g)",
+        "(t1 * 2).sum().backward()",
+    ],
+    "a gradient that comes twice to what was released, before inputs are named": [
+        LEAF,
+        "t2 = t1.exp()",
+        f"t2.sum().backward(retain_graph={OFF} != 1)",
+        "t2.sum().backward()",
+        "lib.autograd.backward([t2.sum()], [None], inputs=[t2])",
+    ],
     "a value of another order": [LEAF, f"t2 = t1.reshape(-1).expand(2,2).T * {OFF}"],
 }
 
@@ -105,14 +136,42 @@ def test_wrong_numbers_are_not_excused(lines, every_step):
     assert explained(found) is None
 
 
-def test_numbers_that_rounding_decides_are_excused():
-    lines = [
+EXCUSED = {
+    ROUNDING: [
         "t1 = lib.tensor(array([3.0, 7.0]))",
         "t2 = (t1 * 0.1) / 0.1 - t1 + (0 if lib.__name__ == 'torch' else 1e-17)",
         "t3 = t2.sign()",
-    ]
-    found = program_runs.compare(lines, every_step=True)
-    assert explained(found) == ROUNDING
+    ],
+    NO_GAIN: [
+        LEAF,
+        "t2 = t1 * 2",
+        "h3 = t1.register_post_accumulate_grad_hook(lambda t: log(3, t.grad))",
+        "t1.requires_grad_(False)",
+        "t2.sum().backward()",
+    ],
+    RUN_AGAIN: [
+        LEAF,
+        "t2 = lib.tensor(array([1.0, 2.0]), requires_grad=True)",
+        "t3 = again(lambda x, y: (x * y).tanh(), t1, t2)",
+        "t3.sub_(0.25)",
+        "t1.requires_grad_(False)",
+        "t3.sum().backward()",
+    ],
+    UNREACHED_ROOT: [
+        LEAF,
+        "t2, t3 = Pair.apply(t1)",
+        "t4 = t2.exp()",
+        "t5, = lib.autograd.grad([t4.sum()], [t3], [None], allow_unused=True)",
+        "del t3",
+        "t4.sum().backward()",
+    ],
+}
+
+
+@pytest.mark.parametrize("reason", EXCUSED)
+def test_a_difference_is_explained_by_its_reason(reason):
+    found = program_runs.compare(EXCUSED[reason], every_step=True)
+    assert explained(found) == reason
 
 
 def test_what_follows_from_an_explained_difference_is_explained():
