@@ -11,6 +11,7 @@ from tests.peers.program_facts import (
     any_reached_twice,
     asks_by_result,
     base_was_frozen,
+    changes_closed_over,
     changes_followed_view,
     differs_where_huge,
     heard_less,
@@ -96,6 +97,7 @@ SIGN_OF_ZERO = "the sign of a zero is nobody's business"
 EMPTY_MEDIAN = "the median of nothing is an error, as the maximum is: torch's is NaN"
 RUN_AGAIN = "a checkpoint runs again as it ran, whatever became of its arguments: torch's gives up"
 CLOSED_OVER = "a checkpoint says that what it closes over was switched on since"
+CHANGED_SINCE = "what a checkpoint closes over must not change until backward, as it says"
 ASSERTED = "torch says of itself that it is a bug"
 DETACHED_SINCE = "what was detached in place since it was saved has no second derivative"
 CLAMPED = "clamp keeps x: torch keeps where it was inside"
@@ -119,13 +121,15 @@ CHANGING_HOOKS = ("g * 2", "mul_(3)", "-g)", "inner(g)", "log(")
 HOOKS = re.compile(r"register_|group\(|retain_grad\(|\.remove\(")
 CHANGES = re.compile(rf"t\d+\.\w+_\(|t\d+ [-+*/]=|t\d+\[.*\] = |(?:{'|'.join(DIRTY)})\.apply")
 GIVES_UP = ("modified by an inplace operation", "torch.utils.checkpoint: ")
+SWITCHING_ON = ("requires_grad_()", "requires_grad = True")
 FREEZING = ("requires_grad_(False)", ".detach_()")
 
 
 # Reason: the test of it.
 DEVIATIONS = {
     KEPT: lambda d: (
-        (says(d, "", "modified by an inplace operation") and agrees(d, ways.COPIES))
+        (says(d, None, "modified by an inplace operation") and agrees(d, ways.COPIES))
+        or (uses(d, *SWITCHING_ON) and of_numbers(d) and agrees(d, ways.COPIES))
         or (says(d, "", "detached in-place") and agrees(d, ways.NOT_IN_PLACE))
     ),
     SECOND_TIME: lambda d: says(d, "backward through the graph a second time", ""),
@@ -135,10 +139,10 @@ DEVIATIONS = {
         or agrees(d, ways.DETACHED)
     ),
     LATE_LEAF: lambda d: (
-        (odd_views(d) and of_tracking(d) and uses(d, "requires_grad_()", "requires_grad = True"))
+        (odd_views(d) and of_tracking(d) and uses(d, *SWITCHING_ON))
         or (says(d, "", "a leaf Variable that requires grad") and changes_followed_view(d))
         or (says(d, "you can only change requires_grad flags", "") and of_late_view(d))
-        or (of_tracking(d) and uses(d, "requires_grad_()", "requires_grad = True")
+        or (of_tracking(d) and uses(d, *SWITCHING_ON)
             and base_was_frozen(d))
     ),
     RETAINING: lambda d: uses(d, "inputs=") and (
@@ -230,6 +234,7 @@ DEVIATIONS = {
         or (any(says(d, "", words) for words in GIVES_UP)
             and agrees(d, ways.ONE_RUN, ways.COPIES))
     ),
+    CHANGED_SINCE: lambda d: of_numbers(d) and agrees_without(d, changes_closed_over(d)),
     CLOSED_OVER: lambda d: d.what == "error" and "a second run of <lambda>" in str(d.ours) and (
         uses(d, "requires_grad", ".detach_()")
     ),

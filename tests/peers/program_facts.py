@@ -12,11 +12,14 @@ from tests.peers.program_ways import retaining, roundings
 
 # -- words ----------------------------------------------------------------------------------------
 def says(found, ours="", theirs=""):
-    """Return whether the errors have these words; "" where there is to be none."""
-    return found.what == "error" and all(
-        (error is None and not words) or (error is not None and words and words in str(error))
-        for error, words in ((found.ours, ours), (found.theirs, theirs))
-    )
+    """Return whether the errors have these words; "" is for no error, None for any or none."""
+    return found.what == "error" and has_words(found.ours, ours) and has_words(found.theirs, theirs)
+
+
+def has_words(error, words):
+    if words is None or error is None:
+        return not words
+    return words != "" and words in str(error)
 
 
 def uses(found, *words):
@@ -74,9 +77,14 @@ def recorded_otherwise(found):
 
 
 # -- tensors --------------------------------------------------------------------------------------
-def tensors_named(found, names):
-    values = [found.names[1].get(name) for name in names]
+def tensors_in(names, wanted):
+    """Return the tensors that have these names, of those that there are."""
+    values = [names.get(name) for name in wanted]
     return [v for v in values if is_tensor(v)]
+
+
+def tensors_named(found, names):
+    return tensors_in(found.names[1], names)
 
 
 def operands(found):
@@ -291,7 +299,7 @@ def pass_runs_more(names, line):
     It runs what leads to the node of a tensor that is asked for, be it to another of its results;
     and backward(inputs=) that node itself.
     """
-    asked = {edge_of(names[name]) for name in inputs_of(line) if is_tensor(names.get(name))}
+    asked = {edge_of(t) for t in tensors_in(names, inputs_of(line))}
     nodes = {node for node, _ in asked}
     if "inputs=[" in line and not all(map(is_tensor, nodes)):
         return True
@@ -362,6 +370,20 @@ def out_of_groups(found):
 
 def without_none(events):
     return [e for e in events if any(g is not None for g in e[1:])]
+
+
+# -- checkpoints ----------------------------------------------------------------------------------
+def changes_closed_over(found):
+    """Return a function of statements: whether one changes what a checkpoint closes over."""
+    names, held, changing = namespace(torch, Log()), [], set()
+    for line in found.lines:
+        before = [t._version for t in held]
+        attempt_in(found.ways, line, names)
+        if before != [t._version for t in held]:
+            changing.add(line)
+        closed = re.search(r"\bw=(t\d+):", line)
+        held += tensors_in(names, closed.groups()) if closed else []
+    return changing.__contains__
 
 
 # -- numbers --------------------------------------------------------------------------------------

@@ -10,7 +10,9 @@ import pytest
 import torch
 from tests.peers import program_runs
 from tests.peers._random_programs_table import (
+    CHANGED_SINCE,
     DEVIATIONS,
+    KEPT,
     KNOWN,
     LATE_LEAF,
     NO_GAIN,
@@ -124,6 +126,22 @@ WRONG = {  # what no reason may excuse, though the words of one are there
         "t2.sum().backward()",
         "lib.autograd.backward([t2.sum()], [None], inputs=[t2])",
     ],
+    "a gradient of a checkpoint, where another closes over what changes": [
+        LEAF,
+        "t2 = lib.tensor(array([1.0, 2.0]))",
+        "t3 = again(lambda x, w=t2: (x * w.sum()).sin(), t1)",
+        f"t4 = again(lambda x: (x * {OFF}).sin(), t1)",
+        "t2.mul_(2.0)",
+        "(t3.sum() + t4.sum()).backward()",
+    ],
+    "a second derivative, where a leaf is switched on": [
+        LEAF,
+        "t2 = lib.tensor(array([1.0, 2.0]))",
+        "t3 = t1 / t2",
+        "t2.requires_grad_()",
+        f"t4, = lib.autograd.grad([t3 * t1 * {OFF}], [t1], [t1 * 2], create_graph=True)",
+        "t4.sum().backward()",
+    ],
     "a value of another order": [LEAF, f"t2 = t1.reshape(-1).expand(2,2).T * {OFF}"],
 }
 
@@ -137,6 +155,23 @@ def test_wrong_numbers_are_not_excused(lines, every_step):
 
 
 EXCUSED = {
+    KEPT: [
+        "t1 = lib.tensor(array([1.3, 2.0]))",
+        "t2 = lib.tensor(array([3.0, 4.0]), requires_grad=True)",
+        "t3 = t1 / t2",
+        "t1.requires_grad_()",
+        "t4, = lib.autograd.grad([t3.sum()], [t2], [None], create_graph=True)",
+        "(t4 * t1).sum().backward()",
+    ],
+    CHANGED_SINCE: [
+        LEAF,
+        "t2 = lib.tensor(array([1.0, 2.0]))",
+        "t3 = again(lambda x, w=t2: (x * w.sum()).sin(), t1)",
+        "t2.mul_(2.0)",
+        "t4, = lib.autograd.grad([t3.sum()], [t1], [None], create_graph=True)",
+        "t2.mul_(2.0)",
+        "t4.sum().backward()",
+    ],
     ROUNDING: [
         "t1 = lib.tensor(array([3.0, 7.0]))",
         "t2 = (t1 * 0.1) / 0.1 - t1 + (0 if lib.__name__ == 'torch' else 1e-17)",
