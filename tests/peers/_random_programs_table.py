@@ -9,10 +9,14 @@ import numpy as np
 from tests.peers import program_ways as ways
 from tests.peers.program_facts import (
     any_reached_twice,
+    asked_for_in_backward,
     asks_by_result,
     base_was_frozen,
     changes_closed_over,
     changes_followed_view,
+    comes_again,
+    differing_tensor,
+    differs_by_half_turns,
     differs_where_huge,
     heard_less,
     hooked_input,
@@ -36,6 +40,7 @@ from tests.peers.program_facts import (
     returned_itself,
     runs_more,
     says,
+    switches_closed_over,
     tensors_named,
     under_no_grad,
     uses,
@@ -56,7 +61,7 @@ UNREACHED_ROOT = (
     "what inputs do not need is not run: torch runs roots, and more that leads to their nodes"
 )
 FOLLOWED_VIEW = "a view follows its base where its steps are known: torch gives up"
-DROPPED_LEAF = "graphs do not keep leaves alive: a hook of a leaf that is gone has nothing to see"
+DROPPED_LEAF = "graphs do not keep leaves alive: what comes to a leaf that is gone is seen nowhere"
 NO_GRADIENT = "a hook is called with a gradient, never with None"
 OWN_GRADIENT = "a gradient has memory of its own: torch's may be expanded"
 OWN_COPY = "a copy has memory of its own: torch's of what was expanded is expanded"
@@ -86,7 +91,6 @@ DATA = "x.data shares its version: torch does not see what is changed through it
 COPY = "a shallow copy shares its version with the memory: a change through either is found"
 RECIPROCAL = "1 / x keeps x: torch keeps the reciprocal"
 EMPTY_MASK = "x[mask] = v with nothing chosen is no change"
-COPIED_FROM_ITSELF = "x.copy_(x) is a change as any other: torch leaves out what changes nothing"
 HOOKED_INPUT = "the gradient of an input is what its hooks made of it, whatever else is asked for"
 NO_MEMORY = "zeros of a gradient are an array: torch's may have no memory"
 LEAVES_IN_GROUP = "hooks of a group may be of leaves in autograd.grad too: torch cannot"
@@ -132,7 +136,9 @@ DEVIATIONS = {
         or (uses(d, *SWITCHING_ON) and of_numbers(d) and agrees(d, ways.COPIES))
         or (says(d, "", "detached in-place") and agrees(d, ways.NOT_IN_PLACE))
     ),
-    SECOND_TIME: lambda d: says(d, "backward through the graph a second time", ""),
+    SECOND_TIME: lambda d: (
+        says(d, "backward through the graph a second time", "") and comes_again(d)
+    ),
     DETACHED_VIEW: lambda d: under_no_grad(d) and of_tracking(d) and (
         odd_views(d)
         or (d.what.endswith(".requires_grad") and view_differs(d))
@@ -145,20 +151,19 @@ DEVIATIONS = {
         or (of_tracking(d) and uses(d, *SWITCHING_ON)
             and base_was_frozen(d))
     ),
-    RETAINING: lambda d: uses(d, "inputs=") and (
-        retains(d) or says(d, "", "modified by an inplace operation")
+    RETAINING: lambda d: retains(d) and any(
+        t is differing_tensor(d) for t in asked_for_in_backward(d)
     ),
     MODE: lambda d: uses(d, "Counting.") and under_no_grad(d) and (
         agrees(d, ways.DETACHED)
     ),
-    DIRTY_RESULT: lambda d: uses(d, *(f"): t{i}" for i in range(99))) and any(
-        line.startswith("with lib") and "enable_grad" not in line and any(w in line for w in DIRTY)
-        for line in d.lines
-    ),
+    DIRTY_RESULT: lambda d: under_no_grad(d) and uses(d, *DIRTY) and agrees(d, ways.DIRTIED),
     GRADIENT_VERSIONS: lambda d: d.what.endswith("._version") and of_gradient(d),
     OTHER_SAVED: lambda d: uses(d, "create_graph") and (
         (uses(d, *CHANGING_HOOKS) and of_numbers(d) and agrees_without(d, HOOKS.search))
         or agrees_without(d, asks_by_result(d))
+        or (says(d, "", "backward through the graph a second time")
+            and not comes_again(d) and agrees(d, ways.RETAINING))
     ),
     NO_GRADIENT_ON: lambda d: (
         says(d, "", "backward through the graph a second time")
@@ -187,6 +192,7 @@ DEVIATIONS = {
         says(d, "", "view size is not compatible")
         or says(d, "view", "")
         or says(d, "", "Can't detach views")
+        or (says(d, "", "is a view") and agrees(d, ways.NO_VIEWS))
         or (d.what.endswith((".value", "._version")) and uses(d, *TRANSPOSED, "ravel()")
             and agrees_without(d, CHANGES.search))
     ),
@@ -201,7 +207,7 @@ DEVIATIONS = {
         or (d.what.endswith(".is_leaf") and d.theirs is RuntimeError)
         or (says(d, "", "and its base or another view") and uses(d, ".detach()", ".data"))
     ),
-    DROPPED_LEAF: lambda d: d.what == "log" and uses(d, "post_accumulate") and uses(d, "del "),
+    DROPPED_LEAF: lambda d: of_numbers(d) and uses(d, "del ") and agrees(d, ways.DROPPED),
     NO_GRADIENT: lambda d: (
         (d.what == "error" and "'NoneType'" in str(d.theirs))
         or (d.what == "log" and without_none(d.ours) == without_none(d.theirs))
@@ -218,12 +224,8 @@ DEVIATIONS = {
     EXPANDED: lambda d: says(d, "more than one element of the written-to tensor", "") and (
         uses(d, "expand")
     ),
-    DATA: lambda d: uses(d, ".data") and (
-        says(d, "modified by an inplace operation", "") or d.what.endswith("._version")
-    ),
-    COPY: lambda d: uses(d, "copy.copy(") and (
-        d.what.endswith("._version") or says(d, "modified by an inplace operation", "")
-    ),
+    DATA: lambda d: uses(d, ".data") and agrees(d, ways.COUNTED),
+    COPY: lambda d: uses(d, "copy.copy(") and agrees(d, ways.COUNTED),
     RECIPROCAL: lambda d: says(d, "DivBackward: one of the variables", "") and any(
         re.search(r"= [-\d.]+ / t", line) for line in d.lines
     ),
@@ -235,28 +237,20 @@ DEVIATIONS = {
             and agrees(d, ways.ONE_RUN, ways.COPIES))
     ),
     CHANGED_SINCE: lambda d: of_numbers(d) and agrees_without(d, changes_closed_over(d)),
-    CLOSED_OVER: lambda d: d.what == "error" and "a second run of <lambda>" in str(d.ours) and (
-        uses(d, "requires_grad", ".detach_()")
-    ),
+    CLOSED_OVER: lambda d: says(d, "a second run of <lambda>", None) and switches_closed_over(d),
     GROUP: lambda d: d.what == "log" and same_events(*map(out_of_groups(d), (d.ours, d.theirs))),
     EMPTY: lambda d: (
-        d.what.endswith((".is_leaf", ".requires_grad", "._version"))
+        d.what.endswith((".is_leaf", ".requires_grad", ".retains_grad", "._version"))
         or says(d, "you can only change requires_grad flags", "")
     ) and any(t.numel() == 0 for t in tensors_named(d, names_in(d))),
     ROUNDING: lambda d: differs_where_huge(d) or is_unstable(d),
-    SIGN_OF_ZERO: lambda d: uses(d, "atan2(") and isinstance(d.theirs, np.ndarray) and (
-        np.allclose(np.abs(d.ours), np.abs(d.theirs))
-        and np.allclose(np.abs(d.ours)[d.ours != d.theirs], np.pi)
-    ),
+    SIGN_OF_ZERO: lambda d: uses(d, "atan2(") and differs_by_half_turns(d),
     ASSERTED: lambda d: says(d, "", "INTERNAL ASSERT FAILED"),
     DETACHED_SINCE: lambda d: says(d, "detached in place since", "") and uses(d, ".detach_()"),
     CLAMPED: lambda d: says(d, "ClampBackward: one of the variables", ""),
     EMPTY_MASK: lambda d: (
         d.what.endswith("._version") or says(d, "", "modified by an inplace operation")
     ) and any(re.search(r"\[t\d+ > .*\] = ", line) for line in d.lines),
-    COPIED_FROM_ITSELF: lambda d: (
-        d.what.endswith("._version") or says(d, "modified by an inplace operation", "")
-    ) and any(re.search(r"(t\d+)\.copy_\(\1\)", line) for line in d.lines),
     HOOKED_INPUT: lambda d: uses(d, *CHANGING_HOOKS[:4]) and hooked_input(d) and (
         of_numbers(d) and agrees_without(d, HOOKS.search)
     ),
@@ -272,7 +266,7 @@ DEVIATIONS = {
     ),
     LAID_OUT: lambda d: any(t.dim() > 2 for t in d.theirs_tensors()) and (
         says(d, "MatmulBackward: one of the variables", "")
-        or (uses(d, "matmul(", " @ ") and agrees(d, ways.PRODUCTS))
+        or (uses(d, "matmul(", " @ ") and agrees(d, ways.NO_VIEWS))
     ),
     RETURNED_INPUT: lambda d: uses(d, "Same.", "BothSame.", "Viewing.") and (
         (returned_itself(d) and of_tracking(d))

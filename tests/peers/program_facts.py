@@ -9,6 +9,8 @@ from tests.peers.program_names import Log, is_tensor, memory_of, namespace
 from tests.peers.program_runs import attempt, attempt_in, eval_or_none, look
 from tests.peers.program_ways import retaining, roundings
 
+import pullback as pb
+
 
 # -- words ----------------------------------------------------------------------------------------
 def says(found, ours="", theirs=""):
@@ -117,6 +119,12 @@ def retains(found):
     """Return whether what differs is said of a gradient that torch retains."""
     t = differing_tensor(found)
     return found.what.endswith((".retains_grad", ".grad")) and t.retains_grad
+
+
+def asked_for_in_backward(found):
+    """Return torch's tensors that a pass filled the gradients of as its inputs."""
+    lines = [line for line in found.lines if "inputs=[" in line]
+    return [t for line in lines for t in tensors_named(found, inputs_of(line))]
 
 
 # -- views ----------------------------------------------------------------------------------------
@@ -271,14 +279,14 @@ def edges_from(*root):
         if edge[0] is not None and edge not in found:
             found.add(edge)
             node = edge[0]
-            if not is_tensor(node):
+            if hasattr(node, "next_functions"):
                 waiting += [leaf_or_node(*e) for e in node.next_functions]
     return found
 
 
 def roots_of(names, line):
-    """Return the tensors that a pass begins at."""
-    roots = re.search(r"autograd\.\w+\(\[(.*?)\], \[", line)
+    """Return the tensors that a pass begins at; none of what is no pass."""
+    roots = re.search(r"autograd\.\w+\(\[(.*?)\], \[", line) or re.search(r"(.*)\.backward\(", line)
     value = eval_or_none(f"[{roots[1]}]", dict(names)) if roots else None
     return value or []
 
@@ -311,6 +319,28 @@ def pass_runs_more(names, line):
             if asked.isdisjoint(leading) and nodes & {node for node, _ in leading}:
                 return True
     return False
+
+
+def comes_again(found):
+    """Return whether a pass comes to nodes of pullback's that one before it released."""
+    names, released = namespace(pb, Log()), set()
+    for line in found.lines:
+        nodes = nodes_needed(names, line)
+        if nodes & released:
+            return True
+        released |= nodes if retaining(line) != line else set()
+        attempt(line, names)
+    return False
+
+
+def nodes_needed(names, line):
+    """Return the nodes that a pass has to run, which lead to what is asked for."""
+    asked = {edge_of(t)[0] for t in tensors_in(names, inputs_of(line))}
+    edges = {e for root in roots_of(names, line) for e in edges_from(*edge_of(root))}
+    nodes = {node for node, _ in edges if hasattr(node, "next_functions")}
+    if asked:
+        nodes = {n for n in nodes if any(node in asked for node, _ in edges_from(n, 0))}
+    return nodes
 
 
 def leads_nowhere(found):
@@ -373,6 +403,11 @@ def without_none(events):
 
 
 # -- checkpoints ----------------------------------------------------------------------------------
+def closed_over_by(names, line):
+    """Return the tensors that a checkpoint closes over."""
+    return tensors_in(names, re.findall(r"\bw=(t\d+):", line))
+
+
 def changes_closed_over(found):
     """Return a function of statements: whether one changes what a checkpoint closes over."""
     names, held, changing = namespace(torch, Log()), [], set()
@@ -381,9 +416,17 @@ def changes_closed_over(found):
         attempt_in(found.ways, line, names)
         if before != [t._version for t in held]:
             changing.add(line)
-        closed = re.search(r"\bw=(t\d+):", line)
-        held += tensors_in(names, closed.groups()) if closed else []
+        held += closed_over_by(names, line)
     return changing.__contains__
+
+
+def switches_closed_over(found):
+    """Return whether what a checkpoint closes over was switched on or off since."""
+    names, held = namespace(torch, Log()), []
+    for line in found.lines:
+        attempt_in(found.ways, line, names)
+        held += [(t, t.requires_grad) for t in closed_over_by(names, line)]
+    return any(t.requires_grad != before for t, before in held)
 
 
 # -- numbers --------------------------------------------------------------------------------------
@@ -395,6 +438,15 @@ def differs_where_huge(found):
     return bool(
         (np.isclose(*pair, rtol=1e-7, atol=1e-9) | (np.minimum(*map(np.abs, pair)) > 1e12)).all()
     )
+
+
+def differs_by_half_turns(found):
+    """Return whether numbers differ only where both are 0 or pi, be it with a sign."""
+    pair = (found.ours, found.theirs)
+    if not all(isinstance(a, np.ndarray) for a in pair) or pair[0].shape != pair[1].shape:
+        return False
+    differ = ~np.isclose(*pair, rtol=1e-7, atol=1e-9)
+    return all(np.isin(np.abs(a)[differ], (0, np.pi)).all() for a in pair)
 
 
 def is_nan(found):

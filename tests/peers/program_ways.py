@@ -71,10 +71,34 @@ def hooked_where_gained(line):
     return re.sub(r"(t\d+)\.register_post_accumulate_grad_hook\(", r"hook_of_gain(\1, ", line)
 
 
-def products_apart(line):
+def dirtied_itself(line, ran):
     mode, made, expression = parts(line)
-    is_product = re.fullmatch(r"t\d+ @ t\d+|lib\.matmul\(.*\)", expression)
-    return f"{mode}{made}({expression}).clone()" if is_product else line
+    call = re.match(rf"(?:{'|'.join(DIRTY)})\.apply\((t\d+)", expression)
+    off = mode.startswith("with lib") and "enable_grad" not in mode
+    first = re.match(r"t\d+", made)
+    return f"{ran}\n{first[0]} = {call[1]}" if off and first and call else ran
+
+
+def dropped(line):
+    gone = re.fullmatch(r"del (t\d+)", line)
+    return f"unseen({gone[1]})\n{line}" if gone else line
+
+
+def counted_together(line, ran):
+    hooks = re.search(r"register_|retain_grad\(|group\(", line)
+    hooked = re.findall(r"t\d+", line) if hooks else []
+    deleted = re.sub(r"^del (t\d+)$", r"_kept_\1 = \1\n", line) if line[:4] == "del " else ""
+    before = f"refuse_changed_views({', '.join(hooked)})\n_before = versions_in(globals())"
+    return f"{deleted}{before}\n{ran}\ncount_together(_before)"
+
+
+def copies_no_views(line):
+    mode, made, expression = parts(line)
+    copying = (
+        r"(t\d+)( @ t\d+|\.ravel\(\)|\.flatten\(\)|\.reshape\(.*\))|lib\.matmul\((t\d+), t\d+\)"
+    )
+    call = re.fullmatch(copying, expression)
+    return f"{mode}{made}no_view_of_copy({expression}, {call[1] or call[3]})" if call else line
 
 
 class Rounding(TorchDispatchMode):
@@ -130,4 +154,7 @@ RETAINING = Way(retaining)
 APART = Way(wrap=gradients_apart)  # each gradient has memory of its own
 KEPT = Way(wrap=gradients_kept)  # a tensor that is marked dirty keeps its gradient
 GAINED = Way(hooked_where_gained)  # leaves' hooks are called where a gradient was accumulated
-PRODUCTS = Way(products_apart)  # a product is no view
+DIRTIED = Way(wrap=dirtied_itself)  # the result of a dirty operation is the tensor
+DROPPED = Way(dropped)  # nobody sees what comes to a leaf that is deleted
+COUNTED = Way(wrap=counted_together)  # what shares memory shares its version
+NO_VIEWS = Way(copies_no_views)  # what has memory of its own is no view
