@@ -8,13 +8,10 @@ import re
 import numpy as np
 from tests.peers import program_ways as ways
 from tests.peers.program_facts import (
-    any_reached_twice,
     asked_for_in_backward,
     asks_by_result,
     base_was_frozen,
-    changes_closed_over,
     changes_followed_view,
-    comes_again,
     differing_tensor,
     differs_by_half_turns,
     differs_where_huge,
@@ -24,7 +21,6 @@ from tests.peers.program_facts import (
     is_lost,
     is_nan,
     is_unstable,
-    leads_nowhere,
     names_in,
     odd_views,
     of_changed_view,
@@ -38,9 +34,7 @@ from tests.peers.program_facts import (
     results_of_grad,
     retains,
     returned_itself,
-    runs_more,
     says,
-    switches_closed_over,
     tensors_named,
     under_no_grad,
     uses,
@@ -48,6 +42,14 @@ from tests.peers.program_facts import (
     without_none,
     zero_or_none,
     zeros_without_memory,
+)
+from tests.peers.program_graphs import (
+    any_reached_twice,
+    changes_closed_over,
+    comes_again,
+    leads_nowhere,
+    runs_more,
+    switches_closed_over,
 )
 from tests.peers.program_names import DIRTY
 from tests.peers.program_runs import compare, same_events
