@@ -59,7 +59,7 @@ def gradients_apart(line, ran):
     if "autograd." not in line and not line.endswith(".backward()"):
         return ran
     given = re.findall(r"t\d+", parts(line)[1])
-    return f"_before = gradients_in(globals())\n{ran}\napart(globals(), _before, {given})"
+    return f"_had = gradients_in(globals())\n{ran}\napart(globals(), _had, {given})"
 
 
 def gradients_kept(line, ran):
@@ -79,9 +79,9 @@ def dirtied_itself(line, ran):
     return f"{ran}\n{first[0]} = {call[1]}" if off and first and call else ran
 
 
-def dropped(line):
+def dropped(line, ran):
     gone = re.fullmatch(r"del (t\d+)", line)
-    return f"unseen({gone[1]})\n{line}" if gone else line
+    return f"unseen({gone[1]})\n{ran}" if gone else ran
 
 
 def counted_together(line, ran):
@@ -155,6 +155,6 @@ APART = Way(wrap=gradients_apart)  # each gradient has memory of its own
 KEPT = Way(wrap=gradients_kept)  # a tensor that is marked dirty keeps its gradient
 GAINED = Way(hooked_where_gained)  # leaves' hooks are called where a gradient was accumulated
 DIRTIED = Way(wrap=dirtied_itself)  # the result of a dirty operation is the tensor
-DROPPED = Way(dropped)  # nobody sees what comes to a leaf that is deleted
+DROPPED = Way(wrap=dropped)  # nobody sees what comes to a leaf that is deleted
 COUNTED = Way(wrap=counted_together)  # what shares memory shares its version
 NO_VIEWS = Way(copies_no_views)  # what has memory of its own is no view

@@ -1,7 +1,9 @@
 """The reasons why random programs may differ: each explains what it says, and no wrong numbers."""
 
+import itertools
+
 import pytest
-from tests.peers import program_runs
+from tests.peers import program_runs, program_ways
 from tests.peers._random_programs_table import (
     CHANGED_SINCE,
     CLOSED_OVER,
@@ -265,6 +267,34 @@ def test_what_follows_from_an_explained_difference_is_explained():
     found = program_runs.compare(lines, every_step=False)
     assert found.step == 4
     assert explained(found) == LATE_LEAF
+
+
+SAME = [  # in both libraries, however torch is asked
+    LEAF,
+    "t2 = lib.tensor(array([[1.0, 2.0], [3.0, 4.0]]), requires_grad=True)",
+    "h3 = t1.register_post_accumulate_grad_hook(lambda t: log(3, t.grad))",
+    "t4 = copy.deepcopy(t2)",
+    "with lib.no_grad(): t5 = t4 * 2",
+    "t6 = again(lambda x, y: (x * y).tanh(), t1, t1)",
+    "t7 = t2 @ t6",
+    "del t4",
+    "t8 = Doubled.apply(t7)",
+    "with lib.no_grad(): t9 = t5.ravel()",
+    "t9.mul_(2)",
+    "t10, = lib.autograd.grad([t8.sum()], [t1], [None], retain_graph=True)",
+    "del t2",
+    "lib.autograd.backward([t8.sum()], [None])",
+]
+
+
+def pairs_of_ways():
+    found = [way for way in vars(program_ways).values() if isinstance(way, program_runs.Way)]
+    return itertools.permutations(found, 2)
+
+
+def test_ways_of_asking_torch_add_up():
+    differing = [ways for ways in pairs_of_ways() if program_runs.compare(SAME, False, ways)]
+    assert differing == []
 
 
 def test_reasons_are_said_once():
