@@ -7,7 +7,7 @@ import re
 
 import torch
 from tests.peers.program_facts import inputs_of, is_lost, tensors_in, tensors_named
-from tests.peers.program_names import Log, is_tensor, namespace
+from tests.peers.program_names import Log, is_tensor, memory_of, namespace
 from tests.peers.program_runs import attempt, attempt_in, eval_or_none
 from tests.peers.program_ways import retaining
 
@@ -165,3 +165,16 @@ def switches_closed_over(found):
         attempt_in(found.ways, line, names)
         held += [(t, t.requires_grad) for t in closed_over_by(names, line)]
     return any(t.requires_grad != before for t, before in held)
+
+
+# -- changes --------------------------------------------------------------------------------------
+def assigns_nothing(found):
+    """Return whether a statement assigned to no element of the memory that what differs is of."""
+    names, memories = namespace(torch, Log()), set()
+    for line in found.lines:
+        assigned = re.search(r"(t\d+)\[(t\d+ > [\d.]+)\] = ", line)
+        chosen = eval_or_none(assigned[2], names) if assigned else None
+        if chosen is not None and not chosen.any():
+            memories |= {memory_of(t) for t in tensors_in(names, assigned.groups())}
+        attempt_in(found.ways, line, names)
+    return memory_of(names.get(found.what.split(".")[0])) in memories

@@ -369,6 +369,12 @@ def count_together(before):
             torch.autograd.graph.increment_version(t)
 
 
+def detach_names(names, t):
+    """Let the names of a tensor be of one that is detached."""
+    detached = t.detach()
+    names.update({name: detached for name, value in names.items() if value is t})
+
+
 def no_view_of_copy(result, t):
     """Return a result that is a view only if it is one of `t`."""
     return result if memory_of(result) == memory_of(t) else result.clone()
@@ -425,6 +431,7 @@ def tools(lib):
         "count_together": count_together,
         "refuse_changed_views": refuse_changed_views,
         "no_view_of_copy": no_view_of_copy,
+        "detach_names": detach_names,
         "inner": inner,
         "again": again,
         "group": graph.register_multi_grad_hook,

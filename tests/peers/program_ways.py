@@ -25,7 +25,7 @@ def copies_saved():
 
 
 def not_in_place(line):
-    return re.sub(r"^(t\d+)\.detach_\(\)", r"\1 = \1.detach()", line)
+    return re.sub(r"^(t\d+)\.detach_\(\)", r"detach_names(globals(), \1)", line)
 
 
 def detached_under_no_grad(line):

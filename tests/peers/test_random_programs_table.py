@@ -12,6 +12,7 @@ from tests.peers._random_programs_table import (
     DEVIATIONS,
     DIRTY_RESULT,
     DROPPED_LEAF,
+    EMPTY_MASK,
     KEPT,
     KNOWN,
     LATE_LEAF,
@@ -209,6 +210,11 @@ EXCUSED = {
         "t1 = lib.tensor(array([0.0]))",
         "t2 = t1 * (-1 if lib.__name__ == 'torch' else 1)",
         "t3 = t1.atan2(t2)",
+    ],
+    EMPTY_MASK: [
+        LEAF,
+        "t2 = t1 * 2",
+        "t2[t2 > 9] = 0.5",
     ],
     CHANGED_SINCE: [
         LEAF,
