@@ -27,6 +27,7 @@ from tests.peers.program_facts import (
     of_gradient,
     of_late_view,
     of_numbers,
+    of_result,
     of_tracking,
     of_untracked_base,
     out_of_groups,
@@ -92,6 +93,9 @@ NO_GAIN = (
 EXPANDED = "memory that several elements share is not written to: torch lets zero_ do so"
 DATA = "x.data shares its version: torch does not see what is changed through it"
 COPY = "a shallow copy shares its version with the memory: a change through either is found"
+COPIED_RESULT = (
+    "a result is not copied with its state, section 6: torch makes a shallow copy a leaf"
+)
 RECIPROCAL = "1 / x keeps x: torch keeps the reciprocal"
 EMPTY_MASK = "x[mask] = v with nothing chosen is no change"
 HOOKED_INPUT = "the gradient of an input is what its hooks made of it, whatever else is asked for"
@@ -227,6 +231,9 @@ DEVIATIONS = {
     EXPANDED: lambda d: says(d, "more than one element of the written-to tensor", "") and (
         uses(d, "expand")
     ),
+    COPIED_RESULT: lambda d: "copy.copy(" in d.line and (
+        says(d, "only leaf Tensors", "") and of_result(d)
+    ),
     DATA: lambda d: uses(d, ".data") and agrees(d, ways.COUNTED),
     COPY: lambda d: uses(d, "copy.copy(") and agrees(d, ways.COUNTED),
     RECIPROCAL: lambda d: says(d, "DivBackward: one of the variables", "") and any(
@@ -239,7 +246,9 @@ DEVIATIONS = {
         or (any(says(d, "", words) for words in GIVES_UP)
             and agrees(d, ways.ONE_RUN, ways.COPIES))
     ),
-    CHANGED_SINCE: lambda d: of_numbers(d) and agrees_without(d, changes_closed_over(d)),
+    CHANGED_SINCE: lambda d: (of_numbers(d) or says(d, "", "torch.utils.checkpoint: ")) and (
+        agrees_without(d, changes_closed_over(d))
+    ),
     CLOSED_OVER: lambda d: says(d, "a second run of <lambda>", None) and switches_closed_over(d),
     GROUP: lambda d: d.what == "log" and same_events(*map(out_of_groups(d), (d.ours, d.theirs))),
     EMPTY: lambda d: (

@@ -92,6 +92,11 @@ def operands(found):
     return tensors_named(found, re.findall(r"t\d+", found.line))
 
 
+def of_result(found):
+    """Return whether a statement is about what, in torch, is no leaf."""
+    return any(is_lost(t) or not t.is_leaf for t in operands(found))
+
+
 def differing_tensor(found):
     """Return torch's tensor that differs, or None."""
     return found.names[1].get(found.what.split(".")[0])

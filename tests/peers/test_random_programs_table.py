@@ -7,6 +7,7 @@ from tests.peers import program_runs, program_ways
 from tests.peers._random_programs_table import (
     CHANGED_SINCE,
     CLOSED_OVER,
+    COPIED_RESULT,
     COPY,
     DATA,
     DEVIATIONS,
@@ -127,6 +128,10 @@ WRONG = {  # what no reason may excuse, though the words of one are there
         f"t2 = again(lambda x: x.sin().exp() if {OFF} == 1 or log(0) else x.sin(), t1)",
         "t2.sum().backward()",
     ],
+    "a copy of a leaf that is refused": [
+        LEAF,
+        f"t2 = copy.copy(t1 if {OFF} == 1 else t1 * 2)",
+    ],
     "a value of another order": [LEAF, f"t2 = t1.reshape(-1).expand(2,2).T * {OFF}"],
 }
 
@@ -178,6 +183,7 @@ EXCUSED = {
         "t3.mul_(2)",
         "t2.sum().backward()",
     ],
+    COPIED_RESULT: [LEAF, "t2 = t1.exp()", "t3 = copy.copy(t2)"],
     COPY: [
         "t1 = lib.tensor(array([1.3, 2.0]))",
         "t2 = lib.tensor(array([1.0, 2.0]), requires_grad=True)",
