@@ -217,7 +217,7 @@ DEVIATIONS = {
     DROPPED_LEAF: lambda d: of_numbers(d) and uses(d, "del ") and agrees(d, ways.DROPPED),
     NO_GRADIENT: lambda d: (
         (d.what == "error" and "'NoneType'" in str(d.theirs))
-        or (d.what == "log" and without_none(d.ours) == without_none(d.theirs))
+        or (d.what == "log" and same_events(*map(without_none, (d.ours, d.theirs))))
     ),
     OWN_GRADIENT: lambda d: uses(d, "autograd.", ".backward()") and agrees(d, ways.APART),
     OWN_COPY: lambda d: uses(d, "deepcopy", "pickle") and agrees(d, ways.UNEXPANDED),

@@ -19,6 +19,7 @@ from tests.peers._random_programs_table import (
     LATE_LEAF,
     LAYOUT,
     NO_GAIN,
+    NO_GRADIENT,
     OTHER_SAVED,
     RETAINING,
     ROUNDING,
@@ -216,6 +217,15 @@ EXCUSED = {
         "t1 = lib.tensor(array([0.0]))",
         "t2 = t1 * (-1 if lib.__name__ == 'torch' else 1)",
         "t3 = t1.atan2(t2)",
+    ],
+    NO_GRADIENT: [
+        LEAF,
+        "t2, t3 = Pair.apply(t1)",
+        "h4 = t1.register_hook(lambda g: log(4, g))",
+        "h5 = t3.register_hook(lambda g: log(5, g))",
+        "t6 = t1.exp()",
+        "h7 = t6.register_hook(lambda g: log(7, g))",
+        "(t6.sum() + t2.sum()).backward()",
     ],
     EMPTY_MASK: [
         LEAF,
