@@ -200,7 +200,7 @@ DEVIATIONS = {
         or says(d, "memory that can be seen in shape", "")
         or says(d, "", "Can't detach views")
         or (says(d, "", "is a view") and agrees(d, ways.NO_VIEWS))
-        or (d.what.endswith((".value", "._version")) and uses(d, *TRANSPOSED, "ravel()")
+        or (d.what.endswith((".value", "._version")) and uses(d, *TRANSPOSED)
             and agrees_without(d, CHANGES.search))
     ),
     FROZEN: lambda d: says(d, "", "leaf variable has been moved into the graph interior"),
