@@ -175,6 +175,6 @@ def assigns_nothing(found):
         assigned = re.search(r"(t\d+)\[(t\d+ > [\d.]+)\] = ", line)
         chosen = eval_or_none(assigned[2], names) if assigned else None
         if chosen is not None and not chosen.any():
-            memories |= {memory_of(t) for t in tensors_in(names, assigned.groups())}
+            memories |= {memory_of(t) for t in tensors_in(names, [assigned[1]])}
         attempt_in(found.ways, line, names)
     return memory_of(names.get(found.what.split(".")[0])) in memories
