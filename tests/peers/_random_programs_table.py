@@ -47,10 +47,12 @@ from tests.peers.program_facts import (
 from tests.peers.program_graphs import (
     any_reached_twice,
     assigns_nothing,
+    begins_in_group,
     changes_closed_over,
     comes_again,
     leads_nowhere,
     runs_more,
+    spreads_one_number,
     switches_closed_over,
 )
 from tests.peers.program_names import DIRTY
@@ -183,7 +185,7 @@ DEVIATIONS = {
         or d.what.endswith(".grad.requires_grad")
         or (d.what.endswith(".requires_grad") and d.what.split(".")[0] in results_of_grad(d))
     ),
-    ONE_NUMBER: lambda d: uses(d, ".std(", ".var(") and is_nan(d),
+    ONE_NUMBER: lambda d: is_nan(d) and spreads_one_number(d),
     ORIGIN: lambda d: uses(d, ".hypot(") and (
         (is_nan(d) and not np.isnan(d.ours).any())
         or (d.what == "log" and "nan" in str(d.theirs) and "nan" not in str(d.ours))
@@ -250,7 +252,9 @@ DEVIATIONS = {
         agrees_without(d, changes_closed_over(d))
     ),
     CLOSED_OVER: lambda d: says(d, "a second run of <lambda>", None) and switches_closed_over(d),
-    GROUP: lambda d: d.what == "log" and same_events(*map(out_of_groups(d), (d.ours, d.theirs))),
+    GROUP: lambda d: d.what == "log" and begins_in_group(d) and (
+        same_events(*map(out_of_groups(d), (d.ours, d.theirs)))
+    ),
     EMPTY: lambda d: (
         d.what.endswith((".is_leaf", ".requires_grad", ".retains_grad", "._version"))
         or says(d, "you can only change requires_grad flags", "")

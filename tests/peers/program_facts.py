@@ -207,7 +207,10 @@ def of_changed_view(found):
 
 def hooked_view(found):
     """Return whether a view was given a hook and then changed, in which torch loses the hook."""
-    hooked = re.findall(r"(t\d+)\.(?:grad_fn\.|retain_grad|register_hook)", "\n".join(found.lines))
+    lines = "\n".join(found.lines)
+    hooked = re.findall(r"(t\d+)\.(?:grad_fn\.|retain_grad|register_hook)", lines)
+    for group in re.findall(r"group\(\[(.*?)\]", lines):
+        hooked += group.split(", ")
     return any(is_changed_view(found, name) for name in hooked)
 
 
@@ -307,21 +310,33 @@ def is_nan(found):
 
 
 def is_unstable(found):
-    """Return whether torch's numbers differ as much from what they are if it rounds otherwise."""
-    name, _, what = found.what.partition(".")
+    """Return whether torch's numbers differ as much from what they are if it rounds otherwise.
+
+    So does how many they are, where a mask chose them.
+    """
     pair = (found.ours, found.theirs)
-    if what not in ("value", "grad") or not all(isinstance(a, np.ndarray) for a in pair):
+    if not all(isinstance(a, np.ndarray) for a in pair):
         return False
+    others = list(rounded_otherwise(found))
     if pair[0].shape != pair[1].shape:
-        return False
+        return uses(found, " > ") and any(a.shape != found.theirs.shape for a in others)
     apart = np.abs(np.subtract(*pair, dtype=float))
-    most = np.zeros_like(apart)
+    most, flips = np.zeros_like(apart), np.zeros(apart.shape, bool)
+    for other in others:
+        if other.shape == most.shape:
+            most = np.fmax(most, np.abs(np.asarray(other, float) - found.theirs))
+            flips |= np.isfinite(other) != np.isfinite(found.theirs)
+    differ = ~np.isclose(*pair, rtol=1e-7, atol=1e-9, equal_nan=True)
+    return bool(np.where(np.isfinite(apart), most >= 0.1 * apart, flips)[differ].all())
+
+
+def rounded_otherwise(found):
+    """Yield what torch has in place of what differs, if it rounds otherwise."""
+    name, _, what = found.what.partition(".")
     for way in roundings():
         names = namespace(torch, Log())
         for line in found.lines:
             attempt_in((*found.ways, way), line, names)
         value = look(names.get(name)).get(what)
-        if np.shape(value) == most.shape:
-            most = np.fmax(most, np.abs(np.asarray(value, float) - found.theirs))
-    differ = ~np.isclose(*pair, rtol=1e-7, atol=1e-9, equal_nan=True)
-    return bool((~np.isfinite(apart) | (most >= 0.1 * apart))[differ].all())
+        if isinstance(value, np.ndarray):
+            yield value

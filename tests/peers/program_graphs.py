@@ -140,6 +140,18 @@ def watch(root, watched, reached):
         waiting += [following for following, _ in node.next_functions]
 
 
+def begins_in_group(found):
+    """Return whether a pass begins at a tensor that a group's hook waits for."""
+    names, grouped = namespace(torch, Log()), set()
+    for line in found.lines:
+        group = re.search(r"group\(\[(.*?)\]", line)
+        grouped |= {edge_of(t) for t in tensors_in(names, group[1].split(", "))} if group else set()
+        if any(edge_of(root) in grouped for root in roots_of(names, line)):
+            return True
+        attempt_in(found.ways, line, names)
+    return False
+
+
 # -- checkpoints ----------------------------------------------------------------------------------
 def closed_over_by(names, line):
     """Return the tensors that a checkpoint closes over."""
@@ -167,7 +179,7 @@ def switches_closed_over(found):
     return any(t.requires_grad != before for t, before in held)
 
 
-# -- changes --------------------------------------------------------------------------------------
+# -- operations -----------------------------------------------------------------------------------
 def assigns_nothing(found):
     """Return whether a statement assigned to no element of the memory that what differs is of."""
     names, memories = namespace(torch, Log()), set()
@@ -178,3 +190,15 @@ def assigns_nothing(found):
             memories |= {memory_of(t) for t in tensors_in(names, [assigned[1]])}
         attempt_in(found.ways, line, names)
     return memory_of(names.get(found.what.split(".")[0])) in memories
+
+
+def spreads_one_number(found):
+    """Return whether a spread was taken of one number."""
+    names = namespace(torch, Log())
+    for line in found.lines:
+        attempt_in(found.ways, line, names)
+        spread = re.search(r"(t\d+) = (t\d+)\.(?:std|var)\(", line)
+        result, taken = (names.get(n) for n in spread.groups()) if spread else (None, None)
+        if is_tensor(result) and taken.numel() <= result.numel():
+            return True
+    return False

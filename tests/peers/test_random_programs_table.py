@@ -133,6 +133,22 @@ WRONG = {  # what no reason may excuse, though the words of one are there
         LEAF,
         f"t2 = copy.copy(t1 if {OFF} == 1 else t1 * 2)",
     ],
+    "what a mask chooses": [
+        LEAF,
+        "t2 = t1.exp()",
+        f"t3 = t2[t2 > 5 * ({OFF} - 1) * 1000]",
+    ],
+    "a spread, where another is of one number": [
+        LEAF,
+        "t2 = t1[:1].std()",
+        f"t3 = t1.std() * (1 if {OFF} == 1 else float('nan'))",
+    ],
+    "what a group's hook heard, where no pass begins in the group": [
+        LEAF,
+        "t2 = t1.exp()",
+        f"h3 = group([t1, t2], lambda gs: {OFF} == 1 and log(3, *gs))",
+        "t2.sum().backward()",
+    ],
     "a value of another order": [LEAF, f"t2 = t1.reshape(-1).expand(2,2).T * {OFF}"],
 }
 
@@ -270,6 +286,27 @@ EXCUSED = {
         "t4.sum().backward()",
     ],
 }
+
+
+ROUNDED = {  # further programs in which rounding decides
+    "what a mask chooses": [
+        "t1 = lib.tensor(array([[1.79, 0.36], [0.25, -1.15]]), requires_grad=True)",
+        "t2 = t1.softmax(0).sum(0) - 1 + (0 if lib.__name__ == 'torch' else 1e-16)",
+        "t3 = t2[t2 > 0]",
+    ],
+    "what is 0 for equal roundings": [
+        "t1 = lib.tensor(array([-0.4, -1.29, -0.82]), requires_grad=True)",
+        "t2, = lib.autograd.grad([t1 / t1], [t1], [lib.tensor(array([0.89, -0.9, -1.75]))])",
+        "t3 = (t2 * t2).sum() * (1 if lib.__name__ == 'torch' else 0)",
+        "t4 = lib.where(t3 > 0, t3, t1)",
+    ],
+}
+
+
+@pytest.mark.parametrize("lines", ROUNDED.values(), ids=ROUNDED.keys())
+def test_what_rounding_decides_is_excused(lines):
+    found = program_runs.compare(lines, every_step=True)
+    assert explained(found) == ROUNDING
 
 
 @pytest.mark.parametrize("reason", EXCUSED)
