@@ -118,6 +118,15 @@ def returned_itself(found):
     )
 
 
+def gave_back_empty(found):
+    """Return whether two names are of one empty tensor in torch, and of two in pullback."""
+    ours, theirs = found.names
+    empty = [n for n, v in theirs.items() if n[0] == "t" and is_tensor(v) and v.numel() == 0]
+    return any(
+        theirs[a] is theirs[b] and ours.get(a) is not ours.get(b) for a in empty for b in empty
+    )
+
+
 def retains(found):
     """Return whether what differs is said of a gradient that torch retains."""
     t = differing_tensor(found)
@@ -182,7 +191,7 @@ def base_was_frozen(found):
     if not (is_tensor(t) and t._is_view()):
         return False
     bases = [n for n, v in found.names[1].items() if v is t._base]
-    return any(uses(found, f"{n}.requires_grad_(False)") for n in bases)
+    return any(uses(found, f"{n}.requires_grad_(False)", f"{n}.detach_()") for n in bases)
 
 
 def is_changed_view(found, name):
@@ -195,14 +204,18 @@ def of_changed_view(found):
     if found.what == "error":
         ended = found.theirs is None or "not have been used in the graph" in str(found.theirs)
         return ended and any(is_changed_view(found, name) for name in inputs_of(found.line))
+    theirs = found.theirs
+    is_nothing = theirs is None or (isinstance(theirs, np.ndarray) and not theirs.any())
+    return is_nothing and is_by_changed_view(found)
+
+
+def is_by_changed_view(found):
+    """Return whether a gradient differs by a view that changed."""
     asked = {}
     for line in found.lines:
         results = re.findall(r"t\d+", line.partition(" = ")[0])
         asked.update(zip(results, inputs_of(line), strict=False))
-    name = found.what.split(".")[0]
-    theirs = found.theirs
-    is_nothing = theirs is None or (isinstance(theirs, np.ndarray) and not theirs.any())
-    return is_nothing and is_changed_view(found, asked.get(name))
+    return is_changed_view(found, asked.get(found.what.split(".")[0]))
 
 
 def hooked_view(found):

@@ -13,6 +13,7 @@ from tests.peers._random_programs_table import (
     DEVIATIONS,
     DIRTY_RESULT,
     DROPPED_LEAF,
+    EMPTY,
     EMPTY_MASK,
     KEPT,
     KNOWN,
@@ -27,6 +28,7 @@ from tests.peers._random_programs_table import (
     SECOND_TIME,
     SIGN_OF_ZERO,
     UNREACHED_ROOT,
+    VIEW_HOOKS,
     explained,
 )
 
@@ -149,6 +151,20 @@ WRONG = {  # what no reason may excuse, though the words of one are there
         f"h3 = group([t1, t2], lambda gs: {OFF} == 1 and log(3, *gs))",
         "t2.sum().backward()",
     ],
+    "a gradient by a view, where another view changed": [
+        LEAF,
+        "t2 = t1[:1]",
+        "t3 = t1[1:]",
+        "with lib.no_grad(): t3 = t3.clone().mul_(2.0)",
+        f"t4, = lib.autograd.grad([t2.exp().sum() * {OFF}], [t2], [None])",
+    ],
+    "what a hook heard, where a tensor is empty": [
+        LEAF,
+        "t2 = lib.tensor(array([]), requires_grad=True)",
+        "t3 = t2 * 2",
+        f"h4 = t1.register_hook(lambda g: log(4, g * {OFF}))",
+        "(t1.exp().sum() + t3.sum()).backward()",
+    ],
     "a value of another order": [LEAF, f"t2 = t1.reshape(-1).expand(2,2).T * {OFF}"],
 }
 
@@ -233,6 +249,20 @@ EXCUSED = {
         "t1 = lib.tensor(array([0.0]))",
         "t2 = t1 * (-1 if lib.__name__ == 'torch' else 1)",
         "t3 = t1.atan2(t2)",
+    ],
+    VIEW_HOOKS: [
+        LEAF,
+        "t2 = t1[:1]",
+        "t3 = t2.exp()",
+        "with lib.no_grad(): t2.mul_(2.0)",
+        "t4, = lib.autograd.grad([t2.sum(), t3.sum()], [t2], [None, None])",
+    ],
+    EMPTY: [
+        "t1 = lib.tensor(array([[], []]), requires_grad=True)",
+        "t2 = t1 * 2",
+        "t3 = t2.diff()",
+        "h4 = t3.register_hook(lambda g: log(4, g))",
+        "t2.sum().backward()",
     ],
     NO_GRADIENT: [
         LEAF,
