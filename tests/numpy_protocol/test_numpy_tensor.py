@@ -172,6 +172,20 @@ def test_the_memory_is_given_away_where_no_graph_is_lost(name):
         call(numpy_tensor(ARRAY, True))
 
 
+@pytest.mark.parametrize(
+    "part",
+    [lambda x: x, lambda x: x[0], lambda x: x[:, 0, 0], lambda x: x[0, :2, :1], lambda x: x.T],
+    ids=["whole", "row", "column", "corner", "transpose"],
+)
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_ravel_is_a_view_where_that_of_an_array_is_one(part, order):
+    array = np.arange(24.0).reshape(2, 3, 4)
+    tensor = numpy_tensor(array.copy())
+    for x in (array, tensor):
+        part(x).ravel(order=order)[:] = -1.0
+    assert tensor.tolist() == array.tolist()
+
+
 def test_files_are_written_where_no_graph_is_lost(tmp_path):
     x = numpy_tensor(ARRAY)
     x.tofile(tmp_path / "raw")

@@ -60,6 +60,9 @@ COPIES = {
     "pad": lambda x: pb.nn.functional.pad(x, (0, 0)),
     "pad, circular": lambda x: pb.nn.functional.pad(x, (-1, 0), "circular"),
     "unfold": lambda x: x.unfold(1, 1, 1),
+    "ravel of a column": lambda x: x[:, 0].ravel(),
+    "ravel of a row of a transpose": lambda x: x.T[:1].ravel(),
+    "np.ravel of a column": lambda x: np.ravel(x[:, 0]),
 }
 
 

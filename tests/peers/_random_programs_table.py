@@ -8,24 +8,28 @@ import re
 import numpy as np
 from tests.peers import program_ways as ways
 from tests.peers.program_facts import (
-    any_reached_twice,
+    asked_for_in_backward,
     asks_by_result,
     base_was_frozen,
     changes_followed_view,
+    differing_tensor,
+    differs_by_half_turns,
     differs_where_huge,
+    gave_back_empty,
     heard_less,
     hooked_input,
     hooked_view,
+    is_by_changed_view,
     is_lost,
     is_nan,
     is_unstable,
-    leads_nowhere,
     names_in,
     odd_views,
     of_changed_view,
     of_gradient,
     of_late_view,
     of_numbers,
+    of_result,
     of_tracking,
     of_untracked_base,
     out_of_groups,
@@ -33,7 +37,6 @@ from tests.peers.program_facts import (
     results_of_grad,
     retains,
     returned_itself,
-    runs_more,
     says,
     tensors_named,
     under_no_grad,
@@ -42,6 +45,17 @@ from tests.peers.program_facts import (
     without_none,
     zero_or_none,
     zeros_without_memory,
+)
+from tests.peers.program_graphs import (
+    any_reached_twice,
+    assigns_nothing,
+    begins_in_group,
+    changes_closed_over,
+    comes_again,
+    leads_nowhere,
+    runs_more,
+    spreads_one_number,
+    switches_closed_over,
 )
 from tests.peers.program_names import DIRTY
 from tests.peers.program_runs import compare, same_events
@@ -55,7 +69,7 @@ UNREACHED_ROOT = (
     "what inputs do not need is not run: torch runs roots, and more that leads to their nodes"
 )
 FOLLOWED_VIEW = "a view follows its base where its steps are known: torch gives up"
-DROPPED_LEAF = "graphs do not keep leaves alive: a hook of a leaf that is gone has nothing to see"
+DROPPED_LEAF = "graphs do not keep leaves alive: what comes to a leaf that is gone is seen nowhere"
 NO_GRADIENT = "a hook is called with a gradient, never with None"
 OWN_GRADIENT = "a gradient has memory of its own: torch's may be expanded"
 OWN_COPY = "a copy has memory of its own: torch's of what was expanded is expanded"
@@ -76,12 +90,18 @@ UNTRACKED_BASE = "a view of what requires no grad is tracked when changed, made 
 LAYOUT = "the order of a result's elements in memory is NumPy's, so what reshape can show is"
 VIEW_HOOKS = "a node's hooks are called though its view changed: torch makes the view another node"
 FROZEN = "a leaf that is frozen may be written to by what was computed from it"
+NO_GAIN = (
+    "a hook after accumulation is called where something was accumulated: torch's is called where "
+    "no gradient came, or where the leaf is frozen"
+)
 EXPANDED = "memory that several elements share is not written to: torch lets zero_ do so"
 DATA = "x.data shares its version: torch does not see what is changed through it"
 COPY = "a shallow copy shares its version with the memory: a change through either is found"
+COPIED_RESULT = (
+    "a result is not copied with its state, section 6: torch makes a shallow copy a leaf"
+)
 RECIPROCAL = "1 / x keeps x: torch keeps the reciprocal"
 EMPTY_MASK = "x[mask] = v with nothing chosen is no change"
-COPIED_FROM_ITSELF = "x.copy_(x) is a change as any other: torch leaves out what changes nothing"
 HOOKED_INPUT = "the gradient of an input is what its hooks made of it, whatever else is asked for"
 NO_MEMORY = "zeros of a gradient are an array: torch's may have no memory"
 LEAVES_IN_GROUP = "hooks of a group may be of leaves in autograd.grad too: torch cannot"
@@ -92,6 +112,7 @@ SIGN_OF_ZERO = "the sign of a zero is nobody's business"
 EMPTY_MEDIAN = "the median of nothing is an error, as the maximum is: torch's is NaN"
 RUN_AGAIN = "a checkpoint runs again as it ran, whatever became of its arguments: torch's gives up"
 CLOSED_OVER = "a checkpoint says that what it closes over was switched on since"
+CHANGED_SINCE = "what a checkpoint closes over must not change until backward, as it says"
 ASSERTED = "torch says of itself that it is a bug"
 DETACHED_SINCE = "what was detached in place since it was saved has no second derivative"
 CLAMPED = "clamp keeps x: torch keeps where it was inside"
@@ -114,42 +135,46 @@ TRANSPOSED = (
 CHANGING_HOOKS = ("g * 2", "mul_(3)", "-g)", "inner(g)", "log(")
 HOOKS = re.compile(r"register_|group\(|retain_grad\(|\.remove\(")
 CHANGES = re.compile(rf"t\d+\.\w+_\(|t\d+ [-+*/]=|t\d+\[.*\] = |(?:{'|'.join(DIRTY)})\.apply")
+GIVES_UP = ("modified by an inplace operation", "torch.utils.checkpoint: ")
+SWITCHING_ON = ("requires_grad_()", "requires_grad = True")
 FREEZING = ("requires_grad_(False)", ".detach_()")
 
 
 # Reason: the test of it.
 DEVIATIONS = {
     KEPT: lambda d: (
-        (says(d, "", "modified by an inplace operation") and agrees(d, ways.COPIES))
+        (says(d, None, "modified by an inplace operation") and agrees(d, ways.COPIES))
+        or (uses(d, *SWITCHING_ON) and of_numbers(d) and agrees(d, ways.COPIES))
         or (says(d, "", "detached in-place") and agrees(d, ways.NOT_IN_PLACE))
     ),
-    SECOND_TIME: lambda d: says(d, "backward through the graph a second time", ""),
+    SECOND_TIME: lambda d: (
+        says(d, "backward through the graph a second time", "") and comes_again(d)
+    ),
     DETACHED_VIEW: lambda d: under_no_grad(d) and of_tracking(d) and (
         odd_views(d)
         or (d.what.endswith(".requires_grad") and view_differs(d))
         or agrees(d, ways.DETACHED)
     ),
     LATE_LEAF: lambda d: (
-        (odd_views(d) and of_tracking(d) and uses(d, "requires_grad_()", "requires_grad = True"))
+        (odd_views(d) and of_tracking(d) and uses(d, *SWITCHING_ON))
         or (says(d, "", "a leaf Variable that requires grad") and changes_followed_view(d))
         or (says(d, "you can only change requires_grad flags", "") and of_late_view(d))
-        or (of_tracking(d) and uses(d, "requires_grad_()", "requires_grad = True")
+        or (of_tracking(d) and uses(d, *SWITCHING_ON)
             and base_was_frozen(d))
     ),
-    RETAINING: lambda d: uses(d, "inputs=") and (
-        retains(d) or says(d, "", "modified by an inplace operation")
+    RETAINING: lambda d: retains(d) and any(
+        t is differing_tensor(d) for t in asked_for_in_backward(d)
     ),
     MODE: lambda d: uses(d, "Counting.") and under_no_grad(d) and (
         agrees(d, ways.DETACHED)
     ),
-    DIRTY_RESULT: lambda d: uses(d, *(f"): t{i}" for i in range(99))) and any(
-        line.startswith("with lib") and "enable_grad" not in line and any(w in line for w in DIRTY)
-        for line in d.lines
-    ),
+    DIRTY_RESULT: lambda d: under_no_grad(d) and uses(d, *DIRTY) and agrees(d, ways.DIRTIED),
     GRADIENT_VERSIONS: lambda d: d.what.endswith("._version") and of_gradient(d),
     OTHER_SAVED: lambda d: uses(d, "create_graph") and (
         (uses(d, *CHANGING_HOOKS) and of_numbers(d) and agrees_without(d, HOOKS.search))
         or agrees_without(d, asks_by_result(d))
+        or (says(d, "", "backward through the graph a second time")
+            and not comes_again(d) and agrees(d, ways.RETAINING))
     ),
     NO_GRADIENT_ON: lambda d: (
         says(d, "", "backward through the graph a second time")
@@ -162,28 +187,30 @@ DEVIATIONS = {
         or d.what.endswith(".grad.requires_grad")
         or (d.what.endswith(".requires_grad") and d.what.split(".")[0] in results_of_grad(d))
     ),
-    ONE_NUMBER: lambda d: uses(d, ".std(", ".var(") and is_nan(d),
+    ONE_NUMBER: lambda d: is_nan(d) and spreads_one_number(d),
     ORIGIN: lambda d: uses(d, ".hypot(") and (
         (is_nan(d) and not np.isnan(d.ours).any())
         or (d.what == "log" and "nan" in str(d.theirs) and "nan" not in str(d.ours))
     ),
     VIEW_HOOKS: lambda d: of_changed_view(d) or (
+        of_numbers(d) and is_by_changed_view(d) and agrees_without(d, CHANGES.search)
+    ) or (
         hooked_view(d) and (of_numbers(d) or retains(d)) and agrees_without(d, HOOKS.search)
     ),
     KEPT_GRADIENT: lambda d: uses(d, *DIRTY) and of_tracking(d) and agrees(d, ways.KEPT),
     UNTRACKED_BASE: lambda d: under_no_grad(d) and of_untracked_base(d) and (
         says(d, "", "A view was created in no_grad mode")
     ),
-    LAYOUT: lambda d: uses(d, "reshape(", "view(", "flatten()", "ravel()") and (
+    LAYOUT: lambda d: uses(d, "reshape(", "view(", "flatten()", "ravel()", "contiguous()") and (
         says(d, "", "view size is not compatible")
-        or says(d, "view", "")
+        or says(d, "memory that can be seen in shape", "")
         or says(d, "", "Can't detach views")
-        or (d.what.endswith((".value", "._version")) and uses(d, *TRANSPOSED, "ravel()")
+        or (says(d, "", "is a view") and agrees(d, ways.NO_VIEWS))
+        or (d.what.endswith((".value", "._version")) and uses(d, *TRANSPOSED)
             and agrees_without(d, CHANGES.search))
     ),
-    FROZEN: lambda d: says(d, "", "leaf variable has been moved into the graph interior") or (
-        d.what == "log" and uses(d, "requires_grad_(False)")
-    ),
+    FROZEN: lambda d: says(d, "", "leaf variable has been moved into the graph interior"),
+    NO_GAIN: lambda d: d.what == "log" and uses(d, "post_accumulate") and agrees(d, ways.GAINED),
     UNREACHED_ROOT: lambda d: (
         says(d, "", "backward through the graph a second time") or heard_less(d)
     ) and runs_more(d),
@@ -193,11 +220,10 @@ DEVIATIONS = {
         or (d.what.endswith(".is_leaf") and d.theirs is RuntimeError)
         or (says(d, "", "and its base or another view") and uses(d, ".detach()", ".data"))
     ),
-    DROPPED_LEAF: lambda d: d.what == "log" and uses(d, "post_accumulate") and uses(d, "del "),
+    DROPPED_LEAF: lambda d: of_numbers(d) and uses(d, "del ") and agrees(d, ways.DROPPED),
     NO_GRADIENT: lambda d: (
         (d.what == "error" and "'NoneType'" in str(d.theirs))
-        or (d.what == "log" and without_none(d.ours) == without_none(d.theirs))
-        or (d.what == "log" and heard_less(d) and uses(d, "PairNone.", "NoneForSecond."))
+        or (d.what == "log" and same_events(*map(without_none, (d.ours, d.theirs))))
     ),
     OWN_GRADIENT: lambda d: uses(d, "autograd.", ".backward()") and agrees(d, ways.APART),
     OWN_COPY: lambda d: uses(d, "deepcopy", "pickle") and agrees(d, ways.UNEXPANDED),
@@ -211,12 +237,11 @@ DEVIATIONS = {
     EXPANDED: lambda d: says(d, "more than one element of the written-to tensor", "") and (
         uses(d, "expand")
     ),
-    DATA: lambda d: uses(d, ".data") and (
-        says(d, "modified by an inplace operation", "") or d.what.endswith("._version")
+    COPIED_RESULT: lambda d: "copy.copy(" in d.line and (
+        says(d, "only leaf Tensors", "") and of_result(d)
     ),
-    COPY: lambda d: uses(d, "copy.copy(") and (
-        d.what.endswith("._version") or says(d, "modified by an inplace operation", "")
-    ),
+    DATA: lambda d: uses(d, ".data") and agrees(d, ways.COUNTED),
+    COPY: lambda d: uses(d, "copy.copy(") and agrees(d, ways.COUNTED),
     RECIPROCAL: lambda d: says(d, "DivBackward: one of the variables", "") and any(
         re.search(r"= [-\d.]+ / t", line) for line in d.lines
     ),
@@ -224,31 +249,27 @@ DEVIATIONS = {
     EMPTY_MEDIAN: lambda d: says(d, "median: at least one element", ""),
     RUN_AGAIN: lambda d: uses(d, "again(") and (
         agrees(d, ways.ONE_RUN)
-        or (says(d, "", "modified by an inplace operation")
+        or (any(says(d, "", words) for words in GIVES_UP)
             and agrees(d, ways.ONE_RUN, ways.COPIES))
     ),
-    CLOSED_OVER: lambda d: d.what == "error" and "a second run of <lambda>" in str(d.ours) and (
-        uses(d, "requires_grad", ".detach_()")
+    CHANGED_SINCE: lambda d: (of_numbers(d) or says(d, "", "torch.utils.checkpoint: ")) and (
+        agrees_without(d, changes_closed_over(d))
     ),
-    GROUP: lambda d: d.what == "log" and same_events(*map(out_of_groups(d), (d.ours, d.theirs))),
+    CLOSED_OVER: lambda d: says(d, "a second run of <lambda>", None) and switches_closed_over(d),
+    GROUP: lambda d: d.what == "log" and begins_in_group(d) and (
+        same_events(*map(out_of_groups(d), (d.ours, d.theirs)))
+    ),
     EMPTY: lambda d: (
-        d.what.endswith((".is_leaf", ".requires_grad", "._version"))
-        or says(d, "you can only change requires_grad flags", "")
-    ) and any(t.numel() == 0 for t in tensors_named(d, names_in(d))),
+        (d.what.endswith((".is_leaf", ".requires_grad", ".retains_grad", "._version"))
+            or says(d, "you can only change requires_grad flags", ""))
+        and any(t.numel() == 0 for t in tensors_named(d, names_in(d)))
+    ) or (d.what == "log" and gave_back_empty(d) and agrees_without(d, HOOKS.search)),
     ROUNDING: lambda d: differs_where_huge(d) or is_unstable(d),
-    SIGN_OF_ZERO: lambda d: uses(d, "atan2(") and isinstance(d.theirs, np.ndarray) and (
-        np.allclose(np.abs(d.ours), np.abs(d.theirs))
-        and np.allclose(np.abs(d.ours)[d.ours != d.theirs], np.pi)
-    ),
+    SIGN_OF_ZERO: lambda d: uses(d, "atan2(") and differs_by_half_turns(d),
     ASSERTED: lambda d: says(d, "", "INTERNAL ASSERT FAILED"),
     DETACHED_SINCE: lambda d: says(d, "detached in place since", "") and uses(d, ".detach_()"),
     CLAMPED: lambda d: says(d, "ClampBackward: one of the variables", ""),
-    EMPTY_MASK: lambda d: (
-        d.what.endswith("._version") or says(d, "", "modified by an inplace operation")
-    ) and any(re.search(r"\[t\d+ > .*\] = ", line) for line in d.lines),
-    COPIED_FROM_ITSELF: lambda d: (
-        d.what.endswith("._version") or says(d, "modified by an inplace operation", "")
-    ) and any(re.search(r"(t\d+)\.copy_\(\1\)", line) for line in d.lines),
+    EMPTY_MASK: lambda d: d.what.endswith("._version") and assigns_nothing(d),
     HOOKED_INPUT: lambda d: uses(d, *CHANGING_HOOKS[:4]) and hooked_input(d) and (
         of_numbers(d) and agrees_without(d, HOOKS.search)
     ),
@@ -264,7 +285,7 @@ DEVIATIONS = {
     ),
     LAID_OUT: lambda d: any(t.dim() > 2 for t in d.theirs_tensors()) and (
         says(d, "MatmulBackward: one of the variables", "")
-        or (uses(d, "matmul(", " @ ") and agrees(d, ways.PRODUCTS))
+        or (uses(d, "matmul(", " @ ") and agrees(d, ways.NO_VIEWS))
     ),
     RETURNED_INPUT: lambda d: uses(d, "Same.", "BothSame.", "Viewing.") and (
         (returned_itself(d) and of_tracking(d))

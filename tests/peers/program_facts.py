@@ -1,4 +1,4 @@
-"""What can be seen of a difference: the words of its program, and torch's tensors and graphs."""
+"""What can be seen of a difference: the words of its program, and torch's tensors."""
 
 import re
 import warnings
@@ -6,17 +6,20 @@ import warnings
 import numpy as np
 import torch
 from tests.peers.program_names import Log, is_tensor, memory_of, namespace
-from tests.peers.program_runs import attempt, attempt_in, eval_or_none, look
-from tests.peers.program_ways import noisy, retaining
+from tests.peers.program_runs import attempt_in, look
+from tests.peers.program_ways import roundings
 
 
 # -- words ----------------------------------------------------------------------------------------
 def says(found, ours="", theirs=""):
-    """Return whether the errors have these words; "" where there is to be none."""
-    return found.what == "error" and all(
-        (error is None and not words) or (error is not None and words and words in str(error))
-        for error, words in ((found.ours, ours), (found.theirs, theirs))
-    )
+    """Return whether the errors have these words; "" is for no error, None for any or none."""
+    return found.what == "error" and has_words(found.ours, ours) and has_words(found.theirs, theirs)
+
+
+def has_words(error, words):
+    if words is None or error is None:
+        return not words
+    return words != "" and words in str(error)
 
 
 def uses(found, *words):
@@ -74,14 +77,24 @@ def recorded_otherwise(found):
 
 
 # -- tensors --------------------------------------------------------------------------------------
-def tensors_named(found, names):
-    values = [found.names[1].get(name) for name in names]
+def tensors_in(names, wanted):
+    """Return the tensors that have these names, of those that there are."""
+    values = [names.get(name) for name in wanted]
     return [v for v in values if is_tensor(v)]
+
+
+def tensors_named(found, names):
+    return tensors_in(found.names[1], names)
 
 
 def operands(found):
     """Return torch's tensors that the statement which differs names."""
     return tensors_named(found, re.findall(r"t\d+", found.line))
+
+
+def of_result(found):
+    """Return whether a statement is about what, in torch, is no leaf."""
+    return any(is_lost(t) or not t.is_leaf for t in operands(found))
 
 
 def differing_tensor(found):
@@ -105,10 +118,25 @@ def returned_itself(found):
     )
 
 
+def gave_back_empty(found):
+    """Return whether two names are of one empty tensor in torch, and of two in pullback."""
+    ours, theirs = found.names
+    empty = [n for n, v in theirs.items() if n[0] == "t" and is_tensor(v) and v.numel() == 0]
+    return any(
+        theirs[a] is theirs[b] and ours.get(a) is not ours.get(b) for a in empty for b in empty
+    )
+
+
 def retains(found):
     """Return whether what differs is said of a gradient that torch retains."""
     t = differing_tensor(found)
     return found.what.endswith((".retains_grad", ".grad")) and t.retains_grad
+
+
+def asked_for_in_backward(found):
+    """Return torch's tensors that a pass filled the gradients of as its inputs."""
+    lines = [line for line in found.lines if "inputs=[" in line]
+    return [t for line in lines for t in tensors_named(found, inputs_of(line))]
 
 
 # -- views ----------------------------------------------------------------------------------------
@@ -163,7 +191,7 @@ def base_was_frozen(found):
     if not (is_tensor(t) and t._is_view()):
         return False
     bases = [n for n, v in found.names[1].items() if v is t._base]
-    return any(uses(found, f"{n}.requires_grad_(False)") for n in bases)
+    return any(uses(found, f"{n}.requires_grad_(False)", f"{n}.detach_()") for n in bases)
 
 
 def is_changed_view(found, name):
@@ -176,19 +204,26 @@ def of_changed_view(found):
     if found.what == "error":
         ended = found.theirs is None or "not have been used in the graph" in str(found.theirs)
         return ended and any(is_changed_view(found, name) for name in inputs_of(found.line))
+    theirs = found.theirs
+    is_nothing = theirs is None or (isinstance(theirs, np.ndarray) and not theirs.any())
+    return is_nothing and is_by_changed_view(found)
+
+
+def is_by_changed_view(found):
+    """Return whether a gradient differs by a view that changed."""
     asked = {}
     for line in found.lines:
         results = re.findall(r"t\d+", line.partition(" = ")[0])
         asked.update(zip(results, inputs_of(line), strict=False))
-    name = found.what.split(".")[0]
-    theirs = found.theirs
-    is_nothing = theirs is None or (isinstance(theirs, np.ndarray) and not theirs.any())
-    return is_nothing and is_changed_view(found, asked.get(name))
+    return is_changed_view(found, asked.get(found.what.split(".")[0]))
 
 
 def hooked_view(found):
     """Return whether a view was given a hook and then changed, in which torch loses the hook."""
-    hooked = re.findall(r"(t\d+)\.(?:grad_fn\.|retain_grad|register_hook)", "\n".join(found.lines))
+    lines = "\n".join(found.lines)
+    hooked = re.findall(r"(t\d+)\.(?:grad_fn\.|retain_grad|register_hook)", lines)
+    for group in re.findall(r"group\(\[(.*?)\]", lines):
+        hooked += group.split(", ")
     return any(is_changed_view(found, name) for name in hooked)
 
 
@@ -242,99 +277,6 @@ def hooked_input(found):
     return any(name in hooked for line in found.lines for name in inputs_of(line))
 
 
-# -- graphs ---------------------------------------------------------------------------------------
-def edge_of(t):
-    try:
-        return (t.grad_fn or t, t.output_nr)
-    except RuntimeError:  # a view whose graph is lost
-        return (t, 0)
-
-
-def leaf_or_node(node, number):
-    """Return where an edge leads; the tensor itself for a leaf."""
-    return (node.variable, 0) if hasattr(node, "variable") else (node, number)
-
-
-def edges_from(*root):
-    """Return the results, nodes and their numbers, that lead to one; itself too."""
-    found, waiting = set(), [root]
-    while waiting:
-        edge = waiting.pop()
-        if edge[0] is not None and edge not in found:
-            found.add(edge)
-            node = edge[0]
-            if not is_tensor(node):
-                waiting += [leaf_or_node(*e) for e in node.next_functions]
-    return found
-
-
-def roots_of(found, line):
-    """Return the tensors that a pass begins at, as they are now."""
-    roots = re.search(r"autograd\.\w+\(\[(.*?)\], \[", line)
-    value = eval_or_none(f"[{roots[1]}]", dict(found.names[1])) if roots else None
-    return value or []
-
-
-def runs_more(found):
-    """Return whether torch ran nodes that what was asked for does not need.
-
-    It runs what leads to the node of a tensor that is asked for, be it to another of its results;
-    and backward(inputs=) that node itself.
-    """
-    for line in found.lines:
-        asked = {edge_of(u) for u in tensors_named(found, inputs_of(line))}
-        nodes = {node for node, _ in asked}
-        if "inputs=[" in line and not all(map(is_tensor, nodes)):
-            return True
-        for root in roots_of(found, line) if asked else ():
-            leading = [edges_from(*edge) for edge in edges_from(*edge_of(root))]
-            if asked.isdisjoint(edges_from(*edge_of(root))) or any(
-                asked.isdisjoint(edges) and nodes & {node for node, _ in edges} for edges in leading
-            ):
-                return True
-    return False
-
-
-def leads_nowhere(found):
-    """Return whether what differs comes of a result, in torch, that no leaf led to."""
-    tensors = tensors_named(found, re.findall(r"t\d+", f"{found.what} {found.line}"))
-    return any(
-        t.requires_grad
-        and not t.is_leaf
-        and not any(is_tensor(node) for node, _ in edges_from(*edge_of(t)))
-        for t in tensors
-        if not is_lost(t)
-    )
-
-
-def any_reached_twice(found):
-    """Return whether a gradient came to a node again after a pass that did not retain the graph."""
-    names, watched, reached, released = namespace(torch, Log()), set(), set(), set()
-    for line in found.lines:
-        for t in [v for v in names.values() if is_tensor(v)]:
-            watch(None if is_lost(t) else t.grad_fn, watched, reached)
-        attempt(retaining(line), names)
-        if reached & released:
-            return True
-        released |= reached if retaining(line) != line else set()
-        reached.clear()
-    return False
-
-
-def watch(root, watched, reached):
-    """Let the nodes that lead to `root` say when a gradient reaches them."""
-    waiting = [root]
-    while waiting:
-        node = waiting.pop()
-        if node is None or node in watched or node.name().endswith("AccumulateGrad"):
-            continue
-        watched.add(node)
-        node.register_prehook(
-            lambda gs, node=node: reached.add(node) if any(g is not None for g in gs) else None
-        )
-        waiting += [following for following, _ in node.next_functions]
-
-
 # -- hooks ----------------------------------------------------------------------------------------
 def heard_less(found):
     """Return whether hooks heard less in pullback, or a retained gradient has less in it."""
@@ -365,6 +307,15 @@ def differs_where_huge(found):
     )
 
 
+def differs_by_half_turns(found):
+    """Return whether numbers differ only where both are 0 or pi, be it with a sign."""
+    pair = (found.ours, found.theirs)
+    if not all(isinstance(a, np.ndarray) for a in pair) or pair[0].shape != pair[1].shape:
+        return False
+    differ = ~np.isclose(*pair, rtol=1e-7, atol=1e-9)
+    return all(np.isin(np.abs(a)[differ], (0, np.pi)).all() for a in pair)
+
+
 def is_nan(found):
     """Return whether numbers differ, some of which are NaN in one library."""
     pair = (found.ours, found.theirs)
@@ -372,21 +323,33 @@ def is_nan(found):
 
 
 def is_unstable(found):
-    """Return whether torch's numbers differ as much from what they are if it rounds otherwise."""
-    name, _, what = found.what.partition(".")
+    """Return whether torch's numbers differ as much from what they are if it rounds otherwise.
+
+    So does how many they are, where a mask chose them.
+    """
     pair = (found.ours, found.theirs)
-    if what not in ("value", "grad") or not all(isinstance(a, np.ndarray) for a in pair):
+    if not all(isinstance(a, np.ndarray) for a in pair):
         return False
+    others = list(rounded_otherwise(found))
     if pair[0].shape != pair[1].shape:
-        return False
+        return uses(found, " > ") and any(a.shape != found.theirs.shape for a in others)
     apart = np.abs(np.subtract(*pair, dtype=float))
-    most = np.zeros_like(apart)
-    for seed in range(8):
-        names, ways = namespace(torch, Log()), (*found.ways, noisy(seed))
-        for line in found.lines:
-            attempt_in(ways, line, names)
-        value = look(names.get(name)).get(what)
-        if np.shape(value) == most.shape:
-            most = np.fmax(most, np.abs(np.asarray(value, float) - found.theirs))
+    most, flips = np.zeros_like(apart), np.zeros(apart.shape, bool)
+    for other in others:
+        if other.shape == most.shape:
+            most = np.fmax(most, np.abs(np.asarray(other, float) - found.theirs))
+            flips |= np.isfinite(other) != np.isfinite(found.theirs)
     differ = ~np.isclose(*pair, rtol=1e-7, atol=1e-9, equal_nan=True)
-    return bool((~np.isfinite(apart) | (most >= 0.1 * apart))[differ].all())
+    return bool(np.where(np.isfinite(apart), most >= 0.1 * apart, flips)[differ].all())
+
+
+def rounded_otherwise(found):
+    """Yield what torch has in place of what differs, if it rounds otherwise."""
+    name, _, what = found.what.partition(".")
+    for way in roundings():
+        names = namespace(torch, Log())
+        for line in found.lines:
+            attempt_in((*found.ways, way), line, names)
+        value = look(names.get(name)).get(what)
+        if isinstance(value, np.ndarray):
+            yield value

@@ -31,7 +31,7 @@ def number(t):
 
 
 def is_tensor(value):
-    return isinstance(value, torch.Tensor)
+    return isinstance(value, (torch.Tensor, pb.Tensor))
 
 
 def memory_of(t):
@@ -340,6 +340,55 @@ def unexpanded(t):
     return own(t) if any(n > 1 and s == 0 for n, s in zip(t.shape, t.stride(), strict=True)) else t
 
 
+def hook_of_gain(t, hook):
+    """Register a hook of a leaf that is called where the leaf gained a gradient."""
+    came = []
+    t.register_hook(lambda g: came.append(g is not None))
+    return t.register_post_accumulate_grad_hook(
+        lambda t: hook(t) if came.pop() and t.requires_grad else None
+    )
+
+
+def versions_in(names):
+    """Return the tensors among these with their memory and versions."""
+    tensors = [t for t in names.values() if is_tensor(t) and not t.is_inference()]
+    return [(t, memory_of(t), t._version) for t in tensors]
+
+
+def refuse_changed_views(*tensors):
+    """Raise where torch's process would end: at a hook of a view whose memory changed."""
+    if any(t._is_view() and t._version for t in tensors):
+        raise RuntimeError("torch cannot be asked")
+
+
+def count_together(before):
+    """Count a change of memory for all the tensors of it."""
+    changed = {memory for t, memory, version in before if t._version > version}
+    for t, memory, version in before:
+        if memory in changed and t._version == version:
+            torch.autograd.graph.increment_version(t)
+
+
+def detach_names(names, t):
+    """Let the names of a tensor be of one that is detached."""
+    detached = t.detach()
+    names.update({name: detached for name, value in names.items() if value is t})
+
+
+def no_view_of_copy(result, t):
+    """Return a result that is a view only if it is one of `t`."""
+    return result if memory_of(result) == memory_of(t) else result.clone()
+
+
+def unseen(t):
+    """Take from a leaf what shows that a gradient came: its hooks, and the gradient to add to."""
+    if t._is_view() or not t.is_leaf:
+        return
+    t.grad = None
+    if t._post_accumulate_grad_hooks is not None:
+        t._post_accumulate_grad_hooks.clear()
+
+
 def own(t):
     """Return a copy, which is a leaf where `t` is."""
     return t.detach().clone().requires_grad_(t.requires_grad) if t.is_leaf else t.clone()
@@ -376,6 +425,13 @@ def tools(lib):
         "gradients_in": gradients_in,
         "apart": apart,
         "unexpanded": unexpanded,
+        "hook_of_gain": hook_of_gain,
+        "unseen": unseen,
+        "versions_in": versions_in,
+        "count_together": count_together,
+        "refuse_changed_views": refuse_changed_views,
+        "no_view_of_copy": no_view_of_copy,
+        "detach_names": detach_names,
         "inner": inner,
         "again": again,
         "group": graph.register_multi_grad_hook,

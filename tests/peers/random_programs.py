@@ -416,7 +416,8 @@ class Draw:
         roots, seeds = self.roots()
         rest = self.options()
         if self.chance(0.25):
-            rest += f", inputs=[{', '.join(self.inputs())}]"
+            kept = [name for name in self.inputs() if holds(can_be_filled, self.names[name])]
+            rest += f", inputs=[{', '.join(kept)}]" if kept else ""
         return self.say(f"lib.autograd.backward([{roots}], [{seeds}]{rest})")
 
     def grad(self):
@@ -481,6 +482,11 @@ def can_be_retained(t):
     not the first of its operation.
     """
     return can_be_hooked(t) and not t.is_leaf and t.output_nr == 0
+
+
+def can_be_filled(t):
+    """Return whether backward may fill the gradient of a tensor, which torch then retains."""
+    return t.is_leaf or t.output_nr == 0
 
 
 def left_out(words, without):

@@ -196,8 +196,8 @@ class ShapeMethods:
         return shaping.reshape(self, wanted, order, copy=copy)
 
     def ravel(self: Any, order: str = "C") -> Any:
-        """Return the elements in one axis, a view where the memory allows."""
-        return shaping.reshape(self, -1, order)
+        """Return the elements in one axis, a view where they lie one after the other."""
+        return shaping.ravel(self, order)
 
     def flatten(self: Any, order: str = "C") -> Any:
         """Return a copy of the elements in one axis."""

@@ -83,8 +83,8 @@ def _order(x: Any, order: str) -> str:
 
 @adapter("ravel")
 def ravel(a: Any, order: str = "C") -> Any:
-    """Return the elements in one axis."""
-    return reshape(a, (-1,), order)
+    """Return the elements in one axis, a view where they lie one after the other."""
+    return reshape(a, (-1,), order).contiguous()
 
 
 @adapter("transpose")

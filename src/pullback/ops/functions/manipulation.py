@@ -468,7 +468,9 @@ def unsqueeze(x: Any, dim: int) -> Tensor:
 
 @composition(sample((2, 3)), sample(()), view=True, reference="numpy.ravel", methods="ravel")
 def ravel(x: Any) -> Tensor:
-    """Return the elements of `x` in one axis, a view where the memory allows.
+    """Return the elements of `x` in one axis, one after the other in memory.
+
+    It is a view where they lie so, else a copy; `flatten` and `reshape` give views of columns too.
 
     Examples
     --------
@@ -476,7 +478,7 @@ def ravel(x: Any) -> Tensor:
     >>> pb.ravel(pb.zeros(2, 3)).shape
     (6,)
     """
-    return reshape(x, (-1,))
+    return reshape(x, (-1,)).contiguous()
 
 
 @composition(
