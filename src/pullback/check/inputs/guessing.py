@@ -501,7 +501,8 @@ class _Guess:
         pairs = zip(self.names, roles, strict=True)
         unsure = [n for n, role in pairs if role.kind == "array" and not role.sure]
         notes: list[str] = []
-        left_out = [n for n in self.left_out if any(d.shape and _is_real(d) for d in found[n])]
+        known = [n for n in self.left_out if n in found]
+        left_out = [n for n in known if any(d.shape and _is_real(d) for d in found[n])]
         for name in dict.fromkeys([*unsure, *left_out]):
             grads = dict.fromkeys(left_out) if name in left_out else self.gradients(found)
             if grads is not None and grads.get(name, 0) is not None:
