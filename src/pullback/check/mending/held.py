@@ -39,17 +39,17 @@ class Held:
     ----------
     text : str
         As it is written.
-    statement : str
-        The statement in which it stands; empty if it is all that a variable is given.
+    around : str
+        The expression or statement in which it stands; empty if it is one itself.
     line : int
     """
 
     text: str
-    statement: str
+    around: str
     line: int
 
     def __str__(self) -> str:
-        where = f" in `{self.statement}`" if self.statement else ""
+        where = f" in `{self.around}`" if self.around else ""
         return (
             f"it is right if `{self.text}`{where} (line {self.line} of forward) is held constant: "
             "what depends on the argument through it is left out"
@@ -140,9 +140,9 @@ class _Holding:
                 yield uses, Held(ast.unparse(assigned), "", assigned.lineno)
         is_name = {k: isinstance(sites[k].node, ast.Name) for k in real}
         for k in sorted(real, key=lambda k: (not is_name[k], len(texts[k]))):
-            statement = self._statement(k)
-            if statement is not None:
-                yield [k], Held(texts[k], _shortened(statement), sites[k].line)
+            around = self._around(k)
+            if around:
+                yield [k], Held(texts[k], _shortened(around), sites[k].line)
 
     def _assigned(self, k: int, name: str) -> Any:
         """Return the only statement that gives a variable its value."""
@@ -158,15 +158,21 @@ class _Holding:
                 return node if len(ast.unparse(node)) <= _LONGEST else None
         return None
 
-    def _statement(self, k: int) -> Any:
-        """Return the statement in which an expression stands."""
+    def _around(self, k: int) -> str:
+        """Return what stands around an expression and its methods: a larger one, or a statement."""
         site = self.forward.sites[k]
-        found = [
-            node
+        parents = {
+            _place(child): node
             for node in ast.walk(site.source.tree)
-            if isinstance(node, ast.stmt) and node.lineno == site.line
-        ]
-        return found[0] if found else None
+            for child in ast.iter_child_nodes(node)
+            if isinstance(node, (ast.expr, ast.stmt)) and _place(child) != _place(node)
+        }
+        own, found = site.node, parents.get(_place(site.node))
+        while isinstance(found, ast.Attribute) or (
+            isinstance(found, ast.Call) and found.func is own
+        ):
+            own, found = found, parents.get(_place(found))
+        return "" if found is None else ast.unparse(found).splitlines()[0]
 
     def _fits(self, point: _Point, sites: Sequence[int], i: int) -> bool:
         """Return whether a gradient is the derivative with some expressions held."""
@@ -197,6 +203,10 @@ def _replay(values: Sequence[Any]) -> Any:
     return lambda names: next(left)
 
 
-def _shortened(statement: Any) -> str:
-    text = ast.unparse(statement).splitlines()[0]
+def _place(node: Any) -> tuple[int, ...]:
+    names = ("lineno", "col_offset", "end_lineno", "end_col_offset")
+    return tuple(getattr(node, name, -1) for name in names)
+
+
+def _shortened(text: str) -> str:
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]} ..."
