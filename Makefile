@@ -32,11 +32,11 @@ UNCOVERED := tests/transforms/test_tangents.py tests/transforms/test_vmap_operat
 
 test-operations: $(VENV)/.installed-test
 	@{ $(BIN)/python -m coverage run --parallel-mode -m pytest tests/ops $(GRADIENTS:%=--ignore=%) && \
-	  $(PYTEST) $(GRADIENTS) tests/check; } \
+	  $(PYTEST) tests/check; } \
 	  >$(VENV)/operations.log 2>&1; code=$$?; cat $(VENV)/operations.log; exit $$code
 
 test-others: $(VENV)/.installed-test
-	$(PYTEST) $(UNCOVERED)
+	$(PYTEST) $(UNCOVERED) $(GRADIENTS)
 	$(BIN)/python -m coverage run --parallel-mode -m pytest \
 	  --ignore=tests/ops --ignore=tests/check $(UNCOVERED:%=--ignore=%)
 
