@@ -188,6 +188,23 @@ def test_a_pole_may_have_any_gradient():
     assert checked(forward, backward, np.array([0.3, 1.2, 0.7])).outcome == "right"
 
 
+def test_nothing_is_asked_beyond_the_domain_that_a_guard_hides():
+    def forward(ctx, x, y):
+        ctx.save_for_backward(x=x, y=y)
+        zero = x.numpy() == 0
+        with np.errstate(all="ignore"):
+            return pb.asarray(np.where(zero, 0.0, x.numpy() * np.log(y.numpy())))
+
+    def backward(ctx, g):
+        x, y = (v.numpy() for v in ctx.saved_variables)
+        with np.errstate(all="ignore"):
+            grads = {"x": g.numpy() * np.log(y), "y": g.numpy() * x / y}
+        return {name: pb.asarray(grad) for name, grad in grads.items()}
+
+    x, y = np.array([0.5, 1.2, 0.0]), np.array([2.0, 1.5, 0.7])
+    assert checked(forward, backward, x, y).outcome == "right"
+
+
 # ---- settings ------------------------------------------------------------------------------------
 def test_an_index_that_is_left_out_becomes_one_that_occurs():
     def forward(ctx, table, index, ignored_idx=None):

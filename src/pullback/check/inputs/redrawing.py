@@ -48,11 +48,14 @@ class Redrawn(NamedTuple):
         Other settings: what is different, and the user's call with it.
     values : dict of str
         By the name of an argument, what is different and its other value.
+    edge : bool
+        Whether values that were positive are not: they may have to be.
     """
 
     base: Inputs
     settings: tuple[Setting, ...]
     values: dict[str, tuple[str, Any]]
+    edge: bool = False
 
     def what(self) -> str:
         """Return what is different."""
@@ -63,10 +66,6 @@ class Redrawn(NamedTuple):
     def is_tied(self) -> bool:
         """Return whether values that differed are equal."""
         return any(what in _EQUAL for what, _ in self.values.values())
-
-    def is_edge(self) -> bool:
-        """Return whether values that were positive are not: they may have to be."""
-        return any(what == _SIGNS for what, _ in self.values.values())
 
     def inputs(self, fn: Callable[..., Any]) -> Inputs:
         """Return the call."""
@@ -127,7 +126,9 @@ def redrawn(
                     values[name] = (what, other)
         if rng.random() < _RARELY:
             values |= _alike(leaves)
-        yield Redrawn(inputs, _compatible(inputs, chosen), values)
+        arrays = {name: v for name, (_, v) in values.items() if holds_numbers(v)}
+        edge = not all(_suits(array, host(leaves[name])) for name, array in arrays.items())
+        yield Redrawn(inputs, _compatible(inputs, chosen), values, edge)
 
 
 def _alike(leaves: dict[str, Any]) -> dict[str, tuple[str, Array]]:
@@ -138,11 +139,16 @@ def _alike(leaves: dict[str, Any]) -> dict[str, tuple[str, Array]]:
         array = host(value) if holds_numbers(value) else np.empty(0)
         if array.ndim and array.size > 1 and is_free(array) and not recognised(array):
             row = first.setdefault(array.shape, array[0])
-            if not np.array_equal(row, array[0]):
+            if not np.array_equal(row, array[0]) and _suits(row, array):
                 other = array.copy()
                 other[0] = row
                 found[name] = (_EQUAL[2], other)
     return found
+
+
+def _suits(other: Array, array: Array) -> bool:
+    """Return whether what is positive stays so with other values."""
+    return bool((other > 0).all() or not (array > 0).all())
 
 
 def _can_change(value: Any) -> bool:
@@ -287,6 +293,7 @@ class _Drawer:
             if name != self.name and holds_numbers(v) and host(v).shape == array.shape
             and host(v).dtype == array.dtype
         ]  # fmt: skip
+        same = [other for other in same if _suits(other[:1], array)]
         if same and rng.random() < _SELDOM:  # one row is that of the other
             other = array.copy()
             other[0] = same[0][0]

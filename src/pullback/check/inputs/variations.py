@@ -136,16 +136,15 @@ def _drawn(
 
 
 def _of(fn: Callable[..., Any], draw: Redrawn) -> Variation:
-    return Variation(
-        draw.what(), draw.inputs(fn), tied=draw.is_tied(), edge=draw.is_edge(), drawn=draw
-    )
+    return Variation(draw.what(), draw.inputs(fn), tied=draw.is_tied(), edge=draw.edge, drawn=draw)
 
 
 def _crossings(fn: Callable[..., Any], inputs: Inputs) -> Iterator[Variation]:
     """Yield calls in which a comparison goes another way, or where forward all but refuses."""
     if not iterates(fn):  # else it compares to find out whether it is close enough
         yield from (Variation(what, call, crosses=True) for what, call in crossings(fn, inputs))
-        yield from (Variation(what, call, small=True) for what, call in limits(fn, inputs))
+        at_limits = limits(fn, inputs)
+        yield from (Variation(what, call, edge=True, small=True) for what, call in at_limits)
 
 
 def _complex(fn: Callable[..., Any], inputs: Inputs) -> Iterator[Variation]:
