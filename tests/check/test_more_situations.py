@@ -2,26 +2,12 @@
 
 import numpy as np
 import pytest
+from tests.check._situations import checked, is_float, situation
 
 import pullback as pb
 from pullback.check import check_op
 
 X = np.array([0.3, 1.2, 0.7, 2.1])
-
-
-def checked(forward, backward, *args, **kwargs):
-    op = pb.autograd_function(forward, pb.once_differentiable(backward))
-    tensors = [pb.tensor(a, requires_grad=True) if _is_float(a) else a for a in args]
-    return check_op(op, *tensors, kwargs=kwargs or None, raise_exception=False)
-
-
-def _is_float(value):
-    return isinstance(value, np.ndarray) and value.dtype.kind in "fc"
-
-
-def situation(report):
-    assert report.outcome == "wrong"
-    return str(report.failures[0])
 
 
 # ---- what is varied ------------------------------------------------------------------------------
@@ -235,7 +221,7 @@ def test_a_guess_takes_data_without_a_gradient_for_constants(name):
 
 
 def _poisson(ctx, rate, found):
-    ctx.save_for_backward(rate=rate, found=pb.asarray(found) if _is_float(found) else found)
+    ctx.save_for_backward(rate=rate, found=pb.asarray(found) if is_float(found) else found)
     if not (np.asarray(rate.detach()) > 0).all():
         raise ValueError("rate must be positive")
     return rate - found * pb.log(rate)
