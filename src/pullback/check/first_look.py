@@ -6,15 +6,13 @@ is for the full comparison, which knows of kinks, edges and rounding.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 
 from pullback.check.exceptions import ForwardError
-from pullback.check.numerical import coordinates, from_coordinates, joined
+from pullback.check.numerical import across, coordinates, joined
 from pullback.check.session import away_from_zero, direction_scales, random_like
 from pullback.check.subject import Subject
-from pullback.check.values import Array, host
+from pullback.check.values import host
 
 _STEP = 1e-5  # of the length scale: the error of the differences is about 1e-10
 _CLOSE = 1e-7  # relative to the terms of the component along the direction
@@ -58,27 +56,13 @@ def looks_right(subject: Subject, seed: int) -> bool:
         if got.shape != flat.shape:
             return False
         terms = direction * got
-        change = _change(subject, i, _STEP * direction)
+        try:
+            change = across(subject.values, arrays, i, _STEP * direction)
+        except ForwardError:
+            return False
         if change is None or change.shape != along.shape:
             return False
         slope = float(along @ change) / (2 * _STEP)
         if not abs(slope - terms.sum()) <= _CLOSE * np.abs(terms).sum() + noise:
             return False
     return True
-
-
-def _change(subject: Subject, i: int, step: Array) -> Array | None:
-    """Return by how much the outputs differ on both sides of argument `i`."""
-    flat = coordinates(subject.arrays[i])
-    sides: Sequence[Array] = ()
-    try:
-        sides = [joined(subject.values(_moved(subject, i, flat + s))) for s in (step, -step)]
-    except ForwardError:
-        return None
-    return sides[0] - sides[1] if sides[0].shape == sides[1].shape else None
-
-
-def _moved(subject: Subject, i: int, flat: Array) -> list[Array]:
-    arrays = list(subject.arrays)
-    arrays[i] = from_coordinates(flat, arrays[i])
-    return arrays

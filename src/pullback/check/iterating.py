@@ -14,6 +14,7 @@ import textwrap
 from collections.abc import Callable, Iterator
 from types import CodeType
 from typing import Any
+from weakref import WeakKeyDictionary
 
 # Functions of SciPy and NumPy that iterate, or that approximate an integral or a trajectory.
 _APPROXIMATE = re.compile(
@@ -58,8 +59,23 @@ def _nodes(fn: Callable[..., Any]) -> Iterator[ast.AST]:
         yield from ast.walk(tree)
 
 
+_TREES: WeakKeyDictionary[Any, ast.AST | None] = WeakKeyDictionary()  # parsed once each
+
+
 def tree_of(fn: Any) -> ast.AST | None:
-    """Return the source of a function as a tree; None if it has none, or is part of a line."""
+    """Return the source of a function as a tree; None if it has none, or is part of a line.
+
+    The tree is shared: it must not be changed.
+    """
+    try:
+        if fn not in _TREES:
+            _TREES[fn] = _parsed(fn)
+        return _TREES[fn]
+    except TypeError:  # one that cannot be looked up, or only held
+        return _parsed(fn)
+
+
+def _parsed(fn: Any) -> ast.AST | None:
     try:
         found = ast.parse(textwrap.dedent(inspect.getsource(inspect.unwrap(fn))))
     except (OSError, TypeError, SyntaxError, ValueError):

@@ -77,6 +77,38 @@ def from_coordinates(flat: Array, like: Array) -> Array:
     return wide.reshape(like.shape).astype(like.dtype)
 
 
+def across(
+    values: Callable[[Sequence[Array]], Sequence[Array]],
+    arrays: Sequence[Array],
+    i: int,
+    step: Array,
+) -> Array | None:
+    """Return by how much a function's outputs differ on both sides of one of its arguments.
+
+    Parameters
+    ----------
+    values : callable
+        The function of all arguments.
+    arrays : sequence of array
+        Their values.
+    i : int
+        Which of them is moved.
+    step : array
+        By how much, in real coordinates.
+
+    Returns
+    -------
+    array or None
+        In coordinates of all outputs; None if their shapes differ.
+    """
+    flat, moved = coordinates(arrays[i]), list(arrays)
+    sides = []
+    for other in (flat + step, flat - step):
+        moved[i] = from_coordinates(other, arrays[i])
+        sides.append(joined(values(moved)))
+    return sides[0] - sides[1] if sides[0].shape == sides[1].shape else None
+
+
 class _Best:
     """The best estimate so far of each output's derivative."""
 

@@ -329,7 +329,7 @@ class _Runner:
 
     def _is_random(self, inputs: Inputs) -> bool:
         """Return whether one call has several results."""
-        inputs = inputs._replace(kwargs=self.kwargs | inputs.kwargs)
+        inputs = self._whole(inputs)
         found = [try_forward(self.fn, inputs) for _ in range(_CALLS)]
         runs = [outs for outs in found if not isinstance(outs, str)]
         pairs = [pair for run in runs for pair in zip(runs[0], run, strict=True)]
@@ -401,8 +401,7 @@ class _Runner:
         if report.failures and (variation.tied or variation.edge):
             self._excuse_ties(report, variation, options)
         if (variation.small or variation.drawn) and report.failures:
-            call = self._whole(variation.inputs)
-            subject = Subject(self.fn, call.args, call.kwargs)
+            subject = self._subject(variation.inputs)
             report.failures = [f for f in report.failures if not is_rounding(subject, f)]
         if not report.failures:
             report.parts = []  # what was excused failed nothing
@@ -411,17 +410,19 @@ class _Runner:
     def _whole(self, inputs: Inputs) -> Inputs:
         return inputs._replace(kwargs=self.kwargs | inputs.kwargs)
 
+    def _subject(self, inputs: Inputs) -> Subject:
+        call, fn = self._whole(inputs), on_domains(self.fn, inputs.domains)
+        return Subject(fn, call.args, call.kwargs, self.surrogate)
+
     def _looks_right(self, inputs: Inputs) -> bool:
         """Return whether a call needs no closer look, with tolerances as they are by default."""
         if self.options.rtol is not None or inputs.domains or self.unmeasured:
             return False
-        call = self._whole(inputs)
-        return looks_right(Subject(self.fn, call.args, call.kwargs), self.options.seed)
+        return looks_right(self._subject(inputs), self.options.seed)
 
     def _excuse_ties(self, report: Report, variation: Variation, options: Options) -> None:
         """Leave out what is right where no derivative exists: of one side or between, or NaN."""
-        fn, call = on_domains(self.fn, variation.inputs.domains), self._whole(variation.inputs)
-        subject = Subject(fn, call.args, call.kwargs)
+        subject = self._subject(variation.inputs)
         session = Session(subject, options, Report(subject.name, options.seed))
         if variation.tied and is_among_nearby(session):
             report.failures = []
@@ -447,8 +448,7 @@ class _Runner:
         options: Options | None = None,
     ) -> Report:
         """Check one set of inputs."""
-        fn = on_domains(self.fn, inputs.domains)
-        subject = Subject(fn, inputs.args, self.kwargs | inputs.kwargs, self.surrogate)
+        subject = self._subject(inputs)
         subject.said, subject.base = self.said, self.base
         options = options or self.options
         quick = options.fast or inputs.profile == LARGE
@@ -494,7 +494,7 @@ class _Runner:
 
     def _check_another(self, inputs: Inputs, report: Report) -> None:
         """Check another set of inputs, if forward takes it, in the parts that depend on values."""
-        call = inputs._replace(kwargs=self.kwargs | inputs.kwargs)
+        call = self._whole(inputs)
         if isinstance(try_forward(self.fn, call), str):
             return
         # Zeros and equal values may be where it has no derivative.
@@ -547,7 +547,7 @@ class _Runner:
 
     def summary(self, inputs: Inputs) -> str:
         """Return the arguments in one line, arrays by shape."""
-        return format_inputs(inputs._replace(kwargs=self.kwargs | inputs.kwargs), self.parameters)
+        return format_inputs(self._whole(inputs), self.parameters)
 
     def values_of(self, inputs: Inputs) -> str:
         """Return the arguments in one line, arrays by their values."""

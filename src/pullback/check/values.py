@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pullback.arrays import NUMPY, Library, is_array, library_of
-from pullback.core.tensor.tensor import Tensor
+from pullback.core.tensor.tensor import Tensor, box
 
 Array = np.ndarray[Any, Any]
 Arrays = Sequence[Array]
@@ -48,6 +48,14 @@ def host(value: Any) -> Array:
     """Return the values of a tensor or an array as a NumPy array."""
     array = value.data_array() if isinstance(value, Tensor) else value
     return array if isinstance(array, np.ndarray) else library_of(array).to_numpy(array)
+
+
+def in_place_of(value: Any, array: Array) -> Any:
+    """Return an array as what a value is: an array, or a tensor, which requires grad if it does."""
+    if not isinstance(value, Tensor):
+        return array
+    tensor = box(array)
+    return tensor.requires_grad_() if value.requires_grad else tensor
 
 
 def copies(arrays: Arrays) -> list[Array]:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator
 import numpy as np
 
 from pullback.check.diagnosis.evidence import Evidence
-from pullback.check.diagnosis.other_values import other_settings
+from pullback.check.diagnosis.other_values import changed_settings
 from pullback.check.naming import quoted
 from pullback.check.resizing import Symbol, resized, symbols
 from pullback.check.subject import Subject
@@ -50,11 +50,8 @@ def _first_right(e: Evidence, i: int, calls: Iterable[tuple[str, Subject]]) -> s
 
 def _other_settings(e: Evidence) -> Iterator[tuple[str, Subject]]:
     """Yield calls with another setting, in words."""
-    subject = e.session.subject
-    for name, value, other in other_settings(subject):
-        found = subject.with_setting(name, other)
-        if found is not None:
-            yield f"the setting `{name}` is {other!r}, not {value!r}", found
+    for name, value, other, found in changed_settings(e.session.subject):
+        yield f"the setting `{name}` is {other!r}, not {value!r}", found
 
 
 def _structured(e: Evidence) -> Iterator[tuple[str, Subject]]:

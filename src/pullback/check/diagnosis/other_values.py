@@ -72,12 +72,9 @@ def _first(e: Evidence, i: int, others: Iterable[Other]) -> Cause | None:
 
 def _with_settings(e: Evidence) -> Iterator[Other]:
     """Yield calls with other settings."""
-    subject = e.session.subject
-    for name, value, other in other_settings(subject):
-        found = subject.with_setting(name, other)
-        if found is not None:
-            text = f"the gradient is that with `{name}` = {other!r}, not {value!r}"
-            yield Other(found, "other-value", text, _hint(name))
+    for name, value, other, found in changed_settings(e.session.subject):
+        text = f"the gradient is that with `{name}` = {other!r}, not {value!r}"
+        yield Other(found, "other-value", text, _hint(name))
 
 
 def _with_arrays(e: Evidence, i: int) -> Iterator[Other]:
@@ -120,8 +117,8 @@ def _hint(name: str) -> str:
     return f"does backward use the setting `{name}`?"
 
 
-def other_settings(subject: Subject) -> Iterator[tuple[str, Any, Any]]:
-    """Yield settings with the values that they have, and others that a rule may have used.
+def changed_settings(subject: Subject) -> Iterator[tuple[str, Any, Any, Subject]]:
+    """Yield a setting's name, its value, one that a rule may have used, and the call with that.
 
     A loop that ends once something holds may never end with a step of 0, or back.
     """
@@ -129,8 +126,9 @@ def other_settings(subject: Subject) -> Iterator[tuple[str, Any, Any]]:
     for name, value in subject.settings():
         number = isinstance(value, (int, float)) and not isinstance(value, bool) and value > 0
         for other in _values_of_setting(value, subject.default_of(name)):
-            if not (ends and number and other <= 0):
-                yield name, value, other
+            found = None if ends and number and other <= 0 else subject.with_setting(name, other)
+            if found is not None:
+                yield name, value, other, found
 
 
 def _values_of_setting(value: Any, default: Any) -> Iterator[Any]:

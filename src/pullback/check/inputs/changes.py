@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import itertools
+import re
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
@@ -111,6 +112,12 @@ def is_free(array: Array) -> bool:
     """Return whether real values can be changed one by one: they have no structure but an order."""
     finite = array.dtype.kind == "f" and bool(np.isfinite(array).all())
     return finite and recognised(array) in ("", "sorted")
+
+
+def is_order(name: str, array: Array) -> bool:
+    """Return whether an array is a permutation and is named like one."""
+    named = re.search("perm|order|rank|sigma|inverse", name)
+    return bool(named) and np.array_equal(np.sort(array, axis=None), np.arange(array.size))
 
 
 def is_unit(array: Array) -> bool:

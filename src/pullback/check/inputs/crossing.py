@@ -19,9 +19,8 @@ from pullback.check.inputs.domains import recognised
 from pullback.check.mending import Branches
 from pullback.check.mending.branches import Branch
 from pullback.check.naming import labels_of
-from pullback.check.values import Array, holds_numbers, host
+from pullback.check.values import Array, holds_numbers, host, in_place_of
 from pullback.core.custom import pytree as tree
-from pullback.core.tensor.tensor import Tensor, box
 
 _SECONDS = 0.5
 _MOST = 200  # calls
@@ -146,11 +145,7 @@ def with_array(inputs: Inputs, i: int, array: Array) -> Inputs:
     def changed(value: Any) -> Any:
         if next(places) != i:
             return value
-        other = array.astype(host(value).dtype)
-        if not isinstance(value, Tensor):
-            return other
-        tensor = box(other)
-        return tensor.requires_grad_() if value.requires_grad else tensor
+        return in_place_of(value, array.astype(host(value).dtype))
 
     args, kwargs = tree.map_leaves(changed, (inputs.args, inputs.kwargs))
     return inputs._replace(args=args, kwargs=kwargs)

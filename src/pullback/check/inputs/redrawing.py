@@ -14,14 +14,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pullback.check.inputs.arguments import Inputs, keeps_bounds
-from pullback.check.inputs.changes import is_free, is_unit, moved_around
+from pullback.check.inputs.changes import is_free, is_order, is_unit, moved_around
 from pullback.check.inputs.domains import recognised
 from pullback.check.inputs.settings import STOPPING
 from pullback.check.iterating import said_of
 from pullback.check.naming import labels_of
-from pullback.check.values import Array, holds_numbers, host
+from pullback.check.values import Array, holds_numbers, host, in_place_of
 from pullback.core.custom import pytree as tree
-from pullback.core.tensor.tensor import Tensor, box
 
 _OTHER, _ORDERED, _MOVED = "other values of", "another order of", "moved values of"
 _SIGNS = "other signs of"
@@ -32,7 +31,6 @@ _SIGNED = (0.4, 0.15)  # what is positive may have to be
 _PROBABILITY = re.compile(
     r"prob|frac|share|weight|ratio|percent|opacity|albedo|cover|mix|\bp\b|between 0 and 1|\[0, ?1\]"
 )
-_ORDER = re.compile("perm|order|rank|sigma|inverse")
 
 Setting = tuple[str, Inputs]  # what is different, and the call
 
@@ -166,11 +164,7 @@ def _like(value: Any, other: Any) -> Any:
     own = host(value)
     if np.size(other) != own.size:
         return value
-    array = np.array(other, dtype=own.dtype).reshape(own.shape)
-    if not isinstance(value, Tensor):
-        return array
-    tensor = box(array)
-    return tensor.requires_grad_() if value.requires_grad else tensor
+    return in_place_of(value, np.array(other, dtype=own.dtype).reshape(own.shape))
 
 
 # -- settings --------------------------------------------------------------------------------------
@@ -267,8 +261,7 @@ class _Drawer:
     def _integers(self, array: Array) -> tuple[str, Array]:
         """Return other indices; what differs within a row of a table still does."""
         low, high = int(array.min()), int(array.max())
-        is_all = np.array_equal(np.sort(array, axis=None), np.arange(array.size))
-        if array.ndim > 1 or (is_all and _ORDER.search(self.name)):
+        if array.ndim > 1 or is_order(self.name, array):
             numbers, places = np.unique(array, return_inverse=True)
             other = self.rng.permuted(numbers)[places].reshape(array.shape)
             ordered = bool((np.diff(array, axis=-1) >= 0).all())  # from, to

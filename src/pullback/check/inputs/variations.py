@@ -24,6 +24,7 @@ from pullback.check.inputs.changes import (
     all_changes,
     asymmetric,
     is_free,
+    is_order,
     is_unit,
     moved_around,
     positive,
@@ -37,9 +38,9 @@ from pullback.check.inputs.redrawing import Redrawn, redrawn
 from pullback.check.inputs.settings import STOPPING, other_settings
 from pullback.check.iterating import converges, iterates, said_of, text_of
 from pullback.check.naming import labels_of
-from pullback.check.values import Array, holds_numbers, host
+from pullback.check.values import Array, holds_numbers, host, in_place_of
 from pullback.core.custom import pytree as tree
-from pullback.core.tensor.tensor import Tensor, box
+from pullback.core.tensor.tensor import Tensor
 
 _SINGULAR = 1e-7  # relative change of the results that a change in the 13th digit must not make
 _MOST_ALONE = 3  # arrays that are changed without the others
@@ -103,6 +104,7 @@ def variations(
     base = try_forward(fn, inputs)
     if isinstance(base, str):
         return
+    repeats, approximate = iterates(fn), converges(fn)
     accepted: list[tuple[str, Inputs]] = []
     for what, calls in other_settings(fn, parameters or (), inputs, base):
         # A rule may go wrong for an axis counted from the end, where forward does not.
@@ -112,7 +114,10 @@ def variations(
             accepted.append((what, call))
             yield Variation(what, call)
     values = itertools.chain(
-        _crossings(fn, inputs), _values(fn, inputs, parameters or ()), _complex(fn, inputs)
+        # What iterates compares to find out whether it is close enough.
+        () if repeats else _crossings(fn, inputs),
+        _values(fn, inputs, parameters or (), repeats, approximate),
+        _complex(fn, inputs),
     )
     for variation in values:
         found = try_forward(fn, variation.inputs)
@@ -121,16 +126,18 @@ def variations(
         if _equal(found, base) and not variation.crosses:  # an even function's slope is odd
             continue
         yield variation
-    yield from _drawn(fn, inputs, accepted)
+    if not approximate:  # elsewhere an iteration may end too early
+        yield from _drawn(fn, inputs, accepted, repeats)
 
 
 def _drawn(
-    fn: Callable[..., Any], inputs: Inputs, settings: Sequence[tuple[str, Inputs]]
+    fn: Callable[..., Any],
+    inputs: Inputs,
+    settings: Sequence[tuple[str, Inputs]],
+    repeats: bool,
 ) -> Iterator[Variation]:
     """Yield calls with several differences."""
-    if converges(fn):  # elsewhere an iteration may end too early
-        return
-    draws = itertools.islice(redrawn(fn, inputs, settings, iterates(fn)), _MOST_DRAWN)
+    draws = itertools.islice(redrawn(fn, inputs, settings, repeats), _MOST_DRAWN)
     found = (_of(fn, draw) for draw in draws if draw.settings or draw.values)
     yield from (v for v in found if not isinstance(try_forward(fn, v.inputs), str))
 
@@ -141,10 +148,9 @@ def _of(fn: Callable[..., Any], draw: Redrawn) -> Variation:
 
 def _crossings(fn: Callable[..., Any], inputs: Inputs) -> Iterator[Variation]:
     """Yield calls in which a comparison goes another way, or where forward all but refuses."""
-    if not iterates(fn):  # else it compares to find out whether it is close enough
-        yield from (Variation(what, call, crosses=True) for what, call in crossings(fn, inputs))
-        at_limits = limits(fn, inputs)
-        yield from (Variation(what, call, edge=True, small=True) for what, call in at_limits)
+    yield from (Variation(what, call, crosses=True) for what, call in crossings(fn, inputs))
+    at_limits = limits(fn, inputs)
+    yield from (Variation(what, call, edge=True, small=True) for what, call in at_limits)
 
 
 def _complex(fn: Callable[..., Any], inputs: Inputs) -> Iterator[Variation]:
@@ -156,7 +162,7 @@ def _complex(fn: Callable[..., Any], inputs: Inputs) -> Iterator[Variation]:
         array = host(value) if isinstance(value, Tensor) else None
         if array is None or array.dtype.kind != "f" or not value.requires_grad:
             return value
-        return box(array + 0.5j * np.roll(array, 1)).requires_grad_()
+        return in_place_of(value, array + 0.5j * np.roll(array, 1))
 
     args, kwargs = tree.map_leaves(changed, (inputs.args, inputs.kwargs))
     call = inputs._replace(args=args, kwargs=kwargs)
@@ -205,7 +211,11 @@ def _rounded(array: Array) -> Array:
 
 # -- values ----------------------------------------------------------------------------------------
 def _values(
-    fn: Callable[..., Any], inputs: Inputs, parameters: Sequence[inspect.Parameter]
+    fn: Callable[..., Any],
+    inputs: Inputs,
+    parameters: Sequence[inspect.Parameter],
+    repeats: bool,
+    approximate: bool,
 ) -> Iterator[Variation]:
     """Yield calls with other values of the arrays."""
     around = (
@@ -216,7 +226,7 @@ def _values(
         )
         for name, number in _numbers(inputs, parameters)
     )
-    has_edge, approximate, repeats = _has_edge(inputs), converges(fn), iterates(fn)
+    has_edge = _has_edge(inputs)
     symmetric = "symmetric" in (inspect.getdoc(getattr(fn, "forward", fn)) or "").lower()
     for change in itertools.chain(all_changes(), around, _alone(inputs)):
         if (change.moves and approximate) or (symmetric and change.of is asymmetric):
@@ -286,7 +296,7 @@ def _all_changed(
 
     def changed(value: Any) -> Any:
         label = next(labels)
-        if not holds_numbers(value) or not host(value).size or _is_order(label, host(value)):
+        if not holds_numbers(value) or not host(value).size or is_order(label, host(value)):
             return value
         is_tensor, expects = isinstance(value, Tensor), kind.expects if kind else ""
         if kind and ((is_tensor and expects) or (not is_tensor and kind.tensors)):
@@ -300,12 +310,6 @@ def _all_changed(
     return inputs._replace(args=args, kwargs=kwargs)
 
 
-def _is_order(name: str, array: Array) -> bool:
-    """Return whether an array is a permutation and is named like one."""
-    named = re.search("perm|order|rank|sigma|inverse", name)
-    return bool(named) and np.array_equal(np.sort(array, axis=None), np.arange(array.size))
-
-
 def _changed(change: Callable[[Array], Array], value: Any, infinite: bool = False) -> Any:
     """Return an array or tensor with other values; itself if they are the same, or not usable."""
     array = host(value)
@@ -316,6 +320,4 @@ def _changed(change: Callable[[Array], Array], value: Any, infinite: bool = Fals
         return value
     if recognised(array) == "sorted" and (np.diff(other, axis=-1) < 0).any():
         return value
-    tensor = box(other)
-    asked = isinstance(value, Tensor) and value.requires_grad
-    return tensor.requires_grad_() if asked else tensor if isinstance(value, Tensor) else other
+    return in_place_of(value, other)

@@ -20,7 +20,7 @@ from pullback.check.exceptions import ForwardError
 from pullback.check.mending.atoms import kind_of
 from pullback.check.mending.sites import Rewritten
 from pullback.check.mending.source import source_of
-from pullback.check.numerical import coordinates, from_coordinates, joined
+from pullback.check.numerical import across, coordinates, joined
 from pullback.check.session import away_from_zero, direction_scales
 from pullback.check.subject import Subject
 from pullback.check.values import Array, Arrays
@@ -179,20 +179,19 @@ class _Holding:
         flat = coordinates(point.arrays[i])
         direction = away_from_zero(flat.size, self.rng) * direction_scales(np.abs(flat))
         terms = direction * coordinates(point.got[i])
-        sides = []
-        for t in (_STEP, -_STEP):
-            arrays = list(point.arrays)
-            arrays[i] = from_coordinates(flat + t * direction, arrays[i])
-            replays = {k: _replay(point.tape[k]) for k in sites}
+
+        def values(arrays: Arrays) -> Arrays:
             self.forward.probe.turns = 0
-            try:
-                with self.forward.changed(replays):
-                    sides.append(joined(self.subject.values(arrays)))
-            except Exception:  # whatever it leads to
-                return False
-        if sides[0].shape != point.seeds.shape or sides[1].shape != point.seeds.shape:
+            with self.forward.changed({k: _replay(point.tape[k]) for k in sites}):
+                return self.subject.values(arrays)
+
+        try:
+            change = across(values, point.arrays, i, _STEP * direction)
+        except Exception:  # whatever it leads to
             return False
-        slope = float(point.seeds @ (sides[0] - sides[1])) / (2 * _STEP)
+        if change is None or change.shape != point.seeds.shape:
+            return False
+        slope = float(point.seeds @ change) / (2 * _STEP)
         size = float(np.abs(terms).sum())
         return abs(slope - float(terms.sum())) <= _CLOSE * size and size > 0
 
