@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
+from pullback.core.tensor.tensor import Tensor
 from pullback.ops.functions.creation import ones_like
 from pullback.transforms.arguments import Argnum, Arguments, argnum_of
 from pullback.transforms.recording import Recording
@@ -131,10 +132,13 @@ class Gradient(Transformed):
             seeds = [ones_like(out.detach())]
         else:
             check_scalar(arguments, out, "elementwise_grad or jacobian")
-        gradients = recording.structured(recording.pull([out], seeds), recording.keeps)
+        gradients = recording.structured(self._pulled(recording, seeds), recording.keeps)
         if self._transform is not value_and_grad and not self._has_aux:
             return gradients
         value, aux = recording.results()
         if self._transform is value_and_grad:
             return ((value, aux) if self._has_aux else value), gradients
         return gradients, aux
+
+    def _pulled(self, recording: Recording, seeds: Sequence[Tensor] | None) -> list[Tensor]:
+        return recording.pull([recording.out], seeds)

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from pullback.core.custom.pytree import leaves
+from pullback.core.tensor.tensor import Tensor
 from pullback.errors import ArgumentError, compose
-from pullback.transforms.arguments import Argnum, Arguments, argnum_of
+from pullback.transforms.arguments import WRAPPING, Argnum, Arguments, argnum_of
+from pullback.transforms.deferred import DEFERRING
 from pullback.transforms.directions import directions
 from pullback.transforms.grad import Gradient
-from pullback.transforms.jacobian import Jacobian
+from pullback.transforms.jacobian import Jacobian, is_built_in
 from pullback.transforms.jvp import push
 from pullback.transforms.recording import Recording
 from pullback.transforms.results import as_given
@@ -139,7 +141,7 @@ class HessianProduct(Transformed):
 
     def __init__(self, transform: Callable[..., Any], fun: Function, argnum: Argnum) -> None:
         super().__init__(transform, fun, argnum=argnum)
-        self._argnum, self._gradient = argnum, Gradient(transform, fun, argnum)
+        self._argnum, self._gradient = argnum, _Gradient(transform, fun, argnum)
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         """Return the product; the last argument is the vector."""
@@ -149,6 +151,20 @@ class HessianProduct(Transformed):
             raise ArgumentError(compose(self._api, required, came))
         arguments = Arguments(self._api, self._gradient, self._argnum, args[:-1], kwargs)
         return (_from_left if self._transform is vhp else _from_right)(arguments, args[-1])
+
+
+class _Gradient(Gradient):
+    """A gradient of which, in forward mode, the tangent alone is wanted."""
+
+    def _pulled(self, recording: Recording, seeds: Sequence[Tensor] | None) -> list[Tensor]:
+        running = WRAPPING.get()
+        if self._transform is vhp or recording.keeps or not is_built_in(recording.out):
+            return super()._pulled(recording, seeds)
+        token = DEFERRING.set(running[-1].library)
+        try:
+            return super()._pulled(recording, seeds)
+        finally:
+            DEFERRING.reset(token)
 
 
 def _from_left(arguments: Arguments, vector: Any) -> Any:

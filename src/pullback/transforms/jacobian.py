@@ -198,7 +198,7 @@ def _pulled(recording: Recording, out: Tensor, seeds: Tensor) -> list[Tensor]:
 
     By one pass with a batch of seeds where only built-in operations see it, else by one for each.
     """
-    if len(seeds) >= _WORTHWHILE and not recording.keeps_with([seeds]) and _is_built_in(out):
+    if len(seeds) >= _WORTHWHILE and not recording.keeps_with([seeds]) and is_built_in(out):
         largest = max((i.place.numel() for i in recording.inputs), default=1)
         at_once = max(1, _MOST_AT_ONCE // max(largest, out.numel()))
         try:
@@ -208,7 +208,7 @@ def _pulled(recording: Recording, out: Tensor, seeds: Tensor) -> list[Tensor]:
     return recording.pull([out], [seeds], retain=True, rows=len(seeds))
 
 
-def _is_built_in(out: Tensor) -> bool:
+def is_built_in(out: Tensor) -> bool:
     """Return whether no operation of a user's, and no hook, is in the graph of a result."""
     nodes, suspects = collect([] if out._node is None else [out._node])
     own = any(node.__class__ is CustomNode for node in nodes)
@@ -232,7 +232,7 @@ def _by_columns(recording: Recording, outs: Sequence[Tensor]) -> list[list[Tenso
         found = run_in_mode(RECORDING, derivative, vectors, recording.keeps)
         return [_or_zeros(d, out) for d, out in zip(found, outs, strict=True)]
 
-    together = not recording.keeps and all(map(_is_built_in, outs))
+    together = not recording.keeps and all(map(is_built_in, outs))
     try:
         derivative = run_in_mode(RECORDING, Pushforward, outs, places)
         return _columns(places, outs, push, together)

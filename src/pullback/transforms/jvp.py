@@ -193,8 +193,10 @@ def _tangent(library: TangentLibrary, leaf: Any) -> Tensor | None:
     array = tensor.data_array()
     if not library.has(array):
         return zeros_like(tensor.detach())
-    value = boxed(array.value).detach()
-    tangent = zeros_like(value) if array.tangent is None else boxed(array.whole_tangent)
+    if array.tangent is None:
+        tangent = zeros_like(boxed(array.value).detach())
+    else:
+        tangent = boxed(array.whole_tangent)
     return in_class(tangent, tensor.__class__)
 
 

@@ -12,20 +12,25 @@ so may a tangent be: what is repeated is computed once.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from typing import Any
 
 from pullback.arrays import NUMPY, dtype_of
+from pullback.core.function.dispatch import UNFIT, kernel_of
 from pullback.core.function.handed import TENSORS
 from pullback.core.function.primitive import Primitive, parameters
 from pullback.core.function.record import asked_for
 from pullback.core.tensor.ownership import takes
 from pullback.core.tensor.tensor import Tensor
 from pullback.transforms.calls import is_numbers, results_in
+from pullback.transforms.deferred import Deferred
 from pullback.transforms.pushing import pushed
 from pullback.transforms.wrapped import boxed, is_part, results_of
 
-__all__ = ["derived", "derived_on_parts"]
+__all__ = ["derived", "derived_on_parts", "is_quick", "quickly", "tangent_alone"]
+
+_ndarray = NUMPY.array_types[0]
 
 Pairs = Sequence[tuple[Any, Any]]
 
@@ -108,6 +113,95 @@ def _sum(terms: list[Any]) -> Any:
     return terms[0]
 
 
+# -- plain real arrays, the usual case -------------------------------------------------------------
+def quickly(made: Any, op: Primitive, arrays: Sequence[Any], settings: dict[str, Any]) -> Any:
+    """Return the result of an operation for which `is_quick`, of the class `made`.
+
+    None where anything but plain arrays of one real dtype takes part, for the general way.
+    """
+    kernel, floats = op.kernels.get(_ndarray) or kernel_of(op, _ndarray)
+    values: list[Any] = []
+    vectors, dtype = {}, None
+    for i, a in enumerate(arrays):
+        if a.__class__ is made:
+            value, tangent = a.value, a.tangent
+            if value.__class__ is not _ndarray:
+                return None
+            if value.dtype is not dtype:
+                if dtype is not None or value.dtype not in floats:
+                    return None
+                dtype = value.dtype
+            if tangent is not None:
+                if tangent.__class__ is not _ndarray or op.rules[i] is None:
+                    return None
+                vectors[i] = tangent
+            values.append(value)
+        elif a.__class__ is float or a.__class__ is int:
+            values.append(a)
+        else:
+            return None
+    try:
+        out = kernel(*values, **settings)
+    except UNFIT:
+        return None
+    if out.__class__ is not _ndarray:
+        out = NUMPY.tidy(out)
+    if not vectors:
+        return made(out)
+    if out.dtype is not dtype:
+        return None
+    if op.elementwise:
+        tangent = _products(NUMPY.xp, op, vectors, values, out, settings)
+    else:
+        tangent = kernel(_broadcast(NUMPY.xp, vectors[0], values[0]), **settings)
+    return made(out, tangent if tangent.__class__ is _ndarray else NUMPY.tidy(tangent))
+
+
+@functools.cache
+def is_quick(op: Primitive) -> bool:
+    """Return whether an operation is element-wise, or of one input and linear."""
+    if op.multi or op.variadic or not op.differentiable or "index" in op.settings:
+        return False
+    return op.elementwise or (len(op.inputs) == 1 and _is_linear(op, 0))
+
+
+# -- without the result ----------------------------------------------------------------------------
+def tangent_alone(
+    op: Primitive, values: Sequence[Any], along: Sequence[Any], settings: dict[str, Any]
+) -> Any:
+    """Return the tangent, in the shape of the result, of an operation that keeps the dtype.
+
+    Values are plain arrays, some of which wait, or numbers: what a rule asks for is computed. None
+    where anything but arrays of one real dtype takes part, or where the tangent would be smaller.
+    """
+    vectors = {i: v for i, v in enumerate(along) if v is not None}
+    if not vectors or any(v.__class__ is not _ndarray for v in vectors.values()):
+        return None
+    like = next(iter(vectors.values()))
+    if like.dtype.kind != "f":
+        return None
+    for value in values:
+        if is_numbers(value) and (
+            value.dtype is not like.dtype or (op.elementwise and not _fits(value.shape, like.shape))
+        ):
+            return None
+    asked = {name for i in vectors for name in parameters(op.rules[i])}
+    values = [
+        value.computed() if value.__class__ is Deferred and name in asked else value
+        for name, value in zip(op.inputs, values, strict=True)
+    ]
+    if op.elementwise:
+        return NUMPY.tidy(_products(NUMPY.xp, op, vectors, values, None, settings))
+    whole = {i: _broadcast(NUMPY.xp, v, values[i]) for i, v in vectors.items()}
+    rows = _linear(NUMPY.xp, op, values, whole, settings)
+    return None if rows is None else NUMPY.tidy(_sum([row[0] for row in rows]))
+
+
+def _fits(own: tuple[int, ...], shape: tuple[int, ...]) -> bool:
+    """Return whether an array of a shape is broadcast to another by repeating it as a whole."""
+    return own == shape or own == shape[len(shape) - len(own) :]
+
+
 # -- operations that multiply with their derivative ------------------------------------------------
 def _multiplies(op: Primitive, vectors: dict[int, Any], values: Sequence[Any]) -> bool:
     """Return whether the rules of an element-wise operation multiply with its derivative."""
@@ -125,6 +219,20 @@ def _multiplied(
     settings: dict[str, Any],
 ) -> Any:
     """Return the tangent of a result: the sum of the rules, with the vectors for the gradient."""
+    tangent = _products(xp, op, vectors, values, out, settings)
+    if tangent.dtype is out.dtype:
+        return tangent
+    return tangent.to(out.dtype) if xp is TENSORS else NUMPY.tidy(tangent).astype(out.dtype)
+
+
+def _products(
+    xp: Any,
+    op: Primitive,
+    vectors: dict[int, Any],
+    values: Sequence[Any],
+    out: Any,
+    settings: dict[str, Any],
+) -> Any:
     known = {"xp": xp, op.results[0]: out, **dict(zip(op.inputs, values, strict=True))}
     if op.symmetric and len(vectors) == 2:
         (x, v), (y, w) = zip(values, vectors.values(), strict=True)
@@ -137,10 +245,7 @@ def _multiplied(
             for name in parameters(rule)
         ]
         terms.append(rule(*arguments))
-    tangent = terms[0] if len(terms) == 1 else _sum(terms)
-    if tangent.dtype is out.dtype:
-        return tangent
-    return tangent.to(out.dtype) if xp is TENSORS else NUMPY.tidy(tangent).astype(out.dtype)
+    return terms[0] if len(terms) == 1 else _sum(terms)
 
 
 def _described(op: Primitive, name: str, values: Sequence[Any], settings: dict[str, Any]) -> Any:

@@ -15,18 +15,27 @@ from __future__ import annotations
 import functools
 import operator
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Self
 
-from pullback.arrays import NUMPY, library_of, register
+from pullback.arrays import NUMPY, DType, dtype_of, library_of, register
 from pullback.core.function.primitive import Primitive
 from pullback.core.function.tensor_library import library_of_part, on_parts
 from pullback.core.tensor.ownership import takes
 from pullback.core.tensor.tensor import Tensor
 from pullback.errors import GraphError, compose
 from pullback.ops.functions.creation import zeros_like
+from pullback.ops.primitives.arithmetic import add_p
+from pullback.ops.primitives.conversion import clone_p
 from pullback.ops.primitives.indexing import is_basic
 from pullback.transforms.carrying import carry
-from pullback.transforms.tangent_rules import derived, derived_on_parts
+from pullback.transforms.deferred import DEFERRING, Deferred, can_wait, pays
+from pullback.transforms.tangent_rules import (
+    derived,
+    derived_on_parts,
+    is_quick,
+    quickly,
+    tangent_alone,
+)
 from pullback.transforms.wrapped import (
     Wrapped,
     WrappedLibrary,
@@ -53,23 +62,59 @@ class Tangent(Wrapped):
     tangent : array, Tensor or None
         Its derivative, of the same dtype, and of a shape that is broadcast to that of the value:
         what is repeated is computed once. `whole_tangent` returns it in the value's shape.
+    deferred : Deferred or None
+        What the value is computed by when it is first asked for, where it may not be needed.
     """
 
-    __slots__ = ("tangent",)
+    __slots__ = ("deferred", "tangent")
+    tangent: Any
+    deferred: Deferred | None
 
     def __init__(self, value: Any, tangent: Any = None) -> None:
-        self.value, self.tangent = value, tangent
+        self.value, self.tangent, self.deferred = value, tangent, None
+
+    @classmethod
+    def of_deferred(cls, value: Deferred, tangent: Any) -> Self:
+        """Return an array whose value waits."""
+        made = cls.__new__(cls)
+        made.deferred, made.tangent = value, tangent
+        return made
+
+    def __getattr__(self, name: str) -> Any:
+        if name != "value" or self.deferred is None:
+            raise AttributeError(name)
+        self.value = self.deferred.computed()
+        self.deferred = None
+        return self.value
+
+    @property
+    def known(self) -> Any:
+        """What the value's shape and dtype are known by: the value, or what it waits for."""
+        return self.value if self.deferred is None else self.deferred
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The lengths of the axes."""
+        return tuple((self.value if self.deferred is None else self.deferred).shape)
+
+    @property
+    def dtype(self) -> DType:
+        """The data type."""
+        return dtype_of((self.value if self.deferred is None else self.deferred).dtype)
 
     @property
     def whole_tangent(self) -> Any:
         """The tangent in the shape of the value."""
-        if self.tangent is None or self.tangent.shape == self.value.shape:
+        if self.tangent is None or self.tangent.shape == self.shape:
             return self.tangent
         return on_parts(on_part, "broadcast_to", [self.tangent], [self.shape], {})
 
     def __iadd__(self, other: Any) -> Any:
         """Add, in place where nobody else holds the parts; else as ``self + other``."""
-        if other.__class__ is self.__class__ and takes(self.value, other.value):
+        own = other.__class__ is self.__class__
+        if own and self.deferred is not None:
+            return self._added_later(other)
+        if own and takes(self.value, other.value):
             if other.tangent is None:
                 self.value += other.value
                 return self
@@ -77,6 +122,19 @@ class Tangent(Wrapped):
                 self.value += other.value
                 self.tangent += other.tangent
                 return self
+        return self + other
+
+    def _added_later(self, other: Any) -> Any:
+        """Do the same where the value waits."""
+        waiting = self.deferred, other.known
+        if (
+            other.shape == self.shape
+            and can_wait(add_p, waiting)
+            and takes(self.tangent, other.tangent)
+        ):
+            self.tangent += other.tangent
+            self.deferred = Deferred(add_p, waiting, {}, self.tangent)
+            return self
         return self + other
 
     def __bool__(self) -> bool:
@@ -99,6 +157,8 @@ class Tangent(Wrapped):
 class TangentLibrary(WrappedLibrary):
     """The library of arrays with tangents of one depth of nesting."""
 
+    made: type[Tangent]
+
     def __init__(self, rank: int) -> None:
         super().__init__("tangents", rank, Tangent)
 
@@ -113,6 +173,12 @@ class TangentLibrary(WrappedLibrary):
     def run(self, op: Primitive, arrays: Sequence[Any], settings: dict[str, Any]) -> Any:
         """Return the results of an operation, with their tangents."""
         made = self.made
+        if op.settings:
+            settings = {**op.settings, **{name: plain(value) for name, value in settings.items()}}
+        if DEFERRING.get() is self and (found := self._deferred(op, arrays, settings)) is not None:
+            return found
+        if is_quick(op) and (found := quickly(made, op, arrays, settings)) is not None:
+            return found
         values, along = [], []
         is_plain = "index" not in settings or is_basic(settings["index"])
         for a in arrays:
@@ -120,8 +186,6 @@ class TangentLibrary(WrappedLibrary):
             is_plain = is_plain and value.__class__ in _PLAIN and tangent.__class__ in _PLAIN
             values.append(value)
             along.append(tangent)
-        if op.settings:
-            settings = {**op.settings, **{name: plain(value) for name, value in settings.items()}}
         if is_plain:  # nothing to record, and nothing wrapped further in
             pairs = derived(NUMPY.xp, op, values, along, settings)
             if pairs is not None:
@@ -130,6 +194,20 @@ class TangentLibrary(WrappedLibrary):
         found = on_parts(derived_on_parts, op, values, along, settings)
         results = [self.wrapped(out, tangent) for out, tangent in found]
         return results if op.multi else results[0]
+
+    def _deferred(self, op: Primitive, arrays: Sequence[Any], settings: dict[str, Any]) -> Any:
+        """Return the result of an operation with a value that waits, None where it cannot."""
+        made = self.made
+        if not any(a.__class__ is made and pays(a.deferred, a.tangent) for a in arrays):
+            return None
+        known = [a.known if a.__class__ is made else a for a in arrays]
+        along = [a.tangent if a.__class__ is made else None for a in arrays]
+        if (
+            not can_wait(op, known)
+            or (tangent := tangent_alone(op, known, along, settings)) is None
+        ):
+            return None
+        return made.of_deferred(Deferred(op, known, settings, tangent), tangent)
 
     def wrapped(self, out: Tensor, tangent: Tensor | None) -> Any:
         """Return an array of a value and its tangent."""
@@ -153,6 +231,9 @@ class TangentLibrary(WrappedLibrary):
 
     def copy(self, a: Any) -> Any:
         """Return a copy."""
+        if self.has(a) and a.deferred is not None:
+            copied = Deferred(clone_p, (a.deferred,), {}, a.tangent)
+            return self.made.of_deferred(copied, a.tangent.copy())
         return self._each("copy", [a])
 
     def getitem(self, a: Any, index: Any) -> Any:

@@ -26,6 +26,7 @@ from pullback.core.tensor.tensor import Tensor, as_array, box
 from pullback.ops.functions import data_types
 from pullback.ops.primitives.arithmetic import add_p, div_p, mul_p, neg_p, sub_p
 from pullback.ops.primitives.products import matmul_p
+from pullback.ops.primitives.reductions import sum_p
 from pullback.ops.primitives.shape import broadcast_to_p, permute_p, reshape_p
 from pullback.transforms.arguments import WRAPPING, Running, in_class
 from pullback.transforms.pushing import in_one_library
@@ -220,6 +221,13 @@ class Space:
         if isinstance(x, Wrapped) and shape.__class__ is tuple:
             return x.library.run(broadcast_to_p, (x,), {"shape": shape})
         return self.__getattr__("broadcast_to")(x, shape)
+
+    def sum(self, x: Any, axis: Any = None, keepdims: bool = False, **others: Any) -> Any:
+        """Return the sum over axes."""
+        quick = isinstance(x, Wrapped) and axis.__class__ in (int, tuple) and not others
+        if quick and x.dtype in x.library.quick_dtypes:
+            return x.library.run(sum_p, (x,), {"axis": axis, "keepdims": keepdims})
+        return self.__getattr__("sum")(x, axis=axis, keepdims=keepdims, **others)
 
     def reshape(self, x: Any, shape: Any) -> Any:
         """Return an array in another shape."""

@@ -14,6 +14,7 @@ in.
 from __future__ import annotations
 
 import itertools
+import operator
 import weakref
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -193,6 +194,12 @@ def fill(node: N, op: Any, count: int) -> N:
 
 # The slots of a small node's record.
 ITEMS = ("i0", "i1", "i2", "i3", "i4", "i5", "i6", "i7")
+# What reads so many of them as a tuple.
+_READERS: tuple[Callable[[Any], Any], ...] = (
+    lambda node: (),
+    lambda node: (node.i0,),
+    *(operator.attrgetter(*ITEMS[:size]) for size in range(2, len(ITEMS) + 1)),
+)
 
 
 class SmallNode(Node):
@@ -208,7 +215,7 @@ class SmallNode(Node):
     @property
     def record(self) -> tuple[Any, ...]:
         """The edges, the saved values, their versions."""
-        return tuple([getattr(self, name) for name in ITEMS[: self.op.size]])
+        return _READERS[self.op.size](self)  # type: ignore[no-any-return]
 
     @record.setter
     def record(self, items: tuple[Any, ...]) -> None:

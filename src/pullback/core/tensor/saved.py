@@ -66,4 +66,7 @@ class Packed:
 
 def unpacked(record: tuple[Any, ...], node: Node) -> tuple[Any, ...]:
     """Return a node's record with the arrays that unpack hooks give back."""
-    return tuple([item.unpack(node) if item.__class__ is Packed else item for item in record])
+    for item in record:
+        if item.__class__ is Packed:
+            return tuple([i.unpack(node) if i.__class__ is Packed else i for i in record])
+    return record
