@@ -433,3 +433,22 @@ def test_adding_up_a_tangent_changes_no_other_one():
     dz = dy * X + y * V
     for found, wanted in zip(along, (dy, dz, dz + dy, 2 * y * X * dz + dz, dz), strict=True):
         np.testing.assert_allclose(found, wanted, rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    "loss",
+    [
+        lambda x, y: (x + y).sum(),
+        lambda x, y: ((x + y) ** 2).sum(),
+        lambda x, y: x @ y,
+        lambda x, y: 0.5 * (x * x + y * y).sum(),
+    ],
+    ids=["ones", "the same", "each other", "themselves"],
+)
+def test_gradients_and_their_derivatives_share_no_memory(loss):
+    x, y, v, w = np.random.default_rng(2).normal(size=(4, 3))
+    given = [a.copy() for a in (x, y, v, w)]
+    values, along = pb.jvp(pb.grad(loss, (0, 1)), given[:2], given[2:])
+    arrays = [*given, *values, *along]
+    assert all(a.flags.writeable for a in arrays)
+    assert not any(np.shares_memory(a, b) for a, b in itertools.combinations(arrays, 2))

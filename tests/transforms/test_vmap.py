@@ -1,5 +1,6 @@
 """vmap: axes, containers, chunks, random draws, in-place writes, and how it composes."""
 
+import itertools
 import pickle
 import tracemalloc
 from typing import NamedTuple
@@ -99,6 +100,24 @@ def test_results_share_no_memory_with_the_arguments():
             found = pb.vmap(f, out_axes=axis)(x)
             found += 1.0
             equal(x, X)
+
+
+@pytest.mark.parametrize(
+    "loss",
+    [
+        lambda x, y: (x + y).sum(),
+        lambda x, y: ((x + y) ** 2).sum(),
+        lambda x, y: (x * W[0]).sum() + (y * W[0]).sum(),
+        lambda x, y: x @ y,
+    ],
+    ids=["ones", "the same", "a constant", "each other"],
+)
+def test_gradients_share_no_memory(loss):
+    x, y = X.copy(), 2 * X
+    found = pb.vmap(pb.grad(loss, (0, 1)))(x, y)
+    arrays = [x, y, W, *found]
+    assert all(g.flags.writeable for g in found)
+    assert not any(np.shares_memory(a, b) for a, b in itertools.combinations(arrays, 2))
 
 
 def test_arguments_are_not_changed_in_place():

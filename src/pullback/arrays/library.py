@@ -273,6 +273,13 @@ class Library:
         """
         return False
 
+    def separate(self, a: Array) -> Array:
+        """Return an array that nobody but the caller holds, or a copy where its memory is shared.
+
+        Here always a copy.
+        """
+        return self.copy(a)
+
     def shares(self, a: Array, b: Array) -> bool:
         """Say whether the result `a` of a view operation shows the memory of `b`.
 

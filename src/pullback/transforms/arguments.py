@@ -232,8 +232,9 @@ def tensor_for(given: Any) -> Tensor | None:
     if isinstance(given, Tensor):
         return given
     if is_array(given):
-        made = asarray(given)
-        return box(made._data, cls=class_for(given))
+        library = library_of(given)
+        library.dtype(given)  # raises for text, objects, dates
+        return box(library.asarray(given), cls=class_for(given))
     if isinstance(given, (int, float, complex, numpy_scalar)):
         return box(NUMPY.asarray(given), cls=class_for(given))
     return None

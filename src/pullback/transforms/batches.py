@@ -22,6 +22,7 @@ from pullback.core.debug.anomaly import call_site
 from pullback.core.function.handed import TENSORS
 from pullback.core.function.primitive import Primitive
 from pullback.core.function.tensor_library import library_of_part, on_parts
+from pullback.core.tensor.ownership import is_held_once, is_unshared
 from pullback.core.tensor.tensor import Tensor
 from pullback.errors import ArgumentError, compose
 from pullback.ops.primitives.arranging import diagonal_p
@@ -37,7 +38,8 @@ from pullback.transforms.wrapped import Wrapped, WrappedLibrary, boxed, is_part,
 
 __all__ = ["Batch", "BatchLibrary", "batches"]
 
-_PLAIN = frozenset((*NUMPY.array_types, int, float, bool, complex))
+_ndarray = NUMPY.array_types[0]
+_PLAIN = frozenset((_ndarray, int, float, bool, complex))
 
 
 class Batch(Wrapped):
@@ -62,6 +64,13 @@ class Batch(Wrapped):
         """The lengths of the axes of one sample."""
         shape = tuple(self.value.shape)
         return shape[1:] if self.batched else shape
+
+    @property
+    def mT(self) -> Any:  # noqa: N802  (the standard's name)
+        """The transpose of matrices."""
+        if self.value.__class__ is _ndarray and self.value.ndim - self.batched > 1:
+            return self.__class__(self.value.mT, self.batched)
+        return super().mT
 
     def _one(self) -> Any:
         """Return the value of every sample, raise if they have values of their own."""
@@ -125,6 +134,10 @@ class BatchLibrary(WrappedLibrary):
     def copy(self, a: Any) -> Any:
         """Return a copy."""
         return self.run(clone_p, [a], {})
+
+    def separate(self, a: Any) -> Any:
+        """Return an array that nobody but the caller holds, or a copy."""
+        return a if is_held_once(a.value) and is_unshared(a.value) else self.copy(a)
 
     def getitem(self, a: Any, index: Any) -> Any:
         """Return ``a[index]``."""

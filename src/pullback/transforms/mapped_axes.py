@@ -76,6 +76,9 @@ def matched(setting: str, path: str, axes: Any, value: Any) -> Iterator[Leaf]:
     """
     if axes is None or _is_axis(axes):
         axis = None if axes is None else int(axes)
+        if children(value) is None:
+            yield Leaf(path, value, axis)
+            return
         yield from (Leaf(name, leaf, axis) for name, leaf in named_leaves(path, value))
         return
     given, wanted = children(axes), children(value)
@@ -91,6 +94,8 @@ def matched(setting: str, path: str, axes: Any, value: Any) -> Iterator[Leaf]:
 
 
 def _is_axis(value: Any) -> bool:
+    if value.__class__ is int:
+        return True
     return hasattr(value, "__index__") and not isinstance(value, (bool, Tensor))
 
 
@@ -109,7 +114,7 @@ def _checked(leaf: Leaf) -> Leaf:
         came = type(leaf.value).__name__
         raise ArgumentTypeError(compose("vmap", required, came, hint=hint))
     axis = axis_within(leaf.axis, len(leaf.value.shape), leaf)
-    return leaf._replace(axis=axis)
+    return leaf if axis == leaf.axis else leaf._replace(axis=axis)
 
 
 def axis_within(axis: Any, ndim: int, leaf: Leaf) -> int:

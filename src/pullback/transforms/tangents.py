@@ -20,7 +20,7 @@ from typing import Any, Self
 from pullback.arrays import NUMPY, DType, dtype_of, library_of, register
 from pullback.core.function.primitive import Primitive
 from pullback.core.function.tensor_library import library_of_part, on_parts
-from pullback.core.tensor.ownership import takes
+from pullback.core.tensor.ownership import is_held_once, is_unshared, takes
 from pullback.core.tensor.tensor import Tensor
 from pullback.errors import GraphError, compose
 from pullback.ops.functions.creation import zeros_like
@@ -235,6 +235,16 @@ class TangentLibrary(WrappedLibrary):
             copied = Deferred(clone_p, (a.deferred,), {}, a.tangent)
             return self.made.of_deferred(copied, a.tangent.copy())
         return self._each("copy", [a])
+
+    def separate(self, a: Any) -> Any:
+        """Return an array that nobody but the caller holds, or a copy."""
+        if (
+            a.deferred is None
+            and (is_held_once(a.value) and is_unshared(a.value))
+            and (a.tangent is None or (is_held_once(a.tangent) and is_unshared(a.tangent)))
+        ):
+            return a
+        return self.copy(a)
 
     def getitem(self, a: Any, index: Any) -> Any:
         """Return ``a[index]``."""

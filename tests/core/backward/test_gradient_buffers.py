@@ -103,6 +103,23 @@ def test_AC3_results_of_grad_share_memory_with_nothing(add, create_graph):
     assert [f.tolist() for f in (*found[1:], g)] == [[1.0, 1.0]] * 4
 
 
+@pytest.mark.parametrize("keeps", [False, True], ids=["nobody", "a hook"])
+def test_a_result_of_grad_is_copied_where_somebody_else_holds_it(keeps):
+    x, addresses, kept = leaf([1.0, 2.0]), [], []
+
+    def hook(grad):
+        addresses.append(grad.data_array().ctypes.data)
+        if keeps:
+            kept.append(grad)
+
+    x.register_hook(hook)
+    (found,) = pb.autograd.grad((x * 2.0).sum(), x)
+    assert (found.data_array().ctypes.data in addresses) is not keeps
+    found.mul_(5.0)
+    assert found.tolist() == [10.0, 10.0]
+    assert [g.tolist() for g in kept] == [[2.0, 2.0]] * keeps
+
+
 def test_gradients_made_by_the_engine_can_be_written_to():
     x = leaf([[1.0, 2.0], [3.0, 4.0]])
     x.sum().backward()

@@ -15,6 +15,7 @@ from pullback.core.backward.engine import run
 from pullback.core.function.dispatch import lifted
 from pullback.core.graph.modes import STATE, with_grad
 from pullback.core.graph.node import AccumulateGrad
+from pullback.core.tensor.ownership import is_held_once, is_unshared
 from pullback.core.tensor.tensor import Tensor, as_array, box, unaliased
 from pullback.core.tensor.versions import bump
 from pullback.core.tensor.views import sync
@@ -283,12 +284,19 @@ def _accumulate(t: Tensor, g: Tensor) -> None:
         STATE.set(mode)
 
 
-def _boxed(g: Any) -> Tensor:
-    """Return a gradient as a tensor that shares memory with nothing of the pass."""
+def _boxed(g: Any, alone: bool = False) -> Tensor:
+    """Return a gradient as a tensor that shares memory with nothing.
+
+    `alone` says that nobody else holds the array, whose memory may be that of another all the same.
+    """
     if isinstance(g, Tensor):
         return unaliased(g)
     array = as_array(g)
-    return box(library_of(array).copy(array))
+    if not alone:
+        return box(library_of(array).copy(array))
+    if array.__class__ is _ndarray:
+        return box(array if is_unshared(array) else array.copy())
+    return box(library_of(array).separate(array))
 
 
 def _inputs(api: str, inputs: Any) -> list[Tensor]:
@@ -372,7 +380,7 @@ def grad(
     else:
         found = _run(roots, seeds, targets, retain, create_graph, False)
     return tuple(
-        _result(i, t, found[t._node], bool(allow_unused), materialize_grads, create_graph)
+        _result(i, t, found, bool(allow_unused), materialize_grads, create_graph)
         for i, t in enumerate(wanted)
     )
 
@@ -408,10 +416,17 @@ def _batched(
 
 
 def _result(
-    i: int, t: Tensor, g: Any, allow_unused: bool, materialize: bool, recorded: bool
+    i: int,
+    t: Tensor,
+    found: Mapping[Any, Any],
+    allow_unused: bool,
+    materialize: bool,
+    recorded: bool,
 ) -> Tensor | None:
+    alone = is_held_once(found[t._node])  # asked before a variable holds it
+    g = found[t._node]
     if g is not None:
-        return _boxed(g)
+        return _boxed(g, alone)
     if materialize:
         library = library_of(t._data)
         device = library.native_device(library.device(t._data))

@@ -37,9 +37,11 @@ def planned(roots: Sequence[Node], targets: Sequence[Node] | None, begun: int) -
     if targets is not None:
         ends = set(targets)
         # If every end is among them, all nodes are needed; nothing was followed behind the oldest.
-        if not all((n.count and n.seq >= oldest) or n in ends for n in order):
-            wanted = needed(order, targets, oldest)
-            order = [node for node in order if node in wanted]
+        for node in order:
+            if not ((node.count and node.seq >= oldest) or node in ends):
+                wanted = needed(order, targets, oldest)
+                order = [node for node in order if node in wanted]
+                break
     if suspects:
         check_usable(order, suspects, wanted)
     return Plan(order, wanted)

@@ -48,6 +48,11 @@ def _count_in_one_slot() -> int:
 _IN_SLOT = _count_in_one_slot()
 
 
+def is_held_once(thing: Any) -> bool:
+    """Return whether a slot alone holds an object: the slot itself is to be given, see `takes`."""
+    return getrefcount(thing) == _IN_SLOT
+
+
 def takes(array: Any, other: Any) -> bool:
     """Return whether another array can be added to one in place, where a slot alone holds that.
 

@@ -172,7 +172,8 @@ def asarray(
         raise ArgumentError(f"asarray: copy=False, but a {type(obj).__name__} must be copied")
     else:
         result, copy = _converted(obj, dtype, copy), None if copy else copy
-    converted = to(result, dtype=dtype, device=device)
+    plain = dtype is None and device is None
+    converted = result if plain else to(result, dtype=dtype, device=device)
     if copy is False and converted is not result:
         raise ArgumentError("asarray: copy=False, but another dtype or device needs a copy")
     return clone(converted) if copy and converted is result else converted
