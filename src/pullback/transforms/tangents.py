@@ -37,6 +37,7 @@ from pullback.transforms.tangent_rules import (
     tangent_alone,
 )
 from pullback.transforms.wrapped import (
+    BY_CLASS,
     Wrapped,
     WrappedLibrary,
     boxed,
@@ -100,7 +101,8 @@ class Tangent(Wrapped):
     @property
     def dtype(self) -> DType:
         """The data type."""
-        return dtype_of((self.value if self.deferred is None else self.deferred).dtype)
+        native = (self.value if self.deferred is None else self.deferred).dtype
+        return BY_CLASS.get(native.__class__) or dtype_of(native)
 
     @property
     def whole_tangent(self) -> Any:

@@ -32,6 +32,7 @@ from pullback.transforms.arguments import WRAPPING, Running, in_class
 from pullback.transforms.pushing import in_one_library
 
 __all__ = [
+    "BY_CLASS",
     "Space",
     "Wrapped",
     "WrappedLibrary",
@@ -50,6 +51,11 @@ __all__ = [
 
 _BINARY = "add sub mul truediv floordiv mod pow matmul and_ or_ xor lt le gt ge eq ne"
 _UNARY = "neg pos invert abs"
+
+
+# Those of the default library's arrays by the class of the native one, which is quicker than
+# `dtype_of`; natives of other libraries are not to be compared with them.
+BY_CLASS = {dtype.dtype.__class__: dtype for dtype in DTYPES.values()}
 
 
 class Wrapped:
@@ -85,7 +91,8 @@ class Wrapped:
     @property
     def dtype(self) -> DType:
         """The data type."""
-        return dtype_of(self.value.dtype)
+        native = self.value.dtype
+        return BY_CLASS.get(native.__class__) or dtype_of(native)
 
     @property
     def device(self) -> str:
