@@ -46,6 +46,7 @@ from . import (
     manufacturing,
     markets,
     materials,
+    meteorology,
     microscopy,
     molecules,
     navigation,
@@ -81,6 +82,7 @@ from . import (
     survival,
     tables,
     text,
+    thermodynamics,
     tomography,
     traffic,
     transport,
@@ -163,6 +165,8 @@ FIELDS = (
     education,
     manufacturing,
     microscopy,
+    thermodynamics,
+    meteorology,
 )
 CASES: list[Case] = [case for field in FIELDS for case in field.BOOK.cases]
 WRONG = [case for case in CASES if case.wrong]
