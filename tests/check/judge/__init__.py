@@ -18,6 +18,7 @@ from . import (
     audio,
     batteries,
     bioinformatics,
+    biomechanics,
     chemistry,
     circuits,
     climate,
@@ -53,6 +54,7 @@ from . import (
     neuroscience,
     oceanography,
     optics,
+    orbits,
     pharmacology,
     photography,
     physics,
@@ -167,6 +169,8 @@ FIELDS = (
     microscopy,
     thermodynamics,
     meteorology,
+    orbits,
+    biomechanics,
 )
 CASES: list[Case] = [case for field in FIELDS for case in field.BOOK.cases]
 WRONG = [case for case in CASES if case.wrong]
