@@ -41,9 +41,11 @@ from . import (
     images,
     interpolation,
     kernels,
+    lasers,
     layers,
     logistics,
     losses,
+    magnetics,
     manufacturing,
     markets,
     materials,
@@ -171,6 +173,8 @@ FIELDS = (
     meteorology,
     orbits,
     biomechanics,
+    lasers,
+    magnetics,
 )
 CASES: list[Case] = [case for field in FIELDS for case in field.BOOK.cases]
 WRONG = [case for case in CASES if case.wrong]
