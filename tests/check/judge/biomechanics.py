@@ -296,6 +296,9 @@ def centre_of_pressure():
         "1.5 * (s.u",
         "/ s.scale[k]",
         "/ (0.5 + 1.5 *",
+        "1.5 * s.a[k]",
+        "1.5 * moved",
+        "moved * 1.5",
     ),
 )
 def activation_dynamics():

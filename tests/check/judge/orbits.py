@@ -292,7 +292,7 @@ def true_anomaly():
     @pb.autograd_function
     def true_anomaly(ctx, mean_anomaly, eccentricity):
         """Angle from the perigee, in radians; both (n,)."""
-        M, e = mean_anomaly.numpy(), eccentricity.numpy()
+        M, e = (np.asarray(each.numpy(), float) for each in (mean_anomaly, eccentricity))
         E = solver.solve(M, e)
         ctx.save_for_backward(e=e)
         return pb.asarray(
