@@ -27,6 +27,7 @@ from . import (
     ecology,
     economics,
     education,
+    elections,
     epidemics,
     finance,
     finite_elements,
@@ -73,6 +74,7 @@ from . import (
     signal,
     solvers,
     sparse,
+    spectroscopy,
     sports,
     state,
     statistics,
@@ -163,6 +165,8 @@ FIELDS = (
     education,
     manufacturing,
     microscopy,
+    spectroscopy,
+    elections,
 )
 CASES: list[Case] = [case for field in FIELDS for case in field.BOOK.cases]
 WRONG = [case for case in CASES if case.wrong]
