@@ -72,6 +72,7 @@ from . import (
     seismology,
     sequences,
     signal,
+    soils,
     solvers,
     sparse,
     spectroscopy,
@@ -86,6 +87,7 @@ from . import (
     tomography,
     traffic,
     transport,
+    vehicles,
 )
 from .entries import Case
 
@@ -167,6 +169,8 @@ FIELDS = (
     microscopy,
     spectroscopy,
     elections,
+    soils,
+    vehicles,
 )
 CASES: list[Case] = [case for field in FIELDS for case in field.BOOK.cases]
 WRONG = [case for case in CASES if case.wrong]
