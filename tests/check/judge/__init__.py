@@ -21,6 +21,7 @@ from . import (
     chemistry,
     circuits,
     climate,
+    colour,
     control,
     cosmology,
     crystallography,
@@ -47,6 +48,7 @@ from . import (
     manufacturing,
     markets,
     materials,
+    metrology,
     microscopy,
     molecules,
     navigation,
@@ -171,6 +173,8 @@ FIELDS = (
     elections,
     soils,
     vehicles,
+    colour,
+    metrology,
 )
 CASES: list[Case] = [case for field in FIELDS for case in field.BOOK.cases]
 WRONG = [case for case in CASES if case.wrong]
