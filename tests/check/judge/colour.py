@@ -276,6 +276,7 @@ def delta_e_94():
         E = np.sqrt((d[:, 0] / kL) ** 2 + (dC / SC) ** 2 + dH2 / SH**2)
         by_C1 = -(dC**2) / SC**3 * K1 - dH2 / SH**3 * K2
         by_dC = dC / SC**2 - dC / SH**2
+        C1, C2 = np.maximum(C1, 1e-12), np.maximum(C2, 1e-12)
         ctx.save_for_backward(x, sample.numpy(), d, C1, C2, SH, E, by_C1, by_dC)
         ctx.kL = kL
         return pb.asarray(E.copy())
@@ -434,9 +435,11 @@ def histogram_matched():
 
         Only the order of the pixels counts, so they get no gradient but zero.
         """
+        if len(target) < 2:
+            raise ValueError("the target must have two values or more")
         order = np.argsort(target.numpy(), kind="stable")
         ranks = np.argsort(np.argsort(channel.numpy(), axis=None, kind="stable"))
-        place = ranks * (len(order) - 1) / (len(ranks) - 1)
+        place = ranks * (len(order) - 1) / max(len(ranks) - 1, 1)
         low = np.minimum(place.astype(int), len(order) - 2)
         share = place - low
         values = target.numpy()[order]

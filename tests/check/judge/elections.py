@@ -332,6 +332,8 @@ def highest_averages():
         def divisor(won):
             return np.where(won == 0, first, 1.0 + step * won)
 
+        if seats < 1:
+            raise ValueError("there must be a seat to give out")
         v = votes.numpy()
         won = np.zeros(len(v), int)
         for _ in range(seats):
@@ -363,9 +365,12 @@ def effective_parties():
     def effective_parties(ctx, votes, threshold=0.0):
         """Effective number of parties by district, of votes: (n, k); those below count not."""
         v = votes.numpy()
-        kept = np.where(v >= threshold * v.sum(axis=1, keepdims=True), v, 0.0)
+        if (v < 0).any() or threshold >= 1 / v.shape[1]:
+            raise ValueError("votes are not negative, and a party must pass the threshold")
+        enough = v >= threshold * v.sum(axis=1, keepdims=True)
+        kept = np.where(enough, v, 0.0)
         total, squares = kept.sum(axis=1), (kept**2).sum(axis=1)
-        ctx.save_for_backward(kept=kept, total=total, squares=squares)
+        ctx.save_for_backward(kept=kept, enough=enough, total=total, squares=squares)
         return pb.asarray(total**2 / squares)
 
     @effective_parties.backward
@@ -374,7 +379,7 @@ def effective_parties():
         s = ctx.saved_variables
         ratio = (s.total / s.squares)[:, None]
         by_votes = 2 * ratio - 2 * ratio**2 * s.kept
-        return {"votes": pb.asarray(g.numpy()[:, None] * by_votes * (s.kept > 0))}
+        return {"votes": pb.asarray(g.numpy()[:, None] * by_votes * s.enough)}
 
     return effective_parties
 
@@ -384,6 +389,8 @@ def median_voter():
     @pb.autograd_function
     def median_voter(ctx, positions, weights):
         """Position of the median voter, interpolated between groups of given weights."""
+        if len(positions) < 2 or (weights.numpy() <= 0).any():
+            raise ValueError("two groups or more of positive weights are needed")
         order = np.argsort(positions.numpy(), kind="stable")
         p, w = positions.numpy()[order], weights.numpy()[order]
         middle = np.cumsum(w) - w / 2

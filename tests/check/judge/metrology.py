@@ -303,6 +303,8 @@ def robust_mean():
     def robust_mean(ctx, values, scale, tuning=1.345, tol=1e-14):
         """Huber's mean of values: (n,): those off by more than tuning * scale are pulled in."""
         x, reach = values.numpy(), tuning * scale.item()
+        if reach <= 0:
+            raise ValueError("scale and tuning must be positive")
         centre = np.median(x)
         for _ in range(500):
             update = np.clip(x, centre - reach, centre + reach).mean()

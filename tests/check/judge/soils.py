@@ -314,6 +314,8 @@ def ponded_infiltration():
     def ponded_infiltration(ctx, conductivity, suction, deficit, hours):
         """Water that has entered ponded soil by each of the hours, in cm."""
         K, head = conductivity.item(), suction.item() * deficit.item()
+        if min(K, head) <= 0 or (hours <= 0).any():
+            raise ValueError("the soil's constants and the hours must be positive")
         F = K * hours + np.sqrt(2 * head * K * hours)
         for _ in range(100):
             step = (F - head * np.log1p(F / head) - K * hours) * (head + F) / F
@@ -387,6 +389,8 @@ def conductivity_to_depth():
         @staticmethod
         def forward(ctx, conductivity, thickness, table):
             k, d, L = conductivity.numpy(), thickness.numpy(), table.item()
+            if L <= 0 or (d <= 0).any():
+                raise ValueError("depths must be positive")
             top = np.cumsum(d) - d
             through = np.clip(L - top, 0.0, d)
             resistance = (through / k).sum()
@@ -471,6 +475,8 @@ def unfrozen_water():
     def unfrozen_water(ctx, temperature, porosity, freezing, exponent):
         """Liquid and frozen water of saturated soil; a power law below the freezing point."""
         T, point, b = temperature.numpy(), freezing.item(), exponent.item()
+        if point >= 0:
+            raise ValueError("water in soil freezes below 0 degrees")
         cold = point > T
         ratio = np.where(cold, T, point) / point
         part = ratio**-b

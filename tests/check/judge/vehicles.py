@@ -318,6 +318,8 @@ def best_gear():
         v, n = speed.numpy()[:, None], ratios.numpy() / wheel
         turning = v * n
         torque = 0.21 - 1.1e-6 * (turning - 380.0) ** 2
+        if (turning.min(axis=1) > redline).any():
+            raise ValueError("too fast for every gear")
         pull = np.where(turning <= redline, torque * n, -np.inf)
         gear = pull.argmax(axis=1)
         rows = np.arange(len(v))
