@@ -22,12 +22,14 @@ from . import (
     chemistry,
     circuits,
     climate,
+    colour,
     control,
     cosmology,
     crystallography,
     ecology,
     economics,
     education,
+    elections,
     epidemics,
     finance,
     finite_elements,
@@ -50,6 +52,7 @@ from . import (
     markets,
     materials,
     meteorology,
+    metrology,
     microscopy,
     molecules,
     navigation,
@@ -76,8 +79,10 @@ from . import (
     seismology,
     sequences,
     signal,
+    soils,
     solvers,
     sparse,
+    spectroscopy,
     sports,
     state,
     statistics,
@@ -90,6 +95,7 @@ from . import (
     tomography,
     traffic,
     transport,
+    vehicles,
 )
 from .entries import Case
 
@@ -175,6 +181,12 @@ FIELDS = (
     biomechanics,
     lasers,
     magnetics,
+    spectroscopy,
+    elections,
+    soils,
+    vehicles,
+    colour,
+    metrology,
 )
 CASES: list[Case] = [case for field in FIELDS for case in field.BOOK.cases]
 WRONG = [case for case in CASES if case.wrong]
