@@ -106,10 +106,18 @@ def said_of(fn: Any) -> str:
     return f"{inspect.getdoc(fn) or ''}\n{inspect.getdoc(getattr(fn, 'forward', fn)) or ''}"
 
 
-def guards(fn: Any) -> bool:
-    """Return whether forward takes care of divisions by 0 and the like: it is meant for zeros."""
+def guards(fn: Any, backward: bool = False) -> bool:
+    """Return whether forward takes care of divisions by 0 and the like: it is meant for zeros.
+
+    Parameters
+    ----------
+    fn : callable
+    backward : bool, default False
+        Whether it is enough that backward does.
+    """
     tree = tree_of(getattr(fn, "forward", fn))
-    return tree is not None and _GUARD.search(ast.unparse(tree)) is not None
+    text = text_of(fn) if backward else "" if tree is None else ast.unparse(tree)
+    return _GUARD.search(text) is not None
 
 
 def _trees(fn: Any, depth: int, seen: set[int]) -> Iterator[ast.AST]:

@@ -46,7 +46,7 @@ from pullback.check.inputs.triangles import read_by_half
 from pullback.check.inputs.variations import Variation, is_singular, variations
 from pullback.check.iterating import guards
 from pullback.check.naming import name_of, parameters_of, quoted
-from pullback.check.nearby import is_among_nearby, poles
+from pullback.check.nearby import is_among_nearby, is_smooth, poles
 from pullback.check.report import (
     FAILED,
     NOT_RUN,
@@ -337,7 +337,8 @@ class _Runner:
 
     def varied(self, report: Report, inputs: Inputs) -> Report:
         """Compare derivatives with other settings and values too; return the report on all."""
-        if report.failures or self.options.fast or "first" not in self.parts or self.surrogate:
+        wrong_here = any(failure.part in OF_VALUES for failure in report.failures)
+        if wrong_here or self.options.fast or "first" not in self.parts or self.surrogate:
             return report
         inputs = inputs._replace(kwargs=inputs.kwargs | self.kwargs)
         self.base = Subject(self.fn, inputs.args, inputs.kwargs)
@@ -349,8 +350,10 @@ class _Runner:
                     if variation.moved and report.precision:  # elsewhere it may be coarser
                         continue
                     what, found = self.check_variation(variation)
+                    if found.failures:  # so no other size is needed to show the mistake
+                        report.failures = [f for f in report.failures if f.cause.name != "size"]
                     merge(report, found, f"with {what}")
-                    if report.failures or not time.left():
+                    if found.failures or not time.left():
                         break
         except OutOfTimeError:
             report.notes.append(f"other settings and values left out: {deadline().slowness()}")
@@ -398,7 +401,7 @@ class _Runner:
         report = self.check_one(variation.inputs, ("first",), options)
         report.notes = []  # on the user's own inputs they are enough
         report.failures = [f for f in report.failures if not _is_excused(f, variation)]
-        if report.failures and (variation.tied or variation.edge):
+        if report.failures and (variation.tied or variation.edge or variation.coarse):
             self._excuse_ties(report, variation, options)
         if (variation.small or variation.drawn) and report.failures:
             subject = self._subject(variation.inputs)
@@ -427,12 +430,19 @@ class _Runner:
         if variation.tied and is_among_nearby(session):
             report.failures = []
         elif any(f.cause.name == "nan" for f in report.failures):
-            # Where forward takes care of zeros these are meant; values at its limits are not.
+            # Zeros among positive values are meant where forward takes care of them; values at its
+            # limits are not.
             beyond = variation.small or variation.drawn is not None
-            careless = variation.edge and (beyond or not guards(self.fn))
-            excused = set(subject.names) if careless else poles(session)
+            meant = variation.edge and not beyond and guards(self.fn)
+            at_poles = poles(session)
             report.failures = [
-                f for f in report.failures if f.cause.name != "nan" or f.argument not in excused
+                f
+                for f in report.failures
+                if f.cause.name != "nan"
+                or (
+                    f.argument not in at_poles
+                    and (meant or (not variation.edge and _is_smooth(session, f)))
+                )
             ]
 
     def _not_checked(self, why: str, hint: str) -> Report:
@@ -563,6 +573,11 @@ def _underflow(inputs: Inputs) -> float:
     """Return what is nothing beside gradients of size 1 in the narrowest dtype of a call."""
     arrays = [host(v) for v in tree.leaves((inputs.args, inputs.kwargs)) if holds_numbers(v)]
     return max((_UNDERFLOW.get(a.dtype.name, 0.0) for a in arrays), default=0.0) or 1e-12
+
+
+def _is_smooth(session: Session, failure: Failure) -> bool:
+    """Return whether there are derivatives where a gradient is NaN."""
+    return is_smooth(session, session.subject.names.index(failure.argument))
 
 
 def _is_excused(failure: Failure, variation: Variation) -> bool:

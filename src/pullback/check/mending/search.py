@@ -17,14 +17,23 @@ import numpy as np
 from pullback.check.deadline import Budget
 from pullback.check.diagnosis.evidence import Evidence
 from pullback.check.exceptions import BackwardError, ForwardError
-from pullback.check.mending.atoms import Atom, Names, atoms_of, can_repeat, kind_of, plain
-from pullback.check.mending.combining import by_groups, completed, copied, edits_with, repeated
+from pullback.check.mending.atoms import Atom, Names, atoms_of, can_repeat, kind_of
+from pullback.check.mending.combining import (
+    by_groups,
+    completed,
+    copied,
+    edits_with,
+    own_functions,
+    passed,
+    repeated,
+)
 from pullback.check.mending.edits import Edit, Values, edits_of, exchanged
+from pullback.check.mending.needed import Needs
 from pullback.check.mending.quoting import quotation, replaced
 from pullback.check.mending.sites import Rewritten, Seen
 from pullback.check.mending.source import Source, source_of
 from pullback.check.mending.statements import statements
-from pullback.check.mending.terms import missing_terms
+from pullback.check.mending.terms import Terms
 from pullback.check.mending.trials import Candidate, Trials
 from pullback.check.naming import quoted
 from pullback.check.report import Report
@@ -117,6 +126,8 @@ class Search:
         self.evidence, self.wrong = evidence, tuple(wrong)
         self.backward, self.saver = Rewritten(rule), Rewritten(saver)
         self.trials = Trials(evidence, wrong, self.backward, self.saver)
+        self.needs = Needs(self.trials)
+        self.forward_calls = own_functions(saver)
         self.names: dict[int, Names] = {}
         self.spoiling: Counter[tuple[Rewritten, int]] = Counter()
         base = evidence.session.subject.base
@@ -226,9 +237,12 @@ class Search:
             site = rewritten.sites[k]
             if (own or site.role == "saved") and can_repeat(site.node):
                 edits += edits_of(k, site.node, at.value, values)
-                edits += edits_with(k, site.node, at.value, atoms)
+                if not own or not self.needs.is_hopeless(k):
+                    need = self.needs.of(k) if own else None
+                    edits += edits_with(k, site.node, at.then, atoms, need)
                 edits += completed(k, site.node, site.source.known(), atoms)
                 edits += by_groups(k, site.node, values, atoms)
+                edits += passed(k, site.node, at.value, self.forward_calls)
                 edits += () if own else copied(k, site.node, at.value)
         for edit in edits:
             roles = {rewritten.sites[k].role for k in edit.nodes}
@@ -243,38 +257,18 @@ class Search:
 
     def _names(self, source: Source) -> Names:
         if id(source) not in self.names:
-            self.names[id(source)] = Names(source, self.trials.beside)
+            self.names[id(source)] = Names(source, self.trials.beside, self.backward.lent)
         return self.names[id(source)]
 
     def _terms(self, atoms: Sequence[Atom]) -> Iterator[Edit]:
-        """Yield the terms that the wrong gradients lack, where backward computes these."""
-        e = self.evidence
-        for i in self.wrong:
-            if not np.any(e.expected[i]):
-                continue  # the term would be the whole, with the other sign
-            for k, seen in self.trials.seen.items():
-                node = self.backward.sites[k].node
-                if isinstance(node, ast.Call) or not kind_of(seen.value):
-                    continue
-                value = np.asarray(plain(seen.value))
-                same = value.shape == e.got[i].shape and np.array_equal(value, e.got[i])
-                if same and seen.count == 1:
-                    yield from missing_terms(k, node, e.got[i], e.expected[i], atoms)
-                    break
-            yield from self._terms_in_a_loop(i)
-
-    def _terms_in_a_loop(self, i: int) -> Iterator[Edit]:
-        """Yield the terms that a gradient lacks which a loop computes row by row."""
-        got, expected = self.evidence.got[i], self.evidence.expected[i]
-        for k, seen in self.trials.seen.items() if got.ndim else ():
-            if seen.count != len(got) or not kind_of(seen.value):
-                continue
-            value, node = np.asarray(plain(seen.value)), self.backward.sites[k].node
-            for row in (0, len(got) - 1):  # whichever way it goes
-                if value.shape == got.shape[1:] and np.array_equal(value, got[row]):
-                    atoms = atoms_of([], seen.names, {})
-                    yield from missing_terms(k, node, got[row], expected[row], atoms)
-                    break
+        """Yield what gives expressions the values that they would need."""
+        terms = Terms(atoms)
+        for need in self.needs.all():
+            seen = self.trials.seen[need.site]
+            node = self.backward.sites[need.site].node
+            at_hand = terms if seen.count == 1 else Terms(atoms_of([], seen.names, {}))
+            if np.any(need.needed):
+                yield from at_hand.edits(need.site, node, need.value, need.needed)
 
     # -- what is said ------------------------------------------------------------------------------
     def _quoted(self, candidate: Candidate, mended: Sequence[int]) -> Mending:

@@ -1,8 +1,8 @@
 """What a gradient lacks, computed from the values at hand: sums over products of two of them.
 
-Where backward computes a gradient that is wrong, the right one is known from differences. So a
-missing term is not searched by trial: every product, sum of products and matrix product of two
-values at hand is compared with what is missing, or with the whole.
+What an expression of backward would need is known: a gradient from differences, another by solving
+for it. So a missing term is not searched by trial: every product, sum of products and matrix
+product of two values at hand is compared with what is missing, or with the whole.
 """
 
 from __future__ import annotations
@@ -10,8 +10,9 @@ from __future__ import annotations
 import ast
 import functools
 import itertools
+import math
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -23,44 +24,80 @@ from pullback.check.values import Array
 _SIZES = (1.0, 2.0, 0.5)
 _MOST_FACTORS = 12  # numbers at hand that are combined
 _MOST = 40  # values at hand that are combined
+_MOST_NUMBERS = 4_000_000  # in all combinations of one shape
 _RTOL = 1e-5
 
 
-def missing_terms(
-    k: int, node: Any, got: Array, expected: Array, atoms: Sequence[Atom]
-) -> Iterator[Edit]:
-    """Yield what makes a computed gradient the right one.
+class Terms:
+    """What may be lacking: the products, sums of products and matrix products of values at hand.
 
     Parameters
     ----------
-    k, node : int, ast.expr
-        The expression that computes the gradient.
-    got, expected : array
-        What it is, and what it should be; NaN where that is not known.
     atoms : sequence of Atom
     """
-    known = np.isfinite(expected)
-    lacking = np.where(known, expected - got, 0.0)
-    whole = np.where(known, expected, 0.0)
-    pool = [atom for atom in atoms if kind_of(atom.value) in "fci"][:_MOST]
-    factors = _Factors(pool)
-    targets = [(lacking, known, f"({ast.unparse(node)})", 4.0, "{}"), (whole, known, "", 4.5, "{}")]
-    if known.all():
-        targets += [
-            (part, np.ones(part.shape, bool), f"({ast.unparse(node)})", 4.2, form)
-            for part, form in _along_axes(lacking)
+
+    def __init__(self, atoms: Sequence[Atom]) -> None:
+        pool = [atom for atom in atoms if kind_of(atom.value) in "fci"][:_MOST]
+        self._values = [(np.asarray(plain(atom.value)), atom.text) for atom in pool]
+        self._factors = _Factors(pool)
+        self._tables: dict[tuple[int, ...], _Table] = {}
+
+    def edits(self, k: int, node: Any, got: Array, expected: Array) -> Iterator[Edit]:
+        """Yield what makes the value of an expression the right one.
+
+        Parameters
+        ----------
+        k, node : int, ast.expr
+            The expression.
+        got, expected : array
+            What it is, and what it should be; NaN where that is not known.
+        """
+        known = np.isfinite(expected)
+        lacking = np.where(known, expected - got, 0.0)
+        own = f"({ast.unparse(node)})"
+        targets = [(lacking, known, own, 4.0, "{}"), (expected, known, "", 4.5, "{}")]
+        if known.all():
+            parts = _along_axes(lacking)
+            targets += [(part, np.ones(part.shape, bool), own, 4.2, form) for part, form in parts]
+        for target, where, joined, cost, form in targets:
+            for text, ratio in self._table(target.shape).in_proportion(target, where):
+                factor = self._factors.of(ratio, target.size)
+                if factor is not None:
+                    sign, size = factor
+                    joint = "-" if sign < 0 else "+" if joined else ""
+                    written = f"{joined} {joint} {size.format(form.format(f'({text})'))}"
+                    yield Edit({k: ast.parse(written.strip(), mode="eval").body}, cost)
+
+    def _table(self, shape: tuple[int, ...]) -> _Table:
+        if shape not in self._tables:
+            self._tables[shape] = _Table(_combinations(self._values, shape), shape)
+        return self._tables[shape]
+
+
+class _Table:
+    """Combinations of one shape, one in each row."""
+
+    def __init__(self, found: Iterable[tuple[str, Array]], shape: tuple[int, ...]) -> None:
+        most = _MOST_NUMBERS // max(1, math.prod(shape))
+        pairs = [
+            (text, value)
+            for text, value in itertools.islice(found, most)
+            if value.dtype.kind in "fcib"
         ]
-    for target, where, joined, cost, form in targets:
-        if not np.any(target):
-            continue
-        for text, value in _combinations(pool, target.shape):
-            factor = factors.of(target, np.where(where, value, 0.0))
-            if factor is not None:
-                sign, size = factor
-                joint = "-" if sign < 0 else "+" if joined else ""
-                term = form.format(f"({text})")
-                written = f"{joined} {joint} {size.format(term)}"
-                yield Edit({k: ast.parse(written.strip(), mode="eval").body}, cost)
+        self._texts = [text for text, _ in pairs]
+        rows = [value.ravel() for _, value in pairs]
+        self._rows = np.stack(rows) if rows else np.zeros((0, math.prod(shape)))
+
+    def in_proportion(self, target: Array, where: Array) -> Iterator[tuple[str, float]]:
+        """Yield the combinations of which an array is a multiple, and that multiple."""
+        rows, wanted = self._rows[:, where.ravel()], target[where]
+        if not rows.size or not np.any(wanted):
+            return
+        with np.errstate(all="ignore"):
+            ratios = (rows.conj() @ wanted).real / np.sum(np.abs(rows) ** 2, axis=1)
+            off = np.abs(ratios[:, None] * rows - wanted).max(axis=1)
+        for j in np.flatnonzero(off <= _RTOL * np.abs(wanted).max()):
+            yield self._texts[j], float(ratios[j])
 
 
 def _along_axes(lacking: Array) -> Iterator[tuple[Array, str]]:
@@ -97,27 +134,20 @@ class _Factors:
         self._sizes = np.abs([v for v, _ in found])
         self._signs = np.sign([v for v, _ in found])
 
-    def of(self, target: Array, value: Array) -> tuple[float, str] | None:
-        """Return by what a value is the target: a sign, and a form; None if by nothing at hand."""
-        if value.dtype.kind not in "fcib" or value.shape != target.shape:
-            return None
-        square = float(np.vdot(value, value).real)
-        if not square > 0 or not np.isfinite(square):
-            return None
-        ratio = float(np.vdot(value, target).real) / square
-        if not np.abs(target - ratio * value).max() <= _RTOL * np.abs(target).max():
-            return None
+    def of(self, ratio: float, size: int) -> tuple[float, str] | None:
+        """Return a number as a sign and a form; None if it is nothing at hand."""
         # One or two numbers are in proportion to anything.
-        sizes = self._sizes if target.size > 2 else self._sizes[: len(_SIZES)]
+        sizes = self._sizes if size > 2 else self._sizes[: len(_SIZES)]
         k = int(np.argmin(np.abs(sizes - abs(ratio))))
         if abs(sizes[k] - abs(ratio)) > _RTOL * abs(ratio):
             return None
         return float(np.sign(ratio) * self._signs[k]), self._texts[k]
 
 
-def _combinations(pool: Sequence[Atom], shape: tuple[int, ...]) -> Iterator[tuple[str, Array]]:
+def _combinations(
+    values: Sequence[tuple[Array, str]], shape: tuple[int, ...]
+) -> Iterator[tuple[str, Array]]:
     """Yield every combination of values that has a shape, and how it is written."""
-    values = [(np.asarray(plain(atom.value)), atom.text) for atom in pool]
     if not shape:
         yield from ((text, value) for value, text in values if not value.ndim)
     for j, one in enumerate(values):

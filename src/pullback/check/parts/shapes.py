@@ -31,6 +31,7 @@ from pullback.check.resizing import (
     batches_of_one,
     describe_axes,
     divided,
+    named,
     resized,
     session_with_leaves,
     symbols,
@@ -66,6 +67,8 @@ def _checks(session: Session) -> Iterator[Callable[[], bool]]:
         for part in _rectangular(session, symbol):
             change = -1 if _distinct(session, part) else 1
             yield partial(_sizes, session, part, (symbol.length + change,))
+        for part in named(session, symbol):
+            yield partial(_sizes, session, part, (symbol.length + 1,))
     for batch in batches_of_one(session):
         yield partial(_sizes, session, batch, (2,))
     for i, shape in _variants(session):
