@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import inspect
 from collections.abc import Iterator, Sequence
+from functools import partial
 from types import FunctionType
 from typing import Any
 
@@ -145,14 +146,14 @@ def _combined(node: Any, value: Any, atom: Atom) -> Iterator[_Changed]:
     x = np.asarray(plain(value))
     more -= 0.0 if shape_of(atom.value) else 1.2  # a setting that was forgotten
     if kind == "i" and _picks(atom.value, value):
-        yield made("x[y]", x=node, y=atom.node), 2.0, x[y]
+        yield partial(made, "x[y]", x=node, y=atom.node), 2.0, x[y]
     if atom.varies or not np.all(y == 1):
-        yield made("x * y", x=node, y=other), 2.6 + more, x * y
+        yield partial(made, "x * y", x=node, y=other), 2.6 + more, x * y
         opposite = "x * ~y" if kind == "b" else "x / y"
-        yield made(opposite, x=node, y=other), 2.7 + more, x * ~y if kind == "b" else x / y
+        yield partial(made, opposite, x=node, y=other), 2.7 + more, x * ~y if kind == "b" else x / y
     if kind in "fc" and (atom.varies or np.any(y)):
-        yield made("x + y", x=node, y=other), 3.2 + more, x + y
-        yield made("x - y", x=node, y=other), 3.3 + more, x - y
+        yield partial(made, "x + y", x=node, y=other), 3.2 + more, x + y
+        yield partial(made, "x - y", x=node, y=other), 3.3 + more, x - y
 
 
 def _broadcast(atom: Atom, value: Any) -> tuple[Any, Array, float] | None:

@@ -10,7 +10,8 @@ from __future__ import annotations
 import ast
 import copy
 import itertools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from typing import Any
 
 from pullback.check.mending.atoms import is_array, kind_of, shape_of
@@ -22,19 +23,29 @@ from pullback.check.mending.sites import Seen, Site
 class Edit:
     """What comes in the place of one expression, or of several that belong together.
 
-    Attributes
+    Parameters
     ----------
-    nodes : dict of int to ast.expr
-        What stands at each site then.
+    nodes : dict of int to ast.expr or callable
+        What stands at each site then, or what makes that: of most edits the turn never comes.
     cost : float
         The less likely, the higher.
     """
 
-    __slots__ = ("cost", "nodes")
+    __slots__ = ("_nodes", "cost")
 
     def __init__(self, nodes: dict[int, Any], cost: float) -> None:
-        self.nodes = nodes
+        self._nodes = nodes
         self.cost = cost
+
+    @property
+    def sites(self) -> Iterable[int]:
+        """The sites of the expressions."""
+        return self._nodes
+
+    @property
+    def nodes(self) -> dict[int, Any]:
+        """What stands at each site then."""
+        return {k: node() if callable(node) else node for k, node in self._nodes.items()}
 
 
 # What an expression may have been meant to be, with x in its place: by the kind of its numbers.
@@ -177,7 +188,7 @@ def _templates(node: Any, value: Any) -> Iterator[tuple[Any, float]]:
     for template, cost in found.items():
         if len(shape) > 2:
             template = template.replace("x.T", "x.swapaxes(-1, -2)")
-        yield made(template, x=node), cost
+        yield partial(made, template, x=node), cost
 
 
 def is_constant(node: Any) -> bool:

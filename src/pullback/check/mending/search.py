@@ -9,7 +9,9 @@ import ast
 import dataclasses
 import warnings
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -45,6 +47,10 @@ _FOR_ONE = 1.0  # how much unlikelier one change may be than one for each gradie
 _SLIP = 3.5  # the cost of what is likelier than a missing term
 _SPOILS = 4  # changes at one place that made right gradients wrong, after which it is left alone
 SECONDS = 1.5  # of the processor, that a search may take
+
+
+# A change that is made only if its turn comes, with what it costs.
+_Choice = tuple[float, Callable[[], Candidate]]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -105,6 +111,10 @@ def sources_of(op: Any) -> tuple[Source, Source] | None:
         return None
     rule, saver = source_of(op.given_rule), source_of(op.setup_context or op.forward)
     return None if rule is None or saver is None else (rule, saver)
+
+
+def _of_statements(rewritten: Rewritten, places: list[tuple[Any, Any]], cost: float) -> Candidate:
+    return Candidate(cost, rewritten, replaced(rewritten.source.tree, places), places)
 
 
 class Search:
@@ -178,17 +188,17 @@ class Search:
         pairs = [(each.sites[k], at) for each, found in own for k, at in found.items()]
         names = self.backward.names_in(seen)
         atoms = atoms_of(pairs, names, self.trials.main.names)
-        found: list[Candidate] = []
+        found: list[_Choice] = []
         for rewritten, own_seen in own:
             found += self._statements(rewritten, atoms)
             found += self._expressions(rewritten, own_seen, atoms)
         for source in self._helpers():
             found += self._in_helper(source)
         terms = (self._candidate(self.backward, edit) for edit in self._terms(atoms))
-        for candidate in sorted(found, key=lambda candidate: candidate.cost):
-            if candidate.cost > _SLIP or self.time.left() < SECONDS / 2:
+        for cost, make in sorted(found, key=itemgetter(0)):
+            if cost > _SLIP or self.time.left() < SECONDS / 2:
                 yield from terms  # they fit the numbers already
-            yield candidate
+            yield make()
         yield from terms
 
     def _own(
@@ -207,18 +217,17 @@ class Search:
             if source is not self.backward.source and source.function not in self.saver.helpers
         ]
 
-    def _in_helper(self, source: Source) -> Iterator[Candidate]:
+    def _in_helper(self, source: Source) -> Iterator[_Choice]:
         """Yield changes of a function that backward calls."""
         rewritten, seen = self._own(self.backward, self.trials.seen, source)
         pairs = [(rewritten.sites[k], at) for k, at in seen.items()]
         atoms = atoms_of(pairs, rewritten.names_in(seen, source), {})
         yield from self._expressions(rewritten, seen, atoms)
 
-    def _statements(self, rewritten: Rewritten, atoms: Sequence[Atom]) -> Iterator[Candidate]:
-        tree = rewritten.source.tree
+    def _statements(self, rewritten: Rewritten, atoms: Sequence[Atom]) -> Iterator[_Choice]:
         more = 0.0 if rewritten is self.backward else 0.5
-        for places, cost in statements(tree, self._indices(atoms)):
-            yield Candidate(cost + more, rewritten, replaced(tree, places), places)
+        for places, cost in statements(rewritten.source.tree, self._indices(atoms)):
+            yield cost + more, partial(_of_statements, rewritten, places, cost + more)
 
     def _indices(self, atoms: Sequence[Atom]) -> dict[str, Any]:
         """Return the integers at hand by how they are written."""
@@ -227,7 +236,7 @@ class Search:
 
     def _expressions(
         self, rewritten: Rewritten, seen: dict[int, Seen], atoms: Sequence[Atom]
-    ) -> Iterator[Candidate]:
+    ) -> Iterator[_Choice]:
         """Yield changes of backward's expressions, or of those that forward saves."""
         own = rewritten is self.backward
         values = Values(rewritten.sites, seen)
@@ -245,15 +254,17 @@ class Search:
                 edits += passed(k, site.node, at.value, self.forward_calls)
                 edits += () if own else copied(k, site.node, at.value)
         for edit in edits:
-            roles = {rewritten.sites[k].role for k in edit.nodes}
+            roles = {rewritten.sites[k].role for k in edit.sites}
             if own or roles == {"saved"}:
-                yield self._candidate(rewritten, edit, 1.0 * ("test" in roles) + 0.5 * (not own))
+                edit.cost += 1.0 * ("test" in roles) + 0.5 * (not own)
+                yield edit.cost, partial(self._candidate, rewritten, edit)
 
-    def _candidate(self, rewritten: Rewritten, edit: Edit, more: float = 0.0) -> Candidate:
-        names = self._names(rewritten.sites[next(iter(edit.nodes))].source)
-        change = {k: names.change(node) for k, node in edit.nodes.items()}
-        places = [(rewritten.sites[k].node, node) for k, node in edit.nodes.items()]
-        return Candidate(edit.cost + more, rewritten, change, places)
+    def _candidate(self, rewritten: Rewritten, edit: Edit) -> Candidate:
+        nodes = edit.nodes
+        names = self._names(rewritten.sites[next(iter(nodes))].source)
+        change = {k: names.change(node) for k, node in nodes.items()}
+        places = [(rewritten.sites[k].node, node) for k, node in nodes.items()]
+        return Candidate(edit.cost, rewritten, change, places)
 
     def _names(self, source: Source) -> Names:
         if id(source) not in self.names:

@@ -99,7 +99,7 @@ def _appended(node: ast.Expr, call: ast.Call) -> Iterator[tuple[Any, Any, float]
             if isinstance(each, ast.Name)
         ]
     for other in copies:
-        yield node, ast.Expr(ast.Call(function, [other], [])), 1.0
+        yield node, ast.Expr(ast.Call(function, [other], [])), 0.4
 
 
 def _copy(node: Any) -> ast.Call:
