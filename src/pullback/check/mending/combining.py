@@ -12,14 +12,13 @@ from typing import Any
 import numpy as np
 
 from pullback.check.mending.atoms import Atom, kind_of, plain, shape_of
-from pullback.check.mending.edits import Edit, Values, is_constant, made, operand_of
+from pullback.check.mending.edits import UNFIT, Edit, Values, is_constant, made, operand_of
 from pullback.check.mending.needed import Need
 from pullback.check.mending.sites import Seen, Site
 from pullback.check.mending.source import Source, source_of_helper
 from pullback.check.values import Array
 from pullback.core.tensor.tensor import Tensor
 
-_UNFIT = 3.0  # how much unlikelier a change is that does not lead to what is needed
 _LONGER = 1e-3  # how much likelier it is for each character: a factor belongs to a whole product
 _SIMPLE = (ast.Name, ast.Attribute, ast.Subscript)
 
@@ -35,14 +34,13 @@ def edits_with(
     if not kind_of(value):
         return
     text = ast.unparse(node)
-    known = need is not None and need.unique
     for atom in atoms:
         if atom.text == text:
             continue
         for new, cost, found in (*_replaced(node, value, atom), *_combined(node, value, atom)):
             cost += atom.cost - _LONGER * len(text)
-            if need is not None and known and not atom.varies and found is not None:
-                cost += 0.0 if need.is_met_by(found) else _UNFIT
+            if need is not None and not atom.varies and found is not None:
+                cost += 0.0 if need.is_met_by(found) else UNFIT
             yield Edit({k: new}, cost)
 
 

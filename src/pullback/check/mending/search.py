@@ -188,6 +188,7 @@ class Search:
         pairs = [(each.sites[k], at) for each, found in own for k, at in found.items()]
         names = self.backward.names_in(seen)
         atoms = atoms_of(pairs, names, self.trials.main.names)
+        self.needs.solve()
         found: list[_Choice] = []
         for rewritten, own_seen in own:
             found += self._statements(rewritten, atoms)
@@ -245,9 +246,11 @@ class Search:
         for k, at in seen.items():
             site = rewritten.sites[k]
             if (own or site.role == "saved") and can_repeat(site.node):
-                edits += edits_of(k, site.node, at.value, values)
+                need = self.needs.of(k) if own else None
+                need = need if need is not None and need.unique else None
+                is_met = None if need is None else need.is_met_by
+                edits += edits_of(k, site.node, at.then, values, is_met)
                 if not own or not self.needs.is_hopeless(k):
-                    need = self.needs.of(k) if own else None
                     edits += edits_with(k, site.node, at.then, atoms, need)
                 edits += completed(k, site.node, site.source.known(), atoms)
                 edits += by_groups(k, site.node, values, atoms)
@@ -274,12 +277,16 @@ class Search:
     def _terms(self, atoms: Sequence[Atom]) -> Iterator[Edit]:
         """Yield what gives expressions the values that they would need."""
         terms = Terms(atoms)
+        needs = []
         for need in self.needs.all():
-            seen = self.trials.seen[need.site]
-            node = self.backward.sites[need.site].node
-            at_hand = terms if seen.count == 1 else Terms(atoms_of([], seen.names, {}))
             if np.any(need.needed):
-                yield from at_hand.edits(need.site, node, need.value, need.needed)
+                seen = self.trials.seen[need.site]
+                at_hand = terms if seen.count == 1 else Terms(atoms_of([], seen.names, {}))
+                of = need.site, self.backward.sites[need.site].node, need.value, need.needed
+                needs.append((at_hand, of))
+                yield from at_hand.edits(*of)
+        for at_hand, of in needs:
+            yield from at_hand.products(*of)
 
     # -- what is said ------------------------------------------------------------------------------
     def _quoted(self, candidate: Candidate, mended: Sequence[int]) -> Mending:

@@ -26,6 +26,7 @@ _MOST_FACTORS = 12  # numbers at hand that are combined
 _MOST = 40  # values at hand that are combined
 _MOST_NUMBERS = 4_000_000  # in all combinations of one shape
 _RTOL = 1e-5
+_FEW = 2  # numbers, which are in proportion to anything
 
 
 class Terms:
@@ -67,6 +68,42 @@ class Terms:
                     joint = "-" if sign < 0 else "+" if joined else ""
                     written = f"{joined} {joint} {size.format(form.format(f'({text})'))}"
                     yield Edit({k: ast.parse(written.strip(), mode="eval").body}, cost)
+
+    def products(self, k: int, node: Any, got: Array, expected: Array) -> Iterator[Edit]:
+        """Yield the same with products and quotients of three values, element by element."""
+        if not np.isfinite(expected).all() or expected.size <= _FEW:
+            return
+        own = f"({ast.unparse(node)})"
+        for target, joined, cost in ((expected - got, own, 5.0), (expected, "", 5.5)):
+            for table in self._triples(target.shape):
+                for text, ratio in table.in_proportion(target, np.ones(target.shape, bool)):
+                    if min(abs(abs(ratio) - size) for size in _SIZES) <= _RTOL:
+                        joint = "-" if ratio < 0 else "+" if joined else ""
+                        size = "" if abs(abs(ratio) - 1) <= _RTOL else f"{abs(ratio):.1g} * "
+                        written = f"{joined} {joint} {size}{text}"
+                        yield Edit({k: ast.parse(written.strip(), mode="eval").body}, cost)
+
+    def _triples(self, shape: tuple[int, ...]) -> Iterator[_Table]:
+        """Yield tables of the products and quotients of three values, one for each third value."""
+        fitting = [
+            (np.broadcast_to(value, shape), _grouped(text))
+            for value, text in self._values
+            if value.dtype.kind in "fi" and value.shape in ((), shape)
+        ]
+        with np.errstate(all="ignore"):
+            pairs = [
+                (f"{one} * {other}", a * b)
+                for (a, one), (b, other) in itertools.combinations_with_replacement(fitting, 2)
+            ]
+            pairs += [
+                (f"{one} / {other}", a / b)
+                for (a, one), (b, other) in itertools.permutations(fitting, 2)
+            ]
+            if len(pairs) * math.prod(shape) > _MOST_NUMBERS // 10:
+                return
+            for c, third in fitting:
+                yield _Table(((f"{text} * {third}", value * c) for text, value in pairs), shape)
+                yield _Table(((f"{text} / {third}", value / c) for text, value in pairs), shape)
 
     def _table(self, shape: tuple[int, ...]) -> _Table:
         if shape not in self._tables:
@@ -136,8 +173,8 @@ class _Factors:
 
     def of(self, ratio: float, size: int) -> tuple[float, str] | None:
         """Return a number as a sign and a form; None if it is nothing at hand."""
-        # One or two numbers are in proportion to anything.
-        sizes = self._sizes if size > 2 else self._sizes[: len(_SIZES)]
+        # Few numbers are in proportion to anything.
+        sizes = self._sizes if size > _FEW else self._sizes[: len(_SIZES)]
         k = int(np.argmin(np.abs(sizes - abs(ratio))))
         if abs(sizes[k] - abs(ratio)) > _RTOL * abs(ratio):
             return None
