@@ -353,7 +353,7 @@ class _Runner:
                     if found.failures:  # so no other size is needed to show the mistake
                         report.failures = [f for f in report.failures if f.cause.name != "size"]
                     merge(report, found, f"with {what}")
-                    if found.failures or not time.left():
+                    if found.failures or not time.lasts():
                         break
         except OutOfTimeError:
             report.notes.append(f"other settings and values left out: {deadline().slowness()}")

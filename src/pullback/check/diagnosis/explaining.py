@@ -63,7 +63,7 @@ def _samples(e: Evidence, i: int, wrong_of: WrongOf) -> Iterator[Sample]:
     options = dataclasses.replace(e.session.options, max_elements=_ENOUGH)
     time = Budget(_SECONDS)
     for subject in _arrangements(e, i):
-        if not time.left():
+        if not time.lasts():
             return
         session = Session(subject, options, Report(subject.name, options.seed))
         with contextlib.suppress(BackwardError, ForwardError):

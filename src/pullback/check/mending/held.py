@@ -147,7 +147,7 @@ class _Holding:
         for i in wrong:
             lines = self._lines(points, i)
             for candidate, beside in self._candidates(points[0], lines, i) if lines else ():
-                if not self.time.left():
+                if not self.time.lasts():
                     return results
                 times = self._times(candidate, beside, lines, i)
                 if times is not None:

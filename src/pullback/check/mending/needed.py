@@ -151,7 +151,7 @@ class Needs:
             seen = self.trials.seen.get(k)
             count = _MOST + 1 if seen is None else _count(seen)
             solvable = 0 < count <= min(_MOST, int(self._known.sum()))
-            if seen is not None and solvable and kind_of(seen.value) in "fi" and self.time.left():
+            if seen is not None and solvable and kind_of(seen.value) in "fi" and self.time.lasts():
                 try:
                     self._solved[k] = self._newton(k, seen, count)
                 except Exception:  # whatever other values lead to

@@ -149,7 +149,7 @@ class Search:
         here: dict[int, Mending] = {}
         last = float("inf")  # the cost up to which one change may still replace several
         for candidate in self._candidates():
-            if not self.time.left() or candidate.cost > last:
+            if not self.time.lasts() or candidate.cost > last:
                 break
             if self._spoils(candidate):
                 continue
@@ -197,7 +197,7 @@ class Search:
             found += self._in_helper(source)
         terms = (self._candidate(self.backward, edit) for edit in self._terms(atoms))
         for cost, make in sorted(found, key=itemgetter(0)):
-            if cost > _SLIP or self.time.left() < SECONDS / 2:
+            if cost > _SLIP or not self.time.lasts(SECONDS / 2):
                 yield from terms  # they fit the numbers already
             yield make()
         yield from terms
@@ -279,13 +279,15 @@ class Search:
         terms = Terms(atoms)
         needs = []
         for need in self.needs.all():
-            if np.any(need.needed):
+            if np.any(need.needed) and self.time.lasts():
                 seen = self.trials.seen[need.site]
                 at_hand = terms if seen.count == 1 else Terms(atoms_of([], seen.names, {}))
                 of = need.site, self.backward.sites[need.site].node, need.value, need.needed
                 needs.append((at_hand, of))
                 yield from at_hand.edits(*of)
         for at_hand, of in needs:
+            if not self.time.lasts():
+                return
             yield from at_hand.products(*of)
 
     # -- what is said ------------------------------------------------------------------------------

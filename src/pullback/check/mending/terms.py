@@ -12,7 +12,7 @@ import functools
 import itertools
 import math
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -42,6 +42,7 @@ class Terms:
         self._values = [(np.asarray(plain(atom.value)), atom.text) for atom in pool]
         self._factors = _Factors(pool)
         self._tables: dict[tuple[int, ...], _Table] = {}
+        self._pairs: dict[tuple[int, ...], tuple[list[str], Array]] = {}
 
     def edits(self, k: int, node: Any, got: Array, expected: Array) -> Iterator[Edit]:
         """Yield what makes the value of an expression the right one.
@@ -86,44 +87,50 @@ class Terms:
     def _triples(self, shape: tuple[int, ...]) -> Iterator[_Table]:
         """Yield tables of the products and quotients of three values, one for each third value."""
         fitting = [
-            (np.broadcast_to(value, shape), _grouped(text))
+            (np.broadcast_to(value, shape).ravel(), _grouped(text))
             for value, text in self._values
             if value.dtype.kind in "fi" and value.shape in ((), shape)
         ]
+        if shape not in self._pairs:
+            self._pairs[shape] = _pairs(fitting, math.prod(shape))
+        texts, rows = self._pairs[shape]
         with np.errstate(all="ignore"):
-            pairs = [
-                (f"{one} * {other}", a * b)
-                for (a, one), (b, other) in itertools.combinations_with_replacement(fitting, 2)
-            ]
-            pairs += [
-                (f"{one} / {other}", a / b)
-                for (a, one), (b, other) in itertools.permutations(fitting, 2)
-            ]
-            if len(pairs) * math.prod(shape) > _MOST_NUMBERS // 10:
-                return
-            for c, third in fitting:
-                yield _Table(((f"{text} * {third}", value * c) for text, value in pairs), shape)
-                yield _Table(((f"{text} / {third}", value / c) for text, value in pairs), shape)
+            for third, text in fitting if len(rows) else ():
+                yield _Table(texts, rows * third, f" * {text}")
+                yield _Table(texts, rows / third, f" / {text}")
 
     def _table(self, shape: tuple[int, ...]) -> _Table:
         if shape not in self._tables:
-            self._tables[shape] = _Table(_combinations(self._values, shape), shape)
+            most = _MOST_NUMBERS // max(1, math.prod(shape))
+            found = itertools.islice(_combinations(self._values, shape), most)
+            pairs = [(text, value) for text, value in found if value.dtype.kind in "fcib"]
+            rows = [value.ravel() for _, value in pairs]
+            table = np.stack(rows) if rows else np.zeros((0, math.prod(shape)))
+            self._tables[shape] = _Table([text for text, _ in pairs], table)
         return self._tables[shape]
 
 
-class _Table:
-    """Combinations of one shape, one in each row."""
+def _pairs(fitting: Sequence[tuple[Array, str]], size: int) -> tuple[list[str], Array]:
+    """Return the products and quotients of two arrays, one in each row; none if there are many."""
+    texts, rows = [], []
+    if 2 * len(fitting) ** 2 * size <= _MOST_NUMBERS // 10:
+        with np.errstate(all="ignore"):
+            for j, (a, one) in enumerate(fitting):
+                for m, (b, other) in enumerate(fitting):
+                    if j <= m:
+                        texts.append(f"{one} * {other}")
+                        rows.append(a * b)
+                    if j != m:
+                        texts.append(f"{one} / {other}")
+                        rows.append(a / b)
+    return texts, np.stack(rows) if rows else np.zeros((0, size))
 
-    def __init__(self, found: Iterable[tuple[str, Array]], shape: tuple[int, ...]) -> None:
-        most = _MOST_NUMBERS // max(1, math.prod(shape))
-        pairs = [
-            (text, value)
-            for text, value in itertools.islice(found, most)
-            if value.dtype.kind in "fcib"
-        ]
-        self._texts = [text for text, _ in pairs]
-        rows = [value.ravel() for _, value in pairs]
-        self._rows = np.stack(rows) if rows else np.zeros((0, math.prod(shape)))
+
+class _Table:
+    """Combinations of one shape, one in each row; what follows the text of each."""
+
+    def __init__(self, texts: Sequence[str], rows: Array, end: str = "") -> None:
+        self._texts, self._rows, self._end = texts, rows, end
 
     def in_proportion(self, target: Array, where: Array) -> Iterator[tuple[str, float]]:
         """Yield the combinations of which an array is a multiple, and that multiple."""
@@ -133,8 +140,8 @@ class _Table:
         with np.errstate(all="ignore"):
             ratios = (rows.conj() @ wanted).real / np.sum(np.abs(rows) ** 2, axis=1)
             off = np.abs(ratios[:, None] * rows - wanted).max(axis=1)
-        for j in np.flatnonzero(off <= _RTOL * np.abs(wanted).max()):
-            yield self._texts[j], float(ratios[j])
+        for j in map(int, np.flatnonzero(off <= _RTOL * np.abs(wanted).max())):
+            yield self._texts[j] + self._end, float(ratios[j])
 
 
 def _along_axes(lacking: Array) -> Iterator[tuple[Array, str]]:

@@ -177,7 +177,8 @@ def _report_raised(
     # a few may be the coordinates of points.
     shapes = [out.shape for out in session.outputs]
     summed = [out.shape for out in other.outputs] == shapes
-    odd |= summed and (length == 1 or symbol.length <= _VECTOR)
+    odd |= length == 1 and (summed or symbol.length <= _VECTOR)
+    odd |= summed and symbol.length <= _VECTOR
     if fixed or odd or not sensible or _is_vector(session, symbol, error):
         session.note(f"forward works {situation}, but backward raises: {first_line(error)}")
     else:
