@@ -36,7 +36,7 @@ def iterates(fn: Callable[..., Any]) -> bool:
     >>> iterates(lambda a: brentq(lambda x: x**3 - a, 0.0, 2.0))
     True
     """
-    return converges(fn) or any(_repeats(node) for node in _nodes(fn))
+    return converges(fn) or any(repeats(node) for node in _nodes(fn))
 
 
 def converges(fn: Callable[..., Any]) -> bool:
@@ -144,8 +144,8 @@ def _ends(node: ast.AST) -> bool:
     return isinstance(node, ast.For) and any(isinstance(n, ast.Break) for n in _within(node))
 
 
-def _repeats(node: ast.AST) -> bool:
-    """Return whether a loop repeats one step a number of times."""
+def repeats(node: ast.AST) -> bool:
+    """Return whether a statement is a loop that repeats one step a number of times."""
     if not isinstance(node, ast.For):
         return False
     used = {found.id for found in _within(node) if isinstance(found, ast.Name)}

@@ -59,6 +59,7 @@ from pullback.check.report import (
 )
 from pullback.check.rounding import is_rounding
 from pullback.check.session import Options, Session
+from pullback.check.settling import has_settled
 from pullback.check.subject import Subject
 from pullback.check.values import holds_numbers, host
 from pullback.core.custom import pytree as tree
@@ -311,6 +312,9 @@ class _Runner:
         if report.failures and self._is_random(sets[0]):
             why = "forward draws random numbers where it is given no seed or generator"
             return self._not_checked(why, f"give it one: {described_call(rest)}")
+        if report.failures and not self._has_settled(sets[0]):
+            why = "forward repeats one step, and has not come to rest after the last of them"
+            return self._not_checked(why, f"give inputs where it has: {described_call(rest)}")
         plain = [f for f in report.failures if re.match("$|inputs: [^;]*$", f.situation)]
         causes = {f.cause.name for f in plain if f.part == "first"}
         if not causes or "missing-sum" in causes:  # a bias is meant to be smaller
@@ -326,6 +330,10 @@ class _Runner:
                 hint = f"say which are meant, or refuse others: {described_call(rest)}"
                 return self._not_checked(why, hint)
         return report
+
+    def _has_settled(self, inputs: Inputs) -> bool:
+        inputs = self._whole(inputs)
+        return has_settled(self.fn, inputs.args, inputs.kwargs)
 
     def _is_random(self, inputs: Inputs) -> bool:
         """Return whether one call has several results."""
@@ -406,6 +414,8 @@ class _Runner:
         if (variation.small or variation.drawn) and report.failures:
             subject = self._subject(variation.inputs)
             report.failures = [f for f in report.failures if not is_rounding(subject, f)]
+        if report.failures and variation.moved and not self._has_settled(variation.inputs):
+            report.failures = []
         if not report.failures:
             report.parts = []  # what was excused failed nothing
         return report
@@ -505,7 +515,7 @@ class _Runner:
     def _check_another(self, inputs: Inputs, report: Report) -> None:
         """Check another set of inputs, if forward takes it, in the parts that depend on values."""
         call = self._whole(inputs)
-        if isinstance(try_forward(self.fn, call), str):
+        if isinstance(try_forward(self.fn, call), str) or not self._has_settled(inputs):
             return
         # Zeros and equal values may be where it has no derivative.
         options = dataclasses.replace(self.options, smooth=inputs.profile == SPECIAL)

@@ -59,10 +59,11 @@ def _single(tree: ast.FunctionDef) -> Iterator[tuple[Any, Any, float]]:
 
     Indices that occur more than once are the commonest slip: NumPy adds to each of them once.
     """
+    zeros = _set_to_zero(tree)
     for node in ast.walk(tree):
         yield from _elsewhere(node)
         if isinstance(node, (ast.For, ast.While)):
-            yield from _added_up(node)
+            yield from _added_up(node, zeros)
         if isinstance(node, ast.AugAssign):
             yield from _in_place(node)
         elif isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Subscript):
@@ -77,11 +78,19 @@ def _single(tree: ast.FunctionDef) -> Iterator[tuple[Any, Any, float]]:
             yield from _appended(node, node.value)
 
 
-def _added_up(loop: ast.For | ast.While) -> Iterator[tuple[Any, Any, float]]:
-    """Yield for what a loop assigns to a name a sum over its turns."""
+def _added_up(loop: ast.For | ast.While, zeros: set[str]) -> Iterator[tuple[Any, Any, float]]:
+    """Yield for what a loop assigns to a name a sum over its turns: likely if it was 0 before."""
     for node in ast.walk(loop):
         if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
-            yield node, ast.AugAssign(node.targets[0], ast.Add(), node.value), 1.5
+            cost = 0.5 if node.targets[0].id in zeros else 1.5
+            yield node, ast.AugAssign(node.targets[0], ast.Add(), node.value), cost
+
+
+def _set_to_zero(tree: ast.FunctionDef) -> set[str]:
+    """Return the names that are set to the number 0."""
+    assigned = [node for node in ast.walk(tree) if isinstance(node, ast.Assign)]
+    zeros = [n for n in assigned if isinstance(n.value, ast.Constant) and n.value.value == 0]
+    return {t.id for node in zeros for t in node.targets if isinstance(t, ast.Name)}
 
 
 def _appended(node: ast.Expr, call: ast.Call) -> Iterator[tuple[Any, Any, float]]:
