@@ -45,6 +45,7 @@ from pullback.check.inputs.shape_text import ArgumentSpec, is_description, parse
 from pullback.check.inputs.triangles import read_by_half
 from pullback.check.inputs.variations import Variation, is_singular, variations
 from pullback.check.iterating import guards
+from pullback.check.mending import has_settled
 from pullback.check.naming import name_of, parameters_of, quoted
 from pullback.check.nearby import is_among_nearby, is_smooth, poles
 from pullback.check.report import (
@@ -59,7 +60,6 @@ from pullback.check.report import (
 )
 from pullback.check.rounding import is_rounding
 from pullback.check.session import Options, Session
-from pullback.check.settling import has_settled
 from pullback.check.subject import Subject
 from pullback.check.values import holds_numbers, host
 from pullback.core.custom import pytree as tree
