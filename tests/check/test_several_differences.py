@@ -272,8 +272,8 @@ def test_a_variable_of_forward_that_is_taken_for_a_constant_is_named():
         return {"u": pb.asarray(g.numpy() * (2 * u / gamma + np.cos(u) * gamma))}
 
     text = situation(checked(forward, backward, np.array([0.3, 1.2, 0.7])))
-    assert "`gamma = np.sqrt(1.0 + (u.numpy() ** 2).sum())`" in text
-    assert "held constant" in text
+    assert "through one expression is left out" in text
+    assert "line 266 of forward: `gamma`" in text
 
 
 def test_one_use_of_an_argument_that_is_left_out_is_named():
@@ -288,8 +288,7 @@ def test_one_use_of_an_argument_that_is_left_out_is_named():
         return {"x": pb.asarray(x.max() * np.cumsum(g.numpy()[::-1])[::-1])}
 
     text = situation(checked(forward, backward, np.array([0.3, 1.2, 0.7, 2.1])))
-    assert "held constant" in text
-    assert "x.numpy().max()" in text
+    assert "of forward: `x.numpy().max()` in `x.numpy().max() * out`" in text
 
 
 # ---- loops that would not end --------------------------------------------------------------------

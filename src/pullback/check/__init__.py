@@ -21,7 +21,8 @@ mending/
     A change of the source that makes a wrong gradient right: source (functions as syntax trees),
     sites (hooks at every expression), quoting, atoms (values at hand), regrouping, edits,
     combining, statements and terms (what may have been meant), trials (what a change has to do),
-    search; held (parts of forward that a gradient takes for constants).
+    needed (what value an expression would have to have), search; held (parts of forward through
+    which a gradient is wrong), settling (whether what forward repeats has come to rest).
 parts/
     The parts of the check, one file each, in the order in which they run. api runs them:
     `gradcheck`.

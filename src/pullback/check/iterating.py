@@ -36,7 +36,7 @@ def iterates(fn: Callable[..., Any]) -> bool:
     >>> iterates(lambda a: brentq(lambda x: x**3 - a, 0.0, 2.0))
     True
     """
-    return converges(fn) or any(_repeats(node) for node in _nodes(fn))
+    return converges(fn) or any(repeats(node) for node in _nodes(fn))
 
 
 def converges(fn: Callable[..., Any]) -> bool:
@@ -106,10 +106,18 @@ def said_of(fn: Any) -> str:
     return f"{inspect.getdoc(fn) or ''}\n{inspect.getdoc(getattr(fn, 'forward', fn)) or ''}"
 
 
-def guards(fn: Any) -> bool:
-    """Return whether forward takes care of divisions by 0 and the like: it is meant for zeros."""
+def guards(fn: Any, backward: bool = False) -> bool:
+    """Return whether forward takes care of divisions by 0 and the like: it is meant for zeros.
+
+    Parameters
+    ----------
+    fn : callable
+    backward : bool, default False
+        Whether it is enough that backward does.
+    """
     tree = tree_of(getattr(fn, "forward", fn))
-    return tree is not None and _GUARD.search(ast.unparse(tree)) is not None
+    text = text_of(fn) if backward else "" if tree is None else ast.unparse(tree)
+    return _GUARD.search(text) is not None
 
 
 def _trees(fn: Any, depth: int, seen: set[int]) -> Iterator[ast.AST]:
@@ -136,8 +144,8 @@ def _ends(node: ast.AST) -> bool:
     return isinstance(node, ast.For) and any(isinstance(n, ast.Break) for n in _within(node))
 
 
-def _repeats(node: ast.AST) -> bool:
-    """Return whether a loop repeats one step a number of times."""
+def repeats(node: ast.AST) -> bool:
+    """Return whether a statement is a loop that repeats one step a number of times."""
     if not isinstance(node, ast.For):
         return False
     used = {found.id for found in _within(node) if isinstance(found, ast.Name)}

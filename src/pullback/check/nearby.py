@@ -21,6 +21,7 @@ _POINTS = 16  # nearby
 _DISTANCE = 1e-6
 _FARTHER, _GROWTH = 1e-4, 3.0  # at a pole gradients grow as the distance shrinks
 _CLOSE = 1e-3
+_MOST = 40  # elements along which the outputs are looked at
 
 
 def is_among_nearby(session: Session) -> bool:
@@ -36,6 +37,18 @@ def is_among_nearby(session: Session) -> bool:
     except (BackwardError, ForwardError):
         return False
     return all(_is_within(gs, g) for gs, g in every if g.size)
+
+
+def is_smooth(session: Session, i: int) -> bool:
+    """Return whether all outputs have a derivative with respect to each element of an argument.
+
+    Where one has none, NaN spreads to elements on which it does not depend.
+    """
+    try:
+        lines = session.along(i, session.elements(i)[:_MOST])
+    except (BackwardError, ForwardError):
+        return False
+    return not any(line.slope.kink.any() for line in lines)
 
 
 def poles(session: Session) -> set[str]:

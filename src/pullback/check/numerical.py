@@ -197,7 +197,8 @@ def _romberg(line: Curve, center: Array, h: float, eps: float, best: _Best) -> N
     # An output that is small because its terms cancel is rounded like the others.
     noise = np.maximum(floor, 0.1 * np.max(floor, initial=0.0, where=np.isfinite(floor)))
     still = (sides[0][0] == center) & (sides[0][1] == center) & (center != 0)
-    error = np.abs(once[1] - once[0]) + np.where(still, noise, floor)
+    floor = np.where(still, noise, floor)
+    error = np.abs(once[1] - once[0]) + floor
     kink = (close > 0.7 * wide) & (close > 8 * noise)
     value = (16 * once[1] - once[0]) / 15
     best.offer(value, error, floor, np.where(kink, close, 0.0), h)

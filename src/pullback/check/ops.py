@@ -45,8 +45,9 @@ from pullback.check.inputs.shape_text import ArgumentSpec, is_description, parse
 from pullback.check.inputs.triangles import read_by_half
 from pullback.check.inputs.variations import Variation, is_singular, variations
 from pullback.check.iterating import guards
+from pullback.check.mending import has_settled
 from pullback.check.naming import name_of, parameters_of, quoted
-from pullback.check.nearby import is_among_nearby, poles
+from pullback.check.nearby import is_among_nearby, is_smooth, poles
 from pullback.check.report import (
     FAILED,
     NOT_RUN,
@@ -311,6 +312,9 @@ class _Runner:
         if report.failures and self._is_random(sets[0]):
             why = "forward draws random numbers where it is given no seed or generator"
             return self._not_checked(why, f"give it one: {described_call(rest)}")
+        if report.failures and not self._has_settled(sets[0]):
+            why = "forward repeats one step, and has not come to rest after the last of them"
+            return self._not_checked(why, f"give inputs where it has: {described_call(rest)}")
         plain = [f for f in report.failures if re.match("$|inputs: [^;]*$", f.situation)]
         causes = {f.cause.name for f in plain if f.part == "first"}
         if not causes or "missing-sum" in causes:  # a bias is meant to be smaller
@@ -327,6 +331,10 @@ class _Runner:
                 return self._not_checked(why, hint)
         return report
 
+    def _has_settled(self, inputs: Inputs) -> bool:
+        inputs = self._whole(inputs)
+        return has_settled(self.fn, inputs.args, inputs.kwargs)
+
     def _is_random(self, inputs: Inputs) -> bool:
         """Return whether one call has several results."""
         inputs = self._whole(inputs)
@@ -337,7 +345,8 @@ class _Runner:
 
     def varied(self, report: Report, inputs: Inputs) -> Report:
         """Compare derivatives with other settings and values too; return the report on all."""
-        if report.failures or self.options.fast or "first" not in self.parts or self.surrogate:
+        wrong_here = any(failure.part in OF_VALUES for failure in report.failures)
+        if wrong_here or self.options.fast or "first" not in self.parts or self.surrogate:
             return report
         inputs = inputs._replace(kwargs=inputs.kwargs | self.kwargs)
         self.base = Subject(self.fn, inputs.args, inputs.kwargs)
@@ -349,8 +358,10 @@ class _Runner:
                     if variation.moved and report.precision:  # elsewhere it may be coarser
                         continue
                     what, found = self.check_variation(variation)
+                    if found.failures:  # so no other size is needed to show the mistake
+                        report.failures = [f for f in report.failures if f.cause.name != "size"]
                     merge(report, found, f"with {what}")
-                    if report.failures or not time.left():
+                    if found.failures or not time.lasts():
                         break
         except OutOfTimeError:
             report.notes.append(f"other settings and values left out: {deadline().slowness()}")
@@ -398,11 +409,13 @@ class _Runner:
         report = self.check_one(variation.inputs, ("first",), options)
         report.notes = []  # on the user's own inputs they are enough
         report.failures = [f for f in report.failures if not _is_excused(f, variation)]
-        if report.failures and (variation.tied or variation.edge):
+        if report.failures and (variation.tied or variation.edge or variation.coarse):
             self._excuse_ties(report, variation, options)
         if (variation.small or variation.drawn) and report.failures:
             subject = self._subject(variation.inputs)
             report.failures = [f for f in report.failures if not is_rounding(subject, f)]
+        if report.failures and variation.moved and not self._has_settled(variation.inputs):
+            report.failures = []
         if not report.failures:
             report.parts = []  # what was excused failed nothing
         return report
@@ -427,12 +440,19 @@ class _Runner:
         if variation.tied and is_among_nearby(session):
             report.failures = []
         elif any(f.cause.name == "nan" for f in report.failures):
-            # Where forward takes care of zeros these are meant; values at its limits are not.
+            # Zeros among positive values are meant where forward takes care of them; values at its
+            # limits are not.
             beyond = variation.small or variation.drawn is not None
-            careless = variation.edge and (beyond or not guards(self.fn))
-            excused = set(subject.names) if careless else poles(session)
+            meant = variation.edge and not beyond and guards(self.fn)
+            at_poles = poles(session)
             report.failures = [
-                f for f in report.failures if f.cause.name != "nan" or f.argument not in excused
+                f
+                for f in report.failures
+                if f.cause.name != "nan"
+                or (
+                    f.argument not in at_poles
+                    and (meant or (not variation.edge and _is_smooth(session, f)))
+                )
             ]
 
     def _not_checked(self, why: str, hint: str) -> Report:
@@ -495,7 +515,7 @@ class _Runner:
     def _check_another(self, inputs: Inputs, report: Report) -> None:
         """Check another set of inputs, if forward takes it, in the parts that depend on values."""
         call = self._whole(inputs)
-        if isinstance(try_forward(self.fn, call), str):
+        if isinstance(try_forward(self.fn, call), str) or not self._has_settled(inputs):
             return
         # Zeros and equal values may be where it has no derivative.
         options = dataclasses.replace(self.options, smooth=inputs.profile == SPECIAL)
@@ -563,6 +583,11 @@ def _underflow(inputs: Inputs) -> float:
     """Return what is nothing beside gradients of size 1 in the narrowest dtype of a call."""
     arrays = [host(v) for v in tree.leaves((inputs.args, inputs.kwargs)) if holds_numbers(v)]
     return max((_UNDERFLOW.get(a.dtype.name, 0.0) for a in arrays), default=0.0) or 1e-12
+
+
+def _is_smooth(session: Session, failure: Failure) -> bool:
+    """Return whether there are derivatives where a gradient is NaN."""
+    return is_smooth(session, session.subject.names.index(failure.argument))
 
 
 def _is_excused(failure: Failure, variation: Variation) -> bool:

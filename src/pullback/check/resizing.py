@@ -132,6 +132,22 @@ def divided(session: Session, part: Symbol, symbol: Symbol) -> bool:
     return bool(names[True] & names[False])
 
 
+def named(session: Session, symbol: Symbol) -> Iterator[Symbol]:
+    """Yield the axes of a symbol that have one name in the docstring, where others have another.
+
+    "points: (n, 3), places: (m, 3)" may be as many by chance. Axes without a name may go with
+    either; forward refuses what does not go together.
+    """
+    names: dict[str, list[tuple[int, int]]] = {}
+    for pair in symbol.axes:
+        names.setdefault(dict(_sizes(session, pair[0])).get(pair[1], ""), []).append(pair)
+    nameless = names.pop("", [])
+    for axes in names.values() if len(names) > 1 else ():
+        yield Symbol(symbol.length, tuple(axes))
+        if nameless:
+            yield Symbol(symbol.length, tuple(sorted([*axes, *nameless])))
+
+
 def resized(session: Session, symbol: Symbol, length: int) -> list[Any]:
     """Return the call's leaves with another length of some axes.
 

@@ -12,10 +12,12 @@ import numpy as np
 from pullback.check.numerical import joined
 from pullback.check.report import Failure
 from pullback.check.subject import Subject
+from pullback.check.values import Array
 
 _EPS = float(np.finfo(np.float64).eps)
 _STEP = _EPS ** (1 / 3)  # of a difference quotient, relative to the argument
 _RUNS = 9
+_OUT_OF_PROPORTION = 1e8
 
 
 def is_rounding(subject: Subject, failure: Failure) -> bool:
@@ -36,11 +38,25 @@ def is_rounding(subject: Subject, failure: Failure) -> bool:
     i = subject.names.index(failure.argument)
     with np.errstate(all="ignore"):
         off = np.abs(np.asarray(failure.got) - failure.expected)
+    if failure.wrong is not None and _is_out_of_proportion(failure.expected, failure.wrong):
+        return True
     off = off if failure.wrong is None else off[failure.wrong]
     worst, step = float(off.max(initial=0.0)), float(np.abs(subject.arrays[i]).max(initial=0.0))
     if not np.isfinite(worst):
         return False
     return worst <= 4 * _EPS or worst * _STEP * step <= 4 * _noise(subject, i)
+
+
+def _is_out_of_proportion(expected: Array, wrong: Array) -> bool:
+    """Return whether differences are huge at wrong elements, and are not known at others.
+
+    What rounding leaves of a forward is divided by steps that are as small as these elements.
+    """
+    right = np.isfinite(expected) & ~wrong
+    if np.isfinite(expected).all() or not right.any() or not wrong.any():
+        return False
+    usual = float(np.median(np.abs(expected[right])))
+    return bool(np.abs(expected[wrong]).min() > _OUT_OF_PROPORTION * usual)
 
 
 def _noise(subject: Subject, i: int) -> float:

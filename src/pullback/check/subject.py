@@ -296,24 +296,24 @@ class Subject:
             self._probe()
         return self._run(self.arrays if arrays is None else arrays, wanted)
 
-    def _probe(self) -> None:
+    def _probe(self) -> Run:
         """Find out whether the function works in place, and which results are differentiated.
 
         On copies: a function that works in place may write before it raises for a leaf.
         """
         if self.keeps_arrays:
             try:
-                self._run(copies(self.arrays), None)
+                return self._run(copies(self.arrays), None)
             except ForwardError:  # perhaps since it takes tensors alone
                 self.keeps_arrays = False
         try:
-            self._run(copies(self.arrays), None)
+            return self._run(copies(self.arrays), None)
         except ForwardError as error:
             cause = error.__cause__
             if not isinstance(cause, InplaceError) or "leaf Variable" not in str(cause):
                 raise
             self.works_in_place = True
-            self._run(copies(self.arrays), None)
+            return self._run(copies(self.arrays), None)
 
     def _run(self, arrays: Arrays, wanted: Sequence[int] | None) -> Run:
         leaves = self.tensors(arrays, wanted)
@@ -346,7 +346,9 @@ class Subject:
     def values(self, arrays: Arrays) -> list[Array]:
         """Return the differentiable outputs at these values, computed without recording."""
         if self.output_indices is None:
-            self._probe()
+            probed = self._probe()
+            if arrays is self.arrays:
+                return probed.values()
         if self.works_in_place:
             arrays = copies(arrays)
         with no_grad():

@@ -197,14 +197,14 @@ def test_a_change_holds_as_long_as_its_block():
     rewritten = Rewritten(source_of(doubled))
     run = rewritten.called()
     k = next(k for k, site in enumerate(rewritten.sites) if site.node.__class__.__name__ == "BinOp")
-    with rewritten.changed({k: lambda names: names["x"] + 100}):
+    with rewritten.changed({k: lambda names, value: names["x"] + 100}):
         assert run(3) == 103
     assert run(3) == 6
 
 
 def test_a_change_ends_with_an_exception_too():
     rewritten = Rewritten(source_of(doubled))
-    with pytest.raises(KeyError), rewritten.changed({0: lambda names: names["absent"]}):
+    with pytest.raises(KeyError), rewritten.changed({0: lambda names, value: names["absent"]}):
         rewritten.called()(3)
     assert rewritten.called()(3) == 6
 
@@ -212,7 +212,7 @@ def test_a_change_ends_with_an_exception_too():
 def test_arrays_that_come_in_the_place_of_a_value_are_copies():
     array = np.ones(2)
     rewritten = Rewritten(source_of(doubled))
-    with rewritten.changed({0: lambda names: array}):
+    with rewritten.changed({0: lambda names, value: array}):
         rewritten.called()(3)[:] = 7
     assert array.tolist() == [1, 1]
 
@@ -227,7 +227,7 @@ def counted(n):
 def test_a_loop_that_a_change_makes_endless_ends():
     rewritten = Rewritten(source_of(counted))
     node = next(k for k, s in enumerate(rewritten.sites) if s.node.__class__.__name__ == "Compare")
-    with pytest.raises(TooLongError), rewritten.changed({node: lambda names: True}):
+    with pytest.raises(TooLongError), rewritten.changed({node: lambda names, value: True}):
         rewritten.called()(3)
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from pullback.check.diagnosis.alignment import multiple
 from pullback.check.diagnosis.contributions import clause
 from pullback.check.diagnosis.evidence import Evidence
-from pullback.check.diagnosis.explaining import explanation
+from pullback.check.diagnosis.explaining import explanation, wrong_elements
 from pullback.check.diagnosis.invariances import invariance
 from pullback.check.report import Cause
 from pullback.check.values import Array
@@ -42,7 +42,7 @@ def elements(e: Evidence, i: int) -> Cause | None:
     """The gradient is wrong at elements that a predicate separates from the right ones."""
     if not e.wrong[i].any() or not _right(e, i).any():
         return None
-    found = explanation(e, i, lambda e, i: e.wrong[i])
+    found = explanation(e, i, wrong_elements)
     if not found or _POSITION.match(found):
         return None
     return _except_at(e, i, f", all where {found}")
@@ -52,7 +52,7 @@ def positions(e: Evidence, i: int) -> Cause | None:
     """The gradient is wrong at elements that their indices separate from the right ones."""
     if not e.wrong[i].any() or not _right(e, i).any():
         return None
-    found = explanation(e, i, lambda e, i: e.wrong[i])
+    found = explanation(e, i, wrong_elements)
     return _except_at(e, i, f", all where {found}") if found else None
 
 

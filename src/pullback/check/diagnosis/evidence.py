@@ -32,6 +32,8 @@ class Evidence:
         Their values, and those of the outputs.
     seeds, other_seeds : list of array
         Two output gradients.
+    explanations : dict
+        What was found of where gradients are wrong.
     """
 
     def __init__(self, session: Session) -> None:
@@ -41,6 +43,7 @@ class Evidence:
         self.outputs = session.outputs
         self.seeds = session.seeds()
         self.other_seeds = session.seeds("other seeds")
+        self.explanations: dict[Any, str] = {}
 
     # -- backward ------------------------------------------------------------------------------
     def vjp(self, seeds: Sequence[Any], arrays: Arrays | None = None) -> list[Array]:

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
+from pullback.check.deadline import Budget
 from pullback.check.diagnosis.evidence import Evidence
 from pullback.check.diagnosis.predicates import Sample, predicates
 from pullback.check.exceptions import BackwardError, ForwardError
@@ -26,10 +27,26 @@ WrongOf = Callable[[Evidence, int], Array]
 # Numbers that are positions, not bounds.
 _NO_BOUND = {"axis", "dim", "seed"}
 _ENOUGH = 64  # elements, to distinguish causes from accidents
+_SECONDS = 1.0  # of the processor, for one argument
 
 
 def explanation(e: Evidence, i: int, wrong_of: WrongOf) -> str:
-    """Return the predicate that holds where the gradient of argument `i` is wrong, or ``""``."""
+    """Return the predicate that holds where the gradient of argument `i` is wrong, or ``""``.
+
+    Parameters
+    ----------
+    e, i : Evidence, int
+    wrong_of : function
+        From evidence and an argument to where that one's gradient is wrong; each has to be one
+        object, by which what was found is kept.
+    """
+    key = i, wrong_of
+    if key not in e.explanations:
+        e.explanations[key] = _explanation(e, i, wrong_of)
+    return e.explanations[key]
+
+
+def _explanation(e: Evidence, i: int, wrong_of: WrongOf) -> str:
     first = sample_of(e, i, wrong_of)
     with np.errstate(all="ignore"):
         found = exact = [p.text for p in predicates(first, first) if p.fits(first)]
@@ -44,7 +61,10 @@ def explanation(e: Evidence, i: int, wrong_of: WrongOf) -> str:
 def _samples(e: Evidence, i: int, wrong_of: WrongOf) -> Iterator[Sample]:
     """Yield samples for other arrangements of the values, where the function is defined."""
     options = dataclasses.replace(e.session.options, max_elements=_ENOUGH)
+    time = Budget(_SECONDS)
     for subject in _arrangements(e, i):
+        if not time.lasts():
+            return
         session = Session(subject, options, Report(subject.name, options.seed))
         with contextlib.suppress(BackwardError, ForwardError):
             yield sample_of(Evidence(session), i, wrong_of)
@@ -81,6 +101,11 @@ def _independent(subject: Subject, i: int, rng: np.random.Generator) -> Subject:
 
 def _permuted(array: Array, rng: np.random.Generator) -> Array:
     return rng.permutation(array.ravel()).reshape(array.shape)
+
+
+def wrong_elements(e: Evidence, i: int) -> Array:
+    """Return where the gradient of argument `i` is wrong."""
+    return e.wrong[i]
 
 
 def sample_of(e: Evidence, i: int, wrong_of: WrongOf) -> Sample:

@@ -8,6 +8,7 @@ import numpy as np
 
 from pullback.check.diagnosis.alignment import multiple
 from pullback.check.diagnosis.evidence import Evidence
+from pullback.check.diagnosis.explaining import explanation, wrong_elements
 from pullback.check.report import Cause
 
 
@@ -17,7 +18,24 @@ def swapped(e: Evidence, i: int, others: Sequence[int]) -> tuple[int, Cause] | N
         if e.fits(i, e.expected[j]) and e.fits(j, e.expected[i]):
             text = f"the gradients of `{e.names[i]}` and `{e.names[j]}` are swapped"
             return j, Cause("swapped", text, "return gradients by name")
+        if _swapped_in_part(e, i, j):
+            where = explanation(e, i, wrong_elements)
+            text = (
+                f"the gradients of `{e.names[i]}` and `{e.names[j]}` are swapped at "
+                f"{int(e.wrong[i].sum())} of {e.wrong[i].size} elements"
+            )
+            hint = "a rule for one order of the two is used for the other one?"
+            return j, Cause("swapped", f"{text}, all where {where}" if where else text, hint)
     return None
+
+
+def _swapped_in_part(e: Evidence, i: int, j: int) -> bool:
+    """Return whether two arguments have each other's gradient where these are wrong."""
+    off = e.wrong[i]
+    if off.shape != e.wrong[j].shape or not np.array_equal(off, e.wrong[j]) or not off.any():
+        return False
+    pairs = ((e.got[i], e.expected[j]), (e.got[j], e.expected[i]))
+    return all(e.matches(got[off], right[off]) for got, right in pairs)
 
 
 def none(e: Evidence, i: int) -> Cause | None:

@@ -17,6 +17,7 @@ import numpy as np
 from pullback.check.inputs.domains import recognised
 from pullback.check.values import Array
 
+_ZEROS = 3  # arguments of both signs that have a zero in turn
 _OPEN = r"^\w*(upper|lower|bound|limit|ceil|high|low)|\bNAME\b[^;.\n]*(\binf|unbounded|censor|open)"
 _ABSENT = r"is(nan|finite)\(\s*NAME\b|\bNAME\b[^;.\n]*\b(nan\b|missing|absent)"
 
@@ -61,17 +62,20 @@ def all_changes() -> Iterator[Change]:
     """Yield the changes; some of them keep in mind what they have changed in the same call."""
     zeros = itertools.chain([True], itertools.repeat(False))  # 0 / 0 is not the operation's mistake
     largest, smallest = (functools.partial(_tied, largest=k) for k in (True, False))
-    none = _only_first(functools.partial(scaled, 0.0))
+    none = _only(functools.partial(scaled, 0.0))
     rounded = functools.partial(_whole, zeros=zeros)
     yield Change("whole numbers in place of the values", rounded, tied=True)
     yield Change("larger values", functools.partial(scaled, 4.0), large=True)
     yield Change("masks that are not all true", _hiding, moves=False)
     yield Change("indices that repeat", _repeating, moves=False)
     yield Change("complex values where all were real", _imaginary, moves=False)
-    yield Change("values of both signs", _only_first(_both_signs), signs=True)
+    yield Change("values of both signs", _only(_both_signs), signs=True)
     yield Change("values of the other sign", _negative)
     yield Change("rows in the reverse order", _reversed)
-    yield Change("a zero among the values", _only_first(_with_zero), zero=True)
+    yield Change("a zero among the values", _only(_with_zero), zero=True)
+    for which in range(_ZEROS):
+        inner = _only(_with_inner_zero, which)
+        yield Change("a zero among values of both signs", inner, tied=True)
     yield Change("numbers in place of zeros", _filled)
     yield Change("small values", functools.partial(scaled, 0.02), small=True)
     yield Change("tiny values", functools.partial(scaled, 1e-6), tensors=True, small=True)
@@ -80,7 +84,7 @@ def all_changes() -> Iterator[Change]:
     overflow = functools.partial(scaled, 1000.0)
     yield Change("values of a thousand and more", overflow, large=True, coarse=True)
     yield Change("masks that are false in a row", _hiding_row, moves=False)
-    row = _only_first(_with_zero_row)
+    row = _only(_with_zero_row)
     yield Change("a row of zeros among the values", row, zero=True, tied=True)
     yield Change("equal eigenvalues", _degenerate, moves=False, tied=True)
     yield Change("an infinite value in a constant", _infinite, moves=False, expects=_OPEN)
@@ -93,17 +97,18 @@ def all_changes() -> Iterator[Change]:
     yield Change("zeros everywhere", none, zero=True, tied=True)
 
 
-def _only_first(change: Callable[[Array], Array]) -> Callable[[Array], Array]:
-    """Return a change that is made to the first array that it changes, and to no other.
+def _only(change: Callable[[Array], Array], which: int = 0) -> Callable[[Array], Array]:
+    """Return a change that is made to one of the arrays that it changes, and to no other.
 
     0 / 0 is not the operation's mistake.
     """
-    left = [True]
+    turns = itertools.count()
 
     def changed(array: Array) -> Array:
-        other = change(array) if left[0] else array
-        left[0] = left[0] and np.array_equal(other, array)
-        return other
+        other = change(array)
+        if np.array_equal(other, array):
+            return array
+        return other if next(turns) == which else array
 
     return changed
 
@@ -178,6 +183,11 @@ def _with_zero(array: Array) -> Array:
     other = array.copy()
     other.flat[0 if recognised(array) == "sorted" else array.size // 2] = 0.0
     return other
+
+
+def _with_inner_zero(array: Array) -> Array:
+    """Put a zero among values of both signs, which it lies between: no edge of the domain."""
+    return _with_zero(array) if array.size and array.min() < 0 < array.max() else array
 
 
 def _filled(array: Array) -> Array:

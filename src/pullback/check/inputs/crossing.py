@@ -42,7 +42,7 @@ def crossings(fn: Callable[..., Any], inputs: Inputs) -> Iterator[tuple[str, Inp
         if key not in open_:
             continue
         for call in _tries(inputs, labels, branch):
-            if observe.count > _MOST or not time.left():
+            if observe.count > _MOST or not time.lasts():
                 return
             found = observe(call)
             if found is None or key not in found or found[key].outcomes == branch.outcomes:

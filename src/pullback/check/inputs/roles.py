@@ -243,7 +243,7 @@ _WORDS_IN_TEXT = (
     (r"\bpositive definite|\bspd\b|\bcovariance", "float64", "spd"),
     (r"\bsymmetric", "float64", "symmetric"),
     (r"\bpositive", "float64", "positive"),
-    (r"\bsorted|\bincreasing|\bascending", "float64", "sorted"),
+    (r"\bsorted|\bincreasing|\bascend", "float64", "sorted"),
     (r"\bprobabilit", "float64", "unit"),
     ("", "float64", ""),
 )

@@ -30,6 +30,7 @@ STOPPING = re.compile(
 )
 _REPEATS = re.compile(r".*(iter|steps?|sweeps)\w*")
 _FEW = 20  # repetitions that may be part of the formula
+_TINY = 1e-5
 _SMALL = re.compile(r".*eps(ilon)?\w*|jitter|ridge")
 _AXIS = re.compile(r"(\w+_)?(axis|axes|dims?)\d?")
 _COUNT = re.compile(r".*(idx|index|size|hop|stride|num|count|len|fft)\w*|[nkm]|n_\w+")
@@ -87,22 +88,34 @@ def other_settings(
             found = _in_place_of_none(p.name, hints, inputs, outputs)
             if re.search(_APART.replace("name", p.name), text_of(fn)):
                 found = itertools.chain(_PAIRS, found)
-            yield f"`{p.name}` given", [_with(inputs, i, p, v) for v in found]
+            calls = [_with(inputs, i, p, v) for v in found]
+            constant = _with_leaves(inputs)
+            calls += [_with(constant, i, p, v) for v in _constants_for_none(p.name, hints, inputs)]
+            yield f"`{p.name}` given", calls
         elif holds_numbers(value):
             if p.default is None:
                 yield f"`{p.name}` left out", [_with(inputs, i, p, None)]
         elif value is not _EMPTY and not (passed and _is_length(p.name, value, lengths)):
-            said = _said(fn, _with(inputs, i, p, _NO_WORD)) if isinstance(value, str) else ()
-            for other in _others(p.name, value, hints.get(p.name), rank, fn, said):
-                what = f"`{p.name}` = {other!r} in place of {value!r}"
-                call = _with(inputs, i, p, other)
-                if not isinstance(value, float):
-                    yield what, [call]
-                elif not isinstance(try_forward(fn, call), str):  # of numbers one will do
-                    yield what, [call]
-                    break
-            if isinstance(value, float):
-                yield from _in_place_of_a_number(fn, inputs, i, p, value)
+            yield from _in_place_of(fn, inputs, i, p, value, hints.get(p.name), rank)
+
+
+def _in_place_of(
+    fn: Any, inputs: Inputs, i: int, p: inspect.Parameter, value: Any, hint: Any, rank: int
+) -> Iterator[tuple[str, list[Inputs]]]:
+    """Yield the calls with other values of one setting."""
+    if re.search(rf"\b{p.name} is (not )?None\b", text_of(fn)):
+        yield f"`{p.name}` = None in place of {value!r}", [_with(inputs, i, p, None)]
+    said = _said(fn, _with(inputs, i, p, _NO_WORD)) if isinstance(value, str) else ()
+    for other in _others(p.name, value, hint, rank, fn, said):
+        what = f"`{p.name}` = {other!r} in place of {value!r}"
+        call = _with(inputs, i, p, other)
+        if not isinstance(value, float):
+            yield what, [call]
+        elif not isinstance(try_forward(fn, call), str):  # of numbers one will do
+            yield what, [call]
+            break
+    if isinstance(value, float):
+        yield from _in_place_of_a_number(fn, inputs, i, p, value)
 
 
 def _given(inputs: Inputs) -> list[Array]:
@@ -197,6 +210,8 @@ def _integers(name: str, value: int, rank: int) -> Iterator[int]:
 def _floats(name: str, value: float) -> Iterator[float]:
     if _SMALL.fullmatch(name):
         yield max(1e-3, 3 * value)
+    elif 0 < abs(value) < _TINY:  # what keeps from dividing by 0 stays small
+        yield from (10 * value, 0.1 * value)
     elif 0 <= value <= 1:
         yield 0.35 if abs(value - 0.35) > 0.1 else 0.6
         yield from (0.85 * value, 1.2 * value)
@@ -283,8 +298,23 @@ def _in_place_of_a_number(
     if not re.search(_SEVERAL.replace("name", p.name), text_of(fn)):
         return
     lengths = dict.fromkeys(n for array in given for n in array.shape[-1:] if n > 1)
-    several = [_with(inputs, i, p, value * np.linspace(0.6, 1.4, n)) for n in lengths]
+    constant = _with_leaves(inputs)
+    several = [_with(constant, i, p, value * np.linspace(0.6, 1.4, n)) for n in lengths]
     yield f"`{p.name}` an array of several values", several
+
+
+def _with_leaves(inputs: Inputs) -> Inputs:
+    """Return a call whose arrays are tensors that require grad, so that others are constants."""
+    found = [*inputs.args, *inputs.kwargs.values()]
+    if any(getattr(v, "requires_grad", False) for v in found):
+        return inputs
+
+    def leaf(value: Any) -> Any:
+        wanted = holds_numbers(value) and host(value).dtype.kind in "fc"
+        return box(host(value)).requires_grad_() if wanted else value
+
+    kwargs = {name: leaf(value) for name, value in inputs.kwargs.items()}
+    return inputs._replace(args=tuple(map(leaf, inputs.args)), kwargs=kwargs)
 
 
 def _says_complex(fn: Any, name: str) -> bool:
@@ -319,6 +349,22 @@ def _in_place_of_none(
         yield from _arrays(name, inputs, outputs)
     else:  # an array for a number might have no gradient
         yield from (0.4, *numbers)
+
+
+def _constants_for_none(name: str, hints: dict[str, Any], inputs: Inputs) -> Iterator[Array]:
+    """Yield constant arrays for an argument that is left out: numbers for each element, a matrix.
+
+    The matrix is symmetric and positive definite, with ones on its diagonal, as correlations are.
+    """
+    known = name in hints or _ARRAY.fullmatch(name) or _INDEX.fullmatch(name)
+    if known or STOPPING.fullmatch(name) or _COUNT.fullmatch(name) or _AXIS.fullmatch(name):
+        return
+    lengths = dict.fromkeys(n for array in _given(inputs) for n in array.shape if n > 1)
+    for n in lengths:
+        yield np.linspace(0.6, 1.4, n) * np.where(np.arange(n) % 2, 1.0, 0.9)
+    for n in lengths:
+        apart = np.abs(np.subtract.outer(np.arange(n), np.arange(n)))
+        yield 0.4**apart
 
 
 def _arrays(name: str, inputs: Inputs, outputs: Sequence[Array]) -> Iterator[Any]:

@@ -1,10 +1,12 @@
 """One small change of the source that makes a wrong gradient right.
 
-The hooks that it puts into functions show as well which way their branches went.
+The hooks that it puts into functions show as well which way their branches went, and whether what
+they repeat has come to rest.
 """
 
 from pullback.check.mending.branches import Branches
 from pullback.check.mending.held import Held, held
 from pullback.check.mending.search import Mending, mendings
+from pullback.check.mending.settling import has_settled
 
-__all__ = ["Branches", "Held", "Mending", "held", "mendings"]
+__all__ = ["Branches", "Held", "Mending", "has_settled", "held", "mendings"]

@@ -11,7 +11,7 @@ import dataclasses
 import functools
 import re
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from types import CodeType
 from typing import Any
 
@@ -76,17 +76,19 @@ class Names:
         The function.
     beside : dict
         The variables of forward in the run that is tried.
+    lent : mapping
+        Global names that forward knows.
     """
 
-    def __init__(self, source: Source, beside: dict[str, Any]) -> None:
+    def __init__(self, source: Source, beside: dict[str, Any], lent: Mapping[str, Any]) -> None:
         self.beside = beside
-        self.known = {"np": np, "pb": sys.modules["pullback"], **source.known()}
+        self.known = {"np": np, "pb": sys.modules["pullback"], **lent, **source.known()}
 
     def change(self, node: Any) -> Change:
         """Return what computes an expression from the variables where it stands."""
         code: CodeType | None = None
 
-        def evaluated(names: dict[str, Any]) -> Any:
+        def evaluated(names: dict[str, Any], value: Any) -> Any:
             nonlocal code
             if code is None:
                 expression = ast.fix_missing_locations(ast.Expression(node))
@@ -175,6 +177,8 @@ def _candidates(
                 yield ast.Name(name, ast.Load()), value, cost, False
     saved = list(_saved(names))
     yield from ((*found, False) for found in saved)
+    own = [(ast.Name(name, ast.Load()), value, 0.0) for name, value in names.items()]
+    yield from ((*found, False) for found in _signs([*own, *saved]))
     known = [(ast.Name(name, ast.Load()), value, 0.6) for name, value in names.items()]
     known += [(node, value, 0.8) for node, value, _ in saved]
     known += [(ast.Name(name, ast.Load()), value, 1.1) for name, value in beside.items()]
@@ -204,6 +208,19 @@ def _lengths(arrays: Iterable[tuple[Any, Any, float]]) -> Iterator[tuple[Any, An
             shape = ast.Attribute(node, "shape", ast.Load())
             if length > 1:
                 yield ast.Subscript(shape, ast.Constant(axis), ast.Load()), length, cost
+
+
+def _signs(arrays: Iterable[tuple[Any, Any, float]]) -> Iterator[tuple[Any, Any, float]]:
+    """Yield where arrays of both signs are positive, and their signs."""
+    for node, value, cost in arrays:
+        array = plain(value) if is_array(value) and kind_of(value) == "f" else None
+        if array is not None and array.size and array.min() < 0 < array.max():
+            if isinstance(value, Tensor):
+                node = ast.Call(ast.Attribute(node, "numpy", ast.Load()), [], [])
+            positive = ast.Compare(node, [ast.Gt()], [ast.Constant(0)])
+            yield positive, array > 0, cost + 0.3
+            path = ast.parse("np.sign", mode="eval").body
+            yield ast.Call(path, [node], []), np.sign(array), cost + 0.8
 
 
 def _saved(names: dict[str, Any]) -> Iterator[tuple[Any, Any, float]]:

@@ -9,11 +9,16 @@ from __future__ import annotations
 
 import ast
 import copy
+import functools
 import itertools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
+from types import CodeType
 from typing import Any
 
-from pullback.check.mending.atoms import is_array, kind_of, shape_of
+import numpy as np
+
+from pullback.check.mending.atoms import is_array, kind_of, plain, shape_of
 from pullback.check.mending.quoting import place_of
 from pullback.check.mending.regrouping import regrouped
 from pullback.check.mending.sites import Seen, Site
@@ -22,19 +27,29 @@ from pullback.check.mending.sites import Seen, Site
 class Edit:
     """What comes in the place of one expression, or of several that belong together.
 
-    Attributes
+    Parameters
     ----------
-    nodes : dict of int to ast.expr
-        What stands at each site then.
+    nodes : dict of int to ast.expr or callable
+        What stands at each site then, or what makes that: of most edits the turn never comes.
     cost : float
         The less likely, the higher.
     """
 
-    __slots__ = ("cost", "nodes")
+    __slots__ = ("_nodes", "cost")
 
     def __init__(self, nodes: dict[int, Any], cost: float) -> None:
-        self.nodes = nodes
+        self._nodes = nodes
         self.cost = cost
+
+    @property
+    def sites(self) -> Iterable[int]:
+        """The sites of the expressions."""
+        return self._nodes
+
+    @property
+    def nodes(self) -> dict[int, Any]:
+        """What stands at each site then."""
+        return {k: node() if callable(node) else node for k, node in self._nodes.items()}
 
 
 # What an expression may have been meant to be, with x in its place: by the kind of its numbers.
@@ -56,6 +71,7 @@ _SHIFTS = {
     "np.append(x[1:], 0)": 2.3, "np.append(0, x[:-1])": 2.3, "np.cumsum(x[::-1])[::-1]": 2.5,
     "np.diff(x, prepend=0)": 2.5, "np.diff(x, append=0)": 2.5,
 }  # fmt: skip
+UNFIT = 3.0  # how much unlikelier a change is that does not lead to what is needed
 _ITERATORS = (range, zip, enumerate, reversed)
 _ORDERS = {"np.argsort(x)": 1.2}
 # Operators that are taken for each other.
@@ -129,10 +145,20 @@ def _filled(node: Any, nodes: dict[str, Any]) -> Any:
 
 
 # -- changes of one expression ---------------------------------------------------------------------
-def edits_of(k: int, node: Any, value: Any, values: Values) -> Iterator[Edit]:
-    """Yield the changes of one expression that need nothing else."""
+def edits_of(
+    k: int, node: Any, value: Any, values: Values, is_met: Callable[[Any], bool] | None = None
+) -> Iterator[Edit]:
+    """Yield the changes of one expression that need nothing else.
+
+    If it is known what the expression needs, `is_met` tells whether another value is that; what
+    leads to others comes late.
+    """
     for new, cost in _meant(node, value, values):
         yield Edit({k: new}, cost)
+    if not is_constant(node) and (kind_of(value) or isinstance(value, str)):
+        for template, cost in _templates(value):
+            unfit = is_met is not None and not is_met(_value_of(template, value))
+            yield Edit({k: partial(made, template, x=node)}, cost + UNFIT * unfit)
 
 
 def _meant(node: Any, value: Any, values: Values) -> Iterator[tuple[Any, float]]:
@@ -158,12 +184,14 @@ def _meant(node: Any, value: Any, values: Values) -> Iterator[tuple[Any, float]]
         yield from ((ast.Subscript(node.value, i, ast.Load()), c) for i, c in indices(node.slice))
     if isinstance(value, (list, tuple, *_ITERATORS)):
         yield made("list(x)[::-1]", x=node), 1.2
+    turned = _unturned(node)
+    if turned is not None:
+        yield turned, 1.3
     yield from regrouped(node, lambda call: operand_of(call, values))
-    if kind_of(value) or isinstance(value, str):
-        yield from _templates(node, value)
 
 
-def _templates(node: Any, value: Any) -> Iterator[tuple[Any, float]]:
+def _templates(value: Any) -> Iterator[tuple[str, float]]:
+    """Yield what an expression may have been meant to be, by the kind and shape of its value."""
     found = dict(_TEMPLATES[kind_of(value)])
     if kind_of(value) == "b" and not is_array(value):
         found = {"not x": 1.0}
@@ -177,7 +205,21 @@ def _templates(node: Any, value: Any) -> Iterator[tuple[Any, float]]:
     for template, cost in found.items():
         if len(shape) > 2:
             template = template.replace("x.T", "x.swapaxes(-1, -2)")
-        yield made(template, x=node), cost
+        yield template, cost
+
+
+def _value_of(template: str, value: Any) -> Any:
+    """Return the value of a template for that of x; None if it has none."""
+    with np.errstate(all="ignore"):
+        try:
+            return eval(_compiled(template), {"np": np, "x": plain(value)})
+        except Exception:  # it is not for values of this kind
+            return None
+
+
+@functools.cache
+def _compiled(template: str) -> CodeType:
+    return compile(template, "<template>", "eval")
 
 
 def is_constant(node: Any) -> bool:
@@ -261,6 +303,28 @@ def _from_the_end(node: ast.Call) -> tuple[Any, float]:
     found.keywords = axes
     name = node.func.attr if isinstance(node.func, ast.Attribute) else ""
     return found, 1.2 if name.startswith("cum") else 2.2
+
+
+def _turning(node: Any) -> Any:
+    """Return what an expression reverses: ``x`` of ``x[::-1]`` and ``x.flip(0)``; None if none."""
+    if isinstance(node, ast.Subscript) and ast.unparse(node.slice) == "::-1":
+        return node.value
+    is_flip = isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)
+    if not is_flip or node.func.attr != "flip":
+        return None
+    return node.args[0] if ast.unparse(node.func) in ("np.flip", "pb.flip") else node.func.value
+
+
+def _unturned(node: Any) -> Any:
+    """Return ``f(x)`` for a call that runs through its argument from the end; None for others."""
+    call = _turning(node)
+    if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute):
+        return None
+    inner = _turning(call.func.value)
+    if inner is not None:  # a method's
+        return ast.Call(ast.Attribute(inner, call.func.attr, ast.Load()), call.args, call.keywords)
+    inner = _turning(call.args[0]) if call.args else None
+    return None if inner is None else ast.Call(call.func, [inner, *call.args[1:]], call.keywords)
 
 
 def _other_functions(

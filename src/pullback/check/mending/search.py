@@ -9,7 +9,9 @@ import ast
 import dataclasses
 import warnings
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -17,14 +19,23 @@ import numpy as np
 from pullback.check.deadline import Budget
 from pullback.check.diagnosis.evidence import Evidence
 from pullback.check.exceptions import BackwardError, ForwardError
-from pullback.check.mending.atoms import Atom, Names, atoms_of, can_repeat, kind_of, plain
-from pullback.check.mending.combining import by_groups, completed, copied, edits_with, repeated
+from pullback.check.mending.atoms import Atom, Names, atoms_of, can_repeat, kind_of
+from pullback.check.mending.combining import (
+    by_groups,
+    completed,
+    copied,
+    edits_with,
+    own_functions,
+    passed,
+    repeated,
+)
 from pullback.check.mending.edits import Edit, Values, edits_of, exchanged
+from pullback.check.mending.needed import Needs
 from pullback.check.mending.quoting import quotation, replaced
 from pullback.check.mending.sites import Rewritten, Seen
 from pullback.check.mending.source import Source, source_of
 from pullback.check.mending.statements import statements
-from pullback.check.mending.terms import missing_terms
+from pullback.check.mending.terms import Terms
 from pullback.check.mending.trials import Candidate, Trials
 from pullback.check.naming import quoted
 from pullback.check.report import Report
@@ -36,6 +47,10 @@ _FOR_ONE = 1.0  # how much unlikelier one change may be than one for each gradie
 _SLIP = 3.5  # the cost of what is likelier than a missing term
 _SPOILS = 4  # changes at one place that made right gradients wrong, after which it is left alone
 SECONDS = 1.5  # of the processor, that a search may take
+
+
+# A change that is made only if its turn comes, with what it costs.
+_Choice = tuple[float, Callable[[], Candidate]]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -98,6 +113,10 @@ def sources_of(op: Any) -> tuple[Source, Source] | None:
     return None if rule is None or saver is None else (rule, saver)
 
 
+def _of_statements(rewritten: Rewritten, places: list[tuple[Any, Any]], cost: float) -> Candidate:
+    return Candidate(cost, rewritten, replaced(rewritten.source.tree, places), places)
+
+
 class Search:
     """One search.
 
@@ -117,6 +136,8 @@ class Search:
         self.evidence, self.wrong = evidence, tuple(wrong)
         self.backward, self.saver = Rewritten(rule), Rewritten(saver)
         self.trials = Trials(evidence, wrong, self.backward, self.saver)
+        self.needs = Needs(self.trials)
+        self.forward_calls = own_functions(saver)
         self.names: dict[int, Names] = {}
         self.spoiling: Counter[tuple[Rewritten, int]] = Counter()
         base = evidence.session.subject.base
@@ -128,7 +149,7 @@ class Search:
         here: dict[int, Mending] = {}
         last = float("inf")  # the cost up to which one change may still replace several
         for candidate in self._candidates():
-            if not self.time.left() or candidate.cost > last:
+            if not self.time.lasts() or candidate.cost > last:
                 break
             if self._spoils(candidate):
                 continue
@@ -167,17 +188,18 @@ class Search:
         pairs = [(each.sites[k], at) for each, found in own for k, at in found.items()]
         names = self.backward.names_in(seen)
         atoms = atoms_of(pairs, names, self.trials.main.names)
-        found: list[Candidate] = []
+        self.needs.solve()
+        found: list[_Choice] = []
         for rewritten, own_seen in own:
             found += self._statements(rewritten, atoms)
             found += self._expressions(rewritten, own_seen, atoms)
         for source in self._helpers():
             found += self._in_helper(source)
         terms = (self._candidate(self.backward, edit) for edit in self._terms(atoms))
-        for candidate in sorted(found, key=lambda candidate: candidate.cost):
-            if candidate.cost > _SLIP or self.time.left() < SECONDS / 2:
+        for cost, make in sorted(found, key=itemgetter(0)):
+            if cost > _SLIP or not self.time.lasts(SECONDS / 2):
                 yield from terms  # they fit the numbers already
-            yield candidate
+            yield make()
         yield from terms
 
     def _own(
@@ -196,18 +218,17 @@ class Search:
             if source is not self.backward.source and source.function not in self.saver.helpers
         ]
 
-    def _in_helper(self, source: Source) -> Iterator[Candidate]:
+    def _in_helper(self, source: Source) -> Iterator[_Choice]:
         """Yield changes of a function that backward calls."""
         rewritten, seen = self._own(self.backward, self.trials.seen, source)
         pairs = [(rewritten.sites[k], at) for k, at in seen.items()]
         atoms = atoms_of(pairs, rewritten.names_in(seen, source), {})
         yield from self._expressions(rewritten, seen, atoms)
 
-    def _statements(self, rewritten: Rewritten, atoms: Sequence[Atom]) -> Iterator[Candidate]:
-        tree = rewritten.source.tree
+    def _statements(self, rewritten: Rewritten, atoms: Sequence[Atom]) -> Iterator[_Choice]:
         more = 0.0 if rewritten is self.backward else 0.5
-        for places, cost in statements(tree, self._indices(atoms)):
-            yield Candidate(cost + more, rewritten, replaced(tree, places), places)
+        for places, cost in statements(rewritten.source.tree, self._indices(atoms)):
+            yield cost + more, partial(_of_statements, rewritten, places, cost + more)
 
     def _indices(self, atoms: Sequence[Atom]) -> dict[str, Any]:
         """Return the integers at hand by how they are written."""
@@ -216,7 +237,7 @@ class Search:
 
     def _expressions(
         self, rewritten: Rewritten, seen: dict[int, Seen], atoms: Sequence[Atom]
-    ) -> Iterator[Candidate]:
+    ) -> Iterator[_Choice]:
         """Yield changes of backward's expressions, or of those that forward saves."""
         own = rewritten is self.backward
         values = Values(rewritten.sites, seen)
@@ -225,56 +246,49 @@ class Search:
         for k, at in seen.items():
             site = rewritten.sites[k]
             if (own or site.role == "saved") and can_repeat(site.node):
-                edits += edits_of(k, site.node, at.value, values)
-                edits += edits_with(k, site.node, at.value, atoms)
+                need = self.needs.of(k) if own else None
+                need = need if need is not None and need.unique else None
+                is_met = None if need is None else need.is_met_by
+                edits += edits_of(k, site.node, at.then, values, is_met)
+                if not own or not self.needs.is_hopeless(k):
+                    edits += edits_with(k, site.node, at.then, atoms, need)
                 edits += completed(k, site.node, site.source.known(), atoms)
                 edits += by_groups(k, site.node, values, atoms)
+                edits += passed(k, site.node, at.value, self.forward_calls)
                 edits += () if own else copied(k, site.node, at.value)
         for edit in edits:
-            roles = {rewritten.sites[k].role for k in edit.nodes}
+            roles = {rewritten.sites[k].role for k in edit.sites}
             if own or roles == {"saved"}:
-                yield self._candidate(rewritten, edit, 1.0 * ("test" in roles) + 0.5 * (not own))
+                edit.cost += 1.0 * ("test" in roles) + 0.5 * (not own)
+                yield edit.cost, partial(self._candidate, rewritten, edit)
 
-    def _candidate(self, rewritten: Rewritten, edit: Edit, more: float = 0.0) -> Candidate:
-        names = self._names(rewritten.sites[next(iter(edit.nodes))].source)
-        change = {k: names.change(node) for k, node in edit.nodes.items()}
-        places = [(rewritten.sites[k].node, node) for k, node in edit.nodes.items()]
-        return Candidate(edit.cost + more, rewritten, change, places)
+    def _candidate(self, rewritten: Rewritten, edit: Edit) -> Candidate:
+        nodes = edit.nodes
+        names = self._names(rewritten.sites[next(iter(nodes))].source)
+        change = {k: names.change(node) for k, node in nodes.items()}
+        places = [(rewritten.sites[k].node, node) for k, node in nodes.items()]
+        return Candidate(edit.cost, rewritten, change, places)
 
     def _names(self, source: Source) -> Names:
         if id(source) not in self.names:
-            self.names[id(source)] = Names(source, self.trials.beside)
+            self.names[id(source)] = Names(source, self.trials.beside, self.backward.lent)
         return self.names[id(source)]
 
     def _terms(self, atoms: Sequence[Atom]) -> Iterator[Edit]:
-        """Yield the terms that the wrong gradients lack, where backward computes these."""
-        e = self.evidence
-        for i in self.wrong:
-            if not np.any(e.expected[i]):
-                continue  # the term would be the whole, with the other sign
-            for k, seen in self.trials.seen.items():
-                node = self.backward.sites[k].node
-                if isinstance(node, ast.Call) or not kind_of(seen.value):
-                    continue
-                value = np.asarray(plain(seen.value))
-                same = value.shape == e.got[i].shape and np.array_equal(value, e.got[i])
-                if same and seen.count == 1:
-                    yield from missing_terms(k, node, e.got[i], e.expected[i], atoms)
-                    break
-            yield from self._terms_in_a_loop(i)
-
-    def _terms_in_a_loop(self, i: int) -> Iterator[Edit]:
-        """Yield the terms that a gradient lacks which a loop computes row by row."""
-        got, expected = self.evidence.got[i], self.evidence.expected[i]
-        for k, seen in self.trials.seen.items() if got.ndim else ():
-            if seen.count != len(got) or not kind_of(seen.value):
-                continue
-            value, node = np.asarray(plain(seen.value)), self.backward.sites[k].node
-            for row in (0, len(got) - 1):  # whichever way it goes
-                if value.shape == got.shape[1:] and np.array_equal(value, got[row]):
-                    atoms = atoms_of([], seen.names, {})
-                    yield from missing_terms(k, node, got[row], expected[row], atoms)
-                    break
+        """Yield what gives expressions the values that they would need."""
+        terms = Terms(atoms)
+        needs = []
+        for need in self.needs.all():
+            if np.any(need.needed) and self.time.lasts():
+                seen = self.trials.seen[need.site]
+                at_hand = terms if seen.count == 1 else Terms(atoms_of([], seen.names, {}))
+                of = need.site, self.backward.sites[need.site].node, need.value, need.needed
+                needs.append((at_hand, of))
+                yield from at_hand.edits(*of)
+        for at_hand, of in needs:
+            if not self.time.lasts():
+                return
+            yield from at_hand.products(*of)
 
     # -- what is said ------------------------------------------------------------------------------
     def _quoted(self, candidate: Candidate, mended: Sequence[int]) -> Mending:

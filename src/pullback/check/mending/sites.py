@@ -32,8 +32,8 @@ _LARGEST, _GROWTH = 10_000, 100  # of whole numbers, and how many times as large
 _MOST_KEPT = 1_000_000  # numbers on a tape
 _MOST_SITES = 1000  # beyond these functions that are called are left as they are
 
-# From the variables where an expression stands to its value.
-Change = Callable[[dict[str, Any]], Any]
+# From the variables where an expression stands, and its value, to another value.
+Change = Callable[[dict[str, Any], Any], Any]
 
 
 class TooLongError(Exception):
@@ -69,6 +69,8 @@ class Seen:
     Attributes
     ----------
     value : any
+    then : any
+        A copy of it, if it is an array: what follows may have written to it.
     names : dict
         The variables then.
     count : int
@@ -77,6 +79,7 @@ class Seen:
     """
 
     value: Any
+    then: Any
     names: dict[str, Any]
     count: int = 1
     later: list[Any] = dataclasses.field(default_factory=list)
@@ -115,7 +118,7 @@ class Probe:
         """Hand on the value of site `k`, or what comes in its place."""
         if self.changed:
             change = self.active.get(k)
-            value = value if change is None else _own(change(sys._getframe(1).f_locals))
+            value = value if change is None else _own(change(sys._getframe(1).f_locals, value))
             if isinstance(value, (int, np.integer)) and value > self.largest:
                 raise TooLongError  # it may be a number of steps
             return value
@@ -141,7 +144,7 @@ class Probe:
             if len(seen[k].later) < _LATER:
                 seen[k].later.append(value)
         else:
-            seen[k] = Seen(value, dict(frame.f_locals))
+            seen[k] = Seen(value, _own(value), dict(frame.f_locals))
 
     def turn(self) -> None:
         """Count a turn of a loop."""

@@ -27,14 +27,22 @@ def statements(
     indices : mapping
         Expressions of integers by how they are written: where else something may be added.
     """
-    nodes: Iterator[Any] = ast.walk(tree)
+    nodes: list[Any] = list(ast.walk(tree))
     for node in nodes:
         for other, cost in _elsewhere_too(node, indices):
             yield [(node, ast.Module([node, other], []))], cost
     for old, new, cost in _single(tree):
         yield [(old, new)], cost
+    adding = [node for node in nodes if _adds_to_elements(node)]
+    if len(adding) > 1:
+        yield [(node, _added(node.target, node.value)) for node in adding], 1.0
     for a, b in _neighbours(tree):
         yield [(a, b), (b, a)], 1.4
+
+
+def _adds_to_elements(node: Any) -> bool:
+    augmented = isinstance(node, ast.AugAssign) and isinstance(node.op, ast.Add)
+    return augmented and isinstance(node.target, ast.Subscript)
 
 
 def _neighbours(tree: ast.FunctionDef) -> Iterator[tuple[Any, Any]]:
@@ -51,10 +59,11 @@ def _single(tree: ast.FunctionDef) -> Iterator[tuple[Any, Any, float]]:
 
     Indices that occur more than once are the commonest slip: NumPy adds to each of them once.
     """
+    zeros = _set_to_zero(tree)
     for node in ast.walk(tree):
         yield from _elsewhere(node)
         if isinstance(node, (ast.For, ast.While)):
-            yield from _added_up(node)
+            yield from _added_up(node, zeros)
         if isinstance(node, ast.AugAssign):
             yield from _in_place(node)
         elif isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Subscript):
@@ -62,24 +71,58 @@ def _single(tree: ast.FunctionDef) -> Iterator[tuple[Any, Any, float]]:
             yield node, _added(target, node.value), 1.0
             yield node, ast.AugAssign(target, ast.Add(), node.value), 1.1
             yield node, ast.Pass(), 1.8
+        elif isinstance(node, ast.Assign):
+            yield from _cut_off(node)
         elif isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
             yield node, ast.Pass(), 1.8
             yield from _appended(node, node.value)
 
 
-def _added_up(loop: ast.For | ast.While) -> Iterator[tuple[Any, Any, float]]:
-    """Yield for what a loop assigns to a name a sum over its turns."""
+def _added_up(loop: ast.For | ast.While, zeros: set[str]) -> Iterator[tuple[Any, Any, float]]:
+    """Yield for what a loop assigns to a name a sum over its turns: likely if it was 0 before."""
     for node in ast.walk(loop):
         if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
-            yield node, ast.AugAssign(node.targets[0], ast.Add(), node.value), 1.5
+            cost = 0.5 if node.targets[0].id in zeros else 1.5
+            yield node, ast.AugAssign(node.targets[0], ast.Add(), node.value), cost
+
+
+def _set_to_zero(tree: ast.FunctionDef) -> set[str]:
+    """Return the names that are set to the number 0."""
+    assigned = [node for node in ast.walk(tree) if isinstance(node, ast.Assign)]
+    zeros = [n for n in assigned if isinstance(n.value, ast.Constant) and n.value.value == 0]
+    return {t.id for node in zeros for t in node.targets if isinstance(t, ast.Name)}
 
 
 def _appended(node: ast.Expr, call: ast.Call) -> Iterator[tuple[Any, Any, float]]:
     """Yield for what is put in a list a copy of it: it may be changed afterwards."""
     function = call.func
-    if isinstance(function, ast.Attribute) and function.attr == "append" and len(call.args) == 1:
-        copied = ast.Call(ast.Attribute(call.args[0], "copy", ast.Load()), [], [])
-        yield node, ast.Expr(ast.Call(function, [copied], [])), 1.0
+    if not isinstance(function, ast.Attribute) or function.attr != "append" or len(call.args) != 1:
+        return
+    item = call.args[0]
+    copies: list[ast.expr] = [_copy(item)]
+    if isinstance(item, ast.Tuple):
+        parts = item.elts
+        copies = [
+            ast.Tuple([*parts[:j], _copy(each), *parts[j + 1 :]], ast.Load())
+            for j, each in enumerate(parts)
+            if isinstance(each, ast.Name)
+        ]
+    for other in copies:
+        yield node, ast.Expr(ast.Call(function, [other], [])), 0.4
+
+
+def _copy(node: Any) -> ast.Call:
+    return ast.Call(ast.Attribute(node, "copy", ast.Load()), [], [])
+
+
+def _cut_off(node: Any) -> Iterator[tuple[Any, Any, float]]:
+    """Yield for an array that is shifted round one that does not wrap."""
+    target = node.targets[0]
+    calls = [each.func for each in ast.walk(node.value) if isinstance(each, ast.Call)]
+    if isinstance(target, ast.Name) and any(ast.unparse(f).endswith("roll") for f in calls):
+        for index in ("-1", "0", "..., -1", "..., 0"):
+            zeroed = ast.parse(f"{target.id}[{index}] = 0").body[0]
+            yield node, ast.Module([node, zeroed], []), 1.3
 
 
 def _elsewhere(node: ast.AST) -> Iterator[tuple[Any, Any, float]]:

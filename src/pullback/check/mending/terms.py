@@ -1,8 +1,8 @@
 """What a gradient lacks, computed from the values at hand: sums over products of two of them.
 
-Where backward computes a gradient that is wrong, the right one is known from differences. So a
-missing term is not searched by trial: every product, sum of products and matrix product of two
-values at hand is compared with what is missing, or with the whole.
+What an expression of backward would need is known: a gradient from differences, another by solving
+for it. So a missing term is not searched by trial: every product, sum of products and matrix
+product of two values at hand is compared with what is missing, or with the whole.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 import functools
 import itertools
+import math
 import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -23,44 +24,124 @@ from pullback.check.values import Array
 _SIZES = (1.0, 2.0, 0.5)
 _MOST_FACTORS = 12  # numbers at hand that are combined
 _MOST = 40  # values at hand that are combined
+_MOST_NUMBERS = 4_000_000  # in all combinations of one shape
 _RTOL = 1e-5
+_FEW = 2  # numbers, which are in proportion to anything
 
 
-def missing_terms(
-    k: int, node: Any, got: Array, expected: Array, atoms: Sequence[Atom]
-) -> Iterator[Edit]:
-    """Yield what makes a computed gradient the right one.
+class Terms:
+    """What may be lacking: the products, sums of products and matrix products of values at hand.
 
     Parameters
     ----------
-    k, node : int, ast.expr
-        The expression that computes the gradient.
-    got, expected : array
-        What it is, and what it should be; NaN where that is not known.
     atoms : sequence of Atom
     """
-    known = np.isfinite(expected)
-    lacking = np.where(known, expected - got, 0.0)
-    whole = np.where(known, expected, 0.0)
-    pool = [atom for atom in atoms if kind_of(atom.value) in "fci"][:_MOST]
-    factors = _Factors(pool)
-    targets = [(lacking, known, f"({ast.unparse(node)})", 4.0, "{}"), (whole, known, "", 4.5, "{}")]
-    if known.all():
-        targets += [
-            (part, np.ones(part.shape, bool), f"({ast.unparse(node)})", 4.2, form)
-            for part, form in _along_axes(lacking)
+
+    def __init__(self, atoms: Sequence[Atom]) -> None:
+        pool = [atom for atom in atoms if kind_of(atom.value) in "fci"][:_MOST]
+        self._values = [(np.asarray(plain(atom.value)), atom.text) for atom in pool]
+        self._factors = _Factors(pool)
+        self._tables: dict[tuple[int, ...], _Table] = {}
+        self._pairs: dict[tuple[int, ...], tuple[list[str], Array]] = {}
+
+    def edits(self, k: int, node: Any, got: Array, expected: Array) -> Iterator[Edit]:
+        """Yield what makes the value of an expression the right one.
+
+        Parameters
+        ----------
+        k, node : int, ast.expr
+            The expression.
+        got, expected : array
+            What it is, and what it should be; NaN where that is not known.
+        """
+        known = np.isfinite(expected)
+        lacking = np.where(known, expected - got, 0.0)
+        own = f"({ast.unparse(node)})"
+        targets = [(lacking, known, own, 4.0, "{}"), (expected, known, "", 4.5, "{}")]
+        if known.all():
+            parts = _along_axes(lacking)
+            targets += [(part, np.ones(part.shape, bool), own, 4.2, form) for part, form in parts]
+        for target, where, joined, cost, form in targets:
+            for text, ratio in self._table(target.shape).in_proportion(target, where):
+                factor = self._factors.of(ratio, target.size)
+                if factor is not None:
+                    sign, size = factor
+                    joint = "-" if sign < 0 else "+" if joined else ""
+                    written = f"{joined} {joint} {size.format(form.format(f'({text})'))}"
+                    yield Edit({k: ast.parse(written.strip(), mode="eval").body}, cost)
+
+    def products(self, k: int, node: Any, got: Array, expected: Array) -> Iterator[Edit]:
+        """Yield the same with products and quotients of three values, element by element."""
+        if not np.isfinite(expected).all() or expected.size <= _FEW:
+            return
+        own = f"({ast.unparse(node)})"
+        for target, joined, cost in ((expected - got, own, 5.0), (expected, "", 5.5)):
+            for table in self._triples(target.shape):
+                for text, ratio in table.in_proportion(target, np.ones(target.shape, bool)):
+                    if min(abs(abs(ratio) - size) for size in _SIZES) <= _RTOL:
+                        joint = "-" if ratio < 0 else "+" if joined else ""
+                        size = "" if abs(abs(ratio) - 1) <= _RTOL else f"{abs(ratio):.1g} * "
+                        written = f"{joined} {joint} {size}{text}"
+                        yield Edit({k: ast.parse(written.strip(), mode="eval").body}, cost)
+
+    def _triples(self, shape: tuple[int, ...]) -> Iterator[_Table]:
+        """Yield tables of the products and quotients of three values, one for each third value."""
+        fitting = [
+            (np.broadcast_to(value, shape).ravel(), _grouped(text))
+            for value, text in self._values
+            if value.dtype.kind in "fi" and value.shape in ((), shape)
         ]
-    for target, where, joined, cost, form in targets:
-        if not np.any(target):
-            continue
-        for text, value in _combinations(pool, target.shape):
-            factor = factors.of(target, np.where(where, value, 0.0))
-            if factor is not None:
-                sign, size = factor
-                joint = "-" if sign < 0 else "+" if joined else ""
-                term = form.format(f"({text})")
-                written = f"{joined} {joint} {size.format(term)}"
-                yield Edit({k: ast.parse(written.strip(), mode="eval").body}, cost)
+        if shape not in self._pairs:
+            self._pairs[shape] = _pairs(fitting, math.prod(shape))
+        texts, rows = self._pairs[shape]
+        with np.errstate(all="ignore"):
+            for third, text in fitting if len(rows) else ():
+                yield _Table(texts, rows * third, f" * {text}")
+                yield _Table(texts, rows / third, f" / {text}")
+
+    def _table(self, shape: tuple[int, ...]) -> _Table:
+        if shape not in self._tables:
+            most = _MOST_NUMBERS // max(1, math.prod(shape))
+            found = itertools.islice(_combinations(self._values, shape), most)
+            pairs = [(text, value) for text, value in found if value.dtype.kind in "fcib"]
+            rows = [value.ravel() for _, value in pairs]
+            table = np.stack(rows) if rows else np.zeros((0, math.prod(shape)))
+            self._tables[shape] = _Table([text for text, _ in pairs], table)
+        return self._tables[shape]
+
+
+def _pairs(fitting: Sequence[tuple[Array, str]], size: int) -> tuple[list[str], Array]:
+    """Return the products and quotients of two arrays, one in each row; none if there are many."""
+    texts, rows = [], []
+    if 2 * len(fitting) ** 2 * size <= _MOST_NUMBERS // 10:
+        with np.errstate(all="ignore"):
+            for j, (a, one) in enumerate(fitting):
+                for m, (b, other) in enumerate(fitting):
+                    if j <= m:
+                        texts.append(f"{one} * {other}")
+                        rows.append(a * b)
+                    if j != m:
+                        texts.append(f"{one} / {other}")
+                        rows.append(a / b)
+    return texts, np.stack(rows) if rows else np.zeros((0, size))
+
+
+class _Table:
+    """Combinations of one shape, one in each row; what follows the text of each."""
+
+    def __init__(self, texts: Sequence[str], rows: Array, end: str = "") -> None:
+        self._texts, self._rows, self._end = texts, rows, end
+
+    def in_proportion(self, target: Array, where: Array) -> Iterator[tuple[str, float]]:
+        """Yield the combinations of which an array is a multiple, and that multiple."""
+        rows, wanted = self._rows[:, where.ravel()], target[where]
+        if not rows.size or not np.any(wanted):
+            return
+        with np.errstate(all="ignore"):
+            ratios = (rows.conj() @ wanted).real / np.sum(np.abs(rows) ** 2, axis=1)
+            off = np.abs(ratios[:, None] * rows - wanted).max(axis=1)
+        for j in map(int, np.flatnonzero(off <= _RTOL * np.abs(wanted).max())):
+            yield self._texts[j] + self._end, float(ratios[j])
 
 
 def _along_axes(lacking: Array) -> Iterator[tuple[Array, str]]:
@@ -97,27 +178,20 @@ class _Factors:
         self._sizes = np.abs([v for v, _ in found])
         self._signs = np.sign([v for v, _ in found])
 
-    def of(self, target: Array, value: Array) -> tuple[float, str] | None:
-        """Return by what a value is the target: a sign, and a form; None if by nothing at hand."""
-        if value.dtype.kind not in "fcib" or value.shape != target.shape:
-            return None
-        square = float(np.vdot(value, value).real)
-        if not square > 0 or not np.isfinite(square):
-            return None
-        ratio = float(np.vdot(value, target).real) / square
-        if not np.abs(target - ratio * value).max() <= _RTOL * np.abs(target).max():
-            return None
-        # One or two numbers are in proportion to anything.
-        sizes = self._sizes if target.size > 2 else self._sizes[: len(_SIZES)]
+    def of(self, ratio: float, size: int) -> tuple[float, str] | None:
+        """Return a number as a sign and a form; None if it is nothing at hand."""
+        # Few numbers are in proportion to anything.
+        sizes = self._sizes if size > _FEW else self._sizes[: len(_SIZES)]
         k = int(np.argmin(np.abs(sizes - abs(ratio))))
         if abs(sizes[k] - abs(ratio)) > _RTOL * abs(ratio):
             return None
         return float(np.sign(ratio) * self._signs[k]), self._texts[k]
 
 
-def _combinations(pool: Sequence[Atom], shape: tuple[int, ...]) -> Iterator[tuple[str, Array]]:
+def _combinations(
+    values: Sequence[tuple[Array, str]], shape: tuple[int, ...]
+) -> Iterator[tuple[str, Array]]:
     """Yield every combination of values that has a shape, and how it is written."""
-    values = [(np.asarray(plain(atom.value)), atom.text) for atom in pool]
     if not shape:
         yield from ((text, value) for value, text in values if not value.ndim)
     for j, one in enumerate(values):

@@ -130,6 +130,12 @@ class Trials:
         return zeros_for_none(found, trial.arrays)
 
     # -- trying ------------------------------------------------------------------------------------
+    def gradients_with(self, change: dict[int, Change]) -> list[Array]:
+        """Return the gradients that a change of backward's expressions leads to."""
+        with self.backward.changed(change):
+            main = self._trial_of(self._subject(self.evidence)) if self.anew else self.main
+            return self._gradients(main, self.evidence.seeds)
+
     def mended_by(self, candidate: Candidate) -> tuple[int, ...]:
         """Return the arguments whose gradients a change makes right, if it makes none wrong."""
         self.count += 1

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from pullback.check.deadline import OutOfTimeError, deadline
 from pullback.check.diagnosis.evidence import Evidence
-from pullback.check.mending import Mending, held, mendings
+from pullback.check.mending import Held, Mending, held, mendings
 from pullback.check.report import Cause
 
 _CALLS = 40  # the calls that may be made however long they take
@@ -22,17 +22,20 @@ _VAGUE = {"missing-term", "formula", "misplaced", "elements", "state", "output-i
 def with_held(evidence: Evidence, causes: Sequence[tuple[int, Cause]]) -> list[tuple[int, Cause]]:
     """Return the causes for arguments, with the part of forward that each takes for a constant."""
     vague = [i for i, cause in causes if cause.name in _VAGUE]
-    found: dict[int, str] = {}
+    found: dict[int, Held] = {}
     if vague and evidence.session.options.mend:
         with contextlib.suppress(OutOfTimeError), deadline().leaving_out(_CALLS):
-            found = {i: str(each) for i, each in held(evidence, vague).items()}
-    return [(i, _with_text(cause, found[i]) if i in found else cause) for i, cause in causes]
+            found = held(evidence, vague)
+    return [(i, _located(cause, found.get(i), evidence.names[i])) for i, cause in causes]
 
 
-def _with_text(cause: Cause, text: str) -> Cause:
-    """Return a cause with what is known beside it, in place of a condition that goes with it."""
-    first = cause.text.split("; it is right if")[0]
-    return dataclasses.replace(cause, text=f"{first}; {text}", hint="")
+def _located(cause: Cause, found: Held | None, name: str) -> Cause:
+    """Return a cause with the part of forward that it is, in place of a condition beside it."""
+    if found is None:
+        return cause
+    text = cause.text.split("; it is right if")[0]
+    hint = f"what depends on `{name}` through one expression {found.verdict}\n{found}"
+    return dataclasses.replace(cause, text=text, hint=hint)
 
 
 def changes(evidence: Evidence, wrong: Sequence[int], names: Sequence[str]) -> dict[str, str]:

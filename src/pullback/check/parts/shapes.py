@@ -31,6 +31,7 @@ from pullback.check.resizing import (
     batches_of_one,
     describe_axes,
     divided,
+    named,
     resized,
     session_with_leaves,
     symbols,
@@ -66,6 +67,8 @@ def _checks(session: Session) -> Iterator[Callable[[], bool]]:
         for part in _rectangular(session, symbol):
             change = -1 if _distinct(session, part) else 1
             yield partial(_sizes, session, part, (symbol.length + change,))
+        for part in named(session, symbol):
+            yield partial(_sizes, session, part, (symbol.length + 1,))
     for batch in batches_of_one(session):
         yield partial(_sizes, session, batch, (2,))
     for i, shape in _variants(session):
@@ -174,24 +177,28 @@ def _report_raised(
     # a few may be the coordinates of points.
     shapes = [out.shape for out in session.outputs]
     summed = [out.shape for out in other.outputs] == shapes
-    odd |= summed and (length == 1 or symbol.length <= _VECTOR)
-    if fixed or odd or not sensible or _is_vector(session, symbol, error):
+    coordinates = symbol.length <= _VECTOR and any(axis for _, axis in symbol.axes)
+    odd |= length == 1 and (summed or coordinates)
+    odd |= summed and symbol.length <= _VECTOR
+    if fixed or odd or not sensible or _is_fixed(session, symbol, error):
         session.note(f"forward works {situation}, but backward raises: {first_line(error)}")
     else:
         session.fail(cause_of_exception(error), situation=situation)
 
 
-def _is_vector(session: Session, symbol: Symbol, error: BackwardError) -> bool:
-    """Return whether an argument is always a point, a colour, a quaternion or the like.
+def _is_fixed(session: Session, symbol: Symbol, error: BackwardError) -> bool:
+    """Return whether an argument is always a point, a colour or the like, or a square matrix.
 
     Forward reads its first elements, and the gradient has as many whatever comes.
     """
     cause = error.__cause__
-    if symbol.length > _VECTOR or not isinstance(cause, GradientError):
+    if not isinstance(cause, GradientError):
         return False
+    pairs = zip(session.subject.names, session.arrays, strict=True)
+    same = [array for name, array in pairs if name == cause.argument and array.shape == cause.came]
     return any(
-        name == cause.argument and array.shape == cause.came
-        for name, array in zip(session.subject.names, session.arrays, strict=True)
+        symbol.length <= _VECTOR or (array.ndim > 1 and array.shape[-1] == array.shape[-2])
+        for array in same
     )
 
 
