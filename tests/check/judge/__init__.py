@@ -35,6 +35,7 @@ from . import (
     genetics,
     geodesy,
     geometry,
+    glaciers,
     graphs,
     hydrology,
     images,
@@ -50,6 +51,7 @@ from . import (
     molecules,
     navigation,
     neuroscience,
+    nuclear,
     oceanography,
     optics,
     pharmacology,
@@ -163,6 +165,8 @@ FIELDS = (
     education,
     manufacturing,
     microscopy,
+    nuclear,
+    glaciers,
 )
 CASES: list[Case] = [case for field in FIELDS for case in field.BOOK.cases]
 WRONG = [case for case in CASES if case.wrong]
