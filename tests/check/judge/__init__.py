@@ -23,6 +23,7 @@ from . import (
     climate,
     control,
     cosmology,
+    cranes,
     crystallography,
     ecology,
     economics,
@@ -60,7 +61,9 @@ from . import (
     plasma,
     populations,
     power_grids,
+    printing,
     probability,
+    psychology,
     puzzles,
     quantum,
     queueing,
@@ -167,6 +170,9 @@ FIELDS = (
     microscopy,
     nuclear,
     glaciers,
+    psychology,
+    printing,
+    cranes,
 )
 CASES: list[Case] = [case for field in FIELDS for case in field.BOOK.cases]
 WRONG = [case for case in CASES if case.wrong]
