@@ -18,6 +18,7 @@ from . import (
     audio,
     batteries,
     bioinformatics,
+    breweries,
     chemistry,
     circuits,
     climate,
@@ -173,6 +174,7 @@ FIELDS = (
     psychology,
     printing,
     cranes,
+    breweries,
 )
 CASES: list[Case] = [case for field in FIELDS for case in field.BOOK.cases]
 WRONG = [case for case in CASES if case.wrong]

@@ -18,7 +18,7 @@ GRAVITY = 9.80665
     "backward takes the swing one step late: the angle after the step, not the one before it",
     SHIFT,
     r"\blate\b|\bearly\b|after the step|before the step|(?:next|wrong|previous) (?:step|angle)",
-    r"\bindex|\[k \+ 1\]|k \+ 1",
+    r"\[k \+ 1\]|k \+ 1",
     mends("s.angles[k]", "angles[k]", "angles[:-1]", "ctx.angles[k]"),
 )
 def trolley_sway():
@@ -139,7 +139,7 @@ def hoistway(distances):
     lambda rng: hoistway([12.0, 30.0, 18.0]),
     "a short trip never reaches the rated speed, yet gets the gradient of a long one",
     r"\bshort|\bbranch|full speed|(?:rated|top|never|not) (?:reach|speed)|does not reach",
-    r"\btriangular\b|threshold|other formula|\bcase\b|\bnear\b|\bpiece",
+    r"\btriangular\b|threshold|other formula|\bpiece",
     mends("np.where(s.long", "np.where(ctx.long", "s.short", "ctx.short", "[~s.long]", "ctx.long"),
     where="a trip is too short for the rated speed",
     shows=lambda rng: hoistway([12.0, 4.0, 5.0]),
@@ -176,7 +176,7 @@ def lift_trip_times():
     lambda rng: ((t(rng.uniform(20, 80, 5)), t(np.array(9.0))), {"interfloor": 3.6}),
     "the stops depend on the number of riders too, but only the highest floor's part is there",
     MISSING,
-    r"\bstops?\b.{0,40}(?:depend|part|term|riders)|\bonly\b|\bincomplete\b|second term|other term",
+    r"\bstops?\b.{0,40}(?:depend|part|term|riders)|\bincomplete\b|second term|other term",
     r"chain rule|\blog(?:arithm)?\b",
     mends("np.log(1 - s.p)", "np.log1p(-s.p)", "np.log1p(-p)", "np.log(1 - p)", "s.missed *"),
 )
@@ -211,7 +211,14 @@ def round_trip_time():
     lambda rng: ((t(rng.uniform(2, 14, 4)), t(rng.uniform(5, 20, 3))), {}),
     "the size of the wind is lost: its gradient is negated for negative speeds",
     r"negative|\bsigns?\b|absolute|\babs\b|magnitude|direction|\bsize\b|np\.sign",
-    mends("np.abs(v)", "abs(v)", "np.abs(s.v)", "np.sign(v) * v", "v * np.sign(v)", "np.abs(wind"),
+    mends(
+        "ctx.drag * np.abs(v)",
+        "drag * abs(v)",
+        "np.abs(s.v)",
+        "np.sign(v) * v",
+        "v * np.sign(v)",
+        "np.abs(wind",
+    ),
     where="a wind blows from the front (negative speed)",
     shows=lambda rng: (
         (t(np.array([-6.0, 4.0, -11.0, 8.0])), t(rng.uniform(5, 20, 3))),

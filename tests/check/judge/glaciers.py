@@ -139,7 +139,7 @@ def elevation_balance():
     ),
     "what flows into a cell goes back to the cell itself and not to the neighbour upstream",
     SHIFT,
-    r"upstream|upwind|\binflow\b|previous (?:cell|point|element)|\bindex|wrong (?:cell|element)",
+    r"upstream|upwind|\binflow\b|previous (?:cell|point|element)|wrong (?:cell|element)",
     mends("gn[1:] - gn[:-1]", "gn[:-1] - gn[1:]", "back[:-1]", "np.diff(gn)", "np.roll(gn, -1)"),
 )
 def thickness_step():
@@ -171,7 +171,7 @@ def thickness_step():
     lambda rng: ((t(rng.uniform(-20, -2, 6)), t(rng.uniform(0.5, 1.5, 6))), {}),
     "the matrix of a later call stands in for that of the call that is differentiated: stale state",
     STATE,
-    r"closure|\bbuffer|shared between|\bctx\b|later call|another call|called (?:before|later)",
+    r"closure|\bbuffer|shared between|later call|another call|called (?:before|later)",
     where="second use before backward",
 )
 def ice_temperatures():
@@ -212,7 +212,7 @@ def ice_temperatures():
     ),
     "the drag falls when the threshold speed grows: that gradient has the wrong sign",
     SIGN,
-    mends("-(flow", "-flow.sum()", "-(flow / (s.u + s.u0)).sum()", "= -"),
+    mends("-(flow", "-flow.sum()", "-(flow / (s.u + s.u0)).sum()"),
 )
 def coulomb_drag():
     @pb.autograd_function

@@ -17,7 +17,7 @@ BOOK = Book("nuclear")
     "the ratio in front depends on the daughter's constant as well: that term is missing",
     MISSING,
     r"product rule|quotient rule|denominator|prefactor|in front|chain rule",
-    mends("- N / (b - a)", "N / (a - b)", "-N / (b - a)", "- s.N / (s.b - s.a)", "/ (b - a) ** 2"),
+    mends("- N / (b - a)", "N / (a - b)", "-N / (b - a)", "- s.N / (s.b - s.a)"),
 )
 def daughter_growth():
     @pb.autograd_function
@@ -58,7 +58,7 @@ def symmetric_core(rng):
     r"symmetri",
     r"\bleft\b|adjoint|eigenvector|importance",
     TRANSPOSED,
-    mends("F.T", "left", "(w @ v)", "s.F.T", "np.outer(w, v)"),
+    mends("F.T", "(w @ v)", "s.F.T", "np.outer(w, v)"),
     where="the fission matrix is not symmetric",
     shows=lambda rng: ((t(rng.uniform(0.1, 1.0, (4, 4))),), {}),
 )

@@ -61,9 +61,7 @@ def halftone(rng):
     "the paper and the solid get gradients without the powers that n puts on them",
     at("n"),
     r"\bpowers?\b|exponent|chain rule|(?:paper|solid).{0,40}linear|Murray",
-    mends(
-        "** (1 / n - 1)", "** (1 / ctx.n - 1)", "** (n - 1)", "** (ctx.n - 1)", "** (1 / s.n - 1)"
-    ),
+    mends("** (1 / n - 1)", "** (1 / ctx.n - 1)", "** (1 / s.n - 1)"),
     where="n is not 1",
     shows=lambda rng: (halftone(rng), {"n": 1.8}),
 )
@@ -205,7 +203,7 @@ def smeared_line():
     MISSING,
     r"weights? (?:depend|are|were|as)|\bSC\b|\bSH\b|treated as (?:a )?constant|product rule",
     r"chain rule|through (?:the )?(?:weights|chroma)|\bC1\b",
-    mends("0.045", "0.015", "by_weight", "by_chroma", "by_SC"),
+    mends("2 * 0.045", "2 * 0.015", "0.09 *", "0.03 *", "by_C1", "by_weight", "by_chroma", "by_SC"),
 )
 def colour_difference():
     @pb.autograd_function

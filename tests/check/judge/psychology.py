@@ -20,7 +20,7 @@ BOOK = Book("psychology")
     "the logistic derivative is taken of the whole curve and not of its core without guesses",
     r"logistic derivative|\bcore\b|\bwhole\b|without (?:guess|laps)|sigmoid|p \* \(1 - p\)",
     FACTOR,
-    r"\bfinal\b|\boutput\b|chain rule|derivative of the (?:logistic|sigmoid)",
+    r"chain rule|derivative of the (?:logistic|sigmoid)",
     mends("s.core * (1 - s.core)", "core * (1 - core)", "(1 - s.core)"),
 )
 def psychometric_curve():
@@ -101,7 +101,12 @@ def rescorla_wagner():
     IGNORED,
     r"(?:second|other|both|one) (?:of the )?outputs?\b|output 1\b|mean time|times? (?:is|are) left",
     r"through the (?:second|mean|time)|\bsum of both\b|g_time|only the (?:first|accuracy)",
-    mends("+ gt *", "gt * by_v", "+ g_time", "by_drift = gp * 2 * s.a * p * (1 - p) + gt"),
+    mends(
+        "gp * s.a + gt",
+        "s.a + gt",
+        "gt * by_v",
+        "+ g_time",
+    ),
 )
 def diffusion_summary():
     def forward(ctx, drift, bound, delay):
@@ -179,9 +184,7 @@ def similarities(rng, skew):
     lambda rng: similarities(rng, 0.0),
     "the pulls of j on i are doubled as if the judged distances were symmetric",
     r"symmetr|\bboth (?:directions|orders|triangles)|doubled|column(?:s|\b)|\.T\b|transpos",
-    mends(
-        "pull + pull.T", "(pull + pull.T)", "pull.T", "pull - pull.swapaxes", "- pull.sum(axis=0)"
-    ),
+    mends("pull + pull.T", "gap + gap.T", "pull.T", "pull - pull.swapaxes", "- pull.sum(axis=0)"),
     where="the judged distances are not symmetric",
     shows=lambda rng: similarities(rng, 0.8),
 )
