@@ -62,8 +62,8 @@ def through_scale(times):
         (lambda rate: 2.0, "counts twice"),
         (lambda rate: 0.5, "counts half"),
         (lambda rate: 3.0, "is 3 times what it should be"),
-        (lambda rate: rate, "is too large by the factor `rate`"),
-        (lambda rate: 1 / rate, "is too large by the factor `1 / rate`"),
+        (lambda rate: rate, "is `rate` times what it should be"),
+        (lambda rate: 1 / rate, "lacks the factor `rate`"),
     ],
 )
 def test_what_is_wrong_about_the_part_is_said(times, said):

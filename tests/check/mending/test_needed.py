@@ -160,6 +160,17 @@ def halves_backward(ctx, g):
     return {"x": pb.asarray(np.full(3, halves.sum()))}
 
 
+def tensors_backward(ctx, g):
+    share, rest = 0.5 * g, 0.5 * g
+    return {"x": pb.asarray(np.full(3, 1.0)) * (share + rest)}
+
+
+def test_a_tensor_without_axes_is_solved_for():
+    found = needs(summed_twice, tensors_backward, X, wrong=[0])
+    (k,) = sites(found, "share + rest")
+    assert found.of(k).needed == pytest.approx(2 * found.of(k).value)
+
+
 def test_values_of_which_only_the_sum_counts_are_not_unique():
     found = needs(summed_twice, pb.once_differentiable(halves_backward), X, wrong=[0])
     (k,) = sites(found, "np.array([0.5, 0.5]) * g.numpy()")
