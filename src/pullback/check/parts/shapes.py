@@ -178,8 +178,7 @@ def _report_raised(
     shapes = [out.shape for out in session.outputs]
     summed = [out.shape for out in other.outputs] == shapes
     coordinates = symbol.length <= _VECTOR and any(axis for _, axis in symbol.axes)
-    odd |= length == 1 and (summed or coordinates)
-    odd |= summed and symbol.length <= _VECTOR
+    odd |= coordinates or (summed and (length == 1 or symbol.length <= _VECTOR))
     if fixed or odd or not sensible or _is_fixed(session, symbol, error):
         session.note(f"forward works {situation}, but backward raises: {first_line(error)}")
     else:
