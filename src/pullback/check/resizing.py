@@ -153,8 +153,7 @@ def resized(session: Session, symbol: Symbol, length: int) -> list[Any]:
 
     New elements repeat the old values; those of differentiated arguments are each moved a little
     towards zero: equal numbers would be ties, and equal rows a singular matrix. Constant
-    probabilities keep a sum of 1. Indices of what is left out become those of what is left. Where
-    there was one of something, all indices may be 0: the
+    probabilities keep a sum of 1. Where there was one of something, all indices may be 0: the
     others are meant, too, once there are more.
     """
     rng = session.rng(f"size {length}")
@@ -174,14 +173,16 @@ def resized(session: Session, symbol: Symbol, length: int) -> list[Any]:
         elif _sums_to_one(old) and (new.sum(axis=-1) > 0).all():
             new = new / new.sum(axis=-1, keepdims=True)
         leaves[k] = np.ascontiguousarray(new).reshape(new.shape)
-    for k, old in enumerate(leaves) if length < symbol.length else ():
-        whole = isinstance(old, np.ndarray) and old.dtype.kind in "iu" and old.size and length
-        if whole and old.min() >= 0 and length <= old.max() < symbol.length:
-            leaves[k] = old % length
     for k, old in enumerate(leaves) if symbol.length == 1 < length else ():
         if isinstance(old, np.ndarray) and old.dtype.kind in "iu" and old.size and not old.any():
             leaves[k] = (np.arange(old.size) % length).astype(old.dtype).reshape(old.shape)
     return leaves
+
+
+def leaves_out(session: Session, symbol: Symbol, length: int) -> bool:
+    """Return whether an index would be one of what is left out at another length."""
+    found = [v for v in session.leaves() if isinstance(v, np.ndarray) and v.dtype.kind in "iu"]
+    return any(v.size and v.min() >= 0 and length <= v.max() < symbol.length for v in found)
 
 
 def _sums_to_one(array: Any) -> bool:

@@ -31,6 +31,7 @@ from pullback.check.resizing import (
     batches_of_one,
     describe_axes,
     divided,
+    leaves_out,
     named,
     resized,
     session_with_leaves,
@@ -104,6 +105,8 @@ def _sizes(session: Session, symbol: Symbol, lengths: Sequence[int] = ()) -> boo
         usual.append(0)
     for length in lengths or usual:
         if known and length == 2 * n:  # needed only if the length has to be a multiple
+            continue
+        if 0 < length < symbol.length and leaves_out(session, symbol, length):
             continue
         leaves = resized(session, symbol, length)
         if sum(v.size for v in leaves if isinstance(v, np.ndarray)) > _MAX_ELEMENTS:
