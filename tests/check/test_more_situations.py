@@ -116,7 +116,66 @@ def test_rows_of_a_table_of_indices_get_one_in_common():
     assert "indices that repeat" in situation(report)
 
 
+def test_a_zero_is_put_among_values_of_both_signs():
+    def forward(ctx, x, y):
+        ctx.save_for_backward(x=x.numpy(), y=y.numpy())
+        return pb.asarray(x.numpy() * np.sinc(y.numpy()))
+
+    def backward(ctx, g):  # 0 / 0, though there is a derivative
+        (x, y), g = ctx.saved_variables, g.numpy()
+        with np.errstate(invalid="ignore"):
+            by_y = x * (np.cos(np.pi * y) - np.sinc(y)) / y
+        return {"x": pb.asarray(g * np.sinc(y)), "y": pb.asarray(g * by_y)}
+
+    text = situation(checked(forward, backward, X - 1.0, X[::-1] - 1.0))
+    assert "`y` is NaN at 1 of 4 elements" in text
+    assert "with a zero among values of both signs" in text
+
+
+# ---- mistakes of several kinds -------------------------------------------------------------------
+def test_a_mistake_at_another_setting_is_told_beside_that_of_a_dtype():
+    def forward(ctx, x, power=2):
+        ctx.save_for_backward(x=x)
+        return x**power
+
+    def backward(ctx, g):
+        x = ctx.saved_variables.x
+        if x.dtype == pb.float32:
+            raise TypeError("no float32")
+        return {"x": 2.0 * g * x}
+
+    first, second = checked(forward, backward, X).failures
+    assert "backward raises in float32 alone" in str(first)
+    assert "(with `power` = 3 in place of 2)" in str(second)
+
+
+def test_a_size_is_not_blamed_for_the_values_that_it_brings():
+    def forward(ctx, x):
+        return pb.asarray(np.maximum(x.numpy(), 1.0))
+
+    def backward(ctx, g):  # new rows of another size are a little smaller, and below 1
+        return {"x": g}
+
+    (failure,) = checked(forward, backward, np.array([1.001, 1.002, 1.0005])).failures
+    assert failure.part == "first"
+    assert "all where x < 1; there it should be zero" in str(failure)
+
+
 # ---- what must not accuse ------------------------------------------------------------------------
+@pytest.mark.parametrize("values", [X, np.array([0.3, -0.2])])
+def test_no_derivative_exists_where_equal_values_have_no_deviation(values):
+    def forward(ctx, x):
+        ctx.save_for_backward(x=x.numpy())
+        return pb.asarray(np.array(x.numpy().std()))
+
+    def backward(ctx, g):
+        (x,) = ctx.saved_variables
+        with np.errstate(invalid="ignore"):
+            return {"x": pb.asarray(g.numpy() * (x - x.mean()) / x.std() / len(x))}
+
+    assert checked(forward, backward, values).outcome == "right"
+
+
 def test_small_outputs_whose_terms_cancel_are_rounded_as_their_terms():
     def forward(ctx, x, sharpness):
         ctx.save_for_backward(x=x, sharpness=sharpness)

@@ -136,3 +136,15 @@ def test_rounding_close_by_makes_no_kink():
     found = at(slope_of_sinc, 0.0)
     assert not found.kink[0]
     assert found.value[0] == pytest.approx(-1 / 3, abs=1e-6)
+
+
+def test_outputs_that_stay_the_same_beside_others_that_move_cost_no_more_calls():
+    calls = []
+
+    def line(t):
+        calls.append(t)
+        return np.array([math.sin(1.0 + t), 1e-3])
+
+    found = slope(line, [1.0], EPS)
+    assert found.low == pytest.approx([math.cos(1.0), 0.0])
+    assert len(calls) == 7  # at the point, and at one set of steps to either side

@@ -179,6 +179,12 @@ def resized(session: Session, symbol: Symbol, length: int) -> list[Any]:
     return leaves
 
 
+def leaves_out(session: Session, symbol: Symbol, length: int) -> bool:
+    """Return whether an index would be one of what is left out at another length."""
+    found = [v for v in session.leaves() if isinstance(v, np.ndarray) and v.dtype.kind in "iu"]
+    return any(v.size and v.min() >= 0 and length <= v.max() < symbol.length for v in found)
+
+
 def _sums_to_one(array: Any) -> bool:
     """Return whether the rows of an array are probabilities."""
     if array.dtype.kind != "f" or not array.ndim or array.shape[-1] < 2:

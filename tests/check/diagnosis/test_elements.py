@@ -5,8 +5,10 @@ import pytest
 from tests.check._diagnosis import SEEDS, evidence, poly, poly_rule, with_rule
 
 import pullback as pb
+from pullback.check.diagnosis import explaining
 from pullback.check.diagnosis.elements import elements as by_values
 from pullback.check.diagnosis.elements import listed, nan, positions
+from pullback.check.diagnosis.explaining import explanation
 from pullback.check.diagnosis.precision import PRECISION
 
 HIGH = 0.75
@@ -360,3 +362,41 @@ def test_a_right_gradient_has_no_cause(fn, dtype, seed):
         x = x + 1j * rng.uniform(0.2, 0.6, x.shape)
     e = evidence(fn, x.astype(dtype), seed=seed)
     assert [h(e, 0) for h in (*PRECISION, *ELEMENTS)] == [None] * 6
+
+
+def counted(calls):
+    """Return evidence on a rule that is wrong where x < 0, and counts the calls of forward."""
+
+    def forward(ctx, x):
+        calls.append(x)
+        ctx.save_for_backward(x=x)
+        return 3.0 * abs(x)
+
+    def backward(ctx, g):
+        return {"x": 3.0 * g}
+
+    x = np.random.default_rng(0).standard_normal((3, 4))
+    return evidence(pb.autograd_function(forward, backward), x)
+
+
+def wrong_of(e, i):
+    return e.wrong[i]
+
+
+def test_a_pattern_is_looked_for_once_in_each_argument():
+    calls = []
+    e = counted(calls)
+    assert explanation(e, 0, wrong_of) == "x < 0"
+    before = len(calls)
+    assert explanation(e, 0, wrong_of) == "x < 0"
+    assert len(calls) == before
+
+
+def test_a_search_for_a_pattern_without_time_left_makes_no_further_calls(monkeypatch):
+    calls = []
+    e = counted(calls)
+    assert e.wrong[0].any()
+    before = len(calls)
+    monkeypatch.setattr(explaining, "_SECONDS", 0.0)
+    assert explanation(e, 0, wrong_of)
+    assert len(calls) == before

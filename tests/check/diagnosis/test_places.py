@@ -6,6 +6,7 @@ from tests.check._diagnosis import evidence
 
 import pullback as pb
 from pullback.check.diagnosis import cause_of
+from pullback.check.diagnosis.relations import swapped
 
 X = np.array([0.4, -1.3, 2.1, 0.7, -0.2, 1.6])
 
@@ -157,3 +158,30 @@ def test_a_missing_factor_may_be_a_multiple_of_an_array():
     square = pb.autograd_function(lambda ctx, x: x * x, lambda ctx, g: {"x": g}, name="square")
     found = cause_of(evidence(square, X), 0)
     assert found.text == "the factor 2 * `x` is missing from the gradient of `x`"
+
+
+@pb.once_differentiable
+def swapping_backward(ctx, g):  # as if all of x were below y
+    return {"x": pb.asarray(2.0 * g.numpy()), "y": pb.asarray(5.0 * g.numpy())}
+
+
+def test_two_arguments_that_have_each_others_gradient_at_some_elements_are_named():
+    def forward(ctx, x, y):
+        low, high = np.minimum(x.numpy(), y.numpy()), np.maximum(x.numpy(), y.numpy())
+        return pb.asarray(5.0 * low + 2.0 * high)
+
+    op = pb.autograd_function(forward, swapping_backward)
+    j, found = swapped(evidence(op, X, X[::-1] - 0.1), 0, [1])
+    assert (j, found.name) == (1, "swapped")
+    assert found.text.startswith("the gradients of `x` and `y` are swapped at 3 of 6 elements")
+    assert "all where x < y" in found.text
+    assert found.hint == "a rule for one order of the two is used for the other one?"
+
+
+def test_gradients_that_are_wrong_at_some_elements_otherwise_are_not_swapped():
+    def forward(ctx, x, y):
+        low, high = np.minimum(x.numpy(), y.numpy()), np.maximum(x.numpy(), y.numpy())
+        return pb.asarray(4.0 * low + 2.0 * high)
+
+    op = pb.autograd_function(forward, swapping_backward)
+    assert swapped(evidence(op, X, X[::-1] - 0.1), 0, [1]) is None

@@ -334,3 +334,14 @@ def test_overflow_where_forward_is_constant_accuses_nothing():
 
     with np.errstate(all="ignore"):
         assert check_op(operation(forward, backward), np.array([0.9, -1.2, 0.8])).ok
+
+
+def test_each_of_three_arrays_of_both_signs_gets_a_zero_in_turn():
+    args = np.array([0.4, -1.3]), np.array([-0.5, 0.7]), np.array([1.5, -0.2]), np.array([2.0, 3.0])
+    every = variations(lambda a, b, c, d: a * b * c * d, None, Inputs(args, {}))
+    zeros = [v.inputs.args for v in every if v.what == "a zero among values of both signs"]
+    assert [[k for k, a in enumerate(arrays) if (a == 0).any()] for arrays in zeros] == [
+        [0],
+        [1],
+        [2],
+    ]

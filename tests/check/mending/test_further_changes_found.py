@@ -119,7 +119,66 @@ def test_a_list_of_one_array_that_forward_goes_on_to_change():
     assert "of forward: with `ctx.states.append(state.copy())` instead of" in text
 
 
+def test_an_array_in_a_tuple_in_a_list_that_forward_goes_on_to_change():
+    def squared_often(ctx, x):
+        state, ctx.steps = x.numpy().copy(), []
+        for k in range(3):
+            ctx.steps.append((k, state))
+            state *= state
+        return pb.asarray(state)
+
+    @pb.once_differentiable
+    def backward(ctx, g):
+        flow = g.numpy()
+        for _, state in ctx.steps[::-1]:
+            flow = 2.0 * state * flow
+        return {"x": pb.asarray(flow)}
+
+    text = change(squared_often, backward, 0.5 * X)
+    assert "of forward: with `ctx.steps.append((k, state.copy()))` instead of" in text
+
+
 # ---- places --------------------------------------------------------------------------------------
+def test_a_roll_that_should_not_wrap():
+    def slopes(ctx, x):
+        ctx.save_for_backward(x=x.numpy())
+        return pb.asarray(np.diff(x.numpy(), axis=-1, append=0) ** 2)
+
+    @pb.once_differentiable
+    def backward(ctx, g):
+        x = ctx.saved_variables.x
+        above = np.roll(x, -1, axis=-1)
+        flow = 2 * g.numpy() * (above - x)
+        before = np.roll(flow, 1, axis=-1)
+        before[..., 0] = 0
+        return {"x": pb.asarray(before - flow)}
+
+    text = change(slopes, backward, MATRIX)
+    assert "with `above = np.roll(x, -1, axis=-1); above[..., -1] = 0` instead of" in text
+
+
+def test_indices_that_occur_twice_wherever_something_is_added():
+    first, second = np.array([0, 1, 0]), np.array([2, 2, 1])
+
+    def products(ctx, x):
+        ctx.save_for_backward(x=x.numpy())
+        return pb.asarray(x.numpy()[first] * x.numpy()[second])
+
+    @pb.once_differentiable
+    def backward(ctx, g):
+        x, flow = ctx.saved_variables.x, g.numpy()
+        found = np.zeros(4)
+        found[first] += flow * x[second]
+        found[second] += flow * x[first]
+        return {"x": pb.asarray(found)}
+
+    text = change(products, backward, X)
+    assert (
+        "with `np.add.at(found, first, flow * x[second]); "
+        "np.add.at(found, second, flow * x[first])` instead of" in text
+    )
+
+
 def test_an_end_of_an_edge_that_is_forgotten():
     first, second = np.array([0, 1, 2]), np.array([1, 2, 3])
 
@@ -189,6 +248,54 @@ def test_a_mask_in_place_of_a_number_wherever_a_statement_has_it():
 
     saved = "ctx.saved_variables.event"
     assert f"np.exp(x) - {saved} + {saved} * x" in change(loss, backward, X, event)
+
+
+def wrapped(x):
+    return x - np.round(x)
+
+
+def test_a_helper_through_which_forward_passes_a_value():
+    def squared_distance(ctx, x, y):
+        ctx.save_for_backward(x=x.numpy(), y=y.numpy())
+        return pb.asarray(wrapped(x.numpy() - y.numpy()) ** 2)
+
+    @pb.once_differentiable
+    def backward(ctx, g):
+        x, y = ctx.saved_variables
+        gap = x - y
+        flow = 2 * g.numpy() * gap
+        return {"x": pb.asarray(flow), "y": pb.asarray(-flow)}
+
+    text = change(squared_distance, backward, X, Y)
+    assert "with `gap = wrapped(x - y)` (`wrapped` as in forward) instead of" in text
+    assert text.endswith("the gradients of `x`, `y` are right")
+
+
+# ---- values of both signs ------------------------------------------------------------------------
+def test_a_mask_that_is_missing():
+    def rectified(ctx, x):
+        ctx.save_for_backward(x=x.numpy())
+        return pb.asarray(np.maximum(x.numpy(), 0.0))
+
+    @pb.once_differentiable
+    def backward(ctx, g):
+        x = ctx.saved_variables.x
+        return {"x": pb.asarray(g.numpy() + 0 * x)}
+
+    assert "* (x > 0)" in change(rectified, backward, X)
+
+
+def test_a_sign_that_depends_on_the_values():
+    def sizes(ctx, x):
+        ctx.save_for_backward(x=x.numpy())
+        return pb.asarray(np.abs(x.numpy()))
+
+    @pb.once_differentiable
+    def backward(ctx, g):
+        x = ctx.saved_variables.x
+        return {"x": pb.asarray(g.numpy() + 0 * x)}
+
+    assert "np.sign(x)" in change(sizes, backward, X)
 
 
 # ---- terms ---------------------------------------------------------------------------------------

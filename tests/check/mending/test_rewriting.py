@@ -202,6 +202,29 @@ def test_a_change_holds_as_long_as_its_block():
     assert run(3) == 6
 
 
+def test_a_change_is_given_the_value_that_it_replaces():
+    rewritten = Rewritten(source_of(doubled))
+    k = next(k for k, site in enumerate(rewritten.sites) if site.node.__class__.__name__ == "BinOp")
+    with rewritten.changed({k: lambda names, value: value + 0.5}):
+        assert rewritten.called()(3) == 6.5
+
+
+def zeroed(x):
+    found = x * 2
+    found[0] = 0
+    return found
+
+
+def test_what_an_expression_had_is_known_though_it_is_written_to_afterwards():
+    rewritten = Rewritten(source_of(zeroed))
+    rewritten.probe.seen = {}
+    rewritten.called()(np.ones(2))
+    seen = rewritten.probe.seen
+    k = next(k for k in seen if rewritten.sites[k].node.__class__.__name__ == "BinOp")
+    assert seen[k].value.tolist() == [0, 2]
+    assert seen[k].then.tolist() == [2, 2]
+
+
 def test_a_change_ends_with_an_exception_too():
     rewritten = Rewritten(source_of(doubled))
     with pytest.raises(KeyError), rewritten.changed({0: lambda names, value: names["absent"]}):

@@ -75,3 +75,30 @@ def test_rounding_that_differs_for_one_tensor_is_not_called_wrong():
         return {"x": zero, "y": zero}
 
     assert check(check_aliases, op(forward, backward), huge, huge + 1).ok
+
+
+def distance(ctx, x, y):
+    ctx.save_for_backward(x=x.numpy(), y=y.numpy())
+    return pb.asarray(np.sqrt(((x.numpy() - y.numpy()) ** 2).sum()))
+
+
+def distance_backward(ctx, g):
+    x, y = ctx.saved_variables
+    pull = pb.asarray(x - y) * (g / np.sqrt(((x - y) ** 2).sum()))
+    return {"x": pull, "y": -pull}
+
+
+def guarded_backward(ctx, g):
+    x, y = ctx.saved_variables
+    with np.errstate(invalid="ignore"):
+        pull = pb.asarray(g.numpy() * (x - y) / np.sqrt(((x - y) ** 2).sum()))
+    return {"x": pull, "y": -pull}
+
+
+def test_nan_where_two_arguments_are_equal_is_no_mistake_without_a_derivative():
+    assert check(check_aliases, op(distance, distance_backward), X, Y).ok
+
+
+def test_nan_where_two_arguments_are_equal_is_a_mistake_where_divisions_by_zero_are_cared_for():
+    name, _ = only_failure(check_aliases, op(distance, guarded_backward), X, Y)
+    assert name == "ties"

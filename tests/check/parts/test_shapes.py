@@ -6,7 +6,7 @@ from tests.check._parts import NORMAL, failures, linear, linear_inputs, product,
 import pullback as pb
 from pullback.check.parts.shapes import check_shapes
 from pullback.check.report import INAPPLICABLE, PASSED, Report
-from pullback.check.resizing import symbols
+from pullback.check.resizing import Symbol, named, symbols
 from pullback.check.session import Options, Session
 from pullback.check.subject import Subject
 
@@ -281,3 +281,46 @@ def test_shapes_keep_lengths_that_the_docstring_says_as_numbers_or_expressions()
     assert symbols(session) == []
     subject.said = {"pixels": ("n", "d")}
     assert [(s.length, s.axes) for s in symbols(session)] == [(4, ((0, 0),)), (3, ((0, 1), (1, 0)))]
+
+
+def mean_projection_backward(ctx, grad):
+    moments, points = ctx.saved_tensors
+    return grad.mT @ points / len(points), grad @ moments / len(points)  # of the wrong length
+
+
+@with_backward(mean_projection_backward)
+def mean_projection(ctx, moments, points):
+    """Projections of points: (n, 3) on moments: (m, 3)."""
+    if min(len(moments), len(points)) < 2:
+        raise ValueError("two at least")
+    ctx.save_for_backward(moments, points)
+    return points @ moments.mT / len(moments)
+
+
+def test_sizes_with_two_names_that_are_equal_by_chance_are_changed_apart():
+    x = pb.tensor(NORMAL(size=(2, 3)), requires_grad=True)
+    subject = Subject(mean_projection, (x, 0.5 * x.detach()))
+    subject.said = {"moments": ("m", "3"), "points": ("n", "3")}
+    session = Session(subject, Options(), Report("mean_projection", 0))
+    (symbol,) = symbols(session)
+    assert symbol.axes == ((0, 0), (1, 0))
+    assert [part.axes for part in named(session, symbol)] == [((0, 0),), ((1, 0),)]
+
+
+def test_an_axis_without_a_name_may_go_with_either_of_two():
+    inputs = tuple(pb.tensor(NORMAL(size=(2, 2)), requires_grad=True) for _ in range(3))
+    subject = Subject(lambda x, y, z: x * y * z, inputs)
+    subject.said = {"x": ("m", "3"), "y": ("n", "3")}
+    session = Session(subject, Options(), Report("product", 0))
+    parts = named(session, Symbol(2, ((0, 0), (1, 0), (2, 0))))
+    assert [[k for k, _ in part.axes] for part in parts] == [[0], [0, 2], [1], [1, 2]]
+
+
+def test_shapes_find_a_length_that_is_taken_for_one_of_another_name():
+    calls = NORMAL(size=(2, 3)), NORMAL(size=(2, 3))
+    subject = Subject(mean_projection, tuple(pb.tensor(a, requires_grad=True) for a in calls))
+    subject.said = {"moments": ("m", "3"), "points": ("n", "3")}
+    report = Report("mean_projection", 0)
+    check_shapes(Session(subject, Options(), report))
+    assert [failure.cause.name for failure in report.failures] == ["size", "size"]
+    assert "right for axis 0 of length 2 but wrong for length 3" in report.failures[0].cause.text

@@ -228,7 +228,7 @@ def factors_exchanged(e: Evidence, i: int) -> Cause | None:
         leaves = e.session.subject.leaves_on_host()
         leaves[k] = leaf.T.copy()
         other = e.of(e.session.subject.with_leaves(leaves))
-        same = other is not None and other.outputs[0].shape == turned[0].shape
+        same = other is not None and [out.shape for out in other.outputs] == [turned[0].shape]
         if other is not None and same and e.fits(i, other.numerical(turned)[i].T):
             text = f"`{e.names[i]}`: the factors of a matrix product are exchanged (left and right)"
             return Cause("transposed", text, "(a @ b).T is b.T @ a.T")

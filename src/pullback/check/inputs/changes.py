@@ -17,6 +17,7 @@ import numpy as np
 from pullback.check.inputs.domains import recognised
 from pullback.check.values import Array
 
+INNER_ZERO = "a zero among values of both signs"
 _ZEROS = 3  # arguments of both signs that have a zero in turn
 _OPEN = r"^\w*(upper|lower|bound|limit|ceil|high|low)|\bNAME\b[^;.\n]*(\binf|unbounded|censor|open)"
 _ABSENT = r"is(nan|finite)\(\s*NAME\b|\bNAME\b[^;.\n]*\b(nan\b|missing|absent)"
@@ -75,7 +76,7 @@ def all_changes() -> Iterator[Change]:
     yield Change("a zero among the values", _only(_with_zero), zero=True)
     for which in range(_ZEROS):
         inner = _only(_with_inner_zero, which)
-        yield Change("a zero among values of both signs", inner, tied=True)
+        yield Change(INNER_ZERO, inner, tied=True)
     yield Change("numbers in place of zeros", _filled)
     yield Change("small values", functools.partial(scaled, 0.02), small=True)
     yield Change("tiny values", functools.partial(scaled, 1e-6), tensors=True, small=True)
@@ -155,7 +156,7 @@ def _extreme(array: Array) -> Array:
 
 
 def _both_signs(array: Array) -> Array:
-    if not is_free(array) or not (array > 0).all() or is_unit(array):
+    if array.size < 2 or not is_free(array) or not (array > 0).all() or is_unit(array):
         return array
     other = array.copy()
     other.flat[::2] *= -1.0

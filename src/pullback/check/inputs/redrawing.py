@@ -306,6 +306,8 @@ class _Drawer:
             spread = float(np.ptp(array)) or float(np.abs(array).max()) or 1.0
             what, other = _MOVED, other + spread * rng.uniform(-1.0, 1.0)
         is_positive = bool((array > 0).all())
+        if is_positive and array.size == 1 and other.min() <= 0:  # a mass, a length, a rate
+            other = array
         may_flip = not self.repeats and (array.size > 1 or not is_positive)
         if may_flip and rng.random() < _SIGNED[is_positive]:
             what, other = _SIGNS, other * rng.choice([-1.0, 1.0], array.shape)

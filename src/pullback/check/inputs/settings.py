@@ -30,6 +30,7 @@ STOPPING = re.compile(
 )
 _REPEATS = re.compile(r".*(iter|steps?|sweeps)\w*")
 _FEW = 20  # repetitions that may be part of the formula
+SEVERAL = "an array of several values"
 _TINY = 1e-5
 _SMALL = re.compile(r".*eps(ilon)?\w*|jitter|ridge")
 _AXIS = re.compile(r"(\w+_)?(axis|axes|dims?)\d?")
@@ -51,6 +52,7 @@ _CHOICES = {
 
 _APART = r"\*name\b|\b\w+, \w+ = name\b|\bname\[[01]\]"
 _LETTERS = r"\bin (enumerate\(|zip\([^)]*)?NAME\b|\bNAME\["  # one by one
+_MASK_IF_NONE = r"\bbool\b\W{0,3} if name is None"
 _SEVERAL = r"(broadcast_to|broadcast_arrays|asarray|array|atleast_1d)\(\s*name\b"
 _PAIRS = ((1, 3), (0.3, 0.7), (0, 1), (1, 1), (2, 1))  # of what is taken apart
 
@@ -88,6 +90,8 @@ def other_settings(
             found = _in_place_of_none(p.name, hints, inputs, outputs)
             if re.search(_APART.replace("name", p.name), text_of(fn)):
                 found = itertools.chain(_PAIRS, found)
+            if re.search(_MASK_IF_NONE.replace("name", p.name), text_of(fn)):
+                found = itertools.chain(_arrays("mask", inputs, outputs), found)
             calls = [_with(inputs, i, p, v) for v in found]
             constant = _with_leaves(inputs)
             calls += [_with(constant, i, p, v) for v in _constants_for_none(p.name, hints, inputs)]
@@ -300,7 +304,7 @@ def _in_place_of_a_number(
     lengths = dict.fromkeys(n for array in given for n in array.shape[-1:] if n > 1)
     constant = _with_leaves(inputs)
     several = [_with(constant, i, p, value * np.linspace(0.6, 1.4, n)) for n in lengths]
-    yield f"`{p.name}` an array of several values", several
+    yield f"`{p.name}` {SEVERAL}", several
 
 
 def _with_leaves(inputs: Inputs) -> Inputs:

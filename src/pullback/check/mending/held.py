@@ -56,7 +56,7 @@ class Held:
         How many times as large as it should be what depends on the argument through it is: 0 where
         it is taken for a constant.
     setting : str
-        The number among the arguments that this is; empty if it is none.
+        That in words, if it is a number among the arguments, or one over it; empty if it is none.
     """
 
     text: str
@@ -70,8 +70,7 @@ class Held:
         """What is wrong with the gradient there."""
         if self.times == 0:
             return "is left out, as if it were constant"
-        size = f"is {self.times:.4g} times what it should be"
-        size = f"is too large by the factor {self.setting}" if self.setting else size
+        size = self.setting or f"is {self.times:.4g} times what it should be"
         return _TIMES.get(self.times, size)
 
     def __str__(self) -> str:
@@ -156,12 +155,12 @@ class _Holding:
         return results
 
     def _told(self, told: Held, times: float) -> Held:
-        near = [name for name, v in self.evidence.numbers if abs(v - times) < _SMALL * abs(times)]
-        inverse = [
-            name for name, v in self.evidence.numbers if abs(v * times - 1) < _SMALL and v != 1
-        ]
-        setting = near[0] if near else f"1 / {inverse[0]}" if inverse else ""
-        return dataclasses.replace(told, times=times, setting=setting and f"`{setting}`")
+        numbers = [(name, v) for name, v in self.evidence.numbers if v not in (0.0, 1.0)]
+        near = [name for name, v in numbers if abs(v - times) < _SMALL * abs(times)]
+        inverse = [name for name, v in numbers if abs(v * times - 1) < _SMALL]
+        setting = f"lacks the factor `{inverse[0]}`" if inverse else ""
+        setting = f"is `{near[0]}` times what it should be" if near else setting
+        return dataclasses.replace(told, times=times, setting=setting)
 
     def _points(self) -> list[_Point]:
         e = self.evidence

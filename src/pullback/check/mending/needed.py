@@ -209,7 +209,7 @@ def _adding(deltas: Array) -> Change:
     left = iter(deltas)
 
     def change(names: dict[str, Any], value: Any) -> Any:
-        array = plain(value) + next(left)
+        array = np.asarray(plain(value) + next(left))
         return array if value is plain(value) else in_place_of(value, array)
 
     return change

@@ -40,6 +40,9 @@ class Terms:
     def __init__(self, atoms: Sequence[Atom]) -> None:
         pool = [atom for atom in atoms if kind_of(atom.value) in "fci"][:_MOST]
         self._values = [(np.asarray(plain(atom.value)), atom.text) for atom in pool]
+        self._plain = [
+            pair for pair, atom in zip(self._values, pool, strict=True) if not _calls(atom.node)
+        ]
         self._factors = _Factors(pool)
         self._tables: dict[tuple[int, ...], _Table] = {}
         self._pairs: dict[tuple[int, ...], tuple[list[str], Array]] = {}
@@ -88,7 +91,7 @@ class Terms:
         """Yield tables of the products and quotients of three values, one for each third value."""
         fitting = [
             (np.broadcast_to(value, shape).ravel(), _grouped(text))
-            for value, text in self._values
+            for value, text in self._plain
             if value.dtype.kind in "fi" and value.shape in ((), shape)
         ]
         if shape not in self._pairs:
@@ -108,6 +111,11 @@ class Terms:
             table = np.stack(rows) if rows else np.zeros((0, math.prod(shape)))
             self._tables[shape] = _Table([text for text, _ in pairs], table)
         return self._tables[shape]
+
+
+def _calls(node: ast.AST) -> bool:
+    """Return whether an expression calls a function: a quotient by it would be far-fetched."""
+    return any(isinstance(each, ast.Call) and each.args for each in ast.walk(node))
 
 
 def _pairs(fitting: Sequence[tuple[Array, str]], size: int) -> tuple[list[str], Array]:

@@ -31,6 +31,7 @@ from pullback.check.resizing import (
     batches_of_one,
     describe_axes,
     divided,
+    leaves_out,
     named,
     resized,
     session_with_leaves,
@@ -105,6 +106,8 @@ def _sizes(session: Session, symbol: Symbol, lengths: Sequence[int] = ()) -> boo
     for length in lengths or usual:
         if known and length == 2 * n:  # needed only if the length has to be a multiple
             continue
+        if 0 < length < symbol.length and leaves_out(session, symbol, length):
+            continue
         leaves = resized(session, symbol, length)
         if sum(v.size for v in leaves if isinstance(v, np.ndarray)) > _MAX_ELEMENTS:
             continue
@@ -178,8 +181,7 @@ def _report_raised(
     shapes = [out.shape for out in session.outputs]
     summed = [out.shape for out in other.outputs] == shapes
     coordinates = symbol.length <= _VECTOR and any(axis for _, axis in symbol.axes)
-    odd |= length == 1 and (summed or coordinates)
-    odd |= summed and symbol.length <= _VECTOR
+    odd |= coordinates or (summed and (length == 1 or symbol.length <= _VECTOR))
     if fixed or odd or not sensible or _is_fixed(session, symbol, error):
         session.note(f"forward works {situation}, but backward raises: {first_line(error)}")
     else:
