@@ -188,6 +188,9 @@ def _candidates(
         yield from (type(value)((1,)), type(value)((0, 1)))
     elif isinstance(value, tuple) and value and all(isinstance(v, int) for v in value):
         yield from _tuples(name, value, rank)
+    elif isinstance(value, list) and len(value) > 1 and all(type(v) is int for v in value):
+        yield [*value[:-1], value[0]]  # an index that repeats
+        yield value[::-1]
     elif isinstance(value, (tuple, list)) and value and all(map(_is_number, value)):
         other = [v * (1.5, 0.8, 1.2)[k % 3] for k, v in enumerate(value)]
         if sorted(value) == list(value) and len(value) > 2:  # limits, from the lowest on

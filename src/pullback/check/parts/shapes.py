@@ -182,6 +182,7 @@ def _report_raised(
     summed = [out.shape for out in other.outputs] == shapes
     coordinates = symbol.length <= _VECTOR and any(axis for _, axis in symbol.axes)
     odd |= coordinates or (summed and (length == 1 or symbol.length <= _VECTOR))
+    odd |= length == 1 and not isinstance(error.__cause__, GradientError)  # one may be too few
     if fixed or odd or not sensible or _is_fixed(session, symbol, error):
         session.note(f"forward works {situation}, but backward raises: {first_line(error)}")
     else:
