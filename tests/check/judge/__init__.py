@@ -55,6 +55,7 @@ from . import (
     metrology,
     microscopy,
     molecules,
+    music,
     navigation,
     neuroscience,
     oceanography,
@@ -187,6 +188,7 @@ FIELDS = (
     vehicles,
     colour,
     metrology,
+    music,
 )
 CASES: list[Case] = [case for field in FIELDS for case in field.BOOK.cases]
 WRONG = [case for case in CASES if case.wrong]
