@@ -15,6 +15,7 @@ from . import (
     alignment,
     antennas,
     astronomy,
+    auctions,
     audio,
     batteries,
     bioinformatics,
@@ -189,6 +190,7 @@ FIELDS = (
     colour,
     metrology,
     music,
+    auctions,
 )
 CASES: list[Case] = [case for field in FIELDS for case in field.BOOK.cases]
 WRONG = [case for case in CASES if case.wrong]
