@@ -15,6 +15,7 @@ from . import (
     alignment,
     antennas,
     astronomy,
+    auctions,
     audio,
     batteries,
     bioinformatics,
@@ -58,6 +59,7 @@ from . import (
     metrology,
     microscopy,
     molecules,
+    music,
     navigation,
     neuroscience,
     nuclear,
@@ -199,6 +201,8 @@ FIELDS = (
     printing,
     cranes,
     breweries,
+    music,
+    auctions,
 )
 CASES: list[Case] = [case for field in FIELDS for case in field.BOOK.cases]
 WRONG = [case for case in CASES if case.wrong]
