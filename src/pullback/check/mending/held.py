@@ -22,8 +22,10 @@ from pullback.check.deadline import Budget
 from pullback.check.diagnosis.evidence import Evidence
 from pullback.check.exceptions import ForwardError
 from pullback.check.mending.atoms import kind_of, plain, shape_of
+from pullback.check.mending.quoting import grouped
 from pullback.check.mending.sites import Rewritten
 from pullback.check.mending.source import source_of
+from pullback.check.mending.trials import with_forward
 from pullback.check.numerical import across, coordinates, joined
 from pullback.check.session import away_from_zero, direction_scales
 from pullback.check.subject import Subject
@@ -129,10 +131,7 @@ class _Holding:
     def __init__(self, evidence: Evidence, op: CustomOp, forward: Rewritten) -> None:
         self.evidence, self.forward = evidence, forward
         self.subject: Subject = evidence.session.subject.with_arrays(evidence.arrays)
-        setup = op.setup_context
-        self.subject.fn = CustomOp(
-            op.name, forward.called(), op.given_rule, setup_context=setup, traverse=op.traverse
-        )
+        self.subject.fn = with_forward(op, forward)
         self.time = Budget(_SECONDS)
         self.rng = np.random.default_rng(0)
 
@@ -193,7 +192,7 @@ class _Holding:
         whole = list(self._whole(point))
         yield from ((candidate, ()) for candidate in whole)
         for sites, _, told in whole:
-            name = _grouped(ast.unparse(self.forward.sites[sites[0]].node))
+            name = grouped(ast.unparse(self.forward.sites[sites[0]].node))
             for text, part in _parts(shape_of(point.tape[sites[0]][0])):
                 told = dataclasses.replace(told, text=f"{name}[{text}]")
                 yield _Candidate(sites, part, told), ()
@@ -341,10 +340,6 @@ def _parts(shape: tuple[int, ...]) -> Iterator[tuple[str, Any]]:
 def _place(node: Any) -> tuple[int, ...]:
     names = ("lineno", "col_offset", "end_lineno", "end_col_offset")
     return tuple(getattr(node, name, -1) for name in names)
-
-
-def _grouped(text: str) -> str:
-    return text if text.replace(".", "").isidentifier() else f"({text})"
 
 
 def _shortened(text: str) -> str:

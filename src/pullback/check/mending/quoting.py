@@ -23,6 +23,11 @@ class _Replacing(ast.NodeTransformer):
         return self.generic_visit(node) if found is None else found
 
 
+def grouped(text: str) -> str:
+    """Return an expression as it is written where it is part of another: in brackets, if needed."""
+    return text if text.replace(".", "").isidentifier() else f"({text})"
+
+
 def replaced(tree: ast.FunctionDef, places: Sequence[tuple[Any, Any]]) -> ast.FunctionDef:
     """Return a copy of a definition with nodes replaced by others."""
     pairs = [(old, _in_place_of(copy.deepcopy(new), old)) for old, new in places]

@@ -17,6 +17,7 @@ from pullback.check.iterating import iterates, repeats
 from pullback.check.mending.quoting import place_of
 from pullback.check.mending.sites import Rewritten
 from pullback.check.mending.source import source_of
+from pullback.check.mending.trials import with_forward
 from pullback.check.subject import Subject
 from pullback.core.custom.operation import CustomOp
 
@@ -48,11 +49,8 @@ def has_settled(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
     counts = list(_counts(forward))
     if not counts:
         return True
-    clone: CustomOp = CustomOp(
-        fn.name, forward.called(), fn.given_rule, setup_context=fn.setup_context
-    )
     try:
-        subject = Subject(clone, args, kwargs)
+        subject = Subject(with_forward(fn, forward), args, kwargs)
         before = subject.values(subject.arrays)
         forward.probe.most = forward.probe.turns
         for more in _MORE:

@@ -19,6 +19,7 @@ import numpy as np
 
 from pullback.check.mending.atoms import Atom, kind_of, plain
 from pullback.check.mending.edits import Edit
+from pullback.check.mending.quoting import grouped
 from pullback.check.values import Array
 
 _SIZES = (1.0, 2.0, 0.5)
@@ -68,10 +69,7 @@ class Terms:
             for text, ratio in self._table(target.shape).in_proportion(target, where):
                 factor = self._factors.of(ratio, target.size)
                 if factor is not None:
-                    sign, size = factor
-                    joint = "-" if sign < 0 else "+" if joined else ""
-                    written = f"{joined} {joint} {size.format(form.format(f'({text})'))}"
-                    yield Edit({k: ast.parse(written.strip(), mode="eval").body}, cost)
+                    yield Edit({k: _sum(joined, factor, form.format(f"({text})"))}, cost)
 
     def products(self, k: int, node: Any, got: Array, expected: Array) -> Iterator[Edit]:
         """Yield the same with products and quotients of three values, element by element."""
@@ -82,15 +80,13 @@ class Terms:
             for table in self._triples(target.shape):
                 for text, ratio in table.in_proportion(target, np.ones(target.shape, bool)):
                     if min(abs(abs(ratio) - size) for size in _SIZES) <= _RTOL:
-                        joint = "-" if ratio < 0 else "+" if joined else ""
-                        size = "" if abs(abs(ratio) - 1) <= _RTOL else f"{abs(ratio):.1g} * "
-                        written = f"{joined} {joint} {size}{text}"
-                        yield Edit({k: ast.parse(written.strip(), mode="eval").body}, cost)
+                        size = "{}" if abs(abs(ratio) - 1) <= _RTOL else f"{abs(ratio):.1g} * {{}}"
+                        yield Edit({k: _sum(joined, (ratio, size), text)}, cost)
 
     def _triples(self, shape: tuple[int, ...]) -> Iterator[_Table]:
         """Yield tables of the products and quotients of three values, one for each third value."""
         fitting = [
-            (np.broadcast_to(value, shape).ravel(), _grouped(text))
+            (np.broadcast_to(value, shape).ravel(), grouped(text))
             for value, text in self._plain
             if value.dtype.kind in "fi" and value.shape in ((), shape)
         ]
@@ -111,6 +107,13 @@ class Terms:
             table = np.stack(rows) if rows else np.zeros((0, math.prod(shape)))
             self._tables[shape] = _Table([text for text, _ in pairs], table)
         return self._tables[shape]
+
+
+def _sum(own: str, factor: tuple[float, str], term: str) -> Any:
+    """Return an expression plus or minus a multiple of a term; the latter alone without one."""
+    sign, size = factor
+    joint = "-" if sign < 0 else "+" if own else ""
+    return ast.parse(f"{own} {joint} {size.format(term)}".strip(), mode="eval").body
 
 
 def _calls(node: ast.AST) -> bool:
@@ -168,7 +171,7 @@ class _Factors:
     def __init__(self, pool: Sequence[Atom]) -> None:
         numbers = [(1.0, "{}")]
         at_hand = [
-            (float(np.real(plain(atom.value))), _grouped(atom.text))
+            (float(np.real(plain(atom.value))), grouped(atom.text))
             for atom in pool
             if not np.shape(plain(atom.value)) and kind_of(atom.value) in "fi"
         ]
@@ -273,9 +276,5 @@ def _forms(kinds: tuple[int, ...]) -> tuple[tuple[str, Callable[..., Any]], ...]
 
 def _written(form: str, values: Sequence[str]) -> str:
     """Return a form with the expressions of its values."""
-    grouped = list(map(_grouped, values))
-    return _LETTERS.sub(lambda found: grouped["ab".index(found[0])], form)
-
-
-def _grouped(text: str) -> str:
-    return text if text.isidentifier() else f"({text})"
+    parts = list(map(grouped, values))
+    return _LETTERS.sub(lambda found: parts["ab".index(found[0])], form)

@@ -209,6 +209,14 @@ def rewritten_op(op: Any, backward: Rewritten, saver: Rewritten) -> CustomOp:
     return found
 
 
+def with_forward(op: Any, forward: Rewritten) -> CustomOp:
+    """Return an operation with the rewritten forward of another, and its rule as it is."""
+    setup, traverse = op.setup_context, op.traverse
+    return CustomOp(
+        op.name, forward.called(), op.given_rule, setup_context=setup, traverse=traverse
+    )
+
+
 def _close(a: Array, b: Array) -> bool:
     with np.errstate(all="ignore"):
         size = np.max(np.abs(a), initial=0.0)

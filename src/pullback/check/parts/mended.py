@@ -1,6 +1,6 @@
 """What forward's and backward's sources tell of wrong gradients.
 
-The parts of forward that are taken for constants, and the changes that make the gradients right.
+The parts of forward through which they are wrong, and the changes that make them right.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _VAGUE = {"missing-term", "formula", "misplaced", "elements", "state", "output-i
 
 
 def with_held(evidence: Evidence, causes: Sequence[tuple[int, Cause]]) -> list[tuple[int, Cause]]:
-    """Return the causes for arguments, with the part of forward that each takes for a constant."""
+    """Return the causes for arguments, with the part of forward through which each is wrong."""
     vague = [i for i, cause in causes if cause.name in _VAGUE]
     found: dict[int, Held] = {}
     if vague and evidence.session.options.mend:
