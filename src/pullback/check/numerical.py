@@ -11,7 +11,7 @@ jumps and edges of the domain.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -80,10 +80,9 @@ def from_coordinates(flat: Array, like: Array) -> Array:
 def across(
     values: Callable[[Sequence[Array]], Sequence[Array]],
     arrays: Sequence[Array],
-    i: int,
-    step: Array,
+    steps: Mapping[int, Array],
 ) -> Array | None:
-    """Return by how much a function's outputs differ on both sides of one of its arguments.
+    """Return by how much a function's outputs differ on both sides of its arguments.
 
     Parameters
     ----------
@@ -91,20 +90,19 @@ def across(
         The function of all arguments.
     arrays : sequence of array
         Their values.
-    i : int
-        Which of them is moved.
-    step : array
-        By how much, in real coordinates.
+    steps : mapping of int to array
+        By how much each of those that are moved is, in real coordinates.
 
     Returns
     -------
     array or None
         In coordinates of all outputs; None if their shapes differ.
     """
-    flat, moved = coordinates(arrays[i]), list(arrays)
     sides = []
-    for other in (flat + step, flat - step):
-        moved[i] = from_coordinates(other, arrays[i])
+    for sign in (1, -1):
+        moved = list(arrays)
+        for i, step in steps.items():
+            moved[i] = from_coordinates(coordinates(arrays[i]) + sign * step, arrays[i])
         sides.append(joined(values(moved)))
     return sides[0] - sides[1] if sides[0].shape == sides[1].shape else None
 

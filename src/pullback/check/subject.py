@@ -293,7 +293,9 @@ class Subject:
             If the function raises.
         """
         if self.output_indices is None:
-            self._probe()
+            probed = self._probe()
+            if arrays is None and wanted is None:
+                return probed
         return self._run(self.arrays if arrays is None else arrays, wanted)
 
     def _probe(self) -> Run:

@@ -286,7 +286,7 @@ class _Holding:
                 return self.subject.values(arrays)
 
         try:
-            found = across(values, point.arrays, i, _STEP * direction)
+            found = across(values, point.arrays, {i: _STEP * direction})
         except Exception:  # whatever it leads to
             return np.nan
         if found is None or found.shape != point.seeds.shape:
