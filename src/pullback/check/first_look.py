@@ -8,6 +8,7 @@ rounding.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -15,7 +16,7 @@ from pullback.check.exceptions import ForwardError
 from pullback.check.numerical import across, coordinates, joined
 from pullback.check.session import away_from_zero, direction_scales, random_like
 from pullback.check.subject import Subject
-from pullback.check.values import host
+from pullback.check.values import Array, host
 
 _STEP = 1e-5  # of the length scale: the error of the differences is about 1e-10
 _CLOSE = 1e-7  # relative to the terms of the component along the direction
@@ -38,47 +39,80 @@ def looks_right(subject: Subject, seed: int) -> bool:
         False also where this cannot be told: for other dtypes, where something raises, or is not
         finite.
     """
+    look = _look(subject, np.random.default_rng(seed))
+    if look is None:
+        return False
+    together = dict(enumerate(_shares(look.sizes())))
+    alone = [{i: 1.0} for i in together] if len(together) > 1 else []
+    return look.agrees(together) or (bool(alone) and all(look.agrees(one) for one in alone))
+
+
+class _Look(NamedTuple):
+    """One backward pass of a call, and a direction for each of its arguments.
+
+    Attributes
+    ----------
+    subject : Subject
+    along : array
+        The output gradients, in coordinates of all outputs.
+    noise : float
+        How much of a slope may be rounding.
+    directions : list of array
+    terms : list of array
+        Those of the slope along each direction that the gradients say.
+    """
+
+    subject: Subject
+    along: Array
+    noise: float
+    directions: list[Array]
+    terms: list[Array]
+
+    def sizes(self) -> list[float]:
+        """Return how large the terms are, for each argument."""
+        return [float(np.abs(some).sum()) for some in self.terms]
+
+    def agrees(self, shares: Mapping[int, float]) -> bool:
+        """Return whether forward changes as the gradients say, along shares of directions."""
+        steps = {i: _STEP * share * self.directions[i] for i, share in shares.items()}
+        try:
+            change = across(self.subject.values, self.subject.arrays, steps)
+        except ForwardError:
+            return False
+        if change is None or change.shape != self.along.shape:
+            return False
+        excess = float(self.along @ change) / (2 * _STEP)
+        excess -= sum(share * float(self.terms[i].sum()) for i, share in shares.items())
+        sizes = self.sizes()
+        size = sum(share * sizes[i] for i, share in shares.items())
+        return abs(excess) <= _CLOSE * size + self.noise
+
+
+def _look(subject: Subject, rng: np.random.Generator) -> _Look | None:
+    """Return what a call and its backward pass give; None where nothing can be told."""
     arrays = subject.arrays
     if any(a.dtype.char not in "dD" or not np.isfinite(a).all() for a in arrays):
-        return False
-    rng = np.random.default_rng(seed)
+        return None
     try:
         run = subject.run()
         outputs = run.values()
         seeds = [random_like(out, rng) for out in outputs]
         found = run.vjp(seeds)
     except Exception:  # of any kind: the full comparison says which, and whose
-        return False
+        return None
     if any(out.dtype.char not in "dD" for out in outputs) or len(found) != len(arrays):
-        return False
+        return None
     directions, terms = [], []
     for array, g in zip(arrays, found, strict=True):
         flat = coordinates(array)
         got = 0.0 * flat if g is None else coordinates(host(g).astype(array.dtype))
-        if got.shape != flat.shape:
-            return False
+        if got.shape != flat.shape or not np.isfinite(got).all():
+            return None
         directions.append(away_from_zero(flat.size, rng) * direction_scales(np.abs(flat)))
         terms.append(directions[-1] * got)
     along = joined(seeds)
     noise = _NOISE * float(np.abs(along) @ np.abs(joined(outputs)))
-
-    def agree(shares: Mapping[int, float]) -> bool:
-        steps = {i: _STEP * share * directions[i] for i, share in shares.items()}
-        try:
-            change = across(subject.values, arrays, steps)
-        except ForwardError:
-            return False
-        if change is None or change.shape != along.shape:
-            return False
-        excess = float(along @ change) / (2 * _STEP)
-        size = 0.0
-        for i, share in shares.items():
-            excess -= share * float(terms[i].sum())
-            size += share * float(np.abs(terms[i]).sum())
-        return abs(excess) <= _CLOSE * size + noise
-
-    together = dict(enumerate(_shares([float(np.abs(some).sum()) for some in terms])))
-    return agree(together) or (len(arrays) > 1 and all(agree({i: 1.0}) for i in together))
+    return _Look(subject, along, noise, directions, terms)
 
 
 def _shares(sizes: Sequence[float]) -> list[float]:

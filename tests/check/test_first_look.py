@@ -1,0 +1,68 @@
+import numpy as np
+import pytest
+
+import pullback as pb
+from pullback.check.first_look import looks_right
+from pullback.check.subject import Subject
+
+
+def op_of(gradients):
+    """Return x * 1e6 summed, plus y**2 summed, with these gradients of x and y."""
+
+    def forward(ctx, x, y):
+        ctx.save_for_backward(x=x, y=y)
+        return 1e6 * x.sum() + (y * y).sum()
+
+    def backward(ctx, grad_output):
+        x, y = ctx.saved_tensors
+        return dict(zip(("x", "y"), gradients(x, y, grad_output), strict=True))
+
+    return pb.autograd_function(forward, backward)
+
+
+def looked_at(gradients):
+    x, y = np.array([1.0, -2.0, 0.5]), np.array([0.3, 0.7])
+    return looks_right(Subject(op_of(gradients), (x, y)), 0)
+
+
+def test_what_is_right_looks_right():
+    assert looked_at(lambda x, y, g: (1e6 * g + 0 * x, 2 * y * g))
+
+
+@pytest.mark.parametrize(
+    "gradients",
+    [
+        lambda x, y, g: (1e6 * g + 0 * x, 2.02 * y * g),
+        lambda x, y, g: (1e6 * g + 0 * x, None),
+        lambda x, y, g: (1e6 * g + 0 * x, 1e-9 * y * g),
+        lambda x, y, g: (1.00001e6 * g + 0 * x, 2 * y * g),
+        lambda x, y, g: (None, 2 * y * g),
+    ],
+    ids=["small", "small and left out", "all but left out", "large", "large and left out"],
+)
+def test_a_wrong_gradient_of_one_argument_is_not_hidden_by_a_large_one_of_another(gradients):
+    assert not looked_at(gradients)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_what_is_not_finite_does_not_look_right(value):
+    assert not looked_at(lambda x, y, g: (1e6 * g + 0 * x, value * y))
+
+
+def test_a_kink_of_one_argument_is_no_matter_where_each_is_right_alone():
+    calls = []
+
+    def forward(ctx, x, y):
+        ctx.save_for_backward(x=x, y=y)
+        calls.append(bool((x > y).any()))
+        return ((x > y) * x).sum()
+
+    def backward(ctx, grad_output):
+        x, y = ctx.saved_tensors
+        return {"x": (x > y) * grad_output, "y": None}
+
+    step = pb.autograd_function(forward, backward)
+    x = np.ones(50)
+    # A step is at most 1.5e-5 long: of one argument too short to cross, of both not.
+    assert looks_right(Subject(step, (x, x + 2e-5)), 0)
+    assert calls == [False, True, True, False, False, False, False]
