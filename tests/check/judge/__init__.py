@@ -104,6 +104,7 @@ from . import (
     traffic,
     transport,
     vehicles,
+    wind_turbines,
 )
 from .entries import Case
 
@@ -203,6 +204,7 @@ FIELDS = (
     breweries,
     music,
     auctions,
+    wind_turbines,
 )
 CASES: list[Case] = [case for field in FIELDS for case in field.BOOK.cases]
 WRONG = [case for case in CASES if case.wrong]
