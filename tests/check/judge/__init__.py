@@ -69,6 +69,7 @@ from . import (
     pharmacology,
     photography,
     physics,
+    pipelines,
     plasma,
     populations,
     power_grids,
@@ -205,6 +206,7 @@ FIELDS = (
     music,
     auctions,
     wind_turbines,
+    pipelines,
 )
 CASES: list[Case] = [case for field in FIELDS for case in field.BOOK.cases]
 WRONG = [case for case in CASES if case.wrong]
