@@ -22,6 +22,7 @@ from . import (
     biomechanics,
     breweries,
     chemistry,
+    chemometrics,
     circuits,
     climate,
     colour,
@@ -207,6 +208,7 @@ FIELDS = (
     auctions,
     wind_turbines,
     pipelines,
+    chemometrics,
 )
 CASES: list[Case] = [case for field in FIELDS for case in field.BOOK.cases]
 WRONG = [case for case in CASES if case.wrong]
