@@ -29,6 +29,7 @@ from . import (
     control,
     cosmology,
     cranes,
+    credit,
     crystallography,
     ecology,
     economics,
@@ -209,6 +210,7 @@ FIELDS = (
     wind_turbines,
     pipelines,
     chemometrics,
+    credit,
 )
 CASES: list[Case] = [case for field in FIELDS for case in field.BOOK.cases]
 WRONG = [case for case in CASES if case.wrong]
