@@ -11,6 +11,7 @@ what it says (a right one that is wrong, a wrong one whose mistake never shows).
 from . import (
     acoustics,
     actuarial,
+    advertising,
     agriculture,
     alignment,
     antennas,
@@ -211,6 +212,7 @@ FIELDS = (
     pipelines,
     chemometrics,
     credit,
+    advertising,
 )
 CASES: list[Case] = [case for field in FIELDS for case in field.BOOK.cases]
 WRONG = [case for case in CASES if case.wrong]

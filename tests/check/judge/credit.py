@@ -298,7 +298,7 @@ def scorecard():
     class Scorecard(pb.Function):
         @staticmethod
         def forward(ctx, points, base, features, cuts):
-            """Scores from points by bin: for each feature one for a gap (negative), then the bins."""
+            """Scores from points by bin; each feature has one for a gap (negative) first."""
             offset, columns = 0, []
             for values, edges in zip(features.T, cuts, strict=True):
                 bins = np.where(values < 0, 0, 1 + np.digitize(values, edges))
