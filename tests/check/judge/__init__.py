@@ -11,6 +11,7 @@ what it says (a right one that is wrong, a wrong one whose mistake never shows).
 from . import (
     acoustics,
     actuarial,
+    advertising,
     agriculture,
     alignment,
     antennas,
@@ -22,12 +23,14 @@ from . import (
     biomechanics,
     breweries,
     chemistry,
+    chemometrics,
     circuits,
     climate,
     colour,
     control,
     cosmology,
     cranes,
+    credit,
     crystallography,
     ecology,
     economics,
@@ -69,6 +72,7 @@ from . import (
     pharmacology,
     photography,
     physics,
+    pipelines,
     plasma,
     populations,
     power_grids,
@@ -104,6 +108,7 @@ from . import (
     traffic,
     transport,
     vehicles,
+    wind_turbines,
 )
 from .entries import Case
 
@@ -203,6 +208,11 @@ FIELDS = (
     breweries,
     music,
     auctions,
+    wind_turbines,
+    pipelines,
+    chemometrics,
+    credit,
+    advertising,
 )
 CASES: list[Case] = [case for field in FIELDS for case in field.BOOK.cases]
 WRONG = [case for case in CASES if case.wrong]
