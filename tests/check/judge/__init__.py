@@ -67,6 +67,7 @@ from . import (
     neuroscience,
     nuclear,
     oceanography,
+    ophthalmology,
     optics,
     orbits,
     pharmacology,
@@ -213,6 +214,7 @@ FIELDS = (
     chemometrics,
     credit,
     advertising,
+    ophthalmology,
 )
 CASES: list[Case] = [case for field in FIELDS for case in field.BOOK.cases]
 WRONG = [case for case in CASES if case.wrong]
