@@ -138,6 +138,24 @@ def test_rounding_close_by_makes_no_kink():
     assert found.value[0] == pytest.approx(-1 / 3, abs=1e-6)
 
 
+def test_a_formula_that_cancels_around_its_special_case_makes_no_kink():
+    def share(rate, months=48):  # of a loan that is paid back each month
+        return 1 / months if abs(rate) < 1e-12 else rate / (1 - (1 + rate) ** -months)
+
+    for scale in (1.0, 0.01, 0.00063):
+        found = at(share, 0.0, scale)
+        assert found.low == found.high == pytest.approx(49 / 96, rel=2e-3)
+
+
+def test_a_kink_is_one_also_where_rounding_shows_beside_it():
+    def f(x):
+        return abs(x) + 100 * x**2 + 1e-10 * math.cos(1e13 * x)
+
+    found = at(f, 0.0)
+    assert found.low == pytest.approx(-1.0, rel=2e-2)
+    assert found.high == pytest.approx(1.0, rel=2e-2)
+
+
 def test_outputs_that_stay_the_same_beside_others_that_move_cost_no_more_calls():
     calls = []
 

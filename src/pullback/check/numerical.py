@@ -26,6 +26,7 @@ _POWERS = (0.2, 0.25, 0.14, 0.33, 0.08, 0.4)
 # A step so small that only kinks, jumps and edges show.
 _CLOSE = 0.45
 _SMOOTH_ENOUGH = 1e-7
+_SMALL_KINK = 1e-3  # relative to a slope: no more than its error
 _TINY = 1e-300  # below it, results may have underflowed
 
 
@@ -119,12 +120,15 @@ class _Best:
         self.jump = np.full(count, np.inf)  # how far the outputs move within the smallest step
         self.gap = np.zeros(count)  # between the two sides' slopes, at the smallest step with one
         self.gap_step = np.full(count, np.inf)
+        self.gaps: list[tuple[float, Array]] = []  # with the steps at which they were seen
         self.done = np.zeros(count, bool)
 
     def offer(self, value: Array, error: Array, floor: Array, gap: Array, h: float) -> None:
         """Use an estimate at step h where it is better; `gap` is 0 where no kink shows."""
         closer = (gap > 0) & (h < self.gap_step)
         self.gap[closer], self.gap_step[closer] = gap[closer], h
+        if gap.any():
+            self.gaps.append((h, gap))
         self.jump = np.where(np.isfinite(value), np.fmin(np.abs(value) * h, self.jump), self.jump)
         better = np.isfinite(value) & (error + gap < self.error)
         self.value[better], self.step[better] = value[better], h
@@ -133,10 +137,18 @@ class _Best:
         accurate = error <= _SMOOTH_ENOUGH * np.abs(value) + 4 * floor
         self.done |= np.isfinite(value) & accurate & (gap == 0)
 
-    def settle(self) -> None:
+    def settle(self, line: Curve) -> None:
         """Widen the error of estimates at steps that span a kink seen at a smaller step."""
         doubtful = (self.gap > 0) & (self.step > self.gap_step)
-        self.error[doubtful] += self.gap[doubtful]
+        for h, gap in sorted(self.gaps, key=lambda pair: -pair[0]):
+            # The largest step with a gap tells most: the closer, the more of it is rounding.
+            here = doubtful & (gap > 0) & (h < self.step)
+            if here.any():
+                small = gap < _SMALL_KINK * np.abs(self.value)
+                noisy = here & (small | (_roughness(line, h) > gap / 4))
+                self.error[here] += np.where(noisy, gap, self.gap)[here]
+                self.gap[noisy] = 0.0
+                doubtful &= ~here
         self.noise[~np.isfinite(self.noise)] = 0.0
 
 
@@ -174,7 +186,7 @@ def slope(line: Curve, scales: Sequence[float], eps: float) -> Slope:
                     break
             if best.done.all():
                 break
-        best.settle()
+        best.settle(line)
         return _with_kinks(line, center, scales, eps, best)
 
 
@@ -263,6 +275,17 @@ def sharpened(found: Slope, tilted: Curve, step: float) -> Slope:
     low[good] = high[good] = exact[good]
     error[good] = 1e-12 * size[good]
     return Slope(low, high, error, found.kink)
+
+
+def _roughness(line: Curve, h: float) -> Array | float:
+    """Return how far slopes within steps of one side lie off a parabola: noise does, no kink."""
+    rough: Array | float = 0.0
+    for side in (h, -h):
+        a, b, c, d = (line(k * side) for k in (1, 2, 3, 4))
+        if a is None or b is None or c is None or d is None:
+            return 0.0
+        rough = np.fmax(rough, np.abs(a - 3 * b + 3 * c - d) / h)
+    return rough
 
 
 def _one_sided(line: Curve, center: Array, h: float) -> Array:

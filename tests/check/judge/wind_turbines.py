@@ -9,7 +9,7 @@ import pullback as pb
 
 from .entries import MISSING, Book, mends, t
 
-BOOK = Book("wind turbines")
+BOOK = Book("wind_turbines")
 AIR = 1.225
 
 

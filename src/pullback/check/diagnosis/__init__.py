@@ -20,6 +20,7 @@ from pullback.check.diagnosis.contributions import (
     contributions,
     overwritten,
     rearranged,
+    repeated,
     wrong_output,
 )
 from pullback.check.diagnosis.elements import elements, listed, nan, positions
@@ -67,6 +68,7 @@ HYPOTHESES: tuple[Hypothesis, ...] = (
     diagonal,
     *FACTORS,
     one_output,
+    repeated,
     contributions,
     positions,
     invariance,

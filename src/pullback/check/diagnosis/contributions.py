@@ -22,6 +22,9 @@ from pullback.check.report import Cause
 from pullback.check.values import Array
 
 _MAX_PAIRS = 250_000
+_REPEATED = (
+    "an index is repeated? Add up with np.add.at: `=`, or `x[index] += v`, keeps one of several"
+)
 
 
 class Pairs(NamedTuple):
@@ -274,9 +277,28 @@ def _sole(e: Evidence, i: int, pairs: Pairs, word: str) -> Cause | None:
                 f"`{e.names[i]}`: of the output elements that one element goes into, only the "
                 f"{word} contributes; the others are missing: overwritten, not accumulated"
             )
-            hint = "an index is repeated? Add up with += or np.add.at, not with ="
-            return Cause("missing-sum", text, hint)
+            return Cause("missing-sum", text, _REPEATED)
     return None
+
+
+def repeated(e: Evidence, i: int) -> Cause | None:
+    """With indices that repeat, some of what an element feeds is missing, never the last of it."""
+    pairs = pairs_of(e, i)
+    if pairs is None or not pairs.missing.any() or not np.array_equal(pairs.missing, pairs.wrong):
+        return None
+    arrays = [a for _, a in e.session.subject.array_arguments() if a.dtype.kind in "iu"]
+    if not any(np.unique(a).size < a.size for a in arrays):
+        return None
+    kept = pairs.used & ~pairs.wrong
+    last = pairs.used.shape[0] - 1 - pairs.used[::-1].argmax(axis=0)
+    short = pairs.missing.any(axis=0)
+    if not kept[last, np.arange(last.size)][short].all():
+        return None
+    text = (
+        f"`{e.names[i]}`: where an index repeats, some of what comes from the output elements is "
+        "missing: overwritten, not accumulated"
+    )
+    return Cause("missing-sum", text, _REPEATED)
 
 
 def _leads(e: Evidence) -> list[int]:

@@ -223,6 +223,7 @@ def _values(
             f"values around `{name}` = {number:g}",
             functools.partial(moved_around, number),
             signs=True,
+            small=True,  # beside one another: all get this size
         )
         for name, number in _numbers(inputs, parameters)
     )
@@ -293,6 +294,8 @@ def _all_changed(
     """
     labels = iter(labels_of(fn, inputs.args, inputs.kwargs))
     text = f"{said_of(fn)}\n{text_of(fn)}" if kind and kind.expects else ""
+    leaves = tree.leaves((inputs.args, inputs.kwargs))
+    single = all(host(v).size == 1 for v in leaves if holds_numbers(v))
 
     def changed(value: Any) -> Any:
         label = next(labels)
@@ -300,6 +303,8 @@ def _all_changed(
             return value
         is_tensor, expects = isinstance(value, Tensor), kind.expects if kind else ""
         if kind and ((is_tensor and expects) or (not is_tensor and kind.tensors)):
+            return value
+        if kind and kind.coarse and host(value).size == 1 and not single:  # an exponent, a scale
             return value
         if expects and not re.search(expects.replace("NAME", label), f"{label}\n{text}", re.I):
             return value
