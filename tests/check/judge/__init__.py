@@ -68,6 +68,7 @@ from . import (
     orbits,
     pharmacology,
     photography,
+    photovoltaics,
     physics,
     plasma,
     populations,
@@ -203,6 +204,7 @@ FIELDS = (
     breweries,
     music,
     auctions,
+    photovoltaics,
 )
 CASES: list[Case] = [case for field in FIELDS for case in field.BOOK.cases]
 WRONG = [case for case in CASES if case.wrong]
