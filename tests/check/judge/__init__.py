@@ -36,6 +36,7 @@ from . import (
     epidemics,
     finance,
     finite_elements,
+    fisheries,
     fluids,
     forecasting,
     genetics,
@@ -205,6 +206,7 @@ FIELDS = (
     music,
     auctions,
     photovoltaics,
+    fisheries,
 )
 CASES: list[Case] = [case for field in FIELDS for case in field.BOOK.cases]
 WRONG = [case for case in CASES if case.wrong]
