@@ -93,6 +93,7 @@ from . import (
     solvers,
     sparse,
     spectroscopy,
+    speech,
     sports,
     state,
     statistics,
@@ -207,6 +208,7 @@ FIELDS = (
     auctions,
     photovoltaics,
     fisheries,
+    speech,
 )
 CASES: list[Case] = [case for field in FIELDS for case in field.BOOK.cases]
 WRONG = [case for case in CASES if case.wrong]
