@@ -81,6 +81,7 @@ from . import (
     quantum,
     queueing,
     radar,
+    railways,
     ranking,
     rearranging,
     recommending,
@@ -209,6 +210,7 @@ FIELDS = (
     photovoltaics,
     fisheries,
     speech,
+    railways,
 )
 CASES: list[Case] = [case for field in FIELDS for case in field.BOOK.cases]
 WRONG = [case for case in CASES if case.wrong]
