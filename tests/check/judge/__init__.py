@@ -21,6 +21,7 @@ from . import (
     bioinformatics,
     biomechanics,
     breweries,
+    cartography,
     chemistry,
     circuits,
     climate,
@@ -211,6 +212,7 @@ FIELDS = (
     fisheries,
     speech,
     railways,
+    cartography,
 )
 CASES: list[Case] = [case for field in FIELDS for case in field.BOOK.cases]
 WRONG = [case for case in CASES if case.wrong]
