@@ -40,6 +40,7 @@ from . import (
     fisheries,
     fluids,
     forecasting,
+    forestry,
     genetics,
     geodesy,
     geometry,
@@ -213,6 +214,7 @@ FIELDS = (
     speech,
     railways,
     cartography,
+    forestry,
 )
 CASES: list[Case] = [case for field in FIELDS for case in field.BOOK.cases]
 WRONG = [case for case in CASES if case.wrong]
