@@ -44,6 +44,21 @@ def test_a_wrong_gradient_of_one_argument_is_not_hidden_by_a_large_one_of_anothe
     assert not looked_at(gradients)
 
 
+def test_mistakes_in_what_two_arguments_have_in_common_do_not_cancel():
+    def forward(ctx, x, a, b):
+        ctx.save_for_backward(x=x, a=a, b=b)
+        return x * (a / b)
+
+    def backward(ctx, grad_output):  # the first element is left out of the ratio's gradient
+        x, a, b = ctx.saved_tensors
+        by_ratio = (grad_output * x)[1:].sum()
+        return {"x": grad_output * a / b, "a": by_ratio / b, "b": -by_ratio * a / b**2}
+
+    op = pb.autograd_function(forward, backward)
+    call = (np.array([1.0, -2.0, 0.5]), np.array(3.0), np.array(0.7))
+    assert not any(looks_right(Subject(op, call), seed) for seed in range(20))
+
+
 @pytest.mark.parametrize("value", [np.nan, np.inf])
 def test_what_is_not_finite_does_not_look_right(value):
     assert not looked_at(lambda x, y, g: (1e6 * g + 0 * x, value * y))
@@ -62,7 +77,7 @@ def test_a_kink_of_one_argument_is_no_matter_where_each_is_right_alone():
         return {"x": (x > y) * grad_output, "y": None}
 
     step = pb.autograd_function(forward, backward)
-    x = np.ones(50)
+    x = np.ones(200)
     # A step is at most 1.5e-5 long: of one argument too short to cross, of both not.
-    assert looks_right(Subject(step, (x, x + 2e-5)), 0)
+    assert looks_right(Subject(step, (x, x + 1.6e-5)), 0)
     assert calls == [False, True, True, False, False, False, False]

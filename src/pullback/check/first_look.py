@@ -21,6 +21,7 @@ from pullback.check.values import Array, host
 _STEP = 1e-5  # of the length scale: the error of the differences is about 1e-10
 _CLOSE = 1e-7  # relative to the terms of the component along the direction
 _NOISE = 1e-9  # relative to the outputs
+_GOLDEN = (5**0.5 - 1) / 2  # its multiples are spread evenly between whole numbers
 _SMALLEST_SHARE = 1e-3  # of a direction: what is shorter is lost in rounding
 
 
@@ -116,6 +117,10 @@ def _look(subject: Subject, rng: np.random.Generator) -> _Look | None:
 
 
 def _shares(sizes: Sequence[float]) -> list[float]:
-    """Return by what to multiply directions for terms of about one size: none hides another."""
+    """Return by what to multiply directions for terms of about one size: none hides another.
+
+    Of exactly one size, mistakes in what two arguments have in common could cancel.
+    """
     least = min((size for size in sizes if size), default=1.0)
-    return [max(least / max(size, least), _SMALLEST_SHARE) for size in sizes]
+    shares = [max(least / max(size, least), _SMALLEST_SHARE) for size in sizes]
+    return [share / (1 + _GOLDEN * i % 1) for i, share in enumerate(shares)]

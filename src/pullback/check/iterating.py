@@ -24,6 +24,7 @@ _APPROXIMATE = re.compile(
     r"|ridder|toms748|root|root_scalar|odeint|ode|solve_(bvp|ivp)"
 )
 _GUARD = re.compile(r"errstate|nan_to_num|[!=]= ?0(\.0)?\b|isfinite|isnan")
+_SIGNS = re.compile(r"\b(f?abs|absolute|sign|copysign|signbit)\(")
 _DEEPEST = 3  # how many calls deep the helpers of a function are read
 
 
@@ -118,6 +119,18 @@ def guards(fn: Any, backward: bool = False) -> bool:
     tree = tree_of(getattr(fn, "forward", fn))
     text = text_of(fn) if backward else "" if tree is None else ast.unparse(tree)
     return _GUARD.search(text) is not None
+
+
+def has_signs(fn: Any) -> bool:
+    """Return whether forward takes care of signs: it is meant for both.
+
+    Examples
+    --------
+    >>> has_signs(lambda x: abs(x) ** 3)
+    True
+    """
+    tree = tree_of(getattr(fn, "forward", fn))
+    return tree is not None and _SIGNS.search(ast.unparse(tree)) is not None
 
 
 def _trees(fn: Any, depth: int, seen: set[int]) -> Iterator[ast.AST]:

@@ -21,6 +21,7 @@ from pullback.check.session import Session
 # Looser than at the call's own shape: a wrong size makes a large error, and the new values may be
 # conditioned worse than the call's.
 _RTOL = 1e-4
+_FEW = 4  # numbers that a shape, a kernel's size or the like has at most
 
 
 class Symbol(NamedTuple):
@@ -65,13 +66,14 @@ def _rounding(session: Session) -> float:
 def symbols(session: Session) -> list[Symbol]:
     """Return the axes of the array arguments, grouped by length.
 
-    Without those of which an argument says the length, where the rows of a sparse matrix start, or
-    the docstring, as in "pixels: (n, 3)" or "nodes: (n,), gaps: (n - 1,)", and others as long.
+    Without those of which an argument says the length, where the rows of a sparse matrix start or
+    as a list of as many, or the docstring, as in "pixels: (n, 3)" or "nodes: (n,), gaps: (n - 1,)",
+    and others as long.
     """
     axes_by_length: dict[int, list[tuple[int, int]]] = {}
     leaves = [(k, leaf) for k, leaf in enumerate(session.leaves()) if isinstance(leaf, np.ndarray)]
     pointers = {k for k, leaf in leaves if _is_pointers(leaf)}
-    said = {int(leaf[-1]) for k, leaf in leaves if k in pointers}
+    said = {int(leaf[-1]) for k, leaf in leaves if k in pointers} | _listed(session)
     documented = {(k, axis): size for k, _ in leaves for axis, size in _sizes(session, k)}
     meant = {size for size in documented.values() if not size.isidentifier()}
     meant |= {name for size in meant for name in re.findall(r"[A-Za-z_]\w*", size)}
@@ -85,6 +87,13 @@ def symbols(session: Session) -> list[Symbol]:
             if length > 1 and k not in pointers and length not in said and not stays:
                 axes_by_length.setdefault(length, []).append((k, axis))
     return [Symbol(length, tuple(axes)) for length, axes in axes_by_length.items()]
+
+
+def _listed(session: Session) -> set[int]:
+    """Return the lengths of lists among the arguments that may have one item for each element."""
+    args, kwargs = session.subject.call
+    lists = [v for v in (*args, *kwargs.values()) if isinstance(v, (list, tuple))]
+    return {len(v) for v in lists if len(v) > _FEW}
 
 
 def _sizes(session: Session, leaf: int) -> Iterator[tuple[int, str]]:

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from pullback.check.exceptions import ForwardError
+from pullback.check.iterating import converges
 from pullback.check.numerical import joined
 from pullback.check.report import Failure
 from pullback.check.subject import Subject
@@ -73,4 +75,26 @@ def _noise(subject: Subject, i: int) -> float:
     powers = np.vander(scales / 1e-3, 3)
     rounded = _EPS * float(np.abs(outs).max(initial=0.0))
     fitted = powers @ np.linalg.lstsq(powers, outs, rcond=None)[0]
-    return max(rounded, float(np.abs(outs - fitted).max(initial=0.0)))
+    rough = float(np.abs(outs - fitted).max(initial=0.0))
+    return max(rounded, rough, _narrowed(subject))
+
+
+def _narrowed(subject: Subject) -> float:
+    """Return how far outputs are off in float32, made smaller by what float64 is finer.
+
+    Where a forward cancels so far that it does not change at all, nothing else shows it.
+    """
+    if converges(subject.fn):  # it may never be close enough
+        return 0.0
+    arrays = subject.arrays
+    narrow = [a.astype(np.float32) if a.dtype == np.float64 else a for a in arrays]
+    try:
+        wide, off = joined(subject.values(arrays)), joined(subject.values(narrow))
+    except ForwardError:  # for float64 alone
+        return 0.0
+    if off.shape != wide.shape or not np.isfinite(wide).all():
+        return 0.0
+    worst = float(np.abs(off - wide).max(initial=0.0))
+    if not np.isfinite(worst):  # larger values overflow
+        return np.inf if all(np.abs(a).max(initial=0.0) < 1.0 for a in arrays) else 0.0
+    return _EPS / float(np.finfo(np.float32).eps) * worst

@@ -524,9 +524,9 @@ def line_voltage():
 
 
 @BOOK.right(lambda rng: ((t(rng.uniform(40, 190, 11)),), {"exponent": 3}))
-def equivalent_load():
+def equivalent_axle_load():
     @pb.autograd_function
-    def equivalent_load(ctx, axles, exponent=3, weights=None):
+    def equivalent_axle_load(ctx, axles, exponent=3, weights=None):
         P = axles.numpy()
         w = np.full(len(P), 1 / len(P)) if weights is None else weights / weights.sum()
         mean = (w * P**exponent).sum()
@@ -534,7 +534,7 @@ def equivalent_load():
         ctx.mean, ctx.exponent = mean, exponent
         return pb.asarray(np.asarray(mean ** (1 / exponent)))
 
-    @equivalent_load.backward
+    @equivalent_axle_load.backward
     @pb.once_differentiable
     def _(ctx, g):
         P, w = ctx.saved_variables.axles.numpy(), ctx.saved_variables.w
@@ -542,7 +542,7 @@ def equivalent_load():
         grad = g.item() * ctx.mean ** (1 / m - 1) * w * P ** (m - 1)
         return {"axles": pb.asarray(grad)}
 
-    return equivalent_load
+    return equivalent_axle_load
 
 
 @BOOK.right(
@@ -560,7 +560,7 @@ def traction_energy():
         only while the line is receptive; the rest goes to the resistors.
         """
         P, eta = wheel.numpy(), efficiency.item()
-        driving, braking = P > 0, P < 0
+        driving, braking = P >= 0, P < 0
         returned = np.where(braking, -P, 0.0)
         below = braking.copy()
         if limit is not None:

@@ -89,6 +89,10 @@ def _changes(inputs: Inputs, branch: Branch) -> Iterator[tuple[int, Array, Array
             if own.shape == array.shape and np.array_equal(own, array):
                 for moved in _reflected(array, other):
                     yield i, array, moved
+    for (i, array), (_, other) in itertools.permutations(arrays.items(), 2):
+        same = array.shape == other.shape and array.dtype == other.dtype
+        if same and array.dtype.kind == "f" and not np.array_equal(array, other):
+            yield i, array, other.copy()
     for i, array in arrays.items():
         word = recognised(array)
         if array.dtype.kind == "f" and word in ("", "sorted"):

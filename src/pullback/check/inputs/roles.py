@@ -98,6 +98,9 @@ _BY_NAME: tuple[tuple[str, list[Role]], ...] = (
     (r"(\w+_)?(concentration|mass|densit|volume|pressure|distance|duration|price|variance"
      r"|temperature|viscosit|conductivit|capacit|abundance|thickness|radius|radii)(e?s|y|ies)?", [
          Role("array", "positive", sure=True), *value(0.5, 2)]),
+    (r"(\w+_)?(diameters?|heights?|widths?|depths?|lengths?|areas?|spacings?|spreads?|wavelengths?"
+     r"|frequency|frequencies|populations?|incomes?|biomass|stems|speeds?)",
+     [Role("array", "positive"), *value(2, 0.5)]),
     (r"(\w+_)?(counts?|observed|exposures?)", [Role("array", "positive"), *value(0.5, 2)]),
     (r"probs?|probability|probabilities", [Role("array", "unit"), *value(0.5)]),
     (r"keepdims?|training|train|inplace|reverse|exclusive|descending|unbiased|normali[sz]ed?",

@@ -6,6 +6,7 @@ which other values a setting may have. Must not know how a call is checked.
 
 from __future__ import annotations
 
+import ast
 import dis
 import enum
 import inspect
@@ -19,7 +20,7 @@ from typing import Any, Literal
 import numpy as np
 
 from pullback.check.inputs.arguments import Inputs, try_forward
-from pullback.check.iterating import said_of, text_of
+from pullback.check.iterating import said_of, text_of, tree_of
 from pullback.check.values import Array, holds_numbers, host
 from pullback.core.tensor.tensor import box
 
@@ -94,6 +95,12 @@ def other_settings(
                 found = itertools.chain(_arrays("mask", inputs, outputs), found)
             calls = [_with(inputs, i, p, v) for v in found]
             constant = _with_leaves(inputs)
+            if _is_constant(fn, p.name):
+                calls = [
+                    _with(constant, i, p, host(v))
+                    for v in _arrays(p.name, inputs, outputs)
+                    if holds_numbers(v)
+                ]
             calls += [_with(constant, i, p, v) for v in _constants_for_none(p.name, hints, inputs)]
             yield f"`{p.name}` given", calls
         elif holds_numbers(value):
@@ -110,7 +117,12 @@ def _in_place_of(
     if re.search(rf"\b{p.name} is (not )?None\b", text_of(fn)):
         yield f"`{p.name}` = None in place of {value!r}", [_with(inputs, i, p, None)]
     said = _said(fn, _with(inputs, i, p, _NO_WORD)) if isinstance(value, str) else ()
+    occurring = _indices(inputs) if type(value) is int and _INDEX.fullmatch(p.name) else set()
     for other in _others(p.name, value, hint, rank, fn, said):
+        if (
+            occurring and value not in occurring and other in occurring
+        ):  # apart from them, as a blank is
+            continue
         what = f"`{p.name}` = {other!r} in place of {value!r}"
         call = _with(inputs, i, p, other)
         if not isinstance(value, float):
@@ -124,6 +136,18 @@ def _in_place_of(
 
 def _given(inputs: Inputs) -> list[Array]:
     return [host(v) for v in (*inputs.args, *inputs.kwargs.values()) if holds_numbers(v)]
+
+
+def _indices(inputs: Inputs) -> set[int]:
+    """Return the whole numbers that occur in the arrays and lists of a call."""
+    given = (*inputs.args, *inputs.kwargs.values())
+    arrays = [host(v) for v in given if holds_numbers(v)]
+    arrays += [np.asarray(v) for v in given if isinstance(v, (list, tuple)) and _is_flat(v)]
+    return {int(n) for a in arrays if a.dtype.kind in "iu" for n in a.ravel()}
+
+
+def _is_flat(value: Sequence[Any]) -> bool:
+    return all(map(_is_number, value))
 
 
 def _is_length(name: str, value: Any, lengths: set[int]) -> bool:
@@ -191,7 +215,7 @@ def _candidates(
     elif isinstance(value, list) and len(value) > 1 and all(type(v) is int for v in value):
         yield [*value[:-1], value[0]]  # an index that repeats
         yield value[::-1]
-    elif isinstance(value, (tuple, list)) and value and all(map(_is_number, value)):
+    elif isinstance(value, (tuple, list)) and value and _is_flat(value):
         other = [v * (1.5, 0.8, 1.2)[k % 3] for k, v in enumerate(value)]
         if sorted(value) == list(value) and len(value) > 2:  # limits, from the lowest on
             other = sorted(other)
@@ -208,9 +232,11 @@ def _integers(name: str, value: int, rank: int) -> Iterator[int]:
         yield from (*range(rank), *range(-rank, 0))
         return
     yield value + 1
+    if value == 0:  # none of what has a length
+        yield 3
     if value > 1:
         yield value - 1
-    if re.search("shift|offset|diagonal|lag|delay|k$", name):
+    if re.search(r"shift|offset|diagonal|lag|delay|\bk$|_k$", name):
         yield -value or -1
 
 
@@ -372,6 +398,24 @@ def _constants_for_none(name: str, hints: dict[str, Any], inputs: Inputs) -> Ite
     for n in lengths:
         apart = np.abs(np.subtract.outer(np.arange(n), np.arange(n)))
         yield 0.4**apart
+
+
+def _is_constant(fn: Any, name: str) -> bool:
+    """Return whether forward uses an argument as it is, others as ``x.numpy()``, and backward not.
+
+    Such a one is meant to be an array, of which nobody asks a gradient.
+    """
+    forward = tree_of(getattr(fn, "forward", fn))
+    rule = tree_of(getattr(fn, "given_rule", None)) if getattr(fn, "given_rule", None) else None
+    if forward is None or rule is None:
+        return False
+    read = ast.unparse(forward)
+    others = re.search(r"\b\w+\.(numpy|item)\(\)", read)
+    own = re.search(rf"\b{name}\.(numpy|item|detach|data)\b", read)
+    named = {n.value for n in ast.walk(rule) if isinstance(n, ast.Constant)}
+    named |= {n.arg for n in ast.walk(rule) if isinstance(n, ast.keyword)}
+    maps = any(isinstance(n, ast.Dict) for n in ast.walk(rule))
+    return bool(others) and not own and maps and name not in named
 
 
 def _arrays(name: str, inputs: Inputs, outputs: Sequence[Array]) -> Iterator[Any]:

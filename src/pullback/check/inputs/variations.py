@@ -315,6 +315,12 @@ def _all_changed(
     return inputs._replace(args=args, kwargs=kwargs)
 
 
+def _keeps_order(array: Array, other: Array) -> bool:
+    """Return whether what is sorted stays so, and rises where it rose."""
+    steps = np.diff(other, axis=-1)
+    return bool((steps >= 0).all() and (steps[np.diff(array, axis=-1) > 0] > 0).all())
+
+
 def _changed(change: Callable[[Array], Array], value: Any, infinite: bool = False) -> Any:
     """Return an array or tensor with other values; itself if they are the same, or not usable."""
     array = host(value)
@@ -323,6 +329,8 @@ def _changed(change: Callable[[Array], Array], value: Any, infinite: bool = Fals
     overflowed = array.dtype.kind == "f" and not np.isfinite(other).all() and not infinite
     if overflowed or np.array_equal(other, array):
         return value
-    if recognised(array) == "sorted" and (np.diff(other, axis=-1) < 0).any():
+    rises = array.ndim == 1 and array.size > 2 and bool((np.diff(array) > 0).all())
+    ordered = recognised(array) == "sorted" or (rises and not isinstance(value, Tensor))
+    if ordered and not _keeps_order(array, other):
         return value
     return in_place_of(value, other)

@@ -71,6 +71,7 @@ _SHIFTS = {
     "np.append(x[1:], 0)": 2.3, "np.append(0, x[:-1])": 2.3, "np.cumsum(x[::-1])[::-1]": 2.5,
     "np.diff(x, prepend=0)": 2.5, "np.diff(x, append=0)": 2.5,
 }  # fmt: skip
+_NO_WRAP = {"1": "np.append(0, x[:-1])", "-1": "np.append(x[1:], 0)"}
 UNFIT = 3.0  # how much unlikelier a change is that does not lead to what is needed
 _ITERATORS = (range, zip, enumerate, reversed)
 _ORDERS = {"np.argsort(x)": 1.2}
@@ -279,6 +280,7 @@ def _calls(node: ast.Call, value: Any, values: Values) -> Iterator[tuple[Any, fl
         yield owner, 1.4
         if is_array(operand) and first is owner:
             yield _from_the_end(node)
+            yield from _shifted(node, operand)
     if any(isinstance(each, ast.Starred) for each in node.args):
         return
     for a, one in enumerate(node.args):
@@ -303,6 +305,15 @@ def _from_the_end(node: ast.Call) -> tuple[Any, float]:
     found.keywords = axes
     name = node.func.attr if isinstance(node.func, ast.Attribute) else ""
     return found, 1.2 if name.startswith("cum") else 2.2
+
+
+def _shifted(node: ast.Call, operand: Any) -> Iterator[tuple[Any, float]]:
+    """Yield for an array that is shifted round by one place one that does not wrap."""
+    name = node.func.attr if isinstance(node.func, ast.Attribute) else ""
+    if name == "roll" and len(node.args) == 2 and np.ndim(operand) == 1:
+        template = _NO_WRAP.get(ast.unparse(node.args[1]))
+        if template:
+            yield made(template, x=node.args[0]), 1.2
 
 
 def _turning(node: Any) -> Any:

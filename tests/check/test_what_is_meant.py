@@ -1,0 +1,203 @@
+"""What is varied, or guessed, beyond what anybody means accuses no right operation."""
+
+import numpy as np
+import pytest
+from tests.check._situations import checked, situation
+
+import pullback as pb
+from pullback.check import check_op
+
+X = np.array([0.3, 1.2, 0.7, 2.1])
+
+
+def softmax(x):
+    e = np.exp(x - x.max(-1, keepdims=True))
+    return e / e.sum(-1, keepdims=True)
+
+
+def read_loss(ctx, logits, labels, blank=0):
+    """Return -log of the labels' shares and of the blank's, which is none of them."""
+    p = softmax(logits.numpy())
+    count = np.bincount(labels, minlength=p.size).astype(float)
+    count[blank] = 1.0
+    ctx.residual = (1 + len(labels)) * p - count
+    return pb.asarray(np.array(-np.log(p[[*labels, blank]]).sum()))
+
+
+def test_a_number_that_stands_apart_from_the_labels_stays_apart():
+    logits = pb.asarray(np.array([0.3, -0.2, 1.1, 0.4])).requires_grad_()
+    backward = pb.once_differentiable(
+        lambda ctx, g: {"logits": pb.asarray(g.item() * ctx.residual)}
+    )
+    assert check_op(pb.autograd_function(read_loss, backward), logits, [1, 3]).ok
+
+
+def test_lists_say_how_many_elements_there_are():
+    def forward(ctx, late, edges):
+        ctx.edges, time = edges, np.zeros(len(edges) + 1)
+        for k, (start, minutes) in enumerate(edges):
+            time[k + 1] = time[start] + minutes + late.numpy()[k]
+        return pb.asarray(time)
+
+    def backward(ctx, g):
+        back, by_late = g.numpy().copy(), np.zeros(len(ctx.edges))
+        for k in reversed(range(len(ctx.edges))):
+            by_late[k] = back[k + 1]
+            back[ctx.edges[k][0]] += back[k + 1]
+        return {"late": pb.asarray(by_late)}
+
+    late = pb.asarray(np.arange(5.0)).requires_grad_()
+    edges = [(0, 3.0), (0, 2.0), (1, 4.0), (2, 1.0), (2, 2.5)]
+    op = pb.autograd_function(forward, pb.once_differentiable(backward))
+    assert check_op(op, late, edges).ok
+
+
+def test_what_forward_uses_as_an_array_and_backward_does_not_name_is_a_constant():
+    def forward(ctx, x, weights=None):
+        w = np.ones(x.shape) if weights is None else weights
+        ctx.slope = 2 * w / w.sum() * x.numpy()
+        return pb.asarray(np.array((w / w.sum() * x.numpy() ** 2).sum()))
+
+    def backward(ctx, g):
+        return {"x": pb.asarray(g.item() * ctx.slope)}
+
+    op = pb.autograd_function(forward, pb.once_differentiable(backward))
+    report = check_op(op, raise_exception=False)
+    assert not report.failures
+
+
+def test_single_numbers_stay_where_all_others_get_a_thousand_times_larger():
+    def forward(ctx, power, shape):
+        z = np.array([0.0, 0.3, 0.6, 0.9, 1.4]) ** shape.item()
+        ctx.often, ctx.slope = -np.diff(np.exp(-z)), z * np.exp(-z)
+        ctx.logs = np.log(np.array([1.0, 0.3, 0.6, 0.9, 1.4]))
+        ctx.power = power.numpy()
+        return pb.asarray(np.array(ctx.often @ ctx.power))
+
+    def backward(ctx, g):
+        by_shape = ctx.power @ np.diff(ctx.slope * ctx.logs)  # inf * 0 for a shape of 2000
+        return {"power": g * pb.asarray(ctx.often), "shape": g * by_shape}
+
+    assert checked(forward, backward, X, np.array(2.0)).ok
+
+
+def test_limits_that_rise_stay_apart_where_others_are_tied():
+    def forward(ctx, x, limits):
+        k = np.clip(np.searchsorted(limits, x.numpy()) - 1, 0, len(limits) - 2)
+        ctx.slope = 1 / (limits[k + 1] - limits[k])
+        return pb.asarray((x.numpy() - limits[k]) * ctx.slope + k)
+
+    def backward(ctx, g):
+        return {"x": g * pb.asarray(ctx.slope)}
+
+    x = pb.asarray(np.array([0.4, 1.7, 0.9, 2.4])).requires_grad_()
+    limits = np.array([0.0, 1.0, 1.5, 2.6])
+    assert check_op(pb.autograd_function(forward, backward), x, limits).ok
+
+
+def test_a_forward_that_cancels_until_nothing_moves_tells_nothing_at_tiny_values():
+    def forward(ctx, width, angle):
+        ctx.r, ctx.a = np.exp(-1e-3 * width.numpy()), 1e-3 * angle.numpy()
+        ctx.still = 1 - 2 * ctx.r * np.cos(ctx.a) + ctx.r**2
+        return pb.asarray(np.log(ctx.still))
+
+    def backward(ctx, g):
+        by_r = 2 * (ctx.r - np.cos(ctx.a)) / ctx.still
+        by_a = 2 * ctx.r * np.sin(ctx.a) / ctx.still
+        return {"width": g * pb.asarray(-1e-3 * ctx.r * by_r), "angle": g * pb.asarray(1e-3 * by_a)}
+
+    assert checked(forward, backward, 60 * X, 500 * X).ok
+
+
+# ---- guesses -------------------------------------------------------------------------------------
+def test_a_zero_that_nobody_gave_makes_no_nan_of_a_right_guess():
+    def forward(ctx, distance, speed):
+        ctx.save_for_backward(distance=distance, speed=speed)
+        return distance**2 / (1 + distance**2) * speed
+
+    def backward(ctx, g):
+        d, v = ctx.saved_tensors
+        share = d**2 / (1 + d**2)
+        return {"distance": g * v * share * 2 / d / (1 + d**2), "speed": g * share}
+
+    report = check_op(pb.autograd_function(forward, backward), raise_exception=False)
+    assert not report.failures
+
+
+def test_a_guess_that_had_to_be_positive_stays_so_but_where_forward_takes_care_of_signs():
+    def forward(ctx, radius):
+        ctx.save_for_backward(radius=radius)
+        return 1 / abs(radius)
+
+    def backward(ctx, g):
+        (r,) = ctx.saved_tensors
+        return {"radius": -g / r**2}
+
+    report = check_op(pb.autograd_function(forward, backward), raise_exception=False)
+    assert "radius < 0" in str(report.failures[0])
+
+
+# ---- what is found -------------------------------------------------------------------------------
+def test_what_one_argument_equals_another_is_tried_where_forward_compares_them():
+    def forward(ctx, ka, ke):
+        ctx.same = abs(ka.item() - ke.item()) < 1e-8
+        ctx.ka, ctx.ke = ka.item(), ke.item()
+        if ctx.same:
+            return pb.asarray(np.array(ctx.ka * np.exp(-ctx.ka)))
+        return pb.asarray(np.array(_between(ctx.ka, ctx.ke)))
+
+    def backward(ctx, g):
+        if ctx.same:
+            return {"ka": g * np.exp(-ctx.ka), "ke": 0 * g}
+        h = 1e-5
+        by_ka = _between(ctx.ka + h, ctx.ke) - _between(ctx.ka - h, ctx.ke)
+        by_ke = _between(ctx.ka, ctx.ke + h) - _between(ctx.ka, ctx.ke - h)
+        return {"ka": g * by_ka / (2 * h), "ke": g * by_ke / (2 * h)}
+
+    report = checked(forward, backward, np.array(1.3), np.array(0.4))
+    assert any("< 1e-08` true" in str(failure) for failure in report.failures)
+
+
+def _between(ka, ke):
+    return ka * (np.exp(-ke) - np.exp(-ka)) / (ka - ke)
+
+
+def test_none_of_what_has_a_length_is_tried_with_several():
+    def forward(ctx, x, lifter=0):
+        lift = 1 + np.sin(np.pi * np.arange(len(x)) / lifter) if lifter else 1.0
+        return x * lift
+
+    assert "`lifter` = 3 in place of 0" in situation(checked(forward, lambda ctx, g: {"x": g}, X))
+
+
+@pytest.mark.parametrize("one", [1, -1])
+def test_a_shift_that_wraps_is_answered_by_one_that_does_not(one):
+    def forward(ctx, x):
+        moved = np.append(0, x.numpy()[:-1]) if one == 1 else np.append(x.numpy()[1:], 0)
+        return pb.asarray(x.numpy() - 0.9 * moved)
+
+    def back(ctx, g):
+        return {"x": pb.asarray(g.numpy() - 0.9 * np.roll(g.numpy(), -1))}
+
+    def ahead(ctx, g):
+        return {"x": pb.asarray(g.numpy() - 0.9 * np.roll(g.numpy(), 1))}
+
+    report = checked(forward, back if one == 1 else ahead, X)
+    wanted = "np.append(g.numpy()[1:], 0)" if one == 1 else "np.append(0, g.numpy()[:-1])"
+    assert wanted in str(report.failures[0])
+
+
+def test_indices_that_repeat_on_both_ends_are_told():
+    def forward(ctx, head, start, end):
+        ctx.start, ctx.end, ctx.n = start, end, len(head)
+        return head[start] - 2 * head[end]
+
+    def backward(ctx, g):
+        grad = np.zeros(ctx.n)
+        grad[ctx.start] += g.numpy()
+        grad[ctx.end] -= 2 * g.numpy()
+        return {"head": pb.asarray(grad)}
+
+    start, end = np.array([0, 0, 1, 2]), np.array([1, 2, 3, 3])
+    report = checked(forward, backward, X, start, end)
+    assert "where an index repeats" in str(report.failures[0])
