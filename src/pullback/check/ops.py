@@ -434,6 +434,8 @@ class _Runner:
         report.failures = [f for f in report.failures if not _is_excused(f, variation)]
         if report.failures and (variation.tied or variation.edge or variation.coarse):
             self._excuse_ties(report, variation, options)
+        if self.guesses and report.failures and self._has_new_zero(self._subject(variation.inputs)):
+            self._excuse_zeros(report)
         if (variation.small or variation.drawn) and report.failures:
             subject = self._subject(variation.inputs)
             report.failures = [f for f in report.failures if not is_rounding(subject, f)]
@@ -475,6 +477,11 @@ class _Runner:
                 if f.cause.name != "nan"
                 or (f.argument not in at_poles and (meant or (not edge and _is_smooth(session, f))))
             ]
+
+    def _excuse_zeros(self, report: Report) -> None:
+        """Leave out NaN at zeros of which nobody said that they are meant."""
+        if not guards(self.fn):
+            report.failures = [f for f in report.failures if f.cause.name != "nan"]
 
     def _has_new_zero(self, subject: Subject) -> bool:
         """Return whether a call has a zero among its numbers, and the user's own has none."""
@@ -547,9 +554,8 @@ class _Runner:
         # Zeros and equal values may be where it has no derivative.
         options = dataclasses.replace(self.options, smooth=inputs.profile == SPECIAL)
         found = self.check_one(inputs, self._of_values(), options)
-        if self.guesses and inputs.profile == SPECIAL and not guards(self.fn):
-            # Nobody said that zeros and equal values are meant.
-            found.failures = [f for f in found.failures if f.cause.name != "nan"]
+        if self.guesses and inputs.profile == SPECIAL:
+            self._excuse_zeros(found)
         late = any(part.status in (SKIPPED, NOT_RUN) and part.reason for part in found.parts)
         if late and not found.failures:
             raise OutOfTimeError

@@ -95,7 +95,7 @@ def other_settings(
                 found = itertools.chain(_arrays("mask", inputs, outputs), found)
             calls = [_with(inputs, i, p, v) for v in found]
             constant = _with_leaves(inputs)
-            if _is_constant(fn, p.name):
+            if _ARRAY.fullmatch(p.name) and _is_constant(fn, p.name):
                 calls = [
                     _with(constant, i, p, host(v))
                     for v in _arrays(p.name, inputs, outputs)

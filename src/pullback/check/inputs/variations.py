@@ -308,7 +308,7 @@ def _all_changed(
             return value
         if expects and not re.search(expects.replace("NAME", label), f"{label}\n{text}", re.I):
             return value
-        other = _changed(change, value, bool(expects))
+        other = _changed(change, value, bool(expects), kind is not None and kind.tied)
         return other if keeps_bounds(inputs, label, host(value), host(other)) else value
 
     args, kwargs = tree.map_leaves(changed, (inputs.args, inputs.kwargs))
@@ -321,7 +321,9 @@ def _keeps_order(array: Array, other: Array) -> bool:
     return bool((steps >= 0).all() and (steps[np.diff(array, axis=-1) > 0] > 0).all())
 
 
-def _changed(change: Callable[[Array], Array], value: Any, infinite: bool = False) -> Any:
+def _changed(
+    change: Callable[[Array], Array], value: Any, infinite: bool = False, tied: bool = False
+) -> Any:
     """Return an array or tensor with other values; itself if they are the same, or not usable."""
     array = host(value)
     with np.errstate(all="ignore"):
@@ -329,8 +331,11 @@ def _changed(change: Callable[[Array], Array], value: Any, infinite: bool = Fals
     overflowed = array.dtype.kind == "f" and not np.isfinite(other).all() and not infinite
     if overflowed or np.array_equal(other, array):
         return value
-    rises = array.ndim == 1 and array.size > 2 and bool((np.diff(array) > 0).all())
-    ordered = recognised(array) == "sorted" or (rises and not isinstance(value, Tensor))
-    if ordered and not _keeps_order(array, other):
+    if recognised(array) == "sorted" and not _keeps_order(array, other):
         return value
+    # Limits of a table stay apart where values are tied.
+    if tied and not isinstance(value, Tensor) and array.ndim == 1 and array.size > 2:
+        rises = bool((np.diff(array) > 0).all())
+        if rises and not _keeps_order(array, other):
+            return value
     return in_place_of(value, other)
