@@ -632,6 +632,8 @@ def _is_excused(failure: Failure, variation: Variation) -> bool:
     Equal values may make a matrix singular; where all is rounding, any number is right.
     """
     cause = failure.cause
+    if _is_rough(failure):
+        return True
     loud = cause.name in ("raised", "missing-sum") and "Error" in cause.text
     if loud and (SEVERAL in variation.what or "got the complex number" in cause.text):
         return True  # nobody said that it takes these
@@ -642,6 +644,13 @@ def _is_excused(failure: Failure, variation: Variation) -> bool:
     if cause.name == "precision" and (variation.small or variation.tied or variation.coarse):
         return True  # few numbers remain of tiny ones; the call's own tell enough
     return variation.coarse or (cause.name == "raised" and "singular" in cause.text.lower())
+
+
+def _is_rough(failure: Failure) -> bool:
+    """Return whether no element is known to be wrong, and some could not be measured."""
+    if failure.wrong is None or failure.expected is None:
+        return False
+    return not failure.wrong.any() and not np.isfinite(failure.expected).all()
 
 
 def merge(report: Report, other: Report, situation: str) -> None:

@@ -43,7 +43,10 @@ def is_rounding(subject: Subject, failure: Failure) -> bool:
     if failure.wrong is not None and _is_out_of_proportion(failure.expected, failure.wrong):
         return True
     off = off if failure.wrong is None else off[failure.wrong]
-    worst, step = float(off.max(initial=0.0)), float(np.abs(subject.arrays[i]).max(initial=0.0))
+    worst, size = float(off.max(initial=0.0)), np.abs(subject.arrays[i])
+    step = float(size.max(initial=0.0))
+    if failure.wrong is not None and failure.wrong.shape == size.shape:
+        step = float(size[failure.wrong].max(initial=0.0)) or step
     if not np.isfinite(worst):
         return False
     return worst <= 4 * _EPS or worst * _STEP * step <= 4 * _noise(subject, i)

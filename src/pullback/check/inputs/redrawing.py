@@ -27,6 +27,7 @@ _SIGNS = "other signs of"
 _SIZES = ("smaller values of", "larger values of")
 _EQUAL = ("a row of another argument in", "two equal rows in", "the same first row in")
 _OFTEN, _SELDOM, _RARELY = 0.6, 0.2, 0.1
+_SMALL = 1e-4  # of a share: what is less is as good as nothing
 _SIGNED = (0.4, 0.15)  # what is positive may have to be
 _PROBABILITY = re.compile(
     r"prob|frac|share|weight|ratio|percent|opacity|albedo|cover|mix|\bp\b|between 0 and 1|\[0, ?1\]"
@@ -275,7 +276,8 @@ class _Drawer:
     def _between_0_and_1(self, array: Array) -> Array:
         if self.rng.random() < 0.5:
             return np.asarray(self.rng.random(array.shape))
-        return np.asarray(self.rng.permuted(array ** self.rng.lognormal(0.0, 1.0)))
+        power = array ** self.rng.lognormal(0.0, 1.0)
+        return np.asarray(self.rng.permuted(np.maximum(power, np.minimum(array, _SMALL))))
 
     def _real(self, array: Array, leaves: dict[str, Any]) -> tuple[str, Array]:
         """Return real values that are stretched, moved, in another order or of another size."""
