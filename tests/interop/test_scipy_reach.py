@@ -52,7 +52,16 @@ def test_what_an_error_names_takes_the_same_call_and_has_a_gradient(name):
 
 
 MODULES = [
-    *("special", "linalg", "stats", "integrate", "interpolate", "sparse.matrices", "sparse.linalg")
+    *(
+        "special",
+        "linalg",
+        "stats",
+        "integrate",
+        "initial_values",
+        "interpolate",
+        "sparse.matrices",
+        "sparse.linalg",
+    )
 ]
 
 
