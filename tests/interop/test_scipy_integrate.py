@@ -128,7 +128,7 @@ def test_what_solve_ivp_cannot_do_is_refused():
     with pytest.raises(ArgumentTypeError, match="a function required"):
         integrate.solve_ivp(1.0, (0.0, 1.0), [1.0])
     with pytest.raises(AttributeError, match="one of cumulative_trapezoid"):
-        _ = integrate.quad
+        _ = integrate.dblquad
 
 
 # -- stiff equations -------------------------------------------------------------------------------

@@ -1,6 +1,6 @@
 """`scipy.integrate`: initial value problems and integrals of samples.
 
-`solve_ivp` is in `initial_values`.
+`solve_ivp` is in `initial_values`, `quad` in `quadrature`.
 """
 
 from __future__ import annotations
@@ -12,13 +12,14 @@ from pullback.core.tensor.tensor import Tensor
 from pullback.errors import ArgumentError, ShapeError, compose
 from pullback.implicit import odeint as integrated
 from pullback.interop.scipy.initial_values import solve_ivp
+from pullback.interop.scipy.quadrature import quad
 from pullback.interop.scipy.reading import as_given, floating, in_one_dtype, refuse
 from pullback.ops.functions import scans
 from pullback.ops.functions.joining import stack
 from pullback.ops.functions.manipulation import moveaxis
 from pullback.transforms.results import value_as_given
 
-__all__ = ["cumulative_trapezoid", "odeint", "simpson", "solve_ivp", "trapezoid"]
+__all__ = ["cumulative_trapezoid", "odeint", "quad", "simpson", "solve_ivp", "trapezoid"]
 
 
 # -- initial value problems ------------------------------------------------------------------------
