@@ -19,7 +19,10 @@ LAYERS = [
     {"core"},
     {"ops.declare", "ops.examples"},
     {"ops.samples"},
-    {"ops.arguments", "ops.axes", "ops.from_scipy", "ops.matrices", "ops.windows"},
+    {
+        *("ops.arguments", "ops.axes", "ops.from_scipy", "ops.matrices", "ops.shape_integrals"),
+        "ops.windows",
+    },
     {"ops.primitives"},
     {"ops.functions"},
     {"ops.methods", "nn"},

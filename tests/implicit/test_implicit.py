@@ -317,3 +317,62 @@ def test_what_does_not_converge_raises(call, message):
 def test_wrong_arguments_are_refused(call, message):
     with pytest.raises(pb.AutogradError, match=message):
         call()
+
+
+# -- vmap ------------------------------------------------------------------------------------------
+TIMES = np.array([0.0, 1.0])
+# With the batch as a parameter, and closed over.
+BATCHED = {
+    "root": (
+        lambda a: implicit.root(lambda x, a: x**3 - a, 1.0, a),
+        lambda a: implicit.root(lambda x: x**3 - a, 1.0),
+    ),
+    "fixed_point": (
+        lambda a: implicit.fixed_point(lambda x, a: (x + a / x) / 2, 1.0, a),
+        lambda a: implicit.fixed_point(lambda x: (x + a / x) / 2, 1.0),
+    ),
+    "argmin": (
+        lambda a: implicit.argmin(lambda x, a: (x - a) ** 2 + x**4, 0.0, a),
+        lambda a: implicit.argmin(lambda x: (x - a) ** 2 + x**4, 0.0),
+    ),
+    "odeint": (
+        lambda a: implicit.odeint(lambda y, t, a: -a * y, 1.0, TIMES, a)[-1],
+        lambda a: implicit.odeint(lambda y, t: -a * y, 1.0, TIMES)[-1],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", list(BATCHED))
+def test_vmap_solves_for_each_sample_of_a_parameter(name):
+    solved, _ = BATCHED[name]
+    a = pb.tensor(np.array([1.0, 2.0, 3.0]), requires_grad=True)
+    found = pb.vmap(solved)(a)
+    each = pb.stack([solved(a[i]) for i in range(3)])
+    np.testing.assert_allclose(found.detach(), each.detach(), rtol=1e-12)
+    grads = [pb.autograd.grad(x.sum(), a)[0].numpy() for x in (found, each)]
+    np.testing.assert_allclose(*grads, rtol=1e-12)
+
+
+@pytest.mark.parametrize("name", list(BATCHED))
+@pytest.mark.parametrize("differentiated", [False, True])
+def test_what_differs_between_samples_must_be_a_parameter(name, differentiated):
+    _, solved = BATCHED[name]
+    solved = pb.grad(solved) if differentiated else solved
+    with pytest.raises(pb.errors.BatchedValueError) as caught:
+        pb.vmap(solved)(np.array([1.0, 2.0]))
+    assert f"{name}: what differs between the samples of vmap required among" in str(caught.value)
+    assert f"hand it over as theta: {name}(f, ..., a)" in str(caught.value)
+
+
+def test_a_batch_that_is_closed_over_beside_one_that_is_a_parameter_is_refused_too():
+    def solved(a, b):
+        return implicit.root(lambda x, a: x**3 - a * b, 1.0, a)
+
+    with pytest.raises(pb.errors.BatchedValueError, match="hand it over as theta"):
+        pb.vmap(solved)(np.array([1.0, 2.0]), np.array([3.0, 4.0]))
+
+
+def test_a_linear_system_may_close_over_a_batch():
+    a = np.array([1.0, 2.0, 4.0])
+    found = pb.vmap(lambda a: implicit.linear_solve(lambda x: a * x, 1.0))(a)
+    np.testing.assert_allclose(found, 1 / a)

@@ -87,6 +87,53 @@ def test_a_piecewise_polynomial_is_scipys():
     np.testing.assert_allclose(ours.antiderivative(2)(AT), theirs.antiderivative(2)(AT))
 
 
+# -- interp1d --------------------------------------------------------------------------------------
+INSIDE = np.array([0.1, 0.9, 2.6, 3.9])
+
+
+@pytest.mark.parametrize("kind", ["linear", "slinear", "cubic", 1, 3])
+def test_interp1d_is_scipys_and_has_two_derivatives(kind):
+    order = np.array([3, 0, 5, 1, 2, 4])
+    for x, y in ((X, Y), (X[order], Y[order])):
+        ours, theirs = (m.interp1d(x, y, kind) for m in (interpolate, scipy.interpolate))
+        for at in (INSIDE, INSIDE.reshape(2, 2), 0.3, X):
+            np.testing.assert_allclose(ours(at), theirs(at), rtol=1e-9, atol=1e-12)
+        check_derivatives(lambda x, y, at: interpolate.interp1d(x, y, kind)(at), x, y, INSIDE)
+
+
+@pytest.mark.parametrize("kind", ["linear", "cubic"])
+@pytest.mark.parametrize("axis", [0, 1, -1])
+@pytest.mark.parametrize("fill", [np.nan, 2.0, (1.0, -1.0), "extrapolate", np.arange(3.0)])
+def test_interp1d_outside_is_scipys(kind, axis, fill):
+    y = TABLE if axis == 0 else TABLE.T
+    settings = {"kind": kind, "axis": axis, "bounds_error": False, "fill_value": fill}
+    ours, theirs = (m.interp1d(X, y, **settings) for m in (interpolate, scipy.interpolate))
+    for at in (AT, AT[:6].reshape(2, 3), -1.0, 9.0):
+        np.testing.assert_allclose(ours(at), theirs(at), rtol=1e-9)
+
+
+def test_what_is_outside_has_a_gradient_too():
+    def value(y, low, high):
+        function = interpolate.interp1d(X, y, bounds_error=False, fill_value=(low, high))
+        return function(np.array([-1.0, 0.3, 2.2, 5.0]))
+
+    check_derivatives(value, Y, 0.5, 0.7)
+    check_derivatives(lambda x: interpolate.interp1d(X, Y, fill_value=0.0)(x), AT[[0, 1, 6]])
+
+
+def test_interp1d_refuses_what_it_cannot_do():
+    with pytest.raises(ArgumentError, match=r"(?s)places from 0 to 4 required, got -0.5.*fill_val"):
+        interpolate.interp1d(X, Y)(AT)
+    with pytest.raises(ArgumentError, match=r"(?s)a kind of linear, .* got 'quadratic'.*Pchip"):
+        interpolate.interp1d(X, Y, "quadratic")
+    with pytest.raises(ShapeError, match="4 samples or more required for 'cubic', got 3"):
+        interpolate.interp1d(X[:3], Y[:3], "cubic")
+    with pytest.raises(ArgumentError, match="bounds_error=False required"):
+        interpolate.interp1d(X, Y, bounds_error=True, fill_value="extrapolate")
+    with pytest.raises(ArgumentError, match="increasing x required"):
+        interpolate.interp1d([0.0, 0.0, 1.0], Y[:3])
+
+
 def test_wrong_arguments_are_named():
     with pytest.raises(ShapeError, match="CubicSpline: x of one axis and as many samples"):
         interpolate.CubicSpline(X, Y[:3])

@@ -116,6 +116,41 @@ def test_sqrtm_expm_inv_and_det(a):
     compare(linalg.det, scipy.linalg.det, a)
 
 
+@pytest.mark.parametrize("a", [A, Z, -Z])
+def test_logm(a):
+    compare(linalg.logm, scipy.linalg.logm, a)
+
+
+def test_logm_of_negative_eigenvalues_has_scipys_values_and_refuses_a_gradient():
+    for a in (-A, np.diag([-1.0, 2.0])):
+        np.testing.assert_allclose(linalg.logm(a), scipy.linalg.logm(a), rtol=1e-9)
+        leaf = pb.tensor(a, requires_grad=True)
+        with pytest.raises(ArgumentError, match="logm: no negative eigenvalue of A required for"):
+            pb.autograd.grad(pb.real(linalg.logm(leaf)).sum(), leaf)
+
+
+def test_logm_of_equal_eigenvalues_has_two_derivatives():
+    compare(linalg.logm, scipy.linalg.logm, 2 * np.eye(3) + np.diag([1.0, 1.0], 1))
+
+
+def test_logm_in_single_precision_stays_there_and_refuses_what_is_singular():
+    x = pb.tensor(A.astype(np.float32), requires_grad=True)
+    found = linalg.logm(x)
+    np.testing.assert_allclose(found.detach(), scipy.linalg.logm(A), rtol=1e-4, atol=1e-5)
+    (g,) = pb.autograd.grad(found.sum(), x)
+    assert found.dtype.name == g.dtype.name == "float32"
+    for singular in (np.zeros((2, 2)), np.ones((2, 2))):
+        with pytest.raises(ArgumentError, match="logm: a regular matrix required, got singular"):
+            linalg.logm(singular)
+    with pytest.raises(ShapeError, match="logm: a square matrix required as 'A'"):
+        linalg.logm(B)
+
+
+def test_vmap_takes_a_logarithm_of_each_matrix():
+    found = pb.vmap(linalg.logm)(np.stack([A, 2 * A]))
+    np.testing.assert_allclose(found, [scipy.linalg.logm(A), scipy.linalg.logm(2 * A)], rtol=1e-9)
+
+
 def test_wrong_arguments_are_named():
     with pytest.raises(ShapeError, match="sqrtm: a square matrix required as 'A'"):
         linalg.sqrtm(B)
@@ -131,8 +166,8 @@ def test_wrong_arguments_are_named():
         linalg.solve_triangular(A, B, trans=3)
     with pytest.raises(ArgumentError, match="solve_triangular: a regular matrix required"):
         linalg.solve_triangular(np.zeros((2, 2)), np.ones(2))
-    with pytest.raises(AttributeError, match=r"one of cho_factor, .* required, got 'logm'"):
-        _ = linalg.logm
+    with pytest.raises(AttributeError, match=r"one of cho_factor, .* required, got 'lu'"):
+        _ = linalg.lu
 
 
 # -- special ---------------------------------------------------------------------------------------

@@ -35,12 +35,23 @@ def test_a_function_of_scipys_own_takes_tensors(name):
     assert g.requires_grad
 
 
-@pytest.mark.parametrize("name", list(INSTEAD))
+# It asks for a plain number, which is a warning.
+WARNED = {"integrate.quad"}
+
+
+@pytest.mark.parametrize("name", [name for name in INSTEAD if name not in WARNED])
 def test_an_error_of_scipys_own_names_what_to_use(name):
     leaf = pb.tensor(np.eye(3) + 0.1, requires_grad=True)
     with pytest.raises(pb.AutogradError) as caught:
         INSTEAD[name](scipy, leaf)
     assert f"pullback.interop.scipy.{name}, which has a gradient" in str(caught.value)
+
+
+@pytest.mark.parametrize("name", list(WARNED))
+def test_a_warning_within_scipys_own_names_what_to_use(name):
+    leaf = pb.tensor(np.eye(3) + 0.1, requires_grad=True)
+    with pytest.warns(pb.UntrackedTensorWarning, match=f"interop.scipy.{name}, which has a grad"):
+        INSTEAD[name](scipy, leaf)
 
 
 @pytest.mark.parametrize("name", list(INSTEAD))
@@ -52,7 +63,16 @@ def test_what_an_error_names_takes_the_same_call_and_has_a_gradient(name):
 
 
 MODULES = [
-    *("special", "linalg", "stats", "integrate", "interpolate", "sparse.matrices", "sparse.linalg")
+    *(
+        "special",
+        "linalg",
+        "stats",
+        "integrate",
+        "initial_values",
+        "interpolate",
+        "sparse.matrices",
+        "sparse.linalg",
+    )
 ]
 
 

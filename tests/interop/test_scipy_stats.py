@@ -1,12 +1,15 @@
 """`pb.interop.scipy.stats`: SciPy's values, and derivatives of densities in every parameter."""
 
+import importlib
+from importlib import util
+
 import numpy as np
 import pytest
 import scipy.stats
 from tests.interop._derivatives import check_derivatives
 
 import pullback as pb
-from pullback.errors import ArgumentError, MissingRuleError, ShapeError
+from pullback.errors import ArgumentError, ShapeError
 
 stats = pb.interop.scipy.stats
 
@@ -121,12 +124,107 @@ def test_a_binomial_mass_has_two_derivatives_in_its_number_of_draws():
     check_derivatives(lambda n, p: stats.binom.logpmf(2.0, n, p), 5.0, 0.4)
 
 
-@pytest.mark.parametrize("name", ["gamma", "beta", "t", "chi2"])
-def test_the_shape_of_a_distribution_function_without_a_rule_is_refused(name):
-    shapes = [pb.tensor(s, requires_grad=True) for s in CONTINUOUS[name][0][-1]]
-    result = getattr(stats, name).cdf(pb.tensor(0.3), *shapes)
-    with pytest.raises(MissingRuleError):
-        result.backward()
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("name", ["gamma", "chi2", "invgamma", "beta", "t"])
+def test_a_distribution_function_has_two_derivatives_in_its_shapes(name, method):
+    found, place = CONTINUOUS[name]
+    for shapes in found:
+        check_derivatives(getattr(getattr(stats, name), method), place, *shapes)
+
+
+def test_discrete_distribution_functions_have_derivatives_in_a_number_of_draws():
+    k = np.array([0.0, 1.0, 3.0])
+    check_derivatives(lambda n, p: stats.nbinom.cdf(k, n, p), 3.5, 0.6)
+    check_derivatives(lambda n, p: stats.binom.cdf(k, n, p), 5.5, 0.6)
+
+
+mpmath = importlib.import_module("mpmath") if util.find_spec("mpmath") else None
+WITH_MPMATH = pytest.mark.skipif(mpmath is None, reason="needs mpmath")
+# Shapes and places from the tails to the middle, and far beyond the usual.
+PRECISE = {
+    "gammainc": [(a, a * r) for a in (0.01, 0.5, 3.5, 1e3) for r in (0.8, 0.99, 1.0, 1.2)]
+    + [(0.1, 1e-9), (2.0, 1e-3), (2.0, 40.0)],
+    "betainc": [
+        (a, b, x)
+        for a, b in ((0.05, 0.06), (0.02, 0.3), (1.0, 1.0), (2.0, 3.5), (30.0, 0.2), (50.0, 80.0))
+        for x in (1e-6, 0.1, 0.4, 0.7, 0.9)
+    ],
+    "stdtr": [
+        (df, t) for df in (0.05, 1.0, 4.0, 39.0, 41.0, 1e4) for t in (1e-3, -0.5, 1.6, 2.0, -5.0)
+    ]
+    + [(0.05, 1e200), (2.0, 1e-9)],
+}
+
+
+def _upper_and_lower(name, shapes):
+    """Return the smaller of the two probabilities, with its sign in the distribution function."""
+    mp = mpmath
+    if name == "gammainc":
+        a, x = shapes
+        return lambda lower: mp.gammainc(a, *((0, x) if lower else (x, mp.inf)), regularized=True)
+    if name == "betainc":
+        a, b, x = shapes
+        ends = {True: (0, x), False: (x, 1)}
+        return lambda lower: mp.betainc(a, b, *ends[bool(lower)], regularized=True)
+    df, t = shapes
+    x = df / (df + mp.mpf(t) ** 2)
+    return lambda lower: (mp.sign(-t) if lower else -1) * mp.betainc(df / 2, 0.5, 0, x, 1) / 2
+
+
+@WITH_MPMATH
+@pytest.mark.parametrize(("name", "index"), [("gammainc", 0), ("betainc", 0), ("betainc", 1)])
+def test_derivatives_in_shapes_agree_with_differences_of_40_digits(name, index):
+    with mpmath.workdps(60):
+        for values in PRECISE[name]:
+            check_precisely(name, index, values)
+
+
+@WITH_MPMATH
+def test_derivatives_in_the_degrees_of_freedom_agree_with_differences_of_40_digits():
+    with mpmath.workdps(60):
+        for values in PRECISE["stdtr"]:
+            check_precisely("stdtr", 0, values)
+
+
+def check_precisely(name, index, values):
+    given = [mpmath.mpf(v) for v in values]
+    lower = name == "stdtr" or _upper_and_lower(name, given)(True) < 0.5
+    step = given[index] * mpmath.mpf(10) ** -20
+
+    def moved(h):
+        changed = list(given)
+        changed[index] += h
+        return _upper_and_lower(name, changed)(lower)
+
+    expected = (moved(step) - moved(-step)) / (2 * step) * (1 if lower else -1)
+    leaves = [pb.tensor(v, dtype=pb.float64, requires_grad=True) for v in values]
+    (g,) = pb.autograd.grad(getattr(pb.special, name)(*leaves), leaves[index])
+    assert g.item() == pytest.approx(float(expected), rel=1e-8), values
+
+
+def test_derivatives_in_shapes_are_zero_where_the_probability_is_0_or_1():
+    a, b, df = (pb.tensor(v, dtype=pb.float64, requires_grad=True) for v in (2.0, 3.0, 4.0))
+    for found, leaf in (
+        (stats.gamma.cdf(np.array([-1.0, 0.0, np.inf]), a), a),
+        (stats.beta.cdf(np.array([-1.0, 0.0, 1.0, 2.0]), a, b), b),
+        (stats.t.cdf(np.array([-np.inf, 0.0, np.inf]), df), df),
+    ):
+        assert pb.autograd.grad(found.sum(), leaf)[0].item() == 0.0
+
+
+@pytest.mark.parametrize(("name", "shapes"), [("gammainc", (2.0,)), ("betainc", (2.0, 3.0))])
+def test_quantiles_have_derivatives_in_shapes(name, shapes):
+    check_derivatives(getattr(pb.special, f"{name}inv"), *shapes, 0.3)
+    check_derivatives(pb.special.stdtrit, 4.0, 0.3)
+    check_derivatives(pb.special.gammainccinv, 2.0, 0.3)
+
+
+def test_vmap_takes_shapes():
+    shapes = np.array([0.7, 2.0, 5.0])
+    found = pb.vmap(pb.grad(lambda a: stats.gamma.cdf(0.9, a)))(shapes)
+    np.testing.assert_allclose(
+        found, [pb.grad(lambda a: stats.gamma.cdf(0.9, a))(s) for s in shapes]
+    )
 
 
 def test_outside_of_the_support_gradients_are_zero_and_not_nan():

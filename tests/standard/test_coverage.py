@@ -115,18 +115,10 @@ NO_OPERATIONS = {
 # The inputs that have no rule though the operation is differentiable: asking raises.
 NO_CLOSED_FORM = "the derivative has no closed form in known functions; PyTorch has none either"
 NO_RULE = {
-    ("betainc", "a"): NO_CLOSED_FORM,
-    ("betainc", "b"): NO_CLOSED_FORM,
     ("fdtrc", "dfd"): NO_CLOSED_FORM,
     ("fdtrc", "dfn"): NO_CLOSED_FORM,
-    ("gammainc", "a"): NO_CLOSED_FORM,
-    ("gammaincc", "a"): NO_CLOSED_FORM,
-    ("stdtr", "df"): NO_CLOSED_FORM,
     ("zeta", "s"): NO_CLOSED_FORM,
     **{(name, "v"): NO_CLOSED_FORM for name in ("iv", "ive", "jv", "kv", "kve", "yv")},
-    **{(name, "a"): NO_CLOSED_FORM for name in ("gammaincinv", "gammainccinv")},
-    **{(name, i): NO_CLOSED_FORM for name in ("betaincc", "betaincinv") for i in "ab"},
-    ("stdtrit", "df"): NO_CLOSED_FORM,
 }
 
 

@@ -68,7 +68,7 @@ def _recorded(api: str, residual: Residual, x: Tensor, matrix: Tensor) -> Tensor
     begun = next_seq()
     at = x.clone().requires_grad_()
     value = residual(at)
-    edges = _edges(value._node, begun) if value.requires_grad else ()
+    edges = edges_since(value._node, begun) if value.requires_grad else ()
     if not edges:
         return x
     kept = _Record(residual, at, value, matrix, begun)
@@ -76,7 +76,7 @@ def _recorded(api: str, residual: Residual, x: Tensor, matrix: Tensor) -> Tensor
     return box(x.data_array(), node, None, x.__class__)
 
 
-def _edges(root: Node, begun: int) -> tuple[Node, ...]:
+def edges_since(root: Node, begun: int) -> tuple[Node, ...]:
     """Return what the nodes made since a moment lead to."""
     found: dict[Node, None] = {}
     seen, new = {root}, [root]

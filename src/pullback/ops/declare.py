@@ -15,6 +15,7 @@ from types import FunctionType, ModuleType, SimpleNamespace
 from typing import Any, NamedTuple, Protocol, TypeVar, cast
 
 from pullback.arrays import is_array, join, library_of
+from pullback.core.custom.pytree import leaves
 from pullback.core.function.dispatch import mixed
 from pullback.core.function.generate import exported, inplace_call, public_call
 from pullback.core.function.handed import TENSORS
@@ -540,16 +541,52 @@ def by_sample(
 
 
 def sampled(function: F) -> F:
-    """Let a function that looks at values be called for each sample of a batch."""
+    """Let a function of a function, ``f(x, *theta)``, be called for each sample of a batch.
+
+    The samples are those of its arguments: what `f` closes over cannot be taken apart.
+    """
 
     @functools.wraps(function)
     def call(*args: Any, **settings: Any) -> Any:
         try:
             return function(*args, **settings)
         except BatchedValueError as error:
-            return by_sample(error, call, args, settings)
+            # A sample of an argument beside a whole batch in the closure would be confused.
+            if not any(map(_holds_batch, args)):
+                try:
+                    return by_sample(error, call, args, settings)
+                except BatchedValueError as raised:
+                    if raised is not error:
+                        raise
+            raise _closed_over(function.__name__) from error
 
     return cast(F, call)
+
+
+def _holds_batch(function: Any) -> bool:
+    """Return whether a function, or one that it closes over, closes over a batch."""
+    functions = [function]
+    for value in functions:  # grows while it is walked
+        for held in leaves([*map(_contents, getattr(value, "__closure__", None) or ())]):
+            if isinstance(held, FunctionType) and held not in functions:
+                functions.append(held)
+            if isinstance(held, Tensor) and library_of(held.data_array()).varies(held.data_array()):
+                return True
+    return False
+
+
+def _contents(cell: Any) -> Any:
+    try:
+        return cell.cell_contents
+    except ValueError:  # not assigned yet
+        return None
+
+
+def _closed_over(name: str) -> BatchedValueError:
+    required = "what differs between the samples of vmap required among the arguments"
+    came = "a function that closes over it"
+    hint = f"hand it over as theta: {name}(f, ..., a), where f takes a as its last argument"
+    return BatchedValueError(compose(name, required, came, hint=hint))
 
 
 def disown(results: Sequence[Any], args: Sequence[Any], settings: dict[str, Any]) -> None:

@@ -22,10 +22,12 @@ _OTHERS = """
     stats.multivariate_normal.logpdf stats.multivariate_normal.pdf
     special.log_softmax special.logsumexp special.multigammaln special.softmax
     linalg.cho_factor linalg.cho_solve linalg.cholesky linalg.det linalg.expm linalg.inv
-    linalg.solve linalg.solve_banded linalg.solve_sylvester linalg.solve_triangular linalg.sqrtm
-    integrate.cumulative_trapezoid integrate.odeint integrate.simpson integrate.solve_ivp
-    integrate.trapezoid
+    linalg.logm linalg.solve linalg.solve_banded linalg.solve_sylvester linalg.solve_triangular
+    linalg.sqrtm
+    integrate.cumulative_trapezoid integrate.odeint integrate.quad integrate.simpson
+    integrate.solve_ivp integrate.trapezoid
     interpolate.CubicSpline interpolate.PPoly interpolate.PchipInterpolator
+    interpolate.interp1d
     sparse.coo_array sparse.csc_array sparse.csr_array sparse.linalg.spsolve
 """
 

@@ -466,7 +466,7 @@ class Tensor(Methods):
         if self.requires_grad and STATE.get().grad:
             warnings.warn(
                 f"{kind}: a tensor that requires grad becomes a plain number, which no gradient "
-                "follows. Call item() or detach() where that is meant.",
+                f"follows. Call item() or detach() where that is meant{instead_of_scipy()}.",
                 UntrackedTensorWarning,
                 stacklevel=3,
             )

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import scipy.linalg as theirs
 
 from pullback import linalg
@@ -16,6 +17,7 @@ from pullback.core.tensor.tensor import Tensor
 from pullback.errors import ArgumentError, ShapeError, compose
 from pullback.interop.scipy.reading import as_given, floating, in_one_dtype, refuse
 from pullback.ops.functions.creation import asarray, zeros
+from pullback.ops.functions.data_types import finfo
 from pullback.ops.functions.diagonals import tril, triu
 from pullback.ops.functions.joining import concat, stack
 
@@ -26,6 +28,7 @@ __all__ = [
     "det",
     "expm",
     "inv",
+    "logm",
     "solve",
     "solve_banded",
     "solve_sylvester",
@@ -350,6 +353,69 @@ def sqrtm(A: Any) -> Any:
             [0., 3.]])
     """
     return _sqrtm(_square("sqrtm", "A", floating(A)))
+
+
+@autograd_function
+def _logm(ctx: Any, a: Any, is_block: bool) -> Any:
+    dtype, wide = a.dtype, "complex128" if a.is_complex() else "float64"
+    if not is_block:
+        _check_regular(a)
+    x = _run("logm", theirs.logm, a.to(wide))
+    ctx.save_for_backward(a=a)
+    ctx.is_real = not a.is_complex()
+    narrow = dtype.name in ("float32", "complex64")
+    return x.to("complex64" if x.is_complex() else "float32") if narrow else x
+
+
+@_logm.backward
+def _(ctx: Any, g: Any) -> Any:
+    # The derivative L(a, e) is a block of the logarithm of [[a, e], [0, a]], and the trace of
+    # g^H L(a, e) that of L(a, g^H) e: N. Higham, "Functions of Matrices" (2008), 3.2.
+    a, g = in_one_dtype(ctx.saved_variables.a, g.mH)
+    _check_off_cut(a)
+    n = a.shape[0]
+    upper = concat([a, g], axis=1)
+    lower = concat([zeros((n, n), dtype=a.dtype, device=a.device), a], axis=1)
+    u = _logm(concat([upper, lower], axis=0), True)[:n, n:].mH
+    return u.real if ctx.is_real and u.is_complex() else u
+
+
+def _check_regular(a: Tensor) -> None:
+    values = np.linalg.svd(a.numpy(), compute_uv=False)
+    if values.size and not values[-1] > float(finfo(a.dtype).eps) * values[0]:
+        came = f"singular values from {values[-1]:.3g} to {values[0]:.3g}"
+        raise ArgumentError(compose("logm", "a regular matrix required", came, ("A", a)))
+
+
+def _check_off_cut(a: Tensor) -> None:
+    """Raise where the principal logarithm jumps by 2 pi i, and has no derivative."""
+    values = np.linalg.eigvals(a.detach().numpy())
+    near = 1e-6 * float(np.max(np.abs(values), initial=0.0))
+    on_cut = values[(values.real < 0) & (np.abs(values.imag) <= near)]
+    if on_cut.size:
+        required = "no negative eigenvalue of A required for a gradient"
+        hint = "the principal logarithm jumps there; values alone: logm(A.detach())"
+        raise ArgumentError(compose("logm", required, f"{on_cut[0].real:.6g}", hint=hint))
+
+
+@as_given
+def logm(A: Any) -> Any:
+    """Return the principal logarithm of a matrix, as `scipy.linalg.logm`.
+
+    Raises
+    ------
+    ArgumentError
+        If the matrix is singular: it has no logarithm; or if its gradient is asked for where it has
+        a negative eigenvalue: the principal logarithm jumps there.
+
+    Examples
+    --------
+    >>> import pullback as pb
+    >>> pb.interop.scipy.linalg.logm(pb.tensor([[1.0, 2.0], [0.0, 1.0]]))
+    tensor([[0., 2.],
+            [0., 0.]])
+    """
+    return _logm(_square("logm", "A", floating(A)), False)
 
 
 @as_given

@@ -5,6 +5,8 @@ The coefficients are those of SciPy's own classes, so that values agree to round
 
 from __future__ import annotations
 
+import functools
+import itertools
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -13,11 +15,27 @@ import scipy.integrate as theirs
 from pullback.core.tensor.tensor import Tensor
 from pullback.ops.functions.creation import asarray
 
-__all__ = ["METHODS", "Step", "stepped"]
-
-METHODS = {"RK23": theirs.RK23, "RK45": theirs.RK45, "DOP853": theirs.DOP853}
+__all__ = ["Piece", "Slope", "Step", "Taken", "replayed", "stepped"]
 
 Slope = Callable[[Any, Any], Any]
+
+
+class Taken(NamedTuple):
+    """What SciPy did in one step; the first of them is where it started."""
+
+    t: float
+    y: Any
+    order: int  # of the step
+    next_order: int
+    planned: float  # the length of the next step, with its sign
+    curve: Any  # SciPy's dense output
+
+
+class Piece(NamedTuple):
+    """A step on tensors: y at its end, and a function of the time within it."""
+
+    after: Tensor
+    at: Callable[[Any], Tensor]
 
 
 class Step(NamedTuple):
@@ -29,6 +47,17 @@ class Step(NamedTuple):
     after: Tensor
     slopes: list[Tensor]
     curve: list[Tensor]  # of the interpolating polynomial, empty if none is asked for
+
+
+def replayed(method: Any, f: Slope, times: list[Any], y: Tensor, curved: bool) -> list[Piece]:
+    """Take the steps of an explicit method; the last slope of each is the first of the next."""
+    pieces: list[Piece] = []
+    slope = f(times[0], y)
+    for start, end in itertools.pairwise(times):
+        step = stepped(method, f, start, end - start, y, slope, curved)
+        y, slope = step.after, step.slopes[-1]
+        pieces.append(Piece(y, functools.partial(at, step, method)))
+    return pieces
 
 
 def stepped(

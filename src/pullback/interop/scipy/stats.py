@@ -2,8 +2,7 @@
 
 Each is a density and a distribution function of a standard variable; `distributions` does the rest.
 Formulas: Johnson, Kotz and Balakrishnan, "Continuous Univariate Distributions" (1994), and SciPy's
-documentation. `cdf` of t, gamma, beta and of discrete distributions has a derivative in x or p, and
-none in shapes: asking for it is an error.
+documentation. The whole numbers of discrete distributions have no derivative.
 """
 
 from __future__ import annotations

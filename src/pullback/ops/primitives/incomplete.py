@@ -1,8 +1,8 @@
 """Incomplete gamma and beta functions and their inverses; the values are SciPy's.
 
 They are the distribution functions of statistics, so the derivative by x is a density, and that of
-an inverse one over it. The other parameters have no rule: asking for their gradient is an error.
-https://dlmf.nist.gov, chapter 8.
+an inverse one over it. That by a shape is an integral, which `shape_integrals` takes; those of F
+have no rule: asking for their gradient is an error. https://dlmf.nist.gov, chapter 8.
 """
 
 from __future__ import annotations
@@ -12,8 +12,9 @@ from typing import Any
 from pullback.ops.declare import on
 from pullback.ops.from_scipy import from_scipy
 from pullback.ops.primitives.exponential import xlog1py_p, xlogy_p
-from pullback.ops.primitives.gamma_functions import betaln_p, lgamma_p
+from pullback.ops.primitives.gamma_functions import betaln_p, digamma_p, lgamma_p
 from pullback.ops.samples import real
+from pullback.ops.shape_integrals import by_beta_shape, by_gamma_shape, by_student_shape
 
 _SHAPES = real(0.5, 3)
 _PROBABILITY = real(0.1, 0.9)
@@ -25,10 +26,16 @@ def _log_density(a: Any, x: Any, xp: Any) -> Any:
     return on(xp, xlogy_p)(a - 1, x) - x - on(xp, lgamma_p)(a)
 
 
+def _by_a(a: Any, x: Any, xp: Any) -> Any:
+    """Return the derivative of gammainc by its shape."""
+    return by_gamma_shape(a, x, xp, on(xp, digamma_p), on(xp, lgamma_p))
+
+
 gammainc_p = from_scipy(
     "gammainc",
     "gammainc",
     inputs=("a", "x"),
+    a=lambda g, a, x, xp: g * _by_a(a, x, xp),
     x=lambda g, a, x, xp: g * xp.exp(_log_density(a, x, xp)),
     domain=_SHAPES,
     doc="Return the regularised lower incomplete gamma function.",
@@ -39,6 +46,7 @@ gammaincc_p = from_scipy(
     "gammaincc",
     "gammaincc",
     inputs=("a", "x"),
+    a=lambda g, a, x, xp: -g * _by_a(a, x, xp),
     x=lambda g, a, x, xp: -g * xp.exp(_log_density(a, x, xp)),
     domain=_SHAPES,
     doc="Return the regularised upper incomplete gamma function.",
@@ -49,6 +57,7 @@ gammaincinv_p = from_scipy(
     "gammaincinv",
     "gammaincinv",
     inputs=("a", "y"),
+    a=lambda g, a, out, xp: -g * (_by_a(a, out, xp) * xp.exp(-_log_density(a, out, xp))),
     y=lambda g, a, out, xp: g * xp.exp(-_log_density(a, out, xp)),
     domain={"a": _SHAPES, "y": _PROBABILITY},
     reference="scipy.special.gammaincinv",
@@ -60,6 +69,7 @@ gammainccinv_p = from_scipy(
     "gammainccinv",
     "gammainccinv",
     inputs=("a", "y"),
+    a=lambda g, a, out, xp: -g * (_by_a(a, out, xp) * xp.exp(-_log_density(a, out, xp))),
     y=lambda g, a, out, xp: -g * xp.exp(-_log_density(a, out, xp)),
     domain={"a": _SHAPES, "y": _PROBABILITY},
     reference="scipy.special.gammainccinv",
@@ -74,10 +84,22 @@ def _log_beta_density(a: Any, b: Any, x: Any, xp: Any) -> Any:
     return powers - on(xp, betaln_p)(a, b)
 
 
+def _by_shape(which: str, a: Any, b: Any, x: Any, xp: Any) -> Any:
+    """Return the derivative of betainc by one of its shapes."""
+    return by_beta_shape(a, b, x, which, xp, on(xp, digamma_p), on(xp, betaln_p))
+
+
+def _inverse_by_shape(which: str, g: Any, a: Any, b: Any, x: Any, xp: Any) -> Any:
+    """Return the gradient of betaincinv by one of its shapes, by that of betainc."""
+    return -g * (_by_shape(which, a, b, x, xp) * xp.exp(-_log_beta_density(a, b, x, xp)))
+
+
 betainc_p = from_scipy(
     "betainc",
     "betainc",
     inputs=("a", "b", "x"),
+    a=lambda g, a, b, x, xp: g * _by_shape("a", a, b, x, xp),
+    b=lambda g, a, b, x, xp: g * _by_shape("b", a, b, x, xp),
     x=lambda g, a, b, x, xp: g * xp.exp(_log_beta_density(a, b, x, xp)),
     domain={"a": _SHAPES, "b": _SHAPES, "x": _PROBABILITY},
     doc="Return the regularised incomplete beta function.",
@@ -88,6 +110,8 @@ betaincc_p = from_scipy(
     "betaincc",
     "betaincc",
     inputs=("a", "b", "x"),
+    a=lambda g, a, b, x, xp: -g * _by_shape("a", a, b, x, xp),
+    b=lambda g, a, b, x, xp: -g * _by_shape("b", a, b, x, xp),
     x=lambda g, a, b, x, xp: -g * xp.exp(_log_beta_density(a, b, x, xp)),
     domain={"a": _SHAPES, "b": _SHAPES, "x": _PROBABILITY},
     reference="scipy.special.betaincc",
@@ -99,6 +123,8 @@ betaincinv_p = from_scipy(
     "betaincinv",
     "betaincinv",
     inputs=("a", "b", "y"),
+    a=lambda g, a, b, out, xp: _inverse_by_shape("a", g, a, b, out, xp),
+    b=lambda g, a, b, out, xp: _inverse_by_shape("b", g, a, b, out, xp),
     y=lambda g, a, b, out, xp: g * xp.exp(-_log_beta_density(a, b, out, xp)),
     domain={"a": _SHAPES, "b": _SHAPES, "y": _PROBABILITY},
     reference="scipy.special.betaincinv",
@@ -113,10 +139,16 @@ def _student_density(df: Any, t: Any, xp: Any) -> Any:
     return xp.exp(-power - on(xp, betaln_p)(df / 2, xp.full_like(df, 0.5))) / xp.sqrt(df)
 
 
+def _by_df(df: Any, t: Any, xp: Any) -> Any:
+    """Return the derivative of stdtr by the degrees of freedom."""
+    return by_student_shape(df, t, xp, on(xp, digamma_p), on(xp, betaln_p))
+
+
 stdtr_p = from_scipy(
     "stdtr",
     "stdtr",
     inputs=("df", "t"),
+    df=lambda g, df, t, xp: g * _by_df(df, t, xp),
     t=lambda g, df, t, xp: g * _student_density(df, t, xp),
     domain={"df": real(1, 5), "t": real(-2, 2)},
     doc="Return the distribution function of Student's t.",
@@ -127,6 +159,7 @@ stdtrit_p = from_scipy(
     "stdtrit",
     "stdtrit",
     inputs=("df", "p"),
+    df=lambda g, df, out, xp: -g * (_by_df(df, out, xp) / _student_density(df, out, xp)),
     p=lambda g, df, out, xp: g / _student_density(df, out, xp),
     domain={"df": real(1, 5), "p": _PROBABILITY},
     reference="scipy.special.stdtrit",

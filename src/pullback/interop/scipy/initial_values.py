@@ -1,0 +1,407 @@
+"""`scipy.integrate.solve_ivp`: SciPy's steps, taken again on tensors, and its events.
+
+SciPy chooses the steps, on values, and finds the events. The derivatives are those of the numbers
+that were computed from these steps, of every order; those of an event follow from the equation
+that it is the root of. LSODA keeps no record of its steps: those of Radau are taken for it.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import scipy.integrate as theirs
+
+from pullback.arrays import real_of
+from pullback.core.graph.modes import no_grad
+from pullback.core.tensor.tensor import Tensor
+from pullback.errors import (
+    ArgumentError,
+    ArgumentTypeError,
+    BatchedValueError,
+    ShapeError,
+    compose,
+)
+from pullback.implicit.solution import jacobian_of, solution
+from pullback.interop.scipy import implicit_steps
+from pullback.interop.scipy.reading import floating
+from pullback.interop.scipy.runge_kutta import Piece, Slope, Taken, replayed
+from pullback.ops.functions.creation import asarray
+from pullback.ops.functions.joining import stack
+from pullback.transforms.results import value_as_given
+
+__all__ = ["solve_ivp"]
+
+_EXPLICIT = ("RK23", "RK45", "DOP853")
+# SciPy's class of each method.
+METHODS = {
+    **{name: getattr(theirs, name) for name in (*_EXPLICIT, "Radau", "BDF")},
+    "LSODA": theirs.Radau,
+}
+_OF_LSODA = ("min_step", "lband", "uband")
+
+
+def solve_ivp(
+    fun: Callable[..., Any],
+    t_span: Any,
+    y0: Any,
+    method: str = "RK45",
+    t_eval: Any = None,
+    dense_output: bool = False,
+    events: Any = None,
+    vectorized: bool = False,
+    args: tuple[Any, ...] | None = None,
+    **options: Any,
+) -> Any:
+    """Solve ``dy/dt = fun(t, y, *args)``, as `scipy.integrate.solve_ivp`.
+
+    Parameters
+    ----------
+    fun : callable
+        Is given t as a tensor of shape () and y as one of shape (n,), and returns the shape of y.
+    t_span : (number, number)
+        May be tensors.
+    y0 : (n,) array or Tensor
+    method : str
+        ``"RK45"``, ``"RK23"``, ``"DOP853"``, or for stiff equations ``"Radau"``, ``"BDF"`` or
+        ``"LSODA"``. LSODA takes the steps of Radau: its values agree to the tolerances.
+    t_eval : array or Tensor, optional
+        Times at which y is returned.
+    dense_output : bool
+        Whether the result has a function ``sol(t)``.
+    events : callable or list of them, optional
+        Functions ``event(t, y, *args)`` of one number, whose roots are found; with SciPy's
+        attributes `terminal` and `direction`.
+    vectorized : bool
+        Whether `fun` takes y of shape (n, k).
+    args : tuple, optional
+    **options
+        SciPy's: `rtol`, `atol`, `first_step`, `max_step`; for stiff methods `jac`, which is used to
+        find the solution alone, and `jac_sparsity`.
+
+    Returns
+    -------
+    OdeResult
+        SciPy's, with tensors for `y` (and `t`, where the times are tensors, and `t_events` and
+        `y_events`) where one came in or `fun` depends on one. It has derivatives by `y0`, `args`,
+        `t_span`, `t_eval` and what `fun` and `events` close over.
+
+    Raises
+    ------
+    ArgumentError
+        If the method is unknown, or an event does not cross zero with a slope.
+    ConvergenceError
+        If the equation of an implicit step cannot be solved to rounding.
+
+    Notes
+    -----
+    The time of an event moves by ``-dg/dtheta / (dg/dt)``, the derivatives along the solution.
+
+    Examples
+    --------
+    >>> import pullback as pb
+    >>> rate = pb.tensor(2.0, dtype=pb.float64, requires_grad=True)
+    >>> solve_ivp = pb.interop.scipy.integrate.solve_ivp
+    >>> end = solve_ivp(lambda t, y: -rate * y, (0.0, 1.0), [1.0], rtol=1e-9, atol=1e-9).y[0, -1]
+    >>> end.backward()
+    >>> print(round(end.item(), 6), round(rate.grad.item(), 6))
+    0.135335 -0.135335
+
+    A ball that was thrown up lands after ``2 v / 9.81``:
+
+    >>> def height(t, y):
+    ...     return y[0]
+    >>> height.terminal, height.direction = True, -1
+    >>> def landing(v):
+    ...     start = pb.stack([v * 0, v])
+    ...     fall = lambda t, y: pb.stack([y[1], y[1] * 0 - 9.81])
+    ...     return solve_ivp(fall, (0.0, 9.0), start, events=height).t_events[0][0]
+    >>> round(pb.grad(landing)(3.0), 6), round(2 / 9.81, 6)
+    (0.203874, 0.203874)
+    """
+    _check(fun, method, options)
+    args = () if args is None else tuple(args)
+    y = floating(y0)
+    if y.ndim != 1:
+        raise ShapeError(compose("solve_ivp", "y0 of one axis required", f"{tuple(y.shape)}"))
+    on_tensors = functools.partial(_called, fun, vectorized, y.dtype, args)
+    found_events = _events(events, args)
+    try:
+        found, log = _by_scipy(on_tensors, t_span, y, method, found_events, args, options)
+    except BatchedValueError as error:
+        raise _batched(error) from None
+    given = [*t_span, y0, t_eval, *args]
+    times, curved = _times(t_span, log), found_events is not None or t_eval is not None
+    pieces = _pieces(method, on_tensors, times, y, log, curved or dense_output)
+    curve = Curve(pieces, [taken.t for taken in log], y)
+    last = _fill_events(found, found_events, curve, given)
+    if t_eval is None:
+        ts, ys = _at_steps(found.t, curve, times, last)
+    else:
+        ts = _reached(t_eval, float(found.t[-1]), t_span)
+        ys = curve(ts) if len(ts) else stack([y], axis=1)[:, :0]
+    found.t, found.y = value_as_given(ts, given), value_as_given(ys, given)
+    found.sol = curve if dense_output else None
+    return found
+
+
+# -- what is asked ---------------------------------------------------------------------------------
+def _check(fun: Any, method: Any, options: dict[str, Any]) -> None:
+    if not callable(fun):
+        raise ArgumentTypeError(compose("solve_ivp", "a function required", type(fun).__name__))
+    if not isinstance(method, str) or method not in METHODS:
+        required = f"a method of {', '.join(METHODS)} required"
+        hint = "a method of your own is SciPy's alone: scipy.integrate.solve_ivp, on values"
+        raise ArgumentError(compose("solve_ivp", required, repr(method), hint=hint))
+    unknown = [name for name in _OF_LSODA if name in options]
+    if unknown:
+        required = "the options of Radau, whose steps are taken for LSODA, required"
+        hint = f"leave it out, or give jac_sparsity for a banded Jacobian, with {method!r}"
+        raise ArgumentError(compose("solve_ivp", required, unknown[0], hint=hint))
+
+
+def _batched(error: BatchedValueError) -> BatchedValueError:
+    required = "the same equation and the same start for all samples of vmap required, as steps"
+    hint = (
+        "use pb.implicit.odeint, which vmap takes, with the batch among its arguments, or solve "
+        "for each sample in a loop and pb.stack the results"
+    )
+    came = "others"
+    required = f"{required} are chosen once"
+    found = BatchedValueError(compose("solve_ivp", required, came, hint=hint))
+    found.__cause__ = error
+    return found
+
+
+def _called(
+    fun: Callable[..., Any], vectorized: bool, dtype: Any, args: tuple[Any, ...], t: Any, y: Any
+) -> Tensor:
+    """Return the slope of tensors."""
+    now = _moment(t, dtype)
+    if vectorized:
+        return asarray(fun(now, y.reshape((-1, 1)), *args)).reshape((-1,))
+    return asarray(fun(now, y, *args))
+
+
+def _moment(t: Any, dtype: Any) -> Tensor:
+    # A number of Python would have the default precision beside a tensor.
+    return t if isinstance(t, Tensor) else asarray(np.asarray(t)).to(real_of(dtype))
+
+
+def _number(value: Any) -> Any:
+    """Return values without history."""
+    if isinstance(value, Tensor):
+        return value.detach().numpy()
+    return np.asarray(value, dtype=float)
+
+
+def _events(events: Any, args: tuple[Any, ...]) -> list[Callable[..., Any]] | None:
+    """Return the events as functions of time and y, with SciPy's attributes."""
+    if events is None:
+        return None
+    given = [events] if callable(events) else list(events)
+    if not all(map(callable, given)):
+        required = "functions required in events"
+        came = ", ".join(type(event).__name__ for event in given)
+        raise ArgumentTypeError(compose("solve_ivp", required, came))
+    return [functools.partial(_event, event, args) for event in given]
+
+
+def _event(event: Callable[..., Any], args: tuple[Any, ...], t: Any, y: Any) -> Tensor:
+    found = asarray(event(_moment(t, y.dtype), y, *args))
+    if found.numel() != 1 or found.is_complex():
+        name = getattr(event, "__name__", type(event).__name__)
+        required = f"one real number required of the event {name}"
+        came = f"shape {tuple(found.shape)}, {found.dtype.name}"
+        raise ShapeError(compose("solve_ivp", required, came))
+    return found.reshape(())
+
+
+# -- SciPy's steps ---------------------------------------------------------------------------------
+@functools.cache
+def _logged(method: type) -> type:
+    """Return SciPy's solver as one that notes its steps."""
+
+    class Logged(method):  # type: ignore[misc]
+        def __init__(self, *args: Any, log: list[Taken], **options: Any) -> None:
+            super().__init__(*args, **options)
+            self._log = log
+            log.append(Taken(self.t, self.y, 1, 1, self._planned(), None))
+
+        def _planned(self) -> float:
+            return float(self.h_abs * self.direction)
+
+        def step(self) -> Any:
+            order = getattr(self, "order", 1)
+            message = super().step()
+            if self.status != "failed":
+                # Radau's curve is where the search for its stages starts.
+                curve = self.dense_output() if method is theirs.Radau else None
+                state = (order, getattr(self, "order", 1), self._planned(), curve)
+                self._log.append(Taken(float(self.t), np.array(self.y), *state))
+            return message
+
+    return Logged
+
+
+def _by_scipy(
+    slope: Slope, t_span: Any, y: Tensor, method: str, events: Any, args: Any, options: Any
+) -> tuple[Any, list[Taken]]:
+    """Return SciPy's result, and what its steps were."""
+    log: list[Taken] = []
+    found = theirs.solve_ivp(
+        _on_values(slope, y),
+        [_number(t) for t in t_span],
+        y.detach().numpy(),
+        _logged(METHODS[method]),
+        events=events and [_watched(event, y) for event in events],
+        log=log,
+        **_options(options, y, args),
+    )
+    return found, log
+
+
+def _on_values(slope: Slope, like: Tensor) -> Callable[..., Any]:
+    """Return the function of arrays that SciPy calls."""
+
+    def call(t: float, y: Any) -> Any:
+        with no_grad():
+            return slope(t, asarray(y).to(like.dtype)).detach().numpy()
+
+    return call
+
+
+def _watched(event: Any, like: Tensor) -> Callable[..., Any]:
+    def call(t: float, y: Any) -> float:
+        with no_grad():
+            return float(event(t, asarray(np.asarray(y)).to(like.dtype)).detach())
+
+    for name in ("terminal", "direction"):
+        if hasattr(event.args[0], name):
+            setattr(call, name, getattr(event.args[0], name))
+    return call
+
+
+def _options(options: dict[str, Any], like: Tensor, args: Any) -> dict[str, Any]:
+    """Return SciPy's options, with a Jacobian of values."""
+    found, jac = dict(options), options.get("jac")
+    if isinstance(jac, Tensor):
+        found["jac"] = jac.detach().numpy()
+    elif callable(jac):
+
+        def on_values(t: float, y: Any) -> Any:
+            with no_grad():
+                matrix = jac(_moment(t, like.dtype), asarray(y).to(like.dtype), *args)
+            return matrix.detach().numpy() if isinstance(matrix, Tensor) else matrix
+
+        found["jac"] = on_values
+    return found
+
+
+def _times(t_span: Any, log: list[Taken]) -> list[Any]:
+    """Return the times of the steps, as shares of a span that has a derivative."""
+    first, last = t_span
+    if not isinstance(first, Tensor) and not isinstance(last, Tensor):
+        return [float(taken.t) for taken in log]
+    whole = float(_number(last)) - float(_number(first))
+    return [first + (last - first) * (float(taken.t - log[0].t) / whole) for taken in log]
+
+
+def _pieces(
+    method: str, f: Slope, times: list[Any], y: Tensor, log: list[Taken], curved: bool
+) -> list[Piece]:
+    """Take the steps on tensors."""
+    if method in _EXPLICIT:
+        return replayed(METHODS[method], f, times, y, curved)
+    take = implicit_steps.bdf if method == "BDF" else implicit_steps.radau
+    return take(f, times, y, log)
+
+
+# -- results ---------------------------------------------------------------------------------------
+class Curve:
+    """The solution between its steps, a function of time."""
+
+    def __init__(self, pieces: list[Piece], times: list[float], y: Tensor) -> None:
+        self.pieces, self.y = pieces, y
+        self.ts = np.asarray(times)
+
+    def __call__(self, t: Any) -> Any:
+        """Return y at a time, of shape (n,), or at several, of shape (n, m)."""
+        if np.ndim(t) == 0:
+            return self._at(t)
+        return stack([self._at(t[i]) for i in range(len(t))], axis=1)
+
+    def _at(self, t: Any) -> Tensor:
+        return self.around(t)(t if isinstance(t, Tensor) else float(t))
+
+    def around(self, t: Any) -> Callable[[Any], Tensor]:
+        """Return the curve of the step that a time is in."""
+        if not self.pieces:
+            return lambda t: self.y
+        way = 1 if self.ts[-1] >= self.ts[0] else -1
+        place = int(np.searchsorted(way * self.ts, way * _number(t), side="left")) - 1
+        return self.pieces[min(max(place, 0), len(self.pieces) - 1)].at
+
+
+def _at_steps(found: Any, curve: Curve, times: list[Any], last: Any) -> tuple[Any, Tensor]:
+    """Return the times of the steps, an array where none is a tensor, and y there.
+
+    `last` are time and value of the event that ended the solution.
+    """
+    values = [curve.y, *(piece.after for piece in curve.pieces)][: len(found)]
+    times = times[: len(found)]
+    if last is not None:
+        times[-1], values[-1] = last
+    if not isinstance(times[-1], Tensor):
+        return found, stack(values, axis=1)
+    return stack([_moment(time, curve.y.dtype) for time in times]), stack(values, axis=1)
+
+
+def _reached(t_eval: Any, end: float, t_span: Any) -> Any:
+    """Return those of the times wanted that the steps reached: all, unless they ended early."""
+    wanted, (first, last) = _number(t_eval), (float(_number(t)) for t in t_span)
+    way, (low, high) = 1 if last >= first else -1, sorted((first, last))
+    ordered = wanted.ndim == 1 and bool(np.all(np.diff(way * wanted) > 0))
+    if not ordered or np.any((wanted < low) | (wanted > high)):
+        required = f"times of one axis from {low} to {high}, in order, required in t_eval"
+        raise ArgumentError(compose("solve_ivp", required, "others"))
+    reached = way * wanted <= way * end
+    return (t_eval if isinstance(t_eval, Tensor) else wanted)[: int(reached.sum())]
+
+
+def _fill_events(found: Any, events: Any, curve: Curve, given: list[Any]) -> Any:
+    """Put tensors for the times and values of events into SciPy's result.
+
+    Returns time and value of the event that ended the solution, None if it went to its end.
+    """
+    last, end = None, float(found.t[-1])
+    for i, event in enumerate(events or ()):
+        pairs = [_happened(event, curve, float(t)) for t in found.t_events[i]]
+        if found.status == 1 and pairs and float(found.t_events[i][-1]) == end:
+            last = pairs[-1]
+        if pairs:
+            ts, ys = stack([t for t, _ in pairs]), stack([y for _, y in pairs])
+            found.t_events[i], found.y_events[i] = (value_as_given(x, given) for x in (ts, ys))
+    return last
+
+
+def _happened(event: Any, curve: Curve, t: float) -> tuple[Tensor, Tensor]:
+    """Return time and value of an event, with their derivatives."""
+    at = curve.around(t)
+
+    def residual(time: Any) -> Tensor:
+        return event(time, at(time))  # type: ignore[no-any-return]
+
+    start = _moment(t, curve.y.dtype)
+    with no_grad():
+        slope = float(abs(jacobian_of(residual, start).detach()).max())
+    if not 0 < slope < np.inf:
+        name = getattr(event.args[0], "__name__", type(event.args[0]).__name__)
+        required = f"an event that crosses zero with a slope required, {name}"
+        hint = "compute it from t and y with functions of pullback, without float() or a jump"
+        came = f"a slope of {slope:.3g} at t = {t:.6g}"
+        raise ArgumentError(compose("solve_ivp", required, came, hint=hint))
+    time = solution("solve_ivp", residual, start)
+    return time, at(time)
