@@ -31,7 +31,6 @@ from pullback.check.inputs.arguments import (
     structured,
     try_forward,
 )
-from pullback.check.inputs.changes import INNER_ZERO
 from pullback.check.inputs.domains import DOMAINS, recognised
 from pullback.check.inputs.drawing import LARGE, PROFILES, SPECIAL, draw, draw_sizes
 from pullback.check.inputs.guessing import (
@@ -379,7 +378,7 @@ class _Runner:
     def _is_in_guessed_domain(self, variation: Variation) -> bool:
         """Return whether values are positive that are in the guess: these may be meant alone."""
         assert self.base is not None
-        if variation.what == INNER_ZERO:
+        if variation.inner:
             return False
         try:
             other = dict(self._subject(variation.inputs).array_arguments())
@@ -469,7 +468,7 @@ class _Runner:
             # limits are not.
             beyond = variation.small or variation.drawn is not None
             meant = variation.edge and not beyond and guards(self.fn)
-            edge = variation.edge or (variation.what != INNER_ZERO and self._has_new_zero(subject))
+            edge = variation.edge or (not variation.inner and self._has_new_zero(subject))
             at_poles = poles(session)
             report.failures = [
                 f

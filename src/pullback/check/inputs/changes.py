@@ -17,7 +17,6 @@ import numpy as np
 from pullback.check.inputs.domains import recognised
 from pullback.check.values import Array
 
-INNER_ZERO = "a zero among values of both signs"
 _ZEROS = 3  # arguments of both signs that have a zero in turn
 _OPEN = r"^\w*(upper|lower|bound|limit|ceil|high|low)|\bNAME\b[^;.\n]*(\binf|unbounded|censor|open)"
 _ABSENT = r"is(nan|finite)\(\s*NAME\b|\bNAME\b[^;.\n]*\b(nan\b|missing|absent)"
@@ -44,6 +43,8 @@ class Change(NamedTuple):
         one, NAME, or how it is called.
     small : bool
         Whether values become so small that differences may be those of rounding.
+    inner : bool
+        Whether a zero is put between values of both signs: no edge of a domain.
     """
 
     what: str
@@ -57,6 +58,7 @@ class Change(NamedTuple):
     signs: bool = False
     expects: str = ""
     small: bool = False
+    inner: bool = False
 
 
 def all_changes() -> Iterator[Change]:
@@ -76,7 +78,7 @@ def all_changes() -> Iterator[Change]:
     yield Change("a zero among the values", _only(_with_zero), zero=True)
     for which in range(_ZEROS):
         inner = _only(_with_inner_zero, which)
-        yield Change(INNER_ZERO, inner, tied=True)
+        yield Change("a zero among values of both signs", inner, inner=True, tied=True)
     yield Change("numbers in place of zeros", _filled)
     yield Change("small values", functools.partial(scaled, 0.02), small=True)
     yield Change("tiny values", functools.partial(scaled, 1e-6), tensors=True, small=True)

@@ -67,6 +67,8 @@ class Variation(NamedTuple):
         Whether values are so large that little but NaN tells a mistake.
     small : bool
         Whether values are so small that differences may be those of rounding.
+    inner : bool
+        Whether a zero is put between values of both signs: no edge of the domain.
     crosses : bool
         Whether a comparison inside of the operation goes another way.
     drawn : Redrawn or None
@@ -80,6 +82,7 @@ class Variation(NamedTuple):
     moved: bool = False
     coarse: bool = False
     small: bool = False
+    inner: bool = False
     crosses: bool = False
     drawn: Redrawn | None = None
 
@@ -244,6 +247,7 @@ def _values(
             moved=change.moves,
             coarse=change.coarse,
             small=change.small,
+            inner=change.inner,
         )
 
 
