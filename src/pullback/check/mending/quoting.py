@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import ast
-import copy
 from collections.abc import Sequence
 from typing import Any
+
+from pullback.check.mending.source import copied
 
 _WIDEST = 76  # characters of a quotation
 
@@ -30,8 +31,8 @@ def grouped(text: str) -> str:
 
 def replaced(tree: ast.FunctionDef, places: Sequence[tuple[Any, Any]]) -> ast.FunctionDef:
     """Return a copy of a definition with nodes replaced by others."""
-    pairs = [(old, _in_place_of(copy.deepcopy(new), old)) for old, new in places]
-    changed = _Replacing(pairs).visit(copy.deepcopy(tree))
+    pairs = [(old, _in_place_of(copied(new), old)) for old, new in places]
+    changed = _Replacing(pairs).visit(copied(tree))
     found: ast.FunctionDef = ast.fix_missing_locations(changed)
     return found
 
@@ -63,7 +64,7 @@ def quotation(tree: ast.FunctionDef, changes: Sequence[tuple[Any, Any]]) -> tupl
         return ast.unparse(old), "; ".join(ast.unparse(each) for each in new.body)
     found = None
     for node in _around(tree, {place_of(old) for old, _ in changes}):
-        changed = _Replacing(changes).visit(copy.deepcopy(node))
+        changed = _Replacing(changes).visit(copied(node))
         found = ast.unparse(node), ast.unparse(ast.fix_missing_locations(changed))
         if max(map(len, found)) <= _WIDEST and "\n" not in found[0]:
             break

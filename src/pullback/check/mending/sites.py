@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from pullback.check.mending.source import Source, source_of_helper
+from pullback.check.mending.source import Source, copied, source_of_helper
 from pullback.core.tensor.tensor import Tensor
 
 _PROBE = "__probe__"  # not mangled in a class
@@ -256,7 +256,7 @@ class _Rewriting(ast.NodeTransformer):
     def of(self, tree: ast.FunctionDef) -> ast.FunctionDef:
         """Return a copy of a definition with its expressions rewritten."""
         tree = copy.copy(tree)
-        tree.body = [self.visit(copy.deepcopy(statement)) for statement in tree.body]
+        tree.body = [self.visit(copied(statement)) for statement in tree.body]
         return tree
 
     def visit(self, node: ast.AST) -> Any:
@@ -316,7 +316,7 @@ class _Rewriting(ast.NodeTransformer):
     def _site(self, node: Any, rewrite: Callable[[Any], Any]) -> Any:
         """Return a rewritten expression whose value passes through the probe."""
         k = len(self.sites)
-        self.sites.append(Site(self.source, copy.deepcopy(node), self.line, self.role))
+        self.sites.append(Site(self.source, copied(node), self.line, self.role))
         return _through("value", [ast.Constant(k), rewrite(node)], node)
 
     def _whole(self, node: Any) -> Any:

@@ -62,6 +62,21 @@ class Source:
         return {**vars(builtins), **self.function.__globals__, **closed}
 
 
+def copied(node: Any) -> Any:
+    """Return a copy of a tree; `copy.deepcopy` takes five times as long."""
+    if isinstance(node, list):
+        return [copied(each) for each in node]
+    if not isinstance(node, ast.AST):
+        return node
+    other = type(node)()
+    other.__dict__.update(node.__dict__)
+    for name in node._fields:
+        value = other.__dict__.get(name)
+        if isinstance(value, (list, ast.AST)):
+            other.__dict__[name] = copied(value)
+    return other
+
+
 def source_of(function: Any) -> Source | None:
     """Return a function's source; None if it is no Python function or has none."""
     function = inspect.unwrap(function)
@@ -75,7 +90,7 @@ def source_of(function: Any) -> Source | None:
     ]
     if len(found) != 1:
         return None
-    tree = copy.deepcopy(found[0])
+    tree = copied(found[0])
     tree.decorator_list, tree.returns = [], None
     for argument in ast.walk(tree.args):
         if isinstance(argument, ast.arg):

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import ast
-import copy
 import itertools
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from pullback.check.mending.edits import indices
+from pullback.check.mending.source import copied
 
 _OTHER_WAY = {ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.Div, ast.Div: ast.Mult}
 
@@ -143,7 +143,7 @@ def _elsewhere(node: ast.AST) -> Iterator[tuple[Any, Any, float]]:
 def _in_place(node: ast.AugAssign) -> Iterator[tuple[Any, Any, float]]:
     if isinstance(node.target, ast.Subscript) and isinstance(node.op, ast.Add):
         yield node, _added(node.target, node.value), 0.9
-    target = copy.deepcopy(node.target)
+    target = copied(node.target)
     if isinstance(target, ast.Name):
         value = ast.BinOp(ast.Name(target.id, ast.Load()), node.op, node.value)
         yield node, ast.Assign([target], value), 1.0
@@ -193,7 +193,7 @@ def _added(target: ast.Subscript, value: Any) -> ast.Expr:
     made = [_as_call(each) if isinstance(each, ast.Slice) else each for each in parts]
     position = ast.Tuple(made, ast.Load()) if isinstance(index, ast.Tuple) else made[0]
     function = ast.parse("np.add.at", mode="eval").body
-    array = copy.deepcopy(target.value)
+    array = copied(target.value)
     return ast.Expr(ast.Call(function, [array, position, value], []))
 
 
