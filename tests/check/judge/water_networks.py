@@ -208,9 +208,9 @@ def incidence(links, n):
         {"links": LINKS},
     )
 )
-def network_heads():
+def gradient_method_heads():
     @pb.autograd_function
-    def network_heads(ctx, demand, resistance, reservoir, links, tol=1e-12):
+    def gradient_method_heads(ctx, demand, resistance, reservoir, links, tol=1e-12):
         """Heads at the junctions and flows in the pipes, by the global gradient method.
 
         demand: (n,) in m3/s; resistance: (m,), loss = resistance * flow**1.852;
@@ -231,12 +231,12 @@ def network_heads():
             if np.abs(step).max() < tol * max(1.0, np.abs(h).max()):
                 break
         else:
-            raise ArithmeticError("network_heads: no convergence")
+            raise ArithmeticError("gradient_method_heads: no convergence")
         K[range(m), range(m)] = np.maximum(1.852 * r * np.abs(q) ** 0.852, 1e-9)
         ctx.save_for_backward(K=K, q=q, B=B)
         return pb.asarray(h), pb.asarray(q.copy())
 
-    @network_heads.backward
+    @gradient_method_heads.backward
     @pb.once_differentiable
     def _(ctx, g_heads, g_flows):
         K, q, B = ctx.saved_variables
@@ -248,7 +248,7 @@ def network_heads():
             "reservoir": pb.asarray(back[:m] @ B[:, len(K) - m :]),
         }
 
-    return network_heads
+    return gradient_method_heads
 
 
 @BOOK.right(
@@ -257,11 +257,11 @@ def network_heads():
         {"viscosity": 1.14e-6},
     )
 )
-def colebrook_friction():
+def colebrook_white():
     C = 2 / np.log(10)
 
     @pb.autograd_function
-    def colebrook_friction(ctx, velocity, diameter, roughness, viscosity=1.3e-6):
+    def colebrook_white(ctx, velocity, diameter, roughness, viscosity=1.3e-6):
         """Darcy's friction factor in turbulent flow; the roughness is in mm, all else in SI."""
         v, D, rough = velocity.numpy(), diameter.numpy(), roughness.numpy() * 1e-3
         re = v * D / viscosity
@@ -278,7 +278,7 @@ def colebrook_friction():
         ctx.save_for_backward(v=v, D=D, rough=rough, re=re, x=x, u=u)
         return pb.asarray(x**-2)
 
-    @colebrook_friction.backward
+    @colebrook_white.backward
     @pb.once_differentiable
     def _(ctx, g):
         v, D, rough, re, x, u = ctx.saved_variables
@@ -293,7 +293,7 @@ def colebrook_friction():
             None,
         )
 
-    return colebrook_friction
+    return colebrook_white
 
 
 @BOOK.right(
