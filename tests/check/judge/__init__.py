@@ -33,6 +33,7 @@ from . import (
     cranes,
     credit,
     crystallography,
+    dosimetry,
     ecology,
     economics,
     education,
@@ -229,6 +230,7 @@ FIELDS = (
     cartography,
     forestry,
     water_networks,
+    dosimetry,
 )
 CASES: list[Case] = [case for field in FIELDS for case in field.BOOK.cases]
 WRONG = [case for case in CASES if case.wrong]
