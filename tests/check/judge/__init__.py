@@ -93,6 +93,7 @@ from . import (
     ranking,
     rearranging,
     recommending,
+    reinsurance,
     rendering,
     robotics,
     seismology,
@@ -231,6 +232,7 @@ FIELDS = (
     forestry,
     water_networks,
     dosimetry,
+    reinsurance,
 )
 CASES: list[Case] = [case for field in FIELDS for case in field.BOOK.cases]
 WRONG = [case for case in CASES if case.wrong]
