@@ -112,6 +112,7 @@ from . import (
     survival,
     tables,
     text,
+    textiles,
     thermodynamics,
     tomography,
     traffic,
@@ -233,6 +234,7 @@ FIELDS = (
     water_networks,
     dosimetry,
     reinsurance,
+    textiles,
 )
 CASES: list[Case] = [case for field in FIELDS for case in field.BOOK.cases]
 WRONG = [case for case in CASES if case.wrong]
