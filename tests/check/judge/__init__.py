@@ -33,6 +33,7 @@ from . import (
     cranes,
     credit,
     crystallography,
+    dosimetry,
     ecology,
     economics,
     education,
@@ -92,6 +93,7 @@ from . import (
     ranking,
     rearranging,
     recommending,
+    reinsurance,
     rendering,
     robotics,
     seismology,
@@ -110,11 +112,13 @@ from . import (
     survival,
     tables,
     text,
+    textiles,
     thermodynamics,
     tomography,
     traffic,
     transport,
     vehicles,
+    water_networks,
     wind_turbines,
 )
 from .entries import Case
@@ -227,6 +231,10 @@ FIELDS = (
     railways,
     cartography,
     forestry,
+    water_networks,
+    dosimetry,
+    reinsurance,
+    textiles,
 )
 CASES: list[Case] = [case for field in FIELDS for case in field.BOOK.cases]
 WRONG = [case for case in CASES if case.wrong]
