@@ -24,7 +24,12 @@ _APPROXIMATE = re.compile(
     r"|ridder|toms748|root|root_scalar|odeint|ode|solve_(bvp|ivp)"
 )
 _GUARD = re.compile(r"errstate|nan_to_num|[!=]= ?0(\.0)?\b|isfinite|isnan")
-_SIGNS = re.compile(r"\b(f?abs|absolute|sign|copysign|signbit)\(")
+_SIGNS = re.compile(
+    r"\b(f?abs|absolute|sign|copysign|signbit|relu|heaviside)\("
+    r"|[<>]=? ?-?0(\.0)?(?![.\w])|\b0(\.0)? ?[<>]"
+    r"|\b(maximum|minimum|clip|max|min)\([^()]*\b0(\.0)?(?![.\w])"
+)
+_POSITIVE = re.compile(r"\b(log\w*|sqrt)\(")
 _DEEPEST = 3  # how many calls deep the helpers of a function are read
 
 
@@ -122,15 +127,22 @@ def guards(fn: Any, backward: bool = False) -> bool:
 
 
 def has_signs(fn: Any) -> bool:
-    """Return whether forward takes care of signs: it is meant for both.
+    """Return whether forward, backward or a function they call takes care of signs.
+
+    So it is also where backward takes logarithms or roots that forward does not.
 
     Examples
     --------
-    >>> has_signs(lambda x: abs(x) ** 3)
-    True
+    >>> has_signs(lambda x: abs(x) ** 3), has_signs(lambda x: x**3)
+    (True, False)
     """
-    tree = tree_of(getattr(fn, "forward", fn))
-    return tree is not None and _SIGNS.search(ast.unparse(tree)) is not None
+    forward, backward = (
+        "\n".join(ast.unparse(tree) for tree in _trees(part, _DEEPEST, set()))
+        for part in (getattr(fn, "forward", fn), getattr(fn, "given_rule", None))
+    )
+    if _SIGNS.search(forward) or _SIGNS.search(backward):
+        return True
+    return bool(_POSITIVE.search(backward)) and not _POSITIVE.search(forward)
 
 
 def _trees(fn: Any, depth: int, seen: set[int]) -> Iterator[ast.AST]:

@@ -152,7 +152,7 @@ class _Best:
         self.noise[~np.isfinite(self.noise)] = 0.0
 
 
-def slope(line: Curve, scales: Sequence[float], eps: float) -> Slope:
+def slope(line: Curve, scales: Sequence[float], eps: float, edges: bool = True) -> Slope:
     """Measure the derivative of ``line(t)`` at 0.
 
     Parameters
@@ -163,6 +163,8 @@ def slope(line: Curve, scales: Sequence[float], eps: float) -> Slope:
         Length scales of the function, the most likely first.
     eps : float
         The rounding unit of the outputs.
+    edges : bool, default True
+        Whether one side is enough where there is no other: at the edge of the domain.
 
     Returns
     -------
@@ -187,7 +189,7 @@ def slope(line: Curve, scales: Sequence[float], eps: float) -> Slope:
             if best.done.all():
                 break
         best.settle(line)
-        return _with_kinks(line, center, scales, eps, best)
+        return _with_kinks(line, center, scales, eps, best, edges)
 
 
 def _romberg(line: Curve, center: Array, h: float, eps: float, best: _Best) -> None:
@@ -215,7 +217,7 @@ def _romberg(line: Curve, center: Array, h: float, eps: float, best: _Best) -> N
 
 
 def _with_kinks(
-    line: Curve, center: Array, scales: Sequence[float], eps: float, best: _Best
+    line: Curve, center: Array, scales: Sequence[float], eps: float, best: _Best, edges: bool
 ) -> Slope:
     """Return the estimate, refined by one-sided differences close to the point."""
     low, high, error = best.value.copy(), best.value.copy(), best.error
@@ -236,9 +238,10 @@ def _with_kinks(
         jump = kink & (np.maximum(abs(right), abs(left)) > 4 * np.maximum(abs(wide_r), abs(wide_l)))
         low, high = np.where(jump, -np.inf, low), np.where(jump, np.inf, high)
     edge = np.isnan(low)
-    if edge.any():
+    low, high = np.where(edge, -np.inf, low), np.where(edge, np.inf, high)
+    if edges and edge.any():
         low, high, error = _at_edge(line, center, h, (low, high, error), edge)
-        kink |= edge
+    kink |= edge
     # Outputs that change as much however small the step is: a jump symmetric about the point.
     jump = (error > 0.1 * np.abs(best.value)) & (best.jump > 1e-2 * best.size)
     low, high = np.where(jump, -np.inf, low), np.where(jump, np.inf, high)

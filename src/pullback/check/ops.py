@@ -363,7 +363,7 @@ class _Runner:
                 for variation in variations(self.fn, self.parameters, inputs):
                     if variation.moved and report.precision:  # elsewhere it may be coarser
                         continue
-                    if self.guesses and not self._is_in_guessed_domain(variation):
+                    if not self._is_meant(variation):
                         continue
                     what, found = self.check_variation(variation)
                     if found.failures:  # so no other size is needed to show the mistake
@@ -375,19 +375,27 @@ class _Runner:
             report.notes.append(f"other settings and values left out: {deadline().slowness()}")
         return report
 
-    def _is_in_guessed_domain(self, variation: Variation) -> bool:
-        """Return whether values are positive that are in the guess: these may be meant alone."""
+    def _is_meant(self, variation: Variation) -> bool:
+        """Return whether what is positive stays so, or forward takes care of signs.
+
+        A guess says less: there what is positive stays so, zeros included, but for `has_signs`.
+        """
         assert self.base is not None
-        if variation.inner:
-            return False
+        if variation.crosses or (self.guesses and variation.inner):
+            return variation.crosses
         try:
             other = dict(self._subject(variation.inputs).array_arguments())
         except ArgumentError:
             return True
         pairs = [(a, other.get(name, a)) for name, a in self.base.array_arguments()]
-        return has_signs(self.fn) or all(
-            (b > 0).all() or not (a > 0).all() for a, b in pairs if a.dtype.kind == "f"
-        )
+        pairs = [(a, b) for a, b in pairs if a.dtype.kind == "f" and (a > 0).all()]
+        least = [b.min(initial=np.inf) for _, b in pairs]
+        stays = all(n > 0 if self.guesses else n >= 0 for n in least)
+        return stays or self._has_signs
+
+    @functools.cached_property
+    def _has_signs(self) -> bool:
+        return has_signs(self.fn)
 
     def check_variation(self, variation: Variation) -> tuple[str, Report]:
         """Compare first derivatives of another call, in full only if that shows a mistake.
@@ -425,6 +433,7 @@ class _Runner:
             self.options,
             atol=max(self.options.atol or 0.0, least) or self.options.atol,
             smooth=variation.tied,
+            edges=not variation.crosses,
             fast=fast,
             mend=mend and self.options.mend,
         )
@@ -636,7 +645,7 @@ def _is_excused(failure: Failure, variation: Variation) -> bool:
     loud = cause.name in ("raised", "missing-sum") and "Error" in cause.text
     if loud and (SEVERAL in variation.what or "got the complex number" in cause.text):
         return True  # nobody said that it takes these
-    if cause.name == "nan" and variation.coarse:  # where forward is constant nobody looks
+    if cause.name == "nan" and variation.inputs.profile == LARGE:  # where forward stays constant
         assert failure.expected is not None
         assert failure.wrong is not None
         return not failure.expected[failure.wrong].any()
@@ -646,10 +655,12 @@ def _is_excused(failure: Failure, variation: Variation) -> bool:
 
 
 def _is_rough(failure: Failure) -> bool:
-    """Return whether no element is known to be wrong, and some could not be measured."""
-    if failure.wrong is None or failure.expected is None:
-        return False
-    return not failure.wrong.any() and not np.isfinite(failure.expected).all()
+    """Return whether no element is wrong by itself: a direction may lie along what has no slope.
+
+    Of large arrays only some elements were measured.
+    """
+    wrong = failure.wrong
+    return wrong is not None and wrong.size <= Options.max_elements and not wrong.any()
 
 
 def merge(report: Report, other: Report, situation: str) -> None:

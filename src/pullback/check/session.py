@@ -56,6 +56,7 @@ class Options:
     atol: float | None = None
     max_elements: int = 256  # elements moved one by one
     smooth: bool = False  # whether directions along which there is a kink tell nothing
+    edges: bool = True  # whether a slope on one side is compared where there is no other
     mend: bool = True  # whether to seek changes of the source that make a wrong gradient right
 
 
@@ -195,7 +196,7 @@ class Session:
             scales = _scales(float(size[element]), _typical_scale(size))
         else:
             direction, scales = direction * direction_scales(size), [1.0, 0.1]
-        found = slope(self._curve((i,), direction), scales, self.eps)
+        found = slope(self._curve((i,), direction), scales, self.eps, self.options.edges)
         real = all(a.dtype.kind == "f" for a in (self.wide[i], *self.outputs))
         if real and not self.iterates:  # with complex numbers it might not end
             step = 1e-20 * scales[0]

@@ -52,7 +52,13 @@ class Inputs(NamedTuple):
 
 
 def keeps_bounds(inputs: Inputs, label: str, array: Array, other: Array) -> bool:
-    """Return whether an argument may have other values: what is described as bounded stays so."""
+    """Return whether an argument may have other values: what is described as bounded stays so.
+
+    And what has a structure keeps it.
+    """
+    word = inputs.domains.get(label)
+    if word and not DOMAINS[word].holds(other.astype(np.float64)):
+        return False
     if label.split("[")[0] not in inputs.bounded:
         return True
     return bool(array.min() <= other.min() and other.max() <= array.max())

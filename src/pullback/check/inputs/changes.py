@@ -45,6 +45,8 @@ class Change(NamedTuple):
         Whether values become so small that differences may be those of rounding.
     inner : bool
         Whether a zero is put between values of both signs: no edge of a domain.
+    far : bool
+        Whether values become so much larger that single numbers, exponents and scales, stay.
     """
 
     what: str
@@ -59,6 +61,7 @@ class Change(NamedTuple):
     expects: str = ""
     small: bool = False
     inner: bool = False
+    far: bool = False
 
 
 def all_changes() -> Iterator[Change]:
@@ -83,9 +86,10 @@ def all_changes() -> Iterator[Change]:
     yield Change("small values", functools.partial(scaled, 0.02), small=True)
     yield Change("tiny values", functools.partial(scaled, 1e-6), tensors=True, small=True)
     yield Change("values near 0 and 1", _extreme)
-    yield Change("far larger values", functools.partial(scaled, 40.0), large=True)
+    far = functools.partial(scaled, 40.0)
+    yield Change("far larger values", far, large=True, far=True)
     overflow = functools.partial(scaled, 1000.0)
-    yield Change("values of a thousand and more", overflow, large=True, coarse=True)
+    yield Change("values of a thousand and more", overflow, large=True, coarse=True, far=True)
     yield Change("masks that are false in a row", _hiding_row, moves=False)
     row = _only(_with_zero_row)
     yield Change("a row of zeros among the values", row, zero=True, tied=True)

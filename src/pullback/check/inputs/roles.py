@@ -78,7 +78,7 @@ _BY_NAME: tuple[tuple[str, list[Role]], ...] = (
     (r"index|indices|idx|ids|i|rows|cols|segments?|tokens?|.*_(index|idx|indices|ids)",
      [Role("index"), Role("array", sure=True)]),
     (r"(.*_)?(ind|row|col)_?ptr|crow_.*|ccol_.*|row_splits|splits", [Role("pointers")]),
-    (r"(.*_)?(knots?|breaks|breakpoints|grid|edges|bins|xp|limits|thresholds|boundaries)",
+    (r"(.*_)?(knots?|breaks|breakpoints|grid|edges|bins|xp|levels|limits|thresholds|boundaries)",
      [Role("array", "sorted"), Role("array")]),
     (r"labels?|classes|class_.*", [Role("labels"), Role("array")]),
     (r"targets?", [Role("array"), Role("labels")]),

@@ -213,8 +213,10 @@ def _candidates(
     elif isinstance(value, tuple) and value and all(isinstance(v, int) for v in value):
         yield from _tuples(name, value, rank)
     elif isinstance(value, list) and len(value) > 1 and all(type(v) is int for v in value):
-        yield [*value[:-1], value[0]]  # an index that repeats
-        yield value[::-1]
+        # An index that repeats, and another order; what comes before its own place still does.
+        before = all(v < k for k, v in enumerate(value))
+        lists = ([*value[:-1], value[0]], value[::-1])
+        yield from (v for v in lists if not before or all(n < k for k, n in enumerate(v)))
     elif isinstance(value, (tuple, list)) and value and _is_flat(value):
         other = [v * (1.5, 0.8, 1.2)[k % 3] for k, v in enumerate(value)]
         if sorted(value) == list(value) and len(value) > 2:  # limits, from the lowest on

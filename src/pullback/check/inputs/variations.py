@@ -308,7 +308,7 @@ def _all_changed(
         is_tensor, expects = isinstance(value, Tensor), kind.expects if kind else ""
         if kind and ((is_tensor and expects) or (not is_tensor and kind.tensors)):
             return value
-        if kind and kind.coarse and host(value).size == 1 and not single:  # an exponent, a scale
+        if kind and kind.far and host(value).size == 1 and not single:
             return value
         if expects and not re.search(expects.replace("NAME", label), f"{label}\n{text}", re.I):
             return value
