@@ -126,16 +126,25 @@ def test_a_zero_that_nobody_gave_makes_no_nan_of_a_right_guess():
     assert not report.failures
 
 
-def test_a_guess_that_is_positive_stays_so():
-    def forward(ctx, depth):
-        ctx.depth = depth.numpy()
-        return pb.asarray(np.sqrt(np.maximum(ctx.depth, 0.0)))
+def decayed(ctx, duration):
+    """Return the mean of exp(-u) from 0 to the duration u, which is positive."""
+    ctx.u = duration.numpy()
+    return pb.asarray(-np.expm1(-ctx.u) / ctx.u)
 
-    def backward(ctx, g):
-        return {"depth": pb.asarray(0.5 * g.numpy() / np.abs(ctx.depth) ** 0.5)}
 
-    op = pb.autograd_function(forward, pb.once_differentiable(backward))
-    assert check_op(op, raise_exception=False).ok
+@pb.once_differentiable
+def decayed_backward(ctx, g):
+    small = ctx.u < 1e-3  # as if no number were less than 0
+    u = np.where(small, 1.0, ctx.u)
+    exact = ((1 + u) * np.exp(-u) - 1) / u**2
+    return {"duration": g * pb.asarray(np.where(small, -0.5 + ctx.u / 3, exact))}
+
+
+@pytest.mark.parametrize("given", [(), (np.array([0.7, 2.1, 0.4, 1.3]),)])
+def test_what_is_positive_stays_so(given):
+    op = pb.autograd_function(decayed, decayed_backward)
+    report = check_op(op, *given, raise_exception=False)
+    assert not report.failures
 
 
 def test_a_guess_gets_both_signs_where_forward_takes_care_of_them():
