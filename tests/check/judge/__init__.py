@@ -115,6 +115,7 @@ from . import (
     traffic,
     transport,
     vehicles,
+    volcanology,
     wind_turbines,
 )
 from .entries import Case
@@ -227,6 +228,7 @@ FIELDS = (
     railways,
     cartography,
     forestry,
+    volcanology,
 )
 CASES: list[Case] = [case for field in FIELDS for case in field.BOOK.cases]
 WRONG = [case for case in CASES if case.wrong]
