@@ -94,6 +94,7 @@ from . import (
     recommending,
     rendering,
     robotics,
+    sailing,
     seismology,
     sequences,
     signal,
@@ -229,6 +230,7 @@ FIELDS = (
     cartography,
     forestry,
     volcanology,
+    sailing,
 )
 CASES: list[Case] = [case for field in FIELDS for case in field.BOOK.cases]
 WRONG = [case for case in CASES if case.wrong]
