@@ -115,6 +115,7 @@ from . import (
     tomography,
     traffic,
     transport,
+    typography,
     vehicles,
     volcanology,
     wind_turbines,
@@ -231,6 +232,7 @@ FIELDS = (
     forestry,
     volcanology,
     sailing,
+    typography,
 )
 CASES: list[Case] = [case for field in FIELDS for case in field.BOOK.cases]
 WRONG = [case for case in CASES if case.wrong]

@@ -284,7 +284,7 @@ def chain_shortfall():
     def chain_shortfall(ctx, depth, wind, windage, carried=50.0, bow=1.0, weight=20.0):
         """Metres of chain that lack, where its catenary is to lie flat at the anchor.
 
-        depth: (n,) in m; wind: (n,) in m/s; windage: one number, in m2; weight: of the chain, in N/m.
+        depth: (n,) in m; wind: (n,) in m/s; windage: one number, in m2; weight: in N/m.
         """
         ctx.save_for_backward(depth=depth, wind=wind, windage=windage)
         ctx.settings = carried, bow, weight
