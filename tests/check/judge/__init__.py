@@ -40,6 +40,7 @@ from . import (
     epidemics,
     finance,
     finite_elements,
+    fire_safety,
     fisheries,
     fluids,
     forecasting,
@@ -233,6 +234,7 @@ FIELDS = (
     volcanology,
     sailing,
     typography,
+    fire_safety,
 )
 CASES: list[Case] = [case for field in FIELDS for case in field.BOOK.cases]
 WRONG = [case for case in CASES if case.wrong]

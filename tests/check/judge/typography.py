@@ -445,15 +445,15 @@ def modular_scale():
     @pb.autograd_function
     def modular_scale(ctx, base, ratio, steps):
         """Sizes of type in points, so many steps of the ratio above the base size."""
-        ctx.save_for_backward(base=base, ratio=ratio)
-        ctx.steps = pb.asarray(np.asarray(steps, float))
-        return base * (ratio.log() * ctx.steps).exp()
+        ctx.save_for_backward(base=base, ratio=ratio, steps=steps)
+        return base * (ratio.log() * pb.asarray(np.asarray(steps, float))).exp()
 
     @modular_scale.backward
     def _(ctx, g):
         s = ctx.saved_variables
-        powers = (s.ratio.log() * ctx.steps).exp()
-        by_ratio = (g * ctx.steps * powers).sum() * s.base / s.ratio
+        steps = pb.asarray(np.asarray(s.steps, float))
+        powers = (s.ratio.log() * steps).exp()
+        by_ratio = (g * steps * powers).sum() * s.base / s.ratio
         return {"base": (g * powers).sum(), "ratio": by_ratio}
 
     return modular_scale
