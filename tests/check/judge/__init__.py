@@ -41,6 +41,7 @@ from . import (
     epidemics,
     finance,
     finite_elements,
+    fire_safety,
     fisheries,
     fluids,
     forecasting,
@@ -96,6 +97,7 @@ from . import (
     reinsurance,
     rendering,
     robotics,
+    sailing,
     seismology,
     sequences,
     signal,
@@ -117,7 +119,9 @@ from . import (
     tomography,
     traffic,
     transport,
+    typography,
     vehicles,
+    volcanology,
     water_networks,
     wind_turbines,
 )
@@ -235,6 +239,10 @@ FIELDS = (
     dosimetry,
     reinsurance,
     textiles,
+    volcanology,
+    sailing,
+    typography,
+    fire_safety,
 )
 CASES: list[Case] = [case for field in FIELDS for case in field.BOOK.cases]
 WRONG = [case for case in CASES if case.wrong]
