@@ -6,6 +6,7 @@ from tests.check._situations import checked, situation
 
 import pullback as pb
 from pullback.check import check_op
+from pullback.check.inputs.signs import said_positive, signed
 
 X = np.array([0.3, 1.2, 0.7, 2.1])
 
@@ -224,3 +225,31 @@ def test_indices_that_repeat_on_both_ends_are_told():
     start, end = np.array([0, 0, 1, 2]), np.array([1, 2, 3, 3])
     report = checked(forward, backward, X, start, end)
     assert "where an index repeats" in str(report.failures[0])
+
+
+# ---- signs ---------------------------------------------------------------------------------------
+def test_signs_are_taken_care_of_where_an_argument_or_a_product_is_asked_for_its_own():
+    def forward(ctx, force, width, height, rate, level, span):
+        if (rate <= 0).any():
+            raise ValueError("the rate must be positive")
+        ctx.moment = force * width
+        reached = np.maximum(level - height, 0.0)
+        for each in span.numpy():
+            reached = reached + each
+        return np.where(ctx.moment > 0, reached, 0.0) * rate * abs(span)
+
+    op = pb.autograd_function(forward, lambda ctx, g: {"force": g * np.sign(ctx.moment)})
+    names = ["force", "width", "height", "rate", "level", "span"]
+    assert signed(op, names) == {"force", "width", "span"}
+
+
+def test_a_docstring_may_say_that_arguments_are_positive():
+    def forward(ctx, stretch, shrink, room, load):
+        """Return the spaces.
+
+        stretch, shrink: (n,) in points, not negative; room: all of it; load: (n,) in kN/m, positive
+        """
+
+    op = pb.autograd_function(forward, lambda ctx, g: None)
+    names = ["stretch", "shrink", "room", "load"]
+    assert said_positive(op, names) == {"stretch", "shrink", "load"}

@@ -24,12 +24,6 @@ _APPROXIMATE = re.compile(
     r"|ridder|toms748|root|root_scalar|odeint|ode|solve_(bvp|ivp)"
 )
 _GUARD = re.compile(r"errstate|nan_to_num|[!=]= ?0(\.0)?\b|isfinite|isnan")
-_SIGNS = re.compile(
-    r"\b(f?abs|absolute|sign|copysign|signbit|relu|heaviside)\("
-    r"|[<>]=? ?-?0(\.0)?(?![.\w])|\b0(\.0)? ?[<>]"
-    r"|\b(maximum|minimum|clip|max|min)\([^()]*\b0(\.0)?(?![.\w])"
-)
-_POSITIVE = re.compile(r"\b(log\w*|sqrt)\(")
 _DEEPEST = 3  # how many calls deep the helpers of a function are read
 
 
@@ -126,23 +120,9 @@ def guards(fn: Any, backward: bool = False) -> bool:
     return _GUARD.search(text) is not None
 
 
-def has_signs(fn: Any) -> bool:
-    """Return whether forward, backward or a function they call takes care of signs.
-
-    So it is also where backward takes logarithms or roots that forward does not.
-
-    Examples
-    --------
-    >>> has_signs(lambda x: abs(x) ** 3), has_signs(lambda x: x**3)
-    (True, False)
-    """
-    forward, backward = (
-        "\n".join(ast.unparse(tree) for tree in _trees(part, _DEEPEST, set()))
-        for part in (getattr(fn, "forward", fn), getattr(fn, "given_rule", None))
-    )
-    if _SIGNS.search(forward) or _SIGNS.search(backward):
-        return True
-    return bool(_POSITIVE.search(backward)) and not _POSITIVE.search(forward)
+def trees_of(fn: Any) -> list[ast.AST]:
+    """Return the source of a function and of the functions it calls by name."""
+    return list(_trees(fn, _DEEPEST, set()))
 
 
 def _trees(fn: Any, depth: int, seen: set[int]) -> Iterator[ast.AST]:

@@ -43,9 +43,10 @@ from pullback.check.inputs.roles import callable_of, documented
 from pullback.check.inputs.search import is_strategy, search, strategy_of
 from pullback.check.inputs.settings import SEVERAL
 from pullback.check.inputs.shape_text import ArgumentSpec, is_description, parse
+from pullback.check.inputs.signs import said_positive, signed
 from pullback.check.inputs.triangles import read_by_half
 from pullback.check.inputs.variations import Variation, is_singular, variations
-from pullback.check.iterating import guards, has_signs
+from pullback.check.iterating import guards
 from pullback.check.mending import has_settled
 from pullback.check.naming import name_of, parameters_of, quoted
 from pullback.check.nearby import is_among_nearby, is_smooth, poles
@@ -376,26 +377,29 @@ class _Runner:
         return report
 
     def _is_meant(self, variation: Variation) -> bool:
-        """Return whether what is positive stays so, or forward takes care of signs.
+        """Return whether what is positive stays so, or the operation takes care of its signs.
 
-        A guess says less: there what is positive stays so, zeros included, but for `has_signs`.
+        Of a guess nobody said even that zeros are meant.
         """
         assert self.base is not None
-        if variation.crosses or (self.guesses and variation.inner):
-            return variation.crosses
+        if self.guesses and variation.inner:
+            return False
         try:
             other = dict(self._subject(variation.inputs).array_arguments())
         except ArgumentError:
             return True
-        pairs = [(a, other.get(name, a)) for name, a in self.base.array_arguments()]
-        pairs = [(a, b) for a, b in pairs if a.dtype.kind == "f" and (a > 0).all()]
-        least = [b.min(initial=np.inf) for _, b in pairs]
-        stays = all(n > 0 if self.guesses else n >= 0 for n in least)
-        return stays or self._has_signs
+        for name, array in self.base.array_arguments():
+            if array.dtype.kind == "f" and (array > 0).all() and name not in self._signed:
+                least = other.get(name, array).min(initial=np.inf)
+                if least < 0 or (self.guesses and least == 0):
+                    return False
+        return True
 
     @functools.cached_property
-    def _has_signs(self) -> bool:
-        return has_signs(self.fn)
+    def _signed(self) -> set[str]:
+        """The arguments that may have both signs, though all values are positive."""
+        names = [p.name for p in self.parameters or ()]
+        return signed(self.fn, names) - said_positive(self.fn, names)
 
     def check_variation(self, variation: Variation) -> tuple[str, Report]:
         """Compare first derivatives of another call, in full only if that shows a mistake.

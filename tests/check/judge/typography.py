@@ -429,7 +429,8 @@ def aligned_heights():
     @pb.once_differentiable
     def _(ctx, g):
         gn, free = g.numpy(), ctx.zone < 0
-        by_flat = np.bincount(ctx.zone[~free], ctx.to_flat * gn[~free], minlength=ctx.n)
+        by_flat = np.zeros(ctx.n)  # bincount of nothing would count in integers
+        np.add.at(by_flat, ctx.zone[~free], ctx.to_flat * gn[~free])
         return {
             "heights": pb.asarray(np.where(free, ctx.scale * gn, 0.0)),
             "flats": pb.asarray(by_flat),

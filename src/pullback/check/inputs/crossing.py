@@ -74,8 +74,10 @@ class _Observing:
 
 # -- what is tried ---------------------------------------------------------------------------------
 def _tries(inputs: Inputs, labels: Sequence[str], branch: Branch) -> Iterator[Inputs]:
-    """Yield changed calls, the likeliest first."""
-    for i, array, other in _changes(inputs, branch):
+    """Yield changed calls, the likeliest first: positive values stay so if they can."""
+    changes = list(_changes(inputs, branch))
+    changes.sort(key=lambda change: bool((change[1] > 0).all() and (change[2] < 0).any()))
+    for i, array, other in changes:
         if keeps_bounds(inputs, labels[i], array, other):
             yield with_array(inputs, i, other)
 

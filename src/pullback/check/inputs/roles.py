@@ -237,7 +237,7 @@ _SHAPE_AFTER_NAME = (
     r"(?:\s*:\s*([^:()\n]{0,24}?)|\s+(?:is |are )?of shape\s+|\s+(?=\([^()]*,))"
     r"(\([\w\s,*+-]*\))"
 )
-_SAID_AFTER_SHAPE = re.compile(r"[ \w]{0,28}(?:,[ \w]{0,28})?")
+_SAID_AFTER_SHAPE = re.compile(r"[ \w/^-]{0,28}(?:,[ \w/^-]{0,28})?")
 # Words about an argument, with its dtype and domain; those of a match further up count.
 _WORDS_IN_TEXT = (
     (r"\b(int|integ|whole|ind)", "int64", ""),
@@ -245,7 +245,7 @@ _WORDS_IN_TEXT = (
     (r"\bcomplex", "complex128", ""),
     (r"\bpositive definite|\bspd\b|\bcovariance", "float64", "spd"),
     (r"\bsymmetric", "float64", "symmetric"),
-    (r"\bpositive", "float64", "positive"),
+    (r"\bpositive|\bnot negative|\bnon-?negative", "float64", "positive"),
     (r"\bsorted|\bincreasing|\bascend", "float64", "sorted"),
     (r"\bprobabilit", "float64", "unit"),
     ("", "float64", ""),
