@@ -194,6 +194,15 @@ def test_none_of_what_has_a_length_is_tried_with_several():
     assert "`lifter` = 3 in place of 0" in situation(checked(forward, lambda ctx, g: {"x": g}, X))
 
 
+def test_what_is_left_out_is_tried_as_a_word_that_it_is_compared_with():
+    def forward(ctx, x, clause=None):
+        ratio = x.mean() if clause == "full" else 1.0
+        return x * ratio
+
+    report = checked(forward, lambda ctx, g: {"x": g}, X)
+    assert "`clause` given" in situation(report)
+
+
 @pytest.mark.parametrize("one", [1, -1])
 def test_a_shift_that_wraps_is_answered_by_one_that_does_not(one):
     def forward(ctx, x):

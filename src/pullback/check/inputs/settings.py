@@ -88,26 +88,38 @@ def other_settings(
             continue
         value = _passed(inputs, i, p)
         if value is None and p.default is None:
-            found = _in_place_of_none(p.name, hints, inputs, outputs)
-            if re.search(_APART.replace("name", p.name), text_of(fn)):
-                found = itertools.chain(_PAIRS, found)
-            if re.search(_MASK_IF_NONE.replace("name", p.name), text_of(fn)):
-                found = itertools.chain(_arrays("mask", inputs, outputs), found)
-            calls = [_with(inputs, i, p, v) for v in found]
-            constant = _with_leaves(inputs)
-            if _ARRAY.fullmatch(p.name) and _is_constant(fn, p.name):
-                calls = [
-                    _with(constant, i, p, host(v))
-                    for v in _arrays(p.name, inputs, outputs)
-                    if holds_numbers(v)
-                ]
-            calls += [_with(constant, i, p, v) for v in _constants_for_none(p.name, hints, inputs)]
+            calls = _given_for_none(fn, inputs, i, p, hints, outputs)
             yield f"`{p.name}` given", calls
         elif holds_numbers(value):
             if p.default is None:
                 yield f"`{p.name}` left out", [_with(inputs, i, p, None)]
         elif value is not _EMPTY and not (passed and _is_length(p.name, value, lengths)):
             yield from _in_place_of(fn, inputs, i, p, value, hints.get(p.name), rank)
+
+
+def _given_for_none(
+    fn: Any,
+    inputs: Inputs,
+    i: int,
+    p: inspect.Parameter,
+    hints: dict[str, Any],
+    outputs: Sequence[Array],
+) -> list[Inputs]:
+    """Return the calls in which an argument is given that is left out, the likeliest first."""
+    name, text = p.name, text_of(fn)
+    constant = _with_leaves(inputs)
+    constants = [_with(constant, i, p, v) for v in _constants_for_none(name, hints, inputs)]
+    if _ARRAY.fullmatch(name) and _is_constant(fn, name):
+        arrays = (host(v) for v in _arrays(name, inputs, outputs) if holds_numbers(v))
+        return [*(_with(constant, i, p, v) for v in arrays), *constants]
+    found = _in_place_of_none(name, hints, inputs, outputs)
+    words = re.findall(rf"\b{name} [=!]= '([^']+)'", text)
+    found = itertools.chain(dict.fromkeys(words), found)
+    if re.search(_MASK_IF_NONE.replace("name", name), text):
+        found = itertools.chain(_arrays("mask", inputs, outputs), found)
+    elif re.search(_APART.replace("name", name), text):
+        found = itertools.chain(_PAIRS, found)
+    return [*(_with(inputs, i, p, v) for v in found), *constants]
 
 
 def _in_place_of(
