@@ -20,7 +20,8 @@ _BOUNDS = {"maximum", "minimum", "clip", "max", "min"}
 _KEEPS = {
     "numpy", "item", "tolist", "copy", "detach", "asarray", "array", "atleast_1d", "ravel",
     "reshape", "squeeze", "astype", "sum", "mean", "prod", "cumsum", "cumprod", "sqrt", "square",
-    "floor", "ceil", "round", "rint", "trunc", "int", "max", "min", "take", "float", "outer", "broadcast_to", "repeat", "append", "concatenate",
+    "floor", "ceil", "round", "rint", "trunc", "int",
+    "max", "min", "take", "float", "outer", "broadcast_to", "repeat", "append", "concatenate",
 }  # fmt: skip
 _MADE = {"zeros", "ones", "full", "empty", "zeros_like", "ones_like", "full_like", "empty_like"}
 _PRODUCTS = (ast.Add, ast.Mult, ast.Div, ast.FloorDiv, ast.MatMult, ast.Pow)
