@@ -51,6 +51,7 @@ from . import (
     geometry,
     glaciers,
     graphs,
+    horticulture,
     hydrology,
     images,
     interpolation,
@@ -243,6 +244,7 @@ FIELDS = (
     sailing,
     typography,
     fire_safety,
+    horticulture,
 )
 CASES: list[Case] = [case for field in FIELDS for case in field.BOOK.cases]
 WRONG = [case for case in CASES if case.wrong]
