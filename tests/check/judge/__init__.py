@@ -38,6 +38,7 @@ from . import (
     economics,
     education,
     elections,
+    elevators,
     epidemics,
     finance,
     finite_elements,
@@ -245,6 +246,7 @@ FIELDS = (
     typography,
     fire_safety,
     horticulture,
+    elevators,
 )
 CASES: list[Case] = [case for field in FIELDS for case in field.BOOK.cases]
 WRONG = [case for case in CASES if case.wrong]
