@@ -78,6 +78,7 @@ from . import (
     optics,
     orbits,
     pharmacology,
+    photogrammetry,
     photography,
     photovoltaics,
     physics,
@@ -247,6 +248,7 @@ FIELDS = (
     fire_safety,
     horticulture,
     elevators,
+    photogrammetry,
 )
 CASES: list[Case] = [case for field in FIELDS for case in field.BOOK.cases]
 WRONG = [case for case in CASES if case.wrong]
