@@ -86,6 +86,7 @@ from . import (
     plasma,
     populations,
     power_grids,
+    pricing,
     printing,
     probability,
     psychology,
@@ -249,6 +250,7 @@ FIELDS = (
     horticulture,
     elevators,
     photogrammetry,
+    pricing,
 )
 CASES: list[Case] = [case for field in FIELDS for case in field.BOOK.cases]
 WRONG = [case for case in CASES if case.wrong]
