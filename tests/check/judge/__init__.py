@@ -38,6 +38,7 @@ from . import (
     economics,
     education,
     elections,
+    elevators,
     epidemics,
     finance,
     finite_elements,
@@ -51,6 +52,7 @@ from . import (
     geometry,
     glaciers,
     graphs,
+    horticulture,
     hydrology,
     images,
     interpolation,
@@ -76,6 +78,7 @@ from . import (
     optics,
     orbits,
     pharmacology,
+    photogrammetry,
     photography,
     photovoltaics,
     physics,
@@ -83,6 +86,7 @@ from . import (
     plasma,
     populations,
     power_grids,
+    pricing,
     printing,
     probability,
     psychology,
@@ -243,6 +247,10 @@ FIELDS = (
     sailing,
     typography,
     fire_safety,
+    horticulture,
+    elevators,
+    photogrammetry,
+    pricing,
 )
 CASES: list[Case] = [case for field in FIELDS for case in field.BOOK.cases]
 WRONG = [case for case in CASES if case.wrong]
