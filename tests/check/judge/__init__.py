@@ -94,6 +94,7 @@ from . import (
     ranking,
     rearranging,
     recommending,
+    refrigeration,
     reinsurance,
     rendering,
     robotics,
@@ -243,6 +244,7 @@ FIELDS = (
     sailing,
     typography,
     fire_safety,
+    refrigeration,
 )
 CASES: list[Case] = [case for field in FIELDS for case in field.BOOK.cases]
 WRONG = [case for case in CASES if case.wrong]
