@@ -18,6 +18,7 @@ from . import (
     astronomy,
     auctions,
     audio,
+    ballistics,
     batteries,
     bioinformatics,
     biomechanics,
@@ -245,6 +246,7 @@ FIELDS = (
     typography,
     fire_safety,
     refrigeration,
+    ballistics,
 )
 CASES: list[Case] = [case for field in FIELDS for case in field.BOOK.cases]
 WRONG = [case for case in CASES if case.wrong]
