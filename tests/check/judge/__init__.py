@@ -100,6 +100,7 @@ from . import (
     rendering,
     robotics,
     sailing,
+    search_engines,
     seismology,
     sequences,
     signal,
@@ -247,6 +248,7 @@ FIELDS = (
     fire_safety,
     refrigeration,
     ballistics,
+    search_engines,
 )
 CASES: list[Case] = [case for field in FIELDS for case in field.BOOK.cases]
 WRONG = [case for case in CASES if case.wrong]
