@@ -664,7 +664,9 @@ def refrigerant_charge():
         density = liquid + x / below * (vapour - liquid)
         ctx.save_for_backward(V=V, density=density, slope=(vapour - liquid) * slip / below**2)
         ctx.circuit = circuit
-        return pb.asarray(np.bincount(circuit, V * density, minlength=circuits))
+        charge = np.zeros(circuits)
+        np.add.at(charge, circuit, V * density)
+        return pb.asarray(charge)
 
     @refrigerant_charge.backward
     @pb.once_differentiable

@@ -208,8 +208,9 @@ def ranknet_loss():
         pairs = max(1, len(ctx.lead))
         # the logistic function without overflow
         by_lead = -g.item() * ctx.sigma / pairs * np.exp(-np.logaddexp(0, ctx.lead))
-        grad = np.bincount(ctx.better, by_lead, minlength=ctx.n)
-        grad -= np.bincount(ctx.worse, by_lead, minlength=ctx.n)
+        grad = np.zeros(ctx.n)
+        np.add.at(grad, ctx.better, by_lead)
+        np.subtract.at(grad, ctx.worse, by_lead)
         return {"scores": pb.asarray(grad)}
 
     return pb.autograd_function(forward, backward, name="ranknet_loss")
