@@ -52,6 +52,7 @@ from . import (
     geometry,
     glaciers,
     graphs,
+    hearing,
     hydrology,
     images,
     interpolation,
@@ -249,6 +250,7 @@ FIELDS = (
     refrigeration,
     ballistics,
     search_engines,
+    hearing,
 )
 CASES: list[Case] = [case for field in FIELDS for case in field.BOOK.cases]
 WRONG = [case for case in CASES if case.wrong]
