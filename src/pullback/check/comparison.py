@@ -6,6 +6,7 @@ not know why two gradients should be equal.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import numpy as np
@@ -68,12 +69,16 @@ def max_changes(base: Arrays, others: Iterable[Arrays]) -> list[Array]:
 
 
 def rounding_noise(
-    compute: Callable[[Arrays, Arrays], list[Array]], arrays: Arrays, seeds: Arrays
+    compute: Callable[[Arrays, Arrays], list[Array]],
+    arrays: Arrays,
+    seeds: Arrays,
+    apart: bool = False,
 ) -> list[float]:
     """Return how far rounding may change the arrays that ``compute(arrays, seeds)`` returns.
 
     Measured by changing the last bits of its inputs, or those of `seeds` only where the function is
-    not defined at the changed arrays.
+    not defined at the changed arrays. Equal elements stay equal, and with `apart` are changed
+    differently as well: what they make singular or tied tells nothing.
     """
 
     def moved() -> Iterator[list[Array]]:
@@ -84,9 +89,18 @@ def rounding_noise(
             except (ForwardError, BackwardError):
                 found = compute(arrays, moved_seeds)
             yield found
+        if apart:
+            with contextlib.suppress(ForwardError, BackwardError):
+                yield compute([_scattered(a) for a in arrays], list(seeds))
 
     moves = max_changes(compute(arrays, seeds), moved())
     return [16 * float(np.max(d, initial=0.0)) for d in moves]
+
+
+def _scattered(array: Array) -> Array:
+    """Return an array changed by a few rounding units, equal elements by different ones."""
+    phase = np.cos(1e3 * np.arange(array.size)).reshape(array.shape)
+    return np.asarray(array * (1 + 4 * float(np.finfo(array.dtype).eps) * phase), array.dtype)
 
 
 def _perturbed(array: Array, salt: float) -> Array:

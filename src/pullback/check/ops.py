@@ -444,7 +444,8 @@ class _Runner:
         report = self.check_one(variation.inputs, ("first",), options)
         report.notes = []  # on the user's own inputs they are enough
         report.failures = [f for f in report.failures if not _is_excused(f, variation)]
-        if report.failures and (variation.tied or variation.edge or variation.coarse):
+        doubtful = variation.tied or variation.edge or variation.coarse or variation.crosses
+        if report.failures and doubtful:
             self._excuse_ties(report, variation, options)
         if self.guesses and report.failures and self._has_new_zero(self._subject(variation.inputs)):
             self._excuse_zeros(report)
@@ -644,7 +645,7 @@ def _is_excused(failure: Failure, variation: Variation) -> bool:
     Equal values may make a matrix singular; where all is rounding, any number is right.
     """
     cause = failure.cause
-    if _is_rough(failure):
+    if not variation.tied and _is_rough(failure):  # tied values may be right alone, not together
         return True
     loud = cause.name in ("raised", "missing-sum") and "Error" in cause.text
     if loud and (SEVERAL in variation.what or "got the complex number" in cause.text):

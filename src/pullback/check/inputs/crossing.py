@@ -47,6 +47,8 @@ def crossings(fn: Callable[..., Any], inputs: Inputs) -> Iterator[tuple[str, Inp
             found = observe(call)
             if found is None or key not in found or found[key].outcomes == branch.outcomes:
                 continue
+            if not (np.isfinite(found[key].left).all() and np.isfinite(found[key].right).all()):
+                continue  # what divides by 0 is not meant
             other = "false" if True in branch.outcomes else "true"
             for each, before in list(open_.items()):
                 if each in found and found[each].outcomes != before.outcomes:
@@ -117,6 +119,9 @@ def _reflected(array: Array, around: Array) -> Iterator[Array]:
 def _moved(array: Array, branch: Branch) -> Iterator[Array]:
     """Yield an array with other values."""
     with np.errstate(all="ignore"):
+        ratio = np.nan_to_num(np.abs(branch.right / branch.left), posinf=0.0)
+        ratio = ratio[(ratio > 0) & (ratio < np.inf)]
+        less, more = (0.1 * ratio.min(), 10 * ratio.max()) if ratio.size else (0.01, 100)
         gap = 1.5 * float(np.nan_to_num(np.abs(branch.right - branch.left)).max(initial=0.0))
     spread = float(np.std(array)) or float(np.abs(array).max()) or 1.0
     part = np.zeros(array.shape)
@@ -127,6 +132,7 @@ def _moved(array: Array, branch: Branch) -> Iterator[Array]:
         array + gap * part, array - gap * part, array + gap * rest, 10 * array, 0.1 * array, -array,
         array + 3 * spread, array - 3 * spread, np.flip(array), 100 * array, 0.01 * array,
         array * (1 - 2 * part), array * (1 - part), np.sort(array, axis=None).reshape(array.shape),
+        less * array, more * array,
     ):  # fmt: skip
         if _is_like(other, array):
             yield np.ascontiguousarray(other)

@@ -118,7 +118,8 @@ class _Trials:
             )
         )
         expected = self.base
-        if any(layout.axes for *_, layout in chosen):
+        expanded = any(layout.axes for *_, layout in chosen)
+        if expanded:
             try:
                 expected = self._of(*plain)
             except (ForwardError, BackwardError):
@@ -131,7 +132,7 @@ class _Trials:
             return None
         except BackwardError as error:
             return _Mismatch(name, "", raised=first_line(error))
-        return self._compared(name, got, expected, plain)
+        return self._compared(name, got, expected, plain, expanded)
 
     def _of(self, leaves: dict[int, Array], seeds: list[Array]) -> list[Array]:
         arrays = [leaves[i] for i in self.subject.tracked]
@@ -152,10 +153,11 @@ class _Trials:
         got: list[Array],
         expected: list[Array],
         plain: tuple[dict[int, Array], list[Array]],
+        expanded: bool,
     ) -> _Mismatch | None:
         """Return what is wrong beyond rounding; the outputs first."""
         wrong = beyond_rounding(
-            self.session, got, expected, plain[1], functools.partial(self._noise, *plain)
+            self.session, got, expected, plain[1], functools.partial(self._noise, *plain, expanded)
         )
         if not wrong:
             return None
@@ -164,14 +166,14 @@ class _Trials:
         argument = self.subject.names[i] if i < count else ""
         return _Mismatch(name, argument, expected[i], got[i], where)
 
-    def _noise(self, leaves: dict[int, Array], seeds: list[Array]) -> list[float]:
+    def _noise(self, leaves: dict[int, Array], seeds: list[Array], expanded: bool) -> list[float]:
         """Return how much rounding may change the results at this point."""
         arrays, others = [leaves[i] for i in self.subject.tracked], self._others(leaves)
 
         def compute(xs: Arrays, gs: Arrays) -> list[Array]:
             return self._results({i: a.copy() for i, a in others.items()}, copies(xs), gs)
 
-        return rounding_noise(compute, arrays, seeds)
+        return rounding_noise(compute, arrays, seeds, apart=expanded)
 
     # -- reporting -----------------------------------------------------------------------------
     def report(self) -> None:
