@@ -1,5 +1,6 @@
 """Rounding: how far it may move a result."""
 
+import numpy as np
 from tests.check._parts import X, Y
 
 from pullback.check.comparison import rounding_noise
@@ -18,3 +19,12 @@ def test_noise_is_that_of_the_last_bits():
 
     (found,) = rounding_noise(picky, [X], [Y])
     assert 0 < found < 1e-12
+
+
+def test_equal_elements_are_moved_apart_where_that_is_asked_for():
+    def compute(arrays, seeds):
+        return [1e12 * (arrays[0][0] - arrays[0][1])]
+
+    equal = [np.array([1.5, 1.5])]
+    assert rounding_noise(compute, equal, []) == [0.0]
+    assert rounding_noise(compute, equal, [], apart=True)[0] > 1e-3
