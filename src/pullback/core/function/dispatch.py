@@ -120,6 +120,8 @@ def coerce(op: Primitive, args: Sequence[Any]) -> tuple[list[Tensor], Any]:
     if libraries.count(library) != len(libraries):
         if (library := join(libraries)) is None:
             raise mixed_error(op, args)
+        if library.rank and library.is_apart():
+            return coerce(op, [from_closure(t) for t in tensors])
         tensors = [lifted(t, library) if isinstance(t, Tensor) else t for t in tensors]
         like = lifted(like, library)
     if library is not NUMPY and not _on_one_device(tensors, library, like):
@@ -129,6 +131,15 @@ def coerce(op: Primitive, args: Sequence[Any]) -> tuple[list[Tensor], Any]:
 
 def _on_one_device(tensors: Sequence[Any], library: Library, like: Tensor) -> bool:
     return all(library.same_device(t._data, like._data) for t in tensors if isinstance(t, Tensor))
+
+
+def from_closure(value: Any) -> Any:
+    """Return a tensor of a library that is apart as the part that is computed with instead."""
+    while isinstance(value, Tensor) and (library := library_of(value.data_array())).rank:
+        if not library.is_apart():
+            break
+        value = library.taken_out(value)
+    return value
 
 
 def lifted(tensor: Tensor, library: Library) -> Tensor:
