@@ -112,8 +112,7 @@ def coerce(op: Primitive, args: Sequence[Any]) -> tuple[list[Tensor], Any]:
         tensors.append(a)
     if like is None:
         raise _only_numbers(op, args)
-    for i in borrowed:
-        # The array is the caller's: a later change of it must not be seen by backward.
+    for i in borrowed:  # a later change of the caller's array must not be seen by backward
         if op.view or op.variadic or _is_kept(op, i, tensors):
             tensors[i] = unaliased(tensors[i])
     library: Any = libraries[0]
