@@ -112,8 +112,8 @@ class BatchLibrary(WrappedLibrary):
 
     def run(self, op: Primitive, arrays: Sequence[Any], settings: dict[str, Any]) -> Any:
         """Return the results of an operation."""
-        made = self.made
-        if self.is_apart():
+        made, running = self.made, WRAPPING.get()
+        if not (running and running[-1].library is self) and self.is_apart():
             self.check_closures([*arrays, *leaves(settings.get("index"))])
         if op.elementwise and len(arrays) < 3:
             found = elementwise_of(made, op, arrays, settings)

@@ -27,6 +27,7 @@ from pullback.ops.functions.creation import zeros_like
 from pullback.ops.primitives.arithmetic import add_p
 from pullback.ops.primitives.conversion import clone_p
 from pullback.ops.primitives.indexing import is_basic
+from pullback.transforms.arguments import WRAPPING
 from pullback.transforms.called import called_on_parts
 from pullback.transforms.carrying import carry
 from pullback.transforms.deferred import DEFERRING, Deferred, can_wait, pays
@@ -177,8 +178,8 @@ class TangentLibrary(WrappedLibrary):
 
     def run(self, op: Primitive, arrays: Sequence[Any], settings: dict[str, Any]) -> Any:
         """Return the results of an operation, with their tangents."""
-        made = self.made
-        if self.is_apart():
+        made, running = self.made, WRAPPING.get()
+        if not (running and running[-1].library is self) and self.is_apart():
             self.check_closures(arrays)
         if op.settings:
             settings = {**op.settings, **{name: plain(value) for name, value in settings.items()}}
