@@ -261,3 +261,21 @@ def test_a_tensor_that_is_closed_over_is_not_written_to_for_each_sample():
 
     with pytest.raises(GraphError, match="one that it closes over, while it is called for each"):
         pb.vmap(f)(WS)
+
+
+# -- what outlives its transform -------------------------------------------------------------------
+def test_a_batch_that_is_kept_beyond_vmap_is_refused_beside_other_tensors():
+    kept = []
+    pb.vmap(lambda w: kept.append(w) or w)(WS)
+    assert (kept[0] * 2).shape == (3,)
+    with pytest.raises(GraphError, match=r"(?s)transform that is running.*one of a call that has"):
+        kept[0] * pb.asarray(Y)
+
+
+def test_a_backward_that_closes_over_a_batch_is_refused_after_vmap_has_returned():
+    def scaled(w):
+        op = pb.autograd_function(lambda ctx, y: y * 1, lambda ctx, g: g * w, name="scaled")
+        return op(w)
+
+    with pytest.raises(GraphError, match="one of a call that has returned"):
+        pb.grad(lambda ws: pb.vmap(scaled)(ws).sum())(WS)

@@ -112,8 +112,8 @@ class BatchLibrary(WrappedLibrary):
 
     def run(self, op: Primitive, arrays: Sequence[Any], settings: dict[str, Any]) -> Any:
         """Return the results of an operation."""
-        made, running = self.made, WRAPPING.get()
-        if not (running and running[-1].library is self) and self.is_apart():
+        made = self.made
+        if self.is_beside_parts():
             self.check_closures([*arrays, *leaves(settings.get("index"))])
         if op.elementwise and len(arrays) < 3:
             found = elementwise_of(made, op, arrays, settings)
@@ -213,7 +213,7 @@ class BatchLibrary(WrappedLibrary):
         return library_of_part(a.value).to_numpy(a.value)
 
     def _has_no_one_value(self, a: Any) -> NoReturn:
-        if self.is_apart():
+        if self.is_beside_parts():
             raise closed_over()
         required = "one value, the same for all samples, required by `if`, float(), item() or NumPy"
         hint = (

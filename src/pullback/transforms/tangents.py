@@ -27,7 +27,6 @@ from pullback.ops.functions.creation import zeros_like
 from pullback.ops.primitives.arithmetic import add_p
 from pullback.ops.primitives.conversion import clone_p
 from pullback.ops.primitives.indexing import is_basic
-from pullback.transforms.arguments import WRAPPING
 from pullback.transforms.called import called_on_parts
 from pullback.transforms.carrying import carry
 from pullback.transforms.deferred import DEFERRING, Deferred, can_wait, pays
@@ -178,8 +177,8 @@ class TangentLibrary(WrappedLibrary):
 
     def run(self, op: Primitive, arrays: Sequence[Any], settings: dict[str, Any]) -> Any:
         """Return the results of an operation, with their tangents."""
-        made, running = self.made, WRAPPING.get()
-        if not (running and running[-1].library is self) and self.is_apart():
+        made = self.made
+        if self.is_beside_parts():
             self.check_closures(arrays)
         if op.settings:
             settings = {**op.settings, **{name: plain(value) for name, value in settings.items()}}
@@ -238,7 +237,7 @@ class TangentLibrary(WrappedLibrary):
     # -- what is linear and no operation is done to values and tangents alike ----------------------
     def _each(self, name: str, arrays: Sequence[Any], *settings: Any, **named: Any) -> Any:
         """Call a method of the parts' library on values, and on tangents if there are any."""
-        if self.is_apart():
+        if self.is_beside_parts():
             self.check_closures(arrays)
         values = [self._value(a) for a in arrays]
         value = on_parts(on_part, name, values, settings, named)

@@ -24,7 +24,7 @@ from pullback.core.function.tensor_library import TENSOR_LIBRARY, library_of_par
 from pullback.core.graph.modes import MAKING, STATE
 from pullback.core.graph.node import next_seq
 from pullback.core.tensor.tensor import Tensor, as_array, box
-from pullback.errors import GraphError
+from pullback.errors import GraphError, compose
 from pullback.ops.functions import data_types
 from pullback.ops.primitives.arithmetic import add_p, div_p, mul_p, neg_p, sub_p
 from pullback.ops.primitives.products import matmul_p
@@ -315,13 +315,17 @@ class WrappedLibrary(WrappingLibrary):
         """Say whether no transform of this library is running, but on its parts or never again."""
         return self not in [running.library for running in WRAPPING.get()]
 
+    def is_beside_parts(self) -> bool:
+        """Say whether a function of parts is running, of which such arrays are none."""
+        return self.rank in _APART.get()
+
     def taken_out(self, tensor: Any) -> Any:
         """Return what a tensor from a closure wraps, where that is one constant."""
         if not isinstance(tensor, Tensor) or not self.has(tensor.data_array()):
             return tensor
         tracked = tensor.requires_grad and STATE.get().grad
         if tracked or not self.is_constant(tensor.data_array()):
-            raise self.closed_over()
+            raise self.closed_over() if self.is_beside_parts() else _returned(tensor)
         return in_class(boxed(tensor.data_array().value), tensor.__class__)
 
     def check_closures(self, arrays: Sequence[Any]) -> None:
@@ -344,6 +348,13 @@ class WrappedLibrary(WrappingLibrary):
             return True
         met, _ = collect([node], starts[0])
         return any(found.seq < starts[0] for found in met)
+
+
+def _returned(tensor: Tensor) -> GraphError:
+    required = "a tensor of a transform that is running, in this thread, required beside others"
+    hint = "return what is computed in a function of vmap or jvp, and compute on with the result"
+    came = "one of a call that has returned"
+    return GraphError(compose("pullback", required, came, ("tensor", tensor), hint=hint))
 
 
 # -- operations on parts ---------------------------------------------------------------------------
