@@ -282,13 +282,32 @@ def test_events_that_do_not_happen_are_empty_arrays():
     assert (found.t_events[0].shape, found.y_events[0].shape) == ((0,), (0,))
 
 
+def test_an_event_that_nothing_is_derived_from_needs_no_slope():
+    found = integrate.solve_ivp(
+        lambda t, y: -y, (0.0, 1.0), [1.0], events=lambda t, y: y[0].item() - 0.5
+    )
+    assert found.t_events[0] == pytest.approx([np.log(2)], rel=1e-3)
+
+
+@pytest.mark.parametrize("method", ["RK45", "Radau", "BDF"])
+def test_a_solution_over_no_time_has_the_slope_as_its_derivative(method):
+    def end(t):
+        return integrate.solve_ivp(lambda t, y: -2 * t * y, (1.0, t), [3.0], method).y[0, -1]
+
+    found = integrate.solve_ivp(lambda t, y: -y, (1.0, 1.0), [3.0], method)
+    np.testing.assert_array_equal(found.y, [[3.0, 3.0]])
+    assert pb.grad(end)(1.0) == pytest.approx(-6.0)
+    assert pb.grad(pb.grad(end))(1.0) == pytest.approx(6.0)  # -2 y + 4 t^2 y
+
+
 def test_an_event_without_a_slope_or_of_another_shape_is_an_error():
     def jumps(t, y):
         return 1.0 if y[0].item() > 0.5 else -1.0
 
+    tracked = pb.tensor([1.0], dtype=pb.float64, requires_grad=True)
     for event in (jumps, lambda t, y: y[0].item() - 0.5):
         with pytest.raises(ArgumentError, match=r"(?s)crosses zero with a slope.*without float"):
-            integrate.solve_ivp(lambda t, y: -y, (0.0, 1.0), [1.0], events=event)
+            integrate.solve_ivp(lambda t, y: -y, (0.0, 1.0), tracked, events=event)
     with pytest.raises(ShapeError, match="one real number required of the event <lambda>"):
         integrate.solve_ivp(lambda t, y: -y, (0.0, 1.0), [1.0, 2.0], events=lambda t, y: y)
     with pytest.raises(ArgumentTypeError, match="functions required in events, got float"):

@@ -121,11 +121,26 @@ def test_what_is_outside_has_a_gradient_too():
     check_derivatives(lambda x: interpolate.interp1d(X, Y, fill_value=0.0)(x), AT[[0, 1, 6]])
 
 
+@pytest.mark.parametrize("kind", ["linear", "cubic"])
+def test_interp1d_takes_complex_samples(kind):
+    samples, inside = Y + 1j * Y**2, AT[[1, 2, 4, 5]]
+    expected = scipy.interpolate.interp1d(X, samples, kind)(inside)
+    for order in (slice(None), slice(None, None, -1)):
+        found = interpolate.interp1d(X[order], samples[order], kind)
+        np.testing.assert_allclose(found(inside), expected, rtol=1e-12)
+    assert interpolate.interp1d(X, samples, kind, fill_value=2j)(9.0) == 2j
+    check_derivatives(lambda x: interpolate.interp1d(X, samples, kind)(x).imag, inside)
+
+
 def test_interp1d_refuses_what_it_cannot_do():
     with pytest.raises(ArgumentError, match=r"(?s)places from 0 to 4 required, got -0.5.*fill_val"):
         interpolate.interp1d(X, Y)(AT)
     with pytest.raises(ArgumentError, match=r"(?s)a kind of linear, .* got 'quadratic'.*Pchip"):
         interpolate.interp1d(X, Y, "quadratic")
+    with pytest.raises(ArgumentError, match=r"a kind of linear, .* got \[1\]"):
+        interpolate.interp1d(X, Y, [1])
+    with pytest.raises(ArgumentError, match="required as fill_value, got 'nearest'"):
+        interpolate.interp1d(X, Y, fill_value="nearest")
     with pytest.raises(ShapeError, match="4 samples or more required for 'cubic', got 3"):
         interpolate.interp1d(X[:3], Y[:3], "cubic")
     with pytest.raises(ArgumentError, match="bounds_error=False required"):

@@ -146,6 +146,13 @@ def test_logm_in_single_precision_stays_there_and_refuses_what_is_singular():
         linalg.logm(B)
 
 
+def test_logm_of_no_elements_is_empty_and_of_nan_is_an_error():
+    assert linalg.logm(np.zeros((0, 0))).shape == (0, 0)
+    assert pb.grad(lambda a: linalg.logm(a).sum())(np.zeros((0, 0))).shape == (0, 0)
+    with pytest.raises(ArgumentError, match="logm: finite elements required"):
+        linalg.logm(np.full((2, 2), np.nan))
+
+
 def test_vmap_takes_a_logarithm_of_each_matrix():
     found = pb.vmap(linalg.logm)(np.stack([A, 2 * A]))
     np.testing.assert_allclose(found, [scipy.linalg.logm(A), scipy.linalg.logm(2 * A)], rtol=1e-9)

@@ -129,6 +129,23 @@ def test_an_empty_range_is_zero_and_its_limits_have_a_gradient():
     assert slope == pytest.approx(wave(0.4, *PARAMETERS))
 
 
+def test_an_empty_range_at_infinity_is_zero():
+    assert quad(lambda x: x, np.inf, np.inf) == (0.0, 0.0)
+
+
+def test_a_function_of_integers_is_integrated_as_one_of_real_numbers():
+    assert quad(lambda x: 1, 0, 1)[0] == pytest.approx(1.0)
+    assert quad(lambda x: pb.tensor(3), 0.0, 2.0)[0] == pytest.approx(6.0)
+
+
+@pytest.mark.parametrize("limit", [np.nan, 1j, np.zeros(2)])
+def test_limits_are_single_real_numbers(limit):
+    with pytest.raises(
+        ArgumentError, match=r"quad: one real number, .*, required as 'b', got shape"
+    ):
+        quad(np.sin, 0.0, limit)
+
+
 def test_an_integral_that_diverges_or_whose_derivative_does_is_an_error():
     with pytest.raises(ConvergenceError, match="the integral of func to converge"):
         quad(lambda x: 1 / x, 0.0, 1.0, limit=5)

@@ -212,6 +212,15 @@ def test_derivatives_in_shapes_are_zero_where_the_probability_is_0_or_1():
         assert pb.autograd.grad(found.sum(), leaf)[0].item() == 0.0
 
 
+def test_derivatives_in_shapes_are_nan_where_the_function_is():
+    a, df = (pb.tensor(v, dtype=pb.float64, requires_grad=True) for v in (2.0, [4.0, np.inf]))
+    for found in (pb.special.gammainc(a, -1.0), pb.special.betainc(a, 3.0, 1.5)):
+        assert np.isnan(found.item())
+        assert np.isnan(pb.autograd.grad(found, a)[0].item())
+    found = pb.special.stdtr(df, np.array([np.nan, 1.5]))
+    np.testing.assert_array_equal(pb.autograd.grad(found.sum(), df)[0].numpy(), [np.nan, 0.0])
+
+
 @pytest.mark.parametrize(("name", "shapes"), [("gammainc", (2.0,)), ("betainc", (2.0, 3.0))])
 def test_quantiles_have_derivatives_in_shapes(name, shapes):
     check_derivatives(getattr(pb.special, f"{name}inv"), *shapes, 0.3)

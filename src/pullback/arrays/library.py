@@ -248,6 +248,20 @@ class Library:
         """
         return False
 
+    def is_apart(self) -> bool:
+        """Say whether what is computed now is computed of parts alone, outside of this library.
+
+        Its own arrays come from closures then: see `taken_out`.
+        """
+        return False
+
+    def taken_out(self, tensor: Any) -> Any:
+        """Return the part that a tensor from a closure stands for among parts, as a tensor.
+
+        Raises where it stands for no single one.
+        """
+        return tensor
+
     def constant(self, a: Array) -> Array:
         """Return the values of `a` as what depends on nothing: what a tangent belongs to, alone.
 

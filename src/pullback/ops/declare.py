@@ -15,7 +15,6 @@ from types import FunctionType, ModuleType, SimpleNamespace
 from typing import Any, NamedTuple, Protocol, TypeVar, cast
 
 from pullback.arrays import is_array, join, library_of
-from pullback.core.custom.pytree import leaves
 from pullback.core.function.dispatch import mixed
 from pullback.core.function.generate import exported, inplace_call, public_call
 from pullback.core.function.handed import TENSORS
@@ -551,35 +550,14 @@ def sampled(function: F) -> F:
         try:
             return function(*args, **settings)
         except BatchedValueError as error:
-            # A sample of an argument beside a whole batch in the closure would be confused.
-            if not any(map(_holds_batch, args)):
-                try:
-                    return by_sample(error, call, args, settings)
-                except BatchedValueError as raised:
-                    if raised is not error:
-                        raise
-            raise _closed_over(function.__name__) from error
+            try:
+                return by_sample(error, call, args, settings)
+            except BatchedValueError as raised:
+                if raised is not error and raised.each is not None:
+                    raise
+                raise _closed_over(function.__name__) from raised
 
     return cast(F, call)
-
-
-def _holds_batch(function: Any) -> bool:
-    """Return whether a function, or one that it closes over, closes over a batch."""
-    functions = [function]
-    for value in functions:  # grows while it is walked
-        for held in leaves([*map(_contents, getattr(value, "__closure__", None) or ())]):
-            if isinstance(held, FunctionType) and held not in functions:
-                functions.append(held)
-            if isinstance(held, Tensor) and library_of(held.data_array()).varies(held.data_array()):
-                return True
-    return False
-
-
-def _contents(cell: Any) -> Any:
-    try:
-        return cell.cell_contents
-    except ValueError:  # not assigned yet
-        return None
 
 
 def _closed_over(name: str) -> BatchedValueError:

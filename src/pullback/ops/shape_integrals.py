@@ -45,11 +45,17 @@ def _still(x: Any) -> Any:
     return x.detach() if isinstance(x, Tensor) else x
 
 
+def _or_at_ends(found: Any, inside: Any, at_end: Any, xp: Any) -> Any:
+    """Return a derivative inside of the domain, 0 at its ends and NaN outside."""
+    zero = xp.zeros_like(found)
+    return xp.where(inside, found, xp.where(at_end, zero, xp.full_like(found, float("nan"))))
+
+
 def by_gamma_shape(a: Any, x: Any, xp: Any, digamma: Any, lgamma: Any) -> Any:
     """Return the derivative of gammainc(a, x) by a."""
     like = xp.zeros_like(a + x)
     a, x = a + like, x + like
-    inside = (x > 0) & (x < float("inf"))
+    inside, at_end = (x > 0) & (x < float("inf")), (x == 0) | (x == float("inf"))
     x = xp.where(inside, x, xp.ones_like(x))
     log_x, psi = xp.log(x), digamma(a)
     is_left = log_x < psi
@@ -61,7 +67,7 @@ def by_gamma_shape(a: Any, x: Any, xp: Any, digamma: Any, lgamma: Any) -> Any:
         phi = x * xp.expm1(s) - a * s
         total = total + xp.exp(-phi) * (log_x + s - psi) * weight
     found = -way * end * total * xp.exp(a * log_x - x - lgamma(a))
-    return xp.where(inside, found, xp.zeros_like(found))
+    return _or_at_ends(found, inside, at_end, xp)
 
 
 def _gamma_end(a: Any, x: Any, is_left: Any, way: Any, xp: Any) -> Any:
@@ -80,7 +86,7 @@ def by_beta_shape(a: Any, b: Any, x: Any, which: str, xp: Any, digamma: Any, bet
     like = xp.zeros_like(a + b + x)
     a, b, x = a + like, b + like, x + like
     mean = digamma(a if which == "a" else b) - digamma(a + b)
-    inside = (x > 0) & (x < 1)
+    inside, at_end = (x > 0) & (x < 1), (x == 0) | (x == 1)
     x = xp.where(inside, x, xp.full_like(x, 0.5))
 
     def score(log_x: Any, log_rest: Any) -> Any:
@@ -88,15 +94,16 @@ def by_beta_shape(a: Any, b: Any, x: Any, which: str, xp: Any, digamma: Any, bet
 
     falls = which == "b"
     found = _beta_integral(a, b, (x, xp.log(x)), (1 - x, xp.log1p(-x)), score, falls, xp, betaln)
-    return xp.where(inside, found, xp.zeros_like(found))
+    return _or_at_ends(found, inside, at_end, xp)
 
 
 def by_student_shape(df: Any, t: Any, xp: Any, digamma: Any, betaln: Any) -> Any:
     """Return the derivative of stdtr(df, t) by df."""
     like = xp.zeros_like(df + t)
     df, t = df + like, t + like
-    inside = (t != 0) & (xp.abs(t) < float("inf"))
-    t = xp.where(inside, t, xp.ones_like(t))
+    at_end = (t == 0) | (xp.abs(t) == float("inf")) | ((df == float("inf")) & (t == t))
+    inside = (t == t) & ~at_end
+    t, df = (xp.where(inside, value, xp.ones_like(value)) for value in (t, df))
     a, half = df / 2, xp.full_like(df, 0.5)
     large = xp.where(df > 40, df, xp.full_like(df, 40.0))
     small = xp.where(df > 40, xp.ones_like(df), df)
@@ -117,7 +124,7 @@ def by_student_shape(df: Any, t: Any, xp: Any, digamma: Any, betaln: Any) -> Any
     # Both tails count: the score and the density are the same for -t.
     tails = _beta_integral(a, half, x, rest, score, False, xp, betaln)
     found = xp.where(t < 0, tails, -tails) / 2
-    return xp.where(inside, found, xp.zeros_like(found))
+    return _or_at_ends(found, inside, at_end, xp)
 
 
 def _beta_integral(

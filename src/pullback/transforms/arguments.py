@@ -23,6 +23,7 @@ from pullback.errors import ArgumentError, ArgumentTypeError, DTypeError, compos
 from pullback.numpy_protocol.tensor import NumPyTensor
 from pullback.ops.functions.creation import asarray
 from pullback.ops.primitives.conversion import clone
+from pullback.transforms.constants import reaches_others
 
 __all__ = [
     "RECORDING",
@@ -272,7 +273,8 @@ def _input(given: Any, source: Tensor) -> Input:
     running = WRAPPING.get()
     if running and running[-1].library.rank > library_of(source._data).rank:
         source = lifted(source, running[-1].library)
-    if source.requires_grad:
+    # A leaf in place of one that is constant by now: what runs inside asks the graph for leaves.
+    if source.requires_grad and reaches_others(source):
         tensor = run_in_mode(RECORDING, clone, source)
     else:
         array, counter = source.data_array(), shared_counter(source)

@@ -18,21 +18,23 @@ from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
 from pullback.arrays import NUMPY, library_of, register
+from pullback.core.custom.pytree import leaves
 from pullback.core.debug.anomaly import call_site
 from pullback.core.function.handed import TENSORS
 from pullback.core.function.primitive import Primitive
 from pullback.core.function.tensor_library import library_of_part, on_parts
 from pullback.core.tensor.ownership import is_held_once, is_unshared
 from pullback.core.tensor.tensor import Tensor
-from pullback.errors import ArgumentError, compose
+from pullback.errors import ArgumentError, BatchedValueError, compose
 from pullback.ops.primitives.arranging import diagonal_p
 from pullback.ops.primitives.conversion import clone_p
 from pullback.ops.primitives.indexing import index_put_p, is_basic, reader, setitem_p
 from pullback.ops.primitives.shape import broadcast_to_p, reshape_p
 from pullback.transforms.arguments import WRAPPING
 from pullback.transforms.batching import batched_results
+from pullback.transforms.called import called_on_parts
 from pullback.transforms.calls import elementwise_of
-from pullback.transforms.one_value import refused
+from pullback.transforms.one_value import closed_over, refused
 from pullback.transforms.sampling import call_operation, each
 from pullback.transforms.wrapped import Wrapped, WrappedLibrary, boxed, is_part, on_part, part_of
 
@@ -104,11 +106,15 @@ class BatchLibrary(WrappedLibrary):
 
     def call(self, op: Any, arguments: Any, values: Sequence[Any]) -> Any:
         """Return the result of a user's operation, by its vmap or a call for each sample."""
+        if self.is_apart():
+            return called_on_parts(op, arguments, values)
         return call_operation(self, op, arguments, values)
 
     def run(self, op: Primitive, arrays: Sequence[Any], settings: dict[str, Any]) -> Any:
         """Return the results of an operation."""
         made = self.made
+        if self.is_beside_parts():
+            self.check_closures([*arrays, *leaves(settings.get("index"))])
         if op.elementwise and len(arrays) < 3:
             found = elementwise_of(made, op, arrays, settings)
             if found is not None:
@@ -192,6 +198,14 @@ class BatchLibrary(WrappedLibrary):
         """Say whether the samples have values of their own."""
         return a.batched or super().varies(a)
 
+    def is_constant(self, a: Any) -> bool:
+        """Say whether all samples have the same."""
+        return not a.batched
+
+    def closed_over(self) -> BatchedValueError:
+        """Return the error of a function that is called for each sample and closes over a batch."""
+        return closed_over()
+
     def to_numpy(self, a: Any) -> Any:
         """Return the values that all samples share; raise where each has its own."""
         if a.batched:
@@ -199,6 +213,8 @@ class BatchLibrary(WrappedLibrary):
         return library_of_part(a.value).to_numpy(a.value)
 
     def _has_no_one_value(self, a: Any) -> NoReturn:
+        if self.is_beside_parts():
+            raise closed_over()
         required = "one value, the same for all samples, required by `if`, float(), item() or NumPy"
         hint = (
             "use pb.where for `if`, functions of pullback for those of NumPy; or give vmap what "

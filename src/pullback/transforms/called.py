@@ -9,8 +9,9 @@ from pullback.core.custom.pytree import leaves, map_leaves
 from pullback.core.tensor.tensor import Tensor
 from pullback.core.tensor.versions import version_of
 from pullback.errors import InplaceError, compose
+from pullback.transforms.wrapped import parts_of_closures
 
-__all__ = ["Called", "FunctionCalled", "OperationCalled", "structured"]
+__all__ = ["Called", "FunctionCalled", "OperationCalled", "called_on_parts", "structured"]
 
 
 class Called:
@@ -85,6 +86,12 @@ class OperationCalled(Called):
         """Call the operation."""
         positional, keywords = self.spread(values)
         return self.op(*positional, **keywords)
+
+
+def called_on_parts(op: Any, arguments: Any, values: Sequence[Any]) -> Any:
+    """Return the result of a user's operation that is called in a function of parts."""
+    called = OperationCalled(op, arguments, values, "")
+    return called.run(called.with_leaves(parts_of_closures(called.leaves())))
 
 
 def structured(result: Any, tensors: Sequence[Tensor]) -> Any:

@@ -31,7 +31,7 @@ from pullback.transforms.pushing import (
     pushed,
     pushed_by_elements,
 )
-from pullback.transforms.wrapped import boxed, run_within
+from pullback.transforms.wrapped import boxed, parts_of_closures, run_within
 
 __all__ = ["CARRIED", "carry"]
 
@@ -120,8 +120,12 @@ def _forward(ctx: Any, function: OfParts, *tensors: Tensor) -> tuple[Tensor, ...
     arrays = [library.lift(t.data_array()) for t in tensors]
     values = [boxed(a.value) for a in arrays]
     along = [None if a.tangent is None else boxed(a.whole_tangent) for a in arrays]
-    found = run_within(library, _pushed, function, values, along)
+    found = run_within(library, _of_parts, function, values, along)
     return tuple([box(library.wrapped(out, tangent)) for out, tangent in found])
+
+
+def _of_parts(function: OfParts, values: Any, along: Any) -> Any:
+    return [parts_of_closures(pair) for pair in _pushed(function, values, along)]
 
 
 def _pushed(function: OfParts, values: Any, along: Any) -> Any:

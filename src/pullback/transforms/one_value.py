@@ -7,7 +7,7 @@ from typing import Any
 from pullback.core.debug.anomaly import call_site
 from pullback.errors import BatchedValueError, compose
 
-__all__ = ["refused"]
+__all__ = ["closed_over", "refused"]
 
 
 def refused(library: Any, required: str, came: str, hint: str) -> BatchedValueError:
@@ -16,3 +16,13 @@ def refused(library: Any, required: str, came: str, hint: str) -> BatchedValueEr
     error = BatchedValueError(f"{first}\n{call_site()}\n{rest}")
     error.each = library.each
     return error
+
+
+def closed_over() -> BatchedValueError:
+    """Return the error of a function that is called for each sample and closes over a batch."""
+    required = "what differs between samples required among the arguments of what is called for"
+    came = "a function that closes over it"
+    hint = "hand it over as an argument, as theta where there is that"
+    message = compose("vmap", f"{required} each of them", came, hint=hint)
+    first, _, rest = message.partition("\n")
+    return BatchedValueError(f"{first}\n{call_site()}\n{rest}")

@@ -19,7 +19,7 @@ from pullback.ops.functions.creation import ones_like, zeros_like
 from pullback.ops.functions.diagonals import diag
 from pullback.ops.primitives.conversion import clone
 from pullback.transforms.arguments import RECORDING
-from pullback.transforms.recording import stand_for_arguments
+from pullback.transforms.constants import stand_for_arguments
 
 __all__ = [
     "Pushforward",

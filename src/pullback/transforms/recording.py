@@ -8,26 +8,23 @@ of the graph.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from pullback.core.backward import api as engine
 from pullback.core.backward.collect import collect
 from pullback.core.custom.pytree import leaves
 from pullback.core.graph.modes import STATE, run_in_mode
-from pullback.core.graph.node import AccumulateGrad, edges_of
 from pullback.core.tensor.tensor import Tensor
 from pullback.core.tensor.writes import WRITES, Writes
 from pullback.errors import InplaceError, compose
 from pullback.ops.functions.creation import zeros_like
 from pullback.transforms.arguments import RECORDING, Arguments, class_for, in_class
+from pullback.transforms.constants import reaches_others, stand_for_arguments
 from pullback.transforms.results import as_given, detached, parts, value_as_given
 from pullback.transforms.transformed import name_of
 
-__all__ = ["Recording", "reaches_others", "stand_for_arguments", "written_outside"]
-
-# Marks the leaf that replaced an argument, once the call that made it has returned.
-_CONSTANT = "stood for an argument"
+__all__ = ["Recording", "written_outside"]
 
 
 class Recording:
@@ -134,27 +131,6 @@ class Recording:
         return result
 
 
-def reaches_others(tensor: Tensor, ours: Collection[Any] = ()) -> bool:
-    """Return whether a tensor depends on a leaf that is not one of `ours`, nor a constant.
-
-    Depth first: what an enclosing call recorded soon ends at a leaf of that.
-    """
-    left = [] if tensor._node is None else [tensor._node]
-    seen: set[Any] = {None, *left}
-    meet, follow = seen.add, left.append
-    while left:
-        node = left.pop()
-        if node.__class__ is AccumulateGrad:
-            if node not in ours and (node.extra is None or _CONSTANT not in node.extra.metadata):
-                return True
-            continue
-        for target in edges_of(node):
-            if target not in seen:
-                meet(target)
-                follow(target)
-    return False
-
-
 def written_outside(api: str, fun: Any, tensor: Tensor) -> InplaceError:
     """Return the error of a write to a tensor from outside, which leaves the graph."""
     tensor._node = None
@@ -168,13 +144,6 @@ def written_outside(api: str, fun: Any, tensor: Tensor) -> InplaceError:
 def _returned(derivative: Tensor, given: Any, kept: bool) -> Any:
     """Return a derivative as the caller gets it: a tensor where it is `kept` in the graph."""
     return in_class(derivative, class_for(given)) if kept else as_given(derivative, given)
-
-
-def stand_for_arguments(tensors: Sequence[Tensor]) -> None:
-    """Mark the leaves among tensors as constants to whatever looks at the graph from now on."""
-    for tensor in tensors:
-        if tensor.is_leaf:
-            tensor._node.metadata[_CONSTANT] = True
 
 
 def _tracked(value: Any) -> bool:

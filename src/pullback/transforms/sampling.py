@@ -27,9 +27,9 @@ from pullback.ops.primitives.conversion import clone
 from pullback.transforms.arguments import RECORDING, WRAPPING, numpy_scalar
 from pullback.transforms.batching import stacked
 from pullback.transforms.called import Called, FunctionCalled, OperationCalled, structured
+from pullback.transforms.constants import differentiated, reaches_others, stand_for_arguments
 from pullback.transforms.pushing import leaf_of
-from pullback.transforms.recording import stand_for_arguments
-from pullback.transforms.wrapped import boxed, part_of, run_within
+from pullback.transforms.wrapped import boxed, part_of, parts_of_closures, run_within
 
 __all__ = ["call_operation", "each"]
 
@@ -104,6 +104,12 @@ class _Parts:
         rows = [[o if self.kept else o._alias() for o in group.outs] for group in self.groups]
         return rows[0] if self.together or not self.size else stacked(library, name, rows)
 
+    def of_samples(self, size: int) -> _Parts:
+        """Return the same for samples that shared the arguments, but do not share a gradient."""
+        if self.size or not size:
+            return self
+        return _Parts(self.groups * size, size, False, self.kept)
+
     def split(self, value: Any, batched: bool) -> list[Any]:
         """Return what belongs to each group of a tensor."""
         if not isinstance(value, Tensor) or not batched:
@@ -125,6 +131,12 @@ def _place(value: Any, tracked: bool) -> Any:
 
 def _keeps(values: Sequence[Any]) -> bool:
     return STATE.get().grad and any(isinstance(v, Tensor) and v.requires_grad for v in values)
+
+
+def _reach_others(outs: Sequence[Tensor], places: Sequence[Any]) -> bool:
+    """Return whether results depend on what is differentiated by but the arguments."""
+    ours = {p._node for p in places if isinstance(p, Tensor)}
+    return STATE.get().grad and any(o.requires_grad and reaches_others(o, ours) for o in outs)
 
 
 class _BySample:
@@ -150,6 +162,7 @@ class _BySample:
             with draws:
                 outs = run_in_mode(RECORDING if any(tracked) else {}, self._outs, *places)
             groups.append(_Group(places, outs))
+            parts.kept = parts.kept or _reach_others(outs, places)
             results.append([x for x in leaves(self.called.result) if not isinstance(x, Tensor)])
         self._check_same(results)
         return parts
@@ -157,7 +170,7 @@ class _BySample:
     def _outs(self, *places: Any) -> list[Tensor]:
         """Return the tensors in a result; an array in it is one, with an axis of samples."""
         self.called(*places)
-        self.called.result = _all_tensors(self.called.result)
+        self.called.result = parts_of_closures(_all_tensors(self.called.result))
         return [x for x in leaves(self.called.result) if isinstance(x, Tensor)]
 
     def _check_same(self, results: list[list[Any]]) -> None:
@@ -225,7 +238,8 @@ class _ByRule:
         kept = _keeps(values)
         places = [_place(v, t) for v, t in zip(given, tracked, strict=True)]
         outs = run_in_mode(RECORDING if any(tracked) else {}, self._by_rule, info, places, in_dims)
-        return _Parts([_Group(places, outs)], size, True, kept or not any(tracked))
+        kept = kept or not any(tracked) or _reach_others(outs, places)
+        return _Parts([_Group(places, outs)], size, True, kept)
 
     def _by_rule(
         self, info: VmapInfo, places: Sequence[Any], in_dims: Sequence[int | None]
@@ -235,7 +249,7 @@ class _ByRule:
         all_dims = [next(dims) if isinstance(x, Tensor) else None for x in called.leaves()]
         positional, keywords = called.spread(called.with_tensors(places))
         found = op.vmap_rule(info, tuple(called.with_leaves(all_dims)), positional, keywords)
-        called.result, out_dims = _all_tensors(found[0]), found[1]
+        called.result, out_dims = parts_of_closures(_all_tensors(found[0])), found[1]
         tensors = [x for x in leaves(called.result) if isinstance(x, Tensor)]
         axes = [d for x, d in zip(leaves(called.result), out_dims, strict=True) if _is_tensor(x)]
         return [self._first(x, d, info.batch_size) for x, d in zip(tensors, axes, strict=True)]
@@ -276,16 +290,20 @@ class _Pull:
     ) -> _Parts:
         """Return the gradients of the arguments that are wanted."""
         first = len(self._wanted)
-        parts = self._parts
+        parts = self._parts.of_samples(info.batch_size)
         columns = [parts.split(v, b) for v, b in zip(values[first:], batched[first:], strict=True)]
         seeds_kept = _keeps(values[first:])
         kept = STATE.get().grad and (seeds_kept or self._is_kept())
         recorded = any(tracked)
         pulled = _Parts([], parts.size, parts.together, kept or not recorded)
-        for k, group in enumerate(parts.groups):
-            seeds = [_place(c[k], t) for c, t in zip(columns, tracked[first:], strict=True)]
-            outs = run_in_mode(RECORDING, self._of_group, group, seeds, kept or recorded)
-            pulled.groups.append(_Group([*group.places, *seeds], outs))
+        places = [p for group in self._parts.groups for p in group.places if _is_tensor(p)]
+        with differentiated(places):  # once more
+            for k, group in enumerate(parts.groups):
+                seeds = [_place(c[k], t) for c, t in zip(columns, tracked[first:], strict=True)]
+                outs = run_in_mode(RECORDING, self._of_group, group, seeds, kept or recorded)
+                pulled.groups.append(_Group([*group.places, *seeds], outs))
+        new = [p for group in pulled.groups for p in group.places[len(self._wanted) :]]
+        stand_for_arguments([p for p in [*places, *new] if p.requires_grad])
         return pulled
 
     def _is_kept(self) -> bool:
@@ -306,7 +324,7 @@ class _Pull:
                 create_graph=recorded,
                 allow_unused=True,
             )
-        stand_for_arguments([*chosen, *(s for s in seeds if s.requires_grad)])
+            found = parts_of_closures(found)
         return [
             zeros_like(t.detach()) if g is None else g for t, g in zip(chosen, found, strict=True)
         ]

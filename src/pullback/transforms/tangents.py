@@ -27,6 +27,7 @@ from pullback.ops.functions.creation import zeros_like
 from pullback.ops.primitives.arithmetic import add_p
 from pullback.ops.primitives.conversion import clone_p
 from pullback.ops.primitives.indexing import is_basic
+from pullback.transforms.called import called_on_parts
 from pullback.transforms.carrying import carry
 from pullback.transforms.deferred import DEFERRING, Deferred, can_wait, pays
 from pullback.transforms.tangent_rules import (
@@ -170,11 +171,15 @@ class TangentLibrary(WrappedLibrary):
 
     def call(self, op: Any, arguments: Any, values: Sequence[Any]) -> Any:
         """Return the result of a user's operation; its tangents are those of its backward."""
+        if self.is_apart():
+            return called_on_parts(op, arguments, values)
         return carry(self, op, arguments, values)
 
     def run(self, op: Primitive, arrays: Sequence[Any], settings: dict[str, Any]) -> Any:
         """Return the results of an operation, with their tangents."""
         made = self.made
+        if self.is_beside_parts():
+            self.check_closures(arrays)
         if op.settings:
             settings = {**op.settings, **{name: plain(value) for name, value in settings.items()}}
         if DEFERRING.get() is self and (found := self._deferred(op, arrays, settings)) is not None:
@@ -197,6 +202,20 @@ class TangentLibrary(WrappedLibrary):
         results = [self.wrapped(out, tangent) for out, tangent in found]
         return results if op.multi else results[0]
 
+    def is_constant(self, a: Any) -> bool:
+        """Say whether an array does not change."""
+        return a.tangent is None
+
+    def closed_over(self) -> GraphError:
+        """Return the error of an operation that closes over what changes."""
+        required = (
+            "what changes required among the arguments of custom operations, and of what vmap "
+            "calls for each sample"
+        )
+        came = "a function that closes over it"
+        hint = "hand it over as an argument, or detach() what is meant to be constant"
+        return GraphError(compose("forward mode", required, came, hint=hint))
+
     def _deferred(self, op: Primitive, arrays: Sequence[Any], settings: dict[str, Any]) -> Any:
         """Return the result of an operation with a value that waits, None where it cannot."""
         made = self.made
@@ -218,6 +237,8 @@ class TangentLibrary(WrappedLibrary):
     # -- what is linear and no operation is done to values and tangents alike ----------------------
     def _each(self, name: str, arrays: Sequence[Any], *settings: Any, **named: Any) -> Any:
         """Call a method of the parts' library on values, and on tangents if there are any."""
+        if self.is_beside_parts():
+            self.check_closures(arrays)
         values = [self._value(a) for a in arrays]
         value = on_parts(on_part, name, values, settings, named)
         tangents = [self._tangent(a) for a in arrays]

@@ -7,8 +7,9 @@ from typing import Any
 from pullback.core.custom.pytree import leaves
 from pullback.errors import ArgumentError, ArgumentTypeError, compose
 from pullback.transforms.arguments import Arguments
+from pullback.transforms.constants import stand_for_arguments
 from pullback.transforms.directions import as_tensor, directions
-from pullback.transforms.recording import Recording, stand_for_arguments
+from pullback.transforms.recording import Recording
 from pullback.transforms.results import check_differentiable
 from pullback.transforms.transformed import Function, name_of
 

@@ -20,6 +20,7 @@ from pullback.ops.functions.creation import asarray
 from pullback.ops.functions.random import Drawn, replayed, watched
 from pullback.transforms.arguments import class_for, in_class, numpy_scalar
 from pullback.transforms.batches import BatchLibrary, batches
+from pullback.transforms.constants import reaches_others
 from pullback.transforms.mapped_axes import (
     Leaf,
     argument_leaves,
@@ -28,7 +29,6 @@ from pullback.transforms.mapped_axes import (
     matched,
     size_of_batch,
 )
-from pullback.transforms.recording import reaches_others
 from pullback.transforms.results import value_as_given
 from pullback.transforms.transformed import Function, Transformed, name_of
 from pullback.transforms.wrapped import boxed, depth_beyond, part_of, run_wrapped

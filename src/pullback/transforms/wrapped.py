@@ -10,19 +10,21 @@ from __future__ import annotations
 import functools
 import operator
 from collections.abc import Callable, Sequence
+from contextvars import ContextVar
 from typing import Any
 
 from pullback.arrays import DTYPES, DType, WrappingLibrary, dtype_of, is_array, library_of
 from pullback.core.backward.collect import collect
-from pullback.core.custom.pytree import children, rebuild
-from pullback.core.function.dispatch import beside
+from pullback.core.custom.pytree import children, map_leaves, rebuild
+from pullback.core.function.dispatch import beside, from_closure
 from pullback.core.function.handed import TENSORS
 from pullback.core.function.primitive import Primitive
 from pullback.core.function.record import apply
 from pullback.core.function.tensor_library import TENSOR_LIBRARY, library_of_part, on_parts
-from pullback.core.graph.modes import MAKING
+from pullback.core.graph.modes import MAKING, STATE
 from pullback.core.graph.node import next_seq
 from pullback.core.tensor.tensor import Tensor, as_array, box
+from pullback.errors import GraphError, compose
 from pullback.ops.functions import data_types
 from pullback.ops.primitives.arithmetic import add_p, div_p, mul_p, neg_p, sub_p
 from pullback.ops.primitives.products import matmul_p
@@ -42,6 +44,7 @@ __all__ = [
     "is_part",
     "on_part",
     "part_of",
+    "parts_of_closures",
     "plain",
     "results_of",
     "run_within",
@@ -308,6 +311,36 @@ class WrappedLibrary(WrappingLibrary):
         """Return SciPy's special function, by the operation of that name."""
         return unboxed(TENSOR_LIBRARY.special(name, *map(all_boxed, arrays)))
 
+    def is_apart(self) -> bool:
+        """Say whether no transform of this library is running, but on its parts or never again."""
+        return self not in [running.library for running in WRAPPING.get()]
+
+    def is_beside_parts(self) -> bool:
+        """Say whether a function of parts is running, of which such arrays are none."""
+        return self.rank in _APART.get()
+
+    def taken_out(self, tensor: Any) -> Any:
+        """Return what a tensor from a closure wraps, where that is one constant."""
+        if not isinstance(tensor, Tensor) or not self.has(tensor.data_array()):
+            return tensor
+        tracked = tensor.requires_grad and STATE.get().grad
+        if tracked or not self.is_constant(tensor.data_array()):
+            raise self.closed_over() if self.is_beside_parts() else _returned(tensor)
+        return in_class(boxed(tensor.data_array().value), tensor.__class__)
+
+    def check_closures(self, arrays: Sequence[Any]) -> None:
+        """Raise where arrays, in a function of parts, are no constants: they are not its own."""
+        if any(self.has(a) and not self.is_constant(a) for a in arrays):
+            raise self.closed_over()
+
+    def is_constant(self, a: Any) -> bool:
+        """Say whether an array is one part and nothing more; a subclass has this."""
+        raise NotImplementedError
+
+    def closed_over(self) -> GraphError:
+        """Return the error of a function of parts that closes over more; a subclass has this."""
+        raise NotImplementedError
+
     def is_outside(self, node: Any) -> bool:
         """Say whether a graph reaches what was there before the transform began."""
         starts = [running.start for running in WRAPPING.get() if running.library is self]
@@ -315,6 +348,13 @@ class WrappedLibrary(WrappingLibrary):
             return True
         met, _ = collect([node], starts[0])
         return any(found.seq < starts[0] for found in met)
+
+
+def _returned(tensor: Tensor) -> GraphError:
+    required = "a tensor of a transform that is running, in this thread, required beside others"
+    hint = "return what is computed in a function of vmap or jvp, and compute on with the result"
+    came = "one of a call that has returned"
+    return GraphError(compose("pullback", required, came, ("tensor", tensor), hint=hint))
 
 
 # -- operations on parts ---------------------------------------------------------------------------
@@ -343,10 +383,16 @@ def on_part(name: str, parts: Sequence[Any], settings: Any, named: Any) -> Any:
 
 
 # -- inside and outside of a transform -------------------------------------------------------------
+# The depths that functions of parts are running outside of: no transform in them is of one, since
+# they may close over arrays of those.
+_APART: ContextVar[frozenset[int]] = ContextVar("pullback_apart", default=frozenset())
+
+
 def depth_beyond(tensors: Sequence[Tensor | None]) -> int:
     """Return a depth of nesting that is beyond all that is running, or in a tensor."""
     ranks = [library_of(t.data_array()).rank for t in tensors if t is not None]
-    return 1 + max([0, *ranks, *(running.library.rank for running in WRAPPING.get())])
+    running = [running.library.rank for running in WRAPPING.get()]
+    return 1 + max([0, *ranks, *running, *_APART.get()])
 
 
 def run_wrapped(
@@ -364,13 +410,24 @@ def run_wrapped(
 
 
 def run_within(library: WrappedLibrary, function: Callable[..., Any], *args: Any) -> Any:
-    """Call a function, perhaps a user's, of what arrays of a library hold: outside of its depth."""
+    """Call a function, perhaps a user's, of what arrays of a library hold: outside of its depth.
+
+    Arrays of this depth that the function closes over are none of its own: see `is_apart`.
+    """
     outer = _running_below(library.rank)
+    inner = {r.library.rank for r in WRAPPING.get() if r not in outer}
     token = WRAPPING.set(outer)  # of this depth none is running where the parts are
+    apart = _APART.set(_APART.get() | inner | {library.rank})
     try:
         return on_parts(_making, outer[-1].library if outer else None, function, *args)
     finally:
+        _APART.reset(apart)
         WRAPPING.reset(token)
+
+
+def parts_of_closures(result: Any) -> Any:
+    """Return what a function of parts returned, constants from its closure as parts as well."""
+    return map_leaves(from_closure, result)
 
 
 def _making(library: Any, function: Callable[..., Any], *args: Any) -> Any:

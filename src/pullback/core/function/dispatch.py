@@ -112,14 +112,15 @@ def coerce(op: Primitive, args: Sequence[Any]) -> tuple[list[Tensor], Any]:
         tensors.append(a)
     if like is None:
         raise _only_numbers(op, args)
-    for i in borrowed:
-        # The array is the caller's: a later change of it must not be seen by backward.
+    for i in borrowed:  # a later change of the caller's array must not be seen by backward
         if op.view or op.variadic or _is_kept(op, i, tensors):
             tensors[i] = unaliased(tensors[i])
     library: Any = libraries[0]
     if libraries.count(library) != len(libraries):
         if (library := join(libraries)) is None:
             raise mixed_error(op, args)
+        if library.rank and library.is_apart():
+            return coerce(op, [from_closure(t) for t in tensors])
         tensors = [lifted(t, library) if isinstance(t, Tensor) else t for t in tensors]
         like = lifted(like, library)
     if library is not NUMPY and not _on_one_device(tensors, library, like):
@@ -129,6 +130,15 @@ def coerce(op: Primitive, args: Sequence[Any]) -> tuple[list[Tensor], Any]:
 
 def _on_one_device(tensors: Sequence[Any], library: Library, like: Tensor) -> bool:
     return all(library.same_device(t._data, like._data) for t in tensors if isinstance(t, Tensor))
+
+
+def from_closure(value: Any) -> Any:
+    """Return a tensor of a library that is apart as the part that is computed with instead."""
+    while isinstance(value, Tensor) and (library := library_of(value.data_array())).rank:
+        if not library.is_apart():
+            break
+        value = library.taken_out(value)
+    return value
 
 
 def lifted(tensor: Tensor, library: Library) -> Tensor:

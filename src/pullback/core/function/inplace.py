@@ -13,7 +13,15 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from pullback.arrays import DTYPES, NUMPY, is_array, join, level_of, library_of
-from pullback.core.function.dispatch import THEIRS, UNFIT, kernel_error, lifted, mixed_error, named
+from pullback.core.function.dispatch import (
+    THEIRS,
+    UNFIT,
+    from_closure,
+    kernel_error,
+    lifted,
+    mixed_error,
+    named,
+)
 from pullback.core.function.handed import RECORDED
 from pullback.core.function.primitive import Primitive
 from pullback.core.function.record import apply, new_node, record
@@ -34,7 +42,7 @@ from pullback.core.tensor.views import (
     view_tensor,
 )
 from pullback.core.tensor.writes import WRITES
-from pullback.errors import CALLS, DTypeError, InplaceError, ShapeError
+from pullback.errors import CALLS, DTypeError, GraphError, InplaceError, ShapeError, compose
 
 _ndarray = NUMPY.array_types[0]
 _mode = STATE.get
@@ -74,11 +82,14 @@ def _of_one_library(op: Primitive, x: Tensor, others: Sequence[Any]) -> Sequence
     The library that the mode carries comes first: `x` is brought into it.
     """
     library = library_of(x._data)
+    if library.rank and library.is_apart():
+        raise _shared_by_samples(op, x)
     wrapping = _mode().library
     if wrapping is not None and wrapping.rank > library.rank:
         x._data, library = wrapping.lift(x._data), wrapping
     found = []
     for other in others:
+        other = from_closure(other)
         array = other._data if isinstance(other, Tensor) else other
         if is_array(array) and library_of(array) is not library:
             if join((library, library_of(array))) is not library:
@@ -86,6 +97,13 @@ def _of_one_library(op: Primitive, x: Tensor, others: Sequence[Any]) -> Sequence
             other = lifted(other, library) if isinstance(other, Tensor) else library.lift(array)
         found.append(other)
     return found
+
+
+def _shared_by_samples(op: Primitive, x: Tensor) -> GraphError:
+    required = "a tensor that it made, or got as an argument, required where a function writes"
+    came = "one that it closes over, while it is called for each sample or tangent by itself"
+    hint = "make the tensor inside of the function"
+    return GraphError(compose(op.name, required, came, ("x", x), hint=hint))
 
 
 def standard_kernel(op: Primitive) -> Callable[..., Any] | None:

@@ -26,7 +26,7 @@ from pullback.errors import (
 )
 from pullback.implicit.solution import jacobian_of, solution
 from pullback.interop.scipy import implicit_steps
-from pullback.interop.scipy.reading import floating
+from pullback.interop.scipy.reading import floating, may_be_derived
 from pullback.interop.scipy.runge_kutta import Piece, Slope, Taken, replayed
 from pullback.ops.functions.creation import asarray
 from pullback.ops.functions.joining import stack
@@ -306,15 +306,19 @@ def _times(t_span: Any, log: list[Taken]) -> list[Any]:
     if not isinstance(first, Tensor) and not isinstance(last, Tensor):
         return [float(taken.t) for taken in log]
     whole = float(_number(last)) - float(_number(first))
-    return [first + (last - first) * (float(taken.t - log[0].t) / whole) for taken in log]
+    shares = [
+        float(taken.t - log[0].t) / whole if whole else float(i > 0) for i, taken in enumerate(log)
+    ]
+    return [first + (last - first) * share for share in shares]
 
 
 def _pieces(
     method: str, f: Slope, times: list[Any], y: Tensor, log: list[Taken], curved: bool
 ) -> list[Piece]:
     """Take the steps on tensors."""
-    if method in _EXPLICIT:
-        return replayed(METHODS[method], f, times, y, curved)
+    is_empty = log[0].t == log[-1].t  # for which a multistep method has no formula
+    if method in _EXPLICIT or is_empty:
+        return replayed(METHODS["RK45" if is_empty else method], f, times, y, curved)
     take = implicit_steps.bdf if method == "BDF" else implicit_steps.radau
     return take(f, times, y, log)
 
@@ -395,6 +399,8 @@ def _happened(event: Any, curve: Curve, t: float) -> tuple[Tensor, Tensor]:
         return event(time, at(time))  # type: ignore[no-any-return]
 
     start = _moment(t, curve.y.dtype)
+    if not any(map(may_be_derived, (residual(start), at(start)))):
+        return start, at(start)
     with no_grad():
         slope = float(abs(jacobian_of(residual, start).detach()).max())
     if not 0 < slope < np.inf:

@@ -121,9 +121,16 @@ def _moved(result: Any, first: int, axis: int) -> Any:
     return moveaxis(result, tuple(range(first)), tuple(range(axis, axis + first)))
 
 
+def _in_one_precision(x: Any, y: Any) -> tuple[Tensor, Tensor]:
+    """Return knots and samples in one dtype; knots stay real where samples are complex."""
+    is_real = not floating(x).is_complex()
+    x, y = in_one_dtype(x, y)
+    return (x.real if is_real and x.is_complex() else x), y
+
+
 def _samples(api: str, x: Any, y: Any, axis: int) -> tuple[Tensor, Tensor, int]:
     """Return the knots and the samples, their axis in front."""
-    x, y = in_one_dtype(x, y)
+    x, y = _in_one_precision(x, y)
     axis = axis % y.ndim if y.ndim else 0
     y = moveaxis(y, axis, 0) if y.ndim else y
     n = x.shape[0] if x.ndim == 1 else 0
@@ -371,7 +378,7 @@ class interp1d(PPoly):  # noqa: N801 (SciPy's name)
         fill_value: Any = math.nan,
         assume_sorted: bool = False,
     ) -> None:
-        if kind not in _KINDS:
+        if not isinstance(kind, (str, int)) or kind not in _KINDS:
             required = f"a kind of {', '.join(map(str, _KINDS))} required"
             hint = "CubicSpline and PchipInterpolator of pb.interop.scipy.interpolate are others"
             raise ArgumentError(compose("interp1d", required, repr(kind), hint=hint))
@@ -379,7 +386,10 @@ class interp1d(PPoly):  # noqa: N801 (SciPy's name)
         if _KINDS[kind] == 3 and knots.shape[0] < 4:
             came = f"{knots.shape[0]}"
             raise ShapeError(compose("interp1d", "4 samples or more required for 'cubic'", came))
-        goes_on = isinstance(fill_value, str) and fill_value == "extrapolate"
+        if isinstance(fill_value, str) and fill_value != "extrapolate":
+            required = 'numbers, a pair of them or "extrapolate" required as fill_value'
+            raise ArgumentError(compose("interp1d", required, repr(fill_value)))
+        goes_on = isinstance(fill_value, str)
         if goes_on and bounds_error:
             required = "bounds_error=False required for fill_value='extrapolate'"
             raise ArgumentError(compose("interp1d", required, "True"))
@@ -414,7 +424,7 @@ class interp1d(PPoly):  # noqa: N801 (SciPy's name)
 def _filling(fill: Any, result: Tensor, first: int, axis: int) -> Any:
     """Return what is outside, beside a result whose axes of places begin at `axis`."""
     if not isinstance(fill, Tensor) and np.ndim(fill) == 0:
-        return float(fill)
+        return complex(fill) if result.is_complex() else float(fill)
     found = floating(fill).to(result.dtype)
     rest = (*result.shape[:axis], *result.shape[axis + first :])
     if not found.ndim:
@@ -424,7 +434,7 @@ def _filling(fill: Any, result: Tensor, first: int, axis: int) -> Any:
 
 
 def _sorted(x: Any, y: Any, axis: int, assume_sorted: bool) -> tuple[Tensor, Tensor]:
-    x, y = in_one_dtype(x, y)
+    x, y = _in_one_precision(x, y)
     if assume_sorted or x.ndim != 1 or not y.ndim or y.shape[axis] != x.shape[0]:
         return x, y
     order = np.argsort(x.detach().numpy(), kind="stable")

@@ -381,6 +381,8 @@ def _(ctx: Any, g: Any) -> Any:
 
 
 def _check_regular(a: Tensor) -> None:
+    if not np.all(np.isfinite(a.numpy())):
+        raise ArgumentError(compose("logm", "finite elements required", "others", ("A", a)))
     values = np.linalg.svd(a.numpy(), compute_uv=False)
     if values.size and not values[-1] > float(finfo(a.dtype).eps) * values[0]:
         came = f"singular values from {values[-1]:.3g} to {values[0]:.3g}"
@@ -415,7 +417,8 @@ def logm(A: Any) -> Any:
     tensor([[0., 2.],
             [0., 0.]])
     """
-    return _logm(_square("logm", "A", floating(A)), False)
+    matrix = _square("logm", "A", floating(A))
+    return _logm(matrix, False) if matrix.shape[0] else matrix * 1.0
 
 
 @as_given

@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 import scipy.integrate as theirs
 
-from pullback.arrays import WrappingLibrary, library_of
 from pullback.core.backward.engine import run
 from pullback.core.graph.modes import STATE, enable_grad, no_grad
 from pullback.core.graph.node import next_seq
@@ -28,7 +27,7 @@ from pullback.errors import (
     compose,
 )
 from pullback.implicit.solution import edges_since
-from pullback.interop.scipy.reading import floating
+from pullback.interop.scipy.reading import floating, may_be_derived
 from pullback.ops.functions.creation import asarray, ones_like
 from pullback.ops.functions.joining import stack
 from pullback.transforms.results import value_as_given
@@ -95,7 +94,7 @@ def quad(
     """
     args = args if isinstance(args, tuple) else (args,)
     _check(func, weight, full_output)
-    low, high = floating(a), floating(b)
+    low, high = _limit("a", a), _limit("b", b)
 
     def f(x: Any) -> Tensor:
         return _one_number(func(x, *args), complex_func)
@@ -109,7 +108,7 @@ def quad(
         required = "the same function and limits for all samples of vmap required"
         raise BatchedValueError(compose("quad", required, "others", hint=hint)) from raised
     for end, sign in ((high, 1.0), (low, -1.0)):
-        if math.isfinite(float(end.detach())) and _moves(end):
+        if math.isfinite(float(end.detach())) and may_be_derived(end):
             total = total + sign * _from_limit(f, end)
     return value_as_given(total, [a, b, *args]), error
 
@@ -125,8 +124,17 @@ def _check(func: Any, weight: Any, full_output: Any) -> None:
         raise ArgumentError(compose("quad", "full_output=0 required", "1", hint=hint))
 
 
+def _limit(name: str, given: Any) -> Tensor:
+    found = floating(given)
+    if found.numel() != 1 or found.is_complex() or bool((found != found).any()):
+        required = f"one real number, which may be infinite, required as '{name}'"
+        came = f"shape {tuple(found.shape)}, {found.dtype.name}"
+        raise ArgumentError(compose("quad", required, came, (name, found)))
+    return found.reshape(())
+
+
 def _one_number(value: Any, complex_func: bool) -> Tensor:
-    found = asarray(value)
+    found = floating(value)  # as integers, the sum would be cut off
     if found.numel() != 1:
         hint = "integrate each element, or the sum; func is called with one x"
         came = f"shape {tuple(found.shape)}"
@@ -135,11 +143,6 @@ def _one_number(value: Any, complex_func: bool) -> Tensor:
         required, hint = "real numbers required of func", "set complex_func=True"
         raise ArgumentError(compose("quad", required, found.dtype.name, hint=hint))
     return found.reshape(())
-
-
-def _moves(end: Tensor) -> bool:
-    """Return whether something may be derived from a limit."""
-    return end.requires_grad or isinstance(library_of(end.data_array()), WrappingLibrary)
 
 
 def _from_limit(f: Callable[[Any], Tensor], end: Tensor) -> Tensor:
@@ -160,7 +163,7 @@ def _integral(
     """Return the integral between numbers, as a sum over the intervals that SciPy cuts."""
     a, b = ends
     if a == b:
-        return f(_place(a)) * 0.0, 0.0
+        return (f(_place(a)) if math.isfinite(a) else _place(0.0)) * 0.0, 0.0
     if a > b:
         total, error = _integral(f, [b, a], points, bounds)
         return -total, error

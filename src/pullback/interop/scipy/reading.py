@@ -6,14 +6,14 @@ import functools
 from collections.abc import Callable, Iterable
 from typing import Any, NoReturn, TypeVar, cast
 
-from pullback.arrays import DTYPES
+from pullback.arrays import DTYPES, WrappingLibrary, library_of
 from pullback.core.tensor.tensor import Tensor
 from pullback.errors import compose
 from pullback.implicit.reading import tensor_of
 from pullback.ops.functions.data_types import astype, result_type
 from pullback.transforms.results import value_as_given
 
-__all__ = ["as_given", "floating", "in_one_dtype", "refuse"]
+__all__ = ["as_given", "floating", "in_one_dtype", "may_be_derived", "refuse"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -29,6 +29,11 @@ def in_one_dtype(*values: Any) -> list[Tensor]:
     found = [floating(x) for x in values]
     dtype = result_type(*found)
     return [astype(x, dtype, copy=False) for x in found]
+
+
+def may_be_derived(x: Tensor) -> bool:
+    """Return whether something may be derived from a tensor."""
+    return x.requires_grad or isinstance(library_of(x.data_array()), WrappingLibrary)
 
 
 def as_given(function: F) -> F:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from pullback.arrays import NUMPY, is_array, join, library_of
-from pullback.core.function.dispatch import beside, mixed_error
+from pullback.core.function.dispatch import beside, from_closure, mixed_error
 from pullback.core.function.inplace import apply_inplace, check_allowed, write_unrecorded
 from pullback.core.function.primitive import Primitive
 from pullback.core.graph.modes import STATE
@@ -189,7 +189,7 @@ def _holds_nowhere(index: Any, x: Tensor) -> bool:
 
 def value_like(op: Primitive, x: Tensor, value: Any, *between: Any) -> Tensor:
     """Return what is written into `x` as a tensor of its dtype; `between` are op's other inputs."""
-    library = library_of(x._data)
+    library, value = library_of(x._data), from_closure(value)
     if not isinstance(value, Tensor):
         if value is None:
             raise ArgumentTypeError(f"{op.name}: the value must be a Tensor or numbers, got None")
