@@ -51,6 +51,7 @@ from . import (
     genetics,
     geodesy,
     geometry,
+    geothermal,
     glaciers,
     graphs,
     hearing,
@@ -259,6 +260,7 @@ FIELDS = (
     ballistics,
     search_engines,
     hearing,
+    geothermal,
 )
 CASES: list[Case] = [case for field in FIELDS for case in field.BOOK.cases]
 WRONG = [case for case in CASES if case.wrong]
