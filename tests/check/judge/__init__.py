@@ -34,6 +34,7 @@ from . import (
     cranes,
     credit,
     crystallography,
+    dairy,
     dosimetry,
     ecology,
     economics,
@@ -261,6 +262,7 @@ FIELDS = (
     search_engines,
     hearing,
     geothermal,
+    dairy,
 )
 CASES: list[Case] = [case for field in FIELDS for case in field.BOOK.cases]
 WRONG = [case for case in CASES if case.wrong]
