@@ -123,6 +123,7 @@ from . import (
     surveys,
     survival,
     tables,
+    telecommunications,
     text,
     textiles,
     thermodynamics,
@@ -263,6 +264,7 @@ FIELDS = (
     hearing,
     geothermal,
     dairy,
+    telecommunications,
 )
 CASES: list[Case] = [case for field in FIELDS for case in field.BOOK.cases]
 WRONG = [case for case in CASES if case.wrong]
