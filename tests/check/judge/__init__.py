@@ -15,6 +15,7 @@ from . import (
     agriculture,
     alignment,
     antennas,
+    archives,
     astronomy,
     auctions,
     audio,
@@ -265,6 +266,7 @@ FIELDS = (
     geothermal,
     dairy,
     telecommunications,
+    archives,
 )
 CASES: list[Case] = [case for field in FIELDS for case in field.BOOK.cases]
 WRONG = [case for case in CASES if case.wrong]
