@@ -127,6 +127,7 @@ from . import (
     tomography,
     traffic,
     transport,
+    tunnelling,
     typography,
     vehicles,
     volcanology,
@@ -259,6 +260,7 @@ FIELDS = (
     ballistics,
     search_engines,
     hearing,
+    tunnelling,
 )
 CASES: list[Case] = [case for field in FIELDS for case in field.BOOK.cases]
 WRONG = [case for case in CASES if case.wrong]
