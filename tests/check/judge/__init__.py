@@ -131,6 +131,7 @@ from . import (
     typography,
     vehicles,
     volcanology,
+    watchmaking,
     water_networks,
     wind_turbines,
 )
@@ -261,6 +262,7 @@ FIELDS = (
     search_engines,
     hearing,
     tunnelling,
+    watchmaking,
 )
 CASES: list[Case] = [case for field in FIELDS for case in field.BOOK.cases]
 WRONG = [case for case in CASES if case.wrong]

@@ -265,7 +265,7 @@ def ring_times():
 def cutter_wear():
     @pb.autograd_function
     def cutter_wear(ctx, rolled, rate, worn=0.0, limit=20.0):
-        """Wear in mm of a disc after each ring; a disc past its limit is changed. Also how often."""
+        """Wear in mm of a disc after each ring; one past its limit is changed. Also counts them."""
         km, wear, changed = rolled.numpy(), worn, []
         out = np.empty(len(km))
         for k, distance in enumerate(km):
