@@ -18,6 +18,7 @@ from . import (
     astronomy,
     auctions,
     audio,
+    avalanches,
     ballistics,
     batteries,
     bioinformatics,
@@ -263,6 +264,7 @@ FIELDS = (
     hearing,
     tunnelling,
     watchmaking,
+    avalanches,
 )
 CASES: list[Case] = [case for field in FIELDS for case in field.BOOK.cases]
 WRONG = [case for case in CASES if case.wrong]
