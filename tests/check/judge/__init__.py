@@ -132,6 +132,7 @@ from . import (
     typography,
     vehicles,
     volcanology,
+    wages,
     watchmaking,
     water_networks,
     wind_turbines,
@@ -265,6 +266,7 @@ FIELDS = (
     tunnelling,
     watchmaking,
     avalanches,
+    wages,
 )
 CASES: list[Case] = [case for field in FIELDS for case in field.BOOK.cases]
 WRONG = [case for case in CASES if case.wrong]
