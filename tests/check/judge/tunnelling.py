@@ -293,6 +293,14 @@ def cutter_wear():
     return cutter_wear
 
 
+def ring_ratios(E, radius, thickness, segments, nu):
+    inertia = thickness**3 / 12
+    if segments is not None and segments > 4:
+        inertia *= (4 / segments) ** 2
+    relative = E * radius * (1 - 0.2**2) / (34e3 * (1 - nu**2))
+    return relative / thickness, relative * radius**2 / inertia
+
+
 @BOOK.right(
     lambda rng: (
         (t(np.array(420.0)), t(np.array(0.6)), t(np.array(85.0))),
@@ -300,13 +308,6 @@ def cutter_wear():
     )
 )
 def lining_forces():
-    def ring_ratios(E, radius, thickness, segments, nu):
-        inertia = thickness**3 / 12
-        if segments is not None and segments > 4:
-            inertia *= (4 / segments) ** 2
-        relative = E * radius * (1 - 0.2**2) / (34e3 * (1 - nu**2))
-        return relative / thickness, relative * radius**2 / inertia
-
     @pb.autograd_function
     def lining_forces(
         ctx, stress, ratio, modulus, angles, radius=4.4, thickness=0.35, segments=None, nu=0.35
@@ -314,13 +315,12 @@ def lining_forces():
         """Thrust (kN/m) and moment (kNm/m) in a lining that may slip (Einstein and Schwartz).
 
         stress: vertical, kPa; ratio: of the horizontal stress to it; modulus of the ground: MPa;
-        angles: from the springline, (n,); segments: of the ring, None for one cast in place.
+        angles: from the springline; segments: of the ring, None for one cast in place.
         """
         p, k, E = stress.item(), ratio.item(), modulus.item()
         C, F = ring_ratios(E, radius, thickness, segments, nu)
-        both = C * F * (1 - nu)
+        both, below = C * F * (1 - nu), 2 * F * (1 - nu) + 6 * (5 - 6 * nu)
         total = C + F + both
-        below = 2 * F * (1 - nu) + 6 * (5 - 6 * nu)
         round_part = 1 - both / total
         oval_part = 1 - 2 * (F + 6) * (1 - nu) / below
         wave = np.cos(2 * angles)

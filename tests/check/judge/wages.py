@@ -524,8 +524,7 @@ def garnishments():
         """
         share, above = part * disposable.item(), disposable.item() - 30 * minimum.item()
         room = max(min(share, above), 0.0)
-        paid, partly = np.zeros(len(claims)), None
-        served = []
+        paid, served, partly = np.zeros(len(claims)), [], None
         for k in range(len(claims)) if priority is None else priority:
             if claims[k].item() > room:
                 paid[k], partly = room, k
