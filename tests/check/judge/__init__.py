@@ -19,6 +19,7 @@ from . import (
     astronomy,
     auctions,
     audio,
+    avalanches,
     ballistics,
     batteries,
     bioinformatics,
@@ -131,9 +132,12 @@ from . import (
     tomography,
     traffic,
     transport,
+    tunnelling,
     typography,
     vehicles,
     volcanology,
+    wages,
+    watchmaking,
     water_networks,
     wind_turbines,
 )
@@ -267,6 +271,10 @@ FIELDS = (
     dairy,
     telecommunications,
     archives,
+    tunnelling,
+    watchmaking,
+    avalanches,
+    wages,
 )
 CASES: list[Case] = [case for field in FIELDS for case in field.BOOK.cases]
 WRONG = [case for case in CASES if case.wrong]
