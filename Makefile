@@ -26,7 +26,9 @@ test: lint types
 # runs without it: sweeps over the registry, the checker's own tests, long graphs, whole programs.
 GRADIENTS := tests/ops/test_gradients.py tests/ops/test_further_gradients.py
 UNCOVERED := tests/transforms/test_tangents.py tests/transforms/test_vmap_operations.py \
-  tests/transforms/test_random_programs.py tests/docs tests/examples tests/programs \
+  tests/transforms/test_random_programs.py tests/transforms/test_random_vmaps.py \
+  tests/transforms/test_vmap_closures.py $(wildcard tests/interop/test_scipy_*.py) tests/docs \
+  tests/examples tests/programs \
   tests/scipy_support tests/core/tensor/test_subclass.py tests/core/graph/test_scale.py \
   tests/core/graph/test_leaks_training.py $(wildcard tests/test_*.py)
 

@@ -11,6 +11,8 @@ import pullback as pb
 
 from . import CASES, RIGHT, WRONG
 
+pytestmark = pytest.mark.stress  # of what judges the checker, not of the package
+
 # Entries whose mistake is that an argument's gradient does not come: entry -> the argument.
 NO_GRADIENT = {"pooled_bias": 2, "sphere_offsets": 1, "dense": 1, "optional_bias": 1}
 

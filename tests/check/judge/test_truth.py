@@ -11,6 +11,8 @@ import pullback as pb
 from . import RIGHT, WRONG
 from .test_cases import needs_grad, tensors
 
+pytestmark = pytest.mark.stress  # of what judges the checker, not of the package
+
 # What shows these is not an input in double precision.
 ELSEWHERE = ("second derivative", "second use", "input changed", "float32")
 # Right, but not to be seen at the inputs given: at kinks or ties, on a set without straight

@@ -90,7 +90,7 @@ def quad(
     >>> def integral(b, k):
     ...     return pb.interop.scipy.integrate.quad(lambda x: pb.sin(k * x), 0.0, b)[0]
     >>> [round(g, 6) for g in pb.grad(integral, argnum=(0, 1))(1.0, 2.0)]
-    [0.909297, 0.100575]
+    [0.909297, 0.100612]
     """
     args = args if isinstance(args, tuple) else (args,)
     _check(func, weight, full_output)
