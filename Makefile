@@ -34,11 +34,11 @@ UNCOVERED := tests/transforms/test_tangents.py tests/transforms/test_vmap_operat
 
 test-operations: $(VENV)/.installed-test
 	@{ $(BIN)/python -m coverage run --parallel-mode -m pytest tests/ops $(GRADIENTS:%=--ignore=%) && \
-	  $(PYTEST) tests/check; } \
+	  $(PYTEST) tests/check $(GRADIENTS); } \
 	  >$(VENV)/operations.log 2>&1; code=$$?; cat $(VENV)/operations.log; exit $$code
 
 test-others: $(VENV)/.installed-test
-	$(PYTEST) $(UNCOVERED) $(GRADIENTS)
+	$(PYTEST) $(UNCOVERED)
 	$(BIN)/python -m coverage run --parallel-mode -m pytest \
 	  --ignore=tests/ops --ignore=tests/check $(UNCOVERED:%=--ignore=%)
 
