@@ -99,15 +99,20 @@ def rounding_noise(
 
 def _scattered(array: Array) -> Array:
     """Return an array changed by a few rounding units, equal elements by different ones."""
-    phase = np.cos(1e3 * np.arange(array.size)).reshape(array.shape)
-    return np.asarray(array * (1 + 4 * float(np.finfo(array.dtype).eps) * phase), array.dtype)
+    return _moved(array, np.cos(1e3 * np.arange(array.size)).reshape(array.shape))
 
 
 def _perturbed(array: Array, salt: float) -> Array:
     """Return an array changed by a few rounding units; equal elements stay equal."""
     with np.errstate(all="ignore"):
         phase = np.cos(salt + 1e3 * (array.real + 2 * array.imag).astype(np.float64))
-        factor = 1 + 4 * float(np.finfo(array.dtype).eps) * np.nan_to_num(phase)
+    return _moved(array, np.nan_to_num(phase))
+
+
+def _moved(array: Array, phase: Array) -> Array:
+    """Return an array changed by up to four rounding units, as a phase says."""
+    with np.errstate(all="ignore"):
+        factor = 1 + 4 * float(np.finfo(array.dtype).eps) * phase
         return np.asarray(array * factor).astype(array.dtype)
 
 

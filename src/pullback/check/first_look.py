@@ -43,9 +43,9 @@ def looks_right(subject: Subject, seed: int) -> bool:
     look = _look(subject, np.random.default_rng(seed))
     if look is None:
         return False
-    together = dict(enumerate(_shares(look.sizes())))
-    alone = [{i: 1.0} for i in together] if len(together) > 1 else []
-    return look.agrees(together) or (bool(alone) and all(look.agrees(one) for one in alone))
+    together = dict(enumerate(_shares(look.sizes)))
+    several = len(together) > 1
+    return look.agrees(together) or (several and all(look.agrees({i: 1.0}) for i in together))
 
 
 class _Look(NamedTuple):
@@ -61,6 +61,8 @@ class _Look(NamedTuple):
     directions : list of array
     terms : list of array
         Those of the slope along each direction that the gradients say.
+    sizes : list of float
+        How large the terms are, for each argument.
     """
 
     subject: Subject
@@ -68,10 +70,7 @@ class _Look(NamedTuple):
     noise: float
     directions: list[Array]
     terms: list[Array]
-
-    def sizes(self) -> list[float]:
-        """Return how large the terms are, for each argument."""
-        return [float(np.abs(some).sum()) for some in self.terms]
+    sizes: list[float]
 
     def agrees(self, shares: Mapping[int, float]) -> bool:
         """Return whether forward changes as the gradients say, along shares of directions."""
@@ -84,8 +83,7 @@ class _Look(NamedTuple):
             return False
         excess = float(self.along @ change) / (2 * _STEP)
         excess -= sum(share * float(self.terms[i].sum()) for i, share in shares.items())
-        sizes = self.sizes()
-        size = sum(share * sizes[i] for i, share in shares.items())
+        size = sum(share * self.sizes[i] for i, share in shares.items())
         return abs(excess) <= _CLOSE * size + self.noise
 
 
@@ -113,7 +111,8 @@ def _look(subject: Subject, rng: np.random.Generator) -> _Look | None:
         terms.append(directions[-1] * got)
     along = joined(seeds)
     noise = _NOISE * float(np.abs(along) @ np.abs(joined(outputs)))
-    return _Look(subject, along, noise, directions, terms)
+    sizes = [float(np.abs(some).sum()) for some in terms]
+    return _Look(subject, along, noise, directions, terms, sizes)
 
 
 def _shares(sizes: Sequence[float]) -> list[float]:

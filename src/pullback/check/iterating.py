@@ -55,7 +55,7 @@ def converges(fn: Callable[..., Any]) -> bool:
 
 
 def _nodes(fn: Callable[..., Any]) -> Iterator[ast.AST]:
-    for tree in _trees(getattr(fn, "forward", fn), _DEEPEST, set()):
+    for tree in trees_of(getattr(fn, "forward", fn)):
         yield from ast.walk(tree)
 
 

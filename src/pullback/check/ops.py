@@ -270,6 +270,7 @@ class _Runner:
         names = [p.name for p in self.parameters or ()]
         shapes = {name: described.shape for name, described in documented(fn, names).items()}
         self.base: Subject | None = None  # the call whose gradients are right, if they are
+        self.positive: set[str] = set()  # its arrays that have to stay so
         self.unmeasured: list[Unchecked] = []  # of that call's derivatives
         self.guesses = False  # whether nobody gave the inputs
         self.said = {name: tuple(map(str, shape)) for name, shape in shapes.items() if shape}
@@ -357,6 +358,7 @@ class _Runner:
             return report
         inputs = inputs._replace(kwargs=inputs.kwargs | self.kwargs)
         self.base = Subject(self.fn, inputs.args, inputs.kwargs)
+        self.positive = self._staying_positive(self.base)
         self.unmeasured = list(report.unchecked)
         time = Budget(_FOR_VARIATIONS)
         try:
@@ -381,19 +383,22 @@ class _Runner:
 
         Of a guess nobody said even that zeros are meant.
         """
-        assert self.base is not None
         if self.guesses and variation.inner:
             return False
+        if not self.positive:
+            return True
         try:
-            other = dict(self._subject(variation.inputs).array_arguments())
+            other = self._subject(variation.inputs).array_arguments()
         except ArgumentError:
             return True
-        for name, array in self.base.array_arguments():
-            if array.dtype.kind == "f" and (array > 0).all() and name not in self._signed:
-                least = other.get(name, array).min(initial=np.inf)
-                if least < 0 or (self.guesses and least == 0):
-                    return False
-        return True
+        least = [a.min(initial=np.inf) for name, a in other if name in self.positive]
+        return all(n > 0 if self.guesses else n >= 0 for n in least)
+
+    def _staying_positive(self, base: Subject) -> set[str]:
+        """Return the arrays of a call with positive values alone, but for those of both signs."""
+        found = base.array_arguments()
+        names = {name for name, a in found if a.dtype.kind == "f" and (a > 0).all()}
+        return names - self._signed if names else names
 
     @functools.cached_property
     def _signed(self) -> set[str]:

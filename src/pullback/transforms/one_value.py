@@ -12,17 +12,22 @@ __all__ = ["closed_over", "refused"]
 
 def refused(library: Any, required: str, came: str, hint: str) -> BatchedValueError:
     """Return the error, which names the user's line and can call a function for each sample."""
-    first, _, rest = compose("vmap", required, came, hint=hint).partition("\n")
-    error = BatchedValueError(f"{first}\n{call_site()}\n{rest}")
+    error = _at_call(required, came, hint)
     error.each = library.each
     return error
 
 
 def closed_over() -> BatchedValueError:
     """Return the error of a function that is called for each sample and closes over a batch."""
-    required = "what differs between samples required among the arguments of what is called for"
+    required = (
+        "what differs between samples required among the arguments of what is called for each of "
+        "them"
+    )
     came = "a function that closes over it"
-    hint = "hand it over as an argument, as theta where there is that"
-    message = compose("vmap", f"{required} each of them", came, hint=hint)
-    first, _, rest = message.partition("\n")
+    return _at_call(required, came, "hand it over as an argument, as theta where there is that")
+
+
+def _at_call(required: str, came: str, hint: str) -> BatchedValueError:
+    """Return the error with the user's line below what is required."""
+    first, _, rest = compose("vmap", required, came, hint=hint).partition("\n")
     return BatchedValueError(f"{first}\n{call_site()}\n{rest}")

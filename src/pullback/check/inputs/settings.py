@@ -419,8 +419,7 @@ def _is_constant(fn: Any, name: str) -> bool:
 
     Such a one is meant to be an array, of which nobody asks a gradient.
     """
-    forward = tree_of(getattr(fn, "forward", fn))
-    rule = tree_of(getattr(fn, "given_rule", None)) if getattr(fn, "given_rule", None) else None
+    forward, rule = tree_of(getattr(fn, "forward", fn)), tree_of(getattr(fn, "given_rule", None))
     if forward is None or rule is None:
         return False
     read = ast.unparse(forward)

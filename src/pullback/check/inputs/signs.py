@@ -26,9 +26,7 @@ _KEEPS = {
 _MADE = {"zeros", "ones", "full", "empty", "zeros_like", "ones_like", "full_like", "empty_like"}
 _PRODUCTS = (ast.Add, ast.Mult, ast.Div, ast.FloorDiv, ast.MatMult, ast.Pow)
 _ROOTS = re.compile(r"\b(log\w*|sqrt)\(")
-_SIGNS = re.compile(
-    r"\b(abs|fabs|absolute|sign|copysign|signbit|relu|heaviside)\(|[<>]=? ?0\b(?!\.)"
-)
+_SIGNS = re.compile(rf"\b({'|'.join(sorted(_OF_SIGNS))})\(|[<>]=? ?0\b(?!\.)")
 _POSITIVE = r"\b(positive|not negative|non-?negative|above 0|greater than 0)\b|> 0"
 _DEEPEST = 4  # names that are replaced by what they stand for
 
@@ -68,12 +66,12 @@ def signed(fn: Any, names: Sequence[str]) -> set[str]:
     {'x'}
     """
     forward, rule = getattr(fn, "forward", fn), getattr(fn, "given_rule", None)
-    own = [tree_of(part) for part in (forward, rule) if part is not None]
-    texts = ["" if tree is None else ast.unparse(tree) for tree in (*own, None)]
+    own = [tree_of(part) for part in (forward, rule)]
     helpers = [tree for tree in trees_of(forward) if not any(tree is each for each in own)]
     if any(_SIGNS.search(ast.unparse(tree)) for tree in helpers):
         return set(names)
-    if _ROOTS.search(texts[1]) and not _ROOTS.search(texts[0]):
+    of_forward, of_rule = (tree is not None and _ROOTS.search(ast.unparse(tree)) for tree in own)
+    if of_rule and not of_forward:
         return set(names)
     trees = [tree for tree in own if tree is not None]
     meanings = _Meanings(trees, names)

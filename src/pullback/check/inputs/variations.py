@@ -298,8 +298,7 @@ def _all_changed(
     """
     labels = iter(labels_of(fn, inputs.args, inputs.kwargs))
     text = f"{said_of(fn)}\n{text_of(fn)}" if kind and kind.expects else ""
-    leaves = tree.leaves((inputs.args, inputs.kwargs))
-    single = all(host(v).size == 1 for v in leaves if holds_numbers(v))
+    stays = kind is not None and kind.far and _has_several(inputs)
 
     def changed(value: Any) -> Any:
         label = next(labels)
@@ -308,7 +307,7 @@ def _all_changed(
         is_tensor, expects = isinstance(value, Tensor), kind.expects if kind else ""
         if kind and ((is_tensor and expects) or (not is_tensor and kind.tensors)):
             return value
-        if kind and kind.far and host(value).size == 1 and not single:
+        if stays and host(value).size == 1:
             return value
         if expects and not re.search(expects.replace("NAME", label), f"{label}\n{text}", re.I):
             return value
@@ -317,6 +316,12 @@ def _all_changed(
 
     args, kwargs = tree.map_leaves(changed, (inputs.args, inputs.kwargs))
     return inputs._replace(args=args, kwargs=kwargs)
+
+
+def _has_several(inputs: Inputs) -> bool:
+    """Return whether an array of a call has several elements."""
+    leaves = tree.leaves((inputs.args, inputs.kwargs))
+    return any(host(v).size != 1 for v in leaves if holds_numbers(v))
 
 
 def _keeps_order(array: Array, other: Array) -> bool:
@@ -335,11 +340,9 @@ def _changed(
     overflowed = array.dtype.kind == "f" and not np.isfinite(other).all() and not infinite
     if overflowed or np.array_equal(other, array):
         return value
-    if recognised(array) == "sorted" and not _keeps_order(array, other):
+    # Limits of a table stay apart where values are tied, also where they are few.
+    limits = tied and not isinstance(value, Tensor) and array.ndim == 1 and array.size > 2
+    ordered = recognised(array) == "sorted" or (limits and bool((np.diff(array) > 0).all()))
+    if ordered and not _keeps_order(array, other):
         return value
-    # Limits of a table stay apart where values are tied.
-    if tied and not isinstance(value, Tensor) and array.ndim == 1 and array.size > 2:
-        rises = bool((np.diff(array) > 0).all())
-        if rises and not _keeps_order(array, other):
-            return value
     return in_place_of(value, other)

@@ -67,11 +67,11 @@ _TEMPLATES = {
 _VECTORS = {"x[::-1]": 1.7, "np.roll(x, 1)": 2.0, "np.roll(x, -1)": 2.0}
 _MATRICES = {"x[::-1]": 1.7, "np.flip(x, -1)": 1.8}
 _SQUARES = {"x.T": 0.9, "x + x.T": 1.8, "(x + x.T) / 2": 1.9, **_MATRICES}
+_NO_WRAP = {"-1": "np.append(x[1:], 0)", "1": "np.append(0, x[:-1])"}  # in place of a roll
 _SHIFTS = {
-    "np.append(x[1:], 0)": 2.3, "np.append(0, x[:-1])": 2.3, "np.cumsum(x[::-1])[::-1]": 2.5,
+    **dict.fromkeys(_NO_WRAP.values(), 2.3), "np.cumsum(x[::-1])[::-1]": 2.5,
     "np.diff(x, prepend=0)": 2.5, "np.diff(x, append=0)": 2.5,
 }  # fmt: skip
-_NO_WRAP = {"1": "np.append(0, x[:-1])", "-1": "np.append(x[1:], 0)"}
 UNFIT = 3.0  # how much unlikelier a change is that does not lead to what is needed
 _ITERATORS = (range, zip, enumerate, reversed)
 _ORDERS = {"np.argsort(x)": 1.2}
