@@ -1,8 +1,8 @@
 """A first look at a call: right to all appearance along one random direction.
 
-It costs three calls of forward, or two more for each argument, and tells only where values are
-smooth; whatever does not look right is for the full comparison, which knows of kinks, edges and
-rounding.
+It costs two calls of forward beyond the first run, or two more for each argument, and tells only
+where values are smooth; whatever does not look right is for the full comparison, which knows of
+kinks, edges and rounding.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from pullback.check.exceptions import ForwardError
+from pullback.check.inputs.arguments import FirstRun
 from pullback.check.numerical import across, coordinates, joined
 from pullback.check.session import away_from_zero, direction_scales, random_like
 from pullback.check.subject import Subject
@@ -25,12 +26,13 @@ _GOLDEN = (5**0.5 - 1) / 2  # its multiples are spread evenly between whole numb
 _SMALLEST_SHARE = 1e-3  # of a direction: what is shorter is lost in rounding
 
 
-def looks_right(subject: Subject, seed: int) -> bool:
+def looks_right(first: FirstRun, seed: int) -> bool:
     """Return whether the gradients of a call agree with central differences.
 
     Parameters
     ----------
-    subject : Subject
+    first : FirstRun
+        The call, and its first run, of which the graph is used up.
     seed : int
         Of the random output gradients and directions.
 
@@ -40,7 +42,7 @@ def looks_right(subject: Subject, seed: int) -> bool:
         False also where this cannot be told: for other dtypes, where something raises, or is not
         finite.
     """
-    look = _look(subject, np.random.default_rng(seed))
+    look = _look(first, np.random.default_rng(seed))
     if look is None:
         return False
     together = dict(enumerate(_shares(look.sizes)))
@@ -87,19 +89,19 @@ class _Look(NamedTuple):
         return abs(excess) <= _CLOSE * size + self.noise
 
 
-def _look(subject: Subject, rng: np.random.Generator) -> _Look | None:
+def _look(first: FirstRun, rng: np.random.Generator) -> _Look | None:
     """Return what a call and its backward pass give; None where nothing can be told."""
-    arrays = subject.arrays
+    arrays, outputs = first.subject.arrays, first.values
     if any(a.dtype.char not in "dD" or not np.isfinite(a).all() for a in arrays):
         return None
+    if any(out.dtype.char not in "dD" for out in outputs):
+        return None
+    seeds = [random_like(out, rng) for out in outputs]
     try:
-        run = subject.run()
-        outputs = run.values()
-        seeds = [random_like(out, rng) for out in outputs]
-        found = run.vjp(seeds)
+        found = first.run.vjp(seeds)
     except Exception:  # of any kind: the full comparison says which, and whose
         return None
-    if any(out.dtype.char not in "dD" for out in outputs) or len(found) != len(arrays):
+    if len(found) != len(arrays):
         return None
     directions, terms = [], []
     for array, g in zip(arrays, found, strict=True):
@@ -112,7 +114,7 @@ def _look(subject: Subject, rng: np.random.Generator) -> _Look | None:
     along = joined(seeds)
     noise = _NOISE * float(np.abs(along) @ np.abs(joined(outputs)))
     sizes = [float(np.abs(some).sum()) for some in terms]
-    return _Look(subject, along, noise, directions, terms, sizes)
+    return _Look(first.subject, along, noise, directions, terms, sizes)
 
 
 def _shares(sizes: Sequence[float]) -> list[float]:

@@ -385,12 +385,9 @@ class _Runner:
         """
         if self.guesses and variation.inner:
             return False
-        if not self.positive:
+        if not self.positive or variation.first_run is None:
             return True
-        try:
-            other = self._subject(variation.inputs).array_arguments()
-        except ArgumentError:
-            return True
+        other = variation.first_run.subject.array_arguments()
         least = [a.min(initial=np.inf) for name, a in other if name in self.positive]
         return all(n > 0 if self.guesses else n >= 0 for n in least)
 
@@ -433,7 +430,7 @@ class _Runner:
     def _compared(self, variation: Variation, fast: bool, mend: bool) -> Report:
         """Compare first derivatives of another call; what is excused is left out."""
         singular = functools.partial(is_singular, self.fn, self._whole(variation.inputs))
-        if self._looks_right(variation.inputs) or singular():
+        if self._looks_right(variation) or singular():
             none = Report(name_of(self.fn), self.options.seed)
             none.unchecked = list(self.unmeasured)
             return none
@@ -470,11 +467,12 @@ class _Runner:
         call, fn = self._whole(inputs), on_domains(self.fn, inputs.domains)
         return Subject(fn, call.args, call.kwargs, self.surrogate)
 
-    def _looks_right(self, inputs: Inputs) -> bool:
+    def _looks_right(self, variation: Variation) -> bool:
         """Return whether a call needs no closer look, with tolerances as they are by default."""
-        if self.options.rtol is not None or inputs.domains or self.unmeasured:
+        if self.options.rtol is not None or variation.inputs.domains or self.unmeasured:
             return False
-        return looks_right(self._subject(inputs), self.options.seed)
+        first = variation.first_run
+        return first is not None and looks_right(first, self.options.seed)
 
     def _excuse_ties(self, report: Report, variation: Variation, options: Options) -> None:
         """Leave out what is right where no derivative exists: of one side or between, or NaN."""

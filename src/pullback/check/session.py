@@ -44,6 +44,7 @@ _CALLS = 8
 _FEWEST = 4
 # The groups of equal values that are moved together.
 _MAX_TIES = 2
+_SIGNS = np.array([-1.0, 1.0])
 
 
 @dataclasses.dataclass(frozen=True)
@@ -469,7 +470,7 @@ def gradients(run: Run, seeds: Sequence[Any], like: Arrays, **options: Any) -> l
 
 def away_from_zero(shape: int | tuple[int, ...], rng: np.random.Generator) -> Any:
     """Draw numbers between 0.5 and 1.5 and their negatives."""
-    return rng.uniform(0.5, 1.5, shape) * rng.choice([-1.0, 1.0], shape)
+    return rng.uniform(0.5, 1.5, shape) * _SIGNS[rng.integers(0, 2, shape)]
 
 
 def random_like(array: Array, rng: np.random.Generator) -> Array:

@@ -19,7 +19,7 @@ from pullback.check.inputs.domains import DOMAINS
 from pullback.check.inputs.drawing import GENERAL
 from pullback.check.inputs.shape_text import ArgumentSpec
 from pullback.check.naming import name_of, parameters_of
-from pullback.check.subject import Subject
+from pullback.check.subject import Run, Subject
 from pullback.check.values import Array, holds_numbers, host
 from pullback.errors import AutogradError
 
@@ -64,20 +64,45 @@ def keeps_bounds(inputs: Inputs, label: str, array: Array, other: Array) -> bool
     return bool(array.min() <= other.min() and other.max() <= array.max())
 
 
-def try_forward(fn: Callable[..., Any], inputs: Inputs) -> list[Array] | str:
-    """Return the results of a call, or why it is not usable."""
+class FirstRun(NamedTuple):
+    """A call that forward takes.
+
+    Attributes
+    ----------
+    subject : Subject
+        The call.
+    run : Run
+        Its first run; other arguments have the same values.
+    values : list of array
+        Its results.
+    """
+
+    subject: Subject
+    run: Run
+    values: list[Array]
+
+
+def first_run(fn: Callable[..., Any], inputs: Inputs) -> FirstRun | str:
+    """Run a call for the first time; return it, or why it is not usable."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             subject = Subject(fn, inputs.args, inputs.kwargs)
-            values = subject.values(subject.arrays)
+            run = subject.run()
     except (ForwardError, AutogradError) as error:
         return first_line(error)
+    values = run.values()
     if not any(v.size for v in values):
         return "no floating or complex result"
-    if not all(np.all(np.isfinite(v)) for v in values):
+    if not all(np.isfinite(v).all() for v in values):
         return "a result that is not finite"
-    return values
+    return FirstRun(subject, run, values)
+
+
+def try_forward(fn: Callable[..., Any], inputs: Inputs) -> list[Array] | str:
+    """Return the results of a call, or why it is not usable."""
+    found = first_run(fn, inputs)
+    return found if isinstance(found, str) else found.values
 
 
 def structured(described: Iterable[ArgumentSpec]) -> dict[str, str]:

@@ -110,18 +110,18 @@ def redrawn(
     unit = bool(_PROBABILITY.search(said_of(fn).lower()))
     labels = labels_of(fn, inputs.args, inputs.kwargs)
     leaves = dict(zip(labels, tree.leaves((inputs.args, inputs.kwargs)), strict=False))
-    drawers = {name: _Drawer(name, unit, repeats, rng) for name in leaves}
     if not settings and not any(map(_can_change, leaves.values())):
         return
+    drawers = {name: _Drawer(name, leaves, unit, repeats, rng) for name in leaves}
     while True:
         count = int(rng.choice(3, p=(0.4, 0.45, 0.15))) if settings and not repeats else 0
         chosen = [settings[k] for k in rng.permutation(len(settings))[:count]]
         numbers = [v for call in (inputs, *(c for _, c in chosen)) for v in _numbers(call)]
         values: dict[str, tuple[str, Any]] = {}
-        for name, value in leaves.items():
+        for name, drawer in drawers.items():
             if rng.random() < _OFTEN:
-                what, other = drawers[name](value, leaves, numbers)
-                if what and _keeps(inputs, name, value, other):
+                what, other = drawer(numbers)
+                if what and _keeps(inputs, name, leaves[name], other):
                     values[name] = (what, other)
         if rng.random() < _RARELY:
             values |= _alike(leaves)
@@ -206,35 +206,49 @@ def _merged(base: Inputs, other: Inputs, call: Inputs) -> Inputs:
 
 # -- values ----------------------------------------------------------------------------------------
 class _Drawer:
-    """Draws other values of one argument."""
+    """Draws other values of one argument; what holds for its own is looked up once."""
 
-    def __init__(self, name: str, unit: bool, repeats: bool, rng: np.random.Generator) -> None:
+    def __init__(
+        self,
+        name: str,
+        leaves: dict[str, Any],
+        unit: bool,
+        repeats: bool,
+        rng: np.random.Generator,
+    ) -> None:
         self.name = name
+        self.value = value = leaves[name]
         self.unit = unit or bool(_PROBABILITY.search(name.lower()))
         self.repeats = repeats
         self.rng = rng
+        if not _can_change(value):
+            return
+        self.array = array = np.atleast_1d(host(value))
+        self.word, self.is_free = recognised(array), is_free(array)
+        self.is_unit = self.is_free and is_unit(array)
+        self.is_positive = self.is_free and bool((array > 0).all())
+        others = [host(v) for k, v in leaves.items() if k != name and holds_numbers(v)]
+        alike = [v for v in others if v.shape == array.shape and v.dtype == array.dtype]
+        self.alike = [other for other in alike if _suits(other[:1], array)]
 
-    def __call__(
-        self, value: Any, leaves: dict[str, Any], numbers: Sequence[float]
-    ) -> tuple[str, Any]:
+    def __call__(self, numbers: Sequence[float]) -> tuple[str, Any]:
         """Return what is different, and the value; nothing where it has to stay."""
+        value = self.value
         if isinstance(value, float):
             keep = STOPPING.fullmatch(self.name) or not np.isfinite(value) or not value
             keep = keep or "[" in self.name  # of several numbers, which may have an order
             return ("", value) if keep else (_OTHER, value * self.rng.lognormal(0.0, 0.5))
         if not _can_change(value):
             return "", value
-        array = np.atleast_1d(host(value))
         with np.errstate(all="ignore"):
-            what, other = self._array(array, leaves, numbers)
-        if array.dtype.kind == "f" and not np.isfinite(other.astype(array.dtype)).all():
+            what, other = self._array(self.array, numbers)
+        kind = self.array.dtype.kind
+        if kind == "f" and not np.isfinite(other.astype(self.array.dtype)).all():
             return "", value
-        return ("", value) if np.array_equal(other, array) else (what, other)
+        return ("", value) if np.array_equal(other, self.array) else (what, other)
 
-    def _array(
-        self, array: Array, leaves: dict[str, Any], numbers: Sequence[float]
-    ) -> tuple[str, Array]:
-        kind, word = array.dtype.kind, recognised(array)
+    def _array(self, array: Array, numbers: Sequence[float]) -> tuple[str, Array]:
+        kind, word = array.dtype.kind, self.word
         if kind == "b":
             return _OTHER, self.rng.random(array.shape) < self.rng.choice([0.3, 0.7])
         if kind in "iu":
@@ -251,13 +265,13 @@ class _Drawer:
         if word == "spd" and array.ndim == 2:
             d = self._stretch(len(array))
             return _OTHER, d[:, None] * array * d
-        if not is_free(array):
+        if not self.is_free:
             return "", array
-        if is_unit(array) and (self.unit or self.rng.random() < 0.5):
+        if self.is_unit and (self.unit or self.rng.random() < 0.5):
             return _OTHER, self._between_0_and_1(array)
         if numbers and array.size > 1 and self.rng.random() < _RARELY:
             return _MOVED, moved_around(self.rng.choice(numbers), array)
-        return self._real(array, leaves)
+        return self._real(array)
 
     def _integers(self, array: Array) -> tuple[str, Array]:
         """Return other indices; what differs within a row of a table still does."""
@@ -279,19 +293,12 @@ class _Drawer:
         power = array ** self.rng.lognormal(0.0, 1.0)
         return np.asarray(self.rng.permuted(np.maximum(power, np.minimum(array, _SMALL))))
 
-    def _real(self, array: Array, leaves: dict[str, Any]) -> tuple[str, Array]:
+    def _real(self, array: Array) -> tuple[str, Array]:
         """Return real values that are stretched, moved, in another order or of another size."""
         rng = self.rng
-        same = [
-            host(v)
-            for name, v in leaves.items()
-            if name != self.name and holds_numbers(v) and host(v).shape == array.shape
-            and host(v).dtype == array.dtype
-        ]  # fmt: skip
-        same = [other for other in same if _suits(other[:1], array)]
-        if same and rng.random() < _SELDOM:  # one row is that of the other
+        if self.alike and rng.random() < _SELDOM:  # one row is that of another argument
             other = array.copy()
-            other[0] = same[0][0]
+            other[0] = self.alike[0][0]
             return _EQUAL[0], other
         if array.ndim > 1 and len(array) > 1 and rng.random() < _SELDOM:
             other = array.copy()
@@ -307,11 +314,10 @@ class _Drawer:
         if rng.random() < 0.4:
             spread = float(np.ptp(array)) or float(np.abs(array).max()) or 1.0
             what, other = _MOVED, other + spread * rng.uniform(-1.0, 1.0)
-        is_positive = bool((array > 0).all())
-        if is_positive and array.size == 1 and other.min() <= 0:  # a mass, a length, a rate
+        if self.is_positive and array.size == 1 and other.min() <= 0:  # a mass, a length, a rate
             other = array
-        may_flip = not self.repeats and (array.size > 1 or not is_positive)
-        if may_flip and rng.random() < _SIGNED[is_positive]:
+        may_flip = not self.repeats and (array.size > 1 or not self.is_positive)
+        if may_flip and rng.random() < _SIGNED[self.is_positive]:
             what, other = _SIGNS, other * rng.choice([-1.0, 1.0], array.shape)
         return what, other
 

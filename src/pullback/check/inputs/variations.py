@@ -12,13 +12,13 @@ import inspect
 import itertools
 import re
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from pullback.check.comparison import max_abs
-from pullback.check.inputs.arguments import Inputs, keeps_bounds, try_forward
+from pullback.check.inputs.arguments import FirstRun, Inputs, first_run, keeps_bounds, try_forward
 from pullback.check.inputs.changes import (
     Change,
     all_changes,
@@ -73,6 +73,8 @@ class Variation(NamedTuple):
         Whether a comparison inside of the operation goes another way.
     drawn : Redrawn or None
         What it was made of, where several things are different.
+    first_run : FirstRun or None
+        Its first run, once it was tried.
     """
 
     what: str
@@ -85,10 +87,12 @@ class Variation(NamedTuple):
     inner: bool = False
     crosses: bool = False
     drawn: Redrawn | None = None
+    first_run: FirstRun | None = None
 
     def simpler(self, fn: Callable[..., Any]) -> Iterator[Variation]:
         """Yield the variations in which one thing less is different."""
-        return (_of(fn, draw) for draw in (self.drawn.simpler() if self.drawn else ()))
+        draws = self.drawn.simpler() if self.drawn else ()
+        return _taken(fn, (_of(fn, draw) for draw in draws))
 
 
 def variations(
@@ -111,24 +115,17 @@ def variations(
     accepted: list[tuple[str, Inputs]] = []
     for what, calls in other_settings(fn, parameters or (), inputs, base):
         # A rule may go wrong for an axis counted from the end, where forward does not.
-        tries = _or_positive(fn, calls)
-        taken = (call for call in tries if not isinstance(try_forward(fn, call), str))
-        for call in itertools.islice(taken, 1):
-            accepted.append((what, call))
-            yield Variation(what, call)
+        tries = (Variation(what, call) for call in _or_positive(fn, calls))
+        for variation in itertools.islice(_taken(fn, tries), 1):
+            accepted.append((what, variation.inputs))
+            yield variation
     values = itertools.chain(
         # What iterates compares to find out whether it is close enough.
         () if repeats else _crossings(fn, inputs),
         _values(fn, inputs, parameters or (), repeats, approximate),
         _complex(fn, inputs),
     )
-    for variation in values:
-        found = try_forward(fn, variation.inputs)
-        if isinstance(found, str):
-            continue
-        if _equal(found, base) and not variation.crosses:  # an even function's slope is odd
-            continue
-        yield variation
+    yield from _taken(fn, values, base)
     if not approximate:  # elsewhere an iteration may end too early
         yield from _drawn(fn, inputs, accepted, repeats)
 
@@ -141,8 +138,22 @@ def _drawn(
 ) -> Iterator[Variation]:
     """Yield calls with several differences."""
     draws = itertools.islice(redrawn(fn, inputs, settings, repeats), _MOST_DRAWN)
-    found = (_of(fn, draw) for draw in draws if draw.settings or draw.values)
-    yield from (v for v in found if not isinstance(try_forward(fn, v.inputs), str))
+    yield from _taken(fn, (_of(fn, draw) for draw in draws if draw.settings or draw.values))
+
+
+def _taken(
+    fn: Callable[..., Any], variations: Iterable[Variation], base: Sequence[Array] = ()
+) -> Iterator[Variation]:
+    """Yield the variations that forward takes, with their first run.
+
+    But for those with the results of the user's own call, if these are given.
+    """
+    for variation in variations:
+        first = first_run(fn, variation.inputs)
+        if isinstance(first, str):
+            continue
+        if variation.crosses or not _equal(first.values, base):  # an even function's slope is odd
+            yield variation._replace(first_run=first)
 
 
 def _of(fn: Callable[..., Any], draw: Redrawn) -> Variation:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import dataclasses
 from collections.abc import Iterator
+from types import FunctionType
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from pullback.check.mending.atoms import kind_of, plain
 from pullback.check.mending.edits import Values
 from pullback.check.mending.search import sources_of
 from pullback.check.mending.sites import Rewritten, Seen
+from pullback.check.mending.source import Source
 from pullback.check.mending.trials import rewritten_op
 from pullback.check.subject import Subject
 from pullback.check.values import Array
@@ -59,20 +61,26 @@ class Branch:
 
 
 class Branches:
-    """The comparisons of an operation.
+    """The comparisons of an operation, whose calls differ in the values of arguments alone.
 
     Parameters
     ----------
     op : callable
+
+    Attributes
+    ----------
+    known : bool
+        Whether there may be any, and the source is known.
     """
 
     def __init__(self, op: Any) -> None:
-        sources = sources_of(op)
-        self.known = sources is not None
-        if sources is None:
+        sources = sources_of(op) or ()
+        self.known = any(map(_may_compare, sources))
+        if not self.known:
             return
         self._functions = [Rewritten(source) for source in sources]
         self._clone = rewritten_op(op, *self._functions)
+        self._first: Subject | None = None  # of the calls so far
 
     def of(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[Any, Branch]:
         """Return the comparisons of one call and its backward pass, by where they stand.
@@ -83,7 +91,10 @@ class Branches:
             Whatever forward or backward raises.
         """
         subject = Subject(self._clone, args, kwargs)
-        run = subject.run()
+        if self._first is None:
+            subject.run()
+            self._first = subject
+        subject.learn_from(self._first)  # so that forward runs once
         for function in self._functions:
             function.probe.seen = {}
         try:
@@ -97,6 +108,20 @@ class Branches:
         for function, seen in zip(self._functions, found, strict=True):
             branches.update(_branches(function, seen))
         return branches
+
+
+def _may_compare(source: Source) -> bool:
+    """Return whether a function compares anything, or calls one that may."""
+    nodes = list(ast.walk(source.tree))
+    if any(True for node in nodes for _ in _compared(node)):
+        return True
+    names = {
+        node.func.id
+        for node in nodes
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
+    }
+    known = source.known()
+    return any(isinstance(known.get(name), FunctionType) for name in names)
 
 
 def _branches(function: Rewritten, seen: dict[int, Seen]) -> Iterator[tuple[Any, Branch]]:
