@@ -16,13 +16,13 @@ CHECK = SRC / "check"
 GROUPS = (
     {"deadline", "ending", "exceptions", "iterating", "naming", "progress", "values"},
     {"numerical", "plot", "report", "rounding", "subject"},
-    {"comparison", "first_look", "memory_layouts", "nearby", "resizing", "session"},
+    {"comparison", "memory_layouts", "nearby", "resizing", "session"},
     {"diagnosis"},
     {"mending"},
     {"parts"},
     {"api"},
     {"inputs"},
-    {"ops"},
+    {"first_look", "ops"},
     {"discovery", "loading"},
 )
 RANK = {name: rank for rank, group in enumerate(GROUPS) for name in group}

@@ -14,7 +14,7 @@ One check
     session (one check in progress: tolerances, random numbers, each thing measured once),
     comparison (two gradients, up to rounding), resizing (the same call at other sizes),
     memory_layouts (the layouts that an array can have), nearby (gradients around a point without a
-    derivative), first_look (right to all appearance, at little cost).
+    derivative).
 diagnosis/
     Why a gradient is wrong: hypotheses about the numbers, the most specific first.
 mending/
@@ -28,7 +28,8 @@ parts/
     `gradcheck`.
 inputs/
     The arguments of a call: described in a text, drawn by strategies of Hypothesis, or guessed from
-    the signature. ops checks an operation with them: `check_op`.
+    the signature. first_look (whether a call is right to all appearance, at little cost); ops
+    checks an operation with them: `check_op`.
 Finding operations
     loading (importing what is to be checked), discovery (of a module, file or folder).
 

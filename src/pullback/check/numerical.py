@@ -63,8 +63,8 @@ def double(dtype: np.dtype[Any]) -> np.dtype[Any]:
 
 def coordinates(array: Array) -> Array:
     """Return the real coordinates of an array, flat and in float64."""
-    flat = np.array(array).ravel()
-    return flat.astype(double(flat.dtype)).view(np.float64)
+    flat = np.array(array, double(array.dtype)).ravel()
+    return flat.view(np.float64)
 
 
 def joined(arrays: Sequence[Array]) -> Array:
@@ -75,7 +75,7 @@ def joined(arrays: Sequence[Array]) -> Array:
 def from_coordinates(flat: Array, like: Array) -> Array:
     """Return real coordinates as an array of the shape and dtype of `like`."""
     wide = np.array(flat, np.float64).view(double(like.dtype))
-    return wide.reshape(like.shape).astype(like.dtype)
+    return wide.reshape(like.shape).astype(like.dtype, copy=False)
 
 
 def across(
@@ -99,11 +99,11 @@ def across(
     array or None
         In coordinates of all outputs; None if their shapes differ.
     """
-    sides = []
+    sides, flat = [], {i: coordinates(arrays[i]) for i in steps}
     for sign in (1, -1):
         moved = list(arrays)
         for i, step in steps.items():
-            moved[i] = from_coordinates(coordinates(arrays[i]) + sign * step, arrays[i])
+            moved[i] = from_coordinates(flat[i] + sign * step, arrays[i])
         sides.append(joined(values(moved)))
     return sides[0] - sides[1] if sides[0].shape == sides[1].shape else None
 

@@ -503,7 +503,10 @@ def _typical_scale(size: Array) -> float:
     """Return the length scale of an array: its root mean square, 1 for zeros."""
     finite = size[np.isfinite(size)]
     largest = float(finite.max()) if finite.size else 0.0
-    return largest * float(np.sqrt(np.mean((finite / largest) ** 2))) if largest else 1.0
+    if not largest:
+        return 1.0
+    finite = finite / largest  # whose squares do not overflow
+    return largest * float(np.sqrt(finite @ finite / finite.size))
 
 
 def _scales(size: float, typical: float) -> list[float]:

@@ -11,6 +11,7 @@ tensors.
 from __future__ import annotations
 
 import inspect
+import operator
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -98,6 +99,8 @@ class Subject:
         Their values.
     leaves : list
         All tensors, arrays and other values among the arguments, in order.
+    is_flat : bool
+        Whether these are the arguments: none is a container.
     labels : list of str
         The names of the leaves.
     tracked : list of int
@@ -135,6 +138,8 @@ class Subject:
         self.surrogate = surrogate or getattr(fn, "surrogate_reason", "")
         self.call = (args, kwargs or {})
         self.leaves = list(tree.leaves(self.call))
+        whole = [*args, *self.call[1].values()]
+        self.is_flat = len(whole) == len(self.leaves) and all(map(operator.is_, self.leaves, whole))
         self.labels = labels_of(fn, args, kwargs or {})
         self.tracked = self._tracked_leaves()
         self.names = [self.labels[i] for i in self.tracked]
@@ -364,9 +369,14 @@ class Subject:
 
     def results(self, leaves: Sequence[Any]) -> list[Tensor]:
         """Call the function on these leaves; return the tensors that could be differentiated."""
-        pieces = iter(leaves)
-        args, kwargs = tree.map_leaves(lambda _: next(pieces), self.call)
-        found = tree.leaves(self.fn(*args, **kwargs))
+        if self.is_flat:
+            count = len(self.call[0])
+            keywords = dict(zip(self.call[1], leaves[count:], strict=True))
+            found = tree.leaves(self.fn(*leaves[:count], **keywords))
+        else:
+            pieces = iter(leaves)
+            args, kwargs = tree.map_leaves(lambda _: next(pieces), self.call)
+            found = tree.leaves(self.fn(*args, **kwargs))
         return [t for t in found if isinstance(t, Tensor) and t.dtype.is_inexact]
 
     def _call(self, leaves: Sequence[Any]) -> list[Tensor]:
