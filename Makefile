@@ -8,39 +8,45 @@ VENV := .venv
 BIN := $(VENV)/bin
 PYTEST := $(BIN)/python -m pytest
 
-.PHONY: demo test test-operations test-others peers programs judge bench versions docs stubs stress stress-check stress-others lint types format clean
+.PHONY: demo test test-others test-checker test-uncovered test-operations peers programs judge bench versions docs stubs stress stress-check stress-others lint types format clean
 .DELETE_ON_ERROR:
 
 demo: $(VENV)/.installed-examples
 	$(BIN)/python examples/two_layer_net.py
 	$(BIN)/python examples/digits.py
 
-test: lint types
+test: lint
 	rm -f .coverage*
-	$(MAKE) --no-print-directory -j2 test-operations test-others
+	$(MAKE) --no-print-directory -j2 test-others test-checker test-uncovered test-operations types
 	$(BIN)/python -m coverage combine --quiet
 	$(BIN)/python -m coverage report
 
-# The two halves of `make test`, for two cores, about equally long. The first prints when it has
-# ended, so that the lines of both do not mix. What coverage would slow down and gain nothing from
-# runs without it: sweeps over the registry, the checker's own tests, long graphs, whole programs.
+# The parts of `make test`, two at a time, the longest first. All but the first print when they
+# have ended, so that lines do not mix. What coverage would slow down and gain nothing from runs
+# without it: sweeps over the registry, the checker's own tests, long graphs, whole programs.
 GRADIENTS := tests/ops/test_gradients.py tests/ops/test_further_gradients.py
 UNCOVERED := tests/transforms/test_tangents.py tests/transforms/test_vmap_operations.py \
   tests/transforms/test_random_programs.py tests/transforms/test_random_vmaps.py \
-  tests/transforms/test_vmap_closures.py $(wildcard tests/interop/test_scipy_*.py) tests/docs \
-  tests/examples tests/programs \
-  tests/scipy_support tests/core/tensor/test_subclass.py tests/core/graph/test_scale.py \
-  tests/core/graph/test_leaks_training.py $(wildcard tests/test_*.py)
-
-test-operations: $(VENV)/.installed-test
-	@{ $(BIN)/python -m coverage run --parallel-mode -m pytest tests/ops $(GRADIENTS:%=--ignore=%) && \
-	  $(PYTEST) tests/check $(GRADIENTS); } \
-	  >$(VENV)/operations.log 2>&1; code=$$?; cat $(VENV)/operations.log; exit $$code
+  tests/transforms/test_vmap_closures.py tests/transforms/test_lifetimes.py \
+  tests/transforms/test_hessian.py $(wildcard tests/interop/test_scipy_*.py) \
+  tests/implicit tests/optimize tests/docs tests/examples tests/programs tests/scipy_support \
+  tests/core/tensor/test_subclass.py tests/core/graph/test_scale.py \
+  tests/core/graph/test_leaks_training.py tests/core/graph/test_collected_objects.py \
+  tests/cases/test_lifetimes.py $(wildcard tests/test_*.py)
+COVERED := $(BIN)/python -m coverage run --parallel-mode -m pytest
+WHEN_ENDED = >$(VENV)/$@.log 2>&1; code=$$?; cat $(VENV)/$@.log; exit $$code
 
 test-others: $(VENV)/.installed-test
-	$(PYTEST) $(UNCOVERED)
-	$(BIN)/python -m coverage run --parallel-mode -m pytest \
-	  --ignore=tests/ops --ignore=tests/check $(UNCOVERED:%=--ignore=%)
+	$(COVERED) --ignore=tests/ops --ignore=tests/check $(UNCOVERED:%=--ignore=%)
+
+test-checker: $(VENV)/.installed-test
+	@$(PYTEST) tests/check $(GRADIENTS) $(WHEN_ENDED)
+
+test-uncovered: $(VENV)/.installed-test
+	@$(PYTEST) $(UNCOVERED) $(WHEN_ENDED)
+
+test-operations: $(VENV)/.installed-test
+	@$(COVERED) tests/ops $(GRADIENTS:%=--ignore=%) $(WHEN_ENDED)
 
 # The side-by-side tests: PyTorch (CPU), JAX, autograd, MyGrad, Dask.
 peers: $(VENV)/.installed-test $(VENV)/.installed-peers
@@ -81,8 +87,7 @@ stress: $(VENV)/.installed-test
 	$(MAKE) --no-print-directory -j2 stress-check stress-others
 
 stress-check: $(VENV)/.installed-test
-	@$(PYTEST) -m stress tests/check tests/ops >$(VENV)/stress.log 2>&1; code=$$?; \
-	  cat $(VENV)/stress.log; exit $$code
+	@$(PYTEST) -m stress tests/check tests/ops $(WHEN_ENDED)
 
 stress-others: $(VENV)/.installed-test
 	$(PYTEST) -m stress --ignore=tests/check --ignore=tests/ops

@@ -75,10 +75,19 @@ def right(name, number=0):
     return Right(name, arrays, case.settings())
 
 
-def wrongs(category, name):
-    """Return the wrong calls of a category, of arrays of NumPy and of array-api-strict."""
+def wrongs(category, name, every_sample=True):
+    """Return the wrong calls of a category, of arrays of NumPy and of array-api-strict.
+
+    Of all samples, or one call for each label: of the largest arrays.
+    """
     found = [wrong for call in rights(name) for wrong in category(call)]
+    if not every_sample:
+        found = list({wrong.label: wrong for wrong in sorted(found, key=size)}.values())
     return found + [w for wrong in found if (w := elsewhere(wrong)) is not None]
+
+
+def size(wrong):
+    return sum(np.size(a) for a in wrong.arrays if is_array(a))
 
 
 def elsewhere(wrong):

@@ -23,6 +23,7 @@ from tests.numpy_protocol.test_calls import (
     seeds,
     slopes,
 )
+from tests.ops._cases import mostly
 
 import pullback as pb
 from pullback.core.tensor.tensor import box
@@ -252,7 +253,7 @@ def test_a_plain_tensor_is_indexed_as_in_pytorch():
 
 
 # -- operations ------------------------------------------------------------------------------------
-@pytest.mark.parametrize("case", [*OPERATIONS, *COMPOSITIONS], ids=str)
+@mostly([*OPERATIONS, *COMPOSITIONS])
 def test_an_operation_computes_the_same_on_them(case):
     check(case, range(len(case.sample.shapes)), NumPyTensor)
 

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+import pytest
 import scipy
 
 import pullback as pb
@@ -149,6 +150,17 @@ def cases(*, differentiable=False):
             if any(d.complex or d.kind == "c" for d in domains):
                 found.append(Case(name, number, complex=True))
     return found
+
+
+def every(cases):
+    """Run a test on every case."""
+    return pytest.mark.parametrize("case", cases, ids=str)
+
+
+def mostly(cases):
+    """Run a test on every case; on the further samples of an operation under stress alone."""
+    marks = [pytest.param(c, marks=[pytest.mark.stress] if c.number else []) for c in cases]
+    return pytest.mark.parametrize("case", marks, ids=str)
 
 
 # -- calling and differentiating ------------------------------------------------------------------

@@ -9,7 +9,7 @@ import itertools
 import numpy as np
 import pytest
 from tests.ops import _cases
-from tests.ops._cases import host
+from tests.ops._cases import host, mostly
 
 import pullback as pb
 
@@ -67,7 +67,7 @@ def tensors_in(value):
 
 
 @pytest.mark.filterwarnings("ignore")  # of divisions by zero, and means of nothing
-@pytest.mark.parametrize("case", CASES, ids=str)
+@mostly(CASES)
 def test_a_result_that_is_not_declared_a_view_is_a_tensor_of_its_own(case):
     accepted = 0
     for function, arrays, settings in calls(case):

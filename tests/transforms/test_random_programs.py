@@ -179,7 +179,13 @@ def check_agreement(ways, wanted, names):
         np.testing.assert_allclose(found, exact, rtol=1e-9, atol=1e-10 * size, err_msg=message)
 
 
-@pytest.mark.parametrize("seed", range(40))
+def few_of(count):
+    """Return the seeds of programs, of which most are for stress tests."""
+    further = range(count // 4, count)
+    return [*range(count // 4), *(pytest.param(k, marks=pytest.mark.stress) for k in further)]
+
+
+@pytest.mark.parametrize("seed", few_of(40))
 def test_every_way_to_a_hessian_gives_the_same(seed):
     f, names = program(seed)
     x = np.random.default_rng(seed).normal(size=SIZE)
@@ -212,7 +218,7 @@ def third_derivatives(f, x, u, v, w):
     }
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", few_of(20))
 def test_every_way_to_a_third_derivative_gives_the_same(seed):
     f, names = program(seed)
     generator = np.random.default_rng(seed)

@@ -3,17 +3,12 @@
 import numpy as np
 import pytest
 from tests.ops import _cases
+from tests.ops._cases import mostly
 
 import pullback as pb
 
 SMOOTH = [case for case in _cases.cases(differentiable=True) if case.wanted]
 FIRST = [case for case in SMOOTH if case.number == 0]
-
-
-def mostly(cases):
-    """Every case; the further samples of an operation under stress alone."""
-    marks = [pytest.param(c, marks=[pytest.mark.stress] if c.number else []) for c in cases]
-    return pytest.mark.parametrize("case", marks, ids=str)
 
 
 def of_wanted(case, arrays):

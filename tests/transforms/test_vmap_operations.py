@@ -3,18 +3,13 @@
 import numpy as np
 import pytest
 from tests.ops import _cases
+from tests.ops._cases import mostly
 
 import pullback as pb
 from pullback.errors import BatchedValueError
 
 SAMPLES = 3
 CASES = _cases.cases()
-
-
-def mostly(cases):
-    """Every case; the further samples of an operation under stress alone."""
-    marks = [pytest.param(c, marks=[pytest.mark.stress] if c.number else []) for c in cases]
-    return pytest.mark.parametrize("case", marks, ids=str)
 
 
 def drawn(case):

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from tests.core.function._wrapped import Wrapped, unwrapped, wrapping
 from tests.ops import _cases
+from tests.ops._cases import every, mostly
 
 import pullback as pb
 from pullback.core.function.record import apply
@@ -21,16 +22,6 @@ SAME = {"rtol": 1e-12, "atol": 1e-13}
 LIBRARY, OUTER = wrapping(1), wrapping(2)
 # Their further results are made of Python numbers.
 FIRST_ONLY = {"histogram"}
-
-
-def every(cases):
-    return pytest.mark.parametrize("case", cases, ids=str)
-
-
-def mostly(cases):
-    """Every case; the further samples of an operation under stress alone."""
-    marks = [pytest.param(c, marks=[pytest.mark.stress] if c.number else []) for c in cases]
-    return pytest.mark.parametrize("case", marks, ids=str)
 
 
 def wrap(arrays, library=LIBRARY):
@@ -115,6 +106,7 @@ def test_a_wrapped_seed_over_a_plain_graph(case):
 FIRST = [case for case in SMOOTH if case.number == 0]
 
 
+@pytest.mark.stress
 @every(FIRST)
 def test_two_deep(case):
     ours, theirs = both_orders(case, two_deep, two_deep)
@@ -122,6 +114,7 @@ def test_two_deep(case):
     agree(values(ours), values(theirs))
 
 
+@pytest.mark.stress
 @every(FIRST)
 def test_the_outer_of_two_over_the_inner(case):
     ours, theirs = both_orders(case, wrap, two_deep)

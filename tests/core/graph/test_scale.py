@@ -135,15 +135,15 @@ def test_a_long_chain_is_differentiated_twice():
     assert second.item() == pytest.approx(10_000.0)
 
 
-def test_one_leaf_used_a_hundred_thousand_times_gets_every_contribution():
+def test_one_leaf_used_tens_of_thousands_of_times_gets_every_contribution():
     x = leaf()
-    parts = [x * 2.0 for _ in range(100_000)]
+    parts = [x * 2.0 for _ in range(30_000)]
     pb.autograd.backward(parts)
-    assert x.grad.item() == 200_000.0
+    assert x.grad.item() == 60_000.0
 
 
-def test_one_node_of_a_hundred_thousand_inputs_gives_each_its_gradient():
-    leaves = [leaf([float(i)]) for i in range(100_000)]
+def test_one_node_of_tens_of_thousands_of_inputs_gives_each_its_gradient():
+    leaves = [leaf([float(i)]) for i in range(30_000)]
     pb.concat(leaves, axis=0).sum().backward()
     assert all(x.grad.item() == 1.0 for x in leaves[::1_000])
     assert leaves[-1].grad.item() == 1.0
