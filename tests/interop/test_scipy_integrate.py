@@ -11,6 +11,7 @@ from pullback.errors import (
     ArgumentTypeError,
     BatchedValueError,
     ConvergenceError,
+    DTypeError,
     ShapeError,
 )
 
@@ -189,6 +190,118 @@ def test_an_equation_of_a_step_that_has_no_solution_is_an_error():
     settings = {"first_step": 0.1, "atol": 10.0}
     with pytest.raises(ConvergenceError, match="the equation of a step to be solved to rounding"):
         integrate.solve_ivp(misleading, (0.0, 0.1), [1.0], "Radau", **settings)
+
+
+# -- what has no solution --------------------------------------------------------------------------
+@pytest.mark.parametrize("method", [*METHODS, "LSODA"])
+def test_a_slope_that_is_nan_from_the_start_is_an_error_and_no_endless_loop(method):
+    required = rf"finite slopes of fun required by the method {method}, got nan at t = 0.5\n.*root"
+    with pytest.raises(ArgumentError, match=required):
+        integrate.solve_ivp(lambda t, y: y * np.nan, (0.5, 2.0), [1.0], method)
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")  # SciPy's own
+@pytest.mark.parametrize("method", ["RK45", "Radau", "LSODA"])
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_a_slope_that_is_not_finite_later_ends_the_solution_as_in_scipy(method, value):
+    def fun(t, y):
+        return -y if t < 0.5 else y * value
+
+    y0 = pb.tensor([1.0], dtype=pb.float64, requires_grad=True)
+    found = integrate.solve_ivp(fun, (0.0, 2.0), y0, method)
+    name = "Radau" if method == "LSODA" else method
+    expected = scipy.integrate.solve_ivp(fun, (0.0, 2.0), [1.0], name)
+    assert (found.status, found.success, found.message) == (-1, False, expected.message)
+    np.testing.assert_allclose(found.t, expected.t, rtol=1e-12)
+    (g,) = pb.autograd.grad(found.y[0, -1], y0)
+    assert g.item() == pytest.approx(np.exp(-0.5), rel=1e-3)
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")  # SciPy's own
+@pytest.mark.parametrize("method", ["BDF", "Radau"])
+def test_a_jacobian_that_is_not_finite_is_an_error_that_names_the_time(method):
+    def fun(t, y):
+        return -y if t < 0.5 else y * np.inf
+
+    if method == "BDF":  # which looks for a Jacobian where it could not step
+        with pytest.raises(ArgumentError, match=r"finite slopes.*method BDF, got inf at t = 0.56"):
+            integrate.solve_ivp(fun, (0.0, 2.0), [1.0], method)
+    with pytest.raises(ArgumentError, match=f"elements of jac required by the method {method} at"):
+        integrate.solve_ivp(fun, (0.0, 2.0), [1.0], method, jac=lambda t, y: [[np.nan]])
+    with pytest.raises(ArgumentError, match="finite slopes of fun and their derivatives required"):
+        integrate.solve_ivp(lambda t, y: y * np.inf, (0.0, 2.0), [1.0], method)
+
+
+@pytest.mark.parametrize("method", ["Radau", "BDF"])
+def test_a_solution_that_grows_beyond_bounds_is_an_error_that_names_the_time(method):
+    with pytest.raises(ConvergenceError, match=r"method \w+, got an end at t = (0.99|1.0)"):
+        integrate.solve_ivp(lambda t, y: y * y, (0.0, 2.0), [1.0], method)
+
+
+def test_an_infinite_span_is_solved_up_to_an_event_and_refused_without():
+    def low(t, y):
+        return y[0] - 0.5
+
+    low.terminal = True
+    start = pb.tensor(1.0, dtype=pb.float64, requires_grad=True)
+    settings = {"events": low, "rtol": 1e-8, "atol": 1e-8}
+    found = integrate.solve_ivp(lambda t, y: -y, (start, np.inf), [1.0], **settings)
+    assert found.t_events[0][0].item() == pytest.approx(1.0 + np.log(2), rel=1e-7)
+    (g,) = pb.autograd.grad(found.t_events[0][0], start)
+    assert g.item() == pytest.approx(1.0, rel=1e-6)
+    with pytest.raises(ArgumentError, match=r"finite times required in t_span, got 0, inf\n.*term"):
+        integrate.solve_ivp(lambda t, y: -y, (0.0, np.inf), [1.0])
+
+
+def test_complex_values_are_solved_by_bdf_and_refused_by_methods_of_real_numbers():
+    y0, rate = np.array([1.0 + 0.5j]), np.array(-0.3 + 2j)
+    settings = {"max_step": 0.25, "first_step": 0.25, "rtol": 1e-1, "atol": 1e-1}
+
+    def end(y0, rate):
+        return integrate.solve_ivp(lambda t, y: rate * y, (0, 1.0), y0, "BDF", **settings).y[0, -1]
+
+    expected = scipy.integrate.solve_ivp(lambda t, y: rate * y, (0, 1.0), y0, "BDF", **settings)
+    assert complex(end(y0, rate)) == pytest.approx(expected.y[0, -1], rel=1e-9)
+    check_derivatives(end, y0, rate)
+    for method in ("Radau", "LSODA"):
+        required = f"a real y0 required by the method {method}, got complex128\nhint: method='BDF'"
+        with pytest.raises(DTypeError, match=required):
+            integrate.solve_ivp(lambda t, y: rate * y, (0, 1.0), y0, method)
+
+
+WRONG = {
+    "two times required as t_span, got 3\n.*t_eval": {"t_span": (0.0, 1.0, 2.0)},
+    "two times required as t_span, got float": {"t_span": 1.0},
+    "real numbers required as t_span, got complex128": {"t_span": (0.0, 1j)},
+    "single numbers required in t_span": {"t_span": (0.0, [1.0, 2.0])},
+    "finite y0 required": {"y0": [1.0, np.nan]},
+    r"a slope of shape \(2,\), that of y0, .*, got shape \(3,\)": {"fun": lambda t, y: np.ones(3)},
+    r"a slope of shape \(2,\).*got shape \(2, 1\)": {"fun": lambda t, y: y[:, None]},
+    r"a slope of shape \(2,\).*got shape \(\)": {"fun": lambda t, y: y[0], "method": "LSODA"},
+    "real slopes required of fun for a real y0, got complex": {"fun": lambda t, y: 1j * y},
+    "numbers required of fun, got None": {"fun": lambda t, y: None},
+    "a positive number required as first_step, got 0": {"first_step": 0.0},
+    "a first_step of 1 or less required": {"first_step": 5.0},
+    "a positive number required as max_step": {"max_step": np.nan},
+    "finite tolerances of 0 or more required as atol": {"atol": [1e-3, -1.0]},
+    "one number or one of each of y0 required as rtol": {"rtol": [1e-3, 1e-3, 1e-3]},
+    r"jac of shape \(2, 2\) required": {"jac": np.ones((3, 3)), "method": "BDF"},
+    "a tuple required as args, got float": {"args": 2.0},
+    r".* in t_eval, got 5\n": {"t_eval": [0.0, 5.0]},
+    r".* in t_eval, got nan\n": {"t_eval": [np.nan]},
+}
+
+
+@pytest.mark.parametrize("required", list(WRONG))
+def test_what_does_not_fit_is_an_error_of_ours_that_names_the_argument(required):
+    settings = {"fun": lambda t, y: -y, "t_span": (0.0, 1.0), "y0": [1.0, 2.0], **WRONG[required]}
+    with pytest.raises(pb.AutogradError, match=f"(?s)^solve_ivp: {required}"):
+        integrate.solve_ivp(**settings)
+
+
+def test_one_slope_for_all_values_counts_for_each_as_in_scipy():
+    found = integrate.solve_ivp(lambda t, y: 2.0, (0.0, 1.0), [1.0, 3.0])
+    np.testing.assert_allclose(found.y[:, -1], [3.0, 5.0], rtol=1e-7)
 
 
 # -- events ----------------------------------------------------------------------------------------
