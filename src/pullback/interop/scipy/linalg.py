@@ -40,11 +40,15 @@ _TRANSPOSED = {0: "N", 1: "T", 2: "C", "N": "N", "T": "T", "C": "C"}
 
 
 def _run(api: str, function: Any, *arrays: Tensor, **settings: Any) -> Tensor:
-    """Call SciPy on the values; its error of a singular matrix becomes ours."""
+    """Call SciPy on the values; its errors of what it cannot solve become ours."""
     try:
         return asarray(function(*(x.numpy() for x in arrays), **settings))
     except theirs.LinAlgError as error:
         raise ArgumentError(compose(api, "a regular matrix required", str(error))) from None
+    except ValueError as error:
+        if all(np.isfinite(x.numpy()).all() for x in arrays):
+            raise
+        raise ArgumentError(compose(api, "finite elements required", "NaN or infinity")) from error
 
 
 def _square(api: str, name: str, a: Tensor) -> Tensor:

@@ -13,7 +13,7 @@ from pullback.implicit.reading import tensor_of
 from pullback.ops.functions.data_types import astype, result_type
 from pullback.transforms.results import value_as_given
 
-__all__ = ["as_given", "floating", "in_one_dtype", "may_be_derived", "refuse"]
+__all__ = ["as_given", "floating", "in_one_dtype", "in_one_precision", "may_be_derived", "refuse"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -29,6 +29,13 @@ def in_one_dtype(*values: Any) -> list[Tensor]:
     found = [floating(x) for x in values]
     dtype = result_type(*found)
     return [astype(x, dtype, copy=False) for x in found]
+
+
+def in_one_precision(x: Any, y: Any) -> tuple[Tensor, Tensor]:
+    """Return places and samples in one dtype; places stay real where samples are complex."""
+    is_real = not floating(x).is_complex()
+    x, y = in_one_dtype(x, y)
+    return (x.real if is_real and x.is_complex() else x), y
 
 
 def may_be_derived(x: Tensor) -> bool:
