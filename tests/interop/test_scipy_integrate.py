@@ -427,12 +427,73 @@ def test_an_event_without_a_slope_or_of_another_shape_is_an_error():
         integrate.solve_ivp(lambda t, y: -y, (0.0, 1.0), [1.0], events=[1.0])
 
 
-def test_a_batch_is_refused_and_the_error_names_what_to_use():
+RATES, STARTS = np.array([0.5, 1.0, 3.0]), np.array([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]])
+CLOSE = {"rtol": 1e-9, "atol": 1e-9}
+MESSAGE = "The equation was solved for each sample: see status."
+
+
+def decays(rate, start, method="RK45", t_eval=(0.0, 0.5, 1.0), **settings):
+    settings = {"t_eval": t_eval, **CLOSE, **settings}
+    return integrate.solve_ivp(
+        lambda t, y, rate: -rate * y, (0.0, 1.0), start, method, args=(rate,), **settings
+    )
+
+
+@pytest.mark.parametrize("method", ["RK45", "BDF"])
+def test_vmap_solves_for_each_sample_and_its_gradients_are_those_of_a_loop(method):
+    found = pb.vmap(lambda rate, start: decays(rate, start, method).y)(RATES, STARTS)
+    times = np.array([0.0, 0.5, 1.0])
+    expected = STARTS[:, :, None] * np.exp(-RATES[:, None, None] * times)
+    np.testing.assert_allclose(found, expected, rtol=1e-6)
+
+    def end(rate, start):
+        return decays(rate, start, method).y[0, -1]
+
+    slopes = -STARTS[:, 0] * np.exp(-RATES)
+    np.testing.assert_allclose(pb.vmap(pb.grad(end))(RATES, STARTS), slopes, rtol=1e-6)
+    of_sum = pb.grad(lambda rates: pb.vmap(end)(rates, STARTS).sum())
+    np.testing.assert_allclose(of_sum(RATES), slopes, rtol=1e-6)
+
+
+def test_what_solve_ivp_says_has_a_value_for_each_sample_of_vmap():
+    def counts(rate):
+        found = decays(rate, [1.0])
+        assert (found.message, found.sol, found.t_events) == (MESSAGE, None, None)
+        return found.t, found.status, found.success, found.nfev
+
+    times, status, success, calls = pb.vmap(counts)(RATES)
+    np.testing.assert_array_equal(times, [[0.0, 0.5, 1.0]] * 3)
+    assert (status.tolist(), success.tolist()) == ([0, 0, 0], [True, True, True])
+    assert calls.tolist() == [decays(rate, [1.0]).nfev for rate in RATES]
+
+
+def test_vmap_takes_events_and_times_that_differ_between_samples():
+    def low(t, y, rate):
+        return y[0] - 0.4
+
+    def time(rate):
+        settings = {"events": low, "t_eval": [0.0], **CLOSE}
+        fun = lambda t, y, rate: -rate * y  # noqa: E731
+        return integrate.solve_ivp(fun, (0.0, 9.0), [1.0], args=(rate,), **settings).t_events[0][0]
+
+    expected = -np.log(0.4) / RATES
+    np.testing.assert_allclose(pb.vmap(time)(RATES), expected, rtol=1e-7)
+    np.testing.assert_allclose(pb.vmap(pb.grad(time))(RATES), -expected / RATES, rtol=1e-5)
+    times = STARTS / 8
+    found = pb.vmap(lambda t: decays(2.0, [1.0], t_eval=t).y[0])(times)
+    np.testing.assert_allclose(found, np.exp(-2 * times), rtol=1e-7)
+
+
+def test_a_batch_that_cannot_be_solved_is_an_error_that_names_what_to_do():
     def end(rate):
         return integrate.solve_ivp(lambda t, y: -rate * y, (0.0, 1.0), [1.0]).y[0, -1]
 
-    with pytest.raises(BatchedValueError, match=r"solve_ivp.*\n.*pb.implicit.odeint.*pb.stack"):
-        pb.vmap(end)(np.array([1.0, 2.0]))
+    with pytest.raises(BatchedValueError, match=r"solve_ivp.*closes over it\n.*over in args"):
+        pb.vmap(end)(RATES)
+    with pytest.raises(BatchedValueError, match=r"solve_ivp: as many times and.*\n.*give t_eval"):
+        pb.vmap(lambda rate: decays(rate, [1.0], t_eval=None).y[0, -1])(RATES)
+    with pytest.raises(BatchedValueError, match=r"dense_output=False required in vmap"):
+        pb.vmap(lambda rate: decays(rate, [1.0], dense_output=True).y[0, -1])(RATES)
 
 
 def test_odeint_is_scipys_to_its_tolerance_and_has_two_derivatives():

@@ -209,6 +209,16 @@ def test_interp1d_takes_complex_samples(kind):
     check_derivatives(lambda x: interpolate.interp1d(X, samples, kind)(x).imag, inside)
 
 
+@pytest.mark.parametrize("kind", ["linear", "cubic", "next"])
+def test_vmap_reads_interp1d_at_places_and_through_samples_of_a_batch(kind):
+    function = interpolate.interp1d(X, Y, kind)
+    np.testing.assert_allclose(pb.vmap(function)(INSIDE), function(INSIDE), rtol=1e-12)
+    slopes = [pb.grad(function)(x) for x in INSIDE]
+    np.testing.assert_allclose(pb.vmap(pb.grad(function))(INSIDE), slopes, rtol=1e-9)
+    rows = pb.vmap(lambda y: interpolate.interp1d(X, y, kind)(INSIDE))(TABLE.T)
+    np.testing.assert_allclose(rows, interpolate.interp1d(X, TABLE.T, kind)(INSIDE), rtol=1e-12)
+
+
 def test_interp1d_refuses_places_outside_unless_told_otherwise_as_scipy_does():
     for settings in ({}, {"fill_value": 0.0}, {"fill_value": (0.0, 1.0), "bounds_error": True}):
         required = r"(?s)places from 0 to 4 required, got -0.5.*bounds_error=False and a number"

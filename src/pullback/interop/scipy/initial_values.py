@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import scipy.integrate as theirs
+from scipy.optimize import OptimizeResult
 
 from pullback.arrays import real_of
 from pullback.core.graph.modes import no_grad
@@ -38,6 +39,7 @@ from pullback.interop.scipy.initial_checks import (
 )
 from pullback.interop.scipy.reading import floating, may_be_derived
 from pullback.interop.scipy.runge_kutta import Piece, Slope, Taken, replayed
+from pullback.ops.declare import by_sample
 from pullback.ops.functions.creation import asarray
 from pullback.ops.functions.joining import stack
 from pullback.transforms.results import value_as_given
@@ -97,7 +99,8 @@ def solve_ivp(
     OdeResult
         SciPy's, with tensors for `y` (and `t`, where the times are tensors, and `t_events` and
         `y_events`) where one came in or `fun` depends on one. It has derivatives by `y0`, `args`,
-        `t_span`, `t_eval` and what `fun` and `events` close over.
+        `t_span`, `t_eval` and what `fun` and `events` close over. Under `vmap` all but `message`
+        has a value for each sample.
 
     Raises
     ------
@@ -112,6 +115,9 @@ def solve_ivp(
 
     Notes
     -----
+    `vmap` solves for each sample, with steps of its own: all have as many times where `t_eval` is
+    given. What differs between samples goes in `y0`, `args` and times.
+
     The time of an event moves by ``-dg/dtheta / (dg/dt)``, the derivatives along the solution.
 
     Examples
@@ -136,16 +142,33 @@ def solve_ivp(
     >>> round(pb.grad(landing)(3.0), 6), round(2 / 9.81, 6)
     (0.203874, 0.203874)
     """
+    given = (fun, t_span, y0, method, t_eval, dense_output, events, vectorized, args)
+    try:
+        return _solve(*given, **options)
+    except BatchedValueError as error:
+        return _of_each_sample(error, given, options)
+
+
+def _solve(
+    fun: Any,
+    t_span: Any,
+    y0: Any,
+    method: str,
+    t_eval: Any,
+    dense_output: bool,
+    events: Any,
+    vectorized: bool,
+    args: Any,
+    **options: Any,
+) -> Any:
+    """Return the solution of one sample."""
     _check(fun, method, options)
     args, y = _tuple_of(args), floating(y0)
     on_tensors = functools.partial(_called, fun, vectorized, y, method in _EXPLICIT, args)
     found_events = _events(events, args)
-    try:
-        t_span = span_of(t_span, events)
-        check_start(y, method)
-        found, log = _by_scipy(on_tensors, t_span, y, method, found_events, args, options)
-    except BatchedValueError as error:
-        raise _batched(error) from None
+    t_span = span_of(t_span, events)
+    check_start(y, method)
+    found, log = _by_scipy(on_tensors, t_span, y, method, found_events, args, options)
     given = [*t_span, y0, t_eval, *args]
     times, curved = _times(t_span, log), found_events is not None or t_eval is not None
     try:
@@ -162,6 +185,36 @@ def solve_ivp(
     found.t, found.y = value_as_given(ts, given), value_as_given(ys, given)
     found.sol = curve if dense_output else None
     return found
+
+
+# -- a batch ---------------------------------------------------------------------------------------
+_COUNTS = ("status", "nfev", "njev", "nlu")
+
+
+def _of_each_sample(error: BatchedValueError, given: Any, options: dict[str, Any]) -> Any:
+    """Return the solutions of a batch, for each sample by steps of its own."""
+    if given[5]:
+        required, hint = "dense_output=False required in vmap", "give t_eval"
+        raise BatchedValueError(compose("solve_ivp", required, "True", hint=hint)) from error
+    try:
+        found = by_sample(error, _tensors, given, options)
+    except BatchedValueError as raised:
+        is_shape = raised is not error and raised.each is not None
+        raise (_of_other_shapes() if is_shape else _batched()) from raised
+    message = "The equation was solved for each sample: see status."
+    return OptimizeResult(**found, success=found["status"] >= 0, message=message, sol=None)
+
+
+def _tensors(*given: Any, **options: Any) -> Any:
+    """Return what has an axis of samples in a result."""
+    try:
+        found = _solve(*given, **options)
+    except BatchedValueError as error:
+        return by_sample(error, _tensors, given, options)
+    tensors: dict[str, Any] = {name: asarray(np.asarray(found[name])) for name in _COUNTS}
+    for name in ("t_events", "y_events"):
+        tensors[name] = None if found[name] is None else [asarray(x) for x in found[name]]
+    return {"t": asarray(found.t), "y": asarray(found.y), **tensors}
 
 
 # -- what is asked ---------------------------------------------------------------------------------
@@ -187,17 +240,18 @@ def _ended(found: Any, method: str) -> ConvergenceError:
     return ConvergenceError(compose("solve_ivp", required, came, hint=hint))
 
 
-def _batched(error: BatchedValueError) -> BatchedValueError:
-    required = "the same equation and the same start for all samples of vmap required, as steps"
-    hint = (
-        "use pb.implicit.odeint, which vmap takes, with the batch among its arguments, or solve "
-        "for each sample in a loop and pb.stack the results"
-    )
-    came = "others"
-    required = f"{required} are chosen once"
-    found = BatchedValueError(compose("solve_ivp", required, came, hint=hint))
-    found.__cause__ = error
-    return found
+def _batched() -> BatchedValueError:
+    required = "what differs between the samples of vmap required among y0, args and times"
+    came = "a function that closes over it"
+    hint = "hand it over in args, or solve for each sample in a loop and pb.stack the results"
+    return BatchedValueError(compose("solve_ivp", required, came, hint=hint))
+
+
+def _of_other_shapes() -> BatchedValueError:
+    required = "as many times and events for all samples of vmap required"
+    hint = "give t_eval, the first time alone where events are all that is wanted"
+    came = "steps or events that differ in number"
+    return BatchedValueError(compose("solve_ivp", required, came, hint=hint))
 
 
 def _tuple_of(args: Any) -> tuple[Any, ...]:

@@ -13,9 +13,17 @@ from typing import Any
 import numpy as np
 
 from pullback.core.tensor.tensor import Tensor
-from pullback.errors import ArgumentError, DTypeError, ShapeError, TensorIndexError, compose
+from pullback.errors import (
+    ArgumentError,
+    BatchedValueError,
+    DTypeError,
+    ShapeError,
+    TensorIndexError,
+    compose,
+)
 from pullback.interop.scipy.linalg import solve_banded
 from pullback.interop.scipy.reading import floating, in_one_precision
+from pullback.ops.declare import by_sample
 from pullback.ops.functions.creation import asarray, zeros
 from pullback.ops.functions.joining import concat, stack
 from pullback.ops.functions.manipulation import moveaxis
@@ -151,6 +159,12 @@ class interp1d:  # noqa: N801 (SciPy's name)
 
     def __call__(self, x: Any) -> Any:
         """Return the function at each element of `x`."""
+        try:
+            return self._read(x)
+        except BatchedValueError as error:  # which of a batch is outside is asked for each sample
+            return by_sample(error, self._read, (x,), {})
+
+    def _read(self, x: Any) -> Any:
         at = floating(x)
         if at.is_complex():
             raise DTypeError(compose("interp1d", "real places required", at.dtype.name, ("x", at)))
