@@ -114,6 +114,19 @@ def test_a_tensor_that_the_function_closes_over_has_a_gradient():
     assert g.item() == pytest.approx(-np.exp(-2.0), rel=1e-6)
 
 
+def test_a_list_of_tensors_and_numbers_is_a_slope_and_a_start():
+    speed = pb.tensor(2.0, dtype=pb.float64, requires_grad=True)
+
+    def fall(t, y):
+        return [y[1], -9.81]
+
+    height = integrate.solve_ivp(fall, (0.0, 0.5), [0.0, speed]).y[0, -1]
+    assert height.item() == pytest.approx(1.0 - 9.81 / 8, rel=1e-12)
+    assert pb.autograd.grad(height, speed)[0].item() == pytest.approx(0.5)
+    found = integrate.solve_ivp(lambda t, y: [0.1], (0.0, 1.0), [0.0]).y[0, -1]
+    assert found == pytest.approx(0.1, rel=1e-14)
+
+
 def test_what_solve_ivp_cannot_do_is_refused():
     def decay(t, y):
         return -y
@@ -279,6 +292,9 @@ WRONG = {
     r"a slope of shape \(2,\).*got shape \(2, 1\)": {"fun": lambda t, y: y[:, None]},
     r"a slope of shape \(2,\).*got shape \(\)": {"fun": lambda t, y: y[0], "method": "LSODA"},
     "real slopes required of fun for a real y0, got complex": {"fun": lambda t, y: 1j * y},
+    "numbers required as what fun returns, got str": {"fun": lambda t, y: "ab"},
+    "numbers required as y0, got NoneType": {"y0": None},
+    "numbers required as first_step, got str": {"first_step": "a"},
     "numbers required of fun, got None": {"fun": lambda t, y: None},
     "a positive number required as first_step, got 0": {"first_step": 0.0},
     "a first_step of 1 or less required": {"first_step": 5.0},

@@ -6,7 +6,13 @@ import scipy.interpolate
 from tests.interop._derivatives import check_derivatives
 
 import pullback as pb
-from pullback.errors import ArgumentError, DTypeError, ShapeError, TensorIndexError
+from pullback.errors import (
+    ArgumentError,
+    ArgumentTypeError,
+    DTypeError,
+    ShapeError,
+    TensorIndexError,
+)
 
 interpolate = pb.interop.scipy.interpolate
 X = np.array([0.0, 0.7, 1.5, 2.0, 3.2, 4.0])
@@ -251,6 +257,9 @@ def test_interp1d_refuses_what_it_cannot_do():
         interpolate.interp1d(X[ORDER], Y, assume_sorted=True)
     with pytest.raises(TensorIndexError, match="an axis of y required, got 2"):
         interpolate.interp1d(X, Y, axis=2)
+    for x, y, fill, name in ((["a"], Y, 0, "x"), (X, None, 0, "y"), (X, Y, None, "fill_value")):
+        with pytest.raises(ArgumentTypeError, match=f"interp1d: numbers required as {name}, got"):
+            interpolate.interp1d(x, y, fill_value=fill)
     with pytest.raises(ShapeError, match=r"as many samples, one or more, required, got .* 3 along"):
         interpolate.interp1d(X, TABLE)
 

@@ -7,7 +7,7 @@ import scipy.special
 from tests.interop._derivatives import check_derivatives
 
 import pullback as pb
-from pullback.errors import ArgumentError, ShapeError
+from pullback.errors import ArgumentError, ArgumentTypeError, ShapeError
 
 linalg, special = pb.interop.scipy.linalg, pb.interop.scipy.special
 RNG = np.random.default_rng(5)
@@ -167,6 +167,8 @@ def test_matrices_in_leading_axes_are_taken_one_by_one(name):
         np.testing.assert_allclose(pb.vmap(ours)(stack), theirs(stack), rtol=1e-9, atol=1e-12)
     check_derivatives(ours, stack, second=False)
     assert ours(np.zeros((0, 3, 3))).shape == (0, 3, 3)
+    with pytest.raises(ArgumentTypeError, match=f"{name}: numbers required as A, got list"):
+        ours([["a"]])
     with pytest.raises(ShapeError, match=rf"{name}: a square matrix, or several, required as 'A'"):
         ours(np.ones((2, 3, 4)))
 

@@ -20,8 +20,7 @@ from pullback.errors import (
     ShapeError,
     compose,
 )
-from pullback.interop.scipy.reading import floating
-from pullback.ops.functions.creation import asarray
+from pullback.interop.scipy.reading import named
 
 __all__ = ["Watch", "bounds_of", "check_jacobian", "check_start", "slope_like", "span_of"]
 
@@ -30,11 +29,7 @@ _ONLY_REAL = ("Radau", "LSODA")
 
 def real_number(name: str, given: Any) -> Tensor:
     """Return an argument as a tensor of real numbers."""
-    try:
-        value = floating(given)
-    except AutogradError:
-        required, came = f"real numbers required as {name}", type(given).__name__
-        raise ArgumentTypeError(compose("solve_ivp", required, came)) from None
+    value = named("solve_ivp", name, given)
     if value.is_complex():
         raise DTypeError(compose("solve_ivp", f"real numbers required as {name}", value.dtype.name))
     return value
@@ -115,7 +110,7 @@ def slope_like(given: Any, y: Tensor, is_explicit: bool) -> Tensor:
     if given is None:
         required, hint = "numbers required of fun", "return the slope: fun has no return"
         raise ArgumentTypeError(compose("solve_ivp", required, "None", hint=hint))
-    slope = asarray(given)
+    slope = given if isinstance(given, Tensor) else named("solve_ivp", "what fun returns", given)
     if slope.is_complex() and not y.is_complex():
         hint = "give y0 as complex numbers, as y0 + 0j"
         required = "real slopes required of fun for a real y0"

@@ -37,7 +37,7 @@ from pullback.interop.scipy.initial_checks import (
     slope_like,
     span_of,
 )
-from pullback.interop.scipy.reading import floating, may_be_derived
+from pullback.interop.scipy.reading import may_be_derived, named
 from pullback.interop.scipy.runge_kutta import Piece, Slope, Taken, replayed
 from pullback.ops.declare import by_sample
 from pullback.ops.functions.creation import asarray
@@ -163,7 +163,7 @@ def _solve(
 ) -> Any:
     """Return the solution of one sample."""
     _check(fun, method, options)
-    args, y = _tuple_of(args), floating(y0)
+    args, y = _tuple_of(args), named("solve_ivp", "y0", y0)
     on_tensors = functools.partial(_called, fun, vectorized, y, method in _EXPLICIT, args)
     found_events = _events(events, args)
     t_span = span_of(t_span, events)

@@ -19,7 +19,7 @@ from pullback import linalg
 from pullback.core.custom.define import autograd_function
 from pullback.core.tensor.tensor import Tensor
 from pullback.errors import ArgumentError, ShapeError, compose
-from pullback.interop.scipy.reading import as_given, floating, in_one_dtype, refuse
+from pullback.interop.scipy.reading import as_given, floating, in_one_dtype, named, refuse
 from pullback.ops.functions.creation import asarray, zeros
 from pullback.ops.functions.data_types import astype, finfo, result_type
 from pullback.ops.functions.diagonals import tril, triu
@@ -388,7 +388,7 @@ def sqrtm(A: Any) -> Any:
     tensor([[2., 0.],
             [0., 3.]])
     """
-    return _each(_sqrtm, _squares("sqrtm", "A", floating(A)))
+    return _each(_sqrtm, _squares("sqrtm", "A", named("sqrtm", "A", A)))
 
 
 def _squares(api: str, name: str, a: Tensor) -> Tensor:
@@ -492,7 +492,7 @@ def logm(A: Any) -> Any:
     tensor([[0., 2.],
             [0., 0.]])
     """
-    return _each(lambda a: _logm(a, False), _squares("logm", "A", floating(A)))
+    return _each(lambda a: _logm(a, False), _squares("logm", "A", named("logm", "A", A)))
 
 
 @as_given
@@ -506,7 +506,7 @@ def expm(A: Any) -> Any:
     tensor([[1., 1.],
             [0., 1.]])
     """
-    return linalg.matrix_exp(_squares("expm", "A", floating(A)))
+    return linalg.matrix_exp(_squares("expm", "A", named("expm", "A", A)))
 
 
 @as_given

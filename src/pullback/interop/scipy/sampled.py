@@ -22,7 +22,7 @@ from pullback.errors import (
     compose,
 )
 from pullback.interop.scipy.linalg import solve_banded
-from pullback.interop.scipy.reading import floating, in_one_precision
+from pullback.interop.scipy.reading import in_one_precision, named
 from pullback.ops.declare import by_sample
 from pullback.ops.functions.creation import asarray, zeros
 from pullback.ops.functions.joining import concat, stack
@@ -165,7 +165,7 @@ class interp1d:  # noqa: N801 (SciPy's name)
             return by_sample(error, self._read, (x,), {})
 
     def _read(self, x: Any) -> Any:
-        at = floating(x)
+        at = named("interp1d", "x", x)
         if at.is_complex():
             raise DTypeError(compose("interp1d", "real places required", at.dtype.name, ("x", at)))
         low, high = self._knots[0].detach(), self._knots[-1].detach()
@@ -232,7 +232,7 @@ def _kind_of(kind: Any) -> tuple[str, int]:
 # -- what is given ---------------------------------------------------------------------------------
 def _in_order(x: Any, y: Any, axis: int, assume_sorted: bool) -> tuple[Tensor, Tensor, int]:
     """Return increasing places, the samples with their axis in front, and which it was."""
-    x, y = in_one_precision(x, y)
+    x, y = in_one_precision(named("interp1d", "x", x), named("interp1d", "y", y))
     if not y.ndim or not -y.ndim <= axis < y.ndim:
         required = "an axis of y required"
         raise TensorIndexError(compose("interp1d", required, f"{axis}", ("y", y)))
@@ -254,7 +254,7 @@ def _in_order(x: Any, y: Any, axis: int, assume_sorted: bool) -> tuple[Tensor, T
 
 def _filling(given: Any, samples: Tensor) -> Tensor:
     """Return what is outside, of the shape of one sample."""
-    found, shape = floating(given), samples.shape[1:]
+    found, shape = named("interp1d", "fill_value", given), samples.shape[1:]
     if found.is_complex() and not samples.is_complex():
         required = "a real fill_value required for real y"
         raise DTypeError(compose("interp1d", required, found.dtype.name))
