@@ -11,6 +11,7 @@ from pullback.errors import (
     ArgumentTypeError,
     BatchedValueError,
     ConvergenceError,
+    DTypeError,
     ShapeError,
 )
 
@@ -113,6 +114,19 @@ def test_a_tensor_that_the_function_closes_over_has_a_gradient():
     assert g.item() == pytest.approx(-np.exp(-2.0), rel=1e-6)
 
 
+def test_a_list_of_tensors_and_numbers_is_a_slope_and_a_start():
+    speed = pb.tensor(2.0, dtype=pb.float64, requires_grad=True)
+
+    def fall(t, y):
+        return [y[1], -9.81]
+
+    height = integrate.solve_ivp(fall, (0.0, 0.5), [0.0, speed]).y[0, -1]
+    assert height.item() == pytest.approx(1.0 - 9.81 / 8, rel=1e-12)
+    assert pb.autograd.grad(height, speed)[0].item() == pytest.approx(0.5)
+    found = integrate.solve_ivp(lambda t, y: [0.1], (0.0, 1.0), [0.0]).y[0, -1]
+    assert found == pytest.approx(0.1, rel=1e-14)
+
+
 def test_what_solve_ivp_cannot_do_is_refused():
     def decay(t, y):
         return -y
@@ -189,6 +203,121 @@ def test_an_equation_of_a_step_that_has_no_solution_is_an_error():
     settings = {"first_step": 0.1, "atol": 10.0}
     with pytest.raises(ConvergenceError, match="the equation of a step to be solved to rounding"):
         integrate.solve_ivp(misleading, (0.0, 0.1), [1.0], "Radau", **settings)
+
+
+# -- what has no solution --------------------------------------------------------------------------
+@pytest.mark.parametrize("method", [*METHODS, "LSODA"])
+def test_a_slope_that_is_nan_from_the_start_is_an_error_and_no_endless_loop(method):
+    required = rf"finite slopes of fun required by the method {method}, got nan at t = 0.5\n.*root"
+    with pytest.raises(ArgumentError, match=required):
+        integrate.solve_ivp(lambda t, y: y * np.nan, (0.5, 2.0), [1.0], method)
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")  # SciPy's own
+@pytest.mark.parametrize("method", ["RK45", "Radau", "LSODA"])
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_a_slope_that_is_not_finite_later_ends_the_solution_as_in_scipy(method, value):
+    def fun(t, y):
+        return -y if t < 0.5 else y * value
+
+    y0 = pb.tensor([1.0], dtype=pb.float64, requires_grad=True)
+    found = integrate.solve_ivp(fun, (0.0, 2.0), y0, method)
+    name = "Radau" if method == "LSODA" else method
+    expected = scipy.integrate.solve_ivp(fun, (0.0, 2.0), [1.0], name)
+    assert (found.status, found.success, found.message) == (-1, False, expected.message)
+    np.testing.assert_allclose(found.t, expected.t, rtol=1e-12)
+    (g,) = pb.autograd.grad(found.y[0, -1], y0)
+    assert g.item() == pytest.approx(np.exp(-0.5), rel=1e-3)
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")  # SciPy's own
+@pytest.mark.parametrize("method", ["BDF", "Radau"])
+def test_a_jacobian_that_is_not_finite_is_an_error_that_names_the_time(method):
+    def fun(t, y):
+        return -y if t < 0.5 else y * np.inf
+
+    if method == "BDF":  # which looks for a Jacobian where it could not step
+        with pytest.raises(ArgumentError, match=r"finite slopes.*method BDF, got inf at t = 0.56"):
+            integrate.solve_ivp(fun, (0.0, 2.0), [1.0], method)
+    with pytest.raises(ArgumentError, match=f"elements of jac required by the method {method} at"):
+        integrate.solve_ivp(fun, (0.0, 2.0), [1.0], method, jac=lambda t, y: [[np.nan]])
+    with pytest.raises(ArgumentError, match="finite slopes of fun and their derivatives required"):
+        integrate.solve_ivp(lambda t, y: y * np.inf, (0.0, 2.0), [1.0], method)
+
+
+@pytest.mark.parametrize("method", ["Radau", "BDF"])
+def test_a_solution_that_grows_beyond_bounds_is_an_error_that_names_the_time(method):
+    with pytest.raises(ConvergenceError, match=r"method \w+, got an end at t = (0.99|1.0)"):
+        integrate.solve_ivp(lambda t, y: y * y, (0.0, 2.0), [1.0], method)
+
+
+def test_an_infinite_span_is_solved_up_to_an_event_and_refused_without():
+    def low(t, y):
+        return y[0] - 0.5
+
+    low.terminal = True
+    start = pb.tensor(1.0, dtype=pb.float64, requires_grad=True)
+    settings = {"events": low, "rtol": 1e-8, "atol": 1e-8}
+    found = integrate.solve_ivp(lambda t, y: -y, (start, np.inf), [1.0], **settings)
+    assert found.t_events[0][0].item() == pytest.approx(1.0 + np.log(2), rel=1e-7)
+    (g,) = pb.autograd.grad(found.t_events[0][0], start)
+    assert g.item() == pytest.approx(1.0, rel=1e-6)
+    with pytest.raises(ArgumentError, match=r"finite times required in t_span, got 0, inf\n.*term"):
+        integrate.solve_ivp(lambda t, y: -y, (0.0, np.inf), [1.0])
+
+
+def test_complex_values_are_solved_by_bdf_and_refused_by_methods_of_real_numbers():
+    y0, rate = np.array([1.0 + 0.5j]), np.array(-0.3 + 2j)
+    settings = {"max_step": 0.25, "first_step": 0.25, "rtol": 1e-1, "atol": 1e-1}
+
+    def end(y0, rate):
+        return integrate.solve_ivp(lambda t, y: rate * y, (0, 1.0), y0, "BDF", **settings).y[0, -1]
+
+    expected = scipy.integrate.solve_ivp(lambda t, y: rate * y, (0, 1.0), y0, "BDF", **settings)
+    assert complex(end(y0, rate)) == pytest.approx(expected.y[0, -1], rel=1e-9)
+    check_derivatives(end, y0, rate)
+    for method in ("Radau", "LSODA"):
+        required = f"a real y0 required by the method {method}, got complex128\nhint: method='BDF'"
+        with pytest.raises(DTypeError, match=required):
+            integrate.solve_ivp(lambda t, y: rate * y, (0, 1.0), y0, method)
+
+
+WRONG = {
+    "two times required as t_span, got 3\n.*t_eval": {"t_span": (0.0, 1.0, 2.0)},
+    "two times required as t_span, got float": {"t_span": 1.0},
+    "real numbers required as t_span, got complex128": {"t_span": (0.0, 1j)},
+    "single numbers required in t_span": {"t_span": (0.0, [1.0, 2.0])},
+    "finite y0 required": {"y0": [1.0, np.nan]},
+    r"a slope of shape \(2,\), that of y0, .*, got shape \(3,\)": {"fun": lambda t, y: np.ones(3)},
+    r"a slope of shape \(2,\).*got shape \(2, 1\)": {"fun": lambda t, y: y[:, None]},
+    r"a slope of shape \(2,\).*got shape \(\)": {"fun": lambda t, y: y[0], "method": "LSODA"},
+    "real slopes required of fun for a real y0, got complex": {"fun": lambda t, y: 1j * y},
+    "numbers required as what fun returns, got str": {"fun": lambda t, y: "ab"},
+    "numbers required as y0, got NoneType": {"y0": None},
+    "numbers required as first_step, got str": {"first_step": "a"},
+    "numbers required of fun, got None": {"fun": lambda t, y: None},
+    "a positive number required as first_step, got 0": {"first_step": 0.0},
+    "a first_step of 1 or less required": {"first_step": 5.0},
+    "a positive number required as max_step": {"max_step": np.nan},
+    "finite tolerances of 0 or more required as atol": {"atol": [1e-3, -1.0]},
+    "one number or one of each of y0 required as rtol": {"rtol": [1e-3, 1e-3, 1e-3]},
+    r"jac of shape \(2, 2\) required": {"jac": np.ones((3, 3)), "method": "BDF"},
+    "a tuple required as args, got float": {"args": 2.0},
+    r".* in t_eval, got 5\n": {"t_eval": [0.0, 5.0]},
+    r".* in t_eval, got nan\n": {"t_eval": [np.nan]},
+}
+
+
+@pytest.mark.parametrize("required", list(WRONG))
+def test_what_does_not_fit_is_an_error_of_ours_that_names_the_argument(required):
+    settings = {"fun": lambda t, y: -y, "t_span": (0.0, 1.0), "y0": [1.0, 2.0], **WRONG[required]}
+    with pytest.raises(pb.AutogradError, match=f"(?s)^solve_ivp: {required}"):
+        integrate.solve_ivp(**settings)
+
+
+def test_one_slope_for_all_values_counts_for_each_as_in_scipy():
+    found = integrate.solve_ivp(lambda t, y: 2.0, (0.0, 1.0), [1.0, 3.0])
+    np.testing.assert_allclose(found.y[:, -1], [3.0, 5.0], rtol=1e-7)
 
 
 # -- events ----------------------------------------------------------------------------------------
@@ -314,12 +443,73 @@ def test_an_event_without_a_slope_or_of_another_shape_is_an_error():
         integrate.solve_ivp(lambda t, y: -y, (0.0, 1.0), [1.0], events=[1.0])
 
 
-def test_a_batch_is_refused_and_the_error_names_what_to_use():
+RATES, STARTS = np.array([0.5, 1.0, 3.0]), np.array([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]])
+CLOSE = {"rtol": 1e-9, "atol": 1e-9}
+MESSAGE = "The equation was solved for each sample: see status."
+
+
+def decays(rate, start, method="RK45", t_eval=(0.0, 0.5, 1.0), **settings):
+    settings = {"t_eval": t_eval, **CLOSE, **settings}
+    return integrate.solve_ivp(
+        lambda t, y, rate: -rate * y, (0.0, 1.0), start, method, args=(rate,), **settings
+    )
+
+
+@pytest.mark.parametrize("method", ["RK45", "BDF"])
+def test_vmap_solves_for_each_sample_and_its_gradients_are_those_of_a_loop(method):
+    found = pb.vmap(lambda rate, start: decays(rate, start, method).y)(RATES, STARTS)
+    times = np.array([0.0, 0.5, 1.0])
+    expected = STARTS[:, :, None] * np.exp(-RATES[:, None, None] * times)
+    np.testing.assert_allclose(found, expected, rtol=1e-6)
+
+    def end(rate, start):
+        return decays(rate, start, method).y[0, -1]
+
+    slopes = -STARTS[:, 0] * np.exp(-RATES)
+    np.testing.assert_allclose(pb.vmap(pb.grad(end))(RATES, STARTS), slopes, rtol=1e-6)
+    of_sum = pb.grad(lambda rates: pb.vmap(end)(rates, STARTS).sum())
+    np.testing.assert_allclose(of_sum(RATES), slopes, rtol=1e-6)
+
+
+def test_what_solve_ivp_says_has_a_value_for_each_sample_of_vmap():
+    def counts(rate):
+        found = decays(rate, [1.0])
+        assert (found.message, found.sol, found.t_events) == (MESSAGE, None, None)
+        return found.t, found.status, found.success, found.nfev
+
+    times, status, success, calls = pb.vmap(counts)(RATES)
+    np.testing.assert_array_equal(times, [[0.0, 0.5, 1.0]] * 3)
+    assert (status.tolist(), success.tolist()) == ([0, 0, 0], [True, True, True])
+    assert calls.tolist() == [decays(rate, [1.0]).nfev for rate in RATES]
+
+
+def test_vmap_takes_events_and_times_that_differ_between_samples():
+    def low(t, y, rate):
+        return y[0] - 0.4
+
+    def time(rate):
+        settings = {"events": low, "t_eval": [0.0], **CLOSE}
+        fun = lambda t, y, rate: -rate * y  # noqa: E731
+        return integrate.solve_ivp(fun, (0.0, 9.0), [1.0], args=(rate,), **settings).t_events[0][0]
+
+    expected = -np.log(0.4) / RATES
+    np.testing.assert_allclose(pb.vmap(time)(RATES), expected, rtol=1e-7)
+    np.testing.assert_allclose(pb.vmap(pb.grad(time))(RATES), -expected / RATES, rtol=1e-5)
+    times = STARTS / 8
+    found = pb.vmap(lambda t: decays(2.0, [1.0], t_eval=t).y[0])(times)
+    np.testing.assert_allclose(found, np.exp(-2 * times), rtol=1e-7)
+
+
+def test_a_batch_that_cannot_be_solved_is_an_error_that_names_what_to_do():
     def end(rate):
         return integrate.solve_ivp(lambda t, y: -rate * y, (0.0, 1.0), [1.0]).y[0, -1]
 
-    with pytest.raises(BatchedValueError, match=r"solve_ivp.*\n.*pb.implicit.odeint.*pb.stack"):
-        pb.vmap(end)(np.array([1.0, 2.0]))
+    with pytest.raises(BatchedValueError, match=r"solve_ivp.*closes over it\n.*over in args"):
+        pb.vmap(end)(RATES)
+    with pytest.raises(BatchedValueError, match=r"solve_ivp: as many times and.*\n.*give t_eval"):
+        pb.vmap(lambda rate: decays(rate, [1.0], t_eval=None).y[0, -1])(RATES)
+    with pytest.raises(BatchedValueError, match=r"dense_output=False required in vmap"):
+        pb.vmap(lambda rate: decays(rate, [1.0], dense_output=True).y[0, -1])(RATES)
 
 
 def test_odeint_is_scipys_to_its_tolerance_and_has_two_derivatives():

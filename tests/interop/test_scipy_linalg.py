@@ -7,7 +7,7 @@ import scipy.special
 from tests.interop._derivatives import check_derivatives
 
 import pullback as pb
-from pullback.errors import ArgumentError, ShapeError
+from pullback.errors import ArgumentError, ArgumentTypeError, ShapeError
 
 linalg, special = pb.interop.scipy.linalg, pb.interop.scipy.special
 RNG = np.random.default_rng(5)
@@ -121,12 +121,56 @@ def test_logm(a):
     compare(linalg.logm, scipy.linalg.logm, a)
 
 
-def test_logm_of_negative_eigenvalues_has_scipys_values_and_refuses_a_gradient():
-    for a in (-A, np.diag([-1.0, 2.0])):
-        np.testing.assert_allclose(linalg.logm(a), scipy.linalg.logm(a), rtol=1e-9)
+NEGATIVE = np.array([[-1.0, 0.5, 0.2], [0.3, 2.0, -1.0], [0.1, 1.0, 2.0]])  # -1.06, 2.03 +- 0.96i
+
+
+@pytest.mark.parametrize("name", ["logm", "sqrtm"])
+@pytest.mark.parametrize("a", [np.diag([-1.0, -3.0, 0.5]), NEGATIVE])
+def test_a_real_matrix_with_negative_eigenvalues_has_a_complex_result_and_two_derivatives(name, a):
+    assert getattr(linalg, name)(a).dtype == np.complex128
+    compare(getattr(linalg, name), getattr(scipy.linalg, name), a, rtol=1e-9)
+
+
+@pytest.mark.parametrize("name", ["logm", "sqrtm"])
+def test_where_the_principal_branch_jumps_a_gradient_is_refused(name):
+    # Two equal ones leave the cut as a pair, and a complex matrix may leave it to either side.
+    for a, value in ((-np.eye(2), -1), (np.diag([2.0, -3.0, -3.0]), -3), (np.diag([-1.0, 2j]), -1)):
         leaf = pb.tensor(a, requires_grad=True)
-        with pytest.raises(ArgumentError, match="logm: no negative eigenvalue of A required for"):
-            pb.autograd.grad(pb.real(linalg.logm(leaf)).sum(), leaf)
+        found = getattr(linalg, name)(leaf)
+        np.testing.assert_allclose(found.detach(), getattr(scipy.linalg, name)(a), rtol=1e-9)
+        required = (
+            f"{name}: no negative eigenvalue of A, or .*, required for a gradient, got {value}\n"
+        )
+        with pytest.raises(ArgumentError, match=required):
+            pb.autograd.grad(pb.real(found).sum(), leaf)
+
+
+@pytest.mark.filterwarnings("ignore:Matrix is singular")  # SciPy's own
+def test_sqrtm_of_a_singular_matrix_has_a_value_and_refuses_a_gradient():
+    for a in (np.diag([0.0, 1.0]), np.ones((2, 2))):
+        leaf = pb.tensor(a, requires_grad=True)
+        found = linalg.sqrtm(leaf)
+        np.testing.assert_allclose(found.detach() @ found.detach(), a, atol=1e-12)
+        with pytest.raises(
+            ArgumentError, match=r"(?s)sqrtm: a regular matrix required for.*detach"
+        ):
+            pb.autograd.grad(pb.real(found).sum(), leaf)
+
+
+@pytest.mark.parametrize("name", ["logm", "sqrtm", "expm"])
+def test_matrices_in_leading_axes_are_taken_one_by_one(name):
+    first, second = SMALL[:2, :2] / 3, np.diag([-1.0, 2.0])
+    for stack in (np.stack([first, 2 * first])[:, None], np.stack([first, second])):
+        ours, theirs = getattr(linalg, name), getattr(scipy.linalg, name)
+        assert ours(stack).dtype == theirs(stack).dtype
+        np.testing.assert_allclose(ours(stack), theirs(stack), rtol=1e-9, atol=1e-12)
+        np.testing.assert_allclose(pb.vmap(ours)(stack), theirs(stack), rtol=1e-9, atol=1e-12)
+    check_derivatives(ours, stack, second=False)
+    assert ours(np.zeros((0, 3, 3))).shape == (0, 3, 3)
+    with pytest.raises(ArgumentTypeError, match=f"{name}: numbers required as A, got list"):
+        ours([["a"]])
+    with pytest.raises(ShapeError, match=rf"{name}: a square matrix, or several, required as 'A'"):
+        ours(np.ones((2, 3, 4)))
 
 
 def test_logm_of_equal_eigenvalues_has_two_derivatives():
@@ -142,7 +186,7 @@ def test_logm_in_single_precision_stays_there_and_refuses_what_is_singular():
     for singular in (np.zeros((2, 2)), np.ones((2, 2))):
         with pytest.raises(ArgumentError, match="logm: a regular matrix required, got singular"):
             linalg.logm(singular)
-    with pytest.raises(ShapeError, match="logm: a square matrix required as 'A'"):
+    with pytest.raises(ShapeError, match="logm: a square matrix, or several, required as 'A'"):
         linalg.logm(B)
 
 
@@ -159,7 +203,7 @@ def test_vmap_takes_a_logarithm_of_each_matrix():
 
 
 def test_wrong_arguments_are_named():
-    with pytest.raises(ShapeError, match="sqrtm: a square matrix required as 'A'"):
+    with pytest.raises(ShapeError, match="sqrtm: a square matrix, or several, required as 'A'"):
         linalg.sqrtm(B)
     with pytest.raises(ShapeError, match="solve: 4 rows required in b"):
         linalg.solve(A, B[:3])

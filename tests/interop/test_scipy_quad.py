@@ -165,5 +165,33 @@ def test_what_quad_cannot_do_is_refused():
         quad(bell, 0.0, np.inf, args=PARAMETERS, points=[1.0])
     with pytest.raises(ShapeError, match=r"(?s)one number required of func.*\(2,\).*each element"):
         quad(lambda x: pb.stack([x, x]), 0.0, 1.0)
-    with pytest.raises(BatchedValueError, match=r"(?s)quad: the same function.*in a loop"):
-        pb.vmap(lambda k: quad(lambda x: k * x, 0.0, 1.0)[0])(np.array([1.0, 2.0]))
+
+
+RATES = np.array([0.5, 1.0, 3.0])
+
+
+def decay(b, k):
+    return quad(lambda x, k: pb.exp(-k * x), 0.0, b, args=(k,))
+
+
+def test_vmap_integrates_for_each_sample_and_its_gradients_are_those_of_a_loop():
+    def integral(b, k):
+        return decay(b, k)[0]
+
+    found, errors = pb.vmap(decay)(RATES, RATES + 1)
+    np.testing.assert_allclose(found, (1 - np.exp(-RATES * (RATES + 1))) / (RATES + 1), rtol=1e-12)
+    assert errors.shape == (3,)
+    assert errors.max() < 1e-7
+    slopes = pb.vmap(pb.grad(integral))(RATES, RATES + 1)
+    np.testing.assert_allclose(slopes, np.exp(-RATES * (RATES + 1)), rtol=1e-12)
+    second = pb.grad(pb.grad(integral, 1), 1)
+    of_batch = pb.vmap(second, in_axes=(None, 0))(2.0, RATES)
+    np.testing.assert_allclose(of_batch, [second(2.0, k) for k in RATES], rtol=1e-12)
+    of_sum = pb.grad(lambda b: pb.vmap(integral)(b, RATES + 1).sum())
+    np.testing.assert_allclose(of_sum(RATES), slopes, rtol=1e-12)
+
+
+def test_a_batch_that_func_closes_over_is_an_error_that_says_to_hand_it_over():
+    required = r"(?s)quad: what differs between the samples.*hand it over in args"
+    with pytest.raises(BatchedValueError, match=required):
+        pb.vmap(lambda k: quad(lambda x: k * x, 0.0, 1.0)[0])(RATES)

@@ -70,6 +70,7 @@ MODULES = [
         "integrate",
         "initial_values",
         "interpolate",
+        "sampled",
         "sparse.matrices",
         "sparse.linalg",
     )

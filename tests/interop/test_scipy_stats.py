@@ -221,6 +221,56 @@ def test_derivatives_in_shapes_are_nan_where_the_function_is():
     np.testing.assert_array_equal(pb.autograd.grad(found.sum(), df)[0].numpy(), [np.nan, 0.0])
 
 
+@pytest.mark.parametrize("method", ["logpdf", "pdf", *METHODS])
+def test_students_distribution_with_infinite_df_is_the_normal_one_in_all_derivatives(method):
+    x = np.array([-2.0, 0.0, 0.5, 1.7])
+
+    def of_t(x, df):
+        return getattr(stats.t, method)(x, df).sum()
+
+    def of_normal(x):
+        return getattr(stats.norm, method)(x).sum()
+
+    at, df = (pb.tensor(v, requires_grad=True) for v in (x, np.inf * np.ones(4)))
+    np.testing.assert_allclose(of_t(at, df).item(), of_normal(at).item(), rtol=1e-14)
+    by_x, by_df = pb.autograd.grad(of_t(at, df), (at, df), create_graph=True)
+    (expected,) = pb.autograd.grad(of_normal(at), at, create_graph=True)
+    np.testing.assert_allclose(by_x.detach(), expected.detach(), rtol=1e-12, atol=1e-14)
+    second, mixed = pb.autograd.grad(by_x.sum(), (at, df), retain_graph=True)
+    (curvature,) = pb.autograd.grad(expected.sum(), at)
+    np.testing.assert_allclose(second, curvature, rtol=1e-12, atol=1e-14)
+    np.testing.assert_array_equal([by_df.detach(), mixed], np.zeros((2, 4)))
+
+
+def test_stdtr_and_its_inverse_with_infinite_df_have_the_normal_ones_derivatives():
+    stdtr, stdtrit = pb.special.stdtr, pb.special.stdtrit
+    density = np.exp(-(1.5**2) / 2) / np.sqrt(2 * np.pi)
+    np.testing.assert_allclose(pb.grad(stdtr, argnum=(0, 1))(np.inf, 1.5), (0.0, density))
+    p = pb.special.ndtr(pb.tensor(1.5, dtype=pb.float64)).item()
+    np.testing.assert_allclose(pb.grad(stdtrit, argnum=(0, 1))(np.inf, p), (0.0, 1 / density))
+    second = pb.grad(pb.grad(stdtr, argnum=1), argnum=1)(np.inf, 1.5)
+    assert second == pytest.approx(-1.5 * density, rel=1e-12)
+
+
+@pytest.mark.parametrize("df", [39.9, 40.1, 1e3, 1e10, 1e17, 1e300])
+def test_the_density_of_student_is_precise_for_many_degrees_of_freedom(df):
+    mp = pytest.importorskip("mpmath")
+    with mp.workdps(350 if df > 1e20 else 60):
+        v, x = mp.mpf(df), mp.mpf(1.5)
+
+        def exact(v):
+            power = mp.log1p(x * x / v) * (v + 1) / 2
+            ratio = mp.loggamma((v + 1) / 2) - mp.loggamma(v / 2)
+            return ratio - mp.log(v * mp.pi) / 2 - power
+
+        value, slope = exact(v), mp.diff(exact, v, h=v * mp.mpf(10) ** -20)
+    leaf = pb.tensor(df, dtype=pb.float64, requires_grad=True)
+    found = stats.t.logpdf(1.5, leaf)
+    assert found.item() == pytest.approx(float(value), rel=1e-14)
+    (g,) = pb.autograd.grad(found, leaf)
+    assert g.item() == pytest.approx(float(slope), rel=1e-6, abs=1e-15 / df)
+
+
 @pytest.mark.parametrize(("name", "shapes"), [("gammainc", (2.0,)), ("betainc", (2.0, 3.0))])
 def test_quantiles_have_derivatives_in_shapes(name, shapes):
     check_derivatives(getattr(pb.special, f"{name}inv"), *shapes, 0.3)

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import scipy.integrate as theirs
+from scipy.optimize import OptimizeResult
 
 from pullback.arrays import real_of
 from pullback.core.graph.modes import no_grad
@@ -20,14 +21,25 @@ from pullback.core.tensor.tensor import Tensor
 from pullback.errors import (
     ArgumentError,
     ArgumentTypeError,
+    AutogradError,
     BatchedValueError,
+    ConvergenceError,
     ShapeError,
     compose,
 )
 from pullback.implicit.solution import jacobian_of, solution
 from pullback.interop.scipy import implicit_steps
-from pullback.interop.scipy.reading import floating, may_be_derived
+from pullback.interop.scipy.initial_checks import (
+    Watch,
+    bounds_of,
+    check_jacobian,
+    check_start,
+    slope_like,
+    span_of,
+)
+from pullback.interop.scipy.reading import may_be_derived, named
 from pullback.interop.scipy.runge_kutta import Piece, Slope, Taken, replayed
+from pullback.ops.declare import by_sample
 from pullback.ops.functions.creation import asarray
 from pullback.ops.functions.joining import stack
 from pullback.transforms.results import value_as_given
@@ -62,8 +74,9 @@ def solve_ivp(
     fun : callable
         Is given t as a tensor of shape () and y as one of shape (n,), and returns the shape of y.
     t_span : (number, number)
-        May be tensors.
+        May be tensors. The second may be infinite where an event is terminal.
     y0 : (n,) array or Tensor
+        Real for Radau and LSODA.
     method : str
         ``"RK45"``, ``"RK23"``, ``"DOP853"``, or for stiff equations ``"Radau"``, ``"BDF"`` or
         ``"LSODA"``. LSODA takes the steps of Radau: its values agree to the tolerances.
@@ -86,17 +99,25 @@ def solve_ivp(
     OdeResult
         SciPy's, with tensors for `y` (and `t`, where the times are tensors, and `t_events` and
         `y_events`) where one came in or `fun` depends on one. It has derivatives by `y0`, `args`,
-        `t_span`, `t_eval` and what `fun` and `events` close over.
+        `t_span`, `t_eval` and what `fun` and `events` close over. Under `vmap` all but `message`
+        has a value for each sample.
 
     Raises
     ------
     ArgumentError
-        If the method is unknown, or an event does not cross zero with a slope.
+        If the method is unknown, a number has no meaning, an event does not cross zero with a
+        slope, or slopes are NaN or infinite where no step can avoid them. Where shorter steps
+        avoid them, the solution ends before, with SciPy's status -1 and message.
+    ArgumentTypeError, DTypeError, ShapeError
+        If what is given, or what `fun` returns, has another type or shape.
     ConvergenceError
         If the equation of an implicit step cannot be solved to rounding.
 
     Notes
     -----
+    `vmap` solves for each sample, with steps of its own: all have as many times where `t_eval` is
+    given. What differs between samples goes in `y0`, `args` and times.
+
     The time of an event moves by ``-dg/dtheta / (dg/dt)``, the derivatives along the solution.
 
     Examples
@@ -121,20 +142,39 @@ def solve_ivp(
     >>> round(pb.grad(landing)(3.0), 6), round(2 / 9.81, 6)
     (0.203874, 0.203874)
     """
-    _check(fun, method, options)
-    args = () if args is None else tuple(args)
-    y = floating(y0)
-    if y.ndim != 1:
-        raise ShapeError(compose("solve_ivp", "y0 of one axis required", f"{tuple(y.shape)}"))
-    on_tensors = functools.partial(_called, fun, vectorized, y.dtype, args)
-    found_events = _events(events, args)
+    given = (fun, t_span, y0, method, t_eval, dense_output, events, vectorized, args)
     try:
-        found, log = _by_scipy(on_tensors, t_span, y, method, found_events, args, options)
+        return _solve(*given, **options)
     except BatchedValueError as error:
-        raise _batched(error) from None
+        return _of_each_sample(error, given, options)
+
+
+def _solve(
+    fun: Any,
+    t_span: Any,
+    y0: Any,
+    method: str,
+    t_eval: Any,
+    dense_output: bool,
+    events: Any,
+    vectorized: bool,
+    args: Any,
+    **options: Any,
+) -> Any:
+    """Return the solution of one sample."""
+    _check(fun, method, options)
+    args, y = _tuple_of(args), named("solve_ivp", "y0", y0)
+    on_tensors = functools.partial(_called, fun, vectorized, y, method in _EXPLICIT, args)
+    found_events = _events(events, args)
+    t_span = span_of(t_span, events)
+    check_start(y, method)
+    found, log = _by_scipy(on_tensors, t_span, y, method, found_events, args, options)
     given = [*t_span, y0, t_eval, *args]
     times, curved = _times(t_span, log), found_events is not None or t_eval is not None
-    pieces = _pieces(method, on_tensors, times, y, log, curved or dense_output)
+    try:
+        pieces = _pieces(method, on_tensors, times, y, log, curved or dense_output)
+    except ConvergenceError as error:
+        raise (_ended(found, method) if found.status == -1 else error) from None
     curve = Curve(pieces, [taken.t for taken in log], y)
     last = _fill_events(found, found_events, curve, given)
     if t_eval is None:
@@ -145,6 +185,36 @@ def solve_ivp(
     found.t, found.y = value_as_given(ts, given), value_as_given(ys, given)
     found.sol = curve if dense_output else None
     return found
+
+
+# -- a batch ---------------------------------------------------------------------------------------
+_COUNTS = ("status", "nfev", "njev", "nlu")
+
+
+def _of_each_sample(error: BatchedValueError, given: Any, options: dict[str, Any]) -> Any:
+    """Return the solutions of a batch, for each sample by steps of its own."""
+    if given[5]:
+        required, hint = "dense_output=False required in vmap", "give t_eval"
+        raise BatchedValueError(compose("solve_ivp", required, "True", hint=hint)) from error
+    try:
+        found = by_sample(error, _tensors, given, options)
+    except BatchedValueError as raised:
+        is_shape = raised is not error and raised.each is not None
+        raise (_of_other_shapes() if is_shape else _batched()) from raised
+    message = "The equation was solved for each sample: see status."
+    return OptimizeResult(**found, success=found["status"] >= 0, message=message, sol=None)
+
+
+def _tensors(*given: Any, **options: Any) -> Any:
+    """Return what has an axis of samples in a result."""
+    try:
+        found = _solve(*given, **options)
+    except BatchedValueError as error:
+        return by_sample(error, _tensors, given, options)
+    tensors: dict[str, Any] = {name: asarray(np.asarray(found[name])) for name in _COUNTS}
+    for name in ("t_events", "y_events"):
+        tensors[name] = None if found[name] is None else [asarray(x) for x in found[name]]
+    return {"t": asarray(found.t), "y": asarray(found.y), **tensors}
 
 
 # -- what is asked ---------------------------------------------------------------------------------
@@ -162,27 +232,52 @@ def _check(fun: Any, method: Any, options: dict[str, Any]) -> None:
         raise ArgumentError(compose("solve_ivp", required, unknown[0], hint=hint))
 
 
-def _batched(error: BatchedValueError) -> BatchedValueError:
-    required = "the same equation and the same start for all samples of vmap required, as steps"
-    hint = (
-        "use pb.implicit.odeint, which vmap takes, with the batch among its arguments, or solve "
-        "for each sample in a loop and pb.stack the results"
-    )
-    came = "others"
-    required = f"{required} are chosen once"
-    found = BatchedValueError(compose("solve_ivp", required, came, hint=hint))
-    found.__cause__ = error
-    return found
+def _ended(found: Any, method: str) -> ConvergenceError:
+    """Return the error of steps that became too short to be taken again."""
+    required = f"a solution as long as t_span required for the method {method}"
+    came = f"an end at t = {found.t[-1]:.6g}: {found.message.rstrip('.').lower()}"
+    hint = "the solution may grow beyond bounds there: end t_span before, or with an event"
+    return ConvergenceError(compose("solve_ivp", required, came, hint=hint))
+
+
+def _batched() -> BatchedValueError:
+    required = "what differs between the samples of vmap required among y0, args and times"
+    came = "a function that closes over it"
+    hint = "hand it over in args, or solve for each sample in a loop and pb.stack the results"
+    return BatchedValueError(compose("solve_ivp", required, came, hint=hint))
+
+
+def _of_other_shapes() -> BatchedValueError:
+    required = "as many times and events for all samples of vmap required"
+    hint = "give t_eval, the first time alone where events are all that is wanted"
+    came = "steps or events that differ in number"
+    return BatchedValueError(compose("solve_ivp", required, came, hint=hint))
+
+
+def _tuple_of(args: Any) -> tuple[Any, ...]:
+    try:
+        return () if args is None else tuple(args)
+    except (TypeError, AutogradError):
+        required, hint = "a tuple required as args", "args=(value,) for one"
+        came = type(args).__name__
+        raise ArgumentTypeError(compose("solve_ivp", required, came, hint=hint)) from None
 
 
 def _called(
-    fun: Callable[..., Any], vectorized: bool, dtype: Any, args: tuple[Any, ...], t: Any, y: Any
+    fun: Callable[..., Any],
+    vectorized: bool,
+    start: Tensor,
+    is_explicit: bool,
+    args: tuple[Any, ...],
+    t: Any,
+    y: Any,
 ) -> Tensor:
-    """Return the slope of tensors."""
-    now = _moment(t, dtype)
-    if vectorized:
-        return asarray(fun(now, y.reshape((-1, 1)), *args)).reshape((-1,))
-    return asarray(fun(now, y, *args))
+    """Return the slope of tensors, `start` for their shape and dtype."""
+    now = _moment(t, start.dtype)
+    found = fun(now, y.reshape((-1, 1)) if vectorized else y, *args)
+    if vectorized and found is not None:
+        found = asarray(found).reshape((-1,))
+    return slope_like(found, start, is_explicit)
 
 
 def _moment(t: Any, dtype: Any) -> Tensor:
@@ -225,10 +320,19 @@ def _logged(method: type) -> type:
     """Return SciPy's solver as one that notes its steps."""
 
     class Logged(method):  # type: ignore[misc]
-        def __init__(self, *args: Any, log: list[Taken], **options: Any) -> None:
+        def __init__(self, *args: Any, log: list[Taken], watch: Watch, **options: Any) -> None:
             super().__init__(*args, **options)
-            self._log = log
+            self._log, self._watch = log, watch
+            if np.isnan(self.h_abs):
+                watch.check("slopes of fun", self.h_abs, self.t)
+            for name in ("lu", "solve_lu"):
+                if hasattr(self, name):
+                    setattr(self, name, functools.partial(self._finite, getattr(self, name)))
             log.append(Taken(self.t, self.y, 1, 1, self._planned(), None))
+
+        def _finite(self, function: Any, *arrays: Any) -> Any:
+            self._watch.check("slopes of fun and their derivatives", arrays[-1], self.t)
+            return function(*arrays)
 
         def _planned(self) -> float:
             return float(self.h_abs * self.direction)
@@ -237,6 +341,7 @@ def _logged(method: type) -> type:
             order = getattr(self, "order", 1)
             message = super().step()
             if self.status != "failed":
+                self._watch.seen = None
                 # Radau's curve is where the search for its stages starts.
                 curve = self.dense_output() if method is theirs.Radau else None
                 state = (order, getattr(self, "order", 1), self._planned(), curve)
@@ -251,24 +356,28 @@ def _by_scipy(
 ) -> tuple[Any, list[Taken]]:
     """Return SciPy's result, and what its steps were."""
     log: list[Taken] = []
+    watch = Watch(method)
     found = theirs.solve_ivp(
-        _on_values(slope, y),
+        _on_values(slope, y, watch),
         [_number(t) for t in t_span],
         y.detach().numpy(),
         _logged(METHODS[method]),
         events=events and [_watched(event, y) for event in events],
         log=log,
-        **_options(options, y, args),
+        watch=watch,
+        **_options(options, t_span, y, method, args),
     )
     return found, log
 
 
-def _on_values(slope: Slope, like: Tensor) -> Callable[..., Any]:
+def _on_values(slope: Slope, like: Tensor, watch: Watch) -> Callable[..., Any]:
     """Return the function of arrays that SciPy calls."""
 
     def call(t: float, y: Any) -> Any:
         with no_grad():
-            return slope(t, asarray(y).to(like.dtype)).detach().numpy()
+            found = slope(t, asarray(y).to(like.dtype)).detach().numpy()
+        watch.note(t, found)
+        return found
 
     return call
 
@@ -284,17 +393,22 @@ def _watched(event: Any, like: Tensor) -> Callable[..., Any]:
     return call
 
 
-def _options(options: dict[str, Any], like: Tensor, args: Any) -> dict[str, Any]:
-    """Return SciPy's options, with a Jacobian of values."""
-    found, jac = dict(options), options.get("jac")
-    if isinstance(jac, Tensor):
-        found["jac"] = jac.detach().numpy()
-    elif callable(jac):
+def _options(
+    options: dict[str, Any], t_span: Any, like: Tensor, method: str, args: Any
+) -> dict[str, Any]:
+    """Return SciPy's options, with numbers and a Jacobian of values."""
+    n, jac = like.shape[0], options.get("jac")
+    found = {**options, **bounds_of(options, t_span, n)}
+    if options.get("jac_sparsity") is not None:
+        found["jac_sparsity"] = check_jacobian("jac_sparsity", options["jac_sparsity"], n)
+    if jac is not None and not callable(jac):
+        found["jac"] = check_jacobian("jac", jac, n)
+    elif jac is not None:
 
         def on_values(t: float, y: Any) -> Any:
             with no_grad():
                 matrix = jac(_moment(t, like.dtype), asarray(y).to(like.dtype), *args)
-            return matrix.detach().numpy() if isinstance(matrix, Tensor) else matrix
+            return check_jacobian("jac", matrix, n, f" by the method {method} at t = {t:.6g}")
 
         found["jac"] = on_values
     return found
@@ -306,6 +420,8 @@ def _times(t_span: Any, log: list[Taken]) -> list[Any]:
     if not isinstance(first, Tensor) and not isinstance(last, Tensor):
         return [float(taken.t) for taken in log]
     whole = float(_number(last)) - float(_number(first))
+    if np.isinf(whole):  # an event ends it, and the last time says nothing
+        return [first + float(taken.t - log[0].t) for taken in log]
     shares = [
         float(taken.t - log[0].t) / whole if whole else float(i > 0) for i, taken in enumerate(log)
     ]
@@ -367,10 +483,11 @@ def _reached(t_eval: Any, end: float, t_span: Any) -> Any:
     """Return those of the times wanted that the steps reached: all, unless they ended early."""
     wanted, (first, last) = _number(t_eval), (float(_number(t)) for t in t_span)
     way, (low, high) = 1 if last >= first else -1, sorted((first, last))
-    ordered = wanted.ndim == 1 and bool(np.all(np.diff(way * wanted) > 0))
-    if not ordered or np.any((wanted < low) | (wanted > high)):
+    inside = (wanted >= low) & (wanted <= high)
+    if wanted.ndim != 1 or not np.all(inside) or np.any(np.diff(way * wanted) <= 0):
         required = f"times of one axis from {low} to {high}, in order, required in t_eval"
-        raise ArgumentError(compose("solve_ivp", required, "others"))
+        came = "others" if wanted.ndim != 1 or np.all(inside) else f"{wanted[~inside][0]:g}"
+        raise ArgumentError(compose("solve_ivp", required, came, ("t_eval", t_eval)))
     reached = way * wanted <= way * end
     return (t_eval if isinstance(t_eval, Tensor) else wanted)[: int(reached.sum())]
 

@@ -1,6 +1,7 @@
 """`scipy.interpolate`: piecewise cubic curves, differentiable in x, in y and where they are read.
 
 The curves are SciPy's: its equations for the slopes at the knots, and its end conditions.
+`interp1d` is in `sampled`.
 """
 
 from __future__ import annotations
@@ -14,7 +15,8 @@ from pullback import linalg
 from pullback.core.tensor.tensor import Tensor
 from pullback.errors import ArgumentError, ShapeError, compose
 from pullback.interop.scipy.linalg import solve_banded
-from pullback.interop.scipy.reading import floating, in_one_dtype, refuse
+from pullback.interop.scipy.reading import floating, in_one_dtype, in_one_precision, refuse
+from pullback.interop.scipy.sampled import interp1d
 from pullback.ops.functions.creation import asarray, zeros
 from pullback.ops.functions.joining import concat, stack
 from pullback.ops.functions.manipulation import moveaxis, roll
@@ -121,16 +123,9 @@ def _moved(result: Any, first: int, axis: int) -> Any:
     return moveaxis(result, tuple(range(first)), tuple(range(axis, axis + first)))
 
 
-def _in_one_precision(x: Any, y: Any) -> tuple[Tensor, Tensor]:
-    """Return knots and samples in one dtype; knots stay real where samples are complex."""
-    is_real = not floating(x).is_complex()
-    x, y = in_one_dtype(x, y)
-    return (x.real if is_real and x.is_complex() else x), y
-
-
 def _samples(api: str, x: Any, y: Any, axis: int) -> tuple[Tensor, Tensor, int]:
     """Return the knots and the samples, their axis in front."""
-    x, y = _in_one_precision(x, y)
+    x, y = in_one_precision(x, y)
     axis = axis % y.ndim if y.ndim else 0
     y = moveaxis(y, axis, 0) if y.ndim else y
     n = x.shape[0] if x.ndim == 1 else 0
@@ -331,124 +326,6 @@ def _edge(h0: Tensor, h1: Tensor, m0: Tensor, m1: Tensor) -> Tensor:
     d = ((2 * h0 + h1) * m0 - h0 * m1) / (h0 + h1)
     steep = (sign(m0) != sign(m1)) & (absolute(d) > 3 * absolute(m0))
     return where(sign(d) != sign(m0), 0.0, where(steep, 3 * m0, d))
-
-
-_KINDS = {"linear": 1, "slinear": 1, 1: 1, "cubic": 3, 3: 3}
-
-
-class interp1d(PPoly):  # noqa: N801 (SciPy's name)
-    """A function through samples, as `scipy.interpolate.interp1d`.
-
-    Parameters
-    ----------
-    x : (n,) array or Tensor
-    y : array or Tensor
-        Samples along `axis`.
-    kind : str or int
-        ``"linear"``, ``"slinear"`` or 1, or ``"cubic"`` or 3: a spline that is not-a-knot.
-    axis : int
-    bounds_error : bool, optional
-        Whether places outside are an error; by default unless there is a `fill_value`.
-    fill_value : array, pair of arrays or "extrapolate"
-        What is outside, or below and above.
-    assume_sorted : bool
-        Whether `x` increases; it is sorted otherwise.
-
-    Raises
-    ------
-    ArgumentError
-        If a place is outside where that is an error, a knot comes twice or the kind is another.
-
-    Examples
-    --------
-    >>> import pullback as pb
-    >>> x = pb.tensor([0.0, 1.0, 3.0])
-    >>> pb.interop.scipy.interpolate.interp1d(x, x**2)(pb.tensor([0.5, 2.0]))
-    tensor([0.5000, 5.0000])
-    """
-
-    def __init__(
-        self,
-        x: Any,
-        y: Any,
-        kind: Any = "linear",
-        axis: int = -1,
-        copy: bool = True,
-        bounds_error: bool | None = None,
-        fill_value: Any = math.nan,
-        assume_sorted: bool = False,
-    ) -> None:
-        if not isinstance(kind, (str, int)) or kind not in _KINDS:
-            required = f"a kind of {', '.join(map(str, _KINDS))} required"
-            hint = "CubicSpline and PchipInterpolator of pb.interop.scipy.interpolate are others"
-            raise ArgumentError(compose("interp1d", required, repr(kind), hint=hint))
-        knots, samples, axis = _samples("interp1d", *_sorted(x, y, axis, assume_sorted), axis)
-        if _KINDS[kind] == 3 and knots.shape[0] < 4:
-            came = f"{knots.shape[0]}"
-            raise ShapeError(compose("interp1d", "4 samples or more required for 'cubic'", came))
-        if isinstance(fill_value, str) and fill_value != "extrapolate":
-            required = 'numbers, a pair of them or "extrapolate" required as fill_value'
-            raise ArgumentError(compose("interp1d", required, repr(fill_value)))
-        goes_on = isinstance(fill_value, str)
-        if goes_on and bounds_error:
-            required = "bounds_error=False required for fill_value='extrapolate'"
-            raise ArgumentError(compose("interp1d", required, "True"))
-        self._fill = None if goes_on else fill_value
-        is_default = not isinstance(fill_value, (tuple, Tensor)) and fill_value is math.nan
-        self._is_error = is_default if bounds_error is None else bounds_error
-        slopes = _slopes(knots, samples, "not-a-knot") if _KINDS[kind] == 3 else None
-        super().__init__(_through(knots, samples, slopes), knots, True, axis)
-        self._given = [x, y]
-
-    def __call__(self, x: Any) -> Any:  # type: ignore[override]
-        """Return the function at each element of `x`."""
-        at = floating(x)
-        result = super().__call__(at)
-        places, knots = at.detach().numpy(), self.x.detach().numpy()
-        below, above = places < knots[0], places > knots[-1]
-        if self._fill is None or not (below.any() or above.any()):
-            return value_as_given(result, [*self._given, x])
-        if self._is_error:
-            required = f"places from {knots[0]:g} to {knots[-1]:g} required"
-            came = f"{places[below | above][0]:g}"
-            hint = 'give fill_value, "extrapolate" or a number'
-            raise ArgumentError(compose("interp1d", required, came, ("x", at), hint=hint))
-        pair = self._fill if isinstance(self._fill, tuple) else (self._fill, self._fill)
-        after = (1,) * (result.ndim - at.ndim - self.axis)
-        for outside, fill in zip((below, above), pair, strict=True):
-            mask = asarray(outside).reshape((*at.shape, *after))
-            result = where(mask, _filling(fill, result, at.ndim, self.axis), result)
-        return value_as_given(result, [*self._given, x, *pair])
-
-
-def _filling(fill: Any, result: Tensor, first: int, axis: int) -> Any:
-    """Return what is outside, beside a result whose axes of places begin at `axis`."""
-    if not isinstance(fill, Tensor) and np.ndim(fill) == 0:
-        return complex(fill) if result.is_complex() else float(fill)
-    found = floating(fill).to(result.dtype)
-    rest = (*result.shape[:axis], *result.shape[axis + first :])
-    if not found.ndim:
-        return found
-    found = found.expand(rest)
-    return found.reshape((*rest[:axis], *(1,) * first, *rest[axis:]))
-
-
-def _sorted(x: Any, y: Any, axis: int, assume_sorted: bool) -> tuple[Tensor, Tensor]:
-    x, y = _in_one_precision(x, y)
-    if assume_sorted or x.ndim != 1 or not y.ndim or y.shape[axis] != x.shape[0]:
-        return x, y
-    order = np.argsort(x.detach().numpy(), kind="stable")
-    if np.array_equal(order, np.arange(len(order))):
-        return x, y
-    return x[asarray(order)], moveaxis(moveaxis(y, axis, 0)[asarray(order)], 0, axis)
-
-
-def _through(x: Tensor, y: Tensor, slopes: Tensor | None) -> Tensor:
-    """Return the coefficients of cubics, or of straight lines where no slopes are given."""
-    if slopes is not None:
-        return _hermite(x, y, slopes)
-    width = (x[1:] - x[:-1]).reshape((-1, *(1,) * (y.ndim - 1)))
-    return stack([(y[1:] - y[:-1]) / width, y[:-1] * 1.0])
 
 
 def __getattr__(name: str) -> Any:

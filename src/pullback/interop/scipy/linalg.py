@@ -1,11 +1,15 @@
 """`scipy.linalg`: systems of equations and functions of matrices, differentiable of every order.
 
-Owns SciPy's signatures and the rules of what LAPACK solves. Matrices are of two axes, not stacks.
+Owns SciPy's signatures and the rules of what LAPACK solves. Systems are of one matrix, functions of
+matrices, inverses and determinants take stacks of them.
 The rules are those of M. Giles, "An extended collection of matrix derivative results" (2008).
 """
 
 from __future__ import annotations
 
+import cmath
+import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -15,9 +19,9 @@ from pullback import linalg
 from pullback.core.custom.define import autograd_function
 from pullback.core.tensor.tensor import Tensor
 from pullback.errors import ArgumentError, ShapeError, compose
-from pullback.interop.scipy.reading import as_given, floating, in_one_dtype, refuse
+from pullback.interop.scipy.reading import as_given, floating, in_one_dtype, named, refuse
 from pullback.ops.functions.creation import asarray, zeros
-from pullback.ops.functions.data_types import finfo
+from pullback.ops.functions.data_types import astype, finfo, result_type
 from pullback.ops.functions.diagonals import tril, triu
 from pullback.ops.functions.joining import concat, stack
 
@@ -40,11 +44,15 @@ _TRANSPOSED = {0: "N", 1: "T", 2: "C", "N": "N", "T": "T", "C": "C"}
 
 
 def _run(api: str, function: Any, *arrays: Tensor, **settings: Any) -> Tensor:
-    """Call SciPy on the values; its error of a singular matrix becomes ours."""
+    """Call SciPy on the values; its errors of what it cannot solve become ours."""
     try:
         return asarray(function(*(x.numpy() for x in arrays), **settings))
     except theirs.LinAlgError as error:
         raise ArgumentError(compose(api, "a regular matrix required", str(error))) from None
+    except ValueError as error:
+        if all(np.isfinite(x.numpy()).all() for x in arrays):
+            raise
+        raise ArgumentError(compose(api, "finite elements required", "NaN or infinity")) from error
 
 
 def _square(api: str, name: str, a: Tensor) -> Tensor:
@@ -329,21 +337,49 @@ def solve_sylvester(a: Any, b: Any, q: Any) -> Any:
 @autograd_function
 def _sqrtm(ctx: Any, a: Any) -> Any:
     x = _run("sqrtm", theirs.sqrtm, a)
-    ctx.save_for_backward(x=x)
+    ctx.save_for_backward(a=a, x=x)
     ctx.is_real = not a.is_complex()
     return x
 
 
 @_sqrtm.backward
 def _(ctx: Any, g: Any) -> Any:
-    x = ctx.saved_variables.x
+    a, x = ctx.saved_variables.a, ctx.saved_variables.x
+    values = _eigenvalues(a)
+    _check_root(a, np.abs(values))
+    _turn_off_cut("sqrtm", values, ctx.is_real)
     u = _sylvester(x.mH, x.mH, g)
     return u.real if ctx.is_real and u.is_complex() else u
 
 
+def _eigenvalues(a: Tensor) -> Any:
+    return np.linalg.eigvals(a.detach().numpy())
+
+
+def _check_root(a: Tensor, sizes: Any) -> None:
+    """Raise where an eigenvalue is 0, at which a square root has no derivative."""
+    array = a.detach().numpy()
+    is_exact = np.array_equal(array, np.triu(array))
+    least = 0.0 if is_exact else float(finfo(a.dtype).eps) * float(np.max(sizes, initial=0.0))
+    if sizes.size and not sizes.min() > least:
+        required = "a regular matrix required for a gradient"
+        came = f"eigenvalues of size {sizes.min():.3g} to {sizes.max():.3g}"
+        hint = "a square root has none at 0; values alone: sqrtm(A.detach())"
+        raise ArgumentError(compose("sqrtm", required, came, hint=hint))
+
+
 @as_given
 def sqrtm(A: Any) -> Any:
-    """Return the principal square root of a matrix, as `scipy.linalg.sqrtm`.
+    """Return the principal square root of each matrix, as `scipy.linalg.sqrtm`.
+
+    Matrices are in the last two axes of `A`. A real one with a negative eigenvalue has a complex
+    root; there are complex results for all then.
+
+    Raises
+    ------
+    ArgumentError
+        If a gradient is asked for where there is none: of a singular matrix, and at negative
+        eigenvalues as for `logm`.
 
     Examples
     --------
@@ -352,7 +388,26 @@ def sqrtm(A: Any) -> Any:
     tensor([[2., 0.],
             [0., 3.]])
     """
-    return _sqrtm(_square("sqrtm", "A", floating(A)))
+    return _each(_sqrtm, _squares("sqrtm", "A", named("sqrtm", "A", A)))
+
+
+def _squares(api: str, name: str, a: Tensor) -> Tensor:
+    if a.ndim < 2 or a.shape[-2] != a.shape[-1]:
+        came = f"shape {tuple(a.shape)}"
+        raise ShapeError(compose(api, f"a square matrix, or several, required as '{name}'", came))
+    return a
+
+
+def _each(function: Callable[[Tensor], Tensor], a: Tensor) -> Tensor:
+    """Return a function of each matrix in the last two axes."""
+    if a.numel() == 0:
+        return a * 1.0
+    if a.ndim == 2:
+        return function(a)
+    matrices = a.reshape((-1, *a.shape[-2:]))
+    found = [function(matrices[i]) for i in range(matrices.shape[0])]
+    dtype = result_type(*found)
+    return stack([astype(x, dtype, copy=False) for x in found]).reshape(a.shape)
 
 
 @autograd_function
@@ -372,7 +427,9 @@ def _(ctx: Any, g: Any) -> Any:
     # The derivative L(a, e) is a block of the logarithm of [[a, e], [0, a]], and the trace of
     # g^H L(a, e) that of L(a, g^H) e: N. Higham, "Functions of Matrices" (2008), 3.2.
     a, g = in_one_dtype(ctx.saved_variables.a, g.mH)
-    _check_off_cut(a)
+    turn = _turn_off_cut("logm", _eigenvalues(ctx.saved_variables.a), ctx.is_real)
+    if turn:  # the logarithm differs by a constant then
+        a, g = a * turn, g * turn
     n = a.shape[0]
     upper = concat([a, g], axis=1)
     lower = concat([zeros((n, n), dtype=a.dtype, device=a.device), a], axis=1)
@@ -389,26 +446,44 @@ def _check_regular(a: Tensor) -> None:
         raise ArgumentError(compose("logm", "a regular matrix required", came, ("A", a)))
 
 
-def _check_off_cut(a: Tensor) -> None:
-    """Raise where the principal logarithm jumps by 2 pi i, and has no derivative."""
-    values = np.linalg.eigvals(a.detach().numpy())
+def _turn_off_cut(api: str, values: Any, is_real: bool) -> complex | None:
+    """Return what turns eigenvalues so that none is where the principal branch jumps.
+
+    A real matrix keeps a negative eigenvalue that comes once on the cut, at the angle pi, when it
+    changes: the branch on which it is has a derivative. Other eigenvalues leave the cut to both
+    sides, and there is none.
+    """
     near = 1e-6 * float(np.max(np.abs(values), initial=0.0))
-    on_cut = values[(values.real < 0) & (np.abs(values.imag) <= near)]
-    if on_cut.size:
-        required = "no negative eigenvalue of A required for a gradient"
-        hint = "the principal logarithm jumps there; values alone: logm(A.detach())"
-        raise ArgumentError(compose("logm", required, f"{on_cut[0].real:.6g}", hint=hint))
+    on_cut = (values.real < 0) & (np.abs(values.imag) <= near)
+    if not on_cut.any():
+        return None
+    apart = np.abs(values[:, None] - values)
+    np.fill_diagonal(apart, np.inf)
+    moves = (values.imag != 0) | (apart.min(axis=1) <= near)
+    wrong = on_cut & moves if is_real else on_cut
+    if wrong.any():
+        required = (
+            "no negative eigenvalue of A, or of a real A each but once, required for a gradient"
+        )
+        hint = f"the principal branch jumps there; values alone: {api}(A.detach())"
+        raise ArgumentError(compose(api, required, f"{values[wrong][0].real:.6g}", hint=hint))
+    lowest = float(np.min(np.angle(values[~on_cut]), initial=math.pi))
+    return cmath.exp(-0.5j * (math.pi + lowest))
 
 
 @as_given
 def logm(A: Any) -> Any:
-    """Return the principal logarithm of a matrix, as `scipy.linalg.logm`.
+    """Return the principal logarithm of each matrix, as `scipy.linalg.logm`.
+
+    Matrices are in the last two axes of `A`. A real one with a negative eigenvalue has a complex
+    logarithm; there are complex results for all then.
 
     Raises
     ------
     ArgumentError
-        If the matrix is singular: it has no logarithm; or if its gradient is asked for where it has
-        a negative eigenvalue: the principal logarithm jumps there.
+        If a matrix is singular: it has no logarithm; or if a gradient is asked for where a complex
+        matrix has a negative eigenvalue, or a real one has it several times: the principal
+        logarithm jumps there.
 
     Examples
     --------
@@ -417,13 +492,12 @@ def logm(A: Any) -> Any:
     tensor([[0., 2.],
             [0., 0.]])
     """
-    matrix = _square("logm", "A", floating(A))
-    return _logm(matrix, False) if matrix.shape[0] else matrix * 1.0
+    return _each(lambda a: _logm(a, False), _squares("logm", "A", named("logm", "A", A)))
 
 
 @as_given
 def expm(A: Any) -> Any:
-    """Return the exponential of square matrices, as `scipy.linalg.expm`.
+    """Return the exponential of each matrix in the last two axes, as `scipy.linalg.expm`.
 
     Examples
     --------
@@ -432,7 +506,7 @@ def expm(A: Any) -> Any:
     tensor([[1., 1.],
             [0., 1.]])
     """
-    return linalg.matrix_exp(floating(A))
+    return linalg.matrix_exp(_squares("expm", "A", named("expm", "A", A)))
 
 
 @as_given

@@ -28,6 +28,7 @@ from pullback.errors import (
 )
 from pullback.implicit.solution import edges_since
 from pullback.interop.scipy.reading import floating, may_be_derived
+from pullback.ops.declare import by_sample
 from pullback.ops.functions.creation import asarray, ones_like
 from pullback.ops.functions.joining import stack
 from pullback.transforms.results import value_as_given
@@ -77,7 +78,8 @@ def quad(
     -------
     (number or Tensor, float)
         The integral and an estimate of its error. It has derivatives of every order by `a`, `b`,
-        `args` and what `func` closes over. By a limit it is ``func`` there.
+        `args` and what `func` closes over. By a limit it is ``func`` there. `vmap` integrates for
+        each sample; what differs between them goes in `a`, `b` and `args`.
 
     Raises
     ------
@@ -94,23 +96,49 @@ def quad(
     """
     args = args if isinstance(args, tuple) else (args,)
     _check(func, weight, full_output)
+    given = (func, a, b, args, points, complex_func)
+    bounds: dict[str, Any] = {"epsabs": epsabs, "epsrel": epsrel, "limit": 20 * limit}
+    try:
+        total, error = _quad(*given, **bounds)
+    except BatchedValueError as raised:
+        try:
+            total, error = by_sample(raised, _tensors, given, bounds)
+        except BatchedValueError as again:
+            raise _closed_over() from again
+    return value_as_given(total, [a, b, *args]), error
+
+
+def _quad(
+    func: Any, a: Any, b: Any, args: Any, points: Any, complex_func: bool, **bounds: Any
+) -> tuple[Tensor, float]:
+    """Return the integral of one sample, and the error."""
     low, high = _limit("a", a), _limit("b", b)
 
     def f(x: Any) -> Tensor:
         return _one_number(func(x, *args), complex_func)
 
-    try:
-        ends = [float(low.detach()), float(high.detach())]
-        bounds = {"epsabs": epsabs, "epsrel": epsrel, "limit": 20 * limit}
-        total, error = _integral(f, ends, points, bounds)
-    except BatchedValueError as raised:
-        hint = "integrate for each sample in a loop and pb.stack the results"
-        required = "the same function and limits for all samples of vmap required"
-        raise BatchedValueError(compose("quad", required, "others", hint=hint)) from raised
+    ends = [float(low.detach()), float(high.detach())]
+    total, error = _integral(f, ends, points, bounds)
     for end, sign in ((high, 1.0), (low, -1.0)):
         if math.isfinite(float(end.detach())) and may_be_derived(end):
             total = total + sign * _from_limit(f, end)
-    return value_as_given(total, [a, b, *args]), error
+    return total, error
+
+
+def _tensors(*given: Any, **bounds: Any) -> Any:
+    """Return the same as tensors, which have an axis of samples."""
+    try:
+        total, error = _quad(*given, **bounds)
+    except BatchedValueError as raised:
+        return by_sample(raised, _tensors, given, bounds)
+    return total, asarray(np.asarray(error))
+
+
+def _closed_over() -> BatchedValueError:
+    required = "what differs between the samples of vmap required among a, b and args"
+    came = "a function that closes over it"
+    hint = "hand it over in args, or integrate for each sample in a loop and pb.stack the results"
+    return BatchedValueError(compose("quad", required, came, hint=hint))
 
 
 def _check(func: Any, weight: Any, full_output: Any) -> None:

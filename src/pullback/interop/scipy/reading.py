@@ -8,12 +8,21 @@ from typing import Any, NoReturn, TypeVar, cast
 
 from pullback.arrays import DTYPES, WrappingLibrary, library_of
 from pullback.core.tensor.tensor import Tensor
-from pullback.errors import compose
+from pullback.errors import ArgumentTypeError, AutogradError, GraphError, compose
 from pullback.implicit.reading import tensor_of
 from pullback.ops.functions.data_types import astype, result_type
+from pullback.ops.functions.joining import stack
 from pullback.transforms.results import value_as_given
 
-__all__ = ["as_given", "floating", "in_one_dtype", "may_be_derived", "refuse"]
+__all__ = [
+    "as_given",
+    "floating",
+    "in_one_dtype",
+    "in_one_precision",
+    "may_be_derived",
+    "named",
+    "refuse",
+]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -24,11 +33,44 @@ def floating(x: Any) -> Tensor:
     return found if found.dtype.is_inexact else astype(found, DTYPES["float64"])
 
 
+def named(api: str, name: str, x: Any) -> Tensor:
+    """Return an argument as floating-point numbers, a list of tensors too; an error names it."""
+    try:
+        is_row = isinstance(x, (list, tuple)) and any(isinstance(v, Tensor) for v in x)
+        return _row(x) if is_row else floating(x)
+    except (AutogradError, TypeError, ValueError) as error:
+        if isinstance(error, GraphError):  # of a batch, not of the argument
+            raise
+        required = f"numbers required as {name}"
+        raise ArgumentTypeError(compose(api, required, _kind(x))) from None
+
+
+def _row(values: Iterable[Any]) -> Tensor:
+    """Return tensors and numbers side by side; numbers take the precision of the tensors."""
+    given = list(values)
+    found = [floating(v) for v in given]
+    pairs = list(zip(given, found, strict=True))
+    dtype = result_type(*(x for v, x in pairs if isinstance(v, Tensor) or x.is_complex()))
+    return stack([astype(x, dtype, copy=False) for x in found])
+
+
+def _kind(x: Any) -> str:
+    dtype = getattr(x, "dtype", None)
+    return type(x).__name__ if dtype is None else f"an array of {dtype}"
+
+
 def in_one_dtype(*values: Any) -> list[Tensor]:
     """Return several arguments as tensors of the dtype that holds them all."""
     found = [floating(x) for x in values]
     dtype = result_type(*found)
     return [astype(x, dtype, copy=False) for x in found]
+
+
+def in_one_precision(x: Any, y: Any) -> tuple[Tensor, Tensor]:
+    """Return places and samples in one dtype; places stay real where samples are complex."""
+    is_real = not floating(x).is_complex()
+    x, y = in_one_dtype(x, y)
+    return (x.real if is_real and x.is_complex() else x), y
 
 
 def may_be_derived(x: Tensor) -> bool:

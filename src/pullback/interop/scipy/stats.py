@@ -20,6 +20,7 @@ from pullback.ops.primitives.exponential import exp, expm1, log, log1p, logaddex
 from pullback.ops.primitives.rounding import absolute
 from pullback.ops.primitives.special import erf, erfc, log_ndtr, ndtr
 from pullback.ops.primitives.trigonometric import atan
+from pullback.ops.shape_integrals import student_series
 
 _UNIVARIATE = """
     bernoulli beta binom cauchy chi2 expon gamma geom halfnorm invgamma laplace logistic lognorm
@@ -101,8 +102,13 @@ cauchy = Continuous(
 
 
 def _student(y: Any, df: Any) -> Any:
-    scale = lgamma((df + 1) / 2) - lgamma(df / 2) - log(df * math.pi) / 2
-    return scale - log1p(y * y / df) * ((df + 1) / 2)
+    is_normal, is_large = df == _INF, df > 40
+    small, share = where(is_large, 40.0, df), 1 / where(is_large, df, 40.0)
+    closed = lgamma((small + 1) / 2) - lgamma(small / 2) - log(small * math.pi) / 2
+    scale = where(is_large, student_series(share) - _LOG_2PI / 2, closed)
+    df, finite = where(is_normal, 1.0, df), where(is_normal, 0.0, y)
+    power = log1p(finite * finite / df) * ((df + 1) / 2)
+    return scale - where(is_normal, y * y * 0.5, power)
 
 
 t = Continuous(

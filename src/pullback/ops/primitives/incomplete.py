@@ -7,6 +7,7 @@ have no rule: asking for their gradient is an error. https://dlmf.nist.gov, chap
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from pullback.ops.declare import on
@@ -14,7 +15,12 @@ from pullback.ops.from_scipy import from_scipy
 from pullback.ops.primitives.exponential import xlog1py_p, xlogy_p
 from pullback.ops.primitives.gamma_functions import betaln_p, digamma_p, lgamma_p
 from pullback.ops.samples import real
-from pullback.ops.shape_integrals import by_beta_shape, by_gamma_shape, by_student_shape
+from pullback.ops.shape_integrals import (
+    by_beta_shape,
+    by_gamma_shape,
+    by_student_shape,
+    student_series,
+)
 
 _SHAPES = real(0.5, 3)
 _PROBABILITY = real(0.1, 0.9)
@@ -134,9 +140,17 @@ betaincinv_p = from_scipy(
 
 # -- the distributions of Student and of F ---------------------------------------------------------
 def _student_density(df: Any, t: Any, xp: Any) -> Any:
-    """Return the density of Student's distribution at t."""
-    power = xp.log1p(t * t / df) * ((df + 1) / 2)
-    return xp.exp(-power - on(xp, betaln_p)(df / 2, xp.full_like(df, 0.5))) / xp.sqrt(df)
+    """Return the density of Student's distribution at t, the normal one for infinite df."""
+    like = xp.zeros_like(df) * xp.zeros_like(t)
+    df, t = df + like, t + like
+    is_normal, is_large, one = df == float("inf"), df > 40, xp.ones_like(df)
+    small, share = xp.where(is_large, 40 * one, df), 1 / xp.where(is_large, df, 40 * one)
+    closed = on(xp, betaln_p)(small / 2, 0.5 * one) + xp.log(small) / 2
+    series = math.log(2 * math.pi) / 2 - student_series(share)
+    df, finite = xp.where(is_normal, one, df), xp.where(is_normal, xp.zeros_like(t), t)
+    power = xp.log1p(finite * finite / df) * ((df + 1) / 2)
+    exponent = xp.where(is_normal, t * t / 2, power) + xp.where(is_large, series, closed)
+    return xp.exp(-exponent)
 
 
 def _by_df(df: Any, t: Any, xp: Any) -> Any:
