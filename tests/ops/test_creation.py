@@ -97,6 +97,39 @@ def test_a_list_of_tensors_becomes_one_tensor():
     assert pb.tensor([[pb.tensor(1), 2], [3, pb.tensor(4)]]).tolist() == [[1, 2], [3, 4]]
 
 
+# As in PyTorch: a Python float has the default dtype, whatever it stands beside.
+BESIDE = [
+    ("float16", 0.1, "float32"),
+    ("float32", 0.1, "float32"),
+    ("float64", 0.1, "float64"),
+    ("int64", 0.1, "float32"),
+    ("float32", 2, "float32"),
+    ("float32", 1j, "complex64"),
+    ("float64", 1j, "complex128"),
+    ("complex64", 0.1, "complex64"),
+    ("int32", True, "int32"),
+    ("bool", 2, "int64"),
+]
+
+
+@pytest.mark.parametrize("make", [pb.tensor, pb.asarray])
+@pytest.mark.parametrize(("dtype", "number", "expected"), BESIDE)
+def test_a_list_has_the_dtype_of_its_tensors_and_numbers_in_any_order(
+    make, dtype, number, expected
+):
+    t = pb.tensor([1], dtype=dtype)[0]
+    assert make([t, number]).dtype.name == make([number, t]).dtype.name == expected
+    assert make([[number, t], [number, number]]).dtype.name == expected
+
+
+@pytest.mark.parametrize("make", [pb.tensor, pb.asarray])
+def test_numbers_beside_tensors_of_double_precision_are_not_rounded_to_single(make):
+    third = pb.tensor(1 / 3, dtype="float64")
+    assert make([0.1, third]).tolist() == [0.1, 1 / 3]
+    assert make([[0.1, 0.2], [third, 0.1j]]).tolist() == [[0.1, 0.2], [1 / 3, 0.1j]]
+    assert make([pb.tensor(1.0), 0.1], dtype="float64").tolist() == [1.0, 0.1]
+
+
 def test_an_array_of_another_library_stays_there():
     x = pb.tensor(array_api_strict.asarray([1.0, 2.0]))
     assert x.device == STRICT

@@ -21,6 +21,7 @@ from pullback.arrays import (
     is_array,
     library_for,
     library_of,
+    promote,
     promote_scalar,
 )
 from pullback.core.function.dispatch import created
@@ -96,14 +97,14 @@ def _from_python(op: str, data: Any, dtype: DType | None) -> Any:
         raise ArgumentTypeError(
             f"{op}: data must be numbers, got {type(data).__name__} of dtype {array.dtype}"
         )
-    typed = isinstance(data, np.generic) or _holds_typed(data)
+    dtypes = _dtypes_of_typed([data])
     if dtype is None:
-        dtype = dtype_of(array.dtype) if typed else _dtype_of_numbers(array)
+        dtype = _dtype_beside(dtypes, data) if dtypes else _dtype_of_numbers(array)
     if array.dtype.kind == "c" and not dtype.is_complex:
         required = f"numbers that dtype {dtype.name} can hold required"
         raise DTypeError(compose(op, required, "complex numbers", hint="take the real part"))
     cast = array.astype(dtype.dtype, copy=False)
-    if not typed and dtype.kind in "iu" and array.dtype.kind in "iu" and (cast != array).any():
+    if not dtypes and dtype.kind in "iu" and array.dtype.kind in "iu" and (cast != array).any():
         hint = "pass a dtype that holds every number"
         required = f"integers that dtype {dtype.name} can hold required"
         raise DTypeError(compose(op, required, f"{array.min()} to {array.max()}", hint=hint))
@@ -127,11 +128,28 @@ def _unboxed(data: Sequence[Any]) -> list[Any]:
     ]
 
 
-def _holds_typed(data: Any) -> bool:
-    """Whether the first element of nested lists already has a NumPy dtype."""
-    while isinstance(data, list) and data:
-        data = data[0]
-    return isinstance(data, (np.generic, np.ndarray))
+def _dtypes_of_typed(data: Sequence[Any]) -> set[DType]:
+    """Return the dtypes of NumPy's numbers and arrays in nested lists."""
+    found: set[DType] = set()
+    for item in () if set(map(type, data)) <= _NUMBERS else data:
+        if isinstance(item, list):
+            found |= _dtypes_of_typed(item)
+        elif isinstance(item, (np.generic, np.ndarray)):
+            found.add(dtype_of(item.dtype))
+    return found
+
+
+def _dtype_beside(dtypes: set[DType], data: Any) -> DType:
+    """Return the dtype of nested lists in which these dtypes and Python's numbers stand."""
+    if isinstance(data, list):
+        return promote(*dtypes, *(_dtype_beside(dtypes, item) for item in data))
+    number = not isinstance(data, (np.generic, np.ndarray))
+    return promote(*dtypes, *([_dtype_of_numbers(np.asarray(data))] if number else ()))
+
+
+_NUMBERS = {bool, int, float, complex}
+# What a Python number is beside tensors of double precision.
+_DOUBLE = {float: "float64", complex: "complex128"}
 
 
 def asarray(
@@ -181,9 +199,10 @@ def asarray(
 
 def _converted(obj: Any, dtype: Any, copy: bool | None) -> Tensor:
     """Return as a tensor what is neither one nor an array of a known library."""
-    like = _first_tensor(obj)
-    if like is not None:
-        return _stacked(obj, like)
+    tensors = _tensors_in(obj)
+    if tensors:
+        dtypes = {t.dtype.name for t in tensors} | ({as_dtype(dtype).name} if dtype else set())
+        return _stacked(obj, tensors[0], not dtypes.isdisjoint(_DOUBLE.values()))
     if not _has_memory(obj):
         return created(_from_python("asarray", obj, None if dtype is None else as_dtype(dtype)))
     try:
@@ -204,21 +223,26 @@ def _has_memory(obj: Any) -> bool:
         return False
 
 
-def _first_tensor(obj: Any) -> Tensor | None:
-    """Return the first tensor in nested lists, None where there is none."""
+def _tensors_in(obj: Any) -> list[Tensor]:
+    """Return the tensors in nested lists."""
+    if isinstance(obj, Tensor):
+        return [obj]
+    if isinstance(obj, (list, tuple)):
+        return [t for item in obj for t in _tensors_in(item)]
+    return []
+
+
+def _stacked(obj: Any, like: Tensor, double: bool) -> Tensor:
+    """Return nested lists of tensors and numbers as one tensor, recorded.
+
+    Beside tensors of double precision a Python number is not rounded to the default dtype first.
+    """
+    if isinstance(obj, (list, tuple)):
+        stacked: Tensor = stack([_stacked(item, like, double) for item in obj])
+        return stacked
     if isinstance(obj, Tensor):
         return obj
-    if isinstance(obj, (list, tuple)):
-        return next((t for t in map(_first_tensor, obj) if t is not None), None)
-    return None
-
-
-def _stacked(obj: Any, like: Tensor) -> Tensor:
-    """Return nested lists of tensors and numbers as one tensor, recorded."""
-    if isinstance(obj, (list, tuple)):
-        stacked: Tensor = stack([_stacked(item, like) for item in obj])
-        return stacked
-    return obj if isinstance(obj, Tensor) else to(asarray(obj), device=like.device)
+    return to(asarray(obj, dtype=_DOUBLE.get(type(obj)) if double else None), device=like.device)
 
 
 def from_numpy(array: Any) -> Tensor:
