@@ -191,6 +191,7 @@ def test_the_rules_are_right(name):
     assert is_right(operation(*texts(name)), inputs(name, np.random.default_rng(0)))
 
 
+@pytest.mark.stress
 def test_most_slips_are_found_and_what_is_found_is_right_at_other_inputs():
     tried = 0
     missed, spoilt = [], []
