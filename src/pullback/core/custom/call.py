@@ -17,7 +17,8 @@ from pullback.core.custom import pytree as tree
 from pullback.core.custom.context import Context, forward_context, saved_by
 from pullback.core.custom.signature import Arguments
 from pullback.core.function.inplace import check_allowed, rebase, write
-from pullback.core.graph.modes import RECORD, STATE, UNRECORDED, Mode, with_grad
+from pullback.core.function.record import warn_of_lost
+from pullback.core.graph.modes import STATE, Mode, in_forward
 from pullback.core.graph.node import NO_TENSOR, UNTRACKED, CustomNode, Meta, fill, meta_of
 from pullback.core.tensor.ownership import SOLE
 from pullback.core.tensor.tensor import Tensor, box
@@ -67,11 +68,13 @@ def call(
     if INTERCEPTING and (taken := _intercepted(op, arguments, given, values)) is not NotImplemented:
         return taken
     if not mode.grad or edges.count(None) == len(edges):
+        if mode.forward:
+            warn_of_lost(op.name, edges)
         edges = ()  # nothing is recorded
     ctx = forward_context(op, arguments, edges or (None,) * len(given))
     epoch = EPOCH[0]
     try:
-        STATE.set(UNRECORDED if mode is RECORD else with_grad(mode, False))
+        STATE.set(in_forward(mode))
         result = _run_forward(op, ctx, arguments, values, inner)
     finally:
         STATE.set(mode)

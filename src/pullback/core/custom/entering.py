@@ -31,7 +31,7 @@ from pullback.core.custom.named import COUNTER, MANY, POSITION, STRIDE
 from pullback.core.custom.signature import Signature
 from pullback.core.function.source import MODULE, compiled
 from pullback.core.graph.locks import fork_safe_locks
-from pullback.core.graph.modes import RECORD, STATE, UNRECORDED
+from pullback.core.graph.modes import FORWARD, RECORD, STATE
 from pullback.core.graph.node import NO_TENSOR, UNKNOWN, UNTRACKED, CustomNode, next_seq
 from pullback.core.tensor.ownership import SOLE
 from pullback.core.tensor.tensor import TENSOR_CLASSES, Tensor, box
@@ -214,7 +214,7 @@ class _Source:
             "$ctx._values, $ctx._named, $ctx._marks = (), (), False",
             "$epoch = $EPOCH[0]",
             "try:",
-            "    $set_mode($UNRECORDED)",
+            "    $set_mode($FORWARD)",
             f"    $out = $self.forward({', '.join([*ctx, *inner])})",
         ]
         if self.splits:
@@ -402,7 +402,7 @@ _COMMON: dict[str, Any] = {
     "RECORD": RECORD,
     "SOLE": SOLE,
     "Tensor": Tensor,
-    "UNRECORDED": UNRECORDED,
+    "FORWARD": FORWARD,
     "UNTRACKED": UNTRACKED,
     "box": box,
     "counter_of": counter_of,

@@ -25,7 +25,7 @@ from pullback.core.function.record import (
     shows_memory,
 )
 from pullback.core.function.source import lazy_function
-from pullback.core.graph.modes import INFERENCE, NO_GRAD, RECORD, STATE, UNRECORDED
+from pullback.core.graph.modes import FORWARD, INFERENCE, NO_GRAD, RECORD, STATE, UNRECORDED
 from pullback.core.graph.node import (
     ITEMS,
     MultiNode,
@@ -57,6 +57,7 @@ class _Interned(dict[Any, Any]):
 
 _COMMON: dict[str, Any] = {
     "CLASSES": TENSOR_CLASSES,
+    "FORWARD": FORWARD,
     "INFERENCE": INFERENCE,
     "NO_GRAD": NO_GRAD,
     "MultiNode": MultiNode,
@@ -262,7 +263,10 @@ class _Writer:
             f"_dtype = {lead}_data.dtype",
             "_mode = mode_of()",
         )
+        known = () if self.op.variadic else (lead, *others)
+        untracked = [f"and {n}._node is None" for n in known]  # of others, apply warns
         modes = [f"_mode is {mode}" for mode in ("RECORD", "UNRECORDED", "NO_GRAD", "INFERENCE")]
+        modes.insert(1, f"_mode is FORWARD {' '.join(untracked)}")
         tests = ["_dtype in _floats", f"({' or '.join(modes)})"]
         tests += [f"{n}_data.__class__ is {lead}_data.__class__" for n in others]
         tests += [f"{n}_data.dtype is _dtype" for n in of_its_dtype]
@@ -321,6 +325,8 @@ class _Writer:
             edges = [f"{n}_node" for n in self.inputs]
             self.add(3, f"if _mode is RECORD and not ({' is '.join([*edges, 'None'])}):")
             self._node(4, edges, self._saved_if_needed())
+            self.add(3, f"elif _mode is FORWARD and not ({' is '.join([*edges, 'None'])}):")
+            self.add(4, f"return {self._apply()}")
         self.add(3, "return _t")
 
     def _one_of_any_kind(self, name: str, number: bool) -> None:
@@ -390,6 +396,8 @@ class _Writer:
         if self.op.differentiable:
             self.add(3, "if _mode is RECORD and _edges.count(None) != len(_edges):")
             self._node(4, ["*_edges"], [self._context(n) for n in self.op.layout])
+            self.add(3, "elif _mode is FORWARD and _edges.count(None) != len(_edges):")
+            self.add(4, f"return {self._apply()}")
         self.add(3, "return _t")
 
     def _several(self) -> None:

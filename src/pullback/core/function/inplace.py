@@ -24,7 +24,7 @@ from pullback.core.function.dispatch import (
 )
 from pullback.core.function.handed import RECORDED
 from pullback.core.function.primitive import Primitive
-from pullback.core.function.record import apply, new_node, record
+from pullback.core.function.record import apply, new_node, record, warn_of_lost
 from pullback.core.graph.modes import STATE
 from pullback.core.graph.node import AccumulateGrad, Node, WideNode, release
 from pullback.core.tensor.tensor import TENSOR_CLASSES, Tensor, as_array, box
@@ -125,6 +125,8 @@ def write_unrecorded(kernel: Callable[..., Any], x: Any, other: Any) -> bool:
     if not data.flags.c_contiguous:  # elements may share their memory
         return False
     if other.__class__ in TENSOR_CLASSES:
+        if mode.forward and other._node is not None:
+            return False
         other = other._data if other._base is None else other.data_array()
         if other.__class__ is not _ndarray or other.dtype is not data.dtype:
             return False
@@ -266,7 +268,10 @@ def check_allowed(name: str, x: Tensor, others: Sequence[Any] = ()) -> bool:
     if not isinstance(x, Tensor):
         raise TypeError(f"{name}: can only change a Tensor in place, got {type(x).__name__}")
     refuse_read_only(name, x)
-    if not STATE.get().grad:
+    mode = STATE.get()
+    if not mode.grad:
+        if mode.forward:
+            warn_of_lost(name, [o._node for o in others if isinstance(o, Tensor)])
         return False
     requires = x.requires_grad
     tracked = requires or any(_requires_grad(o) for o in others)

@@ -34,7 +34,15 @@ from pullback.core.tensor.views import (
     refuse_read_only,
     settings_of,
 )
-from pullback.errors import CALLS, ArgumentTypeError, AutogradError, GraphError, ShapeError
+from pullback.errors import (
+    CALLS,
+    ArgumentTypeError,
+    AutogradError,
+    GraphError,
+    ShapeError,
+    UntrackedTensorWarning,
+    warn_user,
+)
 
 
 def apply(op: Primitive, args: Sequence[Any], settings: dict[str, Any]) -> Any:
@@ -58,9 +66,11 @@ def apply(op: Primitive, args: Sequence[Any], settings: dict[str, Any]) -> Any:
     if op.view:  # of the argument itself, where that was lifted too
         source = args[0] if isinstance(args[0], Tensor) else tensors[0]
         link_views(op, source, outs, settings, mode)
-    if mode.grad and op.differentiable:
+    if (mode.grad or mode.forward) and op.differentiable:
         edges = tuple([t._node for t in tensors])
-        if edges.count(None) != len(edges):
+        if not mode.grad:
+            warn_of_lost(op.name, edges)
+        elif edges.count(None) != len(edges):
             attach(op, edges, tensors, outs, settings, mode)
     return outs if op.multi else outs[0]
 
@@ -72,6 +82,19 @@ def _called(variables: dict[str, Any]) -> tuple[tuple[str, ...], list[tuple[str,
 
 
 CALLS[apply.__code__] = _called
+
+
+def warn_of_lost(name: str, edges: Sequence[Any]) -> None:
+    """Warn where a user's forward, which is not recorded, computes with tracked tensors.
+
+    Its arguments are not tracked in it: these are tensors that it closes over.
+    """
+    if edges.count(None) != len(edges):
+        warn_user(
+            f"{name}: forward of an operation uses a tensor that requires grad and is none of its "
+            "arguments, so no gradient flows to it. Pass it as an argument, or detach() it.",
+            UntrackedTensorWarning,
+        )
 
 
 def apply_operator(op: Primitive, args: tuple[Any, Any], reflected: str) -> Any:

@@ -3,8 +3,8 @@
 Owns the one context variable that says how operations are recorded. A mode is an immutable
 `Mode`; changing it sets the variable and leaving a block puts the previous object back, so
 threads and tasks never see each other's modes. The common modes are singletons, `RECORD`,
-`NO_GRAD`, `INFERENCE` and `UNRECORDED` (the library's own work): a generated call compares with
-them and leaves others to `apply`.
+`NO_GRAD`, `INFERENCE`, `UNRECORDED` (the library's own work) and `FORWARD` (of a user's operation):
+a generated call compares with them and leaves others to `apply`.
 Must not know tensors or the engine.
 """
 
@@ -38,6 +38,8 @@ class Mode(NamedTuple):
     # Whether operations on tensors that are parts of wrapped arrays are recorded though grad is
     # off: an unrecorded pass, or the forward of a user's operation, is no business of theirs.
     parts: bool = False
+    # Whether that is a user's forward: what it closes over gets no gradient through it.
+    forward: bool = False
     hooks: SavedTensorHooks | None = None
     observer: Observer | None = None
     library: Library | None = None  # a wrapping one, to which whatever is computed is lifted
@@ -47,6 +49,7 @@ RECORD = Mode()
 NO_GRAD = Mode(grad=False)
 INFERENCE = Mode(grad=False, inference=True)
 UNRECORDED = Mode(grad=False, parts=True)
+FORWARD = Mode(grad=False, parts=True, forward=True)
 STATE: ContextVar[Mode] = ContextVar("pullback_mode", default=RECORD)
 # The wrapping library to which new tensors are lifted, and they alone: no matter of the mode, which
 # generated calls look at.
@@ -59,20 +62,28 @@ def with_grad(mode: Mode, flag: bool) -> Mode:
         return mode
     if mode is RECORD:
         return UNRECORDED
-    return _common(mode._replace(grad=flag, parts=not flag))
+    return _common(mode._replace(grad=flag, parts=not flag, forward=False))
+
+
+def in_forward(mode: Mode) -> Mode:
+    """Return the mode in which a user's forward runs that is called in `mode`."""
+    if mode is RECORD:
+        return FORWARD
+    inner = with_grad(mode, False)
+    return _common(inner._replace(forward=True)) if mode.grad else inner
 
 
 def mode_of_parts(mode: Mode) -> Mode:
     """Return the mode in which a wrapping library computes with parts that are tensors."""
-    if mode is RECORD or mode is UNRECORDED:
+    if mode is RECORD or mode is UNRECORDED or mode is FORWARD:
         return RECORD
     grad = mode.grad or mode.parts
-    return _common(mode._replace(grad=grad, parts=False, library=None))
+    return _common(mode._replace(grad=grad, parts=False, forward=False, library=None))
 
 
 def _common(mode: Mode) -> Mode:
     """Return the singleton that equals `mode`, if one does: generated calls compare identities."""
-    for common in (RECORD, NO_GRAD, INFERENCE, UNRECORDED):
+    for common in (RECORD, NO_GRAD, INFERENCE, UNRECORDED, FORWARD):
         if mode == common:
             return common
     return mode
@@ -83,9 +94,9 @@ def changed_mode(changes: dict[str, Any]) -> Mode:
     return _common(STATE.get()._replace(**changes))
 
 
-_TO_NO_GRAD = {"grad": False, "parts": False}
-_TO_GRAD = {"grad": True, "parts": False}
-_TO_INFERENCE = {"grad": False, "inference": True, "parts": False}
+_TO_NO_GRAD = {"grad": False, "parts": False, "forward": False}
+_TO_GRAD = {"grad": True, "parts": False, "forward": False}
+_TO_INFERENCE = {"grad": False, "inference": True, "parts": False, "forward": False}
 _FROM_INFERENCE = {"grad": True, "inference": False}
 
 
