@@ -264,15 +264,20 @@ class _Writer:
             "_mode = mode_of()",
         )
         known = () if self.op.variadic else (lead, *others)
-        untracked = [f"and {n}._node is None" for n in known]  # of others, apply warns
-        modes = [f"_mode is {mode}" for mode in ("RECORD", "UNRECORDED", "NO_GRAD", "INFERENCE")]
-        modes.insert(1, f"_mode is FORWARD {' '.join(untracked)}")
-        tests = ["_dtype in _floats", f"({' or '.join(modes)})"]
-        tests += [f"{n}_data.__class__ is {lead}_data.__class__" for n in others]
-        tests += [f"{n}_data.dtype is _dtype" for n in of_its_dtype]
-        tests += [f"{n}.__class__ in PLAIN" for n in self.op.settings]
-        self.add(depth, "if (", f"    {tests[0]}")
-        self.add(depth + 1, *(f"and {test}" for test in tests[1:]))
+        untracked = " and ".join(["_mode is FORWARD", *(f"{n}._node is None" for n in known)])
+        tests = [
+            "_dtype in _floats",
+            "and (",
+            "    _mode is RECORD",
+            f"    or ({untracked})  # of others, apply warns",
+            "    or _mode is UNRECORDED or _mode is NO_GRAD or _mode is INFERENCE",
+            ")",
+        ]
+        tests += [f"and {n}_data.__class__ is {lead}_data.__class__" for n in others]
+        tests += [f"and {n}_data.dtype is _dtype" for n in of_its_dtype]
+        tests += [f"and {n}.__class__ in PLAIN" for n in self.op.settings]
+        self.add(depth, "if (")
+        self.add(depth + 1, *tests)
         self.add(depth, "):")
 
     def _compute(self, depth: int, operands: list[str], lead: str) -> None:
