@@ -1,18 +1,40 @@
-"""Leaves that are constants by now: those that stood for the arguments of a call that returned."""
+"""Leaves that are constants by now: those that stood for the arguments of a call that returned.
+
+Owns the mark that makes a leaf a constant, and when: what runs again sees the marks that it saw the
+first time. Times are numbers of the count of nodes.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any
 
-from pullback.core.graph.node import AccumulateGrad, edges_of
+from pullback.core.graph.node import AccumulateGrad, edges_of, next_seq
 from pullback.core.tensor.tensor import Tensor
 
-__all__ = ["differentiated", "reaches_others", "stand_for_arguments"]
+__all__ = ["as_of", "differentiated", "reaches_others", "stand_for_arguments"]
 
-# Marks the leaf that replaced an argument, once the call that made it has returned.
+# Marks the leaf that replaced an argument, once the call that made it has returned: with the time.
 _CONSTANT = "stood for an argument"
+# The times between a first run and the second that is running; what was marked then is not seen.
+_UNSEEN: ContextVar[tuple[tuple[int, int], ...]] = ContextVar("pullback_unseen", default=())
+
+
+@contextmanager
+def as_of(time: int) -> Iterator[None]:
+    """Let what was marked from a time on until now be no constant while more is computed."""
+    token = _UNSEEN.set((*_UNSEEN.get(), (time, next_seq())))
+    try:
+        yield
+    finally:
+        _UNSEEN.reset(token)
+
+
+def _is_constant(leaf: AccumulateGrad) -> bool:
+    time = None if leaf.extra is None else leaf.extra.metadata.get(_CONSTANT)
+    return time is not None and not any(start <= time <= end for start, end in _UNSEEN.get())
 
 
 def reaches_others(tensor: Tensor, ours: Collection[Any] = ()) -> bool:
@@ -26,7 +48,7 @@ def reaches_others(tensor: Tensor, ours: Collection[Any] = ()) -> bool:
     while left:
         node = left.pop()
         if node.__class__ is AccumulateGrad:
-            if node not in ours and (node.extra is None or _CONSTANT not in node.extra.metadata):
+            if node not in ours and not _is_constant(node):
                 return True
             continue
         for target in edges_of(node):
@@ -40,7 +62,7 @@ def stand_for_arguments(tensors: Sequence[Tensor]) -> None:
     """Mark the leaves among tensors as constants to whatever looks at the graph from now on."""
     for tensor in tensors:
         if tensor.is_leaf:
-            tensor._node.metadata[_CONSTANT] = True
+            tensor._node.metadata.setdefault(_CONSTANT, next_seq())
 
 
 @contextmanager
@@ -50,9 +72,10 @@ def differentiated(tensors: Sequence[Tensor]) -> Iterator[None]:
     A user's backward, called again, may differentiate by them.
     """
     nodes = {t._node for t in tensors if t.is_leaf and t.requires_grad}
-    marked = [n for n in nodes if n.extra is not None and n.extra.metadata.pop(_CONSTANT, False)]
+    noted = [n.metadata for n in nodes if n.extra is not None and _CONSTANT in n.metadata]
+    times = [metadata.pop(_CONSTANT) for metadata in noted]
     try:
         yield
     finally:
-        for node in marked:
-            node.metadata[_CONSTANT] = True
+        for metadata, time in zip(noted, times, strict=True):
+            metadata[_CONSTANT] = time
