@@ -5,8 +5,10 @@ nodes would keep arrays they keep a place for one; when backward asks for the fi
 runs again and fills all places. So gradients of what the function closes over, hooks and
 derivatives of any order need nothing of their own.
 
-Invariants: a place that its node has let go of is never filled. A run knows its places weakly: no
-reference cycle goes through a graph. Nested checkpoints give their arguments to the places of the
+Invariants: the second run decides as the first did: its arguments lead to where the first's led in
+the graph, in the context of the first, and what became a constant since is none to it. A place that
+its node has let go of is never filled. A run knows its places weakly: no reference cycle goes
+through a graph. Nested checkpoints give their arguments to the places of the
 run around them, which fills those by running again itself: n levels make n + 1 runs of the
 innermost function.
 """
@@ -230,8 +232,8 @@ def _shown(count: int, like: tuple[Any, Any]) -> str:
 class _Argument:
     """What is kept of a tensor among the arguments, packed by the hooks around the call.
 
-    Its place in the graph is kept too, which the results hold anyway: what looks at the graph must
-    decide in the second run as it did in the first.
+    With its edge target, which the results hold anyway: transforms inside of the function look at
+    the graph.
     """
 
     __slots__ = ("array", "cls", "counter", "node", "version")

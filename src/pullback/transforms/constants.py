@@ -1,7 +1,7 @@
 """Leaves that are constants by now: those that stood for the arguments of a call that returned.
 
-Owns the mark that makes a leaf a constant, and when: what runs again sees the marks that it saw the
-first time. Times are numbers of the count of nodes.
+Owns the mark that makes a leaf a constant, and since when: what runs again must see no mark that it
+did not see the first time. Times are numbers in the count of nodes.
 """
 
 from __future__ import annotations
@@ -16,15 +16,19 @@ from pullback.core.tensor.tensor import Tensor
 
 __all__ = ["as_of", "differentiated", "reaches_others", "stand_for_arguments"]
 
-# Marks the leaf that replaced an argument, once the call that made it has returned: with the time.
+# Marks the leaf that replaced an argument, once the call that made it has returned: with the times
+# of that, of which there are several where one was not seen.
 _CONSTANT = "stood for an argument"
-# The times between a first run and the second that is running; what was marked then is not seen.
+# From the start of a first run to that of the second, for each that is running: not seen there.
 _UNSEEN: ContextVar[tuple[tuple[int, int], ...]] = ContextVar("pullback_unseen", default=())
 
 
 @contextmanager
 def as_of(time: int) -> Iterator[None]:
-    """Let what was marked from a time on until now be no constant while more is computed."""
+    """Let leaves that were marked since a time be none of the constants while more is computed.
+
+    Those that are marked meanwhile are: a second run has the leaves of its own calls.
+    """
     token = _UNSEEN.set((*_UNSEEN.get(), (time, next_seq())))
     try:
         yield
@@ -33,8 +37,9 @@ def as_of(time: int) -> Iterator[None]:
 
 
 def _is_constant(leaf: AccumulateGrad) -> bool:
-    time = None if leaf.extra is None else leaf.extra.metadata.get(_CONSTANT)
-    return time is not None and not any(start <= time <= end for start, end in _UNSEEN.get())
+    times = () if leaf.extra is None else leaf.extra.metadata.get(_CONSTANT, ())
+    unseen = _UNSEEN.get()
+    return any(not any(start <= time <= end for start, end in unseen) for time in times)
 
 
 def reaches_others(tensor: Tensor, ours: Collection[Any] = ()) -> bool:
@@ -61,8 +66,9 @@ def reaches_others(tensor: Tensor, ours: Collection[Any] = ()) -> bool:
 def stand_for_arguments(tensors: Sequence[Tensor]) -> None:
     """Mark the leaves among tensors as constants to whatever looks at the graph from now on."""
     for tensor in tensors:
-        if tensor.is_leaf:
-            tensor._node.metadata.setdefault(_CONSTANT, next_seq())
+        if tensor.is_leaf and not _is_constant(tensor._node):
+            metadata = tensor._node.metadata
+            metadata[_CONSTANT] = (*metadata.get(_CONSTANT, ()), next_seq())
 
 
 @contextmanager

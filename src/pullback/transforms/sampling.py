@@ -134,7 +134,7 @@ def _seed(value: Tensor, tracked: bool) -> Tensor:
 
     What a batch holds of it may have been computed from what stood for them.
     """
-    return clone(value) if value.requires_grad else _place(value, tracked)  # type: ignore[no-any-return]
+    return clone(value) if value.requires_grad else _place(value, tracked)
 
 
 def _keeps(values: Sequence[Any]) -> bool:

@@ -82,7 +82,7 @@ def collect(
 def needed(
     order: list[Node], targets: Iterable[Node], oldest: int = 0, ends: Collection[Node] = ()
 ) -> set[Node]:
-    """Return the targets and the nodes from the number `oldest` on, less `ends`, that lead there."""
+    """Return the targets and the nodes from the number `oldest` on, not `ends`, that lead there."""
     needed = set(targets)
     for node in reversed(order):
         if node.seq < oldest or (ends and node in ends):
