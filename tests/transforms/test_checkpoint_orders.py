@@ -268,7 +268,7 @@ def passes(f, x):
         leaf = pb.tensor(array, requires_grad=True)
         f(leaf).sum().backward(create_graph=pb.is_grad_enabled(), inputs=[leaf])
         found, leaf.grad = leaf.grad, None
-        return found
+        return pb.zeros_like(leaf.detach()) if found is None else found
     y = x * 1
     found = pb.autograd.grad(f(y).sum(), y, create_graph=True, materialize_grads=True)
     return found[0]
@@ -371,7 +371,7 @@ def test_compositions_give_what_they_give_without(name, depth, count):
 @quiet
 @every
 @pytest.mark.stress
-@pytest.mark.parametrize(("depth", "count"), [(2, 363), (3, 400)])
+@pytest.mark.parametrize(("depth", "count"), [(2, 200), (3, 100)])
 def test_many_compositions_give_what_they_give_without(name, depth, count):
     for names, place in compositions(name, depth, count):
         check(names, name, place)

@@ -45,7 +45,8 @@ def checkpoint(fun: Function) -> Function:
     fun : callable
         Takes and returns any objects. It must compute the same when it runs again: what it closes
         over and its arguments must not have changed until backward. Draws of pullback's generators
-        are repeated, and the generators stand afterwards where they would have without.
+        are repeated, and the generators stand afterwards where they would have without. What else
+        it does to the outside happens twice: a hook that it gives to a tensor that it closes over.
 
     Returns
     -------
