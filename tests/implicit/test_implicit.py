@@ -243,6 +243,62 @@ def test_an_integral_has_derivatives_by_its_times():
     assert pb.grad(end)(np.array([1.0, 2.0])).tolist() == pytest.approx([-1.0, 4.0])
 
 
+# exp(-k), the rates given as a parameter, closed over, or as the gradient of a potential
+DECAYS = {
+    "theta": lambda k: implicit.odeint(lambda y, t, k: -k * y, 1.0, TIMES, k)[-1],
+    "closed over": lambda k: implicit.odeint(lambda y, t: -k * y, 1.0, TIMES)[-1],
+    "potential": lambda k: implicit.odeint(
+        lambda y, t: -pb.grad(lambda q: k * q * q / 2)(y), 1.0, TIMES
+    )[-1],
+}
+# The derivative of exp(-k) at 1 that each gives, in exp(-1)
+NESTED = {
+    "grad of grad": (lambda f: pb.grad(pb.grad(f))(1.0), 1),
+    "grad of grad of grad": (lambda f: pb.grad(pb.grad(pb.grad(f)))(1.0), -1),
+    "hessian": (lambda f: pb.hessian(f)(1.0), 1),
+    "jvp of grad": (lambda f: pb.jvp(pb.grad(f), (1.0,), (2.0,))[1], 2),
+    "grad of jvp": (lambda f: pb.grad(lambda k: pb.jvp(f, (k,), (2.0,))[1])(1.0), 2),
+    "vjp of grad": (lambda f: pb.vjp(pb.grad(f), 1.0)[1](2.0)[0], 2),
+    "jvp of an inner argument": (
+        lambda f: pb.grad(lambda k: pb.jvp(lambda s: f(s * k), (1.0,), (1.0,))[1])(1.0),
+        0,
+    ),
+    "vjp of an inner argument": (
+        lambda f: pb.vjp(lambda k: pb.grad(lambda s: f(s * k))(1.0), 1.0)[1](1.0)[0],
+        0,
+    ),
+}
+
+
+@pytest.mark.parametrize("nesting", NESTED)
+@pytest.mark.parametrize("name", DECAYS)
+def test_an_integral_in_nested_derivatives(name, nesting):
+    derivative, factor = NESTED[nesting]
+    found = derivative(DECAYS[name])
+    assert found == pytest.approx(factor * np.exp(-1), rel=1e-5, abs=1e-6)
+
+
+def test_the_gradient_of_an_integral_for_each_sample():
+    k = np.array([0.5, 1.0, 2.0])
+    found = pb.vmap(pb.grad(DECAYS["theta"]))(k)
+    np.testing.assert_allclose(found, -np.exp(-k), rtol=1e-5)
+
+    def total(scale):
+        return pb.vmap(lambda k: pb.grad(DECAYS["theta"])(k * scale))(k).sum()
+
+    assert pb.grad(total)(1.0) == pytest.approx((k * np.exp(-k)).sum(), rel=1e-5)
+
+
+def test_an_integral_for_each_sample_closes_over_what_is_differentiated_later():
+    def from_start(k, y0):
+        slope = lambda y, t: -pb.grad(lambda q: k * q * q / 2)(y)  # noqa: E731
+        return implicit.odeint(slope, y0, TIMES)[-1]
+
+    starts = np.array([0.5, 1.0])
+    _, vjp_fn = pb.vjp(lambda k: pb.vmap(lambda y0: from_start(k, y0))(starts), 1.0)
+    assert vjp_fn(np.ones(2))[0] == pytest.approx(-1.5 * np.exp(-1), rel=1e-5)
+
+
 def test_an_interpolation_has_derivatives_by_its_points_and_values():
     arguments = (np.array([0.5, 2.5, 9.0]), np.array([0.0, 1.0, 3.0]), np.array([1.0, 4.0, 2.0]))
     report = pb.check.gradcheck(implicit.interp, arguments, only=["first", "second_order"])

@@ -168,6 +168,71 @@ def test_the_modes_of_the_call_stand_in_the_second_run():
     assert x.grad.item() == pytest.approx(2 * np.e)
 
 
+# ---- inside of transforms, and around them -------------------------------------------------------
+OUTSIDE = {
+    "jvp": lambda f: pb.jvp(f, (1.0,), (1.0,))[1],
+    "vmap": lambda f: pb.vmap(f)(np.array([1.0, 1.0])).mean(),
+}
+
+
+@pytest.mark.parametrize("transform", OUTSIDE)
+def test_an_argument_may_come_from_outside_of_the_transform_that_is_running(transform):
+    def function(w):
+        kept = pb.checkpoint(lambda x, w: (x * w).exp())
+        return OUTSIDE[transform](lambda x: kept(x, w))
+
+    expected = {"jvp": 3 * np.exp(2), "vmap": np.exp(2)}[transform]
+    assert pb.grad(function)(2.0) == pytest.approx(expected)
+
+
+def test_a_gradient_that_the_function_computes_is_differentiated_after_the_call_returned():
+    def function(x):
+        return pb.checkpoint(lambda: pb.grad(lambda u: u * u * u)(x))()
+
+    out, vjp_fn = pb.vjp(function, 2.0)
+    assert (out, vjp_fn(1.0)) == (12.0, (12.0,))
+
+
+def test_the_function_may_differentiate_by_what_its_argument_came_from():
+    x = leaf(2.0)
+    kept = pb.checkpoint(lambda h: pb.autograd.grad((h * h).sum(), x, create_graph=True)[0])
+    kept(x * x).backward()
+    assert x.grad.tolist() == [48.0]  # of x**4, twice
+
+
+def test_hooks_that_the_function_gives_its_arguments_run_once():
+    def function(x):
+        x.register_hook(lambda g: g * 10)
+        return x * x
+
+    x = leaf(3.0)
+    pb.checkpoint(function)(x * 1).backward()
+    assert x.grad.tolist() == [60.0]
+
+
+@pytest.mark.parametrize(
+    "transform",
+    [
+        lambda f, x: pb.grad(f)(x),
+        lambda f, x: pb.hessian(f)(x),
+        lambda f, x: pb.hvp(f)(x, x),
+        lambda f, x: pb.jacrev(pb.grad(f))(x),
+        lambda f, x: pb.grad(lambda z: pb.grad(f)(z).sum())(x),
+        lambda f, x: pb.grad(lambda w: pb.jvp(lambda z: f(z * w), (x,), (x,))[1])(2.0),
+        lambda f, x: pb.vmap(pb.grad(f))(np.stack([x, x])),
+    ],
+    ids=["grad", "hessian", "hvp", "jacgrad", "gradgrad", "gradjvp", "vmapgrad"],
+)
+def test_transforms_run_a_function_at_most_once_more_for_each_level(transform):
+    runs = []
+    for wrap in (lambda f: f, pb.checkpoint):
+        innermost = Counted(waves)
+        middle = wrap(innermost)
+        transform(wrap(lambda x, f=middle: f(x).sin().sum()), np.array([0.2, 0.3]))
+        runs.append(innermost.runs)
+    assert runs[1] <= 3 * runs[0]
+
+
 # ---- random numbers ------------------------------------------------------------------------------
 def test_random_draws_are_repeated_and_the_generator_goes_on_as_without():
     own = pb.Generator(seed=3)

@@ -164,6 +164,32 @@ def test_what_is_tracked_outside_and_closed_over_keeps_its_gradient():
     np.testing.assert_allclose(by_vmap, by_loop, rtol=1e-10)
 
 
+def cube_forward(ctx, x, w):
+    ctx.save_for_backward(x, w)
+    return x * x * x * w
+
+
+def cube_backward(ctx, g):
+    x, w = ctx.saved_tensors
+    return 3 * x * x * w * g, x * x * x * g
+
+
+cube = pb.autograd_function(cube_forward, cube_backward, name="cube")
+
+
+@pytest.mark.parametrize("order", [1, 2, 3])
+def test_derivatives_inside_keep_the_gradient_of_what_is_tracked_outside(order):
+    def derivative(s, w):
+        f = lambda x: pb.sin(cube(x, s * w))  # noqa: E731
+        for _ in range(order):
+            f = pb.grad(f)
+        return f(0.7)
+
+    by_vmap = pb.grad(lambda s: pb.vmap(lambda w: derivative(s, w))(Y).sum())(0.5)
+    by_loop = pb.grad(lambda s: sum(derivative(s, w) for w in Y))(0.5)
+    np.testing.assert_allclose(by_vmap, by_loop, rtol=1e-10)
+
+
 def test_a_constant_that_is_differentiated_by_must_be_an_argument():
     def f(w):
         return pb.grad(lambda c: solved(lambda z, y: z**3 + c * z - y, w).sum())(Y)

@@ -20,9 +20,9 @@ from typing import Any, NamedTuple
 
 from pullback.arrays import WrappingLibrary, library_of
 from pullback.core.backward.engine import run
-from pullback.core.function.record import new_node
+from pullback.core.function.record import NodeOperation, Through, new_node
 from pullback.core.graph.modes import STATE, no_grad
-from pullback.core.graph.node import Node, Output, WideNode, edges_of, next_seq, release
+from pullback.core.graph.node import Node, Output, WideNode, edges_of, next_seq
 from pullback.core.tensor.tensor import Tensor, as_array, box
 from pullback.errors import InplaceError
 from pullback.ops.functions.data_types import finfo
@@ -33,6 +33,8 @@ Residual = Callable[[Any], Any]
 
 
 _STEPS = 3  # of Newton's method
+# From the solution to what F is evaluated at, in a recorded pass.
+_THROUGH = Through("SolutionBackward")
 
 
 def solution(api: str, residual: Residual, x: Tensor) -> Tensor:
@@ -121,33 +123,15 @@ class _Record(NamedTuple):
     begun: int  # the number of the oldest node of that graph
 
 
-class _Operation:
-    """What both operations of this file have in common: what the engine asks of one."""
-
-    takes_none = False
-    adds_into = None
-    release = staticmethod(release)
-
-    def saves_input(self, index: int, record: Any) -> bool:
-        """Return whether backward reads the input again."""
-        return True
-
-
-class _Through(_Operation):
-    """The solution as what F is evaluated at, in a recorded pass."""
-
-    node_name = "SolutionBackward"
-
-    def differentiate(self, node: Any, g: Any, wanted: Any, recorded: bool) -> Sequence[Any]:
-        """Return the gradient as it is."""
-        return (g,)
-
-
-class _Solved(_Operation):
+class _Solved(NodeOperation):
     """The operation of a solution's node."""
 
     def __init__(self, api: str) -> None:
         self.node_name = "".join(word.capitalize() for word in api.split("_")) + "Backward"
+
+    def saves_input(self, i: int, record: Any) -> bool:
+        """Return True: a recorded pass evaluates F again."""
+        return True
 
     def differentiate(
         self, node: Any, g: Any, wanted: set[Node] | None, recorded: bool
@@ -195,6 +179,3 @@ def _check_unchanged(node: Node, now: Mapping[Node, Any], then: Mapping[Node, An
                 "derivatives now.\nhint: differentiate before changing what it depends on, or "
                 "clone() that first."
             )
-
-
-_THROUGH = _Through()

@@ -5,8 +5,10 @@ nodes would keep arrays they keep a place for one; when backward asks for the fi
 runs again and fills all places. So gradients of what the function closes over, hooks and
 derivatives of any order need nothing of their own.
 
-Invariants: a place that its node has let go of is never filled. A run knows its places weakly: no
-reference cycle goes through a graph. Nested checkpoints give their arguments to the places of the
+Invariants: the second run decides as the first did: its arguments lead to where the first's led in
+the graph, in the context of the first, and what became a constant since is none to it. A place that
+its node has let go of is never filled. A run knows its places weakly: no reference cycle goes
+through a graph. Nested checkpoints give their arguments to the places of the
 run around them, which fills those by running again itself: n levels make n + 1 runs of the
 innermost function.
 """
@@ -19,14 +21,16 @@ from contextvars import copy_context
 from typing import Any, NoReturn
 
 from pullback.core.custom.pytree import leaves, map_leaves
+from pullback.core.function.record import Through, new_node
 from pullback.core.graph.modes import STATE, SavedTensorHooks, run_in_mode
-from pullback.core.graph.node import next_seq
+from pullback.core.graph.node import WideNode, next_seq
 from pullback.core.tensor.saved import Packed
 from pullback.core.tensor.tensor import Tensor, box
 from pullback.core.tensor.versions import Counter, counter_of, shared_counter, version_of
 from pullback.core.tensor.writes import WRITES, Writes
 from pullback.errors import GraphError, InplaceError, compose
 from pullback.ops.functions.random import replayed, watched
+from pullback.transforms.constants import as_of
 from pullback.transforms.recording import written_outside
 from pullback.transforms.transformed import Function, Transformed, name_of
 
@@ -41,7 +45,8 @@ def checkpoint(fun: Function) -> Function:
     fun : callable
         Takes and returns any objects. It must compute the same when it runs again: what it closes
         over and its arguments must not have changed until backward. Draws of pullback's generators
-        are repeated, and the generators stand afterwards where they would have without.
+        are repeated, and the generators stand afterwards where they would have without. What else
+        it does to the outside happens twice: a hook that it gives to a tensor that it closes over.
 
     Returns
     -------
@@ -181,7 +186,7 @@ class _Run:
             return place
 
         hooks = SavedTensorHooks(fill, _tensor_in)
-        with replayed(self._drawn):
+        with replayed(self._drawn), as_of(self._began):
             run_in_mode({"hooks": hooks}, self._fun, *args, **kwargs)
         if count != len(self._places):
             self._differs(str(count), f"{len(self._places)} tensors")
@@ -224,34 +229,40 @@ def _shown(count: int, like: tuple[Any, Any]) -> str:
     return f"shape {like[0]}, dtype {like[1].name} for number {count}"
 
 
-# -- the arguments, without their graph ------------------------------------------------------------
+# -- the arguments ---------------------------------------------------------------------------------
 class _Argument:
-    """What is kept of a tensor among the arguments, packed by the hooks around the call."""
+    """What is kept of a tensor among the arguments, packed by the hooks around the call.
 
-    __slots__ = ("array", "cls", "counter", "requires_grad", "version")
+    With its edge target, which the results hold anyway: transforms inside of the function look at
+    the graph.
+    """
+
+    __slots__ = ("array", "cls", "counter", "node", "version")
 
     def __init__(self, tensor: Tensor) -> None:
         hooks = STATE.get().hooks
         self.counter = shared_counter(tensor)
         self.version = version_of(tensor)
-        self.cls, self.requires_grad = type(tensor), tensor.requires_grad
         array = tensor.data_array()
+        self.cls, self.node = type(tensor), tensor._node
         self.array = array if hooks is None else Packed(hooks, array, self.counter)
 
     def tensor(self, run: _Run) -> Tensor:
-        """Return a leaf of the values."""
+        """Return a tensor that stands for the argument: hooks on it are none on the argument."""
+        node = None if self.node is None else new_node(WideNode, _THROUGH, (self.node,))
         if self.array.__class__ is Packed:
-            leaf = box(self.array.unpack(run), None, None, self.cls)
-        else:
-            if self.counter.version != self.version:
-                raise InplaceError(
-                    f"{run.name()}: one of the variables needed for gradient computation has been "
-                    f"modified by an inplace operation: an argument is at version "
-                    f"{self.counter.version}; expected version {self.version}.\n"
-                    "hint: call backward first, or clone() the tensor before changing it."
-                )
-            leaf = box(self.array, None, self.counter, self.cls)
-        return leaf.requires_grad_() if self.requires_grad else leaf
+            return box(self.array.unpack(run), node, None, self.cls)
+        if self.counter.version != self.version:
+            raise InplaceError(
+                f"{run.name()}: one of the variables needed for gradient computation has been "
+                f"modified by an inplace operation: an argument is at version "
+                f"{self.counter.version}; expected version {self.version}.\n"
+                "hint: call backward first, or clone() the tensor before changing it."
+            )
+        return box(self.array, node, self.counter, self.cls)
+
+
+_THROUGH = Through("CheckpointBackward")
 
 
 def _kept(given: Any) -> Any:

@@ -1,18 +1,45 @@
-"""Leaves that are constants by now: those that stood for the arguments of a call that returned."""
+"""Leaves that are constants by now: those that stood for the arguments of a call that returned.
+
+Owns the mark that makes a leaf a constant, and since when: what runs again must see no mark that it
+did not see the first time. Times are numbers in the count of nodes.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any
 
-from pullback.core.graph.node import AccumulateGrad, edges_of
+from pullback.core.graph.node import AccumulateGrad, edges_of, next_seq
 from pullback.core.tensor.tensor import Tensor
 
-__all__ = ["differentiated", "reaches_others", "stand_for_arguments"]
+__all__ = ["as_of", "differentiated", "reaches_others", "stand_for_arguments"]
 
-# Marks the leaf that replaced an argument, once the call that made it has returned.
+# Marks the leaf that replaced an argument, once the call that made it has returned: with the times
+# of that, of which there are several where one was not seen.
 _CONSTANT = "stood for an argument"
+# From the start of a first run to that of the second, for each that is running: not seen there.
+_UNSEEN: ContextVar[tuple[tuple[int, int], ...]] = ContextVar("pullback_unseen", default=())
+
+
+@contextmanager
+def as_of(time: int) -> Iterator[None]:
+    """Let leaves that were marked since a time be none of the constants while more is computed.
+
+    Those that are marked meanwhile are: a second run has the leaves of its own calls.
+    """
+    token = _UNSEEN.set((*_UNSEEN.get(), (time, next_seq())))
+    try:
+        yield
+    finally:
+        _UNSEEN.reset(token)
+
+
+def _is_constant(leaf: AccumulateGrad) -> bool:
+    times = () if leaf.extra is None else leaf.extra.metadata.get(_CONSTANT, ())
+    unseen = _UNSEEN.get()
+    return any(not any(start <= time <= end for start, end in unseen) for time in times)
 
 
 def reaches_others(tensor: Tensor, ours: Collection[Any] = ()) -> bool:
@@ -26,7 +53,7 @@ def reaches_others(tensor: Tensor, ours: Collection[Any] = ()) -> bool:
     while left:
         node = left.pop()
         if node.__class__ is AccumulateGrad:
-            if node not in ours and (node.extra is None or _CONSTANT not in node.extra.metadata):
+            if node not in ours and not _is_constant(node):
                 return True
             continue
         for target in edges_of(node):
@@ -39,8 +66,9 @@ def reaches_others(tensor: Tensor, ours: Collection[Any] = ()) -> bool:
 def stand_for_arguments(tensors: Sequence[Tensor]) -> None:
     """Mark the leaves among tensors as constants to whatever looks at the graph from now on."""
     for tensor in tensors:
-        if tensor.is_leaf:
-            tensor._node.metadata[_CONSTANT] = True
+        if tensor.is_leaf and not _is_constant(tensor._node):
+            metadata = tensor._node.metadata
+            metadata[_CONSTANT] = (*metadata.get(_CONSTANT, ()), next_seq())
 
 
 @contextmanager
@@ -50,9 +78,10 @@ def differentiated(tensors: Sequence[Tensor]) -> Iterator[None]:
     A user's backward, called again, may differentiate by them.
     """
     nodes = {t._node for t in tensors if t.is_leaf and t.requires_grad}
-    marked = [n for n in nodes if n.extra is not None and n.extra.metadata.pop(_CONSTANT, False)]
+    noted = [n.metadata for n in nodes if n.extra is not None and _CONSTANT in n.metadata]
+    times = [metadata.pop(_CONSTANT) for metadata in noted]
     try:
         yield
     finally:
-        for node in marked:
-            node.metadata[_CONSTANT] = True
+        for metadata, time in zip(noted, times, strict=True):
+            metadata[_CONSTANT] = time

@@ -129,6 +129,14 @@ def _place(value: Any, tracked: bool) -> Any:
     return clone(value) if value.requires_grad else leaf_of(value)
 
 
+def _seed(value: Tensor, tracked: bool) -> Tensor:
+    """Return what stands for a cotangent, which is independent of the arguments to backward.
+
+    What a batch holds of it may have been computed from what stood for them.
+    """
+    return clone(value) if value.requires_grad else _place(value, tracked)
+
+
 def _keeps(values: Sequence[Any]) -> bool:
     return STATE.get().grad and any(isinstance(v, Tensor) and v.requires_grad for v in values)
 
@@ -299,7 +307,7 @@ class _Pull:
         places = [p for group in self._parts.groups for p in group.places if _is_tensor(p)]
         with differentiated(places):  # once more
             for k, group in enumerate(parts.groups):
-                seeds = [_place(c[k], t) for c, t in zip(columns, tracked[first:], strict=True)]
+                seeds = [_seed(c[k], t) for c, t in zip(columns, tracked[first:], strict=True)]
                 outs = run_in_mode(RECORDING, self._of_group, group, seeds, kept or recorded)
                 pulled.groups.append(_Group([*group.places, *seeds], outs))
         new = [p for group in pulled.groups for p in group.places[len(self._wanted) :]]
@@ -316,15 +324,10 @@ class _Pull:
         found: Sequence[Tensor | None] = [None] * len(chosen)
         if pairs:
             roots, cotangents = zip(*pairs, strict=True)
-            found = engine.grad(
-                roots,
-                chosen,
-                cotangents,
-                retain_graph=True,
-                create_graph=recorded,
-                allow_unused=True,
+            variables = [p for p in (*group.places, *seeds) if _is_tensor(p) and p.requires_grad]
+            found = parts_of_closures(
+                engine.partial_grad(roots, chosen, cotangents, variables, recorded)
             )
-            found = parts_of_closures(found)
         return [
             zeros_like(t.detach()) if g is None else g for t, g in zip(chosen, found, strict=True)
         ]

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import pullback as pb
+from pullback.core.backward.api import partial_grad
 from pullback.core.backward.collect import collect
 from pullback.errors import ArgumentTypeError
 
@@ -25,6 +26,18 @@ def test_an_initial_gradient_may_be_an_array_but_no_number():
     assert x.grad.tolist() == [2.0, 20.0]
     with pytest.raises(ArgumentTypeError, match="can be either Tensors or None, got float"):
         pb.autograd.backward([x * 2.0], [1.0])
+
+
+@pytest.mark.parametrize("recorded", [False, True])
+def test_a_partial_gradient_goes_on_through_no_other_variable(recorded):
+    x, unused = leaf([3.0]), leaf([1.0])
+    y = x * x
+    out, seed = x * y * y, pb.ones(1, dtype=pb.float64)
+    by_x, by_none = partial_grad([out], [x, unused], [seed], [x, y, unused], recorded)
+    by_both = partial_grad([out], [y, x], [seed], [x, y], recorded)
+    assert (by_x.tolist(), by_none, by_x.requires_grad) == ([81.0], None, recorded)
+    assert [g.tolist() for g in by_both] == [[54.0], [81.0]]
+    assert pb.autograd.grad(out, x)[0].tolist() == [405.0]
 
 
 def test_batched_gradients_of_an_unused_input_and_with_create_graph():

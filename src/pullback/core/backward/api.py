@@ -6,7 +6,7 @@ for. The pass itself is engine.py's.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from pullback.arrays import NUMPY, dtype_of, is_array, join, library_of
@@ -143,6 +143,7 @@ def _run(
     retain: bool,
     create: bool,
     accumulate: bool,
+    ends: Collection[Any] = (),
 ) -> Mapping[Any, Any]:
     return run(
         [t._node for t in roots],
@@ -151,6 +152,7 @@ def _run(
         retain,
         create,
         accumulate,
+        ends=ends,
     )
 
 
@@ -383,6 +385,25 @@ def grad(
         _result(i, t, found, bool(allow_unused), materialize_grads, create_graph)
         for i, t in enumerate(wanted)
     )
+
+
+def partial_grad(
+    outputs: Sequence[Tensor],
+    inputs: Sequence[Tensor],
+    grad_outputs: Sequence[Tensor],
+    variables: Sequence[Tensor],
+    create_graph: bool,
+) -> list[Tensor | None]:
+    """Return the gradients by `inputs`, which are some of `variables`, with the others held fixed.
+
+    Where one of the variables was computed from another, `grad` goes on through it; this does not.
+    Saved values are kept.
+    """
+    roots = list(outputs)
+    seeds = _initial("grad", "grad_outputs", roots, grad_outputs, False)
+    ends = frozenset(t._node for t in variables)
+    found = _run(roots, seeds, [t._node for t in inputs], True, create_graph, False, ends)
+    return [_result(i, t, found, True, False, create_graph) for i, t in enumerate(inputs)]
 
 
 def _batched(

@@ -6,7 +6,7 @@ Nothing here changes a node, so an error leaves the graph as it was.
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import NamedTuple
 
 from pullback.core.graph.modes import STATE
@@ -23,8 +23,13 @@ class Plan(NamedTuple):
     wanted: set[Node] | None  # the targets whose gradient is needed; None: all
 
 
-def planned(roots: Sequence[Node], targets: Sequence[Node] | None, begun: int) -> Plan:
-    """Return what a pass from `roots` runs: what `targets` need and nothing else.
+def planned(
+    roots: Sequence[Node],
+    targets: Sequence[Node] | None,
+    begun: int,
+    ends: Collection[Node] = (),
+) -> Plan:
+    """Return what a pass from `roots` runs: what `targets` need, not through `ends`, and no more.
 
     Raises
     ------
@@ -32,14 +37,14 @@ def planned(roots: Sequence[Node], targets: Sequence[Node] | None, begun: int) -
         If what was saved there cannot be used any more.
     """
     oldest = begun if begun or targets is None else min(target.seq for target in targets)
-    order, suspects = collect(roots, oldest)
+    order, suspects = collect(roots, oldest, ends)
     wanted = None
     if targets is not None:
-        ends = set(targets)
-        # If every end is among them, all nodes are needed; nothing was followed behind the oldest.
+        known = set(targets)
+        # If every node where the walk ended is a target, all nodes are needed.
         for node in order:
-            if not ((node.count and node.seq >= oldest) or node in ends):
-                wanted = needed(order, targets, oldest)
+            if not ((node.count and node.seq >= oldest and node not in ends) or node in known):
+                wanted = needed(order, targets, oldest, ends)
                 order = [node for node in order if node in wanted]
                 break
     if suspects:
@@ -47,12 +52,14 @@ def planned(roots: Sequence[Node], targets: Sequence[Node] | None, begun: int) -
     return Plan(order, wanted)
 
 
-def collect(roots: Sequence[Node], oldest: int = 0) -> tuple[list[Node], list[Node]]:
+def collect(
+    roots: Sequence[Node], oldest: int = 0, ends: Collection[Node] = ()
+) -> tuple[list[Node], list[Node]]:
     """Return every node that `roots` lead to, the youngest first.
 
     Where only nodes from the number `oldest` on are of interest, nothing is followed behind an
-    older one: nodes lead to older ones alone. Also returns those among the nodes to be looked at
-    before anything runs.
+    older one: nodes lead to older ones alone. Nor is it behind `ends`. Also returns those among the
+    nodes to be looked at before anything runs.
     """
     order = list(roots) if len(roots) == 1 else list(dict.fromkeys(roots))
     seen: set[Node | None] = {None, *order}
@@ -61,7 +68,7 @@ def collect(roots: Sequence[Node], oldest: int = 0) -> tuple[list[Node], list[No
     for node in order:  # grows while it is walked
         if node.extra is not None or node.released:
             suspects.append(node)
-        if not node.count or node.seq < oldest:
+        if not node.count or node.seq < oldest or (ends and node in ends):
             continue
         edges = node.record if node.__class__ is CustomNode else edges_of(node)
         for target in edges:
@@ -72,11 +79,13 @@ def collect(roots: Sequence[Node], oldest: int = 0) -> tuple[list[Node], list[No
     return order, suspects
 
 
-def needed(order: list[Node], targets: Iterable[Node], oldest: int = 0) -> set[Node]:
-    """Return the targets and the nodes from the number `oldest` on that lead to them."""
+def needed(
+    order: list[Node], targets: Iterable[Node], oldest: int = 0, ends: Collection[Node] = ()
+) -> set[Node]:
+    """Return the targets and the nodes from the number `oldest` on, not `ends`, that lead there."""
     needed = set(targets)
     for node in reversed(order):
-        if node.seq < oldest:
+        if node.seq < oldest or (ends and node in ends):
             continue
         for target in edges_of(node):
             if target in needed:

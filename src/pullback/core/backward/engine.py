@@ -10,7 +10,7 @@ this pass made it by adding or nobody else holds it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import cached_property
 from sys import getrefcount
 from typing import Any
@@ -38,6 +38,7 @@ def run(
     accumulate: bool = True,
     begun: int = 0,
     plan: Plan | None = None,
+    ends: Collection[Node] = (),
 ) -> Mapping[Node, Any]:
     """Run backward from `roots` with the gradients `grads`.
 
@@ -53,6 +54,8 @@ def run(
         With targets: differentiate what was recorded since; nodes of a smaller `seq` do not run.
     plan : Plan, optional
         That of an earlier pass from the same roots to the same targets, which kept saved values.
+    ends : collection of nodes
+        With targets: what is independent of one another, so that no gradient goes on from there.
 
     Returns
     -------
@@ -60,10 +63,11 @@ def run(
         The gradient of each of `targets` that was reached, None for the others.
     """
     current = Pass()
-    current.order, current.wanted = plan or planned(roots, targets, begun)
+    current.order, current.wanted = plan or planned(roots, targets, begun, ends)
     if targets is not None:
         current.captured = dict.fromkeys(targets)
-    current.recorded, current.accumulate, current.begun = recorded, accumulate, begun
+    current.recorded, current.accumulate = recorded, accumulate
+    current.begun, current.ends = begun, ends
     current.owned, current.buffers = set(), {roots[0]: grads[0]}
     if len(roots) > 1:
         for root, g in zip(roots[1:], grads[1:], strict=True):
@@ -89,6 +93,7 @@ class Pass:
     captured: Mapping[Node, Any] = {}
     at_end: Sequence[Any] = ()  # what to call with the pass when all nodes have run
     depth, begun = 1, 0
+    ends: Collection[Node] = ()
 
     @cached_property
     def notes(self) -> dict[Any, Any]:
@@ -228,6 +233,8 @@ class Pass:
     def _goes_on(self, node: Node, g: Any) -> bool:
         """Keep the gradient of a requested target; return whether the node is to run."""
         self.captured[node] = g  # type: ignore[index]
+        if node in self.ends:
+            return False
         if node.__class__ is AccumulateGrad or node.seq < self.begun:
             return self.accumulate
         return self.wanted is None or leads_to(node, self.wanted)

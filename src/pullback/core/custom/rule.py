@@ -18,10 +18,10 @@ from pullback.arrays import NUMPY
 from pullback.core.custom import pytree as tree
 from pullback.core.custom.context import NO_PASS, Context, backward_context
 from pullback.core.custom.gradients import read_gradients
-from pullback.core.function.record import new_node
+from pullback.core.function.record import NodeOperation, new_node
 from pullback.core.function.source import MODULE, compiled
 from pullback.core.graph.modes import STATE, with_grad
-from pullback.core.graph.node import NO_TENSOR, CustomNode, Node, WideNode, release, zeros_for
+from pullback.core.graph.node import NO_TENSOR, CustomNode, Node, WideNode, zeros_for
 from pullback.core.tensor.ownership import SOLE
 from pullback.core.tensor.tensor import Tensor, borrowed, box
 from pullback.core.tensor.versions import BORROWED
@@ -205,20 +205,12 @@ def _poisoned(node: CustomNode, grads: list[Any], found: Sequence[Any]) -> list[
     ]
 
 
-class OncePoison:
+class OncePoison(NodeOperation):
     """The operation of a gradient that must not be differentiated again."""
-
-    takes_none = False
-    adds_into = None
-    release = staticmethod(release)
 
     def __init__(self, op: Any) -> None:
         self.op = op
         self.node_name = f"{op.name}OnceDifferentiable"
-
-    def saves_input(self, i: int, record: tuple[Any, ...]) -> bool:
-        """Return False: nothing is saved."""
-        return False
 
     def differentiate(self, node: Node, g: Any, wanted: Any, recorded: bool) -> Sequence[Any]:
         """Raise."""

@@ -24,9 +24,15 @@ from pullback.core.function.dispatch import (
 )
 from pullback.core.function.handed import RECORDED
 from pullback.core.function.primitive import Primitive
-from pullback.core.function.record import apply, new_node, record, warn_of_lost
+from pullback.core.function.record import (
+    NodeOperation,
+    apply,
+    new_node,
+    record,
+    warn_of_lost,
+)
 from pullback.core.graph.modes import STATE
-from pullback.core.graph.node import AccumulateGrad, Node, WideNode, release
+from pullback.core.graph.node import AccumulateGrad, Node, WideNode
 from pullback.core.tensor.tensor import TENSOR_CLASSES, Tensor, as_array, box
 from pullback.core.tensor.versions import bump, counter_of, is_borrowed
 from pullback.core.tensor.views import (
@@ -367,18 +373,11 @@ def rebase(x: Tensor, node: Any) -> None:
     sync(x)
 
 
-class _AssignView:
+class _AssignView(NodeOperation):
     """The operation from a base to itself after one of its views was changed in place."""
 
     name = "assign_view"
     node_name = "AssignViewBackward"
-    takes_none = False
-    adds_into = None
-    release = staticmethod(release)
-
-    def saves_input(self, i: int, record: tuple[Any, ...]) -> bool:
-        """Return False: a path holds no tensor."""
-        return False
 
     def differentiate(self, node: Node, g: Any, wanted: Any, recorded: bool) -> Sequence[Any]:
         """Return the gradient outside the view, and inside it."""

@@ -2,7 +2,8 @@
 
 Owns `apply`, which takes any arguments in any mode: it brings them to one library and dtype, runs
 forward, links views and gives the results their nodes. `attach` makes the node of a call of a
-built-in operation; `new_node` any node that is not written out by a generated call.
+built-in operation; `new_node` any node that is not written out by a generated call, of a primitive
+or of a `NodeOperation`.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from pullback.core.function.dispatch import (
 from pullback.core.function.primitive import Primitive
 from pullback.core.function.rules import complex_form
 from pullback.core.graph.modes import STATE, Mode
-from pullback.core.graph.node import MultiNode, N, Node, SmallNode, WideNode, fill, meta_of
+from pullback.core.graph.node import MultiNode, N, Node, SmallNode, WideNode, fill, meta_of, release
 from pullback.core.tensor.saved import Packed
 from pullback.core.tensor.tensor import Tensor, as_array, box, tensor_class
 from pullback.core.tensor.versions import bump, counter_of
@@ -237,6 +238,36 @@ def new_node(kind: type[N], op: Any, edges: tuple[Any, ...], saved: tuple[Any, .
     node = fill(kind(), op, len(edges))
     node.record = edges + saved  # type: ignore[misc]
     return node
+
+
+class NodeOperation:
+    """What the engine asks of the operation of a node that is no call of a primitive.
+
+    A subclass has ``node_name`` and ``differentiate``.
+    """
+
+    takes_none = False
+    adds_into = None
+    release = staticmethod(release)
+
+    def saves_input(self, i: int, record: tuple[Any, ...]) -> bool:
+        """Return whether backward reads the input again."""
+        return False
+
+
+class Through(NodeOperation):
+    """The operation from a tensor to one that stands for it: the gradient goes through."""
+
+    def __init__(self, node_name: str) -> None:
+        self.node_name = node_name
+
+    def saves_input(self, i: int, record: tuple[Any, ...]) -> bool:
+        """Return True: the values are used again."""
+        return True
+
+    def differentiate(self, node: Node, g: Any, wanted: Any, recorded: bool) -> Sequence[Any]:
+        """Return the gradient as it is."""
+        return (g,)
 
 
 def link_views(
