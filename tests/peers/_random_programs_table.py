@@ -278,7 +278,8 @@ DEVIATIONS = {
     ),
     RETAINED_DETACHED: lambda d: d.what.endswith(".retains_grad") and uses(d, ".detach_()"),
     DEAD_END: lambda d: uses(d, *FREEZING) and of_tracking(d) and (
-        leads_nowhere(d) or any(map(is_lost, tensors_named(d, names_in(d))))
+        any(map(leads_nowhere, [d, *counted(d)]))
+        or any(map(is_lost, tensors_named(d, names_in(d))))
     ),
     LOST: lambda d: says(d, "the graph of the view is lost", "") and any(
         map(is_lost, tensors_named(d, names_in(d)))
@@ -329,6 +330,14 @@ def agrees(found, *asked):
     if again is None:
         return True
     return again.step >= found.step and not again.is_like(found) and explained(again) is not None
+
+
+def counted(found):
+    """Return what differs, if anything does, where torch sees what is changed through x.data."""
+    if not uses(found, ".data") or ways.COUNTED in found.ways:
+        return []
+    again = compare(found.lines, found.every_step, (*found.ways, ways.COUNTED))
+    return [] if again is None or again.step != found.step else [again]
 
 
 def agrees_without(found, is_such):

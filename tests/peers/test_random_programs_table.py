@@ -10,6 +10,7 @@ from tests.peers._random_programs_table import (
     COPIED_RESULT,
     COPY,
     DATA,
+    DEAD_END,
     DEVIATIONS,
     DIRTY_RESULT,
     DROPPED_LEAF,
@@ -343,6 +344,18 @@ def test_what_rounding_decides_is_excused(lines):
 def test_a_difference_is_explained_by_its_reason(reason):
     found = program_runs.compare(EXCUSED[reason], every_step=True)
     assert explained(found) == reason
+
+
+def test_a_base_that_was_detached_may_be_changed_through_its_data():
+    lines = [
+        LEAF,
+        "t2 = t1.pow(2)",
+        "t3 = t2[:, None]",
+        "t2.detach_()",
+        "t4 = t2.data",
+        "t4.sub_(0.5)",
+    ]
+    assert explained(program_runs.compare(lines, every_step=True)) == DEAD_END
 
 
 def test_what_follows_from_an_explained_difference_is_explained():
