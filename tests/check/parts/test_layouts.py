@@ -291,3 +291,19 @@ def test_other_libraries_have_no_layouts():
     session.subject.backend = dataclasses.make_dataclass("Backend", ["library"])(None)
     with pytest.raises(InapplicableError, match="only arrays of NumPy have layouts"):
         check_layouts(session)
+
+
+def test_where_equal_values_are_a_pole_rounding_alone_differs():
+    def forward(ctx, times):
+        number = np.arange(6) - 2.5
+        line = number / (number @ number)
+        slope = line @ times.numpy()  # of equal values 0, but for rounding
+        ctx.slope = -line / slope**2
+        return pb.asarray(np.array(1 / slope))
+
+    def backward(ctx, grad_output):
+        return {"times": grad_output * pb.asarray(ctx.slope)}
+
+    rate = pb.autograd_function(forward, pb.once_differentiable(backward), name="rate")
+    report = check(rate, np.arange(6) * 125 + 3.7)
+    assert report.ok
