@@ -91,12 +91,15 @@ def _common(mode: Mode) -> Mode:
 
 def changed_mode(changes: dict[str, Any]) -> Mode:
     """Return the current mode with `changes` made."""
-    return _common(STATE.get()._replace(**changes))
+    mode = STATE.get()
+    if mode.forward and "grad" in changes:  # it says itself what is recorded
+        mode = mode._replace(forward=False)
+    return _common(mode._replace(**changes))
 
 
-_TO_NO_GRAD = {"grad": False, "parts": False, "forward": False}
-_TO_GRAD = {"grad": True, "parts": False, "forward": False}
-_TO_INFERENCE = {"grad": False, "inference": True, "parts": False, "forward": False}
+_TO_NO_GRAD = {"grad": False, "parts": False}
+_TO_GRAD = {"grad": True, "parts": False}
+_TO_INFERENCE = {"grad": False, "inference": True, "parts": False}
 _FROM_INFERENCE = {"grad": True, "inference": False}
 
 
