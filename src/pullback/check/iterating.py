@@ -8,10 +8,12 @@ Found in the source, since it does not show in the values.
 from __future__ import annotations
 
 import ast
+import contextlib
 import inspect
 import re
 import textwrap
 from collections.abc import Callable, Iterator
+from functools import cached_property
 from types import CodeType
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -36,7 +38,7 @@ def iterates(fn: Callable[..., Any]) -> bool:
     >>> iterates(lambda a: brentq(lambda x: x**3 - a, 0.0, 2.0))
     True
     """
-    return converges(fn) or any(repeats(node) for node in _nodes(fn))
+    return any(found.ends or found.repeats for found in _sources(fn))
 
 
 def converges(fn: Callable[..., Any]) -> bool:
@@ -51,15 +53,51 @@ def converges(fn: Callable[..., Any]) -> bool:
     >>> converges(lambda a: brentq(lambda x: x**3 - a, 0.0, 2.0))
     True
     """
-    return any(_ends(node) or _is_solver(node) for node in _nodes(fn))
+    return any(found.ends for found in _sources(fn))
 
 
-def _nodes(fn: Callable[..., Any]) -> Iterator[ast.AST]:
-    for tree in trees_of(getattr(fn, "forward", fn)):
-        yield from ast.walk(tree)
+class _Source:
+    """The source of a function, and what it shows, looked up once."""
+
+    def __init__(self, tree: ast.AST) -> None:
+        self.tree = tree
+
+    @cached_property
+    def names(self) -> dict[str, None]:
+        """The names in it, in order."""
+        return {node.id: None for node in ast.walk(self.tree) if isinstance(node, ast.Name)}
+
+    @cached_property
+    def ends(self) -> bool:
+        """Whether it ends once something holds."""
+        return any(_ends(node) or _is_solver(node) for node in ast.walk(self.tree))
+
+    @cached_property
+    def repeats(self) -> bool:
+        """Whether it repeats one step a number of times."""
+        return any(repeats(node) for node in ast.walk(self.tree))
+
+    @cached_property
+    def text(self) -> str:
+        """The source as Python writes it, without comments."""
+        return ast.unparse(self.tree)
 
 
-_TREES: WeakKeyDictionary[Any, ast.AST | None] = WeakKeyDictionary()  # parsed once each
+_SOURCES: WeakKeyDictionary[Any, _Source | None] = WeakKeyDictionary()  # parsed once each
+
+
+def _source(fn: Any) -> _Source | None:
+    """Return the source of a function; None if it has none, or is part of a line."""
+    try:
+        if fn in _SOURCES:
+            return _SOURCES[fn]
+    except TypeError:  # one that cannot be looked up
+        pass
+    tree = _parsed(fn)
+    found = None if tree is None else _Source(tree)
+    with contextlib.suppress(TypeError):  # one that can only be held
+        _SOURCES[fn] = found
+    return found
 
 
 def tree_of(fn: Any) -> ast.AST | None:
@@ -67,12 +105,8 @@ def tree_of(fn: Any) -> ast.AST | None:
 
     The tree is shared: it must not be changed.
     """
-    try:
-        if fn not in _TREES:
-            _TREES[fn] = _parsed(fn)
-        return _TREES[fn]
-    except TypeError:  # one that cannot be looked up, or only held
-        return _parsed(fn)
+    found = _source(fn)
+    return None if found is None else found.tree
 
 
 def _parsed(fn: Any) -> ast.AST | None:
@@ -97,8 +131,8 @@ def _does(node: ast.Lambda) -> bytes:
 def text_of(fn: Any) -> str:
     """Return the source of an operation's forward and backward; what there is of them."""
     parts = (getattr(fn, "forward", fn), getattr(fn, "given_rule", None))
-    trees = [tree_of(part) for part in parts if part is not None]
-    return "\n".join(ast.unparse(tree) for tree in trees if tree is not None)
+    sources = [_source(part) for part in parts if part is not None]
+    return "\n".join(source.text for source in sources if source is not None)
 
 
 def said_of(fn: Any) -> str:
@@ -115,31 +149,34 @@ def guards(fn: Any, backward: bool = False) -> bool:
     backward : bool, default False
         Whether it is enough that backward does.
     """
-    tree = tree_of(getattr(fn, "forward", fn))
-    text = text_of(fn) if backward else "" if tree is None else ast.unparse(tree)
+    source = _source(getattr(fn, "forward", fn))
+    text = text_of(fn) if backward else "" if source is None else source.text
     return _GUARD.search(text) is not None
 
 
 def trees_of(fn: Any) -> list[ast.AST]:
     """Return the source of a function and of the functions it calls by name."""
-    return list(_trees(fn, _DEEPEST, set()))
+    return [source.tree for source in _with_helpers(fn, _DEEPEST, set())]
 
 
-def _trees(fn: Any, depth: int, seen: set[int]) -> Iterator[ast.AST]:
-    """Yield the source of a function and of the functions it calls by name."""
+def _sources(fn: Any) -> Iterator[_Source]:
+    """Yield the source of forward and of the functions it calls by name."""
+    return _with_helpers(getattr(fn, "forward", fn), _DEEPEST, set())
+
+
+def _with_helpers(fn: Any, depth: int, seen: set[int]) -> Iterator[_Source]:
     fn = inspect.unwrap(getattr(fn, "py_func", fn)) if callable(fn) else fn
     fn = getattr(fn, "__func__", fn)
     if depth == 0 or not inspect.isfunction(fn) or id(fn) in seen:
         return
     seen.add(id(fn))
-    tree = tree_of(fn)
-    if tree is None:
+    source = _source(fn)
+    if source is None:
         return
-    yield tree
-    known = {**fn.__globals__, **inspect.getclosurevars(fn).nonlocals}
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Name) and node.id in known:
-            yield from _trees(known[node.id], depth - 1, seen)
+    yield source
+    closed = inspect.getclosurevars(fn).nonlocals
+    for name in source.names:
+        yield from _with_helpers(closed.get(name, fn.__globals__.get(name)), depth - 1, seen)
 
 
 def _ends(node: ast.AST) -> bool:
