@@ -28,7 +28,9 @@ GRADIENTS := tests/ops/test_gradients.py tests/ops/test_further_gradients.py
 UNCOVERED := tests/transforms/test_tangents.py tests/transforms/test_vmap_operations.py \
   tests/transforms/test_random_programs.py tests/transforms/test_random_vmaps.py \
   tests/transforms/test_vmap_closures.py tests/transforms/test_lifetimes.py \
-  tests/transforms/test_hessian.py $(wildcard tests/interop/test_scipy_*.py) \
+  tests/transforms/test_hessian.py tests/transforms/test_checkpoint_orders.py \
+  tests/core/function/test_wrapping_library.py \
+  $(filter-out %_reach.py,$(wildcard tests/interop/test_scipy_*.py)) \
   tests/implicit tests/optimize tests/docs tests/examples tests/programs tests/scipy_support \
   tests/core/tensor/test_subclass.py tests/core/graph/test_scale.py \
   tests/core/graph/test_leaks_training.py tests/core/graph/test_collected_objects.py \
