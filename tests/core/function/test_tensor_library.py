@@ -1,4 +1,4 @@
-"""Tensors as the array library of what wraps them: each method keeps the graph, or says it cannot."""
+"""Tensors as the array library of what wraps them: each method keeps the graph or refuses."""
 
 import numpy as np
 import pytest
@@ -76,5 +76,5 @@ def test_a_special_function_is_the_operation_of_either_name():
     result = LIBRARY.special("gammaln", x)
     assert result.requires_grad
     np.testing.assert_allclose(result.detach().numpy(), [[0.0, 0.0], [np.log(2), np.log(6)]])
-    with pytest.raises(pb.errors.ArgumentTypeError, match="^special: a special function .* pro_"):
+    with pytest.raises(pb.errors.ArgumentTypeError, match=r"^special: a special function .* pro_"):
         LIBRARY.special("pro_ang1", x)
