@@ -21,7 +21,7 @@ test: lint
 	$(BIN)/python -m coverage combine --quiet
 	$(BIN)/python -m coverage report
 
-# The parts of `make test`, two at a time, the longest first. All but the first print when they
+# The parts of `make test`, two at a time. All but the first print when they
 # have ended, so that lines do not mix. What coverage would slow down and gain nothing from runs
 # without it: sweeps over the registry, the checker's own tests, long graphs, whole programs.
 GRADIENTS := tests/ops/test_gradients.py tests/ops/test_further_gradients.py
