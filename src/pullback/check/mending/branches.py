@@ -111,15 +111,11 @@ class Branches:
 
 
 def _may_compare(source: Source) -> bool:
-    """Return whether a function compares anything, or calls one that may."""
+    """Return whether a function compares anything, or uses one of its file that may."""
     nodes = list(ast.walk(source.tree))
     if any(True for node in nodes for _ in _compared(node)):
         return True
-    names = {
-        node.func.id
-        for node in nodes
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
-    }
+    names = {node.id for node in nodes if isinstance(node, ast.Name)}
     known = source.known()
     return any(isinstance(known.get(name), FunctionType) for name in names)
 
