@@ -23,6 +23,7 @@ from tests.peers.program_facts import (
     is_lost,
     is_nan,
     is_unstable,
+    leaves_zeros,
     names_in,
     odd_views,
     of_changed_view,
@@ -33,6 +34,7 @@ from tests.peers.program_facts import (
     of_tracking,
     of_untracked_base,
     out_of_groups,
+    raises_otherwise,
     recorded_otherwise,
     results_of_grad,
     retains,
@@ -264,7 +266,7 @@ DEVIATIONS = {
             or says(d, "you can only change requires_grad flags", ""))
         and any(t.numel() == 0 for t in tensors_named(d, names_in(d)))
     ) or (d.what == "log" and gave_back_empty(d) and agrees_without(d, HOOKS.search)),
-    ROUNDING: lambda d: differs_where_huge(d) or is_unstable(d),
+    ROUNDING: lambda d: differs_where_huge(d) or is_unstable(d) or raises_otherwise(d),
     SIGN_OF_ZERO: lambda d: uses(d, "atan2(") and differs_by_half_turns(d),
     ASSERTED: lambda d: says(d, "", "INTERNAL ASSERT FAILED"),
     DETACHED_SINCE: lambda d: says(d, "detached in place since", "") and uses(d, ".detach_()"),
@@ -289,7 +291,7 @@ DEVIATIONS = {
         or (uses(d, "matmul(", " @ ") and agrees(d, ways.NO_VIEWS))
     ),
     RETURNED_INPUT: lambda d: uses(d, "Same.", "BothSame.", "Viewing.") and (
-        (returned_itself(d) and of_tracking(d))
+        (returned_itself(d) and (of_tracking(d) or leaves_zeros(d)))
         or says(d, "", "A view was created in no_grad mode")
         or says(d, "", "This view was created inside a custom Function")
         or says(d, "", "Can't detach views in-place")

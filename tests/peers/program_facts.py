@@ -248,6 +248,11 @@ def of_gradient(found):
     return any(is_tensor(g) and memory_of(g) in memories for g in gradients)
 
 
+def leaves_zeros(found):
+    """Return whether torch was asked for zeros in place of gradients that do not exist."""
+    return "materialize_grads=True" in found.line and of_numbers(found) and not np.any(found.theirs)
+
+
 def zero_or_none(found):
     """Return whether a gradient is zeros in one library, and not there in the other."""
     pair = (found.ours, found.theirs)
@@ -341,6 +346,24 @@ def is_unstable(found):
             flips |= np.isfinite(other) != np.isfinite(found.theirs)
     differ = ~np.isclose(*pair, rtol=1e-7, atol=1e-9, equal_nan=True)
     return bool(np.where(np.isfinite(apart), most >= 0.1 * apart, flips)[differ].all())
+
+
+def raises_otherwise(found):
+    """Return whether pullback raises at what a mask chose, and torch would if it rounds otherwise.
+
+    Or would not, where it raises.
+    """
+    if found.what != "error" or (found.ours is None) == (found.theirs is None):
+        return False
+    outcomes = (errors_of(found.lines, (*found.ways, way))[-1] for way in roundings())
+    raised = found.theirs is not None
+    return uses(found, " > ") and any((error is not None) != raised for error in outcomes)
+
+
+def errors_of(lines, ways):
+    """Return the error of each statement, or None, in torch asked in these ways."""
+    names = namespace(torch, Log())
+    return [attempt_in(ways, line, names) for line in lines]
 
 
 def rounded_otherwise(found):

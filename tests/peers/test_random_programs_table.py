@@ -24,6 +24,7 @@ from tests.peers._random_programs_table import (
     NO_GRADIENT,
     OTHER_SAVED,
     RETAINING,
+    RETURNED_INPUT,
     ROUNDING,
     RUN_AGAIN,
     SECOND_TIME,
@@ -325,6 +326,13 @@ ROUNDED = {  # further programs in which rounding decides
         "t2 = t1.softmax(0).sum(0) - 1 + (0 if lib.__name__ == 'torch' else 1e-16)",
         "t3 = t2[t2 > 0]",
     ],
+    "whether a value fits what a mask chooses": [
+        "t1 = lib.tensor(array([1.06, -1.1, -1.55]), requires_grad=True)",
+        "t2 = t1 / t1",
+        "t3, = lib.autograd.grad([t2, t2.sum()], [t1], "
+        "[lib.tensor(array([-0.59, -0.98, 1.65])), None])",
+        "t3[t3 > 0] = lib.tensor(array([1.31, -8.0]))",
+    ],
     "what is 0 for equal roundings": [
         "t1 = lib.tensor(array([-0.4, -1.29, -0.82]), requires_grad=True)",
         "t2, = lib.autograd.grad([t1 / t1], [t1], [lib.tensor(array([0.89, -0.9, -1.75]))])",
@@ -344,6 +352,18 @@ def test_what_rounding_decides_is_excused(lines):
 def test_a_difference_is_explained_by_its_reason(reason):
     found = program_runs.compare(EXCUSED[reason], every_step=True)
     assert explained(found) == reason
+
+
+def test_where_torch_has_two_tensors_it_gives_zeros_that_are_asked_for():
+    lines = [
+        "t1 = lib.tensor(array([1.63, -0.31]))",
+        "t2 = Same.apply(t1)",
+        "t1.requires_grad = True",
+        "t3 = lib.tensor(array([1.0, 2.0]), requires_grad=True)",
+        "t4, t5, = lib.autograd.grad([t2.mean(), t3.sum()], [t1, t2], [None, None], "
+        "materialize_grads=True)",
+    ]
+    assert explained(program_runs.compare(lines, every_step=False)) == RETURNED_INPUT
 
 
 def test_a_base_that_was_detached_may_be_changed_through_its_data():
