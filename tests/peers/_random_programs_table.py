@@ -210,6 +210,8 @@ DEVIATIONS = {
         or (says(d, "", "is a view") and agrees(d, ways.NO_VIEWS))
         or (d.what.endswith((".value", "._version")) and uses(d, *TRANSPOSED)
             and agrees_without(d, CHANGES.search))
+        or (uses(d, "contiguous()") and returned_itself(d) and (of_numbers(d) or d.what == "log")
+            and agrees_without(d, HOOKS.search))
     ),
     FROZEN: lambda d: says(d, "", "leaf variable has been moved into the graph interior"),
     NO_GAIN: lambda d: d.what == "log" and uses(d, "post_accumulate") and agrees(d, ways.GAINED),

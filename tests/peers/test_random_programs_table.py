@@ -366,6 +366,17 @@ def test_where_torch_has_two_tensors_it_gives_zeros_that_are_asked_for():
     assert explained(program_runs.compare(lines, every_step=False)) == RETURNED_INPUT
 
 
+def test_a_hook_of_what_contiguous_gives_back_is_one_of_the_tensor():
+    lines = [
+        "t1 = lib.tensor(array([[1.05, -1.74], [1.73, 0.65]]), requires_grad=True)",
+        "t2 = t1.transpose(0, 1) + t1",
+        "t3 = t2.contiguous()",
+        "h4 = t3.register_hook(lambda g: g.clone().mul_(3))",
+        "(t3.sum() + t2.sum()).backward()",
+    ]
+    assert explained(program_runs.compare(lines, every_step=True)) == LAYOUT
+
+
 def test_a_base_that_was_detached_may_be_changed_through_its_data():
     lines = [
         LEAF,
