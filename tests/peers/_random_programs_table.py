@@ -40,6 +40,7 @@ from tests.peers.program_facts import (
     retains,
     returned_itself,
     says,
+    stops_hearing_of_deleted,
     tensors_named,
     under_no_grad,
     uses,
@@ -224,7 +225,9 @@ DEVIATIONS = {
         or (d.what.endswith(".is_leaf") and d.theirs is RuntimeError)
         or (says(d, "", "and its base or another view") and uses(d, ".detach()", ".data"))
     ),
-    DROPPED_LEAF: lambda d: of_numbers(d) and uses(d, "del ") and agrees(d, ways.DROPPED),
+    DROPPED_LEAF: lambda d: of_numbers(d) and uses(d, "del ") and (
+        agrees(d, ways.DROPPED) or (uses(d, "again(") and stops_hearing_of_deleted(d))
+    ),
     NO_GRADIENT: lambda d: (
         (d.what == "error" and "'NoneType'" in str(d.theirs))
         or (d.what == "log" and same_events(*map(without_none, (d.ours, d.theirs))))

@@ -6,7 +6,7 @@ import warnings
 import numpy as np
 import torch
 from tests.peers.program_names import Log, is_tensor, memory_of, namespace
-from tests.peers.program_runs import attempt_in, look
+from tests.peers.program_runs import attempt_in, look, same_events
 from tests.peers.program_ways import roundings
 
 
@@ -289,6 +289,25 @@ def heard_less(found):
         return len(found.ours) < len(found.theirs)
     t = differing_tensor(found)
     return found.what.endswith(".grad") and (found.ours is None or t.retains_grad)
+
+
+def stops_hearing_of_deleted(found):
+    """Return whether all that pullback heard less is what came to leaves after they were deleted.
+
+    What a checkpoint closes over is there until that has run again.
+    """
+    if found.what != "log":
+        return False
+    text = "\n".join(found.lines)
+    deleted = re.findall(r"^del (t\d+)$", text, re.MULTILINE)
+    hooks = re.findall(r"^h\d+ = (t\d+)\.register.*log\((\d+),", text, re.MULTILINE)
+    labels = {int(label) for name, label in hooks if name in deleted}
+    heard = {label: [e for e in found.ours if e[0] == label] for label in labels}
+    said = {label: [e for e in found.theirs if e[0] == label] for label in labels}
+    others = [[e for e in events if e[0] not in labels] for events in (found.ours, found.theirs)]
+    return same_events(*others) and all(
+        same_events(events, said[label][: len(events)]) for label, events in heard.items()
+    )
 
 
 def out_of_groups(found):

@@ -377,6 +377,19 @@ def test_a_hook_of_what_contiguous_gives_back_is_one_of_the_tensor():
     assert explained(program_runs.compare(lines, every_step=True)) == LAYOUT
 
 
+def test_a_leaf_that_a_checkpoint_closes_over_is_there_until_that_has_run_again():
+    lines = [
+        LEAF,
+        "t2 = (t1 * 3).sum()",
+        "t3 = again(lambda x, w=t1: (x * w.sum()).sin(), t1)",
+        "h4 = t1.register_post_accumulate_grad_hook(lambda t: log(4, t.grad))",
+        "del t1",
+        "t2.backward()",
+        "t3.sum().backward()",
+    ]
+    assert explained(program_runs.compare(lines, every_step=True)) == DROPPED_LEAF
+
+
 def test_a_base_that_was_detached_may_be_changed_through_its_data():
     lines = [
         LEAF,
