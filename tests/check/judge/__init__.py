@@ -22,6 +22,7 @@ from . import (
     avalanches,
     ballistics,
     batteries,
+    beekeeping,
     bioinformatics,
     biomechanics,
     breweries,
@@ -275,6 +276,7 @@ FIELDS = (
     watchmaking,
     avalanches,
     wages,
+    beekeeping,
 )
 CASES: list[Case] = [case for field in FIELDS for case in field.BOOK.cases]
 WRONG = [case for case in CASES if case.wrong]
