@@ -27,6 +27,7 @@ from . import (
     biomechanics,
     breweries,
     cartography,
+    ceramics,
     chemistry,
     chemometrics,
     circuits,
@@ -277,6 +278,7 @@ FIELDS = (
     avalanches,
     wages,
     beekeeping,
+    ceramics,
 )
 CASES: list[Case] = [case for field in FIELDS for case in field.BOOK.cases]
 WRONG = [case for case in CASES if case.wrong]
