@@ -137,6 +137,7 @@ from . import (
     tunnelling,
     typography,
     vehicles,
+    veterinary,
     volcanology,
     wages,
     watchmaking,
@@ -279,6 +280,7 @@ FIELDS = (
     wages,
     beekeeping,
     ceramics,
+    veterinary,
 )
 CASES: list[Case] = [case for field in FIELDS for case in field.BOOK.cases]
 WRONG = [case for case in CASES if case.wrong]
