@@ -58,6 +58,7 @@ from . import (
     geometry,
     geothermal,
     glaciers,
+    gliding,
     graphs,
     hearing,
     horticulture,
@@ -281,6 +282,7 @@ FIELDS = (
     beekeeping,
     ceramics,
     veterinary,
+    gliding,
 )
 CASES: list[Case] = [case for field in FIELDS for case in field.BOOK.cases]
 WRONG = [case for case in CASES if case.wrong]
