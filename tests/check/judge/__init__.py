@@ -15,6 +15,7 @@ from . import (
     agriculture,
     alignment,
     antennas,
+    archaeology,
     archives,
     astronomy,
     auctions,
@@ -275,6 +276,7 @@ FIELDS = (
     watchmaking,
     avalanches,
     wages,
+    archaeology,
 )
 CASES: list[Case] = [case for field in FIELDS for case in field.BOOK.cases]
 WRONG = [case for case in CASES if case.wrong]
