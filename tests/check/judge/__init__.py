@@ -84,6 +84,7 @@ from . import (
     ophthalmology,
     optics,
     orbits,
+    perfumery,
     pharmacology,
     photogrammetry,
     photography,
@@ -277,6 +278,7 @@ FIELDS = (
     avalanches,
     wages,
     archaeology,
+    perfumery,
 )
 CASES: list[Case] = [case for field in FIELDS for case in field.BOOK.cases]
 WRONG = [case for case in CASES if case.wrong]
