@@ -38,6 +38,7 @@ from . import (
     credit,
     crystallography,
     dairy,
+    dams,
     dosimetry,
     ecology,
     economics,
@@ -279,6 +280,7 @@ FIELDS = (
     wages,
     archaeology,
     perfumery,
+    dams,
 )
 CASES: list[Case] = [case for field in FIELDS for case in field.BOOK.cases]
 WRONG = [case for case in CASES if case.wrong]

@@ -387,7 +387,7 @@ def aoristic_sum():
         shared = np.minimum(b, high) - np.maximum(a, low)
         meets = shared > 0
         part = np.where(meets, shared, 0.0) / (b - a)
-        ctx.starts, ctx.ends = meets & (a > low), meets & (b < high)
+        ctx.starts, ctx.ends = meets & (a >= low), meets & (b <= high)
         ctx.part, ctx.span = part, b - a
         return pb.asarray(part.sum(axis=0))
 
