@@ -63,6 +63,7 @@ from . import (
     horticulture,
     hydrology,
     images,
+    insurance_claims,
     interpolation,
     kernels,
     lasers,
@@ -281,6 +282,7 @@ FIELDS = (
     archaeology,
     perfumery,
     dams,
+    insurance_claims,
 )
 CASES: list[Case] = [case for field in FIELDS for case in field.BOOK.cases]
 WRONG = [case for case in CASES if case.wrong]
