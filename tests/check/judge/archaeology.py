@@ -462,21 +462,24 @@ def grave_goods_gini():
     return grave_goods_gini
 
 
+WINDOW = np.full(5, 0.2)
+
+
+def ring_index(width):
+    mean = np.convolve(width, WINDOW, mode="valid")
+    return np.log(width[2:-2] / mean), mean
+
+
+def ring_index_back(g, width, mean):
+    grad = np.convolve(-g / mean, WINDOW)
+    grad[2:-2] += g / width[2:-2]
+    return grad
+
+
 @BOOK.right(
     lambda rng: ((t(rng.uniform(0.6, 2.4, 14)), t(rng.uniform(0.6, 2.4, 22))), {"offset": 3})
 )
 def cross_dating():
-    WINDOW = np.full(5, 0.2)
-
-    def index(width):
-        mean = np.convolve(width, WINDOW, mode="valid")
-        return np.log(width[2:-2] / mean), mean
-
-    def index_back(g, width, mean):
-        grad = np.convolve(-g / mean, WINDOW)
-        grad[2:-2] += g / width[2:-2]
-        return grad
-
     @pb.autograd_function
     def cross_dating(ctx, sample, master, offset):
         """Student's t of the match of two ring series after Baillie and Pilcher.
@@ -488,7 +491,7 @@ def cross_dating():
         if s.size < 7 or not 0 <= offset <= m.size - s.size:
             raise ValueError("the sample is too short or does not lie within the master")
         part = m[offset : offset + s.size]
-        (u, mean_u), (v, mean_v) = index(s), index(part)
+        (u, mean_u), (v, mean_v) = ring_index(s), ring_index(part)
         u, v = u - u.mean(), v - v.mean()
         ctx.lengths = nu, nv = np.linalg.norm(u), np.linalg.norm(v)
         ctx.r, ctx.freedom = u @ v / (nu * nv), u.size - 2
@@ -504,8 +507,8 @@ def cross_dating():
         by_u = by_r * (ctx.v - r * ctx.u) / ctx.lengths[0]
         by_v = by_r * (ctx.u - r * ctx.v) / ctx.lengths[1]
         by_master = np.zeros(ctx.size)
-        by_master[ctx.offset : ctx.offset + s.s.size] = index_back(by_v, s.part, s.mean_v)
-        by_sample = index_back(by_u, s.s, s.mean_u)
+        by_master[ctx.offset : ctx.offset + s.s.size] = ring_index_back(by_v, s.part, s.mean_v)
+        by_sample = ring_index_back(by_u, s.s, s.mean_u)
         return {"sample": pb.asarray(by_sample), "master": pb.asarray(by_master)}
 
     return cross_dating

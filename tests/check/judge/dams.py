@@ -90,6 +90,14 @@ def sliding_safety():
     return pb.autograd_function(forward, backward, name="sliding_safety")
 
 
+def next_temperatures(T, outside, rise, ratio, base):
+    new = np.empty_like(T)
+    new[1:-1] = T[1:-1] + ratio * (T[2:] - 2 * T[1:-1] + T[:-2]) + rise
+    new[0] = T[0] if base == "rock" else T[0] + 2 * ratio * (T[1] - T[0]) + rise
+    new[-1] = outside
+    return new
+
+
 def lift(**settings):
     def given(rng):
         placed = t(np.array([9.0, 21.0, 24.0, 25.0, 24.0]) + rng.normal(0, 0.5, 5))
@@ -103,11 +111,23 @@ def lift(**settings):
     'base "insulated" mirrors the second node, which counts twice: the factor 2 is missing',
     at("base"),
     r"insulated|mirror|\btwice\b|double|\b2 ?\* ?(?:s\.|ctx\.)?(?:r|ratio)\b|second node",
-    mends("back[1] += 2 *", "back[1] += ctx.ratio * 2", "2 * ctx.ratio * flow[0]"),
+    mends("back[1] += 2 *", "back[1] += ratio * 2", "back[1] = 2 *"),
     where="base is insulated",
     shows=lift(base="insulated", ratio=0.3),
 )
 def lift_temperatures():
+    def before(flow, ratio, base):
+        back = np.zeros_like(flow)
+        back[1:-1] += (1 - 2 * ratio) * flow[1:-1]
+        back[2:] += ratio * flow[1:-1]
+        back[:-2] += ratio * flow[1:-1]
+        if base == "rock":
+            back[0] += flow[0]
+        else:
+            back[0] += (1 - 2 * ratio) * flow[0]
+            back[1] += ratio * flow[0]
+        return back
+
     @pb.autograd_function
     def lift_temperatures(ctx, placed, air, heating, ratio=0.25, base="rock"):
         """Temperatures of a concrete lift by Schmidt's method.
@@ -119,11 +139,7 @@ def lift_temperatures():
             raise ValueError(f"no such base: {base}")
         T = placed.numpy().copy()
         for outside, rise in zip(air.numpy(), heating.numpy(), strict=True):
-            new = np.empty_like(T)
-            new[1:-1] = T[1:-1] + ratio * (T[2:] - 2 * T[1:-1] + T[:-2]) + rise
-            new[0] = T[0] if base == "rock" else T[0] + 2 * ratio * (T[1] - T[0]) + rise
-            new[-1] = outside
-            T = new
+            T = next_temperatures(T, outside, rise, ratio, base)
         ctx.steps, ctx.ratio, ctx.base = air.shape[0], ratio, base
         return pb.asarray(T)
 
@@ -135,17 +151,9 @@ def lift_temperatures():
         for k in reversed(range(ctx.steps)):
             by_air[k] = flow[-1]
             by_heating[k] = flow[1:-1].sum()
-            back = np.zeros_like(flow)
-            back[1:-1] += (1 - 2 * ctx.ratio) * flow[1:-1]
-            back[2:] += ctx.ratio * flow[1:-1]
-            back[:-2] += ctx.ratio * flow[1:-1]
-            if ctx.base == "rock":
-                back[0] += flow[0]
-            else:
+            if ctx.base == "insulated":
                 by_heating[k] += flow[0]
-                back[0] += (1 - 2 * ctx.ratio) * flow[0]
-                back[1] += ctx.ratio * flow[0]
-            flow = back
+            flow = before(flow, ctx.ratio, ctx.base)
         return {
             "placed": pb.asarray(flow),
             "air": pb.asarray(by_air),
@@ -153,6 +161,13 @@ def lift_temperatures():
         }
 
     return lift_temperatures
+
+
+def pool(h, area, spread, C):
+    """Return storage and outflow at a level, each with its slope."""
+    top = max(h, 0.0)
+    S = area * h + 0.5 * spread * h**2
+    return S, area + spread * h, C * top**1.5, 1.5 * C * top**0.5
 
 
 FLOOD = np.array([20.0, 85.0, 240.0, 410.0, 360.0, 210.0, 120.0, 60.0])
@@ -174,23 +189,17 @@ def level_pool():
         I, C, h = inflow.numpy(), coefficient.item(), level.item()  # noqa: E741
         levels = [h]
 
-        def state(h):
-            top = max(h, 0.0)
-            Q, slope = C * top**1.5, 1.5 * C * top**0.5
-            S = area * h + 0.5 * spread * h**2
-            return S, area + spread * h, Q, slope
-
         for k in range(1, I.size):
-            S, _, Q, _ = state(h)
+            S, _, Q, _ = pool(h, area, spread, C)
             aim = S - 0.5 * dt * Q + 0.5 * dt * (I[k - 1] + I[k])
             for _ in range(80):
-                S, dS, Q, dQ = state(h)
+                S, dS, Q, dQ = pool(h, area, spread, C)
                 step = (S + 0.5 * dt * Q - aim) / (dS + 0.5 * dt * dQ)
                 h -= step
                 if abs(step) < 1e-14 * max(1.0, abs(h)):
                     break
             levels.append(h)
-        ctx.states, ctx.dt, ctx.C = [state(h) for h in levels], dt, C
+        ctx.states, ctx.dt, ctx.C = [pool(h, area, spread, C) for h in levels], dt, C
         return pb.asarray(np.array([s[2] for s in ctx.states])), pb.asarray(np.array(levels))
 
     @level_pool.backward
@@ -553,8 +562,7 @@ def base_stresses():
         more = np.where(cracked, 2 * N / (3 * x), N / B + 6 * M / B**2)
         less = np.where(cracked, 0.0, N / B - 6 * M / B**2)
         turned = moment.numpy() < 0
-        ctx.save_for_backward(N, M, x, cracked, turned)
-        ctx.B = B
+        ctx.save_for_backward(N, M, B, x, cracked, turned)
         heel_toe = np.stack([less, more], axis=1)
         heel_toe[turned] = heel_toe[turned, ::-1]
         return pb.asarray(heel_toe)
@@ -562,8 +570,8 @@ def base_stresses():
     @base_stresses.backward
     @pb.once_differentiable
     def _(ctx, g):
-        N, M, x, cracked, turned = ctx.saved_variables
-        B, gn = ctx.B, g.numpy().copy()
+        N, M, B, x, cracked, turned = ctx.saved_variables
+        gn = g.numpy().copy()
         gn[turned] = gn[turned, ::-1]
         less, more = gn.T
         both, apart = less + more, more - less
@@ -591,6 +599,14 @@ def base_stresses():
     )
 )
 def monthly_operation():
+    def month(water, want, dead):
+        """Return the supply, the water left, and how it came about."""
+        if water - dead >= want:
+            return want, water - want, "meet"
+        if water > dead:
+            return water - dead, dead, "short"
+        return 0.0, water, "empty"
+
     @pb.autograd_function
     def monthly_operation(ctx, inflow, demand, capacity, start=0.0, dead=0.0):
         """Supply of each month, water spilt in all and storage left, all in hm3."""
@@ -599,21 +615,11 @@ def monthly_operation():
             raise ValueError("the dead storage must be less than the capacity")
         S, spilt, supply, ways = start, 0.0, [], []
         for q, want in zip(inflow.numpy(), demand.numpy(), strict=True):
-            water = S + q
-            if water - dead >= want:
-                supply.append(want)
-                S = water - want
-                ways.append("spill" if full < S else "meet")
-            elif water > dead:
-                supply.append(water - dead)
-                S = dead
-                ways.append("short")
-            else:
-                supply.append(0.0)
-                S = water
-                ways.append("empty")
+            given, S, way = month(S + q, want, dead)
             if full < S:
-                spilt, S = spilt + S - full, full
+                spilt, S, way = spilt + S - full, full, "spill"
+            supply.append(given)
+            ways.append(way)
         ctx.ways = ways
         return tuple(pb.asarray(np.asarray(v)) for v in (supply, spilt, S))
 
