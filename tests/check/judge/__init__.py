@@ -15,6 +15,7 @@ from . import (
     agriculture,
     alignment,
     antennas,
+    archaeology,
     archives,
     astronomy,
     auctions,
@@ -39,6 +40,7 @@ from . import (
     credit,
     crystallography,
     dairy,
+    dams,
     dosimetry,
     ecology,
     economics,
@@ -64,6 +66,7 @@ from . import (
     horticulture,
     hydrology,
     images,
+    insurance_claims,
     interpolation,
     kernels,
     lasers,
@@ -86,6 +89,7 @@ from . import (
     ophthalmology,
     optics,
     orbits,
+    perfumery,
     pharmacology,
     photogrammetry,
     photography,
@@ -283,6 +287,10 @@ FIELDS = (
     ceramics,
     veterinary,
     gliding,
+    archaeology,
+    perfumery,
+    dams,
+    insurance_claims,
 )
 CASES: list[Case] = [case for field in FIELDS for case in field.BOOK.cases]
 WRONG = [case for case in CASES if case.wrong]
