@@ -262,3 +262,45 @@ def test_a_docstring_may_say_that_arguments_are_positive():
     op = pb.autograd_function(forward, lambda ctx, g: None)
     names = ["stretch", "shrink", "room", "load"]
     assert said_positive(op, names) == {"stretch", "shrink", "load"}
+
+
+def test_what_is_left_out_is_given_with_as_many_axes_as_the_docstring_says():
+    def forward(ctx, inflow, demand, pattern=None):
+        """Return what is lacking; pattern: (n,), the demand's factors."""
+        ctx.share = np.ones(inflow.shape) if pattern is None else np.asarray(pattern, float)
+        return (demand.item() * pb.asarray(ctx.share) - inflow).sum()
+
+    def backward(ctx, g):  # a pattern of one number would not do
+        n = ctx.share.shape[0]
+        return {"inflow": -g * pb.ones(n, dtype=g.dtype), "demand": g * ctx.share.sum()}
+
+    op = pb.autograd_function(forward, backward)
+    demand = pb.asarray(np.array(1.5)).requires_grad_()
+    assert check_op(op, pb.asarray(X).requires_grad_(), demand).ok
+
+
+def test_a_mask_that_selects_some_never_selects_none():
+    def forward(ctx, x, chosen):
+        ctx.share = chosen / chosen.sum() if chosen.any() else np.full(x.shape, np.nan)
+        return pb.asarray(np.array(x.numpy()[chosen].mean() if chosen.any() else 0.0))
+
+    op = pb.autograd_function(forward, lambda ctx, g: {"x": g * pb.asarray(ctx.share)})
+    chosen = np.array([True, False, True, False])
+    assert check_op(op, pb.asarray(X).requires_grad_(), chosen, skip=["masks"]).ok
+
+
+def test_a_sum_of_samples_is_as_exact_at_other_samples():
+    def forward(ctx, rate, hours):
+        ctx.hours = hours
+        return pb.asarray(np.array(np.trapezoid(rate.numpy(), hours)))
+
+    def backward(ctx, g):  # of samples that are as far apart as the first two
+        weights = np.full(len(ctx.hours), ctx.hours[1] - ctx.hours[0])
+        weights[[0, -1]] /= 2
+        return {"rate": pb.asarray(g.item() * weights)}
+
+    op = pb.autograd_function(forward, pb.once_differentiable(backward))
+    rate = pb.asarray(np.append(X, [1.7, 0.4])).requires_grad_()
+    report = check_op(op, rate, np.arange(6) * 1.5, raise_exception=False)
+    assert [failure.argument for failure in report.failures] == ["rate"]
+    assert "other values of `hours`" in str(report)

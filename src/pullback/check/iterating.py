@@ -19,12 +19,14 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 # Functions of SciPy and NumPy that iterate, or that approximate an integral or a trajectory.
-_APPROXIMATE = re.compile(
-    r"bicg\w*|bisect|brent[hq]|cg|cumulative_trapezoid|[dn]?quad\w*|tplquad|fixed_quad|romb|simpson"
-    r"|trapz|trapezoid|(leg|lag|herm)gauss|eigsh?|svds|lobpcg|fixed_point|fmin\w*|fminbound|fsolve"
-    r"|l?gmres|minres|qmr|ls[mq]r|least_squares|nnls|minimize\w*|differential_evolution|newton\w*"
-    r"|ridder|toms748|root|root_scalar|odeint|ode|solve_(bvp|ivp)"
+_SOLVERS = re.compile(
+    r"bicg\w*|bisect|brent[hq]|cg|[dn]?quad\w*|tplquad|fixed_quad|(leg|lag|herm)gauss|eigsh?|svds"
+    r"|lobpcg|fixed_point|fmin\w*|fminbound|fsolve|l?gmres|minres|qmr|ls[mq]r|least_squares|nnls"
+    r"|minimize\w*|differential_evolution|newton\w*|ridder|toms748|root|root_scalar|odeint|ode"
+    r"|solve_(bvp|ivp)"
 )
+# Those that approximate one from samples: by a sum, as exact elsewhere as it is here.
+_SUMS = re.compile("cumulative_trapezoid|romb|simpson|trapz|trapezoid")
 _GUARD = re.compile(r"errstate|nan_to_num|[!=]= ?0(\.0)?\b|isfinite|isnan")
 _DEEPEST = 3  # how many calls deep the helpers of a function are read
 
@@ -70,12 +72,13 @@ class _Source:
     @cached_property
     def ends(self) -> bool:
         """Whether it ends once something holds."""
-        return any(_ends(node) or _is_solver(node) for node in ast.walk(self.tree))
+        return any(_ends(node) or _calls_one_of(_SOLVERS, node) for node in ast.walk(self.tree))
 
     @cached_property
     def repeats(self) -> bool:
-        """Whether it repeats one step a number of times."""
-        return any(repeats(node) for node in ast.walk(self.tree))
+        """Whether it repeats one step a number of times, or sums samples of an integrand."""
+        nodes = ast.walk(self.tree)
+        return any(repeats(node) or _calls_one_of(_SUMS, node) for node in nodes)
 
     @cached_property
     def text(self) -> str:
@@ -199,9 +202,9 @@ def _within(loop: ast.For) -> list[ast.AST]:
     return [found for statement in loop.body for found in ast.walk(statement)]
 
 
-def _is_solver(node: ast.AST) -> bool:
+def _calls_one_of(names: re.Pattern[str], node: ast.AST) -> bool:
     if not isinstance(node, ast.Call):
         return False
     name = node.func.attr if isinstance(node.func, ast.Attribute) else ""
     name = node.func.id if isinstance(node.func, ast.Name) else name
-    return _APPROXIMATE.fullmatch(name) is not None
+    return names.fullmatch(name) is not None

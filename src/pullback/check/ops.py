@@ -364,7 +364,8 @@ class _Runner:
         try:
             with deadline().leaving_out():
                 for variation in variations(self.fn, self.parameters, inputs):
-                    if variation.moved and report.precision:  # elsewhere it may be coarser
+                    elsewhere = variation.moved or variation.drawn
+                    if elsewhere and report.precision:  # there it may be coarser
                         continue
                     if not self._is_meant(variation):
                         continue

@@ -250,7 +250,9 @@ class _Drawer:
     def _array(self, array: Array, numbers: Sequence[float]) -> tuple[str, Array]:
         kind, word = array.dtype.kind, self.word
         if kind == "b":
-            return _OTHER, self.rng.random(array.shape) < self.rng.choice([0.3, 0.7])
+            other = self.rng.random(array.shape) < self.rng.choice([0.3, 0.7])
+            both = other.any() and not other.all()  # of nothing, a mean is not defined
+            return _OTHER, other if both or array.all() or not array.any() else array
         if kind in "iu":
             return self._integers(array)
         if kind == "c":

@@ -95,7 +95,8 @@ _BY_NAME: tuple[tuple[str, list[Role]], ...] = (
     (r"pad|padding|dilation", value(1, 0, (1, 1))),
     (r"p|sigma|std|stddev|scale|var|variance|rate|temperature|tau|alpha|beta|gamma|lam|lambd|delta|dt"
      r"|lr|step_size|momentum|exponent|power|slope|factor|threshold|margin", _POSITIVE),
-    (r"(\w+_)?(concentration|mass|densit|volume|pressure|distance|duration|price|variance"
+    (r"(\w+_)?(concentration|mass|kilogram|tonne|litre|liter|densit|volume|pressure|distance|duration"
+     r"|price|variance"
      r"|temperature|viscosit|conductivit|capacit|abundance|thickness|radius|radii)(e?s|y|ies)?", [
          Role("array", "positive", sure=True), *value(0.5, 2)]),
     (r"(\w+_)?(diameters?|heights?|widths?|depths?|lengths?|areas?|spacings?|spreads?|wavelengths?"

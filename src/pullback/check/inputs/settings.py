@@ -20,6 +20,7 @@ from typing import Any, Literal
 import numpy as np
 
 from pullback.check.inputs.arguments import Inputs, try_forward
+from pullback.check.inputs.roles import documented
 from pullback.check.iterating import said_of, text_of, tree_of
 from pullback.check.values import Array, holds_numbers, host
 from pullback.core.tensor.tensor import box
@@ -108,7 +109,15 @@ def _given_for_none(
     """Return the calls in which an argument is given that is left out, the likeliest first."""
     name, text = p.name, text_of(fn)
     constant = _with_leaves(inputs)
-    constants = [_with(constant, i, p, v) for v in _constants_for_none(name, hints, inputs)]
+    said = documented(fn, [name]).get(name)
+    axes = len(said.shape or ()) if said is not None else 0
+
+    def fits(value: Any) -> bool:
+        """Return whether a value has as many axes as the docstring says, if it does."""
+        return not axes or (holds_numbers(value) and host(value).ndim == axes)
+
+    others = filter(fits, _constants_for_none(name, hints, inputs))
+    constants = [_with(constant, i, p, v) for v in others]
     if _ARRAY.fullmatch(name) and _is_constant(fn, name):
         arrays = (host(v) for v in _arrays(name, inputs, outputs) if holds_numbers(v))
         return [*(_with(constant, i, p, v) for v in arrays), *constants]
@@ -119,7 +128,7 @@ def _given_for_none(
         found = itertools.chain(_arrays("mask", inputs, outputs), found)
     elif re.search(_APART.replace("name", name), text):
         found = itertools.chain(_PAIRS, found)
-    return [*(_with(inputs, i, p, v) for v in found), *constants]
+    return [*(_with(inputs, i, p, v) for v in filter(fits, found)), *constants]
 
 
 def _in_place_of(
