@@ -221,7 +221,8 @@ class _Drawer:
         self.unit = unit or bool(_PROBABILITY.search(name.lower()))
         self.repeats = repeats
         self.rng = rng
-        if not _can_change(value):
+        self.can_change = _can_change(value)
+        if not self.can_change:
             return
         self.array = array = np.atleast_1d(host(value))
         self.word, self.is_free = recognised(array), is_free(array)
@@ -238,7 +239,7 @@ class _Drawer:
             keep = STOPPING.fullmatch(self.name) or not np.isfinite(value) or not value
             keep = keep or "[" in self.name  # of several numbers, which may have an order
             return ("", value) if keep else (_OTHER, value * self.rng.lognormal(0.0, 0.5))
-        if not _can_change(value):
+        if not self.can_change:
             return "", value
         with np.errstate(all="ignore"):
             what, other = self._array(self.array, numbers)
