@@ -8,7 +8,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PYTEST := $(BIN)/python -m pytest
 
-.PHONY: demo test test-others test-checker test-uncovered test-operations peers programs judge bench versions docs stubs stress stress-check stress-others lint types format clean
+.PHONY: demo test test-others test-checker test-uncovered test-operations peers programs bench versions docs stubs stress stress-check stress-others lint types format clean
 .DELETE_ON_ERROR:
 
 demo: $(VENV)/.installed-examples
@@ -57,10 +57,6 @@ peers: $(VENV)/.installed-test $(VENV)/.installed-peers
 # 20,000 programs drawn at random, here and in PyTorch; PROGRAMS_FIRST is the seed of the first.
 programs: $(VENV)/.installed-test $(VENV)/.installed-peers
 	PROGRAMS=20000 $(PYTEST) -m peers tests/peers/test_random_programs.py
-
-# How the checker does on operations that it was never tuned against: counts alone.
-judge: $(VENV)/.installed-test
-	$(BIN)/python -m tests.check.judging
 
 bench: $(VENV)/.installed-peers
 	$(BIN)/python bench/overhead.py
