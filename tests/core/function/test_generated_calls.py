@@ -8,6 +8,7 @@ import pickle
 import subprocess
 import sys
 import traceback
+import warnings
 from pathlib import Path
 
 import pytest
@@ -242,6 +243,38 @@ def test_the_source_is_one_function_of_the_name_of_the_operation(name):
     assert function.name == name
     assert GENERATED[name].__code__.co_filename == f"<pullback generated {name}>"
     assert linecache.getline(f"<pullback generated {name}>", 1).startswith(f"def {name}(")
+
+
+# -- warnings --------------------------------------------------------------------------------------
+def test_a_warning_of_numpys_in_a_call_is_shown_with_the_line_of_the_call():
+    with pytest.warns(RuntimeWarning, match="invalid value encountered in log") as caught:
+        y = pb.log(leaf(-1.0))
+    assert y.isnan().all()
+    assert caught[0].filename == "<pullback generated log>"
+
+
+def warns(ctx, x):
+    """Blame the caller, which is a generated function."""
+    warnings.warn("forward", UserWarning, stacklevel=2)
+    ctx.save_for_backward(x=x)
+    return x * 2
+
+
+def warns_too(ctx, g):
+    """Blame the caller, which is another."""
+    warnings.warn(f"backward {ctx.saved_variables.x.item()}", UserWarning, stacklevel=2)
+    return {"x": g * 2}
+
+
+def test_a_users_operation_may_warn_of_the_line_that_called_it():
+    op = pb.autograd_function(warns, warns_too)
+    x = leaf(3.0)
+    for _ in range(2):  # the lines are written anew for what the first call saved
+        with pytest.warns(UserWarning, match="forward"):
+            y = op(x)
+        with pytest.warns(UserWarning, match=r"backward 3\.0"):
+            y.backward()
+    assert x.grad.tolist() == [4.0]
 
 
 # -- what is missing -------------------------------------------------------------------------------

@@ -29,7 +29,7 @@ from pullback.core.custom.context import (
 )
 from pullback.core.custom.named import COUNTER, MANY, POSITION, STRIDE
 from pullback.core.custom.signature import Signature
-from pullback.core.function.source import MODULE, compiled
+from pullback.core.function.source import compiled, written_function
 from pullback.core.graph.locks import fork_safe_locks
 from pullback.core.graph.modes import FORWARD, RECORD, STATE
 from pullback.core.graph.node import NO_TENSOR, UNKNOWN, UNTRACKED, CustomNode, next_seq
@@ -57,10 +57,9 @@ def written_call(op: Any, call: Callable[..., Any], uses: dict[str, Any]) -> Fun
     named.update(
         {f"{source.prefix}default{i}": p.default for i, p in enumerate(signature.parameters)}
     )
-    code = compiled(f"call of {op.name}", source.text())
-    function = FunctionType(code, {"__name__": MODULE, **named}, op.name)
+    function = written_function(f"call of {op.name}", source.text(), named)
     _know_weakly(op, function.__globals__, f"{source.prefix}op")
-    function.__qualname__ = op.name
+    function.__name__ = function.__qualname__ = op.name
     empty = _KINDS.empty
     keywords = [p for p in signature.parameters if p.kind is _KINDS.KEYWORD_ONLY]
     positional = [p for p in signature.parameters if p.kind in Signature.POSITIONAL]

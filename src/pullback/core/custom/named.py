@@ -11,11 +11,10 @@ from __future__ import annotations
 import difflib
 import keyword
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from types import FunctionType
 from typing import Any, NamedTuple
 
 from pullback.arrays import NUMPY
-from pullback.core.function.source import MODULE, compiled
+from pullback.core.function.source import written_function
 from pullback.core.graph.node import CustomNode
 from pullback.core.tensor.tensor import Tensor
 from pullback.errors import NameNotFoundError, TensorIndexError
@@ -207,8 +206,9 @@ class _SavedClasses(dict[tuple[str | None, ...], type[SavedVariables]]):
             "_slots": slots,
         }
         found: Any = type("SavedVariables", (SavedVariables,), members)
-        code = compiled("saved variables", _filling(slots if len(slots) <= MANY else ()))
-        found._filled = staticmethod(FunctionType(code, {**_USES, "kind": found}))
+        source = _filling(slots if len(slots) <= MANY else ())
+        filled = written_function("saved variables", source, {**_USES, "kind": found})
+        found._filled = staticmethod(filled)
         self[names] = found
         return found  # type: ignore[no-any-return]
 
@@ -249,7 +249,6 @@ def _filling(slots: Sequence[str]) -> str:
 
 
 _USES = {
-    "__name__": MODULE,
     "SavedContainer": SavedContainer,
     "Tensor": Tensor,
     "ndarray": _ndarray,

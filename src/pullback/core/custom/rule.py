@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from inspect import Parameter
 from sys import getrefcount
-from types import FunctionType
 from typing import Any
 
 from pullback.arrays import NUMPY
@@ -19,7 +18,7 @@ from pullback.core.custom import pytree as tree
 from pullback.core.custom.context import NO_PASS, Context, backward_context
 from pullback.core.custom.gradients import read_gradients
 from pullback.core.function.record import NodeOperation, new_node
-from pullback.core.function.source import MODULE, compiled
+from pullback.core.function.source import written_function
 from pullback.core.graph.modes import STATE, with_grad
 from pullback.core.graph.node import NO_TENSOR, CustomNode, Node, WideNode, zeros_for
 from pullback.core.tensor.ownership import SOLE
@@ -32,8 +31,8 @@ def written_rule(op: Any) -> Callable[..., Any]:
     """Return what runs the rule of `op` for one node; it knows `op` by its nodes alone."""
     if op.rule is None or op.once or op.in_loop or not op.signature.parameters:
         return differentiate
-    code = compiled(f"backward of {op.name}", _source(op.signature.parameters))
-    return FunctionType(code, {"__name__": MODULE, **_COMMON, "rule": op.rule}, op.node_name)
+    source = _source(op.signature.parameters)
+    return written_function(f"backward of {op.name}", source, {**_COMMON, "rule": op.rule})
 
 
 def _source(parameters: Sequence[Parameter]) -> str:

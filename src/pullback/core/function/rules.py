@@ -11,13 +11,12 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Sequence
 from operator import attrgetter
-from types import FunctionType
 from typing import Any, NoReturn
 
 from pullback.arrays import NUMPY, Library, is_array, join, library_of
 from pullback.core.function.handed import TENSORS
 from pullback.core.function.primitive import Primitive, parameters
-from pullback.core.function.source import MODULE, compiled
+from pullback.core.function.source import written_function
 from pullback.core.graph.node import ITEMS, MultiNode, Node, release
 from pullback.core.tensor.saved import stale, unpacked
 from pullback.core.tensor.tensor import as_array, box
@@ -37,9 +36,9 @@ def prepare(op: Primitive) -> None:
 
     def first_call(node: Node, g: Any, wanted: Any, recorded: bool) -> Sequence[Any]:
         name, source = f"{op.name}_backward", backward_source(op)
-        uses = {"__name__": MODULE, **_COMMON, "op": op, "joint": op.joint}
+        uses = {**_COMMON, "op": op, "joint": op.joint}
         uses.update({f"rule_{i}": rule for i, rule in enumerate(op.rules)})
-        op.differentiate = differentiate = FunctionType(compiled(name, source), uses, name)
+        op.differentiate = differentiate = written_function(name, source, uses)
         grads: Sequence[Any] = differentiate(node, g, wanted, recorded)
         return grads
 
@@ -57,7 +56,7 @@ def _releaser(op: Primitive) -> Callable[[Node], None]:
     names = [f"node.{item}" for item in ITEMS[first : op.size]]
     dropped = [f"    {' = '.join(names)} = None"] if names else []
     source = "\n".join(["def release(node):", *dropped, "    node.released = True"]) + "\n"
-    return FunctionType(compiled(f"{op.name}_release", source), {"__name__": MODULE})
+    return written_function(f"{op.name}_release", source, {})
 
 
 def _part_adder(op: Primitive) -> Callable[[Node, Any, Any], Any]:

@@ -1,22 +1,24 @@
 """Functions whose source is written by the library: compiled at their first call, and shown.
 
-Owns the compiling, the place in `linecache` by which tracebacks show the source, and the exchange
-of a function's code: a function has its name, signature, module and identity from the start, and
-gets the code that was written for it when it is first called.
+Owns the compiling, the global names that a written function sees, the place in `linecache` by which
+tracebacks show the source, and the exchange of a function's code: a function has its name,
+signature, module and identity from the start, and gets the code that was written for it when it is
+first called.
 """
 
 from __future__ import annotations
 
+import builtins
 import functools
 import inspect
 import itertools
 import linecache
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import CodeType, FunctionType
 from typing import Any
 
 # What generated functions call themselves a part of; their frames count as the library's.
-MODULE = "pullback.generated"
+_MODULE = "pullback.generated"
 
 
 def _not_compiled() -> Any:
@@ -57,11 +59,7 @@ def lazy_function(
         rest = variables[names[-1]] if variadic else [variables[n] for n in positional]
         return function(*rest, **{n: variables[n] for n in settings})
 
-    uses: dict[str, Any] = {
-        "__name__": MODULE,
-        "first_call": first_call,
-        "compile_now": compile_now,
-    }
+    uses = _globals({"first_call": first_call, "compile_now": compile_now})
     function = FunctionType(_stub(name, positional, names, settings, variadic), uses, name)
     required = inspect.Parameter.empty
     function.__kwdefaults__ = {n: v for n, v in settings.items() if v is not required} or None
@@ -83,6 +81,16 @@ def _stub(
         co_nlocals=len(names),
         co_flags=code.co_flags | (inspect.CO_VARARGS if variadic else 0),
     )
+
+
+def written_function(name: str, source: str, uses: Mapping[str, Any]) -> FunctionType:
+    """Return the one function that `source` defines, which uses these global names."""
+    return FunctionType(compiled(name, source), _globals(uses), name)
+
+
+def _globals(uses: Mapping[str, Any]) -> dict[str, Any]:
+    # Python's own code reads __builtins__ of the running frame: `warnings` does, to show a line.
+    return {"__name__": _MODULE, "__builtins__": builtins, **uses}
 
 
 @functools.cache  # an operation may be defined in a function that is called often
