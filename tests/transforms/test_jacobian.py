@@ -3,6 +3,7 @@
 import copy
 import pickle
 import sys
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -345,3 +346,46 @@ def test_blocks_share_no_memory(transform):
     first, second = transform(lambda x: (x, x + 1))(np.arange(5.0))
     first[0] = 7.0
     np.testing.assert_array_equal(second, np.eye(5))
+
+
+# -- memory ----------------------------------------------------------------------------------------
+def peak_in_results(function, x):
+    """Return how many times the memory of its result a function needs at most."""
+    tracemalloc.start()
+    try:
+        result = function(x)
+        return tracemalloc.get_traced_memory()[1] / result.nbytes
+    finally:
+        tracemalloc.stop()
+
+
+N = 1100
+A = np.random.default_rng(0).normal(size=(N, N)) / N
+STACK = A.reshape(4, N // 4, N)
+ONE_OPERAND_IS_CONSTANT = {
+    "matmul": lambda x: np.tanh(A @ x),
+    "matmul of rows": lambda x: np.tanh(x @ A),
+    "matmul of a stack": lambda x: np.tanh(STACK @ x),
+    "einsum": lambda x: np.tanh(np.einsum("ij,j->i", A, x)),
+    "tensordot": lambda x: np.tanh(np.tensordot(A, x, 1)),
+    "solve": lambda x: np.linalg.solve(np.eye(N) + A, x),
+}
+
+
+@pytest.mark.parametrize("transform", [pb.jacobian, pb.jacfwd])
+@pytest.mark.parametrize("name", ONE_OPERAND_IS_CONSTANT)
+def test_a_jacobian_of_a_product_copies_a_constant_for_no_row(transform, name):
+    fun, x = ONE_OPERAND_IS_CONSTANT[name], np.linspace(-1.0, 1.0, N)
+    assert peak_in_results(transform(fun), x) < 8
+    found, row = transform(fun)(x).reshape(N, N)[700], np.zeros(N)
+    row[700] = 1.0
+    out, vjp = pb.vjp(fun, x)
+    np.testing.assert_allclose(found, vjp(row.reshape(out.shape))[0], rtol=1e-9, atol=1e-12)
+
+
+def test_a_jacobian_through_a_large_array_is_computed_in_parts():
+    rows = np.linspace(0.1, 1.0, 1000)
+    table = np.outer(rows, rows)  # a batch of 20 of them would be 160 MB
+    fun = lambda x: np.sum(np.tanh(table * x[0]), axis=0)[:50] * x[1]  # noqa: E731
+    for transform in (pb.jacobian, pb.jacrev):
+        assert peak_in_results(transform(fun), np.ones(20)) < 100e6 / (50 * 20 * 8)

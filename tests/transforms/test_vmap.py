@@ -769,3 +769,33 @@ def test_results_for_tensors_with_the_methods_of_arrays_have_them_too():
     largest = pb.vmap(lambda row: row.max(axis=0))
     gradient = pb.grad(lambda x: largest(x).std(ddof=1))(x)
     equal(gradient, np.array([[0.0, -(0.5**0.5)], [0.5**0.5, 0.0]]))
+
+
+# -- memory ----------------------------------------------------------------------------------------
+SHARED = np.random.default_rng(0).normal(size=(200, 200)) + 20 * np.eye(200)
+VECTORS = np.random.default_rng(1).normal(size=(300, 200))
+IMAGES = np.random.default_rng(2).normal(size=(2, 8, 32, 32))
+WEIGHTS = np.random.default_rng(3).normal(size=(100, 1, 8, 3, 3))
+
+
+@pytest.mark.parametrize(
+    ("function", "samples"),
+    [
+        (lambda x: SHARED @ x, VECTORS),
+        (lambda x: np.einsum("ij,j->i", SHARED, x), VECTORS),
+        (lambda x: np.linalg.solve(SHARED, x), VECTORS),
+        (lambda x: np.linalg.solve(SHARED, x.reshape(200, 1)), VECTORS),
+        (lambda w: pb.nn.functional.conv2d(pb.asarray(IMAGES), w), WEIGHTS),
+        (pb.grad(lambda w: pb.nn.functional.conv2d(pb.asarray(IMAGES), w).sum()), WEIGHTS),
+    ],
+    ids=["matmul", "einsum", "solve", "solve a column", "conv2d", "gradient of conv2d"],
+)
+def test_what_all_samples_share_is_not_copied_for_each(function, samples):
+    tracemalloc.start()
+    try:
+        found = pb.vmap(function)(samples)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 15e6
+    np.testing.assert_allclose(found[7], pb.vmap(function)(samples[7:8])[0], rtol=1e-9)

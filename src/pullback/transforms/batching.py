@@ -252,11 +252,23 @@ def _contract(call: Call) -> Any:
 
 def _solve(call: Call) -> Any:
     vector = call.ndim(1) == 1
+    if not call.batched[0]:
+        return _solve_with_one_matrix(call, vector)
     x, y = call.whole()
     y = call.xp.expand_dims(y, axis=-1) if vector else y
     ndim = max(len(x.shape), len(y.shape)) - 1
     found = call.result(*(call.with_leading_ones(t, True, ndim) for t in (x, y)))
     return found.reshape(found.shape[:-1]) if vector else found
+
+
+def _solve_with_one_matrix(call: Call, vector: bool) -> Any:
+    """Solve the systems of all samples at once: their right-hand sides are more columns."""
+    (x, y), xp = call.tensors, call.xp
+    y = xp.moveaxis(y, 0, -1)
+    columns = y if vector else y.reshape((*y.shape[:-2], y.shape[-2] * y.shape[-1]))
+    found = call.result(x, columns)
+    found = found if vector else found.reshape((*found.shape[:-1], *y.shape[-2:]))
+    return xp.moveaxis(found, -1, 0)
 
 
 # -- convolution -----------------------------------------------------------------------------------
@@ -266,6 +278,10 @@ def _convolution(call: Call) -> Any:
         (x, weight), n = call.tensors, call.size
         found = call.result(x.reshape((n * x.shape[1], *x.shape[2:])), weight)
         return found.reshape((n, x.shape[1], *found.shape[1:]))
+    if call.op.name == "convolution" and not call.batched[0] and call.settings["groups"] == 1:
+        x, weight = call.tensors  # of all samples: their weights make more channels of it
+        found = call.result(x, weight.reshape((-1, *weight.shape[2:])))
+        return call.xp.moveaxis(_parted(found, 1, call.size), 1, 0)
     x, weight = call.whole()
     groups = call.size * call.settings["groups"]
     weight = weight.reshape((-1, *weight.shape[2:]))
@@ -274,6 +290,13 @@ def _convolution(call: Call) -> Any:
 
 
 def _convolution_weight(call: Call) -> Any:
+    if call.settings["groups"] == 1 and not all(call.batched):  # one is that of all samples
+        x, y = (
+            _as_channels(t, call.xp) if b else t
+            for t, b in zip(call.tensors, call.batched, strict=True)
+        )
+        axis = 0 if call.batched[1] else 1
+        return call.xp.moveaxis(_parted(call.result(x, y), axis, call.size), axis, 0)
     x, y = call.whole()
     groups = call.size * call.settings["groups"]
     return _parted(

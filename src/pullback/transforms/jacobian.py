@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import functools
+import itertools
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from pullback.core.backward.collect import collect
 from pullback.core.custom.pytree import leaves, map_leaves
+from pullback.core.function.primitive import Primitive
 from pullback.core.graph.modes import run_in_mode
-from pullback.core.graph.node import CustomNode, Extra
+from pullback.core.graph.node import CustomNode, Extra, Node
 from pullback.core.tensor.tensor import Tensor
 from pullback.errors import ArgumentError, BatchedValueError, GraphError, compose
 from pullback.ops.functions.creation import zeros_like
@@ -183,29 +187,65 @@ def blocks_of(recording: Recording, by_size: bool = True) -> list[list[Tensor]]:
 
 def _by_rows(recording: Recording, out: Tensor) -> list[Tensor]:
     """Return the derivatives of a result by each input, by a pass for each of its elements."""
-    seeds = unit_seeds(out)
-    rows = _pulled(recording, out, seeds)
+    rows = _pulled(recording, out, 1)
     if out.is_complex() and not all(r.is_complex() for r in rows):
-        imaginary = _pulled(recording, out, seeds * 1j)
+        imaginary = _pulled(recording, out, 1j)
         rows = [r if r.is_complex() else r + 1j * im for r, im in zip(rows, imaginary, strict=True)]
     return [
         r.reshape((*out.shape, *i.place.shape)) for r, i in zip(rows, recording.inputs, strict=True)
     ]
 
 
-def _pulled(recording: Recording, out: Tensor, seeds: Tensor) -> list[Tensor]:
-    """Return the gradients of the inputs for each of the seeds of a result, stacked.
+def _pulled(recording: Recording, out: Tensor, unit: complex) -> list[Tensor]:
+    """Return the gradients of the inputs for each seed `unit` of a result, stacked.
 
     By one pass with a batch of seeds where only built-in operations see it, else by one for each.
     """
-    if len(seeds) >= _WORTHWHILE and not recording.keeps_with([seeds]) and is_built_in(out):
-        largest = max((i.place.numel() for i in recording.inputs), default=1)
-        at_once = max(1, _MOST_AT_ONCE // max(largest, out.numel()))
+    count = out.numel()
+    if count >= _WORTHWHILE and not recording.keeps_with([]) and is_built_in(out):
         try:
-            return for_rows(lambda seed: recording.pull([out], [seed], retain=True), seeds, at_once)
+            return for_rows(
+                lambda seed: recording.pull([out], [seed], retain=True),
+                functools.partial(_units, out, unit),
+                count,
+                _at_once([out], [i.place for i in recording.inputs]),
+            )
         except BatchedValueError:  # a rule looks at values
             pass
-    return recording.pull([out], [seeds], retain=True, rows=len(seeds))
+    return recording.pull([out], [_units(out, unit)], retain=True, rows=count)
+
+
+def _units(like: Tensor, unit: complex, start: int = 0, stop: int | None = None) -> Tensor:
+    """Return one tensor for each element of another, `unit` there and 0 elsewhere."""
+    seeds = unit_seeds(like, start, stop)
+    return seeds if unit == 1 else seeds * unit
+
+
+def _at_once(outs: Sequence[Tensor], sources: Sequence[Tensor]) -> int:
+    """Return how many passes are made together, such that no batch of gradients is too large."""
+    nodes, _ = collect([out._node for out in outs if out._node is not None])
+    largest = max([1, *(t.numel() for t in (*outs, *sources)), *map(_size_at, nodes)])
+    return max(1, _MOST_AT_ONCE // largest)
+
+
+def _size_at(node: Node) -> int:
+    """Return how many elements a gradient at a node has at most, as far as the node knows.
+
+    It knows what it saved but of constants, and the shapes that broadcasting must be undone to. Of
+    a large array that becomes a small one, the operation that makes it small knows the size.
+    """
+    largest = 1
+    if node.shapes is not None:
+        aligned = itertools.zip_longest(*map(reversed, node.shapes), fillvalue=1)
+        largest = math.prod(map(max, aligned))
+    if isinstance(node.op, Primitive) and not node.op.variadic:
+        record = node.record
+        constants = [n for n, edge in zip(node.op.inputs, record, strict=False) if edge is None]
+        for name, saved in zip(node.op.layout, record[node.count :], strict=False):
+            if name.removesuffix("_shape") not in constants:
+                shape = saved if name.endswith("_shape") else getattr(saved, "shape", None)
+                largest = max(largest, math.prod(shape or ()))
+    return largest
 
 
 def is_built_in(out: Tensor) -> bool:
@@ -285,10 +325,9 @@ def _columns(
     """
     blocks: list[list[Tensor]] = [[] for _ in outs]
     for k, source in enumerate(sources):
-        units = unit_seeds(source)
-        columns = _pushed(push, k, len(sources), units, outs, together)
+        columns = _pushed(push, k, sources, 1, outs, together)
         if source.is_complex():
-            imaginary = _pushed(push, k, len(sources), units * 1j, outs, together)
+            imaginary = _pushed(push, k, sources, 1j, outs, together)
             columns = _as_gradients(columns, imaginary)
         for i, out in enumerate(outs):
             blocks[i].append(_block(columns[i] if columns else None, out, source))
@@ -296,24 +335,28 @@ def _columns(
 
 
 def _pushed(
-    push: Push, k: int, count: int, units: Tensor, outs: Sequence[Tensor], together: bool
+    push: Push,
+    k: int,
+    sources: Sequence[Tensor],
+    unit: complex,
+    outs: Sequence[Tensor],
+    together: bool,
 ) -> list[Tensor]:
-    """Return the derivatives of each result along vectors of one source, stacked."""
-    if not len(units):
+    """Return the derivatives of each result along vectors `unit` of one source, stacked."""
+    count, units = sources[k].numel(), functools.partial(_units, sources[k], unit)
+    if not count:
         return []
-    if together and len(units) >= _WORTHWHILE:
-        largest = max(out.numel() for out in outs)
-        at_once = max(1, _MOST_AT_ONCE // max(units[0].numel(), largest, 1))
+
+    def along(vector: Tensor) -> list[Tensor]:
+        return push([vector if i == k else None for i in range(len(sources))])
+
+    if together and count >= _WORTHWHILE:
         try:
-            return for_rows(lambda unit: push(_only(k, count, unit)), units, at_once)
+            return for_rows(along, units, count, _at_once(outs, sources))
         except BatchedValueError:  # an operation looks at the derivative
             pass
-    rows = [push(_only(k, count, unit)) for unit in units]
+    rows = [along(units(i, i + 1)[0]) for i in range(count)]
     return [stack(column) for column in zip(*rows, strict=True)]
-
-
-def _only(k: int, count: int, vector: Tensor) -> list[Tensor | None]:
-    return [vector if i == k else None for i in range(count)]
 
 
 def _as_gradients(by_real: Sequence[Tensor], by_imaginary: Sequence[Tensor]) -> list[Tensor]:

@@ -193,12 +193,18 @@ def _along_rows(rows: Sequence[Tensor | None], pairs: Sequence[tuple[Tensor, Ten
     return sum((t.real if t.is_complex() else t).sum(dim=1) for t in terms)
 
 
-def unit_seeds(out: Tensor) -> Tensor:
-    """Return for each element of a tensor the cotangent that is 1 there, stacked."""
+def unit_seeds(out: Tensor, start: int = 0, stop: int | None = None) -> Tensor:
+    """Return for each element of a tensor the cotangent that is 1 there, stacked.
+
+    Of the elements from `start` to `stop` alone, where that is given.
+    """
     count, array = out.numel(), out.data_array()
+    rows = (count if stop is None else min(stop, count)) - start
     if array.__class__ in NUMPY.array_types:
-        return box(NUMPY.xp.eye(count, dtype=array.dtype).reshape((count, *array.shape)))
-    return diag(ones_like(out.detach()).reshape((count,))).reshape((count, *out.shape))
+        seeds = NUMPY.xp.eye(rows, count, k=start, dtype=array.dtype)
+        return box(seeds.reshape((rows, *array.shape)))
+    every = diag(ones_like(out.detach()).reshape((count,))).reshape((count, *out.shape))
+    return every if rows == count else every[start : start + rows]
 
 
 def _tracked(value: Any) -> bool:

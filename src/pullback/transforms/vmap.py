@@ -270,23 +270,26 @@ def _joined(out_axes: Any, outs: Sequence[Any]) -> Any:
 
 
 def for_rows(
-    function: Callable[[Tensor], Sequence[Tensor]], rows: Tensor, at_once: int
+    function: Callable[[Tensor], Sequence[Tensor]],
+    rows: Callable[[int, int], Tensor],
+    count: int,
+    at_once: int,
 ) -> list[Tensor]:
-    """Return the tensors that a function gives for each row of a tensor, stacked.
+    """Return the tensors that a function gives for each of `count` rows, stacked.
 
     It is what `vmap` computes, of one tensor with its axis in front, and tensors that share no
-    memory with it. Of `at_once` rows together.
+    memory with it. Of `at_once` rows together, which ``rows(start, stop)`` returns.
     """
-    library = batches(depth_beyond([rows]))
-    count, blocks = len(rows), []
+    blocks = []
     for start in range(0, count, at_once):
-        block = rows if at_once >= count else rows[start : start + at_once]
-        row, size = box(library.made(part_of(block)), cls=rows.__class__), len(block)
+        block = rows(start, start + at_once)
+        library = batches(depth_beyond([block]))
+        row, size = box(library.made(part_of(block)), cls=block.__class__), len(block)
         found = run_wrapped(library, functools.partial(function, row), size, "error")
         parts = [_part(library, tensor) for tensor in found]
         blocks.append([part if stacked else _repeated(part, size) for part, stacked in parts])
     if len(blocks) == 1:
-        return [_apart(result, [rows]) for result in blocks[0]]
+        return [_apart(result, [block]) for result in blocks[0]]
     return [TENSORS.concat(list(column)) for column in zip(*blocks, strict=True)]
 
 

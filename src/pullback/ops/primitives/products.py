@@ -32,9 +32,9 @@ def _swap(x: Any, xp: Any) -> Any:
     return xp.matrix_transpose(x)
 
 
-# A product of a matrix and a vector may add so many numbers one after the other; more of them are
-# added as sums are.
-_FEW = 1024
+# A product of a matrix and a vector adds its numbers one after the other. A gradient adds so many
+# at most: more of them are added as sums are.
+_FEW = 64
 
 
 def _left(g: Any, x_shape: Any, y: Any, xp: Any) -> Any:
@@ -52,9 +52,9 @@ def _left(g: Any, x_shape: Any, y: Any, xp: Any) -> Any:
 def _right(g: Any, x: Any, y_shape: Any, xp: Any) -> Any:
     if len(x.shape) == 2 and (len(y_shape) == 2 or x.shape[0] <= _FEW):
         return xp.matmul(_swap(x, xp), g)  # of a vector y, g is one as well
-    if len(y_shape) == 1:
-        column = xp.expand_dims(g, axis=-1)
-        return sum_to_shape(x * column, y_shape, xp)
+    if len(y_shape) == 1:  # g has the shape of x less its last axis
+        axes = tuple(range(len(x.shape)))
+        return on(xp, contract_p)(x, g, labels=(axes, axes[:-1], axes[-1:]))
     if len(x.shape) == 1:
         rows = xp.expand_dims(g, axis=-2)
         return sum_to_shape(xp.expand_dims(x, axis=-1) * rows, y_shape, xp)
@@ -218,10 +218,12 @@ def _contract(xp: Any, x: Any, y: Any, *, labels: Labels) -> Any:
     plan = _plan(labels)
     x = x if plan.x_order is None else xp.permute_dims(x, plan.x_order)
     y = y if plan.y_order is None else xp.permute_dims(y, plan.y_order)
-    if plan.left == plan.summed == plan.right == 1 or (
-        not plan.stacked and plan.summed == 1 and plan.left < 2 and plan.right < 2
-    ):
+    if plan.left == plan.summed == plan.right == 1:
         out = xp.matmul(x, y)
+    elif plan.left == plan.summed == 1 and not (plan.stacked or plan.right):
+        out = _times_vector(x, y, xp)
+    elif plan.right == plan.summed == 1 and not (plan.stacked or plan.left):
+        out = _times_vector(_swap(y, xp), x, xp)
     elif not plan.summed:
         x = xp.reshape(x, (*x.shape, *(1,) * plan.right))
         ones = (1,) * plan.left
@@ -231,16 +233,29 @@ def _contract(xp: Any, x: Any, y: Any, *, labels: Labels) -> Any:
     return out if plan.out_order is None else xp.permute_dims(out, plan.out_order)
 
 
+def _times_vector(x: Any, y: Any, xp: Any) -> Any:
+    """Return the product of a matrix and a vector, sums of many numbers as sums of short ones."""
+    rows, n = x.shape
+    if n <= _FEW:
+        return xp.matmul(x, y)
+    whole = n - n % _FEW
+    parts = xp.reshape(x[:, :whole], (rows, whole // _FEW, _FEW))  # a view, in any memory layout
+    parts = xp.permute_dims(parts, (1, 0, 2))
+    found = xp.sum(xp.matmul(parts, xp.reshape(y[:whole], (-1, _FEW, 1))), axis=0)
+    return found[:, 0] + xp.matmul(x[:, whole:], y[whole:])
+
+
 def _product(plan: _Plan, x: Any, y: Any, xp: Any) -> Any:
     """Return the product of arrays whose axes of each kind are made one."""
     s, rows, columns = plan.stacked, x.shape[: plan.stacked + plan.left], y.shape
     columns = columns[s + plan.summed :]
     n = math.prod(x.shape[s + plan.left :])
     stack = (math.prod(rows[:s]),) if s else ()
-    out = xp.matmul(
-        xp.reshape(x, (*stack, math.prod(rows[s:]), n)),
-        xp.reshape(y, (*stack, n, math.prod(columns))),
-    )
+    x = xp.reshape(x, (*stack, math.prod(rows[s:]), n))
+    if plan.right or stack:
+        out = xp.matmul(x, xp.reshape(y, (*stack, n, math.prod(columns))))
+    else:
+        out = _times_vector(x, xp.reshape(y, (n,)), xp)
     return xp.reshape(out, (*rows, *columns))
 
 
