@@ -65,7 +65,8 @@ EVERY = all_calls(METHODS)
 # -- the table -------------------------------------------------------------------------------------
 def test_the_table_has_every_public_name_of_ndarray():
     tables = [METHODS.keys(), OF_THE_ARRAY.keys(), RAISES.keys()]
-    assert NAMES - set().union(*tables) == set()
+    gone = {"itemset", "newbyteorder", "tostring"}  # NumPy 2.1 to 2.3 have some, which raise
+    assert NAMES - set().union(*tables) <= gone
     assert sum(map(len, tables)) == len(set().union(*tables))
     assert set().union(*tables) - NAMES <= {"ptp"}  # once a method, and in NumPy 2 a function
 

@@ -195,7 +195,7 @@ def test_what_the_consumer_asks_for_is_handed_on():
     x.__dlpack__(stream=None, max_version=(1, 0), dl_device=(1, 0), copy=None)
     with pytest.raises((RuntimeError, ValueError), match="stream"):  # as NumPy has it
         x.__dlpack__(stream=1)
-    with pytest.raises(BufferError):
+    with pytest.raises((BufferError, ValueError)):  # as NumPy has it, by its version
         x.__dlpack__(dl_device=(2, 0))
 
 

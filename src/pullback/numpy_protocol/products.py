@@ -278,24 +278,32 @@ _symmetric("eigvalsh")
 
 @adapter("linalg.eig")
 def eig(a: Any) -> Any:
-    """Return eigenvalues and eigenvectors, real where all eigenvalues of a real matrix are."""
+    """Return eigenvalues and eigenvectors, real where NumPy's are."""
     x = as_tensor(a)
     values, vectors = linalg.eig(x)
-    if x.is_complex() or not _are_real(values):
+    if not _are_real(x, values):
         return linalg.EigResult(values, vectors)
     return linalg.EigResult(complex_numbers.real(values), complex_numbers.real(vectors))
 
 
 @adapter("linalg.eigvals")
 def eigvals(a: Any) -> Any:
-    """Return eigenvalues, real where all those of a real matrix are."""
+    """Return eigenvalues, real where NumPy's are."""
     x = as_tensor(a)
     values = linalg.eigvals(x)
-    return complex_numbers.real(values) if not x.is_complex() and _are_real(values) else values
+    return complex_numbers.real(values) if _are_real(x, values) else values
 
 
-def _are_real(values: Any) -> bool:
+def _are_real(x: Any, values: Any) -> bool:
+    """Return whether NumPy's eigenvalues are real: up to 2.4, where all of a real matrix are."""
+    if x.is_complex() or _numpys_are_complex():
+        return False
     return not values_of(complex_numbers.imag(values.detach())).any()
+
+
+@functools.cache
+def _numpys_are_complex() -> bool:
+    return np.linalg.eigvals(np.eye(1)).dtype.kind == "c"
 
 
 @adapter("linalg.pinv")
