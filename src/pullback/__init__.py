@@ -9,7 +9,8 @@ several names a line; hence neither formatted nor sorted.
 import types as _types
 from typing import Any as _Any
 # the Tensor, its gradient, and operations of your own
-from pullback.arrays import DTYPES as _DTYPES, DType, get_default_dtype, set_default_dtype
+from pullback.arrays import (DTYPES as _DTYPES, DType, get_default_dtype, set_default_dtype,
+    set_num_threads)
 from pullback.autograd import (Function, detect_anomaly, enable_grad, inference_mode, no_grad,
     once_differentiable, register_multi_grad_hook, saved_tensors_hooks, set_detect_anomaly,
     set_grad_enabled)

@@ -5,6 +5,7 @@ from typing import Any
 from pullback.arrays import DType as DType
 from pullback.arrays import get_default_dtype as get_default_dtype
 from pullback.arrays import set_default_dtype as set_default_dtype
+from pullback.arrays import set_num_threads as set_num_threads
 from pullback.autograd import Function as Function
 from pullback.autograd import detect_anomaly as detect_anomaly
 from pullback.autograd import enable_grad as enable_grad

@@ -46,6 +46,7 @@ from pullback.arrays.registry import (
     register,
 )
 from pullback.arrays.sums import add_up, running_sum
+from pullback.arrays.threads import set_num_threads
 from pullback.arrays.wrapping import WrappingLibrary
 
 __all__ = [
@@ -83,4 +84,5 @@ __all__ = [
     "register",
     "running_sum",
     "set_default_dtype",
+    "set_num_threads",
 ]
