@@ -36,6 +36,11 @@ EVEN = np.array([[True, False, True, False]] * 3)
 MASK = np.array([[True, False, True, False], [False, True, True, False], [True, True, False, True]])
 WEIGHTS = np.array([0.1, 0.2, 0.3, 0.4])
 INDICES = np.array([2, 0, 2])
+QUANTILE_METHODS = (
+    *("inverted_cdf", "averaged_inverted_cdf", "closest_observation", "interpolated_inverted_cdf"),
+    *("hazen", "weibull", "linear", "median_unbiased", "normal_unbiased"),
+    *("lower", "higher", "midpoint", "nearest"),
+)
 CORNERS = (slice(None), slice(None, 2))
 
 
@@ -143,10 +148,21 @@ REDUCTIONS = {
             *("nancumsum", "nancumprod", "nanargmax", "nanargmin"),
         )
     },
-    "quantile": [
-        matrix(lambda x: np.quantile(x, 0.3)),
-        cube(lambda x: np.quantile(x, [0.25, 0.8], axis=(0, 2), keepdims=True)),
-    ],
+    **{
+        f"{name}quantile": [
+            *(
+                matrix(lambda x, f=f, m=m: f(with_nan(x), [0.0, 0.31, 0.77, 1.0], axis=1, method=m))
+                if name
+                else cube(lambda x, f=f, m=m: f(x, [0.0, 0.31, 0.77, 1.0], axis=(0, 2), method=m))
+                for m in QUANTILE_METHODS
+            ),
+            on((6,), (2,), low=0.2, high=0.8)(getattr(np, f"{name}quantile")),
+            matrix(lambda x, f=f: f(x, 0.3, keepdims=True)),
+        ]
+        for name, f in (("", np.quantile), ("nan", np.nanquantile))
+    },
+    "nanmedian": [matrix(lambda x: np.nanmedian(with_nan(x), axis=1))],
+    "nanpercentile": [matrix(lambda x: np.nanpercentile(with_nan(x), [[10, 55.0]]))],
     "percentile": [matrix(lambda x: np.percentile(x, [10, 55.0], axis=1))],
     "trapezoid": [
         vector(np.trapezoid),

@@ -23,6 +23,7 @@ from pullback.numpy_protocol.arguments import (
     tensors_in,
     together,
     values_of,
+    with_rank,
 )
 from pullback.ops.axes import normalize_axis
 from pullback.ops.functions import creation, data_types, joining, manipulation, pointwise, sorting
@@ -138,7 +139,7 @@ def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Any:
     new = as_tensor(values, x)
     index: Any = obj if isinstance(obj, slice) else np.asarray(values_of(obj))
     places: Any = np.arange(n)[index] if isinstance(obj, slice) or index.dtype == bool else index
-    new = manipulation.reshape(new, (1,) * (x.ndim - new.ndim) + new.shape)
+    new = with_rank(new, x.ndim)
     if places.size == 1:
         new = manipulation.moveaxis(new, 0, along) if places.ndim == 0 else new
         count = new.shape[along]

@@ -7,17 +7,20 @@ from typing import Any
 
 import numpy as np
 
+from pullback import special
 from pullback.core.tensor.tensor import Tensor
 from pullback.errors import ArgumentError, compose
 from pullback.numpy_protocol.arguments import (
     adapter,
     as_tensor,
     beside,
+    inexact,
     namespace,
     operand,
     position,
     together,
     values_of,
+    with_rank,
 )
 from pullback.ops.axes import normalize_axes, normalize_axis
 from pullback.ops.functions import (
@@ -26,6 +29,7 @@ from pullback.ops.functions import (
     data_types,
     joining,
     manipulation,
+    matrix_functions,
     pointwise,
     products,
 )
@@ -38,27 +42,13 @@ from pullback.ops.primitives import complex_numbers as complex_numbers_primitive
 @adapter("cbrt")
 def cbrt(x: Any) -> Any:
     """Return the real cube root; the derivative at 0 is inf."""
-    below = x < 0
-    root = pointwise.where(below, -x, x) ** (1 / 3)
-    return pointwise.where(below, -root, root)
+    return special.cbrt(x)
 
 
-@adapter("exp2")
-def exp2(x: Any) -> Any:
-    """Return 2 ** x."""
-    return arithmetic.pow(2.0, x)
-
-
-@adapter("deg2rad radians")
-def radians(x: Any) -> Any:
-    """Return degrees as radians."""
-    return x * (math.pi / 180)
-
-
-@adapter("rad2deg degrees")
-def degrees(x: Any) -> Any:
-    """Return radians as degrees."""
-    return x * (180 / math.pi)
+@adapter("ldexp")
+def ldexp(x1: Any, x2: Any) -> Any:
+    """Return x1 * 2 ** x2."""
+    return pointwise.ldexp(*together(x1, x2))
 
 
 @adapter("divmod")
@@ -70,51 +60,8 @@ def divmod(x: Any, y: Any) -> Any:
 @adapter("modf")
 def modf(x: Any) -> Any:
     """Return the fractional and the integral part."""
-    whole = rounding.trunc(x)
-    return x - whole, whole
-
-
-@adapter("float_power")
-def float_power(x: Any, y: Any) -> Any:
-    """Return x ** y in double precision."""
-    base = as_tensor(x)
-    wide = np.result_type(values_of(base), np.float64)
-    return arithmetic.pow(data_types.astype(base, wide, copy=False), y)
-
-
-@adapter("fmod")
-def fmod(x: Any, y: Any) -> Any:
-    """Return the remainder with the sign of x."""
-    return x - rounding.trunc(arithmetic.divide(x, y)) * y
-
-
-def _ignoring_nan(name: str) -> None:
-    @adapter(f"f{name[:3]}")
-    def choose(x: Any, y: Any) -> Any:
-        x, y = together(x, y)
-        first = pointwise.where(comparison_primitives.isnan(x), y, x)
-        return getattr(namespace(), name)(
-            first, pointwise.where(comparison_primitives.isnan(y), first, y)
-        )
-
-
-_ignoring_nan("maximum")
-_ignoring_nan("minimum")
-
-
-@adapter("heaviside")
-def heaviside(x1: Any, x2: Any) -> Any:
-    """Return 0 below 0, 1 above, x2 at 0; flat in x1."""
-    x = as_tensor(x1)
-    step = data_types.astype(x > 0, x.dtype if x.dtype.is_inexact else "float64")
-    return pointwise.where(x == 0, x2, step)
-
-
-@adapter("ldexp")
-def ldexp(x1: Any, x2: Any) -> Any:
-    """Return x1 * 2 ** x2."""
-    x, power = together(x1, x2)
-    return x * arithmetic.pow(2.0, data_types.astype(power, x.dtype))
+    finite = pointwise.where(comparison_primitives.isinf(x), rounding.copysign(0.0, x), x)
+    return arithmetic.fmod(finite, 1.0), rounding.trunc(x)
 
 
 @adapter("logaddexp2")
@@ -143,10 +90,8 @@ def vecmat(x1: Any, x2: Any) -> Any:
 def round(a: Any, decimals: int = 0) -> Any:
     """Return rounded to decimals; the derivative is 0."""
     x = as_tensor(a)
-    if not decimals:
-        return pointwise.round(x)
-    scale = 10.0**decimals
-    return pointwise.round(x * scale) / scale
+    whole = x.dtype.kind in "biu" and decimals >= 0
+    return conversion.clone(x) if whole else pointwise.round(x, decimals=decimals)
 
 
 @adapter("fix")
@@ -169,7 +114,7 @@ def angle(z: Any, deg: bool = False) -> Any:
     x = as_tensor(z)
     imaginary = complex_numbers.imag(x) if x.dtype.is_complex else creation.zeros_like(x)
     result = trigonometric.atan2(imaginary, complex_numbers.real(x) if x.dtype.is_complex else x)
-    return degrees(result) if deg else result
+    return trigonometric.rad2deg(result) if deg else result
 
 
 @adapter("real")
@@ -190,17 +135,6 @@ def real_if_close(a: Any, tol: float = 100) -> Any:
     return real(a) if not np.iscomplexobj(np.real_if_close(values_of(a), tol)) else a
 
 
-@adapter("sinc")
-def sinc(x: Any) -> Any:
-    """Return sin(pi x) / (pi x), near 0 by its series, which has the right derivatives."""
-    y = math.pi * as_tensor(x)
-    near = rounding.abs(y) < 0.02
-    z = exponential.square(pointwise.where(near, y, 0.0))
-    series = 1 - z / 6 * (1 - z / 20 * (1 - z / 42))
-    safe = pointwise.where(near, 1.0, y)
-    return pointwise.where(near, series, trigonometric.sin(safe) / safe)
-
-
 @adapter("nan_to_num")
 def nan_to_num(x: Any, nan: float = 0.0, posinf: Any = None, neginf: Any = None) -> Any:
     """Return numbers in place of NaN and infinities, which get no gradient."""
@@ -211,8 +145,10 @@ def nan_to_num(x: Any, nan: float = 0.0, posinf: Any = None, neginf: Any = None)
 def unwrap(p: Any, discont: Any = None, axis: int = -1, *, period: float = 2 * math.pi) -> Any:
     """Return angles without jumps: each less a constant multiple of the period."""
     x = as_tensor(p)
-    values = values_of(x)
-    return x + beside(np.unwrap(values, discont, axis, period=period) - values, x)
+    values, size = values_of(x), values_of(period)
+    turned = np.unwrap(values, values_of(discont), axis, period=size)
+    shift = np.subtract(turned, values, where=turned != values, out=np.zeros_like(turned))
+    return x + beside(np.round(shift / size), x) * operand(period)
 
 
 # -- points on lines -------------------------------------------------------------------------------
@@ -227,13 +163,17 @@ def linspace(
     axis: int = 0,
 ) -> Any:
     """Return points between two, which may be tensors in the graph."""
-    first, last = together(start, stop)
+    first, last = map(inexact, together(start, stop))
     parts = num - 1 if endpoint else num
     step = (last - first) / (parts if parts > 0 else math.nan)
-    places = beside(np.arange(num, dtype=values_of(step).dtype), first)
-    places = manipulation.reshape(places, (-1,) + (1,) * step.ndim)
-    result = first + places * step if parts > 0 else first + places * 0 * last
-    result = result if dtype is None else data_types.astype(result, dtype, copy=False)
+    numbers = beside(np.arange(num, dtype=values_of(step).real.dtype), step)
+    numbers = manipulation.reshape(numbers, (-1,) + (1,) * step.ndim)
+    result = first + numbers * (step if parts > 0 else last - first)
+    if endpoint and num > 1:
+        result = pointwise.where(numbers == num - 1, last, result)
+    if dtype is not None:
+        result = rounding.floor(result) if np.dtype(dtype).kind in "iu" else result
+        result = data_types.astype(result, dtype, copy=False)
     result = manipulation.moveaxis(result, 0, axis) if axis else result
     return (result, step) if retstep else result
 
@@ -249,7 +189,12 @@ def logspace(
     axis: int = 0,
 ) -> Any:
     """Return powers of the base between two exponents."""
-    result = arithmetic.pow(operand(base), linspace(start, stop, num, endpoint, axis=axis))
+    start, stop, base = map(inexact, together(start, stop, base))
+    if base.ndim:
+        rank = max(start.ndim, stop.ndim, base.ndim)
+        start, stop, base = (with_rank(x, rank) for x in (start, stop, base))
+        base = manipulation.expand_dims(base, axis=axis)
+    result = arithmetic.pow(base, linspace(start, stop, num, endpoint, axis=axis))
     return result if dtype is None else data_types.astype(result, dtype, copy=False)
 
 
@@ -257,9 +202,16 @@ def logspace(
 def geomspace(
     start: Any, stop: Any, num: int = 50, endpoint: bool = True, dtype: Any = None, axis: int = 0
 ) -> Any:
-    """Return points between two positive ones, of one ratio to the next."""
-    low, high = map(exponential.log, together(start, stop))
-    result = exponential.exp(linspace(low, high, num, endpoint, axis=axis))
+    """Return points between two of one sign, of one ratio to the next."""
+    first, last = map(inexact, together(start, stop))
+    sign = namespace().sign(first.detach())
+    low, high = (exponential.log(x / sign) for x in (first, last))
+    result = sign * exponential.exp(linspace(low, high, num, endpoint))
+    ends = [(0, first), (num - 1, last)] if endpoint and num > 1 else [(0, first)]
+    numbers = manipulation.reshape(beside(np.arange(num), result), (-1,) + (1,) * sign.ndim)
+    for i, end in ends:
+        result = pointwise.where(numbers == i, end, result)
+    result = manipulation.moveaxis(result, 0, axis) if axis else result
     return result if dtype is None else data_types.astype(result, dtype, copy=False)
 
 
@@ -352,7 +304,4 @@ def polyval(p: Any, x: Any) -> Any:
 @adapter("vander")
 def vander(x: Any, N: int | None = None, increasing: bool = False) -> Any:
     """Return the powers of each element in a row, the highest first unless `increasing`."""
-    x = as_tensor(x)
-    count = x.shape[0] if N is None else N
-    powers = np.arange(count) if increasing else np.arange(count)[::-1].copy()
-    return arithmetic.pow(x[:, None], data_types.astype(beside(powers, x), x.dtype))
+    return matrix_functions.vander(as_tensor(x), N, increasing)

@@ -7,11 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from pullback.errors import ArgumentError, ArgumentTypeError, compose
+from pullback.arrays import real_of
+from pullback.core.tensor.tensor import Tensor
+from pullback.errors import ArgumentError, compose
 from pullback.numpy_protocol.arguments import (
     adapter,
     as_tensor,
     beside,
+    inexact,
     namespace,
     operand,
     position,
@@ -19,6 +22,7 @@ from pullback.numpy_protocol.arguments import (
 )
 from pullback.ops.axes import normalize_axes, normalize_axis
 from pullback.ops.functions import (
+    complex_numbers,
     creation,
     data_types,
     joining,
@@ -30,8 +34,10 @@ from pullback.ops.functions import (
     statistics,
 )
 from pullback.ops.primitives import comparison as comparison_primitives
+from pullback.ops.primitives import complex_numbers as complex_primitives
 from pullback.ops.primitives import exponential
 from pullback.ops.primitives import reductions as reductions_primitives
+from pullback.ops.primitives.gathering import gather_p
 from pullback.ops.primitives.reductions import root_p, var_p
 
 
@@ -118,20 +124,12 @@ def all(a: Any, axis: Any = None, keepdims: bool = False, *, where: Any = True) 
     return reductions_primitives.all(_chosen(a, where, True), axis=axis, keepdims=keepdims)
 
 
-def _inexact(a: Any, dtype: Any = None) -> Any:
-    """Return `a` in a dtype that holds a mean: NumPy's float64 for integers."""
-    x = as_tensor(a)
-    if dtype is None and not x.dtype.is_inexact:
-        dtype = np.dtype(np.float64)
-    return x if dtype is None else data_types.astype(x, dtype, copy=False)
-
-
 @adapter("mean")
 def mean(
     a: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False, *, where: Any = True
 ) -> Any:
     """Return the mean, of what a mask leaves."""
-    x = _inexact(a, dtype)
+    x = inexact(a, dtype)
     if where is True:
         return reductions_primitives.mean(x, axis=axis, keepdims=keepdims)
     mask = manipulation.broadcast_to(_truth(where), x.shape)
@@ -151,7 +149,7 @@ def var(
 ) -> Any:
     """Return the variance; `correction` is the standard's name for `ddof`."""
     less = ddof if correction is None else correction
-    return var_p.public(_inexact(a, dtype), axis=axis, correction=less, keepdims=keepdims)
+    return var_p.public(inexact(a, dtype), axis=axis, correction=less, keepdims=keepdims)
 
 
 @adapter("std")
@@ -166,7 +164,7 @@ def std(
 ) -> Any:
     """Return the standard deviation; `correction` is the standard's name for `ddof`."""
     less = ddof if correction is None else correction
-    return statistics.std(_inexact(a, dtype), axis=axis, correction=less, keepdims=keepdims)
+    return statistics.std(inexact(a, dtype), axis=axis, correction=less, keepdims=keepdims)
 
 
 @adapter("average")
@@ -174,7 +172,7 @@ def average(
     a: Any, axis: Any = None, weights: Any = None, returned: bool = False, *, keepdims: bool = False
 ) -> Any:
     """Return the mean weighted by `weights`, of the shape of `a` or of its axis."""
-    x = _inexact(a)
+    x = inexact(a)
     if weights is None:
         result = reductions_primitives.mean(x, axis=axis, keepdims=keepdims)
         total = creation.full_like(result, math.prod(x.shape) / max(math.prod(result.shape), 1))
@@ -257,8 +255,8 @@ def nancumprod(a: Any, axis: Any = None, dtype: Any = None) -> Any:
 @adapter("nanmean")
 def nanmean(a: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Any:
     """Return the mean of what is not NaN."""
-    x, there = _without_nans(_inexact(a, dtype), 0)
-    count = reductions.sum(data_types.astype(there, x.dtype), axis=axis, keepdims=keepdims)
+    x, there = _without_nans(inexact(a, dtype), 0)
+    count = reductions.sum(data_types.astype(there, real_of(x.dtype)), axis=axis, keepdims=keepdims)
     return reductions.sum(x, axis=axis, keepdims=keepdims) / count
 
 
@@ -267,12 +265,14 @@ def nanvar(
     a: Any, axis: Any = None, dtype: Any = None, ddof: float = 0, keepdims: bool = False
 ) -> Any:
     """Return the variance of what is not NaN."""
-    x, there = _without_nans(_inexact(a, dtype), 0)
+    x, there = _without_nans(inexact(a, dtype), 0)
     deviation = pointwise.where(there, x - nanmean(a, axis, dtype, keepdims=True), 0)
-    count = reductions.sum(data_types.astype(there, x.dtype), axis=axis, keepdims=keepdims)
-    return reductions.sum(exponential.square(deviation), axis=axis, keepdims=keepdims) / (
-        count - ddof
-    )
+    if x.dtype.is_complex:
+        squares = complex_numbers.real(deviation * complex_primitives.conj(deviation))
+    else:
+        squares = exponential.square(deviation)
+    count = reductions.sum(data_types.astype(there, real_of(x.dtype)), axis=axis, keepdims=keepdims)
+    return reductions.sum(squares, axis=axis, keepdims=keepdims) / (count - ddof)
 
 
 @adapter("nanstd")
@@ -286,11 +286,12 @@ def nanstd(
 def _nan_extreme(name: str, worst: float) -> None:
     @adapter(f"nan{name}")
     def reduce(a: Any, axis: Any = None, keepdims: bool = False) -> Any:
+        find = getattr(namespace(), name)
+        if not as_tensor(a).dtype.is_inexact:
+            return find(as_tensor(a), axis=axis, keepdims=keepdims)
         x, there = _without_nans(a, worst)
         found = reductions_primitives.any(there, axis=axis, keepdims=keepdims)
-        return pointwise.where(
-            found, getattr(namespace(), name)(x, axis=axis, keepdims=keepdims), math.nan
-        )
+        return pointwise.where(found, find(x, axis=axis, keepdims=keepdims), math.nan)
 
 
 _nan_extreme("max", -math.inf)
@@ -298,55 +299,91 @@ _nan_extreme("min", math.inf)
 
 
 # -- order statistics ------------------------------------------------------------------------------
-@adapter("quantile")
-def quantile(
-    a: Any, q: Any, axis: Any = None, method: str = "linear", keepdims: bool = False
-) -> Any:
-    """Interpolate between the sorted elements around ``q * (n - 1)``; `q` has no gradient."""
-    if method != "linear":
-        raise ArgumentError(compose("np.quantile", "method='linear' required", repr(method)))
-    if tensors := [x for x in (q,) if getattr(x, "requires_grad", False)]:
-        hint = "detach() it: no gradient with respect to q is known"
-        raise ArgumentTypeError(
-            compose(
-                "np.quantile",
-                "constant q required",
-                "one in the graph",
-                ("q", tensors[0]),
-                hint=hint,
-            )
-        )
-    x = _inexact(a)
+# How much the place of a quantile among n sorted elements moves with q, less n; those of the other
+# methods jump from one element, or from the middle of two, to the next.
+_RATES = {
+    "linear": -1.0,
+    "interpolated_inverted_cdf": 0.0,
+    "hazen": 0.0,
+    "weibull": 1.0,
+    "median_unbiased": 1 / 3,
+    "normal_unbiased": 1 / 4,
+}
+
+
+def _places(n: int, q: Any, method: str) -> Any:
+    """Return where quantiles stand among n sorted elements: those of the places themselves."""
+    return np.quantile(np.arange(max(n, 1), dtype=float), values_of(q), method=method)  # type: ignore[call-overload]
+
+
+def _ordered_rows(a: Any, axis: Any) -> tuple[Any, tuple[int, ...]]:
+    """Return the elements along axes sorted in the last one, and the shape with axes kept."""
+    x = inexact(a)
     axes = normalize_axes("np.quantile", axis, x.ndim)
     others = [i for i in range(x.ndim) if i not in axes]
     rows = manipulation.permute_dims(x, (*others, *axes))
-    rows = manipulation.reshape(rows, (*(x.shape[i] for i in others), -1))
-    ordered = sorting.sort(rows, axis=-1)
-    levels = np.asarray(values_of(q), float)
-    places = levels.ravel() * (rows.shape[-1] - 1)
+    shape = (*(x.shape[i] for i in others), math.prod(x.shape[i] for i in axes))
+    rows = sorting.sort(manipulation.reshape(rows, shape), axis=-1)
+    if not shape[-1]:
+        rows = creation.full((*shape[:-1], 1), math.nan, dtype=x.dtype, device=x.device)
+    return rows, tuple(1 if i in axes else n for i, n in enumerate(x.shape))
+
+
+def _quantile(a: Any, q: Any, axis: Any, method: str, keepdims: bool, skip_nan: bool) -> Any:
+    rows, kept = _ordered_rows(a, axis)
+    n, q = rows.shape[-1], operand(q)
+    nans = comparison_primitives.isnan(rows)
+    if skip_nan:
+        counts, which = np.unique(n - values_of(nans).sum(-1), return_inverse=True)
+        places = np.stack([_places(m, q, method).ravel() for m in counts])[which]
+        n = counts[which][..., None]
+    else:
+        places = _places(n, q, method).ravel()
     low = np.floor(places).astype(int)
-    high = np.ceil(places).astype(int)
-    weight = beside((places - low).astype(values_of(x).real.dtype), x)
-    found = ordered[..., low] * (1 - weight) + ordered[..., high] * weight
-    bad = reductions_primitives.any(comparison_primitives.isnan(rows), axis=-1, keepdims=True)
+    high = np.minimum(low + 1, np.maximum(n - 1, 0))
+
+    def at(index: Any) -> Any:
+        wanted = np.broadcast_to(index, (*rows.shape[:-1], index.shape[-1]))
+        return gather_p.public(rows, beside(wanted.copy(), rows), axis=-1)
+
+    found = below = at(low)
+    if method in _RATES or (places != low).any():
+        weight = beside(places - low, rows)
+        if isinstance(q, Tensor) and method in _RATES:
+            rate = np.where(places != low, n + _RATES[method], 0)
+            flat = manipulation.reshape(q, (-1,))
+            weight = weight + (flat - flat.detach()) * beside(rate, rows)
+        weight = data_types.astype(weight, rows.dtype)
+        above = at(high)
+        step = above - below
+        found = pointwise.where(weight < 0.5, below + step * weight, above - step * (1 - weight))
+    bad = (reductions_primitives.all if skip_nan else reductions_primitives.any)(
+        nans, axis=-1, keepdims=True
+    )
     found = manipulation.moveaxis(pointwise.where(bad, math.nan, found), -1, 0)
-    kept = tuple(1 if i in axes else n for i, n in enumerate(x.shape))
-    rest = kept if keepdims else found.shape[1:]
-    return manipulation.reshape(found, (*levels.shape, *rest))
+    return manipulation.reshape(found, (*np.shape(q), *(kept if keepdims else found.shape[1:])))
 
 
-@adapter("percentile")
-def percentile(
-    a: Any, q: Any, axis: Any = None, method: str = "linear", keepdims: bool = False
-) -> Any:
-    """Return quantiles of hundredths."""
-    return quantile(a, operand(q) / 100, axis, method, keepdims)
+def _quantiles(name: str, skip_nan: bool) -> None:
+    @adapter(f"{name}quantile")
+    def quantile(
+        a: Any, q: Any, axis: Any = None, method: str = "linear", keepdims: bool = False
+    ) -> Any:
+        return _quantile(a, q, axis, method, keepdims, skip_nan)
+
+    @adapter(f"{name}percentile")
+    def percentile(
+        a: Any, q: Any, axis: Any = None, method: str = "linear", keepdims: bool = False
+    ) -> Any:
+        return _quantile(a, operand(q) / 100, axis, method, keepdims, skip_nan)
+
+    @adapter(f"{name}median")
+    def median(a: Any, axis: Any = None, keepdims: bool = False) -> Any:
+        return _quantile(a, 0.5, axis, "linear", keepdims, skip_nan)
 
 
-@adapter("median")
-def median(a: Any, axis: Any = None, keepdims: bool = False) -> Any:
-    """Return the middle element, or the mean of the two in the middle."""
-    return quantile(a, 0.5, axis, keepdims=keepdims)
+_quantiles("", skip_nan=False)
+_quantiles("nan", skip_nan=True)
 
 
 # -- differences and areas -------------------------------------------------------------------------

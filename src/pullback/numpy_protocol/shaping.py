@@ -20,6 +20,7 @@ from pullback.numpy_protocol.arguments import (
     position,
     together,
     values_of,
+    with_rank,
 )
 from pullback.ops.axes import normalize_axes, normalize_axis
 from pullback.ops.functions import creation, data_types, joining, manipulation, repeating
@@ -298,8 +299,7 @@ def block(arrays: Any) -> Any:
 
     def joined(part: Any, level: int) -> Any:
         if level == depth:
-            x = as_tensor(part, like)
-            return manipulation.reshape(x, (1,) * (rank - x.ndim) + x.shape)
+            return with_rank(as_tensor(part, like), rank)
         return joining.concat([joined(item, level + 1) for item in part], axis=level - depth)
 
     return joined(arrays, 0)
