@@ -104,7 +104,8 @@ class NumPyMethods:
 
 def _is_known(value: Any) -> bool:
     """Return whether an operand of a ufunc is ours to handle."""
-    return isinstance(value, (Tensor, Number, list, tuple, np.generic)) or is_array(value)
+    ours = isinstance(value, (Tensor, Number, list, tuple, np.generic)) or is_array(value)
+    return ours or hasattr(value, "__pandas_priority__")
 
 
 @functools.lru_cache(maxsize=256)

@@ -112,6 +112,7 @@ class Tensor(Methods):
     _base_data: Any
 
     __hash__ = object.__hash__
+    __pandas_priority__ = 5000  # above a DataFrame's 4000: pandas leaves its operators to us
     _printed_as = "tensor"
     # what integers become where floating-point numbers are needed
     _default_dtype: Callable[[], DType] = staticmethod(get_default_dtype)
