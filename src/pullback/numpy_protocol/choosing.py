@@ -18,6 +18,7 @@ from pullback.numpy_protocol.arguments import (
     adapter,
     as_tensor,
     beside,
+    inexact,
     operand,
     position,
     tensors_in,
@@ -26,7 +27,15 @@ from pullback.numpy_protocol.arguments import (
     with_rank,
 )
 from pullback.ops.axes import normalize_axis
-from pullback.ops.functions import creation, data_types, joining, manipulation, pointwise, sorting
+from pullback.ops.functions import (
+    creation,
+    data_types,
+    histograms,
+    joining,
+    manipulation,
+    pointwise,
+    sorting,
+)
 
 
 def _flat(a: Any) -> Any:
@@ -268,6 +277,15 @@ def setxor1d(ar1: Any, ar2: Any) -> Any:
 def _members(a: Any, b: Any, wanted: bool) -> Any:
     first = unique(a)
     return first[np.isin(values_of(first), values_of(as_tensor(b)), invert=not wanted)]
+
+
+@adapter("bincount")
+def bincount(x: Any, weights: Any = None, minlength: int = 0) -> Any:
+    """Return how often each whole number from 0 on occurs, or the sum of its weights."""
+    if weights is None:
+        return histograms.bincount(as_tensor(x), minlength=minlength)
+    places, weights = together(x, weights)
+    return histograms.bincount(places, inexact(weights), minlength)
 
 
 # -- written to ------------------------------------------------------------------------------------

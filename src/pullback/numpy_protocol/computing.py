@@ -216,9 +216,22 @@ def geomspace(
 
 
 @adapter("interp")
-def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None) -> Any:
-    """Interpolate linearly between the points (xp, fp), `xp` ascending; constant outside."""
-    x, places, heights = together(x, xp, fp)
+def interp(
+    x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period: Any = None
+) -> Any:
+    """Interpolate linearly between the points (xp, fp), `xp` ascending; constant outside.
+
+    With a period, of the numbers modulo it, in any order; then there is no outside.
+    """
+    x, places, heights = map(inexact, together(x, xp, fp))
+    if period is not None:
+        left = right = None
+        period = rounding.abs(as_tensor(period, x))
+        x, places = x % period, places % period
+        order = np.argsort(values_of(places))
+        places, heights = places[order], heights[order]
+        places = joining.concat([places[-1:] - period, places, places[:1] + period])
+        heights = joining.concat([heights[-1:], heights, heights[:1]])
     count = places.shape[0]
     if count == 1:
         return manipulation.broadcast_to(heights, x.shape) if x.ndim else heights[0]
@@ -255,39 +268,52 @@ def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = 
 
 
 @adapter("gradient")
-def gradient(f: Any, *varargs: Any, axis: Any = None) -> Any:
-    """Return the slopes by central differences, one-sided at the ends.
+def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int = 1) -> Any:
+    """Return the slopes by central differences, at the ends of one or of two neighbours.
 
     The spacing is a number or the coordinates of the points, one for all axes or one for each.
     """
-    x = as_tensor(f)
+    x = inexact(f)
     axes = normalize_axes("np.gradient", axis, x.ndim)
     spacings = varargs or (1.0,)
     spacings = spacings * len(axes) if len(spacings) == 1 else spacings
     if len(spacings) != len(axes):
         required = f"one spacing, or one for each of {len(axes)} axes, required"
         raise ArgumentError(compose("np.gradient", required, str(len(spacings)), ("f", x)))
-    found = tuple(_slopes(x, i, operand(h)) for i, h in zip(axes, spacings, strict=True))
+    if edge_order not in (1, 2):
+        raise ArgumentError(compose("np.gradient", "edge_order 1 or 2 required", str(edge_order)))
+    pairs = zip(axes, spacings, strict=True)
+    found = tuple(_slopes(x, i, operand(h), edge_order) for i, h in pairs)
     return found[0] if len(found) == 1 else found
 
 
-def _slopes(x: Any, axis: int, spacing: Any) -> Any:
+def _slopes(x: Any, axis: int, spacing: Any, order: int) -> Any:
     """Return the derivative of the parabola through each point and its two neighbours."""
     n = x.shape[axis]
-    if n < 2:
-        raise ArgumentError(compose("np.gradient", "at least 2 points required", str(n), ("f", x)))
-    gaps: Any = spacing
+    if n < order + 1:
+        required = f"at least {order + 1} points required"
+        raise ArgumentError(compose("np.gradient", required, str(n), ("f", x)))
+
+    def part(values: Any, start: Any, stop: Any) -> Any:
+        return values[position(axis, slice(start, stop))]
+
     if isinstance(spacing, Tensor) and spacing.ndim:
-        gaps = manipulation.reshape(spacing[1:] - spacing[:-1], (-1,) + (1,) * (x.ndim - axis - 1))
-    slopes = (x[position(axis, slice(1, None))] - x[position(axis, slice(None, -1))]) / gaps
-    before = slopes[position(axis, slice(None, -1))]
-    after = slopes[position(axis, slice(1, None))]
-    inner = (before + after) / 2
-    if isinstance(gaps, Tensor) and gaps.ndim:
-        behind, ahead = gaps[:-1], gaps[1:]
-        inner = (before * ahead + after * behind) / (behind + ahead)
-    first, last = slopes[position(axis, slice(0, 1))], slopes[position(axis, slice(-1, None))]
-    return joining.concat([first, inner, last], axis=axis)
+        shape = (*(1,) * axis, -1, *(1,) * (x.ndim - axis - 1))
+        gaps = manipulation.reshape(spacing[1:] - spacing[:-1], shape)
+        slopes = (part(x, 1, None) - part(x, None, -1)) / gaps
+        behind, ahead = part(gaps, None, -1), part(gaps, 1, None)
+        inner = (part(slopes, None, -1) * ahead + part(slopes, 1, None) * behind) / (behind + ahead)
+        bends = [part(gaps, *ends) for ends in ((0, 1), (1, 2), (-1, None), (-2, -1))]
+        first, last = bends[0] / (bends[0] + bends[1]), bends[2] / (bends[2] + bends[3])
+    else:
+        slopes = (part(x, 1, None) - part(x, None, -1)) / spacing
+        inner = (part(x, 2, None) - part(x, None, -2)) / (spacing * 2.0)
+        first = last = 0.5
+    start, end = part(slopes, 0, 1), part(slopes, -1, None)
+    if order == 2:
+        start = start - (part(slopes, 1, 2) - start) * first
+        end = end + (end - part(slopes, -2, -1)) * last
+    return joining.concat([start, inner, end], axis=axis)
 
 
 # -- polynomials -----------------------------------------------------------------------------------

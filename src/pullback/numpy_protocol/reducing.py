@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import Any
 
 import numpy as np
 
-from pullback.arrays import real_of
 from pullback.core.tensor.tensor import Tensor
 from pullback.errors import ArgumentError, compose
 from pullback.numpy_protocol.arguments import (
+    ADAPTERS,
     adapter,
     as_tensor,
     beside,
@@ -31,7 +32,6 @@ from pullback.ops.functions import (
     reductions,
     scans,
     sorting,
-    statistics,
 )
 from pullback.ops.primitives import comparison as comparison_primitives
 from pullback.ops.primitives import complex_numbers as complex_primitives
@@ -63,7 +63,7 @@ def sum(
 ) -> Any:
     """Sum with what NumPy adds: a start, and a mask."""
     total = reductions.sum(_chosen(a, where, 0), axis=axis, dtype=dtype, keepdims=keepdims)
-    return total if initial is None else total + initial
+    return total if initial is None else total + operand(initial)
 
 
 @adapter("prod")
@@ -77,7 +77,7 @@ def prod(
 ) -> Any:
     """Multiply with what NumPy adds: a start, and a mask."""
     product = reductions.prod(_chosen(a, where, 1), axis=axis, dtype=dtype, keepdims=keepdims)
-    return product if initial is None else product * initial
+    return product if initial is None else product * operand(initial)
 
 
 def _extreme(name: str) -> None:
@@ -91,13 +91,12 @@ def _extreme(name: str) -> None:
             hint = "the value of a reduction over nothing is its start"
             required = "initial= with where= required"
             raise ArgumentError(compose(f"np.{name}", required, "none", hint=hint))
-        x = _chosen(a, where, initial)
-        if initial is None:
-            return getattr(namespace(), name)(x, axis=axis, keepdims=keepdims)
-        if 0 in x.shape:
-            return beside(find(values_of(x), axis=axis, keepdims=keepdims, initial=initial), x)
+        x = _chosen(a, where, operand(initial))
+        if 0 in x.shape and initial is not None:
+            shape = find(np.empty(x.shape), axis=axis, keepdims=keepdims, initial=0).shape
+            return manipulation.broadcast_to(as_tensor(initial, x), shape)
         result = getattr(namespace(), name)(x, axis=axis, keepdims=keepdims)
-        return getattr(namespace(), pick)(result, initial)
+        return result if initial is None else getattr(namespace(), pick)(result, operand(initial))
 
 
 _extreme("max")
@@ -137,6 +136,9 @@ def mean(
     return sum(x, axis, keepdims=keepdims, where=mask) / count
 
 
+_mean = mean
+
+
 @adapter("var")
 def var(
     a: Any,
@@ -145,26 +147,31 @@ def var(
     ddof: float = 0,
     keepdims: bool = False,
     *,
+    where: Any = True,
+    mean: Any = None,
     correction: float | None = None,
 ) -> Any:
-    """Return the variance; `correction` is the standard's name for `ddof`."""
-    less = ddof if correction is None else correction
-    return var_p.public(inexact(a, dtype), axis=axis, correction=less, keepdims=keepdims)
+    """Return the variance, about `mean`; `correction` is the standard's name for `ddof`."""
+    x, less = inexact(a, dtype), ddof if correction is None else correction
+    if where is True and mean is None:
+        return var_p.public(x, axis=axis, correction=less, keepdims=keepdims)
+    mask = manipulation.broadcast_to(_truth(where), x.shape)
+    centre = _mean(x, axis, keepdims=True, where=mask) if mean is None else as_tensor(mean, x)
+    deviation = pointwise.where(mask, x - centre, 0)
+    if x.dtype.is_complex:
+        squares = complex_numbers.real(deviation * complex_primitives.conj(deviation))
+    else:
+        squares = exponential.square(deviation)
+    count = reductions.sum(data_types.astype(mask, squares.dtype), axis=axis, keepdims=keepdims)
+    freedom = pointwise.where(count > less, count - less, math.nan)
+    return reductions.sum(squares, axis=axis, keepdims=keepdims) / freedom
 
 
 @adapter("std")
-def std(
-    a: Any,
-    axis: Any = None,
-    dtype: Any = None,
-    ddof: float = 0,
-    keepdims: bool = False,
-    *,
-    correction: float | None = None,
-) -> Any:
-    """Return the standard deviation; `correction` is the standard's name for `ddof`."""
-    less = ddof if correction is None else correction
-    return statistics.std(inexact(a, dtype), axis=axis, correction=less, keepdims=keepdims)
+@functools.wraps(var)
+def std(a: Any, axis: Any = None, *args: Any, **settings: Any) -> Any:
+    """Return the standard deviation: the root of `var`, whose derivative at 0 is 0."""
+    return root_p.public(var(a, axis, *args, **settings))
 
 
 @adapter("average")
@@ -221,77 +228,48 @@ def cumprod(a: Any, axis: Any = None, dtype: Any = None) -> Any:
 
 
 # -- what leaves NaNs out --------------------------------------------------------------------------
-def _without_nans(a: Any, value: float) -> tuple[Any, Any]:
-    """Return `a` with `value` in place of NaNs, which get no gradient, and where they are not."""
-    x = as_tensor(a)
-    there = comparison_primitives.logical_not(comparison_primitives.isnan(x))
-    return pointwise.where(there, x, value), there
+def _without_nans(name: str) -> None:
+    """Register a reduction of what is not NaN: that of what a mask leaves."""
+    reduction = ADAPTERS[name]
+
+    @adapter(f"nan{name}")
+    @functools.wraps(reduction)
+    def reduce(a: Any, *args: Any, where: Any = True, **settings: Any) -> Any:
+        x = as_tensor(a)
+        there = comparison_primitives.logical_not(comparison_primitives.isnan(x))
+        return reduction(x, *args, where=there if where is True else there & where, **settings)
 
 
-@adapter("nansum")
-def nansum(a: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Any:
-    """Return the sum of what is not NaN."""
-    return reductions.sum(_without_nans(a, 0)[0], axis=axis, dtype=dtype, keepdims=keepdims)
+for _name in ("sum", "prod", "mean", "var", "std"):
+    _without_nans(_name)
 
 
-@adapter("nanprod")
-def nanprod(a: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Any:
-    """Return the product of what is not NaN."""
-    return reductions.prod(_without_nans(a, 1)[0], axis=axis, dtype=dtype, keepdims=keepdims)
+def _nan_scan(name: str, scan: Any, neutral: float) -> None:
+    @adapter(name)
+    def run(a: Any, axis: Any = None, dtype: Any = None) -> Any:
+        x = as_tensor(a)
+        return scan(pointwise.where(comparison_primitives.isnan(x), neutral, x), axis, dtype)
 
 
-@adapter("nancumsum")
-def nancumsum(a: Any, axis: Any = None, dtype: Any = None) -> Any:
-    """Return the running sum of what is not NaN."""
-    return cumsum(_without_nans(a, 0)[0], axis, dtype)
-
-
-@adapter("nancumprod")
-def nancumprod(a: Any, axis: Any = None, dtype: Any = None) -> Any:
-    """Return the running product of what is not NaN."""
-    return cumprod(_without_nans(a, 1)[0], axis, dtype)
-
-
-@adapter("nanmean")
-def nanmean(a: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Any:
-    """Return the mean of what is not NaN."""
-    x, there = _without_nans(inexact(a, dtype), 0)
-    count = reductions.sum(data_types.astype(there, real_of(x.dtype)), axis=axis, keepdims=keepdims)
-    return reductions.sum(x, axis=axis, keepdims=keepdims) / count
-
-
-@adapter("nanvar")
-def nanvar(
-    a: Any, axis: Any = None, dtype: Any = None, ddof: float = 0, keepdims: bool = False
-) -> Any:
-    """Return the variance of what is not NaN."""
-    x, there = _without_nans(inexact(a, dtype), 0)
-    deviation = pointwise.where(there, x - nanmean(a, axis, dtype, keepdims=True), 0)
-    if x.dtype.is_complex:
-        squares = complex_numbers.real(deviation * complex_primitives.conj(deviation))
-    else:
-        squares = exponential.square(deviation)
-    count = reductions.sum(data_types.astype(there, real_of(x.dtype)), axis=axis, keepdims=keepdims)
-    return reductions.sum(squares, axis=axis, keepdims=keepdims) / (count - ddof)
-
-
-@adapter("nanstd")
-def nanstd(
-    a: Any, axis: Any = None, dtype: Any = None, ddof: float = 0, keepdims: bool = False
-) -> Any:
-    """Return the standard deviation of what is not NaN."""
-    return root_p.public(nanvar(a, axis, dtype, ddof, keepdims))
+_nan_scan("nancumsum", cumsum, 0)
+_nan_scan("nancumprod", cumprod, 1)
 
 
 def _nan_extreme(name: str, worst: float) -> None:
     @adapter(f"nan{name}")
-    def reduce(a: Any, axis: Any = None, keepdims: bool = False) -> Any:
-        find = getattr(namespace(), name)
-        if not as_tensor(a).dtype.is_inexact:
-            return find(as_tensor(a), axis=axis, keepdims=keepdims)
-        x, there = _without_nans(a, worst)
-        found = reductions_primitives.any(there, axis=axis, keepdims=keepdims)
-        return pointwise.where(found, find(x, axis=axis, keepdims=keepdims), math.nan)
+    def reduce(
+        a: Any, axis: Any = None, keepdims: bool = False, initial: Any = None, where: Any = True
+    ) -> Any:
+        x, settings = as_tensor(a), {"axis": axis, "keepdims": keepdims}
+        find = ADAPTERS[name]
+        if not x.dtype.is_inexact:
+            return find(x, **settings, initial=initial, where=where)
+        there = comparison_primitives.logical_not(comparison_primitives.isnan(x))
+        result = find(pointwise.where(there, x, worst), **settings, initial=initial, where=where)
+        if initial is not None:
+            return result
+        found = reductions_primitives.any(there, **settings)
+        return pointwise.where(found, result, math.nan)
 
 
 _nan_extreme("max", -math.inf)

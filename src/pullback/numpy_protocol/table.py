@@ -96,7 +96,6 @@ _COUNTS = "counts jump where an element crosses an edge, and have no gradient"
 _POLYNOMIALS = "polyval and vander have one; write the others with them"
 
 NO_COUNTERPART = {
-    "bincount": "its weights are summed by np.einsum or by a product with one-hot rows",
     "busday_count": _DATES,
     "busday_offset": _DATES,
     "choose": "np.select and np.where choose element by element",
