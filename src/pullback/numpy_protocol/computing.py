@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 from typing import Any
 
 import numpy as np
@@ -90,8 +91,9 @@ def vecmat(x1: Any, x2: Any) -> Any:
 def round(a: Any, decimals: int = 0) -> Any:
     """Return rounded to decimals; the derivative is 0."""
     x = as_tensor(a)
-    whole = x.dtype.kind in "biu" and decimals >= 0
-    return conversion.clone(x) if whole else pointwise.round(x, decimals=decimals)
+    digits = operator.index(decimals)
+    whole = x.dtype.kind in "biu" and digits >= 0
+    return conversion.clone(x) if whole else pointwise.round(x, decimals=digits)
 
 
 @adapter("fix")
@@ -136,9 +138,22 @@ def real_if_close(a: Any, tol: float = 100) -> Any:
 
 
 @adapter("nan_to_num")
-def nan_to_num(x: Any, nan: float = 0.0, posinf: Any = None, neginf: Any = None) -> Any:
-    """Return numbers in place of NaN and infinities, which get no gradient."""
-    return pointwise.nan_to_num(as_tensor(x), nan=nan, posinf=posinf, neginf=neginf)
+def nan_to_num(x: Any, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -> Any:
+    """Return numbers in place of NaN and infinities, which get no gradient; tensors get theirs."""
+    x = as_tensor(x)
+    given = {"nan": nan, "posinf": posinf, "neginf": neginf}
+    tensors = {name: value for name, value in given.items() if isinstance(value, Tensor)}
+    if tensors and not x.dtype.is_complex:
+        given.update(dict.fromkeys(tensors, 0.0))
+    result = pointwise.nan_to_num(x, **given)
+    if x.dtype.kind == "f":
+        for name, value in tensors.items():
+            where = comparison_primitives.isnan(x) if name == "nan" else x == _INFINITIES[name]
+            result = pointwise.where(where, value, result)
+    return result
+
+
+_INFINITIES = {"posinf": math.inf, "neginf": -math.inf}
 
 
 @adapter("unwrap")
@@ -164,6 +179,7 @@ def linspace(
 ) -> Any:
     """Return points between two, which may be tensors in the graph."""
     first, last = map(inexact, together(start, stop))
+    num = operator.index(num)
     parts = num - 1 if endpoint else num
     step = (last - first) / (parts if parts > 0 else math.nan)
     numbers = beside(np.arange(num, dtype=values_of(step).real.dtype), step)
@@ -208,7 +224,7 @@ def geomspace(
     low, high = (exponential.log(x / sign) for x in (first, last))
     result = sign * exponential.exp(linspace(low, high, num, endpoint))
     ends = [(0, first), (num - 1, last)] if endpoint and num > 1 else [(0, first)]
-    numbers = manipulation.reshape(beside(np.arange(num), result), (-1,) + (1,) * sign.ndim)
+    numbers = manipulation.reshape(beside(np.arange(num), result), (-1,) + (1,) * (result.ndim - 1))
     for i, end in ends:
         result = pointwise.where(numbers == i, end, result)
     result = manipulation.moveaxis(result, 0, axis) if axis else result
