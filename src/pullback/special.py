@@ -55,6 +55,7 @@ from pullback.ops.primitives.gamma_functions import (
     rgamma,
 )
 from pullback.ops.primitives.special import (
+    cbrt,
     entr,
     erf,
     erfc,
@@ -75,6 +76,7 @@ __all__ = [
     "betaincc",
     "betaincinv",
     "betaln",
+    "cbrt",
     "digamma",
     "entr",
     "erf",

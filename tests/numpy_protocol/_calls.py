@@ -35,7 +35,15 @@ unit = on((3, 4), low=-0.9, high=0.9)
 EVEN = np.array([[True, False, True, False]] * 3)
 MASK = np.array([[True, False, True, False], [False, True, True, False], [True, True, False, True]])
 WEIGHTS = np.array([0.1, 0.2, 0.3, 0.4])
+INDICES_2 = np.array([2, 0, 2, 4])
 INDICES = np.array([2, 0, 2])
+QUANTILE_METHODS = (
+    *("inverted_cdf", "averaged_inverted_cdf", "closest_observation", "interpolated_inverted_cdf"),
+    *("hazen", "weibull", "linear", "median_unbiased", "normal_unbiased"),
+    *("lower", "higher", "midpoint", "nearest"),
+)
+STATISTICS = ("maximum", "mean", "median", "minimum")
+windows = np.lib.stride_tricks.sliding_window_view
 CORNERS = (slice(None), slice(None, 2))
 
 
@@ -43,6 +51,11 @@ def calling(name, prepare=lambda x: x, **settings):
     """Return what calls NumPy's function of that name, with settings, on prepared arrays."""
     function = operator.attrgetter(name)(np)
     return lambda *xs: function(*map(prepare, xs), **settings)
+
+
+def functions(*names):
+    """Return names of NumPy's functions, each with the function."""
+    return [(name, getattr(np, name)) for name in names]
 
 
 def definite(x):
@@ -99,9 +112,14 @@ if np.lib.NumpyVersion(np.__version__) >= "2.2.0":
     UFUNCS["vecmat"] = [on((3,), (2, 3, 4))(np.vecmat)]
 INTEGERS = {
     name: [tall(calling(name, lambda x: np.astype(2 * x, int)))]
-    for name in ("bitwise_and", "bitwise_or", "bitwise_xor", "gcd", "lcm", "left_shift")
+    for name, f in functions("bitwise_and", "bitwise_or", "bitwise_xor", "gcd", "lcm", "left_shift")
 }
 
+NAN_SETTINGS = {
+    **{name: {"initial": 1.1} for name in ("nansum", "nanprod", "nanmax", "nanmin")},
+    **{name: {"ddof": 1} for name in ("nanvar", "nanstd")},
+    "nanmean": {},
+}
 REDUCTIONS = {
     "all": [matrix(lambda x: np.all(x > 1, axis=1)), matrix(lambda x: np.all(x > 9, where=~EVEN))],
     "any": [matrix(lambda x: np.any(x > 1, axis=1)), matrix(lambda x: np.any(x < 9, where=EVEN))],
@@ -111,12 +129,26 @@ REDUCTIONS = {
             cube(calling(name, axis=(0, 2), keepdims=True)),
             matrix(calling(name, axis=0, initial=1.1, where=EVEN)),
             on((0, 3))(calling(name, axis=0, initial=1.5)),
+            *(
+                on((3, 4), (), low=low)(lambda x, t, f=f: f(x, axis=0, initial=t))
+                for low in (0.5, 1.9)
+            ),
+            on((0, 2), ())(lambda x, t, f=f: f(x, axis=0, initial=t)),
         ]
-        for name in ("sum", "prod", "max", "min")
+        for name, f in functions("sum", "prod", "max", "min")
     },
     **{
         name: [matrix(getattr(np, name)), cube(calling(name, axis=1))]
-        for name in ("ptp", "var", "std", "argmax", "argmin", "median", "count_nonzero")
+        for name in ("ptp", "argmax", "argmin", "median", "count_nonzero")
+    },
+    **{
+        name: [
+            matrix(getattr(np, name)),
+            cube(calling(name, axis=1)),
+            numbers(calling(name, axis=1, where=MASK, ddof=1)),
+            on((3, 4), (3, 1))(lambda x, m, f=f: f(x, 1, mean=m, keepdims=True)),
+        ]
+        for name, f in functions("var", "std")
     },
     "mean": [matrix(np.mean), matrix(lambda x: np.mean(x, 0, where=MASK))],
     "average": [
@@ -137,22 +169,43 @@ REDUCTIONS = {
         name: [
             matrix(calling(name, with_nan)),
             matrix(calling(name, with_nan, axis=1)),
+            *(
+                [matrix(calling(name, with_nan, axis=1, where=~EVEN | MASK, **more))]
+                if (more := NAN_SETTINGS.get(name)) is not None
+                else []
+            ),
         ]
         for name in (
             *("nansum", "nanprod", "nanmean", "nanvar", "nanstd", "nanmax", "nanmin"),
             *("nancumsum", "nancumprod", "nanargmax", "nanargmin"),
         )
     },
-    "quantile": [
-        matrix(lambda x: np.quantile(x, 0.3)),
-        cube(lambda x: np.quantile(x, [0.25, 0.8], axis=(0, 2), keepdims=True)),
-    ],
+    **{
+        f"{name}quantile": [
+            *(
+                matrix(lambda x, f=f, m=m: f(with_nan(x), [0.0, 0.31, 0.77, 1.0], axis=1, method=m))
+                if name
+                else cube(lambda x, f=f, m=m: f(x, [0.0, 0.31, 0.77, 1.0], axis=(0, 2), method=m))
+                for m in QUANTILE_METHODS
+            ),
+            on((6,), (2,), low=0.2, high=0.8)(getattr(np, f"{name}quantile")),
+            matrix(lambda x, f=f: f(x, 0.3, keepdims=True)),
+        ]
+        for name, f in (("", np.quantile), ("nan", np.nanquantile))
+    },
+    "nanmedian": [matrix(lambda x: np.nanmedian(with_nan(x), axis=1))],
+    "nanpercentile": [matrix(lambda x: np.nanpercentile(with_nan(x), [[10, 55.0]]))],
     "percentile": [matrix(lambda x: np.percentile(x, [10, 55.0], axis=1))],
     "trapezoid": [
         vector(np.trapezoid),
         pair(lambda y, x: np.trapezoid(y, np.cumsum(x))),
         on((3, 4), (3, 4))(lambda y, x: np.trapezoid(y, x, axis=0)),
         on((3, 4), (3,))(lambda y, x: np.trapezoid(y, np.cumsum(x), axis=0)),
+    ],
+    "bincount": [
+        on((4,))(lambda w: np.bincount(INDICES_2, w)),
+        on((4,))(lambda w: np.bincount(INDICES_2, weights=w, minlength=7)),
+        matrix(lambda x: np.bincount(np.astype(x[0] > 1, int))),
     ],
     "ediff1d": [vector(np.ediff1d), matrix(lambda x: np.ediff1d(x, to_end=[1.0], to_begin=2.0))],
     "diff": [
@@ -231,9 +284,31 @@ SHAPES = {
             else []
         ),
         *(
-            matrix(lambda x, mode=mode: np.pad(x, (2, 1), mode=mode))
-            for mode in ("edge", "reflect", "symmetric", "wrap")
+            matrix(lambda x, mode=mode: np.pad(x, ((2, 1), (5, 0)), mode=mode))
+            for mode in ("edge", "reflect", "symmetric", "wrap", *STATISTICS, "linear_ramp")
         ),
+        *(
+            matrix(lambda x, mode=mode: np.pad(x, (2, 1), mode=mode, stat_length=((1, 2), (3, 1))))
+            for mode in STATISTICS
+        ),
+        *(
+            matrix(lambda x, mode=mode: np.pad(x, (2, 1), mode=mode, reflect_type="odd"))
+            for mode in ("reflect", "symmetric")
+        ),
+        on((3, 4), ())(lambda x, t: np.pad(x, 1, constant_values=t)),
+        on((3, 4), (2, 2))(lambda x, t: np.pad(x, (2, 1), constant_values=t)),
+        on((3, 4), (2, 2))(lambda x, t: np.pad(x, (2, 3), "linear_ramp", end_values=t)),
+        matrix(lambda x: np.pad(np.astype(5 * x, int), 1, constant_values=2.7)),
+        *(
+            matrix(lambda x, mode=mode: np.pad(np.astype(5 * x, int), 3, mode=mode))
+            for mode in ("mean", "linear_ramp", "maximum")
+        ),
+    ],
+    "lib.stride_tricks.sliding_window_view": [
+        vector(lambda x: windows(x, 3)),
+        cube(lambda x: windows(x, (2, 2), axis=(0, 2))),
+        matrix(lambda x: windows(x, (2, 3))),
+        vector(lambda x: windows(x, (2, 2), axis=(0, 0))),
     ],
     "tril": [matrix(lambda x: np.tril(x, 1)), cube(np.tril)],
     "triu": [matrix(lambda x: np.triu(x, -1))],
@@ -333,12 +408,19 @@ COMPUTING = {
         on((6,), (4,), (4,), low=0.1)(lambda x, xp, fp: np.interp(3 * x, np.cumsum(xp), fp)),
         vector(lambda x: np.interp(x, [0.8, 1.2], [3.0, 5.0], left=-1.0, right=-2.0)),
         vector(lambda x: np.interp(x, [1.0], [5.0])),
+        vector(lambda x: np.interp(5 * x, [3.2, 0.1, 2.4], [3.0, 5.0, 4.0], period=2.5)),
+        on((3,), (4,), (), low=2.0, high=2.4)(
+            lambda x, fp, p: np.interp(x + 3, [0.3, 1.0, 1.5, 1.9], fp, period=p)
+        ),
+        on((3,), (), ())(lambda x, a, b: np.interp(x, [1.1, 1.2], [3, 5], left=a, right=b)),
     ],
     "gradient": [
         vector(np.gradient),
         matrix(np.gradient),
         on((4, 4), (4,))(lambda f, x: np.gradient(f, np.cumsum(x), axis=0)),
         matrix(lambda x: np.gradient(x, 0.5, 2.0)),
+        matrix(lambda x: np.gradient(x, edge_order=2)),
+        on((4, 4), (4,), ())(lambda f, x, h: np.gradient(f, np.cumsum(x), h, edge_order=2)),
     ],
     "polyval": [on((3,), (4,))(np.polyval)],
     "vander": [vector(lambda x: np.vander(x, 3)), vector(lambda x: np.vander(x, increasing=True))],
@@ -390,6 +472,8 @@ PRODUCTS = {
         pair(np.cov),
         matrix(lambda x: np.cov(x, rowvar=False, bias=True)),
         numbers(np.cov),
+        tall(lambda x, w: np.cov(x, aweights=w)),
+        tall(lambda x, w: np.cov(x, x[0] * x, aweights=w, fweights=[1, 2, 1, 3], ddof=0)),
     ],
     "corrcoef": [matrix(np.corrcoef), pair(np.corrcoef), vector(np.corrcoef)],
     "diagonal": [matrix(np.diagonal), cube(lambda x: np.diagonal(x, 1, 0, 2))],
@@ -491,5 +575,58 @@ FFT = {
         )
     },
 }
+
+# Methods of ufuncs: of those that have an operation for them, and of others.
+METHODS = {
+    **{
+        f"{name}.reduce": [
+            matrix(lambda x, f=f: f.reduce(x)),
+            cube(lambda x, f=f: f.reduce(x, axis=1, keepdims=True)),
+        ]
+        for name, f in functions(
+            "subtract", "divide", "logaddexp", "hypot", "power", "fmin", "arctan2"
+        )
+    },
+    "add.reduce": [cube(lambda x: np.add.reduce(x, axis=(0, 2), where=x > 1))],
+    "hypot.reduce of axes": [cube(lambda x: np.hypot.reduce(x, axis=(0, 2)))],
+    "hypot.reduce from": [cube(lambda x: np.hypot.reduce(x, axis=2, initial=1.1))],
+    **{
+        f"{name}.accumulate": [
+            matrix(lambda x, f=f: f.accumulate(x)),
+            cube(lambda x, f=f: f.accumulate(x, axis=-1)),
+        ]
+        for name, f in functions("maximum", "minimum", "logaddexp", "subtract", "divide", "fmax")
+    },
+    **{
+        f"{name}.reduceat": [
+            on((6,))(lambda x, f=f: f.reduceat(x, [0, 4, 1, 5])),
+            cube(lambda x, f=f: f.reduceat(x, [0, 2], axis=2)),
+        ]
+        for name, f in functions("add", "multiply", "maximum", "logaddexp")
+    },
+    **{
+        f"{name}.at": [
+            on((4,), (5,))(lambda x, y, f=f: at(f, x, [3, 0, 3, -1, 1], y)),
+            on((3, 4), (2, 4))(lambda x, y, f=f: at(f, x, [1, 1], y)),
+            on((3, 4), (2,))(lambda x, y, f=f: at(f, x, ([1, 1], [2, 2]), y)),
+        ]
+        for name, f in functions("add", "subtract", "multiply", "maximum", "power")
+    },
+    "negative.at": [vector(lambda x: at(np.negative, x, [0, 0, 1]))],
+    "where": [
+        matrix(lambda x: np.log(x, where=EVEN, out=np.zeros_like(x))),
+        tall(lambda x, y: np.multiply(x, y, where=MASK, out=np.copy(x))),
+        tall(lambda x, y: np.divide(x, y, out=np.zeros_like(x))),
+        vector(lambda x: np.add(x, [1, 2, 3, 4, 5], where=False, out=2 * x)),
+    ],
+}
+
+
+def at(ufunc, target, *args):
+    """Return a copy that ``ufunc.at`` was applied to."""
+    target = np.copy(target)
+    ufunc.at(target, *args)
+    return target
+
 
 CALLS = {**REDUCTIONS, **SHAPES, **CHOICES, **COMPUTING, **PRODUCTS, **LINALG, **FFT}

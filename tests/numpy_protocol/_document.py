@@ -18,7 +18,7 @@ def groups():
     mapped = {*ADAPTERS, *SAME} - set(UFUNCS)
     return {
         "ufuncs": [n for n in UFUNCS if n not in NO_COUNTERPART and n not in OF_VALUES],
-        "functions": sorted(n for n in mapped if "." not in n),
+        "functions": sorted(n for n in mapped if "." not in n or n.startswith("lib.")),
         "linalg": sorted(n for n in mapped if n.startswith("linalg.")),
         "fft": sorted(n for n in mapped if n.startswith("fft.")),
         "values": sorted(OF_VALUES),

@@ -6,14 +6,14 @@ NumPy's own function.
 
 import numpy as np
 import pytest
-from tests.numpy_protocol._calls import CALLS, INTEGERS, UFUNCS
+from tests.numpy_protocol._calls import CALLS, INTEGERS, METHODS, UFUNCS
 
 import pullback as pb
 
-EVERY = {**CALLS, **UFUNCS, **INTEGERS}
 CASES = [
     pytest.param(call, id=f"{name}-{i}")
-    for name, calls in EVERY.items()
+    for every in (CALLS, UFUNCS, INTEGERS, METHODS)
+    for name, calls in every.items()
     for i, call in enumerate(calls)
 ]
 STEP = 1e-6

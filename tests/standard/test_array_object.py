@@ -74,7 +74,7 @@ def test_bitwise_operators_refuse_floats(name):
 def test_an_operand_that_is_no_number_is_a_type_error():
     x = pb.tensor([1, 2])
     for name in ("lshift", "rshift", "and_", "or_", "xor", "floordiv", "mod", "matmul"):
-        for pair in ((x, [1]), ({}, x)):
+        for pair in ((x, {1}), ({}, x)):
             with pytest.raises(TypeError):
                 getattr(operator, name)(*pair)
 

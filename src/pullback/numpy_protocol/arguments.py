@@ -14,7 +14,7 @@ import numpy as np
 
 from pullback.arrays import DType, dtype_of, library_of
 from pullback.core.tensor.tensor import Tensor, box
-from pullback.ops.functions import creation, joining
+from pullback.ops.functions import creation, data_types, joining, manipulation
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -80,6 +80,19 @@ def together(*values: Any) -> list[Any]:
     if len(tensors) == len(values):
         return tensors
     return [as_tensor(value, tensors[0] if tensors else None) for value in values]
+
+
+def inexact(value: Any, dtype: Any = None) -> Any:
+    """Return an argument in a dtype that holds a mean: NumPy's float64 for integers."""
+    x = as_tensor(value)
+    if dtype is None and not x.dtype.is_inexact:
+        dtype = np.dtype(np.float64)
+    return x if dtype is None else data_types.astype(x, dtype, copy=False)
+
+
+def with_rank(x: Any, rank: int) -> Any:
+    """Return a tensor of at least that many axes, those of length 1 in front."""
+    return manipulation.reshape(x, (1,) * (rank - x.ndim) + x.shape) if x.ndim < rank else x
 
 
 def holds_tensor(value: Any) -> bool:

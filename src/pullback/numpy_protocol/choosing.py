@@ -18,14 +18,24 @@ from pullback.numpy_protocol.arguments import (
     adapter,
     as_tensor,
     beside,
+    inexact,
     operand,
     position,
     tensors_in,
     together,
     values_of,
+    with_rank,
 )
 from pullback.ops.axes import normalize_axis
-from pullback.ops.functions import creation, data_types, joining, manipulation, pointwise, sorting
+from pullback.ops.functions import (
+    creation,
+    data_types,
+    histograms,
+    joining,
+    manipulation,
+    pointwise,
+    sorting,
+)
 
 
 def _flat(a: Any) -> Any:
@@ -138,7 +148,7 @@ def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Any:
     new = as_tensor(values, x)
     index: Any = obj if isinstance(obj, slice) else np.asarray(values_of(obj))
     places: Any = np.arange(n)[index] if isinstance(obj, slice) or index.dtype == bool else index
-    new = manipulation.reshape(new, (1,) * (x.ndim - new.ndim) + new.shape)
+    new = with_rank(new, x.ndim)
     if places.size == 1:
         new = manipulation.moveaxis(new, 0, along) if places.ndim == 0 else new
         count = new.shape[along]
@@ -267,6 +277,15 @@ def setxor1d(ar1: Any, ar2: Any) -> Any:
 def _members(a: Any, b: Any, wanted: bool) -> Any:
     first = unique(a)
     return first[np.isin(values_of(first), values_of(as_tensor(b)), invert=not wanted)]
+
+
+@adapter("bincount")
+def bincount(x: Any, weights: Any = None, minlength: int = 0) -> Any:
+    """Return how often each whole number from 0 on occurs, or the sum of its weights."""
+    if weights is None:
+        return histograms.bincount(as_tensor(x), minlength=minlength)
+    places, weights = together(x, weights)
+    return histograms.bincount(places, inexact(weights), minlength)
 
 
 # -- written to ------------------------------------------------------------------------------------

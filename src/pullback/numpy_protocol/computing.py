@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import math
+import operator
 from typing import Any
 
 import numpy as np
 
+from pullback import special
 from pullback.core.tensor.tensor import Tensor
 from pullback.errors import ArgumentError, compose
 from pullback.numpy_protocol.arguments import (
     adapter,
     as_tensor,
     beside,
+    inexact,
     namespace,
     operand,
     position,
     together,
     values_of,
+    with_rank,
 )
 from pullback.ops.axes import normalize_axes, normalize_axis
 from pullback.ops.functions import (
@@ -26,6 +30,7 @@ from pullback.ops.functions import (
     data_types,
     joining,
     manipulation,
+    matrix_functions,
     pointwise,
     products,
 )
@@ -38,27 +43,13 @@ from pullback.ops.primitives import complex_numbers as complex_numbers_primitive
 @adapter("cbrt")
 def cbrt(x: Any) -> Any:
     """Return the real cube root; the derivative at 0 is inf."""
-    below = x < 0
-    root = pointwise.where(below, -x, x) ** (1 / 3)
-    return pointwise.where(below, -root, root)
+    return special.cbrt(x)
 
 
-@adapter("exp2")
-def exp2(x: Any) -> Any:
-    """Return 2 ** x."""
-    return arithmetic.pow(2.0, x)
-
-
-@adapter("deg2rad radians")
-def radians(x: Any) -> Any:
-    """Return degrees as radians."""
-    return x * (math.pi / 180)
-
-
-@adapter("rad2deg degrees")
-def degrees(x: Any) -> Any:
-    """Return radians as degrees."""
-    return x * (180 / math.pi)
+@adapter("ldexp")
+def ldexp(x1: Any, x2: Any) -> Any:
+    """Return x1 * 2 ** x2."""
+    return pointwise.ldexp(*together(x1, x2))
 
 
 @adapter("divmod")
@@ -70,51 +61,8 @@ def divmod(x: Any, y: Any) -> Any:
 @adapter("modf")
 def modf(x: Any) -> Any:
     """Return the fractional and the integral part."""
-    whole = rounding.trunc(x)
-    return x - whole, whole
-
-
-@adapter("float_power")
-def float_power(x: Any, y: Any) -> Any:
-    """Return x ** y in double precision."""
-    base = as_tensor(x)
-    wide = np.result_type(values_of(base), np.float64)
-    return arithmetic.pow(data_types.astype(base, wide, copy=False), y)
-
-
-@adapter("fmod")
-def fmod(x: Any, y: Any) -> Any:
-    """Return the remainder with the sign of x."""
-    return x - rounding.trunc(arithmetic.divide(x, y)) * y
-
-
-def _ignoring_nan(name: str) -> None:
-    @adapter(f"f{name[:3]}")
-    def choose(x: Any, y: Any) -> Any:
-        x, y = together(x, y)
-        first = pointwise.where(comparison_primitives.isnan(x), y, x)
-        return getattr(namespace(), name)(
-            first, pointwise.where(comparison_primitives.isnan(y), first, y)
-        )
-
-
-_ignoring_nan("maximum")
-_ignoring_nan("minimum")
-
-
-@adapter("heaviside")
-def heaviside(x1: Any, x2: Any) -> Any:
-    """Return 0 below 0, 1 above, x2 at 0; flat in x1."""
-    x = as_tensor(x1)
-    step = data_types.astype(x > 0, x.dtype if x.dtype.is_inexact else "float64")
-    return pointwise.where(x == 0, x2, step)
-
-
-@adapter("ldexp")
-def ldexp(x1: Any, x2: Any) -> Any:
-    """Return x1 * 2 ** x2."""
-    x, power = together(x1, x2)
-    return x * arithmetic.pow(2.0, data_types.astype(power, x.dtype))
+    finite = pointwise.where(comparison_primitives.isinf(x), rounding.copysign(0.0, x), x)
+    return arithmetic.fmod(finite, 1.0), rounding.trunc(x)
 
 
 @adapter("logaddexp2")
@@ -143,10 +91,9 @@ def vecmat(x1: Any, x2: Any) -> Any:
 def round(a: Any, decimals: int = 0) -> Any:
     """Return rounded to decimals; the derivative is 0."""
     x = as_tensor(a)
-    if not decimals:
-        return pointwise.round(x)
-    scale = 10.0**decimals
-    return pointwise.round(x * scale) / scale
+    digits = operator.index(decimals)
+    whole = x.dtype.kind in "biu" and digits >= 0
+    return conversion.clone(x) if whole else pointwise.round(x, decimals=digits)
 
 
 @adapter("fix")
@@ -169,7 +116,7 @@ def angle(z: Any, deg: bool = False) -> Any:
     x = as_tensor(z)
     imaginary = complex_numbers.imag(x) if x.dtype.is_complex else creation.zeros_like(x)
     result = trigonometric.atan2(imaginary, complex_numbers.real(x) if x.dtype.is_complex else x)
-    return degrees(result) if deg else result
+    return trigonometric.rad2deg(result) if deg else result
 
 
 @adapter("real")
@@ -190,29 +137,33 @@ def real_if_close(a: Any, tol: float = 100) -> Any:
     return real(a) if not np.iscomplexobj(np.real_if_close(values_of(a), tol)) else a
 
 
-@adapter("sinc")
-def sinc(x: Any) -> Any:
-    """Return sin(pi x) / (pi x), near 0 by its series, which has the right derivatives."""
-    y = math.pi * as_tensor(x)
-    near = rounding.abs(y) < 0.02
-    z = exponential.square(pointwise.where(near, y, 0.0))
-    series = 1 - z / 6 * (1 - z / 20 * (1 - z / 42))
-    safe = pointwise.where(near, 1.0, y)
-    return pointwise.where(near, series, trigonometric.sin(safe) / safe)
-
-
 @adapter("nan_to_num")
-def nan_to_num(x: Any, nan: float = 0.0, posinf: Any = None, neginf: Any = None) -> Any:
-    """Return numbers in place of NaN and infinities, which get no gradient."""
-    return pointwise.nan_to_num(as_tensor(x), nan=nan, posinf=posinf, neginf=neginf)
+def nan_to_num(x: Any, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -> Any:
+    """Return numbers in place of NaN and infinities, which get no gradient; tensors get theirs."""
+    x = as_tensor(x)
+    given = {"nan": nan, "posinf": posinf, "neginf": neginf}
+    tensors = {name: value for name, value in given.items() if isinstance(value, Tensor)}
+    if tensors and not x.dtype.is_complex:
+        given.update(dict.fromkeys(tensors, 0.0))
+    result = pointwise.nan_to_num(x, **given)
+    if x.dtype.kind == "f":
+        for name, value in tensors.items():
+            where = comparison_primitives.isnan(x) if name == "nan" else x == _INFINITIES[name]
+            result = pointwise.where(where, value, result)
+    return result
+
+
+_INFINITIES = {"posinf": math.inf, "neginf": -math.inf}
 
 
 @adapter("unwrap")
 def unwrap(p: Any, discont: Any = None, axis: int = -1, *, period: float = 2 * math.pi) -> Any:
     """Return angles without jumps: each less a constant multiple of the period."""
     x = as_tensor(p)
-    values = values_of(x)
-    return x + beside(np.unwrap(values, discont, axis, period=period) - values, x)
+    values, size = values_of(x), values_of(period)
+    turned = np.unwrap(values, values_of(discont), axis, period=size)
+    shift = np.subtract(turned, values, where=turned != values, out=np.zeros_like(turned))
+    return x + beside(np.round(shift / size), x) * operand(period)
 
 
 # -- points on lines -------------------------------------------------------------------------------
@@ -227,13 +178,18 @@ def linspace(
     axis: int = 0,
 ) -> Any:
     """Return points between two, which may be tensors in the graph."""
-    first, last = together(start, stop)
+    first, last = map(inexact, together(start, stop))
+    num = operator.index(num)
     parts = num - 1 if endpoint else num
     step = (last - first) / (parts if parts > 0 else math.nan)
-    places = beside(np.arange(num, dtype=values_of(step).dtype), first)
-    places = manipulation.reshape(places, (-1,) + (1,) * step.ndim)
-    result = first + places * step if parts > 0 else first + places * 0 * last
-    result = result if dtype is None else data_types.astype(result, dtype, copy=False)
+    numbers = beside(np.arange(num, dtype=values_of(step).real.dtype), step)
+    numbers = manipulation.reshape(numbers, (-1,) + (1,) * step.ndim)
+    result = first + numbers * (step if parts > 0 else last - first)
+    if endpoint and num > 1:
+        result = pointwise.where(numbers == num - 1, last, result)
+    if dtype is not None:
+        result = rounding.floor(result) if np.dtype(dtype).kind in "iu" else result
+        result = data_types.astype(result, dtype, copy=False)
     result = manipulation.moveaxis(result, 0, axis) if axis else result
     return (result, step) if retstep else result
 
@@ -249,7 +205,12 @@ def logspace(
     axis: int = 0,
 ) -> Any:
     """Return powers of the base between two exponents."""
-    result = arithmetic.pow(operand(base), linspace(start, stop, num, endpoint, axis=axis))
+    start, stop, base = map(inexact, together(start, stop, base))
+    if base.ndim:
+        rank = max(start.ndim, stop.ndim, base.ndim)
+        start, stop, base = (with_rank(x, rank) for x in (start, stop, base))
+        base = manipulation.expand_dims(base, axis=axis)
+    result = arithmetic.pow(base, linspace(start, stop, num, endpoint, axis=axis))
     return result if dtype is None else data_types.astype(result, dtype, copy=False)
 
 
@@ -257,16 +218,36 @@ def logspace(
 def geomspace(
     start: Any, stop: Any, num: int = 50, endpoint: bool = True, dtype: Any = None, axis: int = 0
 ) -> Any:
-    """Return points between two positive ones, of one ratio to the next."""
-    low, high = map(exponential.log, together(start, stop))
-    result = exponential.exp(linspace(low, high, num, endpoint, axis=axis))
+    """Return points between two of one sign, of one ratio to the next."""
+    first, last = map(inexact, together(start, stop))
+    sign = namespace().sign(first.detach())
+    low, high = (exponential.log(x / sign) for x in (first, last))
+    result = sign * exponential.exp(linspace(low, high, num, endpoint))
+    ends = [(0, first), (num - 1, last)] if endpoint and num > 1 else [(0, first)]
+    numbers = manipulation.reshape(beside(np.arange(num), result), (-1,) + (1,) * (result.ndim - 1))
+    for i, end in ends:
+        result = pointwise.where(numbers == i, end, result)
+    result = manipulation.moveaxis(result, 0, axis) if axis else result
     return result if dtype is None else data_types.astype(result, dtype, copy=False)
 
 
 @adapter("interp")
-def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None) -> Any:
-    """Interpolate linearly between the points (xp, fp), `xp` ascending; constant outside."""
-    x, places, heights = together(x, xp, fp)
+def interp(
+    x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period: Any = None
+) -> Any:
+    """Interpolate linearly between the points (xp, fp), `xp` ascending; constant outside.
+
+    With a period, of the numbers modulo it, in any order; then there is no outside.
+    """
+    x, places, heights = map(inexact, together(x, xp, fp))
+    if period is not None:
+        left = right = None
+        period = rounding.abs(as_tensor(period, x))
+        x, places = x % period, places % period
+        order = np.argsort(values_of(places))
+        places, heights = places[order], heights[order]
+        places = joining.concat([places[-1:] - period, places, places[:1] + period])
+        heights = joining.concat([heights[-1:], heights, heights[:1]])
     count = places.shape[0]
     if count == 1:
         return manipulation.broadcast_to(heights, x.shape) if x.ndim else heights[0]
@@ -303,39 +284,52 @@ def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = 
 
 
 @adapter("gradient")
-def gradient(f: Any, *varargs: Any, axis: Any = None) -> Any:
-    """Return the slopes by central differences, one-sided at the ends.
+def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int = 1) -> Any:
+    """Return the slopes by central differences, at the ends of one or of two neighbours.
 
     The spacing is a number or the coordinates of the points, one for all axes or one for each.
     """
-    x = as_tensor(f)
+    x = inexact(f)
     axes = normalize_axes("np.gradient", axis, x.ndim)
     spacings = varargs or (1.0,)
     spacings = spacings * len(axes) if len(spacings) == 1 else spacings
     if len(spacings) != len(axes):
         required = f"one spacing, or one for each of {len(axes)} axes, required"
         raise ArgumentError(compose("np.gradient", required, str(len(spacings)), ("f", x)))
-    found = tuple(_slopes(x, i, operand(h)) for i, h in zip(axes, spacings, strict=True))
+    if edge_order not in (1, 2):
+        raise ArgumentError(compose("np.gradient", "edge_order 1 or 2 required", str(edge_order)))
+    pairs = zip(axes, spacings, strict=True)
+    found = tuple(_slopes(x, i, operand(h), edge_order) for i, h in pairs)
     return found[0] if len(found) == 1 else found
 
 
-def _slopes(x: Any, axis: int, spacing: Any) -> Any:
+def _slopes(x: Any, axis: int, spacing: Any, order: int) -> Any:
     """Return the derivative of the parabola through each point and its two neighbours."""
     n = x.shape[axis]
-    if n < 2:
-        raise ArgumentError(compose("np.gradient", "at least 2 points required", str(n), ("f", x)))
-    gaps: Any = spacing
+    if n < order + 1:
+        required = f"at least {order + 1} points required"
+        raise ArgumentError(compose("np.gradient", required, str(n), ("f", x)))
+
+    def part(values: Any, start: Any, stop: Any) -> Any:
+        return values[position(axis, slice(start, stop))]
+
     if isinstance(spacing, Tensor) and spacing.ndim:
-        gaps = manipulation.reshape(spacing[1:] - spacing[:-1], (-1,) + (1,) * (x.ndim - axis - 1))
-    slopes = (x[position(axis, slice(1, None))] - x[position(axis, slice(None, -1))]) / gaps
-    before = slopes[position(axis, slice(None, -1))]
-    after = slopes[position(axis, slice(1, None))]
-    inner = (before + after) / 2
-    if isinstance(gaps, Tensor) and gaps.ndim:
-        behind, ahead = gaps[:-1], gaps[1:]
-        inner = (before * ahead + after * behind) / (behind + ahead)
-    first, last = slopes[position(axis, slice(0, 1))], slopes[position(axis, slice(-1, None))]
-    return joining.concat([first, inner, last], axis=axis)
+        shape = (*(1,) * axis, -1, *(1,) * (x.ndim - axis - 1))
+        gaps = manipulation.reshape(spacing[1:] - spacing[:-1], shape)
+        slopes = (part(x, 1, None) - part(x, None, -1)) / gaps
+        behind, ahead = part(gaps, None, -1), part(gaps, 1, None)
+        inner = (part(slopes, None, -1) * ahead + part(slopes, 1, None) * behind) / (behind + ahead)
+        bends = [part(gaps, *ends) for ends in ((0, 1), (1, 2), (-1, None), (-2, -1))]
+        first, last = bends[0] / (bends[0] + bends[1]), bends[2] / (bends[2] + bends[3])
+    else:
+        slopes = (part(x, 1, None) - part(x, None, -1)) / spacing
+        inner = (part(x, 2, None) - part(x, None, -2)) / (spacing * 2.0)
+        first = last = 0.5
+    start, end = part(slopes, 0, 1), part(slopes, -1, None)
+    if order == 2:
+        start = start - (part(slopes, 1, 2) - start) * first
+        end = end + (end - part(slopes, -2, -1)) * last
+    return joining.concat([start, inner, end], axis=axis)
 
 
 # -- polynomials -----------------------------------------------------------------------------------
@@ -352,7 +346,4 @@ def polyval(p: Any, x: Any) -> Any:
 @adapter("vander")
 def vander(x: Any, N: int | None = None, increasing: bool = False) -> Any:
     """Return the powers of each element in a row, the highest first unless `increasing`."""
-    x = as_tensor(x)
-    count = x.shape[0] if N is None else N
-    powers = np.arange(count) if increasing else np.arange(count)[::-1].copy()
-    return arithmetic.pow(x[:, None], data_types.astype(beside(powers, x), x.dtype))
+    return matrix_functions.vander(as_tensor(x), N, increasing)

@@ -11,21 +11,26 @@ import numpy as np
 
 from pullback import fft, linalg
 from pullback.errors import ArgumentError, ShapeError, compose
-from pullback.numpy_protocol.arguments import adapter, as_tensor, together, values_of
+from pullback.numpy_protocol.arguments import (
+    adapter,
+    as_tensor,
+    inexact,
+    together,
+    values_of,
+)
 from pullback.ops.axes import normalize_axis
 from pullback.ops.functions import (
     complex_numbers,
     creation,
-    data_types,
     joining,
     manipulation,
     pointwise,
     products,
     reductions,
+    statistics,
 )
-from pullback.ops.primitives import arithmetic, exponential
+from pullback.ops.primitives import arithmetic
 from pullback.ops.primitives import complex_numbers as complex_numbers_primitives
-from pullback.ops.primitives import reductions as reductions_primitives
 
 
 @adapter("dot")
@@ -75,14 +80,7 @@ def tensordot(a: Any, b: Any, axes: Any = 2) -> Any:
 def kron(a: Any, b: Any) -> Any:
     """Return the Kronecker product, of arrays of one rank after axes of length 1 in front."""
     x, y = together(a, b)
-    rank = max(x.ndim, y.ndim)
-    x = manipulation.reshape(x, (1,) * (rank - x.ndim) + x.shape)
-    y = manipulation.reshape(y, (1,) * (rank - y.ndim) + y.shape)
-    left = manipulation.reshape(x, tuple(n for m in x.shape for n in (m, 1)))
-    right = manipulation.reshape(y, tuple(n for m in y.shape for n in (1, m)))
-    return manipulation.reshape(
-        left * right, tuple(m * n for m, n in zip(x.shape, y.shape, strict=True))
-    )
+    return products.kron(x, y)
 
 
 @adapter("einsum")
@@ -140,38 +138,37 @@ def cross(
 
 
 @adapter("cov")
-def cov(m: Any, y: Any = None, rowvar: bool = True, bias: bool = False, ddof: Any = None) -> Any:
+def cov(
+    m: Any,
+    y: Any = None,
+    rowvar: bool = True,
+    bias: bool = False,
+    ddof: Any = None,
+    fweights: Any = None,
+    aweights: Any = None,
+) -> Any:
     """Return the covariance matrix of variables, in rows by default."""
-    x = _variables(m, rowvar)
-    if y is not None:
-        x = joining.concat([x, _variables(y, rowvar)])
+    x = _variables(m, y, rowvar)
     less = ddof if ddof is not None else int(not bias)
-    deviation = x - reductions_primitives.mean(x, axis=1, keepdims=True)
-    freedom = x.shape[1] - less
-    product = products.matmul(
-        deviation, complex_numbers_primitives.conj(manipulation.matrix_transpose(deviation))
-    )
-    result = product / (freedom if freedom > 0 else math.nan)
-    return result[0, 0] if result.shape == (1, 1) else result
+    weights = [w if w is None else as_tensor(w, x) for w in (fweights, aweights)]
+    return statistics.cov(x, correction=less, fweights=weights[0], aweights=weights[1])
 
 
-def _variables(m: Any, rowvar: bool) -> Any:
-    x = as_tensor(m)
-    x = x if x.dtype.is_inexact else data_types.astype(x, "float64")
-    x = manipulation.reshape(x, (1, -1)) if x.ndim < 2 else x
-    return x if rowvar or x.shape[0] == 1 else manipulation.matrix_transpose(x)
+def _variables(m: Any, y: Any, rowvar: bool) -> Any:
+    """Return the variables of one or two arguments, a row each."""
+    rows = []
+    for given in (m,) if y is None else (m, y):
+        x = inexact(given)
+        x = manipulation.reshape(x, (1, -1)) if x.ndim < 2 else x
+        rows.append(x if rowvar or x.shape[0] == 1 else manipulation.matrix_transpose(x))
+    return rows[0] if y is None else joining.concat(rows)
 
 
 @adapter("corrcoef")
 def corrcoef(x: Any, y: Any = None, rowvar: bool = True) -> Any:
     """Return the matrix of correlations: the covariances over the standard deviations."""
-    c = cov(x, y, rowvar)
-    if not c.ndim:
-        return c / c
-    i = np.arange(c.shape[0])
-    spread = exponential.sqrt(complex_numbers.real(c[i, i]) if c.dtype.is_complex else c[i, i])
-    result = c / spread[:, None] / spread
-    return result if c.dtype.is_complex else pointwise.clip(result, -1.0, 1.0)
+    result = statistics.corrcoef(_variables(x, y, rowvar))
+    return result if result.dtype.is_complex else pointwise.clip(result, -1.0, 1.0)
 
 
 # -- diagonals -------------------------------------------------------------------------------------

@@ -36,6 +36,7 @@ from pullback.numpy_protocol import (  # noqa: F401  (each lists its counterpart
     products,
     reducing,
     shaping,
+    ufunc_methods,
 )
 from pullback.numpy_protocol.arguments import (
     ADAPTERS,
@@ -104,7 +105,8 @@ class NumPyMethods:
 
 def _is_known(value: Any) -> bool:
     """Return whether an operand of a ufunc is ours to handle."""
-    return isinstance(value, (Tensor, Number, list, tuple, np.generic)) or is_array(value)
+    ours = isinstance(value, (Tensor, Number, list, tuple, np.generic)) or is_array(value)
+    return ours or hasattr(value, "__pandas_priority__")
 
 
 @functools.lru_cache(maxsize=256)
@@ -137,28 +139,48 @@ def _call_ufunc(ufunc: Any, method: str, inputs: Any, settings: dict[str, Any]) 
     out = settings.pop("out", ())
     if not all(map(_is_known, (*inputs, *(x for x in out if x is not None)))):
         return NotImplemented
-    if method == "at" or any(isinstance(x, np.ndarray) for x in out):
+    writes = method == "at" and not isinstance(inputs[0], Tensor)
+    if writes or any(isinstance(x, np.ndarray) for x in out):
         return _into_arrays(name, operator.attrgetter(method)(ufunc), inputs, out, settings)
-    if (ufunc.__name__, method) in REDUCING:
-        settings.setdefault("axis", 0)
-        function = getattr(np, REDUCING[ufunc.__name__, method])
-        return _into_tensor(name, counterpart(function)(None, inputs, settings), inputs, out)
-    if method not in ("__call__", "outer"):
-        _refuse(name, *inputs)
-    call = ufunc_counterpart(ufunc)
     settings = {key: value for key, value in settings.items() if key not in _IGNORED}
-    dtype = settings.pop("dtype", None)
-    if settings.pop("where", True) is not True or settings:
-        required = "a call without where= and other settings"
-        hint = "np.where(mask, result, other) chooses afterwards"
-        raise ArgumentTypeError(
-            compose(f"np.{name}", f"{required} required", ", ".join(settings) or "where", hint=hint)
-        )
+    if method not in ("__call__", "outer"):
+        return _into_tensors(name, _call_method(ufunc, method, inputs, settings), out)
+    call = ufunc_counterpart(ufunc)
+    dtype, where = settings.pop("dtype", None), settings.pop("where", True)
+    if settings:
+        hint = "call it without"
+        required = "a call without other settings required"
+        raise ArgumentTypeError(compose(f"np.{name}", required, ", ".join(settings), hint=hint))
     arrays = [operand(x) if dtype is None else _cast(x, dtype) for x in inputs]
     if method == "outer":
         left, right = map(as_tensor, arrays)
         arrays = [reshape(left, left.shape + (1,) * right.ndim), right]
-    return _into_tensor(name, call(*arrays), inputs, out)
+    if where is not True:
+        return ufunc_methods.chosen(call, arrays, where, out[0] if out else None)
+    return _into_tensors(name, call(*arrays), out)
+
+
+def _call_method(ufunc: Any, method: str, inputs: Any, settings: dict[str, Any]) -> Any:
+    """Call ``reduce``, ``accumulate``, ``reduceat`` or ``at``: of an operation, or step by step."""
+    if method == "reduceat":
+        reduce = functools.partial(_call_ufunc, ufunc, "reduce")
+        return ufunc_methods.reduced_at(
+            lambda x, axis: reduce((x,), {"axis": axis}), *inputs, **settings
+        )
+    if (ufunc.__name__, method) in REDUCING:
+        function = getattr(np, REDUCING[ufunc.__name__, method])
+        return counterpart(function)(None, inputs, {"axis": 0, **settings})
+    call = ufunc_counterpart(ufunc)
+    if settings.get("dtype") is not None:
+        inputs = (_cast(inputs[0], settings["dtype"]), *inputs[1:])
+    settings = {key: x for key, x in settings.items() if key != "dtype"}
+    if settings.pop("where", True) is not True:
+        hint = "np.where(mask, t, identity) chooses before"
+        required = "a call without where= required"
+        raise ArgumentTypeError(
+            compose(f"np.{ufunc.__name__}.{method}", required, "one", hint=hint)
+        )
+    return ufunc_methods.STEPWISE[method](ufunc, call, *inputs, **settings)
 
 
 def _cast(x: Any, dtype: Any) -> Any:
@@ -167,25 +189,23 @@ def _cast(x: Any, dtype: Any) -> Any:
 
 def _into_arrays(name: str, function: Any, inputs: Any, out: Any, settings: Any) -> Any:
     """Let NumPy write into arrays of the caller's: only what is not tracked."""
-    if isinstance(inputs[0], Tensor) and not out:
-        _refuse(name, *inputs)
     choosing.needs_untracked(f"np.{name}", out[0] if out else inputs[0], (inputs, settings))
     passed = {**values_of(settings), **({"out": out} if out else {})}
     return function(*(values_of(x) for x in inputs), **passed)
 
 
-def _into_tensor(name: str, result: Any, inputs: Any, out: Any) -> Any:
-    """Write a result into the tensor given as ``out``, if there is one."""
-    passed = [x for x in out if x is not None] if isinstance(out, tuple) else [out]
-    if not passed:
+def _into_tensors(name: str, result: Any, out: Any) -> Any:
+    """Write results into the tensors given as ``out``, if there are any; recorded, as any write."""
+    out = out if isinstance(out, tuple) else (out,)
+    if all(target is None for target in out):
         return result
-    (target,) = passed
-    if STATE.get().grad and any(x.requires_grad for x in (*tensors_in(inputs), target)):
-        raise GraphError(
-            f"np.{name}: functions with out=... arguments don't support automatic "
-            "differentiation, but one of the arguments requires grad.\n"
-            "hint: leave out= away, or assign to the tensor: out[...] = result."
-        )
+    several = isinstance(result, tuple)
+    pairs = zip(result if several else (result,), out, strict=True)
+    written = tuple(x if target is None else _into_tensor(name, x, target) for x, target in pairs)
+    return written if several else written[0]
+
+
+def _into_tensor(name: str, result: Any, target: Any) -> Any:
     if result.shape != target.shape or result.dtype is not target.dtype:
         required = f"out= of shape {result.shape}, dtype {result.dtype.name} required"
         raise ShapeError(compose(f"np.{name}", required, "another", ("out", target)))
@@ -218,7 +238,13 @@ def counterpart(function: Any) -> Callable[..., Any]:
 @functools.cache
 def names() -> dict[Any, str]:
     """Return the names below ``np`` of the functions that NumPy lets others take over."""
-    spaces = (("linalg.", np.linalg), ("fft.", np.fft), ("", np))
+    stride_tricks = np.lib.stride_tricks
+    spaces = (
+        ("linalg.", np.linalg),
+        ("fft.", np.fft),
+        ("lib.stride_tricks.", stride_tricks),
+        ("", np),
+    )
     listed = [*ADAPTERS, *SAME, *OF_VALUES, *ARRAYS_LIKE, *NO_COUNTERPART]
     return {
         getattr(space, name.removeprefix(prefix)): name
@@ -299,12 +325,8 @@ class _Call:
 
     def _write(self, args: tuple[Any, ...], passed: dict[str, Any], out: Any) -> Any:
         if isinstance(out, Tensor):
-            return _into_tensor(
-                self.name.removeprefix("np."),
-                self.counterpart(*args, **passed),
-                (args, *passed.values()),
-                out,
-            )
+            result = self.counterpart(*args, **passed)
+            return _into_tensors(self.name.removeprefix("np."), result, out)
         choosing.needs_untracked(self.name, out, (args, *passed.values()))
         return self.function(*values_of(args), **values_of(passed), out=out)
 

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import Any
 
 import numpy as np
 
-from pullback.errors import ArgumentError, ArgumentTypeError, compose
+from pullback.core.tensor.tensor import Tensor
+from pullback.errors import ArgumentError, compose
 from pullback.numpy_protocol.arguments import (
+    ADAPTERS,
     adapter,
     as_tensor,
     beside,
+    inexact,
     namespace,
     operand,
     position,
@@ -19,6 +23,7 @@ from pullback.numpy_protocol.arguments import (
 )
 from pullback.ops.axes import normalize_axes, normalize_axis
 from pullback.ops.functions import (
+    complex_numbers,
     creation,
     data_types,
     joining,
@@ -27,11 +32,12 @@ from pullback.ops.functions import (
     reductions,
     scans,
     sorting,
-    statistics,
 )
 from pullback.ops.primitives import comparison as comparison_primitives
+from pullback.ops.primitives import complex_numbers as complex_primitives
 from pullback.ops.primitives import exponential
 from pullback.ops.primitives import reductions as reductions_primitives
+from pullback.ops.primitives.gathering import gather_p
 from pullback.ops.primitives.reductions import root_p, var_p
 
 
@@ -57,7 +63,7 @@ def sum(
 ) -> Any:
     """Sum with what NumPy adds: a start, and a mask."""
     total = reductions.sum(_chosen(a, where, 0), axis=axis, dtype=dtype, keepdims=keepdims)
-    return total if initial is None else total + initial
+    return total if initial is None else total + operand(initial)
 
 
 @adapter("prod")
@@ -71,7 +77,7 @@ def prod(
 ) -> Any:
     """Multiply with what NumPy adds: a start, and a mask."""
     product = reductions.prod(_chosen(a, where, 1), axis=axis, dtype=dtype, keepdims=keepdims)
-    return product if initial is None else product * initial
+    return product if initial is None else product * operand(initial)
 
 
 def _extreme(name: str) -> None:
@@ -85,13 +91,12 @@ def _extreme(name: str) -> None:
             hint = "the value of a reduction over nothing is its start"
             required = "initial= with where= required"
             raise ArgumentError(compose(f"np.{name}", required, "none", hint=hint))
-        x = _chosen(a, where, initial)
-        if initial is None:
-            return getattr(namespace(), name)(x, axis=axis, keepdims=keepdims)
-        if 0 in x.shape:
-            return beside(find(values_of(x), axis=axis, keepdims=keepdims, initial=initial), x)
+        x = _chosen(a, where, operand(initial))
+        if 0 in x.shape and initial is not None:
+            shape = find(np.empty(x.shape), axis=axis, keepdims=keepdims, initial=0).shape
+            return manipulation.broadcast_to(as_tensor(initial, x), shape)
         result = getattr(namespace(), name)(x, axis=axis, keepdims=keepdims)
-        return getattr(namespace(), pick)(result, initial)
+        return result if initial is None else getattr(namespace(), pick)(result, operand(initial))
 
 
 _extreme("max")
@@ -118,25 +123,20 @@ def all(a: Any, axis: Any = None, keepdims: bool = False, *, where: Any = True) 
     return reductions_primitives.all(_chosen(a, where, True), axis=axis, keepdims=keepdims)
 
 
-def _inexact(a: Any, dtype: Any = None) -> Any:
-    """Return `a` in a dtype that holds a mean: NumPy's float64 for integers."""
-    x = as_tensor(a)
-    if dtype is None and not x.dtype.is_inexact:
-        dtype = np.dtype(np.float64)
-    return x if dtype is None else data_types.astype(x, dtype, copy=False)
-
-
 @adapter("mean")
 def mean(
     a: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False, *, where: Any = True
 ) -> Any:
     """Return the mean, of what a mask leaves."""
-    x = _inexact(a, dtype)
+    x = inexact(a, dtype)
     if where is True:
         return reductions_primitives.mean(x, axis=axis, keepdims=keepdims)
     mask = manipulation.broadcast_to(_truth(where), x.shape)
     count = reductions.sum(data_types.astype(mask, x.dtype), axis=axis, keepdims=keepdims)
     return sum(x, axis, keepdims=keepdims, where=mask) / count
+
+
+_mean = mean
 
 
 @adapter("var")
@@ -147,26 +147,31 @@ def var(
     ddof: float = 0,
     keepdims: bool = False,
     *,
+    where: Any = True,
+    mean: Any = None,
     correction: float | None = None,
 ) -> Any:
-    """Return the variance; `correction` is the standard's name for `ddof`."""
-    less = ddof if correction is None else correction
-    return var_p.public(_inexact(a, dtype), axis=axis, correction=less, keepdims=keepdims)
+    """Return the variance, about `mean`; `correction` is the standard's name for `ddof`."""
+    x, less = inexact(a, dtype), ddof if correction is None else correction
+    if where is True and mean is None:
+        return var_p.public(x, axis=axis, correction=less, keepdims=keepdims)
+    mask = manipulation.broadcast_to(_truth(where), x.shape)
+    centre = _mean(x, axis, keepdims=True, where=mask) if mean is None else as_tensor(mean, x)
+    deviation = pointwise.where(mask, x - centre, 0)
+    if x.dtype.is_complex:
+        squares = complex_numbers.real(deviation * complex_primitives.conj(deviation))
+    else:
+        squares = exponential.square(deviation)
+    count = reductions.sum(data_types.astype(mask, squares.dtype), axis=axis, keepdims=keepdims)
+    freedom = pointwise.where(count > less, count - less, math.nan)
+    return reductions.sum(squares, axis=axis, keepdims=keepdims) / freedom
 
 
 @adapter("std")
-def std(
-    a: Any,
-    axis: Any = None,
-    dtype: Any = None,
-    ddof: float = 0,
-    keepdims: bool = False,
-    *,
-    correction: float | None = None,
-) -> Any:
-    """Return the standard deviation; `correction` is the standard's name for `ddof`."""
-    less = ddof if correction is None else correction
-    return statistics.std(_inexact(a, dtype), axis=axis, correction=less, keepdims=keepdims)
+@functools.wraps(var)
+def std(a: Any, axis: Any = None, *args: Any, **settings: Any) -> Any:
+    """Return the standard deviation: the root of `var`, whose derivative at 0 is 0."""
+    return root_p.public(var(a, axis, *args, **settings))
 
 
 @adapter("average")
@@ -174,7 +179,7 @@ def average(
     a: Any, axis: Any = None, weights: Any = None, returned: bool = False, *, keepdims: bool = False
 ) -> Any:
     """Return the mean weighted by `weights`, of the shape of `a` or of its axis."""
-    x = _inexact(a)
+    x = inexact(a)
     if weights is None:
         result = reductions_primitives.mean(x, axis=axis, keepdims=keepdims)
         total = creation.full_like(result, math.prod(x.shape) / max(math.prod(result.shape), 1))
@@ -223,74 +228,48 @@ def cumprod(a: Any, axis: Any = None, dtype: Any = None) -> Any:
 
 
 # -- what leaves NaNs out --------------------------------------------------------------------------
-def _without_nans(a: Any, value: float) -> tuple[Any, Any]:
-    """Return `a` with `value` in place of NaNs, which get no gradient, and where they are not."""
-    x = as_tensor(a)
-    there = comparison_primitives.logical_not(comparison_primitives.isnan(x))
-    return pointwise.where(there, x, value), there
+def _without_nans(name: str) -> None:
+    """Register a reduction of what is not NaN: that of what a mask leaves."""
+    reduction = ADAPTERS[name]
+
+    @adapter(f"nan{name}")
+    @functools.wraps(reduction)
+    def reduce(a: Any, *args: Any, where: Any = True, **settings: Any) -> Any:
+        x = as_tensor(a)
+        there = comparison_primitives.logical_not(comparison_primitives.isnan(x))
+        return reduction(x, *args, where=there if where is True else there & where, **settings)
 
 
-@adapter("nansum")
-def nansum(a: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Any:
-    """Return the sum of what is not NaN."""
-    return reductions.sum(_without_nans(a, 0)[0], axis=axis, dtype=dtype, keepdims=keepdims)
+for _name in ("sum", "prod", "mean", "var", "std"):
+    _without_nans(_name)
 
 
-@adapter("nanprod")
-def nanprod(a: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Any:
-    """Return the product of what is not NaN."""
-    return reductions.prod(_without_nans(a, 1)[0], axis=axis, dtype=dtype, keepdims=keepdims)
+def _nan_scan(name: str, scan: Any, neutral: float) -> None:
+    @adapter(name)
+    def run(a: Any, axis: Any = None, dtype: Any = None) -> Any:
+        x = as_tensor(a)
+        return scan(pointwise.where(comparison_primitives.isnan(x), neutral, x), axis, dtype)
 
 
-@adapter("nancumsum")
-def nancumsum(a: Any, axis: Any = None, dtype: Any = None) -> Any:
-    """Return the running sum of what is not NaN."""
-    return cumsum(_without_nans(a, 0)[0], axis, dtype)
-
-
-@adapter("nancumprod")
-def nancumprod(a: Any, axis: Any = None, dtype: Any = None) -> Any:
-    """Return the running product of what is not NaN."""
-    return cumprod(_without_nans(a, 1)[0], axis, dtype)
-
-
-@adapter("nanmean")
-def nanmean(a: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Any:
-    """Return the mean of what is not NaN."""
-    x, there = _without_nans(_inexact(a, dtype), 0)
-    count = reductions.sum(data_types.astype(there, x.dtype), axis=axis, keepdims=keepdims)
-    return reductions.sum(x, axis=axis, keepdims=keepdims) / count
-
-
-@adapter("nanvar")
-def nanvar(
-    a: Any, axis: Any = None, dtype: Any = None, ddof: float = 0, keepdims: bool = False
-) -> Any:
-    """Return the variance of what is not NaN."""
-    x, there = _without_nans(_inexact(a, dtype), 0)
-    deviation = pointwise.where(there, x - nanmean(a, axis, dtype, keepdims=True), 0)
-    count = reductions.sum(data_types.astype(there, x.dtype), axis=axis, keepdims=keepdims)
-    return reductions.sum(exponential.square(deviation), axis=axis, keepdims=keepdims) / (
-        count - ddof
-    )
-
-
-@adapter("nanstd")
-def nanstd(
-    a: Any, axis: Any = None, dtype: Any = None, ddof: float = 0, keepdims: bool = False
-) -> Any:
-    """Return the standard deviation of what is not NaN."""
-    return root_p.public(nanvar(a, axis, dtype, ddof, keepdims))
+_nan_scan("nancumsum", cumsum, 0)
+_nan_scan("nancumprod", cumprod, 1)
 
 
 def _nan_extreme(name: str, worst: float) -> None:
     @adapter(f"nan{name}")
-    def reduce(a: Any, axis: Any = None, keepdims: bool = False) -> Any:
-        x, there = _without_nans(a, worst)
-        found = reductions_primitives.any(there, axis=axis, keepdims=keepdims)
-        return pointwise.where(
-            found, getattr(namespace(), name)(x, axis=axis, keepdims=keepdims), math.nan
-        )
+    def reduce(
+        a: Any, axis: Any = None, keepdims: bool = False, initial: Any = None, where: Any = True
+    ) -> Any:
+        x, settings = as_tensor(a), {"axis": axis, "keepdims": keepdims}
+        find = ADAPTERS[name]
+        if not x.dtype.is_inexact:
+            return find(x, **settings, initial=initial, where=where)
+        there = comparison_primitives.logical_not(comparison_primitives.isnan(x))
+        result = find(pointwise.where(there, x, worst), **settings, initial=initial, where=where)
+        if initial is not None:
+            return result
+        found = reductions_primitives.any(there, **settings)
+        return pointwise.where(found, result, math.nan)
 
 
 _nan_extreme("max", -math.inf)
@@ -298,55 +277,91 @@ _nan_extreme("min", math.inf)
 
 
 # -- order statistics ------------------------------------------------------------------------------
-@adapter("quantile")
-def quantile(
-    a: Any, q: Any, axis: Any = None, method: str = "linear", keepdims: bool = False
-) -> Any:
-    """Interpolate between the sorted elements around ``q * (n - 1)``; `q` has no gradient."""
-    if method != "linear":
-        raise ArgumentError(compose("np.quantile", "method='linear' required", repr(method)))
-    if tensors := [x for x in (q,) if getattr(x, "requires_grad", False)]:
-        hint = "detach() it: no gradient with respect to q is known"
-        raise ArgumentTypeError(
-            compose(
-                "np.quantile",
-                "constant q required",
-                "one in the graph",
-                ("q", tensors[0]),
-                hint=hint,
-            )
-        )
-    x = _inexact(a)
+# How much the place of a quantile among n sorted elements moves with q, less n; those of the other
+# methods jump from one element, or from the middle of two, to the next.
+_RATES = {
+    "linear": -1.0,
+    "interpolated_inverted_cdf": 0.0,
+    "hazen": 0.0,
+    "weibull": 1.0,
+    "median_unbiased": 1 / 3,
+    "normal_unbiased": 1 / 4,
+}
+
+
+def _places(n: int, q: Any, method: str) -> Any:
+    """Return where quantiles stand among n sorted elements: those of the places themselves."""
+    return np.quantile(np.arange(max(n, 1), dtype=float), values_of(q), method=method)  # type: ignore[call-overload]
+
+
+def _ordered_rows(a: Any, axis: Any) -> tuple[Any, tuple[int, ...]]:
+    """Return the elements along axes sorted in the last one, and the shape with axes kept."""
+    x = inexact(a)
     axes = normalize_axes("np.quantile", axis, x.ndim)
     others = [i for i in range(x.ndim) if i not in axes]
     rows = manipulation.permute_dims(x, (*others, *axes))
-    rows = manipulation.reshape(rows, (*(x.shape[i] for i in others), -1))
-    ordered = sorting.sort(rows, axis=-1)
-    levels = np.asarray(values_of(q), float)
-    places = levels.ravel() * (rows.shape[-1] - 1)
+    shape = (*(x.shape[i] for i in others), math.prod(x.shape[i] for i in axes))
+    rows = sorting.sort(manipulation.reshape(rows, shape), axis=-1)
+    if not shape[-1]:
+        rows = creation.full((*shape[:-1], 1), math.nan, dtype=x.dtype, device=x.device)
+    return rows, tuple(1 if i in axes else n for i, n in enumerate(x.shape))
+
+
+def _quantile(a: Any, q: Any, axis: Any, method: str, keepdims: bool, skip_nan: bool) -> Any:
+    rows, kept = _ordered_rows(a, axis)
+    n, q = rows.shape[-1], operand(q)
+    nans = comparison_primitives.isnan(rows)
+    if skip_nan:
+        counts, which = np.unique(n - values_of(nans).sum(-1), return_inverse=True)
+        places = np.stack([_places(m, q, method).ravel() for m in counts])[which]
+        n = counts[which][..., None]
+    else:
+        places = _places(n, q, method).ravel()
     low = np.floor(places).astype(int)
-    high = np.ceil(places).astype(int)
-    weight = beside((places - low).astype(values_of(x).real.dtype), x)
-    found = ordered[..., low] * (1 - weight) + ordered[..., high] * weight
-    bad = reductions_primitives.any(comparison_primitives.isnan(rows), axis=-1, keepdims=True)
+    high = np.minimum(low + 1, np.maximum(n - 1, 0))
+
+    def at(index: Any) -> Any:
+        wanted = np.broadcast_to(index, (*rows.shape[:-1], index.shape[-1]))
+        return gather_p.public(rows, beside(wanted.copy(), rows), axis=-1)
+
+    found = below = at(low)
+    if method in _RATES or (places != low).any():
+        weight = beside(places - low, rows)
+        if isinstance(q, Tensor) and method in _RATES:
+            rate = np.where(places != low, n + _RATES[method], 0)
+            flat = manipulation.reshape(q, (-1,))
+            weight = weight + (flat - flat.detach()) * beside(rate, rows)
+        weight = data_types.astype(weight, rows.dtype)
+        above = at(high)
+        step = above - below
+        found = pointwise.where(weight < 0.5, below + step * weight, above - step * (1 - weight))
+    bad = (reductions_primitives.all if skip_nan else reductions_primitives.any)(
+        nans, axis=-1, keepdims=True
+    )
     found = manipulation.moveaxis(pointwise.where(bad, math.nan, found), -1, 0)
-    kept = tuple(1 if i in axes else n for i, n in enumerate(x.shape))
-    rest = kept if keepdims else found.shape[1:]
-    return manipulation.reshape(found, (*levels.shape, *rest))
+    return manipulation.reshape(found, (*np.shape(q), *(kept if keepdims else found.shape[1:])))
 
 
-@adapter("percentile")
-def percentile(
-    a: Any, q: Any, axis: Any = None, method: str = "linear", keepdims: bool = False
-) -> Any:
-    """Return quantiles of hundredths."""
-    return quantile(a, operand(q) / 100, axis, method, keepdims)
+def _quantiles(name: str, skip_nan: bool) -> None:
+    @adapter(f"{name}quantile")
+    def quantile(
+        a: Any, q: Any, axis: Any = None, method: str = "linear", keepdims: bool = False
+    ) -> Any:
+        return _quantile(a, q, axis, method, keepdims, skip_nan)
+
+    @adapter(f"{name}percentile")
+    def percentile(
+        a: Any, q: Any, axis: Any = None, method: str = "linear", keepdims: bool = False
+    ) -> Any:
+        return _quantile(a, operand(q) / 100, axis, method, keepdims, skip_nan)
+
+    @adapter(f"{name}median")
+    def median(a: Any, axis: Any = None, keepdims: bool = False) -> Any:
+        return _quantile(a, 0.5, axis, "linear", keepdims, skip_nan)
 
 
-@adapter("median")
-def median(a: Any, axis: Any = None, keepdims: bool = False) -> Any:
-    """Return the middle element, or the mean of the two in the middle."""
-    return quantile(a, 0.5, axis, keepdims=keepdims)
+_quantiles("", skip_nan=False)
+_quantiles("nan", skip_nan=True)
 
 
 # -- differences and areas -------------------------------------------------------------------------

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
+from numbers import Number
 from typing import Any
 
 import numpy as np
@@ -12,18 +13,28 @@ import numpy as np
 from pullback.core.tensor.tensor import Tensor
 from pullback.errors import ArgumentError, compose
 from pullback.numpy_protocol.arguments import (
+    ADAPTERS,
     adapter,
     as_tensor,
-    beside,
     namespace,
     operand,
     position,
     together,
     values_of,
+    with_rank,
 )
+from pullback.numpy_protocol.computing import linspace
 from pullback.ops.axes import normalize_axes, normalize_axis
-from pullback.ops.functions import creation, data_types, joining, manipulation, repeating
+from pullback.ops.functions import (
+    creation,
+    data_types,
+    joining,
+    manipulation,
+    pointwise,
+    repeating,
+)
 from pullback.ops.primitives import conversion
+from pullback.ops.primitives.arranging import pad_constant_p
 
 
 # -- what is known without looking at the elements -------------------------------------------------
@@ -298,8 +309,7 @@ def block(arrays: Any) -> Any:
 
     def joined(part: Any, level: int) -> Any:
         if level == depth:
-            x = as_tensor(part, like)
-            return manipulation.reshape(x, (1,) * (rank - x.ndim) + x.shape)
+            return with_rank(as_tensor(part, like), rank)
         return joining.concat([joined(item, level + 1) for item in part], axis=level - depth)
 
     return joined(arrays, 0)
@@ -409,32 +419,82 @@ def full_like(
     )
 
 
+# The modes of np.pad: the setting that each takes.
+_PAD_SETTINGS = {
+    **dict.fromkeys(("constant", "empty"), "constant_values"),
+    **dict.fromkeys(("reflect", "symmetric"), "reflect_type"),
+    **dict.fromkeys(("maximum", "mean", "median", "minimum"), "stat_length"),
+    **dict.fromkeys(("edge", "wrap"), ""),
+    "linear_ramp": "end_values",
+}
+
+
 @adapter("pad")
-def pad(
-    array: Any,
-    pad_width: Any,
-    mode: str = "constant",
-    *,
-    constant_values: Any = 0,
-    reflect_type: str = "even",
-) -> Any:
-    """Pad with constants, or with elements: those that NumPy pads an array of indices with."""
+def pad(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> Any:
+    """Pad axis after axis, with constants or with what NumPy makes of the elements."""
     x = as_tensor(array)
     widths = _widths(pad_width, x.ndim)
-    if mode in ("constant", "empty"):
-        fill = values_of(constant_values)
-        frame = beside(np.pad(np.zeros(x.shape), pad_width, constant_values=fill), x)
-        frame = data_types.astype(frame, x.dtype)
-        ends = zip(widths, x.shape, strict=True)
-        frame[tuple(slice(before, before + n) for (before, _), n in ends)] = x
-        return frame
-    if mode not in ("edge", "reflect", "symmetric", "wrap") or reflect_type != "even":
-        required = "mode 'constant', 'edge', 'reflect', 'symmetric' or 'wrap' required"
-        raise ArgumentError(compose("np.pad", required, f"{mode!r}, {reflect_type!r}"))
+    if mode not in _PAD_SETTINGS:
+        required = f"mode {', '.join(map(repr, _PAD_SETTINGS))} required"
+        raise ArgumentError(compose("np.pad", required, repr(mode)))
+    name = _PAD_SETTINGS[mode]
+    for other in kwargs.keys() - {name}:
+        required = f"{name or 'no setting'} required in mode {mode!r}"
+        raise ArgumentError(compose("np.pad", required, other))
+    given = kwargs.get(name)
+    if mode in ("constant", "empty") and (given is None or isinstance(given, Number)):
+        value = 0 if given is None or mode == "empty" else np.asarray(given).astype(x.dtype.dtype)
+        return pad_constant_p.public(x, widths=tuple(widths), value=value)
+    if name in ("constant_values", "end_values"):  # they may be tensors in the graph
+        given = manipulation.broadcast_to(as_tensor(0 if given is None else given, x), (x.ndim, 2))
+    elif name == "stat_length":
+        given = np.broadcast_to(np.asarray(given, object), (x.ndim, 2))
     for axis, width in enumerate(widths):
-        index = np.pad(np.arange(x.shape[axis]), width, mode=mode)  # type: ignore[call-overload]
-        x = x[position(axis, index)]
+        setting = given if given is None or isinstance(given, str) else given[axis]
+        if any(width):
+            parts = _padded(x, axis, width, mode, setting)
+            x = joining.concat(parts, axis=axis) if len(parts) > 1 else parts[0]
     return x
+
+
+def _padded(x: Any, axis: int, width: tuple[int, int], mode: str, setting: Any) -> list[Any]:
+    """Return what stands before `x` on an axis, `x`, and what stands behind."""
+    n, (low, high) = x.shape[axis], width
+
+    def part(values: Any, start: int, stop: int) -> Any:
+        return values[position(axis, slice(start, stop))]
+
+    def repeated(values: Any, length: int) -> Any:
+        return manipulation.broadcast_to(values, (*x.shape[:axis], length, *x.shape[axis + 1 :]))
+
+    if mode == "constant":
+        ends = [data_types.astype(end, x.dtype) for end in setting]
+        return [repeated(ends[0], low), x, repeated(ends[1], high)]
+    first, last = part(x, 0, 1), part(x, n - 1, n)
+    if mode == "linear_ramp":
+        before = linspace(setting[0], first, low, False, dtype=x.dtype, axis=axis)
+        after = linspace(setting[1], last, high, False, dtype=x.dtype, axis=axis)
+        line = (*x.shape[:axis], -1, *x.shape[axis + 1 :])
+        before, after = (manipulation.reshape(ramp, line) for ramp in (before, after))
+        return [before, x, manipulation.flip(after, axis=axis)]
+    if _PAD_SETTINGS[mode] == "stat_length":
+        lengths = [n if count is None else min(count, n) for count in setting]
+        ends = [part(x, 0, lengths[0]), part(x, n - lengths[1], n)]
+        found = [ADAPTERS[_STATISTICS.get(mode, mode)](end, axis, keepdims=True) for end in ends]
+        if not x.dtype.is_inexact:
+            found = [data_types.astype(pointwise.round(end), x.dtype) for end in found]
+        return [repeated(found[0], low), x, repeated(found[1], high)]
+    index = np.pad(np.arange(n), width, mode=mode)  # type: ignore[call-overload]
+    padded = x[position(axis, index)]
+    if setting not in ("odd", "even", None) or (setting == "odd" and max(width) >= n):
+        required = "reflect_type 'even', or 'odd' and less elements than there are, required"
+        raise ArgumentError(compose("np.pad", required, f"{setting!r}, {width}", ("array", x)))
+    if setting != "odd":
+        return [padded]
+    return [first * 2 - part(padded, 0, low), x, last * 2 - part(padded, low + n, low + n + high)]
+
+
+_STATISTICS = {"maximum": "max", "minimum": "min"}
 
 
 def _widths(pad_width: Any, rank: int) -> list[tuple[int, int]]:
@@ -445,6 +505,22 @@ def _widths(pad_width: Any, rank: int) -> list[tuple[int, int]]:
     else:
         pairs = list(np.broadcast_to(pad_width, (rank, 2)))
     return [(int(before), int(after)) for before, after in pairs]
+
+
+@adapter("lib.stride_tricks.sliding_window_view")
+def sliding_window_view(x: Any, window_shape: Any, axis: Any = None) -> Any:
+    """Return windows along axes, their elements in new last axes; a copy, not a view."""
+    x = as_tensor(x)
+    lengths = tuple(window_shape) if isinstance(window_shape, Sequence) else (window_shape,)
+    axes = range(x.ndim) if axis is None else np.atleast_1d(axis).tolist()
+    if len(lengths) != len(axes):
+        required = f"a window of {len(axes)} axes required"
+        raise ArgumentError(compose("np.sliding_window_view", required, str(len(lengths))))
+    rank = x.ndim
+    for along, length in zip(axes, lengths, strict=True):
+        along = normalize_axis("np.sliding_window_view", along, rank)
+        x = manipulation.unfold_along(x, along, int(length), 1)
+    return x
 
 
 # -- along axes ------------------------------------------------------------------------------------

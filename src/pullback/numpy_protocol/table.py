@@ -19,10 +19,12 @@ ALIASES = {
     "arctan2": "atan2",
     "arctanh": "atanh",
     "conjugate": "conj",
+    "degrees": "rad2deg",
     "fabs": "abs",
     "invert": "bitwise_invert",
     "left_shift": "bitwise_left_shift",
     "power": "pow",
+    "radians": "deg2rad",
     "right_shift": "bitwise_right_shift",
     "rint": "round",
 }
@@ -35,6 +37,7 @@ SAME = {
     "cumulative_sum": "x | axis dtype include_initial",
     "i0": "x",
     "matrix_transpose": "x",
+    "sinc": "x",
     "tril": "m | k",
     "triu": "m | k",
     "unstack": "x | axis",
@@ -93,7 +96,6 @@ _COUNTS = "counts jump where an element crosses an edge, and have no gradient"
 _POLYNOMIALS = "polyval and vander have one; write the others with them"
 
 NO_COUNTERPART = {
-    "bincount": "its weights are summed by np.einsum or by a product with one-hot rows",
     "busday_count": _DATES,
     "busday_offset": _DATES,
     "choose": "np.select and np.where choose element by element",
@@ -103,9 +105,6 @@ NO_COUNTERPART = {
     "histogram_bin_edges": _COUNTS,
     "histogramdd": _COUNTS,
     "is_busday": _DATES,
-    "nanmedian": "np.median of the elements that are not NaN has one",
-    "nanpercentile": "np.percentile of the elements that are not NaN has one",
-    "nanquantile": "np.quantile of the elements that are not NaN has one",
     "place": _IN_PLACE,
     "poly": _POLYNOMIALS,
     "polyadd": _POLYNOMIALS,

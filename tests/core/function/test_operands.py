@@ -140,7 +140,7 @@ def test_an_operator_is_left_to_an_operand_that_no_operation_knows(name, attribu
     assert given is x
 
 
-@pytest.mark.parametrize("value", [[1.0, 2.0], (1, 2), "ab", None, object(), {1: 2}, {1}], ids=str)
+@pytest.mark.parametrize("value", ["ab", None, object(), {1: 2}, {1}], ids=str)
 @pytest.mark.parametrize("name", [name for name in REFLECTED if name not in ("eq", "ne")])
 def test_an_operand_without_the_operator_is_an_error_that_names_it(name, value):
     x = pb.tensor([1, 2])
@@ -151,7 +151,7 @@ def test_an_operand_without_the_operator_is_an_error_that_names_it(name, value):
             apply_operator(name, value, x)
 
 
-@pytest.mark.parametrize("value", [[1, 2], "ab", None, object()], ids=str)
+@pytest.mark.parametrize("value", ["ab", ["a", "b"], None, object()], ids=str)
 def test_a_tensor_is_not_equal_to_what_is_no_array(value):
     assert (pb.tensor([1, 2]) == value) is False
     assert (pb.tensor([1, 2]) != value) is True

@@ -108,7 +108,7 @@ def coerce(op: Primitive, args: Sequence[Any]) -> tuple[list[Tensor], Any]:
             libraries.append(library_of(a.data_array()))
             like = a if like is None else like
         elif not isinstance(a, Number):
-            raise _argument_error(op, i, a)
+            return coerce(op, _from_containers(op, args, i))
         tensors.append(a)
     if like is None:
         raise _only_numbers(op, args)
@@ -126,6 +126,25 @@ def coerce(op: Primitive, args: Sequence[Any]) -> tuple[list[Tensor], Any]:
     if library is not NUMPY and not _on_one_device(tensors, library, like):
         raise mixed_error(op, args)
     return _promoted(op, tensors, library, like), library
+
+
+def _is_container(value: Any) -> bool:
+    """Return whether NumPy's operators take something as an array: lists, what pandas has.
+
+    A named tuple is no array: it is several results, of which one was meant.
+    """
+    return value.__class__ in (list, tuple) or hasattr(value, "__pandas_priority__")
+
+
+def _from_containers(op: Primitive, args: Sequence[Any], i: int) -> list[Any]:
+    """Return arguments with tensors for containers beside one; raise if `i` is no container."""
+    like = next((a for a in args if isinstance(a, Tensor)), None)
+    if like is None or not _is_container(args[i]):
+        raise _argument_error(op, i, args[i])
+    return [
+        RECORDED.beside(a, like) if not isinstance(a, Tensor) and _is_container(a) else a
+        for a in args
+    ]
 
 
 def _on_one_device(tensors: Sequence[Any], library: Library, like: Tensor) -> bool:
@@ -264,7 +283,7 @@ def is_left_to(operand: Any, method: str) -> bool:
     It must have the method itself: those of Python's own classes, a list's ``*``, mean no
     arithmetic, and the operation says what is wrong.
     """
-    if isinstance(operand, (Tensor, Number)) or is_array(operand):
+    if isinstance(operand, (Tensor, Number)) or is_array(operand) or _is_container(operand):
         return False
     owner = next((cls for cls in type(operand).__mro__ if method in vars(cls)), object)
     return owner.__module__ != "builtins" and getattr(owner, method) is not None

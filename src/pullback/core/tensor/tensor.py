@@ -34,6 +34,7 @@ from pullback.core.graph.node import (
 )
 from pullback.core.tensor import printing
 from pullback.core.tensor.methods import Methods
+from pullback.core.tensor.numpy_settings import refuse_as_setting
 from pullback.core.tensor.scipy_names import instead_of_scipy
 from pullback.core.tensor.versions import BORROWED, is_borrowed, shared_counter, version_of
 from pullback.core.tensor.views import is_lost, shown, sync
@@ -112,6 +113,7 @@ class Tensor(Methods):
     _base_data: Any
 
     __hash__ = object.__hash__
+    __pandas_priority__ = 5000  # above a DataFrame's 4000: pandas leaves its operators to us
     _printed_as = "tensor"
     # what integers become where floating-point numbers are needed
     _default_dtype: Callable[[], DType] = staticmethod(get_default_dtype)
@@ -473,12 +475,14 @@ class Tensor(Methods):
         return self.item()
 
     def __float__(self) -> float:
+        refuse_as_setting(self)
         return float(self._number("float"))
 
     def __int__(self) -> int:
         return int(self.item())  # type: ignore[arg-type]
 
     def __complex__(self) -> complex:
+        refuse_as_setting(self)
         return complex(self._number("complex"))
 
     def __index__(self) -> int:

@@ -245,6 +245,24 @@ def _stacked(obj: Any, like: Tensor, double: bool) -> Tensor:
     return to(asarray(obj, dtype=_DOUBLE.get(type(obj)) if double else None), device=like.device)
 
 
+def beside(values: Any, like: Tensor) -> Tensor:
+    """Return nested lists, or an object of pandas, as a tensor beside another.
+
+    Floats in a list take its dtype, as a Python number does; tensors in it stay in the graph.
+    """
+    if hasattr(values, "__pandas_priority__"):
+        return asarray(np.array(values), device=like.device)
+    if tensors := _tensors_in(values):
+        double = any(t.dtype.name in _DOUBLE.values() for t in (like, *tensors))
+        return _stacked(values, like, double)
+    made = asarray(values, device=like.device)
+    if not made.dtype.is_inexact:
+        return made
+    number = 0j if made.dtype.is_complex else 0.0
+    dtype = promote_scalar(like.dtype, number, like._default_dtype)
+    return asarray(values, dtype=dtype, device=like.device)
+
+
 def from_numpy(array: Any) -> Tensor:
     """Return a tensor that shares memory with a NumPy array.
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from pullback.arrays import DTYPES, library_of
+from pullback.arrays import DTYPES, library_of, real_of
 from pullback.core.tensor.tensor import TENSOR_CLASSES, Tensor
 from pullback.errors import ArgumentError, ArgumentTypeError, DTypeError, ShapeError, compose
 from pullback.ops.arguments import tensor_of
@@ -414,7 +414,7 @@ def _wide(x: Any) -> Any:
     methods="ldexp ldexp_",
 )
 def ldexp(x: Any, other: Any) -> Tensor:
-    """Return x * 2 ** other.
+    """Return x * 2 ** other, exactly for integers `other` even where 2 ** other is not finite.
 
     Examples
     --------
@@ -422,7 +422,15 @@ def ldexp(x: Any, other: Any) -> Tensor:
     >>> pb.ldexp(pb.tensor([1.5]), pb.tensor([3]))
     tensor([12.])
     """
-    return multiply(x, exp2(other))
+    if not isinstance(other, Tensor) or other.dtype.kind not in "iu":
+        return multiply(x, exp2(other))
+    x = tensor_of("ldexp", x)
+    double = x.dtype in (DTYPES["float64"], DTYPES["complex128"])
+    bound = 2100 if double else 300  # from the largest number to below the smallest
+    power = clip(astype(other, "int64", copy=False), -bound, bound)
+    third = floor_divide(power, 3)
+    scale, last = (exp2(astype(p, real_of(x.dtype))) for p in (third, power - third * 2))
+    return multiply(multiply(multiply(x, scale), scale), last)
 
 
 @composition(

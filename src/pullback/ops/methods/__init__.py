@@ -1,6 +1,7 @@
 """The methods of Tensor: importing this attaches them, and hands core what it records itself."""
 
 from pullback.core.function.handed import RECORDED
+from pullback.ops.functions.creation import beside
 from pullback.ops.functions.data_types import astype
 from pullback.ops.methods.attach import TensorMethods
 from pullback.ops.primitives.arithmetic import where_p
@@ -9,3 +10,4 @@ __all__ = ["TensorMethods"]
 
 RECORDED.astype = astype
 RECORDED.where = where_p.public
+RECORDED.beside = beside

@@ -140,6 +140,9 @@ class TensorMethods(
     __getitem__ = indexing.getitem
     __setitem__ = indexing.setitem
 
+    def __round__(self: Any, ndigits: int | None = None) -> Tensor:
+        return pointwise.round(self, decimals=ndigits or 0)
+
     def __iter__(self: Any) -> Iterator[Tensor]:
         if not self.shape:
             raise ArgumentTypeError("iteration: at least 1 dimension required, got a 0-d tensor")

@@ -14,7 +14,7 @@ from pullback.ops.samples import both, only_complex, real, sample
 
 conj_p = elementwise(
     "conj",
-    lambda xp, x: xp.conj(x) if "complex" in str(x.dtype) else x + 0,
+    lambda xp, x: xp.conj(x) if "complex" in str(x.dtype) else library_of(x).copy(x),
     x=lambda g, xp: xp.conj(g),
     holomorphic=False,
     domain=both(-2, 2),

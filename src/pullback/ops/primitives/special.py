@@ -257,3 +257,26 @@ sinc_p = elementwise(
     ),
 )
 sinc = sinc_p.public
+
+
+# -- roots -----------------------------------------------------------------------------------------
+def _cbrt(xp: Any, x: Any) -> Any:
+    needs_real("cbrt", ("x",), (x,))
+    return xp.copysign(xp.abs(x) ** (1 / 3), x)
+
+
+cbrt_p = elementwise(
+    "cbrt",
+    _cbrt,
+    kernel=lambda xp, x: xp.cbrt(x),
+    x=lambda g, out: g / (3 * out * out),
+    floating=True,
+    domain=real(-2, 2, 0.0),
+    reference="numpy.cbrt",
+    doc=documented(
+        "Return the real cube root; the derivative at 0 is inf.",
+        "pb.special.cbrt(pb.tensor([-8.0, 27.0], dtype=pb.float64))",
+        "tensor([-2.,  3.], dtype=float64)",
+    ),
+)
+cbrt = cbrt_p.public
