@@ -24,6 +24,7 @@ from pullback.core.custom.pytree import leaves, map_leaves
 from pullback.core.function.record import Through, new_node
 from pullback.core.graph.modes import STATE, SavedTensorHooks, run_in_mode
 from pullback.core.graph.node import WideNode, next_seq
+from pullback.core.tensor.endings import calling
 from pullback.core.tensor.saved import Packed
 from pullback.core.tensor.tensor import Tensor, box
 from pullback.core.tensor.versions import Counter, counter_of, shared_counter, version_of
@@ -133,7 +134,7 @@ class _Run:
         hooks = SavedTensorHooks(self._made, _tensor_in)
         token = WRITES.set(writes := Writes(WRITES.get()))
         try:
-            with watched(self._drawn):
+            with watched(self._drawn), calling({t._node for t in tensors if t.requires_grad}):
                 result = run_in_mode({"hooks": hooks}, self._fun, *args, **kwargs)
         finally:
             WRITES.reset(token)

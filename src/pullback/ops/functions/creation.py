@@ -25,6 +25,7 @@ from pullback.arrays import (
     promote_scalar,
 )
 from pullback.core.function.dispatch import created
+from pullback.core.tensor.endings import carries
 from pullback.core.tensor.tensor import Tensor, tensor_class
 from pullback.errors import (
     ArgumentError,
@@ -416,7 +417,7 @@ def shape_of(op: str, shape: tuple[Any, ...]) -> tuple[int, ...]:
 def number_of(op: str, name: str, value: Any) -> Any:
     """Return a number, given as one or as a tensor of one element outside the graph."""
     if isinstance(value, Tensor):
-        if value.requires_grad:
+        if value.requires_grad or carries(value):
             required = f"a number required as '{name}'"
             came = "a Tensor that requires grad, whose graph would be lost"
             hint = f"detach() it, or compute with the result of {op}"
