@@ -304,12 +304,23 @@ def compose(
 
 def warn_user(message: str, category: type[Warning] = UserWarning) -> None:
     """Warn at the line of the user's call: the first frame that is not pullback's own."""
-    level = 2
+    warnings.warn(message, category, stacklevel=1 + _depth_of_user()[1])
+
+
+def user_line() -> tuple[str, int] | None:
+    """Return the file and the number of that line."""
+    frame, _ = _depth_of_user()
+    return None if frame is None else (frame.f_code.co_filename, frame.f_lineno)
+
+
+def _depth_of_user() -> tuple[FrameType | None, int]:
+    """Return the user's frame, and how far it is from the function that asks, which is 0."""
     frame: FrameType | None = sys._getframe(1)
+    depth = 0
     while frame is not None and frame.f_globals.get("__name__", "").startswith("pullback."):
         frame = frame.f_back
-        level += 1
-    warnings.warn(message, category, stacklevel=level)
+        depth += 1
+    return frame, depth
 
 
 def _call_around(frame: FrameType | None) -> Call | None:

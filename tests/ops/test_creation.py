@@ -81,18 +81,70 @@ def test_a_python_type_is_a_dtype(python, dtype):
 def test_tensor_copies_arrays_and_tensors_and_drops_history():
     a = np.array([1.0, 2.0])
     x = pb.tensor(a, requires_grad=True)
-    y = pb.tensor(x)
+    y = pb.tensor(x.detach())
     a[0] = 9.0
     assert x.tolist() == [1.0, 2.0]
     assert y.is_leaf
     assert not y.requires_grad
     y.mul_(3)
     assert x.tolist() == [1.0, 2.0]
-    assert pb.tensor(x * 2, dtype="float32").dtype is pb.float32
+    with pb.no_grad():
+        assert pb.tensor(x * 2, dtype="float32").dtype is pb.float32
+
+
+def _objects(x):
+    array = np.empty(2, object)
+    array[0], array[1] = x[0] * x[1], 5.0
+    return array
+
+
+# Each holds x[0] * x[1] and 5.
+HOLDING = {
+    "list": lambda x: [x[0] * x[1], 5.0],
+    "tuple": lambda x: (x[0] * x[1], 5),
+    "NumPy's number": lambda x: [x[0] * x[1], np.float32(5.0)],
+    "nested": lambda x: [[x[0] * x[1]], (5.0,)],
+    "vectors": lambda x: [x[:1] * x[1], np.array([5.0], np.float32)],
+    "objects": _objects,
+}
+
+
+@pytest.mark.parametrize("holding", list(HOLDING))
+@pytest.mark.parametrize("make", [pb.asarray, pb.as_tensor])
+def test_asarray_and_as_tensor_keep_what_a_list_holds_in_the_graph(make, holding):
+    x = pb.tensor([2.0, 3.0], requires_grad=True)
+    result = make(HOLDING[holding](x))
+    assert (result.reshape(-1).tolist(), result.dtype) == ([6.0, 5.0], pb.float32)
+    result.sum().backward()
+    assert x.grad.tolist() == [3.0, 2.0]
+    value, tangent = pb.jvp(
+        lambda x: make(HOLDING[holding](x)).sum(), (x.detach(),), (pb.tensor([1.0, 0.0]),)
+    )
+    assert (value.item(), tangent.item()) == (11.0, 3.0)
+
+
+@pytest.mark.parametrize("holding", [lambda x: x, *HOLDING.values()])
+def test_tensor_warns_that_a_copy_of_what_is_tracked_leaves_the_graph(holding):
+    x = pb.tensor([2.0, 3.0], requires_grad=True)
+    with pytest.warns(pb.UntrackedTensorWarning, match="^tensor: copies .* Use asarray") as caught:
+        assert not pb.tensor(holding(x)).requires_grad
+    assert [w.filename for w in caught] == [__file__]
+    with pytest.warns(pb.UntrackedTensorWarning, match="^tensor: ") as caught:
+        _, tangent = pb.jvp(
+            lambda x: pb.tensor(holding(x)).sum() + x[0], (x.detach(),), (pb.tensor([1.0, 0.0]),)
+        )
+    assert (tangent.item(), len(caught)) == (1.0, 1)
+
+
+def test_as_tensor_wraps_an_array_without_copying():
+    a = np.zeros(2)
+    x = pb.as_tensor(a)
+    a[0] = 7.0
+    assert x.tolist() == [7.0, 0.0]
 
 
 def test_a_list_of_tensors_becomes_one_tensor():
-    rows = [pb.tensor([1.0, 2.0]), pb.tensor([3.0, 4.0], requires_grad=True)]
+    rows = [pb.tensor([1.0, 2.0]), pb.tensor([3.0, 4.0])]
     assert pb.tensor(rows).tolist() == [[1.0, 2.0], [3.0, 4.0]]
     assert pb.tensor([[pb.tensor(1), 2], [3, pb.tensor(4)]]).tolist() == [[1, 2], [3, 4]]
 

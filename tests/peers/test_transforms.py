@@ -114,3 +114,39 @@ def test_vmap_is_that_of_torch_func(name):
             torch.tensor(xs), torch.tensor(other)
         )
         np.testing.assert_allclose(gradient, wanted.numpy(), **CLOSE)
+
+
+def test_vmap_runs_a_rule_that_is_not_linear_once_as_jax_and_torch_do():
+    torch = pytest.importorskip("torch")
+    x = np.array([0.5, 3.0])
+
+    @jax.custom_vjp
+    def clip(w):
+        return w
+
+    clip.defvjp(lambda w: (w, None), lambda _, g: (jax.numpy.clip(g, -1.0, 1.0),))
+    theirs = jax.grad(lambda w: jax.vmap(lambda w, x: clip(w) * x, (None, 0))(w, x).sum())
+
+    class Clip(torch.autograd.Function):
+        generate_vmap_rule = True
+
+        @staticmethod
+        def forward(w):
+            return w.clone()
+
+        @staticmethod
+        def setup_context(ctx, inputs, output):
+            pass
+
+        @staticmethod
+        def backward(ctx, g):
+            return g.clamp(-1.0, 1.0)
+
+    samples = torch.func.vmap(lambda w, x: Clip.apply(w) * x, (None, 0))
+    torchs = torch.func.grad(lambda w: samples(w, torch.from_numpy(x)).sum())
+    ours = pb.grad(
+        lambda w: pb.vmap(lambda w, x: pb.surrogate.clip_gradient(w, 1.0) * x, (None, 0))(
+            w, x
+        ).sum()
+    )
+    assert ours(2.0) == float(theirs(2.0)) == torchs(torch.tensor(2.0, dtype=torch.float64)) == 1.0

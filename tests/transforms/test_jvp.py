@@ -121,9 +121,8 @@ def test_detached_values_do_not_change(along):
 @both
 def test_python_sees_the_values(along):
     def f(x):
-        assert isinstance(x.item(), float)
         assert float(x.detach()) == 2.0
-        return x**2 if x > 1 else x**3
+        return x**2 if x > 1 and int(x) == 2 and f"{x:.1f}" == "2.0" else x**3
 
     assert along(f, 2.0, 1.0) == (4.0, 4.0)
     assert repr(pb.jvp(lambda x: (x, repr(x)), (2.0,), (1.0,), has_aux=True)[2]) == repr(

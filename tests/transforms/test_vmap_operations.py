@@ -209,3 +209,25 @@ def test_tangents_of_each_sample_are_those_of_the_loop(case):
     for k, ours in enumerate(found):
         theirs = np.stack([row[k].numpy() for row in rows])
         np.testing.assert_allclose(ours.numpy(), theirs, rtol=1e-8, atol=1e-10)
+
+
+# -- rules that are not linear in the gradient -----------------------------------------------------
+def _clipped(w, x):
+    return pb.surrogate.clip_gradient(w, 1.0) * x
+
+
+@pytest.mark.parametrize("chunk_size", [None, 2])
+def test_vmap_runs_a_rule_of_what_samples_share_once_on_the_summed_gradient(chunk_size):
+    x = np.array([0.25, 0.5, 3.0])
+    shared = pb.vmap(_clipped, (None, 0), chunk_size=chunk_size)
+    assert pb.grad(lambda w: np.sum(shared(w, x)))(2.0) == 1.0 + (chunk_size == 2) * 0.75
+    closed_over = pb.grad(lambda w: np.sum(pb.vmap(lambda x: _clipped(w, x))(x)))
+    assert closed_over(2.0) == 1.0
+
+
+def test_vmap_gives_the_loops_gradient_where_each_sample_has_its_own():
+    x = np.array([0.25, 0.5, 3.0])
+    assert pb.grad(lambda w: sum(_clipped(w, x_i) for x_i in x))(2.0) == 1.75
+    own = pb.grad(lambda w: np.sum(pb.vmap(_clipped)(np.broadcast_to(w, 3), x)))
+    assert own(2.0) == 1.75
+    assert pb.vmap(pb.grad(_clipped), (None, 0))(2.0, x).tolist() == [0.25, 0.5, 1.0]

@@ -47,6 +47,10 @@ class WrappingLibrary(Library):
         """Return what `a` wraps: an array of a lower rank, or a tensor; of several the first."""
         raise NotImplementedError
 
+    def changes(self, a: Array) -> bool:
+        """Say whether an array has a derivative itself, beside that of what is wrapped."""
+        return False
+
     def lift(self, a: Array) -> Array:
         """Wrap an array of a lower rank; this library's own stay as they are."""
         raise NotImplementedError

@@ -13,6 +13,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
+from pullback.core.tensor.endings import warn_of_end
 from pullback.core.tensor.tensor import Tensor
 from pullback.errors import ArgumentError, BatchedValueError, DTypeError, compose
 from pullback.numpy_protocol import reducing, shaping
@@ -276,7 +277,9 @@ class ConvertingMethods:
         if not index:
             return Tensor.item(self)
         place = index[0] if len(index) == 1 else index
-        return values_of(self).item(place)
+        number = values_of(self).item(place)
+        warn_of_end("item", self)
+        return number
 
     def conjugate(self: Any) -> Any:
         """Return the complex conjugate."""

@@ -144,7 +144,7 @@ def _pushed(function: OfParts, values: Any, along: Any) -> Any:
         has_graph = any(t is not None and t.requires_grad for t in (*values, *along))
         if isinstance(error, InplaceError) or (STATE.get().grad and has_graph):
             raise
-        return pushed_by_elements(function, values, along)
+        return pushed_by_elements(_name(function), function, values, along)
 
 
 def _backward(ctx: Any, *cotangents: Tensor | None) -> Any:
@@ -179,4 +179,10 @@ def _gradients_of(function: OfParts, wanted: Sequence[bool], given: Sequence[boo
             zeros_like(t.detach()) if g is None else g for t, g in zip(chosen, found, strict=True)
         ]
 
+    gradients.__name__ = _name(function)
     return gradients
+
+
+def _name(function: Any) -> str:
+    """Return what errors call the operation of a function of parts."""
+    return str(getattr(function, "name", None) or function.__name__)

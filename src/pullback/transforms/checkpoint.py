@@ -24,6 +24,7 @@ from pullback.core.custom.pytree import leaves, map_leaves
 from pullback.core.function.record import Through, new_node
 from pullback.core.graph.modes import STATE, SavedTensorHooks, run_in_mode
 from pullback.core.graph.node import WideNode, next_seq
+from pullback.core.tensor.endings import calling
 from pullback.core.tensor.saved import Packed
 from pullback.core.tensor.tensor import Tensor, box
 from pullback.core.tensor.versions import Counter, counter_of, shared_counter, version_of
@@ -32,12 +33,18 @@ from pullback.errors import GraphError, InplaceError, compose
 from pullback.ops.functions.random import replayed, watched
 from pullback.transforms.constants import as_of
 from pullback.transforms.recording import written_outside
+from pullback.transforms.repeating import (
+    Fingerprint,
+    GlobalDraws,
+    replayed_globals,
+    watched_globals,
+)
 from pullback.transforms.transformed import Function, Transformed, name_of
 
 __all__ = ["checkpoint"]
 
 
-def checkpoint(fun: Function) -> Function:
+def checkpoint(fun: Function, *, check: bool = True) -> Function:
     """Return `fun` as a function that keeps its arguments only and runs once more in backward.
 
     Parameters
@@ -45,8 +52,13 @@ def checkpoint(fun: Function) -> Function:
     fun : callable
         Takes and returns any objects. It must compute the same when it runs again: what it closes
         over and its arguments must not have changed until backward. Draws of pullback's generators
-        are repeated, and the generators stand afterwards where they would have without. What else
-        it does to the outside happens twice: a hook that it gives to a tensor that it closes over.
+        and of the global ones of NumPy and Python are repeated, and the generators stand afterwards
+        where they would have without. What else it does to the outside happens twice: a hook that
+        it gives to a tensor that it closes over.
+    check : bool, default True
+        Whether backward compares the results of the second run with those of the first, by sums of
+        every 1024 elements, and raises if they differ: by a generator or a counter that `fun`
+        closes over, for instance.
 
     Returns
     -------
@@ -61,7 +73,7 @@ def checkpoint(fun: Function) -> Function:
     InplaceError
         If `fun` changes an argument in place; by backward, if one was changed since.
     GraphError
-        By backward, if the second run saved other tensors than the first.
+        By backward, if the second run saved other tensors than the first, or returned others.
 
     Notes
     -----
@@ -76,7 +88,7 @@ def checkpoint(fun: Function) -> Function:
     >>> x.grad
     tensor([  5.4366, 218.3926])
     """
-    return _Checkpointed(checkpoint, fun)
+    return _Checkpointed(checkpoint, fun, check=check)
 
 
 class _Checkpointed(Transformed):
@@ -86,7 +98,7 @@ class _Checkpointed(Transformed):
         """Run the function, and again in backward."""
         if not STATE.get().grad:
             return self._fun(*args, **kwargs)
-        return _Run(self._fun, args, kwargs).first()
+        return _Run(self._fun, args, kwargs, self._settings["check"]).first()
 
 
 class _Place:
@@ -115,12 +127,18 @@ class _Place:
 class _Run:
     """One call of a checkpointed function: what it takes to run it again."""
 
-    def __init__(self, fun: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    def __init__(
+        self, fun: Function, args: tuple[Any, ...], kwargs: dict[str, Any], check: bool
+    ) -> None:
         self._fun = fun
         self._given = (args, kwargs)
         self._places: list[weakref.ref[_Place]] = []
         self._versions: list[tuple[Any, int]] = []  # of what was saved, while the first run lasts
         self._drawn: Any = {}  # the generators that were drawn from, and where they stood
+        self._drawn_globally: GlobalDraws = []
+        self._check = check
+        self._of_results: Fingerprint | None = None
+        self._of_arguments: Fingerprint | None = None  # where hooks around the call may round them
         self._context = copy_context()  # modes, forward mode and whatever else the call stood in
         self._began = next_seq()
 
@@ -133,7 +151,11 @@ class _Run:
         hooks = SavedTensorHooks(self._made, _tensor_in)
         token = WRITES.set(writes := Writes(WRITES.get()))
         try:
-            with watched(self._drawn):
+            with (
+                watched(self._drawn),
+                watched_globals(self._drawn_globally),
+                calling({t._node for t in tensors if t.requires_grad}),
+            ):
                 result = run_in_mode({"hooks": hooks}, self._fun, *args, **kwargs)
         finally:
             WRITES.reset(token)
@@ -145,6 +167,9 @@ class _Run:
         for tensor in writes.left():  # the second run would write once more
             if id(tensor) not in returned:
                 raise written_outside("checkpoint", self._fun, tensor)
+        if self._check and self._places:
+            self._of_results = Fingerprint(result)
+            self._of_arguments = None if STATE.get().hooks is None else Fingerprint(self._given)
         self._given = _kept(self._given)
         return result
 
@@ -164,7 +189,12 @@ class _Run:
     def again(self) -> None:
         """Fill the places that are still held, by running the function in its old context."""
         # A copy: another run may stand in the same context now.
-        self._context.copy().run(self._again)
+        try:
+            self._context.copy().run(self._again)
+        except BaseException:  # what is not the same is not left to the next backward
+            for place in filter(None, (ref() for ref in self._places)):
+                place.tensor = None
+            raise
 
     def _again(self) -> None:
         began = next_seq()
@@ -186,18 +216,29 @@ class _Run:
             return place
 
         hooks = SavedTensorHooks(fill, _tensor_in)
-        with replayed(self._drawn), as_of(self._began):
-            run_in_mode({"hooks": hooks}, self._fun, *args, **kwargs)
+        with (
+            replayed(self._drawn),
+            replayed_globals(self._drawn_globally),
+            as_of(self._began),
+        ):
+            result = run_in_mode({"hooks": hooks}, self._fun, *args, **kwargs)
         if count != len(self._places):
             self._differs(str(count), f"{len(self._places)} tensors")
+        self._check_results((args, kwargs), result)
+
+    def _check_results(self, given: Any, result: Any) -> None:
+        """Raise where the second run returned other numbers, though it was given the same."""
+        other = "" if self._of_results is None else self._of_results.difference(result)
+        if other and not (self._of_arguments and self._of_arguments.difference(given)):
+            required = f"a second run of {self._name} that returns what the first did required"
+            raise GraphError(compose("checkpoint", required, other, hint=_HINT))
 
     def _differs(self, came: str, required: str) -> NoReturn:
         message = compose(
             "checkpoint",
             f"a second run of {self._name} that saves what the first saved required, {required}",
             came,
-            hint="what it computes must depend on nothing but its arguments and what stays as it "
-            "is: draw random numbers with pullback, and change nothing in between",
+            hint=_HINT,
         )
         raise GraphError(message)
 
@@ -223,6 +264,14 @@ def _tensor_in(place: _Place) -> Tensor:
             "hint: use the operation that is not in place, or clone() the tensor first."
         )
     return tensor  # type: ignore[no-any-return]
+
+
+_HINT = (
+    "what it computes must depend on nothing but its arguments and what stays as it is: a counter "
+    "or a Generator of NumPy's that it closes over goes on. Draw with pullback, np.random or "
+    "random, whose draws are repeated, or make the Generator inside, from a seed among the "
+    "arguments; check=False leaves the results unchecked"
+)
 
 
 def _shown(count: int, like: tuple[Any, Any]) -> str:

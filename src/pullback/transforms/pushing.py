@@ -148,25 +148,38 @@ def _zero_leaf(like: Tensor) -> Tensor:
 
 
 def pushed_by_elements(
-    function: Callable[..., Sequence[Tensor]], tensors: Sequence[Any], along: Sequence[Any]
+    name: str,
+    function: Callable[..., Sequence[Tensor]],
+    tensors: Sequence[Any],
+    along: Sequence[Any],
 ) -> list[tuple[Tensor, Tensor | None]]:
     """Do the same as `pushed` by one backward pass for each element of the results.
 
-    For a backward that cannot be recorded. The derivatives are no part of any graph.
+    For a backward that cannot be recorded. The derivatives are no part of any graph. Errors name
+    the operation.
     """
-    return run_in_mode(RECORDING, _pushed_by_elements, function, tensors, along)  # type: ignore[no-any-return]
+    return run_in_mode(RECORDING, _pushed_by_elements, name, function, tensors, along)  # type: ignore[no-any-return]
 
 
 def _pushed_by_elements(
-    function: Callable[..., Sequence[Tensor]], tensors: Sequence[Any], along: Sequence[Any]
+    name: str,
+    function: Callable[..., Sequence[Tensor]],
+    tensors: Sequence[Any],
+    along: Sequence[Any],
 ) -> list[tuple[Tensor, Tensor | None]]:
     places = places_of(tensors, along, False)
     outs = function(*places)
     count = sum(o.numel() for o in outs if _tracked(o))
     if count > MOST_ELEMENTS:
-        required = f"at most {MOST_ELEMENTS} elements in the results required"
-        hint = "write backward with operations that can be differentiated themselves"
-        raise GraphError(compose("forward mode", required, str(count), hint=hint))
+        required = (
+            f"forward mode calls a backward that cannot be recorded once for each element, and "
+            f"at most {MOST_ELEMENTS} elements in the results required"
+        )
+        hint = (
+            f"give {name} a rule for forward mode (@{name}.jvp, or jvp in a class), or write its "
+            "backward with operations that can be differentiated themselves"
+        )
+        raise GraphError(compose(name, required, str(count), hint=hint))
     pairs = [(p, v) for p, v in zip(places, along, strict=True) if v is not None]
     return [(o._alias(), _by_rows(o, pairs) if _tracked(o) else None) for o in outs]
 

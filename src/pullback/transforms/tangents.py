@@ -206,6 +206,10 @@ class TangentLibrary(WrappedLibrary):
         """Say whether an array does not change."""
         return a.tangent is None
 
+    def changes(self, a: Any) -> bool:
+        """Say whether an array has a derivative."""
+        return a.tangent is not None
+
     def closed_over(self) -> GraphError:
         """Return the error of an operation that closes over what changes."""
         required = (

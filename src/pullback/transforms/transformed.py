@@ -13,7 +13,14 @@ __all__ = ["Function", "Transformed", "name_of"]
 
 Function = Callable[..., Any]
 # A mode and a chunk_size are None then.
-_DEFAULTS = {"argnum": 0, "has_aux": False, "in_axes": 0, "out_axes": 0, "randomness": "error"}
+_DEFAULTS = {
+    "argnum": 0,
+    "has_aux": False,
+    "in_axes": 0,
+    "out_axes": 0,
+    "randomness": "error",
+    "check": True,
+}
 
 
 class Transformed:

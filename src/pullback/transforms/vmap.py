@@ -198,8 +198,9 @@ class Vmapped(Transformed):
             return box(library.made(part_of(tensor)), cls=class_for(leaf.value))
 
         new_args, new_kwargs = map_leaves(standing, [list(args), kwargs])
+        shared = [leaf.value for leaf in found if isinstance(leaf.value, Tensor)]
         result = run_wrapped(
-            library, lambda: self._fun(*new_args, **new_kwargs), size, self._randomness
+            library, lambda: self._fun(*new_args, **new_kwargs), size, self._randomness, shared
         )
         return _results(library, self._fun, result, self._out_axes, size)
 

@@ -23,6 +23,7 @@ from pullback.core.function.record import apply
 from pullback.core.function.tensor_library import TENSOR_LIBRARY, library_of_part, on_parts
 from pullback.core.graph.modes import MAKING, STATE
 from pullback.core.graph.node import next_seq
+from pullback.core.tensor.endings import calling
 from pullback.core.tensor.tensor import Tensor, as_array, box
 from pullback.errors import GraphError, compose
 from pullback.ops.functions import data_types
@@ -396,14 +397,22 @@ def depth_beyond(tensors: Sequence[Tensor | None]) -> int:
 
 
 def run_wrapped(
-    library: WrappedLibrary, function: Callable[[], Any], size: int = 0, randomness: str = ""
+    library: WrappedLibrary,
+    function: Callable[[], Any],
+    size: int = 0,
+    randomness: str = "",
+    given: Sequence[Tensor] = (),
 ) -> Any:
-    """Call the function of a transform, in which new tensors are arrays of its library."""
+    """Call the function of a transform, in which new tensors are arrays of its library.
+
+    Tensors that it is given as they came may have a derivative by what is outside.
+    """
     outer, making = WRAPPING.get(), MAKING.get()
     try:
         WRAPPING.set((*outer, Running(library, next_seq(), size, randomness)))
         MAKING.set(library)
-        return function()
+        with calling({t._node for t in given if t.requires_grad}):
+            return function()
     finally:
         MAKING.set(making)
         WRAPPING.set(outer)

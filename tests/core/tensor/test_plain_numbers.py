@@ -1,4 +1,4 @@
-"""Python numbers made of tensors: where the graph ends, a warning says so."""
+"""Python numbers made of tensors; in transforms they warn, see tests/transforms."""
 
 import math
 import warnings
@@ -9,25 +9,15 @@ import pytest
 import pullback as pb
 
 
-@pytest.mark.parametrize(
-    ("convert", "name"), [(float, "float"), (math.sin, "float"), (complex, "complex")]
-)
-def test_a_number_made_of_a_tensor_that_requires_grad_warns(convert, name):
-    x = pb.tensor(2.0, requires_grad=True)
-    expected = f"^{name}: a tensor that requires grad becomes a plain number, which no gradient "
-    with pytest.warns(pb.UntrackedTensorWarning, match=expected) as caught:
-        assert convert(x) == convert(2.0)
-    assert caught[0].filename == __file__
-
-
-def test_a_number_of_an_untracked_tensor_or_from_item_does_not_warn():
-    x = pb.tensor(2.0, requires_grad=True)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        assert float(x.detach()) == x.item() == 2.0
-        assert (int(x), bool(x)) == (2, True)
-        with pb.no_grad():
-            assert float(x) == 2.0
+@pytest.mark.parametrize("convert", [float, math.sin, complex, pb.Tensor.item, pb.Tensor.tolist])
+def test_in_eager_code_a_number_of_a_tensor_that_requires_grad_is_silent(convert):
+    leaf = pb.tensor(2.0, requires_grad=True)
+    for x in (leaf, leaf * 1.0):
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            expected = 2.0 if convert in (pb.Tensor.item, pb.Tensor.tolist) else convert(2.0)
+            assert convert(x) == expected
+            assert (int(x), bool(x), f"{x:.1f}") == (2, True, "2.0")
 
 
 # -- indices of Python -----------------------------------------------------------------------------

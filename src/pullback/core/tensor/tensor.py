@@ -33,6 +33,7 @@ from pullback.core.graph.node import (
     thawed,
 )
 from pullback.core.tensor import printing
+from pullback.core.tensor.endings import CALLS, warn_of_end, warn_of_scipy
 from pullback.core.tensor.methods import Methods
 from pullback.core.tensor.numpy_settings import refuse_as_setting
 from pullback.core.tensor.scipy_names import instead_of_scipy
@@ -43,7 +44,6 @@ from pullback.errors import (
     DTypeError,
     GraphError,
     ShapeError,
-    UntrackedTensorWarning,
 )
 
 _ndarray = NUMPY.array_types[0]
@@ -396,17 +396,31 @@ class Tensor(Methods):
 
     # -- out of the box -----------------------------------------------------------------------
     def item(self) -> bool | int | float | complex:
-        """Return the one element as a Python number."""
-        if self.numel() != 1:
+        """Return the one element as a Python number.
+
+        In a function that a transform differentiates, a warning says where its derivative ends.
+        """
+        number = self._one()
+        if CALLS.get() is not None:
+            warn_of_end("item", self)
+        return number  # type: ignore[no-any-return]
+
+    def _one(self) -> Any:
+        """Return the one element, for a look at it."""
+        values = _values(self)
+        if values.size != 1:
             raise ShapeError(
                 f"item: needs a tensor with one element, got shape {self.shape}.\n"
                 "hint: reduce it first, or use tolist()."
             )
-        return _values(self).item()  # type: ignore[no-any-return]
+        return values.item()
 
     def tolist(self) -> Any:
-        """Return the elements as nested lists of Python numbers."""
-        return _values(self).tolist()
+        """Return the elements as nested lists of Python numbers; see `item`."""
+        values = _values(self)
+        if CALLS.get() is not None:
+            warn_of_end("tolist", self)
+        return values.tolist()
 
     def numpy(self) -> Any:
         """Return the values as a NumPy array that shares memory where it can.
@@ -445,7 +459,7 @@ class Tensor(Methods):
             raise GraphError(
                 "__dlpack__: can't export a Tensor that requires grad.\nhint: detach() it first."
             )
-        array = self._shown()
+        array = self._exported()
         if is_borrowed(self) and copy is not False:
             array = library_of(array).copy(array)  # borrowed: a consumer may write to it
         given = {"stream": stream, "max_version": max_version, "dl_device": dl_device, "copy": copy}
@@ -453,7 +467,12 @@ class Tensor(Methods):
 
     def __dlpack_device__(self) -> tuple[Any, int]:
         """Return the kind of device and its number, as DLPack counts them."""
-        return self._data.__dlpack_device__()  # type: ignore[no-any-return]
+        return self._exported().__dlpack_device__()  # type: ignore[no-any-return]
+
+    def _exported(self) -> Any:
+        """Return an array that exports DLPack; raise for one that changes in forward mode."""
+        array = self._shown()
+        return array if hasattr(array, "__dlpack__") else library_of(array).to_numpy(array)
 
     def __bool__(self) -> bool:
         if self.numel() != 1:
@@ -461,29 +480,27 @@ class Tensor(Methods):
                 "bool: the truth value of a Tensor needs exactly one element, got shape "
                 f"{self.shape}.\nhint: use .any() or .all()."
             )
-        return bool(self.item())
-
-    def _number(self, kind: str) -> Any:
-        """Return the one element for Python, which keeps no graph."""
-        if self.requires_grad and STATE.get().grad:
-            warnings.warn(
-                f"{kind}: a tensor that requires grad becomes a plain number, which no gradient "
-                f"follows. Call item() or detach() where that is meant{instead_of_scipy()}.",
-                UntrackedTensorWarning,
-                stacklevel=3,
-            )
-        return self.item()
+        return bool(self._one())
 
     def __float__(self) -> float:
         refuse_as_setting(self)
         return float(self._number("float"))
 
     def __int__(self) -> int:
-        return int(self.item())  # type: ignore[arg-type]
+        return int(self._one())
 
     def __complex__(self) -> complex:
         refuse_as_setting(self)
         return complex(self._number("complex"))
+
+    def _number(self, what: str) -> Any:
+        """Return the one element for Python, or for SciPy, which keep no graph."""
+        number = self._one()
+        if CALLS.get() is not None:
+            warn_of_end(what, self)
+        elif self.requires_grad:
+            warn_of_scipy(what, self)
+        return number
 
     def __index__(self) -> int:
         if self.dtype.kind not in "iu":
@@ -495,7 +512,7 @@ class Tensor(Methods):
                 f"index: a 0-d tensor required as an index of Python, got shape {self.shape}.\n"
                 "hint: use .item() for the number, .numpy() for an array of indices"
             )
-        return int(self.item())  # type: ignore[arg-type]
+        return int(self._one())
 
     def __len__(self) -> int:
         if not self.shape:
@@ -517,7 +534,7 @@ class Tensor(Methods):
         return printing.tensor_repr(self._printed_as, values, self.dtype, device, note, suffix)
 
     def __format__(self, spec: str) -> str:
-        return format(self.item(), spec) if spec and not self.shape else format(repr(self), spec)
+        return format(self._one(), spec) if spec and not self.shape else format(repr(self), spec)
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         self._check_copied()

@@ -25,6 +25,8 @@ from pullback.arrays import (
     promote_scalar,
 )
 from pullback.core.function.dispatch import created
+from pullback.core.graph.modes import STATE
+from pullback.core.tensor.endings import carries
 from pullback.core.tensor.tensor import Tensor, tensor_class
 from pullback.errors import (
     ArgumentError,
@@ -32,7 +34,9 @@ from pullback.errors import (
     DeviceError,
     DTypeError,
     GraphError,
+    UntrackedTensorWarning,
     compose,
+    warn_user,
 )
 from pullback.ops.arguments import boxed
 from pullback.ops.axes import either
@@ -45,6 +49,9 @@ from pullback.ops.primitives.conversion import clone
 # -- data ------------------------------------------------------------------------------------------
 def tensor(data: Any, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
     """Return a new tensor with a copy of `data`.
+
+    No gradient flows from a copy: a warning says so where `data` is or holds tensors that require
+    grad. `asarray` and `stack` keep them in the graph.
 
     Parameters
     ----------
@@ -70,8 +77,11 @@ def tensor(data: Any, dtype: Any = None, device: Any = None, requires_grad: bool
     >>> pb.tensor([1.0, 2.0], requires_grad=True)
     tensor([1., 2.], requires_grad=True)
     """
+    data = _as_lists(data)
     if isinstance(data, Tensor):
-        result = created(library_of(data._data).copy(data.data_array()))
+        _warn_of_copy([data])
+        array = data.detach().data_array()
+        result = created(library_of(array).copy(array))
     elif is_array(data):
         library = library_of(data)
         library.dtype(data)  # raises for text, objects, dates
@@ -88,7 +98,9 @@ def tensor(data: Any, dtype: Any = None, device: Any = None, requires_grad: bool
 def _from_python(op: str, data: Any, dtype: DType | None) -> Any:
     """Return numbers or nested lists of them as a NumPy array of its own."""
     if isinstance(data, (list, tuple)):
-        data = _unboxed(data)
+        tensors: list[Tensor] = []
+        data = _unboxed(data, tensors)
+        _warn_of_copy(tensors)
     try:
         array = np.array(data)
     except ValueError as error:
@@ -117,15 +129,37 @@ def _dtype_of_numbers(array: np.ndarray[Any, Any]) -> DType:
     return as_dtype({"b": bool, "i": int, "u": int, "f": float, "c": complex}[kind])
 
 
-def _unboxed(data: Sequence[Any]) -> list[Any]:
-    return [
-        _unboxed(d)
-        if isinstance(d, (list, tuple))
-        else d.detach().cpu().numpy()
-        if isinstance(d, Tensor)
-        else d
-        for d in data
-    ]
+def _as_lists(data: Any) -> Any:
+    """Return an array of objects that holds tensors as nested lists, anything else as it is."""
+    if isinstance(data, np.ndarray) and data.dtype == object and _tensors_in(data.tolist()):
+        return data.tolist()
+    return data
+
+
+def _unboxed(data: Sequence[Any], tensors: list[Tensor]) -> list[Any]:
+    """Return nested lists with arrays for tensors, which are added to `tensors`."""
+    plain = []
+    for item in data:
+        if isinstance(item, (list, tuple)):
+            plain.append(_unboxed(item, tensors))
+        elif isinstance(item, Tensor):
+            tensors.append(item)
+            plain.append(item.detach().cpu().numpy())
+        else:
+            plain.append(item)
+    return plain
+
+
+def _warn_of_copy(tensors: Sequence[Tensor]) -> None:
+    """Warn where tensors that have a derivative are copied, which leaves the graph."""
+    recorded = STATE.get().grad
+    if any((recorded and t.requires_grad) or carries(t) for t in tensors):
+        warn_user(
+            "tensor: copies the values of a tensor that requires grad, and no gradient flows from "
+            "the copy. Use asarray or stack, which stay in the graph, or detach() what is meant to "
+            "be constant.",
+            UntrackedTensorWarning,
+        )
 
 
 def _dtypes_of_typed(data: Sequence[Any]) -> set[DType]:
@@ -182,6 +216,7 @@ def asarray(
     >>> x
     tensor([7., 0.], dtype=float64)
     """
+    obj = _as_lists(obj)
     if isinstance(obj, Tensor):
         result = obj
     elif is_array(obj):
@@ -434,7 +469,7 @@ def shape_of(op: str, shape: tuple[Any, ...]) -> tuple[int, ...]:
 def number_of(op: str, name: str, value: Any) -> Any:
     """Return a number, given as one or as a tensor of one element outside the graph."""
     if isinstance(value, Tensor):
-        if value.requires_grad:
+        if value.requires_grad or carries(value):
             required = f"a number required as '{name}'"
             came = "a Tensor that requires grad, whose graph would be lost"
             hint = f"detach() it, or compute with the result of {op}"
@@ -644,7 +679,7 @@ def empty_like(
 
 # -- PyTorch's names -------------------------------------------------------------------------------
 def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Tensor:
-    """Return `data` as a tensor: itself if it is one already, and nothing changes.
+    """Return `data` as a tensor, without copying where that can be: `asarray` by another name.
 
     Examples
     --------
@@ -652,9 +687,7 @@ def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Tensor:
     >>> pb.as_tensor([1.0, 2.0])
     tensor([1., 2.])
     """
-    if isinstance(data, Tensor):
-        return to(data, dtype=dtype, device=device)
-    return tensor(data, dtype=dtype, device=device)
+    return asarray(data, dtype=dtype, device=device)
 
 
 def logspace(start: float, end: float, steps: int, base: float = 10.0, **options: Any) -> Tensor:

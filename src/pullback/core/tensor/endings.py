@@ -1,0 +1,107 @@
+"""Where a derivative ends: values of a running transform that become numbers of Python's.
+
+Owns what transforms say of their calls, `Call`, and the warning. Outside of all calls a number is
+what was asked for; so it is where recording is off.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any
+
+from pullback.arrays import library_of
+from pullback.core.graph.modes import STATE
+from pullback.core.graph.node import edges_of
+from pullback.core.tensor.scipy_names import instead_of_scipy
+from pullback.errors import UntrackedTensorWarning, user_line, warn_user
+
+__all__ = ["CALLS", "calling", "carries", "warn_of_end", "warn_of_scipy"]
+
+
+class Call:
+    """One call of a function by a transform, while it runs.
+
+    Parameters
+    ----------
+    outer : Call or None
+        The call around it.
+    places : collection of Node
+        The nodes that it differentiates by. Forward mode has none: its arrays say themselves what
+        changes.
+    """
+
+    def __init__(self, outer: Call | None, places: Collection[Any] = ()) -> None:
+        self.places: frozenset[Any] = frozenset(() if outer is None else outer.places) | {*places}
+        self.said: set[Any] = set() if outer is None else outer.said  # lines, one warning each
+
+    def reaches(self, node: Any) -> bool:
+        """Say whether a node leads to a place of this call, or of one around it."""
+        oldest = min((place.seq for place in self.places), default=node.seq + 1)
+        left, seen = [node], {None, node}
+        while left:
+            node = left.pop()
+            if node in self.places:
+                return True
+            if node.seq > oldest:  # else all behind it is older than the places
+                new = set(edges_of(node)) - seen
+                seen |= new
+                left += new
+        return False
+
+
+CALLS: ContextVar[Call | None] = ContextVar("pullback_calls", default=None)
+
+
+@contextmanager
+def calling(places: Collection[Any] = ()) -> Iterator[None]:
+    """Let a transform that differentiates by these nodes call its function inside the block."""
+    token = CALLS.set(Call(CALLS.get(), places))
+    try:
+        yield
+    finally:
+        CALLS.reset(token)
+
+
+def carries(tensor: Any) -> bool:
+    """Say whether a tensor has a derivative by what a running transform differentiates by."""
+    call, mode = CALLS.get(), STATE.get()
+    if call is None or not (mode.grad or mode.parts):
+        return False
+    while True:  # a part may be an array, which has no node
+        if getattr(tensor, "requires_grad", False) and call.reaches(tensor._node):
+            return True
+        array = getattr(tensor, "_data", tensor)
+        library: Any = library_of(array)
+        if not library.rank:
+            return False
+        if library.changes(array):
+            return True
+        tensor = library.part(array)
+
+
+def warn_of_end(what: str, tensor: Any) -> None:
+    """Warn, once a line, where what a transform differentiates becomes a plain number."""
+    call = CALLS.get()
+    if call is not None and (line := user_line()) not in call.said and carries(tensor):
+        call.said.add(line)
+        _warn(what, tensor)
+
+
+def warn_of_scipy(what: str, tensor: Any) -> None:
+    """Warn where SciPy makes a plain number of a tracked tensor, in any code: the user did not."""
+    asking = sys._getframe(3).f_globals.get("__name__", "")
+    if asking.partition(".")[0] == "scipy" and STATE.get().grad:
+        _warn(what, tensor)
+
+
+def _warn(what: str, tensor: Any) -> None:
+    which = "that requires grad" if tensor.requires_grad else "in forward mode"
+    warn_user(
+        f"{what}: a tensor {which} becomes a plain number, which no gradient follows. Compute with "
+        "functions of NumPy or pullback (np.sin for math.sin, np.stack for c[i] = x), or call "
+        f"detach() first where that is meant{instead_of_scipy()}.",
+        UntrackedTensorWarning,
+    )
