@@ -301,6 +301,10 @@ class Library:
         """
         return not self.mutable or np.may_share_memory(self.to_numpy(a), self.to_numpy(b))
 
+    def overlaps(self, a: Array, b: Any) -> bool:
+        """Say whether writing to `b`, an array of any library, may change an element of `a`."""
+        return self.mutable and self.has(b) and self.shares(a, b)
+
     def is_contiguous(self, a: Array) -> bool:
         """Say whether the elements lie in row-major order; True where a library hides its order."""
         return True
@@ -329,6 +333,16 @@ class Library:
     def copy(self, a: Array) -> Array:
         """Return a copy, sharing memory with nothing."""
         return self.xp.asarray(a, copy=True)
+
+    def snapshot(self, a: Array, cast: Array | None = None) -> Array:
+        """Return the values of `a` for a graph to keep, whatever is written to `a` later.
+
+        `cast` has them in another dtype, where that is asked for; it is given away. Snapshots may
+        be shared: never write to one.
+        """
+        if cast is not None and cast is not a:
+            return cast
+        return self.copy(a) if self.mutable else a
 
     def readonly(self, a: Array) -> Array:
         """Return the same values such that writing to them cannot reach `a`."""

@@ -19,6 +19,7 @@ from pullback.arrays.library import (
     size_error,
     value_error,
 )
+from pullback.arrays.snapshots import snapshot
 from pullback.arrays.sums import add_up, running_sum
 
 __all__ = ["NumPy"]
@@ -51,6 +52,7 @@ _OF_NUMPY = (np.ndarray, np.generic)
 _multiply: Any = np.multiply.reduce
 _maximum: Any = np.maximum.reduce
 _minimum: Any = np.minimum.reduce
+_share: Any = np.may_share_memory
 _or: Any = np.logical_or.reduce
 _and: Any = np.logical_and.reduce
 
@@ -193,6 +195,7 @@ class NumPy(Library):
 
     array_types = (np.ndarray,)
     supports_out = True
+    snapshot = staticmethod(snapshot)
 
     def __init__(self) -> None:
         super().__init__("numpy", _fast_namespace())
@@ -245,6 +248,13 @@ class NumPy(Library):
     def shares(self, a: Array, b: Array) -> bool:
         root = b if b.base is None else b.base
         return a.base is root or np.may_share_memory(a, b)
+
+    def overlaps(self, a: Array, b: Any) -> bool:
+        if not isinstance(b, np.ndarray):
+            return False
+        if a.base is None and b.base is None:
+            return a is b
+        return bool(_share(a, b, max_work=1000))
 
     def is_contiguous(self, a: Array) -> bool:
         return bool(a.flags.c_contiguous)

@@ -356,7 +356,7 @@ def _kept(op: str, input: Any, target: Any, axis: int, ignore_index: int) -> tup
     array, count = array_of(target), input.shape[axis]
     library = library_of(array)
     # The caller's memory, which must not change before backward: a tensor's version tells.
-    classes = target if isinstance(target, Tensor) else box(library.copy(array))
+    classes = target if isinstance(target, Tensor) else box(library.snapshot(array))
     if 0 in array.shape:
         return classes, None
     values = library.every(array)

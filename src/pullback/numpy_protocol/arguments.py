@@ -12,8 +12,9 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from pullback.arrays import DType, dtype_of, library_of
+from pullback.arrays import NUMPY, DType, dtype_of, library_of
 from pullback.core.tensor.tensor import Tensor, box
+from pullback.core.tensor.versions import BORROWED
 from pullback.ops.functions import creation, data_types, joining, manipulation
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -46,16 +47,17 @@ def operand(value: Any, cls: type[Tensor] = Tensor) -> Any:
     if isinstance(value, (Tensor, Number)) or value is None:
         return value
     if value.__class__ is np.ndarray:
-        return _copied(value, cls)
+        return _snapshot(value, cls)
     if isinstance(value, (list, tuple)) and holds_tensor(value):
         return joining.stack([as_tensor(item) for item in value])
     made = creation.asarray(value if hasattr(value, "dtype") else np.asarray(value), copy=True)
     return made if cls is Tensor else box(made._data, cls=cls)
 
 
-def _copied(array: np.ndarray, cls: type[Tensor]) -> Tensor:
+def _snapshot(array: np.ndarray, cls: type[Tensor]) -> Tensor:
+    """Return an array of the caller's, who may write to it later, as a tensor."""
     dtype_of(array.dtype)  # raises for text, objects, dates
-    return box(array.copy(), cls=cls)
+    return box(NUMPY.snapshot(array), None, BORROWED, cls)
 
 
 def as_tensor(value: Any, like: Tensor | None = None) -> Any:
@@ -67,7 +69,7 @@ def as_tensor(value: Any, like: Tensor | None = None) -> Any:
     if isinstance(value, Tensor):
         return value
     if like is not None and value.__class__ is np.ndarray:
-        return _copied(value, like.__class__)
+        return _snapshot(value, like.__class__)
     if like is not None and not hasattr(value, "dtype") and not holds_tensor(value):
         return beside(np.asarray(value), like)
     value = operand(value, Tensor if like is None else like.__class__)

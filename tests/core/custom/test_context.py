@@ -164,7 +164,7 @@ def test_nothing_saved_is_empty():
 
 
 def test_other_objects_come_back_themselves():
-    objects = {"a": object(), "b": print, "c": {"d": [1]}, "e": np.arange(3.0), "f": 2 + 3j}
+    objects = {"a": object(), "b": print, "c": {"d": [1]}, "f": 2 + 3j}
     found = reading(
         lambda ctx, x: ctx.save_for_backward(**objects), lambda ctx: list(ctx.saved_variables)
     )

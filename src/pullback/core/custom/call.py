@@ -15,6 +15,7 @@ from typing import Any
 from pullback.arrays import INTERCEPTING, NUMPY, dtype_of, is_array, join, library_of
 from pullback.core.custom import pytree as tree
 from pullback.core.custom.context import Context, forward_context, saved_by
+from pullback.core.custom.memory import count_together
 from pullback.core.custom.signature import Arguments
 from pullback.core.function.inplace import check_allowed, rebase, write
 from pullback.core.function.record import warn_of_lost
@@ -81,8 +82,8 @@ def call(
     if mode.observer is not None:
         _show(op, ctx, given, inner, result, mode)
     if not (EPOCH[0] == epoch and _is_ordinary(result, inner, ctx)):
-        found = Results(op, ctx, given, edges, described, inner, mode, cls)
-        return found.of(result, versions)
+        return Results(op, ctx, given, edges, described, inner, mode, cls).of(result, versions)
+    count_together(given, inner, (result,))
     node = None
     if edges:
         node = _new_node(op, ctx, edges, described, given, inner, (result,), mode)
@@ -225,6 +226,7 @@ class Results:
         if result.__class__ is not Tensor and any(isinstance(v, Tensor) for v in self.inner):
             result = tree.map_leaves(_boxed, result)
         self.check_inputs(versions)
+        count_together(self.given, self.inner, list(tree.leaves(result)))
         return self.recorded(result) if self.edges else self.unrecorded(result)
 
     # -- changes in place ---------------------------------------------------------------------
@@ -283,7 +285,9 @@ class Results:
         return outer(result) if result.__class__ is Tensor else tree.map_leaves(outer, result)
 
     def _boxed_as(self, out: Tensor, node: Any) -> Tensor:
-        return box(out._data, node, out._counter, self.cls)
+        return box(
+            out._data, node, out._counter if out._base is None else counter_of(out), self.cls
+        )
 
     def recorded(self, result: Any) -> Any:
         """Return the results with their node."""

@@ -10,24 +10,28 @@ cycle.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from sys import getrefcount
 from typing import Any
 from weakref import ref
 
 from pullback.arrays import dtype_of, is_array
 from pullback.core.custom import pytree as tree
+from pullback.core.custom.memory import IN_CONTAINER, counter_among, kept_array, kept_tensor
 from pullback.core.custom.named import (
     STRIDE,
     InputFlags,
     Named,
+    SavedArray,
     SavedContainer,
     SavedItem,
     SavedResult,
     saved_names,
 )
 from pullback.core.graph.node import CustomNode
+from pullback.core.tensor.ownership import IN_SLOT
 from pullback.core.tensor.saved import Packed, stale
 from pullback.core.tensor.tensor import Tensor, box
-from pullback.core.tensor.versions import Counter, counter_of, new_counter
+from pullback.core.tensor.versions import counter_of, new_counter
 from pullback.errors import (
     ArgumentTypeError,
     GraphError,
@@ -76,8 +80,8 @@ class Context:
     def save_for_backward(self, /, *values: Any, **named: Any) -> None:
         """Keep values for backward: by position, by name, or both; again replaces the first.
 
-        Tensors are checked for changes in place when they are read; other objects are kept as
-        they are.
+        Tensors are checked for changes in place when they are read. Of an array that the caller
+        may write to, such as an argument, the values are kept; other objects are kept as they are.
         """
         self._values, self._named = values, named
 
@@ -168,14 +172,15 @@ class Context:
                 array.structure,
             )
         if counter is None:
-            if self._pass[1] and position is None:
-                for leaf in filter(is_array, tree.leaves(array)):
-                    self._check_origin(leaf, name)
+            if position is None and is_array(array):
+                self._check_origin(array, name)
             return array
         node = self._alive()
-        own = None
+        own = bare = None
         if array.__class__ is SavedResult:
             array, own = array
+        elif array.__class__ is SavedArray:
+            array = bare = array.array
         if array.__class__ is Packed:
             array, counter, version = array.unpack(node), new_counter(), 0
         if counter.version != version:
@@ -183,6 +188,8 @@ class Context:
             raise stale(node, counter.version, version, what)
         if position is None:
             self._check_origin(array, name)
+            if bare is not None:
+                return bare
             return box(array, None, counter) if own is None else own
         target = node.record[position] if position >= 0 else node.output(-1 - position)
         return box(array, target, counter)
@@ -239,63 +246,78 @@ def saved_by(
     ctx: Context, inner: Sequence[Any], outs: Sequence[Any], hooks: Any
 ) -> tuple[list[Any], Any]:
     """Take what forward left in its context out of it: what a node saves, and its names."""
-    named = dict(ctx._named)
-    names = saved_names[(None,) * len(ctx._values) + tuple(named)]
-    if ctx._marks or len(outs) > 1:  # no edge leads to a result that has no gradient
-        marked = ctx._non_differentiable
-        outs = [None if _is_constant(out, marked) else out for out in outs]
-    saved: list[Any] = []
-    for value in (*ctx._values, *named.values()):
-        saved += items_of(value, inner, outs, hooks)
-    saved.append(kept_attributes(ctx.__dict__, inner, outs, hooks))
+    names = saved_names[(None,) * len(ctx._values) + tuple(dict(ctx._named))]
+    values = [*ctx._values, *dict(ctx._named).values()]
     ctx._values = ctx._named = ()  # who keeps ctx does not keep what it saved
+    marked = ctx._non_differentiable if ctx._marks or len(outs) > 1 else None
+    saved: list[Any] = []
+    for i in range(len(values)):  # a variable would be one more reference, see `items_of`
+        saved += items_of(values[i], inner, outs, hooks, marked)
+    saved.append(kept_attributes(ctx.__dict__, inner, outs, hooks, marked))
     return saved, names
 
 
-def _is_constant(out: Any, marked: Sequence[Tensor]) -> bool:
-    """Return whether no gradient flows through a result of forward."""
-    return isinstance(out, Tensor) and (
+def _is_constant(out: Any, marked: Sequence[Tensor] | None) -> bool:
+    """Return whether no gradient flows through a result of forward: no edge leads to it."""
+    return marked is not None and (
         not out.dtype.is_inexact or any(out is tensor for tensor in marked)
     )
 
 
 def kept_attributes(
-    attributes: dict[str, Any], inner: Sequence[Any], outs: Sequence[Any], hooks: Any
+    attributes: dict[str, Any],
+    inner: Sequence[Any],
+    outs: Sequence[Any],
+    hooks: Any,
+    marked: Sequence[Tensor] | None = None,
 ) -> dict[str, Any] | None:
     """Return what forward set on ctx, with what is kept of tensors in their place, or None."""
     for mark in ("_dirty", "_non_differentiable"):
         attributes.pop(mark, None)
-    tensors = {}
-    for name, value in list(attributes.items()):
-        if _is_plain(value):
-            continue
-        items = items_of(value, inner, outs, hooks)
-        if items[0] is not value or any(map(is_array, tree.leaves(value))):
-            del attributes[name]
-            tensors[name] = items
-    if tensors:
-        attributes["_attributes"] = tensors
+    kept = {}
+    for name in list(attributes):
+        if not _is_plain(attributes[name]):
+            items = items_of(attributes[name], inner, outs, hooks, marked)
+            if items[0] is not attributes[name] or is_array(items[0]):
+                kept[name] = items
+    for name in kept:
+        del attributes[name]
+    if kept:
+        attributes["_attributes"] = kept
     return attributes or None
 
 
-def items_of(value: Any, inner: Sequence[Any], outs: Sequence[Any], hooks: Any) -> tuple[Any, ...]:
-    """Return the four items that are kept of a value that forward saved."""
+def items_of(
+    value: Any,
+    inner: Sequence[Any],
+    outs: Sequence[Any],
+    hooks: Any,
+    marked: Sequence[Tensor] | None = None,
+) -> tuple[Any, ...]:
+    """Return the four items that are kept of a value that forward saved.
+
+    It is to be given as the slot that holds it: of arrays the references are counted.
+    """
     if not isinstance(value, Tensor):
         if _is_plain(value):
             return (value, None, 0, None)
-        kept = _without_tensors(value, inner, outs, hooks)
-        return (kept, None, 0, _argument(value, inner))
+        held_once = getrefcount(value) == IN_SLOT
+        if is_array(value):
+            return kept_array(value, held_once, inner, outs)
+        return (_without_tensors(value, held_once, inner, outs, hooks, marked), None, 0, None)
     array: Any = value._data if value._base is None else value.data_array()
-    counter = _counter_among(inner, counter_of(value))
+    counter = counter_among(inner, counter_of(value))
     position: int | None = None
     for i, tensor in enumerate(inner):
         if tensor is value:
             position = i
             break
     for i, out in enumerate(outs):
-        if out is value:
+        if out is value and not _is_constant(out, marked):
             position = -1 - i
             break
+    if position is None:
+        array, counter = kept_tensor(array, counter, inner, outs)
     if hooks is not None:
         array = Packed(hooks, array, counter)
     if position is None and value._node is not None:
@@ -303,27 +325,23 @@ def items_of(value: Any, inner: Sequence[Any], outs: Sequence[Any], hooks: Any) 
     return (array, counter, counter.version, position)
 
 
-def _counter_among(inner: Sequence[Any], counter: Any) -> Any:
-    """Return what counts for the caller too, where forward shared the memory of an argument.
-
-    Forward's tensor then has a counter of its own; the caller's goes on with the node before it.
-    """
-    origin = (
-        None if counter.__class__ is not Counter or counter.origin is None else counter.origin()
-    )
-    if origin is None or not any(isinstance(t, Tensor) and t._counter is counter for t in inner):
-        return counter
-    return origin
-
-
-def _without_tensors(value: Any, inner: Sequence[Any], outs: Sequence[Any], hooks: Any) -> Any:
+def _without_tensors(
+    value: Any, held_once: bool, inner: Sequence[Any], outs: Sequence[Any], hooks: Any, marked: Any
+) -> Any:
     """Return a saved object that is no tensor; of a container, one with items for its tensors."""
-    if not tree.children(value) or not any(isinstance(v, Tensor) for v in tree.leaves(value)):
+    items = tree.children(value)
+    if not items or not any(isinstance(v, Tensor) or is_array(v) for v in tree.leaves(value)):
         return value
+    held_once = held_once and all(tree.children(item) is None for _, item in items)
+    del items
 
     def kept(leaf: Any) -> Any:
-        traced = isinstance(leaf, Tensor) or is_array(leaf)
-        return SavedItem(items_of(leaf, inner, outs, hooks)) if traced else leaf
+        if isinstance(leaf, Tensor):
+            return SavedItem(items_of(leaf, inner, outs, hooks, marked))
+        if not is_array(leaf):
+            return leaf
+        alone = held_once and getrefcount(leaf) == IN_CONTAINER
+        return SavedItem(kept_array(leaf, alone, inner, outs))
 
     return SavedContainer(tree.map_leaves(kept, value))
 
@@ -336,20 +354,6 @@ def _is_plain(value: Any) -> bool:
     return value.__class__ in _PLAIN or (
         value.__class__ is tuple and _PLAIN.issuperset(map(type, value))
     )
-
-
-def _argument(value: Any, inner: Sequence[Any]) -> int | None:
-    """Return the number of the argument that a saved array is, of a container that of its first.
-
-    None where forward may have computed one of them from its inputs.
-    """
-    found = None
-    for leaf in filter(is_array, tree.leaves(value)):
-        position = next((i for i, given in enumerate(inner) if given is leaf), None)
-        if position is None:
-            return None
-        found = position if found is None else found
-    return found
 
 
 def saved_values(node: CustomNode) -> Iterator[tuple[str, Any]]:
@@ -378,7 +382,7 @@ def _unnamed(node: CustomNode, place: int, position: int | None) -> str:
 
 def _arrays_of(value: Any) -> Iterator[Any]:
     """Yield the arrays of a saved value."""
-    if isinstance(value, SavedResult):
+    if isinstance(value, (SavedArray, SavedResult)):
         value = value.array
     elif isinstance(value, SavedContainer):
         value = value.structure

@@ -27,6 +27,7 @@ from pullback.core.custom.context import (
     kept_attributes,
     saved_by,
 )
+from pullback.core.custom.memory import count_together
 from pullback.core.custom.named import COUNTER, MANY, POSITION, STRIDE
 from pullback.core.custom.signature import Signature
 from pullback.core.function.source import compiled, written_function
@@ -243,6 +244,8 @@ class _Source:
             "    $known = $known if $same else None",
             f"    $found = $Results($self, $ctx, {given}, $edges, $known, {inner}, $mode, $cls)",
             f"    return $found.of($out, {versions})",
+            "if $data.base is not None or $references($data) != $SOLE + 1:",
+            f"    $count_together({given}, {inner}, ($out,))",
             *self._save(),
             *self._node(given),
             "if $references($out) != $SOLE:  # forward may have kept its own",
@@ -404,6 +407,7 @@ _COMMON: dict[str, Any] = {
     "FORWARD": FORWARD,
     "UNTRACKED": UNTRACKED,
     "box": box,
+    "count_together": count_together,
     "counter_of": counter_of,
     "detached": _detached,
     "isinstance": isinstance,

@@ -1,9 +1,9 @@
 """Values that a rule reads by name: what forward saved, and which arguments need a gradient.
 
 What a node of a user's operation saves is a list of four items a value: the array or other object,
-its version counter (None where it is no tensor), the version, and its position in the graph (an
-input's number, -1 - i for output i, None for neither); then, last, the dictionary of what forward
-set on ctx, or None.
+its version counter (None where nothing can write to it), the version, and its position in the graph
+(an input's number, -1 - i for output i, None for neither); then, last, the dictionary of what
+forward set on ctx, or None.
 """
 
 from __future__ import annotations
@@ -131,7 +131,7 @@ class InputFlags(Named):
 
 
 class SavedItem:
-    """A saved tensor inside a saved container: its four items."""
+    """A saved tensor or array inside a saved container: its four items."""
 
     __slots__ = ("items",)
 
@@ -139,8 +139,14 @@ class SavedItem:
         self.items = items
 
 
+class SavedArray(NamedTuple):
+    """A saved array, of no tensor, whose memory an argument or a result shows: it has a version."""
+
+    array: Any
+
+
 class SavedContainer(NamedTuple):
-    """A saved container with a `SavedItem` where it had a tensor."""
+    """A saved container with a `SavedItem` where it had a tensor or an array."""
 
     structure: Any
 
@@ -243,12 +249,15 @@ def _filling(slots: Sequence[str]) -> str:
             f"            saved.{slot} = t = Tensor()",
             f"            t._data, t._counter = a{i}, c{i}",
             "            t._base = t._grad = t._node = None",
+            f"    elif a{i}.__class__ is SavedArray and c{i}.version == v{i} and not recorded:",
+            f"        saved.{slot} = a{i}.array",
         ]
     lines.append("    return saved")
     return "\n".join(lines) + "\n"
 
 
 _USES = {
+    "SavedArray": SavedArray,
     "SavedContainer": SavedContainer,
     "Tensor": Tensor,
     "ndarray": _ndarray,

@@ -96,36 +96,51 @@ def coerce(op: Primitive, args: Sequence[Any]) -> tuple[list[Tensor], Any]:
         if first._base is not None:
             sync(first)
         return [first], library_of(first._data)
-    tensors: list[Any] = []
-    libraries = [] if wrapping is None else [wrapping]
-    like = None
-    borrowed = []
-    for i, a in enumerate(args):
-        if not isinstance(a, Tensor) and is_array(a):
-            borrowed.append(i)
-            a = box(library_of(a).asarray(a))
-        if isinstance(a, Tensor):
-            libraries.append(library_of(a.data_array()))
-            like = a if like is None else like
-        elif not isinstance(a, Number):
-            return coerce(op, _from_containers(op, args, i))
-        tensors.append(a)
+    tensors, kept = _boxed(op, args)
+    like = next((t for t in tensors if isinstance(t, Tensor)), None)
     if like is None:
         raise _only_numbers(op, args)
-    for i in borrowed:  # a later change of the caller's array must not be seen by backward
-        if op.view or op.variadic or _is_kept(op, i, tensors):
-            tensors[i] = unaliased(tensors[i])
+    libraries = [] if wrapping is None else [wrapping]
+    libraries += [library_of(t._data) for t in tensors if isinstance(t, Tensor)]
     library: Any = libraries[0]
     if libraries.count(library) != len(libraries):
         if (library := join(libraries)) is None:
             raise mixed_error(op, args)
+        while kept:
+            i, array = kept.pop()
+            tensors[i] = box(library_of(array).snapshot(array))
         if library.rank and library.is_apart():
             return coerce(op, [from_closure(t) for t in tensors])
         tensors = [lifted(t, library) if isinstance(t, Tensor) else t for t in tensors]
         like = lifted(like, library)
     if library is not NUMPY and not _on_one_device(tensors, library, like):
         raise mixed_error(op, args)
-    return _promoted(op, tensors, library, like), library
+    promoted = _promoted(op, tensors, library, like)
+    for i, array in kept:
+        promoted[i] = box(library.snapshot(array, promoted[i]._data))
+    return promoted, library
+
+
+def _boxed(op: Primitive, args: Sequence[Any]) -> tuple[list[Any], list[tuple[int, Any]]]:
+    """Return the arguments as up-to-date tensors or numbers, and the arrays to be kept.
+
+    Those are the caller's, who may write to them before backward reads them: which, and where.
+    """
+    tensors, bare = list(args), []
+    for i, a in enumerate(args):
+        if isinstance(a, Tensor):
+            if a._base is not None:
+                sync(a)
+        elif is_array(a):
+            bare.append(i)
+            tensors[i] = box(library_of(a).asarray(a))
+        elif not isinstance(a, Number):
+            return _boxed(op, _from_containers(op, args, i))
+    if op.view or op.variadic:
+        for i in bare:
+            tensors[i] = unaliased(tensors[i])
+        return tensors, []
+    return tensors, [(i, tensors[i]._data) for i in bare if _is_kept(op, i, tensors)]
 
 
 def _is_container(value: Any) -> bool:

@@ -90,6 +90,7 @@ _COMMON: dict[str, Any] = {
     "next_seq": next_seq,
     "number": NUMPY.xp.generic,  # what NumPy gives for 0 dimensions
     "plain_settings": plain_settings,
+    "snapshot": NUMPY.snapshot,
     "shows_memory": shows_memory,
     "sync": sync,
     "tidy": as_array,
@@ -297,18 +298,19 @@ class _Writer:
         )
 
     def _with_array(self) -> None:
-        """Write what a bare array beside a tensor becomes: a tensor, of a copy if saved."""
+        """Write what a bare array beside a tensor becomes: a tensor, of a snapshot if saved."""
         x, y = self.inputs
         settings = "".join(f", {n}={n}" for n in self.op.settings)
         for name, other in ((y, x), (x, y)):
             # The array is the caller's: a later change of it must not be seen by backward.
-            copied = f"{other}.requires_grad" if name in self.op.needed_by else "False"
-            boxed = f"box_beside({name}.copy() if {copied} else {name}, {other})"
+            kept = f"{other}.requires_grad" if name in self.op.needed_by else "False"
+            boxed = f"box_beside(snapshot({name}) if {kept} else {name}, {other})"
             both = f"{x}, {boxed}" if name == y else f"{boxed}, {y}"
             self.add(
                 1,
                 f"if {other}.__class__ in CLASSES and {name}.__class__ is array:",
-                f"    return op.public({both}{settings})",
+                f"    if {name}.dtype is {other}._data.dtype:",
+                f"        return op.public({both}{settings})",
             )
 
     def _any_kinds(self) -> None:
@@ -357,12 +359,13 @@ class _Writer:
                 f"    {name}_node = {f'{name}_counter = ' * self._keeps(name)}None",
             )
         # The array is the caller's: a later change of it must not be seen by backward.
-        boxed = f"box_beside({name}{'.copy()' * self._keeps(name)}, _lead)"
+        kept = f"snapshot({name})" if self._keeps(name) else name
+        boxed, fits = f"box_beside({kept}, _lead)", "" if own else f" and {name}.dtype is _dtype"
         given = [boxed if n == name else n for n in self.inputs]
         given += [f"{n}={n}" for n in self.op.settings]
         self.add(
             3,
-            f"elif {name}.__class__ is array:",
+            f"elif {name}.__class__ is array{fits}:",
             f"    return op.public({', '.join(given)})",
         )
         self.add(3, "else:", f"    return {self._apply()}")

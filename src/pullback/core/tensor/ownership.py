@@ -45,12 +45,36 @@ def _count_in_one_slot() -> int:
     return _references(held[0]) if SOLE > 0 else -1
 
 
-_IN_SLOT = _count_in_one_slot()
+IN_SLOT = _count_in_one_slot()
 
 
 def is_held_once(thing: Any) -> bool:
     """Return whether a slot alone holds an object: the slot itself is to be given, see `takes`."""
-    return getrefcount(thing) == _IN_SLOT
+    return getrefcount(thing) == IN_SLOT
+
+
+def _references_to_base(array: Any) -> int:
+    base = array.base
+    return getrefcount(base)
+
+
+_BY_VIEW = _references_to_base(NUMPY.xp.zeros(2)[:1]) if SOLE > 0 else -1
+
+
+def is_unreachable(array: Any) -> bool:
+    """Return whether nobody else can see the memory of an array that nobody else holds.
+
+    False for arrays of libraries that do not say whose memory it is.
+    """
+    base = getattr(array, "base", 0)
+    if base is None:
+        return bool(array.flags.owndata)
+    return (
+        base.__class__ is array.__class__
+        and base.base is None
+        and getrefcount(base) == _BY_VIEW
+        and bool(base.flags.owndata)
+    )
 
 
 def takes(array: Any, other: Any) -> bool:
@@ -59,7 +83,7 @@ def takes(array: Any, other: Any) -> bool:
     The slot itself is to be given, an attribute or an item: a variable would count as well.
     """
     return (
-        getrefcount(array) == _IN_SLOT + (other is array)
+        getrefcount(array) == IN_SLOT + (other is array)
         and other.__class__ is _array
         and is_unshared(array)
         and array.dtype is other.dtype

@@ -65,7 +65,7 @@ def index_for(
     needs_one_library(op, *zip(names, (x, index), strict=True))
     array = array_of(index)
     library = library_of(array)
-    tensor = index if isinstance(index, Tensor) else box(library.copy(array))
+    tensor = index if isinstance(index, Tensor) else box(library.snapshot(array))
     if 0 in array.shape:
         return tensor
     n = x.shape[axis] if x.shape else 1

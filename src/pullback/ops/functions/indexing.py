@@ -72,7 +72,7 @@ def _unwrap(index: Any, *kept_for: Any) -> Any:
             f"valid indices, got {type(index).__name__}"
         )
     if is_array(index) and STATE.get().grad and any(t.requires_grad for t in kept_for):
-        return library_of(index).copy(index)
+        return library_of(index).snapshot(index)
     return index
 
 

@@ -1,0 +1,104 @@
+"""The memory that forward's arguments, results and saved values share.
+
+Owns which of them count their changes together, and what is kept of an array that forward saved:
+views and arrays of the array library itself are tied by their memory alone. Invariant: what a node
+saved either has the version counter of every argument and result that shows its memory, or nobody
+can write to it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from sys import getrefcount
+from typing import Any
+
+from pullback.arrays import NUMPY, is_array, library_of
+from pullback.core.custom import pytree as tree
+from pullback.core.custom.named import SavedArray
+from pullback.core.tensor.ownership import SOLE, is_unreachable
+from pullback.core.tensor.tensor import Tensor
+from pullback.core.tensor.versions import BORROWED, Counter, counter_of, new_counter, shared_counter
+
+
+def count_together(given: Sequence[Any], inner: Sequence[Any], outs: Sequence[Any]) -> None:
+    """Let each result that shows the memory of an argument, or of another result, count with it.
+
+    `given` are the caller's arguments, `inner` what forward was called with.
+    """
+    for i, out in enumerate(outs):
+        owner = out if not isinstance(out, Tensor) or out._base is None else out._base
+        if not isinstance(out, Tensor) or any(owner is t for t in inner):
+            continue
+        overlaps = library_of(out._data).overlaps
+        for t, other in (*zip(inner, given, strict=True), *((t, t) for t in outs[:i])):
+            if isinstance(t, Tensor) and t is not out and overlaps(out._data, t._data):
+                owner._counter = shared_counter(other)
+                break
+
+
+def _shown_by(array: Any, inner: Sequence[Any], outs: Sequence[Any]) -> Any:
+    """Return a result or an argument, tensor or array, that shows the memory of an array, if any.
+
+    A tensor is returned as what counts its changes.
+    """
+    overlaps = library_of(array).overlaps
+    for value in (*outs, *inner):
+        if isinstance(value, Tensor):
+            if overlaps(array, value._data):
+                return counter_among(inner, counter_of(value))
+        elif overlaps(array, value):
+            return value
+    return None
+
+
+def counter_among(inner: Sequence[Any], counter: Any) -> Any:
+    """Return what counts for the caller too, where forward shared the memory of an argument.
+
+    Forward's tensor then has a counter of its own; the caller's goes on with the node before it.
+    """
+    origin = (
+        None if counter.__class__ is not Counter or counter.origin is None else counter.origin()
+    )
+    if origin is None or not any(isinstance(t, Tensor) and t._counter is counter for t in inner):
+        return counter
+    return origin
+
+
+def kept_tensor(
+    array: Any, counter: Any, inner: Sequence[Any], outs: Sequence[Any]
+) -> tuple[Any, Any]:
+    """Return what is kept of a saved tensor that is no argument and no result: array, counter."""
+    shown = _shown_by(array, inner, outs)
+    if shown is None or shown is BORROWED:  # a change of a borrowed result is one of a copy
+        return array, counter
+    if is_array(shown):
+        return library_of(array).snapshot(array), new_counter()
+    return array, shown
+
+
+def kept_array(
+    array: Any, held_once: bool, inner: Sequence[Any], outs: Sequence[Any]
+) -> tuple[Any, ...]:
+    """Return the four items of a saved array that is no tensor.
+
+    Of an argument that is a snapshot, which others may share; of what forward made, and somebody
+    else holds, a copy of its own.
+    """
+    shown, library = _shown_by(array, inner, outs), library_of(array)
+    if shown is None:
+        is_ours = not library.mutable or (held_once and is_unreachable(array))
+        return (array if is_ours else library.copy(array), None, 0, None)
+    if shown is BORROWED:
+        return (array, None, 0, None)
+    if not is_array(shown):
+        return (SavedArray(array), shown, shown.version, None)
+    position = next((i for i, value in enumerate(inner) if value is array), None)
+    return (library.snapshot(array), None, 0, position)
+
+
+def _references(leaf: Any) -> int:
+    return getrefcount(leaf)
+
+
+# What `tree.map_leaves` lets a function find of an array that a container alone holds.
+IN_CONTAINER: int = tree.map_leaves(_references, [NUMPY.xp.zeros(1)])[0] if SOLE > 0 else -1
