@@ -23,16 +23,16 @@ from pullback.ops.functions import (
     data_types,
     joining,
     manipulation,
+    norms,
     pointwise,
     reductions,
     scans,
     sorting,
-    statistics,
 )
 from pullback.ops.primitives import comparison as comparison_primitives
 from pullback.ops.primitives import exponential
 from pullback.ops.primitives import reductions as reductions_primitives
-from pullback.ops.primitives.reductions import root_p, var_p
+from pullback.ops.primitives.reductions import var_p
 
 
 def _chosen(a: Any, where: Any, neutral: float) -> Any:
@@ -166,7 +166,9 @@ def std(
 ) -> Any:
     """Return the standard deviation; `correction` is the standard's name for `ddof`."""
     less = ddof if correction is None else correction
-    return statistics.std(_inexact(a, dtype), axis=axis, correction=less, keepdims=keepdims)
+    return reductions_primitives.std(
+        _inexact(a, dtype), axis=axis, correction=less, keepdims=keepdims
+    )
 
 
 @adapter("average")
@@ -267,12 +269,8 @@ def nanvar(
     a: Any, axis: Any = None, dtype: Any = None, ddof: float = 0, keepdims: bool = False
 ) -> Any:
     """Return the variance of what is not NaN."""
-    x, there = _without_nans(_inexact(a, dtype), 0)
-    deviation = pointwise.where(there, x - nanmean(a, axis, dtype, keepdims=True), 0)
-    count = reductions.sum(data_types.astype(there, x.dtype), axis=axis, keepdims=keepdims)
-    return reductions.sum(exponential.square(deviation), axis=axis, keepdims=keepdims) / (
-        count - ddof
-    )
+    deviation, freedom = _deviation(a, axis, dtype, ddof, keepdims)
+    return reductions.sum(exponential.square(deviation), axis=axis, keepdims=keepdims) / freedom
 
 
 @adapter("nanstd")
@@ -280,7 +278,16 @@ def nanstd(
     a: Any, axis: Any = None, dtype: Any = None, ddof: float = 0, keepdims: bool = False
 ) -> Any:
     """Return the standard deviation of what is not NaN."""
-    return root_p.public(nanvar(a, axis, dtype, ddof, keepdims))
+    deviation, freedom = _deviation(a, axis, dtype, ddof, keepdims)
+    return norms.vector_norm(deviation, axis=axis, keepdims=keepdims) / exponential.sqrt(freedom)
+
+
+def _deviation(a: Any, axis: Any, dtype: Any, ddof: float, keepdims: bool) -> tuple[Any, Any]:
+    """Return what is not NaN less its mean, 0 for the others, and the degrees of freedom."""
+    x, there = _without_nans(_inexact(a, dtype), 0)
+    deviation = pointwise.where(there, x - nanmean(a, axis, dtype, keepdims=True), 0)
+    count = reductions.sum(data_types.astype(there, x.dtype), axis=axis, keepdims=keepdims)
+    return deviation, count - ddof
 
 
 def _nan_extreme(name: str, worst: float) -> None:
