@@ -61,11 +61,11 @@ from pullback.ops.functions.special import (betainc, betaln, fdtrc, gammainc, ga
     igammac, logit, mvlgamma, polygamma, stdtr, zeta)
 # reductions, statistics and scans
 from pullback.ops.primitives.reductions import (all, any, argmax, argmin, count_nonzero, max, mean,
-    min, var)
+    min, std, var)
 from pullback.ops.functions.reductions import (amax, amin, aminmax, log_softmax, logsumexp, prod,
     softmax, sum)
 from pullback.ops.functions.statistics import (corrcoef, cov, median, mode, nanmean, nanmedian,
-    nanquantile, nansum, quantile, std, std_mean, var_mean)
+    nanquantile, nansum, quantile, std_mean, var_mean)
 from pullback.ops.functions.histograms import bincount, histc, histogram
 from pullback.ops.functions.scans import (cumprod, cumsum, cumulative_prod, cumulative_sum,
     cumulative_trapezoid, diff, gradient, logcumsumexp, trapezoid, trapz)

@@ -352,11 +352,10 @@ def test_the_power_1_is_a_copy():
 
 
 # -- norms -----------------------------------------------------------------------------------------
-@pytest.mark.parametrize("order", [1, 2, 3, 0.5, np.inf, -np.inf, -1, 0])
+@pytest.mark.parametrize("order", [1, 2, 3, np.inf, -np.inf, 0])
 def test_the_second_derivative_of_a_norm_is_finite_where_an_element_is_0(order):
     x = leaf([0.0, 3.0, 4.0])
-    with np.errstate(divide="ignore"):  # NumPy's, of 0 ** -1
-        norm = linalg.vector_norm(x, ord=order)
+    norm = linalg.vector_norm(x, ord=order)
     (first,) = pb.autograd.grad(norm, x, create_graph=True)
     if first.requires_grad:
         (second,) = pb.autograd.grad(first.sum(), x)

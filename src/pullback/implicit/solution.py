@@ -15,7 +15,7 @@ exact to the order 2**k - 1.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from pullback.arrays import WrappingLibrary, library_of
@@ -24,13 +24,10 @@ from pullback.core.function.record import NodeOperation, Through, new_node
 from pullback.core.graph.modes import STATE, no_grad
 from pullback.core.graph.node import Node, Output, WideNode, edges_of, next_seq
 from pullback.core.tensor.tensor import Tensor, as_array, box
-from pullback.errors import InplaceError
+from pullback.errors import ConvergenceError, InplaceError, compose
+from pullback.implicit.refinement import Residual, jacobian_of, newton_step, refined
 from pullback.ops.functions.data_types import finfo
 from pullback.ops.functions.linear_algebra import solve
-from pullback.transforms.jacobian import jacrev
-
-Residual = Callable[[Any], Any]
-
 
 _STEPS = 3  # of Newton's method
 # From the solution to what F is evaluated at, in a recorded pass.
@@ -51,20 +48,28 @@ def solution(api: str, residual: Residual, x: Tensor) -> Tensor:
     """
     x = x.detach()
     with no_grad():
-        value = residual(x)
-        wrapped = isinstance(library_of(value.data_array()), WrappingLibrary)
-        if not wrapped:
-            matrix = jacobian_of(residual, x)
-            x = _newton_step(matrix, value, x)
-            x = _newton_step(matrix, residual(x), x)
+        x, matrix = refined(residual, x)
+        wrapped = isinstance(library_of(residual(x).data_array()), WrappingLibrary)
     if not wrapped:
         return _recorded(api, residual, x, matrix)
+    if matrix is None:
+        raise _singular(api, x)
     for _ in range(_STEPS):
-        x = _newton_step(jacobian_of(residual, x), residual(x), x)
+        x = newton_step(jacobian_of(residual, x), residual(x), x)
     return x
 
 
-def _recorded(api: str, residual: Residual, x: Tensor, matrix: Tensor) -> Tensor:
+def _singular(api: str, x: Tensor) -> ConvergenceError:
+    required = "a Jacobian that can be inverted required at the solution, for its derivative"
+    hint = (
+        "the solution is a multiple root, a flat minimum or one of many: solve an equation that "
+        "has a simple one, as its derivative, or add what makes it unique; its value is found "
+        "under no_grad()"
+    )
+    return ConvergenceError(compose(api, required, "a singular one", ("x", x), hint=hint))
+
+
+def _recorded(api: str, residual: Residual, x: Tensor, matrix: Tensor | None) -> Tensor:
     if not STATE.get().grad:
         return x
     begun = next_seq()
@@ -73,6 +78,8 @@ def _recorded(api: str, residual: Residual, x: Tensor, matrix: Tensor) -> Tensor
     edges = edges_since(value._node, begun) if value.requires_grad else ()
     if not edges:
         return x
+    if matrix is None:
+        raise _singular(api, x)
     kept = _Record(residual, at, value, matrix, begun)
     node = new_node(WideNode, _Solved(api), edges, (kept,))
     return box(x.data_array(), node, None, x.__class__)
@@ -93,18 +100,6 @@ def edges_since(root: Node, begun: int) -> tuple[Node, ...]:
             else:
                 new.append(target)
     return tuple(found)
-
-
-def jacobian_of(residual: Residual, x: Tensor) -> Tensor:
-    """Return the Jacobian of a residual as a matrix."""
-    found: Tensor = jacrev(residual)(x).reshape((x.numel(), x.numel()))
-    return found.conj() if found.dtype.is_complex else found  # gradients are conjugated
-
-
-def _newton_step(matrix: Tensor, value: Tensor, x: Tensor) -> Tensor:
-    """Return x less the step that would make a linear residual vanish."""
-    found: Tensor = x - solve(matrix, value.reshape((-1, 1))).reshape(x.shape)
-    return found
 
 
 def _pulled(matrix: Tensor, g: Tensor) -> Tensor:

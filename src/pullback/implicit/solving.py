@@ -5,18 +5,23 @@ Owns the iterations, which are not recorded. The derivatives of what they find a
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
 from pullback.core.graph.modes import no_grad
 from pullback.core.tensor.tensor import Tensor
-from pullback.errors import ArgumentTypeError, ConvergenceError, ShapeError, compose
+from pullback.errors import ArgumentError, ArgumentTypeError, ConvergenceError, ShapeError, compose
 from pullback.implicit.reading import state_of, tensor_of
-from pullback.implicit.solution import Residual, jacobian_of, solution
+from pullback.implicit.refinement import Residual, jacobian_of
+from pullback.implicit.solution import solution
 from pullback.ops.declare import sampled
-from pullback.ops.functions.creation import asarray, eye
+from pullback.ops.functions.creation import asarray
 from pullback.ops.functions.data_types import finfo
-from pullback.ops.functions.linear_algebra import solve
+from pullback.ops.functions.diagonals import diag
+from pullback.ops.functions.linear_algebra import cholesky, eigvalsh, solve
+from pullback.ops.functions.matrix_functions import cholesky_solve
+from pullback.ops.functions.pointwise import where
 from pullback.transforms.grad import grad
 from pullback.transforms.results import value_as_given
 from pullback.transforms.transformed import name_of
@@ -24,7 +29,8 @@ from pullback.transforms.transformed import name_of
 __all__ = ["argmin", "fixed_point", "linear_solve", "root"]
 
 _HALVINGS = 30
-_GROWTH = 10.0  # of the shift that makes a Hessian positive
+_GROWTH = 10.0  # of the share that makes a Hessian positive
+_LOCAL = 1e-3  # a step, relative to x, after which a smaller gradient says that the minimum is near
 
 
 # -- what is solved --------------------------------------------------------------------------------
@@ -131,7 +137,7 @@ def root(
         return _of_shape("root", f, x, theta)
 
     with no_grad():
-        x = _newton("root", f, residual, start, _tolerance(tol, start), max_iter)
+        x = _newton(f, residual, start, _tolerance(tol, start), max_iter)
     return value_as_given(solution("root", residual, x), [x0, *theta])
 
 
@@ -173,7 +179,7 @@ def linear_solve(matvec: Callable[..., Any], b: Any, *theta: Any) -> Any:
 
     with no_grad():
         zero = _start("linear_solve", matvec, b, theta) * 0
-        x = zero - _step(jacobian_of(residual, zero), residual(zero), zero)
+        x = zero - _step("linear_solve", jacobian_of(residual, zero), residual(zero))
     return value_as_given(solution("linear_solve", residual, x), [b, *theta])
 
 
@@ -183,7 +189,7 @@ def argmin(
 ) -> Any:
     """Return the x near `x0` that minimises the scalar ``f(x, *theta)``.
 
-    Newton's method, with a multiple of the identity added to the Hessian until a step descends.
+    Newton's method, with a share of its diagonal added to the Hessian until a step descends.
 
     Parameters
     ----------
@@ -218,52 +224,128 @@ def argmin(
 
 
 # -- iterations, which are not recorded ------------------------------------------------------------
-def _newton(api: str, f: Any, residual: Residual, x: Tensor, tol: float, max_iter: int) -> Tensor:
+def _newton(f: Any, residual: Residual, x: Tensor, tol: float, max_iter: int) -> Tensor:
     value = residual(x).detach()
     for _ in range(max_iter):
-        step = _step(jacobian_of(residual, x), value, x)
+        if not _size(value):
+            return x
+        step = _step("root", jacobian_of(residual, x), value)
         for halving in range(_HALVINGS):
             moved = x - step * 0.5**halving
             found = residual(moved).detach()
             if _size(found) < _size(value) or _is_small(step, x, tol):
                 break
         else:
-            raise _not_converged(api, f, max_iter, _size(value))
+            if _is_small(step, x, _rounding(x)):
+                return x
+            raise _not_converged("root", f, max_iter, _size(value))
         x, value = moved, found
         if _is_small(step, x, tol):
             return x
-    raise _not_converged(api, f, max_iter, _size(value))
+    raise _not_converged("root", f, max_iter, _size(value))
 
 
 def _descend(
     f: Any, residual: Residual, x: Tensor, theta: Any, tol: float, max_iter: int
 ) -> Tensor:
-    shift = 0.0
-    identity = eye(x.numel(), dtype=x.dtype)
+    """Return where f is least: Newton's method with a share of its diagonal added to the Hessian.
+
+    Near the minimum rounding hides whether f descends, but not whether its gradient vanishes.
+    """
+    share = 0.0
+    least, slope = _value(f, x, theta), residual(x).detach()
     for _ in range(max_iter):
-        slope, hessian = residual(x).detach(), jacobian_of(residual, x)
-        least = float(f(x, *theta))
+        hessian = jacobian_of(residual, x).detach()
+        if not _size(slope):
+            return _if_minimum(hessian, x)
         for _ in range(_HALVINGS):
-            step = _step(hessian + shift * identity, slope, x)
-            moved = x - step
-            if float(f(moved, *theta)) < least or (shift == 0 and _is_small(step, x, tol)):
-                break
-            shift = max(_GROWTH * shift, 1e-3)
+            matrix = _with_share(hessian, share)
+            step = _descent(matrix, slope)
+            if step is not None:
+                moved = x - step
+                value, found = _value(f, moved, theta), residual(moved).detach()
+                settled = share == 0 and _is_small(step, x, tol)
+                if (
+                    settled
+                    or value < least
+                    or (
+                        share == 0
+                        and _is_small(step, x, _LOCAL)
+                        and _vanishes(matrix, slope, found)
+                    )
+                ):
+                    break
+            share = max(_GROWTH * share, 1e-3)
         else:
+            step = _descent(_with_share(hessian, float(finfo(x.dtype).eps) ** 0.5), slope)
+            if step is not None and _is_small(step, x, _rounding(x)):
+                return _if_minimum(hessian, x)
             raise _not_converged("argmin", f, max_iter, _size(slope))
-        x = moved
-        if shift == 0 and _is_small(step, x, tol):
+        x, least, slope = moved, value, found
+        if settled:
             return x
-        shift = 0.0 if shift < 1e-2 else shift / _GROWTH
+        share = 0.0 if share < 1e-2 else share / _GROWTH
     raise _not_converged("argmin", f, max_iter, _size(slope))
+
+
+def _value(f: Any, x: Tensor, theta: Any) -> float:
+    return float(asarray(f(x, *theta)).detach())
+
+
+def _with_share(hessian: Tensor, share: float) -> Tensor:
+    """Return a Hessian with a share of its diagonal added: so the units of x do not matter."""
+    if not share:
+        return hessian
+    diagonal = abs(hessian.diagonal())
+    found: Tensor = hessian + diag(where(diagonal > 0, diagonal, _size(diagonal) or 1.0) * share)
+    return found
+
+
+def _descent(matrix: Tensor, slope: Tensor) -> Tensor | None:
+    """Return the step of Newton's method, None if the matrix is not positive definite."""
+    try:
+        factor = cholesky(matrix)
+    except ArgumentError:
+        return None
+    found: Tensor = cholesky_solve(slope.reshape((-1, 1)), factor).reshape(slope.shape)
+    return found
+
+
+def _vanishes(matrix: Tensor, slope: Tensor, found: Tensor) -> bool:
+    """Return whether a step has halved the gradient, in the measure of the Hessian."""
+    before, after = _descent(matrix, slope), _descent(matrix, found)
+    return after is not None and bool((found * after).sum() < (slope * before).sum() / 4)
+
+
+def _if_minimum(hessian: Tensor, x: Tensor) -> Tensor:
+    """Return where the gradient vanishes, if f does not descend from there."""
+    least = float(eigvalsh(hessian).min()) if x.numel() else 0.0
+    if least < -(float(finfo(x.dtype).eps) ** 0.5) * _size(hessian):
+        required = "a minimum required where the gradient vanishes"
+        came = f"a Hessian with the eigenvalue {least:.3g}"
+        hint = "x0 is a maximum or a saddle point: start beside it"
+        raise ConvergenceError(compose("argmin", required, came, ("x", x), hint=hint))
+    return x
 
 
 def _tolerance(tol: float | None, x: Tensor) -> float:
     return float(finfo(x.dtype).eps) ** (2 / 3) if tol is None else tol
 
 
-def _step(matrix: Tensor, value: Tensor, x: Tensor) -> Tensor:
-    step: Tensor = solve(matrix, value.reshape((-1, 1))).reshape(x.shape).detach()
+def _rounding(x: Tensor) -> float:
+    """Return the size of a last step, relative to x, that no iteration can improve on."""
+    rounding: float = float(finfo(x.dtype).eps) ** (1 / 3)
+    return rounding
+
+
+def _step(api: str, matrix: Tensor, value: Tensor) -> Tensor:
+    try:
+        step: Tensor = solve(matrix, value.reshape((-1, 1))).reshape(value.shape).detach()
+    except ArgumentError:
+        required, hint = "a Jacobian that can be inverted required", "start elsewhere"
+        if api == "linear_solve":
+            hint = "the equations contradict each other, or leave x open: add what determines it"
+        raise ConvergenceError(compose(api, required, "a singular one", hint=hint)) from None
     return step
 
 
@@ -272,12 +354,14 @@ def _size(x: Tensor) -> float:
 
 
 def _is_small(change: Tensor, x: Tensor, tol: float) -> bool:
-    return bool((abs(change) <= tol * (1 + abs(x))).all())
+    return bool((abs(change) <= tol * (1 + abs(x))).all()) and math.isfinite(_size(x))
 
 
 def _not_converged(api: str, f: Any, max_iter: int, size: float) -> ConvergenceError:
     required = f"{name_of(f)} to converge within {max_iter} iterations required"
     hint = "start nearer to the solution, raise max_iter, or raise tol above rounding"
+    if api != "fixed_point":
+        hint += "; a singular Jacobian (a multiple root, a flat minimum) makes it slow"
     came = f"a residual of {size:.3g}"
     return ConvergenceError(compose(api, required, came, hint=hint))
 

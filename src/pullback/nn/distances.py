@@ -5,6 +5,7 @@ A distance of 0 has the gradient 0, as the norm has.
 
 from __future__ import annotations
 
+import functools
 import itertools
 from typing import Any
 
@@ -14,7 +15,7 @@ from pullback.ops.arguments import tensor_of
 from pullback.ops.declare import composition, needs_tensor
 from pullback.ops.functions.creation import tensor
 from pullback.ops.functions.norms import vector_norm
-from pullback.ops.functions.pointwise import add, clamp
+from pullback.ops.functions.pointwise import add
 from pullback.ops.functions.repeating import broadcast_arrays
 from pullback.ops.primitives.arithmetic import divide, subtract
 from pullback.ops.primitives.gathering import take_p
@@ -52,8 +53,8 @@ def cosine_similarity(x1: Any, x2: Any, dim: int = 1, eps: float = 1e-8) -> Tens
     needs_tensor("cosine_similarity", x1, "x1")
     needs_tensor("cosine_similarity", x2, "x2")
     x, y = broadcast_arrays(x1, x2)
-    lengths = [clamp(vector_norm(part, axis=dim, keepdims=True), min=eps) for part in (x, y)]
-    return sum_p.public((x / lengths[0]) * (y / lengths[1]), axis=dim, keepdims=False)
+    length = functools.partial(vector_norm_p.public, axis=dim, keepdims=True, least=eps)
+    return sum_p.public((x / length(x)) * (y / length(y)), axis=dim, keepdims=False)
 
 
 @composition(
@@ -82,8 +83,7 @@ def normalize(
     """
     needs_tensor("normalize", input, "input")
     over = dim if axis is None else axis
-    sizes = vector_norm_p.public(input, axis=over, keepdims=True, ord=p)
-    return divide(input, clamp(sizes, min=eps))
+    return divide(input, vector_norm_p.public(input, axis=over, keepdims=True, ord=p, least=eps))
 
 
 @composition(

@@ -20,7 +20,7 @@ from pullback.ops.declare import composition, needs_order, needs_tensor, public
 from pullback.ops.functions.data_types import astype
 from pullback.ops.functions.gathering import needs_whole
 from pullback.ops.functions.pointwise import where
-from pullback.ops.primitives.exponential import exp, log, square
+from pullback.ops.primitives.exponential import exp, square, xlogy
 from pullback.ops.primitives.gathering import gather_p, take_p
 from pullback.ops.primitives.losses import (
     PAIR,
@@ -303,8 +303,8 @@ def kl_div(input: Any, target: Any, reduction: str = "mean", log_target: bool = 
     else:
         none = target == 0
         nothing = where(input == input, 0, input)  # NaN stays
-        values = target * (log(where(none, 1, target)) - where(none, 0, input))
-        values = where(none, nothing, values)
+        values = where(none, nothing, -target * where(none, 0, input))
+        values = xlogy(target, target) + values
     if reduction != "batchmean":
         return reduced(values, reduction)
     if not input.shape:

@@ -28,6 +28,7 @@ from pullback.ops.functions import (
     data_types,
     joining,
     manipulation,
+    norms,
     pointwise,
     reductions,
     scans,
@@ -38,7 +39,7 @@ from pullback.ops.primitives import complex_numbers as complex_primitives
 from pullback.ops.primitives import exponential
 from pullback.ops.primitives import reductions as reductions_primitives
 from pullback.ops.primitives.gathering import gather_p
-from pullback.ops.primitives.reductions import root_p, var_p
+from pullback.ops.primitives.reductions import std_p, var_p
 
 
 def _chosen(a: Any, where: Any, neutral: float) -> Any:
@@ -152,26 +153,49 @@ def var(
     correction: float | None = None,
 ) -> Any:
     """Return the variance, about `mean`; `correction` is the standard's name for `ddof`."""
-    x, less = inexact(a, dtype), ddof if correction is None else correction
+    less = ddof if correction is None else correction
     if where is True and mean is None:
-        return var_p.public(x, axis=axis, correction=less, keepdims=keepdims)
-    mask = manipulation.broadcast_to(_truth(where), x.shape)
-    centre = _mean(x, axis, keepdims=True, where=mask) if mean is None else as_tensor(mean, x)
-    deviation = pointwise.where(mask, x - centre, 0)
-    if x.dtype.is_complex:
+        return var_p.public(inexact(a, dtype), axis=axis, correction=less, keepdims=keepdims)
+    deviation, freedom = _deviation(a, axis, dtype, less, keepdims, where, mean)
+    if deviation.dtype.is_complex:
         squares = complex_numbers.real(deviation * complex_primitives.conj(deviation))
     else:
         squares = exponential.square(deviation)
-    count = reductions.sum(data_types.astype(mask, squares.dtype), axis=axis, keepdims=keepdims)
-    freedom = pointwise.where(count > less, count - less, math.nan)
     return reductions.sum(squares, axis=axis, keepdims=keepdims) / freedom
 
 
 @adapter("std")
-@functools.wraps(var)
-def std(a: Any, axis: Any = None, *args: Any, **settings: Any) -> Any:
-    """Return the standard deviation: the root of `var`, whose derivative at 0 is 0."""
-    return root_p.public(var(a, axis, *args, **settings))
+def std(
+    a: Any,
+    axis: Any = None,
+    dtype: Any = None,
+    ddof: float = 0,
+    keepdims: bool = False,
+    *,
+    where: Any = True,
+    mean: Any = None,
+    correction: float | None = None,
+) -> Any:
+    """Return the standard deviation, about `mean`; `correction` is an alias of `ddof`."""
+    less = ddof if correction is None else correction
+    if where is True and mean is None:
+        return std_p.public(inexact(a, dtype), axis=axis, correction=less, keepdims=keepdims)
+    deviation, freedom = _deviation(a, axis, dtype, less, keepdims, where, mean)
+    root = exponential.sqrt(freedom)
+    return norms.vector_norm(deviation, axis=axis, keepdims=keepdims) / root
+
+
+def _deviation(
+    a: Any, axis: Any, dtype: Any, less: float, keepdims: bool, where: Any, mean: Any
+) -> tuple[Any, Any]:
+    """Return `a` less its mean, 0 where the mask is False, and the degrees of freedom."""
+    x = inexact(a, dtype)
+    mask = manipulation.broadcast_to(_truth(where), x.shape)
+    centre = _mean(x, axis, keepdims=True, where=mask) if mean is None else as_tensor(mean, x)
+    deviation = pointwise.where(mask, x - centre, 0)
+    real = data_types.finfo(x.dtype).dtype
+    count = reductions.sum(data_types.astype(mask, real), axis=axis, keepdims=keepdims)
+    return deviation, pointwise.where(count > less, count - less, math.nan)
 
 
 @adapter("average")

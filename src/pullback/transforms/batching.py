@@ -395,7 +395,7 @@ _RULES: dict[str, Callable[[Call], Any]] = {
     "binary_cross_entropy binary_cross_entropy_with_logits": _elementwise,
     "tril triu diagonal cholesky qr eigh eigenvalues svd singular_values cofactors det slogdet inv "
     "pinv matrix_rank unfold fold mean_windows spread_windows max_positions": _as_it_is,
-    "sum mean var prod max min any all count_nonzero vector_norm logsumexp": _reduction,
+    "sum mean var std prod max min any all count_nonzero vector_norm logsumexp": _reduction,
     "argmax argmin": _place,
     "cumsum cumprod logcumsumexp softmax log_softmax argsort roll flip cummax_place cummin_place "
     "unfoldDim fftR2C fftC2R split unbind": _along("axis"),

@@ -18,7 +18,8 @@ import numpy as np
 from pullback.core.graph.modes import no_grad
 from pullback.core.tensor.tensor import Tensor
 from pullback.errors import ConvergenceError, compose
-from pullback.implicit.solution import jacobian_of, solution
+from pullback.implicit.refinement import jacobian_of
+from pullback.implicit.solution import solution
 from pullback.interop.scipy.runge_kutta import Piece, Slope, Taken
 from pullback.ops.functions.creation import asarray
 from pullback.ops.functions.data_types import finfo

@@ -27,7 +27,8 @@ from pullback.errors import (
     ShapeError,
     compose,
 )
-from pullback.implicit.solution import jacobian_of, solution
+from pullback.implicit.refinement import jacobian_of
+from pullback.implicit.solution import solution
 from pullback.interop.scipy import implicit_steps
 from pullback.interop.scipy.initial_checks import (
     Watch,

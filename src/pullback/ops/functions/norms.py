@@ -253,7 +253,7 @@ def renorm(input: Any, p: float, dim: int, maxnorm: float) -> Tensor:
     needs_rank("renorm", input, 2)
     axis = normalize_axis("renorm", dim, len(input.shape))
     others = tuple(i for i in range(len(input.shape)) if i != axis)
-    lengths = vector_norm(input, axis=others, keepdims=True, ord=p)
+    lengths = vector_norm_p.public(input, axis=others, keepdims=True, ord=p, least=maxnorm)
     smaller = divide(maxnorm, add(lengths, 1e-7))
     return multiply(input, where(greater(lengths, maxnorm), smaller, 1))
 

@@ -45,7 +45,7 @@ from pullback.ops.primitives.comparison import isnan, logical_not, not_equal
 from pullback.ops.primitives.complex_numbers import conj
 from pullback.ops.primitives.exponential import sqrt
 from pullback.ops.primitives.gathering import gather_p
-from pullback.ops.primitives.reductions import argmax, mean, root_p, sum_p, var
+from pullback.ops.primitives.reductions import argmax, mean, std, sum_p, var
 from pullback.ops.primitives.sorting import argsort_p, median_of_all_p, middle
 from pullback.ops.samples import AXES, NO_AXIS, both, integers, real, sample
 
@@ -65,34 +65,13 @@ def freedom(
     return either(op, dim, axis), correction if unbiased is None else int(unbiased)
 
 
-@composition(
-    *AXES[:4],
-    sample((4, 3), axis=0, correction=1.0),
-    reference=(
-        lambda np, x, axis=None, correction=0, keepdims=False: np.std(
-            x, axis=axis, ddof=correction, keepdims=keepdims
-        )
-    ),
-    result_dtype="real",
-    scalars=False,
-)
-def std(x: Any, /, *, axis: Any = None, correction: float = 0.0, keepdims: bool = False) -> Tensor:
-    """Return the standard deviation over `axis`, the root of `var`.
-
-    Examples
-    --------
-    >>> import pullback as pb
-    >>> pb.std(pb.tensor([1.0, 2.0, 3.0]), correction=1)
-    tensor(1.)
-    """
-    return root_p.public(var(x, axis=axis, correction=correction, keepdims=keepdims))
-
-
-def _moments(op: str, x: Any, axis: Any, correction: float, kept: bool) -> tuple[Tensor, Tensor]:
+def _moments(
+    op: str, spread: Any, x: Any, axis: Any, correction: float, kept: bool
+) -> tuple[Tensor, Tensor]:
     needs_tensor(op, x)
     normalize_axes(op, axis, len(x.shape))
-    spread = var(x, axis=axis, correction=correction, keepdims=kept)
-    return spread, mean(x, axis=axis, keepdims=kept)
+    found = spread(x, axis=axis, correction=correction, keepdims=kept)
+    return found, mean(x, axis=axis, keepdims=kept)
 
 
 @composition(AXES[1], AXES[2], multi=True, result_dtype=("real", "same"), scalars=False)
@@ -115,7 +94,7 @@ def var_mean(
     (tensor(1.), tensor(2.))
     """
     over, correction = freedom("var_mean", dim, axis, unbiased, correction)
-    return _moments("var_mean", x, over, correction, keepdim or keepdims)
+    return _moments("var_mean", var, x, over, correction, keepdim or keepdims)
 
 
 @composition(AXES[1], AXES[2], multi=True, result_dtype=("real", "same"), scalars=False)
@@ -138,8 +117,7 @@ def std_mean(
     (tensor(1.), tensor(2.))
     """
     over, correction = freedom("std_mean", dim, axis, unbiased, correction)
-    spread, center = _moments("std_mean", x, over, correction, keepdim or keepdims)
-    return root_p.public(spread), center
+    return _moments("std_mean", std, x, over, correction, keepdim or keepdims)
 
 
 # -- without what is not a number ------------------------------------------------------------------

@@ -98,7 +98,9 @@ class ReducingMethods:
         As in PyTorch, a bool in second place, or in first, is `unbiased`.
         """
         over, less = statistics.freedom("std", dim, axis, unbiased, correction)
-        return statistics.std(self, axis=over, correction=less, keepdims=keepdim or keepdims)
+        return reductions_primitives.std(
+            self, axis=over, correction=less, keepdims=keepdim or keepdims
+        )
 
     def max(
         self, dim: Any = None, keepdim: bool = False, *, axis: Any = None, keepdims: bool = False

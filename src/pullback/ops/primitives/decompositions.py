@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pullback.ops.declare import operation
+from pullback.ops.declare import on, operation
 from pullback.ops.matrices import (
     HERMITIAN,
     NO_CONVERGENCE,
@@ -25,6 +25,7 @@ from pullback.ops.matrices import (
     of_subspace,
     upper_triangle,
 )
+from pullback.ops.primitives.cones import toward_p
 from pullback.ops.samples import sample
 
 
@@ -214,7 +215,7 @@ def _svd_rule(g: Any, u: Any, s: Any, vh: Any, xp: Any) -> Any:
     u, gu = of_subspace(u, gu, count, xp)
     v, gv = of_subspace(v, gv, count, xp)
     if gs is not None:
-        gs = xp.where(s == 0, xp.zeros_like(gs), gs)  # a kink, as that of abs
+        gs = on(xp, toward_p)(gs, s, s)  # 0 where s is: the tip of a cone
     back = adjoint(v, xp)
     if gu is None and gv is None:
         return xp.matmul(u * xp.expand_dims(gs, axis=-2), back)

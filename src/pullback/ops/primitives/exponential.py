@@ -8,8 +8,9 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from pullback.ops.declare import Primitive, elementwise, needs_order, standard
+from pullback.ops.declare import Primitive, elementwise, needs_order, on, standard
 from pullback.ops.examples import documented
+from pullback.ops.primitives.cones import toward_p
 from pullback.ops.samples import both, real
 
 _LN2, _LN10 = math.log(2), math.log(10)
@@ -163,13 +164,19 @@ def _times_log(name: str, log: str, harmless: int, doc: str, **more: Any) -> Pri
         needs_order(name, x, y)
         return kernel(xp, x, y)
 
+    def at_a_pole(x: Any, y: Any) -> Any:
+        return (x == 0) & (y <= harmless - 1)
+
     def slope_in_x(g: Any, x: Any, y: Any, xp: Any) -> Any:
         y = _beside(x, y, xp)
-        at_a_pole = (x == 0) & (y <= harmless - 1)
-        return g * getattr(xp, log)(xp.where(at_a_pole, harmless, y))
+        return g * getattr(xp, log)(xp.where(at_a_pole(x, y), harmless, y))
 
     def slope_in_y(g: Any, x: Any, y: Any, xp: Any) -> Any:
-        return g * x / (settled(x, y, xp) + (1 - harmless))
+        # Of x ln(x) at 0 the curvature is infinite.
+        x = _beside(y, x, xp)
+        tip = xp.where(at_a_pole(x, y), x, xp.ones_like(x))
+        moved = on(xp, toward_p)(g, x, tip)
+        return moved / (settled(x, y, xp) + (1 - harmless))
 
     return elementwise(
         name,

@@ -15,7 +15,9 @@ from typing import Any
 from pullback.arrays import NUMPY, add_up, library_of
 from pullback.errors import ArgumentError, ArgumentTypeError, DTypeError, compose
 from pullback.ops.axes import count, dropped, keep_axes, normalize_axes, normalize_axis, spread
-from pullback.ops.declare import Primitive, elementwise, needs_order, operation, standard
+from pullback.ops.declare import Primitive, needs_order, on, operation
+from pullback.ops.matrices import is_complex
+from pullback.ops.primitives.cones import toward_p
 from pullback.ops.samples import AXES, EMPTY, NO_AXIS, both, grid, real, sample
 
 # The default library's own reductions, which do all that the forwards do for floats.
@@ -145,6 +147,47 @@ var_p = operation(
     """,
 )
 var = var_p.public
+
+
+def _std_rule(
+    g: Any, x: Any, out: Any, axis: Any, correction: float, keepdims: bool, xp: Any
+) -> Any:
+    g, out = (keep_axes(v, x.shape, axis, keepdims, xp) for v in (g, out))
+    n = count(x.shape, axis) - correction
+    deviation = x - xp.mean(x, axis=_axes_of(x, "std", axis), keepdims=True)
+    return on(xp, toward_p)(g * (1 / n if n > 0 else math.nan), deviation, out)
+
+
+std_p = operation(
+    "std",
+    lambda xp, x, *, axis=None, correction=0.0, keepdims=False: xp.sqrt(
+        _var(xp, x, axis=axis, correction=correction, keepdims=keepdims)
+    ),
+    quick=lambda x, **settings: _of_numpy.sqrt(_var_numpy(x, **settings)),
+    rules={"x": _std_rule},
+    holomorphic=False,
+    samples=(*AXES, sample((4, 3), axis=0, correction=1.0)),
+    reference=(
+        lambda np, x, axis=None, correction=0, keepdims=False: np.std(
+            x, axis=axis, ddof=correction, keepdims=keepdims
+        )
+    ),
+    result_dtype="real",
+    doc="""Return the standard deviation over `axis`, the root of `var`.
+
+    Raises
+    ------
+    DTypeError
+        If the dtype is neither floating nor complex.
+
+    Examples
+    --------
+    >>> import pullback as pb
+    >>> pb.std(pb.tensor([1.0, 2.0, 3.0]), correction=1)
+    tensor(1.)
+    """,
+)
+std = std_p.public
 
 
 # -- products --------------------------------------------------------------------------------------
@@ -351,26 +394,21 @@ count_nonzero = count_nonzero_p.public
 
 
 # -- norms -----------------------------------------------------------------------------------------
-def _root_rule(g: Any, out: Any, xp: Any) -> Any:
-    still = out == 0
-    safe = xp.where(still, xp.ones_like(out), out)
-    return xp.where(still, xp.zeros_like(g), g / (2 * safe))
-
-
-root_p = elementwise(
-    "root",
-    standard("sqrt"),
-    x=_root_rule,
-    domain=real(0.5, 3),
-    reference="numpy.sqrt",
-    doc="Return the square root of a spread; the derivative at 0, where it is least, is 0.",
-)
-
-
 _INF = math.inf
 
 
-def _vector_norm(xp: Any, x: Any, *, axis: Any = None, keepdims: bool = False, ord: Any = 2) -> Any:
+def _vector_norm(
+    xp: Any,
+    x: Any,
+    *,
+    axis: Any = None,
+    keepdims: bool = False,
+    ord: Any = 2,
+    least: float = 0.0,
+) -> Any:
+    if least:
+        norm = _vector_norm(xp, x, axis=axis, keepdims=keepdims, ord=ord)
+        return xp.where(norm < least, least, norm)
     axes = normalize_axes("vector_norm", axis, len(x.shape))
     if isinstance(ord, bool) or not isinstance(ord, (int, float)):
         came = type(ord).__name__
@@ -385,41 +423,47 @@ def _vector_norm(xp: Any, x: Any, *, axis: Any = None, keepdims: bool = False, o
     return xp.linalg.vector_norm(x, axis=axes, keepdims=keepdims, ord=ord)
 
 
-def _vector_norm_numpy(x: Any, *, axis: Any, keepdims: bool, ord: Any) -> Any:
+def _vector_norm_numpy(x: Any, *, axis: Any, keepdims: bool, ord: Any, least: float) -> Any:
     # NumPy adds one by one here, whatever the axis.
     if not x.size or not x.shape or axis is None or axis == () or ord.__class__ is bool:
         raise TypeError
     if ord == 2:
-        return _of_numpy.sqrt(add_up(x * x, axis, keepdims))
-    if ord == 1:
+        norm = _of_numpy.sqrt(add_up(x * x, axis, keepdims))
+        return _of_numpy.maximum(norm, least) if least else norm
+    if ord == 1 and not least:
         return add_up(_of_numpy.abs(x), axis, keepdims)
     raise TypeError
 
 
 def _vector_norm_rule(
-    g: Any, x: Any, out: Any, axis: Any, keepdims: bool, ord: Any, xp: Any
+    g: Any, x: Any, out: Any, axis: Any, keepdims: bool, ord: Any, least: float, xp: Any
 ) -> Any:
     """Return g sign(x) (|x| / norm)^(ord - 1), or what that tends to."""
     if ord == 0 or 0 in x.shape:
         return xp.zeros_like(x)
     g = keep_axes(g, x.shape, axis, keepdims, xp)
     norm = keep_axes(out, x.shape, axis, keepdims, xp)
-    if ord == 1:
-        return xp.sign(x) * g
+    if least:
+        g = xp.where(norm > least, g, 0)
+    toward, single = on(xp, toward_p), count(x.shape, axis) == 1
+    if ord == 2 and not single:
+        return toward(g, x, norm)
+    size = xp.abs(x)
+    kinked = not is_complex(x) and (ord == 1 or math.isinf(ord) or single)
+    if ord == 1 or single:
+        return xp.sign(x) * g if kinked else toward(g, x, size)
     if math.isinf(ord):
-        size = xp.abs(x)
         ties = (size == norm) | ((size != size) & (norm != norm))  # all NaN: every element ties
         ties = xp.where(ties, xp.ones_like(norm), xp.zeros_like(norm))
         axes = normalize_axes("vector_norm", axis, len(x.shape))
-        return xp.sign(x) * (ties * (g / xp.sum(ties, axis=axes, keepdims=True)))
-    flat = norm == 0
-    norm = xp.where(flat, xp.ones_like(norm), norm)
-    g = xp.where(flat, xp.zeros_like(g), g)
-    if ord == 2:
-        return x * (g / norm)
-    zero = x == 0
-    share = xp.where(zero, xp.ones_like(norm), xp.abs(x) / norm) ** (ord - 1)
-    return xp.sign(x) * (xp.where(zero, xp.zeros_like(share), share) * g)
+        g = ties * (g / xp.sum(ties, axis=axes, keepdims=True))
+        return xp.sign(x) * g if kinked else toward(g, x, size)
+    # Below 2 each element of 0 is a tip, or has an infinite slope; above, the whole vector of 0 is.
+    zero, flat = x == 0, norm == 0
+    weight = xp.where(zero, 1, size / xp.where(flat, 1, norm)) ** (ord - 2)
+    if ord < 2:
+        return toward(g * weight, x, xp.where(zero, 0, norm))
+    return toward(g * xp.where(zero & ~flat, 0, weight), x, norm)
 
 
 vector_norm_p = operation(

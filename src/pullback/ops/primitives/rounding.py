@@ -12,14 +12,21 @@ from typing import Any
 from pullback.arrays import library_of
 from pullback.ops.declare import Primitive, elementwise, needs_order, on, operation, standard
 from pullback.ops.examples import documented
+from pullback.ops.matrices import is_complex
 from pullback.ops.primitives.complex_numbers import to_complex_p
+from pullback.ops.primitives.cones import toward_p
 from pullback.ops.samples import both, real, sample
 
+
 # -- magnitude and sign ----------------------------------------------------------------------------
+def _abs_rule(g: Any, x: Any, out: Any, xp: Any) -> Any:
+    return on(xp, toward_p)(g, x, out) if is_complex(x) else g * xp.sign(x)
+
+
 abs_p = elementwise(
     "abs",
     standard("abs"),
-    x=lambda g, x, xp: g * xp.sign(x),
+    x=_abs_rule,
     holomorphic=False,
     domain=both(-2, 2, 0.0),
     reference="numpy.abs",

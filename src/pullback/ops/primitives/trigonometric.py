@@ -9,8 +9,9 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from pullback.ops.declare import elementwise, standard
+from pullback.ops.declare import elementwise, on, standard
 from pullback.ops.examples import documented
+from pullback.ops.primitives.cones import toward_p
 from pullback.ops.samples import both, real
 
 # -- circular --------------------------------------------------------------------------------------
@@ -221,16 +222,11 @@ atanh = arctanh = atanh_p.public
 
 
 # -- polar coordinates -----------------------------------------------------------------------------
-def _share(g: Any, x: Any, out: Any, xp: Any) -> Any:
-    """Return g * x / out, and 0 at the origin."""
-    return g * (x / xp.where(out == 0, 1, out))
-
-
 hypot_p = elementwise(
     "hypot",
     standard("hypot", ordered=True),
-    x=lambda g, x, out, xp: _share(g, x, out, xp),
-    y=lambda g, y, out, xp: _share(g, y, out, xp),
+    x=lambda g, x, out, xp: on(xp, toward_p)(g, x, out),
+    y=lambda g, y, out, xp: on(xp, toward_p)(g, y, out),
     floating=True,
     domain={"x": real(-2, 2), "y": real(0.5, 2)},
     reference="numpy.hypot",
@@ -244,17 +240,17 @@ hypot_p = elementwise(
 hypot = hypot_p.public
 
 
-def _square_radius(x: Any, y: Any, xp: Any) -> Any:
-    """Return x ** 2 + y ** 2, and 1 at the origin."""
-    square = x * x + y * y
-    return xp.where(square == 0, 1, square)
+def _turning(g: Any, x: Any, y: Any, xp: Any) -> Any:
+    """Return g x / (x ** 2 + y ** 2), and 0 at the origin."""
+    radius = on(xp, hypot_p)(x, y)
+    return on(xp, toward_p)(g, x, radius) / xp.where(radius == 0, 1, radius)
 
 
 atan2_p = elementwise(
     "atan2",
     standard("atan2", ordered=True),
-    x=lambda g, x, y, xp: g * y / _square_radius(x, y, xp),
-    y=lambda g, x, y, xp: -(g * x / _square_radius(x, y, xp)),
+    x=lambda g, x, y, xp: _turning(g, y, x, xp),
+    y=lambda g, x, y, xp: -_turning(g, x, y, xp),
     floating=True,
     domain={"x": real(-2, 2), "y": real(0.5, 2)},
     reference="numpy.atan2",

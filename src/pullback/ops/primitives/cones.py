@@ -1,0 +1,42 @@
+"""The gradient of what has the tip of a cone at 0: norms, the sizes of complex numbers, spreads.
+
+The tip has every slope up to 1, whose middle, 0, is the gradient there. How that changes is
+unbounded: its derivative is NaN, so that no second derivative is wrong, except along what does not
+move away from the tip, such as the distance of a point from itself.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from pullback.ops.declare import Primitive, elementwise, on
+from pullback.ops.samples import real
+
+
+def _toward(xp: Any, slope: Any, x: Any, size: Any) -> Any:
+    tip = size == 0
+    return x * (xp.where(tip & (slope == slope), 0, slope) / xp.where(tip, 1, size))  # NaN stays
+
+
+def _changed(g: Any, factor: Any, size: Any, xp: Any) -> Any:
+    """Return g factor / size: at the tip NaN, but for a g of 0."""
+    tip = size == 0
+    return xp.where(tip & (g == 0), 0, g * (factor / xp.where(tip, math.nan, size)))
+
+
+def _shrunk(g: Any, slope: Any, x: Any, size: Any, xp: Any) -> Any:
+    return -_changed(g, slope * (x / xp.where(size == 0, 1, size)), size, xp)
+
+
+toward_p: Primitive = elementwise(
+    "toward",
+    _toward,
+    slope=lambda g, x, size, xp: on(xp, toward_p)(g, x, size),
+    x=lambda g, slope, size, xp: _changed(g, slope, size, xp),
+    size=_shrunk,
+    floating=True,
+    domain={"slope": real(-2, 2), "x": real(-2, 2), "size": real(0.5, 2)},
+    reference=(lambda np, slope, x, size: slope * x / size),
+    doc="Return slope x / size; at a size of 0 the value is 0, and the derivatives are NaN.",
+)
