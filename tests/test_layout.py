@@ -15,6 +15,7 @@ MODULES = sorted(ROOT.rglob("*.py"))
 # A file imports from its own package and from the layers before it.
 LAYERS = [
     {"errors"},
+    {"hints"},
     {"arrays"},
     {"core"},
     {"ops.declare", "ops.examples"},

@@ -255,6 +255,7 @@ def test_functions_that_are_no_ufuncs():
 
 
 def test_the_other_special_functions_are_those_of_pullback():
-    assert special.gamma is pb.special.gamma
+    x = pb.tensor([0.5], requires_grad=True)
+    assert special.gamma(x).grad_fn.name() == pb.special.gamma(x).grad_fn.name()
     with pytest.raises(AttributeError, match="got 'lambertw'"):
         _ = special.lambertw

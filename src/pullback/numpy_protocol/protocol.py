@@ -7,7 +7,6 @@ have to be an array raises if a gradient is asked for.
 
 from __future__ import annotations
 
-import difflib
 import functools
 import inspect
 import itertools
@@ -19,7 +18,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from pullback import special
+from pullback import hints, special
 from pullback.arrays import is_array
 from pullback.core.graph.modes import STATE
 from pullback.core.tensor.tensor import Tensor
@@ -130,6 +129,8 @@ def ufunc_counterpart(ufunc: np.ufunc) -> Callable[..., Any]:
     elif getattr(sys.modules.get("scipy.special"), name, None) is ufunc:
         found = getattr(special, name, None)  # a name may mean something else there
         name = f"scipy.special.{name}"
+    elif name.startswith("_"):  # SciPy's own functions call it
+        name = f"scipy.special.{name[1:]}"
     return functools.partial(_refuse, name) if found is None else found
 
 
@@ -372,9 +373,10 @@ def _make_like(name: str, function: Any, like: Tensor, args: Any, settings: Any)
 
 def _refuse(name: str, *args: Any, **settings: Any) -> NoReturn:
     """Raise for a function that has no counterpart."""
-    label, plain = name if name.startswith("scipy.") else f"np.{name}", name.rpartition(".")[2]
-    near = difflib.get_close_matches(plain, [*namespace().__all__, *ADAPTERS], n=1, cutoff=0.75)
-    reason = NO_COUNTERPART.get(name) or (f"np.{near[0]} has one" if near else "")
+    label = name if name.startswith("scipy.") else f"np.{name}"
+    reason = NO_COUNTERPART.get(name) or hints.way_out(label.replace("np.", "numpy.", 1))
+    if not reason and label.startswith("scipy."):
+        reason = "an operation of yours around it, by pb.autograd_function"
     values = f"for the values alone, without gradient: {label}(t.detach().numpy(), ...)"
     inputs = [(f"tensor {i}", x) for i, x in enumerate(tensors_in((args, settings))[:3])]
     required = "a function that has a counterpart for Tensors required"

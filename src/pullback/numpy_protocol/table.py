@@ -93,7 +93,7 @@ ARRAYS_LIKE = frozenset(_ARRAYS_LIKE.split())
 _DATES = "tensors hold numbers, no dates"
 _IN_PLACE = "assign to an index of a tensor instead, t[index] = values, which is recorded"
 _COUNTS = "counts jump where an element crosses an edge, and have no gradient"
-_POLYNOMIALS = "polyval and vander have one; write the others with them"
+_POLYNOMIALS = "np.polyval and np.vander have one; write the others with them"
 
 NO_COUNTERPART = {
     "busday_count": _DATES,

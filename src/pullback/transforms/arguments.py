@@ -13,13 +13,14 @@ from collections.abc import Callable, Iterator, Sequence
 from contextvars import ContextVar
 from typing import Any, NamedTuple
 
+from pullback import hints
 from pullback.arrays import NUMPY, WrappingLibrary, is_array, library_of
 from pullback.core.custom.pytree import children, leaves, map_leaves
 from pullback.core.function.dispatch import lifted
 from pullback.core.graph.modes import run_in_mode
 from pullback.core.tensor.tensor import Tensor, box
 from pullback.core.tensor.versions import shared_counter
-from pullback.errors import ArgumentError, ArgumentTypeError, DTypeError, compose
+from pullback.errors import ArgumentError, ArgumentTypeError, AutogradError, DTypeError, compose
 from pullback.numpy_protocol.tensor import NumPyTensor
 from pullback.ops.functions.creation import asarray
 from pullback.ops.primitives.conversion import clone
@@ -156,7 +157,13 @@ class Arguments:
                 kwargs[place] = new
             else:
                 args[place] = new
-        return self.fun(*args, **kwargs)
+        try:
+            return self.fun(*args, **kwargs)
+        except AutogradError:
+            raise
+        except Exception as error:
+            hints.explain(error, Tensor)
+            raise
 
     def structured(self, values: Sequence[Any]) -> Any:
         """Return one value for each leaf in the containers of the arguments."""

@@ -12,10 +12,10 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
 
+from pullback import hints
 from pullback.arrays import library_of
 from pullback.core.graph.modes import STATE
 from pullback.core.graph.node import edges_of
-from pullback.core.tensor.scipy_names import instead_of_scipy
 from pullback.errors import UntrackedTensorWarning, user_line, warn_user
 
 __all__ = ["CALLS", "calling", "carries", "warn_of_end", "warn_of_scipy"]
@@ -99,9 +99,10 @@ def warn_of_scipy(what: str, tensor: Any) -> None:
 
 def _warn(what: str, tensor: Any) -> None:
     which = "that requires grad" if tensor.requires_grad else "in forward mode"
+    way = hints.here()
     warn_user(
         f"{what}: a tensor {which} becomes a plain number, which no gradient follows. Compute with "
         "functions of NumPy or pullback (np.sin for math.sin, np.stack for c[i] = x), or call "
-        f"detach() first where that is meant{instead_of_scipy()}.",
+        f"detach() first where that is meant{way and f'; {way}'}.",
         UntrackedTensorWarning,
     )

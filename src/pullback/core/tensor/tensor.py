@@ -13,6 +13,7 @@ import weakref
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from pullback import hints
 from pullback.arrays import (
     NUMPY,
     DType,
@@ -36,7 +37,6 @@ from pullback.core.tensor import printing
 from pullback.core.tensor.endings import CALLS, warn_of_end, warn_of_scipy
 from pullback.core.tensor.methods import Methods
 from pullback.core.tensor.numpy_settings import refuse_as_setting
-from pullback.core.tensor.scipy_names import instead_of_scipy
 from pullback.core.tensor.versions import BORROWED, is_borrowed, shared_counter, version_of
 from pullback.core.tensor.views import is_lost, shown, sync
 from pullback.errors import (
@@ -431,15 +431,24 @@ class Tensor(Methods):
             If the tensor requires grad and grad mode is on.
         """
         if self.requires_grad and STATE.get().grad:
-            raise GraphError(
-                "numpy: can't convert a Tensor that requires grad to a NumPy array: its graph "
-                f"would be lost.\nhint: use tensor.detach().numpy() instead{instead_of_scipy()}."
-            )
+            raise self._lost("numpy", "use tensor.detach().numpy() instead")
         library = library_of(self._data)
         array = self._shown()
         return library.to_numpy(library.readonly(array) if is_borrowed(self) else array)
 
+    @staticmethod
+    def _lost(api: str, hint: str) -> GraphError:
+        """Return the error for a tensor whose graph would end in an array."""
+        return GraphError(
+            f"{api}: can't convert a Tensor that requires grad to a NumPy array: its graph would "
+            f"be lost.\nhint: {hint}."
+        )
+
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        if self.requires_grad and STATE.get().grad:
+            way = hints.here() or _JOINED
+            values = "for the values alone, without gradient: tensor.detach().numpy()"
+            raise self._lost("numpy", f"{way}; {values}")
         array = self.numpy()
         if dtype is not None and array.dtype != dtype:
             return array.astype(dtype)
@@ -557,8 +566,16 @@ class Tensor(Methods):
             raise GraphError(
                 "copy, pickle, deepcopy: only leaf Tensors (those the user made) can be copied "
                 f"with their state, got a result of {self._node.name()}.\n"
-                f"hint: detach() it, or clone() it to stay in the graph{instead_of_scipy()}."
+                f"hint: detach() it, or clone() it to stay in the graph{_or(hints.here())}."
             )
+
+
+# What makes one tensor of tracked values, where an array was asked for.
+_JOINED = "np.stack([...]) or pb.asarray([...]) makes a tensor of a list of tracked values"
+
+
+def _or(way: str) -> str:
+    return f"; {way}" if way else ""
 
 
 # The classes of tensors: the results of operations on one of them are of that class.

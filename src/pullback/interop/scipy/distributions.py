@@ -13,9 +13,10 @@ from collections.abc import Callable
 from typing import Any, NoReturn
 
 import numpy as np
+import scipy
 
 from pullback.errors import compose
-from pullback.interop.scipy.reading import as_given, in_one_dtype
+from pullback.interop.scipy.reading import are_scipys, in_one_dtype
 from pullback.ops.functions.pointwise import where
 from pullback.ops.primitives.exponential import exp, log, log1p
 from pullback.ops.primitives.rounding import floor
@@ -92,14 +93,17 @@ class Distribution:
             if not args and first not in settings:
                 raise TypeError(f"{self.name}.{method} requires {first!r}")
             x, args = (settings.pop(first), args) if first in settings else (args[0], args[1:])
+            parameters = self._bound(args, settings)
+            if are_scipys([x, *parameters]):
+                return getattr(getattr(scipy.stats, self.name), method)(x, *parameters)
             with np.errstate(all="ignore"):  # poles at the ends of the support, as in SciPy
-                return self._evaluated(method, x, self._bound(args, settings))
+                return self._evaluated(method, x, parameters)
 
         names = (first, *self.shapes, *self.location)
         function.__name__ = method
         function.__qualname__ = f"{self.name}.{method}"
         function.__doc__ = f"Return `scipy.stats.{self.name}.{method}({', '.join(names)})`."
-        return as_given(function)
+        return function
 
     def _bound(self, args: Any, settings: dict[str, Any]) -> list[Any]:
         """Return shapes, loc and scale."""

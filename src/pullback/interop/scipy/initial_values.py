@@ -38,12 +38,11 @@ from pullback.interop.scipy.initial_checks import (
     slope_like,
     span_of,
 )
-from pullback.interop.scipy.reading import may_be_derived, named
+from pullback.interop.scipy.reading import as_scipy, may_be_derived, named
 from pullback.interop.scipy.runge_kutta import Piece, Slope, Taken, replayed
 from pullback.ops.declare import by_sample
 from pullback.ops.functions.creation import asarray
 from pullback.ops.functions.joining import stack
-from pullback.transforms.results import value_as_given
 
 __all__ = ["solve_ivp"]
 
@@ -183,7 +182,7 @@ def _solve(
     else:
         ts = _reached(t_eval, float(found.t[-1]), t_span)
         ys = curve(ts) if len(ts) else stack([y], axis=1)[:, :0]
-    found.t, found.y = value_as_given(ts, given), value_as_given(ys, given)
+    found.t, found.y = as_scipy(ts, given), as_scipy(ys, given)
     found.sol = curve if dense_output else None
     return found
 
@@ -505,7 +504,7 @@ def _fill_events(found: Any, events: Any, curve: Curve, given: list[Any]) -> Any
             last = pairs[-1]
         if pairs:
             ts, ys = stack([t for t, _ in pairs]), stack([y for _, y in pairs])
-            found.t_events[i], found.y_events[i] = (value_as_given(x, given) for x in (ts, ys))
+            found.t_events[i], found.y_events[i] = (as_scipy(x, given) for x in (ts, ys))
     return last
 
 

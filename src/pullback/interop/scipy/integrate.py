@@ -13,11 +13,10 @@ from pullback.errors import ArgumentError, ShapeError, compose
 from pullback.implicit import odeint as integrated
 from pullback.interop.scipy.initial_values import solve_ivp
 from pullback.interop.scipy.quadrature import quad
-from pullback.interop.scipy.reading import as_given, floating, in_one_dtype, refuse
+from pullback.interop.scipy.reading import as_given, as_scipy, floating, in_one_dtype, refuse
 from pullback.ops.functions import scans
 from pullback.ops.functions.joining import stack
 from pullback.ops.functions.manipulation import moveaxis
-from pullback.transforms.results import value_as_given
 
 __all__ = ["cumulative_trapezoid", "odeint", "quad", "simpson", "solve_ivp", "trapezoid"]
 
@@ -56,7 +55,7 @@ def odeint(
     start, times = floating(y0), floating(t)
     start = start if start.ndim else start.reshape((1,))
     found = integrated(f, start, times, *args, **bounds)
-    return value_as_given(found, [y0, t, *args])
+    return as_scipy(found, [y0, t, *args])
 
 
 # -- integrals of samples --------------------------------------------------------------------------

@@ -15,14 +15,20 @@ from pullback import linalg
 from pullback.core.tensor.tensor import Tensor
 from pullback.errors import ArgumentError, ShapeError, compose
 from pullback.interop.scipy.linalg import solve_banded
-from pullback.interop.scipy.reading import floating, in_one_dtype, in_one_precision, refuse
+from pullback.interop.scipy.reading import (
+    array_as_scipy,
+    as_scipy,
+    floating,
+    in_one_dtype,
+    in_one_precision,
+    refuse,
+)
 from pullback.interop.scipy.sampled import interp1d
 from pullback.ops.functions.creation import asarray, zeros
 from pullback.ops.functions.joining import concat, stack
 from pullback.ops.functions.manipulation import moveaxis, roll
 from pullback.ops.functions.pointwise import sign, where
 from pullback.ops.primitives.rounding import absolute
-from pullback.transforms.results import value_as_given
 
 __all__ = ["CubicSpline", "PPoly", "PchipInterpolator", "interp1d"]
 
@@ -49,8 +55,18 @@ class PPoly:
 
     def __init__(self, c: Any, x: Any, extrapolate: Any = True, axis: int = 0) -> None:
         self._given = [c, x]
-        self.c, self.x = in_one_dtype(c, x)
+        self._c, self._x = in_one_dtype(c, x)
         self.extrapolate, self.axis = extrapolate, axis
+
+    @property
+    def c(self) -> Any:
+        """The coefficients."""
+        return as_scipy(self._c, self._given)
+
+    @property
+    def x(self) -> Any:
+        """Where pieces meet."""
+        return as_scipy(self._x, self._given)
 
     def __call__(self, x: Any, nu: int = 0, extrapolate: Any = None) -> Any:
         """Return the polynomial, or its derivative of order `nu`, at each element of `x`."""
@@ -59,30 +75,30 @@ class PPoly:
             return self.derivative(nu)(x, extrapolate=extrapolate)
         at = floating(x)
         shape, flat = at.shape, at.reshape((-1,))
-        knots = self.x.detach().numpy()
+        knots = self._x.detach().numpy()
         if extrapolate == "periodic":
-            period = self.x[-1] - self.x[0]
+            period = self._x[-1] - self._x[0]
             turns = np.floor((flat.detach().numpy() - knots[0]) / (knots[-1] - knots[0]))
             flat = flat - asarray(turns).to(flat.dtype) * period
         places = flat.detach().numpy()
         cell = np.clip(np.searchsorted(knots, places, side="right") - 1, 0, len(knots) - 2)
         index = asarray(cell)
-        rest = self.c.shape[2:]
-        step = (flat - self.x[index]).reshape((-1, *(1,) * len(rest)))
-        result = self.c[0][index]
-        for row in range(1, self.c.shape[0]):
-            result = result * step + self.c[row][index]
+        rest = self._c.shape[2:]
+        step = (flat - self._x[index]).reshape((-1, *(1,) * len(rest)))
+        result = self._c[0][index]
+        for row in range(1, self._c.shape[0]):
+            result = result * step + self._c[row][index]
         if extrapolate is False:
             outside = (places < knots[0]) | (places > knots[-1])
             mask = asarray(outside).reshape(step.shape)
             result = where(mask, math.nan, result)
         result = result.reshape((*shape, *rest))
         result = _moved(result, len(shape), self.axis)
-        return value_as_given(result, [*self._given, x])
+        return array_as_scipy(result, [*self._given, x])
 
     def derivative(self, nu: int = 1) -> PPoly:
         """Return the derivative of order `nu`."""
-        c = self.c
+        c = self._c
         for _ in range(nu):
             n = c.shape[0]
             if n == 1:
@@ -93,8 +109,8 @@ class PPoly:
 
     def antiderivative(self, nu: int = 1) -> PPoly:
         """Return the integral from the first knot, of order `nu`."""
-        c = self.c
-        widths = (self.x[1:] - self.x[:-1]).reshape((-1, *(1,) * (c.ndim - 2)))
+        c = self._c
+        widths = (self._x[1:] - self._x[:-1]).reshape((-1, *(1,) * (c.ndim - 2)))
         for _ in range(nu):
             n = c.shape[0]
             rows = [c[i] / float(n - i) for i in range(n)]
@@ -108,10 +124,11 @@ class PPoly:
     def integrate(self, a: Any, b: Any) -> Any:
         """Return the integral from `a` to `b`; the outer pieces go on."""
         whole = self.antiderivative()
-        return whole(b, extrapolate=True) - whole(a, extrapolate=True)
+        area = whole(b, extrapolate=True) - whole(a, extrapolate=True)
+        return array_as_scipy(area, [*self._given, a, b])
 
     def _of(self, c: Tensor) -> PPoly:
-        made = PPoly(c, self.x, self.extrapolate, self.axis)
+        made = PPoly(c, self._x, self.extrapolate, self.axis)
         made._given = self._given
         return made
 

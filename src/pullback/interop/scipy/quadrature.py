@@ -27,11 +27,10 @@ from pullback.errors import (
     compose,
 )
 from pullback.implicit.solution import edges_since
-from pullback.interop.scipy.reading import floating, may_be_derived
+from pullback.interop.scipy.reading import as_scipy, floating, may_be_derived
 from pullback.ops.declare import by_sample
 from pullback.ops.functions.creation import asarray, ones_like
 from pullback.ops.functions.joining import stack
-from pullback.transforms.results import value_as_given
 
 __all__ = ["quad"]
 
@@ -105,7 +104,8 @@ def quad(
             total, error = by_sample(raised, _tensors, given, bounds)
         except BatchedValueError as again:
             raise _closed_over() from again
-    return value_as_given(total, [a, b, *args]), error
+    value = as_scipy(total, [a, b, *args])
+    return (value.item() if isinstance(value, np.generic) else value), error
 
 
 def _quad(

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NoReturn, TypeVar, cast
 
-from pullback.arrays import DTYPES, WrappingLibrary, library_of
+from pullback.arrays import DTYPES, NUMPY, WrappingLibrary, is_array, library_of
+from pullback.core.custom.pytree import leaves
 from pullback.core.tensor.tensor import Tensor
 from pullback.errors import ArgumentTypeError, AutogradError, GraphError, compose
 from pullback.implicit.reading import tensor_of
@@ -15,7 +16,10 @@ from pullback.ops.functions.joining import stack
 from pullback.transforms.results import value_as_given
 
 __all__ = [
+    "are_scipys",
+    "array_as_scipy",
     "as_given",
+    "as_scipy",
     "floating",
     "in_one_dtype",
     "in_one_precision",
@@ -23,6 +27,9 @@ __all__ = [
     "named",
     "refuse",
 ]
+
+# NumPy's, not Python's, are the numbers that SciPy returns.
+_NUMPY_SCALAR = NUMPY.xp.float64(0.0)
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -79,13 +86,32 @@ def may_be_derived(x: Tensor) -> bool:
 
 
 def as_given(function: F) -> F:
-    """Let a function return arrays and numbers where it was given no tensor."""
+    """Let a function return NumPy's arrays and scalars where it was given no tensor."""
 
     @functools.wraps(function)
     def call(*args: Any, **settings: Any) -> Any:
-        return value_as_given(function(*args, **settings), [*args, *settings.values()])
+        return as_scipy(function(*args, **settings), [*args, *settings.values()])
 
     return cast(F, call)
+
+
+def are_scipys(values: Sequence[Any]) -> bool:
+    """Return whether there is no tensor and no other library's array in values and containers."""
+    return not any(
+        isinstance(x, Tensor) or (is_array(x) and library_of(x) is not NUMPY)
+        for x in leaves(list(values))
+    )
+
+
+def as_scipy(out: Any, given: Sequence[Any]) -> Any:
+    """Return the tensors of a result as tensors if an argument has one, else as NumPy's."""
+    return value_as_given(out, [_NUMPY_SCALAR, *leaves(list(given))])
+
+
+def array_as_scipy(out: Any, given: Sequence[Any]) -> Any:
+    """Return a tensor as `as_scipy` does, but one element as an array of no dimensions."""
+    result = as_scipy(out, given)
+    return result if isinstance(result, Tensor) else NUMPY.asarray(result)
 
 
 def refuse(module: str, names: Iterable[str], name: str) -> NoReturn:

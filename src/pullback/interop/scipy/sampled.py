@@ -22,7 +22,7 @@ from pullback.errors import (
     compose,
 )
 from pullback.interop.scipy.linalg import solve_banded
-from pullback.interop.scipy.reading import in_one_precision, named
+from pullback.interop.scipy.reading import array_as_scipy, as_scipy, in_one_precision, named
 from pullback.ops.declare import by_sample
 from pullback.ops.functions.creation import asarray, zeros
 from pullback.ops.functions.joining import concat, stack
@@ -30,7 +30,6 @@ from pullback.ops.functions.manipulation import moveaxis
 from pullback.ops.functions.pointwise import clamp, where
 from pullback.ops.functions.sorting import searchsorted
 from pullback.ops.primitives.comparison import isnan
-from pullback.transforms.results import value_as_given
 
 __all__ = ["interp1d"]
 
@@ -109,7 +108,7 @@ class interp1d:  # noqa: N801 (SciPy's name)
         if self._kind in ("previous", "next") and goes_on:
             self._check_extrapolation()
             # There is nothing before the first sample, or after the last.
-            first, last = (value_as_given(self._samples[i], self._given) for i in (0, -1))
+            first, last = (as_scipy(self._samples[i], self._given) for i in (0, -1))
             fill_value = (math.nan, last) if self._kind == "previous" else (first, math.nan)
         n, least = self._knots.shape[0], self._order + 1
         if self._kind == "linear":
@@ -124,12 +123,12 @@ class interp1d:  # noqa: N801 (SciPy's name)
     @property
     def x(self) -> Any:
         """The places of the samples, increasing."""
-        return value_as_given(self._knots, self._given)
+        return as_scipy(self._knots, self._given)
 
     @property
     def y(self) -> Any:
         """The samples, in the order of their places."""
-        return value_as_given(moveaxis(self._samples, 0, self.axis), self._given)
+        return as_scipy(moveaxis(self._samples, 0, self.axis), self._given)
 
     @property
     def fill_value(self) -> Any:
@@ -172,7 +171,7 @@ class interp1d:  # noqa: N801 (SciPy's name)
         below, above = at.detach() < low, at.detach() > high
         if self._outside is None:
             result = self._moved(self._at(at.reshape((-1,))), at.shape)
-            return value_as_given(result, [*self._given, x])
+            return array_as_scipy(result, [*self._given, x])
         if self.bounds_error and bool((below | above).any()):
             self._refuse(at, below | above)
         inside = where(below | above, low.to(at.dtype), at)
@@ -184,7 +183,7 @@ class interp1d:  # noqa: N801 (SciPy's name)
             mask = mask.reshape((*before, *at.shape, *after))
             result = where(mask, fill.to(result.dtype), result)
         pair = self._fill if isinstance(self._fill, tuple) else (self._fill,)
-        return value_as_given(result, [*self._given, x, *pair])
+        return array_as_scipy(result, [*self._given, x, *pair])
 
     def _refuse(self, at: Tensor, outside: Tensor) -> None:
         low, high = float(self._knots[0].detach()), float(self._knots[-1].detach())

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
+import scipy.special
+
 from pullback import special
-from pullback.interop.scipy.reading import as_given, floating, in_one_dtype, refuse
+from pullback.interop.scipy.reading import are_scipys, as_given, floating, in_one_dtype, refuse
 from pullback.ops.functions import reductions
 from pullback.ops.functions.pointwise import where
 from pullback.ops.functions.special import mvlgamma
@@ -91,8 +94,19 @@ def log_softmax(x: Any, axis: Any = None) -> Any:
     return x - reductions.logsumexp(x, axis=axis, keepdims=True)
 
 
+def _either(name: str) -> Any:
+    """Return a function of `pullback.special`; where there is no tensor, SciPy's own is called."""
+    ours, theirs = getattr(special, name), getattr(scipy.special, name)
+
+    @functools.wraps(ours)
+    def call(*args: Any, **settings: Any) -> Any:
+        return (theirs if are_scipys([*args, settings]) else ours)(*args, **settings)
+
+    return call
+
+
 def __getattr__(name: str) -> Any:
     """Return a function of `pullback.special`."""
     if name in special.__all__:
-        return getattr(special, name)
+        return globals().setdefault(name, _either(name))
     return refuse(__name__, __all__, name)

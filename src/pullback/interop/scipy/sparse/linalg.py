@@ -9,10 +9,9 @@ from scipy.sparse.linalg import splu
 
 from pullback.core.custom.define import autograd_function
 from pullback.errors import ArgumentError, ShapeError, compose
-from pullback.interop.scipy.reading import in_one_dtype, refuse
+from pullback.interop.scipy.reading import as_scipy, in_one_dtype, refuse
 from pullback.interop.scipy.sparse.matrices import SparseMatrix, at_places, csc_array
 from pullback.ops.functions.creation import asarray
-from pullback.transforms.results import value_as_given
 
 __all__ = ["spsolve"]
 
@@ -69,7 +68,7 @@ def spsolve(A: Any, b: Any, permc_spec: Any = None, use_umfpack: bool = True) ->
         raise ShapeError(compose("spsolve", required, came))
     x = _solved(data, right.reshape((n, -1)), matrix.pattern)
     x = x[:, 0] if right.ndim == 1 else x
-    return value_as_given(x, [matrix._given, b])
+    return as_scipy(x, [matrix._given, b])
 
 
 def __getattr__(name: str) -> Any:

@@ -15,10 +15,9 @@ import scipy.sparse as theirs
 from pullback.core.custom.define import autograd_function
 from pullback.core.tensor.tensor import Tensor
 from pullback.errors import ArgumentTypeError, ShapeError, compose
-from pullback.interop.scipy.reading import floating, in_one_dtype
+from pullback.interop.scipy.reading import as_scipy, floating, in_one_dtype
 from pullback.ops.functions.creation import asarray, zeros
 from pullback.ops.functions.scattering import index_add
-from pullback.transforms.results import value_as_given
 
 __all__ = ["Pattern", "SparseMatrix", "at_places", "coo_array", "csc_array", "csr_array"]
 
@@ -142,7 +141,7 @@ class SparseMatrix:
             raise ShapeError(compose("sparse @", required, f"shape {tuple(x.shape)}"))
         product = _times(data, x.reshape((x.shape[0], -1)), self.pattern)
         product = product[:, 0] if x.ndim == 1 else product
-        return value_as_given(product, [self._given, other])
+        return as_scipy(product, [self._given, other])
 
     def __rmatmul__(self, other: Any) -> Any:
         """Return a dense vector or matrix times this one."""
@@ -168,7 +167,7 @@ class SparseMatrix:
         rows, columns, shape = self.pattern
         empty = zeros((shape[0] * shape[1],), dtype=self.data.dtype)
         dense = index_add(empty, 0, asarray(rows * shape[1] + columns), self.data).reshape(shape)
-        return value_as_given(dense, [self._given])
+        return as_scipy(dense, [self._given])
 
 
 def _made(api: str, arg: Any, shape: Any, kind: Any) -> SparseMatrix:

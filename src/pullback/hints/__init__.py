@@ -1,0 +1,53 @@
+"""What errors propose instead: of functions of other libraries, and of names that are not here.
+
+Owns the tables, and finding which function is running. It knows other libraries by name alone and
+imports none. A table is read when an error is about to be raised, and not before.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+__all__ = ["explain", "for_name", "here", "way_out"]
+
+
+def _module(name: str) -> Any:
+    return importlib.import_module(f"{__name__}.{name}")
+
+
+def way_out(name: str) -> str:
+    """Return what has a gradient instead of a function of NumPy's or SciPy's; "" if unknown.
+
+    Examples
+    --------
+    >>> way_out("scipy.linalg.eigh")
+    'np.linalg.eigh, which has a gradient'
+    >>> way_out("scipy.stats.norm.logpdf")
+    'pullback.interop.scipy.stats.norm.logpdf, which has a gradient'
+    """
+    found: str = _module("table").way_out(name)
+    return found
+
+
+def here() -> str:
+    """Return what a hint says instead of the function of another library that is running.
+
+    It is called where a tensor would have to become an array or a number; "" if nothing is known.
+    """
+    found: str = _module("running").way_out_here()
+    return found
+
+
+def explain(error: BaseException, kind: type) -> None:
+    """Add a note to an error of NumPy's or SciPy's own that a `kind` among its arguments caused."""
+    way = _module("running").way_out_of(error, kind)
+    note = f"hint: {way}"
+    if way and note not in getattr(error, "__notes__", ()):
+        error.add_note(note)
+
+
+def for_name(place: str, name: str) -> str:
+    """Return what a hint says of a name of PyTorch's, HIPS autograd's or R torch's; "" if none."""
+    found: str = _module("names").for_name(place, name)
+    return found
