@@ -86,6 +86,38 @@ def test_a_density_has_two_derivatives_in_x_and_in_every_parameter(name):
     check_derivatives(getattr(stats, name).pdf, x, *shapes[-1], 0.25, 1.5)
 
 
+QUANTILES = np.array([-0.1, 0.0, 1e-9, 0.2, 0.5, 0.7, 1 - 1e-9, 1.0, 1.1, np.nan])
+
+
+@pytest.mark.parametrize(
+    ("name", "shapes"), cases({name: found for name, (found, _) in CONTINUOUS.items()})
+)
+@pytest.mark.parametrize("method", ["ppf", "isf"])
+def test_an_inverse_distribution_function_has_scipys_values(name, shapes, method):
+    ours, theirs = getattr(stats, name), getattr(scipy.stats, name)
+    for loc, scale in MOVES:
+        expected = getattr(theirs, method)(QUANTILES, *shapes, loc=loc, scale=scale)
+        found = getattr(ours, method)(pb.tensor(QUANTILES), *shapes, loc=loc, scale=scale).numpy()
+        np.testing.assert_allclose(found, expected, rtol=1e-7, atol=1e-12)
+
+
+@pytest.mark.parametrize("method", ["ppf", "isf"])
+@pytest.mark.parametrize("name", list(CONTINUOUS))
+def test_an_inverse_distribution_function_has_two_derivatives_in_everything(name, method):
+    function, shapes = getattr(getattr(stats, name), method), CONTINUOUS[name][0][-1]
+    check_derivatives(function, np.array([0.2, 0.45, 0.7]), *shapes, 0.25, 1.5)
+
+
+def test_quantiles_of_the_normal_distribution_have_their_gradient():
+    q = pb.tensor(np.array([0.5, 0.975]), requires_grad=True)
+    frozen = stats.norm(loc=1.0, scale=2.0)
+    frozen.ppf(q).sum().backward()
+    np.testing.assert_allclose(q.grad.numpy(), 1 / scipy.stats.norm(1, 2).pdf([1.0, 4.919928]))
+    assert stats.norm.ppf(q=0.5) == 0.0
+    with pytest.raises(AttributeError, match=r"one of logpmf, pmf, .* required, got 'ppf'"):
+        stats.poisson.ppf(0.5, 2.0)
+
+
 MASSES = {"poisson": (0.4,), "bernoulli": (0.4,), "nbinom": (3.5, 0.6), "geom": (0.4,)}
 
 

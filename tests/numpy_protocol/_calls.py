@@ -58,6 +58,13 @@ def functions(*names):
     return [(name, getattr(np, name)) for name in names]
 
 
+def written(function, target, *args, **settings):
+    """Return a copy of an array that a function wrote into."""
+    target = np.copy(target)
+    function(target, *args, **settings)
+    return target
+
+
 def definite(x):
     """Return a symmetric positive definite matrix."""
     return np.matmul(x, np.matrix_transpose(x)) + 3 * np.eye(3)
@@ -320,6 +327,25 @@ SHAPES = {
 }
 
 CHOICES = {
+    "choose": [
+        tall(lambda x, y: np.choose(INDICES_2[:1], [x, y, 3 * x])),
+        pair(lambda x, y: np.choose(np.array([0, 1, 1, 0]), [x, y])),
+        pair(lambda x, y: np.choose(np.array([[-1], [5]]), np.stack([x, y]), mode="clip")),
+    ],
+    "put": [
+        on((3, 4), (2,))(lambda x, y: written(np.put, x, [0, 7, 2], y)),
+        matrix(lambda x: written(np.put, x, [-1, 13], 5.0, mode="wrap")),
+        matrix(lambda x: written(np.put, x, [], [])),
+    ],
+    "putmask": [
+        tall(lambda x, y: written(np.putmask, x, x > 1, y)),
+        matrix(lambda x: written(np.putmask, x, MASK, 2 * x)),
+    ],
+    "place": [on((3, 4), (2,))(lambda x, y: written(np.place, x, MASK, y))],
+    "put_along_axis": [
+        on((3, 4), (3, 1))(lambda x, y: written(np.put_along_axis, x, INDICES[:, None], y, 1)),
+        matrix(lambda x: written(np.put_along_axis, x, INDICES, 3.0, None)),
+    ],
     "where": [
         tall(lambda x, y: np.where(x > 1, x, y)),
         matrix(lambda x: np.where(EVEN, x, 0)),
@@ -456,6 +482,11 @@ PRODUCTS = {
         for mode in ("full", "same", "valid")
         for n, m in ((5, 3), (5, 2), (3, 5), (2, 5))
     ],
+    "polymul": [on((4,), (2,))(np.polymul), vector(lambda x: np.polymul([1.0, 2.0], x))],
+    "polyadd": [on((4,), (2,))(np.polyadd)],
+    "polysub": [on((2,), (4,))(np.polysub)],
+    "polyder": [vector(np.polyder), vector(lambda x: np.polyder(x, 2))],
+    "polyint": [vector(np.polyint), on((4,), (2,))(lambda x, k: np.polyint(x, 2, k))],
     "correlate": [
         on((n,), (m,), kind=kind)(lambda x, y, mode=mode: np.correlate(x, y, mode))
         for mode in ("full", "same", "valid")
@@ -606,13 +637,13 @@ METHODS = {
     },
     **{
         f"{name}.at": [
-            on((4,), (5,))(lambda x, y, f=f: at(f, x, [3, 0, 3, -1, 1], y)),
-            on((3, 4), (2, 4))(lambda x, y, f=f: at(f, x, [1, 1], y)),
-            on((3, 4), (2,))(lambda x, y, f=f: at(f, x, ([1, 1], [2, 2]), y)),
+            on((4,), (5,))(lambda x, y, f=f: written(f.at, x, [3, 0, 3, -1, 1], y)),
+            on((3, 4), (2, 4))(lambda x, y, f=f: written(f.at, x, [1, 1], y)),
+            on((3, 4), (2,))(lambda x, y, f=f: written(f.at, x, ([1, 1], [2, 2]), y)),
         ]
         for name, f in functions("add", "subtract", "multiply", "maximum", "power")
     },
-    "negative.at": [vector(lambda x: at(np.negative, x, [0, 0, 1]))],
+    "negative.at": [vector(lambda x: written(np.negative.at, x, [0, 0, 1]))],
     "where": [
         matrix(lambda x: np.log(x, where=EVEN, out=np.zeros_like(x))),
         tall(lambda x, y: np.multiply(x, y, where=MASK, out=np.copy(x))),
@@ -620,13 +651,6 @@ METHODS = {
         vector(lambda x: np.add(x, [1, 2, 3, 4, 5], where=False, out=2 * x)),
     ],
 }
-
-
-def at(ufunc, target, *args):
-    """Return a copy that ``ufunc.at`` was applied to."""
-    target = np.copy(target)
-    ufunc.at(target, *args)
-    return target
 
 
 CALLS = {**REDUCTIONS, **SHAPES, **CHOICES, **COMPUTING, **PRODUCTS, **LINALG, **FFT}

@@ -77,6 +77,7 @@ METHODS = {
         pair(lambda x, y: x.clip(y, 1.5)),
         wide(lambda x: x.clip(None, 1.0)),
     ],
+    "choose": [pair(lambda x, y: (x > 1).astype(int).choose([x, y]))],
     "compress": [
         matrix(lambda x: x.compress([True, False, True], axis=0)),
         matrix(lambda x: x.compress([False, True, True])),
@@ -276,7 +277,6 @@ OF_THE_ARRAY = {
 
 RAISES = {
     "byteswap": (lambda x: x.byteswap(), "convert the array before it becomes a tensor"),
-    "choose": (lambda x: x.choose([x, x]), "np.select and np.where choose element by element"),
     "getfield": (lambda x: x.getfield(np.float32), "use astype for other numbers"),
     "resize": (lambda x: x.resize((2, 6)), r"np.resize\(x, shape\)"),
     "setfield": (lambda x: x.setfield(1.0, np.float64), "assign to an index"),

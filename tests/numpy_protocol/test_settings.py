@@ -17,14 +17,14 @@ from pullback.numpy_protocol.table import SAME
 
 # Parameters that choose what is done, or are arrays: _calls.py has those.
 _CHOICES = """
-    a array ar arr ary m val x p y b v xp fp x1 x2 ar1 ar2 arrays arys tup xi args operands A prototype f
-    axis axes axis1 axis2 axisa axisb axisc source destination dtype out keepdims order kind
+    a array ar arr ary m val x p y b v xp fp x1 x2 ar1 ar2 arrays arys tup xi operands A prototype f
+    args axis axes axis1 axis2 axisa axisb axisc source destination dtype out keepdims order kind
     mode copy casting subok device shape newshape new_shape indexing sparse UPLO full_matrices
     compute_uv hermitian overwrite_input method returned rowvar bias endpoint retstep increasing
     return_index return_inverse return_counts return_indices equal_nan sorted stable assume_unique
     optimize include_initial upper deg trim edge_order norm s n dst src condition condlist
     funclist func func1d choicelist indices obj varargs like writeable wrap filt kwargs kw reps
-    window_shape z ind
+    window_shape z ind choices a1 a2 vals mask values
 """
 CHOICES = frozenset(_CHOICES.split())
 W = np.array([0.7, 1.1, 1.9, 2.4])
@@ -124,6 +124,7 @@ SETTINGS = {
     ("insert", "values"): lambda t, w: np.insert(w, 1, t),
     ("append", "values"): lambda t, w: np.append(w, t),
     ("delete", "obj"): lambda t, w: np.delete(w, t),
+    ("polyint", "k"): lambda t, w: np.polyint(w, k=t),
     ("copyto", "where"): lambda t, w: filled(lambda a: np.copyto(a, t, where=a > 1), w),
     ("fill_diagonal", "val"): lambda t, w: filled(
         lambda a: np.fill_diagonal(a, t), np.multiply.outer(w, w)

@@ -6,6 +6,9 @@ that they stay in the graph.
 
 from __future__ import annotations
 
+import functools
+import inspect
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -26,6 +29,7 @@ from pullback.numpy_protocol.arguments import (
     values_of,
     with_rank,
 )
+from pullback.numpy_protocol.shaping import resize
 from pullback.ops.axes import normalize_axis
 from pullback.ops.functions import (
     creation,
@@ -34,6 +38,7 @@ from pullback.ops.functions import (
     joining,
     manipulation,
     pointwise,
+    repeating,
     sorting,
 )
 
@@ -123,13 +128,24 @@ def take_along_axis(arr: Any, indices: Any, axis: int | None = -1) -> Any:
     return _read_rows(x, np.asarray(values_of(indices)), along)
 
 
+def _rows(shape: tuple[int, ...], indices: Any, axis: int) -> tuple[Any, ...]:
+    """Return the index of the elements at indices along an axis, row by row."""
+    lines = [np.arange(n).reshape(-1, *(1,) * (len(shape) - i - 1)) for i, n in enumerate(shape)]
+    return tuple(indices if i == axis else line for i, line in enumerate(lines))
+
+
 def _read_rows(x: Any, indices: Any, axis: int) -> Any:
-    lines = (np.arange(n) for n in x.shape)
-    grid = [
-        indices if i == axis else line.reshape([-1 if i == j else 1 for j in range(x.ndim)])
-        for i, line in enumerate(lines)
-    ]
-    return x[tuple(grid)]
+    return x[_rows(x.shape, indices, axis)]
+
+
+@adapter("choose")
+def choose(a: Any, choices: Any, mode: str = "raise") -> Any:
+    """Return, element by element, the one of several arrays that an index names."""
+    arrays = repeating.broadcast_arrays(*together(*choices))
+    index = np.arange(len(arrays)).take(values_of(a), mode=mode)  # type: ignore[call-overload]
+    shape = np.broadcast_shapes(index.shape, arrays[0].shape)
+    stacked = joining.stack([manipulation.broadcast_to(x, shape) for x in arrays])
+    return _read_rows(stacked, np.broadcast_to(index, shape)[None], 0)[0]
 
 
 @adapter("delete")
@@ -312,6 +328,65 @@ def fill_diagonal(a: Any, val: Any) -> None:
         flat = _flat(value)
         value = flat[places % flat.shape[0]]
     a[(places,) * a.ndim] = value
+
+
+_Write = Callable[..., None]
+
+
+def _writing(name: str) -> Callable[[_Write], _Write]:
+    """Register how NumPy's function of that name writes into a tensor; into an array it does."""
+    function = getattr(np, name)
+
+    def decorate(write: _Write) -> _Write:
+        first = next(iter(inspect.signature(write).parameters))
+
+        @adapter(name)
+        @functools.wraps(write)
+        def run(*args: Any, **settings: Any) -> None:
+            target = args[0] if args else settings[first]
+            if isinstance(target, Tensor):
+                write(*args, **settings)
+                return
+            needs_untracked(f"np.{name}", target, (args, settings))
+            function(*values_of(args), **values_of(settings))
+
+        return run
+
+    return decorate
+
+
+@_writing("put")
+def put(a: Any, ind: Any, v: Any, mode: str = "raise") -> None:
+    """Write at places of the flat array; values are repeated as needed."""
+    index = np.ravel(values_of(ind)).astype(int)
+    places = np.arange(a.numel()).take(index, mode=mode)  # type: ignore[call-overload]
+    if places.size:
+        a[np.unravel_index(places, a.shape)] = resize(as_tensor(v, a), places.shape)
+
+
+@_writing("putmask")
+def putmask(a: Any, mask: Any, values: Any) -> None:
+    """Write where a mask holds; values of another shape are repeated over the flat array."""
+    chosen = np.asarray(values_of(mask), bool)
+    a[chosen] = resize(as_tensor(values, a), a.shape)[chosen]
+
+
+@_writing("place")
+def place(arr: Any, mask: Any, vals: Any) -> None:
+    """Write where a mask holds, one value after the other."""
+    chosen = np.asarray(values_of(mask), bool)
+    arr[chosen] = resize(as_tensor(vals, arr), (int(chosen.sum()),))
+
+
+@_writing("put_along_axis")
+def put_along_axis(arr: Any, indices: Any, values: Any, axis: int | None = -1) -> None:
+    """Write at indices along an axis, row by row."""
+    index = np.asarray(values_of(indices))
+    if axis is None:
+        put(arr, index, values)
+        return
+    along = normalize_axis("np.put_along_axis", axis, arr.ndim)
+    arr[_rows(arr.shape, index, along)] = operand(values)
 
 
 def _is_wrapped(tensor: Tensor) -> bool:

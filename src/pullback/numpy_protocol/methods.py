@@ -16,7 +16,7 @@ import numpy as np
 from pullback.core.tensor.endings import warn_of_end
 from pullback.core.tensor.tensor import Tensor
 from pullback.errors import ArgumentError, BatchedValueError, DTypeError, compose
-from pullback.numpy_protocol import reducing, shaping
+from pullback.numpy_protocol import choosing, reducing, shaping
 from pullback.numpy_protocol.arguments import numpy_dtype, operand, tensors_in, values_of
 from pullback.numpy_protocol.computing import clip as clipped
 from pullback.numpy_protocol.protocol import counterpart
@@ -168,11 +168,7 @@ class ChoosingMethods:
 
     def put(self: Any, indices: Any, values: Any, mode: str = "raise") -> None:
         """Write at places of the flat array, in place; values are repeated as needed."""
-        if not np.size(values_of(indices)):
-            return
-        places = np.arange(self.size).take(np.ravel(values_of(indices)), mode=mode)  # type: ignore[call-overload]
-        given = shaping.resize(operand(values), places.shape)
-        self[np.unravel_index(places, self.shape)] = given
+        choosing.put(self, indices, values, mode)
 
 
 class ShapeMethods:

@@ -18,6 +18,7 @@ from pullback.numpy_protocol.arguments import (
     together,
     values_of,
 )
+from pullback.numpy_protocol.shaping import pad
 from pullback.ops.axes import normalize_axis
 from pullback.ops.functions import (
     complex_numbers,
@@ -116,6 +117,46 @@ def convolve(a: Any, v: Any, mode: str = "full") -> Any:
     return products.matmul(joining.concat([edge, x, edge])[windows], manipulation.flip(y, axis=0))
 
 
+# -- polynomials -----------------------------------------------------------------------------------
+@adapter("polymul")
+def polymul(a1: Any, a2: Any) -> Any:
+    """Return the coefficients of a product of polynomials, the highest first."""
+    return convolve(a1, a2)
+
+
+def _polynomial_sum(name: str, sign: int) -> None:
+    @adapter(name)
+    def combine(a1: Any, a2: Any) -> Any:
+        x, y = together(a1, a2)
+        n = max(x.shape[0], y.shape[0])
+        x, y = (pad(z, (n - z.shape[0], 0)) for z in (x, y))
+        return x + y * sign
+
+
+_polynomial_sum("polyadd", 1)
+_polynomial_sum("polysub", -1)
+
+
+@adapter("polyder")
+def polyder(p: Any, m: int = 1) -> Any:
+    """Return the coefficients of a derivative, the highest first."""
+    x = as_tensor(p)
+    for _ in range(m):
+        x = x[:-1] * np.arange(x.shape[0] - 1, 0, -1)
+    return x
+
+
+@adapter("polyint")
+def polyint(p: Any, m: int = 1, k: Any = None) -> Any:
+    """Return the coefficients of an integral, the highest first; `k` has its constants."""
+    x = as_tensor(p)
+    constants = manipulation.broadcast_to(as_tensor(0.0 if k is None else k, x), (m,))
+    for i in range(m):
+        x = joining.concat([x / np.arange(x.shape[0], 0, -1), constants[i : i + 1]])
+    return x
+
+
+# -- sums of products ------------------------------------------------------------------------------
 @adapter("correlate")
 def correlate(a: Any, v: Any, mode: str = "valid") -> Any:
     """Return the cross-correlation of two vectors, the second conjugated."""

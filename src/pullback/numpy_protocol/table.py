@@ -91,32 +91,21 @@ _ARRAYS_LIKE = """
 ARRAYS_LIKE = frozenset(_ARRAYS_LIKE.split())
 
 _DATES = "tensors hold numbers, no dates"
-_IN_PLACE = "assign to an index of a tensor instead, t[index] = values, which is recorded"
 _COUNTS = "counts jump where an element crosses an edge, and have no gradient"
 _POLYNOMIALS = "np.polyval and np.vander have one; write the others with them"
 
 NO_COUNTERPART = {
     "busday_count": _DATES,
     "busday_offset": _DATES,
-    "choose": "np.select and np.where choose element by element",
     "datetime_as_string": _DATES,
     "histogram": _COUNTS,
     "histogram2d": _COUNTS,
     "histogram_bin_edges": _COUNTS,
     "histogramdd": _COUNTS,
     "is_busday": _DATES,
-    "place": _IN_PLACE,
     "poly": _POLYNOMIALS,
-    "polyadd": _POLYNOMIALS,
-    "polyder": _POLYNOMIALS,
     "polydiv": _POLYNOMIALS,
     "polyfit": "solve np.vander(x, n) by np.linalg.pinv",
-    "polyint": _POLYNOMIALS,
-    "polymul": "np.convolve multiplies polynomials",
-    "polysub": _POLYNOMIALS,
-    "put": _IN_PLACE,
-    "put_along_axis": _IN_PLACE,
-    "putmask": _IN_PLACE,
     "roots": "roots are the eigenvalues of the companion matrix: np.linalg.eigvals",
     "linalg.lstsq": "np.linalg.pinv(a) @ b is the same solution",
     "frexp": "its exponent jumps; np.log2 is smooth",

@@ -46,12 +46,14 @@ class Distribution:
     density : callable
         The logarithm of density or mass.
     formulas : callable
-        ``cdf`` and those of ``sf``, ``logcdf`` and ``logsf`` that have a formula of their own.
+        ``cdf`` and those of ``sf``, ``logcdf`` and ``logsf`` that have a formula of their own; of a
+        continuous one ``ppf``, and ``isf`` if it is not that of 1 - q.
     """
 
     location: tuple[str, ...] = ()
     logarithm = ""  # the name of the logarithm of density or mass
     density = ""
+    inverses: tuple[str, ...] = ()  # of cdf and sf
 
     def __init__(
         self,
@@ -69,7 +71,7 @@ class Distribution:
         self._defaults = [float(number) for _, number in pairs]
         self._density, self._valid, self._support = density, valid, support
         self._starts_open, self._formulas = starts_open, formulas
-        for method in (self.logarithm, self.density, "cdf", "sf", "logcdf", "logsf"):
+        for method in self._methods():
             setattr(self, method, self._method(method))
 
     def __call__(self, *args: Any, **settings: Any) -> Any:
@@ -80,14 +82,18 @@ class Distribution:
         return f"<pullback.interop.scipy.stats.{self.name}>"
 
     def __getattr__(self, name: str) -> NoReturn:
-        has = ", ".join((self.logarithm, self.density, "cdf", "sf", "logcdf", "logsf"))
+        has = ", ".join(self._methods())
         label = f"pullback.interop.scipy.stats.{vars(self).get('name')}"
         hint = f"for values alone: scipy.stats.{vars(self).get('name')}.{name}"
         raise AttributeError(compose(label, f"one of {has} required", repr(name), hint=hint))
 
+    def _methods(self) -> tuple[str, ...]:
+        return (self.logarithm, self.density, "cdf", "sf", "logcdf", "logsf", *self.inverses)
+
     def _method(self, method: str) -> Any:
         """Return the function of one name, with SciPy's signature."""
         first = "x" if isinstance(self, Continuous) else "k"
+        first = "q" if method in self.inverses else first
 
         def function(*args: Any, **settings: Any) -> Any:
             if not args and first not in settings:
@@ -190,6 +196,7 @@ class Continuous(Distribution):
 
     location = ("loc", "scale")
     logarithm, density = "logpdf", "pdf"
+    inverses = ("ppf", "isf")
 
     def _evaluated(self, method: str, x: Any, parameters: list[Any]) -> Any:
         if method == "pdf":
@@ -199,8 +206,21 @@ class Continuous(Distribution):
         shapes, valid = self._checked(shapes)
         valid = valid & (scale > 0) if valid is not True else scale > 0
         scale = where(scale > 0, scale, 1.0)
+        if method in self.inverses:
+            return loc + scale * self._quantile(method, x, shapes, valid)
         result = self._standard(method, (x - loc) / scale, shapes, valid, None)
         return result - log(scale) if method == "logpdf" else result
+
+    def _quantile(self, method: str, q: Any, shapes: Any, valid: Any) -> Any:
+        """Return where the distribution function, or what is left of 1, is q."""
+        inside = (q > 0) & (q < 1)
+        safe = where(inside, q, 0.5)
+        own = self._formulas.get(method)
+        value = self._formulas["ppf"](1 - safe, *shapes) if own is None else own(safe, *shapes)
+        first, last, _ = self._support(*shapes)
+        first, last = (first, last) if method == "ppf" else (last, first)
+        value = where(inside, value, where(q == 0, first, where(q == 1, last, math.nan)))
+        return where(valid, value, math.nan)
 
 
 class Discrete(Distribution):

@@ -18,8 +18,8 @@ from pullback.ops.functions.diagonals import diag, diagonal
 from pullback.ops.functions.pointwise import where
 from pullback.ops.primitives.exponential import exp, expm1, log, log1p, logaddexp, xlog1py, xlogy
 from pullback.ops.primitives.rounding import absolute
-from pullback.ops.primitives.special import erf, erfc, log_ndtr, ndtr
-from pullback.ops.primitives.trigonometric import atan
+from pullback.ops.primitives.special import erf, erfc, log_ndtr, ndtr, ndtri
+from pullback.ops.primitives.trigonometric import atan, tan
 from pullback.ops.shape_integrals import student_series
 
 _UNIVARIATE = """
@@ -56,6 +56,8 @@ norm = Continuous(
     sf=lambda y: ndtr(-y),
     logcdf=log_ndtr,
     logsf=lambda y: log_ndtr(-y),
+    ppf=ndtri,
+    isf=lambda q: -ndtri(q),
 )
 
 
@@ -70,6 +72,8 @@ logistic = Continuous(
     sf=lambda y: special.expit(-y),
     logcdf=lambda y: -_softplus(-y),
     logsf=lambda y: -_softplus(y),
+    ppf=special.logit,
+    isf=lambda q: -special.logit(q),
 )
 
 
@@ -83,6 +87,11 @@ def _laplace_logcdf(y: Any) -> Any:
     return where(y < 0, low - math.log(2), log1p(exp(-high) * -0.5))
 
 
+def _laplace_ppf(q: Any) -> Any:
+    low, high = where(q < 0.5, q, 0.5), where(q < 0.5, 0.5, 1 - q)
+    return where(q < 0.5, log(low * 2), -log(high * 2))
+
+
 laplace = Continuous(
     "laplace",
     lambda y: -absolute(y) - math.log(2),
@@ -90,6 +99,8 @@ laplace = Continuous(
     sf=lambda y: _laplace_cdf(-y),
     logcdf=_laplace_logcdf,
     logsf=lambda y: _laplace_logcdf(-y),
+    ppf=_laplace_ppf,
+    isf=lambda q: -_laplace_ppf(q),
 )
 
 
@@ -98,6 +109,8 @@ cauchy = Continuous(
     lambda y: -log1p(y * y) - math.log(math.pi),
     cdf=lambda y: atan(y) / math.pi + 0.5,
     sf=lambda y: atan(-y) / math.pi + 0.5,
+    ppf=lambda q: tan(q * math.pi - math.pi / 2),
+    isf=lambda q: -tan(q * math.pi - math.pi / 2),
 )
 
 
@@ -118,6 +131,8 @@ t = Continuous(
     valid=_positive,
     cdf=lambda y, df: special.stdtr(df, y),
     sf=lambda y, df: special.stdtr(df, -y),
+    ppf=lambda q, df: special.stdtrit(df, q),
+    isf=lambda q, df: -special.stdtrit(df, q),
 )
 
 
@@ -129,6 +144,8 @@ expon = Continuous(
     cdf=lambda y: -expm1(-y),
     sf=lambda y: exp(-y),
     logsf=lambda y: -y,
+    ppf=lambda q: -log1p(-q),
+    isf=lambda q: -log(q),
 )
 
 
@@ -139,6 +156,8 @@ halfnorm = Continuous(
     cdf=lambda y: erf(y / math.sqrt(2)),
     sf=lambda y: erfc(y / math.sqrt(2)),
     logsf=lambda y: log_ndtr(-y) + math.log(2),
+    ppf=lambda q: ndtri((1 + q) / 2),
+    isf=lambda q: -ndtri(q / 2),
 )
 
 
@@ -150,6 +169,8 @@ gamma = Continuous(
     support=_half_line,
     cdf=lambda y, a: special.gammainc(a, y),
     sf=lambda y, a: special.gammaincc(a, y),
+    ppf=lambda q, a: special.gammaincinv(a, q),
+    isf=lambda q, a: special.gammainccinv(a, q),
 )
 
 
@@ -161,6 +182,8 @@ chi2 = Continuous(
     support=_half_line,
     cdf=lambda y, df: special.gammainc(df / 2, y / 2),
     sf=lambda y, df: special.gammaincc(df / 2, y / 2),
+    ppf=lambda q, df: special.gammaincinv(df / 2, q) * 2,
+    isf=lambda q, df: special.gammainccinv(df / 2, q) * 2,
 )
 
 
@@ -173,6 +196,8 @@ invgamma = Continuous(
     starts_open=True,
     cdf=lambda y, a: special.gammaincc(a, 1 / y),
     sf=lambda y, a: special.gammainc(a, 1 / y),
+    ppf=lambda q, a: 1 / special.gammainccinv(a, q),
+    isf=lambda q, a: 1 / special.gammaincinv(a, q),
 )
 
 
@@ -187,6 +212,8 @@ lognorm = Continuous(
     sf=lambda y, s: ndtr(-log(y) / s),
     logcdf=lambda y, s: log_ndtr(log(y) / s),
     logsf=lambda y, s: log_ndtr(-log(y) / s),
+    ppf=lambda q, s: exp(s * ndtri(q)),
+    isf=lambda q, s: exp(-s * ndtri(q)),
 )
 
 
@@ -199,6 +226,8 @@ pareto = Continuous(
     cdf=lambda y, b: -expm1(-b * log(y)),
     sf=lambda y, b: exp(-b * log(y)),
     logsf=lambda y, b: -b * log(y),
+    ppf=lambda q, b: exp(-log1p(-q) / b),
+    isf=lambda q, b: exp(-log(q) / b),
 )
 
 
@@ -211,11 +240,15 @@ weibull_min = Continuous(
     cdf=lambda y, c: -expm1(-(y**c)),
     sf=lambda y, c: exp(-(y**c)),
     logsf=lambda y, c: -(y**c),
+    ppf=lambda q, c: (-log1p(-q)) ** (1 / c),
+    isf=lambda q, c: (-log(q)) ** (1 / c),
 )
 
 
 # -- on an interval --------------------------------------------------------------------------------
-uniform = Continuous("uniform", lambda y: y * 0, support=_unit, cdf=lambda y: y, sf=lambda y: 1 - y)
+uniform = Continuous(
+    "uniform", lambda y: y * 0, support=_unit, cdf=lambda y: y, sf=lambda y: 1 - y, ppf=lambda q: q
+)
 
 
 beta = Continuous(
@@ -226,6 +259,7 @@ beta = Continuous(
     support=_unit,
     cdf=lambda y, a, b: special.betainc(a, b, y),
     sf=lambda y, a, b: special.betaincc(a, b, y),
+    ppf=lambda q, a, b: special.betaincinv(a, b, q),
 )
 
 
