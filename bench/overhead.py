@@ -142,6 +142,31 @@ def gradient_step(make: Tensors, lib: Any) -> _timing.Timer:
     return _timing.timed(body, 100)
 
 
+def training_step(make: Tensors, lib: Any) -> _timing.Timer:
+    """Return the timer of a step as a newcomer writes it: a network 8-8-16-1, an optimizer."""
+    rng = np.random.default_rng(0)
+
+    def values(*shape: int) -> Any:
+        return make(rng.normal(size=shape).astype(np.float32))
+
+    x, y = values(8, 8), values(8, 1)
+    layers = [(values(n, m), values(m)) for n, m in ((8, 8), (8, 16), (16, 1))]
+    weights = [weight.requires_grad_() for layer in layers for weight in layer]
+    optimizer = lib.optim.SGD(weights, lr=1e-4)
+
+    def body() -> None:
+        hidden = x
+        for w, b in layers[:-1]:
+            hidden = (hidden @ w + b).relu()
+        w, b = layers[-1]
+        loss = (hidden @ w + b - y).pow(2).mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+
+    return _timing.timed(body, 100)
+
+
 # -- measuring ------------------------------------------------------------------------------------
 
 
@@ -180,6 +205,7 @@ def rows() -> list[Row]:
         Row("  both arguments tracked", None, lambda m, lib: custom_chain(m, lib, True)),
         Row("backward of one multiply", 0.35, one_op_backward),
         Row("gradient step, batch 8, 8-16-1", 0.60, gradient_step),
+        Row("training step, batch 8, 8-8-16-1, SGD", 0.60, training_step),
     ]
 
 

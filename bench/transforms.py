@@ -57,6 +57,21 @@ def network(xp: Any) -> Function:
     return f
 
 
+def layer(xp: Any) -> Function:
+    """Return one wide layer, as a function of the input."""
+    return lambda x, w: xp.tanh(w @ x)
+
+
+def layer_sum(xp: Any) -> Function:
+    """Return the sum of one wide layer."""
+    return lambda x, w: xp.sum(xp.tanh(w @ x))
+
+
+def solution(xp: Any) -> Function:
+    """Return the solution of a linear system, as a function of its right-hand side."""
+    return lambda x, w: xp.tanh(xp.linalg.solve(w, x))
+
+
 def likelihood(xp: Any) -> Function:
     """Return the loss of a logistic regression."""
 
@@ -244,6 +259,15 @@ def tasks() -> list[Task]:
         Task("fluidsim", fluid, smoke, with_jit(GRADIENT), 1),
         Task("rnn", recurrent, (*cells, np.ones((7, 1)), texts), with_jit(GRADIENT), 1),
         Task("jacobian", network, layers, with_jit(JACOBIAN), 5),
+        Task("jac-1500", layer, (normal(1500), normal(1500, 1500, scale=1e-3)), JACOBIAN, 1),
+        Task(
+            "jac-solve",
+            solution,
+            (normal(300), np.eye(300) + normal(300, 300, scale=1e-2)),
+            JACOBIAN,
+            1,
+        ),
+        Task("grad-4000", layer_sum, (normal(4000), normal(4000, 4000, scale=1e-3)), GRADIENT, 1),
         Task("hessian", likelihood, data, with_jit(HESSIAN), 5),
         Task("hvp", mixture, (*clusters, normal(25, 10)), with_jit(HVP), 1),
     ]
@@ -300,7 +324,7 @@ def main() -> None:
         return
     print(f"{'':12}{'pullback ms':>12}" + "".join(f"{'/' + peer:>12}" for peer in PEERS[1:]))
     for r in results:
-        columns = "".join(_timing.shown(r[peer], 12) for peer in PEERS[1:])
+        columns = "".join(_timing.shown(r.get(peer), 12) for peer in PEERS[1:])
         print(f"{r['name']:12}{_timing.shown(r['ms'], 12, 3)}{columns}")
 
 
