@@ -11,6 +11,7 @@ import functools
 import operator
 from collections.abc import Callable, Sequence
 from contextvars import ContextVar
+from traceback import clear_frames
 from typing import Any
 
 from pullback.arrays import DTYPES, DType, WrappingLibrary, dtype_of, is_array, library_of
@@ -25,6 +26,8 @@ from pullback.core.graph.modes import MAKING, STATE
 from pullback.core.graph.node import next_seq
 from pullback.core.tensor.endings import calling
 from pullback.core.tensor.tensor import Tensor, as_array, box
+from pullback.core.tensor.versions import shared_counter
+from pullback.core.tensor.writes import WRITES, Writes
 from pullback.errors import GraphError, compose
 from pullback.ops.functions import data_types
 from pullback.ops.primitives.arithmetic import add_p, div_p, mul_p, neg_p, sub_p
@@ -407,15 +410,40 @@ def run_wrapped(
 
     Tensors that it is given as they came may have a derivative by what is outside.
     """
-    outer, making = WRAPPING.get(), MAKING.get()
+    outer, making, around = WRAPPING.get(), MAKING.get(), WRITES.get()
+    writes = Writes(around, library)
     try:
         WRAPPING.set((*outer, Running(library, next_seq(), size, randomness)))
         MAKING.set(library)
+        WRITES.set(writes)
         with calling({t._node for t in given if t.requires_grad}):
-            return function()
+            result = _apart_from(writes, function())
+    except BaseException as raised:
+        if writes.adopted():
+            clear_frames(raised.__traceback__)  # which hold what the function made
+        if (error := writes.put_back()) is not None:
+            raise error from raised
+        raise
     finally:
+        WRITES.set(around)
         MAKING.set(making)
         WRAPPING.set(outer)
+    if (error := writes.put_back()) is not None:
+        raise error
+    return result
+
+
+def _apart_from(writes: Writes, result: Any) -> Any:
+    """Return a result with other tensors for those that were brought into the library."""
+    if not (adopted := writes.adopted()):
+        return result
+
+    def other(leaf: Any) -> Any:
+        if id(leaf) not in adopted:
+            return leaf
+        return box(leaf.data_array(), leaf._node, shared_counter(leaf), leaf.__class__)
+
+    return map_leaves(other, result)
 
 
 def run_within(library: WrappedLibrary, function: Callable[..., Any], *args: Any) -> Any:

@@ -31,8 +31,9 @@ from pullback.core.function.record import (
     record,
     warn_of_lost,
 )
-from pullback.core.graph.modes import STATE
+from pullback.core.graph.modes import MAKING, STATE
 from pullback.core.graph.node import AccumulateGrad, Node, WideNode
+from pullback.core.tensor.ownership import is_held_once, is_unshared
 from pullback.core.tensor.tensor import TENSOR_CLASSES, Tensor, as_array, box
 from pullback.core.tensor.versions import bump, counter_of, is_borrowed
 from pullback.core.tensor.views import (
@@ -62,6 +63,8 @@ def apply_inplace(
     for operand in (x, *others):
         if isinstance(operand, Tensor) and operand._base is not None:
             sync(operand)
+    if MAKING.get() is not None:
+        adopt(op, x, others)
     tracked = check_allowed(name, x, others)
     make_writeable(name, x)
     others = _of_one_library(op, x, others)
@@ -103,6 +106,32 @@ def _of_one_library(op: Primitive, x: Tensor, others: Sequence[Any]) -> Sequence
             other = lifted(other, library) if isinstance(other, Tensor) else library.lift(array)
         found.append(other)
     return found
+
+
+def adopt(op: Primitive, x: Tensor, others: Sequence[Any]) -> None:
+    """Bring a plain tensor that a transform's function made into the library of wrapped operands.
+
+    Nothing is done where others may hold its memory: `_of_one_library` raises then. Whether the
+    function made it is known when that has returned, see writes.py.
+    """
+    if not isinstance(x, Tensor) or (writes := WRITES.get()) is None:
+        return
+    owner = x if x._base is None else x._base
+    arrays = [a._data if isinstance(a, Tensor) else a for a in map(from_closure, others)]
+    libraries = [library_of(a) for a in arrays if is_array(a)]
+    library = max(libraries, key=lambda library: library.rank, default=NUMPY)
+    own = library_of(owner._data)
+    if library.rank <= own.rank or owner._node.__class__ is AccumulateGrad:
+        return
+    views = 0 if owner is x else 1 if own.rank else 2  # a view holds the array, and its memory
+    if not (is_held_once(owner._data, views) and (own.rank or is_unshared(owner._data))):
+        return
+    if writes.adopt(owner, library, mixed_error(op, (x, *others))):
+        # No counter: this memory is not written to, what is written goes to a copy.
+        wrapped = lifted(box(owner._data, owner._node, None, owner.__class__), library)
+        owner._data, owner._node = wrapped._data, wrapped._node
+        if owner is not x:
+            replay(x)
 
 
 def _shared_by_samples(op: Primitive, x: Tensor) -> GraphError:

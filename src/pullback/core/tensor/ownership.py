@@ -48,9 +48,12 @@ def _count_in_one_slot() -> int:
 IN_SLOT = _count_in_one_slot()
 
 
-def is_held_once(thing: Any) -> bool:
-    """Return whether a slot alone holds an object: the slot itself is to be given, see `takes`."""
-    return getrefcount(thing) == IN_SLOT
+def is_held_once(thing: Any, others: int = 0) -> bool:
+    """Return whether a slot alone holds an object: the slot itself is to be given, see `takes`.
+
+    Besides `others`, references that are known.
+    """
+    return getrefcount(thing) == IN_SLOT + others
 
 
 def _references_to_base(array: Any) -> int:

@@ -3,16 +3,28 @@
 A value that depends on a transform's arguments must not end in a tensor from outside: who reads it
 later gets what only the transform can differentiate. Whether a tensor is from outside is known when
 the function has returned: its own are gone then, except for those that were made in it by creation.
+So a plain tensor that a wrapped value is written to is brought into the wrapping library, and put
+back, with an error, if it is still there afterwards.
 """
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Iterator
 from contextvars import ContextVar
-from typing import Any
+from typing import Any, NamedTuple
 from weakref import ref
 
 __all__ = ["WRITES", "Writes"]
+
+
+class _Adopted(NamedTuple):
+    """A tensor that was brought into a wrapping library: what it held, and the error."""
+
+    tensor: ref[Any]
+    array: Any
+    node: Any
+    error: Exception
 
 
 class Writes:
@@ -22,10 +34,13 @@ class Writes:
     ----------
     outer : Writes or None
         That of the call around it.
+    library : Library, optional
+        The wrapping library of a transform that has one.
     """
 
-    def __init__(self, outer: Writes | None) -> None:
-        self._outer = outer
+    def __init__(self, outer: Writes | None, library: Any = None) -> None:
+        self._outer, self._library = outer, library
+        self._adopted: list[_Adopted] = []
         self._made: set[int] = set()  # numbers of tensors; one from outside keeps its own
         self._written: list[ref[Any]] = []
 
@@ -43,6 +58,35 @@ class Writes:
             if id(tensor) not in writes._made:
                 writes._written.append(ref(tensor))
             writes = writes._outer
+
+    def adopt(self, tensor: Any, library: Any, error: Exception) -> bool:
+        """Note a tensor that is about to be brought into a library, and the error if it may not.
+
+        Returns False where no transform of that library is running.
+        """
+        writes: Writes | None = self
+        while writes is not None and writes._library is not library:
+            writes = writes._outer
+        if writes is not None:
+            writes._adopted.append(_Adopted(ref(tensor), tensor._data, tensor._node, error))
+        return writes is not None
+
+    def adopted(self) -> set[int]:
+        """Return the numbers of the tensors that were brought into the library."""
+        return {id(tensor) for a in self._adopted if (tensor := a.tensor()) is not None}
+
+    def put_back(self) -> Exception | None:
+        """Put back those that are still there, which were not made by the function.
+
+        Returns the error of the first.
+        """
+        if any(a.tensor() is not None for a in self._adopted):
+            gc.collect()  # the function's own may be part of a cycle
+        first = None
+        for tensor, array, node, error in reversed(self._adopted):
+            if (found := tensor()) is not None:
+                found._data, found._node, first = array, node, error
+        return first
 
     def left(self) -> Iterator[Any]:
         """Yield the tensors from outside that were written to; after the function has returned."""

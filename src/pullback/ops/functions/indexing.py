@@ -11,9 +11,9 @@ from typing import Any
 
 from pullback.arrays import NUMPY, is_array, join, library_of
 from pullback.core.function.dispatch import beside, from_closure, mixed_error
-from pullback.core.function.inplace import apply_inplace, check_allowed, write_unrecorded
+from pullback.core.function.inplace import adopt, apply_inplace, check_allowed, write_unrecorded
 from pullback.core.function.primitive import Primitive
-from pullback.core.graph.modes import STATE
+from pullback.core.graph.modes import MAKING, STATE
 from pullback.core.tensor.tensor import Tensor, box
 from pullback.errors import ArgumentTypeError, ShapeError, TensorIndexError, compose
 from pullback.ops.arguments import all_values, holds_somewhere, needs_shape, tensor_of
@@ -144,6 +144,8 @@ def _write(x: Tensor, index: Any, value: Any, steps: Callable[[Any], tuple[Any, 
     value = value_like(setitem_p, x, value)
     index = _unwrap(index, x, value)
     arrays = [part for part in (index if isinstance(index, tuple) else (index,)) if is_array(part)]
+    if MAKING.get() is not None:
+        adopt(setitem_p, x, (value, *arrays))
     if arrays and STATE.get().library is None and beside(x, *arrays) is not x:
         raise mixed_error(setitem_p, (x, value, *arrays))
     index, rest = steps(index)
