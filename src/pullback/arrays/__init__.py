@@ -29,6 +29,7 @@ from pullback.arrays.dtypes import (
     real_of,
     set_default_dtype,
 )
+from pullback.arrays.foreign import carries_gradient, refuse_gradient
 from pullback.arrays.library import Array, Library
 from pullback.arrays.numpy_ import Constants
 from pullback.arrays.random import RandomSource
@@ -64,6 +65,7 @@ __all__ = [
     "WrappingLibrary",
     "add_up",
     "as_dtype",
+    "carries_gradient",
     "complex_of",
     "cuda_is_available",
     "devices",
@@ -81,6 +83,7 @@ __all__ = [
     "promote_scalar",
     "promote_tensors",
     "real_of",
+    "refuse_gradient",
     "register",
     "running_sum",
     "set_default_dtype",

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
+from numbers import Number
 from sys import getrefcount
 from typing import Any
 
@@ -112,11 +113,26 @@ def _run_forward(
         pieces = iter(inner)
         inner = tree.map_leaves(lambda _: next(pieces), list(values))
     positional, keywords = op.signature.spread(arguments, inner)
-    if op.setup_context is None:
-        return op.forward(ctx, *positional, **keywords)
-    result = op.forward(*positional, **keywords)
-    op.setup_context(ctx, tuple(inner), result)
-    return result
+    try:
+        if op.setup_context is None:
+            return op.forward(ctx, *positional, **keywords)
+        result = op.forward(*positional, **keywords)
+        op.setup_context(ctx, tuple(inner), result)
+        return result
+    except AttributeError as error:
+        if not any(isinstance(value, Tensor) for value in tree.leaves(list(inner))):
+            _hint_at_tensors(op, error)
+        raise
+
+
+def _hint_at_tensors(op: Any, error: AttributeError) -> None:
+    """Say how to call an operation whose forward asked arrays or numbers for what tensors have."""
+    asked, name = error.obj, str(error.name)
+    if (is_array(asked) or isinstance(asked, (Number, list))) and hasattr(Tensor, name):
+        error.add_note(
+            f"hint: {op.name} was called with no tensor, and tensors have `{name}`: "
+            "pb.asarray(x) makes a tensor of an array or a number."
+        )
 
 
 def describe(op: Any, given: Sequence[Any], edges: Sequence[Any]) -> tuple[Meta, ...]:

@@ -18,7 +18,7 @@ from sys import getrefcount
 from types import FunctionType
 from typing import Any
 
-from pullback.arrays import INTERCEPTING, NUMPY
+from pullback.arrays import INTERCEPTING, NUMPY, carries_gradient, refuse_gradient
 from pullback.core.custom import pytree as tree
 from pullback.core.custom.context import (
     NO_PASS,
@@ -32,7 +32,7 @@ from pullback.core.custom.named import COUNTER, MANY, POSITION, STRIDE
 from pullback.core.custom.signature import Signature
 from pullback.core.function.source import compiled, written_function
 from pullback.core.graph.locks import fork_safe_locks
-from pullback.core.graph.modes import FORWARD, RECORD, STATE
+from pullback.core.graph.modes import FORWARD, RECORD, STATE, Mode
 from pullback.core.graph.node import NO_TENSOR, UNKNOWN, UNTRACKED, CustomNode, next_seq
 from pullback.core.tensor.ownership import SOLE
 from pullback.core.tensor.tensor import TENSOR_CLASSES, Tensor, box
@@ -42,6 +42,9 @@ from pullback.errors import GraphError, UntrackedTensorWarning, warn_user
 
 _KINDS = inspect.Parameter
 _PLAIN = (int, float, bool, str, type(None))
+_CONTAINERS = (list, tuple, dict)
+# The classes of most arguments that are no tensors: they carry no gradient.
+_KNOWN = frozenset((*_PLAIN, complex, NUMPY.array_types[0]))
 
 
 def written_call(op: Any, call: Callable[..., Any], uses: dict[str, Any]) -> FunctionType:
@@ -344,8 +347,8 @@ class _Source:
             "                or $data.__class__ is not $ndarray):",
             "            $same = False",
             "else:",
-            f"    if $isinstance({a}, $CONTAINERS) and $mode.grad:",
-            f"        $warn($self, {names}, {given}, {a})",
+            f"    if {a}.__class__ not in $KNOWN:",
+            f"        $examine($self, {names}, {given}, {a}, $mode)",
             f"    $in{k}, $e{k}, $v{k} = {a}, None, None",
             f"    $same = $same and $d{k} is $NO_TENSOR",
         )
@@ -379,25 +382,37 @@ def _joined_class(a: Tensor, cls: type[Tensor]) -> type[Tensor]:
     return a.__class__ if issubclass(a.__class__, cls) else cls
 
 
-def _warn_of_untracked(op: Any, arguments: Any, given: Sequence[Any], value: Any) -> None:
-    if op.traverse:
+def _examine(op: Any, arguments: Any, given: Sequence[Any], value: Any, mode: Mode) -> None:
+    """Refuse, or warn of, an argument that is no tensor whose gradient would be lost."""
+    if isinstance(value, _CONTAINERS) and (op.traverse or not mode.grad):
         return
-    if any(isinstance(v, Tensor) and v.requires_grad for v in tree.leaves(value)):
-        name = next(n for n, v in zip(arguments.names, given, strict=True) if v is value)
+    tracked = False
+    for leaf in tree.leaves(value):
+        if isinstance(leaf, Tensor):
+            tracked = tracked or leaf.requires_grad
+        elif leaf.__class__ not in _KNOWN and carries_gradient(leaf):
+            refuse_gradient(op.name, _name_of(value, arguments, given), leaf)
+    if tracked:
         warn_user(
-            f"{op.name}: the argument '{name}' is a {type(value).__name__} holding a tensor "
-            "that requires grad; containers are not searched, so no gradient flows to it. "
-            "Pass the tensor itself, or define the operation with traverse=True.",
+            f"{op.name}: the argument '{_name_of(value, arguments, given)}' is a "
+            f"{type(value).__name__} holding a tensor that requires grad; containers are not "
+            "searched, so no gradient flows to it. Pass the tensor itself, or define the operation "
+            "with traverse=True.",
             UntrackedTensorWarning,
         )
 
 
+def _name_of(value: Any, arguments: Any, given: Sequence[Any]) -> str:
+    name: str = next(arguments.owner(i) for i, v in enumerate(given) if v is value)
+    return name
+
+
 _COMMON: dict[str, Any] = {
     "CLASSES": TENSOR_CLASSES,
-    "CONTAINERS": (list, tuple, dict),
     "Context": Context,
     "CustomNode": CustomNode,
     "EPOCH": EPOCH,
+    "KNOWN": _KNOWN,
     "INTERCEPTING": INTERCEPTING,
     "NO_PASS": NO_PASS,
     "NO_TENSOR": NO_TENSOR,
@@ -410,7 +425,7 @@ _COMMON: dict[str, Any] = {
     "count_together": count_together,
     "counter_of": counter_of,
     "detached": _detached,
-    "isinstance": isinstance,
+    "examine": _examine,
     "items_of": items_of,
     "joined": _joined_class,
     "kept": kept_attributes,
@@ -425,5 +440,4 @@ _COMMON: dict[str, Any] = {
     "set_mode": STATE.set,
     "sync": sync,
     "tuple": tuple,
-    "warn": _warn_of_untracked,
 }

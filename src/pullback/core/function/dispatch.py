@@ -22,6 +22,7 @@ from pullback.arrays import (
     library_of_class,
     promote_scalar,
     promote_tensors,
+    refuse_gradient,
 )
 from pullback.core.function.handed import RECORDED
 from pullback.core.function.primitive import Primitive
@@ -341,6 +342,7 @@ def _only_numbers(op: Primitive, args: Sequence[Any]) -> ArgumentTypeError:
 
 def _argument_error(op: Primitive, i: int, value: Any) -> ArgumentTypeError:
     name = _names(op, range(i + 1))[i]
+    refuse_gradient(op.name, name, value)
     return ArgumentTypeError(
         f"{op.name}: the argument '{name}' must be a Tensor, an array or a Python number, got "
         f"{type(value).__name__}.\nhint: make a tensor of it with pullback.tensor."

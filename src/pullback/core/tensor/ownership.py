@@ -69,7 +69,7 @@ def is_unreachable(array: Any) -> bool:
 
     False for arrays of libraries that do not say whose memory it is.
     """
-    base = getattr(array, "base", 0)
+    base: Any = getattr(array, "base", 0)
     if base is None:
         return bool(array.flags.owndata)
     return (

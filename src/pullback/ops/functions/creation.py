@@ -23,6 +23,7 @@ from pullback.arrays import (
     library_of,
     promote,
     promote_scalar,
+    refuse_gradient,
 )
 from pullback.core.function.dispatch import created
 from pullback.core.graph.modes import STATE
@@ -101,6 +102,7 @@ def _from_python(op: str, data: Any, dtype: DType | None) -> Any:
         tensors: list[Tensor] = []
         data = _unboxed(data, tensors)
         _warn_of_copy(tensors)
+    refuse_gradient(op, "data", data)
     try:
         array = np.array(data)
     except ValueError as error:
@@ -234,6 +236,7 @@ def asarray(
 
 def _converted(obj: Any, dtype: Any, copy: bool | None) -> Tensor:
     """Return as a tensor what is neither one nor an array of a known library."""
+    refuse_gradient("asarray", "obj", obj)
     tensors = _tensors_in(obj)
     if tensors:
         dtypes = {t.dtype.name for t in tensors} | ({as_dtype(dtype).name} if dtype else set())
