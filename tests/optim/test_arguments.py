@@ -189,3 +189,21 @@ def test_the_state_of_another_arrangement_is_refused(make_other, sizes):
         f"SGD: load_state_dict needs parameter groups of the sizes [1], got {sizes}"
     )
     assert optimizer.param_groups[0]["lr"] == 0.5
+
+
+def test_load_state_dict_of_other_shapes_lists_all_of_them_and_loads_nothing():
+    def trained(*shapes):
+        params = [pb.ones(*shape, requires_grad=True) for shape in shapes]
+        optimizer = pb.optim.SGD(params, lr=0.1, momentum=0.9)
+        sum(p.sum() for p in params).backward()
+        optimizer.step()
+        return optimizer
+
+    target = trained((2,), (3,), (4,))
+    before = target.state_dict()
+    with pytest.raises(ValueError, match="a state of the parameters' shapes") as raised:
+        target.load_state_dict(trained((2, 2), (3,), (1, 4)).state_dict())
+    assert "momentum_buffer of parameter 0: (2, 2) for (2,)" in str(raised.value)
+    assert "momentum_buffer of parameter 2: (1, 4) for (4,)" in str(raised.value)
+    for i, entry in target.state_dict()["state"].items():
+        assert entry["momentum_buffer"].tolist() == before["state"][i]["momentum_buffer"].tolist()

@@ -182,7 +182,8 @@ class Optimizer(ABC):
         Raises
         ------
         ValueError
-            The groups differ from this optimizer's in number or in size.
+            The groups differ from this optimizer's in number or in size, or a state's shapes from
+            those of its parameter: all differences are listed, and nothing is loaded.
         """
         saved_groups = state_dict["param_groups"]
         sizes = [len(group["params"]) for group in self.param_groups]
@@ -193,6 +194,7 @@ class Optimizer(ABC):
             )
         numbers = [i for group in saved_groups for i in group["params"]]
         param_of = dict(zip(numbers, self._all_parameters(), strict=True))
+        self._check_shapes(param_of, state_dict["state"])
         self.state = {
             param_of[i]: self._loaded(param_of[i], entry)
             for i, entry in state_dict["state"].items()
@@ -281,6 +283,21 @@ class Optimizer(ABC):
                 )
             seen.add(id(param))
         return found
+
+    def _check_shapes(self, param_of: Mapping[int, Tensor], state: Mapping[int, Any]) -> None:
+        """Raise with a list of all states that do not fit a parameter."""
+        differences = [
+            f"a state of parameter {i}, which is not there" for i in state.keys() - param_of.keys()
+        ]
+        for i, param in param_of.items():
+            wanted, entry = tuple(param.shape), state.get(i, {})
+            for name in self._state_names:
+                shape = tuple(entry[name].shape) if name in entry else wanted
+                if shape != wanted:
+                    differences.append(f"{name} of parameter {i}: {shape} for {wanted}")
+        if differences:
+            required = "load_state_dict needs a state of the parameters' shapes"
+            raise self._value_error(required, "\n  " + "\n  ".join(differences))
 
     def _loaded(self, param: Tensor, entry: Mapping[str, Any]) -> dict[str, Any]:
         return {
