@@ -10,13 +10,21 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from pullback.ops.arguments import holds_somewhere
 from pullback.ops.declare import Primitive, elementwise, on
 from pullback.ops.samples import real
 
 
 def _toward(xp: Any, slope: Any, x: Any, size: Any) -> Any:
     tip = size == 0
-    return x * (xp.where(tip & (slope == slope), 0, slope) / xp.where(tip, 1, size))  # NaN stays
+    slope = xp.where(tip & (slope == slope), 0, slope)  # NaN stays
+    size = xp.where(tip, 1, size)
+    if size.shape == x.shape:
+        return slope * (x / size)
+    share = slope / size  # one for many elements, unless it overflows or underflows
+    if holds_somewhere(~xp.isfinite(share) | ((share == 0) & (slope != 0))):
+        return slope * (x / size)
+    return x * share
 
 
 def _changed(g: Any, factor: Any, size: Any, xp: Any) -> Any:

@@ -235,19 +235,20 @@ def _inner(u: Any, s: Any, v: Any, grads: tuple[Any, Any, Any], xp: Any) -> Any:
     gu, gs, gv = grads
     one = eye(s, xp, s.shape[-1])
     row, column = xp.expand_dims(s, axis=-2), xp.expand_dims(s, axis=-1)
-    gaps = (1 - one) / (row * row - column * column + one)
+    # row / (row ** 2 - column ** 2), whose squares would overflow
+    gaps, both = (1 - one) / (row - column + one), row + column + one
     safe = xp.where(row == 0, xp.ones_like(row), row)
     phases = one / (4 * safe)  # the phase common to u and v is free; what differs is shared
     middle = 0 if gs is None else one * xp.expand_dims(gs, axis=-2)
     if gu is not None:
         turning = xp.matmul(adjoint(u, xp), gu)
         turning = turning - adjoint(turning, xp)
-        middle = middle + turning * (gaps * row)
+        middle = middle + turning * (gaps * (row / both))
         middle = middle + turning * phases if is_complex(u) else middle
     if gv is not None:
         turning = xp.matmul(adjoint(v, xp), gv)
         turning = turning - adjoint(turning, xp)
-        middle = middle + turning * (gaps * column)
+        middle = middle + turning * (gaps * (column / both))
         middle = middle - turning * phases if is_complex(u) else middle
     return middle
 

@@ -14,12 +14,14 @@ from typing import Any
 
 from pullback.arrays import NUMPY, add_up, library_of
 from pullback.errors import ArgumentError, ArgumentTypeError, DTypeError, compose
+from pullback.ops.arguments import all_values
 from pullback.ops.axes import count, dropped, keep_axes, normalize_axes, normalize_axis, spread
 from pullback.ops.declare import Primitive, needs_order, on, operation
 from pullback.ops.matrices import is_complex
 from pullback.ops.primitives.cones import toward_p
 from pullback.ops.samples import AXES, EMPTY, NO_AXIS, both, grid, real, sample
 
+_INF = math.inf
 # The default library's own reductions, which do all that the forwards do for floats.
 _of_numpy = NUMPY.xp
 
@@ -158,12 +160,28 @@ def _std_rule(
     return on(xp, toward_p)(g * (1 / n if n > 0 else math.nan), deviation, out)
 
 
+def _std(
+    xp: Any, x: Any, *, axis: Any = None, correction: float = 0.0, keepdims: bool = False
+) -> Any:
+    root = xp.sqrt(_var(xp, x, axis=axis, correction=correction, keepdims=keepdims))
+    n = count(x.shape, axis) - correction
+    if n <= 0 or not _is_out_of_range(root, 2):
+        return root
+    deviation = x - _mean(xp, x, axis=_axes_of(x, "std", axis), keepdims=True)
+    return _vector_norm(xp, deviation, axis=axis, keepdims=keepdims) / math.sqrt(n)
+
+
+def _std_numpy(x: Any, **settings: Any) -> Any:
+    root = _of_numpy.sqrt(_var_numpy(x, **settings))
+    if _is_out_of_range(root, 2):
+        raise TypeError
+    return root
+
+
 std_p = operation(
     "std",
-    lambda xp, x, *, axis=None, correction=0.0, keepdims=False: xp.sqrt(
-        _var(xp, x, axis=axis, correction=correction, keepdims=keepdims)
-    ),
-    quick=lambda x, **settings: _of_numpy.sqrt(_var_numpy(x, **settings)),
+    _std,
+    quick=_std_numpy,
     rules={"x": _std_rule},
     holomorphic=False,
     samples=(*AXES, sample((4, 3), axis=0, correction=1.0)),
@@ -394,7 +412,6 @@ count_nonzero = count_nonzero_p.public
 
 
 # -- norms -----------------------------------------------------------------------------------------
-_INF = math.inf
 
 
 def _vector_norm(
@@ -420,7 +437,22 @@ def _vector_norm(
         sizes = xp.abs(x)  # of one number it is the size, or whether it is not 0
         sizes = xp.where(sizes == 0, sizes, xp.ones_like(sizes)) if ord == 0 else sizes
         return xp.sum(sizes, axis=axes, keepdims=keepdims) if axes else sizes
-    return xp.linalg.vector_norm(x, axis=axes, keepdims=keepdims, ord=ord)
+    norm = xp.linalg.vector_norm(x, axis=axes, keepdims=keepdims, ord=ord)
+    if ord in (0, 1) or ord < 0 or ord == _INF or not _is_out_of_range(norm, ord):
+        return norm
+    top = xp.max(xp.abs(x), axis=axes, keepdims=True)
+    top = xp.where((top > 0) & xp.isfinite(top), top, xp.ones_like(top))
+    norm = xp.linalg.vector_norm(x / top, axis=axes, keepdims=True, ord=ord) * top
+    return norm if keepdims else xp.reshape(norm, dropped(norm.shape, axis))
+
+
+def _is_out_of_range(norm: Any, ord: float) -> bool:
+    """Return whether the powers that a norm is the root of may have overflowed or underflowed."""
+    values = all_values(norm)
+    library = library_of(values)
+    limits = library.xp.finfo(values.dtype)
+    least = (float(limits.smallest_normal) / float(limits.eps)) ** (1 / ord)
+    return not bool(library.xp.all((values >= least) & library.xp.isfinite(values)))
 
 
 def _vector_norm_numpy(x: Any, *, axis: Any, keepdims: bool, ord: Any, least: float) -> Any:
@@ -429,6 +461,8 @@ def _vector_norm_numpy(x: Any, *, axis: Any, keepdims: bool, ord: Any, least: fl
         raise TypeError
     if ord == 2:
         norm = _of_numpy.sqrt(add_up(x * x, axis, keepdims))
+        if _is_out_of_range(norm, 2):
+            raise TypeError
         return _of_numpy.maximum(norm, least) if least else norm
     if ord == 1 and not least:
         return add_up(_of_numpy.abs(x), axis, keepdims)

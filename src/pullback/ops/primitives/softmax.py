@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from pullback.arrays import NUMPY, add_up, library_of
+from pullback.ops.arguments import all_values
 from pullback.ops.axes import count, dropped, keep_axes, normalize_axes, normalize_axis
-from pullback.ops.declare import operation
+from pullback.ops.declare import Primitive, elementwise, on, operation
 from pullback.ops.samples import AXES, NO_AXIS, both, real, sample
 
 _np = NUMPY.xp
@@ -55,11 +56,35 @@ _ALONG = (
 )
 
 
-softmax_p = operation(
+times_p: Primitive = elementwise(
+    "times",
+    lambda xp, x, y: xp.where((x == 0) | (y == 0), 0, x * y),
+    x=lambda g, y, xp: on(xp, times_p)(g, y),
+    y=lambda g, x, xp: on(xp, times_p)(g, x),
+    reference="numpy.multiply",
+    doc="Return x y, which is 0 where one of them is, even if the other is NaN.",
+)
+
+
+def _is_undefined(out: Any) -> bool:
+    """Return whether there is a NaN, as in rows of -inf alone, for which g may not ask."""
+    values = all_values(out)
+    total = library_of(values).xp.sum(values)
+    return bool(total != total)
+
+
+def _softmax_rule(g: Any, out: Any, axis: int, xp: Any) -> Any:
+    if _is_undefined(out):
+        times = on(xp, times_p)
+        return times(g - _total(times(g, out), axis, xp), out)
+    return (g - _total(g * out, axis, xp)) * out
+
+
+softmax_p: Primitive = operation(
     "softmax",
     _softmax,
     quick=_softmax_numpy,
-    rules={"x": lambda g, out, axis, xp: (g - _total(g * out, axis, xp)) * out},
+    rules={"x": _softmax_rule},
     domain=real(-2, 2),
     floating=True,
     samples=_ALONG,
@@ -83,11 +108,18 @@ def _log_softmax_numpy(x: Any, *, axis: int) -> Any:
     return shifted
 
 
+def _log_softmax_rule(g: Any, out: Any, axis: int, xp: Any) -> Any:
+    total = _total(g, axis, xp)
+    if _is_undefined(out):
+        return g - on(xp, times_p)(total, on(xp, softmax_p)(out, axis=axis))
+    return g - xp.exp(out) * total
+
+
 log_softmax_p = operation(
     "log_softmax",
     _log_softmax,
     quick=_log_softmax_numpy,
-    rules={"x": lambda g, out, axis, xp: g - xp.exp(out) * _total(g, axis, xp)},
+    rules={"x": _log_softmax_rule},
     domain=real(-2, 2),
     floating=True,
     samples=_ALONG,
@@ -131,16 +163,18 @@ def _nothing(x: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
     return library.full(shape, -float("inf"), library.dtype(x), device)
 
 
+def _logsumexp_rule(g: Any, x: Any, out: Any, axis: Any, keepdims: bool, xp: Any) -> Any:
+    """Return g exp(x - out), 0 where both are -inf."""
+    out = xp.where(out == -float("inf"), xp.zeros_like(out), out)
+    g, out = (keep_axes(v, x.shape, axis, keepdims, xp) for v in (g, out))
+    return g * xp.exp(x - out)
+
+
 logsumexp_p = operation(
     "logsumexp",
     _logsumexp,
     quick=_logsumexp_numpy,
-    rules={
-        "x": lambda g, x, out, axis, keepdims, xp: (
-            keep_axes(g, x.shape, axis, keepdims, xp)
-            * xp.exp(x - keep_axes(out, x.shape, axis, keepdims, xp))
-        )
-    },
+    rules={"x": _logsumexp_rule},
     domain=both(-2, 2),
     floating=True,
     samples=(*AXES, *NO_AXIS, sample((0, 3), axis=1, keepdims=False)),
