@@ -366,6 +366,8 @@ ONE_OPERAND_IS_CONSTANT = {
     "matmul": lambda x: np.tanh(A @ x),
     "matmul of rows": lambda x: np.tanh(x @ A),
     "matmul of a stack": lambda x: np.tanh(STACK @ x),
+    "matmul of a stack and a column": lambda x: np.tanh(A.reshape(N, 1, N) @ x.reshape(N, 1)),
+    "matmul of a row and a stack": lambda x: np.tanh(x.reshape(1, N) @ A.reshape(N, N, 1)),
     "einsum": lambda x: np.tanh(np.einsum("ij,j->i", A, x)),
     "tensordot": lambda x: np.tanh(np.tensordot(A, x, 1)),
     "solve": lambda x: np.linalg.solve(np.eye(N) + A, x),

@@ -42,6 +42,10 @@ def _left(g: Any, x_shape: Any, y: Any, xp: Any) -> Any:
         return xp.matmul(g, _swap(y, xp))
     if len(y.shape) == 1:  # g has the shape of x less its last axis
         return sum_to_shape(xp.reshape(g, (*g.shape, 1)) * y, x_shape, xp)
+    if len(x_shape) == 2:  # y is a stack: one sum over all of it
+        stack = tuple(range(len(y.shape) - 2))
+        labels = ((*stack, "i", "m"), (*stack, "n", "m"), ("i", "n"))
+        return on(xp, contract_p)(g, y, labels=labels)
     g2 = xp.expand_dims(g, axis=-2) if len(x_shape) == 1 else g
     product = xp.matmul(g2, _swap(y, xp))
     if len(x_shape) == 1:
@@ -55,6 +59,9 @@ def _right(g: Any, x: Any, y_shape: Any, xp: Any) -> Any:
     if len(y_shape) == 1:  # g has the shape of x less its last axis
         axes = tuple(range(len(x.shape)))
         return on(xp, contract_p)(x, g, labels=(axes, axes[:-1], axes[-1:]))
+    if len(y_shape) == 2 and len(x.shape) > 2:  # one sum over all of the stack
+        *stack, row = range(len(x.shape))
+        return on(xp, contract_p)(x, g, labels=((*stack, row), (*stack, "m"), (row, "m")))
     if len(x.shape) == 1:
         rows = xp.expand_dims(g, axis=-2)
         return sum_to_shape(xp.expand_dims(x, axis=-1) * rows, y_shape, xp)
