@@ -1,5 +1,6 @@
 """What users of PyTorch, HIPS autograd and R torch type: it works, or the error names what does."""
 
+import inspect
 import re
 import types
 
@@ -208,3 +209,26 @@ def test_a_name_that_python_asks_for_reads_no_table():
     assert str(hints.absent("pullback", "__wrapped__")) == (
         "module 'pullback' has no attribute '__wrapped__'"
     )
+
+
+# -- settings by position --------------------------------------------------------------------------
+REDUCTIONS = [
+    *("all", "any", "argmax", "argmin", "max", "mean", "min", "prod", "std", "sum", "var"),
+    *("sort", "flip"),
+]
+
+
+@pytest.mark.parametrize("name", REDUCTIONS)
+def test_a_setting_by_position_is_an_error_that_names_the_keyword_and_the_method(name):
+    with pytest.raises(TypeError) as caught:
+        getattr(pb, name)(X, 1)
+    assert isinstance(caught.value, pb.AutogradError)
+    assert f"hint: pb.{name}(x, axis=1), or x.{name}(dim=1)" in str(caught.value)
+    assert "more" not in str(inspect.signature(getattr(pb, name)))
+
+
+def test_several_settings_by_position_are_named_in_their_order():
+    with pytest.raises(TypeError, match=re.escape("pb.mean(x, axis=1, keepdims=True), or x.mean(")):
+        pb.mean(X, 1, True)
+    with pytest.raises(TypeError, match=re.escape("pb.stack(arrays, axis=1)")):
+        pb.stack([X, X], 1)

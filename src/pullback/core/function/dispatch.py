@@ -353,6 +353,18 @@ def _argument_error(op: Primitive, i: int, value: Any) -> ArgumentTypeError:
     )
 
 
+def by_position(name: str, inputs: Sequence[str], settings: Sequence[str], more: Any) -> Exception:
+    """Return the error for settings that were given by position, as PyTorch takes them."""
+    given = [f"{key}={value!r}" for key, value in zip(settings, more, strict=False)]
+    as_method = [g.replace("axis=", "dim=").replace("keepdims=", "keepdim=") for g in given]
+    hint = f"pb.{name}({', '.join([*inputs, *given])})"
+    if hasattr(Tensor, name) and len(inputs) == 1:
+        hint += f", or {inputs[0]}.{name}({', '.join(as_method)})"
+    required = f"{', '.join(settings)} by keyword required"
+    came = f"{len(more)} more by position"
+    return ArgumentTypeError(compose(name, required, came, hint=hint))
+
+
 def _is_foreign(value: Any) -> bool:
     """Return whether a value is an array of a library that is not supported."""
     return hasattr(type(value), "__dlpack__") and not isinstance(value, Tensor)
