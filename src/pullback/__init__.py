@@ -18,6 +18,7 @@ from pullback.core.custom.define import autograd_function
 from pullback.core.graph.modes import is_grad_enabled, is_inference_mode_enabled
 from pullback.core.tensor.tensor import Tensor
 from pullback.errors import AutogradError, UntrackedTensorWarning
+from pullback.hints import absent as _absent
 
 # creation
 from pullback.ops.functions.creation import (arange, as_tensor, asarray, empty, empty_like, eye,
@@ -153,7 +154,12 @@ __all__ = sorted(_DUNDERS.union(
 
 
 def __getattr__(name: str) -> _Any:
-    """Say where a function is that PyTorch, too, has in `nn.functional` alone."""
-    there = name in nn.functional.__all__
-    hint = f": it is pullback.nn.functional.{name}, as in PyTorch" if there else ""
-    raise AttributeError(f"module 'pullback' has no attribute {name!r}{hint}")
+    """Say where a name is that is elsewhere here, or what does its work."""
+    if name in nn.functional.__all__:
+        raise AttributeError(f"module 'pullback' has no attribute {name!r}: it is "
+            f"pullback.nn.functional.{name}, as in PyTorch")
+    for module in (linalg, special, fft, optim, autograd, implicit, optimize):
+        if name in module.__all__:
+            raise AttributeError(f"module 'pullback' has no attribute {name!r}: it is "
+                f"{module.__name__}.{name}")
+    raise _absent(__name__, name)

@@ -1,5 +1,7 @@
 """The names of ``pullback.autograd``: the engine's functions, as PyTorch groups them."""
 
+from typing import Never as _Never
+
 from pullback.core.backward.api import backward, grad, increment_version
 from pullback.core.backward.hooks import register_multi_grad_hook
 from pullback.core.custom.define import Function, once_differentiable
@@ -11,6 +13,7 @@ from pullback.core.graph.modes import (
     saved_tensors_hooks,
     set_grad_enabled,
 )
+from pullback.hints import absent as _absent
 
 __all__ = [
     "Function",
@@ -27,3 +30,7 @@ __all__ = [
     "set_detect_anomaly",
     "set_grad_enabled",
 ]
+
+
+def __getattr__(name: str) -> _Never:
+    raise _absent(__name__, name)

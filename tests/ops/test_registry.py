@@ -6,6 +6,7 @@ test written for it but its reference value (a line in `_cases`).
 
 import gc
 import inspect
+import re
 import weakref
 
 import array_api_strict
@@ -314,3 +315,24 @@ def test_an_input_declared_without_gradient_keeps_none(case):
     tensors = _cases.leaves(arrays, range(len(arrays)))
     case.op.public(*tensors, **case.settings()).sum().backward()
     assert [t.grad is None for t in tensors] == [i not in case.wanted for i in range(len(arrays))]
+
+
+def said_to_have_no_rule(docstring):
+    """Return the parameters of which a docstring says that they have no rule."""
+    section = inspect.cleandoc(docstring).partition("Parameters\n----------\n")[2]
+    entries = re.findall(r"^(\w[\w, ]*) : .*\n((?:    .*\n|\n)+)", section + "\n", re.MULTILINE)
+    texts = ((names, " ".join(text.split())) for names, text in entries)
+    return [n for names, text in texts if "no rule" in text for n in names.split(", ")]
+
+
+def test_no_docstring_says_no_rule_of_an_argument_that_has_one():
+    found = {
+        (name, parameter): getattr(declaration.primitive, "declared", {}).get(parameter)
+        for name, declaration in REGISTRY.items()
+        for parameter in said_to_have_no_rule(declaration.public.__doc__ or "")
+    }
+    assert len(found) >= 3
+    assert [pair for pair, rule in found.items() if rule is not None] == []
+    assert said_to_have_no_rule(
+        "Do.\n\nParameters\n----------\na, b : float\n    No: no rule.\n"
+    ) == [*("a", "b")]

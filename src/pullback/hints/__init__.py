@@ -9,7 +9,7 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-__all__ = ["explain", "for_name", "here", "way_out"]
+__all__ = ["absent", "explain", "here", "way_out"]
 
 
 def _module(name: str) -> Any:
@@ -47,7 +47,9 @@ def explain(error: BaseException, kind: type) -> None:
         error.add_note(note)
 
 
-def for_name(place: str, name: str) -> str:
-    """Return what a hint says of a name of PyTorch's, HIPS autograd's or R torch's; "" if none."""
-    found: str = _module("names").for_name(place, name)
-    return found
+def absent(module: str, name: str) -> AttributeError:
+    """Return the error for a name that a module of pullback, or "Tensor", does not have."""
+    place = module.partition(".")[2] if module != "Tensor" else module
+    way = "" if name.startswith("__") else _module("names").for_name(place, name)
+    of = f"module {module!r}" if module != "Tensor" else "a Tensor"
+    return AttributeError(f"{of} has no attribute {name!r}{f': {way}' if way else ''}")

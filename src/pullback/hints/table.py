@@ -7,6 +7,7 @@ import os
 from types import ModuleType
 
 from pullback.hints import numpy_functions, scipy_functions
+from pullback.hints.rows import rows
 
 __all__ = ["way_out"]
 
@@ -20,10 +21,9 @@ TABLES: dict[str, ModuleType] = {"numpy": numpy_functions, "scipy": scipy_functi
 def ways(library: str) -> dict[str, str]:
     """Return the ways out of a library's functions, by their names below the library."""
     found = {}
-    for module, rows in TABLES[library].WAYS.items():
-        for row in rows.strip().replace("\n    ", " ").splitlines():
-            names, _, way = row.partition(": ")
-            for name in names.split():
+    for module, text in TABLES[library].WAYS.items():
+        for names, way in rows(text):
+            for name in names:
                 way_of_it = f"{way[:-1]}{name}" if way.endswith(".*") else way
                 found[f"{module}.{name}".lstrip(".")] = way_of_it
     return found

@@ -15,7 +15,7 @@ from types import FunctionType, ModuleType, SimpleNamespace
 from typing import Any, NamedTuple, Protocol, TypeVar, cast
 
 from pullback.arrays import is_array, join, library_of
-from pullback.core.function.dispatch import mixed
+from pullback.core.function.dispatch import by_position, mixed
 from pullback.core.function.generate import exported, inplace_call, public_call
 from pullback.core.function.handed import TENSORS
 from pullback.core.function.primitive import Primitive
@@ -414,6 +414,8 @@ def public(of: Primitive, call: Function | None = None, *, methods: str = "") ->
 def _named_by_errors(function: Function, names: tuple[str, ...]) -> None:
     """Let errors that are raised while `function` runs name it and its arguments."""
     code = function.__code__
+    if "_more" in code.co_varnames:
+        _hide_more(function)
     count = code.co_argcount + code.co_kwonlyargcount
     parameters = code.co_varnames[: count + bool(code.co_flags & inspect.CO_VARARGS)]
 
@@ -520,6 +522,9 @@ def _of_own_results(function: Function) -> Function:
             result = function(*args, **settings)
         except BatchedValueError as error:
             return by_sample(error, call, args, settings)
+        except TypeError as error:
+            _check_positions(function, error, args)
+            raise
         if result.__class__ not in TENSOR_CLASSES:
             disown(result if isinstance(result, (tuple, list)) else (result,), args, settings)
         elif result._base is not None:
@@ -527,6 +532,29 @@ def _of_own_results(function: Function) -> Function:
         return result
 
     return call
+
+
+def _check_positions(function: Function, error: TypeError, args: Sequence[Any]) -> None:
+    """Raise if an error is that settings of a function were given by position."""
+    trace, code = error.__traceback__, function.__code__
+    is_call = trace is not None and trace.tb_next is None
+    if is_call and code.co_kwonlyargcount and code.co_argcount < len(args):
+        raise settings_by_position(function, args[code.co_argcount :]) from None
+
+
+def settings_by_position(function: Function, more: Sequence[Any]) -> Exception:
+    """Return the error for settings of a function that came by position."""
+    kinds = [(p.name, p.kind) for p in inspect.signature(function).parameters.values()]
+    inputs = [n for n, kind in kinds if kind is not inspect.Parameter.KEYWORD_ONLY]
+    settings = [n for n, kind in kinds if kind is inspect.Parameter.KEYWORD_ONLY]
+    return by_position(function.__name__, inputs, settings, more)
+
+
+def _hide_more(function: Function) -> None:
+    """Leave `_more` out of a signature: it is there for an error alone."""
+    signature = inspect.signature(function)
+    shown = [p for p in signature.parameters.values() if p.name != "_more"]
+    function.__signature__ = signature.replace(parameters=shown)  # type: ignore[attr-defined]
 
 
 def by_sample(

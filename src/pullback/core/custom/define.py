@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, Self, TypeVar, overload
 
 from pullback.core.custom.operation import CustomOp
 from pullback.errors import ArgumentError, ArgumentTypeError, MissingRuleError
@@ -55,6 +55,11 @@ class AutogradFunction(CustomOp, Generic[P, R]):
         rules = (self.given_jvp, self.given_vmap)
         made = (self.name, self.forward, self.given_rule, self.traverse, *rules)
         return AutogradFunction, made, {"surrogate_reason": self.surrogate_reason}
+
+    @property
+    def apply(self) -> Self:
+        """The operation itself, which a subclass of `Function` is called by."""
+        return self
 
     def __repr__(self) -> str:
         return f"<autograd function {self.name}{self.signature.full}>"

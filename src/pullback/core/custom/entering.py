@@ -63,13 +63,20 @@ def written_call(op: Any, call: Callable[..., Any], uses: dict[str, Any]) -> Fun
     )
     function = written_function(f"call of {op.name}", source.text(), named)
     _know_weakly(op, function.__globals__, f"{source.prefix}op")
-    function.__name__ = function.__qualname__ = op.name
+    function.__name__ = op.name
+    function.__qualname__ = op.name if op.takes_ctx_by_name else _without_ctx(op)
     empty = _KINDS.empty
     keywords = [p for p in signature.parameters if p.kind is _KINDS.KEYWORD_ONLY]
     positional = [p for p in signature.parameters if p.kind in Signature.POSITIONAL]
     function.__defaults__ = tuple([p.default for p in positional if p.default is not empty])
     function.__kwdefaults__ = {p.name: p.default for p in keywords if p.default is not empty}
     return function
+
+
+def _without_ctx(op: Any) -> str:
+    """Return what Python's error for a wrong call calls an operation whose ctx may be forgotten."""
+    first = next(iter(inspect.signature(op.forward).parameters))
+    return f"{op.name}: forward takes ctx first, and so its {first!r} is ctx; {op.name}"
 
 
 def _know_weakly(op: Any, uses: dict[str, Any], key: str) -> None:

@@ -15,7 +15,7 @@ from pullback.core.custom.call import Results, call, describe, ordinary
 from pullback.core.custom.entering import written_call
 from pullback.core.custom.forward_rule import ForwardRule
 from pullback.core.custom.rule import written_rule
-from pullback.core.custom.signature import Signature
+from pullback.core.custom.signature import Signature, names_ctx
 from pullback.core.custom.vmap_rule import VmapRule
 from pullback.core.graph.node import UNKNOWN, CustomNode
 
@@ -55,6 +55,8 @@ class CustomOp:
         self.signature = Signature(name, forward, 0 if setup_context else 1)
         self.__signature__ = self.signature.full
         self.traverse = traverse
+        # Else it may have been forgotten, which an error for a wrong call then says.
+        self.takes_ctx_by_name = bool(setup_context) or names_ctx(forward)
         # Whether the number of inputs is only known in a call.
         self.in_loop = traverse or not self.signature.is_fixed
         # What gradients of the arguments, and of the one result, of the last call must fit.

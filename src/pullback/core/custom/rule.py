@@ -8,6 +8,7 @@ it leaves to `differentiate`.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Sequence
 from inspect import Parameter
 from sys import getrefcount
@@ -24,7 +25,7 @@ from pullback.core.graph.node import NO_TENSOR, CustomNode, Node, WideNode, zero
 from pullback.core.tensor.ownership import SOLE
 from pullback.core.tensor.tensor import Tensor, borrowed, box
 from pullback.core.tensor.versions import BORROWED
-from pullback.errors import GraphError, MissingRuleError
+from pullback.errors import ArgumentTypeError, GraphError, MissingRuleError, compose
 
 
 def written_rule(op: Any) -> Callable[..., Any]:
@@ -56,7 +57,11 @@ def _source(parameters: Sequence[Parameter]) -> str:
         "    t = Tensor()  # the rule must not write to its memory",
         "    t._data, t._counter = g, BORROWED",
         "    t._node = t._base = t._grad = None",
-        "    result = rule(ctx, t)",
+        "    try:",
+        "        result = rule(ctx, t)",
+        "    except TypeError as error:",
+        "        check_rule_call(op, error, 1)",
+        "        raise",
         "    if references(ctx) != SOLE:",
         "        ctx._outlive(node)",
         *_found(parameters),
@@ -172,7 +177,28 @@ def _differentiate_once(
 def _call_rule(op: Any, ctx: Context, grads: list[Any]) -> Any:
     if op.takes_tuple and len(grads) != 1:
         return op.rule(ctx, tuple(grads))
-    return op.rule(ctx, *grads)
+    try:
+        return op.rule(ctx, *grads)
+    except TypeError as error:
+        check_rule_call(op, error, len(grads))
+        raise
+
+
+def check_rule_call(op: Any, error: TypeError, count: int) -> None:
+    """Raise if an error is that the rule does not take as many gradients as there are outputs."""
+    trace = error.__traceback__
+    if trace is None or trace.tb_next is not None:  # the rule ran
+        return
+    rule = inspect.unwrap(op.rule)
+    name, code = getattr(rule, "__name__", "backward"), getattr(rule, "__code__", None)
+    line = f", line {code.co_firstlineno} of {code.co_filename}" if code else ""
+    names = ["grad_output"] if count == 1 else [f"grad_output_{i}" for i in range(count)]
+    s = "" if count == 1 else "s"
+    required = f"backward with ctx and one parameter for each of {count} output{s} required"
+    hint = f"write def {name}(ctx, {', '.join(names)})"
+    hint += "" if count == 1 else ", or one parameter for the tuple of them"
+    came = f"{name}{inspect.signature(rule)}{line}"
+    raise ArgumentTypeError(compose(op.name, required, came, hint=hint)) from None
 
 
 def _output_grads(ctx: Context, node: CustomNode, g: Any) -> list[Any]:
@@ -221,6 +247,7 @@ class OncePoison(NodeOperation):
 
 
 _COMMON: dict[str, Any] = {
+    "check_rule_call": check_rule_call,
     "BORROWED": BORROWED,
     "Context": Context,
     "MISSING": object(),

@@ -60,6 +60,12 @@ class Arguments:
         return owners[i]
 
 
+def names_ctx(forward: Callable[..., Any]) -> bool:
+    """Return whether the name of forward's first parameter says that it is ctx."""
+    first = next(iter(inspect.signature(forward).parameters), "")
+    return first.strip("_") in ("", "args", "c", "context", "ctx", "self")
+
+
 class Signature:
     """Forward's parameters after ctx, read once."""
 

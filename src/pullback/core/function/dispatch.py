@@ -297,9 +297,10 @@ def is_left_to(operand: Any, method: str) -> bool:
     """Return whether an operator is left to an operand: one that no operation knows.
 
     It must have the method itself: those of Python's own classes, a list's ``*``, mean no
-    arithmetic, and the operation says what is wrong.
+    arithmetic, and the operation says what is wrong; it does of another library's arrays.
     """
-    if isinstance(operand, (Tensor, Number)) or is_array(operand) or _is_container(operand):
+    known = isinstance(operand, (Tensor, Number)) or is_array(operand)
+    if known or _is_container(operand) or _is_foreign(operand):
         return False
     owner = next((cls for cls in type(operand).__mro__ if method in vars(cls)), object)
     return owner.__module__ != "builtins" and getattr(owner, method) is not None
@@ -343,10 +344,30 @@ def _only_numbers(op: Primitive, args: Sequence[Any]) -> ArgumentTypeError:
 def _argument_error(op: Primitive, i: int, value: Any) -> ArgumentTypeError:
     name = _names(op, range(i + 1))[i]
     refuse_gradient(op.name, name, value)
+    kind, way = type(value).__name__, "pullback.tensor"
+    if _is_foreign(value):
+        kind, way = f"{type(value).__module__}.{kind}", "pb.from_dlpack, detached if it has a graph"
     return ArgumentTypeError(
         f"{op.name}: the argument '{name}' must be a Tensor, an array or a Python number, got "
-        f"{type(value).__name__}.\nhint: make a tensor of it with pullback.tensor."
+        f"{kind}.\nhint: make a tensor of it with {way}."
     )
+
+
+def by_position(name: str, inputs: Sequence[str], settings: Sequence[str], more: Any) -> Exception:
+    """Return the error for settings that were given by position, as PyTorch takes them."""
+    given = [f"{key}={value!r}" for key, value in zip(settings, more, strict=False)]
+    as_method = [g.replace("axis=", "dim=").replace("keepdims=", "keepdim=") for g in given]
+    hint = f"pb.{name}({', '.join([*inputs, *given])})"
+    if hasattr(Tensor, name) and len(inputs) == 1:
+        hint += f", or {inputs[0]}.{name}({', '.join(as_method)})"
+    required = f"{', '.join(settings)} by keyword required"
+    came = f"{len(more)} more by position"
+    return ArgumentTypeError(compose(name, required, came, hint=hint))
+
+
+def _is_foreign(value: Any) -> bool:
+    """Return whether a value is an array of a library that is not supported."""
+    return hasattr(type(value), "__dlpack__") and not isinstance(value, Tensor)
 
 
 def named(op: Primitive, args: Sequence[Any]) -> list[tuple[str, Any]]:

@@ -14,7 +14,13 @@ from types import FunctionType
 from typing import Any
 
 from pullback.arrays import NUMPY, DType
-from pullback.core.function.dispatch import UNFIT, box_beside, kernel_of, plain_settings
+from pullback.core.function.dispatch import (
+    UNFIT,
+    box_beside,
+    by_position,
+    kernel_of,
+    plain_settings,
+)
 from pullback.core.function.inplace import apply_inplace, standard_kernel, write_unrecorded
 from pullback.core.function.primitive import Primitive
 from pullback.core.function.record import (
@@ -83,6 +89,7 @@ _COMMON: dict[str, Any] = {
     "attach": attach,
     "box": box,
     "box_beside": box_beside,
+    "by_position": by_position,
     "kernel_of": kernel_of,
     "link": link,
     "meta_of": meta_of,
@@ -113,7 +120,8 @@ def public_call(op: Primitive, inputs: tuple[str, ...], *, out: bool = False) ->
     def write() -> tuple[str, dict[str, Any]]:
         return _Writer(op, inputs, out).write()  # one a call: threads may meet in the first
 
-    return lazy_function(op.name, inputs, settings, write, variadic=op.variadic)
+    refuses = "_more" if op.settings and not op.variadic else ""
+    return lazy_function(op.name, inputs, settings, write, variadic=op.variadic, refuses=refuses)
 
 
 def operator_call(op: Primitive, name: str, reflected: str) -> FunctionType:
@@ -176,6 +184,9 @@ class _Writer:
         """Return the source and the global names that it uses."""
         op = self.op
         self.add(0, f"def {op.name}({self._parameters()}):")
+        if self._has_star():
+            names = f"{op.name!r}, {self.inputs!r}, {tuple(op.settings)!r}"
+            self.add(1, "if _more:", f"    raise by_position({names}, _more)")
         if self.out:
             self.add(1, "if out is not None:", f"    return apply_out(op, {self.args}, {{}}, out)")
         if op.multi:
@@ -199,8 +210,12 @@ class _Writer:
             for name, default in self.op.settings.items()
         ]
         keywords += ["out=None"] if self.out else []
-        star = ["*"] if keywords and not self.op.variadic else []
+        star = ["*_more" if self._has_star() else "*"] if keywords and not self.op.variadic else []
         return ", ".join([arrays, *star, *keywords])
+
+    def _has_star(self) -> bool:
+        """Return whether settings by position are an error of ours, which names them."""
+        return bool(self.op.settings) and not self.op.variadic and self.reflected is None
 
     def _apply(self) -> str:
         if self.reflected is not None:

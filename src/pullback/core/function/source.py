@@ -32,6 +32,7 @@ def lazy_function(
     write: Callable[[], tuple[str, dict[str, Any]]],
     *,
     variadic: bool = False,
+    refuses: str = "",
 ) -> FunctionType:
     """Return a function ``name(arrays, /, *, settings)`` that is compiled at its first call.
 
@@ -42,12 +43,15 @@ def lazy_function(
         The positional-only parameters; of a `variadic` function the one name of all of them.
     settings : dict
         The keyword-only parameters with their defaults, `inspect.Parameter.empty` for none.
+    refuses : str
+        What its source calls other positional arguments, for which it has an error of its own.
     write : callable
         Called once: returns the source of a function of that signature, and the global names
         that it uses.
     """
     positional = () if variadic else tuple(arrays)
-    names = (*positional, *settings, *(arrays if variadic else ()))
+    rest = arrays[0] if variadic else refuses
+    names = (*positional, *settings, *([rest] if rest else ()))
 
     def compile_now() -> None:
         source, needed = write()
@@ -56,18 +60,23 @@ def lazy_function(
 
     def first_call(variables: dict[str, Any]) -> Any:
         compile_now()
-        rest = variables[names[-1]] if variadic else [variables[n] for n in positional]
-        return function(*rest, **{n: variables[n] for n in settings})
+        given = [*[variables[n] for n in positional], *variables.get(rest, ())]
+        return function(*given, **{n: variables[n] for n in settings})
 
     uses = _globals({"first_call": first_call, "compile_now": compile_now})
-    function = FunctionType(_stub(name, positional, names, settings, variadic), uses, name)
+    function = FunctionType(_stub(name, positional, names, settings, bool(rest)), uses, name)
     required = inspect.Parameter.empty
     function.__kwdefaults__ = {n: v for n, v in settings.items() if v is not required} or None
+    if refuses:
+        kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.KEYWORD_ONLY)
+        parameters = [inspect.Parameter(n, kinds[0]) for n in positional]
+        parameters += [inspect.Parameter(n, kinds[1], default=v) for n, v in settings.items()]
+        function.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     return function
 
 
 def _stub(
-    name: str, positional: Sequence[str], names: tuple[str, ...], settings: Any, variadic: bool
+    name: str, positional: Sequence[str], names: tuple[str, ...], settings: Any, has_rest: bool
 ) -> CodeType:
     """Return code of the right signature that makes the first call."""
     code = _not_compiled.__code__
@@ -79,7 +88,7 @@ def _stub(
         co_kwonlyargcount=len(settings),
         co_varnames=names,
         co_nlocals=len(names),
-        co_flags=code.co_flags | (inspect.CO_VARARGS if variadic else 0),
+        co_flags=code.co_flags | (inspect.CO_VARARGS if has_rest else 0),
     )
 
 

@@ -189,7 +189,13 @@ _DOUBLE = {float: "float64", complex: "complex128"}
 
 
 def asarray(
-    obj: Any, /, *, dtype: Any = None, device: Any = None, copy: bool | None = None
+    obj: Any,
+    /,
+    *,
+    dtype: Any = None,
+    device: Any = None,
+    copy: bool | None = None,
+    requires_grad: bool = False,
 ) -> Tensor:
     """Return `obj` as a tensor, without copying where that can be.
 
@@ -203,6 +209,8 @@ def asarray(
         Another device (a copy where it differs).
     copy : bool, optional
         True: always copy. False: raise where a copy is needed.
+    requires_grad : bool, default False
+        Whether the result, where it is no part of a graph, is to be a leaf that requires grad.
 
     Raises
     ------
@@ -231,7 +239,10 @@ def asarray(
     converted = result if plain else to(result, dtype=dtype, device=device)
     if copy is False and converted is not result:
         raise ArgumentError("asarray: copy=False, but another dtype or device needs a copy")
-    return clone(converted) if copy and converted is result else converted
+    found = clone(converted) if copy and converted is result else converted
+    if requires_grad and not found.requires_grad:
+        return (found.detach() if found is obj else found).requires_grad_()
+    return found
 
 
 def _converted(obj: Any, dtype: Any, copy: bool | None) -> Tensor:

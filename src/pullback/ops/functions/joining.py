@@ -14,7 +14,7 @@ from pullback.core.tensor.tensor import Tensor
 from pullback.errors import ArgumentError, ArgumentTypeError, ShapeError, compose
 from pullback.ops.arguments import needs_rank, tensor_of
 from pullback.ops.axes import either, normalize_axis, plain
-from pullback.ops.declare import composition, needs_tensor, public
+from pullback.ops.declare import composition, needs_tensor, public, settings_by_position
 from pullback.ops.functions.manipulation import reshape
 from pullback.ops.primitives.joining import cat_p, split_p, stack_p, unbind_p
 from pullback.ops.samples import sample
@@ -66,7 +66,7 @@ def concat(arrays: Sequence[Any], /, *, axis: int | None = 0) -> Tensor:
 
 
 @public(stack_p, lambda f, *arrays, axis: f(arrays, axis=axis))
-def stack(arrays: Sequence[Any], /, *, axis: int = 0, dim: int | None = None) -> Tensor:
+def stack(arrays: Sequence[Any], /, *_more: Any, axis: int = 0, dim: int | None = None) -> Tensor:
     """Join tensors of one shape along a new axis; `dim` is PyTorch's name for `axis`.
 
     Raises
@@ -80,6 +80,8 @@ def stack(arrays: Sequence[Any], /, *, axis: int = 0, dim: int | None = None) ->
     >>> pb.stack([pb.tensor(1.0), pb.tensor(2.0)])
     tensor([1., 2.])
     """
+    if _more:
+        raise settings_by_position(stack, _more)
     if arrays.__class__ not in _SEQUENCES or not arrays:
         arrays = _listed("stack", arrays)
     return stack_p.public(*arrays, axis=axis if dim is None else dim)

@@ -15,7 +15,7 @@ from pullback.core.tensor.views import own
 from pullback.errors import ArgumentError, ShapeError, TensorIndexError, compose
 from pullback.ops.arguments import needs_rank, tensor_of
 from pullback.ops.axes import normalize_axes, normalize_axis, plain
-from pullback.ops.declare import composition, needs_tensor, public, recorded
+from pullback.ops.declare import composition, needs_tensor, public, recorded, settings_by_position
 from pullback.ops.matrices import needs_matrices
 from pullback.ops.primitives.arranging import roll_p
 from pullback.ops.primitives.complex_numbers import conj
@@ -245,7 +245,7 @@ def expand(x: Any, shape: Sequence[int]) -> Tensor:
 
 
 @public(flip_p)
-def flip(x: Any, /, *, axis: Any = None) -> Tensor:
+def flip(x: Any, /, *_more: Any, axis: Any = None) -> Tensor:
     """Return `x` with the order along `axis` reversed, all axes by default.
 
     Examples
@@ -254,6 +254,8 @@ def flip(x: Any, /, *, axis: Any = None) -> Tensor:
     >>> pb.flip(pb.tensor([1.0, 2.0]))
     tensor([2., 1.])
     """
+    if _more:
+        raise settings_by_position(flip, _more)
     needs_tensor("flip", x)
     return flip_p.public(x, axis=normalize_axes("flip", axis, len(x.shape)))
 

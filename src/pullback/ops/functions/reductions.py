@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from pullback.core.tensor.tensor import Tensor
 from pullback.ops.axes import either
-from pullback.ops.declare import composition, public
+from pullback.ops.declare import composition, public, settings_by_position
 from pullback.ops.functions.data_types import astype
 from pullback.ops.primitives.reductions import max, min, prod_p, sum_p
 from pullback.ops.primitives.softmax import log_softmax_p, logsumexp_p, softmax_p
@@ -16,7 +16,9 @@ from pullback.ops.samples import AXES, real
 
 # -- sums and products -----------------------------------------------------------------------------
 @public(sum_p)
-def sum(x: Any, /, *, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Tensor:
+def sum(
+    x: Any, /, *_more: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False
+) -> Tensor:
     """Return the sum over `axis`, all axes by default.
 
     Examples
@@ -25,13 +27,17 @@ def sum(x: Any, /, *, axis: Any = None, dtype: Any = None, keepdims: bool = Fals
     >>> pb.sum(pb.tensor([[1.0, 2.0], [3.0, 4.0]]), axis=0)
     tensor([4., 6.])
     """
+    if _more:
+        raise settings_by_position(sum, _more)
     if dtype is None:
         return sum_p.public(x, axis=axis, keepdims=keepdims)
     return in_dtype(sum_p.public, x, dtype, axis=axis, keepdims=keepdims)
 
 
 @public(prod_p)
-def prod(x: Any, /, *, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Tensor:
+def prod(
+    x: Any, /, *_more: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False
+) -> Tensor:
     """Return the product over `axis`, all axes by default; the gradient is right with zeros.
 
     Examples
@@ -40,6 +46,8 @@ def prod(x: Any, /, *, axis: Any = None, dtype: Any = None, keepdims: bool = Fal
     >>> pb.prod(pb.tensor([2.0, 3.0]))
     tensor(6.)
     """
+    if _more:
+        raise settings_by_position(prod, _more)
     return in_dtype(prod_p.public, x, dtype, axis=axis, keepdims=keepdims)
 
 

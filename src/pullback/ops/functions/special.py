@@ -72,7 +72,7 @@ def gammainc(a: Any, x: Any, /) -> Tensor:
     Parameters
     ----------
     a : Tensor or number
-        It has no rule: asking for its gradient is an error.
+        Positive. Its gradient is an integral, computed by quadrature.
     x : Tensor or number
         Not negative, broadcast with `a`.
 
@@ -95,7 +95,7 @@ def gammaincc(a: Any, x: Any, /) -> Tensor:
     Parameters
     ----------
     a : Tensor or number
-        It has no rule: asking for its gradient is an error.
+        Positive. Its gradient is an integral, computed by quadrature.
     x : Tensor or number
         Not negative, broadcast with `a`.
 
@@ -118,7 +118,7 @@ def gammaincinv(a: Any, y: Any, /) -> Tensor:
     Parameters
     ----------
     a : Tensor or number
-        It has no rule: asking for its gradient is an error.
+        Positive. Its gradient is an integral, computed by quadrature.
     y : Tensor or number
         From 0 to 1, broadcast with `a`.
 
@@ -244,7 +244,7 @@ def betainc(a: Any, b: Any, x: Any, /) -> Tensor:
     Parameters
     ----------
     a, b : Tensor or number
-        Positive. They have no rule: asking for their gradient is an error.
+        Positive. Their gradients are integrals, computed by quadrature.
     x : Tensor or number
         From 0 to 1, broadcast with `a` and `b`.
 
@@ -277,7 +277,7 @@ def betaincinv(a: Any, b: Any, y: Any, /) -> Tensor:
     Parameters
     ----------
     a, b : Tensor or number
-        Positive. They have no rule: asking for their gradient is an error.
+        Positive. Their gradients are integrals, computed by quadrature.
     y : Tensor or number
         From 0 to 1, broadcast with `a` and `b`.
 
@@ -297,7 +297,7 @@ def stdtr(df: Any, t: Any, /) -> Tensor:
     Parameters
     ----------
     df : Tensor or number
-        Degrees of freedom, positive. It has no rule: asking for its gradient is an error.
+        Degrees of freedom, positive. Its gradient is an integral, computed by quadrature.
     t : Tensor or number
         Broadcast with `df`.
 
@@ -317,7 +317,7 @@ def stdtrit(df: Any, p: Any, /) -> Tensor:
     Parameters
     ----------
     df : Tensor or number
-        Degrees of freedom, positive. It has no rule: asking for its gradient is an error.
+        Degrees of freedom, positive. Its gradient is an integral, computed by quadrature.
     p : Tensor or number
         From 0 to 1, broadcast with `df`.
 

@@ -3,10 +3,11 @@
 from pullback.core.function.handed import RECORDED
 from pullback.ops.functions.creation import beside
 from pullback.ops.functions.data_types import astype
+from pullback.ops.methods.absent import ABSENT
 from pullback.ops.methods.attach import TensorMethods
 from pullback.ops.primitives.arithmetic import where_p
 
-__all__ = ["TensorMethods"]
+__all__ = ["ABSENT", "TensorMethods"]
 
 RECORDED.astype = astype
 RECORDED.where = where_p.public

@@ -7,6 +7,7 @@ from typing import Any
 from pullback.arrays import library_of
 from pullback.core.function.inplace import refuse_new_shape
 from pullback.core.tensor.tensor import Tensor
+from pullback.errors import ArgumentTypeError, compose
 from pullback.ops.declare import needs_tensor
 from pullback.ops.functions import comparison, creation, data_types
 from pullback.ops.primitives import comparison as comparison_primitives
@@ -42,8 +43,13 @@ class KindMethods:
     int, long, bool = _cast("int", "int32"), _cast("long", "int64"), _cast("bool", "bool")
     cfloat, cdouble = _cast("cfloat", "complex64"), _cast("cdouble", "complex128")
 
-    def type(self: Any, dtype: Any) -> Tensor:
+    def type(self: Any, dtype: Any = None) -> Tensor:
         """Return this tensor in another dtype."""
+        if dtype is None:
+            hint = "x.dtype tells what it has"
+            raise ArgumentTypeError(
+                compose("type", "a dtype to convert to required", "none", hint=hint)
+            )
         return data_types.to(self, dtype)
 
     def type_as(self: Any, other: Tensor) -> Tensor:

@@ -1,0 +1,155 @@
+"""Names of other libraries that are not here, and what does their work.
+
+By place: the module below ``pullback``, "" for its top, or "Tensor"; see `rows`.
+"""
+
+from __future__ import annotations
+
+import sys
+
+from pullback.hints.rows import rows
+
+__all__ = ["for_name"]
+
+_LAYERS = (
+    "there are no layers yet: keep parameters as tensors that require grad in a dict, list or "
+    "dataclass, and call the functions of pb.nn.functional"
+)
+_SAVED = "np.savez(path, w=w.detach().numpy()) saves, pb.asarray(np.load(path)['w']) loads"
+_UPDATE = "pb.optim.SGD and pb.optim.Adam are there"
+_RATES = "assign the learning rate between steps: optimizer.param_groups[0]['lr'] = rate"
+_CLIPPED = "scale each w.grad by limit / pb.linalg.vector_norm of all, with pb.no_grad()"
+_BATCHES = "slice arrays with the indices of np.random.default_rng(seed).permutation(n)"
+_RULE = "@pb.autograd_function defines an operation, @op.backward beside it its rule, by names"
+_DEVICE = "a device is a string here: 'cpu', 'cuda', 'cuda:1'"
+
+NAMES = {
+    "": f"""
+Module Linear Parameter Sequential: {_LAYERS}
+load save: {_SAVED}
+device Device torch_device: {_DEVICE}
+jit compile vmap_jit pmap: functions run as they are; nothing is compiled
+profiler: time.perf_counter, or Python's cProfile
+get_num_threads: pb.set_num_threads sets it
+get_rng_state set_rng_state random seed initial_seed: pb.manual_seed(n), or pb.Generator()
+func functional: the functions are at the top: pb.grad, pb.vjp, pb.jvp, pb.vmap, pb.jacobian
+utils: pb.checkpoint(f)(x) for utils.checkpoint; {_BATCHES} for utils.data
+amp autocast: choose dtypes: x.to(pb.float16)
+distributed multiprocessing onnx fx hub backends quantization sparse_coo_tensor: there is none
+float double: pb.float32 or pb.float64
+half: pb.float16
+bfloat16: pb.float32; NumPy has no bfloat16
+long int short: pb.int64, pb.int32 or pb.int16
+cfloat cdouble: pb.complex64 or pb.complex128
+FloatTensor DoubleTensor LongTensor: pb.tensor(data, dtype=pb.float32), and so on
+dtype: pb.float32 and the others are dtypes; pb.DType is their class
+Size: a shape is a tuple
+set_printoptions: np.set_printoptions, for str(x.detach().numpy())
+set_default_tensor_type: pb.set_default_dtype
+lstsq svd eigh eigvalsh qr pinv solve: pb.linalg has it
+gradcheck gradgradcheck: pb.check.gradcheck(f, args)
+detect_grad_anomaly set_anomaly_enabled: pb.detect_anomaly()
+stop_gradient: x.detach()
+custom_vjp custom_jvp custom_gradient primitive defvjp defjvp defvjp_argnum extend: {_RULE}
+vspace VSpace Box ArrayBox tracer: nothing to do: pb.Tensor is the box, and needs no vspace
+make_vjp: pb.vjp(f, *primals) gives (out, vjp_fn)
+make_jvp: pb.jvp(f, primals, tangents), or pb.linearize
+make_hvp hessian_tensor_product: pb.hvp(f)(x, v)
+tensor_jacobian_product vector_jacobian_product: pb.vjp(f, x)[1](v)
+make_ggnvp: pb.jvp and pb.vjp, one after the other
+grad_named multigrad multigrad_dict: pb.grad(f, argnum=("a", "b"))
+grad_and_aux: pb.grad(f, has_aux=True)
+holomorphic_grad: pb.grad of the real part
+value_and_multigrad: pb.value_and_grad(f, argnum=(0, 1))
+flatten_func misc: transforms take containers themselves; pb.optim.Adam and
+    pb.optimize.minimize are optimizers
+make_diagonal: pb.diag_embed
+test_util: pb.check.gradcheck(f, args)
+numpy jnp: import numpy as np: NumPy's functions take tensors
+scipy: pb.interop.scipy, or pb.special
+lax: pb.where, np.where and Python's own if, for and while
+tree_map tree_util: transforms take containers themselves
+with_no_grad local_no_grad: with pb.no_grad():
+with_enable_grad: with pb.enable_grad():
+with_detect_anomaly: with pb.detect_anomaly():
+as_array as_numeric: x.detach().numpy()
+dataloader dataset DataLoader: {_BATCHES}
+""",
+    "nn": f"""
+Module Linear Sequential ModuleList ModuleDict Parameter ParameterList Conv1d Conv2d ReLU Dropout
+    BatchNorm1d BatchNorm2d LayerNorm Embedding LSTM GRU RNN Flatten Tanh Sigmoid: {_LAYERS}
+MSELoss L1Loss CrossEntropyLoss NLLLoss BCELoss BCEWithLogitsLoss HuberLoss: a function of
+    pb.nn.functional, such as pb.nn.functional.cross_entropy
+init: w = pb.randn(m, n) * scale, then w.requires_grad_(); w.uniform_ and w.normal_ fill in place
+utils: {_CLIPPED}
+parameters: a list of your tensors
+DataParallel: there is none
+""",
+    "optim": f"""
+AdamW RMSprop Adagrad Adadelta Adamax NAdam RAdam Rprop: {_UPDATE}; others are a few lines with
+    pb.no_grad() and w.grad
+LBFGS: pb.optimize.minimize(f, x0, method="L-BFGS-B")
+lr_scheduler: {_RATES}
+clip_grad_norm_: {_CLIPPED}
+""",
+    "autograd": """
+gradcheck gradgradcheck: pb.check.gradcheck(f, args)
+functional: pb.jacobian(f)(x), pb.hessian, pb.hvp, pb.vjp and pb.jvp
+forward_ad: pb.jvp(f, primals, tangents)
+profiler: time.perf_counter, or Python's cProfile
+graph: pb.saved_tensors_hooks, pb.save_on_cpu and pb.register_multi_grad_hook
+Variable: tensors themselves, with requires_grad=True
+jacobian hessian: pb.jacobian and pb.hessian
+elementwise_grad value_and_grad make_vjp make_jvp numpy scipy extend misc test_util primitive:
+    this is PyTorch's module; of HIPS autograd's names, most are at the top: pb.grad, pb.vjp
+""",
+    "Tensor": f"""
+astype: x.to(dtype)
+copy: x.clone(), which stays in the graph
+stride strides storage untyped_storage data_ptr flags layout: x.detach().numpy() has the memory
+bfloat16: x.to(pb.float16)
+is_sparse to_sparse to_dense: dense all; pb.interop.scipy.sparse.csr_array for sparse ones
+set_ resize_ share_memory_ pin_memory: memory is the array library's
+fill: x.fill_(value)
+flat: x.flatten()
+conjugate: x.conj()
+compress choose partition argpartition searchsorted: NumPy's function of the name takes the tensor
+tobytes tofile dump dumps: {_SAVED}
+at: x = x.clone(), then x[index] = values, which is recorded
+""",
+    "cuda": """
+device_count current_device set_device synchronize empty_cache memory_allocated Stream Event amp
+    get_device_name manual_seed: CuPy has it (cupy.cuda); devices are strings here, 'cuda:1'
+""",
+}
+
+# The prefixes of R torch's functions, and where those of the same name are.
+_OF_R = {
+    "torch_save": _SAVED,
+    "torch_load": _SAVED,
+    "torch_": "pb.{}",
+    "nnf_": "pb.nn.functional.{}",
+    "nn_": _LAYERS,
+    "autograd_": "pb.autograd.{}",
+    "cuda_": "pb.cuda.{}",
+    "linalg_": "pb.linalg.{}",
+    "optim_": _UPDATE,
+    "lr_": _RATES,
+}
+
+
+def for_name(place: str, name: str) -> str:
+    """Return what an error says of a name at a place; "" if it is of no library known."""
+    known = {n: way for names, way in rows(NAMES.get(place, "")) for n in names}
+    if name in known or place:
+        return known.get(name, "")
+    prefix = next(filter(name.startswith, _OF_R), "")
+    way = _OF_R.get(prefix, "")
+    named = way.format(name.removeprefix(prefix))
+    return named if named == way or _exists(named) else ""
+
+
+def _exists(name: str) -> bool:
+    """Return whether a name below ``pb`` is there."""
+    *modules, last = name.split(".")[1:]
+    return hasattr(sys.modules[".".join(("pullback", *modules))], last)

@@ -1,0 +1,34 @@
+"""Names that Tensor does not have, though PyTorch's or NumPy's arrays do: errors say what to use.
+
+Each is a descriptor: a ``__getattr__`` of Tensor would slow down every other attribute.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Never
+
+from pullback.core.tensor.tensor import Tensor
+from pullback.hints import absent
+
+__all__ = ["ABSENT"]
+
+_NAMES = """
+    argpartition astype at bfloat16 choose compress conjugate copy data_ptr dump dumps fill flags
+    flat is_sparse layout partition pin_memory resize_ searchsorted set_ share_memory_ storage
+    stride strides to_dense to_sparse tobytes tofile untyped_storage
+"""
+ABSENT = _NAMES.split()
+
+
+class Absent:
+    """A name that is not there."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __get__(self, tensor: Any, cls: Any) -> Never:
+        raise absent("Tensor", self._name)
+
+
+for _name in ABSENT:
+    setattr(Tensor, _name, Absent(_name))

@@ -1,0 +1,234 @@
+"""What users of PyTorch, HIPS autograd and R torch type: it works, or the error names what does."""
+
+import inspect
+import re
+import types
+
+import numpy as np
+import pytest
+
+import pullback as pb
+from pullback import hints
+from pullback.hints.names import NAMES
+from pullback.hints.rows import rows
+from pullback.ops.methods import ABSENT
+
+X = pb.tensor([[1.0, 2.0]], requires_grad=True)
+
+ABSENT_NAMES = {
+    "pb.nn.Module": "there are no layers yet",
+    "pb.nn.Linear": "pb.nn.functional",
+    "pb.nn.init": "w.requires_grad_()",
+    "pb.nn.utils": "pb.linalg.vector_norm",
+    "pb.optim.AdamW": "pb.optim.SGD and pb.optim.Adam are there",
+    "pb.optim.LBFGS": "pb.optimize.minimize",
+    "pb.optim.lr_scheduler": "optimizer.param_groups[0]['lr'] = rate",
+    "pb.load": "np.savez",
+    "pb.device": "'cuda:1'",
+    "pb.compile": "nothing is compiled",
+    "pb.func": "pb.vmap",
+    "pb.float": "pb.float32 or pb.float64",
+    "pb.autograd.gradcheck": "pb.check.gradcheck(f, args)",
+    "pb.autograd.functional": "pb.jacobian(f)(x)",
+    "pb.cuda.device_count": "CuPy",
+    "pb.primitive": "pb.autograd_function",
+    "pb.make_vjp": "pb.vjp(f, *primals)",
+    "pb.make_diagonal": "pb.diag_embed",
+    "pb.nnf_relu": "pb.nn.functional.relu",
+    "pb.torch_tensor": "pb.tensor",
+    "pb.torch_save": "np.savez",
+    "pb.nn_linear": "there are no layers yet",
+    "pb.with_no_grad": "with pb.no_grad():",
+    "pb.eigh": "pullback.linalg.eigh",
+    "pb.gammaincinv": "pullback.special.gammaincinv",
+    "X.astype": "x.to(dtype)",
+    "X.stride": "x.detach().numpy()",
+    "X.at": "x[index] = values",
+}
+
+
+@pytest.mark.parametrize("name", ABSENT_NAMES)
+def test_a_name_of_another_library_is_an_error_that_names_what_does_its_work(name):
+    with pytest.raises(AttributeError) as caught:
+        eval(name, {"pb": pb, "X": X})
+    assert ABSENT_NAMES[name] in str(caught.value)
+    assert f"has no attribute {name.rpartition('.')[2]!r}: " in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["pb.torch_nothing", "pb.nothing", "pb.nn.nothing", "X.nothing"])
+def test_any_other_name_is_an_error_without_a_hint(name):
+    with pytest.raises(AttributeError, match=r"has no attribute '[a-z_]*'$"):
+        eval(name, {"pb": pb, "X": X})
+
+
+def test_no_name_of_the_tables_is_there():
+    for place, text in NAMES.items():
+        space = X if place == "Tensor" else getattr(pb, place) if place else pb
+        names = [name for names, _ in rows(text) for name in names]
+        assert [name for name in names if hasattr(space, name)] == []
+    assert {n for names, _ in rows(NAMES["Tensor"]) for n in names} >= {*ABSENT}
+
+
+def test_absent_names_hide_no_method_of_tensors_with_numpys_methods():
+    assert pb.grad(lambda x: x.astype(float).copy().sum())(np.ones(2)).tolist() == [1.0, 1.0]
+    assert not hasattr(pb.Tensor, "astype")
+
+
+def test_asarray_makes_a_leaf_that_shares_memory():
+    a = np.ones(2)
+    leaf = pb.asarray(a, requires_grad=True)
+    a[0] = 3.0
+    (leaf * leaf).sum().backward()
+    assert leaf.grad.tolist() == [6.0, 2.0]
+    plain = pb.ones(2)
+    assert pb.asarray(plain, requires_grad=True).requires_grad
+    assert not plain.requires_grad
+
+
+def test_asarray_leaves_a_tracked_tensor_in_its_graph():
+    y = X * 2
+    assert pb.asarray(y, requires_grad=True) is y
+
+
+def test_apply_of_an_operation_is_the_operation():
+    @pb.autograd_function
+    def double(ctx, x):
+        return x * 2
+
+    @double.backward
+    def _(ctx, g):
+        return {"x": g * 2}
+
+    x = pb.tensor([3.0], requires_grad=True)
+    double.apply(x).backward()
+    assert x.grad.tolist() == [2.0]
+
+
+# -- rules and forwards with wrong parameters ------------------------------------------------------
+def several(ctx, x):
+    return x * 1, x * 2, x * 3, x * 4
+
+
+def backward_of(forward, rule):
+    x = pb.tensor([1.0], requires_grad=True)
+    outs = pb.autograd_function(forward, rule)(x)
+    (sum(outs) if isinstance(outs, tuple) else outs).backward()
+
+
+def test_backward_with_too_few_parameters_is_named_with_its_line_and_the_outputs():
+    def rule(ctx, a, b):
+        return {"x": a}
+
+    with pytest.raises(TypeError) as caught:
+        backward_of(several, rule)
+    message = str(caught.value)
+    assert isinstance(caught.value, pb.AutogradError)
+    assert message.startswith("several: backward with ctx and one parameter for each of 4 outputs")
+    assert f"got rule(ctx, a, b), line {rule.__code__.co_firstlineno} of " in message
+    assert "write def rule(ctx, grad_output_0, grad_output_1, grad_output_2" in message
+
+
+def test_backward_with_too_many_parameters_is_named():
+    def one(ctx, x):
+        return x * 2
+
+    with pytest.raises(TypeError, match=r"one parameter for each of 1 output required, got rule\("):
+        backward_of(one, lambda_named_rule())
+
+
+def lambda_named_rule():
+    def rule(ctx, a, b):
+        return {"x": a}
+
+    return rule
+
+
+def test_a_type_error_of_a_rules_own_stays_as_it_is():
+    def one(ctx, x):
+        return x * 2
+
+    def rule(ctx, g):
+        return len(3)
+
+    with pytest.raises(TypeError, match=r"^object of type 'int' has no len\(\)$"):
+        backward_of(one, rule)
+
+
+def test_a_forgotten_ctx_is_named():
+    op = pb.autograd_function(lambda x: x * 2, lambda ctx, g: g)
+    text = "forward takes ctx first, and so its 'x' is ctx; "
+    with pytest.raises(TypeError, match=re.escape(text)):
+        op(X)
+
+
+def test_a_wrong_call_with_a_ctx_is_pythons_own_error():
+    with pytest.raises(TypeError, match=r"^several\(\) takes 1 positional argument but 2 were giv"):
+        pb.autograd_function(several, lambda ctx, *g: None)(X, X)
+
+
+# -- methods and operands --------------------------------------------------------------------------
+@pytest.mark.parametrize("name", ["expand_as", "view_as", "reshape_as"])
+def test_a_method_that_takes_another_tensors_shape_is_named(name):
+    with pytest.raises(ValueError, match=rf"^{name}: .*\n  x: shape \(1, 2\).*\n  other: shape"):
+        getattr(X, name)(pb.ones(3))
+
+
+def test_type_without_a_dtype_names_dtype():
+    with pytest.raises(TypeError, match=r"hint: x\.dtype tells what it has"):
+        X.type()
+
+
+class Foreign:
+    """An array of a library that is not supported."""
+
+    __array_priority__ = 1000
+
+    def __dlpack__(self, **settings):
+        raise NotImplementedError
+
+    def __mul__(self, other):
+        return NotImplemented
+
+    __rmul__ = __mul__
+
+
+@pytest.mark.parametrize("product", [lambda a, b: a * b, lambda a, b: b * a])
+def test_an_array_of_an_unsupported_library_is_told_from_a_tensor(product):
+    with pytest.raises(TypeError, match=r"got tests\.errors\.test_habits\.Foreign\.\n"):
+        product(X, Foreign())
+
+
+def test_a_leaf_that_is_plotted_names_detach():
+    library = types.ModuleType("matplotlib.lines")
+    exec("import copy\ndef plot(x): return copy.copy(x[:, None])", library.__dict__)
+    with pytest.raises(pb.AutogradError, match=r"it shows values alone: give it t\.detach\(\)"):
+        library.plot(X)
+
+
+def test_a_name_that_python_asks_for_reads_no_table():
+    assert str(hints.absent("pullback", "__wrapped__")) == (
+        "module 'pullback' has no attribute '__wrapped__'"
+    )
+
+
+# -- settings by position --------------------------------------------------------------------------
+REDUCTIONS = [
+    *("all", "any", "argmax", "argmin", "max", "mean", "min", "prod", "std", "sum", "var"),
+    *("sort", "flip"),
+]
+
+
+@pytest.mark.parametrize("name", REDUCTIONS)
+def test_a_setting_by_position_is_an_error_that_names_the_keyword_and_the_method(name):
+    with pytest.raises(TypeError) as caught:
+        getattr(pb, name)(X, 1)
+    assert isinstance(caught.value, pb.AutogradError)
+    assert f"hint: pb.{name}(x, axis=1), or x.{name}(dim=1)" in str(caught.value)
+    assert "more" not in str(inspect.signature(getattr(pb, name)))
+
+
+def test_several_settings_by_position_are_named_in_their_order():
+    with pytest.raises(TypeError, match=re.escape("pb.mean(x, axis=1, keepdims=True), or x.mean(")):
+        pb.mean(X, 1, True)
+    with pytest.raises(TypeError, match=re.escape("pb.stack(arrays, axis=1)")):
+        pb.stack([X, X], 1)
