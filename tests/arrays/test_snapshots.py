@@ -151,6 +151,26 @@ def test_operations_keep_the_values_that_a_large_array_had(product):
     assert np.array_equal(x.grad.numpy(), expected.numpy())
 
 
+class Frame:
+    """What NumPy reads as an array that shares memory, as a DataFrame of pandas does."""
+
+    __pandas_priority__ = 4000
+
+    def __init__(self, array):
+        self.array = array
+
+    def __array__(self, dtype=None, copy=None):
+        return self.array.copy() if copy else self.array
+
+
+def test_mul_and_dot_with_a_frame_keep_the_values_that_it_had():
+    array, x = np.array([2.0, 3.0]), pb.tensor(np.ones(2), requires_grad=True)
+    y = x * Frame(array) + np.dot(x, Frame(array))
+    array[:] = 100.0
+    y.sum().backward()
+    assert x.grad.tolist() == [6.0, 9.0]
+
+
 def test_snapshot_is_shared_by_threads_that_use_and_change_arrays_of_their_own():
     wrong = []
 

@@ -71,7 +71,7 @@ def as_tensor(value: Any, like: Tensor | None = None) -> Any:
     if like is not None and value.__class__ is np.ndarray:
         return _snapshot(value, like.__class__)
     if like is not None and not hasattr(value, "dtype") and not holds_tensor(value):
-        return beside(np.asarray(value), like)
+        return beside(np.array(value), like)  # not the memory of what NumPy reads it from
     value = operand(value, Tensor if like is None else like.__class__)
     return value if isinstance(value, Tensor) else creation.asarray(np.asarray(value))
 
