@@ -81,6 +81,7 @@ NO_OPERATIONS = {
     "numel": ANSWERS,
     "promote_types": DTYPES,
     "manual_seed": RANDOM,
+    "set_num_threads": "sets the threads of BLAS",
     "multinomial": RANDOM,
     "no_grad": MODE,
     "normal": RANDOM,

@@ -24,7 +24,7 @@ from pullback.core.custom.pytree import leaves, map_leaves
 from pullback.core.function.record import Through, new_node
 from pullback.core.graph.modes import STATE, SavedTensorHooks, run_in_mode
 from pullback.core.graph.node import WideNode, next_seq
-from pullback.core.tensor.endings import calling
+from pullback.core.tensor.endings import run_in_call
 from pullback.core.tensor.saved import Packed
 from pullback.core.tensor.tensor import Tensor, box
 from pullback.core.tensor.versions import Counter, counter_of, shared_counter, version_of
@@ -149,16 +149,16 @@ class _Run:
         tensors = [x for x in leaves(self._given) if isinstance(x, Tensor)]
         versions = [version_of(t) for t in tensors]
         hooks = SavedTensorHooks(self._made, _tensor_in)
-        token = WRITES.set(writes := Writes(WRITES.get()))
+        outer = WRITES.get()
+        writes = Writes(outer)
+        places = {t._node for t in tensors if t.requires_grad}
+        changes = {"hooks": hooks}
         try:
-            with (
-                watched(self._drawn),
-                watched_globals(self._drawn_globally),
-                calling({t._node for t in tensors if t.requires_grad}),
-            ):
-                result = run_in_mode({"hooks": hooks}, self._fun, *args, **kwargs)
+            WRITES.set(writes)
+            with watched(self._drawn), watched_globals(self._drawn_globally):
+                result = run_in_call(places, run_in_mode, changes, self._fun, *args, **kwargs)
         finally:
-            WRITES.reset(token)
+            WRITES.set(outer)
             self._let_go()
         if versions != [version_of(t) for t in tensors]:
             required = f"a function that changes no argument in place required, {self._name} does"

@@ -13,7 +13,7 @@ from pullback.core.custom.pytree import leaves, map_leaves
 from pullback.core.function.primitive import Primitive
 from pullback.core.graph.modes import run_in_mode
 from pullback.core.graph.node import CustomNode, Extra, Node
-from pullback.core.tensor.endings import calling
+from pullback.core.tensor.endings import run_in_call
 from pullback.core.tensor.tensor import Tensor
 from pullback.errors import ArgumentError, BatchedValueError, GraphError, compose
 from pullback.ops.functions.creation import zeros_like
@@ -147,8 +147,8 @@ class Jacobian(Transformed):
         """Return the Jacobian, with the second object where there is one."""
         arguments = Arguments(self._api, self._fun, self._argnum, args, kwargs)
         if self._mode == "forward":
-            with calling():  # again and again, with one warning a line
-                found, aux = _forward(arguments, self._has_aux)
+            # the function runs again and again, with one warning a line
+            found, aux = run_in_call((), _forward, arguments, self._has_aux)
         else:
             found, aux = _recorded(arguments, self._has_aux, self._mode is None)
         return (found, aux) if self._has_aux else found

@@ -15,7 +15,7 @@ from pullback.core.backward import api as engine
 from pullback.core.backward.collect import collect
 from pullback.core.custom.pytree import leaves
 from pullback.core.graph.modes import STATE, run_in_mode
-from pullback.core.tensor.endings import calling
+from pullback.core.tensor.endings import run_in_call
 from pullback.core.tensor.tensor import Tensor
 from pullback.core.tensor.writes import WRITES, Writes
 from pullback.errors import InplaceError, compose
@@ -120,12 +120,13 @@ class Recording:
     def _called(self, tensors: Sequence[Tensor | None]) -> Any:
         """Call the function; raise if it wrote what depends on its arguments to the outside."""
         places = {i.place._node for i in self.inputs}
-        token = WRITES.set(writes := Writes(WRITES.get()))
+        outer = WRITES.get()
+        writes = Writes(outer)
         try:
-            with calling(places):
-                result = run_in_mode(RECORDING, self.arguments.call, tensors)
+            WRITES.set(writes)
+            result = run_in_call(places, run_in_mode, RECORDING, self.arguments.call, tensors)
         finally:
-            WRITES.reset(token)
+            WRITES.set(outer)
         returned = {id(leaf) for leaf in leaves(result)}
         for tensor in writes.left():
             if id(tensor) not in returned and not places.isdisjoint(collect([tensor._node])[0]):

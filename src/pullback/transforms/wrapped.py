@@ -24,7 +24,7 @@ from pullback.core.function.record import apply
 from pullback.core.function.tensor_library import TENSOR_LIBRARY, library_of_part, on_parts
 from pullback.core.graph.modes import MAKING, STATE
 from pullback.core.graph.node import next_seq
-from pullback.core.tensor.endings import calling
+from pullback.core.tensor.endings import run_in_call
 from pullback.core.tensor.tensor import Tensor, as_array, box
 from pullback.core.tensor.versions import shared_counter
 from pullback.core.tensor.writes import WRITES, Writes
@@ -416,8 +416,8 @@ def run_wrapped(
         WRAPPING.set((*outer, Running(library, next_seq(), size, randomness)))
         MAKING.set(library)
         WRITES.set(writes)
-        with calling({t._node for t in given if t.requires_grad}):
-            result = _apart_from(writes, function())
+        places = {t._node for t in given if t.requires_grad}
+        result = _apart_from(writes, run_in_call(places, function))
     except BaseException as raised:
         if writes.adopted():
             clear_frames(raised.__traceback__)  # which hold what the function made

@@ -17,6 +17,8 @@ import pullback as pb
 from pullback.core.backward.hooks import RUNNING
 from pullback.core.graph.locks import LEAVES
 from pullback.core.graph.modes import RECORD, STATE
+from pullback.core.tensor.endings import CALLS
+from pullback.core.tensor.writes import WRITES
 
 LIBRARY = str(Path(pb.__file__).parent)
 # Python does not let an error out of what it calls when an object dies.
@@ -155,6 +157,7 @@ WORK = {
 def check_nothing_is_left():
     assert STATE.get() is RECORD
     assert RUNNING.current is None
+    assert CALLS.get() is WRITES.get() is None
     assert all(repr(lock).startswith("<unlocked") for lock in LEAVES)
     w = leaf([2.0, 3.0])
     first, second = halves(w * 1.0)

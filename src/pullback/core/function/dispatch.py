@@ -107,9 +107,9 @@ def coerce(op: Primitive, args: Sequence[Any]) -> tuple[list[Tensor], Any]:
     if libraries.count(library) != len(libraries):
         if (library := join(libraries)) is None:
             raise mixed_error(op, args)
-        while kept:
-            i, array = kept.pop()
+        for i, array in kept:
             tensors[i] = box(library_of(array).snapshot(array))
+        kept = []
         if library.rank and library.is_apart():
             return coerce(op, [from_closure(t) for t in tensors])
         tensors = [lifted(t, library) if isinstance(t, Tensor) else t for t in tensors]

@@ -7,8 +7,7 @@ what was asked for; so it is where recording is off.
 from __future__ import annotations
 
 import sys
-from collections.abc import Collection, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Collection
 from contextvars import ContextVar
 from typing import Any
 
@@ -18,7 +17,7 @@ from pullback.core.graph.modes import STATE
 from pullback.core.graph.node import edges_of
 from pullback.errors import UntrackedTensorWarning, user_line, warn_user
 
-__all__ = ["CALLS", "calling", "carries", "warn_of_end", "warn_of_scipy"]
+__all__ = ["CALLS", "carries", "run_in_call", "warn_of_end", "warn_of_scipy"]
 
 
 class Call:
@@ -55,14 +54,14 @@ class Call:
 CALLS: ContextVar[Call | None] = ContextVar("pullback_calls", default=None)
 
 
-@contextmanager
-def calling(places: Collection[Any] = ()) -> Iterator[None]:
-    """Let a transform that differentiates by these nodes call its function inside the block."""
-    token = CALLS.set(Call(CALLS.get(), places))
+def run_in_call(places: Collection[Any], fn: Callable[..., Any], /, *args: Any, **kw: Any) -> Any:
+    """Call `fn` for a transform that differentiates by these nodes; see `run_in_mode`."""
+    outer = CALLS.get()
     try:
-        yield
+        CALLS.set(Call(outer, places))
+        return fn(*args, **kw)
     finally:
-        CALLS.reset(token)
+        CALLS.set(outer)
 
 
 def carries(tensor: Any) -> bool:
