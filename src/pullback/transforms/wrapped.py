@@ -434,12 +434,12 @@ def run_wrapped(
 
 
 def _apart_from(writes: Writes, result: Any) -> Any:
-    """Return a result with other tensors for those that were brought into the library."""
+    """Return a result with other tensors for those that were brought into the library, or views."""
     if not (adopted := writes.adopted()):
         return result
 
     def other(leaf: Any) -> Any:
-        if id(leaf) not in adopted:
+        if adopted.isdisjoint((id(leaf), id(getattr(leaf, "_base", None)))):
             return leaf
         return box(leaf.data_array(), leaf._node, shared_counter(leaf), leaf.__class__)
 
