@@ -12,7 +12,7 @@ import pullback as pb
 
 
 def number(x):
-    return x.item() if isinstance(x, pb.Tensor) else x
+    return x.detach().item() if isinstance(x, pb.Tensor) else x
 
 
 # -- saddle: the minimum over one pair of numbers of the maximum over another ----------------------

@@ -156,6 +156,8 @@ def _std_rule(
 ) -> Any:
     g, out = (keep_axes(v, x.shape, axis, keepdims, xp) for v in (g, out))
     n = count(x.shape, axis) - correction
+    if n + correction == 1:  # of one number it is 0, whatever the number
+        return g * (0.0 if n > 0 else math.nan) * xp.ones_like(x)
     deviation = x - xp.mean(x, axis=_axes_of(x, "std", axis), keepdims=True)
     return on(xp, toward_p)(g * (1 / n if n > 0 else math.nan), deviation, out)
 
