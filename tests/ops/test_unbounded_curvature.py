@@ -6,6 +6,7 @@ from tests.ops._cases import cases, leaves
 
 import pullback as pb
 
+pytestmark = pytest.mark.filterwarnings("ignore:.*equal (singular|eigen)")
 F = pb.nn.functional
 linalg = np.linalg
 ZERO, MATRIX, PAIRS = np.zeros(3), np.zeros((2, 2)), np.zeros((2, 1, 2))
