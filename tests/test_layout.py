@@ -24,6 +24,7 @@ LAYERS = [
         *("ops.arguments", "ops.axes", "ops.from_scipy", "ops.matrices", "ops.shape_integrals"),
         "ops.windows",
     },
+    {"ops.gaps"},
     {"ops.primitives"},
     {"ops.functions"},
     {"ops.methods", "nn"},

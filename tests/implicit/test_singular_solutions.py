@@ -22,6 +22,14 @@ SINGULAR = {
     "double root at 0, hidden by rounding": lambda d, a: implicit.root(
         lambda x, a: np.cos(x) + 1 - a, d, a
     ),
+    "triple root, expanded": lambda d, a: implicit.root(
+        lambda x, a: ((x - 3 * a) * x + 3 * a * a) * x - a**3, 2 + d, a
+    ),
+    "double root in a direction": lambda d, a: implicit.root(
+        lambda x, a: np.stack([np.cosh(x[0] + x[1] - 2) + 1 - a, x[0] - x[1] + 2 - a]),
+        np.array([1.0 + d, 1.0]),
+        a,
+    ).sum(),
     "flat minimum": lambda d, a: implicit.argmin(lambda x, a: (x - a) ** 4, 2 + d, a),
     "flat minimum above 0": lambda d, a: implicit.argmin(lambda x, a: (x - a) ** 4 + 1, 2 + d, a),
     "flat in a direction": lambda d, a: implicit.argmin(
@@ -113,6 +121,50 @@ REGULAR = {
 def test_a_derivative_of_root_or_argmin_does_not_depend_on_units(name):
     expected, solver = REGULAR[name]
     assert pb.grad(solver)(1.0) == pytest.approx(expected, rel=1e-6)
+
+
+# Solutions that are 0 to rounding where the parameter is 1, and their derivative there.
+AT_0 = {
+    "exp": (implicit.root, lambda x, a: np.exp(x) - a, 1.0),
+    "sqrt": (implicit.root, lambda x, a: np.sqrt(x * x + 4) + x - 2 * a, 2.0),
+    "log": (implicit.root, lambda x, a: np.log(2 + x) - a * np.log(2), 2 * np.log(2)),
+    "least exp": (implicit.argmin, lambda x, a: np.exp(x) - a * x, 1.0),
+    "least softplus": (implicit.argmin, lambda x, a: np.logaddexp(x, 0) - a * x / 2, 2.0),
+    "least quartic": (implicit.argmin, lambda x, a: (x + 1) ** 4 - 4 * a * x, 1 / 3),
+    "contraction": (implicit.fixed_point, lambda x, a: (np.exp(-x) - a) / 2, -1 / 3),
+}
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("start", [1.0, -1.0, 0.5, 1e-3, 0.0])
+@pytest.mark.parametrize("name", AT_0)
+def test_a_derivative_of_root_or_argmin_at_0_is_found_from_every_start(name, start, dtype):
+    solver, f, expected = AT_0[name]
+    x0, a = (pb.tensor(v, dtype=dtype) for v in (start, 1.0))
+    assert pb.grad(lambda a: solver(f, x0, a))(a).item() == pytest.approx(expected, rel=1e-4)
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_a_derivative_of_root_or_argmin_is_found_where_some_elements_are_0(seed):
+    rng = np.random.default_rng(seed)
+    A, y = rng.normal(size=(6, 3)), rng.normal(size=6)
+    x = rng.normal(size=3) * rng.permutation([1.0, 0.0, 1e-17])
+    units = 10 ** rng.uniform(-6, 6, size=3)
+
+    def loss(x):
+        return np.logaddexp(0.0, A @ x + y).sum() + (x * x).sum() / 4
+
+    def least(b):
+        return implicit.argmin(lambda x, b: loss(x * units) - b @ (x * units), x + 0.5, b) * units
+
+    def level(b):
+        return (
+            implicit.root(lambda x, b: pb.grad(loss)(x * units) - b, (x + 0.1) / units, b) * units
+        )
+
+    slope, hessian = pb.grad(loss)(x), pb.hessian(loss)(x)
+    for solver in (least, level) if seed % 2 else (level,):
+        np.testing.assert_allclose(pb.jacobian(solver)(slope) @ hessian, np.eye(3), atol=1e-6)
 
 
 @pytest.mark.parametrize("tol", [0.5, 1e-3, 1e-9])

@@ -207,13 +207,13 @@ def test_upper_and_lower_cholesky_factors_are_adjoint():
 
 def test_equal_eigenvalues_have_a_gradient_and_their_vectors_none():
     assert gradient(linalg.eigvalsh, np.eye(3)).tolist() == np.eye(3).tolist()
-    with np.errstate(divide="ignore", invalid="ignore"):
+    with pytest.warns(RuntimeWarning, match="eigh: equal"):
         assert np.isnan(gradient(lambda x: linalg.eigh(x).eigenvectors, np.eye(2))).all()
 
 
 def test_equal_singular_values_have_a_gradient_and_their_vectors_none():
     assert gradient(linalg.svdvals, np.eye(3)).tolist() == np.eye(3).tolist()
-    with np.errstate(divide="ignore", invalid="ignore"):
+    with pytest.warns(RuntimeWarning, match="svd: equal"):
         assert np.isnan(gradient(lambda x: linalg.svd(x).U, np.eye(2))).all()
 
 
@@ -584,3 +584,32 @@ def test_a_library_without_eig_has_numpys(monkeypatch):
     assert {type(t.data_array()) for t in (values, vectors)} == {
         array_api_strict._array_object.Array
     }
+
+
+# -- equal eigenvalues and singular values ---------------------------------------------------------
+OF_EQUAL_VALUES = {
+    "svd": lambda x: (lambda u, s, vh: ((u @ vh) * WEIGHTS).sum())(*linalg.svd(x)),
+    "eigh": lambda x: (linalg.eigh(x).eigenvectors * WEIGHTS).sum(),
+    "eig": lambda x: (abs(linalg.eig(x).eigenvectors) * WEIGHTS).sum(),
+}
+WEIGHTS = np.arange(9.0).reshape(3, 3)
+
+
+@pytest.mark.parametrize("transform", [pb.grad, pb.jacfwd])
+@pytest.mark.parametrize("name", OF_EQUAL_VALUES)
+def test_a_gradient_through_vectors_of_equal_values_is_nan_with_a_warning(name, transform):
+    x = np.diag([2.0, 2.0, 1.0])
+    with pytest.warns(RuntimeWarning, match=f"{name}: equal (singular |eigen)values, .*NaN"):
+        assert np.isnan(transform(OF_EQUAL_VALUES[name])(x)).any()
+
+
+def test_a_gradient_through_vectors_of_values_that_are_equal_to_rounding_warns():
+    q = np.linalg.qr(np.random.default_rng(0).normal(size=(3, 3)))[0]
+    for transform in (pb.grad, pb.jacfwd):
+        with pytest.warns(RuntimeWarning, match="svd: equal singular values, exactly or to round"):
+            transform(OF_EQUAL_VALUES["svd"])(q @ np.diag([2.0, 2.0, 1.0]) @ q.T)
+
+
+def test_a_gradient_of_equal_singular_values_themselves_does_not_warn():
+    x = np.diag([2.0, 2.0, 1.0])
+    np.testing.assert_allclose(pb.grad(lambda x: linalg.svdvals(x).sum())(x), np.eye(3))

@@ -6,6 +6,7 @@ from tests.ops._cases import cases, leaves
 
 import pullback as pb
 
+pytestmark = pytest.mark.filterwarnings("ignore:.*equal (singular|eigen)")
 F = pb.nn.functional
 linalg = np.linalg
 ZERO, MATRIX, PAIRS = np.zeros(3), np.zeros((2, 2)), np.zeros((2, 1, 2))
@@ -50,23 +51,43 @@ UNBOUNDED = {
     "xlogy": (lambda x: pb.xlogy(x, x).sum(), ZERO),
 }
 DIRECTION = np.array([1.0, -2.0, 0.5, 0.25])
-NESTED = {
-    "hessian": lambda f, x, v: pb.hessian(f)(x),
-    "hvp": lambda f, x, v: pb.hvp(f)(x, v),
-    "jvp of grad": lambda f, x, v: pb.jvp(pb.grad(f), (x,), (v,))[1],
-    "grad of grad": lambda f, x, v: pb.grad(lambda x: (pb.grad(f)(x) * v).sum())(x),
-    "vmap of hessian": lambda f, x, v: pb.vmap(pb.hessian(f))(np.stack([x, x])),
-    "jacfwd of jacfwd": lambda f, x, v: pb.jacfwd(pb.jacfwd(f))(x),
+
+
+def vjp(f, v):
+    def pulled(x):
+        out, pull = pb.vjp(f, x)
+        return pull((out * 0 + 1) * v if out.shape == v.shape else out * 0 + 1)[0]
+
+    return pulled
+
+
+ONCE = {
+    "grad": lambda f, v: pb.grad(lambda x: (f(x) * v).sum()),
+    "vjp": vjp,
+    "jvp": lambda f, v: lambda x: pb.jvp(f, (x,), (v,))[1],
+    "jacfwd": lambda f, v: pb.jacfwd(f),
+    "jacrev": lambda f, v: pb.jacrev(f),
 }
 
 
-@pytest.mark.parametrize("nesting", NESTED)
+@pytest.mark.parametrize("inner", ONCE)
+@pytest.mark.parametrize("outer", ONCE)
 @pytest.mark.parametrize("name", UNBOUNDED)
-def test_a_second_derivative_of_norm_hypot_or_std_at_0_is_nan(name, nesting):
+def test_a_second_derivative_of_norm_hypot_or_std_at_0_is_nan(name, outer, inner):
     f, x = UNBOUNDED[name]
     v = DIRECTION[: x.size].reshape(x.shape)
+    twice = ONCE[outer](ONCE[inner](f, v), v)
     with np.errstate(all="ignore"):
-        assert np.isnan(NESTED[nesting](f, x, v)).any()
+        assert np.isnan(twice(x)).any()
+        assert np.isnan(pb.vmap(twice)(np.stack([x, x]))).any()
+
+
+@pytest.mark.parametrize("name", UNBOUNDED)
+def test_a_hessian_of_norm_hypot_or_std_at_0_is_nan(name):
+    f, x = UNBOUNDED[name]
+    with np.errstate(all="ignore"):
+        assert np.isnan(pb.hessian(f)(x)).any()
+        assert np.isnan(pb.hvp(f)(x, DIRECTION[: x.size].reshape(x.shape))).any()
 
 
 @pytest.mark.parametrize("name", [n for n in UNBOUNDED if "sqrt" not in n and "order 0" not in n])
@@ -105,10 +126,20 @@ def test_a_second_derivative_at_a_kink_or_below_a_limit_is_that_beside_it(name):
     np.testing.assert_allclose(pb.hessian(scalar)(x), np.zeros(x.shape * 2) + expected, atol=1e-15)
 
 
-def test_the_hessian_of_cdist_between_all_points_of_one_array_is_finite():
+@pytest.mark.parametrize("inner", [pb.jacfwd, pb.jacrev])
+@pytest.mark.parametrize("outer", [pb.jacfwd, pb.jacrev])
+def test_the_hessian_of_cdist_between_all_points_of_one_array_is_finite(outer, inner):
     x = np.array([[0.0, 1.0], [2.0, -1.0], [0.5, 0.5]])
-    found = pb.hessian(lambda x: (pb.cdist(x, x) ** 2).sum())(x).reshape(6, 6)
+    found = outer(inner(lambda x: (pb.cdist(x, x) ** 2).sum()))(x).reshape(6, 6)
     np.testing.assert_allclose(found, np.kron(4 * (3 * np.eye(3) - 1), np.eye(2)), atol=1e-12)
+
+
+def test_cdist_keeps_a_point_that_is_not_finite_apart_from_itself():
+    x = pb.tensor([[1.0, np.nan], [np.inf, 1.0], [1.0, 2.0]])
+    with np.errstate(invalid="ignore"):
+        found, apart = pb.cdist(x, x).numpy(), pb.cdist(x, x.clone()).numpy()
+    np.testing.assert_array_equal(found.diagonal(), [np.nan, np.nan, 0.0])
+    np.testing.assert_array_equal(found, apart)
 
 
 # -- every declared operation ----------------------------------------------------------------------

@@ -2,12 +2,14 @@
 
 Owns the decision whether a solution has a derivative. A Jacobian is singular at a solution if it is
 to rounding, as a matrix; if it still changes from one step of Newton's method to the next, as it
-does on the way to a multiple root; or if rounding hides it: if the residual follows it over no
-distance, short or long. None of these depends on the units of the unknowns or of the equations.
+does on the way to a multiple root; or if rounding hides it: if the residual and its derivative
+follow it over no distance, short or long. None of these depends on the units of the equations, nor
+of the unknowns unless all of them are 0.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -25,7 +27,6 @@ __all__ = ["Residual", "jacobian_of", "newton_step", "refined"]
 Residual = Callable[[Any], Any]
 
 _STEPS = 10  # of Newton's method, more than from a tolerance of 0.1 to rounding
-_DISTANCES = 12  # each ten times the one before, up to a fifth of x
 _NEAR = 0.25  # a relative difference below which a function is linear
 
 
@@ -70,8 +71,8 @@ class _Jacobian:
         if not x.numel():
             return
         largest = abs(self.matrix).amax(0, keepdim=True)
-        self._units = where(largest > 0, largest, 1.0)
-        columns = self.matrix / self._units
+        self.units = where(largest > 0, largest, 1.0)
+        columns = self.matrix / self.units
         try:
             self._inverse = inv(columns)
             # That of Skeel (1979), doi:10.1145/322139.322144, whatever the units of equations.
@@ -85,29 +86,43 @@ class _Jacobian:
 
     def change(self, other: _Jacobian) -> Tensor:
         """Return by how much another differs, relative to this one."""
-        found: Tensor = abs(self._inverse @ ((other.matrix - self.matrix) / self._units)).amax()
+        found: Tensor = abs(self._inverse @ ((other.matrix - self.matrix) / self.units)).amax()
         return found
 
-    def step(self, value: Tensor) -> Tensor:
-        """Return the step that changes the residual by a value."""
-        found: Tensor = (self._inverse @ value.reshape((-1, 1))).reshape((-1,))
-        return (found / self._units.reshape((-1,))).reshape(value.shape)
+    def is_near(self, value: Tensor, step: Tensor) -> Tensor:
+        """Return whether a change of the residual is nearly that which a step should make."""
+        found = (self._inverse @ value.reshape((-1, 1))).reshape((-1,)) / self.units.reshape((-1,))
+        near: Tensor = (abs(found.reshape(step.shape) - step) < _NEAR * abs(step)).all()
+        return near
 
 
 def _follows(residual: Residual, x: Tensor, jacobian: _Jacobian, eps: float) -> bool:
-    """Return whether the residual changes as its Jacobian says, over some distance."""
+    """Return whether the residual changes as its Jacobian says, over some distance.
+
+    Distances are shares of each element, of the largest in the units of the Jacobian, or of 1, as
+    what should be 0 is often rounding.
+    """
     value, size = residual(x).detach(), abs(x)
-    largest = size.amax()
-    shares = (arange(x.numel(), dtype=size.dtype) * 0.618 % 1.0 + 1.0).reshape(x.shape)
-    distance = where(size > 0, size, where(largest > 0, largest, 1.0)) * shares * eps**0.75
-    followed = (distance < 0).all()
-    for _ in range(_DISTANCES):
-        both = [(s, jacobian.step(residual(x + s).detach() - value)) for s in (distance, -distance)]
-        linear = [(abs(found - s) <= _NEAR * distance).all() for s, found in both]
-        followed = followed | (linear[0] & linear[1])
-        if _everywhere(followed):
-            return True
-        distance = distance * 10
+    places = arange(x.numel(), dtype=size.dtype).reshape(x.shape)
+    units = jacobian.units.reshape(x.shape)
+    one, largest = units.amin(), (size * units).amax()
+    by_largest = where(largest > 0, largest, one) / units
+    followed = (size < 0).all()
+    for scale in (where(size > 0, size, by_largest), by_largest, largest.maximum(one) / units):
+        for digits in range(math.ceil(-0.75 * math.log10(eps))):
+            distance, linear = scale * (eps**0.75 * 10**digits), ~(size < 0).any()
+            for k in (1, 2, 3):  # each in another direction
+                step = where(places % k == 0, distance, -distance) * (1 + 0.618 * (places + k) % 1)
+                for s in (step, -step):
+                    change = residual(x + s).detach() - value
+                    linear = linear & jacobian.is_near(change, s)
+                if not holds_somewhere(linear.data_array()):
+                    break
+            else:
+                change = jacobian_of(residual, x + step).detach() @ step.reshape((-1, 1))
+                followed = followed | (linear & jacobian.is_near(change.reshape(x.shape), step))
+            if _everywhere(followed):
+                return True
     return False
 
 

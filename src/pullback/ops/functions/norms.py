@@ -13,6 +13,7 @@ from pullback.errors import ArgumentError, ShapeError, compose
 from pullback.ops.arguments import needs_rank
 from pullback.ops.axes import either, normalize_axes, normalize_axis
 from pullback.ops.declare import composition, needs_tensor, public, recorded
+from pullback.ops.functions.creation import eye
 from pullback.ops.functions.linear_algebra import svdvals
 from pullback.ops.functions.manipulation import expand_dims, permute_dims
 from pullback.ops.functions.pointwise import add, where
@@ -212,7 +213,14 @@ def cdist(x1: Any, x2: Any, p: float = 2.0) -> Tensor:
         raise ShapeError(compose("cdist", "rows of one length required", came, *inputs))
     needs_one_stack("cdist", (x1.shape[:-2], x2.shape[:-2]), x1=x1, x2=x2)
     differences = subtract(expand_dims(x1, axis=-2), expand_dims(x2, axis=-3))
-    return vector_norm_p.public(differences, axis=-1, keepdims=False, ord=p)
+    if x1 is not x2:
+        return vector_norm_p.public(differences, axis=-1, keepdims=False, ord=p)
+    # A point's distance from itself stays what it is: it moves neither forward nor backward.
+    own = eye(x1.shape[-2], dtype="bool", device=x1.device)
+    differences = where(expand_dims(own, axis=-1), 1, differences)
+    found = vector_norm_p.public(differences, axis=-1, keepdims=False, ord=p)
+    x = x1.detach()
+    return where(own, vector_norm_p.public(x - x, axis=-1, keepdims=True, ord=p), found)
 
 
 @composition(

@@ -1,8 +1,7 @@
 """The gradient of what has the tip of a cone at 0: norms, the sizes of complex numbers, spreads.
 
 The tip has every slope up to 1, whose middle, 0, is the gradient there. How that changes is
-unbounded: its derivative is NaN, so that no second derivative is wrong, except along what does not
-move away from the tip, such as the distance of a point from itself.
+unbounded: its derivative is NaN, so that no second derivative is wrong.
 """
 
 from __future__ import annotations
@@ -28,9 +27,8 @@ def _toward(xp: Any, slope: Any, x: Any, size: Any) -> Any:
 
 
 def _changed(g: Any, factor: Any, size: Any, xp: Any) -> Any:
-    """Return g factor / size: at the tip NaN, but for a g of 0."""
-    tip = size == 0
-    return xp.where(tip & (g == 0), 0, g * (factor / xp.where(tip, math.nan, size)))
+    """Return g factor / size: at the tip NaN, whatever g is, as a rule is linear in g."""
+    return g * (factor / xp.where(size == 0, math.nan, size))
 
 
 def _shrunk(g: Any, slope: Any, x: Any, size: Any, xp: Any) -> Any:

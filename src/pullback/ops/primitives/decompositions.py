@@ -3,8 +3,8 @@
 Eigenvectors and singular vectors are free in sign or phase, and so is their derivative: the
 gradient is right for every loss that does not depend on that choice, and what depends on it is
 dropped. Vectors that belong to equal eigenvalues or singular values have no derivative: where
-their gradient is asked for it comes out infinite or NaN, as in PyTorch; that of the values
-themselves is finite.
+their gradient is asked for it comes out NaN, with a warning; that of the values themselves is
+finite.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from __future__ import annotations
 from typing import Any
 
 from pullback.ops.declare import on, operation
+from pullback.ops.gaps import over_gaps
 from pullback.ops.matrices import (
     HERMITIAN,
     NO_CONVERGENCE,
@@ -152,8 +153,7 @@ def _eigh_rule(g: Any, w: Any, v: Any, xp: Any) -> Any:
         return xp.matmul(v * xp.expand_dims(gw, axis=-2), back)
     one = eye(v, xp, v.shape[-1])
     turning = xp.matmul(back, gv)
-    gaps = xp.expand_dims(w, axis=-2) - xp.expand_dims(w, axis=-1) + one
-    middle = (turning - adjoint(turning, xp)) * ((1 - one) / (2 * gaps))
+    middle = over_gaps("eigh", "eigenvectors", (turning - adjoint(turning, xp)) / 2, w, xp)
     if gw is not None:
         middle = middle + one * xp.expand_dims(gw, axis=-2)
     return xp.matmul(xp.matmul(v, middle), back)
@@ -236,19 +236,19 @@ def _inner(u: Any, s: Any, v: Any, grads: tuple[Any, Any, Any], xp: Any) -> Any:
     one = eye(s, xp, s.shape[-1])
     row, column = xp.expand_dims(s, axis=-2), xp.expand_dims(s, axis=-1)
     # row / (row ** 2 - column ** 2), whose squares would overflow
-    gaps, both = (1 - one) / (row - column + one), row + column + one
+    both = row + column + one
     safe = xp.where(row == 0, xp.ones_like(row), row)
     phases = one / (4 * safe)  # the phase common to u and v is free; what differs is shared
     middle = 0 if gs is None else one * xp.expand_dims(gs, axis=-2)
     if gu is not None:
         turning = xp.matmul(adjoint(u, xp), gu)
         turning = turning - adjoint(turning, xp)
-        middle = middle + turning * (gaps * (row / both))
+        middle = middle + over_gaps("svd", "U and Vh", turning, s, xp) * (row / both)
         middle = middle + turning * phases if is_complex(u) else middle
     if gv is not None:
         turning = xp.matmul(adjoint(v, xp), gv)
         turning = turning - adjoint(turning, xp)
-        middle = middle + turning * (gaps * (column / both))
+        middle = middle + over_gaps("svd", "U and Vh", turning, s, xp) * (column / both)
         middle = middle - turning * phases if is_complex(u) else middle
     return middle
 

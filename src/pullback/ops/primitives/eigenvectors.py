@@ -13,6 +13,7 @@ from pullback.arrays import NUMPY, complex_of, library_of
 from pullback.errors import ArgumentError, compose
 from pullback.ops.arguments import holds_somewhere
 from pullback.ops.declare import operation
+from pullback.ops.gaps import over_gaps
 from pullback.ops.matrices import (
     GENERAL,
     NO_CONVERGENCE,
@@ -71,8 +72,7 @@ def _eig_rule(g: Any, w: Any, v: Any, x_dtype: Any, xp: Any) -> Any:
     one = eye(v, xp, v.shape[-1])
     if gv is not None:
         turning = xp.matmul(back, _free(gv, v, xp))
-        gaps = xp.expand_dims(w, axis=-2) - xp.expand_dims(w, axis=-1) + one
-        middle = turning * ((1 - one) / xp.conj(gaps))
+        middle = over_gaps("eig", "eigenvectors", turning, xp.conj(w), xp)
     if gw is not None:
         middle = middle + one * xp.expand_dims(gw, axis=-2)
     required = "matrices with a basis of eigenvectors required for a gradient"
