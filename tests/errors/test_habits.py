@@ -169,7 +169,9 @@ def test_a_wrong_call_with_a_ctx_is_pythons_own_error():
 # -- methods and operands --------------------------------------------------------------------------
 @pytest.mark.parametrize("name", ["expand_as", "view_as", "reshape_as"])
 def test_a_method_that_takes_another_tensors_shape_is_named(name):
-    with pytest.raises(ValueError, match=rf"^{name}: .*\n  x: shape \(1, 2\).*\n  other: shape"):
+    with pytest.raises(
+        ValueError, match=rf"^{name}: .*\n  (x|input): shape \(1, 2\).*\n  other: shape"
+    ):
         getattr(X, name)(pb.ones(3))
 
 
@@ -232,3 +234,40 @@ def test_several_settings_by_position_are_named_in_their_order():
         pb.mean(X, 1, True)
     with pytest.raises(TypeError, match=re.escape("pb.stack(arrays, axis=1)")):
         pb.stack([X, X], 1)
+
+
+@pytest.mark.parametrize("name", ["argsort", "tril", "triu", "diagonal", "unstack"])
+def test_a_setting_by_position_of_a_function_that_looks_first_is_named(name):
+    with pytest.raises(TypeError, match=rf"hint: pb\.{name}\(x, (axis|k|offset)=0\)"):
+        getattr(pb, name)(X, 0)
+
+
+@pytest.mark.parametrize("name", [*REDUCTIONS, "argsort", "roll", "take", "diff", "unstack"])
+def test_dim_is_an_error_that_names_axis(name):
+    more = (1,) if name in ("roll", "take") else ()
+    with pytest.raises(TypeError, match=rf"^{name}: .* by keyword required, got dim=") as caught:
+        getattr(pb, name)(X, *more, dim=0)
+    assert f"pb.{name}(" in str(caught.value)
+    assert "axis=0)" in str(caught.value)
+    assert "dim" not in inspect.signature(getattr(pb, name)).parameters
+
+
+def test_keepdim_is_an_error_that_names_keepdims():
+    text = "pb.sum(x, axis=0, keepdims=True), or x.sum(dim=0, keepdim=True)"
+    with pytest.raises(TypeError, match=re.escape(text)):
+        pb.sum(X, dim=0, keepdim=True)
+    with pytest.raises(TypeError, match=re.escape("pb.mean(x, keepdims=True)")):
+        pb.mean(X, keepdim=True)
+
+
+def test_the_larger_of_two_tensors_names_maximum_and_prints_none():
+    with pytest.raises(TypeError, match=r"hint: pb\.maximum\(x, y\) of two tensors$") as caught:
+        pb.max(X, X)
+    assert "[[" not in str(caught.value)
+    with pytest.raises(TypeError, match=r"pb\.argsort\(x, axis=\.\.\.\)"):
+        pb.argsort(X, pb.ones(2000))
+
+
+def test_as_tensor_makes_a_leaf():
+    assert pb.as_tensor([1.0], requires_grad=True).is_leaf
+    assert pb.as_tensor(np.ones(2), requires_grad=True).requires_grad
