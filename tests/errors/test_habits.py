@@ -2,10 +2,10 @@
 
 import inspect
 import re
-import types
 
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
 
 import pullback as pb
 from pullback import hints
@@ -200,11 +200,36 @@ def test_an_array_of_an_unsupported_library_is_told_from_a_tensor(product):
         product(X, Foreign())
 
 
-def test_a_leaf_that_is_plotted_names_detach():
-    library = types.ModuleType("matplotlib.lines")
-    exec("import copy\ndef plot(x): return copy.copy(x[:, None])", library.__dict__)
-    with pytest.raises(pb.AutogradError, match=r"it shows values alone: give it t\.detach\(\)"):
-        library.plot(X)
+@pytest.fixture
+def ax():
+    """The axes of a figure that nothing shows."""
+    return Figure().subplots()
+
+
+W = pb.tensor([1.0, 2.0, 3.0], requires_grad=True)
+PLOTS = {
+    "plot of a leaf": lambda ax: ax.plot(W),
+    "plot of a result": lambda ax: ax.plot(W * 2),
+    "plot of x and y": lambda ax: ax.plot(W * 2, W * W),
+    "plot of y": lambda ax: ax.plot([1, 2, 3], W * W),
+    "scatter": lambda ax: ax.scatter(W, W * 2),
+    "hist": lambda ax: ax.hist(W * 2),
+    "imshow": lambda ax: ax.imshow(W.reshape(1, 3) * 2),
+    "bar": lambda ax: ax.bar([1, 2, 3], W),
+}
+
+
+@pytest.mark.parametrize("name", PLOTS)
+def test_a_tensor_that_is_plotted_names_detach(ax, name):
+    with pytest.raises(pb.AutogradError) as caught:
+        PLOTS[name](ax)
+    assert "it shows values alone: give it t.detach().numpy()" in str(caught.value)
+    assert "pickle" not in str(caught.value)
+
+
+def test_values_are_plotted(ax):
+    (line,) = ax.plot(W.detach(), (W * 2).detach().numpy())
+    assert line.get_ydata().tolist() == [2.0, 4.0, 6.0]
 
 
 def test_a_name_that_python_asks_for_reads_no_table():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 __all__ = ["WAYS"]
 
-_SHOWN = "it shows values alone: give it t.detach()"
+_SHOWN = "it shows values alone: give it t.detach().numpy()"
 
 WAYS = {
     "matplotlib": _SHOWN,
