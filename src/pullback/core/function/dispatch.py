@@ -348,6 +348,8 @@ def _argument_error(op: Primitive, i: int, value: Any) -> ArgumentTypeError:
     kind, way = type(value).__name__, "pullback.tensor"
     if _is_foreign(value):
         kind, way = f"{type(value).__module__}.{kind}", "pb.from_dlpack, detached if it has a graph"
+    elif hasattr(value, "__array__"):
+        way = f"pb.asarray(np.asarray({name}))"
     return ArgumentTypeError(
         f"{op.name}: the argument '{name}' must be a Tensor, an array or a Python number, got "
         f"{kind}.\nhint: make a tensor of it with {way}."
