@@ -155,11 +155,4 @@ __all__ = sorted(_DUNDERS.union(
 
 def __getattr__(name: str) -> _Any:
     """Say where a name is that is elsewhere here, or what does its work."""
-    if name in nn.functional.__all__:
-        raise AttributeError(f"module 'pullback' has no attribute {name!r}: it is "
-            f"pullback.nn.functional.{name}, as in PyTorch")
-    for module in (linalg, special, fft, optim, autograd, implicit, optimize):
-        if name in module.__all__:
-            raise AttributeError(f"module 'pullback' has no attribute {name!r}: it is "
-                f"{module.__name__}.{name}")
     raise _absent(__name__, name)

@@ -27,9 +27,12 @@ exception (in brackets) that a user of NumPy or PyTorch would expect::
     UncheckedWarning          [UserWarning]               a gradient that could not be checked
 
 An error about arguments (shape, dtype, device, value, type, index) that is raised while an
-operation runs gets the operation's name and descriptions of the inputs that its text leaves out.
+operation runs gets the name that the user called it by, and descriptions of the inputs that its
+text leaves out.
 """
 
+import linecache
+import re
 import reprlib
 import sys
 import warnings
@@ -77,9 +80,7 @@ class AutogradError(Exception):
 
     def __init__(self, *args: Any) -> None:
         if args and isinstance(self, _OF_ARGUMENTS):
-            call = _call_around(sys._getframe(1))
-            if call is not None:
-                args = (_completed(str(args[0]), *call), *args[1:])
+            args = (_completed(str(args[0]), sys._getframe(1)), *args[1:])
         super().__init__(*args)
 
 
@@ -323,35 +324,50 @@ def _depth_of_user() -> tuple[FrameType | None, int]:
     return frame, depth
 
 
-def _call_around(frame: FrameType | None) -> Call | None:
-    """Return the outermost running operation, which the user called, and its arguments."""
-    call = None
+def _completed(message: str, frame: FrameType | None) -> str:
+    """Return a message with the name of the operation that the user called, and its inputs."""
+    call, running = None, set()
     while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "pullback":
         call = frame if frame.f_code in CALLS else call
+        running.add(frame.f_code.co_name.strip("_"))
         frame = frame.f_back
     if call is None:
-        return None
+        return message
     variables = call.f_locals
-    found = CALLS[call.f_code](variables)
+    names, inputs = CALLS[call.f_code](variables)
     if isinstance(variables, dict):  # before Python 3.13 a copy, which the frame keeps alive
         variables.clear()
-    return found
-
-
-def _completed(message: str, names: tuple[str, ...], inputs: list[tuple[str, object]]) -> str:
-    """Return a message with the operation's name and the tensors among its inputs, if absent."""
     text, hint, rest = message.partition("\nhint:")
-    lines = []
-    if not text.startswith(tuple(f"{name}:" for name in names)):
-        lines.append(f"in {names[0]}")
-    said = text
-    for name, value in inputs:
-        line = describe(name, value)
-        if not line.startswith(f"{name}: shape"):
+    label, _, said = text.partition(":")
+    lines, name = [], _as_written(frame, names) or (label if label in names else names[0])
+    if label in names or label.strip("_") in running:
+        text = f"{name}:{said}"
+    else:  # a part of it
+        lines.append(f"in {name}")
+    for line in [describe(*value) for value in inputs]:
+        described = line.partition(": ")[2]
+        if not described.startswith("shape"):
             continue
-        described = line.removeprefix(f"{name}: ")
         if described in said:
             said = said.replace(described, "", 1)
         else:
             lines.append(f"  {line}")
     return "".join([text, *(f"\n{line}" for line in lines), hint, rest])
+
+
+# Where functions have several names.
+_SPACES = ("Tensor", "linalg", "fft", "special")
+
+
+def _as_written(frame: FrameType | None, names: tuple[str, ...]) -> str:
+    """Return which of its names the user's line calls a function by; "" if that is not seen."""
+    line = linecache.getline(frame.f_code.co_filename, frame.f_lineno) if frame else ""
+    package = sys.modules["pullback"]
+    spaces = [package, *(getattr(package, n, None) for n in _SPACES), package.nn.functional]
+    stems = [name.rstrip("_") for name in names]  # a form in place has its function's aliases
+    known = [getattr(space, stem, None) for space in spaces for stem in stems]
+    for name in re.findall(r"(\w+)\(", line):
+        found = [getattr(space, name.rstrip("_"), None) for space in spaces]
+        if any(x is function is not None for x in found for function in known):
+            return str(name)
+    return ""

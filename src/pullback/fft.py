@@ -1,5 +1,8 @@
 """Fourier transforms: the extension `fft` of the Array API standard, and PyTorch's."""
 
+from typing import Never as _Never
+
+from pullback.hints import absent as _absent
 from pullback.ops.functions.fourier import (
     fft,
     fft2,
@@ -49,3 +52,7 @@ __all__ = [
     "rfftfreq",
     "rfftn",
 ]
+
+
+def __getattr__(name: str) -> _Never:
+    raise _absent(__name__, name)

@@ -1,5 +1,8 @@
 """Linear algebra: the `linalg` extension of the Array API and more, differentiable."""
 
+from typing import Never as _Never
+
+from pullback.hints import absent as _absent
 from pullback.ops.functions.diagonals import diagonal, trace
 from pullback.ops.functions.linear_algebra import (
     EighResult,
@@ -77,3 +80,7 @@ __all__ = [
     "vecdot",
     "vector_norm",
 ]
+
+
+def __getattr__(name: str) -> _Never:
+    raise _absent(__name__, name)

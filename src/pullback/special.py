@@ -4,6 +4,9 @@ SciPy looks here for its own functions when it is given tensors with ``SCIPY_ARR
 NumPy's protocol does for SciPy's ufuncs.
 """
 
+from typing import Never as _Never
+
+from pullback.hints import absent as _absent
 from pullback.ops.functions.special import (
     betainc,
     betaincc,
@@ -133,3 +136,7 @@ __all__ = [
     "yv",
     "zeta",
 ]
+
+
+def __getattr__(name: str) -> _Never:
+    raise _absent(__name__, name)

@@ -19,8 +19,7 @@ def m():
 
 def test_an_operation_made_of_others_is_named_with_its_own_inputs():
     assert message_of(lambda: pb.amax(m(), 5)).splitlines() == [
-        "max: axis must be in the range [-2, 1] for a tensor of 2 dimensions, got 5",
-        "in amax",
+        "amax: axis must be in the range [-2, 1] for a tensor of 2 dimensions, got 5",
         "  x: shape (2, 3), dtype float32",
     ]
 
@@ -33,7 +32,39 @@ def test_what_the_message_says_already_is_not_said_again():
     ]
     message = message_of(lambda: pb.cosine_similarity(m(), pb.ones(2)))
     assert message.count("shape (2, 3), dtype float32") == 1
-    assert message.splitlines()[-1] == "in cosine_similarity"
+    assert message.startswith("cosine_similarity: shapes that broadcast ")
+
+
+@pytest.mark.parametrize(
+    ("call", "name"),
+    [
+        (lambda: m().unsqueeze(5), "unsqueeze"),
+        (lambda: m().view(2, 2), "view"),
+        (lambda: m().repeat(-1), "repeat"),
+        (lambda: m().movedim(0, 5), "movedim"),
+        (lambda: m().expand_as(pb.ones(7)), "expand_as"),
+        (lambda: m().addmm_(m(), m()), "addmm_"),
+        (lambda: m().divide("x"), "divide"),
+        (lambda: m().true_divide_("x"), "true_divide_"),
+        (lambda: pb.unsqueeze(m(), 7), "unsqueeze"),
+        (lambda: pb.arccos("x"), "arccos"),
+        (lambda: pb.special.psi("x"), "psi"),
+        (lambda: pb.nn.functional.softmin(m(), axis=4), "softmin"),
+    ],
+)
+def test_an_error_names_the_function_or_alias_that_the_user_called(call, name):
+    assert message_of(call).startswith(f"{name}: ")
+
+
+def test_a_part_of_an_operation_is_named_beside_it():
+    message = message_of(lambda: m().type("real"))
+    assert message.startswith("dtype: ")
+    assert "\nin type\n" in message
+
+
+def test_an_alias_whose_line_is_not_known_has_the_functions_first_name():
+    with pytest.raises(TypeError, match=r"^acos: "):
+        exec("pb.arccos('x')", {"pb": pb})
 
 
 def test_a_change_in_place_describes_what_is_changed_and_what_by():

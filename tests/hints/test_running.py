@@ -15,6 +15,7 @@ import scipy.signal
 import scipy.sparse
 import scipy.sparse.linalg
 import scipy.spatial
+import scipy.spatial.transform
 import scipy.special
 import scipy.stats
 
@@ -113,6 +114,81 @@ SCIPY = {
 }
 
 
+def written(x, write):
+    b = X.copy()
+    write(b, x)
+    return b
+
+
+class Box:
+    """What NumPy reads as an array."""
+
+    def __array__(self, dtype=None, copy=None):
+        return X
+
+
+OF_LISTS = {
+    "kron": lambda x: np.kron(np.eye(2), [[x[0], x[1]]]),
+    "diag": lambda x: np.diag([x[0], x[1]]),
+    "triu": lambda x: np.triu([[x[0], x[1]], [x[1], x[0]]]),
+    "vander": lambda x: np.vander([x[0], x[1]]),
+    "tile": lambda x: np.tile([x[0], x[1]], 2),
+    "cov": lambda x: np.cov([x[0], x[1]]),
+    "interp": lambda x: np.interp(0.5, [0, 1], [x[0], x[1]]),
+}
+OTHERS = {
+    "np.histogram of weights": (
+        lambda x: np.histogram(X, bins=3, weights=x)[0],
+        "np.bincount(np.digitize(x, edges) - 1, weights=t)",
+    ),
+    "np.frompyfunc": (lambda x: np.frompyfunc(lambda v: v * 2, 1, 1)(x), "np.stack([f(x) for x i"),
+    "np.add with where and out": (
+        lambda x: written(x, lambda b, x: np.add(b, x, where=b > 0.4, out=b)),
+        "make the array a tensor, a = pb.asarray(a), whose changes are recorded",
+    ),
+    "np.add.at": (
+        lambda x: written(x, lambda b, x: np.add.at(b, [0, 1, 1, 2], x)),
+        "pb.index_add(",
+    ),
+    "np.nan_to_num of an array": (
+        lambda x: np.nan_to_num(np.array([np.nan, 1.0]), nan=x[0]),
+        "np.where(np.isnan(a), t, a)",
+    ),
+    "Rotation.from_euler": (
+        lambda x: scipy.spatial.transform.Rotation.from_euler("xyz", x[:3]).as_matrix(),
+        "np.sin, np.cos and np.stack",
+    ),
+    "an object with __array__": (lambda x: Box() * x, "pb.asarray(np.asarray(y))"),
+}
+
+
+@pytest.mark.parametrize("name", OF_LISTS)
+def test_a_function_of_a_list_of_tracked_values_names_what_makes_one_tensor(name):
+    text = text_of(OF_LISTS[name])
+    assert JOINED in text
+    assert "sizes" not in text
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_what_an_array_cannot_hold_is_an_error_that_names_what_can(name):
+    call, expected = OTHERS[name]
+    assert expected in text_of(call)
+
+
+def test_a_result_that_wraps_a_tensor_names_its_data():
+    class Labelled:
+        def __init__(self, data):
+            self.data = data
+
+    with pytest.raises(TypeError, match=r"got Labelled\nhint: return .*: result\.data$"):
+        pb.grad(Labelled)(X)
+
+
+def test_an_error_in_a_function_that_no_module_names_is_the_librarys_own():
+    functions = {"": lambda x: np.diag([x[0], x[1]])}
+    assert JOINED in text_of(lambda x: functions[""](x))
+
+
 def text_of(call):
     """Return what an error within `pb.grad` says, its notes included."""
     with pytest.raises(Exception) as caught:  # noqa: PT011 (SciPy raises errors of its own)
@@ -130,6 +206,15 @@ def test_what_was_typed_of_numpy_is_an_error_that_names_what_keeps_the_gradient(
 def test_what_was_typed_of_scipy_is_an_error_that_names_what_has_a_gradient(name):
     call, expected = SCIPY[name]
     assert expected in text_of(call)
+
+
+@pytest.mark.parametrize("name", ["sparse @ t", "linalg.eigh", "signal.find_peaks", "fft.dct"])
+def test_forward_mode_names_the_same(name):
+    call, expected = SCIPY[name]
+    with pytest.raises(pb.AutogradError) as caught:
+        pb.jvp(lambda x: np.sum(call(x)), (X,), (X,))
+    assert expected in str(caught.value)
+    assert str(caught.value).endswith("or call detach()")
 
 
 def test_numpy_of_a_tensor_that_requires_grad_names_detach_as_pytorch_does():

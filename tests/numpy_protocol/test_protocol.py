@@ -91,7 +91,7 @@ def test_adding_a_tensor_to_an_array_in_place_raises(t):
     with pytest.raises(RuntimeError, match=r"np\.add: a Tensor to write to required, since") as e:
         a += t
     assert "array: shape (3,), dtype float64" in str(e.value)
-    assert "hint: write `result = a + t` for `a += t`, or detach()" in str(e.value)
+    assert "hint: write `result = a + t` for `a += t`, or make the array a tensor" in str(e.value)
     assert a.tolist() == [3.0, 5.0, 7.0]
 
 

@@ -5,9 +5,11 @@ By place: the module below ``pullback``, "" for its top, or "Tensor"; see `rows`
 
 from __future__ import annotations
 
+import re
 import sys
 
 from pullback.hints.rows import rows
+from pullback.hints.table import way_out
 
 __all__ = ["for_name"]
 
@@ -46,7 +48,11 @@ dtype: pb.float32 and the others are dtypes; pb.DType is their class
 Size: a shape is a tuple
 set_printoptions: np.set_printoptions, for str(x.detach().numpy())
 set_default_tensor_type: pb.set_default_dtype
-lstsq svd eigh eigvalsh qr pinv solve: pb.linalg has it
+distributions: pb.interop.scipy.stats.norm.logpdf and others; draws by pb.randn and pb.rand
+lu lu_factor lu_solve: pb.linalg.solve, or pb.linalg.qr
+version: pb.__version__
+tuple list dict isinstance: Python's own, which take tensors
+getval: x.detach()
 gradcheck gradgradcheck: pb.check.gradcheck(f, args)
 detect_grad_anomaly set_anomaly_enabled: pb.detect_anomaly()
 stop_gradient: x.detach()
@@ -97,6 +103,7 @@ gradcheck gradgradcheck: pb.check.gradcheck(f, args)
 functional: pb.jacobian(f)(x), pb.hessian, pb.hvp, pb.vjp and pb.jvp
 forward_ad: pb.jvp(f, primals, tangents)
 profiler: time.perf_counter, or Python's cProfile
+function: pb.Function and pb.once_differentiable
 graph: pb.saved_tensors_hooks, pb.save_on_cpu and pb.register_multi_grad_hook
 Variable: tensors themselves, with requires_grad=True
 jacobian hessian: pb.jacobian and pb.hessian
@@ -111,6 +118,9 @@ bfloat16: x.to(pb.float16)
 is_sparse to_sparse to_dense: dense all; pb.interop.scipy.sparse.csr_array for sparse ones
 set_ resize_ share_memory_ pin_memory: memory is the array library's
 fill: x.fill_(value)
+apply_ map_ map2_: operations of all elements, or x.copy_(pb.stack([f(v) for v in x]))
+new: x.new_tensor(data)
+lu lu_solve: pb.linalg.solve, or pb.linalg.qr
 flat: x.flatten()
 conjugate: x.conj()
 compress choose partition argpartition searchsorted: NumPy's function of the name takes the tensor
@@ -119,7 +129,8 @@ at: x = x.clone(), then x[index] = values, which is recorded
 """,
     "cuda": """
 device_count current_device set_device synchronize empty_cache memory_allocated Stream Event amp
-    get_device_name manual_seed: CuPy has it (cupy.cuda); devices are strings here, 'cuda:1'
+    get_device_name: CuPy has it (cupy.cuda); devices are strings here, 'cuda:1'
+manual_seed manual_seed_all seed seed_all initial_seed: pb.manual_seed(n)
 """,
 }
 
@@ -138,18 +149,61 @@ _OF_R = {
 }
 
 
+# The modules whose public names are looked through.
+_MODULES = (
+    *("", "nn.functional", "linalg", "special", "fft", "autograd", "optim", "implicit", "optimize"),
+)
+# Of any other name at a place.
+_OTHERS = {
+    "optim": _UPDATE,
+    "cuda": "CuPy may have it (cupy.cuda); devices are strings here, 'cuda:1'",
+}
+
+
 def for_name(place: str, name: str) -> str:
     """Return what an error says of a name at a place; "" if it is of no library known."""
     known = {n: way for names, way in rows(NAMES.get(place, "")) for n in names}
-    if name in known or place:
-        return known.get(name, "")
-    prefix = next(filter(name.startswith, _OF_R), "")
+    return (
+        known.get(name, "")
+        or _of_r(place, name)
+        or _elsewhere(place, name)
+        or _OTHERS.get(place, "")
+    )
+
+
+def _of_r(place: str, name: str) -> str:
+    """Return what an error says of a name that R torch has with the prefix of its module."""
+    prefix = "" if place else next(filter(name.startswith, _OF_R), "")
     way = _OF_R.get(prefix, "")
-    named = way.format(name.removeprefix(prefix))
-    return named if named == way or _exists(named) else ""
+    short = name.removeprefix(prefix)
+    named = way.format(short)
+    return named if named == way or _exists(named) else for_name("", short)
 
 
 def _exists(name: str) -> bool:
     """Return whether a name below ``pb`` is there."""
     *modules, last = name.split(".")[1:]
     return hasattr(sys.modules[".".join(("pullback", *modules))], last)
+
+
+def _elsewhere(place: str, name: str) -> str:
+    """Return where a name, or the function that a layer is of, is among ours or NumPy's."""
+    wanted = {name}
+    if place.startswith("nn"):  # a layer's name: its function's, without the number of axes
+        plain = _plain(name).removeprefix("lazy").removesuffix("loss")
+        wanted = {_plain(name), plain, re.sub(r"\dd$", "", plain)}
+    for module in _MODULES:
+        space = sys.modules[".".join(filter(None, ("pullback", module)))]
+        found = [n for n in vars(space).get("__all__", ()) if n == name or _plain(n) in wanted]
+        if found:
+            return f"it is {'.'.join(filter(None, ('pb', module, found[0])))}"
+    if place != "Tensor" and callable(getattr(sys.modules["pullback"].Tensor, name, None)):
+        return f"it is a method: x.{name}(...)"
+    if not place and callable(function := getattr(sys.modules["numpy"], name, None)):
+        is_class = isinstance(function, type)
+        return "" if is_class else way_out(f"numpy.{name}") or f"it is NumPy's: np.{name}"
+    return ""
+
+
+def _plain(name: str) -> str:
+    return name.replace("_", "").lower()

@@ -20,7 +20,10 @@ zeros ones empty eye identity arange indices tri tril_indices triu_indices diag_
 kaiser: np.i0(beta * np.sqrt(1 - x ** 2)) / np.i0(beta) with x = np.linspace(-1, 1, n)
 fromiter frombuffer fromstring: np.stack(list(values))
 fromfunction: the function of np.indices(shape), which are constants
-vectorize frompyfunc: np.stack([f(x) for x in t])
+vectorize frompyfunc: array operations of np in the function, or np.stack([f(x) for x in t])
+nan_to_num: np.where(np.isnan(a), t, a)
+add.at: pb.index_add(pb.asarray(a), 0, i, t), or a + np.bincount(i, weights=t)
+subtract.at: pb.index_add(pb.asarray(a), 0, i, -t)
 nditer ndenumerate nested_iters broadcast: for i in np.ndindex(t.shape), with t[i]
 from_dlpack: pb.asarray, or t itself
 ndarray.__setitem__: pb.zeros(shape) or np.zeros_like(t) instead of the array, whose assignments

@@ -73,8 +73,8 @@ def _is_given(frame: FrameType, instruction: int, kind: type) -> bool:
 def _search(places: Iterable[Place]) -> str:
     """Return what is known of the function that frames, the innermost first, are in.
 
-    Of calls within a library the outermost counts, which the user wrote. The search ends at the
-    function that a transform differentiates.
+    Of calls within a library the outermost counts, which the user wrote; an inner one of SciPy's
+    where that is not known. The search ends at the function that a transform differentiates.
     """
     found, unknown, left_pullback = "", "", False
     for frame, instruction in places:
@@ -90,7 +90,8 @@ def _search(places: Iterable[Place]) -> str:
             if found and not is_library:
                 break
             names = list(_names_of(frame) if is_library else _names_called(frame, instruction))
-            found = next(filter(None, map(way_out, names)), found)
+            inner = "" if package == "numpy" else found
+            found = next(filter(None, map(way_out, names)), inner)
             if package == "scipy" and names:
                 unknown = names[-1]
     return found or (unknown and f"an operation of yours around {unknown}, by pb.autograd_function")
@@ -107,9 +108,9 @@ def _names_of(frame: FrameType) -> Iterator[str]:
         wrapped = frame.f_locals.get(variable)
         if isinstance(wrapped, FunctionType) and wrapped.__module__.partition(".")[0] in TABLES:
             yield from _public(wrapped.__module__, wrapped.__name__)
-    if "self" in frame.f_locals:
-        owner = frame.f_locals["self"]
-        kind = type(owner).__name__.removesuffix("_gen")
+    owner = frame.f_locals.get("self", frame.f_locals.get("cls"))
+    if owner is not None:
+        kind = _class_of(owner).__name__.removesuffix("_gen")
         for name in (f"{getattr(owner, 'name', kind)}.{function}", f"{kind}.{function}"):
             yield from _public(module, name)
         yield from _public(module, function)
@@ -120,7 +121,7 @@ def _names_of(frame: FrameType) -> Iterator[str]:
 def _public(module: str, name: str) -> Iterator[str]:
     """Return a name below the public part of a module's name, and below NumPy."""
     parts = module.split(".")
-    private = next((i for i, part in enumerate(parts) if part[0] == "_"), len(parts))
+    private = next((i for i, part in enumerate(parts) if part.startswith("_")), len(parts))
     while private and parts[0] in TABLES:
         yield ".".join((*parts[:private], name))
         private = private - 1 if parts[0] == "numpy" or private == len(parts) > 2 else 0
@@ -131,7 +132,8 @@ def _names_called(frame: FrameType, instruction: int) -> Iterator[str]:
     expression = _expression(frame, instruction)
     if isinstance(expression, ast.Subscript):  # the target of an assignment
         yield "numpy.ndarray.__setitem__"
-    for call in ast.walk(expression):
+    running = [expression] if isinstance(expression, ast.Call) else ast.walk(expression)
+    for call in running:
         if isinstance(call, ast.Call):
             yield from _resolved(call.func, {**frame.f_globals, **frame.f_locals})
 
@@ -163,11 +165,16 @@ def _resolved(function: ast.expr, scope: dict[str, Any]) -> Iterator[str]:
             yield f"{space}.{name}"
             yield from (f"{space}.{method}" for method in names[-1:])
     if attributes and root in scope:  # a method, of what no module holds
-        kind = type(scope[root])
+        kind = _class_of(scope[root])
+        yield from _public(kind.__module__, kind.__name__)
         yield from _public(kind.__module__, attributes[0])
         yield f"{kind.__name__}.{attributes[0]}"
     elif root in scope:
         yield from _public(str(getattr(value, "__module__", "")), getattr(value, "__name__", ""))
+
+
+def _class_of(value: Any) -> type:
+    return value if isinstance(value, type) else type(value)
 
 
 def _parts(expression: Any) -> list[str]:

@@ -1,5 +1,8 @@
 """The functions of `torch.nn.functional`: layers, activations, losses, pooling, distances."""
 
+from typing import Never as _Never
+
+from pullback.hints import absent as _absent
 from pullback.nn.activations import (
     celu,
     elu,
@@ -211,3 +214,7 @@ __all__ = [
     "triplet_margin_with_distance_loss",
     "unfold",
 ]
+
+
+def __getattr__(name: str) -> _Never:
+    raise _absent(__name__, name)

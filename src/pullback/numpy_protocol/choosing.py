@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from pullback import hints
 from pullback.arrays import library_of
 from pullback.core.graph.modes import STATE
 from pullback.core.tensor.tensor import Tensor
@@ -399,6 +400,11 @@ def needs_untracked(name: str, array: Any, given: Any) -> None:
     recorded = STATE.get().grad
     tracked = [x for x in tensors_in(given) if (recorded and x.requires_grad) or _is_wrapped(x)]
     if tracked:
+        way = hints.here() or hints.way_out(name.replace("np.", "numpy.", 1))
+        if not way and not name.endswith(".at"):
+            result = "a + t` for `a += t" if name == "np.add" else f"{name}(...)"
+            way = f"write `result = {result}`"
+        recorded_writes = "make the array a tensor, a = pb.asarray(a), whose changes are recorded"
         raise GraphError(
             compose(
                 name,
@@ -406,6 +412,6 @@ def needs_untracked(name: str, array: Any, given: Any) -> None:
                 "an array, and a tensor that requires grad or has a tangent",
                 ("array", array),
                 ("tensor", tracked[0]),
-                hint="write `result = a + t` for `a += t`, or detach() the tensor",
+                hint=f"{way}, or {recorded_writes}" if way else recorded_writes,
             )
         )

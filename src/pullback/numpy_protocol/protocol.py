@@ -129,6 +129,8 @@ def ufunc_counterpart(ufunc: np.ufunc) -> Callable[..., Any]:
     elif getattr(sys.modules.get("scipy.special"), name, None) is ufunc:
         found = getattr(special, name, None)  # a name may mean something else there
         name = f"scipy.special.{name}"
+    elif name.endswith(" (vectorized)"):
+        name = "frompyfunc"
     elif name.startswith("_"):  # SciPy's own functions call it
         name = f"scipy.special.{name[1:]}"
     return functools.partial(_refuse, name) if found is None else found

@@ -91,7 +91,10 @@ _ARRAYS_LIKE = """
 ARRAYS_LIKE = frozenset(_ARRAYS_LIKE.split())
 
 _DATES = "tensors hold numbers, no dates"
-_COUNTS = "counts jump where an element crosses an edge, and have no gradient"
+_COUNTS = (
+    "counts jump where an element crosses an edge, and have no gradient; for weights=t, "
+    "np.bincount(np.digitize(x, edges) - 1, weights=t)"
+)
 _POLYNOMIALS = "np.polyval and np.vander have one; write the others with them"
 
 NO_COUNTERPART = {

@@ -15,7 +15,7 @@ from types import FunctionType, ModuleType, SimpleNamespace
 from typing import Any, NamedTuple, Protocol, TypeVar, cast
 
 from pullback.arrays import is_array, join, library_of
-from pullback.core.function.dispatch import by_position, mixed
+from pullback.core.function.dispatch import mixed, refused, unlike_pytorch
 from pullback.core.function.generate import exported, inplace_call, public_call
 from pullback.core.function.handed import TENSORS
 from pullback.core.function.primitive import Primitive
@@ -32,10 +32,12 @@ __all__ = [
     "Declaration",
     "Operation",
     "Primitive",
+    "Refused",
     "composition",
     "disown",
     "elementwise",
     "inplace",
+    "named_by_errors",
     "needs_one_library",
     "needs_order",
     "needs_tensor",
@@ -44,12 +46,15 @@ __all__ = [
     "public",
     "recorded",
     "standard",
+    "wrong_settings",
 ]
 
 
 Function = Callable[..., Any]
 Reference = Function | str | None
 F = TypeVar("F", bound=Function)
+# Of parameters that are there for the sake of an error: settings as PyTorch calls them.
+Refused = Any
 
 
 class Operation(Protocol):
@@ -405,17 +410,17 @@ def public(of: Primitive, call: Function | None = None, *, methods: str = "") ->
         function.primitive = of  # type: ignore[attr-defined]
         setattr(TENSORS, function.__name__, function)
         _gives(methods, function)
-        _named_by_errors(function, declaration.names)
+        named_by_errors(function, declaration.names)
         return function
 
     return decorate
 
 
-def _named_by_errors(function: Function, names: tuple[str, ...]) -> None:
+def named_by_errors(function: Function, names: tuple[str, ...] = ()) -> None:
     """Let errors that are raised while `function` runs name it and its arguments."""
     code = function.__code__
     if "_more" in code.co_varnames:
-        _hide_more(function)
+        _hide_refused(function)
     count = code.co_argcount + code.co_kwonlyargcount
     parameters = code.co_varnames[: count + bool(code.co_flags & inspect.CO_VARARGS)]
 
@@ -426,7 +431,7 @@ def _named_by_errors(function: Function, names: tuple[str, ...]) -> None:
             if isinstance(value, (tuple, list)):
                 inputs += [(f"{name}[{i}]", part) for i, part in enumerate(value)]
             else:
-                inputs.append((name, value))
+                inputs.append(("x" if name == "self" else name, value))
         return (function.__name__, *names), inputs
 
     CALLS[code] = read
@@ -495,7 +500,7 @@ def composition(
         name, first = function.__name__, 1 if call else 0
         arrays = slice(first, first + len(samples[0].shapes) if samples else first)
         inputs = (call or function).__code__.co_varnames[arrays]
-        _named_by_errors(function, ())
+        named_by_errors(function)
         op = Composition(name, inputs, constants, multi, differentiable=differentiable, view=view)
         if not view:
             function = cast(F, _of_own_results(function))
@@ -523,7 +528,7 @@ def _of_own_results(function: Function) -> Function:
         except BatchedValueError as error:
             return by_sample(error, call, args, settings)
         except TypeError as error:
-            _check_positions(function, error, args)
+            _check_settings(function, error, args, settings)
             raise
         if result.__class__ not in TENSOR_CLASSES:
             disown(result if isinstance(result, (tuple, list)) else (result,), args, settings)
@@ -534,26 +539,34 @@ def _of_own_results(function: Function) -> Function:
     return call
 
 
-def _check_positions(function: Function, error: TypeError, args: Sequence[Any]) -> None:
-    """Raise if an error is that settings of a function were given by position."""
+def _check_settings(
+    function: Function, error: TypeError, args: Sequence[Any], settings: dict[str, Any]
+) -> None:
+    """Raise if an error is that settings came by position, or by PyTorch's names for them."""
     trace, code = error.__traceback__, function.__code__
-    is_call = trace is not None and trace.tb_next is None
-    if is_call and code.co_kwonlyargcount and code.co_argcount < len(args):
-        raise settings_by_position(function, args[code.co_argcount :]) from None
+    if trace is None or trace.tb_next is not None:
+        return
+    keywords = {key: settings[key] for key in settings.keys() - {*code.co_varnames}}
+    known = keywords.keys() <= {*refused(code.co_varnames)}
+    more = args[code.co_argcount :] if code.co_kwonlyargcount else ()
+    if known and (keywords or more):
+        raise wrong_settings(function, more, **keywords) from None
 
 
-def settings_by_position(function: Function, more: Sequence[Any]) -> Exception:
-    """Return the error for settings of a function that came by position."""
+def wrong_settings(function: Function, more: Sequence[Any], **keywords: Any) -> Exception:
+    """Return the error for settings of a function that came as PyTorch takes them."""
     kinds = [(p.name, p.kind) for p in inspect.signature(function).parameters.values()]
     inputs = [n for n, kind in kinds if kind is not inspect.Parameter.KEYWORD_ONLY]
     settings = [n for n, kind in kinds if kind is inspect.Parameter.KEYWORD_ONLY]
-    return by_position(function.__name__, inputs, settings, more)
+    return unlike_pytorch(function.__name__, inputs, settings, more, **keywords)
 
 
-def _hide_more(function: Function) -> None:
-    """Leave `_more` out of a signature: it is there for an error alone."""
+def _hide_refused(function: Function) -> None:
+    """Leave out of a signature what is there for an error alone."""
     signature = inspect.signature(function)
-    shown = [p for p in signature.parameters.values() if p.name != "_more"]
+    shown = [
+        p for p in signature.parameters.values() if p.name != "_more" and p.annotation != "Refused"
+    ]
     function.__signature__ = signature.replace(parameters=shown)  # type: ignore[attr-defined]
 
 

@@ -62,6 +62,10 @@ def _independent(arguments: Arguments, out: Any, way_out: str) -> ArgumentTypeEr
     if out is None:
         required, hint = f"a result of {fun} required", "end it with return"
         return ArgumentTypeError(compose(arguments.api, required, "None", hint=hint))
+    if isinstance(getattr(out, "data", None), Tensor):
+        required, came = f"a Tensor required as the result of {fun}", type(out).__name__
+        hint = "return the tensor that it holds: result.data"
+        return ArgumentTypeError(compose(arguments.api, required, came, hint=hint))
     return ArgumentTypeError(
         f"{arguments.api}: the result of {fun} does not depend on {names}: it must be a Tensor, "
         f"got {type(out).__name__}.\n"

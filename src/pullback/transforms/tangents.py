@@ -17,6 +17,7 @@ import operator
 from collections.abc import Sequence
 from typing import Any, Self
 
+from pullback import hints
 from pullback.arrays import NUMPY, DType, dtype_of, library_of, register
 from pullback.core.function.primitive import Primitive
 from pullback.core.function.tensor_library import library_of_part, on_parts
@@ -319,7 +320,8 @@ class TangentLibrary(WrappedLibrary):
         """Return the values where they do not change, or of one number."""
         if a.tangent is not None:
             required = "numbers that do not change required"
-            hint = "compute with functions of pullback or NumPy up to the end, or call detach()"
+            way = hints.here() or "compute with functions of pullback or NumPy up to the end"
+            hint = f"{way}, or call detach()"
             raise GraphError(compose("numpy", required, "a tensor in forward mode", hint=hint))
         return library_of_part(a.value).to_numpy(a.value)
 

@@ -417,3 +417,46 @@ def test_empty_tensors_pass_through(rows):
     linear(x, w).sum().backward()
     assert x.grad.shape == (rows, 2)
     assert w.grad.tolist() == [[0.0, 0.0]]
+
+
+def static(function):
+    return staticmethod(function)
+
+
+BACKWARD = static(lambda ctx, g: g * 2)
+SETUP = static(lambda ctx, inputs, output: None)
+NOT_STATIC = {
+    "forward(self, ctx, x)": {"forward": lambda self, ctx, x: x * 2, "backward": BACKWARD},
+    "backward(self, ctx, g)": {
+        "forward": static(lambda ctx, x: x * 2),
+        "backward": lambda self, ctx, g: g * 2,
+    },
+    "forward(self, x)": {"forward": lambda self, x: x * 2, "setup_context": SETUP},
+    "forward(ctx, x)": {"forward": static(lambda ctx, x: x * 2), "setup_context": SETUP},
+    "setup_context(self, ctx, inputs, output)": {
+        "forward": static(lambda x: x * 2),
+        "setup_context": lambda self, ctx, inputs, output: None,
+    },
+}
+
+
+@pytest.mark.parametrize("method", NOT_STATIC)
+def test_a_method_with_self_or_a_ctx_too_many_is_named(method):
+    name = method.partition("(")[0]
+    with pytest.raises(ArgumentTypeError) as caught:
+        type("Doubled", (pb.Function,), NOT_STATIC[method])
+    assert str(caught.value).startswith(f"Doubled: {name} must be a static method {name}(")
+    assert f", got {method}.\nhint: write @staticmethod and def {name}(" in str(caught.value)
+
+
+def test_a_method_of_a_class_that_plays_ctx_is_right():
+    class Doubled(pb.Function):
+        def forward(self, x):
+            return x * 2
+
+        def backward(self, g):
+            return g * 2
+
+    x = pb.tensor([1.0], requires_grad=True)
+    Doubled.apply(x).backward()
+    assert x.grad.tolist() == [2.0]

@@ -211,6 +211,18 @@ def _check_takes_ctx(role: str, function: Callable[..., Any]) -> None:
         )
 
 
+def _check_static(cls: type, role: str, method: Any, parameters: str) -> None:
+    """Raise where a method of a class takes self beside ctx, or a ctx that another method takes."""
+    names = [*inspect.signature(method).parameters]
+    takes_ctx = parameters.startswith("ctx")  # which may have any name
+    first = names[0] if names else ""
+    if (first == "self" and "ctx" in names) if takes_ctx else first in ("self", "ctx"):
+        raise ArgumentTypeError(
+            f"{cls.__name__}: {role} must be a static method {role}({parameters}), got "
+            f"{role}({', '.join(names)}).\nhint: write @staticmethod and def {role}({parameters})."
+        )
+
+
 def _check_pair(forward: Any, backward: Any) -> None:
     _check_callable("forward", forward)
     _check_takes_ctx("forward", forward)
@@ -372,6 +384,11 @@ class Function(metaclass=_FunctionType):
         if forward is None:
             return None
         setup = getattr(cls, "setup_context", None)
+        _check_static(cls, "forward", forward, "ctx, ..." if setup is None else "...")
+        if setup is not None:
+            _check_static(cls, "setup_context", setup, "ctx, inputs, output")
+        if backward or vjp:
+            _check_static(cls, "backward" if backward else "vjp", backward or vjp, "ctx, ...")
         if setup is None:
             _check_takes_ctx("forward", forward)
         if backward or vjp:

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import functools
 import itertools
-from collections.abc import Callable, Sequence
+import reprlib
+from collections.abc import Callable, Iterable, Sequence
 from numbers import Number
 from typing import Any
 
@@ -347,22 +348,48 @@ def _argument_error(op: Primitive, i: int, value: Any) -> ArgumentTypeError:
     kind, way = type(value).__name__, "pullback.tensor"
     if _is_foreign(value):
         kind, way = f"{type(value).__module__}.{kind}", "pb.from_dlpack, detached if it has a graph"
+    elif hasattr(value, "__array__"):
+        way = f"pb.asarray(np.asarray({name}))"
     return ArgumentTypeError(
         f"{op.name}: the argument '{name}' must be a Tensor, an array or a Python number, got "
         f"{kind}.\nhint: make a tensor of it with {way}."
     )
 
 
-def by_position(name: str, inputs: Sequence[str], settings: Sequence[str], more: Any) -> Exception:
-    """Return the error for settings that were given by position, as PyTorch takes them."""
-    given = [f"{key}={value!r}" for key, value in zip(settings, more, strict=False)]
-    as_method = [g.replace("axis=", "dim=").replace("keepdims=", "keepdim=") for g in given]
-    hint = f"pb.{name}({', '.join([*inputs, *given])})"
-    if hasattr(Tensor, name) and len(inputs) == 1:
+# PyTorch's keywords, and what functions call them here.
+_KEYWORDS = {"dim": "axis", "keepdim": "keepdims"}
+
+
+def refused(settings: Iterable[str]) -> tuple[str, ...]:
+    """Return what a function of these settings takes for the sake of an error: see below."""
+    keywords = [key for key, ours in _KEYWORDS.items() if ours in settings and key not in settings]
+    return ("_more", *keywords) if settings else ()
+
+
+def unlike_pytorch(
+    name: str, inputs: Sequence[str], settings: Sequence[str], more: Sequence[Any], **keywords: Any
+) -> ArgumentTypeError:
+    """Return the error for settings by position, or by the keywords that PyTorch has for them."""
+    keywords = {key: value for key, value in keywords.items() if value is not None}
+    arrays = [x for x in more if hasattr(x, "shape") and x.shape]
+    given = [*zip(settings, more, strict=False)]
+    given += [(_KEYWORDS.get(key, key), value) for key, value in keywords.items()]
+    named = [
+        f"{key}={'...' if hasattr(value, 'shape') else reprlib.repr(value)}" for key, value in given
+    ]
+    as_method = [n.replace("axis=", "dim=").replace("keepdims=", "keepdim=") for n in named]
+    hint = f"pb.{name}({', '.join([*inputs, *named])})"
+    if name in _OF_TWO and arrays:
+        hint = f"pb.{_OF_TWO[name]}(x, y) of two tensors"
+    elif hasattr(Tensor, name) and len(inputs) == 1:
         hint += f", or {inputs[0]}.{name}({', '.join(as_method)})"
     required = f"{', '.join(settings)} by keyword required"
-    came = f"{len(more)} more by position"
-    return ArgumentTypeError(compose(name, required, came, hint=hint))
+    came = [f"{len(more)} more by position"] * bool(more) + [f"{key}=" for key in keywords]
+    return ArgumentTypeError(compose(name, required, " and ".join(came), hint=hint))
+
+
+# What PyTorch's functions of a tensor do with two.
+_OF_TWO = {"max": "maximum", "min": "minimum"}
 
 
 def _is_foreign(value: Any) -> bool:

@@ -17,9 +17,10 @@ from pullback.arrays import NUMPY, DType
 from pullback.core.function.dispatch import (
     UNFIT,
     box_beside,
-    by_position,
     kernel_of,
     plain_settings,
+    refused,
+    unlike_pytorch,
 )
 from pullback.core.function.inplace import apply_inplace, standard_kernel, write_unrecorded
 from pullback.core.function.primitive import Primitive
@@ -89,7 +90,6 @@ _COMMON: dict[str, Any] = {
     "attach": attach,
     "box": box,
     "box_beside": box_beside,
-    "by_position": by_position,
     "kernel_of": kernel_of,
     "link": link,
     "meta_of": meta_of,
@@ -101,6 +101,7 @@ _COMMON: dict[str, Any] = {
     "shows_memory": shows_memory,
     "sync": sync,
     "tidy": as_array,
+    "unlike_pytorch": unlike_pytorch,
 }
 
 
@@ -120,7 +121,7 @@ def public_call(op: Primitive, inputs: tuple[str, ...], *, out: bool = False) ->
     def write() -> tuple[str, dict[str, Any]]:
         return _Writer(op, inputs, out).write()  # one a call: threads may meet in the first
 
-    refuses = "_more" if op.settings and not op.variadic else ""
+    refuses = () if op.variadic else refused(op.settings)
     return lazy_function(op.name, inputs, settings, write, variadic=op.variadic, refuses=refuses)
 
 
@@ -185,8 +186,11 @@ class _Writer:
         op = self.op
         self.add(0, f"def {op.name}({self._parameters()}):")
         if self._has_star():
+            rest, *keywords = refused(op.settings)
+            self.add(1, f"if {' or '.join([rest, *(f'{n} is not None' for n in keywords)])}:")
+            given = ", ".join([rest, *(f"{n}={n}" for n in keywords)])
             names = f"{op.name!r}, {self.inputs!r}, {tuple(op.settings)!r}"
-            self.add(1, "if _more:", f"    raise by_position({names}, _more)")
+            self.add(2, f"raise unlike_pytorch({names}, {given})")
         if self.out:
             self.add(1, "if out is not None:", f"    return apply_out(op, {self.args}, {{}}, out)")
         if op.multi:
@@ -210,11 +214,14 @@ class _Writer:
             for name, default in self.op.settings.items()
         ]
         keywords += ["out=None"] if self.out else []
-        star = ["*_more" if self._has_star() else "*"] if keywords and not self.op.variadic else []
+        star = ["*"] if keywords and not self.op.variadic else []
+        if self._has_star():
+            rest, *more = refused(self.op.settings)
+            star, keywords = [f"*{rest}"], [*keywords, *(f"{name}=None" for name in more)]
         return ", ".join([arrays, *star, *keywords])
 
     def _has_star(self) -> bool:
-        """Return whether settings by position are an error of ours, which names them."""
+        """Return whether settings as PyTorch takes them are an error of ours, which names them."""
         return bool(self.op.settings) and not self.op.variadic and self.reflected is None
 
     def _apply(self) -> str:

@@ -79,7 +79,9 @@ def apply_inplace(
 def _called(variables: dict[str, Any]) -> tuple[tuple[str, ...], list[tuple[str, Any]]]:
     """Return, for errors, the operation that a running `apply_inplace` does, and its arguments."""
     op = variables["op"]
-    return (f"{op.name}_", op.name), named(op, (variables["x"], *variables["others"]))
+    return (f"{op.name}_", f"{op.public.__name__}_"), named(
+        op, (variables["x"], *variables["others"])
+    )
 
 
 CALLS[apply_inplace.__code__] = _called

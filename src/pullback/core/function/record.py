@@ -58,7 +58,10 @@ def apply(op: Primitive, args: Sequence[Any], settings: dict[str, Any]) -> Any:
     except AutogradError:
         raise
     except THEIRS as error:
-        raise kernel_error(op, args, error) from error
+        shown = [
+            t if isinstance(a, (list, tuple)) else a for a, t in zip(args, tensors, strict=True)
+        ]
+        raise kernel_error(op, shown, error) from error
     cls = tensor_class(args)
     outs = [box(as_array(r), cls=cls) for r in (result if op.multi else (result,))]
     mode = STATE.get()

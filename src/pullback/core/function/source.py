@@ -32,7 +32,7 @@ def lazy_function(
     write: Callable[[], tuple[str, dict[str, Any]]],
     *,
     variadic: bool = False,
-    refuses: str = "",
+    refuses: Sequence[str] = (),
 ) -> FunctionType:
     """Return a function ``name(arrays, /, *, settings)`` that is compiled at its first call.
 
@@ -43,15 +43,17 @@ def lazy_function(
         The positional-only parameters; of a `variadic` function the one name of all of them.
     settings : dict
         The keyword-only parameters with their defaults, `inspect.Parameter.empty` for none.
-    refuses : str
-        What its source calls other positional arguments, for which it has an error of its own.
+    refuses : sequence of str
+        What its source calls other positional arguments, and the keywords, for which it has errors
+        of its own.
     write : callable
         Called once: returns the source of a function of that signature, and the global names
         that it uses.
     """
     positional = () if variadic else tuple(arrays)
-    rest = arrays[0] if variadic else refuses
-    names = (*positional, *settings, *([rest] if rest else ()))
+    rest = arrays[0] if variadic else next(iter(refuses), "")
+    keywords = (*settings, *refuses[1:])
+    names = (*positional, *keywords, *([rest] if rest else ()))
 
     def compile_now() -> None:
         source, needed = write()
@@ -61,12 +63,13 @@ def lazy_function(
     def first_call(variables: dict[str, Any]) -> Any:
         compile_now()
         given = [*[variables[n] for n in positional], *variables.get(rest, ())]
-        return function(*given, **{n: variables[n] for n in settings})
+        return function(*given, **{n: variables[n] for n in keywords})
 
     uses = _globals({"first_call": first_call, "compile_now": compile_now})
-    function = FunctionType(_stub(name, positional, names, settings, bool(rest)), uses, name)
+    function = FunctionType(_stub(name, positional, names, len(keywords), bool(rest)), uses, name)
     required = inspect.Parameter.empty
-    function.__kwdefaults__ = {n: v for n, v in settings.items() if v is not required} or None
+    defaults = {**settings, **dict.fromkeys(refuses[1:])}
+    function.__kwdefaults__ = {n: v for n, v in defaults.items() if v is not required} or None
     if refuses:
         kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.KEYWORD_ONLY)
         parameters = [inspect.Parameter(n, kinds[0]) for n in positional]
@@ -76,7 +79,7 @@ def lazy_function(
 
 
 def _stub(
-    name: str, positional: Sequence[str], names: tuple[str, ...], settings: Any, has_rest: bool
+    name: str, positional: Sequence[str], names: tuple[str, ...], keywords: int, has_rest: bool
 ) -> CodeType:
     """Return code of the right signature that makes the first call."""
     code = _not_compiled.__code__
@@ -85,7 +88,7 @@ def _stub(
         co_qualname=name,
         co_argcount=len(positional),
         co_posonlyargcount=len(positional),
-        co_kwonlyargcount=len(settings),
+        co_kwonlyargcount=keywords,
         co_varnames=names,
         co_nlocals=len(names),
         co_flags=code.co_flags | (inspect.CO_VARARGS if has_rest else 0),

@@ -562,20 +562,19 @@ class Tensor(Methods):
 
     def _check_copied(self) -> None:
         """Raise where a tensor is the result of an operation."""
-        if not self.is_leaf:
-            raise GraphError(
-                "copy, pickle, deepcopy: only leaf Tensors (those the user made) can be copied "
-                f"with their state, got a result of {self._node.name()}.\n"
-                f"hint: detach() it, or clone() it to stay in the graph{_or(hints.here())}."
-            )
+        if self.is_leaf:
+            return
+        if way := hints.here():  # the user asked for no copy
+            raise self._lost("copy", way)
+        raise GraphError(
+            "copy, pickle, deepcopy: only leaf Tensors (those the user made) can be copied "
+            f"with their state, got a result of {self._node.name()}.\n"
+            "hint: detach() it, or clone() it to stay in the graph."
+        )
 
 
 # What makes one tensor of tracked values, where an array was asked for.
 _JOINED = "np.stack([...]) or pb.asarray([...]) makes a tensor of a list of tracked values"
-
-
-def _or(way: str) -> str:
-    return f"; {way}" if way else ""
 
 
 # The classes of tensors: the results of operations on one of them are of that class.

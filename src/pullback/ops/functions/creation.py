@@ -692,7 +692,9 @@ def empty_like(
 
 
 # -- PyTorch's names -------------------------------------------------------------------------------
-def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Tensor:
+def as_tensor(
+    data: Any, dtype: Any = None, device: Any = None, *, requires_grad: bool = False
+) -> Tensor:
     """Return `data` as a tensor, without copying where that can be: `asarray` by another name.
 
     Examples
@@ -701,7 +703,7 @@ def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Tensor:
     >>> pb.as_tensor([1.0, 2.0])
     tensor([1., 2.])
     """
-    return asarray(data, dtype=dtype, device=device)
+    return asarray(data, dtype=dtype, device=device, requires_grad=requires_grad)
 
 
 def logspace(start: float, end: float, steps: int, base: float = 10.0, **options: Any) -> Tensor:

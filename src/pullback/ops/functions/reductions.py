@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from pullback.core.tensor.tensor import Tensor
 from pullback.ops.axes import either
-from pullback.ops.declare import composition, public, settings_by_position
+from pullback.ops.declare import Refused, composition, public, wrong_settings
 from pullback.ops.functions.data_types import astype
 from pullback.ops.primitives.reductions import max, min, prod_p, sum_p
 from pullback.ops.primitives.softmax import log_softmax_p, logsumexp_p, softmax_p
@@ -17,7 +17,14 @@ from pullback.ops.samples import AXES, real
 # -- sums and products -----------------------------------------------------------------------------
 @public(sum_p)
 def sum(
-    x: Any, /, *_more: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False
+    x: Any,
+    /,
+    *_more: Any,
+    axis: Any = None,
+    dtype: Any = None,
+    keepdims: bool = False,
+    dim: Refused = None,
+    keepdim: Refused = None,
 ) -> Tensor:
     """Return the sum over `axis`, all axes by default.
 
@@ -27,8 +34,8 @@ def sum(
     >>> pb.sum(pb.tensor([[1.0, 2.0], [3.0, 4.0]]), axis=0)
     tensor([4., 6.])
     """
-    if _more:
-        raise settings_by_position(sum, _more)
+    if _more or dim is not None or keepdim is not None:
+        raise wrong_settings(sum, _more, dim=dim, keepdim=keepdim)
     if dtype is None:
         return sum_p.public(x, axis=axis, keepdims=keepdims)
     return in_dtype(sum_p.public, x, dtype, axis=axis, keepdims=keepdims)
@@ -36,7 +43,14 @@ def sum(
 
 @public(prod_p)
 def prod(
-    x: Any, /, *_more: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False
+    x: Any,
+    /,
+    *_more: Any,
+    axis: Any = None,
+    dtype: Any = None,
+    keepdims: bool = False,
+    dim: Refused = None,
+    keepdim: Refused = None,
 ) -> Tensor:
     """Return the product over `axis`, all axes by default; the gradient is right with zeros.
 
@@ -46,8 +60,8 @@ def prod(
     >>> pb.prod(pb.tensor([2.0, 3.0]))
     tensor(6.)
     """
-    if _more:
-        raise settings_by_position(prod, _more)
+    if _more or dim is not None or keepdim is not None:
+        raise wrong_settings(prod, _more, dim=dim, keepdim=keepdim)
     return in_dtype(prod_p.public, x, dtype, axis=axis, keepdims=keepdims)
 
 

@@ -12,7 +12,15 @@ from pullback.core.tensor.tensor import Tensor
 from pullback.errors import ArgumentError, ShapeError, compose
 from pullback.ops.arguments import array_of
 from pullback.ops.axes import normalize_axis
-from pullback.ops.declare import composition, disown, needs_order, needs_tensor, public
+from pullback.ops.declare import (
+    Refused,
+    composition,
+    disown,
+    needs_order,
+    needs_tensor,
+    public,
+    wrong_settings,
+)
 from pullback.ops.functions import manipulation
 from pullback.ops.functions.gathering import index_for
 from pullback.ops.primitives import reductions as reductions_primitives
@@ -56,7 +64,15 @@ def values_and_indices(x: Tensor, name: str, dim: int, keepdims: bool) -> Values
 
 # -- orders ----------------------------------------------------------------------------------------
 @public(argsort_p)
-def argsort(x: Any, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Tensor:
+def argsort(
+    x: Any,
+    /,
+    *_more: Any,
+    axis: int = -1,
+    descending: bool = False,
+    stable: bool = True,
+    dim: Refused = None,
+) -> Tensor:
     """Return the indices that sort `x` along `axis`.
 
     Parameters
@@ -79,6 +95,8 @@ def argsort(x: Any, /, *, axis: int = -1, descending: bool = False, stable: bool
     >>> pb.argsort(pb.tensor([2.0, 3.0, 1.0]))
     tensor([2, 0, 1])
     """
+    if _more or dim is not None:
+        raise wrong_settings(argsort, _more, dim=dim)
     needs_tensor("argsort", x)
     return argsort_p.public(x, axis=axis, descending=descending, stable=stable)
 

@@ -8,16 +8,15 @@ and ``keepdim``. Importing this attaches all to Tensor; for type checkers `make 
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Iterator
 from typing import Any
 
 from pullback.core.function.dispatch import is_left_to
 from pullback.core.function.generate import operator_call as operator
 from pullback.core.tensor.tensor import TENSOR_CLASSES, Tensor
-from pullback.errors import ArgumentError, ArgumentTypeError, ShapeError, compose
+from pullback.errors import ArgumentError, ArgumentTypeError
 from pullback.ops.axes import either
-from pullback.ops.declare import METHODS, inplace, needs_tensor
+from pullback.ops.declare import METHODS, inplace, named_by_errors, needs_tensor
 from pullback.ops.functions import (
     complex_numbers,
     indexing,
@@ -53,17 +52,6 @@ _INTS = frozenset((int,))
 
 def _flat(sizes: tuple[Any, ...]) -> tuple[Any, ...]:
     return tuple(sizes[0]) if len(sizes) == 1 and isinstance(sizes[0], (tuple, list)) else sizes
-
-
-def _like(method: str, function: Callable[..., Tensor], x: Tensor, other: Tensor) -> Tensor:
-    """Return `x` in the shape of another tensor; an error names the method."""
-    try:
-        return function(x, other.shape)
-    except ShapeError as error:
-        text = str(error).partition("\n")[0].partition(": ")[2]
-        required, _, came = text.rpartition(", got ")
-        inputs = (("x", x), ("other", other))
-        raise ShapeError(compose(method, required, came, *inputs)) from None
 
 
 def _mirrored(function: Callable[..., Tensor], name: str) -> Any:
@@ -204,11 +192,11 @@ class TensorMethods(
 
     def view_as(self: Any, other: Tensor) -> Tensor:
         """Return a view of this tensor in the shape of `other`."""
-        return _like("view_as", functools.partial(manipulation.reshape, copy=False), self, other)
+        return manipulation.reshape(self, other.shape, copy=False)
 
     def reshape_as(self: Any, other: Tensor) -> Tensor:
         """Return this tensor in the shape of `other`."""
-        return _like("reshape_as", manipulation.reshape, self, other)
+        return manipulation.reshape(self, other.shape)
 
     def flatten(self: Any, start_dim: int = 0, end_dim: int = -1) -> Tensor:
         """Return this tensor with the dimensions from `start_dim` to `end_dim` made one."""
@@ -230,7 +218,7 @@ class TensorMethods(
     def expand_as(self: Any, other: Tensor) -> Tensor:
         """Return a view repeated to the shape of `other`."""
         needs_tensor("expand_as", other, "other")
-        return _like("expand_as", manipulation.broadcast_to, self, other)
+        return manipulation.broadcast_to(self, other.shape)
 
     def broadcast_to(self: Any, *sizes: Any) -> Tensor:
         """Return a view repeated to a larger shape."""
@@ -286,10 +274,13 @@ def declared_methods() -> dict[str, Callable[..., Any]]:
 
 
 def attach(methods: dict[str, Any]) -> None:
-    """Give Tensor these methods; what Tensor defines itself stays."""
+    """Give Tensor these methods, which errors name; what Tensor defines itself stays."""
     for name, value in methods.items():
         if name not in vars(Tensor):
             setattr(Tensor, name, value)
+            is_written = getattr(value, "__module__", "").startswith("pullback.ops.")
+            if is_written and value.__code__.co_name == name and name[0] != "_":
+                named_by_errors(value)
 
 
 attach(methods_of(*TensorMethods.__mro__[-2::-1]))

@@ -105,6 +105,7 @@ def composed(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
         source = self.clone() if self.requires_grad else self
         return written(name, self, function(source, *others, **settings))
 
+    call.__code__ = call.__code__.replace(co_name=name, co_qualname=name)  # which errors name
     call.__name__ = call.__qualname__ = name
     call.__doc__ = f"Do `{function.__name__}` in place and return this tensor."
     return call
