@@ -432,3 +432,15 @@ def test_a_linear_system_may_close_over_a_batch():
     a = np.array([1.0, 2.0, 4.0])
     found = pb.vmap(lambda a: implicit.linear_solve(lambda x: a * x, 1.0))(a)
     np.testing.assert_allclose(found, 1 / a)
+
+
+def test_a_hook_on_what_an_equation_closes_over_runs_once_in_backward():
+    seen, w = [], pb.tensor([4.0], requires_grad=True)
+
+    def hook(g):
+        seen.append(g.item())
+        return g * 10
+
+    w.register_hook(hook)
+    implicit.root(lambda x: x * x - w, pb.tensor([1.0])).backward()
+    np.testing.assert_allclose([*seen, w.grad.item()], [0.25, 2.5], rtol=1e-6)

@@ -19,10 +19,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from pullback.arrays import WrappingLibrary, library_of
+from pullback.core.backward.collect import since
 from pullback.core.backward.engine import run
 from pullback.core.function.record import NodeOperation, Through, new_node
 from pullback.core.graph.modes import STATE, no_grad
-from pullback.core.graph.node import Node, Output, WideNode, edges_of, next_seq
+from pullback.core.graph.node import Node, WideNode, next_seq
 from pullback.core.tensor.tensor import Tensor, as_array, box
 from pullback.errors import ConvergenceError, InplaceError, compose
 from pullback.implicit.refinement import Residual, jacobian_of, newton_step, refined
@@ -75,31 +76,14 @@ def _recorded(api: str, residual: Residual, x: Tensor, matrix: Tensor | None) ->
     begun = next_seq()
     at = x.clone().requires_grad_()
     value = residual(at)
-    edges = edges_since(value._node, begun) if value.requires_grad else ()
+    edges = since([value._node], begun)[1] if value.requires_grad else []
     if not edges:
         return x
     if matrix is None:
         raise _singular(api, x)
     kept = _Record(residual, at, value, matrix, begun)
-    node = new_node(WideNode, _Solved(api), edges, (kept,))
+    node = new_node(WideNode, _Solved(api), tuple(edges), (kept,))
     return box(x.data_array(), node, None, x.__class__)
-
-
-def edges_since(root: Node, begun: int) -> tuple[Node, ...]:
-    """Return what the nodes made since a moment lead to."""
-    found: dict[Node, None] = {}
-    seen, new = {root}, [root]
-    for node in new:  # grows while it is walked
-        for target in edges_of(node):
-            if target is None or target in seen:
-                continue
-            seen.add(target)
-            made = target.node if target.__class__ is Output else target
-            if made.seq < begun:
-                found[target] = None
-            else:
-                new.append(target)
-    return tuple(found)
 
 
 def _pulled(matrix: Tensor, g: Tensor) -> Tensor:

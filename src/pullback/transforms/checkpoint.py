@@ -1,33 +1,28 @@
 """Less memory for one more run: `checkpoint`.
 
-Owns the two runs of a checkpointed function. The graph is that of an ordinary call, but where its
-nodes would keep arrays they keep a place for one; when backward asks for the first, the function
-runs again and fills all places. So gradients of what the function closes over, hooks and
-derivatives of any order need nothing of their own.
+Owns the two runs of a checkpointed function: what is kept of the arguments, the context and the
+draws of the first, and the second. The first is recorded, to learn where its results lead; the node
+that then stands for its graph is in rerunning.py.
 
 Invariants: the second run decides as the first did: its arguments lead to where the first's led in
-the graph, in the context of the first, and what became a constant since is none to it. A place that
-its node has let go of is never filled. A run knows its places weakly: no reference cycle goes
-through a graph. Nested checkpoints give their arguments to the places of the
-run around them, which fills those by running again itself: n levels make n + 1 runs of the
-innermost function.
+the graph, in the context of the first, and what became a constant since is none to it. Nested
+checkpoints are nodes of the run around them: n levels make n + 1 runs of the innermost function.
 """
 
 from __future__ import annotations
 
-import weakref
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from contextvars import copy_context
-from typing import Any, NoReturn
+from typing import Any
 
 from pullback.core.custom.pytree import leaves, map_leaves
 from pullback.core.function.record import Through, new_node
-from pullback.core.graph.modes import STATE, SavedTensorHooks, run_in_mode
-from pullback.core.graph.node import WideNode, next_seq
+from pullback.core.graph.modes import STATE, run_in_mode
+from pullback.core.graph.node import Node, WideNode, next_seq
 from pullback.core.tensor.endings import run_in_call
 from pullback.core.tensor.saved import Packed
 from pullback.core.tensor.tensor import Tensor, box
-from pullback.core.tensor.versions import Counter, counter_of, shared_counter, version_of
+from pullback.core.tensor.versions import shared_counter, version_of
 from pullback.core.tensor.writes import WRITES, Writes
 from pullback.errors import GraphError, InplaceError, compose
 from pullback.ops.functions.random import replayed, watched
@@ -39,6 +34,7 @@ from pullback.transforms.repeating import (
     replayed_globals,
     watched_globals,
 )
+from pullback.transforms.rerunning import computed_layers, layers_of, replace_graph
 from pullback.transforms.transformed import Function, Transformed, name_of
 
 __all__ = ["checkpoint"]
@@ -73,7 +69,8 @@ def checkpoint(fun: Function, *, check: bool = True) -> Function:
     InplaceError
         If `fun` changes an argument in place; by backward, if one was changed since.
     GraphError
-        By backward, if the second run saved other tensors than the first, or returned others.
+        By backward, if the second run returned other tensors than the first, or such that lead
+        elsewhere in the graph.
 
     Notes
     -----
@@ -101,29 +98,6 @@ class _Checkpointed(Transformed):
         return _Run(self._fun, args, kwargs, self._settings["check"]).first()
 
 
-class _Place:
-    """Where a saved tensor stands while it exists: until the first run ends, and from the second.
-
-    A counter that is a node which the run made is not kept: it belongs to the graph of the run.
-    """
-
-    __slots__ = ("__weakref__", "changed", "like", "run", "tensor", "version")
-
-    def __init__(self, run: _Run, tensor: Tensor, began: int) -> None:
-        self.run = run
-        self.like = (tuple(tensor.shape), tensor.dtype)
-        self.changed = False  # in place, after it was saved
-        self.fill(tensor, began)
-
-    def fill(self, tensor: Tensor, began: int) -> None:
-        """Keep a tensor that a run saved; nodes are numbered, those of the run from `began`."""
-        counter = tensor._counter
-        if counter.__class__ is not Counter and counter is not None and counter.seq > began:
-            counter = None
-        self.tensor: Tensor | None = box(tensor.data_array(), None, counter)
-        self.version = version_of(self.tensor)
-
-
 class _Run:
     """One call of a checkpointed function: what it takes to run it again."""
 
@@ -132,34 +106,29 @@ class _Run:
     ) -> None:
         self._fun = fun
         self._given = (args, kwargs)
-        self._places: list[weakref.ref[_Place]] = []
-        self._versions: list[tuple[Any, int]] = []  # of what was saved, while the first run lasts
         self._drawn: Any = {}  # the generators that were drawn from, and where they stood
         self._drawn_globally: GlobalDraws = []
         self._check = check
         self._of_results: Fingerprint | None = None
         self._of_arguments: Fingerprint | None = None  # where hooks around the call may round them
         self._context = copy_context()  # modes, forward mode and whatever else the call stood in
-        self._began = next_seq()
+        self.began = next_seq()  # the graph of the first run is younger
 
-    # -- the first run -----------------------------------------------------------------------------
     def first(self) -> Any:
-        """Return the results; their graph keeps places instead of arrays."""
+        """Return the results, which a node leads from."""
         args, kwargs = self._given
         tensors = [x for x in leaves(self._given) if isinstance(x, Tensor)]
         versions = [version_of(t) for t in tensors]
-        hooks = SavedTensorHooks(self._made, _tensor_in)
         outer = WRITES.get()
         writes = Writes(outer)
         places = {t._node for t in tensors if t.requires_grad}
-        changes = {"hooks": hooks}
+        changes = {"hooks": None}
         try:
             WRITES.set(writes)
             with watched(self._drawn), watched_globals(self._drawn_globally):
                 result = run_in_call(places, run_in_mode, changes, self._fun, *args, **kwargs)
         finally:
             WRITES.set(outer)
-            self._let_go()
         if versions != [version_of(t) for t in tensors]:
             required = f"a function that changes no argument in place required, {self._name} does"
             raise InplaceError(f"checkpoint: {required}.\nhint: clone() the argument first.")
@@ -167,80 +136,44 @@ class _Run:
         for tensor in writes.left():  # the second run would write once more
             if id(tensor) not in returned:
                 raise written_outside("checkpoint", self._fun, tensor)
-        if self._check and self._places:
-            self._of_results = Fingerprint(result)
-            self._of_arguments = None if STATE.get().hooks is None else Fingerprint(self._given)
-        self._given = _kept(self._given)
+        if layers := computed_layers(result, self.began):
+            if self._check:
+                self._of_results = Fingerprint(result)
+                self._of_arguments = None if STATE.get().hooks is None else Fingerprint(self._given)
+            self._given = _kept(self._given)
+            replace_graph(self, layers)
         return result
 
-    def _made(self, tensor: Tensor) -> _Place:
-        place = _Place(self, tensor, self._began)
-        self._places.append(weakref.ref(place))
-        self._versions.append((counter_of(tensor), version_of(tensor)))
-        return place
+    def again(self) -> tuple[Any, Collection[Node], int]:
+        """Run the function in its old context.
 
-    def _let_go(self) -> None:
-        for ref, (counter, version) in zip(self._places, self._versions, strict=True):
-            if (place := ref()) is not None:
-                place.tensor, place.changed = None, counter.version != version
-        self._versions = []
+        Returns the results, the nodes that stand for the arguments, and when the run began.
+        """
+        return self._context.copy().run(self._again)  # another run may stand in it now
 
-    # -- the second --------------------------------------------------------------------------------
-    def again(self) -> None:
-        """Fill the places that are still held, by running the function in its old context."""
-        # A copy: another run may stand in the same context now.
-        try:
-            self._context.copy().run(self._again)
-        except BaseException:  # what is not the same is not left to the next backward
-            for place in filter(None, (ref() for ref in self._places)):
-                place.tensor = None
-            raise
-
-    def _again(self) -> None:
+    def _again(self) -> tuple[Any, Collection[Node], int]:
         began = next_seq()
-        args, kwargs = _put_back(self._given, self)
-        count = 0
-
-        def fill(tensor: Tensor) -> _Place:
-            nonlocal count
-            place = self._places[count]() if count < len(self._places) else None
-            count += 1
-            if count > len(self._places):
-                self._differs(f"{count} or more", f"{len(self._places)} tensors")
-            if place is None:  # its node is gone, as in a gradient that the function computes
-                return _Place(self, tensor, began)
-            came = (tuple(tensor.shape), tensor.dtype)
-            if came != place.like:
-                self._differs(_shown(count, came), _shown(count, place.like))
-            place.fill(tensor, began)
-            return place
-
-        hooks = SavedTensorHooks(fill, _tensor_in)
+        args, kwargs = given = _put_back(self._given, self)
+        tensors = [x for x in leaves(given) if isinstance(x, Tensor)]
+        stand_ins = {t._node for t in tensors if t.requires_grad}
         with (
             replayed(self._drawn),
             replayed_globals(self._drawn_globally),
-            as_of(self._began),
+            as_of(self.began),
         ):
-            result = run_in_mode({"hooks": hooks}, self._fun, *args, **kwargs)
-        if count != len(self._places):
-            self._differs(str(count), f"{len(self._places)} tensors")
-        self._check_results((args, kwargs), result)
-
-    def _check_results(self, given: Any, result: Any) -> None:
-        """Raise where the second run returned other numbers, though it was given the same."""
+            result = run_in_mode({"hooks": None}, self._fun, *args, **kwargs)
+        # Kernels may round what was given to them rounded by hooks around the call.
         other = "" if self._of_results is None else self._of_results.difference(result)
         if other and not (self._of_arguments and self._of_arguments.difference(given)):
-            required = f"a second run of {self._name} that returns what the first did required"
-            raise GraphError(compose("checkpoint", required, other, hint=_HINT))
+            raise self.differs("returns what the first did", other)
+        for node in stand_ins:
+            node.extra = None  # hooks on them are those of the arguments
+        return result, stand_ins, began
 
-    def _differs(self, came: str, required: str) -> NoReturn:
-        message = compose(
-            "checkpoint",
-            f"a second run of {self._name} that saves what the first saved required, {required}",
-            came,
-            hint=_HINT,
-        )
-        raise GraphError(message)
+    def differs(self, required: str, came: str) -> GraphError:
+        """Return the error of a second run that is not as the first."""
+        required = f"a second run of {self._name} that {required} required"
+        return GraphError(compose("checkpoint", required, came, hint=_HINT))
 
     @property
     def _name(self) -> str:
@@ -251,21 +184,6 @@ class _Run:
         return f"checkpoint of {self._name}"
 
 
-def _tensor_in(place: _Place) -> Tensor:
-    """Return the tensor that belongs in a place."""
-    if place.tensor is None and not place.changed:
-        place.run.again()
-    tensor: Any = place.tensor
-    # A graph that is retained keeps what the second run saved.
-    if place.changed or version_of(tensor) != place.version:
-        raise InplaceError(
-            f"{place.run.name()}: one of the variables needed for gradient computation has been "
-            f"modified by an inplace operation: a tensor of shape {place.like[0]} that it saved.\n"
-            "hint: use the operation that is not in place, or clone() the tensor first."
-        )
-    return tensor  # type: ignore[no-any-return]
-
-
 _HINT = (
     "what it computes must depend on nothing but its arguments and what stays as it is: a counter "
     "or a Generator of NumPy's that it closes over goes on. Draw with pullback, np.random or "
@@ -274,22 +192,20 @@ _HINT = (
 )
 
 
-def _shown(count: int, like: tuple[Any, Any]) -> str:
-    return f"shape {like[0]}, dtype {like[1].name} for number {count}"
-
-
 # -- the arguments ---------------------------------------------------------------------------------
 class _Argument:
     """What is kept of a tensor among the arguments, packed by the hooks around the call.
 
     With its edge target, which the results hold anyway: transforms inside of the function look at
-    the graph.
+    the graph. What wraps recorded tensors is kept as it is: what a hook makes of them is recorded.
     """
 
     __slots__ = ("array", "cls", "counter", "node", "version")
 
     def __init__(self, tensor: Tensor) -> None:
         hooks = STATE.get().hooks
+        if hooks is not None and len([*layers_of(tensor)]) > 1:
+            hooks = None
         self.counter = shared_counter(tensor)
         self.version = version_of(tensor)
         array = tensor.data_array()

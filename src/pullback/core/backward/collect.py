@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Sequence
 from typing import NamedTuple
 
 from pullback.core.graph.modes import STATE
-from pullback.core.graph.node import CustomNode, Node, edges_of
+from pullback.core.graph.node import CustomNode, Node, Output, edges_of
 from pullback.errors import GraphError
 
 _seq = operator.attrgetter("seq")
@@ -77,6 +77,27 @@ def collect(
                 follow(target)
     order.sort(key=_seq, reverse=True)
     return order, suspects
+
+
+def since(
+    roots: Sequence[Node], begun: int, ends: Collection[Node] = ()
+) -> tuple[list[Node], list[Node]]:
+    """Return the nodes made since a moment that `roots` lead to, these among them.
+
+    Also returns the older targets that they lead to. Nothing is followed behind `ends`.
+    """
+    new = list(roots)
+    older: list[Node] = []
+    seen: set[Node | None] = {None, *new}
+    for node in new:  # grows while it is walked
+        if ends and node in ends:
+            continue
+        for target in edges_of(node):
+            if target not in seen:
+                seen.add(target)
+                made = target.node if target.__class__ is Output else target
+                (older if made.seq < begun else new).append(target)
+    return new, older
 
 
 def needed(

@@ -51,7 +51,8 @@ def run(
     retain, recorded, accumulate : bool
         Keep saved values; record the pass; add to ``.grad`` at leaves (else only return).
     begun : int
-        With targets: differentiate what was recorded since; nodes of a smaller `seq` do not run.
+        With targets: differentiate what was recorded since; nodes of a smaller `seq` do not run,
+        nor do their hooks.
     plan : Plan, optional
         That of an earlier pass from the same roots to the same targets, which kept saved values.
     ends : collection of nodes
@@ -126,14 +127,14 @@ class Pass:
 
     def _run(self, retain: bool, observer: Observer | None) -> None:
         buffers, wanted, recorded = self.buffers, self.wanted, self.recorded
-        captured, made = self.captured, self.owned
+        captured, made, begun = self.captured, self.owned, self.begun
         for node in self.order:
             g = buffers.pop(node, None)
             op = node.op
             if g is None and not op.takes_none:
                 continue
             watched = node.extra is not None or observer is not None
-            if watched:
+            if watched and node.seq >= begun:
                 g = self._arrived(node, g, observer)
             if captured and node in captured and not self._goes_on(node, g):
                 continue

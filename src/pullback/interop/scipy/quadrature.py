@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import scipy.integrate as theirs
 
+from pullback.core.backward.collect import since
 from pullback.core.backward.engine import run
 from pullback.core.graph.modes import STATE, enable_grad, no_grad
 from pullback.core.graph.node import next_seq
@@ -26,7 +27,6 @@ from pullback.errors import (
     ShapeError,
     compose,
 )
-from pullback.implicit.solution import edges_since
 from pullback.interop.scipy.reading import as_scipy, floating, may_be_derived
 from pullback.ops.declare import by_sample
 from pullback.ops.functions.creation import asarray, ones_like
@@ -247,7 +247,7 @@ class _Slopes:
             value = self._f(_place(x))
         if not value.requires_grad:
             return np.zeros(1)
-        targets = edges_since(value._node, begun)
+        _, targets = since([value._node], begun)
         seed = [ones_like(value.detach()).data_array()]
         found = run([value._node], seed, targets, False, False, False, begun)
         return np.atleast_1d(sum(self._along(t, found.get(t)) for t in targets))
