@@ -35,14 +35,14 @@ ERRORS = {
     NUMBER: "pullback.errors.UntrackedTensorWarning: float: a tensor that requires grad becomes",
     RANGE: "pullback.errors.GraphError: linspace: a number required as 'start'",
     OVERWRITTEN: "pullback.errors.InplaceError: ",
-    METHODS: ("pullback.errors.ArgumentTypeError: ", "builtins.AttributeError: 'Tensor' object"),
+    METHODS: ("pullback.errors.ArgumentTypeError: ", "builtins.AttributeError: a Tensor has no"),
     SWALLOWED: "builtins.ValueError: could not convert b, a, and x to a common type",
 }
 
 _FAILING = {
     COMPILED: """
         special.bdtr special.bdtrc special.bdtri special.binom special.boxcox special.boxcox1p
-        special.cbrt special.chdtri special.cosdg special.cosm1 special.cotdg special.ellipk
+        special.chdtri special.cosdg special.cosm1 special.cotdg special.ellipk
         special.ellipkm1 special.exp10 special.expn special.exprel special.fdtr special.fdtri
         special.gammasgn special.gdtr special.gdtrc special.huber special.hyp1f1 special.inv_boxcox
         special.inv_boxcox1p special.kl_div special.lpmv special.multigammaln special.nbdtr
