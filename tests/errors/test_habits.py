@@ -9,6 +9,7 @@ from matplotlib.figure import Figure
 
 import pullback as pb
 from pullback import hints
+from pullback.errors import ArgumentTypeError, GraphError
 from pullback.hints.names import NAMES, for_name
 from pullback.hints.rows import rows
 from pullback.ops.methods import ABSENT
@@ -317,3 +318,26 @@ def test_the_larger_of_two_tensors_names_maximum_and_prints_none():
 def test_as_tensor_makes_a_leaf():
     assert pb.as_tensor([1.0], requires_grad=True).is_leaf
     assert pb.as_tensor(np.ones(2), requires_grad=True).requires_grad
+
+
+def test_a_decorated_forward_without_ctx_that_has_a_default_names_ctx():
+    @pb.autograd_function
+    def scale(x, k=2.0):
+        return k * x
+
+    with pytest.raises(ArgumentTypeError, match=r"got Context\.\n.*\nhint: forward takes ctx"):
+        scale(pb.ones(2))
+
+
+@pytest.mark.parametrize("transform", ["vmap", "jvp", "grad"])
+def test_an_array_times_a_list_in_a_transform_names_stack(transform):
+    def f(x):
+        return np.sum(np.ones(2) * [x[0], x[1]])
+
+    call = {
+        "vmap": lambda: pb.vmap(f)(np.ones((2, 2))),
+        "jvp": lambda: pb.jvp(f, (np.ones(2),), (np.ones(2),)),
+        "grad": lambda: pb.grad(f)(np.ones(2)),
+    }[transform]
+    with pytest.raises(GraphError, match=r"np\.stack\(\[...\]\) or pb\.asarray"):
+        call()

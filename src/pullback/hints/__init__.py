@@ -9,7 +9,11 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-__all__ = ["absent", "explain", "here", "way_out"]
+__all__ = ["JOINED", "absent", "explain", "here", "way_out"]
+
+
+# What makes one tensor of tracked values, where an array was asked for.
+JOINED = "np.stack([...]) or pb.asarray([...]) makes a tensor of a list of tracked values"
 
 
 def _module(name: str) -> Any:

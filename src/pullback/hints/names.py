@@ -37,13 +37,14 @@ get_rng_state set_rng_state random seed initial_seed: pb.manual_seed(n), or pb.G
 func functional: the functions are at the top: pb.grad, pb.vjp, pb.jvp, pb.vmap, pb.jacobian
 utils: pb.checkpoint(f)(x) for utils.checkpoint; {_BATCHES} for utils.data
 amp autocast: choose dtypes: x.to(pb.float16)
-distributed multiprocessing onnx fx hub backends quantization sparse_coo_tensor: there is none
+distributed multiprocessing onnx fx hub backends quantization: there is none
+sparse_coo_tensor: pb.interop.scipy.sparse.coo_array
 float double: pb.float32 or pb.float64
 half: pb.float16
 bfloat16: pb.float32; NumPy has no bfloat16
 long int short: pb.int64, pb.int32 or pb.int16
 cfloat cdouble: pb.complex64 or pb.complex128
-FloatTensor DoubleTensor LongTensor: pb.tensor(data, dtype=pb.float32), and so on
+FloatTensor DoubleTensor HalfTensor LongTensor: pb.tensor(data, dtype=pb.float32), and so on
 dtype: pb.float32 and the others are dtypes; pb.DType is their class
 Size: a shape is a tuple
 set_printoptions: np.set_printoptions, for str(x.detach().numpy())

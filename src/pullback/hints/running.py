@@ -130,6 +130,11 @@ def _public(module: str, name: str) -> Iterator[str]:
 def _names_called(frame: FrameType, instruction: int) -> Iterator[str]:
     """Return the names of the functions in the expression that runs in a user's frame."""
     expression = _expression(frame, instruction)
+    if isinstance(expression, ast.BinOp) and any(
+        isinstance(operand, (ast.List, ast.Tuple))
+        for operand in (expression.left, expression.right)
+    ):
+        return  # an array's operator took the list: no function did
     if isinstance(expression, ast.Subscript):  # the target of an assignment
         yield "numpy.ndarray.__setitem__"
     running = [expression] if isinstance(expression, ast.Call) else ast.walk(expression)

@@ -17,6 +17,7 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
+from pullback import hints
 from pullback.arrays import NUMPY, library_of, register
 from pullback.core.custom.pytree import leaves
 from pullback.core.debug.anomaly import call_site
@@ -217,8 +218,8 @@ class BatchLibrary(WrappedLibrary):
             raise closed_over()
         required = "one value, the same for all samples, required by `if`, float(), item() or NumPy"
         hint = (
-            "use pb.where for `if`, functions of pullback for those of NumPy; or give vmap what "
-            "does not differ by in_axes=None"
+            f"use pb.where for `if`; {hints.here() or hints.JOINED}; or give vmap what does not "
+            "differ by in_axes=None"
         )
         raise refused(self, required, f"a batch of {_kind(a)}", hint)
 

@@ -320,8 +320,7 @@ class TangentLibrary(WrappedLibrary):
         """Return the values where they do not change, or of one number."""
         if a.tangent is not None:
             required = "numbers that do not change required"
-            way = hints.here() or "compute with functions of pullback or NumPy up to the end"
-            hint = f"{way}, or call detach()"
+            hint = f"{hints.here() or hints.JOINED}; for the values alone: tensor.detach().numpy()"
             raise GraphError(compose("numpy", required, "a tensor in forward mode", hint=hint))
         return library_of_part(a.value).to_numpy(a.value)
 

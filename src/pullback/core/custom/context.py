@@ -60,6 +60,7 @@ class Context:
         "_pass",
         "_values",
     )
+    _hint_as_argument = "forward takes ctx first: write def forward(ctx, x)"
     # Set on the instance where forward says otherwise.
     _dirty: tuple[Tensor, ...] = ()
     _non_differentiable: tuple[Tensor, ...] = ()

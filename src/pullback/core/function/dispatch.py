@@ -350,9 +350,10 @@ def _argument_error(op: Primitive, i: int, value: Any) -> ArgumentTypeError:
         kind, way = f"{type(value).__module__}.{kind}", "pb.from_dlpack, detached if it has a graph"
     elif hasattr(value, "__array__"):
         way = f"pb.asarray(np.asarray({name}))"
+    hint = getattr(type(value), "_hint_as_argument", f"make a tensor of it with {way}")
     return ArgumentTypeError(
         f"{op.name}: the argument '{name}' must be a Tensor, an array or a Python number, got "
-        f"{kind}.\nhint: make a tensor of it with {way}."
+        f"{kind}.\nhint: {hint}."
     )
 
 

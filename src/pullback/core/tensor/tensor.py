@@ -446,7 +446,7 @@ class Tensor(Methods):
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
         if self.requires_grad and STATE.get().grad:
-            way = hints.here() or _JOINED
+            way = hints.here() or hints.JOINED
             values = "for the values alone, without gradient: tensor.detach().numpy()"
             raise self._lost("numpy", f"{way}; {values}")
         array = self.numpy()
@@ -571,10 +571,6 @@ class Tensor(Methods):
             f"with their state, got a result of {self._node.name()}.\n"
             "hint: detach() it, or clone() it to stay in the graph."
         )
-
-
-# What makes one tensor of tracked values, where an array was asked for.
-_JOINED = "np.stack([...]) or pb.asarray([...]) makes a tensor of a list of tracked values"
 
 
 # The classes of tensors: the results of operations on one of them are of that class.
