@@ -26,7 +26,7 @@ ERRORS = {
     "negative power of a singular matrix": (
         lambda: linalg.matrix_power(ones(2, 2), -1),
         errors.ArgumentError,
-        ("inv: invertible",),
+        ("matrix_power: invertible",),
     ),
     "power with a fraction": (
         lambda: linalg.matrix_power(ones(2, 2), 0.5),

@@ -301,7 +301,7 @@ MISTAKES = {
     "maximum of complex numbers": (
         lambda: pb.max_pool1d(pb.zeros((1, 2), dtype="complex64"), 2),
         TypeError,
-        "max_pool: real numbers required",
+        "max_pool1d: real numbers required",
     ),
     "divisor of 0": (
         lambda: pb.nn.functional.avg_pool2d(IMAGE, 2, divisor_override=0),
