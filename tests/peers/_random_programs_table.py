@@ -259,9 +259,11 @@ DEVIATIONS = {
         or (any(says(d, "", words) for words in GIVES_UP)
             and agrees(d, ways.ONE_RUN, ways.COPIES))
     ),
-    CHANGED_SINCE: lambda d: (of_numbers(d) or says(d, "", "torch.utils.checkpoint: ")) and (
-        agrees_without(d, changes_closed_over(d))
-    ),
+    CHANGED_SINCE: lambda d: (
+        of_numbers(d)
+        or says(d, "a second run of <lambda>", None)
+        or says(d, "", "torch.utils.checkpoint: ")
+    ) and agrees_without(d, changes_closed_over(d)),
     CLOSED_OVER: lambda d: says(d, "a second run of <lambda>", None) and switches_closed_over(d),
     GROUP: lambda d: d.what == "log" and begins_in_group(d) and (
         same_events(*map(out_of_groups(d), (d.ours, d.theirs)))

@@ -135,7 +135,9 @@ def test_most_of_pytorch_is_there():
     assert len(functions(torch.nn.functional)) > 100
 
 
-@pytest.mark.parametrize("name", sorted(n for n in dir(pb.Tensor) if n.endswith("_")))
+@pytest.mark.parametrize(
+    "name", sorted(n for n in dir(pb.Tensor) if n.endswith("_") and hasattr(pb.Tensor, n))
+)
 def test_a_method_in_place_has_a_counterpart_that_is_not(name):
     alone = {"copy_", "fill_diagonal_", "requires_grad_", "zero_", "fill_"}
     random = {"uniform_", "normal_", "random_", "exponential_", "geometric_", "cauchy_"}
