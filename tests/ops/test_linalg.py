@@ -613,3 +613,11 @@ def test_a_gradient_through_vectors_of_values_that_are_equal_to_rounding_warns()
 def test_a_gradient_of_equal_singular_values_themselves_does_not_warn():
     x = np.diag([2.0, 2.0, 1.0])
     np.testing.assert_allclose(pb.grad(lambda x: linalg.svdvals(x).sum())(x), np.eye(3))
+
+
+def test_lstsq_of_an_exact_complex_solution_has_second_derivatives():
+    matrix = pb.tensor([[2.0], [0.0], [0.0]], dtype="complex128", requires_grad=True)
+    found = pb.linalg.lstsq(matrix, matrix.detach() * 2.0)  # no residuals are left
+    (first,) = pb.autograd.grad(found.residuals.sum(), matrix, create_graph=True)
+    (second,) = pb.autograd.grad(first.real.sum(), matrix)
+    assert np.isfinite(second.numpy()).all()
