@@ -19,15 +19,13 @@ from pullback.core.custom.pytree import leaves, map_leaves
 from pullback.core.function.record import Through, new_node
 from pullback.core.graph.modes import STATE, run_in_mode
 from pullback.core.graph.node import Node, WideNode, next_seq
-from pullback.core.tensor.endings import run_in_call
 from pullback.core.tensor.saved import Packed
 from pullback.core.tensor.tensor import Tensor, box
 from pullback.core.tensor.versions import shared_counter, version_of
-from pullback.core.tensor.writes import WRITES, Writes
 from pullback.errors import GraphError, InplaceError, compose
 from pullback.ops.functions.random import replayed, watched
 from pullback.transforms.constants import as_of
-from pullback.transforms.recording import written_outside
+from pullback.transforms.recording import run_noting_writes, written_outside
 from pullback.transforms.repeating import (
     Fingerprint,
     GlobalDraws,
@@ -98,6 +96,9 @@ class _Checkpointed(Transformed):
         return _Run(self._fun, args, kwargs, self._settings["check"]).first()
 
 
+_CHANGES = {"hooks": None}  # of the mode: those around the call pack the arguments alone
+
+
 class _Run:
     """One call of a checkpointed function: what it takes to run it again."""
 
@@ -119,23 +120,14 @@ class _Run:
         args, kwargs = self._given
         tensors = [x for x in leaves(self._given) if isinstance(x, Tensor)]
         versions = [version_of(t) for t in tensors]
-        outer = WRITES.get()
-        writes = Writes(outer)
         places = {t._node for t in tensors if t.requires_grad}
-        changes = {"hooks": None}
-        try:
-            WRITES.set(writes)
-            with watched(self._drawn), watched_globals(self._drawn_globally):
-                result = run_in_call(places, run_in_mode, changes, self._fun, *args, **kwargs)
-        finally:
-            WRITES.set(outer)
+        with watched(self._drawn), watched_globals(self._drawn_globally):
+            result, left = run_noting_writes(places, _CHANGES, self._fun, *args, **kwargs)
         if versions != [version_of(t) for t in tensors]:
             required = f"a function that changes no argument in place required, {self._name} does"
             raise InplaceError(f"checkpoint: {required}.\nhint: clone() the argument first.")
-        returned = {id(leaf) for leaf in leaves(result)}
-        for tensor in writes.left():  # the second run would write once more
-            if id(tensor) not in returned:
-                raise written_outside("checkpoint", self._fun, tensor)
+        if left:  # the second run would write once more
+            raise written_outside("checkpoint", self._fun, left[0])
         if layers := computed_layers(result, self.began):
             if self._check:
                 self._of_results = Fingerprint(result)
@@ -161,7 +153,7 @@ class _Run:
             replayed_globals(self._drawn_globally),
             as_of(self.began),
         ):
-            result = run_in_mode({"hooks": None}, self._fun, *args, **kwargs)
+            result = run_in_mode(_CHANGES, self._fun, *args, **kwargs)
         # Kernels may round what was given to them rounded by hooks around the call.
         other = "" if self._of_results is None else self._of_results.difference(result)
         if other and not (self._of_arguments and self._of_arguments.difference(given)):

@@ -8,7 +8,7 @@ of the graph.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from pullback.core.backward import api as engine
@@ -23,7 +23,7 @@ from pullback.ops.functions.creation import zeros_like
 from pullback.transforms.arguments import RECORDING, Arguments, class_for, in_class
 from pullback.transforms.constants import reaches_others, stand_for_arguments
 from pullback.transforms.results import as_given, detached, parts, value_as_given
-from pullback.transforms.transformed import name_of
+from pullback.transforms.transformed import Function, name_of
 
 __all__ = ["Recording", "written_outside"]
 
@@ -120,18 +120,29 @@ class Recording:
     def _called(self, tensors: Sequence[Tensor | None]) -> Any:
         """Call the function; raise if it wrote what depends on its arguments to the outside."""
         places = {i.place._node for i in self.inputs}
-        outer = WRITES.get()
-        writes = Writes(outer)
-        try:
-            WRITES.set(writes)
-            result = run_in_call(places, run_in_mode, RECORDING, self.arguments.call, tensors)
-        finally:
-            WRITES.set(outer)
-        returned = {id(leaf) for leaf in leaves(result)}
-        for tensor in writes.left():
-            if id(tensor) not in returned and not places.isdisjoint(collect([tensor._node])[0]):
+        result, left = run_noting_writes(places, RECORDING, self.arguments.call, tensors)
+        for tensor in left:
+            if not places.isdisjoint(collect([tensor._node])[0]):
                 raise written_outside(self.arguments.api, self.arguments.fun, tensor)
         return result
+
+
+def run_noting_writes(
+    places: Collection[Any], changes: dict[str, Any], fn: Function, /, *args: Any, **kw: Any
+) -> tuple[Any, list[Tensor]]:
+    """Call the function of a transform that differentiates by these nodes, in a mode of its own.
+
+    Returns its result, and what it wrote to of what is outside and no part of the result.
+    """
+    outer = WRITES.get()
+    writes = Writes(outer)
+    try:
+        WRITES.set(writes)
+        result = run_in_call(places, run_in_mode, changes, fn, *args, **kw)
+    finally:
+        WRITES.set(outer)
+    returned = {id(leaf) for leaf in leaves(result)}
+    return result, [tensor for tensor in writes.left() if id(tensor) not in returned]
 
 
 def written_outside(api: str, fun: Any, tensor: Tensor) -> InplaceError:
