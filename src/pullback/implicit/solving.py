@@ -271,7 +271,7 @@ def _descend(
                     or (
                         share == 0
                         and _is_small(step, x, _LOCAL)
-                        and _vanishes(matrix, slope, found)
+                        and _vanishes(matrix, slope, step, found)
                     )
                 ):
                     break
@@ -311,10 +311,10 @@ def _descent(matrix: Tensor, slope: Tensor) -> Tensor | None:
     return found
 
 
-def _vanishes(matrix: Tensor, slope: Tensor, found: Tensor) -> bool:
+def _vanishes(matrix: Tensor, slope: Tensor, step: Tensor, found: Tensor) -> bool:
     """Return whether a step has halved the gradient, in the measure of the Hessian."""
-    before, after = _descent(matrix, slope), _descent(matrix, found)
-    return after is not None and bool((found * after).sum() < (slope * before).sum() / 4)
+    after = _descent(matrix, found)
+    return after is not None and bool((found * after).sum() < (slope * step).sum() / 4)
 
 
 def _if_minimum(hessian: Tensor, x: Tensor) -> Tensor:
