@@ -121,20 +121,24 @@ def _var_rule(g: Any, x: Any, axis: Any, correction: float, keepdims: bool, xp: 
     return g * (x - xp.mean(x, axis=axes, keepdims=True))
 
 
-var_p = operation(
-    "var",
-    _var,
-    quick=_var_numpy,
-    rules={"x": _var_rule},
-    holomorphic=False,
-    samples=(*AXES, sample((4, 3), axis=0, correction=1.0)),
-    reference=(
-        lambda np, x, axis=None, correction=0, keepdims=False: np.var(
-            x, axis=axis, ddof=correction, keepdims=keepdims
-        )
-    ),
-    result_dtype="real",
-    doc="""Return the variance over `axis`: squared deviations over (count - correction).
+def _measure(name: str, forward: Any, quick: Any, rule: Any, summary: str) -> Primitive:
+    """Declare a measure of how far elements are from their mean."""
+
+    def reference(
+        np: Any, x: Any, axis: Any = None, correction: float = 0, keepdims: bool = False
+    ) -> Any:
+        return getattr(np, name)(x, axis=axis, ddof=correction, keepdims=keepdims)
+
+    return operation(
+        name,
+        forward,
+        quick=quick,
+        rules={"x": rule},
+        holomorphic=False,
+        samples=(*AXES, sample((4, 3), axis=0, correction=1.0)),
+        reference=reference,
+        result_dtype="real",
+        doc=f"""{summary}
 
     Raises
     ------
@@ -144,9 +148,18 @@ var_p = operation(
     Examples
     --------
     >>> import pullback as pb
-    >>> pb.var(pb.tensor([1.0, 2.0, 3.0]), correction=1)
+    >>> pb.{name}(pb.tensor([1.0, 2.0, 3.0]), correction=1)
     tensor(1.)
     """,
+    )
+
+
+var_p = _measure(
+    "var",
+    _var,
+    _var_numpy,
+    _var_rule,
+    "Return the variance over `axis`: squared deviations over (count - correction).",
 )
 var = var_p.public
 
@@ -180,32 +193,12 @@ def _std_numpy(x: Any, **settings: Any) -> Any:
     return root
 
 
-std_p = operation(
+std_p = _measure(
     "std",
     _std,
-    quick=_std_numpy,
-    rules={"x": _std_rule},
-    holomorphic=False,
-    samples=(*AXES, sample((4, 3), axis=0, correction=1.0)),
-    reference=(
-        lambda np, x, axis=None, correction=0, keepdims=False: np.std(
-            x, axis=axis, ddof=correction, keepdims=keepdims
-        )
-    ),
-    result_dtype="real",
-    doc="""Return the standard deviation over `axis`, the root of `var`.
-
-    Raises
-    ------
-    DTypeError
-        If the dtype is neither floating nor complex.
-
-    Examples
-    --------
-    >>> import pullback as pb
-    >>> pb.std(pb.tensor([1.0, 2.0, 3.0]), correction=1)
-    tensor(1.)
-    """,
+    _std_numpy,
+    _std_rule,
+    "Return the standard deviation over `axis`, the root of `var`.",
 )
 std = std_p.public
 
