@@ -1,7 +1,7 @@
 """Where a derivative ends: values of a running transform that become numbers of Python's.
 
-Owns what transforms say of their calls, `Call`, and the warning. Outside of all calls a number is
-what was asked for; so it is where recording is off.
+Owns what transforms say of their calls, `Call`, the warning, and the error where NumPy asks for the
+number. Outside of all calls a number is what was asked for; so it is where recording is off.
 """
 
 from __future__ import annotations
@@ -9,15 +9,16 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Collection
 from contextvars import ContextVar
+from types import FrameType
 from typing import Any
 
 from pullback import hints
 from pullback.arrays import library_of
 from pullback.core.graph.modes import STATE
 from pullback.core.graph.node import edges_of
-from pullback.errors import UntrackedTensorWarning, user_line, warn_user
+from pullback.errors import GraphError, UntrackedTensorWarning, compose, user_line, warn_user
 
-__all__ = ["CALLS", "carries", "run_in_call", "warn_of_end", "warn_of_scipy"]
+__all__ = ["CALLS", "carries", "refuse_as_setting", "run_in_call", "warn_of_end", "warn_of_scipy"]
 
 
 class Call:
@@ -91,9 +92,36 @@ def warn_of_end(what: str, tensor: Any) -> None:
 
 def warn_of_scipy(what: str, tensor: Any) -> None:
     """Warn where SciPy makes a plain number of a tracked tensor, in any code: the user did not."""
-    asking = sys._getframe(3).f_globals.get("__name__", "")
-    if asking.partition(".")[0] == "scipy" and STATE.get().grad:
+    if _package(sys._getframe(3)) == "scipy" and STATE.get().grad:
         _warn(what, tensor)
+
+
+def refuse_as_setting(tensor: Any) -> None:
+    """Raise where code of NumPy's asks a tensor with a graph or a tangent for its number.
+
+    Settings beside arrays (``np.sum(a, initial=t)``, ``np.interp(x, xp, fp, left=t)``) do not reach
+    the protocols: NumPy calls ``float``, and its result would not follow.
+    """
+    frame: FrameType | None = sys._getframe(2)
+    if _package(frame) != "numpy":
+        return
+    array = tensor._data
+    tracked = tensor.requires_grad and STATE.get().grad
+    if not tracked and library_of(array).constant(array) is array:
+        return
+    name = ""
+    while frame is not None and _package(frame) == "numpy":
+        name, frame = frame.f_code.co_name, frame.f_back
+    required = "numbers as settings beside arrays required, since an array has no gradient"
+    came = "a tensor that requires grad or has a tangent"
+    hint = "make the array a tensor by pb.asarray(a), or detach() the setting"
+    label = f"np.{name.removeprefix('_')}"
+    raise GraphError(compose(label, required, came, ("setting", tensor), hint=hint))
+
+
+def _package(frame: FrameType | None) -> str:
+    """Return whose code a frame runs: a user's `float` is told from NumPy's and SciPy's by that."""
+    return "" if frame is None else str(frame.f_globals.get("__name__", "")).partition(".")[0]
 
 
 def _warn(what: str, tensor: Any) -> None:

@@ -34,9 +34,8 @@ from pullback.core.graph.node import (
     thawed,
 )
 from pullback.core.tensor import printing
-from pullback.core.tensor.endings import CALLS, warn_of_end, warn_of_scipy
+from pullback.core.tensor.endings import CALLS, refuse_as_setting, warn_of_end, warn_of_scipy
 from pullback.core.tensor.methods import Methods
-from pullback.core.tensor.numpy_settings import refuse_as_setting
 from pullback.core.tensor.versions import BORROWED, is_borrowed, shared_counter, version_of
 from pullback.core.tensor.views import is_lost, shown, sync
 from pullback.errors import (
