@@ -35,7 +35,6 @@ from pullback.ops.functions import (
     sorting,
 )
 from pullback.ops.primitives import comparison as comparison_primitives
-from pullback.ops.primitives import complex_numbers as complex_primitives
 from pullback.ops.primitives import exponential
 from pullback.ops.primitives import reductions as reductions_primitives
 from pullback.ops.primitives.gathering import gather_p
@@ -157,10 +156,7 @@ def var(
     if where is True and mean is None:
         return var_p.public(inexact(a, dtype), axis=axis, correction=less, keepdims=keepdims)
     deviation, freedom = _deviation(a, axis, dtype, less, keepdims, where, mean)
-    if deviation.dtype.is_complex:
-        squares = complex_numbers.real(deviation * complex_primitives.conj(deviation))
-    else:
-        squares = exponential.square(deviation)
+    squares = complex_numbers.squared_size(deviation)
     return reductions.sum(squares, axis=axis, keepdims=keepdims) / freedom
 
 

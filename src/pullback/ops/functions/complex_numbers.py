@@ -14,13 +14,18 @@ from pullback.ops.functions.joining import stack
 from pullback.ops.functions.pointwise import add, where
 from pullback.ops.primitives.arithmetic import multiply
 from pullback.ops.primitives.comparison import equal, less
-from pullback.ops.primitives.complex_numbers import imag_p, real_p, to_complex_p
+from pullback.ops.primitives.complex_numbers import conj, imag_p, real_p, to_complex_p
 from pullback.ops.primitives.trigonometric import atan2, cos, sin
 from pullback.ops.samples import both, only_complex, sample
 from pullback.ops.samples import real as real_numbers
 
 
 # -- parts -----------------------------------------------------------------------------------------
+def squared_size(x: Tensor) -> Tensor:
+    """Return abs(x) ** 2, with the second derivatives at 0 that abs of a complex number has not."""
+    return real(multiply(x, conj(x))) if x.dtype.is_complex else multiply(x, x)
+
+
 @public(real_p)
 def real(x: Any, /) -> Tensor:
     """Return the real part of complex numbers, a view; real numbers as they are.

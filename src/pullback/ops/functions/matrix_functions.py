@@ -16,7 +16,7 @@ from pullback.errors import ArgumentError, ShapeError, compose
 from pullback.ops.arguments import needs_rank, tensor_of
 from pullback.ops.axes import normalize_axes
 from pullback.ops.declare import composition, recorded
-from pullback.ops.functions.complex_numbers import real as real_part
+from pullback.ops.functions.complex_numbers import squared_size
 from pullback.ops.functions.creation import arange, eye
 from pullback.ops.functions.data_types import astype
 from pullback.ops.functions.diagonals import tril, triu
@@ -34,7 +34,6 @@ from pullback.ops.functions.products import matmul
 from pullback.ops.matrices import needs_matrices, needs_square
 from pullback.ops.primitives import reductions as reductions_primitives
 from pullback.ops.primitives.arithmetic import divide, multiply, pow, subtract
-from pullback.ops.primitives.complex_numbers import conj
 from pullback.ops.primitives.conversion import clone
 from pullback.ops.primitives.reductions import sum_p
 from pullback.ops.primitives.rounding import absolute
@@ -355,9 +354,7 @@ def lstsq(A: Any, B: Any, rcond: Any = None, *, driver: str | None = None) -> Ls
         raise ShapeError(compose("lstsq", required, str(B.shape[-2]), ("A", A), ("B", B)))
     solution = matmul(pinv(A, rtol=rcond), B)
     m, n = A.shape[-2:]
-    rest = subtract(matmul(A, solution), B)
-    # not abs(rest) ** 2, which has no second derivative where a complex rest is 0
-    squares = real_part(multiply(rest, conj(rest)))
+    squares = squared_size(subtract(matmul(A, solution), B))
     residuals = sum_p.public(squares, axis=-2, keepdims=False)
     residuals = residuals if m > n else reshape(residuals, (-1,))[:0]
     return LstsqResult(solution, residuals, matrix_rank(A, rtol=rcond), svdvals(A))
