@@ -127,6 +127,26 @@ def medians(runs: list[Any]) -> Any:
     return statistics.median(runs) if isinstance(first, float) else first
 
 
+def compared(
+    name: str, times: dict[str, list[float]], memory: dict[str, float], ours: str, theirs: str
+) -> dict[str, Any]:
+    """Return a row of `show_compared`: times in seconds and memory in MB, by what was measured."""
+    return {
+        "name": name,
+        f"{ours}_ms": statistics.median(times[ours]) * 1e3,
+        "time": ratio(times, ours, theirs),
+        f"{ours}_mb": memory[ours],
+        "memory": memory[ours] / memory[theirs],
+    }
+
+
+def show_compared(title: str, results: list[dict[str, Any]]) -> None:
+    """Print rows of `compared` as a table."""
+    print(f"{title:48}{'ms':>10}{'ratio':>8}{'MB':>8}{'ratio':>8}")
+    for name, ms, time, mb, memory in (result.values() for result in results):
+        print(f"{name:48}{ms:10.1f}{time:8.2f}{mb:8.1f}{memory:8.2f}")
+
+
 def shown(value: float | None, width: int = 9, digits: int = 2) -> str:
     """Return a figure for a table, `-` where there is none."""
     return f"{'-' if value is None else format(value, f'.{digits}f'):>{width}}"

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import statistics
 import tracemalloc
 from collections.abc import Callable
 from typing import Any
@@ -76,15 +75,7 @@ def measure(options: argparse.Namespace) -> list[dict[str, Any]]:
         timers = {way: _timing.timed(body, 1) for way, body in compute.items()}
         times = _timing.interleaved(timers, options.rounds)
         memory = {way: peak(body) for way, body in compute.items()}
-        results.append(
-            {
-                "name": name,
-                "checkpoint_ms": statistics.median(times["with"]) * 1e3,
-                "time": _timing.ratio(times, "with", "without"),
-                "checkpoint_mb": memory["with"],
-                "memory": memory["with"] / memory["without"],
-            }
-        )
+        results.append(_timing.compared(name, times, memory, "with", "without"))
     return results
 
 
@@ -95,12 +86,7 @@ def main() -> None:
     if options.json:
         print(json.dumps(results))
         return
-    print(f"{'20 calls in pb.checkpoint':40}{'ms':>10}{'ratio':>8}{'MB':>8}{'ratio':>8}")
-    for r in results:
-        print(
-            f"{r['name']:40}{r['checkpoint_ms']:10.1f}{r['time']:8.2f}"
-            f"{r['checkpoint_mb']:8.1f}{r['memory']:8.2f}"
-        )
+    _timing.show_compared("20 calls in pb.checkpoint", results)
 
 
 if __name__ == "__main__":

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import statistics
 import subprocess
 import sys
 from collections.abc import Callable
@@ -110,15 +109,7 @@ def measure(options: argparse.Namespace) -> list[dict[str, Any]]:
         timers = {library: _timing.timed(body, 1) for library, body in compute.items()}
         times = _timing.interleaved(timers, options.rounds)
         memory = {library: memory_of(name, library) for library in LIBRARIES}
-        results.append(
-            {
-                "name": name,
-                "pullback_ms": statistics.median(times["pullback"]) * 1e3,
-                "time": _timing.ratio(times, "pullback", "autograd"),
-                "pullback_mb": memory["pullback"],
-                "memory": memory["pullback"] / memory["autograd"],
-            }
-        )
+        results.append(_timing.compared(name, times, memory, *LIBRARIES))
     return results
 
 
@@ -135,12 +126,7 @@ def main() -> None:
     if given.json:
         print(json.dumps(results))
         return
-    print(f"{'gradient, beside HIPS autograd':48}{'ms':>10}{'ratio':>8}{'MB':>8}{'ratio':>8}")
-    for r in results:
-        print(
-            f"{r['name']:48}{r['pullback_ms']:10.1f}{r['time']:8.2f}"
-            f"{r['pullback_mb']:8.0f}{r['memory']:8.2f}"
-        )
+    _timing.show_compared("gradient, beside HIPS autograd", results)
 
 
 if __name__ == "__main__":
