@@ -2,10 +2,10 @@
 
 import pytest
 
-from pullback.check.parts import mended
+from pullback.check.properties import failing
 
 
 @pytest.fixture
-def without_mending(monkeypatch):
+def without_repair(monkeypatch):
     """No changes of the source are sought: they take long where there are none."""
-    monkeypatch.setattr(mended, "_found", lambda evidence, wrong: [])
+    monkeypatch.setattr(failing, "_repairs", lambda *arguments: {})

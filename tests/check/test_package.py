@@ -17,9 +17,9 @@ GROUPS = (
     {"deadline", "ending", "exceptions", "iterating", "naming", "progress", "values"},
     {"numerical", "plot", "report", "rounding", "subject"},
     {"comparison", "memory_layouts", "nearby", "resizing", "session"},
-    {"diagnosis"},
-    {"mending"},
-    {"parts"},
+    {"explain"},
+    {"repair"},
+    {"properties"},
     {"api"},
     {"inputs"},
     {"first_look", "ops"},
@@ -72,7 +72,7 @@ def test_the_checker_is_loaded_when_it_is_used():
         "import sys, pullback as pb\n"
         "print([m for m in sys.modules if m.startswith('pullback.check.')])\n"
         "pb.check.PARTS\n"
-        "print('pullback.check.parts.first' in sys.modules)\n"
+        "print('pullback.check.properties.first' in sys.modules)\n"
     )
     run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert run.stdout.split("\n")[:2] == ["[]", "True"], run.stderr

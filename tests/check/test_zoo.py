@@ -11,8 +11,6 @@ from tests.check.zoo import FAMILIES, RIGHT, WRONG
 
 from pullback.check import check_op
 
-pytestmark = pytest.mark.usefixtures("without_mending")
-
 # Entries that are reported with another cause than expected, with that cause, and why it is
 # no better than a near miss. At most a tenth of the zoo may stand here.
 OTHER_CAUSES: dict[str, str] = {}
@@ -36,7 +34,7 @@ def a_third_of(entries):
 
 def report_of(entry, seed=0, **options):
     inputs = entry.inputs(np.random.default_rng(seed))
-    options = {"seed": seed, "raise_exception": False, **entry.options, **options}
+    options = {"seed": seed, "raise_exception": False, "repair": False, **entry.options, **options}
     return check_op(as_pullback(entry), *inputs, **options)
 
 

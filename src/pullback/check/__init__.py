@@ -15,15 +15,15 @@ One check
     comparison (two gradients, up to rounding), resizing (the same call at other sizes),
     memory_layouts (the layouts that an array can have), nearby (gradients around a point without a
     derivative).
-diagnosis/
+explain/
     Why a gradient is wrong: hypotheses about the numbers, the most specific first.
-mending/
+repair/
     A change of the source that makes a wrong gradient right: source (functions as syntax trees),
     sites (hooks at every expression), quoting, atoms (values at hand), regrouping, edits,
     combining, statements and terms (what may have been meant), trials (what a change has to do),
     needed (what value an expression would have to have), search; held (parts of forward through
     which a gradient is wrong), settling (whether what forward repeats has come to rest).
-parts/
+properties/
     The parts of the check, one file each, in the order in which they run. api runs them:
     `gradcheck`.
 inputs/
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from pullback.check.api import gradcheck
     from pullback.check.inputs.strategies import arguments, tensors
     from pullback.check.ops import check_op
-    from pullback.check.parts import PARTS
+    from pullback.check.properties import PARTS
     from pullback.check.report import Cause, Failure, PartResult, Report
 
 __all__ = [
@@ -65,7 +65,7 @@ _HOMES = {
     "api": ("gradcheck",),
     "inputs.strategies": ("arguments", "tensors"),
     "ops": ("check_op",),
-    "parts": ("PARTS",),
+    "properties": ("PARTS",),
     "report": ("Cause", "Failure", "PartResult", "Report"),
 }
 

@@ -15,8 +15,8 @@ import numpy as np
 from pullback.check.deadline import OutOfTimeError, deadline, limited
 from pullback.check.exceptions import BackwardError, ForwardError, InapplicableError, first_line
 from pullback.check.naming import name_of
-from pullback.check.parts import PARTS, Part
 from pullback.check.progress import shown
+from pullback.check.properties import PARTS, Part
 from pullback.check.report import (
     FAILED,
     INAPPLICABLE,
@@ -59,6 +59,7 @@ def gradcheck(
     allow_unchecked: bool = False,
     time_limit: float = 60.0,
     surrogate: str = "",
+    repair: bool = True,
 ) -> Report:
     """Check the gradients of a differentiable function, and report what is wrong with them.
 
@@ -86,6 +87,9 @@ def gradcheck(
     surrogate : str, optional
         Why the gradient is meant to differ from the derivative; then it is not compared with
         differences, and everything else is checked.
+    repair : bool, default True
+        Whether the report seeks a change of the source that makes a wrong gradient right, once it
+        is read. `fast` leaves it out.
 
     Returns
     -------
@@ -109,7 +113,7 @@ def gradcheck(
     _check_callable(fn)
     args, kwargs = _as_arguments(inputs)
     subject = Subject(fn, args, kwargs, surrogate)
-    options = checked_options("gradcheck", seed, fast, rtol, atol)
+    options = checked_options("gradcheck", seed, fast, rtol, atol, repair)
     parts = chosen_parts("gradcheck", only, skip)
     with running("gradcheck", subject.name, time_limit, only):
         report = check(subject, options, parts)
@@ -117,7 +121,7 @@ def gradcheck(
 
 
 def checked_options(
-    api: str, seed: int, fast: bool, rtol: float | None, atol: float | None
+    api: str, seed: int, fast: bool, rtol: float | None, atol: float | None, repair: bool
 ) -> Options:
     """Return the user's options, validated."""
     if not isinstance(seed, (int, np.integer)) or seed < 0:
@@ -125,7 +129,7 @@ def checked_options(
     for role, value in (("rtol", rtol), ("atol", atol)):
         if value is not None and not (isinstance(value, (int, float)) and 0 <= value < np.inf):
             raise ArgumentTypeError(f"{api}: {role} must be a number from 0 on, got {value!r}")
-    return Options(int(seed), bool(fast), rtol, atol, mend=not fast)
+    return Options(int(seed), bool(fast), rtol, atol, repair=bool(repair) and not fast)
 
 
 @contextlib.contextmanager

@@ -47,9 +47,9 @@ from pullback.check.inputs.signs import said_positive, signed
 from pullback.check.inputs.triangles import read_by_half
 from pullback.check.inputs.variations import Variation, is_singular, variations
 from pullback.check.iterating import guards
-from pullback.check.mending import has_settled
 from pullback.check.naming import name_of, parameters_of, quoted
 from pullback.check.nearby import is_among_nearby, is_smooth, poles
+from pullback.check.repair import has_settled
 from pullback.check.report import (
     FAILED,
     NOT_RUN,
@@ -91,6 +91,7 @@ def check_op(
     allow_unchecked: bool = False,
     time_limit: float = 60.0,
     surrogate: str = "",
+    repair: bool = True,
 ) -> Report:
     """Check the gradients of an operation, on explicit, described, drawn or guessed inputs.
 
@@ -126,6 +127,9 @@ def check_op(
     surrogate : str, optional
         Why the gradient is meant to differ from the derivative; then it is not compared with
         differences, and everything else is checked. An operation may declare it itself.
+    repair : bool, default True
+        Whether the report seeks a change of the source that makes a wrong gradient right, once it
+        is read. `fast` leaves it out.
 
     Returns
     -------
@@ -163,7 +167,7 @@ def check_op(
             f"check_op: kwargs must be a dict of arguments by name, got {type(kwargs).__name__}"
         )
     parts = chosen_parts("check_op", only, skip)
-    options = checked_options("check_op", seed, fast, rtol, atol)
+    options = checked_options("check_op", seed, fast, rtol, atol, repair)
     runner = _Runner(fn, options, parts, kwargs or {}, surrogate)
     with running("check_op", name_of(fn), time_limit, only):
         report = runner.report(inputs)
@@ -410,12 +414,12 @@ class _Runner:
         Returns what is different, of that no more than shows the mistake, and the report.
         """
         large = variation.inputs.profile == LARGE
-        report = self._compared(variation, fast=True, mend=large)
+        report = self._compared(variation, fast=True)
         if report.failures:
             variation, report = self._simplest(variation, report)
         if report.failures and not large:
             with deadline().as_time_allows():
-                found = self._compared(variation, fast=False, mend=True)
+                found = self._compared(variation, fast=False)
                 report = found if found.failures else report
         return variation.what, report
 
@@ -423,12 +427,12 @@ class _Runner:
         """Return the variation with as few differences as show the mistake, and its report."""
         with deadline().as_time_allows():
             for other in variation.simpler(self.fn):
-                found = self._compared(other, fast=True, mend=False)
+                found = self._compared(other, fast=True)
                 if found.failures:
                     return self._simplest(other, found)
         return variation, report
 
-    def _compared(self, variation: Variation, fast: bool, mend: bool) -> Report:
+    def _compared(self, variation: Variation, fast: bool) -> Report:
         """Compare first derivatives of another call; what is excused is left out."""
         singular = functools.partial(is_singular, self.fn, self._whole(variation.inputs))
         if self._looks_right(variation) or singular():
@@ -442,7 +446,6 @@ class _Runner:
             smooth=variation.tied,
             edges=not variation.crosses,
             fast=fast,
-            mend=mend and self.options.mend,
         )
         report = self.check_one(variation.inputs, ("first",), options)
         report.notes = []  # on the user's own inputs they are enough
@@ -584,7 +587,7 @@ class _Runner:
         passing: list[Inputs] = []
         quick = _Runner(
             self.fn,
-            dataclasses.replace(self.options, fast=True, mend=False),
+            dataclasses.replace(self.options, fast=True),
             self.parts,
             self.kwargs,
             self.surrogate,

@@ -6,6 +6,8 @@ Must not know how anything was found.
 from __future__ import annotations
 
 import dataclasses
+import functools
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -60,8 +62,9 @@ class Failure:
         Where they differ by more than the tolerance.
     situation : str
         The inputs, layout or dtype it was found with, if not those of the call.
-    mending : str
-        A change of the source that makes the gradient right, if one was found.
+    repair : str
+        A change of the source that makes the gradient right, if there is one. It is sought when it
+        is first read.
     """
 
     part: str
@@ -71,7 +74,18 @@ class Failure:
     got: Array | None = None
     wrong: Array | None = None
     situation: str = ""
-    mending: str = ""
+    find_repair: Callable[[], str] | None = dataclasses.field(
+        default=None, repr=False, compare=False
+    )
+
+    @functools.cached_property
+    def repair(self) -> str:
+        """A change of the source that makes the gradient right; empty if none was found."""
+        return "" if self.find_repair is None else self.find_repair()
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return the state to pickle or copy: with the repair, without what seeks it."""
+        return {**self.__dict__, "repair": self.repair, "find_repair": None}
 
     @property
     def worst(self) -> tuple[tuple[int, ...], Any, Any] | None:
@@ -94,8 +108,8 @@ class Failure:
             lines += _table(self.argument, *worst)
         if self.cause.hint:
             lines.append(f"hint: {self.cause.hint}")
-        if self.mending:
-            lines.append(self.mending)
+        if self.repair:
+            lines.append(self.repair)
         return "\n".join(lines)
 
     def as_dict(self) -> dict[str, Any]:
@@ -107,7 +121,7 @@ class Failure:
             "text": self.cause.text,
             "hint": self.cause.hint,
             "situation": self.situation,
-            "mending": self.mending,
+            "repair": self.repair,
         }
         worst = self.worst
         if worst is not None:
@@ -258,6 +272,11 @@ class Report:
             "notes": list(self.notes),
             "precision": self.precision,
         }
+
+    @property
+    def repair(self) -> str:
+        """The changes of the source that make the gradients right; they are sought when read."""
+        return "\n".join(failure.repair for failure in self.failures if failure.repair)
 
     def plot(self) -> Any:
         """Draw each failing gradient against the numerical one, and where its error is.

@@ -58,7 +58,7 @@ class Options:
     max_elements: int = 256  # elements moved one by one
     smooth: bool = False  # whether directions along which there is a kink tell nothing
     edges: bool = True  # whether a slope on one side is compared where there is no other
-    mend: bool = True  # whether to seek changes of the source that make a wrong gradient right
+    repair: bool = True  # whether changes of the source may be sought that make a gradient right
 
 
 @dataclasses.dataclass

@@ -16,9 +16,9 @@ import numpy as np
 from pullback.check.deadline import Budget
 from pullback.check.inputs.arguments import Inputs, keeps_bounds
 from pullback.check.inputs.domains import recognised
-from pullback.check.mending import Branches
-from pullback.check.mending.branches import Branch
 from pullback.check.naming import labels_of
+from pullback.check.repair import Branches
+from pullback.check.repair.branches import Branch
 from pullback.check.values import Array, holds_numbers, host, in_place_of
 from pullback.core.custom import pytree as tree
 

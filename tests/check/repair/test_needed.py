@@ -1,0 +1,216 @@
+"""What expressions of backward would need, solved for, and the changes that give them that."""
+
+import ast
+
+import numpy as np
+import pytest
+from tests.check._explain import evidence
+from tests.check._repair import change
+
+import pullback as pb
+from pullback.check.repair import needed
+from pullback.check.repair.needed import Need, Needs
+from pullback.check.repair.search import Search, sources_of
+
+X = np.array([0.3, 1.2, 0.7])
+Y = np.array([1.5, 0.4, 0.9])
+WANTED, OFFERED = np.array([1.0, 0.8, 0.3]), np.array([0.5, 0.2, 0.4])
+BOTH = np.concatenate([WANTED, OFFERED])
+
+
+@pytest.fixture(autouse=True)
+def _time_to_solve(monkeypatch):
+    """What is solved for does not depend on how busy the machine is."""
+    monkeypatch.setattr(needed, "_SECONDS", 60.0)
+
+
+# ---- changes that are found ----------------------------------------------------------------------
+def market(ctx, a, b):
+    ctx.save_for_backward(a=a.numpy(), b=b.numpy())
+    return pb.asarray(np.log(BOTH @ np.concatenate([a.numpy(), b.numpy()])))
+
+
+@pb.once_differentiable
+def market_backward(ctx, g):
+    a, _ = ctx.saved_variables
+    down = WANTED @ a
+    return {"a": pb.asarray(g.numpy() / down * WANTED), "b": pb.asarray(g.numpy() / down * OFFERED)}
+
+
+def test_a_denominator_that_lacks_a_term_puts_all_gradients_off_by_one_factor():
+    text = change(market, market_backward, X, Y)
+    assert "with `down = WANTED @ a + " in text
+    assert text.endswith("instead of `down = WANTED @ a` the gradients of `a`, `b` are right")
+
+
+def scaled(ctx, x, offset):
+    ctx.save_for_backward(x=x.numpy(), offset=offset)
+    return pb.asarray(x.numpy() / np.hypot(np.sqrt(x.numpy() @ x.numpy()), offset))
+
+
+@pb.once_differentiable
+def scaled_backward(ctx, g):
+    x, g = ctx.saved_variables.x, g.numpy()
+    square = x @ x
+    return {"x": pb.asarray((g * square - x * (g @ x)) / square**1.5)}
+
+
+def test_what_a_power_lacks_is_found_though_the_gradient_is_not_linear_in_it():
+    text = change(scaled, scaled_backward, X, 0.7)
+    saved = "ctx.saved_variables.offset"
+    assert f"with `square = x @ x + {saved} * {saved}` instead of `square = x @ x`" in text
+
+
+def recurrent(ctx, a, b):
+    states, weights = [1.0], np.stack([a.numpy(), b.numpy()], axis=1)
+    for k in range(3):
+        states.append(np.tanh(weights[k] @ np.array([states[k], WANTED[k]])))
+    ctx.save_for_backward(a=a.numpy(), b=b.numpy(), states=states)
+    return pb.asarray(np.array(states[3]))
+
+
+@pb.once_differentiable
+def recurrent_backward(ctx, g):
+    a, b, states = ctx.saved_variables
+    flow, for_a, for_b = g.numpy(), np.zeros(3), np.zeros(3)
+    for k in range(3)[::-1]:
+        state, u, v, c = states[k], a[k], b[k], WANTED[k]
+        z = u * state
+        flow = flow / np.cosh(z) ** 2
+        for_a[k], for_b[k] = flow * state, flow * c
+        flow = flow * (u + 0 * v)
+    return {"a": pb.asarray(for_a), "b": pb.asarray(for_b)}
+
+
+def test_a_value_in_a_loop_is_solved_for_at_every_turn():
+    text = change(recurrent, recurrent_backward, X, 0.3 * Y)
+    assert "with `z = u * state + v * c` instead of `z = u * state`" in text
+    assert text.endswith("the gradients of `a`, `b` are right")
+
+
+# ---- what is solved for --------------------------------------------------------------------------
+def needs(forward, backward, *args, wrong):
+    """Return what is needed where the gradients of these arguments are wrong."""
+    op = pb.autograd_function(forward, backward)
+    found = Search(evidence(op, *args), wrong, *sources_of(op))
+    return Needs(found.trials)
+
+
+def sites(found, text):
+    """Return the expressions of backward that are evaluated and written like this."""
+    trials = found.trials
+    written = {k: ast.unparse(trials.backward.sites[k].node) for k in trials.seen}
+    return [k for k, own in written.items() if own == text]
+
+
+def test_the_value_that_a_denominator_would_need_is_known():
+    found = needs(market, market_backward, X, Y, wrong=[0, 1])
+    (k,) = sites(found, "WANTED @ a")
+    need = found.of(k)
+    assert need.value == pytest.approx(WANTED @ X)
+    assert need.needed == pytest.approx(WANTED @ X + OFFERED @ Y)
+    assert need.unique
+
+
+def test_newtons_method_solves_for_what_a_gradient_is_not_linear_in():
+    found = needs(scaled, scaled_backward, X, 0.7, wrong=[0])
+    (k,) = sites(found, "x @ x")
+    assert found.of(k).needed == pytest.approx(X @ X + 0.7**2)
+
+
+def test_of_a_loop_the_first_value_is_told():
+    found = needs(recurrent, recurrent_backward, X, 0.3 * Y, wrong=[0, 1])
+    (k,) = sites(found, "u * state")
+    need = found.of(k)
+    assert need.needed - need.value == pytest.approx(0.3 * Y[2] * WANTED[2])
+
+
+def product(ctx, x, y):
+    ctx.save_for_backward(x=x, y=y)
+    return x * y
+
+
+def product_backward(ctx, g):
+    x, y = ctx.saved_variables.x, ctx.saved_variables.y
+    return {"x": g * y, "y": -g * x}
+
+
+def test_an_expression_of_which_no_value_mends_anything_is_hopeless():
+    found = needs(product, product_backward, X, Y, wrong=[1])
+    (for_x,), (for_y,) = sites(found, "g * y"), sites(found, "-g * x")
+    assert found.is_hopeless(for_x)
+    assert found.of(for_x) is None
+    assert not found.is_hopeless(for_y)
+
+
+def test_what_a_gradient_itself_needs_is_the_right_one():
+    found = needs(product, product_backward, X, Y, wrong=[1])
+    (k,) = sites(found, "-g * x")
+    seed = found.trials.evidence.seeds[0]
+    assert found.of(k).value == pytest.approx(-seed * X)
+    assert found.of(k).needed == pytest.approx(seed * X)
+
+
+def summed_twice(ctx, x):
+    return 2.0 * x.sum()
+
+
+def halves_backward(ctx, g):
+    halves = np.array([0.5, 0.5]) * g.numpy()
+    return {"x": pb.asarray(np.full(3, halves.sum()))}
+
+
+def tensors_backward(ctx, g):
+    share, rest = 0.5 * g, 0.5 * g
+    return {"x": pb.asarray(np.full(3, 1.0)) * (share + rest)}
+
+
+def test_a_tensor_without_axes_is_solved_for():
+    found = needs(summed_twice, tensors_backward, X, wrong=[0])
+    (k,) = sites(found, "share + rest")
+    assert found.of(k).needed == pytest.approx(2 * found.of(k).value)
+
+
+def test_values_of_which_only_the_sum_counts_are_not_unique():
+    found = needs(summed_twice, pb.once_differentiable(halves_backward), X, wrong=[0])
+    (k,) = sites(found, "np.array([0.5, 0.5]) * g.numpy()")
+    assert found.of(k).needed.sum() == pytest.approx(2.0 * found.trials.evidence.seeds[0].item())
+    assert not found.of(k).unique
+
+
+@pb.once_differentiable
+def filled_backward(ctx, g):
+    found = np.ones(3)
+    found[1:] = 2.0
+    return {"x": pb.asarray(g.numpy() * found)}
+
+
+def test_an_array_that_is_written_to_afterwards_is_left_alone():
+    found = needs(summed_twice, filled_backward, X, wrong=[0])
+    read, written = sorted(sites(found, "found"), key=lambda k: found.of(k) is None)
+    assert found.of(read).needed == pytest.approx(np.full(3, 2.0))
+    assert found.of(written) is None
+    assert not found.is_hopeless(written)
+
+
+def test_what_is_needed_is_yielded_once_and_small_values_first():
+    found = needs(market, market_backward, X, Y, wrong=[0, 1])
+    every = list(found.all())
+    told = [(need.value.tobytes(), np.round(need.needed, 9).tobytes()) for need in every]
+    assert len(set(told)) == len(told) > 1
+    sizes = [need.value.size for need in every]
+    assert sizes == sorted(sizes)
+
+
+# ---- what meets a need ---------------------------------------------------------------------------
+def test_a_need_is_met_up_to_the_error_of_differences():
+    need = Need(0, X, 2.0 * X)
+    assert need.is_met_by(2.0 * X * (1 + 1e-7))
+    assert not need.is_met_by(2.0 * X * (1 + 1e-3))
+    assert not need.is_met_by(X)
+
+
+def test_where_what_is_needed_is_not_known_any_value_will_do():
+    need = Need(0, X, np.array([0.6, np.nan, 1.4]))
+    assert need.is_met_by(np.array([0.6, 100.0, 1.4]))
+    assert not need.is_met_by(np.array([0.6, 100.0, 1.5]))
