@@ -8,7 +8,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PYTEST := $(BIN)/python -m pytest
 
-.PHONY: demo test test-others test-checker test-uncovered test-operations peers programs bench versions docs stubs stress stress-check stress-others lint types format clean
+.PHONY: demo test test-others test-checker test-uncovered test-operations peers peers-programs peers-others programs bench versions docs stubs stress stress-check stress-others lint types format clean
 .DELETE_ON_ERROR:
 
 demo: $(VENV)/.installed-examples
@@ -50,9 +50,17 @@ test-uncovered: $(VENV)/.installed-test
 test-operations: $(VENV)/.installed-test
 	@$(COVERED) tests/ops $(GRADIENTS:%=--ignore=%) $(WHEN_ENDED)
 
-# The side-by-side tests: PyTorch (CPU), JAX, autograd, MyGrad, Dask.
+# The side-by-side tests: PyTorch (CPU), JAX, autograd, MyGrad, Dask. In two halves.
+PROGRAMS_OF_PEERS := tests/peers/test_example_programs.py tests/peers/test_transforms.py tests/check
+
 peers: $(VENV)/.installed-test $(VENV)/.installed-peers
-	$(PYTEST) -m peers
+	$(MAKE) --no-print-directory -j2 peers-programs peers-others
+
+peers-programs:
+	@$(PYTEST) -m peers $(PROGRAMS_OF_PEERS) $(WHEN_ENDED)
+
+peers-others:
+	$(PYTEST) -m peers $(PROGRAMS_OF_PEERS:%=--ignore=%)
 
 # 20,000 programs drawn at random, here and in PyTorch; PROGRAMS_FIRST is the seed of the first.
 programs: $(VENV)/.installed-test $(VENV)/.installed-peers
@@ -81,6 +89,7 @@ docs: $(VENV)/.installed-docs
 stubs: $(VENV)/.installed-test
 	$(BIN)/python docs/stubs.py
 
+# The long and large tests, no part of `.ci/run`: for whoever touches what they cover (CONTRIBUTING).
 stress: $(VENV)/.installed-test
 	$(MAKE) --no-print-directory -j2 stress-check stress-others
 

@@ -32,7 +32,8 @@ def library(request):
 
 def test_a_right_operation_passes_on_arrays_of_the_library(library):
     x = pb.asarray(library.asarray([0.5, -1.0, 2.0]))
-    report = check_op(cube(3.0), x)
+    names = [part.name for part in pb.check.PARTS]  # of what is named nothing is left out
+    report = check_op(cube(3.0), x, only=names)
     assert {part.status for part in report.parts} <= {"passed", "not applicable"}
 
 
