@@ -18,6 +18,7 @@ from pullback.ops.arguments import array_of, tensor_of
 from pullback.ops.declare import composition, needs_tensor
 from pullback.ops.functions.manipulation import narrow
 from pullback.ops.functions.pointwise import add
+from pullback.ops.functions.statistics import near_one
 from pullback.ops.primitives.arithmetic import divide, multiply, pow
 from pullback.ops.primitives.arranging import pad_constant_p
 from pullback.ops.primitives.exponential import sqrt, square
@@ -59,6 +60,11 @@ def _affine(x: Tensor, weight: Any, bias: Any) -> Tensor:
     if weight is not None:
         x = x * reshape_p.public(weight, shape=(weight.shape[0], *shape[1:]))
     return x if bias is None else x + reshape_p.public(bias, shape=(bias.shape[0], *shape[1:]))
+
+
+def _standardized(x: Any, axes: tuple[int, ...], eps: float) -> Tensor:
+    """Return x less its mean, over its standard deviation."""
+    return standardize_p.public(x if eps else near_one(x, axes), axes=axes, eps=eps)
 
 
 # -- layers ----------------------------------------------------------------------------------------
@@ -129,7 +135,7 @@ def layer_norm(
     if not eps >= 0:
         _needs_eps("layer_norm", eps)
     axes = _over("layer_norm", input, normalized_shape, weight, bias)
-    x = standardize_p.public(input, axes=axes, eps=eps)
+    x = _standardized(input, axes, eps)
     if weight is not None:
         x = x * weight
     return x if bias is None else x + bias
@@ -164,6 +170,8 @@ def rms_norm(
     tensor([1.2000, 1.6000, 0.0000, 0.0000])
     """
     axes = _over("rms_norm", input, normalized_shape, weight=weight)
+    if eps == 0:
+        input = near_one(input, axes)
     power = mean(square(input), axis=axes, keepdims=True)
     if eps is None:
         array = array_of(input)
@@ -275,7 +283,7 @@ def batch_norm(
             required = "more than one number a channel required in training"
             raise ShapeError(compose(op, required, str(tuple(input.shape)), ("input", input)))
         _follow(op, input, axes, momentum, running_mean, running_var)
-        return _affine(standardize_p.public(input, axes=axes, eps=eps), weight, bias)
+        return _affine(_standardized(input, axes, eps), weight, bias)
     if running_mean is None or running_var is None:
         required = "running_mean and running_var required, where it is not in training"
         raise ArgumentError(compose(op, required, "None", ("input", input)))
@@ -331,7 +339,7 @@ def instance_norm(
         _needs_vector(op, name, x, count, input)
     axes = tuple(range(2, len(input.shape)))
     _follow(op, input, axes, momentum, running_mean, running_var)
-    return _affine(standardize_p.public(input, axes=axes, eps=eps), weight, bias)
+    return _affine(_standardized(input, axes, eps), weight, bias)
 
 
 @composition(
@@ -379,7 +387,7 @@ def group_norm(
         raise ShapeError(compose(op, required, str(num_groups), ("input", input)))
     rest = math.prod(input.shape[1:]) // num_groups
     rows = reshape_p.public(input, shape=(input.shape[0], num_groups, rest))
-    rows = standardize_p.public(rows, axes=(2,), eps=eps)
+    rows = _standardized(rows, (2,), eps)
     return _affine(reshape_p.public(rows, shape=tuple(input.shape)), weight, bias)
 
 

@@ -577,6 +577,20 @@ def _weights(x: Tensor, fweights: Any, aweights: Any) -> Any:
     return multiply(*given) if len(given) == 2 else given[0] if given else None
 
 
+def near_one(x: Tensor, axis: Any) -> Tensor:
+    """Return x over a power of two near the largest size along `axis`, a constant.
+
+    What depends on ratios alone stays as it is, and its squares neither overflow nor vanish.
+    """
+    if 0 in x.shape or not x.dtype.is_inexact:
+        return x
+    array = array_of(x.detach())
+    xp = library_of(array).xp
+    size = xp.max(xp.abs(array), axis=axis, keepdims=True)
+    size = xp.where((size > 0) & xp.isfinite(size), size, xp.ones_like(size))
+    return divide(x, box(2.0 ** xp.floor(xp.log2(size))))
+
+
 def _spread_out(x: Tensor) -> Tensor:
     """Bring samples of variables to ones that vary."""
     return add(x, arange(x.shape[-1], dtype=x.dtype, device=x.device))
@@ -600,7 +614,8 @@ def corrcoef(input: Any) -> Tensor:
     tensor([[ 1., -1.],
             [-1.,  1.]])
     """
-    found = cov(input)
+    x = tensor_of("corrcoef", input, "input")
+    found = cov(near_one(x, -1) if x.shape else x)
     if not found.shape:
         return divide(found, found)
     spread = diag(found)
