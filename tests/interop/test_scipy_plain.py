@@ -83,6 +83,55 @@ def test_a_function_of_lists(name):
     same(function(ours)(*CALLS[name]), function(scipy)(*CALLS[name]))
 
 
+SINGLE = np.array([[4.0, 1.0], [1.0, 3.0]], np.float32)
+HALVES = np.triu(SINGLE), SINGLE[0]
+OF_SINGLES = {
+    "solve": (SINGLE, SINGLE[0]),
+    "solve_triangular": HALVES,
+    "solve_banded": ((0, 1), SINGLE, SINGLE[0]),
+    "solve_sylvester": (SINGLE, SINGLE, SINGLE),
+    "cho_solve": ((HALVES[0], False), SINGLE[0]),
+    **dict.fromkeys(["cholesky", "det", "expm", "inv", "logm", "sqrtm"], (SINGLE,)),
+}
+
+
+@pytest.mark.filterwarnings("ignore:logm result may be inaccurate:RuntimeWarning")  # SciPy's own
+@pytest.mark.parametrize("name", OF_SINGLES)
+@pytest.mark.parametrize("kind", ["float32", "complex64"])
+def test_a_function_of_matrices_in_single_precision(name, kind):
+    def cast(x):
+        return x.astype(kind) if isinstance(x, np.ndarray) else x
+
+    args = [tuple(map(cast, x)) if isinstance(x, tuple) else cast(x) for x in OF_SINGLES[name]]
+    same(getattr(ours.linalg, name)(*args), getattr(scipy.linalg, name)(*args))
+
+
+@pytest.mark.parametrize("number", [2.0, 2, 2j, np.float64(2.0)])
+def test_expm_solve_and_cholesky_of_a_number(number):
+    same(ours.linalg.expm(number), scipy.linalg.expm(number))
+    same(ours.linalg.solve(number, 3.0), scipy.linalg.solve(number, 3.0))
+    if number != 2j:
+        same(ours.linalg.cholesky(number), scipy.linalg.cholesky(number))
+
+
+def test_expm_of_a_number_has_its_derivatives():
+    def f(x):
+        return ours.linalg.expm(x).sum()
+
+    slope = (np.exp(2.0 + 1e-6) - np.exp(2.0 - 1e-6)) / 2e-6
+    assert pb.grad(f)(2.0) == pytest.approx(slope)
+    assert pb.jvp(f, (2.0,), (0.5,))[1] == pytest.approx(slope / 2)
+    change = (pb.grad(f)(2.0 + 1e-6) - pb.grad(f)(2.0 - 1e-6)) / 2e-6
+    assert pb.hessian(f)(2.0) == pytest.approx(change)
+
+
+def test_det_of_singles_has_its_gradient_and_tensors_keep_their_dtype():
+    gradient = pb.grad(ours.linalg.det)(SINGLE)
+    assert gradient.dtype == np.float32
+    np.testing.assert_allclose(gradient, [[3.0, -1.0], [-1.0, 4.0]], rtol=1e-6)
+    assert ours.linalg.det(pb.tensor(SINGLE)).dtype is pb.float32
+
+
 @pytest.mark.parametrize("limits", [(0, 1), (0.0, np.float64(1.0))])
 def test_quad_gives_a_number_of_pythons(limits):
     value, _ = ours.integrate.quad(lambda t: t * t, *limits)

@@ -19,7 +19,14 @@ from pullback import linalg
 from pullback.core.custom.define import autograd_function
 from pullback.core.tensor.tensor import Tensor
 from pullback.errors import ArgumentError, ShapeError, compose
-from pullback.interop.scipy.reading import as_given, floating, in_one_dtype, named, refuse
+from pullback.interop.scipy.reading import (
+    are_scipys,
+    as_given,
+    floating,
+    in_one_dtype,
+    named,
+    refuse,
+)
 from pullback.ops.functions.creation import asarray, zeros
 from pullback.ops.functions.data_types import astype, finfo, result_type
 from pullback.ops.functions.diagonals import tril, triu
@@ -60,6 +67,19 @@ def _square(api: str, name: str, a: Tensor) -> Tensor:
         came = f"shape {tuple(a.shape)}"
         raise ShapeError(compose(api, f"a square matrix required as '{name}'", came))
     return a
+
+
+def _with_axes(x: Any, count: int) -> Tensor:
+    """Return a number as an array with axes of length 1, as SciPy does; arrays as they are."""
+    found = floating(x)
+    return found if found.ndim else found.reshape((1,) * count)
+
+
+def _widened(api: str, name: str, x: Any) -> Tensor:
+    """Return SciPy's own arrays in double precision, in which it answers; tensors as they are."""
+    found = named(api, name, x)
+    wide = "complex128" if found.is_complex() else "float64"
+    return astype(found, wide, copy=False) if are_scipys([x]) else found
 
 
 def _system(api: str, a: Any, b: Any) -> tuple[Tensor, Tensor, bool]:
@@ -104,7 +124,7 @@ def solve(
     >>> pb.interop.scipy.linalg.solve(a, pb.tensor([2.0, 2.0]))
     tensor([1.0000, 0.5000])
     """
-    a, b, is_vector = _system("solve", a, b)
+    a, b, is_vector = _system("solve", _with_axes(a, 2), _with_axes(b, 1))
     if assume_a not in (None, *_GENERAL, *_SYMMETRIC):
         required = f"assume_a one of {', '.join((*_GENERAL, *_SYMMETRIC))} required"
         raise ArgumentError(compose("solve", required, repr(assume_a)))
@@ -186,7 +206,7 @@ def cholesky(
     >>> pb.interop.scipy.linalg.cholesky(pb.tensor([[4.0]]))
     tensor([[2.]])
     """
-    a = _square("cholesky", "a", floating(a))
+    a = _square("cholesky", "a", _with_axes(a, 2))
     triangle, away = (tril, -1) if lower else (triu, 1)
     whole = triangle(a) + triangle(a, k=away).mH  # SciPy looks at one triangle
     return linalg.cholesky(whole, upper=not lower)
@@ -492,7 +512,7 @@ def logm(A: Any) -> Any:
     tensor([[0., 2.],
             [0., 0.]])
     """
-    return _each(lambda a: _logm(a, False), _squares("logm", "A", named("logm", "A", A)))
+    return _each(lambda a: _logm(a, False), _squares("logm", "A", _widened("logm", "A", A)))
 
 
 @as_given
@@ -506,7 +526,7 @@ def expm(A: Any) -> Any:
     tensor([[1., 1.],
             [0., 1.]])
     """
-    return linalg.matrix_exp(_squares("expm", "A", named("expm", "A", A)))
+    return linalg.matrix_exp(_squares("expm", "A", _with_axes(named("expm", "A", A), 2)))
 
 
 @as_given
@@ -532,7 +552,7 @@ def det(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Any:
     >>> pb.interop.scipy.linalg.det(pb.tensor([[2.0, 0.0], [0.0, 4.0]]))
     tensor(8.)
     """
-    return linalg.det(floating(a))
+    return linalg.det(_widened("det", "a", a))
 
 
 def __getattr__(name: str) -> Any:
