@@ -341,3 +341,35 @@ def test_an_array_times_a_list_in_a_transform_names_stack(transform):
     }[transform]
     with pytest.raises(GraphError, match=r"np\.stack\(\[...\]\) or pb\.asarray"):
         call()
+
+
+UNFIT_CALLS = {
+    "zeros with size=": (lambda: pb.zeros(size=(2,)), "pb.zeros((2, 3))"),
+    "full with size=": (lambda: pb.full(size=(2,), fill_value=0), "pb.full((2, 3), 1.0)"),
+    "randn with size=": (lambda: pb.randn(size=(2,)), "pb.randn((2, 3))"),
+    "rand with shape=": (lambda: pb.rand(shape=(2,)), "pb.rand((2, 3))"),
+    "linspace with steps=": (lambda: pb.linspace(0, 1, steps=3), "pb.linspace(start, stop, /, num"),
+    "eye with n=": (lambda: pb.eye(n=3), "pb.eye(n_rows, n_cols=None"),
+    "ones of nothing": (lambda: pb.ones(), "pb.ones(shape, *more"),
+}
+
+
+@pytest.mark.parametrize("name", UNFIT_CALLS)
+def test_a_call_of_zeros_and_its_kin_that_does_not_fit_says_how_it_is_called(name):
+    call, way = UNFIT_CALLS[name]
+    with pytest.raises(TypeError) as caught:
+        call()
+    (note,) = caught.value.__notes__
+    assert note.startswith("hint: ")
+    assert way in note
+
+
+def test_an_error_from_within_zeros_has_no_hint_of_the_call():
+    with pytest.raises(ArgumentTypeError) as caught:
+        pb.zeros(2, dtype=3)
+    assert not hasattr(caught.value, "__notes__")
+
+
+def test_zeros_with_a_dtype_by_position_names_the_keyword():
+    with pytest.raises(ArgumentTypeError, match=r"hint: .* pb\.zeros\(\(2,\), dtype=\.\.\.\)"):
+        pb.zeros((2,), float)

@@ -7,9 +7,10 @@ imports none. A table is read when an error is about to be raised, and not befor
 from __future__ import annotations
 
 import importlib
+from collections.abc import Callable, Iterable
 from typing import Any
 
-__all__ = ["JOINED", "absent", "explain", "here", "way_out"]
+__all__ = ["JOINED", "absent", "call_of", "explain", "here", "way_out"]
 
 
 # What makes one tensor of tracked values, where an array was asked for.
@@ -49,6 +50,12 @@ def explain(error: BaseException, kind: type) -> None:
     note = f"hint: {way}"
     if way and note not in getattr(error, "__notes__", ()):
         error.add_note(note)
+
+
+def call_of(function: Callable[..., Any], keywords: Iterable[str]) -> str:
+    """Return how a function that makes a tensor is called, for a call that does not fit it."""
+    found: str = _module("calls").call_of(function, keywords)
+    return found
 
 
 def absent(module: str, name: str) -> AttributeError:

@@ -5,11 +5,13 @@ Numbers are read by NumPy; what is made is then brought to the array library of 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar, cast
 
 import numpy as np
 
+from pullback import hints
 from pullback.arrays import (
     DTYPES,
     NUMPY,
@@ -45,6 +47,23 @@ from pullback.ops.declare import needs_tensor, recorded
 from pullback.ops.functions.data_types import astype, to
 from pullback.ops.functions.joining import stack
 from pullback.ops.primitives.conversion import clone
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def hinted(function: F) -> F:
+    """Let Python's error of arguments that `function` does not take say what it takes."""
+
+    @functools.wraps(function)
+    def call(*args: Any, **settings: Any) -> Any:
+        try:
+            return function(*args, **settings)
+        except TypeError as error:
+            if error.__traceback__ is not None and error.__traceback__.tb_next is None:
+                error.add_note(f"hint: {hints.call_of(function, settings)}")
+            raise
+
+    return cast(F, call)
 
 
 # -- data ------------------------------------------------------------------------------------------
@@ -379,6 +398,7 @@ def _made(array: Any, dtype: Any, device: Any, requires_grad: bool) -> Tensor:
     return tracked(created(library.from_numpy(cast, native)), requires_grad)
 
 
+@hinted
 def arange(
     start: float,
     /,
@@ -412,6 +432,7 @@ def arange(
     return _made(np.arange(*numbers), kind, device, requires_grad)
 
 
+@hinted
 def linspace(
     start: complex,
     stop: complex,
@@ -436,6 +457,7 @@ def linspace(
     return _made(np.linspace(*ends, count, endpoint=endpoint), dtype, device, requires_grad)
 
 
+@hinted
 def eye(
     n_rows: int,
     n_cols: int | None = None,
@@ -474,7 +496,10 @@ def shape_of(op: str, shape: tuple[Any, ...]) -> tuple[int, ...]:
     try:
         result = tuple(int(n.__index__()) for n in sizes)
     except AttributeError:
-        raise ArgumentTypeError(f"{op}: sizes must be integers, got {shape!r}") from None
+        is_more = len(shape) > 1 and isinstance(shape[0], (tuple, list))
+        hint = f"\nhint: what follows them by keyword: pb.{op}({shape[0]}, dtype=...)"
+        came = f"{op}: sizes must be integers, got {shape!r}{hint if is_more else ''}"
+        raise ArgumentTypeError(came) from None
     if any(n < 0 for n in result):
         raise ArgumentError(f"{op}: sizes must not be negative, got {result}")
     return result
@@ -531,6 +556,7 @@ def _of_shape(
     return tracked(result, requires_grad)
 
 
+@hinted
 def zeros(
     shape: Any, *more: int, dtype: Any = None, device: Any = None, requires_grad: bool = False
 ) -> Tensor:
@@ -558,6 +584,7 @@ def zeros(
     return _of_shape("zeros", (shape, *more), 0, dtype, device, requires_grad)
 
 
+@hinted
 def ones(
     shape: Any, *more: int, dtype: Any = None, device: Any = None, requires_grad: bool = False
 ) -> Tensor:
@@ -572,6 +599,7 @@ def ones(
     return _of_shape("ones", (shape, *more), 1, dtype, device, requires_grad)
 
 
+@hinted
 def empty(
     shape: Any, *more: int, dtype: Any = None, device: Any = None, requires_grad: bool = False
 ) -> Tensor:
@@ -586,6 +614,7 @@ def empty(
     return _of_shape("empty", (shape, *more), 0, dtype, device, requires_grad)
 
 
+@hinted
 def full(
     shape: Any,
     fill_value: Any,
@@ -706,6 +735,7 @@ def as_tensor(
     return asarray(data, dtype=dtype, device=device, requires_grad=requires_grad)
 
 
+@hinted
 def logspace(start: float, end: float, steps: int, base: float = 10.0, **options: Any) -> Tensor:
     """Return base to the power of `steps` evenly spaced numbers from `start` to `end`.
 

@@ -17,7 +17,7 @@ from pullback.core.tensor.tensor import Tensor
 from pullback.errors import ArgumentError, ArgumentTypeError, ShapeError, compose
 from pullback.ops.arguments import holds_somewhere, tensor_of
 from pullback.ops.axes import plain
-from pullback.ops.functions.creation import shape_of
+from pullback.ops.functions.creation import hinted, shape_of
 from pullback.ops.functions.pointwise import add
 from pullback.ops.functions.repeating import broadcast_arrays
 from pullback.ops.primitives.arithmetic import divide, multiply, subtract
@@ -160,6 +160,7 @@ def _finish(result: Tensor, requires_grad: bool) -> Tensor:
 
 
 # -- tensors of random numbers ---------------------------------------------------------------------
+@hinted
 def randn(
     *shape: Any,
     dtype: Any = None,
@@ -180,6 +181,7 @@ def randn(
     return _finish(drawn_tensor(lambda lead: source.normal((*lead, *size), kind)), requires_grad)
 
 
+@hinted
 def rand(
     *shape: Any,
     dtype: Any = None,
@@ -200,6 +202,7 @@ def rand(
     return _finish(drawn_tensor(lambda lead: source.uniform((*lead, *size), kind)), requires_grad)
 
 
+@hinted
 def randint(
     low: int,
     high: int | None = None,
