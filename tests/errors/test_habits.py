@@ -343,6 +343,15 @@ def test_an_array_times_a_list_in_a_transform_names_stack(transform):
         call()
 
 
+def test_dir_of_a_tensor_lists_no_name_that_is_absent():
+    assert not {*ABSENT} & {*dir(pb.tensor([1.0]))}
+    assert {"shape", "backward", "clamp"} < {*dir(pb.tensor([1.0]))}
+    seen = []
+    pb.grad(lambda x: seen.append(dir(x)) or x)(2.0)
+    assert "astype" in seen[0]  # of NumPy's methods, which such tensors have
+    assert "storage" not in seen[0]
+
+
 UNFIT_CALLS = {
     "zeros with size=": (lambda: pb.zeros(size=(2,)), "pb.zeros((2, 3))"),
     "full with size=": (lambda: pb.full(size=(2,), fill_value=0), "pb.full((2, 3), 1.0)"),

@@ -33,3 +33,11 @@ class Absent:
 
 for _name in ABSENT:
     setattr(Tensor, _name, Absent(_name))
+
+
+def _names(self: Tensor) -> list[str]:
+    """Return the names that a tensor has, for completion; a subclass may have more of them."""
+    return [n for n in object.__dir__(self) if n not in ABSENT or hasattr(type(self), n)]
+
+
+Tensor.__dir__ = _names  # type: ignore[assignment]
