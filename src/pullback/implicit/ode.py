@@ -8,6 +8,7 @@ from typing import Any
 from pullback.core.graph.modes import no_grad
 from pullback.core.tensor.tensor import Tensor
 from pullback.errors import ArgumentError, ArgumentTypeError, ConvergenceError, compose
+from pullback.implicit.limits import constant, solution_at, solution_from
 from pullback.implicit.reading import state_of, tensor_of
 from pullback.ops.declare import sampled
 from pullback.ops.functions.creation import asarray
@@ -79,6 +80,9 @@ def odeint(
     numbers that were computed: Hager (2000), Runge-Kutta methods in optimal control and the
     transformed adjoint system, doi:10.1007/s002110000178. A step keeps y alone and runs once more.
 
+    The derivatives by times are those of the solution, ``dy(t)/dt = f(y(t), t)`` and ``dy(t)/dt0 =
+    -dy(t)/dy0 f(y0, t0)``: a first derivative needs none of `f` by t, which may be infinite there.
+
     Examples
     --------
     >>> import numpy as np
@@ -102,18 +106,22 @@ def odeint(
     def step(y: Any, start: Any, length: Any) -> Any:
         return _advanced(f, theta, y, start, length)[0]
 
+    def slope(y: Any, at: Any) -> Any:
+        return asarray(f(y, at, *theta))
+
     rtol = float(finfo(y.dtype).eps) ** 0.5 if rtol is None else rtol
     atol = rtol / 100 if atol is None else atol
     kept, found, size = checkpoint(step), [y], 1.0
+    values, y = constant(times), solution_from(slope, y, times[0])
     for k in range(times.numel() - 1):
-        start, whole = times[k], times[k + 1] - times[k]
+        start, whole = values[k], values[k + 1] - values[k]
         with no_grad():
             shares, size = _shares(f, theta, y, start, whole, size, (rtol, atol))
         done = 0.0
         for share in shares:
             y = kept(y, start + done * whole, share * whole)
             done += share
-        found.append(y)
+        found.append(solution_at(slope, y, times[k + 1]))
     return value_as_given(stack(found), [y0, *theta])
 
 

@@ -149,12 +149,16 @@ def _pull_again(
 def _check_unchanged(node: Node, now: Mapping[Node, Any], then: Mapping[Node, Any]) -> None:
     """Raise if F, evaluated again, has other derivatives: what it reads is not what it was."""
     for target, g in now.items():
-        before = box(as_array(then[target]))
-        rounding = float(finfo(before.dtype).eps) ** 0.5
-        if float(abs(g.detach() - before).sum()) > rounding * float(abs(before).sum()):
+        if differs(g.detach(), box(as_array(then[target]))):
             raise InplaceError(
                 f"{node.name()}: one of the variables needed for gradient computation has been "
                 "modified by an inplace operation: the equation that was solved has other "
                 "derivatives now.\nhint: differentiate before changing what it depends on, or "
                 "clone() that first."
             )
+
+
+def differs(now: Tensor, before: Tensor) -> bool:
+    """Return whether what was computed again is not what it was, to rounding."""
+    rounding = float(finfo(before.dtype).eps) ** 0.5
+    return bool(abs(now - before).sum() > rounding * abs(before).sum())

@@ -48,7 +48,7 @@ def planned(
                 order = [node for node in order if node in wanted]
                 break
     if suspects:
-        check_usable(order, suspects, wanted)
+        check_usable(order, suspects, wanted, oldest)
     return Plan(order, wanted)
 
 
@@ -115,11 +115,17 @@ def needed(
     return needed
 
 
-def check_usable(order: list[Node], suspects: list[Node], wanted: set[Node] | None) -> None:
-    """Raise before anything ran where values were released or a saved tensor was detached."""
+def check_usable(
+    order: list[Node], suspects: list[Node], wanted: set[Node] | None, oldest: int
+) -> None:
+    """Raise before anything ran where values were released or a saved tensor was detached.
+
+    Nodes before the number `oldest` do not run.
+    """
     detached = set()
     for node in suspects:
-        if node.released and (wanted is None or leads_to(node, wanted)):
+        runs = node.seq >= oldest and (wanted is None or leads_to(node, wanted))
+        if node.released and runs:
             raise _released(node)
         if node.extra is not None and node.extra.detached is not None and node.count:
             detached.add(node)

@@ -1,0 +1,228 @@
+"""What the limits of an integral, or the times of a solution, contribute to derivatives.
+
+Owns the integral of f from the value of a limit to the limit: a zero with derivatives. That by the
+limit is f there; that by anything else is such an integral of f's derivative, which is not computed
+before it is differentiated by the limit in turn. So no derivative of f by the limit is taken for a
+first derivative, where it may be infinite, and derivatives of every order are exact.
+
+Invariants: a limit that wraps others (forward mode) has a tangent, which is taken here, and what is
+wrapped is a limit of its own. What f reads must be as it was when it is evaluated again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextvars import copy_context
+from typing import Any, NamedTuple
+
+from pullback.arrays import join, library_of
+from pullback.core.backward.collect import since
+from pullback.core.backward.engine import run
+from pullback.core.function.dispatch import lifted
+from pullback.core.function.record import NodeOperation, Through, new_node
+from pullback.core.function.tensor_library import on_parts
+from pullback.core.graph.modes import STATE, enable_grad
+from pullback.core.graph.node import Node, WideNode, next_seq
+from pullback.core.tensor.tensor import Tensor, as_array, box
+from pullback.errors import InplaceError
+from pullback.implicit.solution import differs
+from pullback.ops.functions.creation import zeros_like
+from pullback.transforms.tangents import TangentLibrary
+from pullback.transforms.wrapped import Wrapped, WrappedLibrary, boxed, part_of
+
+__all__ = ["constant", "integral_to", "solution_at", "solution_from"]
+
+# A function of a number beside a limit, and of that limit, on which it may depend itself.
+Integrand = Callable[[Tensor, Tensor], Tensor]
+Slope = Callable[[Any, Any], Any]
+
+
+def solution_at(f: Slope, y: Tensor, time: Tensor) -> Tensor:
+    """Return the solution of ``dy/dt = f(y, t)`` at a time that is `y` at the time's value."""
+    return _with(y, integral_to(lambda at, _: f(solution_at(f, y, at), at), time))
+
+
+def solution_from(f: Slope, y: Tensor, time: Tensor) -> Tensor:
+    """Return the solution at the value of a time that is `y` at the time."""
+    value = constant(time)
+
+    def slope(at: Tensor, limit: Tensor) -> Any:  # later, as the mirror image is earlier
+        def later(y: Any, at: Any) -> Any:
+            return f(y, at + (value - limit))
+
+        return later(solution_at(later, y, at), at)
+
+    return _with(y, integral_to(slope, 2 * value - time))
+
+
+def _with(y: Tensor, change: Tensor | None) -> Tensor:
+    return y if change is None else y + change
+
+
+def integral_to(f: Integrand, limit: Tensor) -> Tensor | None:
+    """Return the integral of `f` from the value of a limit to it, None where that is constant."""
+    if not limit.requires_grad and not isinstance(limit.data_array(), Wrapped):
+        return None
+    f, begun, at = _Again(f), next_seq(), constant(limit)
+    sample = f(at, box(at.data_array(), limit._node))
+    leads = since([sample._node], begun)[1] if sample.requires_grad else ()
+    return _integral(f, limit, limit._node, _cut(sample), dict.fromkeys(leads))
+
+
+def constant(tensor: Tensor) -> Tensor:
+    """Return a tensor's values alone."""
+    array = tensor.data_array()
+    return box(library_of(array).constant(array), cls=tensor.__class__)
+
+
+def _cut(tensor: Tensor) -> Tensor:
+    """Return a tensor without its graph; what it wraps keeps its derivatives."""
+    return box(tensor.data_array(), cls=tensor.__class__)
+
+
+class _Again:
+    """A function that computes the same when it is called again, in the context of now."""
+
+    def __init__(self, f: Integrand) -> None:
+        self._f = lambda *at: f(*at) * 1.0  # a result of its own
+        self._context = copy_context()
+        self._first: Tensor | None = None
+
+    def __call__(self, at: Tensor, limit: Tensor) -> Tensor:
+        value: Tensor = self._context.copy().run(self._f, at, limit)
+        now = constant(value)
+        if self._first is None:
+            self._first = now
+        elif differs(now, self._first):
+            raise InplaceError(
+                f"{_LIMIT.node_name}: one of the variables needed for gradient computation has "
+                "been modified by an inplace operation: the function that was integrated has "
+                "other values now.\n"
+                "hint: differentiate before changing what it depends on, or clone() that first."
+            )
+        return value
+
+
+# Where a function leads in the graph, and zeros like the gradient there, if they are known.
+Leads = Mapping[Node, Tensor | None]
+
+
+class _Record(NamedTuple):
+    """What the node of an integral keeps."""
+
+    f: Integrand
+    limit: Tensor
+    leads: Leads
+
+
+def _integral(f: Integrand, limit: Tensor, own: Node | None, like: Tensor, leads: Leads) -> Tensor:
+    """Return the integral, of the form of `like`; `own` is the node of the limit for f."""
+    library: Any = join([library_of(t.data_array()) for t in (limit, like)])
+    limit, like = lifted(limit, library), lifted(like, library)
+    if isinstance(library, WrappedLibrary):
+        array = on_parts(_of_parts, f, limit.data_array(), own, library)
+    else:
+        array = zeros_like(like).data_array()
+    if not STATE.get().grad or not (limit.requires_grad or leads):
+        return box(array, cls=like.__class__)
+    node = new_node(WideNode, _LIMIT, (limit._node, *leads), (_Record(f, limit, leads),))
+    return box(array, node, None, like.__class__)
+
+
+def _of_parts(f: Integrand, limit: Any, own: Node | None, library: Any) -> Any:
+    """Return the integral as an array that wraps those of what the values of f wrap."""
+    inner, along = boxed(limit.value), getattr(limit, "tangent", None)
+
+    def wrapped(at: Tensor, inner: Tensor, *tangent: Any) -> Any:
+        changing = library.made(part_of(inner), *tangent) if tangent else library.lift(inner)
+        return lifted(f(at, box(changing, own)), library).data_array()
+
+    def tangent(at: Tensor, inner: Tensor) -> Any:
+        array = wrapped(at, inner, along)
+        return zeros_like(boxed(array.value)) if array.tangent is None else array.whole_tangent
+
+    value = integral_to(lambda *at: boxed(wrapped(*at).value), inner)
+    here = wrapped(constant(inner), inner)
+    value = zeros_like(boxed(here.value)) if value is None else value
+    if not isinstance(library, TangentLibrary):
+        return library.made(part_of(value), here.batched)
+    change = integral_to(lambda *at: boxed(tangent(*at)), inner)
+    if along is not None:
+        moved = boxed(along) * boxed(wrapped(inner, inner).value)
+        change = moved if change is None else change + moved
+    return library.made(part_of(value), None if change is None else part_of(change))
+
+
+def _pulled(f: Integrand, g: Tensor, target: Node, like: Tensor) -> Integrand:
+    """Return the function that pulls a gradient of f's result back to one of its targets."""
+
+    def pulled(*at: Tensor) -> Tensor:
+        found = _pull(f, at, g, [target])[target]
+        return zeros_like(like) if found is None else found
+
+    return pulled
+
+
+def _pull(
+    f: Integrand, at: tuple[Tensor, ...], g: Tensor, targets: Sequence[Node]
+) -> dict[Node, Tensor | None]:
+    """Return the gradients of targets of f, recorded where this is."""
+    recorded, begun = STATE.get().grad, next_seq()
+    with enable_grad():
+        value = f(*at)
+    if not value.requires_grad:
+        return dict.fromkeys(targets)
+    start = g if recorded else g.data_array()
+    found = run([value._node], [start], targets, True, recorded, False, begun)
+    return {t: r if recorded or r is None else box(as_array(r)) for t, r in found.items()}
+
+
+class _Limit(NodeOperation):
+    """The operation of an integral's node."""
+
+    node_name = "LimitBackward"
+
+    def saves_input(self, i: int, record: Any) -> bool:
+        """Return True: a recorded pass evaluates f again."""
+        return True
+
+    def differentiate(
+        self, node: Any, g: Any, wanted: set[Node] | None, recorded: bool
+    ) -> Sequence[Any]:
+        """Return the gradient of each edge's target; tensors where the pass is recorded."""
+        if node.released:
+            raise node.released_error()
+        kept: _Record = node.record[node.count]
+        limit, own = kept.limit, kept.limit._node
+        g, at = g if recorded else box(as_array(g)), _cut(limit)
+        if recorded and own is not None:  # f may depend on the limit itself
+            at = box(at.data_array(), new_node(WideNode, _AT, (own,)), None, at.__class__)
+        found: dict[Any, Tensor] = {}
+        if recorded or isinstance(limit.data_array(), Wrapped):
+            leads = _known(kept, g)
+            onwards = leads if g._node is None else {**leads, g._node: _cut(g)}
+            moving = limit if recorded else at
+            for t, like in leads.items():
+                if wanted is None or t in wanted:
+                    found[t] = _integral(_pulled(kept.f, g, t, like), moving, own, like, onwards)
+        by_limit = None
+        if own is not None and (wanted is None or own in wanted):
+            by_limit = (g.conj() * kept.f(at, limit)).real.sum().to(limit.dtype)
+        grads = [by_limit, *map(found.get, node.edges[1:])]
+        return grads if recorded else [None if r is None else r.data_array() for r in grads]
+
+
+def _known(kept: _Record, g: Tensor) -> dict[Node, Tensor]:
+    """Return where f leads to with a gradient, and what that is like."""
+    likes, limit = kept.leads, kept.limit
+    if None in likes.values():
+        others = [t for t in likes if t is not limit._node]
+        likes = {**likes, **_pull(kept.f, (constant(limit), limit), g, others)}
+        if limit._node in likes:  # known without the derivative, which may be infinite
+            likes[limit._node] = zeros_like(limit)
+    return {t: _cut(like) for t, like in likes.items() if like is not None}
+
+
+_LIMIT = _Limit()
+# From a limit to the number that f is evaluated at, in a recorded pass.
+_AT = Through("LimitBackward")
