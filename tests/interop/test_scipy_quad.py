@@ -195,3 +195,11 @@ def test_a_batch_that_func_closes_over_is_an_error_that_says_to_hand_it_over():
     required = r"(?s)quad: what differs between the samples.*hand it over in args"
     with pytest.raises(BatchedValueError, match=required):
         pb.vmap(lambda k: quad(lambda x: k * x, 0.0, 1.0)[0])(RATES)
+
+
+def test_quad_has_derivatives_by_a_limit_at_which_the_slope_is_infinite():
+    def area(a, b):
+        return pb.interop.scipy.integrate.quad(pb.sqrt, a, b)[0]
+
+    assert pb.grad(area, argnum=(0, 1))(0.0, 1.0) == pytest.approx((0.0, 1.0))
+    assert pb.jvp(area, (0.0, 1.0), (1.0, 2.0))[1] == pytest.approx(2.0)

@@ -27,7 +27,8 @@ from pullback.errors import (
     ShapeError,
     compose,
 )
-from pullback.interop.scipy.reading import as_scipy, floating, may_be_derived
+from pullback.implicit.limits import integral_to
+from pullback.interop.scipy.reading import as_scipy, floating
 from pullback.ops.declare import by_sample
 from pullback.ops.functions.creation import asarray, ones_like
 from pullback.ops.functions.joining import stack
@@ -35,8 +36,6 @@ from pullback.ops.functions.joining import stack
 __all__ = ["quad"]
 
 _PLACES, _WEIGHTS = np.polynomial.legendre.leggauss(21)
-# Exact for the derivatives of an integral by its limit, up to the order 8.
-_NEAR, _NEAR_WEIGHTS = np.polynomial.legendre.leggauss(4)
 
 
 def quad(
@@ -120,8 +119,9 @@ def _quad(
     ends = [float(low.detach()), float(high.detach())]
     total, error = _integral(f, ends, points, bounds)
     for end, sign in ((high, 1.0), (low, -1.0)):
-        if math.isfinite(float(end.detach())) and may_be_derived(end):
-            total = total + sign * _from_limit(f, end)
+        if math.isfinite(float(end.detach())):
+            change = integral_to(lambda x, _: f(x), end)
+            total = total if change is None else total + sign * change
     return total, error
 
 
@@ -171,17 +171,6 @@ def _one_number(value: Any, complex_func: bool) -> Tensor:
         required, hint = "real numbers required of func", "set complex_func=True"
         raise ArgumentError(compose("quad", required, found.dtype.name, hint=hint))
     return found.reshape(())
-
-
-def _from_limit(f: Callable[[Any], Tensor], end: Tensor) -> Tensor:
-    """Return the integral from a limit to itself: zero, with the derivatives by the limit."""
-    start = end.detach()
-    way = end - start
-    terms = [
-        f(start + way * ((1 + float(s)) / 2)) * (float(w) / 2)
-        for s, w in zip(_NEAR, _NEAR_WEIGHTS, strict=True)
-    ]
-    return way * sum(terms[1:], terms[0])
 
 
 # -- intervals -------------------------------------------------------------------------------------
