@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 import pullback as pb
-from pullback.check.first_look import looks_right
+from pullback.check.agreement import looks_right
 from pullback.check.inputs.arguments import Inputs, first_run
 
 
