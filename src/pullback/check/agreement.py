@@ -9,8 +9,7 @@ another direction and at a nearby point.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -27,7 +26,6 @@ from pullback.check.session import (
     ties,
     zeros_for_none,
 )
-from pullback.check.subject import Subject
 from pullback.check.values import Array, host
 
 # -- of the first look
@@ -41,6 +39,7 @@ _BESIDE = 1e-3  # how far a nearby point is
 _FOURTH = 8.0  # fourth differences of noise are about so many times as large
 _ROUNDED = 8.0  # times what noise makes of a slope
 _RESPONDS = 0.1  # of the length scale: a step that changes outputs, unless they are saturated
+_ADDS = 1e-5  # relative to slopes
 _MOST = 8  # elements without a gradient that are looked at
 
 
@@ -63,80 +62,51 @@ def looks_right(first: FirstRun, seed: int) -> bool:
         False also where this cannot be told: for other dtypes, where something raises, or is not
         finite.
     """
-    look = _look(first, np.random.default_rng(seed))
-    if look is None:
+    subject, rng = first.subject, np.random.default_rng(seed)
+    seeds = [random_like(out, rng) for out in first.values]
+    got = _coordinates_of_gradients(first, seeds)
+    if got is None:
         return False
-    together = dict(enumerate(_shares(look.sizes)))
-    several = len(together) > 1
-    return look.agrees(together) or (several and all(look.agrees({i: 1.0}) for i in together))
+    sizes = [np.abs(coordinates(a)) for a in subject.arrays]
+    directions = [away_from_zero(size.size, rng) * direction_scales(size) for size in sizes]
+    terms = [direction * g for direction, g in zip(directions, got, strict=True)]
+    sums, totals = [float(t.sum()) for t in terms], [float(np.abs(t).sum()) for t in terms]
+    along = joined(seeds)
+    noise = _NOISE * float(np.abs(along) @ np.abs(joined(first.values)))
 
-
-class _Look(NamedTuple):
-    """One backward pass of a call, and a direction for each of its arguments.
-
-    Attributes
-    ----------
-    subject : Subject
-    along : array
-        The output gradients, in coordinates of all outputs.
-    noise : float
-        How much of a slope may be rounding.
-    directions : list of array
-    terms : list of array
-        Those of the slope along each direction that the gradients say.
-    sizes : list of float
-        How large the terms are, for each argument.
-    """
-
-    subject: Subject
-    along: Array
-    noise: float
-    directions: list[Array]
-    terms: list[Array]
-    sizes: list[float]
-
-    def agrees(self, shares: Mapping[int, float]) -> bool:
-        """Return whether forward changes as the gradients say, along shares of directions."""
-        steps = {i: _STEP * share * self.directions[i] for i, share in shares.items()}
+    def agrees(shares: Mapping[int, float]) -> bool:
+        steps = {i: _STEP * share * directions[i] for i, share in shares.items()}
         try:
-            change = across(self.subject.values, self.subject.arrays, steps)
+            change = across(subject.values, subject.arrays, steps)
         except ForwardError:
             return False
-        if change is None or change.shape != self.along.shape:
+        if change is None or change.shape != along.shape:
             return False
-        excess = float(self.along @ change) / (2 * _STEP)
-        excess -= sum(share * float(self.terms[i].sum()) for i, share in shares.items())
-        size = sum(share * self.sizes[i] for i, share in shares.items())
-        return abs(excess) <= _CLOSE * size + self.noise
+        excess = float(along @ change) / (2 * _STEP)
+        excess -= sum(share * sums[i] for i, share in shares.items())
+        size = sum(share * totals[i] for i, share in shares.items())
+        return abs(excess) <= _CLOSE * size + noise
+
+    together = dict(enumerate(_shares(totals)))
+    return agrees(together) or (len(together) > 1 and all(agrees({i: 1.0}) for i in together))
 
 
-def _look(first: FirstRun, rng: np.random.Generator) -> _Look | None:
-    """Return what a call and its backward pass give; None where nothing can be told."""
-    arrays, outputs = first.subject.arrays, first.values
-    if any(a.dtype.char not in "dD" or not np.isfinite(a).all() for a in arrays):
+def _coordinates_of_gradients(first: FirstRun, seeds: Sequence[Array]) -> list[Array] | None:
+    """Return the gradients of a call in double precision; None where nothing can be told."""
+    arrays = first.subject.arrays
+    every = (*arrays, *first.values)
+    if any(a.dtype.char not in "dD" or not np.isfinite(a).all() for a in every):
         return None
-    if any(out.dtype.char not in "dD" for out in outputs):
-        return None
-    seeds = [random_like(out, rng) for out in outputs]
     try:
         with np.errstate(all="ignore"):
-            found = first.run.vjp(seeds)
+            grads = first.run.vjp(seeds)
     except Exception:  # of any kind: the full comparison says which, and whose
         return None
-    if len(found) != len(arrays):
-        return None
-    directions, terms = [], []
-    for array, g in zip(arrays, found, strict=True):
-        flat = coordinates(array)
-        got = 0.0 * flat if g is None else coordinates(host(g).astype(array.dtype))
-        if got.shape != flat.shape or not np.isfinite(got).all():
-            return None
-        directions.append(away_from_zero(flat.size, rng) * direction_scales(np.abs(flat)))
-        terms.append(directions[-1] * got)
-    along = joined(seeds)
-    noise = _NOISE * float(np.abs(along) @ np.abs(joined(outputs)))
-    sizes = [float(np.abs(some).sum()) for some in terms]
-    return _Look(first.subject, along, noise, directions, terms, sizes)
+    found = zeros_for_none([None if g is None else host(g) for g in grads], arrays)
+    found = [coordinates(g.astype(a.dtype)) for g, a in zip(found, arrays, strict=True)]
+    sizes = [coordinates(a).size for a in arrays]
+    usable = [g.size for g in found] == sizes and all(np.isfinite(g).all() for g in found)
+    return found if usable else None
 
 
 def _shares(sizes: Sequence[float]) -> list[float]:
@@ -173,6 +143,7 @@ def counts(session: Session, slack: float = 0.0, size: float = 0.0) -> list[str]
     >>> from pullback.check.report import Report
     >>> from pullback.check.session import Options
     >>> op = pb.autograd_function(lambda ctx, x: abs(x) + x**2, lambda ctx, g: {"x": g})
+    >>> from pullback.check.subject import Subject
     >>> calls = [Subject(op, (np.array(values),)) for values in ([0.5, -1.5], [0.0, 0.0])]
     >>> [counts(Session(call, Options(), Report("", 0))) for call in calls]
     [['x'], []]
@@ -220,19 +191,24 @@ def _is_wrong(session: Session, i: int, slack: float, size: float) -> bool:
     """
     if not np.isfinite(session.center).all():
         return False
-    first, second = _directions(session, i)
-    line = session.measure(i, first)
-    if _disagrees(session, line, slack, size):
-        return _disagrees(session, session.measure(i, second), slack, size)
-    if not line.slope.kink.any():
-        return False
-    together = ties(coordinates(session.wide[i]))
+    rng, count = session.rng(f"directions {i}"), coordinates(session.wide[i]).size
+    directions = [away_from_zero(count, rng) for _ in range(2)]
+    one = session.measure(i, directions[0])
+    if _disagrees(session, one, slack, size):
+        other = session.measure(i, directions[1])
+        both = session.measure(i, directions[0] + directions[1])
+        return _disagrees(session, other, slack, size) and _add_up(one, other, both)
+    together = ties(coordinates(session.wide[i])) if one.slope.kink.any() else ()
     return any(_disagrees(session, session.measure(i, d), slack, size) for d in together)
 
 
-def _directions(session: Session, i: int) -> Iterator[Array]:
-    rng, size = session.rng(f"directions {i}"), coordinates(session.wide[i]).size
-    yield from (away_from_zero(size, rng) for _ in range(2))
+def _add_up(one: Line, other: Line, both: Line) -> bool:
+    """Return whether slopes add up; those of a median of equal values do not."""
+    with np.errstate(all="ignore"):
+        off = np.abs(both.slope.value - one.slope.value - other.slope.value)
+        size = np.abs(one.slope.value) + np.abs(other.slope.value)
+        error = one.slope.error + other.slope.error + both.slope.error
+        return not (off > _ADDS * size + 10 * error).any()
 
 
 def _disagrees(session: Session, line: Line, slack: float, size: float) -> bool:

@@ -355,10 +355,12 @@ class _Runner:
             return report
         inputs = self._whole(inputs)
         self.base = Subject(self.fn, inputs.args, inputs.kwargs)
-        fn, seed = on_domains(self.fn, inputs.domains), self.options.seed
         try:
             with deadline().leaving_out():
                 self.size = max_abs(*self.base.values(self.base.arrays))
+                domains = inputs.domains or _read_by_half(self.base)
+                inputs = inputs._replace(domains=domains)
+                fn, seed = on_domains(self.fn, domains), self.options.seed
                 for variation in vary(fn, self.parameters or (), inputs, seed, not self.guesses):
                     if variation.values and report.precision:  # there it may be coarser
                         continue
@@ -470,6 +472,8 @@ class _Runner:
         report.notes[:0] = [f"inputs: {self.summary(sets[0])}", *sets[0].notes]
         try:
             with deadline().leaving_out():
+                subject = self._subject(sets[0])
+                self.size = max_abs(*subject.values(subject.arrays))
                 for inputs in sets[1:2] if self.options.fast else sets[1:]:
                     if report.failures or not self._of_values():
                         break
