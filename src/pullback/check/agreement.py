@@ -271,17 +271,17 @@ def _noise(session: Session, line: Line, size: float) -> Array | None:
     """Return what forward's noise makes of slopes along a line; None if forward ends nearby.
 
     Noise is what fourth differences leave of the outputs at five points close by, or what a change
-    of the last bits of the argument makes of them.
+    of the last bits of all arguments makes of them.
     """
-    i, step = line.argument, session.eps**0.25
-    curve = session.curve((i,), line.direction * (1.0 if line.element is None else line.scale))
-    points = [curve(k * step) for k in (-2, -1, 0, 1, 2)]
-    flat = coordinates(session.wide[i])
-    bits = session.curve((i,), 2 * session.eps * flat * np.cos(1e3 * flat))(1.0)
-    if bits is None or any(point is None for point in points):
+    step = session.eps**0.25
+    curve = session.curve((line.argument,), line.direction)
+    points = [curve(k * step * line.scale) for k in (-2, -1, 0, 1, 2)]
+    if any(point is None for point in points):
         return None
+    arrays = [np.asarray(a * (1 + 2 * session.eps * np.cos(1e3 * a.real))) for a in session.wide]
+    bits = joined(session.subject.values(arrays)) - session.center
     with np.errstate(all="ignore"):
         a, b, c, d, e = (np.asarray(point) for point in points)
         rough = np.abs(a - 4 * b + 6 * c - 4 * d + e) / _FOURTH
-        least = np.maximum(np.abs(bits - session.center), session.eps * size)
+        least = np.maximum(np.abs(bits), session.eps * size)
         return np.asarray(np.maximum(rough, least) / step)

@@ -19,6 +19,7 @@ from pullback.check.comparison import max_abs
 from pullback.check.deadline import OutOfTimeError, deadline
 from pullback.check.exceptions import ForwardError
 from pullback.check.inputs.arguments import (
+    FirstRun,
     Inputs,
     bind,
     format_inputs,
@@ -36,7 +37,7 @@ from pullback.check.inputs.guessing import (
 )
 from pullback.check.inputs.roles import callable_of, documented
 from pullback.check.inputs.search import is_strategy, search, strategy_of
-from pullback.check.inputs.settings import taken
+from pullback.check.inputs.settings import ENDLESS, taken
 from pullback.check.inputs.shape_text import ArgumentSpec, is_description, parse
 from pullback.check.inputs.vary import Variation, vary
 from pullback.check.naming import name_of, parameters_of, quoted
@@ -321,7 +322,7 @@ class _Runner:
             why = "forward draws random numbers where it is given no seed or generator"
             return self._not_checked(why, f"give it one: {described_call(rest)}")
         plain = [f for f in report.failures if f.part == "first" and not f.situation]
-        if plain and not self._counting(self._subject(sets[0]), self.options):
+        if plain and not self._counting(self._subject(sets[0])):
             why = (
                 "the disagreement at the inputs guessed does not repeat nearby, or forward is rough"
             )
@@ -364,43 +365,44 @@ class _Runner:
                 for variation in vary(fn, self.parameters or (), inputs, seed, not self.guesses):
                     if variation.values and report.precision:  # there it may be coarser
                         continue
-                    found = self._compared(fn, variation, list(report.unchecked))
-                    if found is not None:
-                        what, other = found
-                        if other.failures:  # so no other size is needed to show the mistake
-                            report.failures = [f for f in report.failures if f.cause.name != "size"]
-                        merge(report, other, f"with {what}")
-                        if other.failures:
-                            break
+                    first = taken(fn, variation.inputs(fn))
+                    if first == ENDLESS:
+                        report.notes.append("other values left out: forward does not end at some")
+                        break
+                    if isinstance(first, str):
+                        continue
+                    what, found = self._compared(fn, variation, first, bool(report.unchecked))
+                    if found.failures:  # so no other size is needed to show the mistake
+                        report.failures = [f for f in report.failures if f.cause.name != "size"]
+                    if what:
+                        merge(report, found, f"with {what}")
+                    if found.failures:
+                        break
         except OutOfTimeError:
             report.notes.append(f"other settings and values left out: {deadline().slowness()}")
         return report
 
     def _compared(
-        self, fn: Callable[..., Any], variation: Variation, unchecked: list[Unchecked]
-    ) -> tuple[str, Report] | None:
+        self, fn: Callable[..., Any], variation: Variation, first: FirstRun, unmeasured: bool
+    ) -> tuple[str, Report]:
         """Return what is different in a call, no more than shows a mistake, and its report.
 
-        None where there is nothing to tell of it.
+        Without words where there is nothing to tell of it.
         """
-        first = taken(fn, variation.inputs(fn))
-        if isinstance(first, str):
-            return None
-        usual = self.options.rtol is None and not unchecked
+        nothing = "", Report(name_of(self.fn), self.options.seed)
+        usual = self.options.rtol is None and not unmeasured
         if usual and looks_right(first, self.options.seed):
-            return None
-        names = self._counting(first.subject, self.options, variation.slack)
+            return nothing
+        names = self._counting(first.subject, variation.slack)
         if not names:
-            if not unchecked:
-                return None
-            found = self.check_one(variation.inputs(fn), ("first",))
-            return None if found.failures else (variation.what, found)
+            found = self.check_one(variation.inputs(fn), ("first",)) if unmeasured else nothing[1]
+            return nothing if not unmeasured or found.failures else (variation.what, found)
         with deadline().as_time_allows():
             variation, names = self._simplest(fn, variation, names)
-        report = self.check_one(variation.inputs(fn), ("first",))
-        report.notes = []  # on the user's own inputs they are enough
-        report.failures = [f for f in report.failures if "" in names or f.argument in names]
-        return (variation.what, report) if report.failures else None
+        found = self.check_one(variation.inputs(fn), ("first",))
+        found.notes = []  # on the user's own inputs they are enough
+        found.failures = [f for f in found.failures if "" in names or f.argument in names]
+        return (variation.what, found) if found.failures else nothing
 
     def _simplest(
         self, fn: Callable[..., Any], variation: Variation, names: list[str]
@@ -409,16 +411,15 @@ class _Runner:
         for other in variation.simpler():
             first = taken(fn, other.inputs(fn))
             if not isinstance(first, str):
-                found = self._counting(first.subject, self.options, other.slack)
+                found = self._counting(first.subject, other.slack)
                 if found:
                     return self._simplest(fn, other, found)
         return variation, names
 
-    def _counting(self, subject: Subject, options: Options, slack: float = 0.0) -> list[str]:
+    def _counting(self, subject: Subject, slack: float = 0.0) -> list[str]:
         """Return the arguments whose gradients are wrong at a call, as measurements tell."""
-        return counts(
-            Session(subject, options, Report(subject.name, options.seed)), slack, self.size
-        )
+        report = Report(subject.name, self.options.seed)
+        return counts(Session(subject, self.options, report), slack, self.size)
 
     # -- one call ------------------------------------------------------------------------------
     def _whole(self, inputs: Inputs) -> Inputs:
@@ -489,7 +490,7 @@ class _Runner:
         if isinstance(try_forward(self.fn, self._whole(inputs)), str):
             return
         found = self.check_one(inputs, self._of_values())
-        if found.failures and not self._counting(self._subject(inputs), self.options):
+        if found.failures and not self._counting(self._subject(inputs)):
             return
         late = any(part.status in (SKIPPED, NOT_RUN) and part.reason for part in found.parts)
         if late and not found.failures:

@@ -319,7 +319,7 @@ def _constants(code: types.CodeType) -> Iterator[str]:
             yield from _constants(constant)
         for word in constant if isinstance(constant, (tuple, frozenset)) else (constant,):
             named = isinstance(word, str) and word not in code.co_varnames
-            if named and 1 < len(word) <= _LONGEST and word.isidentifier():
+            if named and 1 < len(word) <= _LONGEST and word.replace("-", "_").isidentifier():
                 yield word
 
 

@@ -29,6 +29,7 @@ _OFTEN, _SELDOM = 0.6, 0.15
 _SETTINGS = (0.4, 0.45, 0.15)  # how often none, one and two of them differ
 _SMALL = 1e-4  # of a share: what is less is as good as nothing
 _FAR = 1e3
+_SMALLEST = 1e-2  # numbers that are smaller say how exact forward is, or keep it from dividing by 0
 _NEAR_ZERO = 1e-3  # of an argument
 _OTHER, _ORDERED, _MOVED = "other values of", "another order of", "moved values of"
 _SMALLER, _LARGER, _SIGNS = "smaller values of", "larger values of", "other signs of"
@@ -205,7 +206,7 @@ def _drawers(
     stay = _parts_of_one(list(arrays.values()))
     found: dict[str, _Drawer] = {}
     for name, value in leaves.items():
-        if isinstance(value, float) and np.isfinite(value) and value and "[" not in name:
+        if isinstance(value, float) and _SMALLEST < abs(value) < np.inf and "[" not in name:
             found[name] = _Number(value, rng)
         elif name in arrays and arrays[name].size and not any(arrays[name] is a for a in stay):
             found[name] = _Array(fn, inputs, name, arrays, zeros, rng)
@@ -257,20 +258,18 @@ class _Array:
     ) -> None:
         self.array = array = np.atleast_1d(arrays[name])
         self.keeps = functools.partial(keeps_bounds, inputs, name, array)
-        self.rng, self.word, self.zeros = rng, recognised(array), zeros
+        self.rng, self.word, self.zeros = rng, _word(array), zeros
         self.is_free = array.dtype.kind == "f" and not self.word
         # An index of each value, of which none is repeated, as in a scatter: it stays so.
         own = any(a.shape == array.shape and a.dtype.kind in "fc" for a in arrays.values())
         self.distinct = _all_distinct(array) and (own or name in inputs.bounded)
-        self.low, self.high = _limits(array, [a for k, a in arrays.items() if k != name])
+        others = [a for k, a in arrays.items() if k != name and a.dtype.kind == "f" and a.size]
+        self.low, self.high = _limits(array, others)
+        self.is_table = any(_is_within(a, array) for a in others)
         if name.split("[")[0] in inputs.bounded and array.dtype.kind == "f":
             self.low, self.high = float(array.min()), float(array.max())
-        if (
-            self.is_free
-            and self.low == 0
-            and np.isinf(self.high)
-            and _takes_both_signs(fn, inputs, name)
-        ):
+        positive = self.is_free and (self.low, self.high) == (0.0, np.inf)
+        if positive and _takes_both_signs(fn, inputs, name):
             self.low = -np.inf
 
     def __call__(self, numbers: Sequence[float], zero: bool) -> tuple[str, Array] | None:
@@ -309,8 +308,8 @@ class _Array:
                 rows = array.reshape(-1, array.shape[-1])
                 drawn = [rng.choice(numbers, row.size, replace=False) for row in rows]
                 other = np.reshape(drawn, array.shape)
-                return np.sort(other, axis=-1) if rising else other
-            other = rng.permuted(numbers)[places].reshape(array.shape)
+            else:
+                other = rng.permuted(numbers)[places].reshape(array.shape)
             return np.sort(other, axis=-1) if rising else other
         if order or self.distinct or (not rising and rng.random() < 0.3):
             return rng.permuted(array)
@@ -326,12 +325,16 @@ class _Array:
 
     def _structured(self) -> Array:
         array, rng = self.array, self.rng
-        if self.word == "sorted":  # within its ends: what it is looked up in may be no larger
+        if self.word == "sorted":
             steps = np.diff(array, axis=-1)
             steps = rng.permuted(steps, axis=-1) * self._stretch(steps.shape)
-            steps *= (array[..., -1:] - array[..., :1]) / steps.sum(-1, keepdims=True)
-            other = np.cumsum(np.concatenate([array[..., :1], steps], -1), -1)
-            return np.asarray(np.minimum(other, array[..., -1:]))
+            if self.is_table or self.high < np.inf:  # with the ends that it has
+                steps *= (array[..., -1:] - array[..., :1]) / steps.sum(-1, keepdims=True)
+                other = np.cumsum(np.concatenate([array[..., :1], steps], -1), -1)
+                return np.asarray(np.minimum(other, array[..., -1:]))
+            start = array[..., :1] * rng.choice([1.0, self._stretch(())])
+            other = np.cumsum(np.concatenate([start, steps], -1), -1)
+            return np.asarray(other * 10.0 ** rng.choice([0.0, rng.uniform(-1.0, 1.0)]))
         if self.word == "simplex":
             power = array ** rng.lognormal(0.0, 0.6)
             return rng.permuted(power / power.sum(-1, keepdims=True), axis=-1)
@@ -402,6 +405,16 @@ def _all_distinct(array: Array) -> bool:
     return all(np.unique(row).size == row.size for row in rows)
 
 
+def _word(array: Array) -> str:
+    """Return the word for the structure of an array; three numbers may be sorted as well."""
+    rising = array.ndim == 1 and array.size > 2 and array.dtype.kind == "f"
+    return recognised(array) or ("sorted" if rising and (np.diff(array) > 0).all() else "")
+
+
+def _is_within(array: Array, table: Array) -> bool:
+    return bool(table.min() <= array.min() and array.max() <= table.max())
+
+
 def _limits(array: Array, others: Sequence[Array]) -> tuple[float, float]:
     """Return the limits that values keep: those of 0 and 1, of a table, or 0."""
     if array.dtype.kind != "f" or not np.isfinite(array).all():
@@ -410,12 +423,8 @@ def _limits(array: Array, others: Sequence[Array]) -> tuple[float, float]:
     if low >= 0 and high <= 1:
         return 0.0, 1.0
     for table in others:
-        if (
-            table.ndim == 1
-            and recognised(table) == "sorted"
-            and table[0] <= low <= high <= table[-1]
-        ):
-            return float(table[0]), float(table[-1])
+        if _word(table) == "sorted" and _is_within(array, table):
+            return float(table.min()), float(table.max())
     return (0.0 if low > 0 else -np.inf), (0.0 if high < 0 else np.inf)
 
 
@@ -438,12 +447,15 @@ def _takes_both_signs(fn: Callable[..., Any], inputs: Inputs, name: str) -> bool
         found = taken(fn, Inputs(args, kwargs))
         return np.full(1, np.nan) if isinstance(found, str) else joined(found.values)
 
-    gaps = []
+    gaps, size = [], 0.0
     for t in (_NEAR_ZERO, _NEAR_ZERO / 8):
-        points = [at(k * t) for k in (2, 1, -1, -2)]
-        if any(p.shape != points[0].shape or not np.isfinite(p).all() for p in points):
-            return False
-        right, left = (points[0] - points[1]) / t, (points[2] - points[3]) / t
-        gaps.append(float(np.abs(right - left).max()))
+        points: list[Array] = []
+        for k in (-2, -1, 1, 2):
+            points.append(at(k * t))
+            if points[-1].shape != points[0].shape or not np.isfinite(points[-1]).all():
+                return False
+        left, right = (points[1] - points[0]) / t, (points[3] - points[2]) / t
+        gaps.append(float(np.abs(right - left).max(initial=0.0)))
+        size = float(np.abs(right).max(initial=0.0))
     far, close = gaps
-    return 0.5 * far < close < 10.0 * far and close > 1e-3 * float(np.abs(right).max())
+    return 0.5 * far < close < 10.0 * far and close > 1e-3 * size
