@@ -14,15 +14,15 @@ CHECK = SRC / "check"
 
 # As the package's docstring lists them: a group imports from itself and from those above it.
 GROUPS = (
-    {"deadline", "ending", "exceptions", "iterating", "naming", "progress", "values"},
-    {"numerical", "plot", "report", "rounding", "subject"},
-    {"comparison", "memory_layouts", "nearby", "resizing", "session"},
+    {"deadline", "exceptions", "iterating", "naming", "progress", "sources", "values"},
+    {"numerical", "plot", "report", "subject"},
+    {"comparison", "memory_layouts", "resizing", "session"},
     {"explain"},
     {"repair"},
     {"properties"},
     {"api"},
     {"inputs"},
-    {"first_look", "ops"},
+    {"agreement", "ops"},
     {"discovery", "loading"},
 )
 RANK = {name: rank for rank, group in enumerate(GROUPS) for name in group}

@@ -6,7 +6,6 @@ from tests.check._situations import checked, situation
 
 import pullback as pb
 from pullback.check import check_op
-from pullback.check.inputs.signs import said_positive, signed
 
 X = np.array([0.3, 1.2, 0.7, 2.1])
 
@@ -148,17 +147,16 @@ def test_what_is_positive_stays_so(given):
     assert not report.failures
 
 
-def test_a_guess_gets_both_signs_where_forward_takes_care_of_them():
-    def forward(ctx, radius):
-        ctx.save_for_backward(radius=radius)
-        return 1 / abs(radius)
+def test_what_is_positive_gets_both_signs_where_forward_treats_them_differently():
+    def forward(ctx, span):
+        ctx.save_for_backward(span=span)
+        return abs(span) + span**2
 
     def backward(ctx, g):
         (r,) = ctx.saved_tensors
-        return {"radius": -g / r**2}
+        return {"span": g * (1 + 2 * r)}
 
-    report = check_op(pb.autograd_function(forward, backward), raise_exception=False)
-    assert "radius < 0" in str(report.failures[0])
+    assert "all where span < 0" in situation(checked(forward, backward, X))
 
 
 # ---- what is found -------------------------------------------------------------------------------
@@ -179,7 +177,7 @@ def test_what_one_argument_equals_another_is_tried_where_forward_compares_them()
         return {"ka": g * by_ka / (2 * h), "ke": g * by_ke / (2 * h)}
 
     report = checked(forward, backward, np.array(1.3), np.array(0.4))
-    assert any("< 1e-08` true" in str(failure) for failure in report.failures)
+    assert "a row of another argument in" in report.failures[-1].situation
 
 
 def _between(ka, ke):
@@ -201,67 +199,6 @@ def test_what_is_left_out_is_tried_as_a_word_that_it_is_compared_with():
 
     report = checked(forward, lambda ctx, g: {"x": g}, X)
     assert "`clause` given" in situation(report)
-
-
-@pytest.mark.parametrize("one", [1, -1])
-def test_a_shift_that_wraps_is_answered_by_one_that_does_not(one):
-    def forward(ctx, x):
-        moved = np.append(0, x.numpy()[:-1]) if one == 1 else np.append(x.numpy()[1:], 0)
-        return pb.asarray(x.numpy() - 0.9 * moved)
-
-    def back(ctx, g):
-        return {"x": pb.asarray(g.numpy() - 0.9 * np.roll(g.numpy(), -1))}
-
-    def ahead(ctx, g):
-        return {"x": pb.asarray(g.numpy() - 0.9 * np.roll(g.numpy(), 1))}
-
-    report = checked(forward, back if one == 1 else ahead, X)
-    wanted = "np.append(g.numpy()[1:], 0)" if one == 1 else "np.append(0, g.numpy()[:-1])"
-    assert wanted in str(report.failures[0])
-
-
-def test_indices_that_repeat_on_both_ends_are_told():
-    def forward(ctx, head, start, end):
-        ctx.start, ctx.end, ctx.n = start, end, len(head)
-        return head[start] - 2 * head[end]
-
-    def backward(ctx, g):
-        grad = np.zeros(ctx.n)
-        grad[ctx.start] += g.numpy()
-        grad[ctx.end] -= 2 * g.numpy()
-        return {"head": pb.asarray(grad)}
-
-    start, end = np.array([0, 0, 1, 2]), np.array([1, 2, 3, 3])
-    report = checked(forward, backward, X, start, end)
-    assert "where an index repeats" in str(report.failures[0])
-
-
-# ---- signs ---------------------------------------------------------------------------------------
-def test_signs_are_taken_care_of_where_an_argument_or_a_product_is_asked_for_its_own():
-    def forward(ctx, force, width, height, rate, level, span):
-        if (rate <= 0).any():
-            raise ValueError("the rate must be positive")
-        ctx.moment = force * width
-        reached = np.maximum(level - height, 0.0)
-        for each in span.numpy():
-            reached = reached + each
-        return np.where(ctx.moment > 0, reached, 0.0) * rate * abs(span)
-
-    op = pb.autograd_function(forward, lambda ctx, g: {"force": g * np.sign(ctx.moment)})
-    names = ["force", "width", "height", "rate", "level", "span"]
-    assert signed(op, names) == {"force", "width", "span"}
-
-
-def test_a_docstring_may_say_that_arguments_are_positive():
-    def forward(ctx, stretch, shrink, room, load):
-        """Return the spaces.
-
-        stretch, shrink: (n,) in points, not negative; room: all of it; load: (n,) in kN/m, positive
-        """
-
-    op = pb.autograd_function(forward, lambda ctx, g: None)
-    names = ["stretch", "shrink", "room", "load"]
-    assert said_positive(op, names) == {"stretch", "shrink", "load"}
 
 
 def test_what_is_left_out_is_given_with_as_many_axes_as_the_docstring_says():

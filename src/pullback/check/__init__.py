@@ -5,16 +5,16 @@ from those named before it.
 
 What everything works on
     values (arrays on the host, and the library and device they came from), naming (what messages
-    call things), exceptions (how a check is interrupted), deadline (when it has to end), ending
-    (whether a call does), progress (how far it is).
+    call things), exceptions (how a check is interrupted), deadline (when it has to end), iterating
+    (whether a call does, and whether it repeats a step), sources (functions as syntax trees),
+    progress (how far it is).
 Measurements and the report
     numerical (derivatives by differences), subject (the call, its values and gradients), plot (the
-    picture of a report), report (causes, failures, notes), rounding (what is forward's own).
+    picture of a report), report (causes, failures, notes).
 One check
     session (one check in progress: tolerances, random numbers, each thing measured once),
     comparison (two gradients, up to rounding), resizing (the same call at other sizes),
-    memory_layouts (the layouts that an array can have), nearby (gradients around a point without a
-    derivative).
+    memory_layouts (the layouts that an array can have).
 explain/
     Why a gradient is wrong: hypotheses about the numbers, the most specific first.
 repair/
@@ -22,14 +22,14 @@ repair/
     sites (hooks at every expression), quoting, atoms (values at hand), regrouping, edits,
     combining, statements and terms (what may have been meant), trials (what a change has to do),
     needed (what value an expression would have to have), search; held (parts of forward through
-    which a gradient is wrong), settling (whether what forward repeats has come to rest).
+    which a gradient is wrong).
 properties/
     The parts of the check, one file each, in the order in which they run. api runs them:
     `gradcheck`.
 inputs/
     The arguments of a call: described in a text, drawn by strategies of Hypothesis, or guessed from
-    the signature. first_look (whether a call is right to all appearance, at little cost); ops
-    checks an operation with them: `check_op`.
+    the signature; settings and vary draw others. agreement (whether a gradient is wrong at another
+    call, as measurements tell); ops checks an operation with them: `check_op`.
 Finding operations
     loading (importing what is to be checked), discovery (of a module, file or folder).
 

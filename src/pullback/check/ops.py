@@ -8,22 +8,18 @@ from __future__ import annotations
 import dataclasses
 import functools
 import inspect
-import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
-from pullback.check.api import (
-    check,
-    checked_options,
-    chosen_parts,
-    judged,
-    running,
-)
-from pullback.check.deadline import Budget, OutOfTimeError, deadline
-from pullback.check.first_look import looks_right
+from pullback.check.agreement import counts, looks_right
+from pullback.check.api import check, checked_options, chosen_parts, judged, running
+from pullback.check.comparison import max_abs
+from pullback.check.deadline import OutOfTimeError, deadline
+from pullback.check.exceptions import ForwardError
 from pullback.check.inputs.arguments import (
+    FirstRun,
     Inputs,
     bind,
     format_inputs,
@@ -41,40 +37,30 @@ from pullback.check.inputs.guessing import (
 )
 from pullback.check.inputs.roles import callable_of, documented
 from pullback.check.inputs.search import is_strategy, search, strategy_of
-from pullback.check.inputs.settings import SEVERAL
+from pullback.check.inputs.settings import ENDLESS, taken
 from pullback.check.inputs.shape_text import ArgumentSpec, is_description, parse
-from pullback.check.inputs.signs import said_positive, signed
-from pullback.check.inputs.triangles import read_by_half
-from pullback.check.inputs.variations import Variation, is_singular, variations
-from pullback.check.iterating import guards
+from pullback.check.inputs.vary import Variation, vary
 from pullback.check.naming import name_of, parameters_of, quoted
-from pullback.check.nearby import is_among_nearby, is_smooth, poles
-from pullback.check.repair import has_settled
+from pullback.check.numerical import joined
 from pullback.check.report import (
     FAILED,
     NOT_RUN,
     PASSED,
     SKIPPED,
-    Failure,
     PartResult,
     Report,
     Unchecked,
 )
-from pullback.check.rounding import is_rounding
 from pullback.check.session import Options, Session
 from pullback.check.subject import Subject
-from pullback.check.values import holds_numbers, host
+from pullback.check.values import Array, holds_numbers, host
 from pullback.core.custom import pytree as tree
 from pullback.core.tensor.tensor import box
 from pullback.errors import ArgumentError, ArgumentTypeError
 
 # The parts that depend on the values: further sets of inputs run only these.
 OF_VALUES = ("first", "masks")
-# Where values are large, forward may round to a constant what has a tiny derivative.
-_UNDERFLOW = {"float64": 1e-12, "float32": 3e-5, "float16": 3e-2}
 _CALLS = 8  # of which two of a random operation differ
-# Once so many seconds are spent on variations, no other is begun.
-_FOR_VARIATIONS = 1.5
 
 
 def check_op(
@@ -273,12 +259,12 @@ class _Runner:
         self.parameters = parameters_of(fn)
         names = [p.name for p in self.parameters or ()]
         shapes = {name: described.shape for name, described in documented(fn, names).items()}
-        self.base: Subject | None = None  # the call whose gradients are right, if they are
-        self.positive: set[str] = set()  # its arrays that have to stay so
-        self.unmeasured: list[Unchecked] = []  # of that call's derivatives
-        self.guesses = False  # whether nobody gave the inputs
         self.said = {name: tuple(map(str, shape)) for name, shape in shapes.items() if shape}
+        self.base: Subject | None = None  # the call whose gradients are right, if they are
+        self.size = 0.0  # of its outputs
+        self.guesses = False  # whether nobody gave the inputs
 
+    # -- choosing the inputs -------------------------------------------------------------------
     def report(self, inputs: Sequence[Any]) -> Report:
         """Check the operation on inputs as `check_op` takes them."""
         rest, seed = _rest(self.fn, self.kwargs), self.options.seed
@@ -299,20 +285,34 @@ class _Runner:
                 return self.check_sets(draw_described(rest, inputs[0], seed))
             except OutOfTimeError:
                 return self._not_checked(deadline().reason(), deadline().way_out())
-        given = Inputs(tuple(inputs), {})
-        if len(inputs) == 1 and isinstance(inputs[0], str):
-            self._require_taken(given)
+        given = self._taken(Inputs(tuple(inputs), {}))
         return self.varied(self.check_one(given), given)
 
-    def _require_taken(self, inputs: Inputs) -> None:
-        """Raise if forward does not take a text, which was perhaps meant as a description."""
-        problem = try_forward(self.fn, inputs._replace(kwargs=self.kwargs))
-        if isinstance(problem, str):
+    def _taken(self, given: Inputs) -> Inputs:
+        """Return a call; that of the items where forward does not take the one tuple it has.
+
+        And raise if forward does not take the one text it has, perhaps meant as a description.
+        """
+        (only,) = given.args if len(given.args) == 1 else (None,)
+        if not isinstance(only, (str, tuple)):
+            return given
+        problem = try_forward(self.fn, self._whole(given))
+        if not isinstance(problem, str):
+            return given
+        if isinstance(only, str):
             raise ArgumentError(
                 f"check_op: a description of the inputs, or a text that `{name_of(self.fn)}` "
-                f"takes, is required, got {inputs.args[0]!r}, for which forward says: {problem}\n"
+                f"takes, is required, got {only!r}, for which forward says: {problem}\n"
                 f"hint: a description has a colon after each name: {described_call(self.fn)}"
             )
+        items = given._replace(args=only)
+        if isinstance(try_forward(self.fn, self._whole(items)), str):
+            raise ArgumentError(
+                f"check_op: arguments that `{name_of(self.fn)}` takes are required, got one tuple "
+                f"of {len(only)}, which it takes neither as one argument nor as several; of the "
+                f"tuple it says: {problem}\nhint: pass the arguments one after the other."
+            )
+        return items
 
     def guessed(self, rest: Callable[..., Any], sets: Sequence[Inputs]) -> Report:
         """Check guessed inputs; a rule that is right for other shapes may be meant for these."""
@@ -321,15 +321,13 @@ class _Runner:
         if report.failures and self._is_random(sets[0]):
             why = "forward draws random numbers where it is given no seed or generator"
             return self._not_checked(why, f"give it one: {described_call(rest)}")
-        if report.failures and not self._has_settled(sets[0]):
-            why = "forward repeats one step, and has not come to rest after the last of them"
-            return self._not_checked(why, f"give inputs where it has: {described_call(rest)}")
-        if report.failures and all(is_rounding(self._subject(sets[0]), f) for f in report.failures):
-            why = "forward rounds too much at the inputs guessed to be compared"
+        plain = [f for f in report.failures if f.part == "first" and not f.situation]
+        if plain and not self._counting(self._subject(sets[0])):
+            why = (
+                "the disagreement at the inputs guessed does not repeat nearby, or forward is rough"
+            )
             return self._not_checked(why, f"give others: {described_call(rest)}")
-        plain = [f for f in report.failures if re.match("$|inputs: [^;]*$", f.situation)]
-        causes = {f.cause.name for f in plain if f.part == "first"}
-        if not causes or "missing-sum" in causes:  # a bias is meant to be smaller
+        if not plain or "missing-sum" in {f.cause.name for f in plain}:  # a bias is meant smaller
             return report
         for other, *more in other_guesses(rest, self.options.seed):
             if not all(self.check_one(draw, ("first",)).ok for draw in more):
@@ -343,127 +341,87 @@ class _Runner:
                 return self._not_checked(why, hint)
         return report
 
-    def _has_settled(self, inputs: Inputs) -> bool:
-        inputs = self._whole(inputs)
-        return has_settled(self.fn, inputs.args, inputs.kwargs)
-
     def _is_random(self, inputs: Inputs) -> bool:
         """Return whether one call has several results."""
-        inputs = self._whole(inputs)
-        found = [try_forward(self.fn, inputs) for _ in range(_CALLS)]
+        found = [try_forward(self.fn, self._whole(inputs)) for _ in range(_CALLS)]
         runs = [outs for outs in found if not isinstance(outs, str)]
         pairs = [pair for run in runs for pair in zip(runs[0], run, strict=True)]
         return any(not np.array_equal(a, b) for a, b in pairs)
 
+    # -- varying them --------------------------------------------------------------------------
     def varied(self, report: Report, inputs: Inputs) -> Report:
         """Compare derivatives with other settings and values too; return the report on all."""
         wrong_here = any(failure.part in OF_VALUES for failure in report.failures)
         if wrong_here or self.options.fast or "first" not in self.parts or self.surrogate:
             return report
-        inputs = inputs._replace(kwargs=inputs.kwargs | self.kwargs)
+        inputs = self._whole(inputs)
         self.base = Subject(self.fn, inputs.args, inputs.kwargs)
-        self.positive = self._staying_positive(self.base)
-        self.unmeasured = list(report.unchecked)
-        time = Budget(_FOR_VARIATIONS)
         try:
             with deadline().leaving_out():
-                for variation in variations(self.fn, self.parameters, inputs):
-                    elsewhere = variation.moved or variation.drawn
-                    if elsewhere and report.precision:  # there it may be coarser
+                self.size = max_abs(*self.base.values(self.base.arrays))
+                domains = inputs.domains or _read_by_half(self.base)
+                inputs = inputs._replace(domains=domains)
+                fn, seed = on_domains(self.fn, domains), self.options.seed
+                for variation in vary(fn, self.parameters or (), inputs, seed, not self.guesses):
+                    if variation.values and report.precision:  # there it may be coarser
                         continue
-                    if not self._is_meant(variation):
+                    first = taken(fn, variation.inputs(fn))
+                    if first == ENDLESS:
+                        report.notes.append("other values left out: forward does not end at some")
+                        break
+                    if isinstance(first, str):
                         continue
-                    what, found = self.check_variation(variation)
+                    what, found = self._compared(fn, variation, first, bool(report.unchecked))
                     if found.failures:  # so no other size is needed to show the mistake
                         report.failures = [f for f in report.failures if f.cause.name != "size"]
-                    merge(report, found, f"with {what}")
-                    if found.failures or not time.lasts():
+                    if what:
+                        merge(report, found, f"with {what}")
+                    if found.failures:
                         break
         except OutOfTimeError:
             report.notes.append(f"other settings and values left out: {deadline().slowness()}")
         return report
 
-    def _is_meant(self, variation: Variation) -> bool:
-        """Return whether what is positive stays so, or the operation takes care of its signs.
+    def _compared(
+        self, fn: Callable[..., Any], variation: Variation, first: FirstRun, unmeasured: bool
+    ) -> tuple[str, Report]:
+        """Return what is different in a call, no more than shows a mistake, and its report.
 
-        Of a guess nobody said even that zeros are meant.
+        Without words where there is nothing to tell of it.
         """
-        if self.guesses and variation.inner:
-            return False
-        if not self.positive or variation.first_run is None:
-            return True
-        other = variation.first_run.subject.array_arguments()
-        least = [a.min(initial=np.inf) for name, a in other if name in self.positive]
-        return all(n > 0 if self.guesses else n >= 0 for n in least)
-
-    def _staying_positive(self, base: Subject) -> set[str]:
-        """Return the arrays of a call with positive values alone, but for those of both signs."""
-        found = base.array_arguments()
-        names = {name for name, a in found if a.dtype.kind == "f" and (a > 0).all()}
-        return names - self._signed if names else names
-
-    @functools.cached_property
-    def _signed(self) -> set[str]:
-        """The arguments that may have both signs, though all values are positive."""
-        names = [p.name for p in self.parameters or ()]
-        return signed(self.fn, names) - said_positive(self.fn, names)
-
-    def check_variation(self, variation: Variation) -> tuple[str, Report]:
-        """Compare first derivatives of another call, in full only if that shows a mistake.
-
-        Returns what is different, of that no more than shows the mistake, and the report.
-        """
-        large = variation.inputs.profile == LARGE
-        report = self._compared(variation, fast=True)
-        if report.failures:
-            variation, report = self._simplest(variation, report)
-        if report.failures and not large:
-            with deadline().as_time_allows():
-                found = self._compared(variation, fast=False)
-                report = found if found.failures else report
-        return variation.what, report
-
-    def _simplest(self, variation: Variation, report: Report) -> tuple[Variation, Report]:
-        """Return the variation with as few differences as show the mistake, and its report."""
+        nothing = "", Report(name_of(self.fn), self.options.seed)
+        usual = self.options.rtol is None and not unmeasured
+        if usual and looks_right(first, self.options.seed):
+            return nothing
+        names = self._counting(first.subject, variation.slack)
+        if not names:
+            found = self.check_one(variation.inputs(fn), ("first",)) if unmeasured else nothing[1]
+            return nothing if not unmeasured or found.failures else (variation.what, found)
         with deadline().as_time_allows():
-            for other in variation.simpler(self.fn):
-                found = self._compared(other, fast=True)
-                if found.failures:
-                    return self._simplest(other, found)
-        return variation, report
+            variation, names = self._simplest(fn, variation, names)
+        found = self.check_one(variation.inputs(fn), ("first",))
+        found.notes = []  # on the user's own inputs they are enough
+        found.failures = [f for f in found.failures if "" in names or f.argument in names]
+        return (variation.what, found) if found.failures else nothing
 
-    def _compared(self, variation: Variation, fast: bool) -> Report:
-        """Compare first derivatives of another call; what is excused is left out."""
-        singular = functools.partial(is_singular, self.fn, self._whole(variation.inputs))
-        if self._looks_right(variation) or singular():
-            none = Report(name_of(self.fn), self.options.seed)
-            none.unchecked = list(self.unmeasured)
-            return none
-        least = _underflow(variation.inputs) if variation.inputs.profile == LARGE else 0.0
-        options = dataclasses.replace(
-            self.options,
-            atol=max(self.options.atol or 0.0, least) or self.options.atol,
-            smooth=variation.tied,
-            edges=not variation.crosses,
-            fast=fast,
-        )
-        report = self.check_one(variation.inputs, ("first",), options)
-        report.notes = []  # on the user's own inputs they are enough
-        report.failures = [f for f in report.failures if not _is_excused(f, variation)]
-        doubtful = variation.tied or variation.edge or variation.coarse or variation.crosses
-        if report.failures and doubtful:
-            self._excuse_ties(report, variation, options)
-        if self.guesses and report.failures and self._has_new_zero(self._subject(variation.inputs)):
-            self._excuse_zeros(report)
-        if (variation.small or variation.drawn) and report.failures:
-            subject = self._subject(variation.inputs)
-            report.failures = [f for f in report.failures if not is_rounding(subject, f)]
-        if report.failures and variation.moved and not self._has_settled(variation.inputs):
-            report.failures = []
-        if not report.failures:
-            report.parts = []  # what was excused failed nothing
-        return report
+    def _simplest(
+        self, fn: Callable[..., Any], variation: Variation, names: list[str]
+    ) -> tuple[Variation, list[str]]:
+        """Return the variation with as few differences as show the mistake."""
+        for other in variation.simpler():
+            first = taken(fn, other.inputs(fn))
+            if not isinstance(first, str):
+                found = self._counting(first.subject, other.slack)
+                if found:
+                    return self._simplest(fn, other, found)
+        return variation, names
 
+    def _counting(self, subject: Subject, slack: float = 0.0) -> list[str]:
+        """Return the arguments whose gradients are wrong at a call, as measurements tell."""
+        report = Report(subject.name, self.options.seed)
+        return counts(Session(subject, self.options, report), slack, self.size)
+
+    # -- one call ------------------------------------------------------------------------------
     def _whole(self, inputs: Inputs) -> Inputs:
         return inputs._replace(kwargs=self.kwargs | inputs.kwargs)
 
@@ -471,68 +429,24 @@ class _Runner:
         call, fn = self._whole(inputs), on_domains(self.fn, inputs.domains)
         return Subject(fn, call.args, call.kwargs, self.surrogate)
 
-    def _looks_right(self, variation: Variation) -> bool:
-        """Return whether a call needs no closer look, with tolerances as they are by default."""
-        if self.options.rtol is not None or variation.inputs.domains or self.unmeasured:
-            return False
-        first = variation.first_run
-        return first is not None and looks_right(first, self.options.seed)
-
-    def _excuse_ties(self, report: Report, variation: Variation, options: Options) -> None:
-        """Leave out what is right where no derivative exists: of one side or between, or NaN."""
-        subject = self._subject(variation.inputs)
-        session = Session(subject, options, Report(subject.name, options.seed))
-        if variation.tied and is_among_nearby(session):
-            report.failures = []
-        elif any(f.cause.name == "nan" for f in report.failures):
-            # Zeros among positive values are meant where forward takes care of them; values at its
-            # limits are not.
-            beyond = variation.small or variation.drawn is not None
-            meant = variation.edge and not beyond and guards(self.fn)
-            edge = variation.edge or (not variation.inner and self._has_new_zero(subject))
-            at_poles = poles(session)
-            report.failures = [
-                f
-                for f in report.failures
-                if f.cause.name != "nan"
-                or (f.argument not in at_poles and (meant or (not edge and _is_smooth(session, f))))
-            ]
-
-    def _excuse_zeros(self, report: Report) -> None:
-        """Leave out NaN at zeros of which nobody said that they are meant."""
-        if not guards(self.fn):
-            report.failures = [f for f in report.failures if f.cause.name != "nan"]
-
-    def _has_new_zero(self, subject: Subject) -> bool:
-        """Return whether a call has a zero among its numbers, and the user's own has none."""
-        calls = [subject, *([self.base] if self.base else [])]
-        found = [any(not v.all() for _, v in call.array_arguments()) for call in calls]
-        return found == [True, False]
-
     def _not_checked(self, why: str, hint: str) -> Report:
         """Return the report on an operation for which there are no inputs."""
         report = Report(name_of(self.fn), self.options.seed)
         report.unchecked.append(Unchecked(f"`{report.name}`", why, hint))
         return report
 
-    def check_one(
-        self,
-        inputs: Inputs,
-        parts: Sequence[str] | None = None,
-        options: Options | None = None,
-    ) -> Report:
+    def check_one(self, inputs: Inputs, parts: Sequence[str] | None = None) -> Report:
         """Check one set of inputs."""
         subject = self._subject(inputs)
         subject.said, subject.base = self.said, self.base
-        options = options or self.options
-        quick = options.fast or inputs.profile == LARGE
-        options = dataclasses.replace(options, fast=quick)
+        quick = self.options.fast or inputs.profile == LARGE
+        options = dataclasses.replace(self.options, fast=quick)
         report = check(subject, options, self.parts if parts is None else parts)
         if report.ok or inputs.domains:
             return report
-        words = read_by_half(subject)
+        words = _read_by_half(subject)
         if words:
-            report = self.check_one(inputs._replace(domains=words), parts, options)
+            report = self.check_one(inputs._replace(domains=words), parts)
             report.notes.append(
                 f"forward reads one triangle of {quoted(words)} alone, or takes no other matrices "
                 "than symmetric ones: the gradient is compared along these"
@@ -552,15 +466,20 @@ class _Runner:
                     f'that it is kept: "{name}: ({shape}) {word}"'
                 )
 
+    # -- several sets --------------------------------------------------------------------------
     def check_sets(self, sets: Sequence[Inputs]) -> Report:
         """Run all parts on the first set, those that depend on the values on the others."""
         report = self.check_one(sets[0])
         report.notes[:0] = [f"inputs: {self.summary(sets[0])}", *sets[0].notes]
         try:
             with deadline().leaving_out():
+                subject = self._subject(sets[0])
+                self.size = max_abs(*subject.values(subject.arrays))
                 for inputs in sets[1:2] if self.options.fast else sets[1:]:
                     if report.failures or not self._of_values():
                         break
+                    if self.guesses and inputs.profile == SPECIAL:  # nobody said zeros are meant
+                        continue
                     self._check_another(inputs, report)
         except OutOfTimeError:
             report.notes.append(f"other values left out: {deadline().slowness()}")
@@ -568,14 +487,11 @@ class _Runner:
 
     def _check_another(self, inputs: Inputs, report: Report) -> None:
         """Check another set of inputs, if forward takes it, in the parts that depend on values."""
-        call = self._whole(inputs)
-        if isinstance(try_forward(self.fn, call), str) or not self._has_settled(inputs):
+        if isinstance(try_forward(self.fn, self._whole(inputs)), str):
             return
-        # Zeros and equal values may be where it has no derivative.
-        options = dataclasses.replace(self.options, smooth=inputs.profile == SPECIAL)
-        found = self.check_one(inputs, self._of_values(), options)
-        if self.guesses and inputs.profile == SPECIAL:
-            self._excuse_zeros(found)
+        found = self.check_one(inputs, self._of_values())
+        if found.failures and not self._counting(self._subject(inputs)):
+            return
         late = any(part.status in (SKIPPED, NOT_RUN) and part.reason for part in found.parts)
         if late and not found.failures:
             raise OutOfTimeError
@@ -635,44 +551,34 @@ def _elements(inputs: Inputs) -> int:
     return sum(host(v).size for v in values if holds_numbers(v))
 
 
-def _underflow(inputs: Inputs) -> float:
-    """Return what is nothing beside gradients of size 1 in the narrowest dtype of a call."""
-    arrays = [host(v) for v in tree.leaves((inputs.args, inputs.kwargs)) if holds_numbers(v)]
-    return max((_UNDERFLOW.get(a.dtype.name, 0.0) for a in arrays), default=0.0) or 1e-12
+def _read_by_half(subject: Subject) -> dict[str, str]:
+    """Return the words for the symmetric matrices that forward reads as such, by name.
 
-
-def _is_smooth(session: Session, failure: Failure) -> bool:
-    """Return whether there are derivatives where a gradient is NaN."""
-    return is_smooth(session, session.subject.names.index(failure.argument))
-
-
-def _is_excused(failure: Failure, variation: Variation) -> bool:
-    """Return whether a variation, and not the rule, is to blame.
-
-    Equal values may make a matrix singular; where all is rounding, any number is right.
+    Of these it reads one triangle alone, or refuses others that are nearly so. The gradient is
+    right if it is along symmetric matrices: over which elements it is spread is a convention.
     """
-    cause = failure.cause
-    if not variation.tied and _is_rough(failure):  # tied values may be right alone, not together
-        return True
-    loud = cause.name in ("raised", "missing-sum") and "Error" in cause.text
-    if loud and (SEVERAL in variation.what or "got the complex number" in cause.text):
-        return True  # nobody said that it takes these
-    if cause.name == "nan" and variation.inputs.profile == LARGE:  # where forward stays constant
-        assert failure.expected is not None
-        assert failure.wrong is not None
-        return not failure.expected[failure.wrong].any()
-    if cause.name == "precision" and (variation.small or variation.tied or variation.coarse):
-        return True  # few numbers remain of tiny ones; the call's own tell enough
-    return variation.coarse or (cause.name == "raised" and "singular" in cause.text.lower())
+    words = {}
+    for i, (name, array) in enumerate(zip(subject.names, subject.arrays, strict=True)):
+        word = recognised(array)
+        if word in ("spd", "symmetric"):
+            upper = np.triu(np.ones(array.shape), 1)
+            trials = ((1e-7, upper), (1e-7, np.swapaxes(upper, -1, -2)), (1e-2, upper))
+            moved = [_values_at(subject, i, array * (1 + by * where)) for by, where in trials]
+            still = _values_at(subject, i, array)
+            if moved[2] is None or any(
+                a is not None and still is not None and np.array_equal(a, still) for a in moved[:2]
+            ):
+                words[name] = word
+    return words
 
 
-def _is_rough(failure: Failure) -> bool:
-    """Return whether no element is wrong by itself: a direction may lie along what has no slope.
-
-    Of large arrays only some elements were measured.
-    """
-    wrong = failure.wrong
-    return wrong is not None and wrong.size <= Options.max_elements and not wrong.any()
+def _values_at(subject: Subject, i: int, array: Array) -> Array | None:
+    """Return the outputs for another value of an argument; None where forward raises."""
+    arrays = [*subject.arrays[:i], array.astype(subject.arrays[i].dtype), *subject.arrays[i + 1 :]]
+    try:
+        return joined(subject.values(arrays))
+    except ForwardError:
+        return None
 
 
 def merge(report: Report, other: Report, situation: str) -> None:

@@ -7,7 +7,9 @@ parts read it and report to it.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
+import functools
 import warnings
 import zlib
 from collections.abc import Callable, Iterator, Sequence
@@ -18,7 +20,7 @@ import numpy as np
 
 from pullback.check.deadline import OutOfTimeError, deadline
 from pullback.check.exceptions import BackwardError, ForwardError, first_line
-from pullback.check.iterating import iterates
+from pullback.check.iterating import lines_of
 from pullback.check.numerical import (
     Slope,
     coordinates,
@@ -45,6 +47,7 @@ _FEWEST = 4
 # The groups of equal values that are moved together.
 _MAX_TIES = 2
 _SIGNS = np.array([-1.0, 1.0])
+_ELSEWHERE = (1.0, 1.3, 0.6, 3.0, 0.1)  # times the arguments, where an iteration may take longer
 
 
 @dataclasses.dataclass(frozen=True)
@@ -197,9 +200,9 @@ class Session:
             scales = _scales(float(size[element]), _typical_scale(size))
         else:
             direction, scales = direction * direction_scales(size), [1.0, 0.1]
-        found = slope(self._curve((i,), direction), scales, self.eps, self.options.edges)
+        found = slope(self.curve((i,), direction), scales, self.eps, self.options.edges)
         real = all(a.dtype.kind == "f" for a in (self.wide[i], *self.outputs))
-        if real and not self.iterates:  # with complex numbers it might not end
+        if real:
             step = 1e-20 * scales[0]
             found = sharpened(found, lambda h: self._imaginary(i, h * direction), step)
         return Line(i, direction, element, found, scales[0])
@@ -208,10 +211,10 @@ class Session:
         """Measure the slope as several equal arguments move along one direction."""
         first = arguments[0]
         direction = direction * direction_scales(np.abs(coordinates(self.wide[first])))
-        found = slope(self._curve(arguments, direction), [1.0, 0.1], self.eps)
+        found = slope(self.curve(arguments, direction), [1.0, 0.1], self.eps)
         return Line(first, direction, None, found, 1.0)
 
-    def _curve(self, arguments: Sequence[int], direction: Array) -> Callable[[float], Array | None]:
+    def curve(self, arguments: Sequence[int], direction: Array) -> Callable[[float], Array | None]:
         """Return the outputs as a function of how far some arguments moved along a direction."""
 
         def at(t: float) -> Array | None:
@@ -232,6 +235,8 @@ class Session:
 
     def _imaginary(self, i: int, offset: Array) -> Array | None:
         """Return the imaginary parts of the outputs with i times `offset` added to an argument."""
+        if self.iterates:  # with complex numbers it might not end
+            return None
         moved = self.wide[i] + 1j * offset.reshape(self.wide[i].shape)
         try:
             with warnings.catch_warnings():
@@ -280,7 +285,7 @@ class Session:
         with deadline().as_time_allows():
             for i, (_, direction) in enumerate(random):
                 found.append(self.measure(i, direction))
-                for together in _ties(coordinates(self.wide[i])):
+                for together in ties(coordinates(self.wide[i])):
                     found.append(dataclasses.replace(self.measure(i, together), tied=True))
         return sorted(found, key=lambda line: line.argument)
 
@@ -391,8 +396,17 @@ class Session:
 
     @cached_property
     def iterates(self) -> bool:
-        """Whether forward approximates its result."""
-        return iterates(self.subject.fn)
+        """Whether forward repeats a step as often as its values ask for: it approximates.
+
+        Then some line runs several times, and another number of times at other values.
+        """
+        runs, _ = [], self.center  # the first run of all does more than others
+        for by in _ELSEWHERE:
+            arrays = [(a * by).astype(a.dtype) for a in self.wide]
+            with contextlib.suppress(ForwardError), deadline().as_time_allows():
+                runs.append(lines_of(functools.partial(self.subject.values, arrays)))
+        lines = {line for run in runs for line, times in run.items() if times > 1}
+        return any(len({run[line] for run in runs}) > 1 for line in lines)
 
     def loosen(self, rtol: float) -> None:
         """Use a larger relative tolerance from now on."""
@@ -481,7 +495,7 @@ def random_like(array: Array, rng: np.random.Generator) -> Array:
     return np.asarray(values).astype(array.dtype)
 
 
-def _ties(flat: Array) -> Iterator[Array]:
+def ties(flat: Array) -> Iterator[Array]:
     """Yield directions along which equal values stay equal, those of the most of them first.
 
     Alone, each of them may be at a kink; a rule that gives all of them the whole gradient shows

@@ -15,7 +15,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pullback.check.explain.evidence import Evidence
-from pullback.check.iterating import converges
 from pullback.check.naming import axes_text
 from pullback.check.report import Cause
 from pullback.check.subject import Subject
@@ -118,15 +117,10 @@ def _hint(name: str) -> str:
 
 
 def changed_settings(subject: Subject) -> Iterator[tuple[str, Any, Any, Subject]]:
-    """Yield a setting's name, its value, one that a rule may have used, and the call with that.
-
-    A loop that ends once something holds may never end with a step of 0, or back.
-    """
-    ends = converges(subject.fn)
+    """Yield a setting's name, its value, one that a rule may have used, and the call with that."""
     for name, value in subject.settings():
-        number = isinstance(value, (int, float)) and not isinstance(value, bool) and value > 0
         for other in _values_of_setting(value, subject.default_of(name)):
-            found = None if ends and number and other <= 0 else subject.with_setting(name, other)
+            found = subject.with_setting(name, other)
             if found is not None:
                 yield name, value, other, found
 

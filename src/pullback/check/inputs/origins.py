@@ -10,7 +10,7 @@ import ast
 from collections.abc import Iterator
 from typing import Any
 
-from pullback.check.iterating import tree_of
+from pullback.check.sources import tree_of
 
 # Methods and functions whose result has the elements of their operand, at the same places.
 _SAME = {

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from pullback.check.inputs.origins import Origins, ends, function_of, names_of, own_nodes
-from pullback.check.iterating import text_of
+from pullback.check.sources import text_of
 from pullback.core.tensor.tensor import Tensor
 
 # Uses of an argument. FOREIGN: as arrays are used and tensors are not; GRADIENT: backward returns

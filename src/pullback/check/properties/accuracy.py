@@ -34,10 +34,8 @@ def forward_error(session: Session, arguments: Sequence[int]) -> float | None:
     arguments : sequence of int
         Those whose gradient disagrees with differences.
     """
-    if not session.iterates:
-        return None
     error = _largest_error(session, arguments)
-    if not error <= MOST:  # NaN is no error of forward's
+    if not error <= MOST or not session.iterates:  # NaN is no error of forward's
         return None
     for subject in _more_accurate(session.subject):
         other = Session(subject, session.options, Report(subject.name, 0))

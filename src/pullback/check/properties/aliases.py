@@ -10,7 +10,6 @@ import numpy as np
 
 from pullback.check.comparison import beyond_rounding, max_abs, rounding_noise
 from pullback.check.exceptions import BackwardError, ForwardError, InapplicableError, first_line
-from pullback.check.iterating import guards
 from pullback.check.numerical import coordinates, joined
 from pullback.check.properties.first import agrees
 from pullback.check.report import Cause, Report
@@ -89,8 +88,8 @@ def _check_together(
         return
     if not np.isfinite(other.center).all() or other.is_kinked(line, seeds):
         return
-    if not np.isfinite(both[i]).all() and not guards(session.subject.fn, backward=True):
-        return  # no derivative exists, of a norm say, and nobody thought of it
+    if not np.isfinite(both[i]).all():  # where no derivative exists, of a norm say, as together
+        return
     if agrees(other, line, both, seeds):
         return
     noise = measure_noise()[i] * float(np.sum(np.abs(line.direction)))

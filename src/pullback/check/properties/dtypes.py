@@ -16,9 +16,8 @@ import numpy as np
 
 from pullback.check.comparison import max_abs, max_changes
 from pullback.check.deadline import deadline
-from pullback.check.ending import ends
 from pullback.check.exceptions import BackwardError, ForwardError, InapplicableError, first_line
-from pullback.check.iterating import converges
+from pullback.check.iterating import ends
 from pullback.check.numerical import coordinates
 from pullback.check.properties.first import agrees
 from pullback.check.properties.recheck import perturbed_leaves, wrong_along
@@ -109,8 +108,6 @@ def _narrower(session: Session, dtype: str) -> bool:
 
 def _ends(session: Session, leaves: Sequence[Any], dtype: str) -> bool:
     """Return whether forward ends in a dtype; one that iterates may wait for what never holds."""
-    if not converges(session.subject.fn):
-        return True
     narrow = session.subject.with_leaves([_cast(v, dtype) for v in leaves])
     return ends(narrow.run, max(_PATIENCE, _SLOWER * deadline().average()))
 

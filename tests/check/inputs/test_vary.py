@@ -1,0 +1,335 @@
+"""Calls with other settings and values than the user's, which show what these hide."""
+
+import enum
+import itertools
+from typing import Literal
+
+import numpy as np
+import pytest
+
+import pullback as pb
+from pullback.check import check_op
+from pullback.check.inputs.arguments import Inputs
+from pullback.check.inputs.vary import vary
+from pullback.check.naming import parameters_of
+
+X = np.array([[0.4, -1.3, 2.1], [1.7, 0.2, -0.6]])
+
+
+def settings(fn, *args, **kwargs):
+    """Return what is different in the calls with one other setting."""
+    every = vary(fn, parameters_of(fn) or (), Inputs(args, kwargs))
+    return [v.what for v in every if v.settings and not v.values and len(v.settings) == 1][:8]
+
+
+def drawn(*args, fn=None, bounded=()):
+    """Return the arguments of the calls that are drawn."""
+    fn = fn or (lambda *args: args[0] * 1.0)
+    inputs = Inputs(args, {}, bounded=frozenset(bounded))
+    found = [v.inputs(fn).args for v in vary(fn, parameters_of(fn) or (), inputs) if v.values]
+    assert len(found) > 10
+    return found
+
+
+def operation(forward, rule):
+    return pb.autograd_function(forward, rule, name="tried")
+
+
+# -- settings --------------------------------------------------------------------------------------
+class Kind(enum.Enum):
+    ADD, MULTIPLY = 1, 2
+
+
+def how(x, way="sum"):
+    return x if way == "sum" else x.exp() if way == "stretched" else None
+
+
+def mode(x, near: Literal["near", "far"] = "near"):
+    return x + len(near)
+
+
+@pytest.mark.parametrize(
+    ("fn", "args", "expected"),
+    [
+        (lambda x, axis=-1: x.sum(axis), (X,), ["`axis` = 1", "`axis` = 0", "`axis` = -2"]),
+        (lambda x, axis: x.cumsum(axis), (X, 1), ["`axis` = -1", "`axis` = 0", "`axis` = -2"]),
+        (lambda x, axes=(0, 1): x.permute(axes), (X,), ["`axes` = (1, 0)"]),
+        (lambda x, keep=False: x.sum(0, keepdim=keep), (X,), ["`keep` = True"]),
+        (lambda x, by=2.0: x * by, (X,), ["`by` = 3.0"]),
+        (lambda x, by=2.0: x * by, (X, 5.0), ["`by` = 7.5"]),
+        (lambda x, by=0.0: x * by, (X,), ["`by` = 0.35"]),
+        (lambda x, n=2: x * n, (X,), ["`n` = 3", "`n` = 1"]),
+        (lambda x, kind=Kind.ADD: x * kind.value, (X,), [f"`kind` = {Kind.MULTIPLY!r}"]),
+        (mode, (X,), ["`near` = 'far'"]),
+        (how, (X,), ["`way` = 'stretched'"]),
+        (lambda x, b=None: x if b is None else x + b, (X,), ["`b` given"]),
+        (lambda x, b=None: x if b is None else x + b, (X, X), ["`b` left out"]),
+        (lambda x, k=None: x if k is None else x[k], (X,), ["`k` given"]),
+        (lambda x, pair=[0.5, 2.0]: x * pair[0], (X,), ["`pair` = [0.75, 1.6]"]),
+    ],
+)  # fmt: skip
+def test_a_setting_is_varied_by_its_type(fn, args, expected):
+    assert [what.partition(" in place")[0] for what in settings(fn, *args)][: len(expected)] == (
+        expected
+    )
+
+
+def test_a_setting_that_says_how_exact_forward_is_leaves_room_for_its_error():
+    def root(x, tol=3e-3, offset=3e-3):
+        y = x
+        while abs(y * y - x).max() > tol:
+            y = y - 0.1 * (y * y - x)
+        return y + offset
+
+    every = vary(root, parameters_of(root), Inputs((np.array([0.3, 2.0]),), {}))
+    tol, offset = itertools.islice((v.slack for v in every), 2)
+    assert tol > 0.0
+    assert offset == 0.0
+
+
+def test_variations_that_forward_refuses_are_left_out():
+    def fn(x, scale=2.0):
+        if scale != 2.0:
+            raise ValueError("no")
+        return x * scale
+
+    assert settings(fn, X) == []
+
+
+# -- values ----------------------------------------------------------------------------------------
+SPD = np.array([[2.0, 1.0, 0.2], [1.0, 3.0, -0.4], [0.2, -0.4, 1.5]])
+
+
+@pytest.mark.parametrize(
+    ("array", "holds"),
+    [
+        (np.array([0.3, 0.5, 0.2]), lambda p: np.isclose(p.sum(), 1.0) and (p >= 0).all()),
+        (np.array([-1.0, 0.5, 2.0, 2.5]), lambda a: (np.diff(a) > 0).all()),
+        (SPD, lambda a: np.allclose(a, a.T) and (np.linalg.eigvalsh(a) > 0).all()),
+        (np.array([0.3, 0.9, 0.0]), lambda a: ((a >= 0) & (a <= 1)).all()),
+        (np.array([3.0, 0.7, 1.9]), lambda a: (a > 0).all()),
+        (np.array([-3.0, -0.7]), lambda a: (a < 0).all()),
+        (np.array([2, 0, 5, 5]), lambda k: k.min() >= 0 and k.max() <= 5),
+        (np.array([0, 0, 2, 5]), lambda k: (np.diff(k) >= 0).all()),
+        (np.array([2, 0, 1]), lambda k: sorted(k) == [0, 1, 2]),
+        (np.array([[0, 1], [3, 2]]), lambda k: (k[:, 0] != k[:, 1]).all()),
+        (np.array([True, True, False]), lambda m: m.any() and not m.all()),
+        (np.array([[0.0, 1j], [-1j, 2.0]]), lambda a: np.allclose(a, a.conj().T)),
+    ],
+    ids=str,
+)
+def test_what_an_array_is_it_stays(array, holds):
+    floats = array if array.dtype.kind in "fc" else np.ones((3, 2))
+    others = () if floats is array else (array,)
+    assert all(holds(args[-1]) for args in drawn(floats, *others))
+
+
+def test_values_that_have_bounds_keep_them():
+    arrays = [x for (x,) in drawn(X[0] + 2.0, fn=lambda x: x * 1.0, bounded=["x"])]
+    assert all(x.min() >= 0.7 and x.max() <= 4.1 for x in arrays)
+
+
+def test_values_stay_within_the_table_that_they_are_looked_up_in():
+    table = np.array([-2.0, 0.0, 1.0, 4.0])
+    for x, knots in drawn(X, table):
+        assert knots[0] <= x.min()
+        assert x.max() <= knots[-1]
+
+
+def test_the_parts_of_a_sparse_matrix_stay():
+    values, columns, pointers = X[0], np.array([1, 0, 1]), np.array([0, 2, 3])
+    for _, other, rows in drawn(values, columns, pointers):
+        assert np.array_equal(other, columns)
+        assert np.array_equal(rows, pointers)
+    for _, i, j in drawn(values, np.array([0, 0, 1]), np.array([0, 1, 1])):
+        assert (i.tolist(), j.tolist()) == ([0, 0, 1], [0, 1, 1])
+
+
+def test_zeros_and_equal_values_are_drawn_and_of_zeros_one_in_a_call():
+    calls = drawn(X, X[::-1] * 1.5)
+    zeros = [[bool((a == 0).any()) for a in args] for args in calls]
+    assert any(any(each) for each in zeros)
+    assert not any(all(each) for each in zeros)
+    assert any(np.unique(a).size < a.size for args in calls for a in args)
+
+
+def test_a_draw_repeats_with_its_seed_and_no_zeros_are_drawn_where_nobody_means_them():
+    def texts(seed, **options):
+        every = vary(np.sin, (), Inputs((X,), {}), seed, **options)
+        return [v.what for v in every]
+
+    assert texts(1) == texts(1) != texts(2)
+    assert "a zero in `x`" in texts(1)
+    assert "a zero in `x`" not in texts(1, zeros=False)
+
+
+def test_what_shows_a_mistake_is_shrunk_to_as_few_differences_as_show_it():
+    def forward(ctx, x, y, gain=1.0, shift=0.0):
+        return x * gain + y + shift
+
+    report = check_op(operation(forward, lambda ctx, g: {"x": g, "y": g}), X, X + 1.0,
+                      raise_exception=False)  # fmt: skip
+    assert {f.situation for f in report.failures} == {"with `gain` = 0.35 in place of 1.0"}
+
+
+# -- what is caught there --------------------------------------------------------------------------
+WRONG = {
+    "for another axis": (
+        lambda ctx, x, axis=-1: (ctx.save_for_backward(x=x, axis=axis), x.cumsum(axis))[1],
+        lambda ctx, g: {"x": g.flip(-1).cumsum(-1).flip(-1)},
+        (X,),
+        "with `axis` = 0 in place of -1",
+    ),
+    "for another factor": (
+        lambda ctx, x, gain=1.0: x * gain,
+        lambda ctx, g: {"x": g},
+        (X,),
+        "with `gain` = 0.35 in place of 1.0",
+    ),
+    "at 0": (
+        lambda ctx, x: (ctx.save_for_backward(x=x), x.prod())[1],
+        lambda ctx, g: {
+            "x": pb.where(
+                ctx.saved_variables.x == 0,
+                0.0,
+                ctx.saved_variables.x.prod() / ctx.saved_variables.x,
+            )
+            * g
+        },
+        (np.array([0.1, 1.4, 0.9, -2.0]),),
+        "a zero in",
+    ),
+    "for large values": (
+        lambda ctx, x: (ctx.save_for_backward(x=x), x * x)[1],
+        lambda ctx, g: {"x": g * 2.0 * ctx.saved_variables.x.clip(-3.0, 3.0)},
+        (np.array([0.3, -1.2, 1.1]),),
+        "of `x`",
+    ),
+    "where exp overflows": (
+        lambda ctx, x: (ctx.save_for_backward(x=x), pb.logsumexp(x, 0))[1],
+        lambda ctx, g: {"x": g * ctx.saved_variables.x.exp() / ctx.saved_variables.x.exp().sum()},
+        (np.array([0.9, -1.2, 0.8]),),
+        "of `x`",
+    ),
+    "for every other word": (
+        lambda ctx, x, link="log": (
+            ctx.save_for_backward(x=x, link=link),
+            x.exp() if link == "log" else x.log(),
+        )[1],
+        lambda ctx, g: {
+            "x": g * (ctx.saved_variables.x.exp() if ctx.saved_variables.link == "log" else 1.0)
+        },
+        (np.array([0.3, -1.2, 1.1]),),
+        "with `link` = 'other' in place of 'log'",
+    ),
+    "where a mask hides something": (
+        lambda ctx, x, mask: (ctx.save_for_backward(x=x, mask=mask), x * x * mask)[1],
+        lambda ctx, g: {"x": g * 2.0 * ctx.saved_variables.x},
+        (np.array([0.3, -1.2, 1.1, 0.7]), np.ones(4, bool)),
+        "with other values of `mask`",
+    ),
+    "for repeated indices": (
+        lambda ctx, table, index: (ctx.save_for_backward(i=index, t=table), table[index])[1],
+        lambda ctx, g: {
+            "table": pb.zeros_like(ctx.saved_variables.t).index_put((ctx.saved_variables.i,), g)
+        },
+        (np.array([0.3, -1.2, 1.1, 0.7]), np.array([2, 0])),
+        "with other values of `index`",
+    ),
+}
+
+
+@pytest.mark.parametrize("where", WRONG)
+def test_a_rule_that_is_wrong_only_there_is_caught_on_plain_inputs(where):
+    forward, rule, inputs, situation = WRONG[where]
+    with np.errstate(all="ignore"):
+        report = check_op(operation(forward, rule), *inputs, raise_exception=False)
+    assert report.outcome == "wrong"
+    assert situation in report.failures[0].situation
+
+
+def test_a_fast_check_leaves_variations_out():
+    forward, rule, inputs, _ = WRONG["for another factor"]
+    assert check_op(operation(forward, rule), *inputs, fast=True).outcome == "right"
+
+
+def test_equal_values_that_make_a_matrix_singular_accuse_nothing():
+    def forward(ctx, x):
+        ctx.save_for_backward(x=x)
+        return (x - x.mean()).square().sum()  # all the same: forward takes what backward does not
+
+    def backward(ctx, g):
+        x = ctx.saved_variables.x
+        if len(set(x.tolist())) < len(x):
+            raise np.linalg.LinAlgError("Singular matrix")
+        return 2 * g * (x - x.mean())
+
+    report = check_op(operation(forward, backward), np.array([0.3, -1.2, 2.4]))
+    assert report.ok
+    assert all(part.status != "failed" for part in report.parts)
+
+
+def test_float16_values_are_varied_without_warnings():
+    def forward(ctx, x):
+        y = pb.tanh(x)
+        ctx.save_for_backward(y=y)
+        return y
+
+    def backward(ctx, g):
+        return {"x": g * (1 - ctx.saved_variables.y**2)}
+
+    tanh = operation(forward, backward)
+    assert check_op(tanh, np.array([7.562, -20.92, -97.6, 72.0], np.float16)).ok
+
+
+# -- ties ------------------------------------------------------------------------------------------
+def nearest(rule):
+    """Return the larger of two sums of distances to the nearest, which has no gradient at ties."""
+
+    def forward(ctx, a, b):
+        d = np.abs(a.numpy()[:, None] - b.numpy())
+        ctx.save_for_backward(d=a.numpy()[:, None] - b.numpy())
+        return pb.asarray(np.maximum(d.min(1).sum(), 0.9 * d.min(0).sum()))
+
+    @pb.once_differentiable
+    def backward(ctx, g):
+        d = ctx.saved_variables.d
+        costs = np.abs(d).min(1).sum(), 0.9 * np.abs(d).min(0).sum()
+        taken = rule(np.abs(d), 1) if costs[0] > costs[1] else 0.9 * rule(np.abs(d), 0)
+        by = g.item() * np.sign(d) * taken
+        return {"a": pb.asarray(by.sum(1)), "b": pb.asarray(-by.sum(0))}
+
+    return operation(forward, backward)
+
+
+A, B = np.array([0.3, -1.2, 1.4, 0.9]), np.array([0.1, 1.9, -0.7])
+
+
+def test_any_of_the_nearest_may_get_the_gradient():
+    def first(d, axis):
+        return np.arange(d.shape[axis]).reshape(
+            (-1, 1) if axis == 0 else (1, -1)
+        ) == np.expand_dims(d.argmin(axis), axis)
+
+    assert check_op(nearest(first), A, B).ok
+
+
+def test_not_each_of_the_nearest_gets_the_whole_gradient():
+    report = check_op(
+        nearest(lambda d, axis: d == d.min(axis, keepdims=True)), A, B, raise_exception=False
+    )
+    assert report.outcome == "wrong"
+    assert "equal values in" in report.failures[0].situation
+
+
+def test_overflow_where_forward_is_constant_accuses_nothing():
+    def forward(ctx, x):
+        ctx.save_for_backward(x=x)
+        return 1 / (1 + (-x).exp())
+
+    def backward(ctx, g):  # inf / inf where x is far below 0, and forward 0
+        e = (-ctx.saved_variables.x).exp()
+        return {"x": g * e / (1 + e) ** 2}
+
+    with np.errstate(all="ignore"):
+        assert check_op(operation(forward, backward), np.array([0.9, -1.2, 0.8])).ok
