@@ -101,10 +101,12 @@ PLACES = {
     "the index along axis 1 is the first or the last": lambda x, *_: column(x) % 6 == 0,
     "the index along axis 1 is at least 4": lambda x, *_: column(x) >= 4,
     "the index along axis 0 is less than 4": lambda x, *_: line(x) < 4,
-    "the flat index is odd": lambda x, *_: (7 * line(x) + column(x)) % 2 == 1,
-    "the element is on the diagonal": lambda x, *_: line(x) == column(x),
-    "the element is off the diagonal": lambda x, *_: line(x) != column(x),
-    "the element is above the diagonal": lambda x, *_: line(x) < column(x),
+    "the index along axis 0 == the index along axis 1 (the diagonal)": lambda x, *_: (
+        line(x) == column(x)
+    ),
+    "the index along axis 0 < the index along axis 1 (the diagonal)": lambda x, *_: (
+        line(x) < column(x)
+    ),
     "the element is at the border": lambda x, *_: (line(x) % 5 == 0) | (column(x) % 6 == 0),
 }
 

@@ -13,38 +13,12 @@ import numpy as np
 
 from pullback.check.deadline import deadline
 from pullback.check.exceptions import BackwardError, ForwardError, first_line
-from pullback.check.explain.calls import (
-    SIZE,
-    condition,
-    dependence,
-    invariance,
-    other_value,
-    size,
-    smaller,
-)
-from pullback.check.explain.candidates import (
-    moved,
-    moved_seeds,
-    multiples,
-    outputs,
-    ratio,
-    sums,
-    turned,
-)
-from pullback.check.explain.contributions import clause, contributions, coupled, factor, term
-from pullback.check.explain.elements import (
-    cancellation,
-    elements,
-    listed,
-    nan,
-    positions,
-    precision,
-)
+from pullback.check.explain import calls, candidates, contributions, elements
 from pullback.check.explain.evidence import Evidence
 from pullback.check.explain.features import explanation, wrong_elements
 from pullback.check.naming import axes_text
 from pullback.check.report import Cause
-from pullback.check.resizing import Symbol, describe_axes, resized
+from pullback.check.resizing import Symbol, describe_axes
 from pullback.check.session import Session
 from pullback.errors import GradientError
 
@@ -83,29 +57,30 @@ def not_linear(e: Evidence, i: int) -> Cause | None:
 
 
 EXPLANATIONS: tuple[Explanation, ...] = (
-    nan,
-    cancellation,
-    precision,
+    elements.nan,
+    elements.cancellation,
+    elements.precision,
     none,
     not_linear,
-    outputs,
-    sums,
-    size,
-    multiples,
-    turned,
-    moved,
-    moved_seeds,
-    coupled,
-    elements,
-    other_value,
-    factor,
-    contributions,
-    positions,
-    invariance,
-    term,
-    listed,
-    dependence,
-    smaller,
+    candidates.outputs,
+    candidates.sums,
+    calls.size,
+    candidates.multiples,
+    candidates.turned,
+    candidates.moved,
+    candidates.moved_seeds,
+    contributions.coupled,
+    elements.elements,
+    calls.other_setting,
+    calls.other_array,
+    contributions.factor,
+    contributions.contributions,
+    elements.positions,
+    calls.invariance,
+    contributions.term,
+    elements.listed,
+    calls.dependence,
+    calls.smaller,
 )
 # What these say may be due to a setting; what those say, to values that are not sorted.
 _OF_SETTINGS = {"elements", "missing-term"}
@@ -152,8 +127,7 @@ def cause_of(evidence: Evidence, i: int) -> Cause:
         cause = None
         with deadline().as_time_allows():  # one that needs many calls keeps no other from its turn
             cause = explain(evidence, i)
-            if cause is not None:
-                return _with_condition(evidence, i, explain, cause)
+            cause = cause and _with_condition(evidence, i, explain, cause)
         if cause is not None:
             return cause
     return _unknown(evidence, i)
@@ -162,17 +136,17 @@ def cause_of(evidence: Evidence, i: int) -> Cause:
 def _with_condition(e: Evidence, i: int, explain: Explanation, cause: Cause) -> Cause:
     """Return a cause that says where backward is right, when that is found."""
     found = ""
-    if explain in (listed, dependence):
-        found = condition(e, i)
+    if explain in (elements.listed, calls.dependence):
+        found = calls.condition(e, i)
     elif cause.name in _OF_SETTINGS | _OF_STRUCTURE:
-        found = condition(e, i, "settings" if cause.name in _OF_SETTINGS else "structure")
+        found = calls.condition(e, i, "settings" if cause.name in _OF_SETTINGS else "structure")
     more = f"; it is right if {found}" if found else ""
     return dataclasses.replace(cause, text=cause.text + more)
 
 
 def _unknown(e: Evidence, i: int) -> Cause:
     """Return what is known where nothing fits: how many elements, how, and where it is right."""
-    wrong, (name, what), found = e.wrong[i], clause(e, i), condition(e, i)
+    wrong, (name, what), found = e.wrong[i], contributions.clause(e, i), calls.condition(e, i)
     text = (
         f"the gradient of `{e.names[i]}` is wrong at {int(wrong.sum())} of {wrong.size} elements, "
         f"{what or 'in no pattern known'}"
@@ -184,48 +158,24 @@ def _unknown(e: Evidence, i: int) -> Cause:
 
 # -- other sizes, and exceptions -------------------------------------------------------------------
 def cause_of_size(session: Session, e: Evidence, symbol: Symbol, i: int, length: int) -> Cause:
-    """Return why a gradient that is right in a session is wrong at another length.
-
-    Parameters
-    ----------
-    session : Session
-        That of the call.
-    e : Evidence
-        The evidence at the other length.
-    symbol : Symbol
-        The axes of that length.
-    i : int
-        The argument.
-    length : int
-    """
+    """Return why a gradient that is right in a session is wrong at another length of some axes."""
     batch = {axis for _, axis in symbol.axes} == {0}
     text = (
         f"right for {describe_axes(session, symbol, bare=batch)} of length {symbol.length} but "
         f"wrong for length {length}"
     )
-    if multiples(e, i) is not None:
-        what = "the batch size" if batch else "that length"
+    if candidates.multiples(e, i) is not None:
+        what, c = "the batch size" if batch else "that length", candidates.ratio(e, i)
         text += f": the gradient of `{e.names[i]}` depends on {what}; there it is off by the factor"
-        return Cause("size", f"{text} {ratio(e, i):.3f} everywhere", SIZE)
-    right: dict[int, set[bool]] = {0: set(), 1: set()}
-    for n in range(max(2, symbol.length - 1), symbol.length + 5):
-        other = session.subject.with_leaves(resized(session, symbol, n))
-        right[n % 2].add(e.is_right(other, i))
-    for k, (word, others) in enumerate((("even", "odd"), ("odd", "even"))):
-        if right[k] == {True} and right[1 - k] == {False}:
-            text = f"the gradient of `{e.names[i]}` is right for {word} lengths and wrong for "
-            text += f"{others} ones"
+        return Cause("size", f"{text} {c:.3f} everywhere", calls.SIZE)
     found = cause_of(e, i)
-    return Cause("size", f"{text}: {found.text}", found.hint or SIZE)
+    return Cause("size", f"{text}: {found.text}", found.hint or calls.SIZE)
 
 
 def cause_of_exception(error: BackwardError | ForwardError) -> Cause:
     """Return the cause of an exception in backward."""
     text, cause = first_line(error), error.__cause__
-    if isinstance(cause, GradientError) and cause.unsummed:
-        return Cause(
-            "missing-sum",
-            f"`{cause.argument}`: sum over {axes_text(cause.unsummed)} is missing ({text})",
-            f"write pb.sum_to_size(grad, {cause.argument}.shape)",
-        )
-    return Cause("raised", f"backward raises: {text}")
+    if not isinstance(cause, GradientError) or not cause.unsummed:
+        return Cause("raised", f"backward raises: {text}")
+    text = f"`{cause.argument}`: sum over {axes_text(cause.unsummed)} is missing ({text})"
+    return Cause("missing-sum", text, f"write pb.sum_to_size(grad, {cause.argument}.shape)")

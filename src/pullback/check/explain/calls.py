@@ -29,13 +29,12 @@ from pullback.check.values import Array
 _MOST = 60  # other calls that are tried for one argument
 _SECONDS, _LONGER = 0.2, 20  # that a call may take, and how many times as long as usual
 _SAME, _CLOSE = 1e-9, 1e-5  # relative errors of a sum of derivatives
-_SHIFTED = (
-    "a mean, a maximum or a normalisation (softmax) is taken for a constant, or one of two "
-    "opposite terms is left out or has the wrong sign?"
-)
-_SCALED = "a norm, a sum or a degree that normalises is taken for a constant?"
 SIZE = "take the size from the saved shape, and average only where forward does"
+_CONSTANT = "a mean, a maximum, a norm or a normalisation is taken for a constant?"
+_SAVE = "save what backward needs with ctx.save_for_backward"
+_PLACES = "differentiate every place where forward uses it"
 _TURNED = "a kernel that is not flipped, a matrix not transposed?"
+_CHANGED = "changed before it is used, or saved in its place?"
 
 
 class Change(NamedTuple):
@@ -47,48 +46,14 @@ class Change(NamedTuple):
     hint: str = ""
 
 
-class Call(NamedTuple):
-    """Another call, and the cause if backward's gradient is the right one there."""
-
-    subject: Subject
-    cause: str
-    text: str
-    hint: str = ""
-
-
 # -- the gradient of another call ------------------------------------------------------------------
 def other_setting(e: Evidence, i: int) -> Cause | None:
     """The gradient would be right if one setting had another value."""
-    return _that_of(e, i, _with_settings(e))
-
-
-def other_value(e: Evidence, i: int) -> Cause | None:
-    """The gradient would be right if one argument had another value."""
-    calls = itertools.chain(_with_settings(e), _with_arrays(e, i), _exchanged(e, i))
-    return _that_of(e, i, itertools.islice(calls, _MOST)) or _formula_of_output(e, i)
-
-
-def _that_of(e: Evidence, i: int, calls: Iterator[Call]) -> Cause | None:
-    found = (call for call in calls if e.is_that_of(call.subject, i))
-    return next((Cause(c.cause, f"`{e.names[i]}`: {c.text}", c.hint) for c in found), None)
-
-
-def _formula_of_output(e: Evidence, i: int) -> Cause | None:
-    """Backward's formula is right for the output, but is given the argument."""
-    for words, out in e.named_outputs:
-        same = out.shape == e.arrays[i].shape and out.dtype == e.arrays[i].dtype
-        arrays = [*e.arrays[:i], out, *e.arrays[i + 1 :]]
-        there = e.of(e.session.subject.with_arrays(arrays)) if same else None
-        if there is not None and e.matches(there.vjp(e.seeds)[i], e.expected[i]):
-            text = f"`{e.names[i]}`: the formula for {words} is applied to `{e.names[i]}` itself"
-            return Cause("other-value", text, f"save {words} instead of the input")
-    return None
-
-
-def _with_settings(e: Evidence) -> Iterator[Call]:
     for name, value, other, subject in changed_settings(e.session.subject):
-        text = f"the gradient is that with `{name}` = {other!r}, not {value!r}"
-        yield Call(subject, "other-value", text, f"does backward use the setting `{name}`?")
+        if e.is_right_for(subject, i, own=False):
+            text = f"`{e.names[i]}`: the gradient is that with `{name}` = {other!r}, not {value!r}"
+            return Cause("other-value", text, f"does backward use the setting `{name}`?")
+    return None
 
 
 def changed_settings(subject: Subject) -> Iterator[tuple[str, Any, Any, Subject]]:
@@ -119,66 +84,86 @@ def _values_of_setting(value: Any, default: Any) -> Iterator[Any]:
             yield other
 
 
-def _with_arrays(e: Evidence, i: int) -> Iterator[Call]:
-    """Yield calls with other arrays, the likeliest mistakes first."""
+def other_array(e: Evidence, i: int) -> Cause | None:
+    """The gradient would be right if one array had other values."""
+    subject, name = e.session.subject, f"`{e.names[i]}`"
+    calls = itertools.chain(_with_values(e, _structured), _with_values(e, lambda a: _saved(e, a)))
+    for k, change, other in itertools.islice(calls, _MOST):
+        own, label = k == subject.tracked[i], f"`{subject.labels[k]}`"
+        saved = change.hint == _CHANGED
+        if (own and not saved) or not e.is_right_for(other, i, own=False):
+            continue
+        text = f"{name}: {label} is used as if it were {change.words}"
+        if own:
+            text = f"{name}: the derivative is taken at {change.words} instead of {label}"
+        return Cause(change.cause, text, change.hint)
+    leaves = subject.leaves_on_host()
+    arrays = [k for k, v in enumerate(leaves) if isinstance(v, np.ndarray)]
+    for a, b in itertools.combinations([k for k in arrays if k != subject.tracked[i]], 2):
+        order = [{a: b, b: a}.get(k, k) for k in range(len(leaves))]
+        other = subject.with_leaves([leaves[k] for k in order])
+        if leaves[a].shape == leaves[b].shape and e.is_right_for(other, i, own=False):
+            names = quoted([subject.labels[a], subject.labels[b]], " and ")
+            return Cause("swapped", f"{name}: {names} are used as if they were exchanged")
+    return _formula_of_output(e, i)
+
+
+def _formula_of_output(e: Evidence, i: int) -> Cause | None:
+    """Backward's formula is right for the output, but is given the argument."""
+    subject, name = e.session.subject, f"`{e.names[i]}`"
+    for words, out in e.named_outputs:
+        same = out.shape == e.arrays[i].shape and out.dtype == e.arrays[i].dtype
+        arrays = [*e.arrays[:i], out, *e.arrays[i + 1 :]]
+        there = e.of(subject.with_arrays(arrays)) if same else None
+        if there is not None and e.matches(there.vjp(e.seeds)[i], e.expected[i]):
+            text = f"{name}: the formula for {words} is applied to {name} itself"
+            return Cause("other-value", text, f"save {words} instead of the input")
+    return None
+
+
+def _with_values(
+    e: Evidence, changes: Callable[[Array], Iterator[Change]]
+) -> Iterator[tuple[int, Change, Subject]]:
+    """Yield calls with one array changed: which, how, and the call."""
     subject = e.session.subject
     for k, leaf in enumerate(subject.leaves_on_host()):
-        own, label = k == subject.tracked[i], f"`{subject.labels[k]}`"
-        if isinstance(leaf, np.ndarray) and leaf.size:
-            for change in (*_in_place(e, k, leaf), *(() if own else _structured(leaf))):
-                words = f"{label} is used as if it were {change.words}"
-                if own:
-                    words = f"the derivative is taken at {change.words} instead of {label}"
-                for found in _changed(subject, k, change.array):
-                    yield Call(found, change.cause, words, change.hint)
+        for change in changes(leaf) if isinstance(leaf, np.ndarray) and leaf.size else ():
+            if change.array.shape == leaf.shape and not np.array_equal(change.array, leaf):
+                leaves = subject.leaves_on_host()
+                leaves[k] = change.array.astype(leaf.dtype)
+                yield k, change, subject.with_leaves(leaves)
 
 
-def _changed(subject: Subject, k: int, array: Array) -> Iterator[Subject]:
-    """Yield the call with another array, if it is another of the same shape."""
-    leaves = subject.leaves_on_host()
-    if array.shape == leaves[k].shape and not np.array_equal(array, leaves[k]):
-        leaves[k] = array.astype(leaves[k].dtype)
-        yield subject.with_leaves(leaves)
-
-
-def _in_place(e: Evidence, k: int, leaf: Array) -> Iterator[Change]:
+def _saved(e: Evidence, leaf: Array) -> Iterator[Change]:
     """Yield the outputs and the other arrays of the same kind in place of an array."""
-    subject, hint = e.session.subject, "changed before it is used, or saved in its place?"
-    found = [(name, out, hint) for name, out in e.named_outputs]
-    for j, other in enumerate(subject.leaves_on_host()):
-        if j != k and isinstance(other, np.ndarray):
-            found.append((f"`{subject.labels[j]}`: the two are exchanged?", other, ""))
-    for words, array, more in found:
+    arrays = [(f"`{name}`", array) for name, array in e.session.subject.array_arguments()]
+    for words, array in (*e.named_outputs, *arrays):
         if array.dtype.kind == leaf.dtype.kind:
-            yield Change(array, words, hint=more)
+            yield Change(array, words, hint=_CHANGED)
 
 
 def _structured(a: Array) -> Iterator[Change]:
     """Yield an array rearranged, inverted, or without effect."""
+    axes = [axis for axis in range(a.ndim) if a.shape[axis] > 1]
     if a.dtype.kind == "b":
         yield Change(~a, "the inverse mask")
         yield Change(np.ones_like(a), "true everywhere")
         return
-    square = a.ndim >= 2 and a.shape[-1] == a.shape[-2]
-    if square and a.dtype.kind == "f":
-        both = (a + a.swapaxes(-1, -2)) / 2
-        yield Change(both, "symmetric", "transposed", _TURNED)
-    if square:
-        yield Change(a.swapaxes(-1, -2).copy(), "transposed", "transposed", _TURNED)
-    axes = [axis for axis in range(a.ndim) if a.shape[axis] > 1]
+    if a.ndim >= 2 and a.shape[-1] == a.shape[-2]:
+        turned = a.swapaxes(-1, -2)
+        yield Change((a + turned) / 2, "symmetric", "transposed", _TURNED)
+        yield Change(turned, "transposed", "transposed", _TURNED)
     for some in subsets(axes):
-        text = f"reversed along {axes_text(some)}"
-        yield Change(np.flip(a, some).copy(), text, "misplaced", _TURNED)
-    if a.ndim and a.shape[-1] > 1:
+        yield Change(np.flip(a, some), f"reversed along {axes_text(some)}", "misplaced", _TURNED)
+    if a.ndim:
         hint = "put the gradient back in the inverse order"
         yield Change(np.sort(a, axis=-1), "sorted", "misplaced", hint)
-        yield Change(np.sort(a, axis=-1)[..., ::-1].copy(), "sorted in descending order")
-    for axis in axes:
-        for step in (1, -1):
-            text = f"shifted by one place along axis {axis}"
-            yield Change(np.roll(a, step, axis), text, "misplaced", "off by one?")
-    if a.dtype.kind in "iu" and a.ndim == 1:
-        if np.array_equal(np.sort(a), np.arange(a.size)):
+        yield Change(np.flip(np.sort(a, axis=-1), -1), "sorted in descending order", "misplaced")
+    for axis, step in itertools.product(axes, (1, -1)):
+        text = f"shifted by one place along axis {axis}"
+        yield Change(np.roll(a, step, axis), text, "misplaced", "off by one?")
+    if a.dtype.kind in "iu":
+        if a.ndim == 1 and np.array_equal(np.sort(a), np.arange(a.size)):
             yield Change(np.argsort(a), "its inverse permutation", "misplaced")
         yield Change(np.arange(a.size), "without repeated values (duplicates)", "elements")
     elif a.dtype.kind in "fc":
@@ -187,72 +172,41 @@ def _structured(a: Array) -> Iterator[Change]:
         yield Change(a.conj(), "conjugated", "conjugated")
 
 
-def _exchanged(e: Evidence, i: int) -> Iterator[Call]:
-    """Yield calls in which two other arrays are exchanged."""
-    subject = e.session.subject
-    leaves = subject.leaves_on_host()
-    arrays = [k for k, v in enumerate(leaves) if isinstance(v, np.ndarray)]
-    for a, b in itertools.combinations([k for k in arrays if k != subject.tracked[i]], 2):
-        if leaves[a].shape == leaves[b].shape and leaves[a].dtype == leaves[b].dtype:
-            changed = list(leaves)
-            changed[a], changed[b] = leaves[b], leaves[a]
-            words = f"{quoted([subject.labels[a], subject.labels[b]], ' and ')} are used as if"
-            yield Call(subject.with_leaves(changed), "swapped", f"{words} they were exchanged")
-
-
 # -- where backward is right -----------------------------------------------------------------------
 def condition(e: Evidence, i: int, kind: str = "") -> str:
-    """Return under which condition the gradient of argument `i` is right, or ``""``.
+    """Return under which condition the gradient is right, as "`A` is symmetric", or "".
 
-    Parameters
-    ----------
-    kind : {"", "settings", "structure"}
-        What alone is tried.
-
-    Returns
-    -------
-    str
-        The end of a sentence: ``"`A` is symmetric"``.
+    Among other settings alone, or other structures (`kind`), or among all.
     """
+    labels = e.session.subject.labels
     settings = (
         (f"the setting `{name}` is {other!r}, not {value!r}", subject)
         for name, value, other, subject in changed_settings(e.session.subject)
     )
-    structure = _with_values(e, _structured)
-    calls: dict[str, Iterator[tuple[str, Subject]]] = {
-        "settings": settings,
-        "structure": structure,
-        "": itertools.chain(settings, structure, _of_sizes(e), _with_values(e, _simple)),
-    }
-    found = iter(()) if e.session.options.fast else calls[kind]
-    return next((text for text, subject in found if e.is_right(subject, i)), "")
-
-
-def _with_values(
-    e: Evidence, changes: Callable[[Array], Iterator[Change]]
-) -> Iterator[tuple[str, Subject]]:
-    """Yield calls with another array, in words."""
-    subject = e.session.subject
-    for k, leaf in enumerate(subject.leaves_on_host()):
-        for change in changes(leaf) if isinstance(leaf, np.ndarray) and leaf.size else ():
-            for found in _changed(subject, k, change.array):
-                yield f"`{subject.labels[k]}` is {change.words}", found
+    structure, simple = (
+        ((f"`{labels[k]}` is {change.words}", subject) for k, change, subject in calls)
+        for calls in (_with_values(e, _structured), _with_values(e, _simple))
+    )
+    calls: Iterator[tuple[str, Subject]] = settings if kind == "settings" else structure
+    if not kind:
+        calls = itertools.chain(settings, structure, _of_sizes(e), simple)
+    found = iter(()) if e.session.options.fast else calls
+    return next((text for text, subject in found if e.is_right_for(subject, i, own=True)), "")
 
 
 def _simple(a: Array) -> Iterator[Change]:
     """Yield arrays of the same shape with simpler values."""
     if a.dtype.kind == "c":
         yield Change(a.real + 0j, "real")
-    if a.dtype.kind != "f":
-        return
-    ties = a + 1e-2 * np.linspace(-1, 1, a.size).reshape(a.shape)
-    yield Change(ties if np.unique(a).size < a.size else a, "without ties (equal values)")
-    yield Change(np.where(a == 0, 0.3, a), "not zero anywhere")
-    yield Change(np.where(a == np.round(a), a + 0.21, a), "free of whole numbers")
-    yield Change(np.abs(a), "positive")
-    yield Change(-np.abs(a), "negative")
-    yield Change(0.05 * a, "small")
-    yield Change(20.0 * a, "large")
+    elif a.dtype.kind == "f":
+        ties = a + 1e-2 * np.linspace(-1, 1, a.size).reshape(a.shape)
+        yield Change(ties if np.unique(a).size < a.size else a, "without ties (equal values)")
+        yield Change(np.where(a == 0, 0.3, a), "not zero anywhere")
+        yield Change(np.where(a == np.round(a), a + 0.21, a), "free of whole numbers")
+        yield Change(np.abs(a), "positive")
+        yield Change(-np.abs(a), "negative")
+        yield Change(0.05 * a, "small")
+        yield Change(20.0 * a, "large")
 
 
 def _of_sizes(e: Evidence) -> Iterator[tuple[str, Subject]]:
@@ -260,42 +214,39 @@ def _of_sizes(e: Evidence) -> Iterator[tuple[str, Subject]]:
     session, subject = e.session, e.session.subject
     found = symbols(session)
     for symbol in found:
-        axes = describe_axes(session, symbol)
-        arrays = [k for k, _ in symbol.axes]
-        alone = [1] if len(set(arrays)) == len(arrays) else []
-        for length in (*alone, symbol.length + 1, symbol.length - 1):
-            words = f"{axes} has length 1"
-            if length > 1:
-                parity = "even (not odd)" if length % 2 == 0 else "odd (not even)"
-                words = f"the length of {axes} is {parity}"
-            yield words, subject.with_leaves(resized(session, symbol, length))
+        axes, arrays = describe_axes(session, symbol), [k for k, _ in symbol.axes]
+        if len(set(arrays)) == len(arrays):
+            yield f"{axes} has length 1", subject.with_leaves(resized(session, symbol, 1))
+        for length in (symbol.length + 1, symbol.length - 1):
+            parity = "even (not odd)" if length % 2 == 0 else "odd (not even)"
+            other = subject.with_leaves(resized(session, symbol, length))
+            yield f"the length of {axes} is {parity}", other
     for longer, shorter in itertools.permutations(found, 2):
         shared = {k for k, _ in longer.axes} & {k for k, _ in shorter.axes}
         if longer.length > shorter.length and shared:
-            names = quoted(subject.labels[k] for k in sorted(shared))
             square = subject.with_leaves(resized(session, longer, shorter.length))
-            yield f"{names} is square", square
+            yield f"{quoted(subject.labels[k] for k in sorted(shared))} is square", square
 
 
-# -- other sizes -----------------------------------------------------------------------------------
 def size(e: Evidence, i: int) -> Cause | None:
     """The gradient is off by a factor that is different at another size."""
+    c = ratio(e, i)
     if e.session.options.fast or multiples(e, i) is None:
         return None
-    c = ratio(e, i)
     for symbol in symbols(e.session):
         for length in (symbol.length + 1, 2 * symbol.length):
             try:
-                other = Evidence(session_with_leaves(e.session, resized(e.session, symbol, length)))
+                leaves = resized(e.session, symbol, length)
+                other = Evidence(session_with_leaves(e.session, leaves))
                 there = ratio(other, i)
                 same = other.matches(other.got[i], there * other.expected[i])
             except (InapplicableError, BackwardError, ForwardError):
                 continue
             if same and abs(there - c) > e.pattern_rtol * abs(c):
+                axes = describe_axes(e.session, symbol)
                 text = (
-                    f"`{e.names[i]}` is off by the factor {c:.3f}, and by {there:.3f} with "
-                    f"{describe_axes(e.session, symbol)} of length {length} instead of "
-                    f"{symbol.length}: it depends on that size"
+                    f"`{e.names[i]}` is off by the factor {c:.3f}, and by {there:.3f} with {axes} "
+                    f"of length {length} instead of {symbol.length}: it depends on that size"
                 )
                 return Cause("size", text, SIZE)
             break
@@ -305,9 +256,7 @@ def size(e: Evidence, i: int) -> Cause | None:
 # -- other values ----------------------------------------------------------------------------------
 def dependence(e: Evidence, i: int) -> Cause | None:
     """Of what the gradient ignores, or of what alone its error depends on."""
-    if e.session.options.fast:
-        return None
-    found = list(_effects(e, i))
+    found = [] if e.session.options.fast else list(_effects(e, i))
     ignored = [name for name, right, got, _ in found if right > _CLOSE and got <= _SAME]
     added = [name for name, right, got, _ in found if right <= _SAME and got > _CLOSE]
     good = [name for name, right, _, off in found if right > _CLOSE and off <= _CLOSE]
@@ -318,7 +267,7 @@ def dependence(e: Evidence, i: int) -> Cause | None:
             f"the gradient of {name} does not change when the values do: it belongs to an earlier "
             "call (a cache, stale state), or a factor that depends on them is missing"
         )
-        return Cause("state", text, "save what backward needs with ctx.save_for_backward")
+        return Cause("state", text, _SAVE)
     if ignored:
         text = f"it does not change with {quoted(ignored)}, though it should"
     elif added:
@@ -327,8 +276,7 @@ def dependence(e: Evidence, i: int) -> Cause | None:
         text = f"it changes as it should with {quoted(good)}, but not with {quoted(bad)}"
     else:
         return None
-    hint = "differentiate every place where forward uses it"
-    return Cause("missing-term", f"a term is missing from {name} (or wrong): {text}", hint)
+    return Cause("missing-term", f"a term is missing from {name} (or wrong): {text}", _PLACES)
 
 
 def _effects(e: Evidence, i: int) -> Iterator[tuple[str, float, float, float]]:
@@ -338,35 +286,36 @@ def _effects(e: Evidence, i: int) -> Iterator[tuple[str, float, float, float]]:
     """
     subject, rng = e.session.subject, e.session.rng(f"effects {i}")
     along = away_from_zero(coordinates(e.session.wide[i]).size, rng)
+
+    def moved(a: Array) -> Iterator[Change]:
+        if a.dtype.kind in "fc":
+            yield Change(a * rng.uniform(1.01, 1.1, a.shape), "")
+
+    calls = {subject.labels[k]: found for k, _, found in _with_values(e, moved)}
+    calls |= {name: found for name, _, _, found in changed_settings(subject)}
     base = _components(e, subject, i, along)
-    calls: list[tuple[str, Subject]] = []
-    for k, leaf in enumerate(subject.leaves_on_host()):
-        if isinstance(leaf, np.ndarray) and leaf.dtype.kind in "fc" and leaf.size:
-            moved = leaf * rng.uniform(1.01, 1.1, leaf.shape)
-            calls += [(subject.labels[k], found) for found in _changed(subject, k, moved)]
-    settings = {name: found for name, _, _, found in changed_settings(subject)}
-    for name, other in (*calls, *settings.items()) if base is not None else ():
+    for name, other in calls.items():
         there = _components(e, other, i, along)
-        if base is not None and there is not None:
-            size = max(map(abs, (*base, *there)))
-            right, got = (abs(b - a) / size for a, b in zip(base, there, strict=True))
-            off = abs((there[1] - base[1]) - (there[0] - base[0])) / size
+        size = max(map(abs, (*base, *there)))
+        right, got = (abs(b - a) / size for a, b in zip(base, there, strict=True))
+        off = abs((there[1] - base[1]) - (there[0] - base[0])) / size
+        if np.isfinite([right, got]).all():
             yield name, right, got, off
 
 
-def _components(e: Evidence, subject: Subject, i: int, along: Array) -> tuple[float, float] | None:
-    """Return the components of the right gradient and of backward's along a direction."""
+def _components(e: Evidence, subject: Subject, i: int, along: Array) -> tuple[float, float]:
+    """Return the components of the right gradient and of backward's along a direction, or NaN."""
     session = e.session_of(subject)
     try:
+        if [out.shape for out in session.outputs] != [out.shape for out in e.outputs]:
+            return np.nan, np.nan
         scales = direction_scales(np.abs(coordinates(session.wide[i])))
         line = session.measure(i, along / scales)
-        if [out.shape for out in session.outputs] != [out.shape for out in e.outputs]:
-            return None
-        got = float(line.direction @ coordinates(zeros_for_none(session.vjp(e.seeds), e.arrays)[i]))
+        got = zeros_for_none(session.vjp(e.seeds), e.arrays)[i]
     except (BackwardError, ForwardError):
-        return None
+        return np.nan, np.nan
     right = float(joined(e.seeds) @ line.slope.value)
-    return (right, got) if np.isfinite([right, got]).all() and (right or got) else None
+    return right, float(line.direction @ coordinates(got))
 
 
 def smaller(e: Evidence, i: int) -> Cause | None:
@@ -382,13 +331,8 @@ def smaller(e: Evidence, i: int) -> Cause | None:
     if len(shares) < 3 or not all(1e-4 < share < 1 - 1e-4 for share in shares):
         return None
     low, high = (f"{100 * share:.0f} %" for share in (min(shares), max(shares)))
-    name = f"`{e.names[i]}`"
-    text = (
-        f"a part of the gradient of {name} is missing: there is {low} to {high} of it, at "
-        f"{len(shares)} different values"
-    )
-    hint = f"forward uses {name} in several places: differentiate each of them"
-    return Cause("missing-term", text, hint)
+    text = f"a part of the gradient of `{e.names[i]}` is missing: there is {low} to {high} of it, "
+    return Cause("missing-term", f"{text}at {len(shares)} different values", _PLACES)
 
 
 def invariance(e: Evidence, i: int) -> Cause | None:
@@ -399,26 +343,20 @@ def invariance(e: Evidence, i: int) -> Cause | None:
         return None
     for axes in subsets([axis for axis, n in enumerate(x.shape) if n > 1]):
         along = f" along {axes_text(axes)}" if len(axes) < x.ndim else ""
-        for factor, moved, what, hint in (
-            (np.ones(()), _shifted(name, axes, x), "sums to zero", _SHIFTED),
-            (x, f"{name} is scaled{along}", "is orthogonal to it", _SCALED),
+        shift = f"a constant is added to {name}{along}"
+        if x.ndim == 2 and along:
+            shift = f"all {('rows', 'columns')[axes[0]]} of {name} are moved alike"
+        for factor, moved, what in (
+            (np.ones(()), shift, "sums to zero"),
+            (x, f"{name} is scaled{along}", "is orthogonal to it"),
         ):
             if all(_vanishes(r * factor, axes) > _vanishes(g * factor, axes) for r, g in pairs):
                 text = (
                     f"{name}: a term is missing: the outputs do not change when {moved}, so its "
                     f"gradient {what} there, and backward's does not"
                 )
-                return Cause("missing-term", text, hint)
+                return Cause("missing-term", text, _CONSTANT)
     return None
-
-
-def _shifted(name: str, axes: tuple[int, ...], x: Array) -> str:
-    """Return in words that a constant is added along some axes."""
-    if len(axes) == x.ndim:
-        return f"a constant is added to {name}"
-    if x.ndim == 2:
-        return f"all {('rows', 'columns')[axes[0]]} of {name} are moved alike"
-    return f"a constant is added to {name} along {axes_text(axes)}"
 
 
 def _vanishes(terms: Array, axes: tuple[int, ...]) -> bool:

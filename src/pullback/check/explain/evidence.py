@@ -8,8 +8,7 @@ explains a gradient has to fit at each `Look`: for two output gradients, and at 
 from __future__ import annotations
 
 import dataclasses
-import itertools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import NamedTuple
 
@@ -18,10 +17,11 @@ import numpy as np
 from pullback.check.exceptions import BackwardError, ForwardError
 from pullback.check.numerical import coordinates, double, from_coordinates, joined
 from pullback.check.report import Report
-from pullback.check.session import Session, away_from_zero, gradients, zeros_for_none
+from pullback.check.session import Line, Session, away_from_zero, gradients, zeros_for_none
 from pullback.check.subject import Subject
 from pullback.check.values import Array, Arrays
 
+_PURPOSES = ("seeds", "other seeds")
 _ENOUGH = 64  # elements that are moved one by one at other points
 
 
@@ -33,8 +33,9 @@ class Look(NamedTuple):
     got: list[Array]
     expected: list[Array]
 
-
-Pattern = Callable[[Look], Array | None]
+    def of(self, i: int, seeds: Arrays) -> Array:
+        """Return the right gradient of an argument for other output gradients."""
+        return self.call.numerical(i, seeds)
 
 
 class Evidence:
@@ -43,12 +44,10 @@ class Evidence:
     Attributes
     ----------
     session : Session
-    names : list of str
-        The names of the differentiated arguments.
-    arrays, outputs : list of array
-        Their values, and those of the outputs.
-    seeds, other_seeds : list of array
-        Two output gradients.
+    names, arrays : list of str, list of array
+        The differentiated arguments.
+    outputs, seeds, other_seeds : list of array
+        The outputs, and two output gradients.
     """
 
     def __init__(self, session: Session) -> None:
@@ -56,8 +55,7 @@ class Evidence:
         self.names = session.subject.names
         self.arrays = session.arrays
         self.outputs = session.outputs
-        self.seeds = session.seeds()
-        self.other_seeds = session.seeds("other seeds")
+        self.seeds, self.other_seeds = (session.seeds(purpose) for purpose in _PURPOSES)
 
     # -- backward ------------------------------------------------------------------------------
     def vjp(self, seeds: Arrays) -> list[Array]:
@@ -176,45 +174,34 @@ class Evidence:
         moved = [a * (1.0625 + 0.03 * k) for k, a in enumerate(self.arrays)]
         return self.of(self.session.subject.with_arrays(like(moved, self.arrays)))
 
-    def is_that_of(self, subject: Subject, i: int) -> bool:
-        """Return whether backward's gradient of argument `i` is the right one of another call.
+    def is_right_for(self, subject: Subject, i: int, own: bool) -> bool:
+        """Return whether a gradient of argument `i` is the right one of another call.
 
-        Along a direction first: that takes a few runs of forward, and not some for each element.
-        """
-        if not self._agrees(subject, i, False):
-            return False
-        other = self.of(subject)
-        return other is not None and self.fits(i, lambda look: other.numerical(i, look.seeds), 2)
-
-    def is_right(self, subject: Subject, i: int) -> bool:
-        """Return whether backward's gradient of argument `i` is right for another call."""
-        return self._agrees(subject, i, True)
-
-    def _agrees(self, subject: Subject, i: int, own: bool) -> bool:
-        """Return whether the gradient of another call, or this one's, is right along a direction.
-
-        And is not 0 there.
+        Backward's there (`own`), or this call's, of which the right one is another. It is compared
+        along one direction, for two output gradients: that takes a few runs of forward.
         """
         session = self.session_of(subject)
         try:
-            sizes = [out.shape for out in session.outputs], [out.shape for out in self.outputs]
-            if (not own and sizes[0] != sizes[1]) or not all(map(np.size, session.outputs)):
+            same = [out.shape for out in session.outputs] == [out.shape for out in self.outputs]
+            if not (own or same) or not all(out.size for out in session.outputs):
                 return False
+            pairs = [(self.got[i], self.seeds), (self.got_other[i], self.other_seeds)]
+            if own:
+                pairs = [(session.gradients(p)[i], session.seeds(p)) for p in _PURPOSES]
             count = coordinates(session.wide[i]).size
             line = session.measure(i, away_from_zero(count, session.rng(f"direction {i}")))
-            seeds = [session.seeds("seeds"), session.seeds("other seeds")]
-            got = [session.gradients(p)[i] for p in ("seeds", "other seeds")] if own else []
         except (BackwardError, ForwardError):
             return False
-        pairs = zip(seeds, got, strict=True) if own else [(self.seeds, self.got[i])]
-        return all(self._is_component(line.direction, line.slope.value, g, s) for s, g in pairs)
+        if not own and self._is_component(line, self.expected[i], self.seeds):
+            return False
+        return all(self._is_component(line, g, seeds) for g, seeds in pairs)
 
-    def _is_component(self, direction: Array, slope: Array, got: Array, seeds: Arrays) -> bool:
+    def _is_component(self, line: Line, got: Array, seeds: Arrays) -> bool:
+        """Return whether a gradient agrees with a slope, and is not 0."""
         with np.errstate(all="ignore"):
-            terms, expected = direction * coordinates(got), joined(seeds) * slope
-            off = abs(np.sum(terms) - np.sum(expected))
-            size = np.sum(np.abs(terms)) + np.sum(np.abs(expected))
-        return bool(size > 0 and off <= self.pattern_rtol * size and np.any(terms))
+            terms, expected = line.direction * coordinates(got), joined(seeds) * line.slope.value
+            off, size = abs(np.sum(terms) - np.sum(expected)), np.sum(np.abs(terms))
+        return bool(np.any(terms) and off <= self.pattern_rtol * (size + np.sum(np.abs(expected))))
 
     # -- names ---------------------------------------------------------------------------------
     @cached_property
@@ -244,17 +231,13 @@ class Evidence:
         if other is not None:
             yield Look(other, other.seeds, other.got, other.expected)
 
-    def fits(self, i: int, pattern: Pattern, looks: int = 3) -> bool:
-        """Return whether the gradient of argument `i` is a pattern at each look, and is wrong."""
-        for look in itertools.islice(self.looks(), looks):
-            found, right = pattern(look), look.expected[i]
-            if found is None or not self.matches(look.got[i], found):
-                return False
-            if look.call is self and self.matches(found, right):
-                return False
-            if not np.isfinite(found[np.isfinite(right)]).all():
-                return False
-        return True
+    def explains(self, i: int, pattern: Array, look: Look) -> bool:
+        """Return whether the gradient of argument `i` is a pattern at a look, and is wrong."""
+        right = look.expected[i]
+        if pattern.shape != right.shape or not self.matches(look.got[i], pattern):
+            return False
+        known = np.isfinite(pattern[np.isfinite(right)]).all()
+        return bool(known) and not (look.call is self and self.matches(pattern, right))
 
     def differs(self, got: Array, expected: Array, i: int) -> Array:
         """Return where two gradients of argument `i` differ; False where nothing is known."""

@@ -8,7 +8,8 @@ features of values and of indices no longer coincide.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator
+import itertools
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -28,6 +29,7 @@ _COMPARISONS: tuple[tuple[str, Callable[..., Any]], ...] = (
     (">", np.greater),
     ("<=", np.less_equal),
     (">=", np.greater_equal),
+    ("!=", np.not_equal),
 )
 Named = list[tuple[str, Array]]
 WrongOf = Callable[[Evidence, int], Array]
@@ -42,16 +44,9 @@ class Feature(NamedTuple):
 
 
 class Sample(NamedTuple):
-    """An array's elements, and which of them are wrong.
+    """An array `x`, the other arguments and the outputs, and which of its elements are wrong.
 
-    Attributes
-    ----------
-    name : str
-    x : array
-    others, outputs : list of (str, array)
-        The other arguments of the call and its outputs.
-    wrong, informative : array of bool
-        Where something is wrong, and where that could be seen: not where a gradient is 0.
+    `informative` is where that could be seen: not where a gradient is 0.
     """
 
     name: str
@@ -108,28 +103,22 @@ def _samples(e: Evidence, i: int, wrong_of: WrongOf) -> Iterator[Sample]:
 
 
 def _arrangements(e: Evidence, i: int) -> Iterator[Subject]:
-    """Yield the call with the argument's values in other places, and other arrays' so, too.
-
-    With other ties, with other extremes, without whole numbers.
-    """
+    """Yield the call with values in other places: with other ties, extremes, no whole numbers."""
     rng, x, subject = e.session.rng(f"arrangements {i}"), e.arrays[i], e.session.subject
-    inner = x[(x != x.max()) & (x != x.min())]
-
-    def moved_to(array: Array) -> Subject:
-        return subject.with_arrays([*e.arrays[:i], *like([array], [x]), *e.arrays[i + 1 :]])
+    inner, own = x[(x != x.max()) & (x != x.min())], subject.tracked[i]
 
     def permuted(array: Array) -> Array:
         return rng.permutation(array.ravel()).reshape(array.shape)
 
     for _ in range(min(max(_ENOUGH // x.size, 1), 4)):  # accidents are likely at few elements
-        yield moved_to(permuted(x))
-        ties, own = moved_to(rng.choice(x.ravel(), x.shape)), subject.tracked[i]
-        leaves = enumerate(ties.leaves_on_host())
-        yield ties.with_leaves(
-            [permuted(v) if isinstance(v, np.ndarray) and k != own else v for k, v in leaves]
-        )
-        yield moved_to(rng.choice(inner if inner.size else x.ravel(), x.shape))
-        yield moved_to(permuted(x) * (1 - 1 / 27))
+        ties = rng.choice(x.ravel(), x.shape)
+        few = rng.choice(inner if inner.size else x.ravel(), x.shape)
+        for k, array in enumerate((permuted(x), ties, few, permuted(x) * (1 - 1 / 27))):
+            leaves = subject.leaves_on_host()
+            if k == 1:
+                leaves = [permuted(v) if isinstance(v, np.ndarray) else v for v in leaves]
+            leaves[own] = like([array], [x])[0]
+            yield subject.with_leaves(leaves)
 
 
 # -- the features, the simplest first --------------------------------------------------------------
@@ -138,51 +127,42 @@ def features(s: Sample, first: Sample) -> Iterator[Feature]:
 
     The numbers in them are taken from the first sample.
     """
-    yield from _signs(s.name, s.x)
-    for name, values in _fitting(s.others, s.x.shape, "iufcb"):
-        yield from _masks(name, values) if values.dtype.kind == "b" else _signs(name, values)
-    yield from _labels(s, first)
-    for name, values in _fitting(s.others, s.x.shape, "iuf"):
-        for left, x in ((s.name, s.x), (f"|{s.name}|", np.abs(s.x))):
-            for sign, compare in _COMPARISONS[: 1 if s.x.dtype.kind == "c" else None]:
-                yield Feature(f"{left} {sign} {name}", compare(x, values))
-    for name, values in _fitting(s.outputs, s.x.shape, "fc"):
-        yield from _signs(name, values)
+    zero, own, whole = [("0", np.zeros(()))], _real_parts(s.name, s.x), "iu"
+    yield from _compared([(s.name, s.x)], zero)
+    for name, mask in _fitting(s.others, s.x.shape, "b"):
+        yield Feature(f"{name} is true", mask)
+        yield Feature(f"{name} is false", ~mask)
+        for axis in range(mask.ndim):
+            line = np.broadcast_to(~mask.any(axis=axis, keepdims=True), mask.shape)
+            yield Feature(f"{name} is false everywhere along axis {axis}", line)
+    yield from _compared(_fitting(s.others, s.x.shape, "iufc"), zero)
+    before = _fitting(first.others, s.x.shape, whole)
+    for (name, values), (_, was) in zip(_fitting(s.others, s.x.shape, whole), before, strict=True):
+        common, (repeated, again) = np.unique(was[first.wrong]), _repeated(values, None)
+        for label in common[: 1 if common.size == 1 else 0]:
+            yield Feature(f"{name} == {label}", values == label)
+        yield Feature(f"{name} is repeated", repeated)
+        yield Feature(f"{name} is repeated further on", again)
+    left = [(s.name, s.x), (f"|{s.name}|", np.abs(s.x))]
+    yield from _compared(left, list(_fitting(s.others, s.x.shape, "iuf")))
+    yield from _compared(_fitting(s.outputs, s.x.shape, "fc"), zero)
     yield from _indices(s)
     yield from _positions(s.x.shape, first.wrong)
-    for name, values in _real_parts(s.name, s.x):
+    for name, values in own:
         yield from _ties(name, values)
         yield Feature(f"{name} is a whole number", values == np.round(values))
     yield from _thresholds(s, first)
 
 
-def _signs(name: str, array: Array) -> Iterator[Feature]:
-    if array.dtype.kind == "c":
-        yield Feature(f"{name} == 0", array == 0)
-    for part, values in _real_parts(name, array):
-        for sign, compare in _COMPARISONS:
-            yield Feature(f"{part} {sign} 0", compare(values, 0))
-
-
-def _masks(name: str, mask: Array) -> Iterator[Feature]:
-    """Yield where a mask is true, and where it hides a whole line."""
-    yield Feature(f"{name} is true", mask)
-    yield Feature(f"{name} is false", ~mask)
-    for axis in range(mask.ndim):
-        line = np.broadcast_to(~mask.any(axis=axis, keepdims=True), mask.shape)
-        yield Feature(f"{name} is false everywhere along axis {axis}", line)
-
-
-def _labels(s: Sample, first: Sample) -> Iterator[Feature]:
-    """Yield whether a whole number has a certain value, or is repeated."""
-    before = _fitting(first.others, s.x.shape, "iu")
-    for (name, values), (_, was) in zip(_fitting(s.others, s.x.shape, "iu"), before, strict=True):
-        common = np.unique(was[first.wrong])
-        if common.size == 1:
-            yield Feature(f"{name} == {common[0]}", values == common[0])
-        repeated, again = _repeated(values, None)
-        yield Feature(f"{name} is repeated", repeated)
-        yield Feature(f"{name} is repeated further on", again)
+def _compared(left: Iterable[tuple[str, Array]], right: Named) -> Iterator[Feature]:
+    """Yield comparisons of arrays with others; of complex ones for equality, and their parts."""
+    for name, x in left:
+        for other, y in right:
+            if x.dtype.kind == "c":
+                yield Feature(f"{name} == {other}", x == y)
+            for part, values in _real_parts(name, x):
+                for sign, compare in _COMPARISONS if y.dtype.kind != "c" else ():
+                    yield Feature(f"{part} {sign} {other}", compare(values, y))
 
 
 def _indices(s: Sample) -> Iterator[Feature]:
@@ -193,39 +173,31 @@ def _indices(s: Sample) -> Iterator[Feature]:
         for axis, n in enumerate(s.x.shape):
             place, index = f"the index along axis {axis}", np.indices(s.x.shape)[axis]
             for values in aligned(array, s.x.shape) if 0 <= array.min() <= array.max() <= n else ():
-                for end, at in (("", index), (" from the end", n - 1 - index)):
-                    for sign, compare in _COMPARISONS:
-                        yield Feature(f"{place}{end} {sign} {name}", compare(at, values))
-                    yield Feature(f"{place}{end} == {name} - 1 (off by one?)", at == values - 1)
+                right = [(name, values), (f"{name} - 1 (off by one?)", values - 1)]
+                places = [(place, index), (f"{place} from the end", n - 1 - index)]
+                yield from _compared(places, right)
             if array.ndim and -n <= array.min() <= array.max() < n:
                 count = _count(array, array < n, s.x.shape, axis)
-                backwards = _count(array, array < 0, s.x.shape, axis)
                 yield Feature(f"{place} is repeated in {name}", count > 1)
                 yield Feature(f"{place} occurs in {name}", count > 0)
                 yield Feature(f"{place} does not occur in {name}", count == 0)
+                backwards = _count(array, array < 0, s.x.shape, axis)
                 yield Feature(f"{place} occurs in {name} as a negative number", backwards > 0)
 
 
 def _positions(shape: tuple[int, ...], wrong: Array) -> Iterator[Feature]:
     """Yield features of the index alone."""
-    indices = np.indices(shape)
-    for axis, n in enumerate(shape):
-        found = np.unique(indices[axis][wrong])
-        if found.size and n > 1:
-            for text, holds in _along(n, indices[axis], found):
-                yield Feature(f"the index along axis {axis} is {text}", holds, True)
+    indices = [(f"the index along axis {k}", index) for k, index in enumerate(np.indices(shape))]
+    for (name, index), n in zip(indices, shape, strict=True):
+        found = np.unique(index[wrong])
+        for text, holds in _along(n, index, found) if found.size and n > 1 else ():
+            yield Feature(f"{name} is {text}", holds, True)
+    for (name, row), (other, column) in itertools.pairwise(indices):
+        for sign, compare in _COMPARISONS:
+            yield Feature(f"{name} {sign} {other} (the diagonal)", compare(row, column), True)
     if len(shape) > 1:
-        flat, (row, column) = np.arange(wrong.size).reshape(shape), indices[-2:]
-        ends = [(k == 0) | (k == n - 1) for k, n in zip(indices, shape, strict=True)]
-        border = np.logical_or.reduce(ends)
-        yield Feature("the flat index is odd", flat % 2 == 1, True)
-        yield Feature("the flat index is even", flat % 2 == 0, True)
-        yield Feature("the element is on the diagonal", row == column, True)
-        yield Feature("the element is off the diagonal", row != column, True)
-        yield Feature("the element is above the diagonal", row < column, True)
-        yield Feature("the element is below the diagonal", row > column, True)
-        yield Feature("the element is on or above the diagonal", row <= column, True)
-        yield Feature("the element is on or below the diagonal", row >= column, True)
+        pairs = zip(indices, shape, strict=True)
+        border = np.logical_or.reduce([(k == 0) | (k == n - 1) for (_, k), n in pairs])
         yield Feature("the element is at the border", border, True)
         yield Feature("the element is not at the border", ~border, True)
 
@@ -239,7 +211,8 @@ def _along(n: int, index: Array, found: Array) -> Iterator[tuple[str, Array]]:
     yield f"less than {last + 1}", index <= last
     yield f"at least {first}", index >= first
     for period in (p for p in _PERIODS if 2 * p <= n or p == 2):
-        for r in np.unique(found % period) if np.unique(found % period).size == 1 else ():
+        if np.unique(found % period).size == 1:
+            r = int(found[0] % period)
             word = ("even", "odd")[r] if period == 2 else f"{r} modulo {period}"
             yield word, index % period == r
 
@@ -257,31 +230,26 @@ def _ties(name: str, x: Array) -> Iterator[Feature]:
 
 
 def _thresholds(s: Sample, first: Sample) -> Iterator[Feature]:
-    """Yield bounds on the argument that separate the wrong elements from the right ones."""
+    """Yield bounds that separate the wrong elements from the right ones."""
     wrong, right = first.wrong & first.informative, ~first.wrong & first.informative
     for (name, then), (_, now) in zip(_sized(first), _sized(s), strict=True):
         for k, (below, above) in enumerate(((wrong, right), (right, wrong))):
             if wrong.any() and right.any() and then[below].max() < then[above].min():
-                bound = _roundest(float(then[below].max()), float(then[above].min()))
+                low, high = float(then[below].max()), float(then[above].min())
+                middle = low + (high - low) / 2  # the bound has the fewest digits
+                rounded = (round(middle, digits) for digits in range(-12, 18))
+                bound = next((r for r in rounded if low < r < high), middle)
                 sign, compare = _COMPARISONS[1 + k]
                 yield Feature(f"{name} {sign} {bound:g}", compare(now, bound))
 
 
 def _sized(s: Sample) -> Named:
-    """Return candidates for bounds: the argument, others of its shape, and differences."""
-    found = _real_parts(s.name, s.x)
-    for name, values in s.others:
+    """Return what may have a bound: the argument, and its differences from others."""
+    found = [(s.name, s.x)] if s.x.dtype.kind != "c" else []
+    for name, values in s.others if found else ():
         if values.shape == s.x.shape and values.dtype.kind in "f":
             found += [(name, values), (f"{s.name} - {name}", s.x - values)]
-    sizes = [(f"|{name}|", np.abs(values)) for name, values in found]
-    return [(name, values) for name, values in (*found, *sizes) if values.dtype.kind != "c"]
-
-
-def _roundest(low: float, high: float) -> float:
-    """Return the number with the fewest digits between two numbers."""
-    middle = low + (high - low) / 2
-    rounded = (round(middle, digits) for digits in range(-12, 18))
-    return next((r for r in rounded if low < r < high), middle)
+    return [*found, *((f"|{name}|", np.abs(values)) for name, values in found)]
 
 
 # -- arrays ----------------------------------------------------------------------------------------
@@ -310,18 +278,14 @@ def _fitting(arrays: Named, shape: tuple[int, ...], kinds: str) -> Iterator[tupl
 def _repeated(array: Array, axis: int | None) -> tuple[Array, Array]:
     """Return where a value is repeated in the array or along an axis; and repeated later on."""
     flat = np.arange(array.size).reshape(array.shape)
-    line = (
-        np.zeros_like(flat)
-        if axis is None
-        else flat - np.indices(array.shape)[axis] * (flat.strides[axis] // flat.itemsize)
-    )
+    line = 0 * flat if axis is None else flat.min(axis=axis, keepdims=True, initial=array.size)
     _, value = np.unique(array, return_inverse=True)
-    key = value.reshape(-1) * (array.size + 1) + line.reshape(-1)
+    key = value.reshape(array.shape) * (array.size + 1) + line
     _, group, counts = np.unique(key, return_inverse=True, return_counts=True)
     last = np.zeros(counts.size, int)
-    np.maximum.at(last, group, flat.reshape(-1))
-    again = flat.reshape(-1) < last[group]
-    return (counts[group] > 1).reshape(array.shape), again.reshape(array.shape)
+    np.maximum.at(last, group.reshape(-1), flat.reshape(-1))
+    group = group.reshape(array.shape)
+    return counts[group] > 1, flat < last[group]
 
 
 def _count(index: Array, taken: Array, shape: tuple[int, ...], axis: int) -> Array:
