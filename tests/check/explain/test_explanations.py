@@ -277,6 +277,24 @@ CASES = {
         "missing-term",
         "a part of the gradient of `x` is missing",
     ),
+    "the gradient of another function": (
+        lambda x, y, k: np.sin(x @ SQUARE @ x) + (x @ x) ** 2,
+        lambda g, x, y, k: (
+            g * (np.cos(x @ SQUARE @ x) * (SQUARE + SQUARE.T) @ x + np.exp(x) * np.exp(x).sum())
+        ),
+        (X[:4],),
+        "missing-term",
+        "is the gradient of a function, but of another one",
+    ),
+    "the gradient of no function": (
+        lambda x, y, k: np.sin(x @ SQUARE @ x) + (x @ x) ** 2,
+        lambda g, x, y, k: (
+            g * (np.cos(x @ SQUARE @ x) * (SQUARE + SQUARE.T) @ x + np.exp(x) * (SQUARE @ x))
+        ),
+        (X[:4],),
+        "missing-term",
+        "no function has the gradient that backward returns",
+    ),
     "imprecise": (
         lambda x, y, k: np.exp(x),
         lambda g, x, y, k: g * (np.exp(x + 0.02) - np.exp(x - 0.02)) / 0.04,

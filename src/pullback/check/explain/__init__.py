@@ -151,9 +151,10 @@ def _unknown(e: Evidence, i: int) -> Cause:
         f"the gradient of `{e.names[i]}` is wrong at {int(wrong.sum())} of {wrong.size} elements, "
         f"{what or 'in no pattern known'}"
     )
-    if not found:
-        return Cause(name or "formula", text)
-    return Cause(name or "other-value", f"{text}; it is right if {found}")
+    cause = None if what else calls.other_function(e, i)
+    cause = cause or Cause(name or "formula", text)
+    more = f"; it is right if {found}" if found else ""
+    return dataclasses.replace(cause, text=cause.text + more)
 
 
 # -- other sizes, and exceptions -------------------------------------------------------------------

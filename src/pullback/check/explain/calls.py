@@ -29,6 +29,7 @@ from pullback.check.values import Array
 _MOST = 60  # other calls that are tried for one argument
 _SECONDS, _LONGER = 0.2, 20  # that a call may take, and how many times as long as usual
 _SAME, _CLOSE = 1e-9, 1e-5  # relative errors of a sum of derivatives
+_PAIRS, _STEP = 3, 1e-5  # of directions, and along them, of a derivative of the gradient
 SIZE = "take the size from the saved shape, and average only where forward does"
 _CONSTANT = "a mean, a maximum, a norm or a normalisation is taken for a constant?"
 _SAVE = "save what backward needs with ctx.save_for_backward"
@@ -100,9 +101,9 @@ def other_array(e: Evidence, i: int) -> Cause | None:
     leaves = subject.leaves_on_host()
     arrays = [k for k, v in enumerate(leaves) if isinstance(v, np.ndarray)]
     for a, b in itertools.combinations([k for k in arrays if k != subject.tracked[i]], 2):
-        order = [{a: b, b: a}.get(k, k) for k in range(len(leaves))]
-        other = subject.with_leaves([leaves[k] for k in order])
-        if leaves[a].shape == leaves[b].shape and e.is_right_for(other, i, own=False):
+        changed = [leaves[{a: b, b: a}.get(k, k)] for k in range(len(leaves))]
+        same = leaves[a].shape == leaves[b].shape and leaves[a].dtype == leaves[b].dtype
+        if same and e.is_right_for(subject.with_leaves(changed), i, own=False):
             names = quoted([subject.labels[a], subject.labels[b]], " and ")
             return Cause("swapped", f"{name}: {names} are used as if they were exchanged")
     return _formula_of_output(e, i)
@@ -296,7 +297,7 @@ def _effects(e: Evidence, i: int) -> Iterator[tuple[str, float, float, float]]:
     base = _components(e, subject, i, along)
     for name, other in calls.items():
         there = _components(e, other, i, along)
-        size = max(map(abs, (*base, *there)))
+        size = max(map(abs, (*base, *there))) or 1.0
         right, got = (abs(b - a) / size for a, b in zip(base, there, strict=True))
         off = abs((there[1] - base[1]) - (there[0] - base[0])) / size
         if np.isfinite([right, got]).all():
@@ -314,8 +315,9 @@ def _components(e: Evidence, subject: Subject, i: int, along: Array) -> tuple[fl
         got = zeros_for_none(session.vjp(e.seeds), e.arrays)[i]
     except (BackwardError, ForwardError):
         return np.nan, np.nan
-    right = float(joined(e.seeds) @ line.slope.value)
-    return right, float(line.direction @ coordinates(got))
+    with np.errstate(all="ignore"):
+        right = float(joined(e.seeds) @ line.slope.value)
+        return right, float(line.direction @ coordinates(got))
 
 
 def smaller(e: Evidence, i: int) -> Cause | None:
@@ -333,6 +335,41 @@ def smaller(e: Evidence, i: int) -> Cause | None:
     low, high = (f"{100 * share:.0f} %" for share in (min(shares), max(shares)))
     text = f"a part of the gradient of `{e.names[i]}` is missing: there is {low} to {high} of it, "
     return Cause("missing-term", f"{text}at {len(shares)} different values", _PLACES)
+
+
+def other_function(e: Evidence, i: int) -> Cause | None:
+    """The gradient is that of another function, or of none: its derivative is not symmetric."""
+    x, rng, sides = e.arrays[i], e.session.rng(f"fields {i}"), []
+    if e.session.options.fast or x.dtype != np.float64 or x.size < 2:
+        return None
+    for _ in range(_PAIRS):
+        u, v = (away_from_zero(x.shape, rng) for _ in range(2))
+        for along, moved in ((u, v), (v, u)):
+            step = _STEP * float(np.sqrt(np.mean(x**2)) or 1.0) * moved
+            try:
+                after, before = (_vjp_at(e, i, x + d) for d in (step, -step))
+            except (BackwardError, ForwardError):
+                return None
+            sides.append(float(np.sum(along * (after - before))))
+    one, other = np.array(sides[::2]), np.array(sides[1::2])
+    size, name = max(map(abs, sides)), f"`{e.names[i]}`"
+    if not np.isfinite(sides).all() or size <= _STEP**2 * np.abs(e.got[i]).max():
+        return None  # one that is linear is symmetric
+    text = (
+        f"a part of forward is taken for a constant in the gradient of {name}, or has the wrong "
+        "sign or place in it: no function has the gradient that backward returns"
+    )
+    if (np.abs(one - other) <= 1e-4 * size).all():
+        text = (
+            f"a term is missing from {name} (or too many): what backward returns is the gradient "
+            "of a function, but of another one than forward"
+        )
+    return Cause("missing-term", text, _PLACES)
+
+
+def _vjp_at(e: Evidence, i: int, x: Array) -> Array:
+    found = e.session.vjp(e.seeds, [*e.arrays[:i], x, *e.arrays[i + 1 :]])
+    return zeros_for_none(found, e.arrays)[i]
 
 
 def invariance(e: Evidence, i: int) -> Cause | None:

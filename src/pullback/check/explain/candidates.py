@@ -35,12 +35,13 @@ def first_of(grammar: Grammar) -> Callable[[Evidence, int], Cause | None]:
     @functools.wraps(grammar)
     def explain(e: Evidence, i: int) -> Cause | None:
         first = next(e.looks())
-        for pattern, cause in grammar(e, i, first):
-            if e.explains(i, pattern, first) and all(
-                any(c == cause and e.explains(i, p, look) for p, c in grammar(e, i, look))
-                for look in itertools.islice(e.looks(), 1, None)
-            ):
-                return cause
+        with np.errstate(all="ignore"):
+            for pattern, cause in grammar(e, i, first):
+                if e.explains(i, pattern, first) and all(
+                    any(c == cause and e.explains(i, p, look) for p, c in grammar(e, i, look))
+                    for look in itertools.islice(e.looks(), 1, None)
+                ):
+                    return cause
         return None
 
     return explain

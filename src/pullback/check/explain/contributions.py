@@ -184,13 +184,21 @@ def verdict(p: Pairs) -> tuple[str, str]:
         found = _expressed(p, kind)
         if found:
             return "extra-factor", f"{kind} the factor {found}{more}"
-    ratios = np.unique((got / right).real) if right.all() else np.full(1, np.pi)
-    simple = {Fraction(float(r)).limit_denominator(_SIMPLE) for r in ratios}
-    near = [min(abs(r - f) for f in simple) <= e.pattern_rtol * abs(r) for r in ratios]
-    if all(near) and len(simple) <= _SIMPLE and max(map(abs, simple)) <= _SIMPLE:
+    simple = _fractions(e, got, right)
+    if simple:
         listed = ", ".join(map(str, sorted(simple)))
         return "factor", f"is off by a simple factor ({listed}): another count or size is meant?"
     return "elements", "is wrong"
+
+
+def _fractions(e: Evidence, got: Array, right: Array) -> set[Fraction]:
+    """Return the factors that contributions are off by, if all are simple fractions."""
+    if got.dtype.kind == "c" or not right.all() or np.abs(got / right).max() > 2 * _SIMPLE:
+        return set()
+    ratios = np.unique(got / right)
+    found = [Fraction(float(r)).limit_denominator(_SIMPLE) for r in ratios]
+    near = np.abs(ratios - np.array(found, float)) <= e.pattern_rtol * np.abs(ratios)
+    return set(found) if near.all() and len(set(found)) <= _SIMPLE else set()
 
 
 def factor(e: Evidence, i: int) -> Cause | None:

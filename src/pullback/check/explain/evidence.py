@@ -7,13 +7,15 @@ explains a gradient has to fit at each `Look`: for two output gradients, and at 
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 from collections.abc import Iterator, Sequence
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from pullback.check.deadline import OutOfTimeError
 from pullback.check.exceptions import BackwardError, ForwardError
 from pullback.check.numerical import coordinates, double, from_coordinates, joined
 from pullback.check.report import Report
@@ -56,6 +58,7 @@ class Evidence:
         self.arrays = session.arrays
         self.outputs = session.outputs
         self.seeds, self.other_seeds = (session.seeds(purpose) for purpose in _PURPOSES)
+        self.found: dict[Any, Any] = {}  # what wrong elements have in common
 
     # -- backward ------------------------------------------------------------------------------
     def vjp(self, seeds: Arrays) -> list[Array]:
@@ -170,9 +173,11 @@ class Evidence:
 
     @cached_property
     def elsewhere(self) -> Evidence | None:
-        """The evidence at slightly different values: those of each argument times a number."""
+        """The evidence at slightly different values, if there is time for it."""
         moved = [a * (1.0625 + 0.03 * k) for k, a in enumerate(self.arrays)]
-        return self.of(self.session.subject.with_arrays(like(moved, self.arrays)))
+        with contextlib.suppress(OutOfTimeError):
+            return self.of(self.session.subject.with_arrays(like(moved, self.arrays)))
+        return None
 
     def is_right_for(self, subject: Subject, i: int, own: bool) -> bool:
         """Return whether a gradient of argument `i` is the right one of another call.

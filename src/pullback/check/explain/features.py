@@ -62,7 +62,14 @@ class Sample(NamedTuple):
 
 
 def explanation(e: Evidence, i: int, wrong_of: WrongOf) -> Feature | None:
-    """Return the feature that holds where the gradient of argument `i` is wrong."""
+    """Return the feature that holds where the gradient of argument `i` is wrong; sought once."""
+    if (i, wrong_of) not in e.found:
+        e.found[i, wrong_of] = _explanation(e, i, wrong_of)
+    found: Feature | None = e.found[i, wrong_of]
+    return found
+
+
+def _explanation(e: Evidence, i: int, wrong_of: WrongOf) -> Feature | None:
     first = _sample(e, i, wrong_of)
     with np.errstate(all="ignore"):
         found = {f.text: f for f in features(first, first) if first.fits(f)}
