@@ -67,6 +67,7 @@ def exchanged_weights(g, x, y, k):
 
 
 TIMES = np.arange(6)
+WINDOW = np.hamming(6)
 PERMUTATION = np.array([2, 0, 3, 1, 5, 4])
 COUNTS = np.array([3, 1, 4, 2])
 
@@ -185,6 +186,13 @@ CASES = {
         (X,),
         "extra-factor",
         "there it lacks the factor the index (from 0) along axis 0",
+    ),
+    "weights of the index": (
+        lambda x, y, k: np.cumsum(np.sin(x) * WINDOW),
+        lambda g, x, y, k: reverse_cumsum(g) * np.cos(x),
+        (X,),
+        "extra-factor",
+        "off by a factor of its own, 1.1 to 12.5, that depends on its index alone",
     ),
     "another count": (
         lambda x, y, k: windows(x),

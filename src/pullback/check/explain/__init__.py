@@ -79,6 +79,7 @@ EXPLANATIONS: tuple[Explanation, ...] = (
     calls.invariance,
     contributions.term,
     elements.listed,
+    candidates.weighted,
     calls.dependence,
     calls.smaller,
 )

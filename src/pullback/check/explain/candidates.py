@@ -23,6 +23,7 @@ _MAX_ROWS = 100  # of a Jacobian, of which each is compared with each
 _ADJOINT = "multiply by W.T in place of W; run a scan from the end; reverse a kernel"
 _BACK = "put them back: in the inverse order (permutation), shifted the opposite way"
 _CUMSUM = "the gradient of a running sum is one from the other end: flip, cumsum, flip"
+_WEIGHTS = "weights, counts or a window that are left out, or applied twice?"
 _HOLOMORPHIC = "the gradient of a holomorphic function is grad_output * f'(z).conj()"
 
 Candidates = Iterator[tuple[Array, Cause]]
@@ -138,6 +139,19 @@ def multiple(got: Array, right: Array) -> complex:
     seen = np.isfinite(got) & np.isfinite(right)
     size = float(np.vdot(right[seen], right[seen]).real)
     return complex(np.vdot(right[seen], got[seen])) / size if size else 0.0
+
+
+@first_of
+def weighted(e: Evidence, i: int, look: Look) -> Candidates:
+    """Each element has a factor of its own, the same for any grad_output and at other values."""
+    weights = e.got[i] / e.expected[i]
+    sizes = np.abs(weights[np.isfinite(weights)])
+    if e.elsewhere is not None and sizes.size > 1:
+        text = (
+            f"each element of `{e.names[i]}` is off by a factor of its own, {sizes.min():.3g} to "
+            f"{sizes.max():.3g}, that depends on its index alone"
+        )
+        yield weights * look.expected[i], Cause("extra-factor", text, _WEIGHTS)
 
 
 @first_of

@@ -28,7 +28,7 @@ def nan(e: Evidence, i: int) -> Cause | None:
     what = "NaN" if found.all() else "NaN or infinite" if found.any() else "infinite"
     text = f"`{e.names[i]}` is {what} {_count(e, i, wrong)}"
     text += f", all where {where.text}" if where else _listed(wrong)
-    hint = "where a term may divide by 0 or overflow, replace its argument, not its value"
+    hint = "where a term may divide by 0 (a pole) or overflow, replace its argument, not its value"
     return Cause("nan", text, hint)
 
 
