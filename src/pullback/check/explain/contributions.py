@@ -1,48 +1,47 @@
 """Which contributions to a gradient are wrong: what one element of an output gives to one of `x`.
 
-Compares the Jacobian of backward with the numerical one, pair by pair, and looks for what the
-wrong pairs have in common, or for how the rows are rearranged.
+Compares the Jacobian of backward with the numerical one, pair by pair: what the wrong pairs have in
+common, and by which known quantity of the call their ratio, or the difference, can be expressed.
 """
 
 from __future__ import annotations
 
 import itertools
-import re
 from collections.abc import Iterator
+from fractions import Fraction
 from typing import NamedTuple
 
 import numpy as np
 
-from pullback.check.explain.alignment import aligned, fractions, multiple
+from pullback.check.explain.candidates import multiple
 from pullback.check.explain.evidence import Evidence
-from pullback.check.explain.predicates import of_values
-from pullback.check.naming import axes_text
-from pullback.check.numerical import joined
+from pullback.check.explain.features import Sample, aligned, features
 from pullback.check.report import Cause
 from pullback.check.values import Array
 
-_MAX_PAIRS = 250_000
-_REPEATED = (
-    "an index is repeated? Add up with np.add.at: `=`, or `x[index] += v`, keeps one of several"
-)
+_MAX_PAIRS = 100_000
+_SIMPLE = 8  # the largest number in a simple fraction
+_FEW = 3  # pairs that another formula may have by accident
+_ADD_UP = "an index is repeated? Add up with np.add.at: `x[index] += v` keeps one of several"
+_STEP = "the derivative of one step is left out, or counted twice?"
+_PLACES = "differentiate every place where forward uses it"
+_CONSTANT = "a mean or sum that is not differentiated, or whose derivative has the wrong sign?"
 
 
 class Pairs(NamedTuple):
-    """The contributions to the gradient of one argument: a row for each output element.
+    """The contributions to the gradient of argument `i`: a row for each output element.
 
-    Attributes
-    ----------
-    right, got : array
-        The numerical Jacobian and backward's.
-    wrong : array of bool
-    used : array of bool
-        Where either is not 0: only there a pair tells anything.
+    By the numerical Jacobian and backward's (`whole`); where these are not known, or complex, the
+    gradients for two output gradients. A pair tells something where either is not 0 (`used`).
     """
 
+    e: Evidence
+    i: int
     right: Array
     got: Array
     wrong: Array
     used: Array
+    whole: bool
 
     @property
     def missing(self) -> Array:
@@ -51,363 +50,283 @@ class Pairs(NamedTuple):
 
 
 def pairs_of(e: Evidence, i: int) -> Pairs | None:
-    """Return the contributions to the gradient of argument `i`; None if they are not all known."""
-    arrays = (e.arrays[i], *e.outputs)
-    rows, columns = joined(e.outputs).size, e.arrays[i].size
-    if any(a.dtype.kind == "c" for a in arrays) or rows < 2 or rows * columns > _MAX_PAIRS:
-        return None
+    """Return the contributions to the gradient of argument `i`; None if none is wrong."""
     right, got = e.jacobians(i)
-    if right is None or got is None or not (np.isfinite(right).all() and np.isfinite(got).all()):
-        return None
+    real = not any(a.dtype.kind == "c" for a in (e.arrays[i], *e.outputs))
+    whole = right is not None and got is not None and real and right.size <= _MAX_PAIRS
+    if right is None or got is None or not whole:
+        right = np.stack([e.expected[i].ravel(), e.expected_other[i].ravel()])
+        got = np.stack([e.got[i].ravel(), e.got_other[i].ravel()])
+        known = np.isfinite(right)
+        right, got = np.where(known, right, 0.0), np.where(known, got, 0.0)
     size = np.abs(right).max(initial=0.0)
-    wrong = np.abs(got - right) > e.pattern_rtol * (np.abs(right) + 1e-3 * size)
-    used = (np.abs(right) > 1e-6 * size) | (np.abs(got) > 1e-6 * size)
-    return Pairs(right, got, wrong & used, used) if wrong.any() and size else None
-
-
-# -- rearranged ------------------------------------------------------------------------------------
-def rearranged(e: Evidence, i: int) -> Cause | None:
-    """The gradient of each output element is used as that of another one."""
-    pairs = pairs_of(e, i)
-    if pairs is None or len(e.outputs) != 1:
+    if not (0 < size < np.inf and np.isfinite(got).all()):
         return None
-    name = f"`{e.names[i]}`"
-    for order, kept, words in _orders(e.outputs[0].shape):
-        # A row that is 0 on one side may be hidden by a mask, or pushed over the end.
-        both = kept & pairs.got.any(axis=1) & pairs.right[order].any(axis=1)
-        enough = 2 * both.sum() >= pairs.got.any(axis=1).sum()
-        moved = pairs.right[order[both]]
-        if enough and _varied(moved) and e.matches(pairs.got[both], moved):
-            return Cause("misplaced", f"{name}: grad_output is used as if it were {words}")
-    rows = _matching(e, pairs) if _distinct(pairs.right) else None
-    if rows is None:
-        return None
-    m = int(np.flatnonzero(rows != np.arange(rows.size))[0])
-    text = (
-        f"{name}: grad_output is permuted: that of output element {_index(e, m)} is used for "
-        f"{_index(e, int(rows[m]))}"
-    )
-    return Cause("misplaced", text, "is an order used in place of its inverse, or the reverse?")
+    off = np.abs(got - right) > e.pattern_rtol * (np.abs(right) + 1e-3 * size)
+    used = np.maximum(np.abs(right), np.abs(got)) > 1e-6 * size
+    return Pairs(e, i, right, got, off & used, used, whole) if (off & used).any() else None
 
 
-def _orders(shape: tuple[int, ...]) -> Iterator[tuple[Array, Array, str]]:
-    """Yield orders of an array's elements, where they are known, and what each is called."""
-    index = np.arange(int(np.prod(shape))).reshape(shape)
-    every = np.ones(index.size, bool)
-    axes = [axis for axis, n in enumerate(shape) if n > 1]
-    for count in range(1, len(axes) + 1):
-        for some in itertools.combinations(axes, count):
-            yield np.flip(index, some).ravel(), every, f"reversed along {axes_text(some)}"
-    for a, b in itertools.combinations(range(len(shape)), 2):
-        turned = list(np.indices(shape))
-        turned[a], turned[b] = turned[b], turned[a]
-        inside = np.logical_and(turned[a] < shape[a], turned[b] < shape[b]).ravel()
-        clipped = [np.minimum(k, n - 1) for k, n in zip(turned, shape, strict=True)]
-        yield index[tuple(clipped)].ravel(), inside, "transposed"
-    for axis in axes:
-        n = shape[axis]
-        along = np.indices(shape)[axis]
-        for k in (1, -1, 2, -2):
-            if abs(k) >= n:
-                continue
-            moved = np.roll(index, -k, axis).ravel()
-            places = f"{'one place' if abs(k) == 1 else 'two places'} along axis {axis}"
-            yield moved, every, f"rolled by {places} (an index off by {abs(k)}?)"
-            inside = ((along + k >= 0) & (along + k < n)).ravel()
-            yield moved, inside, f"shifted by {places} (an index off by {abs(k)}?)"
+# -- known quantities ------------------------------------------------------------------------------
+def _known(p: Pairs) -> Iterator[tuple[str, Array]]:
+    """Yield quantities of the call at the wrong pairs, in words."""
+    rows, columns = np.nonzero(p.wrong)
+    spaces = [(p.e.arrays[p.i].shape, columns)]
+    if p.whole and len(p.e.outputs) == 1 and p.e.outputs[0].size > 1:
+        spaces.append((p.e.outputs[0].shape, rows))
+    seen: set[str] = set()
+    for shape, place in spaces:
+        for words, values in _quantities(p.e, shape):
+            words += " at the output element" if words in seen else ""
+            seen.add(words)
+            yield words, values.reshape(-1)[place]
 
 
-def _distinct(rows: Array) -> bool:
-    """Return whether no two rows are alike, and none is zero."""
-    size = np.abs(rows).max(initial=0.0)
-    rounded = np.round(rows / size, 6) if size else rows
-    return bool(rounded.any(axis=1).all()) and len(np.unique(rounded, axis=0)) == len(rows)
+def _quantities(e: Evidence, shape: tuple[int, ...]) -> Iterator[tuple[str, Array]]:
+    """Yield arrays of a shape that the call knows, and simple functions of them, in words."""
+    plain: list[tuple[str, Array]] = []
+    arrays = [(f"`{name}`", array) for name, array in e.session.subject.array_arguments()]
+    for name, a in (*arrays, *e.named_outputs):
+        if a.dtype.kind not in "fciu" or not a.size:
+            continue
+        for values in itertools.islice(aligned(a + np.zeros(()), shape), 1):
+            plain.append((name, values))
+            yield from _forms(name, values)
+        for axis in (None, *range(a.ndim)) if a.ndim and a.dtype.kind == "f" else ():
+            along = "" if axis is None else f" along axis {axis}"
+            total, square = (np.sum(b, axis=axis, keepdims=True) for b in (a, a * a))
+            for word, values in (("sum", total), ("norm", np.sqrt(square))):
+                for fitted in itertools.islice(aligned(values, shape), 1):
+                    yield f"the {word} of {name}{along}", fitted
+    for (a_name, x), (b_name, y) in itertools.permutations(plain, 2):
+        yield f"{a_name} / {b_name}", x / y
+        yield f"{a_name} * {b_name}", x * y
+    for axis, index in enumerate(np.indices(shape)):
+        for start in (0, 1):
+            yield f"the index (from {start}) along axis {axis}", index + float(start)
 
 
-def _varied(rows: Array) -> bool:
-    """Return whether at least two rows differ."""
-    size = np.abs(rows).max(initial=0.0)
-    return bool(size) and len(np.unique(np.round(rows / size, 6), axis=0)) > 1
+def _forms(name: str, x: Array) -> Iterator[tuple[str, Array]]:
+    """Yield an array and simple functions of it, in words."""
+    yield name, x
+    yield f"{name} ** 2", x**2
+    yield f"(1 - {name})", 1 - x
+    yield f"(1 + {name})", 1 + x
+    yield f"abs({name})", np.abs(x) + 0.0 * x
+    yield f"sqrt({name})", np.sqrt(x)
+    yield f"exp({name})", np.exp(x)
+    yield f"{name} * (1 - {name})", x * (1 - x)
+    yield f"(1 - {name} ** 2)", 1 - x**2
 
 
-def _matching(e: Evidence, pairs: Pairs) -> Array | None:
-    """Return the row of the numerical Jacobian that each row of backward's equals."""
-    order = np.zeros(len(pairs.right), int)
-    for m, row in enumerate(pairs.got):
-        k = int(np.argmin(np.abs(pairs.right - row).sum(axis=1)))
-        if not e.matches(row, pairs.right[k]):
-            return None
-        order[m] = k
-    return order if np.unique(order).size == order.size else None
+def _expressed(p: Pairs, kind: str) -> str:
+    """Return a known quantity, times a number, that says what is wrong with the wrong pairs.
+
+    Parameters
+    ----------
+    kind : {"lacks", "has", "term"}
+        Whether the right contributions are backward's times that, or the reverse, or the sum. At
+        other values it has to be so with the same number.
+    """
+    other = None if p.e.session.options.fast else p.e.elsewhere
+    there, few = None if other is None else pairs_of(other, p.i), p.wrong.sum() <= _FEW
+    if there is None and few:
+        return ""
+    with np.errstate(all="ignore"):
+        again = {} if there is None else dict(_multiples(there, kind))
+        for words, c in _multiples(p, kind):
+            same = there is None or abs(again.get(words, np.inf) - c) <= p.e.pattern_rtol * abs(c)
+            if same and (not few or _is_simple(p.e, c)):
+                number = f"{c:.4g}"
+                return {"1": words, "-1": f"-{words}"}.get(number, f"{number} * {words}")
+    return ""
 
 
-def _index(e: Evidence, m: int) -> str:
-    return str([int(k) for k in np.unravel_index(m, e.outputs[0].shape)])
+def _multiples(p: Pairs, kind: str) -> Iterator[tuple[str, float]]:
+    """Yield the quantities that have one number at all wrong pairs, and the number."""
+    right, got = p.right[p.wrong], p.got[p.wrong]
+    target, base = (got, right) if kind == "has" else (right, got)
+    for words, values in _known(p):
+        terms = [(words, base * values)]
+        if kind == "term":
+            target, inverse = right - got, f"/ ({words})" if " " in words else f"/ {words}"
+            terms = [
+                (f"grad_output * {words}", values),
+                (f"grad_output {inverse}", 1 / values),
+            ]
+        for text, term in terms:
+            c = multiple(target, term).real if np.isfinite(term).all() else 0.0
+            if c and p.e.matches(target, c * term):
+                yield text, c
 
 
-# -- by pairs --------------------------------------------------------------------------------------
-def contributions(e: Evidence, i: int) -> Cause | None:
-    """Some output elements contribute wrongly to elements to which others contribute rightly."""
-    pairs = pairs_of(e, i)
-    if pairs is None:
-        return None
-    beside = pairs.used & ~pairs.wrong
-    found = _sole(e, i, pairs, "first") or _exchanged(e, i, pairs)
-    # Where all of an element's contributions are wrong, what the elements have in common says more.
-    partly = (beside.any(axis=0) & pairs.wrong.any(axis=0)).any()
-    if found is None and partly and min(pairs.wrong.sum(), beside.sum()) > 1:
-        where = next((w for w, holds in _places(e, i) if _same(holds, pairs)), None)
-        name, what = _verdict(e, pairs)
-        if where is not None:
-            found = Cause(name, f"`{e.names[i]}`: what comes from {where} {what}")
-    return found
+def _is_simple(e: Evidence, c: float) -> bool:
+    """Return whether a number is likely in a formula: a small one, or the length of an axis."""
+    lengths = [n for a in (*e.arrays, *e.outputs) for n in (*a.shape, a.size) if n > 0]
+    simple = np.array([c for n in (1, 2, 3, 4, *lengths) for c in (n, n / 2, 1 / n)])
+    return bool((np.abs(simple - abs(c)) <= e.pattern_rtol * simple).any())
 
 
-def wrong_output(e: Evidence, i: int) -> int | None:
-    """Return the only one of several outputs whose contributions are wrong, None if all are."""
-    pairs = pairs_of(e, i) if len(e.outputs) > 1 else None
-    if pairs is None:
-        return None
-    ends = np.cumsum([out.size for out in e.outputs])[:-1]
-    wrong = [bool(rows.any()) for rows in np.split(pairs.wrong, ends)]
-    used = [bool(rows.any()) for rows in np.split(pairs.used, ends)]
-    return wrong.index(True) if sum(wrong) == 1 < sum(used) else None
-
-
-def _same(holds: Array, pairs: Pairs) -> bool:
-    return bool(np.array_equal(holds[pairs.used], pairs.wrong[pairs.used]))
-
-
-def clause(e: Evidence, i: int) -> tuple[str, str]:
-    """Return in words how the wrong contributions are wrong, with the name of such a cause."""
-    pairs = pairs_of(e, i)
-    if pairs is None:
-        return "", ""
-    name, what = _verdict(e, pairs)
-    missing, wrong = int(pairs.missing.sum()), int(pairs.wrong.sum())
-    total = f"of the {int(pairs.used.sum())} contributions of single output elements"
-    if what != "is wrong":
-        text = re.sub("^is ", "are ", re.sub("^has ", "have ", re.sub("^lacks ", "lack ", what)))
-        where = next((w for w, holds in _places(e, i) if _same(holds, pairs)), None)
-        return name, f"{wrong} {total} {text}" + (f", those from {where}" if where else "")
-    if 3 * missing >= wrong and missing > 1:
-        text = f"terms are missing: {missing} {total} are not there, others are wrong"
-        return "missing-term", text
-    return "", ""
-
-
-def _verdict(e: Evidence, pairs: Pairs) -> tuple[str, str]:
-    """Return the name of a cause, and how all the wrong contributions are wrong."""
-    right, got = pairs.right[pairs.wrong], pairs.got[pairs.wrong]
-    size = np.abs(pairs.right).max()
-    if pairs.missing[pairs.wrong].all():
+# -- how they are wrong ----------------------------------------------------------------------------
+def verdict(p: Pairs) -> tuple[str, str]:
+    """Return the name of a cause, and how all the wrong contributions are wrong, in words."""
+    e, right, got = p.e, p.right[p.wrong], p.got[p.wrong]
+    c = multiple(got, right).real
+    if p.missing[p.wrong].all():
         return "missing-term", "is missing"
-    if np.all(np.abs(right) <= 1e-6 * size):
+    if np.all(np.abs(right) <= 1e-6 * np.abs(p.right).max()):
         return "elements", "should be zero"
     if e.matches(got, -right):
         return "sign", "has the wrong sign"
-    ratio = multiple(got, right).real
-    if got.size > 1 and e.matches(got, ratio * right):
-        return "factor", f"is off by the factor {ratio:.3f}"
-    numbered = _numbered(e, pairs)
-    if numbered:
-        return "factor", numbered
-    counted = _counted(e, right, got)
-    if counted:
-        return "elements", counted
-    several = fractions(got, right, e.pattern_rtol)
-    if several:
-        listed = ", ".join(map(str, several))
+    if (got.size > 1 or _is_simple(e, c)) and e.matches(got, c * right):
+        return "factor", f"is off by the factor {c:.3f}"
+    for kind, more in (("lacks", ""), ("has", " too many")):
+        found = _expressed(p, kind)
+        if found:
+            return "extra-factor", f"{kind} the factor {found}{more}"
+    simple = _fractions(e, got, right)
+    if simple:
+        listed = ", ".join(map(str, sorted(simple)))
         return "factor", f"is off by a simple factor ({listed}): another count or size is meant?"
     return "elements", "is wrong"
 
 
-def _numbered(e: Evidence, pairs: Pairs) -> str:
-    """Return in words that each contribution is off by the index of its output element."""
-    if len(e.outputs) != 1 or pairs.missing.any():
-        return ""
-    rows = np.nonzero(pairs.wrong)[0]
-    right, got = pairs.right[pairs.wrong], pairs.got[pairs.wrong]
-    shape = e.outputs[0].shape
-    for axis, index in enumerate(np.indices(shape)):
-        for start in (0, 1):
-            number = (index.reshape(-1) + start)[rows]
-            if np.unique(number).size < 3:
-                continue
-            words = f"the index (from {start}) of the output element along axis {axis}"
-            if e.matches(number * got, right):
-                return f"lacks a factor: {words}"
-            if e.matches(got, number * right):
-                return f"has a factor too many: {words}"
-    return ""
+def _fractions(e: Evidence, got: Array, right: Array) -> set[Fraction]:
+    """Return the factors that contributions are off by, if all are simple fractions."""
+    if got.dtype.kind == "c" or not right.all() or np.abs(got / right).max() > 2 * _SIMPLE:
+        return set()
+    ratios = np.unique(got / right)
+    found = [Fraction(float(r)).limit_denominator(_SIMPLE) for r in ratios]
+    near = np.abs(ratios - np.array(found, float)) <= e.pattern_rtol * np.abs(ratios)
+    return set(found) if near.all() and len(set(found)) <= _SIMPLE else set()
 
 
-def _counted(e: Evidence, right: Array, got: Array) -> str:
-    """Return in words that each contribution is off by a whole number, as a sum for a mean is."""
-    if not (right.all() and got.all()):
-        return ""
-    for a, b, words in ((got, right, "times too large"), (right, got, "times too small")):
-        counts = np.round(a / b)
-        several = np.unique(counts)
-        if counts.min() >= 1 and 1 < several.size <= 6 and e.matches(a, counts * b):
-            listed = ", ".join(f"{n:g}" for n in several if n > 1)
-            return f"is a whole number of {words} (the factor {listed}: a count left out?)"
-    return ""
-
-
-def overwritten(e: Evidence, i: int) -> Cause | None:
-    """Of the outputs that an element feeds, only the last contributes."""
-    pairs = pairs_of(e, i)
-    return None if pairs is None else _sole(e, i, pairs, "last")
-
-
-def _sole(e: Evidence, i: int, pairs: Pairs, word: str) -> Cause | None:
-    """Of the outputs that an element feeds, only the last contributes, or only the first."""
-    if not np.array_equal(pairs.missing, pairs.wrong):
+def factor(e: Evidence, i: int) -> Cause | None:
+    """All contributions have a factor too many, or lack one."""
+    p = pairs_of(e, i)
+    name, what = verdict(p) if p is not None and np.array_equal(p.wrong, p.used) else ("", "")
+    if name != "extra-factor":
         return None
-    kept, step = pairs.used & ~pairs.wrong, -1 if word == "last" else 1
-    for lead in _leads(e):
-        used, there = (a.reshape(lead, -1, a.shape[-1]) for a in (pairs.used, kept))
-        several = np.broadcast_to((used.sum(axis=1) > 1)[:, None], used.shape)
-        chosen = np.zeros(used.shape, bool)
-        np.put_along_axis(chosen, used[:, ::step].argmax(axis=1)[:, None], True, axis=1)
-        alone = chosen[:, ::step] & used
-        if alone[several].sum() > 1 and np.array_equal(there[several], alone[several]):
+    text = f"the gradient of `{e.names[i]}` {what}"
+    if what.startswith("lacks"):
+        text = f"{what.removeprefix('lacks ')} is missing from the gradient of `{e.names[i]}`"
+    return Cause("extra-factor", text, _STEP)
+
+
+def term(e: Evidence, i: int) -> Cause | None:
+    """A known quantity is missing from the contributions, or is one too many."""
+    p, name, along = pairs_of(e, i), f"`{e.names[i]}`", _along_axis(e, i)
+    if along:
+        text = f"a term is missing from {name} (or too many) that is {along}"
+        return Cause("missing-term", text, _CONSTANT)
+    found = "" if p is None else _expressed(p, "term")
+    sign = " (or its opposite is too many)" if found.startswith("-") else ""
+    text = f"the term {found} is missing from {name}{sign}"
+    return Cause("missing-term", text, _PLACES) if found else None
+
+
+def _along_axis(e: Evidence, i: int) -> str:
+    """Return in words that along an axis the error is constant, or a multiple of an array."""
+    errors = (e.got[i] - e.expected[i], e.got_other[i] - e.expected_other[i])
+    axes = [axis for axis, n in enumerate(errors[0].shape) if n > 2]
+    if not axes or not all(np.isfinite(off).all() for off in errors):
+        return ""
+    with np.errstate(all="ignore"):
+        ones = ("", np.ones(errors[0].shape))
+        for words, k in (ones, *_quantities(e, errors[0].shape)):
+            for axis in reversed(axes):
+                size = np.sum(k * k, axis, keepdims=True)
+                fitted = [np.sum(off * k, axis, keepdims=True) / size * k for off in errors]
+                if all(e.matches(*pair) for pair in zip(errors, fitted, strict=True)):
+                    return f"{f'a multiple of {words}' if words else 'constant'} along axis {axis}"
+    return ""
+
+
+# -- which are wrong -------------------------------------------------------------------------------
+def coupled(e: Evidence, i: int) -> Cause | None:
+    """Of what couples elements something is left out, or goes to other elements."""
+    p, name = pairs_of(e, i), f"`{e.names[i]}`"
+    if p is None or not p.whole:
+        return None
+    only, (rows, columns) = np.array_equal(p.missing, p.wrong), p.right.shape
+    if rows == columns and only and np.array_equal(p.wrong, p.used & ~np.eye(rows, dtype=bool)):
+        text = "the terms that couple the elements are missing: only the diagonal of the Jacobian"
+        return Cause("diagonal", f"{name}: {text} is there")
+    got, right = (np.sort(a[p.wrong.any(axis=1)], axis=1) for a in (p.got, p.right))
+    if len(got) > 1 and np.unique(np.round(right, 9)).size > 3 and e.matches(got, right):
+        text = "the right numbers, exchanged among the elements that it depends on"
+        return Cause("misplaced", f"{name}: what comes from each output element are {text}")
+    shape = e.outputs[0].shape if len(e.outputs) == 1 and only else ()
+    for k in range(len(shape)):
+        used, wrong = (a.reshape(*shape[:k], -1, columns) for a in (p.used, p.wrong))
+        last = used & (np.flip(np.cumsum(np.flip(used, k), k), k) == 1)
+        several = used.sum(axis=k, keepdims=True) > 1
+        if (last & several).sum() > 1 and np.array_equal(used & ~wrong & several, last & several):
             text = (
-                f"`{e.names[i]}`: of the output elements that one element goes into, only the "
-                f"{word} contributes; the others are missing: overwritten, not accumulated"
+                f"{name}: of the output elements that one element goes into, only the last "
+                "contributes; the others are missing: overwritten, not accumulated"
             )
-            return Cause("missing-sum", text, _REPEATED)
+            return Cause("missing-sum", text, _ADD_UP)
     return None
 
 
-def repeated(e: Evidence, i: int) -> Cause | None:
-    """With indices that repeat, some of what an element feeds is missing, never the last of it."""
-    pairs = pairs_of(e, i)
-    if pairs is None or not pairs.missing.any() or not np.array_equal(pairs.missing, pairs.wrong):
+def contributions(e: Evidence, i: int) -> Cause | None:
+    """Some output elements contribute wrongly to elements to which others contribute rightly."""
+    p = pairs_of(e, i)
+    if p is None or not p.whole or not (p.used & ~p.wrong)[:, p.wrong.any(axis=0)].any():
         return None
-    arrays = [a for _, a in e.session.subject.array_arguments() if a.dtype.kind in "iu"]
-    if not any(np.unique(a).size < a.size for a in arrays):
-        return None
-    kept = pairs.used & ~pairs.wrong
-    last = pairs.used.shape[0] - 1 - pairs.used[::-1].argmax(axis=0)
-    short = pairs.missing.any(axis=0)
-    if not kept[last, np.arange(last.size)][short].all():
-        return None
-    text = (
-        f"`{e.names[i]}`: where an index repeats, some of what comes from the output elements is "
-        "missing: overwritten, not accumulated"
-    )
-    return Cause("missing-sum", text, _REPEATED)
+    where = _where(p) if min(p.wrong.sum(), (p.used & ~p.wrong).sum()) > 1 else ""
+    name, what = verdict(p) if where else ("", "")
+    return Cause(name, f"`{e.names[i]}`: what comes from {where} {what}") if where else None
 
 
-def _leads(e: Evidence) -> list[int]:
-    """Return how many groups the output's leading axes make: each may be written on its own."""
-    shape = e.outputs[0].shape if len(e.outputs) == 1 else ()
-    return list(dict.fromkeys(int(np.prod(shape[:k])) for k in range(max(len(shape), 1))))
+def clause(e: Evidence, i: int) -> tuple[str, str]:
+    """Return in words how the wrong contributions are wrong, with the name of such a cause."""
+    p = pairs_of(e, i)
+    if p is None:
+        return "", ""
+    (name, what), missing = verdict(p), int(p.missing.sum())
+    if not p.whole or not (p.used & ~p.wrong)[:, p.wrong.any(axis=0)].any():
+        return ("", "") if what == "is wrong" else (name, f"there it {what}")
+    total = f"of the {int(p.used.sum())} contributions of single output elements"
+    if what == "is wrong" and missing:
+        return "missing-term", f"{missing} {total} are missing, {p.wrong.sum() - missing} wrong"
+    return ("", "") if what == "is wrong" else (name, f"{p.wrong.sum()} {total}, each {what}")
 
 
-def _exchanged(e: Evidence, i: int, pairs: Pairs) -> Cause | None:
-    """Each output's contributions are the right numbers, exchanged among its elements."""
-    off = pairs.wrong.any(axis=1)
-    few = pairs.used[off].sum(axis=1).max(initial=0)
-    right, got = np.sort(pairs.right[off], axis=1), np.sort(pairs.got[off], axis=1)
-    distinct = np.unique(np.round(right[np.abs(right) > 0], 9)).size > 2
-    same_places = not (pairs.missing.any() or np.any(pairs.wrong & (np.abs(pairs.right) == 0)))
-    if not (off.sum() > 1 and same_places and distinct and e.matches(got, right)):
-        return None
-    between = "its two neighbours" if few == 2 else "the elements that an output depends on"
-    text = f"`{e.names[i]}`: the weights of {between} are exchanged in each output's contribution"
-    return Cause("misplaced", text)
-
-
-# -- places ----------------------------------------------------------------------------------------
-def _places(e: Evidence, i: int) -> Iterator[tuple[str, Array]]:
-    """Yield sets of pairs in words: by the output element alone, and beside the argument's."""
-    shape = e.arrays[i].shape
-    columns = int(np.prod(shape))
-    start, total = 0, joined(e.outputs).size
-    for k, out in enumerate(e.outputs):
-        rows = np.zeros(total, bool)
-        rows[start : start + out.size] = True
-        if len(e.outputs) > 1:
-            yield f"output {k}", np.repeat(rows[:, None], columns, axis=1)
-        several = len(e.outputs) > 1
-        for where, holds in (*_of_output(out, k if several else None), *_of_arguments(e, out)):
-            found = np.zeros((total, columns), bool)
-            found[start : start + out.size] = holds.reshape(-1, 1)
-            yield where, found
-        for where, between in _between(out.shape, shape):
-            found = np.zeros((total, columns), bool)
-            found[start : start + out.size] = between
-            yield where + (f" of output {k}" if len(e.outputs) > 1 else ""), found
+def _where(p: Pairs) -> str:
+    """Return where the wrong pairs are: of which elements of the output, or beside which."""
+    start = 0
+    for name, out in p.e.named_outputs:
+        rows, holds = slice(start, start + out.size), np.zeros(p.used.shape, bool)
         start += out.size
+        wrong, used = (np.reshape(a[rows].any(axis=1), out.shape) for a in (p.wrong, p.used))
+        s = Sample(name, out, p.e.arguments(), [], wrong, used)
+        with np.errstate(all="ignore"):
+            found = [(f"the elements of {name} where {f.text}", f.holds) for f in features(s, s)]
+        every = [(name, np.ones(out.shape, bool))] if len(p.e.outputs) > 1 else []
+        sets = [(words, there.reshape(-1, 1)) for words, there in (*every, *found)]
+        for words, there in (*sets, *_between(name, out.shape, p.e.arrays[p.i].shape)):
+            holds[rows] = there
+            if np.array_equal(holds[p.used], p.wrong[p.used]):
+                return words
+    return ""
 
 
-def _of_output(out: Array, number: int | None) -> Iterator[tuple[str, Array]]:
-    """Yield sets of the elements of an output, in words."""
-    whole = "the output" if number is None else f"output {number}"
-    yield f"elements of {whole} below zero", out < 0
-    yield f"elements of {whole} above zero", out > 0
-    yield f"elements of {whole} that are zero", out == 0
-    for word, bound in (("smallest", out.min()), ("largest", out.max())) if out.size else ():
-        if 1 < (out == bound).sum() < out.size:
-            yield f"elements of {whole} that are clipped to its {word} value", out == bound
-    indices = np.indices(out.shape)
-    for axis, n in enumerate(out.shape):
-        index: Array = indices[axis]
-        of = f"of {whole}" + (f" along axis {axis}" if out.ndim > 1 else "")
-        yield f"the first element {of}", index == 0
-        yield f"the last element {of}", index == n - 1
-        yield f"all but the first element {of}", index > 0
-        yield f"all but the last element {of}", index < n - 1
-        yield f"the first and the last element {of}", (index == 0) | (index == n - 1)
-        yield f"the odd elements {of}", index % 2 == 1
-        yield f"the even elements {of}", index % 2 == 0
-    if out.ndim > 1:
-        ends = [(k == 0) | (k == n - 1) for k, n in zip(indices, out.shape, strict=True)]
-        border = np.logical_or.reduce(ends)
-        yield f"the border (boundary) of {whole}", border
-        yield f"the inside of {whole}, away from its border", ~border
-
-
-def _of_arguments(e: Evidence, out: Array) -> Iterator[tuple[str, Array]]:
-    """Yield sets of an output's elements, by the values of arguments there, in words."""
-    if not out.ndim:
-        return
-    arrays = e.session.subject.array_arguments()
-    numbers = [(name, np.asarray(v)) for name, v in e.numbers]
-    for k, (name, array) in enumerate(arrays):
-        if array.shape != out.shape or array.dtype.kind not in "iuf":
-            continue
-        others = [*arrays[:k], *arrays[k + 1 :], *numbers]
-        for found in of_values(name, array, others):
-            yield f"output elements where {found.text}", found.holds
-    for name, number in [(n, a) for n, a in [*arrays, *numbers] if a.size == 1]:
-        yield f"output elements equal to {name}", np.isclose(out, number.reshape(()))
-    for name, mask in [(n, a) for n, a in arrays if a.dtype.kind == "b"]:
-        for values in aligned(mask, out.shape):
-            yield f"output elements where {name} is true", values
-            yield f"output elements where {name} is false", ~values
-
-
-def _between(out: tuple[int, ...], shape: tuple[int, ...]) -> Iterator[tuple[str, Array]]:
+def _between(
+    name: str, out: tuple[int, ...], shape: tuple[int, ...]
+) -> Iterator[tuple[str, Array]]:
     """Yield sets of pairs by the place of the output's element beside that of the argument's."""
     rows, columns = np.indices(out), np.indices(shape)
     for a, b in itertools.product(range(len(out)), range(len(shape))):
         if a != b and (len(out) == len(shape) or out[a] != shape[b]):
             continue
         step: Array = rows[a].reshape(-1, 1) - columns[b].reshape(1, -1)
-        along = f" along axis {b}" if len(shape) > 1 else ""
-        names = {1: ("elements",), 2: ("rows", "columns")}.get(len(shape))
-        line = names[b] if names else ""
-        yield f"the output element at the same index{along}", step == 0
-        yield f"the other {line} of the output" if line else f"other indices{along}", step != 0
-        yield f"later {line} of the output" if line else f"later indices{along}", step > 0
-        yield f"earlier {line} of the output" if line else f"earlier indices{along}", step < 0
-        for k in (1, -1):
-            words = "one step later" if k > 0 else "one step earlier"
-            yield f"the neighbouring output element, {words}{along},", step == k
-            side = "after" if k > 0 else "before"
-            far = step > 1 if k > 0 else step < -1
-            yield f"output elements more than one step {side}{along}", far
+        of, along = f"elements of {name}", f" along axis {b}" if len(shape) > 1 else ""
+        yield f"{of} at the same index{along}", step == 0
+        yield f"{of} at other indices{along}", step != 0
+        yield f"{of} at later indices{along}", step > 0
+        yield f"{of} at earlier indices{along}", step < 0
+        for k, side in ((1, "after"), (-1, "before")):
+            yield f"{of} one step {side}{along}", step == k
+            yield f"{of} more than one step {side}{along}", step * k > 1

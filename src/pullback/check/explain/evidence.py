@@ -1,23 +1,43 @@
-"""What is known about a wrong gradient: measured once, read by every hypothesis of the diagnosis.
+"""What is known about a wrong gradient: measured once, read by every explanation.
 
 All gradients are NumPy arrays of the shape of their argument; the Jacobian of argument i has a row
-for each coordinate of the joined outputs, and a column for each coordinate of the argument.
+for each coordinate of the joined outputs, and a column for each coordinate of the argument. What
+explains a gradient has to fit at each `Look`: for two output gradients, and at two points.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import contextlib
+import dataclasses
+from collections.abc import Iterator, Sequence
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from pullback.check.deadline import OutOfTimeError
 from pullback.check.exceptions import BackwardError, ForwardError
 from pullback.check.numerical import coordinates, double, from_coordinates, joined
 from pullback.check.report import Report
-from pullback.check.session import Session, away_from_zero, gradients, zeros_for_none
+from pullback.check.session import Line, Session, away_from_zero, gradients, zeros_for_none
 from pullback.check.subject import Subject
 from pullback.check.values import Array, Arrays
+
+_PURPOSES = ("seeds", "other seeds")
+_ENOUGH = 64  # elements that are moved one by one at other points
+
+
+class Look(NamedTuple):
+    """Backward's gradients beside the right ones, at one point and for one output gradient."""
+
+    call: Evidence
+    seeds: Arrays
+    got: list[Array]
+    expected: list[Array]
+
+    def of(self, i: int, seeds: Arrays) -> Array:
+        """Return the right gradient of an argument for other output gradients."""
+        return self.call.numerical(i, seeds)
 
 
 class Evidence:
@@ -26,14 +46,10 @@ class Evidence:
     Attributes
     ----------
     session : Session
-    names : list of str
-        The names of the differentiated arguments.
-    arrays, outputs : list of array
-        Their values, and those of the outputs.
-    seeds, other_seeds : list of array
-        Two output gradients.
-    explanations : dict
-        What was found of where gradients are wrong.
+    names, arrays : list of str, list of array
+        The differentiated arguments.
+    outputs, seeds, other_seeds : list of array
+        The outputs, and two output gradients.
     """
 
     def __init__(self, session: Session) -> None:
@@ -41,25 +57,18 @@ class Evidence:
         self.names = session.subject.names
         self.arrays = session.arrays
         self.outputs = session.outputs
-        self.seeds = session.seeds()
-        self.other_seeds = session.seeds("other seeds")
-        self.explanations: dict[Any, str] = {}
+        self.seeds, self.other_seeds = (session.seeds(purpose) for purpose in _PURPOSES)
+        self.found: dict[Any, Any] = {}  # what wrong elements have in common
 
     # -- backward ------------------------------------------------------------------------------
-    def vjp(self, seeds: Sequence[Any], arrays: Arrays | None = None) -> list[Array]:
+    def vjp(self, seeds: Arrays) -> list[Array]:
         """Return backward's gradients in double precision; zeros for None."""
-        found = self.session.vjp(seeds, arrays)
-        return _in_double(found, self.arrays if arrays is None else arrays)
-
-    @cached_property
-    def raw(self) -> list[Array | None]:
-        """Backward's gradients for `seeds`; None where it returned None."""
-        return self.session.vjp(self.seeds)
+        return in_double(zeros_for_none(self.session.vjp(seeds), self.arrays))
 
     @cached_property
     def got(self) -> list[Array]:
         """Backward's gradients for `seeds`."""
-        return _in_double(self.raw, self.arrays)
+        return self.vjp(self.seeds)
 
     @cached_property
     def got_other(self) -> list[Array]:
@@ -70,57 +79,49 @@ class Evidence:
     def analytic(self) -> list[Array | None]:
         """Backward's Jacobian of each argument; None if it is too large."""
         total = joined(self.outputs).size
-        if total > self.session.options.max_elements:
+        if not 0 < total <= self.session.options.max_elements:
             return [None] * len(self.arrays)
-        rows: list[list[Array]] = [[] for _ in self.arrays]
         run = self.session.subject.run(self.arrays)
-        for m in range(total):
-            unit = np.zeros(total)
-            unit[m] = 1.0
-            found = gradients(run, self.session.split(unit), self.arrays)
-            for i, g in enumerate(_in_double(found, self.arrays)):
-                rows[i].append(coordinates(g))
-        pairs = zip(rows, self.arrays, strict=True)
-        return [np.stack(r) if r else np.zeros((0, a.size)) for r, a in pairs]
+        rows = [
+            [coordinates(g) for g in gradients(run, self.session.split(unit), self.arrays)]
+            for unit in np.eye(total)
+        ]
+        return [np.stack(row) for row in zip(*rows, strict=True)]
 
     # -- differences ---------------------------------------------------------------------------
     @cached_property
-    def jacobian(self) -> list[Array | None]:
-        """The numerical Jacobian of each argument; None where not all of it is measured."""
-        found: list[Array | None] = []
-        for array, columns in zip(self.arrays, self.session.columns, strict=True):
-            whole = len(columns) == coordinates(array).size
-            slopes = [line.slope.value for line in columns]
-            found.append(np.stack(slopes, axis=1) if whole and slopes else None)
+    def slopes(self) -> list[tuple[list[int], Array]]:
+        """For each argument which coordinates were moved, and the outputs' slopes along each."""
+        found, total = [], self.session.center.size
+        for lines in self.session.columns:
+            values = np.reshape([line.slope.value for line in lines], (len(lines), total))
+            found.append(([line.element or 0 for line in lines], values.T))
         return found
 
     def jacobians(self, i: int) -> tuple[Array | None, Array | None]:
-        """Return the numerical Jacobian of argument `i` and backward's, or None and None."""
-        measured = self.jacobian[i]
-        return (None, None) if measured is None else (measured, self.analytic[i])
+        """Return the numerical Jacobian of argument `i` and backward's; None if not all of it."""
+        moved, slopes = self.slopes[i]
+        whole = 0 < len(moved) == coordinates(self.arrays[i]).size
+        return (slopes, self.analytic[i]) if whole else (None, None)
 
-    def numerical(self, seeds: Arrays) -> list[Array]:
-        """Return the numerical gradients for any output gradients; NaN where not known."""
-        g = joined(seeds)
+    def numerical(self, i: int, seeds: Arrays) -> Array:
+        """Return the numerical gradient of an argument for any output gradients; NaN if unknown."""
+        g, (moved, slopes), array = joined(seeds), self.slopes[i], self.arrays[i]
         used = g != 0
-        found = []
-        for columns, array in zip(self.session.columns, self.arrays, strict=True):
-            flat = np.full(coordinates(array).size, np.nan)
-            for line in columns:
-                with np.errstate(all="ignore"):
-                    flat[line.element] = g[used] @ line.slope.value[used]
-            found.append(from_coordinates(flat, array.astype(double(array.dtype))))
-        return found
+        flat = np.full(coordinates(array).size, np.nan)
+        with np.errstate(all="ignore"):
+            flat[moved] = g[used] @ slopes[used]
+        return from_coordinates(flat, array.astype(double(array.dtype)))
 
     @cached_property
     def expected(self) -> list[Array]:
         """The numerical gradients for `seeds`."""
-        return self.numerical(self.seeds)
+        return [self.numerical(i, self.seeds) for i in range(len(self.arrays))]
 
     @cached_property
     def expected_other(self) -> list[Array]:
         """The numerical gradients for `other_seeds`."""
-        return self.numerical(self.other_seeds)
+        return [self.numerical(i, self.other_seeds) for i in range(len(self.arrays))]
 
     @cached_property
     def tolerance(self) -> list[Array]:
@@ -131,7 +132,6 @@ class Evidence:
             for line in self.session.columns[i]:
                 low, high, error = self.session.bounds(line, self.seeds)
                 size = self.session.magnitude(line, self.seeds)
-                assert line.element is not None
                 flat[line.element] = (high - low) / 2 + error + self.session.rtol * size
             flat = flat + self.session.atol
             if array.dtype.kind == "c":
@@ -142,86 +142,73 @@ class Evidence:
     @cached_property
     def wrong(self) -> list[Array]:
         """Where backward's gradient is wrong for `seeds`, one array of bool for each argument."""
-        return [
-            self.differs(g, e, i)
-            for i, (g, e) in enumerate(zip(self.got, self.expected, strict=True))
-        ]
+        pairs = zip(self.got, self.expected, strict=True)
+        return [self.differs(g, e, i) for i, (g, e) in enumerate(pairs)]
+
+    def known(self, i: int) -> Array:
+        """Return where the numerical gradient of argument `i` is known."""
+        return np.asarray(np.isfinite(self.expected[i]))
 
     def failure_arrays(self, i: int) -> dict[str, Array]:
         """Return the arrays that a failure shows for argument `i`."""
         return {"expected": self.expected[i], "got": self.got[i], "wrong": self.wrong[i]}
 
-    # -- other values --------------------------------------------------------------------------
-    def with_arrays(self, arrays: Arrays) -> Evidence | None:
-        """Return the evidence at other values; None where the function is not defined there."""
-        return self.of(self.session.subject.with_arrays(arrays))
+    # -- other calls ---------------------------------------------------------------------------
+    def session_of(self, subject: Subject) -> Session:
+        """Return a session on another call, in which fewer elements are moved one by one."""
+        most = min(_ENOUGH, self.session.options.max_elements)
+        options = dataclasses.replace(self.session.options, max_elements=most)
+        return Session(subject, options, Report(subject.name, options.seed))
 
     def of(self, subject: Subject) -> Evidence | None:
         """Return the evidence on another call; None where the function is not defined there."""
-        session = Session(subject, self.session.options, Report("", 0))
         try:
-            found = Evidence(session)
-            good = [np.isfinite(values).all() for values in (*found.expected, *found.got)]
+            found = Evidence(self.session_of(subject))
+            known = [np.isfinite(values).all() for _, values in found.slopes]
+            known += [np.isfinite(g).all() for g in found.got]
         except (BackwardError, ForwardError):
             return None
-        return found if all(good) else None
-
-    def of_output(self, k: int) -> Evidence | None:
-        """Return the evidence on one of several outputs alone."""
-        subject = self.session.subject.with_arrays(self.arrays)
-        indices = subject.output_indices or range(len(self.outputs))
-        subject.output_indices = [indices[k]]
-        return self.of(subject)
-
-    def may_be_that_of(self, subject: Subject, i: int) -> bool:
-        """Return whether the gradient of argument `i` agrees with another call along a direction.
-
-        It takes a few runs of forward, where `fits` takes them for each element.
-        """
-        session = Session(subject, self.session.options, Report("", 0))
-        try:
-            if [out.shape for out in session.outputs] != [out.shape for out in self.outputs]:
-                return False
-            return self._agree(session, self.got[i], self.seeds, i)
-        except ForwardError:
-            return False
-
-    def is_right(self, subject: Subject, i: int) -> bool:
-        """Return whether backward's gradient of argument `i` is right for another call."""
-        session = Session(subject, self.session.options, Report("", 0))
-        try:
-            known = all(np.isfinite(out).all() and out.size for out in session.outputs)
-            return known and all(
-                self._agree(session, session.gradients(purpose)[i], session.seeds(purpose), i)
-                for purpose in ("seeds", "other seeds")
-            )
-        except (BackwardError, ForwardError):
-            return False
-
-    def _agree(self, session: Session, got: Array, seeds: Arrays, i: int) -> bool:
-        """Return whether a gradient agrees with differences along a direction, and is not 0."""
-        count = coordinates(session.wide[i]).size
-        line = session.measure(i, away_from_zero(count, session.rng(f"direction {i}")))
-        with np.errstate(all="ignore"):
-            terms = line.direction * coordinates(got)
-            expected = joined(seeds) * line.slope.value
-            off = abs(np.sum(terms) - np.sum(expected))
-            size = np.sum(np.abs(terms)) + np.sum(np.abs(expected))
-        return bool(size > 0 and off <= self.pattern_rtol * size and np.any(terms))
+        same = [out.shape for out in found.outputs] == [out.shape for out in self.outputs]
+        return found if same and all(known) else None
 
     @cached_property
     def elsewhere(self) -> Evidence | None:
-        """The evidence at slightly different values: those of each argument times a number."""
-        scales = 1.0625 + 0.03 * np.arange(len(self.arrays))
-        moved = zip(self.arrays, scales, strict=True)
-        return self.with_arrays([np.asarray(a * c).astype(a.dtype) for a, c in moved])
+        """The evidence at slightly different values, if there is time for it."""
+        moved = [a * (1.0625 + 0.03 * k) for k, a in enumerate(self.arrays)]
+        with contextlib.suppress(OutOfTimeError):
+            return self.of(self.session.subject.with_arrays(like(moved, self.arrays)))
+        return None
 
-    @cached_property
-    def operands(self) -> list[tuple[str, Array]]:
-        """Every numerical array of the call with its name, the outputs last."""
-        arrays = self.session.subject.array_arguments()
-        return [*((f"`{name}`", array) for name, array in arrays), *self.named_outputs]
+    def is_right_for(self, subject: Subject, i: int, own: bool) -> bool:
+        """Return whether a gradient of argument `i` is the right one of another call.
 
+        Backward's there (`own`), or this call's, of which the right one is another. It is compared
+        along one direction, for two output gradients: that takes a few runs of forward.
+        """
+        session = self.session_of(subject)
+        try:
+            same = [out.shape for out in session.outputs] == [out.shape for out in self.outputs]
+            if not (own or same) or not all(out.size for out in session.outputs):
+                return False
+            pairs = [(self.got[i], self.seeds), (self.got_other[i], self.other_seeds)]
+            if own:
+                pairs = [(session.gradients(p)[i], session.seeds(p)) for p in _PURPOSES]
+            count = coordinates(session.wide[i]).size
+            line = session.measure(i, away_from_zero(count, session.rng(f"direction {i}")))
+        except (BackwardError, ForwardError):
+            return False
+        if not own and self._is_component(line, self.expected[i], self.seeds):
+            return False
+        return all(self._is_component(line, g, seeds) for g, seeds in pairs)
+
+    def _is_component(self, line: Line, got: Array, seeds: Arrays) -> bool:
+        """Return whether a gradient agrees with a slope, and is not 0."""
+        with np.errstate(all="ignore"):
+            terms, expected = line.direction * coordinates(got), joined(seeds) * line.slope.value
+            off, size = abs(np.sum(terms) - np.sum(expected)), np.sum(np.abs(terms))
+        return bool(np.any(terms) and off <= self.pattern_rtol * (size + np.sum(np.abs(expected))))
+
+    # -- names ---------------------------------------------------------------------------------
     @cached_property
     def named_outputs(self) -> list[tuple[str, Array]]:
         """The outputs with their names in sentences."""
@@ -234,16 +221,34 @@ class Evidence:
         """Every number among the arguments with its name."""
         return self.session.subject.number_arguments()
 
+    def arguments(self, without: str = "") -> list[tuple[str, Array]]:
+        """Return the arguments that are arrays or numbers, by name."""
+        found = self.session.subject.array_arguments()
+        found += [(name, np.asarray(v)) for name, v in self.numbers]
+        return [(name, a) for name, a in found if name != without]
+
     # -- comparing -----------------------------------------------------------------------------
+    def looks(self) -> Iterator[Look]:
+        """Yield two output gradients at the call's values, and one at others."""
+        yield Look(self, self.seeds, self.got, self.expected)
+        yield Look(self, self.other_seeds, self.got_other, self.expected_other)
+        other = None if self.session.options.fast else self.elsewhere
+        if other is not None:
+            yield Look(other, other.seeds, other.got, other.expected)
+
+    def explains(self, i: int, pattern: Array, look: Look) -> bool:
+        """Return whether the gradient of argument `i` is a pattern at a look, and is wrong."""
+        right = look.expected[i]
+        if pattern.shape != right.shape or not self.matches(look.got[i], pattern):
+            return False
+        known = np.isfinite(pattern[np.isfinite(right)]).all()
+        return bool(known) and not (look.call is self and self.matches(pattern, right))
+
     def differs(self, got: Array, expected: Array, i: int) -> Array:
         """Return where two gradients of argument `i` differ; False where nothing is known."""
         with np.errstate(all="ignore"):
             off = np.abs(got - expected)
             return np.asarray((~(off <= self.tolerance[i])) & np.isfinite(expected))
-
-    def known(self, i: int) -> Array:
-        """Return where the numerical gradient of argument `i` is known."""
-        return np.asarray(np.isfinite(self.expected[i]))
 
     def matches(self, a: Array, b: Array) -> bool:
         """Return whether two arrays are equal up to rounding where both are known, and not 0."""
@@ -256,19 +261,17 @@ class Evidence:
         close = np.abs(a[seen] - b[seen]) <= self.pattern_rtol * (np.abs(b[seen]) + 1e-3 * size)
         return size > 0 and bool(close.all())
 
-    def fits(self, i: int, pattern: Array) -> bool:
-        """Return whether the gradient of argument `i` equals this pattern, and that is wrong."""
-        right = self.expected[i]
-        if pattern.shape != right.shape or not np.isfinite(pattern[np.isfinite(right)]).all():
-            return False
-        return self.matches(self.got[i], pattern) and not self.matches(pattern, right)
-
     @property
     def pattern_rtol(self) -> float:
         """The relative tolerance of patterns, looser than that of the check."""
         return min(0.05, 30 * self.session.rtol)
 
 
-def _in_double(grads: Sequence[Array | None], like: Arrays) -> list[Array]:
-    """Return gradients in double precision, zeros for None."""
-    return [g.astype(double(g.dtype)) for g in zeros_for_none(grads, like)]
+def in_double(arrays: Arrays) -> list[Array]:
+    """Return arrays in double precision."""
+    return [a.astype(double(a.dtype)) for a in arrays]
+
+
+def like(arrays: Sequence[Array], others: Arrays) -> list[Array]:
+    """Return arrays in the dtypes of others."""
+    return [np.asarray(a).astype(b.dtype) for a, b in zip(arrays, others, strict=True)]

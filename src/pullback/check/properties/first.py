@@ -15,9 +15,8 @@ import numpy as np
 
 from pullback.check.deadline import OutOfTimeError, deadline
 from pullback.check.exceptions import BackwardError, ForwardError, InapplicableError
-from pullback.check.explain import diagnose
+from pullback.check.explain import cause_of_exception, diagnose
 from pullback.check.explain.evidence import Evidence
-from pullback.check.explain.raised import cause_of_exception
 from pullback.check.naming import quoted
 from pullback.check.numerical import coordinates, joined
 from pullback.check.properties.accuracy import forward_error

@@ -19,9 +19,8 @@ from pullback.check.exceptions import (
     InapplicableError,
     first_line,
 )
+from pullback.check.explain import cause_of_exception, cause_of_size
 from pullback.check.explain.evidence import Evidence
-from pullback.check.explain.lengths import cause_of_size
-from pullback.check.explain.raised import cause_of_exception
 from pullback.check.naming import quoted
 from pullback.check.properties.failing import fail
 from pullback.check.properties.recheck import wrong_along
