@@ -26,11 +26,13 @@ from pullback.check.first_look import looks_right
 from pullback.check.inputs.arguments import (
     Inputs,
     bind,
+    callable_of,
     format_inputs,
     on_domains,
     structured,
     try_forward,
 )
+from pullback.check.inputs.candidates import documented
 from pullback.check.inputs.domains import DOMAINS, recognised
 from pullback.check.inputs.drawing import LARGE, PROFILES, SPECIAL, draw, draw_sizes
 from pullback.check.inputs.guessing import (
@@ -39,11 +41,10 @@ from pullback.check.inputs.guessing import (
     guess,
     other_guesses,
 )
-from pullback.check.inputs.roles import callable_of, documented
-from pullback.check.inputs.search import is_strategy, search, strategy_of
 from pullback.check.inputs.settings import SEVERAL
 from pullback.check.inputs.shape_text import ArgumentSpec, is_description, parse
 from pullback.check.inputs.signs import said_positive, signed
+from pullback.check.inputs.strategies import is_strategy, search, strategy_of
 from pullback.check.inputs.triangles import read_by_half
 from pullback.check.inputs.variations import Variation, is_singular, variations
 from pullback.check.iterating import guards
