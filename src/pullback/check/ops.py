@@ -32,17 +32,16 @@ from pullback.check.inputs.arguments import (
     structured,
     try_forward,
 )
-from pullback.check.inputs.candidates import documented
+from pullback.check.inputs.candidates import described_call
 from pullback.check.inputs.domains import DOMAINS, recognised
 from pullback.check.inputs.drawing import LARGE, PROFILES, SPECIAL, draw, draw_sizes
 from pullback.check.inputs.guessing import (
     CannotGuessError,
-    described_call,
     guess,
     other_guesses,
 )
 from pullback.check.inputs.settings import SEVERAL
-from pullback.check.inputs.shape_text import ArgumentSpec, is_description, parse
+from pullback.check.inputs.shape_text import ArgumentSpec, documented, is_description, parse
 from pullback.check.inputs.signs import said_positive, signed
 from pullback.check.inputs.strategies import is_strategy, search, strategy_of
 from pullback.check.inputs.triangles import read_by_half

@@ -12,8 +12,9 @@ from tests.check._entries import as_pullback
 import pullback as pb
 from pullback.check import check_op
 from pullback.check.inputs.arguments import try_forward
-from pullback.check.inputs.candidates import documented as documented_in
-from pullback.check.inputs.guessing import guess, suggestion
+from pullback.check.inputs.candidates import suggestion
+from pullback.check.inputs.guessing import guess
+from pullback.check.inputs.shape_text import documented as documented_in
 from pullback.check.inputs.shape_text import parse
 from pullback.errors import ArgumentError, ArgumentTypeError
 
@@ -226,7 +227,7 @@ def test_inputs_that_cannot_be_guessed_are_refused_with_a_text_to_write():
         guess(odd)
     message = str(error.value)
     assert message.startswith("check_op: inputs of `odd` could not be guessed")
-    assert "got KeyError: 'no such row' for x: (n, d), table: (n, d)" in message
+    assert "got KeyError: 'no such row' for x: (n, d), table: (m, d)" in message
     assert 'hint: describe them: pb.check.check_op(odd, "x: (n, d), table: (n, d)")' in message
 
 
@@ -496,3 +497,32 @@ def test_columns_of_indices_are_pairs_of_different_ones():
     assert bonds.shape[1:] == (2,)
     assert bonds.dtype.kind == "i"
     assert check_op(gaps, fast=True).ok
+
+
+def test_squares_are_symmetric_if_forward_reads_one_triangle():
+    (x,) = guess(pb.linalg.eigvalsh)[0].args
+    assert np.array_equal(x.detach().numpy(), x.detach().numpy().T)
+
+
+def test_a_sum_that_is_missing_is_no_reason_to_guess_squares():
+    def forward(ctx, input, weight, bias):
+        ctx.save_for_backward(input, weight)
+        return input @ weight.T + bias
+
+    def backward(ctx, g):
+        input, weight = ctx.saved_tensors
+        return g @ weight, g.T @ input, g
+
+    report = check_op(pb.autograd_function(forward, backward), raise_exception=False)
+    assert [failure.cause.name for failure in report.failures] == ["missing-sum"]
+
+
+def test_what_is_looked_up_in_a_table_stays_inside():
+    def forward(ctx, x, at, level):
+        return pb.asarray(np.interp(x.numpy(), at, level))
+
+    op = pb.autograd_function(forward, lambda ctx, g: {"x": g})
+    x, at, _ = guess(op)[0].args
+    assert at.min() <= x.detach().numpy().min()
+    assert x.detach().numpy().max() <= at.max()
+    assert "x" in guess(op)[0].bounded

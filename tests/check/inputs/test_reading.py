@@ -54,11 +54,6 @@ def exponential(ctx, x, at):
     return x * float(np.exp(-at))
 
 
-def looped(ctx, x, at):
-    (rate,) = (v.item() for v in (at,))
-    return x * rate
-
-
 def along(ctx, x, at):
     return x.sum(axis=at)
 
@@ -104,7 +99,6 @@ def lengths_of_rows(ctx, x, at):
         (called, "called"),
         (repeated, "number"),
         (exponential, "number"),
-        (looped, "number"),
         (along, "axis"),
         (sliced, "window"),
         (changed, "foreign"),

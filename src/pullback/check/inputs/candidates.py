@@ -8,7 +8,6 @@ from __future__ import annotations
 import dataclasses
 import inspect
 import itertools
-import re
 import types
 import typing
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -16,11 +15,14 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from pullback.check.inputs import reading
+from pullback.check.inputs import source
+from pullback.check.inputs.arguments import callable_of
 from pullback.check.inputs.domains import DOMAINS
 from pullback.check.inputs.reading import Reading
-from pullback.check.inputs.shape_text import VALUES, ArgumentSpec, Interval, parse_array
+from pullback.check.inputs.shape_text import VALUES, ArgumentSpec, Interval, documented
+from pullback.check.naming import name_of, parameters_of
 from pullback.core.tensor.tensor import Tensor
+from pullback.errors import ArgumentError
 
 # The specifications of each argument: none for a default, several for a list of arrays.
 Candidate = dict[str, list[ArgumentSpec]]
@@ -77,7 +79,7 @@ def kinds_of(
         elif p.default is not _EMPTY:
             found[p.name] = [Kind("default"), *(_values(-1, 2) if p.default is None else ())]
         elif p.name in said:
-            sure = reading.GRADIENT in uses or hints.get(p.name) is Tensor
+            sure = source.GRADIENT in uses or hints.get(p.name) is Tensor
             found[p.name] = [Kind("said", said[p.name], sure)]
         else:
             found[p.name] = list(dict.fromkeys([*_hinted(hints.get(p.name)), *_used(uses)]))
@@ -108,46 +110,26 @@ def _hinted(hint: Any) -> list[Kind]:
 
 def _used(uses: set[str]) -> list[Kind]:
     """Return what an argument may be by its uses."""
-    sure = reading.GRADIENT in uses
-    tensor = sure or reading.TENSOR in uses
-    if reading.CALLED in uses:
+    sure = source.GRADIENT in uses
+    tensor = sure or source.TENSOR in uses
+    if source.CALLED in uses:
         return _values(VALUES["callable"])
-    if reading.NUMBER in uses:
+    if source.NUMBER in uses:
         one = [Kind("scalar", "unit", sure), Kind("scalar", sure=sure)]
         return one if tensor else [*_values(2, 0.5), Kind("scalar")]
     if sure:
         return [Kind("array", sure=True), Kind("scalar", sure=True)]
-    if uses & {reading.INDEX, reading.OVERWRITTEN, reading.COLUMNS, reading.POINTERS}:
+    if uses & {source.INDEX, source.OVERWRITTEN, source.COLUMNS, source.POINTERS}:
         return [Kind("index"), Kind("mask"), Kind("array"), *_values(2)]
-    if reading.MASK in uses and not tensor:
+    if source.MASK in uses and not tensor:
         return [Kind("mask"), *_FREE]
-    if reading.AXIS in uses:
+    if source.AXIS in uses:
         return _AXES
-    if reading.WINDOW in uses:
+    if source.WINDOW in uses:
         return _values(3, 2, 1)
-    if reading.UNGIVEN in uses:
+    if source.UNGIVEN in uses:
         return [*_values(0.5, 2, -1), *(k for k in _FREE if k.name != "value"), *_values(True)]
     return [k for k in _FREE if k.name != "value"] if uses else _FREE
-
-
-# After the name of an argument, or several: "x : Tensor of shape (n, d)", "x, y: (n,) positive".
-_SHAPE = r"\s*:\s*([\w, ]{0,30}?)\((|[\w\s*+-]+,[\w\s,*+-]*)\)([^\n;:]*)"
-
-
-def documented(fn: Any, names: Sequence[str]) -> dict[str, ArgumentSpec]:
-    """Return the arguments whose shape is in the docstring, as in ``x : Tensor (n, d)``.
-
-    Of what is said beside the shape the words of a description count, up to the first other one.
-    """
-    text = inspect.getdoc(getattr(fn, "forward", fn)) or inspect.getdoc(fn) or ""
-    one = rf"\b(?:{'|'.join(map(re.escape, names))})\b"
-    found: dict[str, ArgumentSpec] = {}
-    for here in re.finditer(rf"({one}(?:(?:, ?| and ){one})*){_SHAPE}", text) if names else ():
-        for name in re.findall(one, here[1]):
-            spec = parse_array(name, here[3], here[2], here[4])
-            if spec is not None:
-                found.setdefault(name, spec)
-    return found
 
 
 # -- shapes ----------------------------------------------------------------------------------------
@@ -161,10 +143,10 @@ class Plan(NamedTuple):
 
 
 # Those whose axes have several lengths before those where they are all the same.
-PLANS = (
+_PLANS = (
+    Plan("n, d", "m, d", "m,", "n, d"),
+    Plan("n, d", "d, m", "m,", "n, d"),
     Plan("n, d", "n, d", "n, d", "n, d"),
-    Plan("n, d", "m, d", "m,"),
-    Plan("n, d", "d, m", "m,"),
     Plan("n, d", "d,", "d,"),
     Plan("n,", "n,", "n,"),
     Plan("n, d", "n, d", "n, d"),
@@ -237,7 +219,7 @@ class Candidates:
     def __init__(self, fn: Any, parameters: Sequence[inspect.Parameter], read: Reading) -> None:
         self.read = read
         self.kinds = kinds_of(fn, parameters, read)
-        self.plans = _SPARSE if read.of(reading.POINTERS) else PLANS
+        self.plans = _SPARSE if read.of(source.POINTERS) else _PLANS
 
     def ranked(self) -> Iterator[tuple[tuple[Kind, ...], Candidate]]:
         """Yield kinds and candidates of them, the most likely first."""
@@ -306,9 +288,9 @@ class Candidates:
             shape = (str(self.read.lengths[name]),)
         if kind.name == "scalar":
             shape = ()
-        elif reading.SORTED in uses:
+        elif source.SORTED in uses:
             return ArgumentSpec(name, shape or ("n",), domain="sorted", interval=_TABLE)
-        elif reading.LOOKED_UP in uses:
+        elif source.LOOKED_UP in uses:
             return ArgumentSpec(name, shape, interval=_TABLE)
         return _chosen(ArgumentSpec(name, shape), kind.value or domain)
 
@@ -317,12 +299,12 @@ class Candidates:
         if name in self.read.columns:
             shape = ("n", str(self.read.columns[name]))
             return ArgumentSpec(name, shape, "int64", "sorted")  # so none is twice in a row
-        if reading.POINTERS in uses:
+        if source.POINTERS in uses:
             return ArgumentSpec(name, ("d",), "int64", "pointers", Interval("0", "n"))
         if self.plans is _SPARSE:  # no two entries stand at one place
             inside = Interval("0", "n + 2", without_high=True)
             return ArgumentSpec(name, ("n",), "int64", "distinct", inside)
-        domain = "latin" if reading.OVERWRITTEN in uses else ""
+        domain = "latin" if source.OVERWRITTEN in uses else ""
         return ArgumentSpec(name, _sizes(plan.indices), "int64", domain)
 
 
@@ -347,3 +329,81 @@ def _sizes(text: str) -> tuple[str, ...]:
 def as_text(found: Candidate) -> str:
     """Return a candidate as a description."""
     return ", ".join(str(d) for items in found.values() for d in items)
+
+
+class Guess(NamedTuple):
+    """A candidate, which of its arrays are not differentiated, and notes for the report."""
+
+    kinds: tuple[Kind, ...]
+    specs: Candidate
+    constants: frozenset[str] = frozenset()
+    notes: tuple[str, ...] = ()
+
+    def with_specs(self, name: str, **changes: Any) -> Guess:
+        """Return a guess with an argument changed."""
+        changed = [dataclasses.replace(d, **changes) for d in self.specs[name]]
+        return self._replace(specs=self.specs | {name: changed})
+
+    def ranks(self) -> tuple[int | None, ...]:
+        """Return how many axes the arrays have; None for other values."""
+        every = (d for items in self.specs.values() for d in items)
+        return tuple(None if d.shape is None else len(d.shape) for d in every)
+
+    def reals(self) -> list[str]:
+        """Return the names of the real arrays."""
+        return [n for n, items in self.specs.items() if items and all(map(_is_real, items))]
+
+
+def _is_real(d: ArgumentSpec) -> bool:
+    return d.shape is not None and d.dtype == "float64"
+
+
+def shapes_of(specs: Candidate) -> tuple[Any, ...]:
+    """Return the shapes and dtypes of the arrays of a candidate, and the other values."""
+    every = (d for items in specs.values() for d in items)
+    return tuple((d.name, d.shape, d.dtype, repr(d.value)) for d in every)
+
+
+def arrays_of(specs: Candidate) -> list[Any]:
+    """Return the specifications of the arrays."""
+    return [d for items in specs.values() for d in items if d.shape is not None]
+
+
+def deeper(found: Candidate) -> Iterator[Candidate]:
+    """Yield a candidate with one more axis of one array, the last array first."""
+    for name, items in reversed(found.items()):
+        if items and all(d.shape and _is_real(d) for d in items):
+            longer = [dataclasses.replace(d, shape=(*(d.shape or ()), "d")) for d in items]
+            yield found | {name: longer}
+
+
+def parameters_to_guess(fn: Callable[..., Any]) -> Sequence[inspect.Parameter]:
+    """Return the parameters that have to be guessed, or raise where there is no signature."""
+    parameters = parameters_of(fn)
+    if parameters is None:
+        raise ArgumentError(
+            f"check_op: inputs of `{name_of(fn)}` are required, since it has no signature to "
+            "guess them from, got none.\nhint: pass arrays after the operation."
+        )
+    return [p for p in parameters if p.kind is not p.VAR_KEYWORD]
+
+
+def described_call(op: Any) -> str:
+    """Return a call of `check_op` with a first description of an operation's inputs."""
+    return f'pb.check.check_op({name_of(op)}, "{suggestion(op)}")'
+
+
+def suggestion(op: Any) -> str:
+    """Return a first description of the inputs of an operation, to be edited.
+
+    Examples
+    --------
+    >>> def attend(query, keys, dim: int, eps=1e-6):
+    ...     ...
+    >>> suggestion(attend)
+    'query: (n, d), keys: (n, d), dim: 2'
+    """
+    fn = callable_of(op)
+    found = Candidates(fn, parameters_to_guess(fn), Reading(fn))
+    kinds = [choices[0] for choices in found.kinds.values()]
+    return as_text(found.candidate(kinds, Plan("n, d", "n, d", "n, d"))) or "x: (n, d)"

@@ -6,17 +6,15 @@ floating results that depend on it, for larger values too, and backward takes it
 
 from __future__ import annotations
 
-import dataclasses
-import inspect
 import itertools
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Iterator
+from typing import Any
 
 import numpy as np
 
 from pullback.check.exceptions import first_line
-from pullback.check.inputs import reading
+from pullback.check.inputs import source
 from pullback.check.inputs.arguments import (
     NOT_FINITE,
     Inputs,
@@ -26,17 +24,21 @@ from pullback.check.inputs.arguments import (
     try_forward,
 )
 from pullback.check.inputs.candidates import (
-    PLANS,
-    Candidate,
     Candidates,
+    Guess,
     Kind,
+    arrays_of,
     as_text,
+    deeper,
+    described_call,
     hints_of,
+    parameters_to_guess,
+    shapes_of,
 )
 from pullback.check.inputs.drawing import GENERAL, LARGE, PROFILES, draw, draw_sizes
 from pullback.check.inputs.reading import Reading
 from pullback.check.inputs.shape_text import ArgumentSpec
-from pullback.check.naming import name_of, parameters_of
+from pullback.check.naming import name_of
 from pullback.check.subject import Subject
 from pullback.check.values import Array, holds_numbers, host
 from pullback.core.custom import pytree as tree
@@ -70,43 +72,16 @@ class CannotGuessError(ArgumentError):
         self.hint = hint
 
 
-class _Guess(NamedTuple):
-    """A candidate, which of its arrays are not differentiated, and notes for the report."""
-
-    kinds: tuple[Kind, ...]
-    specs: Candidate
-    constants: frozenset[str] = frozenset()
-    notes: tuple[str, ...] = ()
-
-    def with_specs(self, name: str, **changes: Any) -> _Guess:
-        """Return a guess with an argument changed."""
-        changed = [dataclasses.replace(d, **changes) for d in self.specs[name]]
-        return self._replace(specs=self.specs | {name: changed})
-
-    def ranks(self) -> tuple[int | None, ...]:
-        """Return how many axes the arrays have; None for other values."""
-        every = (d for items in self.specs.values() for d in items)
-        return tuple(None if d.shape is None else len(d.shape) for d in every)
-
-    def reals(self) -> list[str]:
-        """Return the names of the real arrays."""
-        return [n for n, items in self.specs.items() if items and all(map(_is_real, items))]
-
-
-def _is_real(d: ArgumentSpec) -> bool:
-    return d.shape is not None and d.dtype == "float64"
-
-
 class _Search:
     """The search for inputs of one operation."""
 
     def __init__(self, op: Any, seed: int) -> None:
         self.fn = callable_of(op)
         self.name, self.seed = name_of(self.fn), seed
-        self.parameters = _parameters(self.fn)
+        self.parameters = parameters_to_guess(self.fn)
         self.read = Reading(self.fn)
         self.candidates = Candidates(self.fn, self.parameters, self.read)
-        self.sizes = _LONG_SIZES if self.read.of(reading.WINDOW) else _SIZES
+        self.sizes = _LONG_SIZES if self.read.of(source.WINDOW) else _SIZES
         self.arrays = self._arrays()
         self.real: set[str] = set()  # what forward takes as real numbers, so that it is no index
         self.problems: dict[str, str] = {}  # from a candidate in words to what is wrong with it
@@ -115,15 +90,15 @@ class _Search:
     def _arrays(self) -> set[str]:
         """Return the arguments that forward takes as arrays, not as tensors."""
         of, hints = self.read.of, hints_of(self.fn)
-        plain = of(reading.ARRAY, reading.FOREIGN, reading.INDEX, reading.OVERWRITTEN)
-        plain |= of(reading.COLUMNS, reading.POINTERS, reading.MASK)
-        plain |= self.read.left_out - of(reading.CALLED, reading.NUMBER)
+        plain = of(source.ARRAY, source.FOREIGN, source.INDEX, source.OVERWRITTEN)
+        plain |= of(source.COLUMNS, source.POINTERS, source.MASK)
+        plain |= self.read.left_out - of(source.CALLED, source.NUMBER)
         plain |= {name for name, hint in hints.items() if hint is np.ndarray}
         tensors = {name for name, hint in hints.items() if hint is Tensor}
-        return plain - of(reading.TENSOR, reading.GRADIENT) - tensors
+        return plain - of(source.TENSOR, source.GRADIENT) - tensors
 
     # -- drawing -------------------------------------------------------------------------------
-    def inputs(self, guess: _Guess, trial: int = 0, profile: str = GENERAL) -> Inputs:
+    def inputs(self, guess: Guess, trial: int = 0, profile: str = GENERAL) -> Inputs:
         """Draw the arguments of a guess; trial 0 has the sizes 4, 3, 2."""
         every = [d for items in guess.specs.values() for d in items]
         sizes = draw_sizes(every, np.random.default_rng([self.seed, trial]), most=3)
@@ -143,11 +118,11 @@ class _Search:
             notes=guess.notes, domains=structured(every), profile=profile, bounded=bounded
         )
 
-    def said(self, guess: _Guess) -> list[ArgumentSpec]:
+    def said(self, guess: Guess) -> list[ArgumentSpec]:
         """Return the arguments whose shape is in the docstring."""
         return [kind.value for kind in guess.kinds if kind.name == "said"]
 
-    def as_input(self, name: str, drawn: Any, guess: _Guess) -> Any:
+    def as_input(self, name: str, drawn: Any, guess: Guess) -> Any:
         """Return a drawn array as a tensor; it requires grad if others are constants."""
         if not isinstance(drawn, np.ndarray) or name in self.arrays:
             return drawn
@@ -155,7 +130,7 @@ class _Search:
         asked = constants and drawn.dtype.kind in "fc" and name not in constants
         return box(drawn).requires_grad_(bool(asked))
 
-    def trial(self, guess: _Guess, trial: int, profile: str) -> Inputs | None:
+    def trial(self, guess: Guess, trial: int, profile: str) -> Inputs | None:
         """Draw the arguments of a guess; None if these sizes have no such values."""
         try:
             return self.inputs(guess, trial, profile)
@@ -163,20 +138,20 @@ class _Search:
             return None
 
     # -- searching -----------------------------------------------------------------------------
-    def answer(self) -> _Guess | None:
+    def answer(self) -> Guess | None:
         """Return the first guess that works, else the best of those that may do; None if none."""
-        best: dict[int, _Guess] = {}
+        best: dict[int, Guess] = {}
         hopeless: set[Any] = set()  # shapes and dtypes that no other values mend
         for kinds, specs in self.candidates.ranked():
-            words, shapes = as_text(specs), _shapes(specs)
+            words, shapes = as_text(specs), shapes_of(specs)
             whole = {n for n, k in zip(specs, kinds, strict=True) if k.name in ("index", "mask")}
             if words in self.problems or shapes in hopeless or whole & self.real:
                 continue
-            if _UNSUMMED in best and any(len({*d.shape}) < len(d.shape) for d in _arrays(specs)):
+            if _UNSUMMED in best and any(len({*d.shape}) < len(d.shape) for d in arrays_of(specs)):
                 continue  # squares hide which axes forward takes as one
             if len(self.problems) == MAX_TRIES or len(self.refused) == _MAX_REFUSED:
                 break
-            quality, problem, guess = self.judged(_Guess(kinds, specs))
+            quality, problem, guess = self.judged(Guess(kinds, specs))
             if quality == _WORKS:
                 return guess
             self.problems[words] = problem
@@ -186,7 +161,7 @@ class _Search:
                 best.setdefault(quality, guess)
         return best[min(best)] if best else None
 
-    def judged(self, guess: _Guess) -> tuple[int | None, str, _Guess]:
+    def judged(self, guess: Guess) -> tuple[int | None, str, Guess]:
         """Return how good a guess is, what is wrong with it, and the guess refined."""
         values = self.values(guess, GENERAL)
         if values == NOT_FINITE or not isinstance(values, str):
@@ -200,7 +175,7 @@ class _Search:
             quality = _CONSTANT
         guess = self.resolved(self.symmetric(guess, values))
         error = self.raised(guess)
-        if isinstance(error, GradientError) and error.unsummed and len(_arrays(guess.specs)) > 1:
+        if isinstance(error, GradientError) and error.unsummed and len(arrays_of(guess.specs)) > 1:
             return max(quality, _UNSUMMED), first_line(error), guess
         if error is not None:
             problem = f"backward raises {type(error).__name__}: {first_line(error)}"
@@ -208,12 +183,12 @@ class _Search:
             return None, problem, guess
         return quality, _SAYS[quality], guess
 
-    def values(self, guess: _Guess, profile: str) -> list[Array] | str:
+    def values(self, guess: Guess, profile: str) -> list[Array] | str:
         """Return forward's results, or why there are none."""
         inputs = self.trial(guess, 0, profile)
         return "no such values" if inputs is None else try_forward(self.fn, inputs)
 
-    def works(self, guess: _Guess) -> bool:
+    def works(self, guess: Guess) -> bool:
         """Return whether both passes take a guess."""
         try:
             self.gradients(guess)
@@ -221,7 +196,7 @@ class _Search:
             return False
         return not isinstance(self.values(guess, GENERAL), str)
 
-    def raised(self, guess: _Guess) -> Exception | None:
+    def raised(self, guess: Guess) -> Exception | None:
         """Return what backward raises for a guess, None if it would raise that for any inputs."""
         try:
             found = self.gradients(guess)
@@ -235,7 +210,7 @@ class _Search:
                 return GraphError(f"the gradient of `{name}` is finite nowhere")
         return None
 
-    def gradients(self, guess: _Guess) -> dict[str, Any]:
+    def gradients(self, guess: Guess) -> dict[str, Any]:
         """Return the gradients of the differentiated arguments, by name."""
         inputs = self.inputs(guess)
         subject = Subject(self.fn, inputs.args, inputs.kwargs)
@@ -245,7 +220,7 @@ class _Search:
             grads = run.vjp([np.ones_like(v) for v in run.values()])
         return dict(zip(subject.names, grads, strict=True))
 
-    def symmetric(self, guess: _Guess, values: list[Array]) -> _Guess:
+    def symmetric(self, guess: Guess, values: list[Array]) -> Guess:
         """Return a guess with symmetric matrices where forward reads one triangle of them."""
         for name in guess.reals():
             d = guess.specs[name][0]
@@ -263,7 +238,7 @@ class _Search:
         return guess
 
     # -- refining ------------------------------------------------------------------------------
-    def resolved(self, guess: _Guess) -> _Guess:
+    def resolved(self, guess: Guess) -> Guess:
         """Replace arguments without a gradient by numbers, or by constants.
 
         Only those of which neither the source nor a hint tells that they have one: of these a
@@ -287,7 +262,7 @@ class _Search:
                 guess = guess._replace(constants=constants, notes=(*guess.notes, note))
         return guess
 
-    def without_gradient(self, guess: _Guess, name: str) -> str:
+    def without_gradient(self, guess: Guess, name: str) -> str:
         """Return why an argument is perhaps not to be differentiated; empty if it is."""
         try:
             return (
@@ -300,7 +275,7 @@ class _Search:
         except Exception:
             return _RAISES
 
-    def as_number(self, guess: _Guess, name: str) -> _Guess | None:
+    def as_number(self, guess: Guess, name: str) -> Guess | None:
         """Return the guess with a number for an argument, if both passes take that."""
         for kind in self.candidates.kinds[name]:
             if kind.name == "value" and kind.value is not True:
@@ -311,18 +286,18 @@ class _Search:
         return None
 
     # -- further guesses -----------------------------------------------------------------------
-    def others(self, answer: _Guess) -> Iterator[list[Inputs]]:
+    def others(self, answer: Guess) -> Iterator[list[Inputs]]:
         """Yield inputs of other ranks that work too, for each rank several draws.
 
         Few values may all be where a wrong rule is right; numbers alone have nothing to sum, to
         order or to move.
         """
         ranked = (found for kinds, found in self.candidates.ranked() if kinds == answer.kinds)
-        for group in (ranked, _deeper(answer.specs)):
+        for group in (ranked, deeper(answer.specs)):
             guesses = (answer._replace(specs=specs) for specs in group)
             yield from itertools.islice(self.working(guesses, answer), _MAX_OTHERS)
 
-    def working(self, group: Iterable[_Guess], answer: _Guess) -> Iterator[list[Inputs]]:
+    def working(self, group: Iterable[Guess], answer: Guess) -> Iterator[list[Inputs]]:
         """Yield draws of the guesses that both passes take, one for each kind of shapes."""
         known = {answer.ranks()}
         for found in group:
@@ -335,9 +310,9 @@ class _Search:
                 draws = (self.trial(found, k, GENERAL) for k in range(_DRAWS))
                 yield [d for d in draws if d is not None]
 
-    def further(self, answer: _Guess) -> Iterator[_Guess]:
+    def further(self, answer: Guess) -> Iterator[Guess]:
         """Yield guesses with tensors in place of None, and with complex numbers, that work."""
-        given, tells = self.read.of(reading.GRADIENT), self.read.tells
+        given, tells = self.read.of(source.GRADIENT), self.read.tells
         kinds = [
             Kind("array", sure=True)
             if p.default is None and (p.name in given or not tells)
@@ -346,9 +321,9 @@ class _Search:
         ]
         if tuple(kinds) != answer.kinds:
             found = (specs for _, specs in itertools.islice(self.candidates.of_kinds(kinds), 60))
-            filled = (_Guess(tuple(kinds), specs, answer.constants) for specs in found)
+            filled = (Guess(tuple(kinds), specs, answer.constants) for specs in found)
             yield from itertools.islice((guess for guess in filled if self.works(guess)), 1)
-        conjugated = self.read.of(reading.CONJUGATED)
+        conjugated = self.read.of(source.CONJUGATED)
         for names in (conjugated, set(answer.reals())) if conjugated else ():
             guess = answer
             for name in names & set(answer.reals()):
@@ -377,34 +352,6 @@ _OF_SHAPES = {
 }
 _RAISES = "raises otherwise"
 _SAYS = ("", "a result that is not finite, for larger values", "", "a result that is constant")
-
-
-def _shapes(specs: Candidate) -> tuple[Any, ...]:
-    """Return the shapes and dtypes of the arrays of a candidate, and the other values."""
-    every = (d for items in specs.values() for d in items)
-    return tuple((d.name, d.shape, d.dtype, repr(d.value)) for d in every)
-
-
-def _arrays(specs: Candidate) -> list[Any]:
-    return [d for items in specs.values() for d in items if d.shape is not None]
-
-
-def _deeper(found: Candidate) -> Iterator[Candidate]:
-    """Yield a candidate with one more axis of one array, the last array first."""
-    for name, items in reversed(found.items()):
-        if items and all(d.shape and _is_real(d) for d in items):
-            longer = [dataclasses.replace(d, shape=(*(d.shape or ()), "d")) for d in items]
-            yield found | {name: longer}
-
-
-def _parameters(fn: Callable[..., Any]) -> Sequence[inspect.Parameter]:
-    parameters = parameters_of(fn)
-    if parameters is None:
-        raise ArgumentError(
-            f"check_op: inputs of `{name_of(fn)}` are required, since it has no signature to "
-            "guess them from, got none.\nhint: pass arrays after the operation."
-        )
-    return [p for p in parameters if p.kind is not p.VAR_KEYWORD]
 
 
 def guess(op: Any, seed: int = 0) -> list[Inputs]:
@@ -460,24 +407,3 @@ def other_guesses(op: Any, seed: int = 0) -> list[list[Inputs]]:
     search = _Search(op, seed)
     answer = search.answer()
     return [] if answer is None else list(search.others(answer))
-
-
-def described_call(op: Any) -> str:
-    """Return a call of `check_op` with a first description of an operation's inputs."""
-    return f'pb.check.check_op({name_of(op)}, "{suggestion(op)}")'
-
-
-def suggestion(op: Any) -> str:
-    """Return a first description of the inputs of an operation, to be edited.
-
-    Examples
-    --------
-    >>> def attend(query, keys, dim: int, eps=1e-6):
-    ...     ...
-    >>> suggestion(attend)
-    'query: (n, d), keys: (n, d), dim: 2'
-    """
-    fn = callable_of(op)
-    found = Candidates(fn, _parameters(fn), Reading(fn))
-    kinds = [choices[0] for choices in found.kinds.values()]
-    return as_text(found.candidate(kinds, PLANS[0]._replace(indices="n,"))) or "x: (n, d)"

@@ -20,7 +20,7 @@ from typing import Any, Literal
 import numpy as np
 
 from pullback.check.inputs.arguments import Inputs, try_forward
-from pullback.check.inputs.candidates import documented
+from pullback.check.inputs.shape_text import documented
 from pullback.check.iterating import said_of, text_of, tree_of
 from pullback.check.values import Array, holds_numbers, host
 from pullback.core.tensor.tensor import box

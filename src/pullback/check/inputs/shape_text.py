@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import dataclasses
+import inspect
 import operator
 import re
 from collections.abc import Callable, Iterator, Sequence
@@ -31,6 +32,8 @@ WORDS = ("positive", "unit", "distinct", *_WHOLE, *DOMAINS)
 _ARGUMENT = re.compile(r"(\w+)\s*(?:(=)|:)\s*(?:\(([^()]*)\))?(.*)", re.DOTALL)
 # One word after a shape; an interval is one.
 _WORD = re.compile(r"\bin\s*([\[(])([^,\])]*),([^,\])]*)([\])])|below\s+([^\s,;.]+)|[^\s,;.]+")
+# After the name of an argument, or several: "x : Tensor of shape (n, d)", "x, y: (n,) positive".
+_SHAPE_SAID = r"\s*:\s*([\w, ]{0,30}?)\((|[\w\s*+-]+,[\w\s,*+-]*)\)([^\n;:]*)"
 _OPERATORS: dict[type, Callable[[Any, Any], Any]] = {
     ast.Add: operator.add,
     ast.Sub: operator.sub,
@@ -213,7 +216,7 @@ def _fits(d: ArgumentSpec) -> bool:
     return not square or (d.shape or ())[-2:-1] == (d.shape or ())[-1:] != ()
 
 
-def parse_array(name: str, shape: str, before: str, after: str) -> ArgumentSpec | None:
+def _documented_array(name: str, shape: str, before: str, after: str) -> ArgumentSpec | None:
     """Return an array that a docstring describes; None if its shape is none.
 
     Words of a description count, wherever they are in front of the shape, and behind it up to the
@@ -231,6 +234,22 @@ def parse_array(name: str, shape: str, before: str, after: str) -> ArgumentSpec 
             break
         found = described
     return found if _fits(found) else dataclasses.replace(found, domain="")
+
+
+def documented(fn: Any, names: Sequence[str]) -> dict[str, ArgumentSpec]:
+    """Return the arguments whose shape is in the docstring, as in ``x : Tensor (n, d)``.
+
+    Of what is said beside the shape the words of a description count, up to the first other one.
+    """
+    text = inspect.getdoc(getattr(fn, "forward", fn)) or inspect.getdoc(fn) or ""
+    one = rf"\b(?:{'|'.join(map(re.escape, names))})\b"
+    found: dict[str, ArgumentSpec] = {}
+    for here in re.finditer(rf"({one}(?:(?:, ?| and ){one})*){_SHAPE_SAID}", text) if names else ():
+        for name in re.findall(one, here[1]):
+            spec = _documented_array(name, here[3], here[2], here[4])
+            if spec is not None:
+                found.setdefault(name, spec)
+    return found
 
 
 def parse(api: str, text: str, names: Sequence[str] | None = None) -> list[ArgumentSpec]:
