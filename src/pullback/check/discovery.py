@@ -19,7 +19,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from pullback.check.inputs.guessing import suggestion
+from pullback.check.inputs.candidates import suggestion
 from pullback.check.loading import dotted, load, load_file, one_line
 from pullback.check.ops import check_op
 from pullback.check.report import Report

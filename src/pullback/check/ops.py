@@ -22,23 +22,23 @@ from pullback.check.inputs.arguments import (
     FirstRun,
     Inputs,
     bind,
+    callable_of,
     format_inputs,
     on_domains,
     structured,
     try_forward,
 )
+from pullback.check.inputs.candidates import described_call
 from pullback.check.inputs.domains import DOMAINS, recognised
 from pullback.check.inputs.drawing import LARGE, PROFILES, SPECIAL, draw, draw_sizes
 from pullback.check.inputs.guessing import (
     CannotGuessError,
-    described_call,
     guess,
     other_guesses,
 )
-from pullback.check.inputs.roles import callable_of, documented
-from pullback.check.inputs.search import is_strategy, search, strategy_of
 from pullback.check.inputs.settings import ENDLESS, taken
-from pullback.check.inputs.shape_text import ArgumentSpec, is_description, parse
+from pullback.check.inputs.shape_text import ArgumentSpec, documented, is_description, parse
+from pullback.check.inputs.strategies import is_strategy, search, strategy_of
 from pullback.check.inputs.vary import Variation, vary
 from pullback.check.naming import name_of, parameters_of, quoted
 from pullback.check.numerical import joined

@@ -172,9 +172,12 @@ class Subject:
         found = asked or inexact
         if not found:
             kinds = ", ".join(_described(v) for v in self.leaves) or "nothing"
+            foreign = any(_is_foreign(value) for value in self.leaves)
+            hint = "pass pb.asarray(t), or t.numpy(), in place of a tensor t of another library"
             raise ArgumentError(
                 f"{self.name}: at least one floating or complex array to differentiate is "
-                f"required, got {kinds}.\nhint: pass arrays of dtype float64."
+                f"required, got {kinds}.\nhint: "
+                f"{hint if foreign else 'pass arrays of dtype float64'}."
             )
         return found
 
@@ -403,4 +406,10 @@ def _non_leaf(leaf: Tensor) -> Tensor:
 def _described(value: Any) -> str:
     if holds_numbers(value):
         return f"an array of {host(value).dtype}"
-    return type(value).__name__
+    kind = type(value).__name__
+    return f"a {type(value).__module__}.{kind} of {value.dtype}" if _is_foreign(value) else kind
+
+
+def _is_foreign(value: Any) -> bool:
+    """Return whether a value is an array of a library that is not among those known here."""
+    return hasattr(value, "__array__") and hasattr(value, "dtype") and not holds_numbers(value)

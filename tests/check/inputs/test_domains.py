@@ -68,6 +68,15 @@ def test_a_mask_a_permutation_and_indices_below_a_size_are_drawn():
         assert sorted(set(index.tolist())) == [0, 1, 2]
 
 
+def test_sorted_arrays_reach_from_end_to_end_of_their_interval():
+    knots = drawn("knots: (n,) sorted in [0, 2]", n=5)
+    assert (knots[0], knots[-1]) == (0.0, 2.0)
+    assert (np.diff(knots) > 0).all()
+    pairs = drawn("pairs: (k, 2) int sorted in [0, 4)", k=9)
+    assert (pairs[:, 0] < pairs[:, 1]).all()
+    assert pairs.max() < 4
+
+
 def test_a_number_may_be_a_size_and_a_function_any_smooth_one():
     seen = []
 

@@ -3,36 +3,147 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 import pullback as pb
-from pullback.check.inputs.reading import axes, undifferentiated, uses
+from pullback.check.inputs.reading import Reading
 
 
-def operation(forward, backward):
-    return pb.autograd_function(forward, backward, name="operation")
+def read(forward, backward=lambda ctx, g: None):
+    return Reading(pb.autograd_function(forward, backward, name="operation"))
 
 
-def test_a_local_name_stands_for_the_argument_it_holds():
-    def forward(ctx, x, at, rate):
-        values, where, r = x.numpy(), at, rate.numpy()
-        ctx.save_for_backward(rate=float(np.exp(-r)))
-        return pb.asarray(values[where])
-
-    found = uses(operation(forward, lambda ctx, g: None))
-    assert found["at"] == {"index"}
-    assert found["rate"] == {"tensor", "number"}
+def indexed(ctx, x, at):
+    values, where = x.numpy(), at
+    return pb.asarray(values[where])
 
 
-def test_a_name_that_is_assigned_twice_stands_for_nothing():
-    def forward(ctx, x, at):
+def counted(ctx, x, at):
+    return pb.asarray(np.bincount(at, x.numpy()))
+
+
+def selected(ctx, x, at):
+    return x.index_select(0, at)
+
+
+def written(ctx, x, at):
+    out = x.numpy().copy()
+    out[at] = 0.0
+    return pb.asarray(out)
+
+
+def compared(ctx, x, at):
+    return x * pb.asarray(at[:, None] == 1)
+
+
+def inverted(ctx, x, at):
+    return x * pb.asarray(~at)
+
+
+def called(ctx, x, at):
+    return at(x)
+
+
+def repeated(ctx, x, at):
+    for _ in range(at):
+        x = x * x
+    return x
+
+
+def exponential(ctx, x, at):
+    return x * float(np.exp(-at))
+
+
+def along(ctx, x, at):
+    return x.sum(axis=at)
+
+
+def sliced(ctx, x, at):
+    return x[:at]
+
+
+def changed(ctx, x, at):
+    at += 0.1
+    return x * pb.asarray(at)
+
+
+def conjugated(ctx, x, at):
+    return x * at.conj()
+
+
+def searched(ctx, x, at):
+    return x * pb.asarray(np.searchsorted(at, x.numpy()))
+
+
+def interpolated(ctx, x, at):
+    return pb.asarray(np.interp(at, np.arange(3.0), np.arange(3.0)))
+
+
+def rows(ctx, x, at):
+    return pb.asarray(np.array([x.numpy()[at[i] : at[i + 1]].sum() for i in range(3)]))
+
+
+def lengths_of_rows(ctx, x, at):
+    return x * pb.asarray(np.repeat(np.arange(3.0), np.diff(at)))
+
+
+@pytest.mark.parametrize(
+    ("forward", "use"),
+    [
+        (indexed, "index"),
+        (counted, "index"),
+        (selected, "index"),
+        (written, "overwritten"),
+        (compared, "index"),
+        (inverted, "mask"),
+        (called, "called"),
+        (repeated, "number"),
+        (exponential, "number"),
+        (along, "axis"),
+        (sliced, "window"),
+        (changed, "foreign"),
+        (conjugated, "conjugated"),
+        (searched, "sorted"),
+        (interpolated, "looked up"),
+        (rows, "pointers"),
+        (lengths_of_rows, "pointers"),
+    ],
+)
+def test_uses_of_arguments_are_read_from_forward(forward, use):
+    assert use in read(forward).uses["at"]
+
+
+def test_uses_of_the_parts_of_a_sparse_matrix_are_read_from_its_constructor():
+    def forward(ctx, values, at, starts, x):
+        return sparse.csr_matrix((values.numpy(), at, starts)) @ x  # noqa: F821
+
+    found = read(forward).uses
+    assert "entries" in found["values"]
+    assert "columns" in found["at"]
+    assert "pointers" in found["starts"]
+
+
+def test_uses_are_read_from_backward_by_what_forward_saved():
+    def forward(ctx, x, ids):
+        ctx.save_for_backward(places=ids)
+        return pb.asarray(x.numpy())
+
+    def backward(ctx, g):
+        return {"x": pb.asarray(g.numpy()[ctx.saved_variables.places.numpy()])}
+
+    assert "index" in read(forward, backward).uses["ids"]
+
+
+def test_uses_skip_names_that_are_assigned_twice_and_shapes():
+    def forward(ctx, x, at, axis):
         where = at
         where = where + 1
-        return pb.asarray(x.numpy()[where])
+        return pb.asarray(x.numpy()[where]) * x.shape[axis]
 
-    assert "at" not in uses(operation(forward, lambda ctx, g: None))
+    assert read(forward).of("index") == set()
 
 
-def test_what_backward_returns_a_gradient_for_is_differentiated():
+def test_uses_tell_for_what_backward_has_a_gradient():
     def forward(ctx, x, window, taper):
         return x * window * taper
 
@@ -42,103 +153,41 @@ def test_what_backward_returns_a_gradient_for_is_differentiated():
     def by_position(ctx, g):
         return g, None, g if ctx.needs_input_grad[2] else None
 
-    found = uses(operation(forward, by_name))
-    assert {name for name, kinds in found.items() if "gradient" in kinds} == {"x", "window"}
-    assert uses(operation(forward, by_position)) == {"x": {"gradient"}}
+    found = read(forward, by_name)
+    assert (found.of("gradient"), found.of("ungiven")) == ({"x", "window"}, {"taper"})
+    found = read(forward, by_position)
+    assert (found.of("gradient"), found.of("ungiven")) == ({"x"}, {"window"})
 
 
-def test_methods_that_tensors_lack_and_changes_in_place_are_of_arrays():
-    def forward(ctx, x, shadow, mean):
-        mean += 0.1
-        return x * pb.asarray(shadow.astype(float)) * pb.asarray(mean)
-
-    found = uses(operation(forward, lambda ctx, g: g))
-    assert found == {"shadow": {"foreign"}, "mean": {"foreign"}}
-
-
-def test_indices_are_found_where_backward_uses_what_forward_saved():
-    def forward(ctx, x, ids):
-        ctx.save_for_backward(places=ids)
-        return pb.asarray(np.bincount(ids.numpy(), x.numpy()))
-
-    def backward(ctx, g):
-        return {"x": pb.asarray(g.numpy()[ctx.saved_variables.places.numpy()])}
-
-    assert "index" in uses(operation(forward, backward))["ids"]
-
-
-def test_the_axes_of_arguments_are_read_from_shapes_reductions_and_brackets():
-    def forward(ctx, x, w, b, u, free):
-        rows, _ = x.shape
-        ctx.save_for_backward(b, u)
-        return pb.asarray(w.numpy().sum(axis=1) + x.shape[1] + rows + free)
-
-    def backward(ctx, g):
-        first, second = ctx.saved_tensors
-        return g, g, first[:, None, 0], g * len(second), g
-
-    found = axes(operation(forward, backward))
-    assert found == {"x": (2, 2), "w": (2, 9), "b": (2, 9), "u": (1, 9)}
-
-
-def test_a_factor_in_brackets_of_a_shape_is_no_index():
-    def forward(ctx, x, axis):
-        return x * x.shape[axis]
-
-    assert uses(operation(forward, lambda ctx, g: g)) == {}
-
-
-def test_what_is_compared_with_a_whole_number_is_one():
-    def forward(ctx, x, kind, level):
-        here = (kind[:, None] == 1) & (np.arange(3) == 2)
-        return pb.asarray(np.where(here, x.numpy(), 0.0) * (level.numpy() == 0))
-
-    op = pb.autograd_function(forward, lambda ctx, g: {"x": g}, name="picked")
-    assert uses(op) == {"x": {"gradient", "tensor"}, "kind": {"index"}, "level": {"tensor"}}
-
-
-def test_what_is_searched_or_interpolated_in_has_to_be_sorted():
-    def forward(ctx, x, limits, stops, nodes, table):
-        tier = np.searchsorted(limits, x.numpy()) + np.digitize(x.numpy(), bins=stops)
-        return pb.asarray(np.interp(x.numpy(), nodes, table)[tier])
-
-    found = uses(operation(forward, lambda ctx, g: None))
-    assert [name for name, kinds in found.items() if "sorted" in kinds] == [
-        "limits",
-        "stops",
-        "nodes",
-    ]
-
-
-def test_what_is_asked_for_all_or_inverted_is_a_mask():
-    def forward(ctx, x, members, kept):
-        if members.all():
-            raise ValueError("all are members")
-        return x * pb.asarray(~kept)
-
-    found = uses(operation(forward, lambda ctx, g: None))
-    assert "mask" in found["members"]
-    assert "mask" in found["kept"]
-
-
-def test_a_loop_over_several_arguments_uses_each_of_them():
-    def forward(ctx, x, rate, start):
-        r, s = (v.item() for v in (rate, start))
-        return x * r + s
-
-    found = uses(operation(forward, lambda ctx, g: None))
-    assert found["rate"] == found["start"] == {"number"}
-
-
-def test_a_mapping_that_is_not_written_out_leaves_nothing_out():
+def test_left_out_is_what_a_written_mapping_does_not_name():
     def forward(ctx, x, scale):
         return x * scale
 
-    def spelt(ctx, g):
-        return {"x": g}
+    assert read(forward, lambda ctx, g: {"x": g}).left_out == {"scale"}
+    assert read(forward, lambda ctx, g: dict.fromkeys(("x", "scale"), g)).left_out == set()
 
-    def made(ctx, g):
-        return dict.fromkeys(("x", "scale"), g)
 
-    assert undifferentiated(operation(forward, spelt)) == {"scale"}
-    assert undifferentiated(operation(forward, made)) == set()
+def test_axes_are_read_from_shapes_reductions_and_brackets():
+    def forward(ctx, x, w, b, free):
+        rows, _ = x.shape
+        ctx.save_for_backward(b)
+        return pb.asarray(w.numpy().sum(axis=1) + x.shape[1] + rows + free)
+
+    def backward(ctx, g):
+        (first,) = ctx.saved_tensors
+        return g, g, first[:, None, 0], g
+
+    found = read(forward, backward).axes
+    assert (found["x"], found["w"], found["b"]) == ((2, 2), (2, 9), (2, 9))
+    assert "free" not in found
+
+
+def test_lengths_and_columns_are_read_from_what_is_taken_apart():
+    def forward(ctx, rates, x, pairs, bonds):
+        up, down = rates.numpy()
+        first, second = pairs.T
+        return x[first] * x[second] * up - x[bonds[:, 0]] * down + x[bonds[:, 1]]
+
+    found = read(forward)
+    assert found.lengths["rates"] == 2
+    assert found.columns == {"pairs": 2, "bonds": 2}

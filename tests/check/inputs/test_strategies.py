@@ -11,8 +11,17 @@ from hypothesis import strategies as st
 
 import pullback as pb
 from pullback.check.inputs.arguments import Inputs
-from pullback.check.inputs.search import MAX_CHECKS, as_inputs, is_strategy, search, strategy_of
-from pullback.check.inputs.strategies import LAYOUTS, arguments, in_layout, tensors
+from pullback.check.inputs.strategies import (
+    LAYOUTS,
+    MAX_CHECKS,
+    arguments,
+    as_inputs,
+    in_layout,
+    is_strategy,
+    search,
+    strategy_of,
+    tensors,
+)
 from pullback.errors import ArgumentError, ArgumentTypeError, MissingExtraError
 
 QUICK = settings(

@@ -14,10 +14,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pullback.check.deadline import deadline
-from pullback.check.ending import ends
 from pullback.check.exceptions import BackwardError, ForwardError, InapplicableError
 from pullback.check.explain.candidates import multiples, ratio, subsets
 from pullback.check.explain.evidence import Evidence, like
+from pullback.check.iterating import ends
 from pullback.check.naming import axes_text, quoted
 from pullback.check.numerical import coordinates, joined
 from pullback.check.report import Cause

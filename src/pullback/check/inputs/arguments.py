@@ -21,10 +21,24 @@ from pullback.check.inputs.shape_text import ArgumentSpec
 from pullback.check.naming import name_of, parameters_of
 from pullback.check.subject import Run, Subject
 from pullback.check.values import Array, holds_numbers, host
-from pullback.errors import AutogradError
+from pullback.core.custom.define import Function
+from pullback.errors import ArgumentTypeError, AutogradError
 
 _KINDS = inspect.Parameter
+NOT_FINITE = "a result that is not finite"
 _POSITIONAL = (_KINDS.POSITIONAL_ONLY, _KINDS.POSITIONAL_OR_KEYWORD)
+
+
+def callable_of(op: Any) -> Callable[..., Any]:
+    """Return what is called to run an operation: for a `Function` class its ``apply``."""
+    if isinstance(op, type) and issubclass(op, Function):
+        return op.apply
+    if not callable(op):
+        raise ArgumentTypeError(
+            f"check_op: an operation or a function to check is required, got {name_of(op)}.\n"
+            "hint: pass the operation itself and its inputs after it."
+        )
+    return op  # type: ignore[no-any-return]
 
 
 class Inputs(NamedTuple):
@@ -54,14 +68,19 @@ class Inputs(NamedTuple):
 def keeps_bounds(inputs: Inputs, label: str, array: Array, other: Array) -> bool:
     """Return whether an argument may have other values: what is described as bounded stays so.
 
-    And what has a structure keeps it.
+    What has a structure keeps it, and indices of which none is repeated stay so.
     """
     word = inputs.domains.get(label)
     if word and not DOMAINS[word].holds(other.astype(np.float64)):
         return False
     if label.split("[")[0] not in inputs.bounded:
         return True
-    return bool(array.min() <= other.min() and other.max() <= array.max())
+    repeats = array.dtype.kind in "iu" and _repeats(other) and not _repeats(array)
+    return not repeats and bool(array.min() <= other.min() and other.max() <= array.max())
+
+
+def _repeats(index: Array) -> bool:
+    return index.ndim > 0 and bool((np.diff(np.sort(index, axis=0), axis=0) == 0).any())
 
 
 class FirstRun(NamedTuple):
@@ -95,7 +114,7 @@ def first_run(fn: Callable[..., Any], inputs: Inputs) -> FirstRun | str:
     if not any(v.size for v in values):
         return "no floating or complex result"
     if not all(np.isfinite(v).all() for v in values):
-        return "a result that is not finite"
+        return NOT_FINITE
     return FirstRun(subject, run, values)
 
 

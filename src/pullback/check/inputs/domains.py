@@ -2,8 +2,7 @@
 
 Owns, for each word that a description may have, how such arrays are drawn and recognised, and the
 map onto them. Differences move an array in every direction; the map brings it back, so that forward
-sees members of the set alone, and the gradient is compared along the set. Must not know of
-descriptions.
+sees members of the set alone, and the gradient is compared along the set.
 """
 
 from __future__ import annotations
@@ -16,7 +15,6 @@ import numpy as np
 from pullback.check.values import Array
 from pullback.ops.functions.creation import eye
 
-Draw = Callable[[Array], Array]
 _CLOSE = 1e-6
 
 
@@ -27,33 +25,27 @@ class Domain(NamedTuple):
     ----------
     title : str
         What an array of it is, as a sentence says it.
-    square : bool
-        Whether the last two axes have one length.
     draw : callable
         Makes a member of normal numbers.
     holds : callable
         Whether an array of float64 is a member, and hardly by chance.
     project : callable or None
         The map of a tensor near the set onto it; None where arrays nearby are members too.
-    scales : bool
-        Whether multiples are members.
+    square, scales : bool
+        Whether the last two axes have one length; whether multiples are members.
     """
 
     title: str
-    square: bool
-    draw: Draw
+    draw: Callable[[Array], Array]
     holds: Callable[[Array], bool]
     project: Callable[[Any], Any] | None = None
+    square: bool = False
     scales: bool = False
 
 
 # -- drawing ---------------------------------------------------------------------------------------
 def _adjoint(matrix: Array) -> Array:
     return np.asarray(np.conj(np.swapaxes(matrix, -1, -2)))
-
-
-def _symmetric(normal: Array) -> Array:
-    return np.asarray((normal + _adjoint(normal)) / 2)
 
 
 def _definite(normal: Array) -> Array:
@@ -75,49 +67,29 @@ def _simplex(normal: Array) -> Array:
     return np.asarray(weights / weights.sum(-1, keepdims=True))
 
 
-def _normalized(normal: Array) -> Array:
-    return np.asarray(normal / np.linalg.norm(normal, axis=-1, keepdims=True))
-
-
 def _sorted(normal: Array) -> Array:
     steps = 0.3 + np.abs(normal) / 2  # apart: differences keep the order
     return np.asarray(np.cumsum(steps, axis=-1) - steps.sum(-1, keepdims=True) / 2)
 
 
 # -- recognising -----------------------------------------------------------------------------------
-def _is_square(a: Array) -> bool:
-    return a.ndim >= 2 and a.shape[-1] == a.shape[-2] > 1
-
-
 def _is_close(a: Array, b: Any) -> bool:
     # Asked for every array of every call: allclose takes ten times as long for few elements.
     return bool((np.abs(a - b) <= _CLOSE + _CLOSE * np.abs(b)).all())
 
 
 def _is_symmetric(a: Array) -> bool:
-    return _is_square(a) and _is_close(a, np.swapaxes(a, -1, -2))
-
-
-def _is_definite(a: Array) -> bool:
-    return _is_symmetric(a) and bool((np.linalg.eigvalsh(a) > 0).all())
+    square = a.ndim >= 2 and a.shape[-1] == a.shape[-2] > 1
+    return square and _is_close(a, np.swapaxes(a, -1, -2))
 
 
 def _is_orthogonal(a: Array) -> bool:
-    return _is_square(a) and _is_close(a @ np.swapaxes(a, -1, -2), np.eye(a.shape[-1]))
+    square = a.ndim >= 2 and a.shape[-1] == a.shape[-2] > 1
+    return square and _is_close(a @ np.swapaxes(a, -1, -2), np.eye(a.shape[-1]))
 
 
-def _is_rotation(a: Array) -> bool:
-    return _is_orthogonal(a) and bool((np.linalg.det(a) > 0).all())
-
-
-def _is_simplex(a: Array) -> bool:
-    long = a.ndim >= 1 and a.shape[-1] > 1
-    return long and bool((a >= 0).all()) and _is_close(a.sum(-1), 1.0)
-
-
-def _is_normalized(a: Array) -> bool:
-    long = a.ndim >= 1 and a.shape[-1] > 1
-    return long and _is_close((a * a).sum(-1), 1.0)
+def _sums_to_one(a: Array) -> bool:
+    return a.ndim >= 1 and a.shape[-1] > 1 and _is_close(a.sum(-1), 1.0)
 
 
 def _is_sorted(a: Array) -> bool:
@@ -140,29 +112,47 @@ def _nearest_orthogonal(matrix: Any) -> Any:
     return matrix
 
 
-def _over_sum(weights: Any) -> Any:
-    return weights / weights.sum(-1, keepdim=True)
-
-
-def _over_length(values: Any) -> Any:
-    return values / (values * values).sum(-1, keepdim=True).sqrt()
-
-
 # The narrower before the wider ones, for recognising.
 DOMAINS: dict[str, Domain] = {
     "spd": Domain(
-        "symmetric positive definite", True, _definite, _is_definite, _symmetric_part, True
+        "symmetric positive definite",
+        _definite,
+        lambda a: _is_symmetric(a) and bool((np.linalg.eigvalsh(a) > 0).all()),
+        _symmetric_part,
+        square=True,
+        scales=True,
     ),
-    "symmetric": Domain("symmetric", True, _symmetric, _is_symmetric, _symmetric_part, True),
-    "rotation": Domain("a rotation", True, _rotation, _is_rotation, _nearest_orthogonal),
-    "orthogonal": Domain("orthogonal", True, _orthogonal, _is_orthogonal, _nearest_orthogonal),
+    "symmetric": Domain(
+        "symmetric",
+        lambda normal: (normal + _adjoint(normal)) / 2,
+        _is_symmetric,
+        _symmetric_part,
+        square=True,
+        scales=True,
+    ),
+    "rotation": Domain(
+        "a rotation",
+        _rotation,
+        lambda a: _is_orthogonal(a) and bool((np.linalg.det(a) > 0).all()),
+        _nearest_orthogonal,
+        square=True,
+    ),
+    "orthogonal": Domain(
+        "orthogonal", _orthogonal, _is_orthogonal, _nearest_orthogonal, square=True
+    ),
     "simplex": Domain(
-        "non-negative with sum 1 along the last axis", False, _simplex, _is_simplex, _over_sum
+        "non-negative with sum 1 along the last axis",
+        _simplex,
+        lambda a: _sums_to_one(a) and bool((a >= 0).all()),
+        lambda weights: weights / weights.sum(-1, keepdim=True),
     ),
     "normalized": Domain(
-        "of length 1 along the last axis", False, _normalized, _is_normalized, _over_length
+        "of length 1 along the last axis",
+        lambda normal: normal / np.linalg.norm(normal, axis=-1, keepdims=True),
+        lambda a: _sums_to_one(a * a),
+        lambda values: values / (values * values).sum(-1, keepdim=True).sqrt(),
     ),
-    "sorted": Domain("sorted along the last axis", False, _sorted, _is_sorted, None, True),
+    "sorted": Domain("sorted along the last axis", _sorted, _is_sorted, scales=True),
 }
 
 

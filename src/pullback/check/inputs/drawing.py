@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from pullback.check.inputs.domains import DOMAINS, Domain
+from pullback.check.inputs.domains import DOMAINS
 from pullback.check.inputs.shape_text import ArgumentSpec, Interval, evaluate
 from pullback.check.values import Array
 from pullback.errors import ArgumentError
@@ -74,65 +74,68 @@ def draw(
         return described.value
     shape, dtype = shape_of(described, sizes), np.dtype(described.dtype)
     if dtype.kind == "b":
-        flat = rng.permutation(np.arange(int(np.prod(shape))) % 2 == 0)
-        return flat.reshape(shape)
+        return rng.permutation(np.arange(int(np.prod(shape))) % 2 == 0).reshape(shape)
+    between = bounds(described, sizes)
     if dtype.kind in "iu":
-        return _integers(described, sizes, shape, rng, profile).astype(dtype)
+        shortest = min([*sizes.values(), 4])
+        return _integers(described, between, shape, shortest, rng, profile).astype(dtype)
     if described.domain in DOMAINS:
-        return _structured(DOMAINS[described.domain], shape, dtype, rng, profile)
-    real = _reals(described, sizes, shape, rng, profile, phase)
+        return _structured(described, between, shape, rng, profile).astype(dtype)
+    real = _reals(described, between, shape, rng, profile, phase)
     if dtype.kind == "c":
-        real = real + 1j * _reals(described, sizes, shape, rng, profile, phase + 1)
+        real = real + 1j * _reals(described, between, shape, rng, profile, phase + 1)
     return np.asarray(real).astype(dtype)
 
 
 def _integers(
     described: ArgumentSpec,
-    sizes: dict[str, int],
+    between: tuple[float, float] | None,
     shape: tuple[int, ...],
+    shortest: int,
     rng: np.random.Generator,
     profile: str,
 ) -> Array:
     """Draw integers: by default indices of the shortest axis, negative ones among special."""
-    count = int(np.prod(shape))
-    if described.domain == "permutation":
-        order = np.argsort(rng.random(shape), axis=-1)
-        return np.asarray(order + int((bounds(described, sizes) or (0, 0))[0]))
-    if described.domain == "pointers":
-        first, last = bounds(described, sizes) or (0, count)
+    count, domain = int(np.prod(shape)), described.domain
+    if domain == "permutation":
+        return np.asarray(np.argsort(rng.random(shape), axis=-1) + int((between or (0, 0))[0]))
+    if domain == "pointers":
+        first, last = between or (0, count)
         even = np.linspace(first, last, count).astype(int)
         inner = rng.integers(int(first), int(last) + 1, max(count - 2, 0))
         return np.sort([even[0], *inner, even[-1]]) if profile == SPECIAL else even
-    shortest = min([*sizes.values(), 4])
-    if described.domain == "latin":  # no number is repeated along an axis of a square, or in a row
+    if domain == "latin":  # no number is repeated along an axis of a square, or in a row
         most = max(shape[-1], shortest)
         return np.asarray(rng.permutation(most)[np.indices(shape).sum(axis=0) % most])
-    start = -shortest if profile == SPECIAL and np.dtype(described.dtype).kind == "i" else 0
-    low, high = bounds(described, sizes) or (start, shortest - 1)
-    if described.domain == "positive" and described.interval is None:
+    start = -shortest if profile == SPECIAL and described.dtype.startswith("int") else 0
+    low, high = map(int, between or (start if not domain else 0, shortest - 1))
+    if domain == "positive" and described.interval is None:
         low, high = 1, 4
-    if described.domain == "distinct":
-        low = max(low, 0) if described.interval is None else low
-        high = max(high, low + count - 1) if described.interval is None else high
+    if domain == "sorted":  # each once along the last axis, if there are so many
+        high = high if described.interval else max(high, low + shape[-1] - 1)
+        every = np.resize(np.arange(low, high + 1), (*shape[:-1], max(high - low + 1, shape[-1])))
+        return np.asarray(np.sort(rng.permuted(every, axis=-1)[..., : shape[-1]], axis=-1))
+    if domain == "distinct":
+        high = high if described.interval else max(high, low + count - 1)
         if high - low + 1 < count:
             raise ArgumentError(
                 f"check_op: at least {count} integers for `{described.name}` to be distinct are "
-                f"required, got {int(high - low + 1)}.\nhint: widen its interval."
+                f"required, got {high - low + 1}.\nhint: widen its interval."
             )
-        return (int(low) + rng.permutation(int(high - low + 1))[:count]).reshape(shape)
-    return np.asarray(rng.integers(int(low), int(high) + 1, shape))
+        return (low + rng.permutation(high - low + 1)[:count]).reshape(shape)
+    return np.asarray(rng.integers(low, high + 1, shape))
 
 
 def _reals(
     described: ArgumentSpec,
-    sizes: dict[str, int],
+    between: tuple[float, float] | None,
     shape: tuple[int, ...],
     rng: np.random.Generator,
     profile: str,
     phase: int,
 ) -> Array:
     """Draw real numbers of a domain."""
-    between, count = bounds(described, sizes), int(np.prod(shape))
+    count = int(np.prod(shape))
     if described.domain == "distinct":
         low, high = between or (-2.0, 2.0)
         steps = rng.permutation(count) + rng.uniform(0.3, 0.7, count)
@@ -155,17 +158,21 @@ def _reals(
 
 
 def _structured(
-    domain: Domain,
+    described: ArgumentSpec,
+    between: tuple[float, float] | None,
     shape: tuple[int, ...],
-    dtype: np.dtype[Any],
     rng: np.random.Generator,
     profile: str,
 ) -> Array:
-    """Draw an array with a structure."""
-    normal = rng.normal(size=shape)
-    if dtype.kind == "c":
+    """Draw an array with a structure; sorted ones reach from end to end of their interval."""
+    domain, normal = DOMAINS[described.domain], rng.normal(size=shape)
+    if described.dtype.startswith("complex"):
         normal = normal + 1j * rng.normal(size=shape)
     if profile == SPECIAL and domain.scales:
         normal = np.round(normal)
-    scale = 8 if profile == LARGE and domain.scales else 1
-    return (scale * domain.draw(normal)).astype(dtype)
+    drawn = domain.draw(normal)
+    if between and described.domain == "sorted":
+        first, last = drawn[..., :1], drawn[..., -1:]
+        length = np.where(last > first, last - first, 1.0)
+        return np.asarray(between[0] + (drawn - first) / length * (between[1] - between[0]))
+    return np.asarray(drawn * (8 if profile == LARGE and domain.scales else 1))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import dataclasses
+import inspect
 import operator
 import re
 from collections.abc import Callable, Iterator, Sequence
@@ -26,17 +27,13 @@ KINDS = {
     "complex": "complex128",
     "int": "int64",
 }
-WORDS = ("positive", "unit", "distinct", "permutation", "pointers", *DOMAINS)
-# A word that says dtype and values at once.
-_SHORT = {
-    "mask": ("bool", ""),
-    "permutation": ("int64", "permutation"),
-    "pointers": ("int64", "pointers"),
-}
-_BELOW = re.compile(r"\bbelow\s+(\S+)")
-_ARGUMENT = re.compile(r"(\w+)\s*(?:(=)|:)\s*(.*)", re.DOTALL)
-_SHAPE = re.compile(r"\(([^()]*)\)(.*)", re.DOTALL)
-_INTERVAL = re.compile(r"\bin\s*([\[(])([^,\])]+),([^,\])]+)([\])])")
+_WHOLE = ("permutation", "pointers")  # of whole numbers
+WORDS = ("positive", "unit", "distinct", *_WHOLE, *DOMAINS)
+_ARGUMENT = re.compile(r"(\w+)\s*(?:(=)|:)\s*(?:\(([^()]*)\))?(.*)", re.DOTALL)
+# One word after a shape; an interval is one.
+_WORD = re.compile(r"\bin\s*([\[(])([^,\])]*),([^,\])]*)([\])])|below\s+([^\s,;.]+)|[^\s,;.]+")
+# After the name of an argument, or several: "x : Tensor of shape (n, d)", "x, y: (n,) positive".
+_SHAPE_SAID = r"\s*:\s*([\w, ]{0,30}?)\((|[\w\s*+-]+,[\w\s,*+-]*)\)([^\n;:]*)"
 _OPERATORS: dict[type, Callable[[Any, Any], Any]] = {
     ast.Add: operator.add,
     ast.Sub: operator.sub,
@@ -91,18 +88,14 @@ class ArgumentSpec:
 
     def __str__(self) -> str:
         """Return the description."""
-        if self.size:
-            return f"{self.name}: {self.size}"
         if self.shape is None:
             sign = "=" if isinstance(self.value, tuple) else ": "
-            return f"{self.name}{sign}{self.value!r}"
+            return f"{self.name}{sign}{self.size or repr(self.value)}"
         shape = ", ".join(self.shape) + ("," if len(self.shape) == 1 else "")
-        words = [f"{self.name}: ({shape})"]
-        if self.dtype != "float64":
-            words.append({"int64": "int", "complex128": "complex"}.get(self.dtype, self.dtype))
+        dtype = {"float64": "", "int64": "int", "complex128": "complex"}.get(self.dtype, self.dtype)
         domain = "distinct" if self.domain == "latin" else self.domain
-        words += [str(word) for word in (domain, self.interval) if word]
-        return " ".join(words)
+        words = [dtype, domain, str(self.interval or "")]
+        return " ".join([f"{self.name}: ({shape})", *filter(None, words)])
 
     @property
     def symbols(self) -> list[str]:
@@ -120,9 +113,7 @@ class _Reader:
     """Reads one text; its errors say at which character."""
 
     def __init__(self, api: str, text: str, names: Sequence[str] | None) -> None:
-        self.api = api
-        self.text = text
-        self.names = names
+        self.api, self.text, self.names = api, text, names
 
     def refuse(self, required: str, came: str, position: int) -> NoReturn:
         known = f" The arguments are: {', '.join(self.names)}." if self.names else ""
@@ -140,13 +131,11 @@ class _Reader:
                 quote = "" if char == quote else quote
             elif char in "'\"":
                 quote = char
-            elif char in "([{":
-                depth += 1
-            elif char in ")]}":
-                depth -= 1
             elif char == "," and depth == 0:
                 yield start, self.text[start:i]
                 start = i + 1
+            else:
+                depth += (char in "([{") - (char in ")]}")
         if depth:
             self.refuse("a closing bracket for each opening one", self.text[start:], start)
         if self.text[start:].strip() or start == 0:
@@ -159,19 +148,16 @@ class _Reader:
         found = _ARGUMENT.fullmatch(piece)
         if not found:
             self.refuse("an argument as `name: shape` or `name: value`", piece, position)
-        name, literal, rest = found[1], bool(found[2]), found[3].strip()
+        name, literal, sizes, words = found.groups()
         if self.names is not None and name not in self.names:
             self.refuse("the name of an argument", name, position)
-        position += found.start(3)
-        shaped = None if literal else _SHAPE.fullmatch(rest)
-        if not shaped:
-            return self.value(name, rest, position)
-        sizes = [size.strip() for size in shaped[1].split(",")]
-        sizes = sizes[:-1] if not sizes[-1] else sizes
-        for size in sizes:
-            if _expression(size) is None:
-                self.refuse(f"a size for each axis of `{name}`", rest, position)
-        return self.described(name, tuple(sizes), shaped[2], position + shaped.start(2))
+        start = found.start(3) - 1 if sizes is not None else found.start(4)
+        if literal or sizes is None:
+            return self.value(name, piece[start:], position + start)
+        shape = _shape(sizes)
+        if shape is None:
+            self.refuse(f"a size for each axis of `{name}`", piece[start:], position + start)
+        return self.described(ArgumentSpec(name, shape), words, position + found.start(4))
 
     def value(self, name: str, text: str, position: int) -> ArgumentSpec:
         """Return an argument that is no array: a literal, a word for one, or a size."""
@@ -184,38 +170,86 @@ class _Reader:
                 return ArgumentSpec(name, size=text)
         self.refuse(_VALUE.format(name), text, position)
 
-    def described(
-        self, name: str, shape: tuple[str, ...], words: str, position: int
-    ) -> ArgumentSpec:
-        """Return an array of a shape, with the dtype and domain in the words that follow it."""
-        interval, dtype, domain = None, "float64", ""
-        found = _INTERVAL.search(words)
-        if found:
-            low, high = found[2].strip(), found[3].strip()
-            if _expression(low) is None or _expression(high) is None:
-                self.refuse("an interval of numbers", found[0], position + found.start())
-            interval = Interval(low, high, found[1] == "(", found[4] == ")")
-            words = words.replace(found[0], " " * len(found[0]))
-        below = _BELOW.search(words)
-        if below and interval is None:
-            interval, dtype = Interval("0", below[1], without_high=True), "int64"
-            words = words.replace(below[0], " " * len(below[0]))
-        for match in re.finditer(r"\S+", words):
-            word = match[0]
-            if word in KINDS:
-                dtype = KINDS[word]
-            elif word in _SHORT:
-                dtype, domain = _SHORT[word]
-            elif word in WORDS:
-                domain = word
-            elif word != "indices":
+    def described(self, d: ArgumentSpec, words: str, position: int) -> ArgumentSpec:
+        """Return an array with the dtype and domain in the words that follow its shape."""
+        for word in _WORD.finditer(words):
+            found = _with_word(d, word)
+            if found is None:
                 valid = f"one of {', '.join([*KINDS, 'mask', *WORDS])}, in [a, b], below n"
-                self.refuse(f"{valid} after the shape of `{name}`", word, position + match.start())
-        square = domain in DOMAINS and DOMAINS[domain].square
-        if square and (len(shape) < 2 or shape[-1] != shape[-2]):
-            example = f"`{name}: (n, n) {domain}`"
-            self.refuse(f"a square shape for {domain}, as in {example},", words, position)
-        return ArgumentSpec(name, shape, dtype, domain, interval)
+                required = f"{valid} after the shape of `{d.name}`"
+                required = "an interval of numbers" if word[1] else required
+                self.refuse(required, word[0], position + word.start())
+            d = found
+        if not _fits(d):
+            example = f"`{d.name}: (n, n) {d.domain}`"
+            self.refuse(f"a square shape for {d.domain}, as in {example},", words, position)
+        return d
+
+
+def _shape(text: str) -> tuple[str, ...] | None:
+    """Return the sizes in a text such as ``"n, 2*d"``; None if they are none."""
+    sizes = [size.strip() for size in text.split(",")]
+    sizes = sizes[:-1] if not sizes[-1] else sizes
+    return tuple(sizes) if all(_expression(size) is not None for size in sizes) else None
+
+
+def _with_word(d: ArgumentSpec, word: re.Match[str]) -> ArgumentSpec | None:
+    """Return an array with what one word says of it; None if it is no word of a description."""
+    if word[1] or word[5]:
+        low, high = (word[2].strip(), word[3].strip()) if word[1] else ("0", word[5])
+        if _expression(low) is None or _expression(high) is None:
+            return None
+        interval = Interval(low, high, word[1] == "(", word[4] != "]")
+        return dataclasses.replace(d, interval=interval, dtype="int64" if word[5] else d.dtype)
+    text = word[0]
+    if text in KINDS or text == "mask":
+        return dataclasses.replace(d, dtype=KINDS.get(text, "bool"))
+    if text in WORDS:
+        dtype = "int64" if text in _WHOLE else d.dtype
+        return dataclasses.replace(d, domain=text, dtype=dtype)
+    return d if text == "indices" else None
+
+
+def _fits(d: ArgumentSpec) -> bool:
+    """Return whether an array of that shape can have its structure."""
+    square = d.domain in DOMAINS and DOMAINS[d.domain].square
+    return not square or (d.shape or ())[-2:-1] == (d.shape or ())[-1:] != ()
+
+
+def _documented_array(name: str, shape: str, before: str, after: str) -> ArgumentSpec | None:
+    """Return an array that a docstring describes; None if its shape is none.
+
+    Words of a description count, wherever they are in front of the shape, and behind it up to the
+    first other word.
+    """
+    sizes = _shape(shape)
+    if sizes is None:
+        return None
+    found = ArgumentSpec(name, sizes)
+    for word in _WORD.finditer(before):
+        found = _with_word(found, word) or found
+    for word in _WORD.finditer(after):
+        described = _with_word(found, word)
+        if described is None:
+            break
+        found = described
+    return found if _fits(found) else dataclasses.replace(found, domain="")
+
+
+def documented(fn: Any, names: Sequence[str]) -> dict[str, ArgumentSpec]:
+    """Return the arguments whose shape is in the docstring, as in ``x : Tensor (n, d)``.
+
+    Of what is said beside the shape the words of a description count, up to the first other one.
+    """
+    text = inspect.getdoc(getattr(fn, "forward", fn)) or inspect.getdoc(fn) or ""
+    one = rf"\b(?:{'|'.join(map(re.escape, names))})\b"
+    found: dict[str, ArgumentSpec] = {}
+    for here in re.finditer(rf"({one}(?:(?:, ?| and ){one})*){_SHAPE_SAID}", text) if names else ():
+        for name in re.findall(one, here[1]):
+            spec = _documented_array(name, here[3], here[2], here[4])
+            if spec is not None:
+                found.setdefault(name, spec)
+    return found
 
 
 def parse(api: str, text: str, names: Sequence[str] | None = None) -> list[ArgumentSpec]:
@@ -229,10 +263,10 @@ def parse(api: str, text: str, names: Sequence[str] | None = None) -> list[Argum
         Such as ``"x: (n, d), index: (n,) int in [0, d), scale: 0.5"``. After a shape: a dtype
         (float64 unless it says ``float32``, ``complex``, ``int``, ``bool``, ...), ``positive``,
         ``unit`` (between 0 and 1), ``distinct``, a word of `domains` such as ``spd``, ``simplex``
-        or ``sorted``, ``mask``, ``permutation``, ``pointers`` (where the rows of a sparse matrix
-        start: from the first to the last of its interval), ``int below n``, or ``in [a, b]`` with
-        an end left out by a round bracket. In place of a shape: a literal, also as
-        ``name=(0, 1)``, a size such as ``n``, ``callable`` or ``seed``.
+        or ``sorted`` (from end to end of its interval), ``mask``, ``permutation``, ``pointers``
+        (where the rows of a sparse matrix start: from the first to the last of its interval),
+        ``int below n``, or ``in [a, b]`` with an end left out by a round bracket. In place of a
+        shape: a literal, also as ``name=(0, 1)``, a size such as ``n``, ``callable`` or ``seed``.
     names : sequence of str, optional
         The valid names.
 
@@ -253,10 +287,8 @@ def parse(api: str, text: str, names: Sequence[str] | None = None) -> list[Argum
         for end in (d.interval.low, d.interval.high) if d.interval else (d.size or "0",):
             if not known.issuperset(_symbols(end)):
                 position = text.index(end, text.index(str(d.name)) + len(d.name))
-                what = (
-                    _VALUE.format(d.name) if d.size else "a number or a symbol of one of the shapes"
-                )
-                reader.refuse(what, end, position)
+                symbol = "a number or a symbol of one of the shapes"
+                reader.refuse(_VALUE.format(d.name) if d.size else symbol, end, position)
     return described
 
 
@@ -296,14 +328,11 @@ def evaluate(text: str, sizes: dict[str, int]) -> Any:
     """
     known = {"inf": float("inf"), "pi": float(np.pi), **sizes}
 
-    def value(node: ast.expr | None) -> Any:
+    def value(node: Any) -> Any:
         if isinstance(node, ast.BinOp):
             return _OPERATORS[type(node.op)](value(node.left), value(node.right))
         if isinstance(node, ast.UnaryOp):
             return -value(node.operand)
-        if isinstance(node, ast.Name):
-            return known[node.id]
-        assert isinstance(node, ast.Constant)
-        return node.value
+        return known[node.id] if isinstance(node, ast.Name) else node.value
 
     return value(_expression(text))

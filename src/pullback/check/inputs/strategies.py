@@ -1,4 +1,4 @@
-"""Strategies of Hypothesis for tensors and for whole argument lists.
+"""Strategies of Hypothesis for tensors and for whole argument lists, and the search with them.
 
 Hypothesis is imported when the first strategy is made. Values are multiples of 1/16: exact in every
 dtype, with zeros, ties and negative values among them; they shrink to small whole numbers.
@@ -7,14 +7,14 @@ dtype, with zeros, ties and negative values among them; they shrink to small who
 from __future__ import annotations
 
 import importlib
+import sys
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pullback.check.inputs.domains import DOMAINS
+from pullback.check.inputs.arguments import Inputs
 from pullback.check.inputs.drawing import bounds, draw, shape_of
-from pullback.check.inputs.search import hypothesis_for
 from pullback.check.inputs.shape_text import KINDS, ArgumentSpec, Interval, parse
 from pullback.check.memory_layouts import (
     expanded,
@@ -27,7 +27,7 @@ from pullback.check.memory_layouts import (
 )
 from pullback.check.values import Array
 from pullback.core.tensor.tensor import Tensor, box
-from pullback.errors import ArgumentError, ArgumentTypeError
+from pullback.errors import ArgumentError, ArgumentTypeError, MissingExtraError
 
 if TYPE_CHECKING:
     from hypothesis.strategies import SearchStrategy
@@ -41,6 +41,9 @@ LAYOUTS: dict[str, Callable[[Array], Array]] = {
     "broadcast": expanded((0,)),
     "read-only": read_only,
 }
+_BY_ELEMENTS = ("positive", "unit", "distinct")
+# The most checks of a search: shrinking ends there.
+MAX_CHECKS = 120
 _LEAST_AXES = {"swapped": 2, "sliced": 1, "reversed": 1, "broadcast": 1}  # else it is plain
 
 
@@ -99,7 +102,7 @@ def tensors(
     >>> the_trace_is_linear()
     """
     st = hypothesis_for("tensors").strategies
-    wide = _dtypes(st, dtype)
+    wide = _dtypes(st, ("float64", "float32") if dtype is None else dtype)
     shapes = _shapes(st, shape, (min_dims, max_dims), (min_side, max_side))
 
     def tensors(draw: Any, shape: Any, dtype: Any) -> Tensor:
@@ -185,8 +188,6 @@ def _dtypes(st: Any, dtype: Any) -> Any:
     """Return a strategy for dtypes of NumPy."""
     if isinstance(dtype, st.SearchStrategy):
         return dtype.map(_dtype)
-    if dtype is None:
-        dtype = ("float64", "float32")
     several = isinstance(dtype, Sequence) and not isinstance(dtype, str)
     return st.sampled_from([_dtype(d) for d in (dtype if several else [dtype])])
 
@@ -205,18 +206,16 @@ def _shapes(st: Any, shape: Any, dims: tuple[int, int], sides: tuple[int, int]) 
     if isinstance(shape, st.SearchStrategy):
         return shape
     if shape is None:
-        extra = importlib.import_module("hypothesis.extra.numpy")
-        low, high = dims
-        return extra.array_shapes(min_dims=low, max_dims=high, min_side=sides[0], max_side=sides[1])
-    if isinstance(shape, int):
-        return st.just((shape,))
+        made = importlib.import_module("hypothesis.extra.numpy").array_shapes
+        return made(min_dims=dims[0], max_dims=dims[1], min_side=sides[0], max_side=sides[1])
     if isinstance(shape, str):
         (described,) = parse("tensors", f"shape: {shape}")
-        names = list(dict.fromkeys(described.symbols))
-        sizes = st.fixed_dictionaries({name: st.integers(*sides) for name in names})
+        sizes = st.fixed_dictionaries({name: st.integers(*sides) for name in described.symbols})
         return sizes.map(lambda found: shape_of(described, found))
-    if isinstance(shape, tuple) and all(isinstance(n, int) for n in shape):
-        return st.just(shape)
+    if isinstance(shape, int) or (
+        isinstance(shape, tuple) and all(isinstance(n, int) for n in shape)
+    ):
+        return st.just((shape,) if isinstance(shape, int) else shape)
     raise ArgumentTypeError(
         "tensors: shape must be an int, a tuple of them, a text such as '(n, n)' or a strategy, "
         f"got {shape!r}"
@@ -238,32 +237,38 @@ def _elements(st: Any, dtype: np.dtype[Any], special: bool) -> Any:
 
 def _described(st: Any, d: ArgumentSpec, sizes: dict[str, int], special: bool) -> Any:
     """Return a strategy for an array that a text describes."""
-    shape, dtype = shape_of(d, sizes), np.dtype(d.dtype)
-    between = bounds(d, sizes)
-    count = int(np.prod(shape))
-    if d.domain in DOMAINS or d.domain in ("permutation", "pointers"):
-        seeds = st.integers(0, 2**16)  # drawn whole: elements that shrink would leave the set
+    shape, dtype, between = shape_of(d, sizes), np.dtype(d.dtype), bounds(d, sizes)
+    if d.domain and d.domain not in _BY_ELEMENTS:  # elements that shrink would leave the set
+        seeds = st.integers(0, 2**16)
         return seeds.map(lambda seed: draw(d, sizes, np.random.default_rng(seed)))
-    if dtype.kind in "iu":
-        least, most = (int(end) for end in between or (0, min([*sizes.values(), 4]) - 1))
-        if d.domain != "distinct":
-            return _arrays(dtype, shape, st.integers(least, most))
-        if d.interval is None:
-            most = max(most, least + count - 1)
-        if most - least + 1 < count:
-            return st.nothing()
-        chosen = st.permutations(range(least, most + 1))
-        return chosen.map(lambda order: np.array(order[:count], dtype).reshape(shape))
-    if dtype.kind == "b" or (between is None and d.domain != "distinct"):
+    whole = dtype.kind in "iu"
+    if dtype.kind == "b" or not (whole or between or d.domain == "distinct"):
         return _arrays(dtype, shape, _elements(st, dtype, special))
-    low, high = between or (-2.0, 2.0)
+    default = (0, min([*sizes.values(), 4]) - 1) if whole else (-2.0, 2.0)
+    low, high = between or default
     if d.domain == "distinct":
+        return _distinct(st, shape, dtype, low, high, bool(d.interval))
+    if whole:
+        return _arrays(dtype, shape, st.integers(int(low), int(high)))
+    interval = d.interval or Interval("", "")
+    steps = st.integers(int(interval.without_low), 16 - interval.without_high)
+    each = steps.map(lambda k: low + (high - low) * k / 16)
+    return _arrays(dtype, shape, st.builds(complex, each, each) if dtype.kind == "c" else each)
+
+
+def _distinct(
+    st: Any, shape: tuple[int, ...], dtype: np.dtype[Any], low: float, high: float, bounded: bool
+) -> Any:
+    """Return a strategy for arrays of which no two elements are equal."""
+    count = int(np.prod(shape))
+    if dtype.kind not in "iu":
         steps = st.permutations(range(count)).map(lambda order: (np.array(order) + 0.5) / count)
         return steps.map(lambda t: np.asarray(low + (high - low) * t, dtype).reshape(shape))
-    interval = d.interval or Interval("", "")
-    inside = st.integers(int(interval.without_low), 16 - interval.without_high)
-    each = inside.map(lambda k: low + (high - low) * k / 16)
-    return _arrays(dtype, shape, st.builds(complex, each, each) if dtype.kind == "c" else each)
+    most = int(high) if bounded else max(int(high), int(low) + count - 1)
+    if most - low + 1 < count:
+        return st.nothing()
+    chosen = st.permutations(range(int(low), most + 1))
+    return chosen.map(lambda order: np.array(order[:count], dtype).reshape(shape))
 
 
 def _layout(draw: Any, st: Any, layouts: bool) -> str:
@@ -289,3 +294,101 @@ def in_layout(array: Array, layout: str) -> Array:
     (8, 16)
     """
     return LAYOUTS["C" if array.ndim < _LEAST_AXES.get(layout, 0) else layout](array)
+
+
+# -- the search ------------------------------------------------------------------------------------
+def hypothesis_for(api: str) -> Any:
+    """Import Hypothesis for a function of the public API."""
+    try:
+        hypothesis = importlib.import_module("hypothesis")
+        importlib.import_module("hypothesis.extra.numpy")
+    except ImportError:
+        raise MissingExtraError(
+            f"{api}: Hypothesis is required.\nhint: pip install 'pullback[test]'"
+        ) from None
+    return hypothesis
+
+
+def is_strategy(value: Any) -> bool:
+    """Return whether a value is a strategy of Hypothesis."""
+    module = sys.modules.get("hypothesis.strategies")
+    return module is not None and isinstance(value, module.SearchStrategy)
+
+
+def strategy_of(inputs: Sequence[Any]) -> SearchStrategy[Any]:
+    """Return one strategy for all arguments, made of one for all or one for each."""
+    if len(inputs) == 1:
+        return inputs[0]  # type: ignore[no-any-return]
+    st = hypothesis_for("check_op").strategies
+    each = [value if is_strategy(value) else st.just(value) for value in inputs]
+    return st.tuples(*each)  # type: ignore[no-any-return]
+
+
+def search(
+    strategy: SearchStrategy[Any], passes: Callable[[Inputs], bool], seed: int, examples: int
+) -> Inputs | None:
+    """Return the smallest inputs found that fail the check, None if all examples pass.
+
+    Parameters
+    ----------
+    strategy : SearchStrategy
+        Draws a tuple of arguments, a dict of them by name, or the one argument.
+    passes : callable
+        Runs the check, and returns whether it passed; called once for the same values.
+    seed, examples : int
+        The seed of the examples, and their number.
+    """
+    hypothesis = hypothesis_for("check_op")
+    known: dict[Any, bool] = {}
+    failing: list[Inputs] = []
+
+    def every_example(drawn: Any) -> None:
+        inputs = as_inputs(drawn)
+        key = repr(_key(inputs))
+        if key not in known:
+            known[key] = len(known) >= MAX_CHECKS or passes(inputs)
+        if not known[key]:
+            failing.append(inputs)
+            raise _FailingError
+
+    settings = hypothesis.settings(
+        max_examples=examples,
+        database=None,
+        deadline=None,
+        report_multiple_bugs=False,
+        phases=(hypothesis.Phase.generate, hypothesis.Phase.shrink),
+        suppress_health_check=list(hypothesis.HealthCheck),
+    )
+    try:
+        hypothesis.seed(seed)(settings(hypothesis.given(strategy)(every_example)))()
+    except _FailingError:
+        return failing[-1]  # Hypothesis ends with the smallest
+    except hypothesis.errors.Unsatisfiable:
+        raise ArgumentError(
+            "check_op: a strategy that draws an example is required, got one whose filters "
+            "refuse all"
+        ) from None
+    return None
+
+
+class _FailingError(Exception):
+    """An example fails the check."""
+
+
+def as_inputs(drawn: Any) -> Inputs:
+    """Return a drawn example as the arguments of a call."""
+    if isinstance(drawn, dict):
+        return Inputs((), drawn)
+    return Inputs(tuple(drawn), {}) if isinstance(drawn, (tuple, list)) else Inputs((drawn,), {})
+
+
+def _key(inputs: Inputs) -> list[Any]:
+    """Return a key that is equal for equal calls."""
+    found: list[Any] = []
+    for value in (*inputs.args, *sorted(inputs.kwargs.items())):
+        array = value.data_array() if isinstance(value, Tensor) else value
+        if isinstance(array, np.ndarray):
+            found.append((array.shape, array.strides, array.dtype.str, array.tobytes()))
+        else:
+            found.append(value)
+    return found
