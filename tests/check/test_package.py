@@ -14,8 +14,8 @@ CHECK = SRC / "check"
 
 # As the package's docstring lists them: a group imports from itself and from those above it.
 GROUPS = (
-    {"deadline", "ending", "exceptions", "iterating", "naming", "progress", "values"},
-    {"numerical", "plot", "report", "rounding", "subject"},
+    {"deadline", "ending", "exceptions", "iterating", "naming", "values"},
+    {"display", "numerical", "report", "rounding", "subject"},
     {"comparison", "memory_layouts", "nearby", "resizing", "session"},
     {"explain"},
     {"repair"},
@@ -23,7 +23,7 @@ GROUPS = (
     {"api"},
     {"inputs"},
     {"first_look", "ops"},
-    {"discovery", "loading"},
+    {"discovery"},
 )
 RANK = {name: rank for rank, group in enumerate(GROUPS) for name in group}
 USERS = {"cli.py"}  # the command line; the pytest plugin loads by name

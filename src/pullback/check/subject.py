@@ -172,9 +172,12 @@ class Subject:
         found = asked or inexact
         if not found:
             kinds = ", ".join(_described(v) for v in self.leaves) or "nothing"
+            foreign = any(hasattr(v, "__dlpack__") and not holds_numbers(v) for v in self.leaves)
+            tensors = "make tensors of them with pb.from_dlpack, detached if they have a graph"
             raise ArgumentError(
                 f"{self.name}: at least one floating or complex array to differentiate is "
-                f"required, got {kinds}.\nhint: pass arrays of dtype float64."
+                f"required, got {kinds}.\nhint: "
+                f"{tensors if foreign else 'pass arrays of dtype float64'}."
             )
         return found
 
@@ -403,4 +406,5 @@ def _non_leaf(leaf: Tensor) -> Tensor:
 def _described(value: Any) -> str:
     if holds_numbers(value):
         return f"an array of {host(value).dtype}"
-    return type(value).__name__
+    kind = type(value)
+    return kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__name__}"
