@@ -13,12 +13,19 @@ from typing import Any
 import numpy as np
 
 from pullback.check.deadline import OutOfTimeError, deadline, limited, shown
-from pullback.check.exceptions import BackwardError, ForwardError, InapplicableError, first_line
+from pullback.check.exceptions import (
+    BackwardError,
+    ForwardError,
+    InapplicableError,
+    NotComparedError,
+    first_line,
+)
 from pullback.check.naming import name_of, place_of
 from pullback.check.properties import PARTS, Part
 from pullback.check.report import (
     FAILED,
     INAPPLICABLE,
+    NOT_COMPARED,
     NOT_RUN,
     PASSED,
     SKIPPED,
@@ -230,6 +237,8 @@ def _run(session: Session, part: Part) -> PartResult:
     try:
         with optional:
             part.run(session)
+    except NotComparedError as reason:
+        return PartResult(part.name, part.title, NOT_COMPARED, str(reason))
     except InapplicableError as reason:
         return PartResult(part.name, part.title, INAPPLICABLE, str(reason))
     except OutOfTimeError:
