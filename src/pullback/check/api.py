@@ -78,32 +78,9 @@ def gradcheck(
     inputs : Tensor, array, tuple or dict
         Its arguments; a tuple by position, a dict by name. The tensors among them that require
         grad are differentiated, else every floating or complex array.
-    seed : int, default 0
-        Seeds all random numbers; a check with the same seed repeats exactly.
-    fast : bool, default False
-        Compare along random directions only, and leave out the parts that take long.
-    only, skip : sequence of str, optional
-        The parts to run, or not to run, by name: ``[part.name for part in pb.check.PARTS]``.
-    rtol, atol : float, optional
-        Tolerances, added to the error of the differences; the default depends on the dtype.
-    raise_exception : bool, default True
-        Whether a failure raises; otherwise look at ``report.outcome``.
-    allow_unchecked : bool, default False
-        Whether to warn, not raise, of what could not be checked.
-    time_limit : float, default 60
-        How long the check may take, in seconds. What is left by then counts as not checked.
-    surrogate : str, optional
-        Why the gradient is meant to differ from the derivative; then it is not compared with
-        differences, and everything else is checked.
-    order : int, default 1
-        2 asks for second derivatives: a backward that cannot be differentiated is then wrong.
-        Otherwise that is a note.
-    ignore : dict of str to str, optional
-        What may be wrong, by the name of the part that finds it, with the reason, as
-        ``{"second_order": "used once only"}``. The report shows both.
-    repair : bool, default True
-        Whether the report seeks a change of the source that makes a wrong gradient right, once it
-        is read. `fast` leaves it out.
+    seed, fast, only, skip, rtol, atol, raise_exception, allow_unchecked, time_limit, surrogate, \
+    order, ignore, repair
+        As of `check_op`, which also draws and guesses inputs.
 
     Returns
     -------
@@ -111,9 +88,8 @@ def gradcheck(
 
     Raises
     ------
-    GradcheckError
-        If a gradient is wrong; its attribute ``report`` is the report. `UncheckedError`, one of
-        these, if nothing is wrong and something could not be checked.
+    GradcheckError, UncheckedError
+        If a gradient is wrong, or could not be checked; its attribute ``report`` is the report.
     ArgumentError, ArgumentTypeError
         If there is nothing to differentiate, or an argument of this function is wrong.
 
@@ -155,15 +131,9 @@ def checked_options(
     if order not in (1, 2):
         raise ArgumentError(f"{api}: order must be 1 or 2, got {order!r}")
     asked = 2 if "second_order" in (only or ()) else order
-    return Options(
-        seed=int(seed),
-        fast=bool(fast),
-        rtol=rtol,
-        atol=atol,
-        order=asked,
-        ignore=checked_reasons(api, ignore or {}),
-        repair=bool(repair) and not fast,
-    )
+    reasons = checked_reasons(api, ignore or {})
+    more: dict[str, Any] = {"order": asked, "ignore": reasons, "repair": bool(repair) and not fast}
+    return Options(int(seed), bool(fast), rtol, atol, **more)
 
 
 def checked_reasons(api: str, ignore: Any) -> dict[str, str]:

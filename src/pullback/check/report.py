@@ -122,15 +122,9 @@ class Failure:
 
     def as_dict(self) -> dict[str, Any]:
         """Return plain objects, for JSON."""
-        found: dict[str, Any] = {
-            "part": self.part,
-            "argument": self.argument,
-            "cause": self.cause.name,
-            "text": self.cause.text,
-            "hint": self.cause.hint,
-            "situation": self.situation,
-            "repair": self.repair,
-        }
+        found: dict[str, Any] = {"part": self.part, "argument": self.argument}
+        found |= {"cause": self.cause.name, "text": self.cause.text, "hint": self.cause.hint}
+        found |= {"situation": self.situation, "repair": self.repair}
         if self.worst is not None:
             index, expected, got = self.worst
             found["worst"] = {"index": list(index), "expected": repr(expected), "got": repr(got)}
@@ -139,24 +133,12 @@ class Failure:
 
 @dataclasses.dataclass(frozen=True)
 class Unchecked:
-    """One thing that could not be checked.
+    """One thing that could not be checked: what, why, and what to give so that it can be."""
 
-    Attributes
-    ----------
-    what : str
-        What it is, as the subject of a sentence.
-    why : str
-        Why it was not checked.
-    hint : str
-        What to give, so that it can be; may be empty.
-    argument : str
-        The argument whose gradient it is, if it is one.
-    """
-
-    what: str
+    what: str  # the subject of a sentence
     why: str
     hint: str = ""
-    argument: str = ""
+    argument: str = ""  # whose gradient it is, if it is one
 
     @property
     def text(self) -> str:
@@ -186,6 +168,11 @@ class PartResult:
     title: str
     status: str
     reason: str = ""
+
+    @property
+    def text(self) -> str:
+        """The status, with the reason if there is one."""
+        return self.status + (f": {self.reason}" if self.reason else "")
 
 
 @dataclasses.dataclass(repr=False)
@@ -247,16 +234,14 @@ class Report:
     @property
     def headline(self) -> str:
         """What was checked, what came out, and the seed."""
-        compared = any(part.name == "first" and part.status == PASSED for part in self.parts)
-        count = len(self.failures)
-        said = {
-            RIGHT: "the gradients are right"
-            if compared
-            else "nothing wrong found, derivatives not compared",
-            WRONG: "1 failure" if count == 1 else f"{count} failures",
-            UNCHECKED: "not checked",
-        }
-        return f"{self.name}: {said[self.outcome]} (seed {self.seed})"
+        said, count = self.outcome, len(self.failures)
+        if said == WRONG:
+            said = "1 failure" if count == 1 else f"{count} failures"
+        elif said == RIGHT:
+            compared = any(part.name == "first" and part.status == PASSED for part in self.parts)
+            no = "nothing wrong found, derivatives not compared"
+            said = "the gradients are right" if compared else no
+        return f"{self.name}: {said} (seed {self.seed})"
 
     def ignore(self, reasons: Mapping[str, str]) -> None:
         """Set apart the failures of parts that the user ignores, by name, each with a reason."""
@@ -282,15 +267,13 @@ class Report:
     @property
     def table(self) -> list[tuple[str, ...]]:
         """A row for each part that ran, and one for all those that did not for one reason."""
-        rows: list[tuple[str, ...]] = []
+        ran = [part for part in self.parts if part.status not in (NOT_RUN, SKIPPED)]
         left_out: dict[str, list[str]] = {}
         for part in self.parts:
-            if part.status in (NOT_RUN, SKIPPED):
-                status = part.status + (f" ({part.reason})" if part.reason else "")
-                left_out.setdefault(status, []).append(part.title)
-            else:
-                status = part.status + (f": {part.reason}" if part.reason else "")
-                rows.append((part.title, status))
+            if part not in ran:
+                why = f" ({part.reason})" if part.reason else ""
+                left_out.setdefault(part.status + why, []).append(part.title)
+        rows: list[tuple[str, ...]] = [(part.title, part.text) for part in ran]
         return rows + [(f"{status}: {', '.join(titles)}",) for status, titles in left_out.items()]
 
     def __repr__(self) -> str:
