@@ -8,7 +8,11 @@ from __future__ import annotations
 
 import functools
 import importlib
+import importlib.util
+import os
 import pathlib
+import shlex
+import sys
 from collections.abc import Callable, Generator, Iterator
 from typing import Any
 
@@ -18,6 +22,7 @@ import pytest
 _CHECK = "pullback.check"
 _NAME = "pullback-check"  # the beginning of the items' ids
 _SEED = "pullback_check_seed"
+_FAST, _IGNORE = "--pullback-check-fast", "--pullback-check-ignore"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -32,9 +37,16 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "or of one as in package.module:op; may be repeated",
     )
     group.addoption(
-        "--pullback-check-fast",
+        _FAST,
         action="store_true",
         help="check along random directions only, and leave out what takes long",
+    )
+    group.addoption(
+        _IGNORE,
+        action="append",
+        default=[],
+        metavar="PART=WHY",
+        help="a part of the checks that may find something wrong, and why; may be repeated",
     )
     parser.addini(_SEED, "the seed of the gradient checks", default="0")
 
@@ -57,6 +69,22 @@ def pytest_make_collect_report(
     return report
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Add to a test that failed on a gradient where its rule is, and how to repeat it."""
+    report = yield
+    errors = sys.modules.get("pullback.errors")
+    error = None if call.excinfo is None else call.excinfo.value
+    found = error.report if errors and isinstance(error, errors.GradcheckError) else None
+    if found is not None:
+        node = f"{os.path.relpath(item.path)}::{item.nodeid.partition('::')[2]}"
+        words = ["pytest", node, "-o", f"{_SEED}={found.seed}", *_flags(item.config)]
+        report.sections.append(("pullback", _how_to_repeat(found, words)))
+    return report
+
+
 @pytest.fixture(scope="session")
 def check_op(request: pytest.FixtureRequest) -> Callable[..., Any]:
     """`pullback.check.check_op` with the seed and the speed that this test run chose."""
@@ -72,7 +100,22 @@ def _options(config: pytest.Config) -> dict[str, Any]:
         seed = -1
     if seed < 0:
         raise pytest.UsageError(f"{_SEED}: a whole number from 0 on is required, got {value!r}.")
-    return {"seed": seed, "fast": config.getoption("--pullback-check-fast")}
+    options: dict[str, Any] = {"seed": seed, "fast": config.getoption(_FAST)}
+    if texts := config.getoption(_IGNORE):
+        options["ignore"] = {name: why for name, _, why in (t.partition("=") for t in texts)}
+    return options
+
+
+def _flags(config: pytest.Config, prefix: str = "--pullback-check-") -> list[str]:
+    """Return the options of a test run other than the seed."""
+    flags = [f"{prefix}fast"] if config.getoption(_FAST) else []
+    return flags + [f"{prefix}ignore={text}" for text in config.getoption(_IGNORE)]
+
+
+def _how_to_repeat(report: Any, command: list[str]) -> str:
+    """Return where the rule is, and the command that repeats its check."""
+    place = f"backward: {report.rule}\n" if report.rule else ""
+    return f"{place}repeat: {shlex.join(command)}"
 
 
 class Checks(pytest.Collector):
@@ -148,7 +191,14 @@ class Check(_Item):
         except discovery.ArgumentError as error:  # the author's inputs do not fit
             raise _CheckError(str(error)) from None
         if report.failures:
-            raise _CheckError(str(report))
+            raise _CheckError(f"{report}\n{_how_to_repeat(report, self.command())}")
         if not report.ok:
             pytest.skip(str(report))
         self.add_report_section("call", "pullback", str(report))
+
+    def command(self) -> list[str]:
+        """Return the words of the command that repeats the check in a shell."""
+        seed = str(_options(self.config)["seed"])
+        words = ["pullback", "check", self.operation.place, "--seed", seed]
+        words += _flags(self.config, prefix="--")
+        return words if importlib.util.find_spec("rich") else [*words, "--json"]

@@ -21,7 +21,8 @@ from typing import Any
 
 import pullback
 from pullback import __version__
-from pullback.check.api import chosen_parts
+from pullback.check.api import checked_reasons, chosen_parts
+from pullback.check.deadline import DISPLAY
 from pullback.check.discovery import (
     Discovery,
     InputsRequiredError,
@@ -31,9 +32,10 @@ from pullback.check.discovery import (
     discover,
     no_operations,
 )
-from pullback.check.progress import DISPLAY
 from pullback.check.report import (
     FAILED,
+    IGNORED,
+    NOT_COMPARED,
     NOT_RUN,
     PASSED,
     RIGHT,
@@ -54,6 +56,8 @@ _STYLES = {
     PASSED: "green",
     FAILED: "bold red",
     NOT_RUN: "yellow",
+    IGNORED: "yellow",
+    NOT_COMPARED: "yellow",
     RIGHT: "bold green",
     WRONG: "bold red",
     UNCHECKED: "bold yellow",
@@ -151,35 +155,31 @@ def _add_check(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     parser.set_defaults(run=_check)
     add("target", help="package.module, ops.py or a folder; with :name one operation of it")
+    text = 'the inputs of one operation, such as "x: (n, d), w: (m, d)"'
+    add("--inputs", metavar="TEXT", help=text)
     add("--seed", type=_seed, default=0, help="the seed of all random numbers (default: 0)")
-    add("--fast", action="store_true", help="random directions only; leave out the slow parts")
-    add(
-        "--only",
-        type=_names,
-        default=[],
-        metavar="PARTS",
-        help="the parts to run, such as first,masks",
-    )
-    add("--skip", type=_names, default=[], metavar="PARTS", help="the parts not to run")
-    add(
-        "--inputs",
-        metavar="TEXT",
-        help='the inputs of one operation, such as "x: (n, d), w: (m, d)"',
-    )
-    add(
-        "--allow-unchecked",
-        action="store_true",
-        help="do not exit with 2 because something could not be checked",
-    )
-    add(
-        "--time-limit",
-        type=_seconds,
-        default=60.0,
-        metavar="SECONDS",
-        help="how long the check of one operation may take (default: 60)",
-    )
+    _add_choices(parser)
+    text = "do not exit with 2 because something could not be checked"
+    add("--allow-unchecked", action="store_true", help=text)
+    text = "how long the check of one operation may take (default: 60)"
+    add("--time-limit", type=_seconds, default=60.0, metavar="SECONDS", help=text)
     add("--json", action="store_true", help="print one JSON document")
     add("--no-color", action="store_true", help="print without colours")
+
+
+def _add_choices(parser: argparse.ArgumentParser) -> None:
+    """Add the options that say what is checked."""
+    add = parser.add_argument
+    add("--fast", action="store_true", help="random directions only; leave out the slow parts")
+    text = "the parts to run, such as first,masks"
+    add("--only", type=_names, default=[], metavar="PARTS", help=text)
+    add("--skip", type=_names, default=[], metavar="PARTS", help="the parts not to run")
+    text = "a part that may find something wrong, and why; may be repeated"
+    add("--ignore", type=_reason, action="append", default=[], metavar="PART=WHY", help=text)
+    text = "2: second derivatives have to be available (default: 1)"
+    add("--order", type=int, choices=(1, 2), default=1, help=text)
+    text = "seek no change of the source that makes a wrong gradient right"
+    add("--no-repair", dest="repair", action="store_false", help=text)
 
 
 def _seed(text: str) -> int:
@@ -196,6 +196,13 @@ def _seconds(text: str) -> float:
     if not value > 0:
         raise argparse.ArgumentTypeError(f"a number of seconds above 0 is required, got {text!r}")
     return value
+
+
+def _reason(text: str) -> tuple[str, str]:
+    name, equals, why = text.partition("=")
+    if not equals:
+        raise argparse.ArgumentTypeError(f"a part, = and a reason are required, got {text!r}")
+    return name.strip(), why.strip()
 
 
 def _names(text: str) -> list[str]:
@@ -230,7 +237,7 @@ def _check(options: argparse.Namespace) -> int:
     """Run ``pullback check``."""
     if options.json:
         return _check_as_json(options)
-    chosen_parts("pullback check", options.only, options.skip)
+    _check_choices(options)
     terminal = Terminal(options.no_color)
     found = _found(options)
     results = []
@@ -248,7 +255,7 @@ def _check_as_json(options: argparse.Namespace) -> int:
     try:
         # The output of the operations is not part of the document.
         with contextlib.redirect_stdout(sys.stderr):
-            chosen_parts("pullback check", options.only, options.skip)
+            _check_choices(options)
             found = _found(options)
             results = [_result(operation, options) for operation in found.operations]
     except AutogradError as error:
@@ -264,6 +271,12 @@ def _check_as_json(options: argparse.Namespace) -> int:
         }
     print(json.dumps(document, indent=2))
     return code
+
+
+def _check_choices(options: argparse.Namespace) -> None:
+    """Raise unless the parts that are named exist, before anything is checked."""
+    chosen_parts("pullback check", options.only, options.skip)
+    checked_reasons("pullback check", dict(options.ignore))
 
 
 def _found(options: argparse.Namespace) -> Discovery:
@@ -296,6 +309,9 @@ def _result(operation: Operation, options: argparse.Namespace) -> Result:
             only=options.only or None,
             skip=options.skip,
             time_limit=options.time_limit,
+            order=options.order,
+            ignore=dict(options.ignore),
+            repair=options.repair,
         )
     except InputsRequiredError as error:
         return result(UNCHECKED, text=str(error), suggestion=error.suggestion)
@@ -366,10 +382,8 @@ class Terminal:
         for part in result.report.parts:
             reason = f": {part.reason}" if part.reason else ""
             self._line(f"  {part.title.ljust(width)}  ", _styled(part.status), (reason, "dim"))
-        for found in (*result.report.failures, *result.report.unchecked):
-            self._line(indented(f"- {found}"))
-        for note in result.report.notes:
-            self._line(indented(f"note: {note}"))
+        for finding in result.report.findings:
+            self._line(indented(finding))
 
     def end(self, problems: Sequence[Problem], results: Sequence[Result], seed: int) -> None:
         """Print the problems of the search, and the counts."""

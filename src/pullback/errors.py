@@ -163,9 +163,16 @@ class AnomalyError(GradientError):
 
 
 class GradcheckError(AutogradError, AssertionError):
-    """A check of gradients failed; ``report`` holds all findings."""
+    """A check of gradients failed; ``report`` holds all findings.
 
-    report: Any = None
+    It is made of the report, so that its text, with repairs of the source, is written when it is
+    first read.
+    """
+
+    @property
+    def report(self) -> Any:
+        """The report, None where there is none."""
+        return next((each for each in self.args if not isinstance(each, str)), None)
 
 
 class UncheckedError(GradcheckError):

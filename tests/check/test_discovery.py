@@ -196,10 +196,7 @@ def test_the_built_in_operations_are_no_autograd_functions():
 
 def test_a_name_behind_a_colon_chooses_one_operation(write):
     write("ops.py", RIGHT, CUBE)
-    found = discover("ops.py:Cube")
-    assert [op.id for op in found.operations] == ["ops.py:Cube"]
-    assert found.named
-    assert not discover("ops.py").named
+    assert ids("ops.py:Cube") == ids("ops.py::Cube") == ["ops.py:Cube"]
 
 
 def test_a_named_operation_may_be_imported_or_any_function(write):

@@ -10,8 +10,7 @@ import pytest
 
 import pullback as pb
 from pullback.check import api, check_op
-from pullback.check.deadline import OutOfTimeError, deadline, limited
-from pullback.check.progress import DISPLAY, shown
+from pullback.check.deadline import DISPLAY, OutOfTimeError, deadline, limited, shown
 
 
 def product(calls, sign=1.0, seconds=0.0):

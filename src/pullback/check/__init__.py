@@ -1,37 +1,28 @@
 """The gradient checker: is backward right, and if not, why.
 
-A map, for a reader with an hour. A module imports from the groups above its own, and within a group
-from those named before it.
+docs/checker-internals.md tells its principles, and how to add to it. A map; a module imports from
+the groups above its own, and within a group from those named before it:
 
 What everything works on
-    values (arrays on the host, and the library and device they came from), naming (what messages
-    call things), exceptions (how a check is interrupted), deadline (when it has to end), iterating
-    (whether a call does, and whether it repeats a step), sources (functions as syntax trees),
-    progress (how far it is).
+    values, naming, exceptions, deadline (when a check has to end, and how far it is), iterating
+    (whether a call ends), sources (functions as syntax trees).
 Measurements and the report
-    numerical (derivatives by differences), subject (the call, its values and gradients), plot (the
-    picture of a report), report (causes, failures, notes).
+    numerical (derivatives by differences), subject (the call, its values and gradients), display
+    (HTML and plots of a report), report (causes, failures, notes).
 One check
-    session (one check in progress: tolerances, random numbers, each thing measured once),
-    comparison (two gradients, up to rounding), resizing (the same call at other sizes),
-    memory_layouts (the layouts that an array can have).
+    session (one check in progress, each thing measured once), comparison, resizing.
 explain/
-    Why a gradient is wrong: hypotheses about the numbers, the most specific first.
+    Why a gradient is wrong.
 repair/
-    A change of the source that makes a wrong gradient right: source (functions as syntax trees),
-    sites (hooks at every expression), quoting, atoms (values at hand), regrouping, edits,
-    combining, statements and terms (what may have been meant), trials (what a change has to do),
-    needed (what value an expression would have to have), search; held (parts of forward through
-    which a gradient is wrong).
+    A change of the source that makes a wrong gradient right.
 properties/
-    The parts of the check, one file each, in the order in which they run. api runs them:
-    `gradcheck`.
+    What has to hold of a call: the parts of a check. api runs them: `gradcheck`.
 inputs/
     The arguments of a call: described in a text, drawn by strategies of Hypothesis, or guessed from
     the signature; settings and vary draw others. agreement (whether a gradient is wrong at another
     call, as measurements tell); ops checks an operation with them: `check_op`.
-Finding operations
-    loading (importing what is to be checked), discovery (of a module, file or folder).
+discovery
+    The operations of a module, file or folder.
 
 The public names are loaded when they are first used: a program that only computes gradients does
 not wait for the checker.
@@ -60,24 +51,17 @@ __all__ = [
     "gradcheck",
     "tensors",
 ]
-
-_HOMES = {
-    "api": ("gradcheck",),
-    "inputs.strategies": ("arguments", "tensors"),
-    "ops": ("check_op",),
-    "properties": ("PARTS",),
-    "report": ("Cause", "Failure", "PartResult", "Report"),
-}
+_HOMES = {"PARTS": "properties", "arguments": "inputs.strategies", "tensors": "inputs.strategies"}
+_HOMES |= {"check_op": "ops", "gradcheck": "api"}
 
 
 def __getattr__(name: str) -> Any:
     """Load a public name."""
-    for home, names in _HOMES.items():
-        if name in names:
-            value = getattr(importlib.import_module(f"{__name__}.{home}"), name)
-            globals()[name] = value
-            return value
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    home = importlib.import_module(f"{__name__}.{_HOMES.get(name, 'report')}")
+    globals()[name] = value = getattr(home, name)
+    return value
 
 
 def __dir__() -> list[str]:

@@ -7,19 +7,25 @@ first derivative would show again in each of them.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from pullback.check.deadline import OutOfTimeError, deadline, limited
-from pullback.check.exceptions import BackwardError, ForwardError, InapplicableError, first_line
-from pullback.check.naming import name_of
-from pullback.check.progress import shown
+from pullback.check.deadline import OutOfTimeError, deadline, limited, shown
+from pullback.check.exceptions import (
+    BackwardError,
+    ForwardError,
+    InapplicableError,
+    NotComparedError,
+    first_line,
+)
+from pullback.check.naming import name_of, place_of
 from pullback.check.properties import PARTS, Part
 from pullback.check.report import (
     FAILED,
     INAPPLICABLE,
+    NOT_COMPARED,
     NOT_RUN,
     PASSED,
     SKIPPED,
@@ -59,6 +65,8 @@ def gradcheck(
     allow_unchecked: bool = False,
     time_limit: float = 60.0,
     surrogate: str = "",
+    order: int = 1,
+    ignore: Mapping[str, str] | None = None,
     repair: bool = True,
 ) -> Report:
     """Check the gradients of a differentiable function, and report what is wrong with them.
@@ -70,26 +78,9 @@ def gradcheck(
     inputs : Tensor, array, tuple or dict
         Its arguments; a tuple by position, a dict by name. The tensors among them that require
         grad are differentiated, else every floating or complex array.
-    seed : int, default 0
-        Seeds all random numbers; a check with the same seed repeats exactly.
-    fast : bool, default False
-        Compare along random directions only, and leave out the parts that take long.
-    only, skip : sequence of str, optional
-        The parts to run, or not to run, by name: ``[part.name for part in pb.check.PARTS]``.
-    rtol, atol : float, optional
-        Tolerances, added to the error of the differences; the default depends on the dtype.
-    raise_exception : bool, default True
-        Whether a failure raises; otherwise look at ``report.outcome``.
-    allow_unchecked : bool, default False
-        Whether to warn, not raise, of what could not be checked.
-    time_limit : float, default 60
-        How long the check may take, in seconds. What is left by then counts as not checked.
-    surrogate : str, optional
-        Why the gradient is meant to differ from the derivative; then it is not compared with
-        differences, and everything else is checked.
-    repair : bool, default True
-        Whether the report seeks a change of the source that makes a wrong gradient right, once it
-        is read. `fast` leaves it out.
+    seed, fast, only, skip, rtol, atol, raise_exception, allow_unchecked, time_limit, surrogate, \
+    order, ignore, repair
+        As of `check_op`, which also draws and guesses inputs.
 
     Returns
     -------
@@ -97,9 +88,8 @@ def gradcheck(
 
     Raises
     ------
-    GradcheckError
-        If a gradient is wrong; its attribute ``report`` is the report. `UncheckedError`, one of
-        these, if nothing is wrong and something could not be checked.
+    GradcheckError, UncheckedError
+        If a gradient is wrong, or could not be checked; its attribute ``report`` is the report.
     ArgumentError, ArgumentTypeError
         If there is nothing to differentiate, or an argument of this function is wrong.
 
@@ -110,18 +100,27 @@ def gradcheck(
     >>> report.ok
     True
     """
+    __tracebackhide__ = True
     _check_callable(fn)
     args, kwargs = _as_arguments(inputs)
     subject = Subject(fn, args, kwargs, surrogate)
-    options = checked_options("gradcheck", seed, fast, rtol, atol, repair)
     parts = chosen_parts("gradcheck", only, skip)
+    options = checked_options("gradcheck", seed, fast, rtol, atol, order, ignore, repair, only)
     with running("gradcheck", subject.name, time_limit, only):
         report = check(subject, options, parts)
-    return judged(report, raise_exception, allow_unchecked)
+    return judged(report, options, raise_exception, allow_unchecked)
 
 
 def checked_options(
-    api: str, seed: int, fast: bool, rtol: float | None, atol: float | None, repair: bool
+    api: str,
+    seed: int,
+    fast: bool,
+    rtol: float | None,
+    atol: float | None,
+    order: int,
+    ignore: Mapping[str, str] | None,
+    repair: bool,
+    only: Sequence[str] | None,
 ) -> Options:
     """Return the user's options, validated."""
     if not isinstance(seed, (int, np.integer)) or seed < 0:
@@ -129,7 +128,28 @@ def checked_options(
     for role, value in (("rtol", rtol), ("atol", atol)):
         if value is not None and not (isinstance(value, (int, float)) and 0 <= value < np.inf):
             raise ArgumentTypeError(f"{api}: {role} must be a number from 0 on, got {value!r}")
-    return Options(int(seed), bool(fast), rtol, atol, repair=bool(repair) and not fast)
+    if order not in (1, 2):
+        raise ArgumentError(f"{api}: order must be 1 or 2, got {order!r}")
+    asked = 2 if "second_order" in (only or ()) else order
+    reasons = checked_reasons(api, ignore or {})
+    more: dict[str, Any] = {"order": asked, "ignore": reasons, "repair": bool(repair) and not fast}
+    return Options(int(seed), bool(fast), rtol, atol, **more)
+
+
+def checked_reasons(api: str, ignore: Any) -> dict[str, str]:
+    """Return the parts to ignore by name, with why."""
+    if not isinstance(ignore, Mapping):
+        raise ArgumentTypeError(
+            f"{api}: ignore must be a dict of reasons by the names of parts, got {ignore!r}"
+        )
+    _check_names(api, "ignore", ignore)
+    for name, why in ignore.items():
+        if not isinstance(why, str) or not why.strip():
+            raise ArgumentError(
+                f"{api}: ignore must say why `{name}` may be wrong, got {why!r}.\nhint: write "
+                f'ignore={{"{name}": "the reason"}}.'
+            )
+    return dict(ignore)
 
 
 @contextlib.contextmanager
@@ -146,7 +166,7 @@ def running(api: str, name: str, seconds: float, only: Sequence[str] | None) -> 
 
 def check(subject: Subject, options: Options, parts: Sequence[str]) -> Report:
     """Run parts of the check on one call."""
-    report = Report(subject.name, options.seed)
+    report = Report(subject.name, options.seed, rule=place_of(subject.fn))
     session = Session(subject, options, report)
     mode = STATE.get()
     try:
@@ -168,7 +188,8 @@ def _run_all(session: Session, parts: Sequence[str]) -> None:
         else:
             deadline().on_part(part.title, k + 1, len(PARTS))
             report.parts.append(_run(session, part))
-            if part.essential and report.parts[-1].status == FAILED:
+            failed = report.parts[-1].status == FAILED and part.name not in options.ignore
+            if part.essential and failed:
                 stopped = f"{part.title} failed"
             elif report.parts[-1].status == NOT_RUN:
                 stopped = report.parts[-1].reason
@@ -186,6 +207,8 @@ def _run(session: Session, part: Part) -> PartResult:
     try:
         with optional:
             part.run(session)
+    except NotComparedError as reason:
+        return PartResult(part.name, part.title, NOT_COMPARED, str(reason))
     except InapplicableError as reason:
         return PartResult(part.name, part.title, INAPPLICABLE, str(reason))
     except OutOfTimeError:
@@ -202,29 +225,36 @@ def _run(session: Session, part: Part) -> PartResult:
 
 def chosen_parts(api: str, only: Sequence[str] | None, skip: Sequence[str]) -> tuple[str, ...]:
     """Return the names of the parts to run."""
-    names = tuple(part.name for part in PARTS)
     for role, chosen in (("only", only or ()), ("skip", skip)):
         if isinstance(chosen, str) or not isinstance(chosen, Iterable):
             raise ArgumentTypeError(f"{api}: {role} must be a sequence of names, got {chosen!r}")
-        for name in chosen:
-            if name not in names:
-                raise ArgumentError(
-                    f"{api}: {role} must name parts of the check, got {name!r}; the parts are: "
-                    f"{', '.join(names)}"
-                )
+        _check_names(api, role, chosen)
+    names = [part.name for part in PARTS]
     return tuple(name for name in names if name in (only or names) and name not in skip)
 
 
-def judged(report: Report, raise_exception: bool, allow_unchecked: bool) -> Report:
+def _check_names(api: str, role: str, chosen: Iterable[str]) -> None:
+    names = [part.name for part in PARTS]
+    for name in chosen:
+        if name not in names:
+            raise ArgumentError(
+                f"{api}: {role} must name parts of the check, got {name!r}; the parts are: "
+                f"{', '.join(names)}"
+            )
+
+
+def judged(
+    report: Report, options: Options, raise_exception: bool, allow_unchecked: bool
+) -> Report:
     """Return the report; raise, or warn, unless its outcome is that all is right."""
+    __tracebackhide__ = True  # pytest shows the line that called the checker
+    report.ignore(options.ignore)
     if report.ok or not raise_exception:
         return report
     if allow_unchecked and not report.failures:
         warn_user(str(report), UncheckedWarning)
         return report
-    error = GradcheckError(str(report)) if report.failures else UncheckedError(str(report))
-    error.report = report
-    raise error
+    raise GradcheckError(report) if report.failures else UncheckedError(report)
 
 
 def _check_callable(fn: Any) -> None:
@@ -241,7 +271,7 @@ def _as_arguments(inputs: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
         return (), inputs
     if isinstance(inputs, (tuple, list)):
         return tuple(inputs), {}
-    if holds_numbers(inputs):
+    if holds_numbers(inputs) or hasattr(inputs, "__dlpack__"):
         return (inputs,), {}
     raise ArgumentTypeError(
         "gradcheck: inputs must be a tensor, a tuple of arguments or a dict of them by name, got "

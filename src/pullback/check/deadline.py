@@ -1,4 +1,4 @@
-"""The time that a check may take, and that it should take.
+"""The time that a check may take, and that it should take; and how far it is, as a line of text.
 
 Owns the limits of the check in progress. A call of the function cannot be interrupted, so none is
 begun that would end too late, as far as the longest one so far tells. Beside the limit there is a
@@ -8,12 +8,22 @@ time after which nothing optional is begun any more, so that a slow operation is
 from __future__ import annotations
 
 import contextlib
+import shutil
+import sys
 import time
 from collections.abc import Callable, Iterator
 from contextvars import ContextVar
 
 _AT_LEAST = 30  # calls, for the first comparison and what comes before it
 _WAITING = 2.0  # how much longer than its time of the processor something may take
+# What ends sooner needs no progress; between two updates so many seconds pass.
+_SOON = 1.0
+_PAUSE = 0.1
+_ERASE = "\r\x1b[2K"
+
+Display = Callable[[str], None]
+# Where progress is shown; by default on standard error, if that is a terminal.
+DISPLAY: ContextVar[Display | None] = ContextVar("DISPLAY", default=None)
 
 
 class OutOfTimeError(BaseException):
@@ -24,13 +34,7 @@ class OutOfTimeError(BaseException):
 
 
 class Budget:
-    """Time that something may take: of the processor, so that no less is found on a busy machine.
-
-    Parameters
-    ----------
-    seconds : float
-        From now on.
-    """
+    """Seconds from now on, of the processor, so that no less is found on a busy machine."""
 
     def __init__(self, seconds: float) -> None:
         now = time.perf_counter()
@@ -55,15 +59,7 @@ class Budget:
 
 
 class Deadline:
-    """When a check has to end.
-
-    Parameters
-    ----------
-    seconds : float
-        How long it may take from now on.
-    usual : float, default infinity
-        How long it should take.
-    """
+    """When a check has to end: after `seconds`; it should end after the `usual` ones."""
 
     def __init__(self, seconds: float, usual: float = float("inf")) -> None:
         self.seconds = seconds
@@ -100,13 +96,7 @@ class Deadline:
 
     @contextlib.contextmanager
     def leaving_out(self, calls: int = 0) -> Iterator[None]:
-        """Raise `OutOfTimeError` within a block once the usual time is over.
-
-        Parameters
-        ----------
-        calls : int, default 0
-            The time for so many more calls is granted, even if it is over.
-        """
+        """Raise `OutOfTimeError` within a block once the usual time, or that of calls, is over."""
         granted = calls * self.average()
         if not self.usual.lasts(granted):
             self.usual = Budget(granted)
@@ -126,14 +116,11 @@ class Deadline:
         """Return how many seconds a call took on average."""
         return self.total / max(self.calls, 1)
 
-    def expected(self) -> float:
-        """Return how many seconds the check is going to take at most, as far as the calls tell."""
-        return min(self.seconds, max(self.usually, _AT_LEAST * self.average()))
-
     def is_over(self) -> bool:
         """Return whether another call would end after the limit."""
         return time.perf_counter() + self.longest > self.end
 
+    # -- in words ------------------------------------------------------------------------------
     def slowness(self) -> str:
         """Return why something was left out."""
         return f"one call takes {self.average():.2g} s; name parts in only=... to take the time"
@@ -150,6 +137,15 @@ class Deadline:
         one = f"; one call takes {self.longest:.2g} s" if self.longest > 0.1 else ""
         reached = f"the time limit of {self.seconds:g} s was reached" if self.is_over() else ""
         return f"{reached or 'the usual time is over'}{one}"
+
+    def progress(self) -> str:
+        """Return the time that was taken and is expected; empty while it is short."""
+        elapsed = time.perf_counter() - self.start
+        expected = min(self.seconds, max(self.usually, _AT_LEAST * self.average()))
+        if elapsed <= _SOON and expected <= self.usually:
+            return ""
+        about = f" of about {expected:.0f} s" if elapsed < expected < float("inf") else " s"
+        return f", {elapsed:.0f}{about}, one call takes {self.average():.2g} s"
 
 
 _CURRENT: ContextVar[Deadline | None] = ContextVar("_CURRENT", default=None)
@@ -170,3 +166,38 @@ def limited(seconds: float, usual: float = float("inf")) -> Iterator[Deadline]:
         yield found
     finally:
         _CURRENT.reset(token)
+
+
+@contextlib.contextmanager
+def shown(name: str, limit: Deadline) -> Iterator[None]:
+    """Show the progress of the check of an operation within a block, if there is where."""
+    display, stream = DISPLAY.get(), sys.stderr
+    line = display is None and stream is not None and stream.isatty()
+    if not line and display is None:
+        yield
+        return
+    used: list[float] = []  # when it was shown
+
+    def write(text: str) -> None:
+        stream.write(_ERASE + text[: shutil.get_terminal_size().columns - 1])
+        stream.flush()
+
+    part = "inputs"
+
+    def begin(title: str, which: int, count: int) -> None:
+        nonlocal part
+        part = f"{title} ({which} of {count})"
+        update(at_once=not line)
+
+    def update(at_once: bool = False) -> None:
+        now, more = time.perf_counter(), limit.progress()
+        if (at_once or now - (used or [limit.start])[-1] >= _PAUSE) and (more or not line):
+            used[:] = [now]
+            (display or write)(f"{name}: {part}{more}")
+
+    limit.on_part, limit.on_call = begin, update
+    try:
+        yield
+    finally:
+        if line and used:
+            write("")

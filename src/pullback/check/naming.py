@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -17,6 +18,17 @@ def name_of(fn: Any) -> str:
     if found == "apply" and owner is not None:
         found = getattr(owner, "__name__", found)
     return str(found or type(fn).__name__)
+
+
+def place_of(fn: Any) -> str:
+    """Return the file and line of an operation's backward, or of a function; empty if unknown."""
+    rule = getattr(inspect.unwrap(fn), "given_rule", None) or inspect.unwrap(fn)
+    code = getattr(inspect.unwrap(rule), "__code__", None)
+    if code is None:
+        return ""
+    path, here = Path(code.co_filename), Path.cwd()
+    path = path.relative_to(here) if path.is_relative_to(here) else path
+    return f"{path}:{code.co_firstlineno}"
 
 
 def quoted(names: Iterable[str], between: str = ", ") -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -77,6 +77,8 @@ def check_op(
     allow_unchecked: bool = False,
     time_limit: float = 60.0,
     surrogate: str = "",
+    order: int = 1,
+    ignore: Mapping[str, str] | None = None,
     repair: bool = True,
 ) -> Report:
     """Check the gradients of an operation, on explicit, described, drawn or guessed inputs.
@@ -91,7 +93,8 @@ def check_op(
         ``"x: (n, d), index: (n,) int in [0, d), scale: 0.5"``: shapes of symbols and numbers (a
         text without a colon is an argument of the operation itself),
         followed by a dtype and ``positive``, ``unit``, ``distinct``, ``spd`` or ``in [a, b]``; a
-        name that occurs several times is a list of arrays.
+        name that occurs several times is a list of arrays. A tuple of all arguments, as PyTorch's
+        gradcheck takes it, is taken apart.
         Or strategies of Hypothesis: one that draws all arguments, as `arguments` does, or one for
         each argument. Or nothing: then they are guessed from names, hints and defaults.
     kwargs : dict, optional
@@ -113,6 +116,12 @@ def check_op(
     surrogate : str, optional
         Why the gradient is meant to differ from the derivative; then it is not compared with
         differences, and everything else is checked. An operation may declare it itself.
+    order : int, default 1
+        2 asks for second derivatives: a backward that cannot be differentiated is then wrong.
+        Otherwise that is a note.
+    ignore : dict of str to str, optional
+        What may be wrong, by the name of the part that finds it, with the reason, as
+        ``{"second_order": "used once only"}``. The report shows both.
     repair : bool, default True
         Whether the report seeks a change of the source that makes a wrong gradient right, once it
         is read. `fast` leaves it out.
@@ -147,17 +156,18 @@ def check_op(
     >>> report.ok, report.notes[0]
     (True, 'inputs: x (4, 2), w (3, 2)')
     """
+    __tracebackhide__ = True
     fn = callable_of(op)
     if not isinstance(kwargs, (dict, type(None))):
         raise ArgumentTypeError(
             f"check_op: kwargs must be a dict of arguments by name, got {type(kwargs).__name__}"
         )
     parts = chosen_parts("check_op", only, skip)
-    options = checked_options("check_op", seed, fast, rtol, atol, repair)
+    options = checked_options("check_op", seed, fast, rtol, atol, order, ignore, repair, only)
     runner = _Runner(fn, options, parts, kwargs or {}, surrogate)
     with running("check_op", name_of(fn), time_limit, only):
         report = runner.report(inputs)
-    return judged(report, raise_exception, allow_unchecked)
+    return judged(report, options, raise_exception, allow_unchecked)
 
 
 def _complete(fn: Callable[..., Any], kwargs: dict[str, Any] | None) -> bool:

@@ -1,4 +1,4 @@
-"""What a check found: parts, failures with their causes, notes; printed, plotted, or as JSON.
+"""What a check found: parts, failures with their causes, notes; as text, HTML, JSON or a plot.
 
 Must not know how anything was found.
 """
@@ -7,21 +7,18 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Callable
+import textwrap
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from pullback.check.plot import figure_of
+from pullback.check.display import figure_of, html_of
 from pullback.check.values import Array
 
-PASSED, FAILED, SKIPPED, INAPPLICABLE, NOT_RUN = (
-    "passed",
-    "failed",
-    "skipped",
-    "not applicable",
-    "not run",
-)
+PASSED, FAILED, SKIPPED = "passed", "failed", "skipped"
+INAPPLICABLE, NOT_RUN = "not applicable", "not run"
+IGNORED, NOT_COMPARED = "ignored", "not compared"
 # What is said of an operation in the end.
 RIGHT, WRONG, UNCHECKED = "right", "wrong", "not checked"
 
@@ -45,7 +42,7 @@ class Cause:
     hint: str = ""
 
 
-@dataclasses.dataclass
+@dataclasses.dataclass(repr=False)
 class Failure:
     """One thing that is wrong.
 
@@ -74,9 +71,7 @@ class Failure:
     got: Array | None = None
     wrong: Array | None = None
     situation: str = ""
-    find_repair: Callable[[], str] | None = dataclasses.field(
-        default=None, repr=False, compare=False
-    )
+    find_repair: Callable[[], str] | None = dataclasses.field(default=None, compare=False)
 
     @functools.cached_property
     def repair(self) -> str:
@@ -101,72 +96,57 @@ class Failure:
         index = tuple(int(i) for i in position)
         return index, self.expected[index].item(), np.asarray(self.got)[index].item()
 
+    @property
+    def text(self) -> str:
+        """The cause, and the situation it was found in."""
+        return self.cause.text + (f" ({self.situation})" if self.situation else "")
+
+    @property
+    def table(self) -> list[tuple[str, ...]]:
+        """The rows that show the worst element, the header first; none where there is none."""
+        if self.worst is None:
+            return []
+        index, expected, got = self.worst
+        position = "[" + ", ".join(map(str, index)) + "]"
+        header = ("argument", "worst element", "expected", "got")
+        return [header, (self.argument, position, f"{expected:.6g}", f"{got:.6g}")]
+
     def __str__(self) -> str:
-        lines = [self.cause.text + (f" ({self.situation})" if self.situation else "")]
-        worst = self.worst
-        if worst is not None:
-            lines += _table(self.argument, *worst)
-        if self.cause.hint:
-            lines.append(f"hint: {self.cause.hint}")
-        if self.repair:
-            lines.append(self.repair)
+        lines = [self.text, *columns(self.table, "    ")]
+        lines += [f"hint: {self.cause.hint}"] if self.cause.hint else []
+        lines += [self.repair] if self.repair else []
         return "\n".join(lines)
+
+    def __repr__(self) -> str:
+        return _one_line(f"<Failure {self.part}, {self.cause.name}: {self.text}")
 
     def as_dict(self) -> dict[str, Any]:
         """Return plain objects, for JSON."""
-        found: dict[str, Any] = {
-            "part": self.part,
-            "argument": self.argument,
-            "cause": self.cause.name,
-            "text": self.cause.text,
-            "hint": self.cause.hint,
-            "situation": self.situation,
-            "repair": self.repair,
-        }
-        worst = self.worst
-        if worst is not None:
-            index, expected, got = worst
+        found: dict[str, Any] = {"part": self.part, "argument": self.argument}
+        found |= {"cause": self.cause.name, "text": self.cause.text, "hint": self.cause.hint}
+        found |= {"situation": self.situation, "repair": self.repair}
+        if self.worst is not None:
+            index, expected, got = self.worst
             found["worst"] = {"index": list(index), "expected": repr(expected), "got": repr(got)}
         return found
 
 
-def _table(argument: str, index: tuple[int, ...], expected: Any, got: Any) -> list[str]:
-    position = "[" + ", ".join(map(str, index)) + "]"
-    rows = [
-        ("argument", "worst element", "expected", "got"),
-        (argument, position, f"{expected:.6g}", f"{got:.6g}"),
-    ]
-    widths = [max(len(row[k]) for row in rows) for k in range(4)]
-    return [
-        "    " + "  ".join(cell.ljust(w) for cell, w in zip(row, widths, strict=True)).rstrip()
-        for row in rows
-    ]
-
-
 @dataclasses.dataclass(frozen=True)
 class Unchecked:
-    """One thing that could not be checked.
+    """One thing that could not be checked: what, why, and what to give so that it can be."""
 
-    Attributes
-    ----------
-    what : str
-        What it is, as the subject of a sentence.
-    why : str
-        Why it was not checked.
-    hint : str
-        What to give, so that it can be; may be empty.
-    argument : str
-        The argument whose gradient it is, if it is one.
-    """
-
-    what: str
+    what: str  # the subject of a sentence
     why: str
     hint: str = ""
-    argument: str = ""
+    argument: str = ""  # whose gradient it is, if it is one
+
+    @property
+    def text(self) -> str:
+        """What was not checked and why."""
+        return f"{self.what}: not checked, since {self.why}"
 
     def __str__(self) -> str:
-        hint = f"\nhint: {self.hint}" if self.hint else ""
-        return f"{self.what}: not checked, since {self.why}{hint}"
+        return self.text + (f"\nhint: {self.hint}" if self.hint else "")
 
 
 @dataclasses.dataclass
@@ -178,9 +158,10 @@ class PartResult:
     name, title : str
         As `skip` and `only` take it, and as it is printed.
     status : str
-        ``"passed"``, ``"failed"``, ``"skipped"``, ``"not applicable"`` or ``"not run"``.
+        ``"passed"``, ``"failed"``, ``"ignored"``, ``"not compared"``, ``"not applicable"``,
+        ``"skipped"`` or ``"not run"``.
     reason : str
-        Why it does not apply or was not run.
+        Why it is none of the first two.
     """
 
     name: str
@@ -188,8 +169,13 @@ class PartResult:
     status: str
     reason: str = ""
 
+    @property
+    def text(self) -> str:
+        """The status, with the reason if there is one."""
+        return self.status + (f": {self.reason}" if self.reason else "")
 
-@dataclasses.dataclass
+
+@dataclasses.dataclass(repr=False)
 class Report:
     """The result of `gradcheck` or `check_op`.
 
@@ -207,11 +193,17 @@ class Report:
         What could not be checked, and why.
     precision : float or None
         The relative precision of forward, where it iterates and is coarser than the tolerance.
+    ignored : list of Failure
+        What was found wrong in parts that the user ignores, with a reason.
+    rule : str
+        The file and line of backward, or of a function without one; empty where they are unknown.
 
     Examples
     --------
     >>> import numpy as np, pullback as pb
     >>> report = pb.check.gradcheck(pb.sin, np.array([0.5, 1.0]))
+    >>> report
+    <Report sin: the gradients are right (seed 0)>
     >>> report.ok, report.failures
     (True, [])
     """
@@ -223,6 +215,8 @@ class Report:
     notes: list[str] = dataclasses.field(default_factory=list)
     unchecked: list[Unchecked] = dataclasses.field(default_factory=list)
     precision: float | None = None
+    ignored: list[Failure] = dataclasses.field(default_factory=list)
+    rule: str = ""
 
     @property
     def outcome(self) -> str:
@@ -237,27 +231,62 @@ class Report:
     def __bool__(self) -> bool:
         return self.ok
 
+    @property
+    def headline(self) -> str:
+        """What was checked, what came out, and the seed."""
+        said, count = self.outcome, len(self.failures)
+        if said == WRONG:
+            said = "1 failure" if count == 1 else f"{count} failures"
+        elif said == RIGHT:
+            compared = any(part.name == "first" and part.status == PASSED for part in self.parts)
+            no = "nothing wrong found, derivatives not compared"
+            said = "the gradients are right" if compared else no
+        return f"{self.name}: {said} (seed {self.seed})"
+
+    def ignore(self, reasons: Mapping[str, str]) -> None:
+        """Set apart the failures of parts that the user ignores, by name, each with a reason."""
+        found = [failure for failure in self.failures if failure.part in reasons]
+        self.ignored += [dataclasses.replace(failure, find_repair=None) for failure in found]
+        self.failures = [failure for failure in self.failures if failure.part not in reasons]
+        silent = {failure.part for failure in self.ignored}
+        for part in self.parts:
+            if part.name in silent:
+                part.status, part.reason = IGNORED, reasons[part.name]
+
+    @property
+    def findings(self) -> list[str]:
+        """What is wrong, what was not checked, what is ignored, and the notes, each as a text."""
+        found = [f"- {each}" for each in (*self.failures, *self.unchecked)]
+        found += [f"{IGNORED}: {failure.text}" for failure in self.ignored]
+        return found + [f"note: {note}" for note in self.notes]
+
     def __str__(self) -> str:
-        checked = any(part.name == "first" and part.status == PASSED for part in self.parts)
-        right = (
-            "the gradients are right"
-            if checked
-            else "nothing wrong found, derivatives not compared"
-        )
-        heads = {RIGHT: right, WRONG: _counted(len(self.failures)), UNCHECKED: "not checked"}
-        lines = [f"{self.name}: {heads[self.outcome]} (seed {self.seed})"]
-        lines += [indented(f"- {found}") for found in (*self.failures, *self.unchecked)]
-        lines += [indented(f"note: {note}") for note in self.notes]
-        ran = [part for part in self.parts if part.status in (PASSED, FAILED, INAPPLICABLE)]
-        width = max((len(part.title) for part in ran), default=0)
-        for part in ran:
-            reason = f": {part.reason}" if part.reason else ""
-            lines.append(f"  {part.title.ljust(width)}  {part.status}{reason}")
-        others = [part for part in self.parts if part.status in (NOT_RUN, SKIPPED)]
-        for status, why in dict.fromkeys((part.status, part.reason) for part in others):
-            titles = ", ".join(p.title for p in others if (p.status, p.reason) == (status, why))
-            lines.append(f"  {status}{f' ({why})' if why else ''}: {titles}")
-        return "\n".join(lines)
+        findings = map(indented, self.findings)
+        return "\n".join([self.headline, *findings, *columns(self.table, "  ")])
+
+    @property
+    def table(self) -> list[tuple[str, ...]]:
+        """A row for each part that ran, and one for all those that did not for one reason."""
+        ran = [part for part in self.parts if part.status not in (NOT_RUN, SKIPPED)]
+        left_out: dict[str, list[str]] = {}
+        for part in self.parts:
+            if part not in ran:
+                why = f" ({part.reason})" if part.reason else ""
+                left_out.setdefault(part.status + why, []).append(part.title)
+        rows: list[tuple[str, ...]] = [(part.title, part.text) for part in ran]
+        return rows + [(f"{status}: {', '.join(titles)}",) for status, titles in left_out.items()]
+
+    def __repr__(self) -> str:
+        whole = self.headline
+        if self.failures:
+            whole += f", {self.failures[0].cause.name}: {self.failures[0].text}"
+        elif self.unchecked:
+            whole += f", {self.unchecked[0].text}"
+        return _one_line(f"<Report {whole}")
+
+    def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
+        """Return what a notebook shows."""
+        return {"text/plain": str(self), "text/html": html_of(self)}
 
     def as_dict(self) -> dict[str, Any]:
         """Return plain objects, for JSON."""
@@ -268,9 +297,11 @@ class Report:
             "seed": self.seed,
             "parts": [dataclasses.asdict(part) for part in self.parts],
             "failures": [failure.as_dict() for failure in self.failures],
+            "ignored": [failure.as_dict() for failure in self.ignored],
             "unchecked": [dataclasses.asdict(found) for found in self.unchecked],
             "notes": list(self.notes),
             "precision": self.precision,
+            "rule": self.rule,
         }
 
     @property
@@ -284,6 +315,7 @@ class Report:
         Returns
         -------
         matplotlib.figure.Figure
+            A notebook shows it.
 
         Raises
         ------
@@ -293,10 +325,22 @@ class Report:
         return figure_of(self)
 
 
-def _counted(count: int) -> str:
-    return "1 failure" if count == 1 else f"{count} failures"
-
-
 def indented(text: str) -> str:
     """Return a text indented by two columns, the lines after the first by four."""
     return "  " + text.replace("\n", "\n    ")
+
+
+def columns(rows: Sequence[tuple[str, ...]], margin: str) -> list[str]:
+    """Return rows as lines, their cells in columns; a cell that is alone is as wide as it is."""
+    wide = [row for row in rows if len(row) > 1]
+    widths = [max(map(len, cells)) for cells in zip(*wide, strict=True)]
+    filled = [
+        [cell.ljust(w) for cell, w in zip(row, widths, strict=True)] if len(row) > 1 else row
+        for row in rows
+    ]
+    return [f"{margin}{'  '.join(cells)}".rstrip() for cells in filled]
+
+
+def _one_line(text: str) -> str:
+    """Return the beginning of a text, in angle brackets, as one line of less than 120 columns."""
+    return textwrap.shorten(text, 118, placeholder="...") + ">"

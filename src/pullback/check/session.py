@@ -12,7 +12,7 @@ import dataclasses
 import functools
 import warnings
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -61,6 +61,8 @@ class Options:
     max_elements: int = 256  # elements moved one by one
     smooth: bool = False  # whether directions along which there is a kink tell nothing
     edges: bool = True  # whether a slope on one side is compared where there is no other
+    order: int = 1  # whether second derivatives are asked for: 2
+    ignore: Mapping[str, str] = dataclasses.field(default_factory=dict)  # parts that may fail: why
     repair: bool = True  # whether changes of the source may be sought that make a gradient right
 
 
