@@ -16,7 +16,7 @@ CHECK = SRC / "check"
 GROUPS = (
     {"deadline", "ending", "exceptions", "iterating", "naming", "progress", "values"},
     {"numerical", "plot", "report", "rounding", "subject"},
-    {"comparison", "memory_layouts", "nearby", "resizing", "session"},
+    {"comparison", "nearby", "resizing", "session"},
     {"explain"},
     {"repair"},
     {"properties"},

@@ -12,9 +12,8 @@ Measurements and the report
     picture of a report), report (causes, failures, notes), rounding (what is forward's own).
 One check
     session (one check in progress: tolerances, random numbers, each thing measured once),
-    comparison (two gradients, up to rounding), resizing (the same call at other sizes),
-    memory_layouts (the layouts that an array can have), nearby (gradients around a point without a
-    derivative).
+    comparison (two results, up to rounding), resizing (the same call at other sizes), nearby
+    (gradients around a point without a derivative).
 explain/
     Why a gradient is wrong: hypotheses about the numbers, the most specific first.
 repair/
@@ -24,8 +23,9 @@ repair/
     needed (what value an expression would have to have), search; held (parts of forward through
     which a gradient is wrong), settling (whether what forward repeats has come to rest).
 properties/
-    The parts of the check, one file each, in the order in which they run. api runs them:
-    `gradcheck`.
+    The parts of the check: one table of properties in the order in which they run. variants (the
+    engine: makes the variants of a call, compares, reports), first (derivatives against
+    differences), calls, arguments, arrays (what varies). api runs them: `gradcheck`.
 inputs/
     The arguments of a call: described in a text, drawn by strategies of Hypothesis, or guessed from
     the signature. first_look (whether a call is right to all appearance, at little cost); ops

@@ -13,13 +13,20 @@ from typing import Any
 import numpy as np
 
 from pullback.check.deadline import OutOfTimeError, deadline, limited
-from pullback.check.exceptions import BackwardError, ForwardError, InapplicableError, first_line
+from pullback.check.exceptions import (
+    BackwardError,
+    ForwardError,
+    InapplicableError,
+    NotComparedError,
+    first_line,
+)
 from pullback.check.naming import name_of
 from pullback.check.progress import shown
 from pullback.check.properties import PARTS, Part
 from pullback.check.report import (
     FAILED,
     INAPPLICABLE,
+    NOT_COMPARED,
     NOT_RUN,
     PASSED,
     SKIPPED,
@@ -113,7 +120,7 @@ def gradcheck(
     _check_callable(fn)
     args, kwargs = _as_arguments(inputs)
     subject = Subject(fn, args, kwargs, surrogate)
-    options = checked_options("gradcheck", seed, fast, rtol, atol, repair)
+    options = checked_options("gradcheck", seed, fast, rtol, atol, repair, only)
     parts = chosen_parts("gradcheck", only, skip)
     with running("gradcheck", subject.name, time_limit, only):
         report = check(subject, options, parts)
@@ -121,7 +128,13 @@ def gradcheck(
 
 
 def checked_options(
-    api: str, seed: int, fast: bool, rtol: float | None, atol: float | None, repair: bool
+    api: str,
+    seed: int,
+    fast: bool,
+    rtol: float | None,
+    atol: float | None,
+    repair: bool,
+    only: Sequence[str] | None,
 ) -> Options:
     """Return the user's options, validated."""
     if not isinstance(seed, (int, np.integer)) or seed < 0:
@@ -129,7 +142,9 @@ def checked_options(
     for role, value in (("rtol", rtol), ("atol", atol)):
         if value is not None and not (isinstance(value, (int, float)) and 0 <= value < np.inf):
             raise ArgumentTypeError(f"{api}: {role} must be a number from 0 on, got {value!r}")
-    return Options(int(seed), bool(fast), rtol, atol, repair=bool(repair) and not fast)
+    order = 2 if "second_order" in (only or ()) else 1
+    repair = bool(repair) and not fast
+    return Options(int(seed), bool(fast), rtol, atol, order=order, repair=repair)
 
 
 @contextlib.contextmanager
@@ -186,6 +201,8 @@ def _run(session: Session, part: Part) -> PartResult:
     try:
         with optional:
             part.run(session)
+    except NotComparedError as reason:
+        return PartResult(part.name, part.title, NOT_COMPARED, str(reason))
     except InapplicableError as reason:
         return PartResult(part.name, part.title, INAPPLICABLE, str(reason))
     except OutOfTimeError:

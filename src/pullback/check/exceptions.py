@@ -15,6 +15,10 @@ class InapplicableError(Exception):
     """A part of the check does not apply to this function; the message says why."""
 
 
+class NotComparedError(InapplicableError):
+    """A part ran without comparing gradients with differences; the message says why."""
+
+
 def first_line(error: BaseException) -> str:
     """Return the first line of an exception's message, without hints."""
     return str(error).split("\n")[0]

@@ -167,7 +167,7 @@ def check_op(
             f"check_op: kwargs must be a dict of arguments by name, got {type(kwargs).__name__}"
         )
     parts = chosen_parts("check_op", only, skip)
-    options = checked_options("check_op", seed, fast, rtol, atol, repair)
+    options = checked_options("check_op", seed, fast, rtol, atol, repair, only)
     runner = _Runner(fn, options, parts, kwargs or {}, surrogate)
     with running("check_op", name_of(fn), time_limit, only):
         report = runner.report(inputs)

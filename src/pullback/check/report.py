@@ -22,6 +22,7 @@ PASSED, FAILED, SKIPPED, INAPPLICABLE, NOT_RUN = (
     "not applicable",
     "not run",
 )
+NOT_COMPARED = "not compared"
 # What is said of an operation in the end.
 RIGHT, WRONG, UNCHECKED = "right", "wrong", "not checked"
 
@@ -248,7 +249,8 @@ class Report:
         lines = [f"{self.name}: {heads[self.outcome]} (seed {self.seed})"]
         lines += [indented(f"- {found}") for found in (*self.failures, *self.unchecked)]
         lines += [indented(f"note: {note}") for note in self.notes]
-        ran = [part for part in self.parts if part.status in (PASSED, FAILED, INAPPLICABLE)]
+        shown = (PASSED, FAILED, NOT_COMPARED, INAPPLICABLE)
+        ran = [part for part in self.parts if part.status in shown]
         width = max((len(part.title) for part in ran), default=0)
         for part in ran:
             reason = f": {part.reason}" if part.reason else ""

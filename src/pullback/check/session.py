@@ -58,6 +58,7 @@ class Options:
     max_elements: int = 256  # elements moved one by one
     smooth: bool = False  # whether directions along which there is a kink tell nothing
     edges: bool = True  # whether a slope on one side is compared where there is no other
+    order: int = 1  # whether second derivatives are asked for: 2
     repair: bool = True  # whether changes of the source may be sought that make a gradient right
 
 

@@ -16,7 +16,7 @@ from pullback.check.inputs.domains import DOMAINS
 from pullback.check.inputs.drawing import bounds, draw, shape_of
 from pullback.check.inputs.search import hypothesis_for
 from pullback.check.inputs.shape_text import KINDS, ArgumentSpec, Interval, parse
-from pullback.check.memory_layouts import (
+from pullback.check.properties.arrays import (
     expanded,
     fortran,
     inside,
