@@ -25,7 +25,7 @@ repair/
 properties/
     The parts of the check: one table of properties in the order in which they run. variants (the
     engine: makes the variants of a call, compares, reports), first (derivatives against
-    differences), calls, arguments, arrays (what varies). api runs them: `gradcheck`.
+    differences), calls, arguments, sizes, arrays (what varies). api runs them: `gradcheck`.
 inputs/
     The arguments of a call: described in a text, drawn by strategies of Hypothesis, or guessed from
     the signature. first_look (whether a call is right to all appearance, at little cost); ops

@@ -243,8 +243,8 @@ def resized(session: Session, symbol: Symbol, length: int) -> list[Any]:
 
 def leaves_out(session: Session, symbol: Symbol, length: int) -> bool:
     """Return whether an index would be one of what is left out at another length."""
-    found = [v for _, v in _arrays(session) if v.dtype.kind in "iu"]
-    return any(v.size and v.min() >= 0 and length <= v.max() < symbol.length for v in found)
+    found = [v for _, v in _arrays(session) if v.dtype.kind in "iu" and v.size]
+    return any(v.min() >= 0 and length <= v.max() < symbol.length for v in found)
 
 
 def _sums_to_one(array: Any) -> bool:

@@ -6,7 +6,7 @@ A part yields variants of the session's call, each with what it has to give; the
 
 from __future__ import annotations
 
-from pullback.check.properties.arguments import aliases, jvp, second_order, shapes, vmap
+from pullback.check.properties.arguments import aliases, jvp, second_order, vmap
 from pullback.check.properties.arrays import dtypes, layouts, libraries
 from pullback.check.properties.calls import (
     lifetime,
@@ -18,6 +18,7 @@ from pullback.check.properties.calls import (
     repeatable,
 )
 from pullback.check.properties.first import first_derivatives
+from pullback.check.properties.sizes import shapes
 from pullback.check.properties.variants import DIFFERENCES, EQUAL, Part
 
 __all__ = ["PARTS", "Part"]

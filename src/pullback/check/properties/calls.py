@@ -20,7 +20,7 @@ import numpy as np
 
 from pullback.arrays import is_array
 from pullback.check.comparison import gradient_noise
-from pullback.check.deadline import OutOfTimeError, deadline
+from pullback.check.deadline import deadline
 from pullback.check.exceptions import (
     BackwardError,
     ForwardError,
@@ -177,8 +177,8 @@ def _holder(held: list[Any]) -> str:
         found = [r for r in found if id(r) not in seen and not isinstance(r, FrameType)]
         for r in found:
             if isinstance(r, dict) and "__builtins__" in r:
-                names = [k for k, value in r.items() if any(value is item for item in held)]
-                return f"the global `{names[0]}` of the module {r.get('__name__')}"
+                name = next(k for k, value in r.items() if any(value is item for item in held))
+                return f"the global `{name}` of the module {r.get('__name__')}"
             if isinstance(r, (type, FunctionType)):
                 return f"`{r.__name__}`"
         held = found
@@ -205,24 +205,19 @@ def repeatable(session: Session) -> Iterator[Variant]:
     random = "make a generator with a fixed seed inside, or pass the noise as an argument"
     yield Variant(when, again.values, values, "state", random, _outputs(values), "differs")
     yield same(when, lambda: gradients(again, seeds, arrays), once)
-    try:
-        with deadline().leaving_out():
-            others, other_seeds, alone = _another_point(session)
-            one = session.subject.run(copies(arrays))
-            two = session.subject.run(copies(others))
-            when = "when another call comes between its forward and its backward"
-            yield same(when, lambda: gradients(one, seeds, once), once)
-            when = "after the backward of an earlier call"
-            yield same(when, lambda: gradients(two, other_seeds, alone), alone)
-            # In one pass the first gradient still waits when the second is computed.
-            both = Run([*one.tensors, *two.tensors], [*one.outputs, *two.outputs], [])
-            every, names = [*once, *alone], session.subject.names * 2
-            when = "in a graph with another call"
-            yield same(
-                when, lambda: gradients(both, [*seeds, *other_seeds], every), every, names=names
-            )
-    except OutOfTimeError:
-        return
+    with deadline().leaving_out():
+        others, other_seeds, alone = _another_point(session)
+        one = session.subject.run(copies(arrays))
+        two = session.subject.run(copies(others))
+        when = "when another call comes between its forward and its backward"
+        yield same(when, lambda: gradients(one, seeds, once), once)
+        when = "after the backward of an earlier call"
+        yield same(when, lambda: gradients(two, other_seeds, alone), alone)
+        # In one pass the first gradient still waits when the second is computed.
+        both = Run([*one.tensors, *two.tensors], [*one.outputs, *two.outputs], [])
+        every, given = [*once, *alone], [*seeds, *other_seeds]
+        run_both, when = partial(gradients, both, given, every), "in a graph with another call"
+        yield same(when, run_both, every, names=session.subject.names * 2)
 
 
 def _outputs(values: Arrays) -> list[str]:
@@ -249,7 +244,8 @@ def modes(session: Session) -> Iterator[Variant]:
     with no_grad():
         run = session.subject.run(copies(session.arrays))
     hint = "keep no buffer or setting outside of ctx, nor in a threading.local"
-    yield Variant("under no_grad", run.values, recorded, "state", hint, _outputs(recorded))
+    same = partial(Variant, cause="state", hint=hint)
+    yield same("under no_grad", run.values, recorded, names=_outputs(recorded))
     if any(out.grad_fn is not None for out in run.outputs):
         session.note(f"{session.subject.name} records under no_grad")
     if session.options.fast:
@@ -257,16 +253,12 @@ def modes(session: Session) -> Iterator[Variant]:
     seeds = [session.seeds(f"thread {k}") for k in range(_THREADS)]
     serial = session.subject.run(copies(session.arrays))
     expected = [g for each in seeds for g in gradients(serial, each, session.arrays)]
-    noise = [gradient_noise(session, each) for each in seeds]
-    yield Variant(
-        f"with calls in {_THREADS} threads at once",
-        lambda: _in_threads(session, seeds),
-        expected,
-        "state",
-        hint,
-        session.subject.names * _THREADS,
-        noise=lambda: [n for measure in noise for n in measure()],
-    )
+
+    def noise() -> list[Array | float]:
+        return [n for each in seeds for n in gradient_noise(session, each)()]
+
+    names, when = session.subject.names * _THREADS, f"with calls in {_THREADS} threads at once"
+    yield same(when, partial(_in_threads, session, seeds), expected, names=names, noise=noise)
 
 
 def _in_threads(session: Session, seeds: Sequence[Arrays]) -> list[Array]:

@@ -225,12 +225,10 @@ def forward_error(session: Session, arguments: Sequence[int]) -> float | None:
     It may be where forward approximates its result and the error is small. Where a setting changes
     the result about as little, it is one of the accuracy: with more of it, the error has to shrink.
     """
-    if not session.iterates:
-        return None
     along = [line for line in session.directions if line.argument in arguments]
     lines = [line for i in arguments for line in session.along_elements[i].values()]
     error, before = _error(session, [*along, *lines]), _error(session, along)
-    if not error <= _MOST:  # NaN is no error of forward's
+    if not error <= _MOST or not session.iterates:  # NaN is no error of forward's
         return None
     for subject in _more_accurate(session.subject):
         other = Session(subject, session.options, Report(subject.name, 0))

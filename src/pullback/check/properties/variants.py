@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pullback.check.comparison import unequal
+from pullback.check.deadline import OutOfTimeError, deadline
 from pullback.check.exceptions import (
     BackwardError,
     ForwardError,
@@ -111,18 +112,22 @@ class Part(NamedTuple):
         with warnings.catch_warnings():
             if not self.essential:  # means of empty arrays, overflow and the like are tried
                 warnings.simplefilter("ignore")
-            for variant in self.calls(session):
-                taken = True
-                if isinstance(variant, Cause):
-                    session.fail(variant)
-                elif failed and variant.when != failed[0][0].when:
-                    break
-                elif found := compare(session, variant):
-                    failed.append((variant, found))
-                    if not variant.case:
+            try:
+                for variant in self.calls(session):
+                    taken = True
+                    if isinstance(variant, Cause):
+                        session.fail(variant)
+                    elif failed and variant.when != failed[0][0].when:
                         break
-                if len(session.report.failures) > before:
-                    return
+                    elif found := compare(session, variant):
+                        failed.append((variant, found))
+                        if not variant.case:
+                            break
+                    if len(session.report.failures) > before:
+                        return
+            except OutOfTimeError:  # of an essential part only what may be left out is
+                if not (taken and self.essential) or deadline().is_over():
+                    raise
         if failed:
             _report(session, failed[0][1], [variant for variant, _ in failed])
         elif not taken and self.otherwise:
