@@ -1,68 +1,19 @@
 """One part of the check, run alone on one call; and operations to run it on."""
 
 import functools
+import inspect
 
 import numpy as np
 
 import pullback as pb
 from pullback.check.exceptions import InapplicableError
+from pullback.check.properties import PARTS
 from pullback.check.report import FAILED, INAPPLICABLE, PASSED, PartResult, Report
 from pullback.check.session import Options, Session
 from pullback.check.subject import Subject
 
 NORMAL = np.random.default_rng(0).normal
-
-
-def ran(part, fn, *args, **kwargs):
-    """Run one part on one call; return its result and the report."""
-    subject = Subject(fn, args, kwargs)
-    report = Report(subject.name, 0)
-    status, reason = PASSED, ""
-    try:
-        part(Session(subject, Options(), report))
-    except InapplicableError as error:
-        status, reason = INAPPLICABLE, str(error)
-    if report.failures:
-        status = FAILED
-    return PartResult(part.__name__, "", status, reason), report
-
-
-def failures(part, fn, *args, **kwargs):
-    return ran(part, fn, *args, **kwargs)[1].failures
-
-
-def with_backward(backward, once=False):
-    """Return a decorator that makes a forward an operation with this backward."""
-    rule = pb.once_differentiable(backward) if once else backward
-    return lambda forward: pb.autograd_function(forward, rule, name=forward.__name__)
-
-
-def product_backward(ctx, grad):
-    x, y = ctx.saved_tensors
-    return (grad * y).sum_to_size(x.shape), (grad * x).sum_to_size(y.shape)
-
-
-@with_backward(product_backward)
-def product(ctx, x, y):
-    ctx.save_for_backward(x, y)
-    return x * y
-
-
-def linear_backward(ctx, grad):
-    x, w, _ = ctx.saved_tensors
-    return grad @ w, grad.mT @ x, grad.sum(0)
-
-
-@with_backward(linear_backward)
-def linear(ctx, x, w, b):
-    ctx.save_for_backward(x, w, b)
-    return x @ w.mT + b
-
-
-def linear_inputs(n=4):
-    return NORMAL(size=(n, 3)), NORMAL(size=(2, 3)), NORMAL(size=2)
-
-
+RUN = {part.name: part.run for part in PARTS}
 X = np.array([[0.5, -1.5, 2.0], [1.0, 0.75, -0.25]])
 Y = np.array([[1.5, 0.5, -1.0], [2.0, -0.5, 1.25]])
 
@@ -70,20 +21,30 @@ Y = np.array([[1.5, 0.5, -1.0], [2.0, -0.5, 1.25]])
 def check(part, fn, *inputs, **options):
     """Run one part and return the report."""
     report = Report("test", 0)
-    part(Session(Subject(fn, inputs), Options(**options), report))
+    RUN[part](Session(Subject(fn, inputs), Options(**options), report))
     return report
 
 
-def only_failure(part, fn, *inputs):
-    """Run one part that must find one thing; return the name of its cause and the text."""
-    (failure,) = check(part, fn, *inputs).failures
-    assert str(failure)
-    return failure.cause.name, failure.cause.text
+def ran(part, fn, *inputs, **options):
+    """Run one part on one call; return its result and the report."""
+    report = Report("test", 0)
+    try:
+        RUN[part](Session(Subject(fn, inputs), Options(**options), report))
+    except InapplicableError as error:
+        return PartResult(part, "", INAPPLICABLE, str(error)), report
+    return PartResult(part, "", FAILED if report.failures else PASSED, ""), report
 
 
-def op(forward, backward, name="op"):
+def only_failure(part, fn, *inputs, **options):
+    """Run one part that must find one thing; return the name of its cause, and all that it says."""
+    (failure,) = check(part, fn, *inputs, **options).failures
+    return failure.cause.name, str(failure)
+
+
+def op(forward, backward, name="op", once=False):
     """Return an operation."""
-    return pb.autograd_function(forward, backward, name=name)
+    rule = pb.once_differentiable(backward) if once else backward
+    return pb.autograd_function(forward, rule, name=name)
 
 
 def saving(fn):
@@ -93,7 +54,44 @@ def saving(fn):
         ctx.save_for_backward(*args)
         return fn(*args)
 
+    ctx = inspect.Parameter("ctx", inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    own = inspect.signature(fn).parameters.values()
+    forward.__signature__ = inspect.Signature([ctx, *own])
     return forward
+
+
+def of_saved(forward, rule, **options):
+    """Return an operation whose rule gets the gradients of its outputs and its arguments."""
+    return op(saving(forward), lambda ctx, *g: rule(*g, *ctx.saved_tensors), **options)
+
+
+def doubled(rule):
+    """Return an operation that doubles, with this rule of grad_output."""
+    return op(lambda ctx, x: 2 * x, lambda ctx, g: rule(g))
+
+
+product = of_saved(
+    lambda x, y: x * y,
+    lambda g, x, y: ((g * y).sum_to_size(x.shape), (g * x).sum_to_size(y.shape)),
+    name="product",
+)
+
+
+def linear_forward(ctx, x, w, b):
+    ctx.save_for_backward(x, w, b)
+    return x @ w.mT + b
+
+
+def linear_backward(ctx, grad):
+    x, w, _ = ctx.saved_tensors
+    return grad @ w, grad.mT @ x, grad.sum(0)
+
+
+linear = op(linear_forward, linear_backward, "linear")
+
+
+def linear_inputs(n=4):
+    return NORMAL(size=(n, 3)), NORMAL(size=(2, 3)), NORMAL(size=2)
 
 
 @functools.cache

@@ -18,7 +18,7 @@ CHECK = SRC / "check"
 GROUPS = (
     {"deadline", "exceptions", "iterating", "naming", "sources", "values"},
     {"display", "numerical", "report", "subject"},
-    {"comparison", "memory_layouts", "resizing", "session"},
+    {"comparison", "resizing", "session"},
     {"explain"},
     {"repair"},
     {"properties"},

@@ -16,7 +16,9 @@ explain/
 repair/
     A change of the source that makes a wrong gradient right.
 properties/
-    What has to hold of a call: the parts of a check. api runs them: `gradcheck`.
+    The parts of the check: one table of properties in the order in which they run. variants (the
+    engine: makes the variants of a call, compares, reports), first (derivatives against
+    differences), calls, arguments, sizes, arrays (what varies). api runs them: `gradcheck`.
 inputs/
     The arguments of a call: described in a text, drawn by strategies of Hypothesis, or guessed from
     the signature; settings and vary draw others. agreement (whether a gradient is wrong at another

@@ -1,13 +1,13 @@
-"""Whether two gradients are equal up to rounding.
+"""Whether two results of one computation are equal up to rounding.
 
 Owns the estimate of how far rounding may move a result; no finite differences are involved. Must
-not know why two gradients should be equal.
+not know why two results should be equal.
 """
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
@@ -25,133 +25,99 @@ def max_abs(*arrays: Array) -> float:
     return max((float(np.max(size, initial=0.0)) for size in sizes), default=0.0)
 
 
-def differs(got: Array, expected: Array, rtol: float, floor: float = 0.0) -> Array:
-    """Return where two arrays differ by more than `rtol` of the largest, and by more than `floor`.
+def unequal(
+    session: Session,
+    got: Arrays,
+    expected: Arrays,
+    noise: Callable[[], Sequence[Array | float]] | None = None,
+) -> list[tuple[int, Array]]:
+    """Return which arrays differ by more than rounding, and where.
 
-    Where `expected` is not finite, nothing is known: False.
+    Where an expected number is not finite, nothing is known. Output gradients are about 1: beside
+    them, and beside the largest result, a difference in the last digits counts as none.
+
+    Parameters
+    ----------
+    noise : callable, optional
+        Measures how far rounding may change each array besides. It takes several runs, so it is
+        called only if they differ at all.
     """
-    with np.errstate(all="ignore"):
-        off = np.abs(np.asarray(got) - expected)
-        return np.asarray(np.isfinite(expected) & ~(off <= rtol * max_abs(expected) + floor))
+    size = max(1.0, max_abs(*expected))
+    limits: list[Array | float] = [
+        session.rtol * max_abs(e) + min(_ULPS * _eps(g, e), session.rtol) * size
+        for g, e in zip(got, expected, strict=True)
+    ]
+    found = _beyond(got, expected, limits)
+    if not found or noise is None:
+        return found
+    return _beyond(got, expected, [a + b for a, b in zip(limits, noise(), strict=True)])
 
 
-def unequal(got: Array, expected: Array, rtol: float = 0.0, size: float = 0.0) -> Array:
-    """Return where two results of one computation differ by more than rounding, or `rtol`.
-
-    Infinite and NaN elements have to be the same. `size` is the size of the terms, where these may
-    be larger than the results.
-    """
-    if got.shape != expected.shape:
-        return np.ones(expected.shape, bool)
-    eps = max(np.finfo(got.dtype).eps, np.finfo(expected.dtype).eps)
-    with np.errstate(all="ignore"):
-        magnitude = np.abs(expected) + max(max_abs(expected), size)
-        close = np.abs(got - expected) <= max(_ULPS * eps, rtol) * magnitude
-    return np.asarray(~(close | (got == expected) | (np.isnan(got) & np.isnan(expected))))
-
-
-# -- rounding --------------------------------------------------------------------------------------
-def rounding_floors(session: Session, like: Arrays, seeds: Sequence[Array | None]) -> list[float]:
-    """Return, for each array, the size below which an element counts as zero."""
-    size = max_abs(*like, *(g for g in seeds if g is not None))
-    return [min(_ULPS * float(np.finfo(a.dtype).eps), session.rtol) * size for a in like]
-
-
-def max_changes(base: Arrays, others: Iterable[Arrays]) -> list[Array]:
-    """Return the largest change of each element over `others`; infinite where it is NaN."""
-    found = [np.zeros(b.shape) for b in base]
-    for other in others:
+def _beyond(
+    got: Arrays, expected: Arrays, limits: Sequence[Array | float]
+) -> list[tuple[int, Array]]:
+    found = []
+    for i, (g, e, limit) in enumerate(zip(got, expected, limits, strict=True)):
         with np.errstate(all="ignore"):
-            steps = [np.abs(a - b) for a, b in zip(other, base, strict=True)]
-        pairs = zip(found, steps, strict=True)
-        found = [np.maximum(f, np.where(np.isnan(d), np.inf, d)) for f, d in pairs]
+            if g.shape != e.shape:
+                wrong = np.ones(e.shape, bool)
+            else:
+                known = np.isfinite(e) & np.isfinite(limit)
+                wrong = np.asarray(known & ~(np.abs(g - e) <= limit))
+        if wrong.any():
+            found.append((i, wrong))
     return found
 
 
+def _eps(*arrays: Array) -> float:
+    return max(float(np.finfo(a.dtype).eps) for a in arrays)
+
+
+# -- noise -----------------------------------------------------------------------------------------
 def rounding_noise(
     compute: Callable[[Arrays, Arrays], list[Array]],
     arrays: Arrays,
     seeds: Arrays,
     apart: bool = False,
-) -> list[float]:
+    eps: float | None = None,
+) -> list[Array]:
     """Return how far rounding may change the arrays that ``compute(arrays, seeds)`` returns.
 
     Measured by changing the last bits of its inputs, or those of `seeds` only where the function is
     not defined at the changed arrays. Equal elements stay equal, and with `apart` are changed
-    differently as well: what they make singular or tied tells nothing.
+    differently as well: what they make singular or tied tells nothing. `eps` is the rounding unit,
+    by default that of each array.
     """
 
     def moved() -> Iterator[list[Array]]:
         for salt in (1.0, 2.0, 3.0):
-            moved_seeds = [_perturbed(g, salt + 0.5) for g in seeds]
+            moved_seeds = [_moved(g, _phase(g, salt + 0.5), eps) for g in seeds]
             try:
-                found = compute([_perturbed(a, salt) for a in arrays], moved_seeds)
+                found = compute([_moved(a, _phase(a, salt), eps) for a in arrays], moved_seeds)
             except (ForwardError, BackwardError):
                 found = compute(arrays, moved_seeds)
             yield found
         if apart:
             with contextlib.suppress(ForwardError, BackwardError):
-                yield compute([_scattered(a) for a in arrays], list(seeds))
+                phases = [np.cos(1e3 * np.arange(a.size)).reshape(a.shape) for a in arrays]
+                yield compute(
+                    [_moved(a, p, eps) for a, p in zip(arrays, phases, strict=True)], list(seeds)
+                )
 
-    moves = max_changes(compute(arrays, seeds), moved())
-    return [16 * float(np.max(d, initial=0.0)) for d in moves]
-
-
-def _scattered(array: Array) -> Array:
-    """Return an array changed by a few rounding units, equal elements by different ones."""
-    return _moved(array, np.cos(1e3 * np.arange(array.size)).reshape(array.shape))
-
-
-def _perturbed(array: Array, salt: float) -> Array:
-    """Return an array changed by a few rounding units; equal elements stay equal."""
-    with np.errstate(all="ignore"):
-        phase = np.cos(salt + 1e3 * (array.real + 2 * array.imag).astype(np.float64))
-    return _moved(array, np.nan_to_num(phase))
+    base = compute(arrays, seeds)
+    most = [np.zeros(b.shape) for b in base]
+    for found in moved():
+        with np.errstate(all="ignore"):
+            steps = [np.abs(a - b) for a, b in zip(found, base, strict=True)]
+        pairs = zip(most, steps, strict=True)
+        most = [np.maximum(m, np.where(np.isnan(d), np.inf, d)) for m, d in pairs]
+    return [8 * m + 8 * np.max(m, initial=0.0) for m in most]
 
 
-def _moved(array: Array, phase: Array) -> Array:
-    """Return an array changed by up to four rounding units, as a phase says."""
-    with np.errstate(all="ignore"):
-        factor = 1 + 4 * float(np.finfo(array.dtype).eps) * phase
-        return np.asarray(array * factor).astype(array.dtype)
-
-
-def beyond_rounding(
-    session: Session,
-    got: Arrays,
-    expected: Arrays,
-    seeds: Sequence[Array | None],
-    measure_noise: Callable[[], list[float]],
-) -> list[tuple[int, Array]]:
-    """Return which arrays differ by more than rounding, and where.
-
-    Parameters
-    ----------
-    seeds : sequence of array or None
-        The output gradients they were computed from: rounding is relative to these as well.
-    measure_noise : callable
-        Measures how far rounding may change each array. It takes several runs, so it is called only
-        if they differ at all.
-    """
-    limits = rounding_floors(session, expected, seeds)
-    suspects = [
-        i
-        for i, (g, e, floor) in enumerate(zip(got, expected, limits, strict=True))
-        if differs(g, e, session.rtol, floor).any()
-    ]
-    if not suspects:
-        return []
-    moves = measure_noise()
-    found = [
-        (i, differs(got[i], expected[i], session.rtol, limits[i] + moves[i])) for i in suspects
-    ]
-    return [(i, wrong) for i, wrong in found if wrong.any()]
-
-
-def differing_gradients(
-    session: Session, got: Arrays, expected: Arrays, seeds: Sequence[Array | None]
-) -> list[tuple[int, Array]]:
-    """Return the arguments whose gradients differ by more than rounding, and where."""
+def gradient_noise(
+    session: Session, seeds: Sequence[Array | None]
+) -> Callable[[], Sequence[Array | float]]:
+    """Return what measures how far rounding may change the gradients for some output gradients."""
     chosen = [k for k, g in enumerate(seeds) if g is not None]
 
     def compute(arrays: Arrays, present: Arrays) -> list[Array]:
@@ -160,7 +126,18 @@ def differing_gradients(
             every[k] = g
         return zeros_for_none(session.vjp(every, copies(arrays)), arrays)
 
-    def measure_noise() -> list[float]:
-        return rounding_noise(compute, session.arrays, [g for g in seeds if g is not None])
+    return lambda: rounding_noise(compute, session.arrays, [g for g in seeds if g is not None])
 
-    return beyond_rounding(session, got, expected, seeds, measure_noise)
+
+def _phase(array: Array, salt: float) -> Array:
+    """Return numbers between -1 and 1, the same for equal elements."""
+    with np.errstate(all="ignore"):
+        wide = np.asarray(array.real + 2 * array.imag).astype(np.float64)
+        return np.asarray(np.nan_to_num(np.cos(salt + 1e3 * wide)))
+
+
+def _moved(array: Array, phase: Array, eps: float | None) -> Array:
+    """Return an array changed by up to four rounding units, as a phase says."""
+    with np.errstate(all="ignore"):
+        factor = 1 + 4 * (eps or float(np.finfo(array.dtype).eps)) * phase
+        return np.asarray(array * factor).astype(array.dtype)

@@ -1,34 +1,41 @@
 """The same call with other lengths of its axes, and a session to check it in.
 
 Axes of equal length are taken for the same symbol, as `n` in "input: (n, d), target: (n,)", and
-change together. The new values are made from the call's own, so that they stay in the domain of the
-function.
+change together: where they belong together does not show in the values. The new values are made
+from the call's own, so that they stay in the domain of the function.
 """
 
 from __future__ import annotations
 
+import ast
+import contextlib
 import dataclasses
-import re
+import itertools
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from pullback.check.exceptions import InapplicableError
+from pullback.check.exceptions import ForwardError, InapplicableError
 from pullback.check.report import Report
 from pullback.check.session import Session
+from pullback.check.values import Arrays
 
 # Looser than at the call's own shape: a wrong size makes a large error, and the new values may be
 # conditioned worse than the call's.
 _RTOL = 1e-4
 _FEW = 4  # numbers that a shape, a kernel's size or the like has at most
+_MOST_AXES = 6  # of length 1 that are grown
+_MOST_GROUPS = 10  # of axes of one length that are tried alone
+
+Axis = tuple[int, int]
 
 
 class Symbol(NamedTuple):
     """Axes of equal length, each as ``(leaf, axis)``."""
 
     length: int
-    axes: tuple[tuple[int, int], ...]
+    axes: tuple[Axis, ...]
 
 
 # -- calls of other shapes -------------------------------------------------------------------------
@@ -41,8 +48,12 @@ def session_with_leaves(session: Session, leaves: Sequence[Any], rtol: float = _
         If forward raises for them, or has no finite differentiable outputs.
     """
     subject = session.subject.with_leaves(leaves)
+    pairs = zip(session.gradients(), session.arrays, strict=True)
+    sizes = [float(np.abs(g).max()) * float(np.abs(a).max()) for g, a in pairs if a.size and g.size]
+    # What is negligible beside the gradients times the arguments of the call.
+    rounding = 1e-10 * max((size for size in sizes if np.isfinite(size)), default=0.0)
     options = dataclasses.replace(
-        session.options, rtol=max(rtol, session.rtol), atol=max(session.atol, _rounding(session))
+        session.options, rtol=max(rtol, session.rtol), atol=max(session.atol, rounding)
     )
     other = Session(subject, options, Report(subject.name, options.seed))
     try:
@@ -56,51 +67,138 @@ def session_with_leaves(session: Session, leaves: Sequence[Any], rtol: float = _
     return other
 
 
-def _rounding(session: Session) -> float:
-    """Return a size that is negligible beside the gradients times the arguments of the call."""
-    pairs = zip(session.gradients(), session.arrays, strict=True)
-    sizes = [float(np.abs(g).max()) * float(np.abs(a).max()) for g, a in pairs if a.size and g.size]
-    return 1e-10 * max((size for size in sizes if np.isfinite(size)), default=0.0)
-
-
+# -- axes that change together ---------------------------------------------------------------------
 def symbols(session: Session) -> list[Symbol]:
     """Return the axes of the array arguments, grouped by length.
 
-    Without those of which an argument says the length, where the rows of a sparse matrix start or
-    as a list of as many, or the docstring, as in "pixels: (n, 3)" or "nodes: (n,), gaps: (n - 1,)",
-    and others as long.
+    Without those of which an argument says the length: where the rows of a sparse matrix start, a
+    list of as many, or a documented shape, as in "pixels: (n, 3)" or "nodes: (n,), gaps: (n - 1,)".
     """
-    axes_by_length: dict[int, list[tuple[int, int]]] = {}
-    leaves = [(k, leaf) for k, leaf in enumerate(session.leaves()) if isinstance(leaf, np.ndarray)]
+    leaves = _arrays(session)
     pointers = {k for k, leaf in leaves if _is_pointers(leaf)}
-    said = {int(leaf[-1]) for k, leaf in leaves if k in pointers} | _listed(session)
-    documented = {(k, axis): size for k, _ in leaves for axis, size in _sizes(session, k)}
-    meant = {size for size in documented.values() if not size.isidentifier()}
-    meant |= {name for size in meant for name in re.findall(r"[A-Za-z_]\w*", size)}
-    lengths = {
-        leaf.shape[axis] for k, leaf in leaves for axis, size in _sizes(session, k) if size in meant
-    }
-    for k, leaf in leaves:
-        for axis, length in enumerate(leaf.shape):
-            size = documented.get((k, axis), "")
-            stays = size in meant if size else length in lengths
-            if length > 1 and k not in pointers and length not in said and not stays:
-                axes_by_length.setdefault(length, []).append((k, axis))
-    return [Symbol(length, tuple(axes)) for length, axes in axes_by_length.items()]
-
-
-def _listed(session: Session) -> set[int]:
-    """Return the lengths of lists among the arguments that may have one item for each element."""
     args, kwargs = session.subject.call
     lists = [v for v in (*args, *kwargs.values()) if isinstance(v, (list, tuple))]
-    return {len(v) for v in lists if len(v) > _FEW}
+    fixed = {int(leaf[-1]) for k, leaf in leaves if k in pointers}
+    fixed |= {len(v) for v in lists if len(v) > _FEW}
+    names = _documented(session)
+    meant = {name for said in names.values() for name in _fixed_by(said)}
+    fixed_here = {
+        leaf.shape[a] for k, leaf in leaves for a in range(leaf.ndim) if names.get((k, a)) in meant
+    }
+    found: dict[int, list[Axis]] = {}
+    for k, leaf in leaves:
+        for axis, length in enumerate(leaf.shape):
+            name = names.get((k, axis))
+            stays = name in meant if name else length in fixed_here
+            if length > 1 and k not in pointers and length not in fixed and not stays:
+                found.setdefault(length, []).append((k, axis))
+    return [Symbol(length, tuple(axes)) for length, axes in found.items()]
 
 
-def _sizes(session: Session, leaf: int) -> Iterator[tuple[int, str]]:
-    """Yield the axes of an array that is an argument, with what the docstring says of them."""
-    said = session.subject.said.get(session.subject.labels[leaf], ())
-    if len(said) == np.ndim(session.leaves()[leaf]):
-        yield from enumerate(said)
+def parts(session: Session, symbol: Symbol) -> Iterator[Symbol]:
+    """Yield axes of a symbol that may be as long as the others by chance.
+
+    Those that the documented shapes give one name, where they give others another one, and some of
+    those that square arrays have twice: a matrix that is square by chance hides a rule that takes
+    rows for columns. Forward refuses the axes that do not go together; an index goes with what it
+    counts, of which forward may read a part.
+    """
+    leaves, documented = session.leaves(), _documented(session)
+    if any(leaves[k].dtype.kind in "iu" for k, _ in symbol.axes):
+        return
+    names = {pair: documented.get(pair, "") for pair in symbol.axes}
+    groups: list[tuple[Axis, ...]] = []
+    known = dict.fromkeys(name for name in names.values() if name)
+    for name in known if len(known) > 1 else ():
+        own, free = ([p for p in symbol.axes if names[p] == n] for n in (name, ""))
+        groups += [tuple(own), tuple(sorted([*own, *free]))]
+    arrays = [k for k, _ in symbol.axes]
+    if len(set(arrays)) < len(arrays):
+        for axis in sorted({axis for _, axis in symbol.axes}):
+            groups.append(tuple(p for p in symbol.axes if p[1] == axis))
+        groups += [
+            pair for pair in itertools.combinations(symbol.axes, 2) if pair[0][0] != pair[1][0]
+        ]
+    for group in itertools.islice(dict.fromkeys(groups), _MOST_GROUPS):
+        inside, outside = (
+            {names[p] for p in symbol.axes if (p in group) == i} for i in (True, False)
+        )
+        if outside and not (inside & outside) - {""}:
+            yield Symbol(symbol.length, group)
+
+
+def lone_axes(session: Session) -> list[Symbol]:
+    """Return the axes of length 1, each with those that forward ties to it: a batch may grow.
+
+    Where others are broadcast along an axis that grows, it is the length of these as well. None
+    where an index would grow with it: of two writes to one place, only one counts.
+    """
+    leaves, names = _arrays(session), _documented(session)
+    if any(leaf.dtype.kind in "iu" and 1 in leaf.shape for _, leaf in leaves):
+        return []
+    every = [(k, a) for k, leaf in leaves for a, n in enumerate(leaf.shape) if n == 1]
+    axes = [pair for pair in every if names.get(pair) != "1"][:_MOST_AXES]
+    found = []
+    for pair in axes:
+        others = [other for other in axes if other != pair]
+        for start in [(pair,), *((pair, other) for other in others), tuple(axes)]:
+            outputs = _repeated(session, start)
+            if outputs is not None:
+                tied = [
+                    p
+                    for p in others
+                    if p not in start and same_outputs(outputs, _repeated(session, (*start, p)))
+                ]
+                found.append(tuple(sorted({*start, *tied})))
+                break
+    return [Symbol(1, group) for group in dict.fromkeys(found)]
+
+
+def _repeated(session: Session, axes: Sequence[Axis]) -> Arrays | None:
+    """Return the outputs with the numbers along axes of length 1 repeated; None if refused."""
+    leaves = session.leaves()
+    for k, axis in axes:
+        leaves[k] = np.repeat(leaves[k], 2, axis)
+    with contextlib.suppress(ForwardError):
+        return session.subject.with_leaves(leaves).run().values()
+    return None
+
+
+def same_outputs(a: Arrays, b: Arrays | None) -> bool:
+    """Return whether two calls have the same outputs, but for rounding."""
+    return (
+        b is not None
+        and len(a) == len(b)
+        and all(
+            x.shape == y.shape and np.allclose(x, y, 1e-6, equal_nan=True)
+            for x, y in zip(a, b, strict=True)
+        )
+    )
+
+
+def _arrays(session: Session) -> list[tuple[int, Any]]:
+    return [(k, leaf) for k, leaf in enumerate(session.leaves()) if isinstance(leaf, np.ndarray)]
+
+
+def _documented(session: Session) -> dict[Axis, str]:
+    """Return what the documented shapes say of axes."""
+    labels, said = session.subject.labels, session.subject.said
+    shapes = [
+        (k, said.get(labels[k], ()))
+        for k, leaf in _arrays(session)
+        if len(said.get(labels[k], ())) == leaf.ndim
+    ]
+    return {(k, axis): size for k, shape in shapes for axis, size in enumerate(shape)}
+
+
+def _fixed_by(size: str) -> set[str]:
+    """Return what a documented size that is no name fixes: itself, and the names within."""
+    if size.isidentifier():
+        return set()
+    with contextlib.suppress(SyntaxError):
+        nodes = ast.walk(ast.parse(size, mode="eval"))
+        return {size} | {node.id for node in nodes if isinstance(node, ast.Name)}
+    return {size}
 
 
 def _is_pointers(leaf: Any) -> bool:
@@ -111,52 +209,7 @@ def _is_pointers(leaf: Any) -> bool:
     return bool((steps >= 0).all() and (steps != 1).any() and leaf[-1] >= len(leaf) - 1)
 
 
-def batches_of_one(session: Session) -> list[Symbol]:
-    """Return the axes of length 1, grouped by their number: a batch of one may grow.
-
-    None where an index would grow with it: of two writes to one place, only one counts.
-    """
-    axes: dict[int, list[tuple[int, int]]] = {}
-    leaves = session.leaves()
-    if any(isinstance(v, np.ndarray) and v.dtype.kind in "iu" and 1 in v.shape for v in leaves):
-        return []
-    for k, leaf in enumerate(leaves):
-        if isinstance(leaf, np.ndarray):
-            for axis, length in enumerate(leaf.shape):
-                if length == 1 and dict(_sizes(session, k)).get(axis) != "1":
-                    axes.setdefault(axis, []).append((k, axis))
-    alone = [[pair] for found in axes.values() if len(found) > 1 for pair in found]
-    return [Symbol(1, tuple(found)) for found in (*axes.values(), *alone)]
-
-
-def divided(session: Session, part: Symbol, symbol: Symbol) -> bool:
-    """Return whether a part of some axes would differ from others of their name in the docstring.
-
-    "table: (v, v)" says that it is square.
-    """
-    labels, said = session.subject.labels, session.subject.said
-    names: dict[bool, set[str]] = {True: set(), False: set()}
-    for k, axis in symbol.axes:
-        names[(k, axis) in part.axes].update(said.get(labels[k], ())[axis : axis + 1])
-    return bool(names[True] & names[False])
-
-
-def named(session: Session, symbol: Symbol) -> Iterator[Symbol]:
-    """Yield the axes of a symbol that have one name in the docstring, where others have another.
-
-    "points: (n, 3), places: (m, 3)" may be as many by chance. Axes without a name may go with
-    either; forward refuses what does not go together.
-    """
-    names: dict[str, list[tuple[int, int]]] = {}
-    for pair in symbol.axes:
-        names.setdefault(dict(_sizes(session, pair[0])).get(pair[1], ""), []).append(pair)
-    nameless = names.pop("", [])
-    for axes in names.values() if len(names) > 1 else ():
-        yield Symbol(symbol.length, tuple(axes))
-        if nameless:
-            yield Symbol(symbol.length, tuple(sorted([*axes, *nameless])))
-
-
+# -- other lengths ---------------------------------------------------------------------------------
 def resized(session: Session, symbol: Symbol, length: int) -> list[Any]:
     """Return the call's leaves with another length of some axes.
 
@@ -167,11 +220,11 @@ def resized(session: Session, symbol: Symbol, length: int) -> list[Any]:
     """
     rng = session.rng(f"size {length}")
     leaves = session.leaves()
+    indices = np.arange(length)
     for k in dict.fromkeys(k for k, _ in symbol.axes):
         old = leaves[k]
         new, added = old, np.zeros(old.shape, bool)
         for axis in (axis for leaf, axis in symbol.axes if leaf == k):
-            indices = np.arange(length)
             new = np.take(new, indices % symbol.length, axis)
             added = np.take(added, indices % symbol.length, axis)
             fresh = (indices >= symbol.length).reshape([-1] + [1] * (old.ndim - axis - 1))
@@ -190,8 +243,8 @@ def resized(session: Session, symbol: Symbol, length: int) -> list[Any]:
 
 def leaves_out(session: Session, symbol: Symbol, length: int) -> bool:
     """Return whether an index would be one of what is left out at another length."""
-    found = [v for v in session.leaves() if isinstance(v, np.ndarray) and v.dtype.kind in "iu"]
-    return any(v.size and v.min() >= 0 and length <= v.max() < symbol.length for v in found)
+    found = [v for _, v in _arrays(session) if v.dtype.kind in "iu" and v.size]
+    return any(v.min() >= 0 and length <= v.max() < symbol.length for v in found)
 
 
 def _sums_to_one(array: Any) -> bool:

@@ -16,7 +16,7 @@ import numpy as np
 from pullback.check.inputs.arguments import Inputs
 from pullback.check.inputs.drawing import bounds, draw, shape_of
 from pullback.check.inputs.shape_text import KINDS, ArgumentSpec, Interval, parse
-from pullback.check.memory_layouts import (
+from pullback.check.properties.arrays import (
     expanded,
     fortran,
     inside,

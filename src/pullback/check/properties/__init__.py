@@ -1,72 +1,47 @@
-"""The parts of the check, one file each, and the order in which they run.
+"""The parts of the check: properties that every differentiable call has, in the order they run.
 
-A part is a function of the session, to which it reports what it finds. What several of them share
-is in `recheck` (first derivatives at another call than the user's), `reporting` and `saved` (what
-forward kept for backward).
+A part yields variants of the session's call, each with what it has to give; the engine in
+`variants` makes the calls, compares and reports. `failing` tells what the source says of a failure.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import NamedTuple
+from pullback.check.properties.arguments import aliases, jvp, second_order, vmap
+from pullback.check.properties.arrays import dtypes, layouts, libraries
+from pullback.check.properties.calls import (
+    lifetime,
+    linear,
+    masks,
+    modes,
+    mutation,
+    outputs,
+    repeatable,
+)
+from pullback.check.properties.first import first_derivatives
+from pullback.check.properties.sizes import shapes
+from pullback.check.properties.variants import DIFFERENCES, EQUAL, Part
 
-from pullback.check.properties.aliases import check_aliases
-from pullback.check.properties.dtypes import check_dtypes
-from pullback.check.properties.first import check_first
-from pullback.check.properties.jvp import check_jvp
-from pullback.check.properties.layouts import check_layouts
-from pullback.check.properties.libraries import check_libraries
-from pullback.check.properties.lifetime import check_lifetime
-from pullback.check.properties.linear import check_linear
-from pullback.check.properties.masks import check_masks
-from pullback.check.properties.modes import check_modes
-from pullback.check.properties.mutation import check_mutation
-from pullback.check.properties.outputs import check_outputs
-from pullback.check.properties.repeatable import check_repeatable
-from pullback.check.properties.second_order import check_second_order
-from pullback.check.properties.shapes import check_shapes
-from pullback.check.properties.vmap import check_vmap
-from pullback.check.session import Session
+__all__ = ["PARTS", "Part"]
 
-
-class Part(NamedTuple):
-    """One part of the check.
-
-    Attributes
-    ----------
-    name, title : str
-        As `only` and `skip` take it; as reports print it.
-    run : callable
-        Takes the session, and reports to it.
-    essential : bool
-        Whether the later parts are meaningless once it failed.
-    fast : bool
-        Whether it is part of the fast check.
-    """
-
-    name: str
-    title: str
-    run: Callable[[Session], None]
-    essential: bool = False
-    fast: bool = False
-
-
+# The name, the title, what yields the calls, what they are compared with, why there may be none.
 # Writes and randomness come first: they can look like any other failure.
 PARTS: tuple[Part, ...] = (
-    Part("mutation", "nothing written to", check_mutation, essential=True, fast=True),
-    Part("repeatable", "repeatable", check_repeatable, essential=True, fast=True),
-    Part("first", "first derivatives", check_first, essential=True, fast=True),
-    Part("masks", "subsets of the inputs", check_masks, fast=True),
-    Part("outputs", "each output alone", check_outputs, fast=True),
-    Part("linear", "linear in grad_output", check_linear, fast=True),
-    Part("jvp", "jvp against backward", check_jvp, fast=True),
-    Part("vmap", "vmap against a loop", check_vmap, fast=True),
-    Part("aliases", "one tensor passed twice", check_aliases),
-    Part("layouts", "memory layouts", check_layouts, fast=True),
-    Part("shapes", "other sizes", check_shapes),
-    Part("modes", "no_grad and threads", check_modes),
-    Part("lifetime", "nothing kept alive", check_lifetime),
-    Part("second_order", "second derivatives", check_second_order),
-    Part("dtypes", "dtypes", check_dtypes),
-    Part("libraries", "array libraries", check_libraries),
+    Part("mutation", "nothing written to", mutation, EQUAL, essential=True, fast=True),
+    Part("repeatable", "repeatable", repeatable, EQUAL, essential=True, fast=True),
+    Part("first", "first derivatives", first_derivatives, DIFFERENCES, essential=True, fast=True),
+    Part(
+        "masks", "subsets of the inputs", masks, EQUAL, "one argument is differentiated", fast=True
+    ),
+    Part("outputs", "each output alone", outputs, EQUAL, "one output is differentiable", fast=True),
+    Part("linear", "linear in grad_output", linear, EQUAL, fast=True),
+    Part("jvp", "jvp against backward", jvp, EQUAL, "no jvp of its own", fast=True),
+    Part("vmap", "vmap against a loop", vmap, EQUAL, "no vmap of its own", fast=True),
+    Part("aliases", "one tensor passed twice", aliases, EQUAL, "no two arguments may be equal"),
+    Part("layouts", "memory layouts", layouts, EQUAL, fast=True),
+    Part("shapes", "other sizes", shapes, DIFFERENCES, "forward takes these shapes only"),
+    Part("modes", "no_grad and threads", modes, EQUAL),
+    Part("lifetime", "nothing kept alive", lifetime, EQUAL),
+    Part("second_order", "second derivatives", second_order, DIFFERENCES),
+    Part("dtypes", "dtypes", dtypes, EQUAL, "forward takes float64 only"),
+    Part("libraries", "array libraries", libraries, EQUAL, "forward takes NumPy arrays only"),
 )

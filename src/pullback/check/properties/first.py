@@ -2,42 +2,44 @@
 
 Owns the condition that a gradient has to satisfy: along every measured line, its component lies
 between the one-sided derivatives, up to the tolerance. Gradients that do not are passed to the
-diagnosis with all measurements.
+search for a cause with all measurements.
 """
 
 from __future__ import annotations
 
 import contextlib
 import itertools
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
 from pullback.check.deadline import OutOfTimeError, deadline
-from pullback.check.exceptions import BackwardError, ForwardError, InapplicableError
+from pullback.check.exceptions import (
+    BackwardError,
+    ForwardError,
+    InapplicableError,
+    NotComparedError,
+)
 from pullback.check.explain import cause_of_exception, diagnose
 from pullback.check.explain.evidence import Evidence
 from pullback.check.naming import quoted
 from pullback.check.numerical import coordinates, joined
-from pullback.check.properties.accuracy import forward_error
 from pullback.check.properties.failing import fail
-from pullback.check.report import Cause, Unchecked
-from pullback.check.session import Line, Session, is_range
+from pullback.check.report import Cause, Report, Unchecked
+from pullback.check.session import Line, Session, away_from_zero, is_range
+from pullback.check.subject import Subject
 from pullback.check.values import Array, Arrays
 
-# The calls that a diagnosis may make however long they take.
-_FOR_DIAGNOSIS = 12
+_FOR_DIAGNOSIS = 12  # the calls that a diagnosis may make however long they take
+_MOST = 3e-3  # a larger relative error is no matter of forward's accuracy
+_SMALL = 1e-2  # what a setting of the accuracy changes at most
 
 
-def check_first(session: Session) -> None:
-    """Check first derivatives."""
+def first_derivatives(session: Session) -> Iterator[Cause]:
+    """Compare first derivatives with differences; yield what is wrong besides."""
     if not session.outputs:
-        session.fail(
-            Cause(
-                "none",
-                f"{session.subject.name} returns no floating or complex tensor to differentiate",
-            )
-        )
+        name = session.subject.name
+        yield Cause("none", f"{name} returns no floating or complex tensor to differentiate")
         return
     if not np.all(np.isfinite(session.center)):
         session.note(
@@ -45,34 +47,41 @@ def check_first(session: Session) -> None:
         )
     try:
         if session.subject.surrogate:
-            _check_surrogate(session)
-            return
-        wrong = _wrong(session)
-        if wrong:
-            session.discard_inconsistent()
-            wrong = _wrong(session)
-        if wrong and _is_forwards_error(session, sorted(wrong)):
-            wrong = set()
+            session.gradients()
+            why = session.subject.surrogate
+            session.note(f"the gradient is declared a surrogate ({why})")
+            raise NotComparedError("surrogate")
+        wrong = _settled(session)
         if wrong:
             _explain(session, sorted(wrong))
         else:
-            _check_precision(session)
+            yield from _in_single_precision(session)
     except BackwardError as error:
-        session.fail(cause_of_exception(error))
+        yield cause_of_exception(error)
         return
-    _note_kinks(session)
-    _note_slowness(session)
+    _note_what_was_measured(session)
     if not wrong:
         _report_unmeasured(session)
 
 
-def _check_surrogate(session: Session) -> None:
-    """Run backward where its gradient is meant to differ from the derivative."""
-    session.gradients()
+def _settled(session: Session) -> set[int]:
+    """Return the arguments whose gradient is wrong, beyond what forward itself may be wrong by."""
+    wrong = _wrong(session)
+    if wrong:
+        session.discard_inconsistent()
+        wrong = _wrong(session)
+    error = forward_error(session, sorted(wrong)) if wrong else None
+    if error is None:
+        return wrong
+    names = quoted(session.subject.names[i] for i in sorted(wrong))
     session.note(
-        f"the gradient is declared a surrogate ({session.subject.surrogate}): it was not compared "
-        "with differences"
+        f"the gradient of {names} is right to forward's own precision, about {error:.0e}: forward "
+        "iterates or approximates. Make it more accurate (its tolerance, its steps), or pass rtol, "
+        "for a closer look"
     )
+    session.report.precision = error
+    session.loosen(10 * error)
+    return set()
 
 
 def _wrong(session: Session) -> set[int]:
@@ -108,22 +117,6 @@ def _wrong_among(session: Session) -> set[int]:
             if not wrong:
                 wrong |= _wrong_along(session, session.sample(i), "seeds")
     return wrong
-
-
-def _is_forwards_error(session: Session, wrong: Sequence[int]) -> bool:
-    """Return whether gradients are as right as forward is; if so, note how right."""
-    error = forward_error(session, wrong)
-    if error is None:
-        return False
-    names = quoted(session.subject.names[i] for i in wrong)
-    session.note(
-        f"the gradient of {names} is right to forward's own precision, about {error:.0e}: forward "
-        "iterates or approximates. Make it more accurate (its tolerance, its steps), or pass rtol, "
-        "for a closer look"
-    )
-    session.report.precision = error
-    session.loosen(10 * error)
-    return True
 
 
 def _without_slope(session: Session) -> Array | None:
@@ -168,73 +161,163 @@ def agrees(session: Session, line: Line, got: Sequence[Array], seeds: Arrays) ->
     return bool(low - tolerance <= value <= high + tolerance)
 
 
+# -- another call ----------------------------------------------------------------------------------
+def wrong_along(session: Session) -> list[int]:
+    """Return the arguments whose gradient disagrees with differences in a session of another call.
+
+    Nothing is known there about kinks and edges that the values may be on by chance, where a rule
+    may choose any slope. So a disagreement has to repeat, along other directions and at other
+    values.
+
+    Raises
+    ------
+    BackwardError
+        If backward raises, or returns a gradient of another shape than its argument's.
+    """
+    got = _checked(session)
+    if session.subject.surrogate:
+        return []
+    wrong = []
+    for i, array in enumerate(session.wide):
+        direction = away_from_zero(coordinates(array).size, session.rng(f"direction {i}"))
+        if not agrees(session, session.measure(i, direction), got, session.seeds()):
+            wrong.append(i)
+    if wrong:
+        session.discard_inconsistent()
+        wrong = _repeated(session, got, wrong)
+    if wrong:
+        rng = session.rng("near")
+        arrays = [(a * rng.uniform(0.85, 1.0, a.shape)).astype(a.dtype) for a in session.arrays]
+        near = Session(session.subject.with_arrays(arrays), session.options, session.report)
+        with contextlib.suppress(BackwardError, ForwardError):  # not defined there
+            if np.isfinite(near.center).all():
+                wrong = _repeated(near, _checked(near), wrong, enough=1)
+    return [] if wrong and forward_error(session, wrong) is not None else wrong
+
+
+def _checked(session: Session) -> list[Array]:
+    """Return the coordinates of the gradients; raise if their shapes are wrong."""
+    found = session.gradients()
+    for name, g, array in zip(session.subject.names, found, session.arrays, strict=True):
+        if g.shape != array.shape:
+            raise BackwardError(f"the gradient of `{name}` has shape {g.shape}, not {array.shape}")
+    return [coordinates(g.astype(a.dtype)) for g, a in zip(found, session.wide, strict=True)]
+
+
+def _repeated(
+    session: Session, got: Sequence[Array], among: Sequence[int], enough: int | None = None
+) -> list[int]:
+    """Return the arguments whose gradient disagrees along every direction, or along `enough`."""
+    found, seeds = [], session.seeds()
+    for i in among:
+        lines = [d for d in session.directions if d.argument == i]
+        off = sum(not agrees(session, d, got, seeds) for d in lines)
+        if off >= (len(lines) if enough is None else enough):
+            found.append(i)
+    return found
+
+
+# -- forward's own error ---------------------------------------------------------------------------
+def forward_error(session: Session, arguments: Sequence[int]) -> float | None:
+    """Return the relative error of the gradients if it may be forward's own, else None.
+
+    It may be where forward approximates its result and the error is small. Where a setting changes
+    the result about as little, it is one of the accuracy: with more of it, the error has to shrink.
+    """
+    along = [line for line in session.directions if line.argument in arguments]
+    lines = [line for i in arguments for line in session.along_elements[i].values()]
+    error, before = _error(session, [*along, *lines]), _error(session, along)
+    if not error <= _MOST or not session.iterates:  # NaN is no error of forward's
+        return None
+    for subject in _more_accurate(session.subject):
+        other = Session(subject, session.options, Report(subject.name, 0))
+        with contextlib.suppress(ForwardError, BackwardError):  # it may not get as close
+            off = np.abs(other.center - session.center).max(initial=0.0)
+            if 0 < off <= _SMALL * np.abs(session.center).max(initial=0.0):
+                there = [line for line in other.directions if line.argument in arguments]
+                return error if _error(other, there) < 0.5 * before else None
+    return error
+
+
+def _error(session: Session, lines: Sequence[Line]) -> float:
+    """Return the largest error of the gradients along lines, relative to the terms."""
+    seeds, worst = session.seeds(), 0.0
+    got = [coordinates(g) for g in session.gradients()]
+    for line in lines:
+        low, high, _ = session.bounds(line, seeds)
+        if not np.isfinite([low, high]).all():
+            continue
+        with np.errstate(all="ignore"):
+            terms = np.where(line.direction != 0, line.direction * got[line.argument], 0.0)
+        value = float(np.sum(terms))
+        size = max(session.magnitude(line, seeds), float(np.abs(terms).sum()))
+        # An element whose own gradient nearly vanishes has the error of the others.
+        largest = float(np.abs(got[line.argument]).max(initial=0.0))
+        size = max(size, 1e-2 * largest * float(np.abs(line.direction).max(initial=0.0)))
+        off = max(low - value, value - high, 0.0)
+        worst = float(np.fmax(worst, off / size if size else 0.0)) if off == off else np.inf
+    return worst
+
+
+def _more_accurate(subject: Subject) -> Iterator[Subject]:
+    """Yield the same call with another value of a setting by which forward may be more accurate."""
+    for name, value in subject.settings():
+        if isinstance(value, bool) or not isinstance(value, (int, float)) or value <= 0:
+            continue
+        other = value * 1e-3 if isinstance(value, float) else 4 * value
+        found = subject.with_setting(name, other) if value < 0.1 or other > 4 else None
+        if found is not None:
+            yield found
+
+
+# -- reporting -------------------------------------------------------------------------------------
 def _explain(session: Session, arguments: Sequence[int]) -> None:
-    """Diagnose why the gradients of these arguments are wrong, and report it."""
-    evidence = Evidence(session)
+    """Search why the gradients of these arguments are wrong, and report it."""
+    evidence, told = Evidence(session), list(arguments)
     try:
-        wrong = [i for i in range(len(session.arrays)) if evidence.wrong[i].any()]
-    except OutOfTimeError:
-        for i in arguments:
-            session.fail(_not_measured(session, i), session.subject.names[i])
-        return
-    fail(session, evidence, _causes(evidence, wrong or list(arguments)))
-
-
-def _causes(evidence: Evidence, wrong: Sequence[int]) -> list[tuple[int, Cause]]:
-    """Return why these gradients are wrong, as far as there is time to find it out."""
-    why = ""
-    try:
+        told = [i for i in range(len(session.arrays)) if evidence.wrong[i].any()] or told
         with deadline().leaving_out(_FOR_DIAGNOSIS):
-            return diagnose(evidence, wrong)
+            causes = diagnose(evidence, told)
     except OutOfTimeError:
-        why = deadline().slowness()
+        why = deadline().reason() if deadline().is_over() else deadline().slowness()
     except (BackwardError, ForwardError):
         raise
     except Exception as error:  # a wrong gradient is reported all the same
         why = f"the search failed, which is the checker's mistake: {error!r}"
-    return [(i, _not_explained(evidence, i, why)) for i in wrong]
+    else:
+        fail(session, evidence, causes)
+        return
+    for i in told:
+        session.fail(_not_explained(session, i, why), session.subject.names[i])
 
 
-def _not_explained(evidence: Evidence, i: int, why: str) -> Cause:
-    wrong = evidence.wrong[i]
+def _not_explained(session: Session, i: int, why: str) -> Cause:
+    """Return what is known of a wrong gradient without a cause."""
+    worst, got = (-1.0, 0.0, 0.0), coordinates(session.gradients()[i])
+    for line in _lines(session, i):
+        low, high, _ = session.bounds(line, session.seeds())
+        middle, value = (low + high) / 2, float(line.direction @ got)
+        worst = max(worst, (abs(value - middle), middle, value))
     text = (
-        f"the gradient of `{evidence.names[i]}` is wrong at {int(wrong.sum())} of "
-        f"{int(evidence.known(i).sum())} elements measured"
+        f"the gradient of `{session.subject.names[i]}` is wrong along a random direction: the "
+        f"derivative is {worst[1]:.6g}, backward's {worst[2]:.6g}"
     )
     return Cause("formula", text, f"no pattern was looked for: {why}")
 
 
-def _not_measured(session: Session, i: int) -> Cause:
-    """Return what is known of a wrong gradient where the limit leaves no time for its elements."""
-    lines = [line for line in _lines(session, i) if line.slope.value.size]
-    got = coordinates(session.gradients()[i])
-    pairs = [(session.bounds(line, session.seeds()), line.direction @ got) for line in lines]
-    (low, high, _), value = max(
-        pairs, key=lambda pair: abs(pair[1] - (pair[0][0] + pair[0][1]) / 2)
-    )
-    text = (
-        f"the gradient of `{session.subject.names[i]}` is wrong along a random direction: the "
-        f"derivative is {(low + high) / 2:.6g}, backward's {value:.6g}"
-    )
-    return Cause("formula", text, f"no pattern was looked for: {deadline().reason()}")
-
-
-def _check_precision(session: Session) -> None:
-    """Report gradients in float64 that were computed in float32, and so are right to 1e-7."""
-    if session.eps > np.finfo(np.float64).eps:
-        return
-    for i, g in enumerate(session.gradients()):
+def _in_single_precision(session: Session) -> Iterator[Cause]:
+    """Yield gradients in float64 that were computed in float32, and so are right to 1e-7."""
+    for name, g in zip(session.subject.names, session.gradients(), strict=True):
         values = coordinates(g)
         # Rounding errors of a gradient that is 0 are representable, too.
         values = values[np.isfinite(values) & (np.abs(values) > 1e-10)]
         values = values[values != np.round(values)]
         with np.errstate(all="ignore"):
-            narrow = values.astype(np.float32).astype(np.float64)
-        several = np.unique(np.abs(values)).size > 3
-        if np.finfo(g.dtype).bits == 64 and several and np.array_equal(narrow, values):
-            name = session.subject.names[i]
+            narrow = np.array_equal(values.astype(np.float32).astype(np.float64), values)
+        double = np.finfo(g.dtype).bits == 64 and session.eps <= np.finfo(np.float64).eps
+        if double and narrow and np.unique(np.abs(values)).size > 3:
             text = f"`{name}` is computed in float32, though inputs and outputs are {g.dtype}"
-            session.fail(Cause("precision", text), name)
+            yield Cause("precision", text)
 
 
 def _report_unmeasured(session: Session) -> None:
@@ -243,35 +326,25 @@ def _report_unmeasured(session: Session) -> None:
     session.hidden = _without_slope(session)
     seeds += [session.seeds()] if session.hidden is not None else []
     session.hidden = None
-    known: list[bool] = []
+    unchecked, known = session.report.unchecked, False
     for i, name in enumerate(session.subject.names):
         lines = [line for line in _lines(session, i) if line.direction.any()]
         found = [any(session.is_known(line, g) for g in seeds) for line in lines]
-        known.append(any(found))
-        if session.arrays[i].size and not _tells_of_all(lines, found):
-            what = f"the gradient of `{name}`"
-            if known[-1]:
-                alone = [
-                    ok for line, ok in zip(lines, found, strict=True) if line.element is not None
-                ]
-                what = f"{alone.count(False)} of {len(alone)} elements of {what}"
-            session.report.unchecked.append(Unchecked(what, *_why_unmeasured(session, i), name))
+        known |= any(found)
+        pairs = list(zip(lines, found, strict=True))
+        alone = [ok for line, ok in pairs if line.element is not None]
+        whole = any(ok for line, ok in pairs if line.element is None and not line.tied)
+        if session.arrays[i].size and not whole and not (alone and all(alone)):
+            what = f"{alone.count(False)} of {len(alone)} elements of " if any(found) else ""
+            what += f"the gradient of `{name}`"
+            unchecked.append(Unchecked(what, *_why_unmeasured(session, i), name))
         elif lines and not any(any(session.bounds(line, seeds[0])[:2]) for line in lines):
             session.note(f"the outputs do not change with `{name}` at these inputs")
-    if not any(known):
-        if not session.report.unchecked:
+    if not known:
+        if not unchecked:
             why = "the outputs or the arguments have no elements at these inputs"
-            session.report.unchecked.append(Unchecked("the gradient", why))
+            unchecked.append(Unchecked("the gradient", why))
         raise InapplicableError("no derivative could be measured at these inputs")
-
-
-def _tells_of_all(lines: Sequence[Line], known: Sequence[bool]) -> bool:
-    """Return whether a random direction is known, or every element that was moved."""
-    pairs = list(zip(lines, known, strict=True))
-    alone = [found for line, found in pairs if line.element is not None]
-    return any(found for line, found in pairs if line.element is None and not line.tied) or (
-        bool(alone) and all(alone)
-    )
 
 
 def _why_unmeasured(session: Session, i: int) -> tuple[str, str]:
@@ -293,18 +366,8 @@ def _why_unmeasured(session: Session, i: int) -> tuple[str, str]:
     )
 
 
-def _note_slowness(session: Session) -> None:
-    """Note how little was compared because calls take long."""
-    count = len(session.directions) - sum(line.tied for line in session.directions)
-    if count < 2 * len(session.arrays):
-        session.note(
-            f"derivatives were compared along {count} random direction{'s' * (count > 1)}: "
-            f"{deadline().slowness()}"
-        )
-
-
-def _note_kinks(session: Session) -> None:
-    """Note the elements at which the function has kinks, jumps or edges."""
+def _note_what_was_measured(session: Session) -> None:
+    """Note the elements at kinks, jumps and edges, and how little was compared for lack of time."""
     finite = np.isfinite(session.center)
     for i, columns in enumerate(session.along_elements):
         count = sum(bool(line.slope.kink[finite].any()) for line in columns.values())
@@ -314,3 +377,9 @@ def _note_kinks(session: Session) -> None:
                 f"elements of `{session.subject.names[i]}`: there the gradient has to lie between "
                 "the one-sided derivatives, where these exist"
             )
+    count = len(session.directions) - sum(line.tied for line in session.directions)
+    if count < 2 * len(session.arrays):
+        session.note(
+            f"derivatives were compared along {count} random direction{'s' * (count > 1)}: "
+            f"{deadline().slowness()}"
+        )

@@ -1,0 +1,554 @@
+"""The properties of calls made from the one given: tangents, batches, aliases, sizes, gradients."""
+
+import numpy as np
+import pytest
+from tests.check._parts import (
+    NORMAL,
+    RUN,
+    X,
+    Y,
+    check,
+    linear,
+    linear_inputs,
+    of_saved,
+    only_failure,
+    op,
+    product,
+    ran,
+)
+
+import pullback as pb
+from pullback.check import check_op
+from pullback.check.report import INAPPLICABLE, PASSED, Report
+from pullback.check.resizing import Symbol, lone_axes, parts, symbols
+from pullback.check.session import Options, Session
+from pullback.check.subject import Subject
+
+A, B = np.array([0.5, -1.2, 2.0]), np.array([1.5, 0.7, -0.4])
+
+
+# -- a jvp that was given --------------------------------------------------------------------------
+def times(jvp=None, vmap=None):
+    def forward(ctx, a, b):
+        ctx.save_for_backward(a=a, b=b)
+        return a * b
+
+    def backward(ctx, g):
+        return {"a": g * ctx.saved_variables.b, "b": g * ctx.saved_variables.a}
+
+    found = op(forward, backward, "times")
+    if jvp is not None:
+        found.jvp(jvp)
+    if vmap is not None:
+        found.vmap(lambda info, in_dims, a, b: vmap(found, info, in_dims, a, b))
+    return found
+
+
+def pushed(ctx, a, b):
+    saved = ctx.saved_variables
+    return sum(t * s for t, s in ((a, saved.b), (b, saved.a)) if t is not None)
+
+
+def test_a_right_jvp_passes_and_none_is_not_asked():
+    assert ran("jvp", times(pushed), A, B)[0].status == PASSED
+    assert ran("jvp", times(), A, B)[0].status == INAPPLICABLE
+
+
+@pytest.mark.parametrize(
+    ("jvp", "words"),
+    [
+        (lambda ctx, a, b: -pushed(ctx, a, b), "<g, jvp(v)> is not <vjp(g), v> in jvp along `a`"),
+        (lambda ctx, a, b: 2 * pushed(ctx, a, b), "<g, jvp(v)> is not <vjp(g), v> in jvp along"),
+        (lambda ctx, a, b: a * ctx.saved_variables.b, "raises in jvp along `b`: ArgumentTypeError"),
+        (lambda ctx, a: a * ctx.saved_variables.b, "raises in jvp along `b`: ArgumentError"),
+        (lambda ctx, a, b: pushed(ctx, a, b)[:1], "raises in jvp along `a`: ShapeError"),
+    ],
+    ids=["sign", "factor", "None", "left-out", "shape"],
+)
+def test_a_wrong_jvp_is_reported_with_its_argument(jvp, words):
+    name, text = only_failure("jvp", times(jvp), A, B)
+    assert name == "jvp"
+    assert words in text
+
+
+# -- a vmap that was given -------------------------------------------------------------------------
+def whole(info, in_dims, a, b):
+    return [
+        t.expand((info.batch_size, *t.shape)) if axis is None else t.movedim(axis, 0)
+        for t, axis in zip((a, b), in_dims, strict=True)
+    ]
+
+
+def mapped(op, info, in_dims, a, b):
+    return op(*whole(info, in_dims, a, b)), 0
+
+
+def elsewhere(op, *given):
+    return op(*whole(*given)).movedim(0, 1), 1
+
+
+def sheared(op, *given):
+    a, b = whole(*given)
+    return op(a.flip(0), b), 0
+
+
+def without_gradient(op, *given):
+    a, b = whole(*given)
+    return op(a, b.detach()), 0
+
+
+def always_mapped(op, info, in_dims, a, b):
+    return op(a.movedim(in_dims[0] + 0, 0), b.movedim(in_dims[1] + 0, 0)), 0
+
+
+def summed(op, *given):
+    return op(*whole(*given)).sum(0), None
+
+
+def test_a_right_rule_for_batches_passes_and_none_is_not_asked():
+    for rule in (mapped, elsewhere):
+        assert ran("vmap", times(vmap=rule), A, B)[0].status == PASSED
+    assert ran("vmap", times(), A, B)[0].status == INAPPLICABLE
+
+
+@pytest.mark.parametrize(
+    ("rule", "words"),
+    [
+        (sheared, "output 0 and the gradient of `a` and `b` is wrong in vmap mapped over `a` and"),
+        (without_gradient, "the gradient of `b` is wrong in vmap mapped over `a` and `b`, unlike"),
+        (always_mapped, "raises in vmap mapped over `a`, unlike in a loop over the samples: Type"),
+        (summed, "output 0"),
+        (lambda op, *given: mapped(op, *given)[0], "raises in vmap mapped over `a` and `b`"),
+    ],
+    ids=["samples mixed", "no gradient", "None", "summed", "no axes"],
+)
+def test_a_wrong_rule_for_batches_is_reported(rule, words):
+    name, text = only_failure("vmap", times(vmap=rule), A, B)
+    assert name == "vmap"
+    assert words in text
+
+
+# -- one tensor twice ------------------------------------------------------------------------------
+def by_identity():
+    def forward(ctx, x, y):
+        ctx.save_for_backward(x=x, y=y)
+        ctx.same = np.shares_memory(x.numpy(), y.numpy())
+        return x * y
+
+    def backward(ctx, g):
+        s = ctx.saved_variables
+        return {"x": g * s.y, "y": None if ctx.same else g * s.x}
+
+    return op(forward, backward)
+
+
+def refusing(ctx, x, y):
+    assert not np.shares_memory(x.numpy(), y.numpy()), "one tensor"
+    return x + y
+
+
+def test_one_tensor_for_two_arguments_is_tried():
+    when = "when one tensor is passed for both `x` and `y`"
+    name, text = only_failure("aliases", by_identity(), X, Y)
+    assert name == "same-tensor"
+    assert text.startswith(f"the gradient of `x` is wrong {when}")
+    name, text = only_failure("aliases", op(refusing, lambda ctx, g: (g, g)), X, Y)
+    assert name == "same-tensor"
+    assert f"forward raises {when}: AssertionError: one tensor" in text
+
+
+def test_aliases_need_two_like_arguments_that_may_be_equal():
+    def distinct(ctx, x, y):
+        if np.array_equal(x.numpy(), y.numpy()):
+            raise ValueError("equal")
+        return x - y
+
+    for call in (
+        (lambda x, y: x * y.sum(), X, X[0]),
+        (lambda x, y: x.add_(y), X, Y),
+        (op(distinct, lambda ctx, g: (g, -g)), X, Y),
+    ):
+        result, report = ran("aliases", *call)
+        assert (result.status, report.failures) == (INAPPLICABLE, [])
+
+
+@pytest.mark.parametrize("share", [1.0, 0.5, 0.0])
+def test_a_tie_of_two_arguments_shares_one_gradient(share):
+    def rule(g, a, b):
+        return g * ((a > b) + share * (a == b)), g * ((b > a) + share * (a == b))
+
+    fn = of_saved(lambda a, b: pb.maximum(a, b), rule)
+    report = check("aliases", fn, np.array([1.0, 2.0]), np.array([0.5, 3.0]))
+    assert [f.cause.name for f in report.failures] == ([] if share == 0.5 else ["ties"])
+
+
+def test_what_is_left_of_rounding_and_what_has_no_derivative_is_not_called_wrong():
+    def forward(ctx, x, y):
+        ctx.save_for_backward(x=x, y=y)
+        ctx.order = 1 if np.shares_memory(x.numpy(), y.numpy()) else -1
+        return 0.0 * x * y
+
+    def backward(ctx, g):
+        s = ctx.saved_variables
+        # One number in two orders of its factors: all that is left of it is rounding.
+        zero = g * ((0.3 * s.x) * 3.7 - (0.3 * 3.7) * s.x) * ctx.order
+        return {"x": zero, "y": zero}
+
+    def distance(g, x, y):
+        pull = (x - y) * (g / ((x - y) ** 2).sum().sqrt())
+        return pull, -pull
+
+    huge = 1e9 * (1 + X)
+    assert check("aliases", op(forward, backward), huge, huge + 1).ok
+    assert check("aliases", of_saved(lambda x, y: ((x - y) ** 2).sum().sqrt(), distance), X, Y).ok
+
+
+# -- other sizes -----------------------------------------------------------------------------------
+def test_shapes_pass_for_what_holds_at_any_size_and_need_another_size():
+    for call in ((linear, *linear_inputs()), (product, NORMAL(size=(4, 3)), NORMAL(size=(4, 3)))):
+        result, report = ran("shapes", *call)
+        assert (result.status, report.failures, report.notes) == (PASSED, [], [])
+
+    def forward(ctx, x):
+        if x.shape != (3,):
+            raise ValueError("three numbers")
+        return 2 * x
+
+    result, _ = ran("shapes", op(forward, lambda ctx, g: 2 * g), np.ones(3))
+    assert (result.status, result.reason) == (INAPPLICABLE, "forward takes these shapes only")
+
+
+@pytest.mark.parametrize("rows", [1, 2, 4])
+@pytest.mark.parametrize("outputs", [1, 2])
+def test_an_axis_of_length_1_grows_only_with_those_that_forward_ties_to_it(rows, outputs):
+    call = NORMAL(size=(rows, 2)), NORMAL(size=(outputs, 2)), NORMAL(size=outputs)
+    report = check("shapes", linear, *call)
+    assert report.ok, str(report)
+    assert check_op(linear, *call).ok
+    session = Session(Subject(linear, call), Options(), Report("linear", 0))
+    tied = [((1, 0), (2, 0))] if outputs == 1 else []
+    batch = [((0, 0),)] if rows == 1 else []
+    assert [symbol.axes for symbol in lone_axes(session)] == batch + tied
+
+
+def of_shape(forward, rule):
+    """Return an operation of one array whose rule gets grad_output and the array's shape."""
+
+    def saved(ctx, x):
+        ctx.shape = x.shape
+        return forward(x)
+
+    return op(saved, lambda ctx, g: rule(g, ctx.shape))
+
+
+def pairs(x):
+    return x.reshape(-1, 2).sum(-1) if x.shape[0] % 2 == 0 else x.reshape(-1, 2, 2)
+
+
+def of_pairs(g, shape):
+    return (g.unsqueeze(-1) * (shape[0] / 4)).expand(-1, 2).reshape(shape)
+
+
+def scaled_matmul(g, x, w):
+    return g @ w.mT * (x.shape[1] / 3), x.mT @ g
+
+
+def square_matmul(g, x, w):
+    return g @ (w.mT if w.shape[0] == w.shape[1] else 2 * w.mT), x.mT @ g
+
+
+MATMUL = (
+    "right for axis 1 of `x` and axis 0 of `w` of length 3 but wrong for length 4: the gradient"
+)
+
+
+@pytest.mark.parametrize(
+    ("fn", "shapes", "words"),
+    [
+        (
+            of_shape(lambda x: x.mean(), lambda g, shape: g.expand(shape) / 12),
+            [(4, 3)],
+            "right for axis 0 of length 4 but wrong for length 5: the gradient of `x` depends on",
+        ),
+        (of_saved(lambda x, w: x @ w, scaled_matmul), [(4, 3), (3, 2)], MATMUL),
+        (of_saved(lambda x, w: x @ w, square_matmul), [(4, 3), (3, 3)], "length 3 but wrong for"),
+        (of_shape(pairs, of_pairs), [(4,)], "of length 4 but wrong for length 8"),
+        (
+            of_saved(lambda x: 2 * x, lambda g, x: 2 * g if g.ndim else g),
+            [(3,)],
+            "the gradient of `x` is wrong with 0-d arguments",
+        ),
+    ],
+    ids=["batch", "tied", "square", "multiple", "0-d"],
+)
+def test_a_size_that_the_rule_fixes_is_found(fn, shapes, words):
+    name, text = only_failure("shapes", fn, *(NORMAL(size=shape) for shape in shapes))
+    assert name == "size"
+    assert words in text
+
+
+def test_a_gradient_of_another_shape_than_its_argument_is_found_at_one_row():
+    fn = op(lambda ctx, x: 2 * x, lambda ctx, g: (2 * g).squeeze())
+    (failure,) = check("shapes", fn, NORMAL(size=(4, 3))).failures
+    assert failure.cause.name in ("raised", "missing-sum")
+    assert failure.situation == "with axis 0 of `x` of length 1"
+
+
+def correlate(ctx, x, kernel):
+    ctx.save_for_backward(x, kernel)
+    return pb.asarray(np.correlate(x.numpy(), kernel.numpy(), "valid"))
+
+
+def correlate_backward(ctx, g):
+    x, kernel = (t.numpy() for t in ctx.saved_tensors)
+    by_x = np.convolve(g.numpy(), kernel)
+    return pb.asarray(by_x), pb.asarray(np.correlate(x, g.numpy(), "valid"))
+
+
+def two_at_least(g, x):
+    x[1]
+    return 2.0 * x * g
+
+
+def reshaped(ctx, x, n):
+    ctx.n = n
+    return x * 1
+
+
+copied = op(reshaped, lambda ctx, g: (g.reshape(ctx.n), None))
+short = op(lambda ctx, x: x * 1, lambda ctx, g: g * (1.0 if g.shape[0] > 2 else 2.0))
+of_few = of_shape(lambda x: x.sum() / max(len(x), 1), lambda g, s: g.expand(s) * (1 / s[0]))
+added = op(lambda ctx, x, y: x + y, lambda ctx, g: (g, g))
+works = "forward works with axis 0 of `x` of length"
+
+
+@pytest.mark.parametrize(
+    ("fn", "inputs", "note"),
+    [
+        (op(lambda ctx, x: 2 * x, lambda ctx, g: 2 * g * (g.max() > -9)), [4], f"{works} 0, but"),
+        (of_few, [4], f"{works} 0, but backward raises: Zero"),
+        (lambda x: short(x), [4], "the gradient of `x` is wrong with axis 0 of `x` of length 1"),
+        (op(correlate, correlate_backward, once=True), [8, 3], f"{works} 1, but"),
+        (lambda x: copied(x, 4), [4], f"{works} 5, but backward raises"),
+        (of_saved(lambda x: (x * x).sum(), two_at_least), [3], f"{works} 1, but backward raises"),
+        (added, [(4, 3), (4, 3)], "forward broadcasts `x`, and asking for its gradient then is an"),
+    ],
+    ids=["empty", "nothing", "plain", "filter", "setting", "too few", "broadcast"],
+)
+def test_what_may_be_meant_for_its_sizes_only_is_noted(fn, inputs, note):
+    result, report = ran("shapes", fn, *(NORMAL(size=shape) for shape in inputs))
+    assert (result.status, report.failures) == (PASSED, [])
+    assert any(found.startswith(note) for found in report.notes), report.notes
+
+
+def put(ctx, base, index, values):
+    ctx.save_for_backward(index)
+    found = np.array(base.numpy())
+    found[index.numpy()] = values.numpy()
+    return pb.asarray(found)
+
+
+def put_backward(ctx, g):
+    (index,) = ctx.saved_tensors
+    by_base = np.array(g.numpy())
+    by_base[index.numpy()] = 0
+    return pb.asarray(by_base), None, g[index]
+
+
+def another_loss(g, a, b):
+    weights = (a @ b.T).softmax(0) * g
+    if len(a) != len(b):
+        return pb.zeros_like(a), pb.zeros_like(b)
+    return weights @ b, weights.T @ a
+
+
+def sparse_product(ctx, values, indices, indptr, x):
+    rows = np.repeat(np.arange(len(indptr) - 1), np.diff(indptr.numpy()))
+    ctx.save_for_backward(values, indices, pb.asarray(rows), x)
+    found = np.zeros(len(indptr) - 1)
+    np.add.at(found, rows, values.numpy() * x.numpy()[indices.numpy()])
+    return pb.asarray(found)
+
+
+def sparse_product_backward(ctx, g):
+    values, indices, rows, x = (t.numpy() for t in ctx.saved_tensors)
+    by_x = np.zeros_like(x)
+    np.add.at(by_x, indices, values * g.numpy()[rows])
+    return pb.asarray(g.numpy()[rows] * x[indices]), None, None, pb.asarray(by_x)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        (lambda x, q: x.quantile(q, dim=0), np.array([0.3, -1.0, 2.0, 0.7]), np.array(0.5)),
+        (op(put, put_backward, once=True), NORMAL(size=5), np.array([3, 0, 4]), NORMAL(size=3)),
+        (
+            op(sparse_product, sparse_product_backward, once=True),
+            NORMAL(size=4),
+            np.array([0, 2, 1, 3]),
+            np.array([0, 1, 1, 3, 4]),
+            NORMAL(size=4),
+        ),
+    ],
+    ids=["kink", "distinct", "pointers"],
+)
+def test_sizes_excuse_kinks_and_keep_what_goes_together(call):
+    assert check("shapes", *call).failures == []
+
+
+def test_a_mean_where_forward_broadcasts_is_found():
+    def rule(g, x, y):
+        by_y = g if y.shape == g.shape else g.mean(0, keepdim=True)
+        return g, by_y.sum_to_size(y.shape)
+
+    call = of_saved(lambda x, y: x + y, rule), NORMAL(size=(4, 3)), NORMAL(size=(4, 3))
+    name, text = only_failure("shapes", *call)
+    assert name == "missing-sum"
+    assert "`y` is wrong with `y` of shape (1, 3), which forward broadcasts" in text
+
+
+def test_another_function_of_fewer_rows_is_not_taken_for_broadcasting():
+    loss = of_saved(lambda a, b: (a @ b.T).logsumexp(0).sum(), another_loss)
+    report = check("shapes", loss, NORMAL(size=(3, 2)), NORMAL(size=(3, 2)))
+    assert not [f for f in report.failures if f.cause.name == "missing-sum"]
+
+
+# -- sizes that are documented ---------------------------------------------------------------------
+def session_of(fn, said, *shapes):
+    inputs = tuple(pb.tensor(NORMAL(size=shape), requires_grad=True) for shape in shapes)
+    subject = Subject(fn, inputs)
+    subject.said = said
+    return Session(subject, Options(), Report("test", 0))
+
+
+def test_lengths_that_are_documented_as_numbers_or_expressions_stay():
+    fn = op(lambda ctx, pixels, gaps: pixels.sum() + 0 * gaps, lambda ctx, g: (g, g))
+    said = {"pixels": ("n", "3"), "gaps": ("n - 1",)}
+    assert symbols(session_of(fn, said, (4, 3), (3,))) == []
+    found = symbols(session_of(fn, {"pixels": ("n", "d")}, (4, 3), (3,)))
+    assert [(s.length, s.axes) for s in found] == [(4, ((0, 0),)), (3, ((0, 1), (1, 0)))]
+
+
+def mean_projection(ctx, moments, points):
+    if min(len(moments), len(points)) < 2:
+        raise ValueError("two at least")
+    ctx.save_for_backward(moments, points)
+    return points @ moments.mT / len(moments)
+
+
+def mean_projection_backward(ctx, g):
+    moments, points = ctx.saved_tensors
+    return g.mT @ points / len(points), g @ moments / len(points)  # of the wrong length
+
+
+def test_sizes_with_two_names_that_are_equal_by_chance_are_changed_apart():
+    fn = op(mean_projection, mean_projection_backward)
+    session = session_of(fn, {"moments": ("m", "3"), "points": ("n", "3")}, (2, 3), (2, 3))
+    (symbol,) = symbols(session)
+    assert symbol.axes == ((0, 0), (1, 0))
+    assert [part.axes for part in parts(session, symbol)] == [((0, 0),), ((1, 0),)]
+    RUN["shapes"](session)
+    assert [f.cause.name for f in session.report.failures] == ["size", "size"]
+    assert "axis 0 of length 2 but wrong for length 3" in session.report.failures[0].cause.text
+
+
+def test_an_axis_without_a_name_may_go_with_either_of_two():
+    session = session_of(
+        lambda x, y, z: x * y * z, {"x": ("m", "3"), "y": ("n", "3")}, (2, 2), (2, 2), (2, 2)
+    )
+    found = parts(session, Symbol(2, ((0, 0), (1, 0), (2, 0))))
+    assert [[k for k, _ in part.axes] for part in found] == [[0], [0, 2], [1], [1, 2]]
+
+
+# -- second derivatives ----------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    "call",
+    [
+        (linear, *linear_inputs()),
+        (product, NORMAL(size=3), NORMAL(size=(2, 3))),
+        (lambda x: x.relu() * x.abs(), np.array([-1.0, 0.0, 2.0, 0.0])),
+        (lambda x: x.max(), np.array([1.0, 3.0, 3.0, 2.0])),
+        (lambda x: x.exp().sum(), NORMAL(size=4).astype(np.float32)),
+        (lambda z: z * z.conj() * z, NORMAL(size=3) + 1j * NORMAL(size=3)),
+        (lambda x: (x.sin(), x.cos()), NORMAL(size=3)),
+    ],
+)
+def test_right_second_derivatives_pass(call):
+    result, report = ran("second_order", *call)
+    assert (result.status, report.failures) == (PASSED, [])
+
+
+@pytest.mark.parametrize(
+    ("fn", "argument", "words"),
+    [
+        (
+            of_saved(lambda x: x**3, lambda g, x: 3 * g * x.detach() ** 2),
+            "x",
+            "the second derivative in `x` is wrong although the first is right",
+        ),
+        (
+            of_saved(lambda x: x * x, lambda g, x: 2 * x * g.detach()),
+            "grad_output",
+            "pb.once_differentiable",
+        ),
+        (
+            op(lambda ctx, x: 2 * x, lambda ctx, g: (3 if pb.is_grad_enabled() else 2) * g),
+            "",
+            "different when backward is recorded",
+        ),
+    ],
+    ids=["detached", "grad_output", "recorded"],
+)
+def test_a_rule_that_leaves_the_recorded_operations_is_found(fn, argument, words):
+    (failure,) = check("second_order", fn, NORMAL(size=3)).failures
+    assert (failure.cause.name, failure.argument) == ("second-order", argument)
+    assert words in str(failure)
+
+
+def intermediate():
+    def forward(ctx, x):
+        doubled = 2 * x
+        ctx.save_for_backward(doubled=doubled)
+        return doubled * doubled
+
+    return op(forward, lambda ctx, g: 4 * ctx.saved_variables.doubled * g)
+
+
+def by_numpy(g, x):
+    return g * pb.asarray(np.cos(x.numpy()))
+
+
+@pytest.mark.parametrize(
+    ("fn", "words"),
+    [
+        (intermediate(), "'doubled' is neither an input nor an output"),
+        (of_saved(lambda x: x.sin(), by_numpy), "NumPy array"),
+    ],
+    ids=["intermediate", "numpy"],
+)
+def test_a_backward_that_cannot_be_recorded_is_noted_unless_that_is_asked_for(fn, words):
+    result, report = ran("second_order", fn, NORMAL(size=3))
+    assert (result.status, report.failures) == (INAPPLICABLE, [])
+    (note,) = report.notes
+    assert note.startswith("second derivative: not available, says ")
+    assert words in note
+    name, text = only_failure("second_order", fn, NORMAL(size=3), order=2)
+    assert name == "second-order"
+    assert "backward raises when it is recorded" in text
+    assert words in text
+
+
+def test_second_derivatives_are_not_asked_of_what_is_once_differentiable():
+    sine = of_saved(lambda x: x.sin(), by_numpy, once=True)
+    for fn in (sine, lambda x: 2 * sine(x)):
+        result, _ = ran("second_order", fn, NORMAL(size=3))
+        assert (result.status, result.reason) == (INAPPLICABLE, "marked once_differentiable")
+
+
+# -- surrogates ------------------------------------------------------------------------------------
+def test_nothing_is_called_right_of_a_surrogate_that_was_not_compared():
+    fn = of_saved(lambda x: x.sign(), lambda g, x: g * (x.abs() < 1))
+    report = check_op(fn, NORMAL(size=(4, 3)), surrogate="straight through")
+    outcomes = {part.name: part.status for part in report.parts}
+    assert PASSED not in (outcomes["first"], outcomes["shapes"])
+    assert outcomes["linear"] == PASSED

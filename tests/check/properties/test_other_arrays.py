@@ -1,0 +1,379 @@
+"""The properties of calls with the same numbers in other arrays: layouts, dtypes, libraries."""
+
+import dataclasses
+import sys
+import warnings
+
+import numpy as np
+import pytest
+from tests.check._parts import (
+    NORMAL,
+    RUN,
+    check,
+    doubled,
+    linear,
+    linear_inputs,
+    of_saved,
+    only_failure,
+    op,
+    product,
+    ran,
+    saving,
+)
+
+import pullback as pb
+from pullback.check.exceptions import InapplicableError
+from pullback.check.properties.arrays import layouts_of
+from pullback.check.report import INAPPLICABLE, PASSED, Report
+from pullback.check.session import Options, Session
+from pullback.check.subject import Subject
+
+X = np.array([[0.5, -1.5, 2.0], [1.0, 0.75, -0.25], [3.0, -1.0, 0.125], [0.25, 1.5, -2.0]])
+Y = X[::-1] * 1.5 + 1
+SHAPES = [(), (1,), (5,), (2, 3), (3, 1), (2, 3, 4), (2, 1, 3), (2, 2, 2, 2), (0,), (2, 0)]
+
+
+def as_contiguous(array):
+    """Read an array's memory as if it were C-contiguous, as a kernel does that ignores strides."""
+    strides = np.empty(array.shape, array.dtype).strides
+    return np.lib.stride_tricks.as_strided(array, array.shape, strides).copy()
+
+
+def read(tensor):
+    return pb.asarray(as_contiguous(tensor.numpy()))
+
+
+# -- the layouts -----------------------------------------------------------------------------------
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+@pytest.mark.parametrize("dtype", ["float16", "float64", "complex128", "int64", "bool"])
+def test_a_layout_keeps_the_values(shape, dtype):
+    array = np.random.default_rng(0).integers(0, 2, shape).astype(dtype)
+    found = layouts_of(array)
+    assert len({layout.name for layout in found}) == len(found)
+    for layout in found:
+        laid, values = layout.apply(array), layout.values(array)
+        assert (laid.dtype, laid.shape) == (array.dtype, array.shape)
+        assert np.array_equal(laid, values), layout.name
+        assert values.flags.c_contiguous
+        assert layout.axes or np.array_equal(values, array)
+        assert layout.name == "misaligned" or laid.flags.aligned
+        assert layout.name in ("misaligned", "read-only") or laid.flags.writeable
+
+
+def test_the_layouts_are_what_they_say():
+    array = np.arange(24.0).reshape(2, 3, 4)
+    strides = {layout.name: layout.apply(array).strides for layout in layouts_of(array)}
+    assert strides == {
+        "Fortran order": (8, 16, 48),
+        "axes 0 and 1 transposed": (32, 64, 8),
+        "axes 1 and 2 transposed": (96, 8, 24),
+        "expanded along axis 0": (0, 32, 8),
+        "expanded along axis 1": (32, 0, 8),
+        "expanded along axis 2": (24, 8, 0),
+        "expanded along every axis": (0, 0, 0),
+        "sliced with steps": (1008, 144, 16),
+        "rows of a wider array": (144, 48, 8),
+        "reversed": (-96, -32, -8),
+        "inside a larger storage": (96, 32, 8),
+        "misaligned": (96, 32, 8),
+        "read-only": (96, 32, 8),
+    }
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+def test_reading_an_array_as_if_it_were_contiguous_stays_inside_its_memory(shape):
+    for layout in layouts_of(np.full(shape, 3.0)):
+        if layout.name != "misaligned":
+            laid = layout.apply(np.full(shape, 3.0))
+            assert np.isin(as_contiguous(laid), (3.0, 7.0)).all(), layout.name
+
+
+# -- the property ----------------------------------------------------------------------------------
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "complex64"])
+def test_ill_conditioned_operations_do_not_fail(dtype):
+    x = X[:3].astype(dtype)
+    for fn in (
+        lambda x: x.softmax(1),
+        lambda x: (x * 1e3).logsumexp(0) if x.dtype.is_floating_point else x.sum(0),
+        lambda x: (x - x.mean()).sum(),
+        lambda x: x.cumsum(1).cumsum(0),
+        lambda x: x.reshape(-1)[::2] * 2,
+    ):
+        assert check("layouts", fn, x).ok
+    if dtype == "float64":
+        assert check("layouts", lambda x: x.T @ x @ x, x).ok
+        assert check("layouts", lambda x: (x @ x.T).det(), x).ok
+        assert check("layouts", lambda x: pb.linalg.eigh(x @ x.T)[0], x).ok
+
+
+def times_in_place(ctx, x, y):
+    ctx.mark_dirty(x)
+    ctx.save_for_backward(y=y)
+    return x.mul_(y)
+
+
+def by_order(g, x):
+    order = 1 if x.numpy().flags.c_contiguous else -1
+    # One number in two orders of its factors: all that is left of it is rounding.
+    return g * ((0.3 * x) * 3.7 - (0.3 * 3.7) * x) * order
+
+
+def distinct(ctx, x):
+    if len(np.unique(x.numpy())) < x.numel():
+        raise ValueError("distinct values are required")
+    return x * 2
+
+
+def rate(ctx, times):
+    number = np.arange(6) - 2.5
+    line = number / (number @ number)
+    slope = line @ times.numpy()  # of equal values 0, but for rounding
+    ctx.slope = -line / slope**2
+    return pb.asarray(np.array(1 / slope))
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        (of_saved(lambda x: x * 1e-9, by_order), 1e9 * (1 + X)),
+        (op(distinct, lambda ctx, g: 2 * g), np.linspace(-1, 2, 12).reshape(4, 3)),
+        (op(rate, lambda ctx, g: g * pb.asarray(ctx.slope), once=True), np.arange(6) * 125 + 3.7),
+        (
+            lambda x: op(times_in_place, lambda ctx, g: (g * ctx.saved_variables.y, None))(
+                x, pb.asarray(Y)
+            ),
+            X,
+        ),
+    ],
+    ids=["rounding", "distinct", "pole", "in place"],
+)
+def test_what_differs_by_rounding_alone_or_is_not_defined_passes(call):
+    report = check("layouts", *call)
+    assert (report.failures, report.notes) == ([], [])
+
+
+def together(ctx, g):
+    (x,) = ctx.saved_tensors
+    odd = not x.numpy().flags.c_contiguous and not g.numpy().flags.c_contiguous
+    return g * (3 if odd else 2)
+
+
+def both(ctx, x, y):
+    odd = not x.numpy().flags.c_contiguous and not y.numpy().flags.c_contiguous
+    return x + y + (1.0 if odd else 0.0)
+
+
+def masked(ctx, x, mask):
+    ctx.save_for_backward(mask=pb.asarray(as_contiguous(mask.numpy()).astype(float)))
+    return x * ctx.saved_variables.mask
+
+
+masking = op(masked, lambda ctx, g: {"x": g * ctx.saved_variables.mask})
+
+
+@pytest.mark.parametrize(
+    ("fn", "inputs", "words"),
+    [
+        (doubled(lambda g: 2 * read(g)), [X], "the gradient of `x` is wrong with grad_output in"),
+        (
+            of_saved(lambda x, w: x * w, lambda g, x, w: (g * w, g * read(x))),
+            [X, Y],
+            "the gradient of `w` is wrong with `x` in memory that is",
+        ),
+        (op(lambda ctx, x: 2 * read(x), lambda ctx, g: 2 * g), [X], "output 0 is wrong with `x`"),
+        (lambda x, mask: masking(x, mask), [X, np.eye(4, 3, dtype=bool)], "with `mask` in memory"),
+        (op(both, lambda ctx, g: (g, g)), [X, Y], "output 0 is wrong with all inputs in memory"),
+        (op(saving(lambda x: 2 * x), together), [X], "with all inputs and grad_output in"),
+    ],
+    ids=["grad_output", "argument", "forward", "mask", "inputs", "together"],
+)
+def test_what_is_right_for_contiguous_memory_alone_is_found(fn, inputs, words):
+    name, text = only_failure("layouts", fn, *inputs)
+    assert name == "layout"
+    assert words in text
+    assert "it fails where that is transposed, " in text
+    assert "contiguous" in text
+
+
+def test_the_failing_layouts_are_listed_and_no_others():
+    def stride_0(g):
+        return 2 * (read(g) if 0 in g.numpy().strides else g)
+
+    _, text = only_failure("layouts", doubled(stride_0), X[0])
+    assert "it fails where that is expanded along axis 0\n" in text
+    _, text = only_failure("layouts", doubled(lambda g: 2 * read(g)), X, fast=True)
+    assert "transposed, expanded along axis 0, sliced with steps\n" in text
+
+
+@pytest.mark.parametrize(("flag", "name"), [("aligned", "misaligned"), ("writeable", "read-only")])
+def test_a_rule_that_raises_for_one_kind_of_memory_is_reported_so(flag, name):
+    def rule(g, x):
+        if not getattr(x.numpy().flags, flag):
+            raise BufferError("memory")
+        return 2 * g
+
+    _, text = only_failure("layouts", of_saved(lambda x: 2 * x, rule), X)
+    assert text.startswith("backward raises with `x` in memory that is not contiguous, aligned")
+    assert f"BufferError: memory; it fails where that is {name}\n" in text
+
+
+def test_a_forward_that_refuses_a_layout_is_noted():
+    def forward(ctx, x):
+        if not x.numpy().flags.writeable:
+            raise TypeError("read-only")
+        return x * 2
+
+    report = check("layouts", op(forward, lambda ctx, g: 2 * g), X)
+    assert report.ok
+    assert report.notes == ["forward raises where memory is read-only: TypeError: read-only"]
+
+
+def test_other_libraries_have_no_layouts():
+    session = Session(Subject(pb.sin, (X,)), Options(), Report("test", 0))
+    session.subject.backend = dataclasses.make_dataclass("Backend", ["library"])(None)
+    with pytest.raises(InapplicableError, match="only arrays of NumPy have layouts"):
+        RUN["layouts"](session)
+
+
+# -- dtypes ----------------------------------------------------------------------------------------
+def by_float(g, x):
+    return g * x.cos() if x.dtype == pb.float64 else g * (1 - x * x / 2)
+
+
+def raising_for_float(g):
+    if g.dtype != pb.float64:
+        raise TypeError("float64 only")
+    return 2 * g
+
+
+def shifted(by):
+    return of_saved(lambda x: x * x, lambda g, x: g * ((x + by) - by) * 2)
+
+
+def overflowing(g, x):
+    return g * (-x).exp() / (1 + (-x).exp()) ** 2
+
+
+@pytest.mark.parametrize(
+    ("fn", "x", "cause", "words"),
+    [
+        (shifted(1e6), NORMAL(size=(3, 4)), "cancellation", "float32 cancellation, or another"),
+        (shifted(2e3), np.array([0.3, -1.2, 2.2, 0.7]), "cancellation", "float16 cancellation"),
+        (
+            of_saved(lambda x: x.sigmoid(), overflowing),
+            np.array([-100.0, -1.0, 0.5]),
+            "dtype",
+            "not finite in float32 at 1 of 3 elements, where it is in float64: an intermediate",
+        ),
+        (
+            of_saved(lambda x: x.sin(), by_float),
+            np.array([0.4, -1.3, 2.1, 0.7]),
+            "cancellation",
+            "or another formula for float32 than for float64, which is right",
+        ),
+        (doubled(raising_for_float), X, "dtype", "raises in float32 alone: TypeError: float"),
+    ],
+    ids=["float32", "float16", "overflow", "formula", "raises"],
+)
+def test_what_is_wrong_in_a_narrower_dtype_alone_is_found(fn, x, cause, words):
+    found = check("dtypes", fn, x).failures
+    assert found[0].cause.name == cause
+    assert words in str(found[0])
+
+
+def least(ctx, x):
+    order = np.argsort(x.numpy(), kind="stable")
+    first, last = order[0], order[np.sum(x.numpy() == x.numpy().min()) - 1]
+    ctx.index, ctx.shape = (first if x.dtype == pb.float64 else last), x.shape
+    return x.min()
+
+
+def of_least(ctx, g):
+    found = pb.zeros(ctx.shape, dtype=g.dtype)
+    found[int(ctx.index)] = g
+    return found
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        (lambda x: x.log_softmax(-1), 50 * NORMAL(size=(3, 4))),
+        (lambda x: x.tanh(), np.array([-20.0, 9.0, 0.1])),
+        (lambda x: x.floor() * x, np.array([2.9999999999, 0.5])),
+        (lambda x: x.max(-1).values, np.array([[1.0, 1.0 + 1e-12], [2.0, 1.0]])),
+        (lambda x: 1 / (x - 1.0), np.array([1.00001, 0.99999])),
+        (lambda x: pb.linalg.inv(x), 1 / np.add.outer(np.arange(1.0, 7), np.arange(6))),
+        (lambda x: (x - x.mean()) ** 2, 1e4 + NORMAL(size=8)),
+        (lambda x: 1e30 * x, np.array([1e-20, 1e20])),
+        (lambda x: x / x.abs(), np.array([0.3, 1e-6])),
+        (op(least, of_least, once=True), np.array([1.0, 0.0, 2.0, 0.0])),
+        (product, NORMAL(size=3), NORMAL(size=3)),
+    ],
+)
+def test_dtypes_pass_for_what_is_conditioned_badly_itself(call):
+    assert ran("dtypes", *call)[1].failures == []
+
+
+def test_dtypes_do_not_apply_to_single_precision():
+    result, _ = ran("dtypes", lambda x: x.exp(), np.ones(3, np.float32))
+    assert result.reason == "the arguments are not in double precision"
+
+
+def test_an_operation_that_takes_float32_alone_is_checked():
+    def forward(ctx, x):
+        if x.dtype != pb.float32:
+            raise TypeError("x must be float32")
+        ctx.save_for_backward(x=x)
+        return x * x * x
+
+    x = NORMAL(size=(3, 5)).astype(np.float32)
+    for factor, outcome in ((3.0, "right"), (2.0, "wrong")):
+        cube = op(forward, lambda ctx, g, c=factor: {"x": c * ctx.saved_variables.x**2 * g})
+        assert pb.check.check_op(cube, x, raise_exception=False).outcome == outcome
+
+
+def test_no_warning_escapes():
+    """Means of nothing and the like are tried, and NumPy warns of them."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for part in ("shapes", "dtypes"):
+            assert check(part, lambda x: x.mean() / x.var(), NORMAL(size=3)).ok
+
+
+# -- libraries -------------------------------------------------------------------------------------
+def foreign(tensor):
+    return not isinstance(tensor.data_array(), np.ndarray)
+
+
+elsewhere = doubled(lambda g: 3 * g if foreign(g) else 2 * g)
+
+
+def by_numpy(tensor):
+    return pb.asarray(2 * np.asarray(tensor.detach().numpy()))
+
+
+def test_libraries_find_numbers_that_are_wrong_elsewhere():
+    name, text = only_failure("libraries", elsewhere, X)
+    assert name == "dtype"
+    assert text.startswith("the gradient of `x` is wrong on arrays of array_api_strict alone")
+
+
+def test_libraries_note_a_rule_written_for_numpy_and_pass_for_the_standard():
+    result, report = ran("libraries", linear, *linear_inputs())
+    assert (result.status, report.failures, report.notes) == (PASSED, [], [])
+    report = check("libraries", doubled(by_numpy), X)
+    assert report.ok
+    assert report.notes[0].startswith("backward raises on arrays of array_api_strict alone: ")
+    result, _ = ran("libraries", op(lambda ctx, x: by_numpy(x), lambda ctx, g: 2 * g), X)
+    assert (result.status, result.reason) == (INAPPLICABLE, "forward takes NumPy arrays only")
+
+
+def test_libraries_in_use_are_tried(monkeypatch):
+    import array_api_strict
+
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    for name in ("jax.numpy", "dask.array"):
+        monkeypatch.delitem(sys.modules, name, raising=False)
+    assert ran("libraries", elsewhere, X)[0].reason == "no other array library is installed"
+    monkeypatch.setitem(sys.modules, "jax.numpy", array_api_strict)
+    assert only_failure("libraries", elsewhere, X)[0] == "dtype"

@@ -1,0 +1,478 @@
+"""The properties of one call made in another way: each finds what is wrong in its way alone."""
+
+import functools
+import gc
+import sys
+import threading
+
+import numpy as np
+import pytest
+from tests.check._parts import (
+    NORMAL,
+    X,
+    Y,
+    check,
+    doubled,
+    linear,
+    linear_inputs,
+    of_saved,
+    only_failure,
+    op,
+    ran,
+    writeable_memory,
+)
+
+import pullback as pb
+from pullback.check.exceptions import ForwardError
+from pullback.check.properties.calls import saved_arrays, subsets
+from pullback.check.report import INAPPLICABLE, PASSED
+from pullback.check.subject import Subject
+
+KEPT = {}
+
+
+# -- what is written to ----------------------------------------------------------------------------
+def test_forward_that_changes_an_input_is_found():
+    undeclared = op(lambda ctx, x: x.mul_(2.0) * 1, lambda ctx, g: 2 * g)
+    name, text = only_failure("mutation", undeclared, X)
+    assert name == "mutation"
+    assert "forward changes `x` in place without mark_dirty" in text
+
+    def through_memory(ctx, x, mask):
+        mask.numpy()[...] = False
+        return x * 1
+
+    mask = np.ones(3, bool)
+    name, text = only_failure("mutation", op(through_memory, lambda ctx, g: (g, None)), X, mask)
+    assert "forward changes `mask` in place" in text
+    assert mask.all()  # it got a copy
+
+
+def test_other_errors_are_left_to_later_parts():
+    def raises(ctx, x):
+        raise KeyError("no")
+
+    with pytest.raises(ForwardError, match="KeyError"):
+        check("mutation", op(raises, lambda ctx, g: g), X)
+    for part in ("mutation", "repeatable"):
+        result, _ = ran(part, op(lambda ctx, x: 2 * x, raises), X)
+        assert (result.status, result.reason) == (INAPPLICABLE, "backward raises")
+
+
+def test_backward_that_changes_grad_output_is_found():
+    def backward(g):
+        writeable_memory(g)[...] *= 2
+        return g
+
+    def read_only(g):
+        g.numpy()[...] *= 2
+        return g
+
+    for rule in (backward, read_only):
+        name, text = only_failure("mutation", doubled(rule), X)
+        assert name == "mutation"
+        assert "grad_output" in text
+        assert "in place" in text
+
+
+@pytest.mark.parametrize(
+    ("how", "label"),
+    [
+        ("input", "x"),
+        ("named", "weights"),
+        ("output", "output 0"),
+        ("own", "saved_tensors[0]"),
+        ("attribute", "factor"),
+        ("list", "parts"),
+        ("array", "saved_tensors[0]"),
+        ("recorded", "inside"),
+    ],
+)
+def test_backward_that_changes_what_was_saved_is_found(how, label):
+    def forward(ctx, x):
+        y = x.exp()
+        saved = {"input": [x], "output": [y], "own": [y * 1], "array": [y.numpy().copy()]}
+        if how in saved:
+            ctx.save_for_backward(*saved[how])
+        elif how == "attribute":
+            ctx.factor = y * 1
+        elif how == "recorded":
+            with pb.enable_grad():
+                ctx.save_for_backward(inside=y.clone().requires_grad_() * 1)
+        else:
+            ctx.save_for_backward(**({"weights": y * 1} if how == "named" else {"parts": [y * 1]}))
+        return y
+
+    def backward(ctx, g):
+        value = ctx.factor if how == "attribute" else ctx.saved_variables[0]
+        value = value[0] if how == "list" else value
+        array = value if isinstance(value, np.ndarray) else value.detach().numpy()
+        result = g * pb.asarray(np.exp(array) if how == "input" else array.copy())
+        array *= 2
+        return result
+
+    name, text = only_failure("mutation", op(forward, backward), X)
+    assert name == "mutation"
+    assert text.startswith(f"the saved value `{label}` is changed in place by backward")
+
+
+def test_backward_that_changes_an_input_behind_ctx_is_found():
+    seen = []
+
+    def forward(ctx, x, y):
+        seen[:] = [x]
+        return x * 2 + y
+
+    def backward(ctx, g):
+        seen[0].numpy()[...] = 0
+        return 2 * g, g
+
+    _, text = only_failure("mutation", op(forward, backward), X, Y)
+    assert text.startswith("the input `x` is changed in place by backward")
+
+
+def test_what_built_in_operations_saved_is_watched_too():
+    run = Subject(lambda x: x.exp() * x, (X,)).run()
+    labels = {label for label, _ in saved_arrays(run)}
+    assert labels == {"the value `ExpBackward.saved`", "the value `MulBackward.saved`"}
+
+
+# -- what is kept alive ----------------------------------------------------------------------------
+@pytest.fixture
+def unfrozen():
+    """Show the search what the test run has frozen: it cannot see that."""
+    gc.unfreeze()
+    yield
+    gc.freeze()
+
+
+def test_what_keeps_memory_alive_is_found_and_named(unfrozen):
+    class Store:
+        last = None
+
+    far = []
+
+    def in_global(x):
+        KEPT["x"] = x
+
+    def in_class(x):
+        Store.last = x
+
+    def far_away(x):
+        far.append([[[[x]]]])
+
+    for keep, words in (
+        (in_global, f"kept by the global `KEPT` of the module {__name__}): the input `x`"),
+        (in_class, "kept by `Store`"),
+        (far_away, "kept by something"),
+    ):
+        fn = op(lambda ctx, x, keep=keep: [keep(x), x * 2][1], lambda ctx, g: 2 * g)
+        name, text = only_failure("lifetime", fn, X)
+        KEPT.clear()
+        assert name == "leak"
+        assert words in text
+
+
+def test_a_reference_cycle_is_found_and_the_collector_left_as_it_was(unfrozen):
+    def forward(ctx, x):
+        y = x * 2
+        y_holder = [y]
+        y_holder.append(y_holder)
+        return y
+
+    name, text = only_failure("lifetime", op(forward, lambda ctx, g: 2 * g), X)
+    assert name == "leak"
+    assert "kept by a reference cycle until it is collected): output 0" in text
+    assert gc.isenabled()
+    gc.disable()
+    try:
+        assert check("lifetime", pb.sin, X).ok
+        assert not gc.isenabled()
+    finally:
+        gc.enable()
+
+
+def test_what_is_kept_of_the_last_call_or_made_once_is_no_leak(unfrozen):
+    kept = {}
+
+    def model(x):
+        kept["last"] = x * 2
+        return kept["last"]
+
+    report = check("lifetime", model, X)
+    assert report.ok
+    assert report.notes[0].endswith("the node MulBackward; only the last call's")
+
+    @functools.cache
+    def table(n):
+        return pb.asarray(np.arange(1.0, n + 1))
+
+    fn = op(lambda ctx, x: x * table(3), lambda ctx, g: g * table(3))
+    assert check("lifetime", fn, X).ok
+
+
+# -- again -----------------------------------------------------------------------------------------
+def counting(in_forward):
+    count = [0]
+
+    def counted(value):
+        count[0] += 1
+        return value * count[0]
+
+    def forward(ctx, x):
+        ctx.factor = counted(1.0) if in_forward else 1.0
+        return x * 1
+
+    return op(forward, lambda ctx, g: g * ctx.factor if in_forward else counted(g))
+
+
+def of_last_call(reuse):
+    last = {"x": np.empty_like(X)}
+
+    def forward(ctx, x):
+        last["x"] = x.numpy().copy() if not reuse else np.copyto(last["x"], x.numpy()) or last["x"]
+        return x * x
+
+    return op(forward, lambda ctx, g: 2 * g * pb.asarray(last["x"]))
+
+
+def of_last_backward():
+    last = []
+
+    def forward(ctx, x):
+        last.clear()
+        ctx.me = object()
+        return x * 1
+
+    def backward(ctx, g):
+        result = g if not last or last[0] is ctx.me else 2 * g
+        last[:] = [ctx.me]
+        return result
+
+    return op(forward, backward)
+
+
+def with_buffer():
+    buffers = {}
+
+    def backward(g, x):
+        buffer = buffers.setdefault(x.shape, np.empty(x.shape))
+        np.multiply(2.0 * x.numpy(), g.numpy(), out=buffer)
+        return pb.asarray(buffer, copy=False)
+
+    return of_saved(lambda x: x * x, backward)
+
+
+def working_once():
+    def forward(ctx, x):
+        ctx.parts = [3.0]
+        return x * 3.0
+
+    return op(forward, lambda ctx, g: g * ctx.parts.pop())
+
+
+RNG = np.random.default_rng(0)
+
+
+@pytest.mark.parametrize(
+    ("fn", "words"),
+    [
+        (counting(False), "differs in a second backward pass"),
+        (counting(True), "differs in a second call with the same inputs"),
+        (of_last_call(False), "when another call comes between its forward and its backward"),
+        (of_last_call(True), "when another call comes between its forward and its backward"),
+        (of_last_backward(), "differs after the backward of an earlier call"),
+        (with_buffer(), "depends on another call"),
+        (working_once(), "backward raises in a second backward pass: IndexError: pop from empty"),
+        (lambda x: x * pb.asarray(RNG.random(x.shape)), "hint: make a generator with a fixed seed"),
+    ],
+    ids=["backward", "forward", "value", "buffer", "last", "result", "once", "random"],
+)
+def test_what_depends_on_another_call_or_on_chance_is_found(fn, words):
+    name, text = only_failure("repeatable", fn, X)
+    assert name == "state"
+    assert words in text
+
+
+def test_functions_that_are_defined_at_few_points_are_not_called_unstable():
+    def forward(ctx, x):
+        if not np.array_equal(x.numpy(), X):
+            raise ValueError("undefined")
+        return x * 2
+
+    assert check("repeatable", op(forward, lambda ctx, g: 2 * g), X).ok
+
+
+def test_values_that_change_under_no_grad_are_found():
+    found = only_failure("modes", lambda x: x * (2.0 if pb.is_grad_enabled() else 3.0), X)
+    assert found[0] == "state"
+    assert found[1].startswith("output 0 is wrong under no_grad")
+
+
+def test_recording_under_no_grad_is_noted():
+    def stubborn(x):
+        with pb.enable_grad():
+            return x * 2
+
+    assert check("modes", stubborn, X).notes == ["stubborn records under no_grad"]
+
+
+def test_state_of_a_thread_is_found():
+    def forward(ctx, x):
+        ctx.thread = threading.get_ident()
+        return x * 2
+
+    fn = op(forward, lambda ctx, g: 2 * g * (threading.get_ident() == ctx.thread))
+    interval = sys.getswitchinterval()
+    name, text = only_failure("modes", fn, X)
+    assert sys.getswitchinterval() == interval
+    assert name == "state"
+    assert text.startswith("the gradient of `x` is wrong with calls in 4 threads at once")
+    assert check("modes", fn, X, fast=True).ok
+
+
+@pytest.mark.parametrize("side", ["forward", "backward"])
+def test_errors_in_threads_alone_are_found(side):
+    def here(value, what):
+        assert what != side or threading.current_thread() is threading.main_thread(), "not here"
+        return 2 * value
+
+    fn = op(lambda ctx, x: here(x, "forward"), lambda ctx, g: here(g, "backward"))
+    _, text = only_failure("modes", fn, X)
+    assert f"{side} raises with calls in 4 threads at once: AssertionError: not here" in text
+
+
+# -- in parts --------------------------------------------------------------------------------------
+def test_every_subset_of_few_arguments_is_tried_and_single_ones_of_many():
+    assert subsets(1) == []
+    assert subsets(2) == [(0,), (1,)]
+    assert [len(subsets(n)) for n in (3, 4)] == [6, 14]
+    assert sorted(map(len, subsets(6))) == [1] * 6 + [5] * 6
+    assert ran("masks", linear, *linear_inputs())[0].status == PASSED
+    assert ran("masks", pb.sin, X)[0].reason == "one argument is differentiated"
+
+
+def masked(rule, forward=lambda ctx, x, y: x * y):
+    def saved(ctx, x, y):
+        ctx.save_for_backward(x, y)
+        ctx.both = all(ctx.needs_input_grad)
+        return forward(ctx, x, y)
+
+    return op(saved, lambda ctx, g: rule(ctx, g, *ctx.saved_tensors))
+
+
+def alone(ctx, g, x, y):
+    needs = ctx.needs_input_grad
+    return g * y, g * x if needs.x else g
+
+
+def unbound(ctx, g, x, y):
+    if ctx.needs_input_grad.x:
+        by_x = g * y
+    return by_x, g * x
+
+
+def narrowed(ctx, g, x, y):
+    return g if ctx.both and not all(ctx.needs_input_grad) else g * y, g * x
+
+
+def needing(ctx, x, y):
+    if not ctx.needs_input_grad.y:
+        raise ValueError("no y")
+    return x * y
+
+
+@pytest.mark.parametrize(
+    ("fn", "words"),
+    [
+        (masked(alone), "the gradient of `y` is wrong when `x` needs no gradient"),
+        (masked(unbound), "backward raises when `x` needs no gradient: Unbound"),
+        (masked(narrowed), "when `y` needs no gradient, by autograd.grad(outputs, [x])"),
+        (masked(lambda ctx, g, x, y: (g * y, g * x), needing), "forward raises when `y` needs no"),
+    ],
+    ids=["alone", "unbound", "narrowed", "forward"],
+)
+def test_a_gradient_that_depends_on_which_are_needed_is_found(fn, words):
+    name, text = only_failure("masks", fn, NORMAL(size=3), NORMAL(size=3))
+    assert name == "needs-input-grad"
+    assert words in text
+
+
+def sincos(rule, materialize=False):
+    def forward(ctx, x):
+        ctx.set_materialize_grads(materialize)
+        ctx.save_for_backward(x)
+        return x.sin(), x.cos()
+
+    return op(forward, lambda ctx, g, h: rule(g, h, ctx.saved_tensors[0]))
+
+
+def right(g, h, x):
+    return g * x.cos() - h * x.sin()
+
+
+def ones_for_none(g, h, x):
+    return right(1.0 if g is None else g, 1.0 if h is None else h, x)
+
+
+def first_of_two(g, h, x):
+    return g * x.cos() if g.any() and h.any() else right(g, h, x)
+
+
+def by_identity(g, h, x):
+    shared = np.shares_memory(writeable_memory(g), writeable_memory(h))
+    return g * x.cos() if shared else right(g, h, x)
+
+
+@pytest.mark.parametrize(
+    ("fn", "cause", "words"),
+    [
+        (sincos(right), "zero-grad", "backward raises when only output 0 of 2 has a gradient"),
+        (sincos(ones_for_none), "zero-grad", "the others being None, not zero"),
+        (sincos(first_of_two, True), "output-ignored", "is not the sum of those through each"),
+        (sincos(by_identity, True), "mutation", "have the same tensor as their gradient"),
+    ],
+    ids=["None", "ones", "first", "identity"],
+)
+def test_a_gradient_that_depends_on_how_outputs_are_combined_is_found(fn, cause, words):
+    name, text = only_failure("outputs", fn, X)
+    assert name == cause
+    assert words in text
+
+
+def test_outputs_pass_for_one_and_for_a_right_rule():
+    assert ran("outputs", pb.sin, X)[0].reason == "one output is differentiable"
+    assert check("outputs", sincos(right, True), X).ok
+
+
+def raising_for_zero(g):
+    if not g.any():
+        raise ValueError("no gradient")
+    return g
+
+
+@pytest.mark.parametrize(
+    ("rule", "cause", "words"),
+    [
+        (lambda g: g * g, "nonlinear", "multiplied by 2"),
+        (lambda g: g.sign(), "nonlinear", "multiplied by 2"),
+        (lambda g: g.abs(), "nonlinear", "does only its size count?"),
+        (lambda g: g.clamp(-100.0, 100.0), "nonlinear", "a bound, an eps?"),
+        (lambda g: g * (g.abs() > 0.01), "nonlinear", "a bound, an eps?"),
+        (lambda g: g + 1e-9, "nonlinear", "a term is not multiplied by grad_output"),
+        (lambda g: g.abs().max() * g.sign(), "nonlinear", "when that is a sum of two"),
+        (lambda g: g * (g / g), "zero-grad", "is NaN when grad_output is zero"),
+        (raising_for_zero, "zero-grad", "backward raises when grad_output is zero: ValueError: no"),
+    ],
+)
+def test_a_backward_that_is_not_linear_is_found(rule, cause, words):
+    name, text = only_failure("linear", op(lambda ctx, x: x * 1, lambda ctx, g: rule(g)), X)
+    assert name == cause
+    assert words in text
+
+
+def test_infinite_derivatives_and_tiny_and_huge_values_are_linear_enough():
+    for array in (np.array([0.0, 1.0]), np.array([1e-200, 1e200]), np.zeros((0, 2)), np.array(2.0)):
+        assert check("linear", pb.sqrt, array).ok
+    assert check("linear", lambda x: x.softmax(0), np.array([1e3, 0.0, 1e3 + 1], np.float32)).ok
+    assert check("linear", pb.exp, np.array([1.0, -3.0], np.float16)).ok
