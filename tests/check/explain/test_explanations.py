@@ -192,7 +192,7 @@ CASES = {
         lambda g, x, y, k: reverse_cumsum(g) * np.cos(x),
         (X,),
         "extra-factor",
-        "off by a factor of its own, 1.1 to 12.5, that depends on its index alone",
+        "off by a factor of its own, 1.1 to 12.5, the same at other values of `x`",
     ),
     "another count": (
         lambda x, y, k: windows(x),
@@ -381,6 +381,20 @@ def test_what_alone_a_gradient_changes_wrongly_with_is_named():
     op = mixture(lambda g, s: g * (s.a.cumsum(0) - s.b.cumsum(0) * s.b.sin()))
     cause = cause_of(evidence(op, *args), 0)
     assert "it changes as it should with `a`, but not with `b`" in cause.text
+
+
+def test_the_only_argument_that_a_factor_changes_with_is_named():
+    def forward(ctx, x, w):
+        ctx.save_for_backward(x, w)
+        return (x * w).sin()
+
+    def backward(ctx, g):
+        x, w = ctx.saved_tensors
+        return {"x": g * w * (x * w).cos(), "w": g * (x.exp() + x.sin()) * (x * w).cos()}
+
+    op = pb.autograd_function(forward, backward, name="op")
+    cause = cause_of(evidence(op, X, W), 1)
+    assert cause.text == "`w` is off by a factor that changes with `x`, not with `w`"
 
 
 def test_the_term_of_a_normalising_constant_is_named():

@@ -76,7 +76,7 @@ EXPLANATIONS: tuple[Explanation, ...] = (
     contributions.factor,
     contributions.contributions,
     elements.positions,
-    calls.invariance,
+    elements.invariance,
     contributions.term,
     elements.listed,
     candidates.weighted,

@@ -28,10 +28,9 @@ from pullback.check.values import Array
 
 _MOST = 60  # other calls that are tried for one argument
 _SECONDS, _LONGER = 0.2, 20  # that a call may take, and how many times as long as usual
-_SAME, _CLOSE = 1e-9, 1e-5  # relative errors of a sum of derivatives
+_SAME, _SEEN, _CLOSE = 1e-9, 1e-7, 1e-5  # relative errors of a sum of derivatives
 _PAIRS, _STEP = 3, 1e-5  # of directions, and along them, of a derivative of the gradient
 SIZE = "take the size from the saved shape, and average only where forward does"
-_CONSTANT = "a mean, a maximum, a norm or a normalisation is taken for a constant?"
 _SAVE = "save what backward needs with ctx.save_for_backward"
 _PLACES = "differentiate every place where forward uses it"
 _TURNED = "a kernel that is not flipped, a matrix not transposed?"
@@ -255,15 +254,31 @@ def size(e: Evidence, i: int) -> Cause | None:
 
 
 # -- other values ----------------------------------------------------------------------------------
+class Effect(NamedTuple):
+    """How far another value of an argument changes a component of the right gradient.
+
+    And backward's, their difference, and their ratio.
+    """
+
+    name: str
+    right: float
+    got: float
+    off: float
+    ratio: float
+
+
 def dependence(e: Evidence, i: int) -> Cause | None:
-    """Of what the gradient ignores, or of what alone its error depends on."""
-    found = [] if e.session.options.fast else list(_effects(e, i))
-    ignored = [name for name, right, got, _ in found if right > _CLOSE and got <= _SAME]
-    added = [name for name, right, got, _ in found if right <= _SAME and got > _CLOSE]
-    good = [name for name, right, _, off in found if right > _CLOSE and off <= _CLOSE]
-    bad = [name for name, _, _, off in found if off > _CLOSE]
-    name = f"`{e.names[i]}`"
-    if ignored and all(got <= _SAME for _, _, got, _ in found):
+    """Of what the gradient ignores, or of what alone its error, or its factor, depends on."""
+    if e.session.options.fast:
+        return None
+    rng, name = e.session.rng(f"effects {i}"), f"`{e.names[i]}`"
+    along = away_from_zero(coordinates(e.session.wide[i]).size, rng)
+    found = list(_effects(e, i, along))
+    ignored = [f.name for f in found if f.right > _CLOSE and f.got <= _SAME]
+    added = [f.name for f in found if f.right <= _SAME and f.got > _CLOSE]
+    good = [f.name for f in found if f.right > _CLOSE and f.off <= _CLOSE]
+    bad = [f.name for f in found if f.off > _CLOSE]
+    if ignored and all(f.got <= _SAME for f in found):
         text = (
             f"the gradient of {name} does not change when the values do: it belongs to an earlier "
             "call (a cache, stale state), or a factor that depends on them is missing"
@@ -276,17 +291,18 @@ def dependence(e: Evidence, i: int) -> Cause | None:
     elif good and bad:
         text = f"it changes as it should with {quoted(good)}, but not with {quoted(bad)}"
     else:
-        return None
+        element = np.eye(1, along.size, int(np.argmax(np.abs(e.got[i] - e.expected[i]))))[0]
+        found = list(_effects(e, i, element))
+        good = [f.name for f in found if f.right > _SEEN and f.ratio <= _CLOSE]
+        bad = [f.name for f in found if f.ratio > _CLOSE]
+        text = f"{name} is off by a factor that changes with {quoted(bad)}, not with {quoted(good)}"
+        return Cause("extra-factor", text, _PLACES) if good and bad else None
     return Cause("missing-term", f"a term is missing from {name} (or wrong): {text}", _PLACES)
 
 
-def _effects(e: Evidence, i: int) -> Iterator[tuple[str, float, float, float]]:
-    """Yield arguments, and by how much another value of each changes the right gradient.
-
-    And backward's, and the difference of both.
-    """
-    subject, rng = e.session.subject, e.session.rng(f"effects {i}")
-    along = away_from_zero(coordinates(e.session.wide[i]).size, rng)
+def _effects(e: Evidence, i: int, along: Array) -> Iterator[Effect]:
+    """Yield what other values of each argument and setting change along a direction."""
+    subject, rng = e.session.subject, e.session.rng(f"values {i}")
 
     def moved(a: Array) -> Iterator[Change]:
         if a.dtype.kind in "fc":
@@ -294,14 +310,15 @@ def _effects(e: Evidence, i: int) -> Iterator[tuple[str, float, float, float]]:
 
     calls = {subject.labels[k]: found for k, _, found in _with_values(e, moved)}
     calls |= {name: found for name, _, _, found in changed_settings(subject)}
-    base = _components(e, subject, i, along)
+    base = np.array(_components(e, subject, i, along))
     for name, other in calls.items():
-        there = _components(e, other, i, along)
-        size = max(map(abs, (*base, *there))) or 1.0
-        right, got = (abs(b - a) / size for a, b in zip(base, there, strict=True))
-        off = abs((there[1] - base[1]) - (there[0] - base[0])) / size
+        there = np.array(_components(e, other, i, along))
+        size = np.abs([base, there]).max() or 1.0
+        right, got = np.abs(there - base) / size
+        with np.errstate(all="ignore"):
+            share = abs(base[1] * there[0] / (base[0] * there[1]) - 1)
         if np.isfinite([right, got]).all():
-            yield name, right, got, off
+            yield Effect(name, right, got, abs(np.subtract(*(there - base))) / size, share)
 
 
 def _components(e: Evidence, subject: Subject, i: int, along: Array) -> tuple[float, float]:
@@ -370,33 +387,3 @@ def other_function(e: Evidence, i: int) -> Cause | None:
 def _vjp_at(e: Evidence, i: int, x: Array) -> Array:
     found = e.session.vjp(e.seeds, [*e.arrays[:i], x, *e.arrays[i + 1 :]])
     return zeros_for_none(found, e.arrays)[i]
-
-
-def invariance(e: Evidence, i: int) -> Cause | None:
-    """The outputs do not change as the argument is shifted or scaled; by backward they do."""
-    x, name = e.arrays[i], f"`{e.names[i]}`"
-    pairs = ((e.expected[i], e.got[i]), (e.expected_other[i], e.got_other[i]))
-    if x.size < 2 or x.dtype.kind == "c" or not all(np.isfinite(a).all() for p in pairs for a in p):
-        return None
-    for axes in subsets([axis for axis, n in enumerate(x.shape) if n > 1]):
-        along = f" along {axes_text(axes)}" if len(axes) < x.ndim else ""
-        shift = f"a constant is added to {name}{along}"
-        if x.ndim == 2 and along:
-            shift = f"all {('rows', 'columns')[axes[0]]} of {name} are moved alike"
-        for factor, moved, what in (
-            (np.ones(()), shift, "sums to zero"),
-            (x, f"{name} is scaled{along}", "is orthogonal to it"),
-        ):
-            if all(_vanishes(r * factor, axes) > _vanishes(g * factor, axes) for r, g in pairs):
-                text = (
-                    f"{name}: a term is missing: the outputs do not change when {moved}, so its "
-                    f"gradient {what} there, and backward's does not"
-                )
-                return Cause("missing-term", text, _CONSTANT)
-    return None
-
-
-def _vanishes(terms: Array, axes: tuple[int, ...]) -> bool:
-    """Return whether the sums of some terms are zero up to rounding, and the terms are not."""
-    size = np.abs(terms).sum(axis=axes)
-    return bool(size.any() and (np.abs(terms.sum(axis=axes)) <= 1e-5 * size.max()).all())

@@ -13,12 +13,13 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from pullback.check.explain.evidence import Evidence, Look
-from pullback.check.naming import axes_text
+from pullback.check.naming import axes_text, quoted
 from pullback.check.numerical import coordinates, from_coordinates, joined
 from pullback.check.report import Cause
 from pullback.check.values import Array, Arrays
 
 _MOST_AXES = 4  # whose orders are tried
+_FARTHEST = 6  # places by which values are moved
 _MAX_ROWS = 100  # of a Jacobian, of which each is compared with each
 _ADJOINT = "multiply by W.T in place of W; run a scan from the end; reverse a kernel"
 _BACK = "put them back: in the inverse order (permutation), shifted the opposite way"
@@ -100,7 +101,8 @@ def _moved(array: Array) -> Iterator[tuple[str, Array]]:
             yield "transposed", array.swapaxes(a, b)
     for axis in axes:
         n, place = array.shape[axis], np.indices(array.shape)[axis]
-        for k in sorted(range(-((n - 1) // 2), n // 2 + 1), key=abs)[1:]:
+        most = min(n // 2, _FARTHEST)
+        for k in (k for k in sorted(range(-most, most + 1), key=abs) if k):
             along, rolled = f"by {k} along axis {axis}", np.roll(array, k, axis)
             yield f"rolled {along} (an index off by {abs(k)}?)", rolled
             inside = (place >= k) & (place < n + k)
@@ -144,12 +146,12 @@ def multiple(got: Array, right: Array) -> complex:
 @first_of
 def weighted(e: Evidence, i: int, look: Look) -> Candidates:
     """Each element has a factor of its own, the same for any grad_output and at other values."""
-    weights = e.got[i] / e.expected[i]
+    weights = np.where(e.expected[i] == 0, 0.0, e.got[i] / e.expected[i])
     sizes = np.abs(weights[np.isfinite(weights)])
     if e.elsewhere is not None and sizes.size > 1:
         text = (
             f"each element of `{e.names[i]}` is off by a factor of its own, {sizes.min():.3g} to "
-            f"{sizes.max():.3g}, that depends on its index alone"
+            f"{sizes.max():.3g}, the same at other values of {quoted(e.names)}"
         )
         yield weights * look.expected[i], Cause("extra-factor", text, _WEIGHTS)
 

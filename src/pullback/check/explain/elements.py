@@ -1,4 +1,4 @@
-"""Gradients that are wrong, or imprecise, at some elements, and what these have in common."""
+"""Gradients that are imprecise, wrong at some elements, or break an identity of the right one."""
 
 from __future__ import annotations
 
@@ -6,10 +6,11 @@ import numpy as np
 
 from pullback.check.exceptions import BackwardError, ForwardError
 from pullback.check.explain.calls import other_setting
-from pullback.check.explain.candidates import multiple
+from pullback.check.explain.candidates import multiple, subsets
 from pullback.check.explain.contributions import clause
 from pullback.check.explain.evidence import Evidence, in_double
 from pullback.check.explain.features import Feature, explanation, not_finite, wrong_elements
+from pullback.check.naming import axes_text
 from pullback.check.report import Cause
 from pullback.check.values import Array
 
@@ -17,6 +18,7 @@ _MAX_LISTED = 4
 # Relative errors above which a gradient is wrong, not imprecise; and above which it may be.
 _FEW_DIGITS, _MANY_DIGITS = 1e-2, 1e-9
 _A_FACTOR = 1e-3  # from 1 that is no error of rounding
+_CONSTANT = "a mean, a maximum, a norm or a normalisation is taken for a constant?"
 
 
 def nan(e: Evidence, i: int) -> Cause | None:
@@ -128,3 +130,33 @@ def _listed(wrong: Array) -> str:
     places = [str(place) for place in np.argwhere(wrong)[:_MAX_LISTED].tolist()]
     more = ", ..." if wrong.sum() > _MAX_LISTED else ""
     return "" if wrong.all() else f": {', '.join(places)}{more}"
+
+
+def invariance(e: Evidence, i: int) -> Cause | None:
+    """The outputs do not change as the argument is shifted or scaled; by backward they do."""
+    x, name = e.arrays[i], f"`{e.names[i]}`"
+    pairs = ((e.expected[i], e.got[i]), (e.expected_other[i], e.got_other[i]))
+    if x.size < 2 or x.dtype.kind == "c" or not all(np.isfinite(a).all() for p in pairs for a in p):
+        return None
+    for axes in subsets([axis for axis, n in enumerate(x.shape) if n > 1]):
+        along = f" along {axes_text(axes)}" if len(axes) < x.ndim else ""
+        shift = f"a constant is added to {name}{along}"
+        if x.ndim == 2 and along:
+            shift = f"all {('rows', 'columns')[axes[0]]} of {name} are moved alike"
+        for factor, moved, what in (
+            (np.ones(()), shift, "sums to zero"),
+            (x, f"{name} is scaled{along}", "is orthogonal to it"),
+        ):
+            if all(_vanishes(r * factor, axes) > _vanishes(g * factor, axes) for r, g in pairs):
+                text = (
+                    f"{name}: a term is missing: the outputs do not change when {moved}, so its "
+                    f"gradient {what} there, and backward's does not"
+                )
+                return Cause("missing-term", text, _CONSTANT)
+    return None
+
+
+def _vanishes(terms: Array, axes: tuple[int, ...]) -> bool:
+    """Return whether the sums of some terms are zero up to rounding, and the terms are not."""
+    size = np.abs(terms).sum(axis=axes)
+    return bool(size.any() and (np.abs(terms.sum(axis=axes)) <= 1e-5 * size.max()).all())

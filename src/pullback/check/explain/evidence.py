@@ -107,10 +107,9 @@ class Evidence:
     def numerical(self, i: int, seeds: Arrays) -> Array:
         """Return the numerical gradient of an argument for any output gradients; NaN if unknown."""
         g, (moved, slopes), array = joined(seeds), self.slopes[i], self.arrays[i]
-        used = g != 0
-        flat = np.full(coordinates(array).size, np.nan)
+        used, flat = g != 0, np.full(coordinates(array).size, np.nan)
         with np.errstate(all="ignore"):
-            flat[moved] = g[used] @ slopes[used]
+            flat[moved] = g @ slopes if used.all() else g[used] @ slopes[used]
         return from_coordinates(flat, array.astype(double(array.dtype)))
 
     @cached_property
