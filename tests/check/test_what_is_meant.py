@@ -140,7 +140,7 @@ def decayed_backward(ctx, g):
     return {"duration": g * pb.asarray(np.where(small, -0.5 + ctx.u / 3, exact))}
 
 
-@pytest.mark.parametrize("given", [(), (np.array([0.7, 2.1, 0.4, 1.3]),)])
+@pytest.mark.parametrize("given", [("duration: (n,) positive",), (np.array([0.7, 2.1, 0.4, 1.3]),)])
 def test_what_is_positive_stays_so(given):
     op = pb.autograd_function(decayed, decayed_backward)
     report = check_op(op, *given, raise_exception=False)

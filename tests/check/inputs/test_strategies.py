@@ -10,12 +10,10 @@ from hypothesis import HealthCheck, Phase, find, given, settings
 from hypothesis import strategies as st
 
 import pullback as pb
-from pullback.check.inputs.arguments import Inputs
 from pullback.check.inputs.strategies import (
     LAYOUTS,
     MAX_CHECKS,
     arguments,
-    as_inputs,
     in_layout,
     is_strategy,
     search,
@@ -72,13 +70,6 @@ def test_values_have_zeros_ties_and_negative_numbers():
     assert any(np.any(a != np.round(a)) for a in arrays)
 
 
-def test_special_values_are_tiny_and_huge():
-    strategy = tensors((4,), "float64", layouts=False, special=True)
-    flat = np.concatenate([np.abs(t.detach().numpy()) for t in examples(strategy)])
-    assert flat.max() == 1 / np.finfo(np.float64).eps
-    assert flat[flat > 0].min() == np.finfo(np.float64).eps
-
-
 @pytest.mark.parametrize(
     ("shape", "holds"),
     [
@@ -93,13 +84,6 @@ def test_special_values_are_tiny_and_huge():
 )
 def test_a_shape_is_what_it_is_asked_to_be(shape, holds):
     assert all(holds(tuple(t.shape)) for t in examples(tensors(shape), 20))
-
-
-def test_the_limits_of_a_shape_hold():
-    strategy = tensors(min_dims=2, max_dims=2, min_side=0, max_side=2)
-    found = {tuple(t.shape) for t in examples(strategy)}
-    assert all(len(s) == 2 and max(s) <= 2 for s in found)
-    assert any(0 in s for s in found)
 
 
 @pytest.mark.parametrize(
@@ -126,10 +110,6 @@ def test_elements_may_be_drawn_by_a_strategy_of_ones_own():
     assert np.all((flat >= np.float32(0.1)) & (flat <= np.float32(0.2)))
 
 
-def test_a_tensor_need_not_require_grad():
-    assert not any(t.requires_grad for t in examples(tensors(requires_grad=False), 10))
-
-
 def test_tensors_shrink_to_small_ones():
     least = smallest(tensors(), lambda t: t.size > 2 and bool((t > 3).any().item()))
     array = least.detach().numpy()
@@ -152,18 +132,6 @@ def test_a_layout_keeps_the_values(layout, shape):
     expected = array[:1] if layout == "broadcast" and shape else array
     assert np.array_equal(other, np.broadcast_to(expected, shape))
     assert not np.shares_memory(other, array)
-
-
-def test_layouts_are_laid_out_as_they_are_called():
-    array = np.arange(12.0).reshape(3, 4)
-    assert in_layout(array, "C").flags.c_contiguous
-    assert in_layout(array, "Fortran").flags.f_contiguous
-    assert in_layout(array.reshape(3, 2, 2), "swapped").strides == (32, 8, 16)
-    sliced = in_layout(array, "sliced")
-    assert sliced.strides == (144, 16)
-    assert in_layout(array, "reversed").strides == (-32, -8)
-    assert in_layout(array, "broadcast").strides == (0, 8)
-    assert not in_layout(array, "read-only").flags.writeable
 
 
 # ---- arguments -----------------------------------------------------------------------------------
@@ -201,14 +169,6 @@ def test_arguments_shrink_to_small_ones():
     assert not np.any(x.detach().numpy())
 
 
-def test_arguments_may_be_plain():
-    strategy = arguments("x: (n, d)", max_side=2, requires_grad=False, layouts=False)
-    for (x,) in examples(strategy):
-        assert max(x.shape) <= 2
-        assert not x.requires_grad
-        assert x.numpy().flags.c_contiguous
-
-
 # ---- the search ----------------------------------------------------------------------------------
 def test_the_search_returns_the_smallest_inputs_that_are_wrong():
     def right(inputs):
@@ -238,12 +198,6 @@ def test_the_search_asks_once_for_each_example_and_ends():
     assert search(tensors((3, 3), layouts=False), right, 0, 50) is not None
     assert len(tried) <= MAX_CHECKS
     assert len({repr(a) for a in tried}) >= len(tried) - 20  # of either dtype
-
-
-def test_what_a_strategy_draws_becomes_arguments():
-    assert as_inputs((1, 2)) == Inputs((1, 2), {})
-    assert as_inputs({"x": 1}) == Inputs((), {"x": 1})
-    assert as_inputs(3) == Inputs((3,), {})
 
 
 def test_strategies_are_distinguished_from_values():

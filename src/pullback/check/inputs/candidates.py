@@ -15,11 +15,11 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from pullback.check.inputs import source
 from pullback.check.inputs.arguments import callable_of
 from pullback.check.inputs.domains import DOMAINS
 from pullback.check.inputs.reading import Reading
 from pullback.check.inputs.shape_text import VALUES, ArgumentSpec, Interval, documented
+from pullback.check.inputs.source import Use
 from pullback.check.naming import name_of, parameters_of
 from pullback.core.tensor.tensor import Tensor
 from pullback.errors import ArgumentError
@@ -79,7 +79,7 @@ def kinds_of(
         elif p.default is not _EMPTY:
             found[p.name] = [Kind("default"), *(_values(-1, 2) if p.default is None else ())]
         elif p.name in said:
-            sure = source.GRADIENT in uses or hints.get(p.name) is Tensor
+            sure = Use.GRADIENT in uses or hints.get(p.name) is Tensor
             found[p.name] = [Kind("said", said[p.name], sure)]
         else:
             found[p.name] = list(dict.fromkeys([*_hinted(hints.get(p.name)), *_used(uses)]))
@@ -110,24 +110,24 @@ def _hinted(hint: Any) -> list[Kind]:
 
 def _used(uses: set[str]) -> list[Kind]:
     """Return what an argument may be by its uses."""
-    sure = source.GRADIENT in uses
-    tensor = sure or source.TENSOR in uses
-    if source.CALLED in uses:
+    sure = Use.GRADIENT in uses
+    tensor = sure or Use.TENSOR in uses
+    if Use.CALLED in uses:
         return _values(VALUES["callable"])
-    if source.NUMBER in uses:
+    if Use.NUMBER in uses:
         one = [Kind("scalar", "unit", sure), Kind("scalar", sure=sure)]
         return one if tensor else [*_values(2, 0.5), Kind("scalar")]
     if sure:
         return [Kind("array", sure=True), Kind("scalar", sure=True)]
-    if uses & {source.INDEX, source.OVERWRITTEN, source.COLUMNS, source.POINTERS}:
+    if uses & {Use.INDEX, Use.OVERWRITTEN, Use.COLUMNS, Use.POINTERS}:
         return [Kind("index"), Kind("mask"), Kind("array"), *_values(2)]
-    if source.MASK in uses and not tensor:
+    if Use.MASK in uses and not tensor:
         return [Kind("mask"), *_FREE]
-    if source.AXIS in uses:
+    if Use.AXIS in uses:
         return _AXES
-    if source.WINDOW in uses:
+    if Use.WINDOW in uses:
         return _values(3, 2, 1)
-    if source.UNGIVEN in uses:
+    if Use.UNGIVEN in uses:
         return [*_values(0.5, 2, -1), *(k for k in _FREE if k.name != "value"), *_values(True)]
     return [k for k in _FREE if k.name != "value"] if uses else _FREE
 
@@ -143,51 +143,16 @@ class Plan(NamedTuple):
 
 
 # Those whose axes have several lengths before those where they are all the same.
-_PLANS = (
-    Plan("n, d", "m, d", "m,", "n, d"),
-    Plan("n, d", "d, m", "m,", "n, d"),
-    Plan("n, d", "n, d", "n, d", "n, d"),
-    Plan("n, d", "d,", "d,"),
-    Plan("n,", "n,", "n,"),
-    Plan("n, d", "n, d", "n, d"),
-    Plan("n, d", "", ""),
-    Plan("n,", "m,", "m,", "m,"),
-    Plan("n, d", "n,", "n,"),
-    Plan("", "", ""),
-    Plan("n, m", "n,", "n,"),
-    Plan("n,", "d,", "d,"),
-    Plan("n,", "n, d", "n, d"),
-    Plan("d,", "n, d", "n, d"),
-    Plan("n,", "n,", ""),
-    Plan("n, d", "n, d", ""),
-    Plan("n, d", "1, d", "1, d"),
-    Plan("n, d", "n, 1", "n, 1"),
-    Plan("d - 1,", "d,", "d - 1,"),
-    Plan("n,", "n, 3", "n,"),
-    Plan("m, n, d", "m, n, d", "m, n, d"),
-    Plan("2, n, d", "2, d, m", "2, n, m"),
-    Plan("n, d", "n, d", "m, d, d"),
-    Plan("n, d", "m, d, d", "n, d"),
-    Plan("n, d", "d, d", "d,"),
-    Plan("d, d", "d,", "d,"),
-    Plan("d, d", "d, d", "d, d", "d, d"),
-    Plan("d, d", "d, m", "d, m"),
-    Plan("d,", "d, d", "d, d"),
-    Plan("d, d", "d,", "d, m"),
-    Plan("d, d", "", ""),
-    Plan("n, 4", "n, d", "n, d"),
-    Plan("d,", "m, d", "m,"),
-    Plan("2, d, 4, 4", "m, d, 2, 2", "m,"),
-    Plan("2, d, 4, 4", "d, m, 2, 2", "m,"),
-    Plan("2, d, 5", "n, d, 2", "n,"),
-    Plan("2, d, 5", "d, m, 2", "m,"),
-    Plan("2, d, 3, 3, 3", "m, d, 2, 2, 2", "m,"),
-    Plan("2, d, 4, 4", "2, d, 4, 4", "2, d, 4, 4"),
-    Plan("2, d, 4, 4", "d,", "d,"),
-    Plan("d, 4, 4", "m, d, 2, 2", "m,"),
-    Plan("4, 4", "2, 2", "2, 2"),
-    Plan("m, 2, d, d", "m, 2, d, d", "m, 2, d, d"),
-)
+_SHAPES = """
+      n,d;m,d;m,;n,d  n,d;d,m;m,;n,d  n,d;n,d;n,d;n,d  n,d;d,;d,  n,;n,;n,  n,d;n,d;n,d  n,d;;
+    n,;m,;m,;m,  n,d;n,;n,  ;;  n,m;n,;n,  n,;d,;d,  n,;n,d;n,d  d,;n,d;n,d  n,;n,;  n,d;n,d;
+    n,d;1,d;1,d  n,d;n,1;n,1  d-1,;d,;d-1,  n,;n,3;n,  m,n,d;m,n,d;m,n,d  2,n,d;2,d,m;2,n,m
+    n,d;n,d;m,d,d  n,d;m,d,d;n,d  n,d;d,d;d,  d,d;d,;d,  d,d;d,d;d,d;d,d  d,d;d,m;d,m  d,;d,d;d,d
+    d,d;d,;d,m  d,d;;  n,4;n,d;n,d  d,;m,d;m,  2,d,4,4;m,d,2,2;m,  2,d,4,4;d,m,2,2;m,
+    2,d,5;n,d,2;n,  2,d,5;d,m,2;m,  2,d,3,3,3;m,d,2,2,2;m,  2,d,4,4;2,d,4,4;2,d,4,4  2,d,4,4;d,;d,
+    d,4,4;m,d,2,2;m,  4,4;2,2;2,2  m,2,d,d;m,2,d,d;m,2,d,d
+"""
+_PLANS = tuple(Plan(*row.split(";")) for row in _SHAPES.split())
 # The entries of a sparse matrix, and the dense array beside them.
 _SPARSE = (Plan("n,", "n + 2, m", "n + 2, m"), Plan("n,", "n + 2,", "n + 2,"))
 # Domains of real arrays, each with a cost: so many plans are tried before.
@@ -219,7 +184,7 @@ class Candidates:
     def __init__(self, fn: Any, parameters: Sequence[inspect.Parameter], read: Reading) -> None:
         self.read = read
         self.kinds = kinds_of(fn, parameters, read)
-        self.plans = _SPARSE if read.of(source.POINTERS) else _PLANS
+        self.plans = _SPARSE if read.of(Use.POINTERS) else _PLANS
 
     def ranked(self) -> Iterator[tuple[tuple[Kind, ...], Candidate]]:
         """Yield kinds and candidates of them, the most likely first."""
@@ -240,7 +205,7 @@ class Candidates:
         alone = sum(kind.name == "array" for kind in kinds) == 1  # else which ones are complex?
         for i, plan in enumerate(self.plans):
             for domain, cost in _DOMAINS:
-                if (domain != "spd" or "d, d" in plan) and (alone or domain != "complex128"):
+                if (domain != "spd" or "d,d" in plan) and (alone or domain != "complex128"):
                     found = self.candidate(kinds, plan, domain)
                     rarer = _RARER * (i >= _USUAL)
                     yield i + rarer + cost + self.strangeness(found), found
@@ -288,9 +253,9 @@ class Candidates:
             shape = (str(self.read.lengths[name]),)
         if kind.name == "scalar":
             shape = ()
-        elif source.SORTED in uses:
+        elif Use.SORTED in uses:
             return ArgumentSpec(name, shape or ("n",), domain="sorted", interval=_TABLE)
-        elif source.LOOKED_UP in uses:
+        elif Use.LOOKED_UP in uses:
             return ArgumentSpec(name, shape, interval=_TABLE)
         return _chosen(ArgumentSpec(name, shape), kind.value or domain)
 
@@ -299,12 +264,12 @@ class Candidates:
         if name in self.read.columns:
             shape = ("n", str(self.read.columns[name]))
             return ArgumentSpec(name, shape, "int64", "sorted")  # so none is twice in a row
-        if source.POINTERS in uses:
+        if Use.POINTERS in uses:
             return ArgumentSpec(name, ("d",), "int64", "pointers", Interval("0", "n"))
         if self.plans is _SPARSE:  # no two entries stand at one place
             inside = Interval("0", "n + 2", without_high=True)
             return ArgumentSpec(name, ("n",), "int64", "distinct", inside)
-        domain = "latin" if source.OVERWRITTEN in uses else ""
+        domain = "latin" if Use.OVERWRITTEN in uses else ""
         return ArgumentSpec(name, _sizes(plan.indices), "int64", domain)
 
 

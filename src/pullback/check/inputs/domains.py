@@ -23,6 +23,7 @@ class Domain(NamedTuple):
 
     Attributes
     ----------
+    word : str
     title : str
         What an array of it is, as a sentence says it.
     draw : callable
@@ -35,6 +36,7 @@ class Domain(NamedTuple):
         Whether the last two axes have one length; whether multiples are members.
     """
 
+    word: str
     title: str
     draw: Callable[[Array], Array]
     holds: Callable[[Array], bool]
@@ -113,8 +115,9 @@ def _nearest_orthogonal(matrix: Any) -> Any:
 
 
 # The narrower before the wider ones, for recognising.
-DOMAINS: dict[str, Domain] = {
-    "spd": Domain(
+_ROWS = (
+    Domain(
+        "spd",
         "symmetric positive definite",
         _definite,
         lambda a: _is_symmetric(a) and bool((np.linalg.eigvalsh(a) > 0).all()),
@@ -122,7 +125,8 @@ DOMAINS: dict[str, Domain] = {
         square=True,
         scales=True,
     ),
-    "symmetric": Domain(
+    Domain(
+        "symmetric",
         "symmetric",
         lambda normal: (normal + _adjoint(normal)) / 2,
         _is_symmetric,
@@ -130,30 +134,34 @@ DOMAINS: dict[str, Domain] = {
         square=True,
         scales=True,
     ),
-    "rotation": Domain(
+    Domain(
+        "rotation",
         "a rotation",
         _rotation,
         lambda a: _is_orthogonal(a) and bool((np.linalg.det(a) > 0).all()),
         _nearest_orthogonal,
         square=True,
     ),
-    "orthogonal": Domain(
-        "orthogonal", _orthogonal, _is_orthogonal, _nearest_orthogonal, square=True
+    Domain(
+        "orthogonal", "orthogonal", _orthogonal, _is_orthogonal, _nearest_orthogonal, square=True
     ),
-    "simplex": Domain(
+    Domain(
+        "simplex",
         "non-negative with sum 1 along the last axis",
         _simplex,
         lambda a: _sums_to_one(a) and bool((a >= 0).all()),
         lambda weights: weights / weights.sum(-1, keepdim=True),
     ),
-    "normalized": Domain(
+    Domain(
+        "normalized",
         "of length 1 along the last axis",
         lambda normal: normal / np.linalg.norm(normal, axis=-1, keepdims=True),
         lambda a: _sums_to_one(a * a),
         lambda values: values / (values * values).sum(-1, keepdim=True).sqrt(),
     ),
-    "sorted": Domain("sorted along the last axis", _sorted, _is_sorted, scales=True),
-}
+    Domain("sorted", "sorted along the last axis", _sorted, _is_sorted, scales=True),
+)
+DOMAINS = {domain.word: domain for domain in _ROWS}
 
 
 def recognised(array: Array) -> str:

@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 
 from pullback.check.exceptions import first_line
-from pullback.check.inputs import source
 from pullback.check.inputs.arguments import (
     NOT_FINITE,
     Inputs,
@@ -38,6 +37,7 @@ from pullback.check.inputs.candidates import (
 from pullback.check.inputs.drawing import GENERAL, LARGE, PROFILES, draw, draw_sizes
 from pullback.check.inputs.reading import Reading
 from pullback.check.inputs.shape_text import ArgumentSpec
+from pullback.check.inputs.source import Use
 from pullback.check.naming import name_of
 from pullback.check.subject import Subject
 from pullback.check.values import Array, holds_numbers, host
@@ -56,8 +56,7 @@ from pullback.errors import (
 
 MAX_TRIES = 600
 _MAX_REFUSED = 40  # candidates that forward takes and backward does not
-_MAX_OTHERS = 3
-_DRAWS = 4  # of each of these
+_MAX_OTHERS, _DRAWS = 3, 4  # guesses of other ranks, and draws of each
 _SIZES = {"n": 4, "d": 3, "m": 2}
 _LONG_SIZES = {"n": 9, "d": 7, "m": 2}  # several windows fit, and overlap
 _WORKS, _LARGER, _UNSUMMED, _CONSTANT = range(4)  # how good a guess is
@@ -81,7 +80,7 @@ class _Search:
         self.parameters = parameters_to_guess(self.fn)
         self.read = Reading(self.fn)
         self.candidates = Candidates(self.fn, self.parameters, self.read)
-        self.sizes = _LONG_SIZES if self.read.of(source.WINDOW) else _SIZES
+        self.sizes = _LONG_SIZES if self.read.of(Use.WINDOW) else _SIZES
         self.arrays = self._arrays()
         self.real: set[str] = set()  # what forward takes as real numbers, so that it is no index
         self.problems: dict[str, str] = {}  # from a candidate in words to what is wrong with it
@@ -90,12 +89,12 @@ class _Search:
     def _arrays(self) -> set[str]:
         """Return the arguments that forward takes as arrays, not as tensors."""
         of, hints = self.read.of, hints_of(self.fn)
-        plain = of(source.ARRAY, source.FOREIGN, source.INDEX, source.OVERWRITTEN)
-        plain |= of(source.COLUMNS, source.POINTERS, source.MASK)
-        plain |= self.read.left_out - of(source.CALLED, source.NUMBER)
+        plain = of(Use.ARRAY, Use.FOREIGN, Use.INDEX, Use.OVERWRITTEN)
+        plain |= of(Use.COLUMNS, Use.POINTERS, Use.MASK)
+        plain |= self.read.left_out - of(Use.CALLED, Use.NUMBER)
         plain |= {name for name, hint in hints.items() if hint is np.ndarray}
         tensors = {name for name, hint in hints.items() if hint is Tensor}
-        return plain - of(source.TENSOR, source.GRADIENT) - tensors
+        return plain - of(Use.TENSOR, Use.GRADIENT) - tensors
 
     # -- drawing -------------------------------------------------------------------------------
     def inputs(self, guess: Guess, trial: int = 0, profile: str = GENERAL) -> Inputs:
@@ -104,8 +103,9 @@ class _Search:
         sizes = draw_sizes(every, np.random.default_rng([self.seed, trial]), most=3)
         if trial == 0 or not sizes.keys() <= self.sizes.keys():
             sizes |= self.sizes
+        said = [kind.value for kind in guess.kinds if kind.name == "said"]
         own = [name for name in sizes if name not in self.sizes]  # those of the docstring
-        free = [name for name in self.sizes if not any(name in d.symbols for d in self.said(guess))]
+        free = [name for name in self.sizes if not any(name in d.symbols for d in said)]
         sizes |= {plan: sizes[name] for plan, name in zip(free, own, strict=False)}
         rng = np.random.default_rng([self.seed, trial, PROFILES.index(profile)])
         drawn = {
@@ -117,10 +117,6 @@ class _Search:
         return inputs._replace(
             notes=guess.notes, domains=structured(every), profile=profile, bounded=bounded
         )
-
-    def said(self, guess: Guess) -> list[ArgumentSpec]:
-        """Return the arguments whose shape is in the docstring."""
-        return [kind.value for kind in guess.kinds if kind.name == "said"]
 
     def as_input(self, name: str, drawn: Any, guess: Guess) -> Any:
         """Return a drawn array as a tensor; it requires grad if others are constants."""
@@ -232,8 +228,7 @@ class _Search:
                     if holds_numbers(value) and host(value).shape[-2:-1] == host(value).shape[-1:]:
                         host(value)[...] = half(host(value))
                 found = try_forward(self.fn, inputs)
-                same = not isinstance(found, str) and all(map(np.array_equal, found, values))
-                if same:
+                if not isinstance(found, str) and all(map(np.array_equal, found, values)):
                     return guess.with_specs(name, domain="symmetric")
         return guess
 
@@ -265,9 +260,8 @@ class _Search:
     def without_gradient(self, guess: Guess, name: str) -> str:
         """Return why an argument is perhaps not to be differentiated; empty if it is."""
         try:
-            return (
-                "" if self.gradients(guess).get(name, 0) is not None else "gives no gradient for it"
-            )
+            found = self.gradients(guess).get(name, 0)
+            return "gives no gradient for it" if found is None else ""
         except (GradientError, GraphError) as error:
             constant = guess._replace(constants=guess.constants | {name})
             alone = isinstance(error, GradientError) and not error.argument
@@ -312,18 +306,15 @@ class _Search:
 
     def further(self, answer: Guess) -> Iterator[Guess]:
         """Yield guesses with tensors in place of None, and with complex numbers, that work."""
-        given, tells = self.read.of(source.GRADIENT), self.read.tells
-        kinds = [
-            Kind("array", sure=True)
-            if p.default is None and (p.name in given or not tells)
-            else kind
-            for p, kind in zip(self.parameters, answer.kinds, strict=True)
-        ]
-        if tuple(kinds) != answer.kinds:
+        given, tells = self.read.of(Use.GRADIENT), self.read.tells
+        none = [p.default is None and (p.name in given or not tells) for p in self.parameters]
+        pairs = zip(none, answer.kinds, strict=True)
+        kinds = tuple(Kind("array", sure=True) if filled else kind for filled, kind in pairs)
+        if kinds != answer.kinds:
             found = (specs for _, specs in itertools.islice(self.candidates.of_kinds(kinds), 60))
-            filled = (Guess(tuple(kinds), specs, answer.constants) for specs in found)
+            filled = (Guess(kinds, specs, answer.constants) for specs in found)
             yield from itertools.islice((guess for guess in filled if self.works(guess)), 1)
-        conjugated = self.read.of(source.CONJUGATED)
+        conjugated = self.read.of(Use.CONJUGATED)
         for names in (conjugated, set(answer.reals())) if conjugated else ():
             guess = answer
             for name in names & set(answer.reals()):

@@ -14,27 +14,9 @@ from typing import Any
 import numpy as np
 
 from pullback.check.inputs.source import (
-    ARRAY,
-    AXIS,
-    CALLED,
-    COLUMNS,
-    CONJUGATED,
-    ENTRIES,
-    EQUAL,
-    FOREIGN,
-    GRADIENT,
-    INDEX,
-    LOOKED_UP,
-    MASK,
-    NUMBER,
-    OVERWRITTEN,
-    POINTERS,
-    SORTED,
     TAKES,
-    TENSOR,
-    UNGIVEN,
-    WINDOW,
     Source,
+    Use,
     at_least,
     brackets,
     elements,
@@ -100,7 +82,12 @@ class Reading:
             sources.append(_Uses(rule, forward))
         for source in sources:
             for name, use in source.uses():
-                if source is forward or use in (INDEX, CONJUGATED, LOOKED_UP, SORTED):
+                if source is forward or use in (
+                    Use.INDEX,
+                    Use.CONJUGATED,
+                    Use.LOOKED_UP,
+                    Use.SORTED,
+                ):
                     self.uses.setdefault(name, set()).add(use)
             for name, least, most in source.axes():
                 low, high = self.axes.get(name, (0, _MOST_AXES))
@@ -108,15 +95,17 @@ class Reading:
         if len(sources) == 2:
             given, none, self.left_out = sources[1].gradients(names)
             for name in given | none:
-                self.uses.setdefault(name, set()).add(GRADIENT if name in given else UNGIVEN)
+                self.uses.setdefault(name, set()).add(
+                    Use.GRADIENT if name in given else Use.UNGIVEN
+                )
             if any(ends(node, "saved_tensors") for node in sources[1].nodes):
                 for name in forward.order:  # an array would not be among them
-                    self.uses.setdefault(name, set()).add(TENSOR)
+                    self.uses.setdefault(name, set()).add(Use.TENSOR)
         self.lengths, self.columns = forward.lengths(), forward.columns()
         for kinds in self.uses.values():
-            if EQUAL in kinds and not kinds & {TENSOR, GRADIENT}:
-                kinds.add(INDEX)
-            kinds.discard(EQUAL)
+            if Use.EQUAL in kinds and not kinds & {Use.TENSOR, Use.GRADIENT}:
+                kinds.add(Use.INDEX)
+            kinds.discard(Use.EQUAL)
         self.uses = {name: self.uses[name] for name in names if self.uses.get(name)}
         self.axes = {n: ends for n, ends in self.axes.items() if ends[0] <= ends[1]}
 
@@ -139,44 +128,44 @@ class _Uses(Source):
             yield from self._of_call(node)
         elif isinstance(node, ast.AugAssign):
             if isinstance(node.target, ast.Name):
-                yield node.target.id, FOREIGN
+                yield node.target.id, Use.FOREIGN
         elif isinstance(node, ast.Assign):
-            yield from ((self.name(part), OVERWRITTEN) for part in brackets(node.targets[0]))
+            yield from ((self.name(part), Use.OVERWRITTEN) for part in brackets(node.targets[0]))
         elif isinstance(node, ast.Attribute) and node.attr in _ONLY_ARRAYS:
             if isinstance(node.value, ast.Name):
-                yield self.name(node.value), FOREIGN
+                yield self.name(node.value), Use.FOREIGN
         elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Invert):
-            yield self.name(node.operand), MASK
+            yield self.name(node.operand), Use.MASK
         elif isinstance(node, ast.Compare):
-            yield from ((name, EQUAL) for name in self._labels(node))
+            yield from ((name, Use.EQUAL) for name in self._labels(node))
         elif isinstance(node, ast.Slice):
-            yield from ((self.name(end), WINDOW) for end in (node.lower, node.upper))
+            yield from ((self.name(end), Use.WINDOW) for end in (node.lower, node.upper))
             ends = [e.value for e in (node.lower, node.upper) if isinstance(e, ast.Subscript)]
             if len(ends) == 2 and self.name(ends[0]) == self.name(ends[1]):
-                yield self.name(ends[0]), POINTERS
+                yield self.name(ends[0]), Use.POINTERS
         else:
-            yield from ((self.name(part), INDEX) for part in brackets(node))
+            yield from ((self.name(part), Use.INDEX) for part in brackets(node))
 
     def _of_call(self, node: ast.Call) -> Iterator[tuple[str, str]]:
         if isinstance(node.func, ast.Name):
-            yield node.func.id, CALLED
+            yield node.func.id, Use.CALLED
         for takes in TAKES:
             if takes.use and ends(node.func, takes.function) and not is_cast(node, takes):
                 operand = self.operand(node, takes)
-                yield (self.number if takes.use == NUMBER else self.name)(operand), takes.use
+                yield (self.number if takes.use == Use.NUMBER else self.name)(operand), takes.use
         for keyword in node.keywords:
             if keyword.arg in ("axis", "dim"):
-                yield self.name(keyword.value), AXIS
+                yield self.name(keyword.value), Use.AXIS
         if ends(node.func, "repeat") and len(node.args) > 1:
             counts = node.args[1]
             if isinstance(counts, ast.Call) and ends(counts.func, "diff") and counts.args:
-                yield self.name(counts.args[0]), POINTERS
-        kinds = (ENTRIES, COLUMNS, POINTERS)
+                yield self.name(counts.args[0]), Use.POINTERS
+        kinds = (Use.ENTRIES, Use.COLUMNS, Use.POINTERS)
         if node.args and len(elements(node.args[0])) == 3 and is_sparse(node.func):
             yield from zip(map(self.name, elements(node.args[0])), kinds, strict=True)
         module = isinstance(node.func, ast.Attribute) and self.module(node.func.value)
         if module and not module.startswith("pullback"):
-            yield from ((self.name(a), ARRAY) for a in node.args if isinstance(a, ast.Name))
+            yield from ((self.name(a), Use.ARRAY) for a in node.args if isinstance(a, ast.Name))
 
     def _labels(self, node: ast.Compare) -> Iterator[str]:
         """Yield the arguments that are compared with a whole number, or with places."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import builtins
+import enum
 import types
 from collections.abc import Iterator
 from typing import Any, NamedTuple
@@ -16,19 +17,22 @@ import numpy as np
 
 from pullback.check.sources import tree_of
 
-# Uses of an argument: called; as a number, an axis, the length of a slice; as whole numbers, of
-# which none may come twice where the elements there are overwritten; as a mask.
-CALLED, NUMBER, AXIS, WINDOW = "called", "number", "axis", "window"
-INDEX, OVERWRITTEN, MASK = "index", "overwritten", "mask"
-# As the entries of a sparse matrix, their columns, and where its rows start.
-ENTRIES, COLUMNS, POINTERS = "entries", "columns", "pointers"
-# As a table that has to be sorted, and as what is looked up in one.
-SORTED, LOOKED_UP = "sorted", "looked up"
-# As a tensor; as an array, perhaps in a way that tensors do not have; as complex numbers; backward
-# has a gradient for it, or None.
-TENSOR, ARRAY, FOREIGN = "tensor", "array", "foreign"
-CONJUGATED, GRADIENT, UNGIVEN = "conjugated", "gradient", "ungiven"
-EQUAL = "equal"  # compared with a whole number: one itself, if it is no tensor
+
+class Use(enum.StrEnum):
+    """How an argument is used."""
+
+    CALLED, NUMBER, AXIS = "called", "number", "axis"
+    WINDOW = "window"  # the length of a slice
+    INDEX, MASK = "index", "mask"
+    OVERWRITTEN = "overwritten"  # an index of elements that are written: none may come twice
+    # The entries of a sparse matrix, their columns, and where its rows start.
+    ENTRIES, COLUMNS, POINTERS = "entries", "columns", "pointers"
+    SORTED, LOOKED_UP = "sorted", "looked up"  # a table, and what is looked up in one
+    TENSOR, ARRAY = "tensor", "array"
+    FOREIGN = "foreign"  # an array, used in a way that tensors are not
+    CONJUGATED = "conjugated"
+    GRADIENT, UNGIVEN = "gradient", "ungiven"  # backward returns one for it, or None
+    EQUAL = "equal"  # compared with a whole number: one itself, if it is no tensor
 
 
 class Takes(NamedTuple):
@@ -54,47 +58,47 @@ class Takes(NamedTuple):
 
 
 TAKES = (
-    Takes("numpy", 0, use=TENSOR, same=True),
-    Takes("detach", 0, use=TENSOR, same=True),
-    Takes("clone", 0, use=TENSOR, same=True),
-    Takes("data_array", 0, use=TENSOR, same=True),
-    Takes("item", 0, use=TENSOR),
-    Takes("item", 0, use=NUMBER),
+    Takes("numpy", 0, use=Use.TENSOR, same=True),
+    Takes("detach", 0, use=Use.TENSOR, same=True),
+    Takes("clone", 0, use=Use.TENSOR, same=True),
+    Takes("data_array", 0, use=Use.TENSOR, same=True),
+    Takes("item", 0, use=Use.TENSOR),
+    Takes("item", 0, use=Use.NUMBER),
     Takes("copy", 0, same=True),
     Takes("astype", 0, same=True),
     Takes("asarray", 0, same=True),
     Takes("array", 0, same=True),
     Takes("ascontiguousarray", 0, same=True),
-    Takes("float", 0, use=NUMBER),
-    Takes("int", 0, use=NUMBER),
-    Takes("eye", 0, use=NUMBER),
-    *(Takes(name, k, use=NUMBER) for name in ("range", "arange") for k in range(3)),
-    Takes("bincount", 0, use=INDEX),
-    Takes("take", 1, "indices", INDEX),
-    Takes("take_along_axis", 1, "indices", INDEX),
-    Takes("at", 1, "indices", INDEX),
-    Takes("index_select", 2, "index", INDEX),
-    Takes("index_add", 2, "index", INDEX),
-    Takes("gather", 2, "index", INDEX),
-    Takes("scatter_add", 2, "index", INDEX),
-    Takes("scatter", 2, "index", OVERWRITTEN),
-    Takes("index_copy", 2, "index", OVERWRITTEN),
-    Takes("index_fill", 2, "index", OVERWRITTEN),
-    Takes("put_along_axis", 1, "indices", OVERWRITTEN),
-    Takes("masked_fill", 1, "mask", MASK),
-    Takes("all", 0, use=MASK),
-    Takes("any", 0, use=MASK),
-    Takes("conj", 0, use=CONJUGATED),
-    Takes("conjugate", 0, use=CONJUGATED),
-    Takes("searchsorted", 0, "a", SORTED),
-    Takes("searchsorted", 1, "v", LOOKED_UP),
-    Takes("digitize", 0, "x", LOOKED_UP),
-    Takes("digitize", 1, "bins", SORTED),
-    Takes("bucketize", 0, "input", LOOKED_UP),
-    Takes("bucketize", 1, "boundaries", SORTED),
-    Takes("histogram", 1, "bins", SORTED),
-    Takes("interp", 0, "x", LOOKED_UP),
-    Takes("interp", 1, "xp", SORTED),
+    Takes("float", 0, use=Use.NUMBER),
+    Takes("int", 0, use=Use.NUMBER),
+    Takes("eye", 0, use=Use.NUMBER),
+    *(Takes(name, k, use=Use.NUMBER) for name in ("range", "arange") for k in range(3)),
+    Takes("bincount", 0, use=Use.INDEX),
+    Takes("take", 1, "indices", Use.INDEX),
+    Takes("take_along_axis", 1, "indices", Use.INDEX),
+    Takes("at", 1, "indices", Use.INDEX),
+    Takes("index_select", 2, "index", Use.INDEX),
+    Takes("index_add", 2, "index", Use.INDEX),
+    Takes("gather", 2, "index", Use.INDEX),
+    Takes("scatter_add", 2, "index", Use.INDEX),
+    Takes("scatter", 2, "index", Use.OVERWRITTEN),
+    Takes("index_copy", 2, "index", Use.OVERWRITTEN),
+    Takes("index_fill", 2, "index", Use.OVERWRITTEN),
+    Takes("put_along_axis", 1, "indices", Use.OVERWRITTEN),
+    Takes("masked_fill", 1, "mask", Use.MASK),
+    Takes("all", 0, use=Use.MASK),
+    Takes("any", 0, use=Use.MASK),
+    Takes("conj", 0, use=Use.CONJUGATED),
+    Takes("conjugate", 0, use=Use.CONJUGATED),
+    Takes("searchsorted", 0, "a", Use.SORTED),
+    Takes("searchsorted", 1, "v", Use.LOOKED_UP),
+    Takes("digitize", 0, "x", Use.LOOKED_UP),
+    Takes("digitize", 1, "bins", Use.SORTED),
+    Takes("bucketize", 0, "input", Use.LOOKED_UP),
+    Takes("bucketize", 1, "boundaries", Use.SORTED),
+    Takes("histogram", 1, "bins", Use.SORTED),
+    Takes("interp", 0, "x", Use.LOOKED_UP),
+    Takes("interp", 1, "xp", Use.SORTED),
 )
 
 
@@ -233,7 +237,7 @@ def ends(node: ast.AST, name: str) -> bool:
 
 def is_cast(node: ast.Call, takes: Takes) -> bool:
     """Return whether a method of the name of one of Python's functions is called."""
-    return takes.use == NUMBER and hasattr(builtins, takes.function) != isinstance(
+    return takes.use == Use.NUMBER and hasattr(builtins, takes.function) != isinstance(
         node.func, ast.Name
     )
 
