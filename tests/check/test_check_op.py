@@ -105,6 +105,13 @@ def test_inputs_are_passed_by_position():
     assert not [note for note in report.notes if note.startswith("inputs")]
 
 
+def test_one_tuple_of_inputs_is_unpacked_unless_forward_takes_it():
+    assert first(dense, (X, W)).ok
+    assert first(lambda pair: pair[0] * pb.sin(pair[1]), (X, X)).ok
+    with pytest.raises(ArgumentError, match="got one tuple of 1, which it takes neither as one"):
+        first(dense, (X,))
+
+
 def test_inputs_are_passed_by_name():
     assert first(dense, X, kwargs={"w": W}).ok
     assert first(dense, kwargs={"x": X, "w": W}).ok

@@ -216,16 +216,6 @@ def test_what_is_left_out_is_given_with_as_many_axes_as_the_docstring_says():
     assert check_op(op, pb.asarray(X).requires_grad_(), demand).ok
 
 
-def test_a_mask_that_selects_some_never_selects_none():
-    def forward(ctx, x, chosen):
-        ctx.share = chosen / chosen.sum() if chosen.any() else np.full(x.shape, np.nan)
-        return pb.asarray(np.array(x.numpy()[chosen].mean() if chosen.any() else 0.0))
-
-    op = pb.autograd_function(forward, lambda ctx, g: {"x": g * pb.asarray(ctx.share)})
-    chosen = np.array([True, False, True, False])
-    assert check_op(op, pb.asarray(X).requires_grad_(), chosen, skip=["masks"]).ok
-
-
 def test_a_sum_of_samples_is_as_exact_at_other_samples():
     def forward(ctx, rate, hours):
         ctx.hours = hours

@@ -253,22 +253,6 @@ def test_a_fast_check_leaves_variations_out():
     assert check_op(operation(forward, rule), *inputs, fast=True).outcome == "right"
 
 
-def test_equal_values_that_make_a_matrix_singular_accuse_nothing():
-    def forward(ctx, x):
-        ctx.save_for_backward(x=x)
-        return (x - x.mean()).square().sum()  # all the same: forward takes what backward does not
-
-    def backward(ctx, g):
-        x = ctx.saved_variables.x
-        if len(set(x.tolist())) < len(x):
-            raise np.linalg.LinAlgError("Singular matrix")
-        return 2 * g * (x - x.mean())
-
-    report = check_op(operation(forward, backward), np.array([0.3, -1.2, 2.4]))
-    assert report.ok
-    assert all(part.status != "failed" for part in report.parts)
-
-
 def test_float16_values_are_varied_without_warnings():
     def forward(ctx, x):
         y = pb.tanh(x)
@@ -282,54 +266,36 @@ def test_float16_values_are_varied_without_warnings():
     assert check_op(tanh, np.array([7.562, -20.92, -97.6, 72.0], np.float16)).ok
 
 
-# -- ties ------------------------------------------------------------------------------------------
-def nearest(rule):
-    """Return the larger of two sums of distances to the nearest, which has no gradient at ties."""
-
-    def forward(ctx, a, b):
-        d = np.abs(a.numpy()[:, None] - b.numpy())
-        ctx.save_for_backward(d=a.numpy()[:, None] - b.numpy())
-        return pb.asarray(np.maximum(d.min(1).sum(), 0.9 * d.min(0).sum()))
-
-    @pb.once_differentiable
-    def backward(ctx, g):
-        d = ctx.saved_variables.d
-        costs = np.abs(d).min(1).sum(), 0.9 * np.abs(d).min(0).sum()
-        taken = rule(np.abs(d), 1) if costs[0] > costs[1] else 0.9 * rule(np.abs(d), 0)
-        by = g.item() * np.sign(d) * taken
-        return {"a": pb.asarray(by.sum(1)), "b": pb.asarray(-by.sum(0))}
-
-    return operation(forward, backward)
-
-
-A, B = np.array([0.3, -1.2, 1.4, 0.9]), np.array([0.1, 1.9, -0.7])
-
-
-def test_any_of_the_nearest_may_get_the_gradient():
-    def first(d, axis):
-        return np.arange(d.shape[axis]).reshape(
-            (-1, 1) if axis == 0 else (1, -1)
-        ) == np.expand_dims(d.argmin(axis), axis)
-
-    assert check_op(nearest(first), A, B).ok
-
-
-def test_not_each_of_the_nearest_gets_the_whole_gradient():
-    report = check_op(
-        nearest(lambda d, axis: d == d.min(axis, keepdims=True)), A, B, raise_exception=False
-    )
-    assert report.outcome == "wrong"
-    assert "equal values in" in report.failures[0].situation
-
-
-def test_overflow_where_forward_is_constant_accuses_nothing():
+# -- what accuses nothing --------------------------------------------------------------------------
+def test_values_at_which_forward_never_ends_are_left_out():
     def forward(ctx, x):
-        ctx.save_for_backward(x=x)
-        return 1 / (1 + (-x).exp())
+        y = x.numpy() * 0.0 + 2.0
+        while abs(y * y - x.numpy()).max() > 1e-13 * abs(x.numpy()).max():
+            y = (y + x.numpy() / y) / 2
+        ctx.y = y
+        return pb.asarray(y)
 
-    def backward(ctx, g):  # inf / inf where x is far below 0, and forward 0
-        e = (-ctx.saved_variables.x).exp()
-        return {"x": g * e / (1 + e) ** 2}
+    op = operation(forward, pb.once_differentiable(lambda ctx, g: {"x": g / pb.asarray(2 * ctx.y)}))
+    assert check_op(op, np.array([0.7, 2.0])).ok
 
-    with np.errstate(all="ignore"):
-        assert check_op(operation(forward, backward), np.array([0.9, -1.2, 0.8])).ok
+
+def eigenvalues(ctx, a):
+    ctx.w, ctx.v = np.linalg.eig(a.numpy())
+    return pb.asarray(ctx.w.astype(complex)), pb.asarray(ctx.v.astype(complex))
+
+
+@pb.once_differentiable
+def eigenvalues_backward(ctx, gw, gv):  # right for what no phase of the vectors changes
+    vh = ctx.v.conj().T
+    apart = ctx.w[None, :] - ctx.w[:, None] + np.eye(len(ctx.w))
+    by = vh @ gv.numpy()
+    by = (by - vh @ (ctx.v * np.real(np.diagonal(by)))) / apart.conj()
+    np.fill_diagonal(by, gw.numpy())
+    return {"a": pb.asarray(np.real(np.linalg.solve(vh, by @ vh)))}
+
+
+def test_eigenvectors_that_become_complex_have_any_phase():
+    a = np.diag([1.0, 2.0, 3.5]) + np.array([[0, 0.1, -0.2], [0.3, 0, 0.1], [-0.1, 0.2, 0]])
+    op = operation(eigenvalues, eigenvalues_backward)
+    for seed in range(3):
+        assert check_op(op, a, seed=seed, only=["first"]).ok
