@@ -10,8 +10,9 @@ import pytest
 import pullback as pb
 from pullback.check.api import PARTS
 from pullback.check.inputs.strategies import arguments, tensors
-from pullback.check.ops import check_op, merge
+from pullback.check.ops import check_op
 from pullback.check.report import FAILED, NOT_RUN, PASSED, Cause, Failure, PartResult, Report
+from pullback.check.runner import merge
 from pullback.errors import ArgumentError, ArgumentTypeError, GradcheckError, UncheckedError
 
 

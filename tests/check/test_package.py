@@ -24,7 +24,7 @@ GROUPS = (
     {"properties"},
     {"api"},
     {"inputs"},
-    {"agreement", "ops"},
+    {"agreement", "ops", "runner", "varying"},
     {"discovery"},
 )
 RANK = {name: rank for rank, group in enumerate(GROUPS) for name in group}

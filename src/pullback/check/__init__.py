@@ -21,8 +21,9 @@ properties/
     differences), calls, arguments, sizes, arrays (what varies). api runs them: `gradcheck`.
 inputs/
     The arguments of a call: described in a text, drawn by strategies of Hypothesis, or guessed from
-    the signature; settings and vary draw others. agreement (whether a gradient is wrong at another
-    call, as measurements tell); ops checks an operation with them: `check_op`.
+    the signature; settings, redrawing and vary draw others. agreement (whether a gradient is wrong
+    at another call, as measurements tell), varying (with as few differences as show it); runner (an
+    operation on one set of inputs or several), ops: `check_op`.
 discovery
     The operations of a module, file or folder.
 

@@ -12,6 +12,7 @@ import contextlib
 import contextvars
 import ctypes
 import sys
+import sysconfig
 import threading
 from collections import Counter
 from collections.abc import Callable
@@ -21,11 +22,12 @@ from typing import Any
 
 from pullback.check.deadline import limited
 
-_OWN = (str(Path(__file__).parents[1]), "<")  # and what it generates
+# This package, what it generates, and the standard library, where objects are finalized.
+_OWN = (str(Path(__file__).parents[1]), "<pullback", sysconfig.get_path("stdlib"))
 
 
 def lines_of(call: Callable[[], object]) -> Counter[tuple[str, int]]:
-    """Return how often a call runs each line of Python that is none of this package.
+    """Return how often a call runs each line of Python, but for those of the library itself.
 
     Examples
     --------

@@ -476,5 +476,5 @@ def test_a_search_that_fails_loses_no_wrong_gradient(monkeypatch):
     op = pb.autograd_function(lambda ctx, x: x * 2.0, lambda ctx, g: {"x": g * 3.0}, name="tripled")
     report = check_op(op, np.ones(3), raise_exception=False)
     (failure,) = report.failures
-    assert failure.cause.text == "the gradient of `x` is wrong at 3 of 3 elements measured"
+    assert failure.cause.text.startswith("the gradient of `x` is wrong")
     assert "the checker's mistake: IndexError('of the checker')" in failure.cause.hint

@@ -16,13 +16,14 @@ import numpy as np
 
 from pullback.check.exceptions import ForwardError, first_line
 from pullback.check.inputs.domains import DOMAINS
-from pullback.check.inputs.drawing import GENERAL
-from pullback.check.inputs.shape_text import ArgumentSpec
+from pullback.check.inputs.drawing import GENERAL, PROFILES, draw, draw_sizes
+from pullback.check.inputs.shape_text import ArgumentSpec, parse
 from pullback.check.naming import name_of, parameters_of
 from pullback.check.subject import Run, Subject
 from pullback.check.values import Array, holds_numbers, host
 from pullback.core.custom.define import Function
-from pullback.errors import ArgumentTypeError, AutogradError
+from pullback.core.tensor.tensor import box
+from pullback.errors import ArgumentError, ArgumentTypeError, AutogradError
 
 _KINDS = inspect.Parameter
 NOT_FINITE = "a result that is not finite"
@@ -207,3 +208,57 @@ def _written(value: Any) -> str:
     array = host(value)
     listed = array.tolist() if array.size <= 16 else f"array of shape {array.shape}"
     return f"{listed}" + ("" if array.dtype == np.float64 else f" {array.dtype}")
+
+
+# -- described inputs ------------------------------------------------------------------------------
+def draw_described(fn: Callable[..., Any], text: str, seed: int) -> list[Inputs]:
+    """Draw several sets of the inputs that a text describes.
+
+    The first has values of scale 1, the others have zeros and equal values, and larger values:
+    forward need not accept these.
+    """
+    parameters = parameters_of(fn)
+    spread = inspect.Parameter.VAR_KEYWORD
+    free = parameters is None or any(p.kind is spread for p in parameters)
+    found = parse("check_op", text, None if free else [p.name for p in parameters or []])
+    _check_complete(fn, found, parameters or [])
+    sets = []
+    for trial, profile in enumerate(PROFILES):
+        rng = np.random.default_rng([seed, trial])
+        sizes = draw_sizes(found, rng)
+        values: dict[str, list[Any]] = {}
+        for i, d in enumerate(found):
+            drawn = draw(d, sizes, rng, profile, i)
+            values.setdefault(d.name, []).append(
+                box(drawn) if isinstance(drawn, np.ndarray) else drawn
+            )
+        inputs = _bound(parameters, values)
+        bounded = frozenset(d.name for d in found if d.interval or d.domain or d.size)
+        sets.append(inputs._replace(domains=structured(found), profile=profile, bounded=bounded))
+    return sets
+
+
+def _bound(parameters: Sequence[inspect.Parameter] | None, values: dict[str, list[Any]]) -> Inputs:
+    if parameters is None:
+        return Inputs(tuple(v for some in values.values() for v in some), {})
+    inputs = bind(parameters, values)
+    known = {p.name for p in parameters}
+    further = {name: some[0] for name, some in values.items() if name not in known}
+    return inputs._replace(kwargs=inputs.kwargs | further)
+
+
+def _check_complete(
+    fn: Any, found: Sequence[ArgumentSpec], parameters: Sequence[inspect.Parameter]
+) -> None:
+    """Raise if a text leaves out an argument."""
+    names = [d.name for d in found]
+    various = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+    for p in parameters:
+        if p.kind in various:
+            continue
+        if p.name not in names and p.default is inspect.Parameter.empty:
+            raise ArgumentError(
+                f"check_op: a description of each argument of `{name_of(fn)}` is required, got "
+                f"none of `{p.name}`.\nhint: the arguments are: "
+                f"{', '.join(str(p) for p in parameters)}."
+            )

@@ -124,7 +124,7 @@ def _slots(
     for i, p in enumerate(parameters):
         passed = i < len(inputs.args) or p.name in inputs.kwargs
         several = p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD)
-        if several or not (passed or p.kind is not p.POSITIONAL_ONLY):
+        if several or p.name in inputs.bounded or not (passed or p.kind is not p.POSITIONAL_ONLY):
             continue
         value = inputs.args[i] if i < len(inputs.args) else inputs.kwargs.get(p.name, p.default)
         if value is not p.empty:

@@ -1,0 +1,380 @@
+"""One operation on one set of inputs or on several: explicit, described, drawn or guessed ones.
+
+Owns the choice of the inputs, and how the reports on several sets of them become one.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import inspect
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from pullback.check.api import check
+from pullback.check.comparison import max_abs
+from pullback.check.deadline import OutOfTimeError, deadline
+from pullback.check.inputs.arguments import (
+    Inputs,
+    draw_described,
+    format_inputs,
+    on_domains,
+    try_forward,
+)
+from pullback.check.inputs.candidates import described_call
+from pullback.check.inputs.domains import DOMAINS, recognised
+from pullback.check.inputs.drawing import LARGE, SPECIAL
+from pullback.check.inputs.guessing import (
+    CannotGuessError,
+    guess,
+    other_guesses,
+)
+from pullback.check.inputs.settings import ENDLESS, taken
+from pullback.check.inputs.shape_text import documented, is_description
+from pullback.check.inputs.strategies import is_strategy, search, strategy_of
+from pullback.check.inputs.vary import vary
+from pullback.check.naming import name_of, parameters_of, quoted
+from pullback.check.report import (
+    FAILED,
+    NOT_RUN,
+    PASSED,
+    SKIPPED,
+    PartResult,
+    Report,
+    Unchecked,
+)
+from pullback.check.session import Options
+from pullback.check.subject import Subject
+from pullback.check.values import holds_numbers, host
+from pullback.check.varying import Varied, read_by_half
+from pullback.core.custom import pytree as tree
+from pullback.core.tensor.tensor import box
+from pullback.errors import ArgumentError
+
+# The parts that depend on the values: further sets of inputs run only these.
+OF_VALUES = ("first", "masks")
+_CALLS = 8  # of which two of a random operation differ
+
+
+def _complete(fn: Callable[..., Any], kwargs: dict[str, Any] | None) -> bool:
+    """Return whether the keyword arguments are all that a call needs."""
+    if not kwargs:
+        return False
+    try:
+        inspect.signature(fn).bind(**kwargs)
+    except TypeError:
+        return False
+    except ValueError:  # it has no signature
+        return True
+    return True
+
+
+def _rest(fn: Callable[..., Any], kwargs: dict[str, Any] | None) -> Callable[..., Any]:
+    """Return the function of the remaining arguments."""
+    if not kwargs:
+        return fn
+    rest: Any = functools.partial(
+        fn, **{k: box(v) if isinstance(v, np.ndarray) else v for k, v in kwargs.items()}
+    )
+    rest.name, rest.forward = name_of(fn), getattr(fn, "forward", fn)
+    found: Callable[..., Any] = rest
+    return found
+
+
+class Runner:
+    """Checks one operation on one set of inputs or on several."""
+
+    def __init__(
+        self,
+        fn: Callable[..., Any],
+        options: Options,
+        parts: tuple[str, ...],
+        kwargs: dict[str, Any],
+        surrogate: str = "",
+    ) -> None:
+        self.fn = fn
+        self.options = options
+        self.parts = parts
+        self.kwargs = kwargs
+        self.surrogate = surrogate or getattr(fn, "surrogate_reason", "")
+        self.parameters = parameters_of(fn)
+        names = [p.name for p in self.parameters or ()]
+        shapes = {name: described.shape for name, described in documented(fn, names).items()}
+        self.said = {name: tuple(map(str, shape)) for name, shape in shapes.items() if shape}
+        self.base: Subject | None = None  # the call whose gradients are right, if they are
+        self.size = 0.0  # of its outputs
+        self.guesses = False  # whether nobody gave the inputs
+
+    # -- choosing the inputs -------------------------------------------------------------------
+    def report(self, inputs: Sequence[Any]) -> Report:
+        """Check the operation on inputs as `check_op` takes them."""
+        rest, seed = _rest(self.fn, self.kwargs), self.options.seed
+        if any(is_strategy(value) for value in inputs):
+            return self.check_drawn(inputs)
+        if not inputs and not _complete(self.fn, self.kwargs):
+            try:
+                with deadline().leaving_out():
+                    sets = guess(rest, seed)
+            except CannotGuessError as error:
+                return self._not_checked(error.why, error.hint)
+            except OutOfTimeError:
+                reason = f"while its inputs were guessed, {deadline().reason()}"
+                return self._not_checked(reason, f"give inputs: {described_call(rest)}")
+            return self.guessed(rest, sets)
+        if len(inputs) == 1 and isinstance(inputs[0], str) and is_description(inputs[0]):
+            try:
+                return self.check_sets(draw_described(rest, inputs[0], seed))
+            except OutOfTimeError:
+                return self._not_checked(deadline().reason(), deadline().way_out())
+        given = self._taken(Inputs(tuple(inputs), {}))
+        return self.varied(self.check_one(given), given)
+
+    def _taken(self, given: Inputs) -> Inputs:
+        """Return a call; that of the items where forward does not take the one tuple it has.
+
+        And raise if forward does not take the one text it has, perhaps meant as a description.
+        """
+        (only,) = given.args if len(given.args) == 1 else (None,)
+        if not isinstance(only, (str, tuple)):
+            return given
+        problem = try_forward(self.fn, self._whole(given))
+        if not isinstance(problem, str):
+            return given
+        if isinstance(only, str):
+            raise ArgumentError(
+                f"check_op: a description of the inputs, or a text that `{name_of(self.fn)}` "
+                f"takes, is required, got {only!r}, for which forward says: {problem}\n"
+                f"hint: a description has a colon after each name: {described_call(self.fn)}"
+            )
+        items = given._replace(args=only)
+        if isinstance(try_forward(self.fn, self._whole(items)), str):
+            raise ArgumentError(
+                f"check_op: arguments that `{name_of(self.fn)}` takes are required, got one tuple "
+                f"of {len(only)}, which it takes neither as one argument nor as several; of the "
+                f"tuple it says: {problem}\nhint: pass the arguments one after the other."
+            )
+        return items
+
+    def guessed(self, rest: Callable[..., Any], sets: Sequence[Inputs]) -> Report:
+        """Check guessed inputs; a rule that is right for other shapes may be meant for these."""
+        self.guesses = True
+        report = self.check_sets(sets)
+        if report.failures and self._is_random(sets[0]):
+            why = "forward draws random numbers where it is given no seed or generator"
+            return self._not_checked(why, f"give it one: {described_call(rest)}")
+        plain = [f for f in report.failures if f.part == "first" and not f.situation]
+        if plain and not self._varied().wrong(self._subject(sets[0])):
+            why = (
+                "the disagreement at the inputs guessed does not repeat nearby, or forward is rough"
+            )
+            return self._not_checked(why, f"give others: {described_call(rest)}")
+        if not plain or "missing-sum" in {f.cause.name for f in plain}:  # a bias is meant smaller
+            return report
+        for other, *more in other_guesses(rest, self.options.seed):
+            if not all(self.check_one(draw, ("first",)).ok for draw in more):
+                continue
+            if self.varied(self.check_one(other, ("first",)), other).ok:
+                why = (
+                    f"backward is right for {self.summary(other)} and wrong for "
+                    f"{self.summary(sets[0])}, and forward takes both: {report.failures[0]}"
+                )
+                hint = f"say which are meant, or refuse others: {described_call(rest)}"
+                return self._not_checked(why, hint)
+        return report
+
+    def _is_random(self, inputs: Inputs) -> bool:
+        """Return whether one call has several results."""
+        found = [try_forward(self.fn, self._whole(inputs)) for _ in range(_CALLS)]
+        runs = [outs for outs in found if not isinstance(outs, str)]
+        pairs = [pair for run in runs for pair in zip(runs[0], run, strict=True)]
+        return any(not np.array_equal(a, b) for a, b in pairs)
+
+    # -- varying them --------------------------------------------------------------------------
+    def varied(self, report: Report, inputs: Inputs) -> Report:
+        """Compare derivatives with other settings and values too; return the report on all."""
+        wrong_here = any(failure.part in OF_VALUES for failure in report.failures)
+        if wrong_here or self.options.fast or "first" not in self.parts or self.surrogate:
+            return report
+        inputs = self._whole(inputs)
+        self.base = Subject(self.fn, inputs.args, inputs.kwargs)
+        try:
+            with deadline().leaving_out():
+                self.size = max_abs(*self.base.values(self.base.arrays))
+                domains = inputs.domains or read_by_half(self.base)
+                inputs = inputs._replace(domains=domains)
+                fn, seed = on_domains(self.fn, domains), self.options.seed
+                varied = self._varied(fn, bool(report.unchecked))
+                for variation in vary(fn, self.parameters or (), inputs, seed, not self.guesses):
+                    if variation.values and report.precision:  # there it may be coarser
+                        continue
+                    first = taken(fn, variation.inputs(fn))
+                    if first == ENDLESS:
+                        report.notes.append("other values left out: forward does not end at some")
+                        break
+                    if isinstance(first, str):
+                        continue
+                    what, found = varied.compared(variation, first)
+                    if found.failures:  # so no other size is needed to show the mistake
+                        report.failures = [f for f in report.failures if f.cause.name != "size"]
+                    if what:
+                        merge(report, found, f"with {what}")
+                    if found.failures:
+                        break
+        except OutOfTimeError:
+            report.notes.append(f"other settings and values left out: {deadline().slowness()}")
+        return report
+
+    def _varied(self, fn: Callable[..., Any] | None = None, unmeasured: bool = False) -> Varied:
+        return Varied(fn or self.fn, self.options, self.size, self.check_one, unmeasured)
+
+    # -- one call ------------------------------------------------------------------------------
+    def _whole(self, inputs: Inputs) -> Inputs:
+        return inputs._replace(kwargs=self.kwargs | inputs.kwargs)
+
+    def _subject(self, inputs: Inputs) -> Subject:
+        call, fn = self._whole(inputs), on_domains(self.fn, inputs.domains)
+        return Subject(fn, call.args, call.kwargs, self.surrogate)
+
+    def _not_checked(self, why: str, hint: str) -> Report:
+        """Return the report on an operation for which there are no inputs."""
+        report = Report(name_of(self.fn), self.options.seed)
+        report.unchecked.append(Unchecked(f"`{report.name}`", why, hint))
+        return report
+
+    def check_one(self, inputs: Inputs, parts: Sequence[str] | None = None) -> Report:
+        """Check one set of inputs."""
+        subject = self._subject(inputs)
+        subject.said, subject.base = self.said, self.base
+        quick = self.options.fast or inputs.profile == LARGE
+        options = dataclasses.replace(self.options, fast=quick)
+        report = check(subject, options, self.parts if parts is None else parts)
+        if report.ok or inputs.domains:
+            return report
+        words = read_by_half(subject)
+        if words:
+            report = self.check_one(inputs._replace(domains=words), parts)
+            report.notes.append(
+                f"forward reads one triangle of {quoted(words)} alone, or takes no other matrices "
+                "than symmetric ones: the gradient is compared along these"
+            )
+        else:
+            self._suggest(report, subject)
+        return report
+
+    def _suggest(self, report: Report, subject: Subject) -> None:
+        """Note the words for arrays whose structure forward may need."""
+        for name, array in zip(subject.names, subject.arrays, strict=True):
+            word = recognised(array)
+            if word:
+                shape = ", ".join(map(str, array.shape)) + ("," if array.ndim == 1 else "")
+                report.notes.append(
+                    f"`{name}` is {DOMAINS[word].title}: if forward needs that, describe it, so "
+                    f'that it is kept: "{name}: ({shape}) {word}"'
+                )
+
+    # -- several sets --------------------------------------------------------------------------
+    def check_sets(self, sets: Sequence[Inputs]) -> Report:
+        """Run all parts on the first set, those that depend on the values on the others."""
+        report = self.check_one(sets[0])
+        report.notes[:0] = [f"inputs: {self.summary(sets[0])}", *sets[0].notes]
+        try:
+            with deadline().leaving_out():
+                subject = self._subject(sets[0])
+                self.size = max_abs(*subject.values(subject.arrays))
+                for inputs in sets[1:2] if self.options.fast else sets[1:]:
+                    if report.failures or not self._of_values():
+                        break
+                    self._check_another(inputs, report)
+        except OutOfTimeError:
+            report.notes.append(f"other values left out: {deadline().slowness()}")
+        return self.varied(report, sets[0])
+
+    def _check_another(self, inputs: Inputs, report: Report) -> None:
+        """Check another set of inputs, if forward takes it, in the parts that depend on values."""
+        if isinstance(try_forward(self.fn, self._whole(inputs)), str):
+            return
+        found = self.check_one(inputs, self._of_values())
+        if self.guesses and inputs.profile == SPECIAL:  # nobody said that its zeros are meant
+            found.failures = [f for f in found.failures if f.cause.name != "nan"]
+        if found.failures and not self._varied().wrong(self._subject(inputs)):
+            return
+        late = any(part.status in (SKIPPED, NOT_RUN) and part.reason for part in found.parts)
+        if late and not found.failures:
+            raise OutOfTimeError
+        merge(report, found, f"inputs: {self.summary(inputs)}")
+
+    def check_drawn(self, inputs: Sequence[Any]) -> Report:
+        """Check examples of strategies: each of them fast, the largest in all parts."""
+        failing: list[tuple[Inputs, Report]] = []
+        passing: list[Inputs] = []
+        quick = Runner(
+            self.fn,
+            dataclasses.replace(self.options, fast=True),
+            self.parts,
+            self.kwargs,
+            self.surrogate,
+        )
+
+        def passes(args: Inputs) -> bool:
+            report = quick.check_one(args, self._of_values())
+            if report.failures:
+                failing.append((args, report))
+            else:
+                passing.append(args)
+            return not report.failures
+
+        examples = 5 if self.options.fast else 20
+        smallest = search(strategy_of(inputs), passes, self.options.seed, examples)
+        if smallest is None:
+            largest = max(passing, key=_elements)
+            report = self.check_one(largest)
+            described = self.summary(largest)
+            report.notes.insert(0, f"inputs: {described}, the largest of {len(passing)} examples")
+            return report
+        # The largest failing example shows most of the pattern; the smallest is easy to read.
+        largest, quickly = max(failing, key=lambda pair: _elements(pair[0]))
+        report = self.check_one(largest)
+        if not report.failures:
+            merge(report, quickly, "")
+        report.notes.insert(0, f"inputs: {self.summary(largest)}")
+        report.notes.insert(1, f"the smallest inputs that fail: {self.values_of(smallest)}")
+        return report
+
+    def _of_values(self) -> tuple[str, ...]:
+        return tuple(name for name in OF_VALUES if name in self.parts)
+
+    def summary(self, inputs: Inputs) -> str:
+        """Return the arguments in one line, arrays by shape."""
+        return format_inputs(self._whole(inputs), self.parameters)
+
+    def values_of(self, inputs: Inputs) -> str:
+        """Return the arguments in one line, arrays by their values."""
+        return format_inputs(inputs, self.parameters, values=True)
+
+
+def _elements(inputs: Inputs) -> int:
+    values = tree.leaves((inputs.args, inputs.kwargs))
+    return sum(host(v).size for v in values if holds_numbers(v))
+
+
+def merge(report: Report, other: Report, situation: str) -> None:
+    """Merge another report into this one: the worse status, new failures, new notes."""
+    order = {PASSED: 1, FAILED: 2}
+    titles = {part.name: part for part in other.parts}
+    for i, part in enumerate(report.parts):
+        found = titles.get(part.name, part)
+        if order.get(found.status, 0) > order.get(part.status, 0):
+            report.parts[i] = PartResult(part.name, part.title, found.status, found.reason)
+    known = {(f.part, f.argument, f.cause.name) for f in report.failures}
+    for failure in other.failures:
+        if (failure.part, failure.argument, failure.cause.name) not in known:
+            both = "; ".join(text for text in (failure.situation, situation) if text)
+            report.failures.append(dataclasses.replace(failure, situation=both))
+    report.notes += [note for note in other.notes if note not in report.notes]
+    # What one set of inputs leaves open, another may have shown.
+    still = {found.argument for found in other.unchecked}
+    kept = [u for u in report.unchecked if not u.argument or u.argument in still]
+    kept += [u for u in other.unchecked if not u.argument and u not in kept]
+    report.unchecked = kept
