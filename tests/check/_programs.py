@@ -1,4 +1,6 @@
-"""Source files with operations, for the tests that find and check operations in files."""
+"""Operations for the tests of reports; source files with some, for the tests that find them."""
+
+import pullback as pb
 
 RIGHT = """
 import pullback as pb
@@ -35,3 +37,32 @@ def forward(ctx, x, layout):
 
 blocks = pb.autograd_function(forward, lambda ctx, g: {"x": g.reshape(-1)}, name="blocks")
 """
+
+
+@pb.autograd_function
+def double(ctx, x):
+    return 2.0 * x
+
+
+@double.backward
+def _(ctx, grad_output):
+    return {"x": 2.0 * grad_output}
+
+
+# Off by a factor.
+tripled = pb.autograd_function(
+    lambda ctx, x: 2.0 * x,
+    lambda ctx, grad_output: 3.0 * grad_output,
+    name="tripled",
+)
+
+
+@pb.autograd_function
+def dropped(ctx, x):
+    ctx.save_for_backward(x=x)
+    return x * x
+
+
+@dropped.backward
+def _(ctx, grad_output):  # no second derivative
+    return {"x": 2.0 * ctx.saved_variables.x.detach() * grad_output}

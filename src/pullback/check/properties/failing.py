@@ -8,7 +8,10 @@ from __future__ import annotations
 
 import functools
 import time
+import warnings
 from collections.abc import Callable, Sequence
+
+import numpy as np
 
 from pullback.check.deadline import OutOfTimeError, deadline, limited
 from pullback.check.explain.evidence import Evidence
@@ -50,7 +53,13 @@ def _repairs(
     mode = STATE.get()
     try:
         STATE.set(RECORD)  # whatever the reader's mode
-        with limited(max(seconds, 0.0)), deadline().leaving_out(_CALLS):
+        with (
+            warnings.catch_warnings(),
+            np.errstate(all="ignore"),  # trials leave the domain, as those of the check do
+            limited(max(seconds, 0.0)),
+            deadline().leaving_out(_CALLS),
+        ):
+            warnings.simplefilter("ignore")
             parts = held(evidence, vague) if vague else {}
             changes = mendings(evidence, wrong)
     except OutOfTimeError:

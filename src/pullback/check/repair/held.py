@@ -11,7 +11,6 @@ from __future__ import annotations
 import ast
 import dataclasses
 import re
-import warnings
 from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any, NamedTuple
@@ -91,9 +90,7 @@ def held(evidence: Evidence, wrong: Sequence[int]) -> dict[int, Held]:
     source = source_of(op.forward)
     if source is None or any(a.dtype != np.float64 for a in evidence.arrays):
         return {}
-    with warnings.catch_warnings(), np.errstate(all="ignore"):
-        warnings.simplefilter("ignore")
-        return _Holding(evidence, op, Rewritten(source)).found(wrong)
+    return _Holding(evidence, op, Rewritten(source)).found(wrong)
 
 
 @dataclasses.dataclass

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import ast
 import dataclasses
-import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
@@ -97,12 +96,10 @@ def mendings(evidence: Evidence, wrong: Sequence[int]) -> list[Mending]:
     sources = sources_of(evidence.session.subject.fn)
     if sources is None:
         return []
-    with warnings.catch_warnings(), np.errstate(all="ignore"):
-        warnings.simplefilter("ignore")
-        try:
-            return Search(evidence, wrong, *sources).found()
-        except (BackwardError, ForwardError):
-            return []
+    try:
+        return Search(evidence, wrong, *sources).found()
+    except (BackwardError, ForwardError):
+        return []
 
 
 def sources_of(op: Any) -> tuple[Source, Source] | None:

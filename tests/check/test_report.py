@@ -1,0 +1,193 @@
+"""Reports: as a line, a text, HTML, JSON and a plot; what raises them; what is ignored in them."""
+
+import copy
+import html.parser
+import json
+import pickle
+
+import numpy as np
+import pytest
+from tests.check._programs import double, dropped, tripled
+
+import pullback as pb
+from pullback.check import check_op, gradcheck
+from pullback.check.display import html_of
+from pullback.check.ops import merge
+from pullback.check.report import FAILED, NOT_RUN, PASSED, Cause, Failure, PartResult, Report
+from pullback.errors import ArgumentError, ArgumentTypeError, GradcheckError
+
+X = np.array([[1.0, -2.0, 0.5]])
+
+
+def wrong(**options):
+    return gradcheck(tripled, X, raise_exception=False, **options)
+
+
+def report_of(*failures, status=PASSED, notes=()):
+    parts = [PartResult("first", "first derivatives", status), PartResult("x", "more", NOT_RUN)]
+    return Report("op", 0, parts, list(failures), list(notes))
+
+
+# -- in words --------------------------------------------------------------------------------------
+def test_a_report_is_one_line_with_the_cause():
+    assert repr(gradcheck(pb.sin, X)) == "<Report sin: the gradients are right (seed 0)>"
+    text = "`x` is off by the factor 1.500 everywhere"
+    assert repr(wrong()) == f"<Report tripled: 1 failure (seed 0), factor: {text}>"
+    assert repr(wrong().failures) == f"[<Failure first, factor: {text}>]"
+    long = report_of(Failure("first", "x", Cause("formula", "a line\nand " + 50 * "more ")))
+    assert len(repr(long)) < 120
+    assert "\n" not in repr(long)
+
+
+def test_a_text_names_argument_cause_worst_element_and_parts():
+    (failure,) = wrong().failures
+    index, expected, got = failure.worst
+    assert got == pytest.approx(1.5 * expected)
+    assert f"    x         {list(index)} " in str(failure)
+    lines = str(wrong()).split("\n")
+    assert lines[0] == "tripled: 1 failure (seed 0)"
+    assert lines[1] == "  - `x` is off by the factor 1.500 everywhere"
+    assert "  first derivatives   failed" in lines
+    assert lines[-1].startswith("  not run (first derivatives failed): subsets of the inputs, ")
+
+
+def test_what_was_not_compared_is_not_called_right():
+    report = gradcheck(pb.sin, X, skip=["first"])
+    assert "nothing wrong found, derivatives not compared" in str(report)
+
+
+def test_the_file_and_line_of_backward_are_known():
+    place, _, line = wrong().rule.rpartition(":")
+    assert place.endswith("_programs.py")
+    with open(place) as file:
+        assert "3.0 * grad_output" in file.readlines()[int(line) - 1]
+    assert gradcheck(lambda x: x * 2, X).rule.startswith("tests/check/test_report.py:")
+    assert gradcheck(pb.sin, X, only=["first"]).rule == gradcheck(abs, X, only=["first"]).rule == ""
+
+
+def test_a_notebook_gets_the_text_and_html_without_scripts():
+    class Tags(html.parser.HTMLParser):
+        def __init__(self):
+            super().__init__()
+            self.seen = set()
+
+        def handle_starttag(self, tag, attrs):
+            self.seen.add(tag)
+
+    report = wrong()
+    report.notes.append("a < b")
+    shown = report._repr_mimebundle_(include=None, exclude=None)
+    assert shown == {"text/plain": str(report), "text/html": html_of(report)}
+    tags = Tags()
+    tags.feed(shown["text/html"])
+    assert tags.seen == {"div", "b", "p", "pre", "table", "tr", "td"}
+    assert "a &lt; b" in shown["text/html"]
+    assert "worst element" in shown["text/html"]
+
+
+def test_json_holds_plain_objects():
+    found = json.loads(json.dumps(wrong().as_dict()))
+    assert (found["ok"], found["outcome"], found["ignored"]) == (False, "wrong", [])
+    (failure,) = found["failures"]
+    assert (failure["cause"], failure["argument"]) == ("factor", "x")
+    assert "2.0 * grad_output" in failure["repair"]
+
+
+# -- errors ----------------------------------------------------------------------------------------
+def test_the_text_of_an_error_is_written_when_it_is_first_read():
+    sought = []
+    report = report_of(Failure("first", "x", Cause("sign", "wrong"), find_repair=sought.append))
+    report.failures[0].find_repair = lambda: sought.append(1) or "write -g"
+    error = GradcheckError(report)
+    assert "wrong" in repr(error)
+    assert not sought
+    assert "write -g" in str(error)
+    assert str(error) == str(report)
+    assert sought == [1]
+
+
+@pytest.mark.parametrize(
+    "copied", [copy.copy, copy.deepcopy, lambda e: pickle.loads(pickle.dumps(e))]
+)
+def test_reports_and_errors_are_copied_with_their_repairs(copied):
+    with pytest.raises(GradcheckError) as caught:
+        gradcheck(tripled, X)
+    other = copied(caught.value)
+    assert type(other) is GradcheckError
+    assert str(other) == str(caught.value)
+    assert "with `2.0 * grad_output`" in other.report.repair
+
+
+def test_an_error_without_a_report_has_none():
+    assert GradcheckError("in words").report is None
+
+
+# -- what is ignored, what is asked for ------------------------------------------------------------
+def test_what_a_part_finds_is_ignored_with_the_reason():
+    assert gradcheck(dropped, X, raise_exception=False).outcome == "wrong"
+    report = gradcheck(dropped, X, ignore={"second_order": "used once"})
+    assert report.outcome == "right"
+    assert [failure.part for failure in report.ignored] == ["second_order"]
+    assert "  ignored: the second derivative in `x`" in str(report)
+    assert "  second derivatives       ignored: used once" in str(report)
+    assert check_op(dropped, ignore={"second_order": "used once"}).ok
+    assert gradcheck(double, X, ignore={"second_order": "in vain"}).ignored == []
+
+
+def test_parts_run_after_an_essential_one_that_is_ignored():
+    report = gradcheck(tripled, X, ignore={"first": "a trial"})
+    assert {part.name: part.status for part in report.parts}["linear"] == PASSED
+    assert report.ignored[0].cause.name == "factor"
+    assert "derivatives not compared" in str(report)
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "text"),
+    [
+        ({"ignore": {"thirst": "why"}}, ArgumentError, "ignore must name parts .* got 'thirst'"),
+        ({"ignore": {"first": " "}}, ArgumentError, "ignore must say why `first` may be wrong"),
+        ({"ignore": {"first": None}}, ArgumentError, "ignore must say why `first` may be wrong"),
+        ({"ignore": ["first"]}, ArgumentTypeError, "ignore must be a dict of reasons"),
+        ({"order": 3}, ArgumentError, "order must be 1 or 2, got 3"),
+        ({"seed": "a"}, ArgumentTypeError, "seed must be a whole number from 0 on"),
+        ({"seed": -1}, ArgumentTypeError, "seed must be a whole number from 0 on"),
+        ({"rtol": -1}, ArgumentTypeError, "rtol must be a number from 0 on"),
+        ({"atol": np.nan}, ArgumentTypeError, "atol must be a number from 0 on"),
+        ({"time_limit": "60"}, ArgumentTypeError, "time_limit must be a number of seconds"),
+        ({"time_limit": 0}, ArgumentTypeError, "time_limit must be a number of seconds above 0"),
+        ({"only": ["frist"]}, ArgumentError, "only must name parts .* got 'frist'; the parts are"),
+        ({"skip": "first"}, ArgumentTypeError, "skip must be a sequence of names"),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("check", [gradcheck, check_op])
+def test_options_are_looked_at_first(check, options, error, text):
+    with pytest.raises(error, match=f"{check.__name__}: {text}"):
+        check(pb.sin, X, **options)
+
+
+# -- two reports on one operation ------------------------------------------------------------------
+def test_merged_reports_have_the_worse_status_and_each_failure_and_note_once():
+    sign, factor = Cause("sign", "wrong sign"), Cause("factor", "factor 2")
+    report = report_of(Failure("first", "x", sign), notes=["a"])
+    other = report_of(
+        Failure("first", "x", sign),
+        Failure("first", "x", factor, situation="float32"),
+        status=FAILED,
+        notes=["a", "b"],
+    )
+    merge(report, other, "inputs: x (2,)")
+    assert [part.status for part in report.parts] == [FAILED, NOT_RUN]
+    assert report.notes == ["a", "b"]
+    assert [f.cause.name for f in report.failures] == ["sign", "factor"]
+    assert report.failures[1].situation == "float32; inputs: x (2,)"
+
+
+# -- the plot --------------------------------------------------------------------------------------
+def test_the_plot_has_a_row_for_each_wrong_gradient_and_a_notebook_shows_it():
+    pytest.importorskip("matplotlib")
+    figure = wrong().plot()
+    assert "factor 1.500" in figure.axes[0].get_title()
+    assert figure._repr_png_().startswith(b"\x89PNG")
+    assert pickle.loads(pickle.dumps(figure)).axes
+    assert gradcheck(pb.sin, X).plot().axes
