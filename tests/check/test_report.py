@@ -12,8 +12,8 @@ from tests.check._programs import double, dropped, tripled
 import pullback as pb
 from pullback.check import check_op, gradcheck
 from pullback.check.display import html_of
-from pullback.check.ops import merge
 from pullback.check.report import FAILED, NOT_RUN, PASSED, Cause, Failure, PartResult, Report
+from pullback.check.runner import merge
 from pullback.errors import ArgumentError, ArgumentTypeError, GradcheckError
 
 X = np.array([[1.0, -2.0, 0.5]])

@@ -22,9 +22,9 @@ def name_of(fn: Any) -> str:
 
 def place_of(fn: Any) -> str:
     """Return the file and line of an operation's backward, or of a function; empty if unknown."""
-    rule = getattr(inspect.unwrap(fn), "given_rule", None) or inspect.unwrap(fn)
+    rule = getattr(fn, "given_rule", None) or inspect.unwrap(fn)
     code = getattr(inspect.unwrap(rule), "__code__", None)
-    if code is None:
+    if code is None or code.co_filename.startswith("<"):  # generated
         return ""
     path, here = Path(code.co_filename), Path.cwd()
     path = path.relative_to(here) if path.is_relative_to(here) else path
