@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import contextvars
 import ctypes
+import gc
 import sys
 import sysconfig
 import threading
@@ -46,12 +47,15 @@ def lines_of(call: Callable[[], object]) -> Counter[tuple[str, int]]:
             found[frame.f_code.co_filename, frame.f_lineno] += 1
         return trace
 
-    before = sys.gettrace()
+    before, collects = sys.gettrace(), gc.isenabled()
+    gc.disable()  # what is finalized meanwhile runs lines of its own
     sys.settrace(trace)
     try:
         call()
     finally:
         sys.settrace(before)
+        if collects:
+            gc.enable()
     return found
 
 
