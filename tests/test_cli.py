@@ -172,6 +172,9 @@ def test_json_is_plain_on_a_terminal_too(on_screen):
         (["nothing"], 2),
         (["right.py:squares"], 2),
         (["right.py", "--only", "frist"], 2),
+        (["right.py", "--ignore", "first="], 2),
+        (["ops.py:Cube", "--ignore", "first=known", "--skip", "masks"], 0),
+        (["right.py", "--order", "2"], 0),
         (["right.py", "--inputs", "x: (n,"], 2),
         (["right.py", "--inputs", "y: (n,)"], 2),
         (["ops.py", "--inputs", "x: (n,)"], 2),
@@ -190,6 +193,8 @@ def test_the_exit_code_says_what_came_out(capsys, args, code, form):
         (["check", "right.py", "--seed", "-1"], "a whole number from 0 on is required, got '-1'"),
         (["check", "right.py", "--time-limit", "0"], "a number of seconds above 0 is required"),
         (["check", "right.py", "--fasst"], "unrecognized arguments: --fasst"),
+        (["check", "right.py", "--ignore", "first"], "a part, = and a reason are required"),
+        (["check", "right.py", "--order", "3"], "invalid choice"),
         (["prove", "right.py"], "invalid choice: 'prove'"),
     ],
 )
@@ -265,6 +270,13 @@ def test_parts_are_chosen_by_only_and_skip(capsys):
     _, document = of_json(capsys, "right.py", "--only", "first")
     parts = document["operations"][0]["report"]["parts"]
     assert {part["name"] for part in parts if part["status"] != "skipped"} == {"first"}
+
+
+def test_no_change_of_the_source_is_sought_without_repair(capsys):
+    for options, sought in (([], True), (["--no-repair"], False)):
+        main(["check", "--json", "ops.py:Cube", *options])
+        (found,) = json.loads(capsys.readouterr().out)["operations"]
+        assert bool(found["report"]["failures"][0]["repair"]) is sought
 
 
 def test_inputs_are_given_for_one_operation(capsys):

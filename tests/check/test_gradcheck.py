@@ -1,13 +1,10 @@
 """gradcheck: what it takes, what it returns and raises, and what it measures."""
 
-import json
-import pickle
-
 import numpy as np
 import pytest
 
 import pullback as pb
-from pullback.check import PARTS, gradcheck
+from pullback.check import gradcheck
 
 FIRST = {"only": ["first"]}
 
@@ -48,22 +45,6 @@ def test_a_wrong_gradient_raises_and_the_error_carries_the_report():
         gradcheck(linear, inputs())
     assert isinstance(caught.value, AssertionError)
     assert caught.value.report.failures[0].argument == "w"
-
-
-def test_the_report_names_argument_cause_and_worst_element():
-    (failure,) = wrong().failures
-    assert (failure.part, failure.argument, failure.cause.name) == ("first", "w", "factor")
-    index, expected, got = failure.worst
-    assert got == pytest.approx(2 * expected)
-    assert failure.wrong.all()
-    assert f"w         {list(index)}" in str(failure)
-
-
-def test_a_report_goes_through_json_and_pickle():
-    report = wrong()
-    found = json.loads(json.dumps(report.as_dict()))
-    assert found["failures"][0]["cause"] == "factor"
-    assert str(pickle.loads(pickle.dumps(report))) == str(report)
 
 
 def test_the_same_seed_gives_the_same_report_and_another_one_other_numbers():
@@ -190,16 +171,21 @@ def test_backward_that_raises_is_a_failure_with_its_text():
     assert "KeyError: 'nothing here'" in str(report)
 
 
-def test_a_gradient_of_the_wrong_shape_names_the_missing_sum():
-    add = pb.autograd_function(lambda ctx, x, b: x + b, lambda ctx, g: (g, g), name="add")
-    report = gradcheck(add, (np.ones((4, 3)), np.ones(3)), raise_exception=False)
-    assert report.failures[0].cause.name == "missing-sum"
-    assert "`b`: sum over axis 0 is missing" in str(report)
-
-
 def test_forward_that_raises_is_a_failure_too():
     report = gradcheck(lambda x: x.reshape(7), np.ones(3), raise_exception=False)
     assert "forward raises" in str(report)
+
+
+class Foreign:
+    """A tensor of a library that is not taken as it is."""
+
+    dtype = "float64"
+
+    def __array__(self):
+        raise NotImplementedError
+
+    def __dlpack__(self):
+        raise NotImplementedError
 
 
 @pytest.mark.parametrize(
@@ -208,30 +194,17 @@ def test_forward_that_raises_is_a_failure_too():
         (lambda: gradcheck(3, np.ones(2)), TypeError, "a function to check is required, got int"),
         (lambda: gradcheck(pb.sin, 3.0), TypeError, "inputs must be a tensor, a tuple"),
         (lambda: gradcheck(pb.sin, (np.arange(3),)), ValueError, "at least one floating or comp"),
-        (lambda: gradcheck(pb.sin, np.ones(2), only=["frist"]), ValueError, "got 'frist'; the p"),
-        (lambda: gradcheck(pb.sin, np.ones(2), skip="first"), TypeError, "a sequence of names"),
+        (
+            lambda: gradcheck(pb.sin, Foreign()),
+            ValueError,
+            "Foreign of float64.\nhint: pass pb.asarray",
+        ),
     ],
 )
 def test_wrong_use_is_an_error_that_says_what_is_required(call, error, text):
     with pytest.raises(error, match=text) as caught:
         call()
     assert isinstance(caught.value, pb.AutogradError)
-
-
-def test_every_part_can_be_switched_off_and_is_listed():
-    names = [part.name for part in PARTS]
-    report = gradcheck(linear, inputs(), skip=names)
-    assert report.ok
-    assert {part.status for part in report.parts} == {"skipped"}
-
-
-# -- the picture ----------------------------------------------------------------------------------
-def test_the_plot_has_a_row_a_failing_gradient():
-    pytest.importorskip("matplotlib")
-    figure = wrong().plot()
-    titles = [ax.get_title() for ax in figure.axes]
-    assert any("factor 2.000" in title for title in titles)
-    assert gradcheck(pb.sin, np.ones(2)).plot().axes
 
 
 # -- numbers that are hard to compare -------------------------------------------------------------
@@ -263,11 +236,6 @@ def test_results_that_underflow_accuse_nobody(values):
     assert gradcheck(squared(2.0), np.array(values)).ok
 
 
-def test_where_nothing_could_be_compared_the_report_says_so():
-    report = gradcheck(squared(2.0), np.ones(2), skip=["first"])
-    assert "nothing wrong found, derivatives not compared" in str(report)
-
-
 def test_outputs_that_do_not_depend_on_the_input_are_a_note():
     report = gradcheck(lambda x: pb.ones(2), np.ones(2))
     assert report.ok
@@ -291,31 +259,6 @@ def test_the_mode_of_the_caller_makes_no_difference():
 def test_a_rule_that_changes_grad_output_in_place_is_right_in_second_order_too():
     op = pb.autograd_function(lambda ctx, x: x * 3.0, lambda ctx, g: g.mul_(3.0))
     assert gradcheck(op, np.ones((2, 2))).ok
-
-
-def test_a_sign_that_is_wrong_in_what_comes_from_one_output_is_named():
-    def forward(ctx, x):
-        ctx.save_for_backward(x=x)
-        return x.sin(), x.cos()
-
-    def backward(ctx, a, b):
-        x = ctx.saved_variables.x
-        return {"x": a * x.cos() + b * x.sin()}
-
-    op = pb.autograd_function(forward, backward)
-    report = gradcheck(op, np.array([0.5, 1.0]), raise_exception=False, **FIRST)
-    assert "wrong sign in what comes from output 1" in str(report)
-
-
-@pytest.mark.parametrize(
-    "options",
-    [{"seed": "a"}, {"seed": -1}, {"seed": None}, {"rtol": -1}, {"atol": np.nan}],
-    ids=str,
-)
-def test_settings_are_looked_at_first(options):
-    (name,) = options
-    with pytest.raises(TypeError, match=f"gradcheck: {name} must be a"):
-        gradcheck(pb.sin, np.ones(2), **options)
 
 
 def test_a_sorted_grid_that_is_not_differentiated_stays_sorted():

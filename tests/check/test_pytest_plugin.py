@@ -1,5 +1,6 @@
 """``pytest --pullback-check`` and the fixture `check_op`, in test runs of their own."""
 
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -60,6 +61,35 @@ def test_a_failure_is_the_report_without_a_traceback(run, pytester):
     )
     result.stdout.no_fnmatch_line("*Error*")
     result.stdout.no_fnmatch_line("*pytest_plugin.py*")
+
+
+def command_of(result):
+    """Return the words of the command at the end of a failure."""
+    (line,) = [line for line in result.outlines if line.startswith("repeat: ")]
+    return shlex.split(line.removeprefix("repeat: "))
+
+
+def test_a_failure_ends_with_the_place_of_the_rule_and_a_command_that_repeats_it(run, pytester):
+    pytester.makepyfile(**{"package/__init__": "", "package/ops": WRONG})
+    result = run(*checking("package"), "--pullback-check-ignore=masks=a b")
+    result.stdout.fnmatch_lines(["backward: *ops.py:9", "repeat: pullback check *"])
+    program, *words = command_of(result)
+    place = str(Path("package") / "ops.py")
+    assert words[:4] == ["check", f"{place}:Cube", "--seed", "0"]
+    assert words[4:6] == ["--fast", "--ignore=masks=a b"]
+    again = pytester.run(sys.executable, "-m", program, *words)
+    assert again.ret == 1
+    again.stdout.fnmatch_lines(["*`x` is off by the factor 2*"])
+
+
+def test_a_test_that_fails_on_a_gradient_tells_how_to_repeat_it(run, pytester):
+    pytester.makepyfile(test_cube=WRONG + "def test_it(check_op):\n    check_op(Cube)\n")
+    result = run("-o", "pullback_check_seed=5")
+    result.stdout.fnmatch_lines(["backward: *test_cube.py:9", "repeat: pytest *"])
+    result.stdout.no_fnmatch_line("*def check_op*")  # of the checker no line is shown
+    words = command_of(result)[1:]
+    assert words == ["test_cube.py::test_it", "-o", "pullback_check_seed=5"]
+    run(*words).assert_outcomes(failed=1)
 
 
 def test_an_operation_without_guessable_inputs_is_skipped_with_what_to_write(run, pytester):
