@@ -58,8 +58,8 @@ class Reading:
     ...     up, down = rates.numpy()
     ...     return pb.asarray(np.bincount(ids, f(x.numpy()[:, 0]) * up / down))
     >>> found = Reading(pb.autograd_function(forward, lambda ctx, g: {"x": g}, name="binned"))
-    >>> found.uses["ids"], found.uses["f"], found.axes["x"], found.lengths
-    ({'index'}, {'called'}, (2, 9), {'rates': 2})
+    >>> sorted(use.value for use in found.uses["ids"]), found.axes["x"], found.lengths
+    (['array', 'index'], (2, 9), {'rates': 2})
     >>> sorted(found.left_out)
     ['f', 'ids', 'rates']
     """
