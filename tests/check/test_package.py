@@ -91,7 +91,7 @@ def test_the_public_names_are_listed_and_others_refused():
 
 # -- how large it is, and which words it knows -----------------------------------------------------
 MOST = {
-    "lines": 15_014,  # 8500 at the end
+    "lines": 15_025,  # 8500 at the end
     "files": 62,  # 45
     "lines of a file": 535,  # 400
     "lines of a function": 39,

@@ -436,3 +436,16 @@ def test_what_is_looked_up_in_a_table_stays_inside():
     assert at.min() <= x.detach().numpy().min()
     assert x.detach().numpy().max() <= at.max()
     assert "x" in guess(op)[0].bounded
+
+
+def test_a_variable_named_shape_and_a_number_among_symmetric_matrices_are_read():
+    def forward(ctx, a, scale):
+        rows, columns = shape = a.shape
+        lower = np.tril(a.numpy())[: shape[0], : shape[1]]
+        return pb.asarray((lower + lower.T) * scale.numpy() * rows / columns)
+
+    def backward(ctx, g):
+        return {"a": g, "scale": g.sum()}
+
+    report = check_op(pb.autograd_function(forward, backward), raise_exception=False)
+    assert report.outcome in ("wrong", "not checked")

@@ -185,11 +185,10 @@ class _Uses(Source):
                 starred = any(isinstance(target, ast.Starred) for target in targets)
                 if targets and is_shape(node.value):
                     most = _MOST_AXES if starred else len(targets)
-                    yield self.name(node.value.value), len(targets) - starred, most  # type: ignore[attr-defined]
+                    yield self.name(_owner(node.value)), len(targets) - starred, most
             elif isinstance(node, ast.Subscript):
                 least = self._least_axes(node)
-                owner = node.value.value if is_shape(node.value) else node.value  # type: ignore[attr-defined]
-                yield self.name(owner), least, _MOST_AXES
+                yield self.name(_owner(node.value)), least, _MOST_AXES
             elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
                 for keyword in node.keywords:
                     axis = whole(keyword.value) if keyword.arg in ("axis", "dim") else None
@@ -257,3 +256,8 @@ class _Uses(Source):
         spelt = mappings == len(self.results)
         left_out = set(names) - {name for some in pairs for name, _ in some} if spelt else set()
         return set.intersection(*given), set.intersection(*none), left_out
+
+
+def _owner(node: ast.AST) -> ast.AST:
+    """Return what an expression is the shape of, if it is a shape; else itself."""
+    return node.value if is_shape(node) and isinstance(node, ast.Attribute) else node
