@@ -190,9 +190,7 @@ class _Limit(NodeOperation):
         self, node: Any, g: Any, wanted: set[Node] | None, recorded: bool
     ) -> Sequence[Any]:
         """Return the gradient of each edge's target; tensors where the pass is recorded."""
-        if node.released:
-            raise node.released_error()
-        kept: _Record = node.record[node.count]
+        kept: _Record = self.kept(node)
         limit, own = kept.limit, kept.limit._node
         g, at = g if recorded else box(as_array(g)), _cut(limit)
         if recorded and own is not None:  # f may depend on the limit itself

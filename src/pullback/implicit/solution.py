@@ -116,9 +116,7 @@ class _Solved(NodeOperation):
         self, node: Any, g: Any, wanted: set[Node] | None, recorded: bool
     ) -> Sequence[Any]:
         """Return the gradient of each edge's target; tensors where the pass is recorded."""
-        if node.released:
-            raise node.released_error()
-        kept: _Record = node.record[node.count]
+        kept: _Record = self.kept(node)
         targets = [t for t in node.edges if wanted is None or t in wanted]
         pull = _pull_again if recorded else _pull
         found = pull(node, kept, g, targets)

@@ -247,9 +247,7 @@ class _Checkpoint(NodeOperation):
         self, node: MultiNode, g: Sequence[Any], wanted: set[Node] | None, recorded: bool
     ) -> Sequence[Any]:
         """Return the gradient of each edge's target; tensors where the pass is recorded."""
-        if node.released:
-            raise node.released_error()
-        results: _Results = node.record[node.count]
+        results: _Results = self.kept(node)
         second = results.second
         if second is None or not second.is_whole():
             second = results.second = results.run_again(node)

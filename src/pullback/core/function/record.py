@@ -257,6 +257,13 @@ class NodeOperation:
         """Return whether backward reads the input again."""
         return False
 
+    @staticmethod
+    def kept(node: Any) -> Any:
+        """Return what a node keeps after its tensors; raise if it was released."""
+        if node.released:
+            raise node.released_error()
+        return node.record[node.count]
+
 
 class Through(NodeOperation):
     """The operation from a tensor to one that stands for it: the gradient goes through."""
