@@ -11,7 +11,7 @@ jumps and edges of the domain.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,6 +23,8 @@ Curve = Callable[[float], Array | None]
 # Steps as powers of the rounding unit, the best first: with three halvings, truncation and
 # rounding balance at about eps ** (1/5) for a function of scale 1.
 _POWERS = (0.2, 0.25, 0.14, 0.33, 0.08, 0.4)
+# The groups of equal values that are moved together.
+_MAX_TIES = 2
 # A step so small that only kinks, jumps and edges show.
 _CLOSE = 0.45
 _SMOOTH_ENOUGH = 1e-7
@@ -76,6 +78,38 @@ def from_coordinates(flat: Array, like: Array) -> Array:
     """Return real coordinates as an array of the shape and dtype of `like`."""
     wide = np.array(flat, np.float64).view(double(like.dtype))
     return wide.reshape(like.shape).astype(like.dtype, copy=False)
+
+
+def typical_scale(size: Array) -> float:
+    """Return the length scale of an array: its root mean square, 1 for zeros."""
+    finite = size[np.isfinite(size)]
+    largest = float(finite.max()) if finite.size else 0.0
+    if not largest:
+        return 1.0
+    finite = finite / largest  # whose squares do not overflow
+    return largest * float(np.sqrt(finite @ finite / finite.size))
+
+
+def scales_of(size: float, typical: float) -> list[float]:
+    """Return length scales for one coordinate, the most likely first."""
+    return list(dict.fromkeys([max(size, 0.1 * typical), size or 1.0, 1.0]))
+
+
+def direction_scales(size: Array) -> Array:
+    """Return how far each coordinate is moved along a random direction."""
+    return np.maximum(np.where(np.isfinite(size), size, 1.0), 0.1 * typical_scale(size))
+
+
+def ties(flat: Array) -> Iterator[Array]:
+    """Yield directions along which equal values stay equal, those of the most of them first.
+
+    Alone, each of them may be at a kink; a rule that gives all of them the whole gradient shows
+    when they move together.
+    """
+    values, groups, counts = np.unique(flat, return_inverse=True, return_counts=True)
+    for k in np.argsort(-counts, kind="stable")[:_MAX_TIES]:
+        if counts[k] > 1 and np.isfinite(values[k]):
+            yield (groups == k).astype(np.float64)
 
 
 def across(
@@ -152,7 +186,7 @@ class _Best:
         self.noise[~np.isfinite(self.noise)] = 0.0
 
 
-def slope(line: Curve, scales: Sequence[float], eps: float, edges: bool = True) -> Slope:
+def slope(line: Curve, scales: Sequence[float], eps: float) -> Slope:
     """Measure the derivative of ``line(t)`` at 0.
 
     Parameters
@@ -163,8 +197,6 @@ def slope(line: Curve, scales: Sequence[float], eps: float, edges: bool = True) 
         Length scales of the function, the most likely first.
     eps : float
         The rounding unit of the outputs.
-    edges : bool, default True
-        Whether one side is enough where there is no other: at the edge of the domain.
 
     Returns
     -------
@@ -189,7 +221,7 @@ def slope(line: Curve, scales: Sequence[float], eps: float, edges: bool = True) 
             if best.done.all():
                 break
         best.settle(line)
-        return _with_kinks(line, center, scales, eps, best, edges)
+        return _with_kinks(line, center, scales, eps, best)
 
 
 def _romberg(line: Curve, center: Array, h: float, eps: float, best: _Best) -> None:
@@ -217,7 +249,7 @@ def _romberg(line: Curve, center: Array, h: float, eps: float, best: _Best) -> N
 
 
 def _with_kinks(
-    line: Curve, center: Array, scales: Sequence[float], eps: float, best: _Best, edges: bool
+    line: Curve, center: Array, scales: Sequence[float], eps: float, best: _Best
 ) -> Slope:
     """Return the estimate, refined by one-sided differences close to the point."""
     low, high, error = best.value.copy(), best.value.copy(), best.error
@@ -239,7 +271,7 @@ def _with_kinks(
         low, high = np.where(jump, -np.inf, low), np.where(jump, np.inf, high)
     edge = np.isnan(low)
     low, high = np.where(edge, -np.inf, low), np.where(edge, np.inf, high)
-    if edges and edge.any():
+    if edge.any():
         low, high, error = _at_edge(line, center, h, (low, high, error), edge)
     kink |= edge
     # Outputs that change as much however small the step is: a jump symmetric about the point.

@@ -24,11 +24,15 @@ from pullback.check.iterating import lines_of
 from pullback.check.numerical import (
     Slope,
     coordinates,
+    direction_scales,
     double,
     from_coordinates,
     joined,
+    scales_of,
     sharpened,
     slope,
+    ties,
+    typical_scale,
 )
 from pullback.check.report import Cause, Failure, Report
 from pullback.check.subject import Run, Subject
@@ -44,8 +48,6 @@ MAX_NUMBERS = 4_000_000
 # The calls of forward for one slope, and the elements that are moved however long that takes.
 _CALLS = 8
 _FEWEST = 4
-# The groups of equal values that are moved together.
-_MAX_TIES = 2
 _SIGNS = np.array([-1.0, 1.0])
 _ELSEWHERE = (1.0, 1.3, 0.6, 3.0, 0.1)  # times the arguments, where an iteration may take longer
 
@@ -59,8 +61,6 @@ class Options:
     rtol: float | None = None
     atol: float | None = None
     max_elements: int = 256  # elements moved one by one
-    smooth: bool = False  # whether directions along which there is a kink tell nothing
-    edges: bool = True  # whether a slope on one side is compared where there is no other
     order: int = 1  # whether second derivatives are asked for: 2
     ignore: Mapping[str, str] = dataclasses.field(default_factory=dict)  # parts that may fail: why
     repair: bool = True  # whether changes of the source may be sought that make a gradient right
@@ -199,10 +199,10 @@ class Session:
         """Measure the slope of the outputs as argument `i` moves along `direction`."""
         size = np.abs(coordinates(self.wide[i]))
         if element is not None:
-            scales = _scales(float(size[element]), _typical_scale(size))
+            scales = scales_of(float(size[element]), typical_scale(size))
         else:
             direction, scales = direction * direction_scales(size), [1.0, 0.1]
-        found = slope(self.curve((i,), direction), scales, self.eps, self.options.edges)
+        found = slope(self.curve((i,), direction), scales, self.eps)
         real = all(a.dtype.kind == "f" for a in (self.wide[i], *self.outputs))
         if real:
             step = 1e-20 * scales[0]
@@ -365,6 +365,32 @@ class Session:
         error += 16 * self._unit_roundoff * float(weight @ moved) / line.scale
         return low, high, error
 
+    def agrees(
+        self, line: Line, got: Array, seeds: Arrays, slack: float = 0.0, noise: float = 0.0
+    ) -> bool:
+        """Return whether a gradient's component along a line lies within the measured range.
+
+        Parameters
+        ----------
+        line : Line
+        got : array
+            The coordinates of the gradient of its argument, for the output gradients `seeds`.
+        seeds : sequence of array
+        slack, noise : float, default 0
+            What is tolerated beyond the usual, relative to the terms and absolute.
+        """
+        low, high, error = self.bounds(line, seeds)
+        if not is_range(low, high):
+            return True
+        with np.errstate(all="ignore"):
+            terms = np.where(line.direction != 0, line.direction * got, 0.0)
+            value = float(np.sum(terms))
+            size = self.magnitude(line, seeds)
+            if line.element is None:  # rounding of the single elements adds up
+                size += float(np.sum(np.abs(terms))) / 4
+        tolerance = (self.rtol + slack) * size + error + noise + self.atol
+        return bool(low - tolerance <= value <= high + tolerance)
+
     def is_known(self, line: Line, seeds: Arrays) -> bool:
         """Return whether the derivative of <seeds, outputs> along a line was measured."""
         low, high, _ = self.bounds(line, seeds)
@@ -497,39 +523,7 @@ def random_like(array: Array, rng: np.random.Generator) -> Array:
     return np.asarray(values).astype(array.dtype)
 
 
-def ties(flat: Array) -> Iterator[Array]:
-    """Yield directions along which equal values stay equal, those of the most of them first.
-
-    Alone, each of them may be at a kink; a rule that gives all of them the whole gradient shows
-    when they move together.
-    """
-    values, groups, counts = np.unique(flat, return_inverse=True, return_counts=True)
-    for k in np.argsort(-counts, kind="stable")[:_MAX_TIES]:
-        if counts[k] > 1 and np.isfinite(values[k]):
-            yield (groups == k).astype(np.float64)
-
-
 def _unit(array: Array, k: int) -> Array:
     direction = np.zeros(coordinates(array).size)
     direction[k] = 1.0
     return direction
-
-
-def _typical_scale(size: Array) -> float:
-    """Return the length scale of an array: its root mean square, 1 for zeros."""
-    finite = size[np.isfinite(size)]
-    largest = float(finite.max()) if finite.size else 0.0
-    if not largest:
-        return 1.0
-    finite = finite / largest  # whose squares do not overflow
-    return largest * float(np.sqrt(finite @ finite / finite.size))
-
-
-def _scales(size: float, typical: float) -> list[float]:
-    """Return length scales for one coordinate, the most likely first."""
-    return list(dict.fromkeys([max(size, 0.1 * typical), size or 1.0, 1.0]))
-
-
-def direction_scales(size: Array) -> Array:
-    """Return how far each coordinate is moved along a random direction."""
-    return np.maximum(np.where(np.isfinite(size), size, 1.0), 0.1 * _typical_scale(size))

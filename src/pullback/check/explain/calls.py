@@ -19,10 +19,10 @@ from pullback.check.explain.candidates import multiples, ratio, subsets
 from pullback.check.explain.evidence import Evidence, like
 from pullback.check.iterating import ends
 from pullback.check.naming import axes_text, quoted
-from pullback.check.numerical import coordinates, joined
+from pullback.check.numerical import coordinates, direction_scales, joined
 from pullback.check.report import Cause
 from pullback.check.resizing import describe_axes, resized, session_with_leaves, symbols
-from pullback.check.session import away_from_zero, direction_scales, zeros_for_none
+from pullback.check.session import away_from_zero, zeros_for_none
 from pullback.check.subject import Subject
 from pullback.check.values import Array
 

@@ -28,7 +28,7 @@ from pullback.check.properties.failing import fail
 from pullback.check.report import Cause, Report, Unchecked
 from pullback.check.session import Line, Session, away_from_zero, is_range
 from pullback.check.subject import Subject
-from pullback.check.values import Array, Arrays
+from pullback.check.values import Array
 
 _FOR_DIAGNOSIS = 12  # the calls that a diagnosis may make however long they take
 _MOST = 3e-3  # a larger relative error is no matter of forward's accuracy
@@ -91,7 +91,7 @@ def _wrong(session: Session) -> set[int]:
     others are compared without them.
     """
     wrong = _wrong_among(session)
-    if not wrong and not session.options.smooth:
+    if not wrong:
         session.hidden = _without_slope(session)
         if session.hidden is not None:
             wrong = _wrong_among(session)
@@ -141,24 +141,7 @@ def _wrong_along(session: Session, lines: Sequence[Line], purpose: str) -> set[i
     """Return the arguments whose gradient disagrees with a measured slope."""
     seeds = session.seeds(purpose)
     got = [coordinates(g) for g in session.gradients(purpose)]
-    return {line.argument for line in lines if not agrees(session, line, got, seeds)}
-
-
-def agrees(session: Session, line: Line, got: Sequence[Array], seeds: Arrays) -> bool:
-    """Return whether a gradient's component along a line lies within the measured range."""
-    low, high, error = session.bounds(line, seeds)
-    if not is_range(low, high):
-        return True
-    if session.options.smooth and line.element is None and session.is_kinked(line, seeds):
-        return True
-    with np.errstate(all="ignore"):
-        terms = np.where(line.direction != 0, line.direction * got[line.argument], 0.0)
-        value = float(np.sum(terms))
-        size = session.magnitude(line, seeds)
-        if line.element is None:  # rounding of the single elements adds up
-            size += float(np.sum(np.abs(terms))) / 4
-    tolerance = session.rtol * size + error + session.atol
-    return bool(low - tolerance <= value <= high + tolerance)
+    return {line.argument for line in lines if not session.agrees(line, got[line.argument], seeds)}
 
 
 # -- another call ----------------------------------------------------------------------------------
@@ -180,7 +163,7 @@ def wrong_along(session: Session) -> list[int]:
     wrong = []
     for i, array in enumerate(session.wide):
         direction = away_from_zero(coordinates(array).size, session.rng(f"direction {i}"))
-        if not agrees(session, session.measure(i, direction), got, session.seeds()):
+        if not session.agrees(session.measure(i, direction), got[i], session.seeds()):
             wrong.append(i)
     if wrong:
         session.discard_inconsistent()
@@ -211,7 +194,7 @@ def _repeated(
     found, seeds = [], session.seeds()
     for i in among:
         lines = [d for d in session.directions if d.argument == i]
-        off = sum(not agrees(session, d, got, seeds) for d in lines)
+        off = sum(not session.agrees(d, got[i], seeds) for d in lines)
         if off >= (len(lines) if enough is None else enough):
             found.append(i)
     return found

@@ -20,13 +20,13 @@ import numpy as np
 from pullback.check.deadline import Budget
 from pullback.check.exceptions import ForwardError
 from pullback.check.explain.evidence import Evidence
-from pullback.check.numerical import across, coordinates, joined
+from pullback.check.numerical import across, coordinates, direction_scales, joined
 from pullback.check.repair.atoms import kind_of, plain, shape_of
 from pullback.check.repair.quoting import grouped
 from pullback.check.repair.sites import Rewritten
 from pullback.check.repair.source import source_of
 from pullback.check.repair.trials import with_forward
-from pullback.check.session import away_from_zero, direction_scales
+from pullback.check.session import away_from_zero
 from pullback.check.subject import Subject
 from pullback.check.values import Array, Arrays, in_place_of
 from pullback.core.custom.operation import CustomOp
