@@ -188,13 +188,11 @@ def _run_all(session: Session, parts: Sequence[str]) -> None:
         else:
             deadline().on_part(part.title, k + 1, len(PARTS))
             report.parts.append(_run(session, part))
-            failed = report.parts[-1].status == FAILED
-            if failed and part.name in options.ignore:
-                failed = False
-                if part.name == "first":  # what compares it again has the same reason
-                    session.subject.surrogate = options.ignore[part.name]
-            if part.essential and failed:
+            failed, why = report.parts[-1].status == FAILED, options.ignore.get(part.name)
+            if part.essential and failed and why is None:
                 stopped = f"{part.title} failed"
+            elif failed and why is not None and part.name == "first":
+                session.subject.surrogate = why  # of what compares it again, too
             elif report.parts[-1].status == NOT_RUN:
                 stopped = report.parts[-1].reason
     late = [part for part in report.parts if part.status == NOT_RUN]

@@ -27,13 +27,6 @@ def tree_of(fn: Any) -> ast.AST | None:
     return tree
 
 
-def text_of(fn: Any) -> str:
-    """Return the source of an operation's forward and backward; what there is of them."""
-    parts = (getattr(fn, "forward", fn), getattr(fn, "given_rule", None))
-    trees = [tree_of(part) for part in parts if part is not None]
-    return "\n".join(ast.unparse(tree) for tree in trees if tree is not None)
-
-
 def _parsed(fn: Any) -> ast.AST | None:
     try:
         found = ast.parse(textwrap.dedent(inspect.getsource(inspect.unwrap(fn))))

@@ -229,11 +229,6 @@ class Subject:
         other.output_indices = None
         return other
 
-    def learn_from(self, other: Subject) -> None:
-        """Take from a call that was run, and differs in values alone, what its first run told."""
-        self.keeps_arrays, self.works_in_place = other.keeps_arrays, other.works_in_place
-        self.output_indices = other.output_indices
-
     def settings(self) -> list[tuple[str, Any]]:
         """Return the arguments that are no arrays, and the defaults left as they are, by name."""
         parameters = parameters_of(self.fn) or []

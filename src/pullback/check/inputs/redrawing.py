@@ -223,12 +223,7 @@ class ArrayDrawer:
             first, second = order[..., [k]], order[..., [k + 1]]
             np.put_along_axis(found, second, np.take_along_axis(found, first, -1), -1)
             return _EQUAL, found
-        elif (
-            which == 3
-            and not no_zero
-            and other.size > 1
-            and self.array.min() < 0 < self.array.max()
-        ):
+        elif which == 3 and not no_zero and self.array.min() < 0 < self.array.max():
             found.flat[rng.integers(other.size)] = 0.0
             return ZERO, found
         return what, other
