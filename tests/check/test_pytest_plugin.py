@@ -64,8 +64,11 @@ def test_a_failure_is_the_report_without_a_traceback(run, pytester):
 
 
 def command_of(result):
-    """Return the words of the command at the end of a failure."""
-    (line,) = [line for line in result.outlines if line.startswith("repeat: ")]
+    """Return the words of the command at the end of a failure.
+
+    Where `CI` is set, pytest repeats the failure in its summary.
+    """
+    (line,) = {line for line in result.outlines if line.startswith("repeat: ")}
     return shlex.split(line.removeprefix("repeat: "))
 
 
