@@ -113,8 +113,8 @@ class MissingRuleError(GraphError, NotImplementedError):
 class GradientError(AutogradError, RuntimeError):
     """A backward rule or a hook returned something that is not a gradient of the argument.
 
-    ``argument`` names the argument whose gradient has the wrong shape, ``came`` is that shape;
-    ``unsummed`` holds the axes to sum over, if that is all that is missing.
+    ``argument`` names the argument that a gradient does not fit; ``came`` is its shape if that is
+    wrong, and ``unsummed`` holds the axes to sum over if that is all that is missing.
     """
 
     argument: str = ""

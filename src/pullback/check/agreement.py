@@ -240,8 +240,8 @@ def _is_off(
         raise BackwardError("the gradient has another shape than its argument")
     got = coordinates(found)
     unknown = ~np.isfinite(got) & (line.direction != 0)
-    if unknown.any():
-        return _has_derivative(session, i, np.flatnonzero(unknown))
+    if unknown.any():  # at a guess nobody said that forward is meant for the values either
+        return not session.options.guessed and _has_derivative(session, i, np.flatnonzero(unknown))
     rounded = _ROUNDED * float(np.abs(joined(seeds)) @ noise)
     return not session.agrees(line, got, seeds, slack, rounded)
 

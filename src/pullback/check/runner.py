@@ -16,6 +16,8 @@ import numpy as np
 from pullback.check.api import check
 from pullback.check.comparison import max_abs
 from pullback.check.deadline import OutOfTimeError, deadline
+from pullback.check.exceptions import BackwardError
+from pullback.check.explain import cause_of_exception
 from pullback.check.inputs.arguments import (
     Inputs,
     draw_described,
@@ -25,7 +27,7 @@ from pullback.check.inputs.arguments import (
 )
 from pullback.check.inputs.candidates import described_call
 from pullback.check.inputs.domains import DOMAINS, recognised
-from pullback.check.inputs.drawing import LARGE, SPECIAL
+from pullback.check.inputs.drawing import LARGE
 from pullback.check.inputs.guessing import (
     CannotGuessError,
     guess,
@@ -45,13 +47,13 @@ from pullback.check.report import (
     Report,
     Unchecked,
 )
-from pullback.check.session import Options
+from pullback.check.session import Options, Session
 from pullback.check.subject import Subject
 from pullback.check.values import holds_numbers, host
 from pullback.check.varying import Varied, read_by_half
 from pullback.core.custom import pytree as tree
 from pullback.core.tensor.tensor import box
-from pullback.errors import ArgumentError
+from pullback.errors import ArgumentError, GradientError
 
 # The parts that depend on the values: further sets of inputs run only these.
 OF_VALUES = ("first", "masks")
@@ -105,7 +107,6 @@ class Runner:
         self.said = {name: tuple(map(str, shape)) for name, shape in shapes.items() if shape}
         self.base: Subject | None = None  # the call whose gradients are right, if they are
         self.size = 0.0  # of its outputs
-        self.guesses = False  # whether nobody gave the inputs
 
     # -- choosing the inputs -------------------------------------------------------------------
     def report(self, inputs: Sequence[Any]) -> Report:
@@ -159,7 +160,11 @@ class Runner:
 
     def guessed(self, rest: Callable[..., Any], sets: Sequence[Inputs]) -> Report:
         """Check guessed inputs; a rule that is right for other shapes may be meant for these."""
-        self.guesses = True
+        self.options = dataclasses.replace(self.options, guessed=True)
+        misfit = self._misfit(sets[0])
+        if misfit:
+            why = f"forward takes {self.summary(sets[0])}, which nobody gave, and then {misfit}"
+            return self._not_checked(why, f"say what is meant: {described_call(rest)}")
         report = self.check_sets(sets)
         if report.failures and self._is_random(sets[0]):
             why = "forward draws random numbers where it is given no seed or generator"
@@ -170,9 +175,7 @@ class Runner:
                 "the disagreement at the inputs guessed does not repeat nearby, or forward is rough"
             )
             return self._not_checked(why, f"give others: {described_call(rest)}")
-        if not plain or "missing-sum" in {f.cause.name for f in plain}:  # a bias is meant smaller
-            return report
-        for other, *more in other_guesses(rest, self.options.seed):
+        for other, *more in other_guesses(rest, self.options.seed) if plain else ():
             if not all(self.check_one(draw, ("first",)).ok for draw in more):
                 continue
             if self.varied(self.check_one(other, ("first",)), other).ok:
@@ -183,6 +186,17 @@ class Runner:
                 hint = f"say which are meant, or refuse others: {described_call(rest)}"
                 return self._not_checked(why, hint)
         return report
+
+    def _misfit(self, inputs: Inputs) -> str:
+        """Return what is said of a gradient that does not fit its argument, such as its shape."""
+        session = Session(self._subject(inputs), self.options, Report(name_of(self.fn), 0))
+        try:
+            session.gradients()
+        except BackwardError as error:
+            cause = error.__cause__
+            if isinstance(cause, GradientError) and cause.argument:
+                return cause_of_exception(error).text
+        return ""
 
     def _is_random(self, inputs: Inputs) -> bool:
         """Return whether one call has several results."""
@@ -206,7 +220,9 @@ class Runner:
                 inputs = inputs._replace(domains=domains)
                 fn, seed = on_domains(self.fn, domains), self.options.seed
                 varied = self._varied(fn, bool(report.unchecked))
-                for variation in vary(fn, self.parameters or (), inputs, seed, not self.guesses):
+                for variation in vary(
+                    fn, self.parameters or (), inputs, seed, not self.options.guessed
+                ):
                     if variation.values and report.precision:  # there it may be coarser
                         continue
                     first = taken(fn, variation.inputs(fn))
@@ -296,8 +312,6 @@ class Runner:
         if isinstance(try_forward(self.fn, self._whole(inputs)), str):
             return
         found = self.check_one(inputs, self._of_values())
-        if self.guesses and inputs.profile == SPECIAL:  # nobody said that its zeros are meant
-            found.failures = [f for f in found.failures if f.cause.name != "nan"]
         if found.failures and not self._varied().wrong(self._subject(inputs)):
             return
         late = any(part.status in (SKIPPED, NOT_RUN) and part.reason for part in found.parts)

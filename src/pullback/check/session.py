@@ -64,6 +64,7 @@ class Options:
     order: int = 1  # whether second derivatives are asked for: 2
     ignore: Mapping[str, str] = dataclasses.field(default_factory=dict)  # parts that may fail: why
     repair: bool = True  # whether changes of the source may be sought that make a gradient right
+    guessed: bool = False  # whether nobody gave the inputs, so that backward may not be for them
 
 
 @dataclasses.dataclass

@@ -414,7 +414,7 @@ def test_squares_are_symmetric_if_forward_reads_one_triangle():
     assert np.array_equal(x.detach().numpy(), x.detach().numpy().T)
 
 
-def test_a_sum_that_is_missing_is_no_reason_to_guess_squares():
+def test_a_gradient_that_does_not_fit_guessed_inputs_is_not_checked_and_says_why():
     def forward(ctx, input, weight, bias):
         ctx.save_for_backward(input, weight)
         return input @ weight.T + bias
@@ -423,8 +423,36 @@ def test_a_sum_that_is_missing_is_no_reason_to_guess_squares():
         input, weight = ctx.saved_tensors
         return g @ weight, g.T @ input, g
 
-    report = check_op(pb.autograd_function(forward, backward), raise_exception=False)
-    assert [failure.cause.name for failure in report.failures] == ["missing-sum"]
+    op = pb.autograd_function(forward, backward)
+    (unchecked,) = check_op(op, raise_exception=False).unchecked
+    assert "input (4, 3), weight (2, 3), bias (2,), which nobody gave" in unchecked.why
+    assert "`bias`: sum over axis 0 is missing" in unchecked.why
+    said = check_op(op, "input: (n, d), weight: (m, d), bias: (m,)", raise_exception=False)
+    assert [failure.cause.name for failure in said.failures] == ["missing-sum"]
+
+
+def _nan_far_out(x):
+    return pb.where(abs(x) > 5, np.nan, 0.0)
+
+
+def _of_one_length(x):
+    return np.zeros((len(x), 4))
+
+
+@pytest.mark.parametrize(("off", "cause"), [(_nan_far_out, "nan"), (_of_one_length, "missing-sum")])
+def test_nan_and_sizes_that_backward_does_not_take_count_where_inputs_were_given(off, cause):
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return x @ x
+
+    def backward(ctx, g):
+        (x,) = ctx.saved_tensors
+        return g @ x.T + x.T @ g + off(x)
+
+    op = pb.autograd_function(forward, backward)
+    given = check_op(op, np.linspace(1, 2, 16).reshape(4, 4), raise_exception=False)
+    assert [failure.cause.name for failure in given.failures] == [cause]
+    assert not check_op(op, raise_exception=False).failures
 
 
 def test_what_is_looked_up_in_a_table_stays_inside():

@@ -168,7 +168,10 @@ def _raised(
     cause, subject = error.__cause__, session.subject
     shapes = dict(zip(subject.names, (a.shape for a in session.arrays), strict=True))
     fixed = any(value == symbol.length for _, value in subject.number_arguments())
-    wrong = isinstance(cause, GradientError) and cause.came != shapes.get(cause.argument)
-    if meant and not fixed and wrong and subject.is_op:
+    wrong = isinstance(cause, GradientError) and cause.came not in (
+        None,
+        shapes.get(cause.argument),
+    )
+    if meant and not fixed and wrong and subject.is_op and not session.options.guessed:
         return cause_of_exception(error)
     return f"forward works {when}, but backward raises: {first_line(error)}"

@@ -228,11 +228,13 @@ def _checked(op: Any, name: str, g: Any, meta: Meta) -> Tensor:
                 op,
                 f"the gradient of '{name}' must be a Tensor, an array, a number or None, got "
                 f"{type(g).__name__}",
+                argument=name,
             )
         if is_array(g):
             g = box(library_of(g).tidy(g))
         elif isinstance(g, complex) and not dtype_of(dtype).is_complex:
-            raise _error(op, f"the gradient of '{name}' must be real, got the complex number {g}")
+            text = f"the gradient of '{name}' must be real, got the complex number {g}"
+            raise _error(op, text, argument=name)
         else:
             g = box(library.asarray(g, dtype=dtype_of(dtype)))
     array = g.data_array()
@@ -245,6 +247,7 @@ def _checked(op: Any, name: str, g: Any, meta: Meta) -> Tensor:
             f"the gradient of '{name}' must be on {device} ({library.name}), got one on "
             f"{g.device} ({own.name})",
             hint="compute it from the saved values, or move it with .to(device)",
+            argument=name,
         )
     wanted = dtype_of(dtype)
     return g if own.dtype(array) is wanted else _cast(op, name, g, wanted)
@@ -257,6 +260,7 @@ def _cast(op: Any, name: str, g: Tensor, wanted: DType) -> Tensor:
             f"the gradient of '{name}' must have a floating dtype like the argument "
             f"({wanted.name}), got dtype {g.dtype.name}",
             hint="take its real part" if g.dtype.is_complex else "convert it with .to(dtype)",
+            argument=name,
         )
     cast: Tensor = RECORDED.astype(g, wanted)
     return cast
@@ -279,8 +283,8 @@ def _shape_error(
     elif came == tuple(reversed(wanted)):
         hint = "transpose it"
     text = f"the gradient of '{name}' has the wrong shape: expected shape {wanted}, got {came}"
-    error = _error(op, text, hint=hint)
-    error.argument, error.came, error.unsummed = name, came, tuple(axes)
+    error = _error(op, text, hint=hint, argument=name)
+    error.came, error.unsummed = came, tuple(axes)
     return error
 
 
@@ -288,9 +292,11 @@ def _listed(names: Any) -> str:
     return ", ".join(repr(n) for n in names) or "(none)"
 
 
-def _error(op: Any, text: str, hint: str | None = None) -> GradientError:
+def _error(op: Any, text: str, hint: str | None = None, argument: str = "") -> GradientError:
     """Return the error, with the place where the rule is defined."""
     code = getattr(inspect.unwrap(op.rule), "__code__", None)
     where = f" ({code.co_filename}:{code.co_firstlineno})" if code is not None else ""
     stop = "" if hint is None or hint.endswith("?") else "."
-    return GradientError(f"{op.name}{where}: {text}." + (f"\nhint: {hint}{stop}" if hint else ""))
+    error = GradientError(f"{op.name}{where}: {text}." + (f"\nhint: {hint}{stop}" if hint else ""))
+    error.argument = argument
+    return error
