@@ -2,10 +2,10 @@
 
 import pytest
 
-from pullback.check.properties import failing
+from pullback.check import repair
 
 
 @pytest.fixture
 def without_repair(monkeypatch):
     """No changes of the source are sought: they take long where there are none."""
-    monkeypatch.setattr(failing, "_repairs", lambda *arguments: {})
+    monkeypatch.setattr(repair, "_repairs", lambda *arguments: {})

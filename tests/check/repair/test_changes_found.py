@@ -52,7 +52,7 @@ def test_a_sign_that_is_missing():
         return pb.cos(x)
 
     text = change(cosine, lambda ctx, g: g * pb.sin(ctx.saved_variables.x), X)
-    assert "with `-g * pb.sin(ctx.saved_variables.x)` instead of" in text
+    assert "with `-(g * pb.sin(ctx.saved_variables.x))` instead of" in text
 
 
 def test_a_wrong_operator():
@@ -253,7 +253,7 @@ def test_an_index_that_is_off_by_one():
         grad[ctx.n - 2] = 3 * g.numpy()
         return {"x": grad}
 
-    assert "with `grad[ctx.n + 1 - 2] = 3 * g.numpy()` instead of" in change(last, backward, X)
+    assert "with `grad[ctx.n - 2 + 1] = 3 * g.numpy()` instead of" in change(last, backward, X)
 
 
 def test_a_cumulative_sum_that_is_not_reversed():
@@ -265,7 +265,7 @@ def test_a_cumulative_sum_that_is_not_reversed():
         return {"x": np.cumsum(g.numpy())}
 
     text = change(scan, backward, X)
-    assert "np.flip(np.cumsum(np.flip(g.numpy())))" in text
+    assert "np.flip(np.cumsum(np.flip(g.numpy(), 0)), 0)" in text
 
 
 def test_an_order_that_is_not_inverted():
@@ -290,7 +290,7 @@ def test_a_missing_conjugate():
         x, y, g = ctx.saved_variables.x.numpy(), ctx.saved_variables.y.numpy(), g.numpy()
         return {"x": g * y, "y": g * np.conj(x)}
 
-    assert "np.conj(ctx.saved_variables.y)" in change(product, backward, z, w)
+    assert "np.conj(ctx.saved_variables.y.numpy())" in change(product, backward, z, w)
 
 
 def test_a_missing_transposition():
@@ -364,7 +364,7 @@ def test_a_value_that_forward_should_not_have_saved():
         return 2 * g * s * pb.cos(x)
 
     text = change(squared_sine, backward, X)
-    assert "(`s` as in forward)" in text
+    assert "of forward: with `ctx.save_for_backward(x=x, s=s)` instead of" in text
     assert text.endswith("the gradient of `x` is right")
 
 
@@ -402,7 +402,7 @@ class SetUp(pb.Function):
 
 def test_a_slip_in_setup_context():
     text = changes(SetUp, X, 2.5)
-    assert "(-g * ctx.scale * pb.cos(ctx.saved_variables.x), None)" in text
+    assert "(-(g * ctx.scale * pb.cos(ctx.saved_variables.x)), None)" in text
 
 
 def logged(function):
@@ -487,7 +487,7 @@ def test_an_operation_with_several_outputs():
 
 
 def slope(x):
-    return -pb.cos(x)
+    return pb.sin(x)
 
 
 def test_a_helper_that_backward_calls():
@@ -495,7 +495,7 @@ def test_a_helper_that_backward_calls():
         return g * slope(ctx.saved_variables.x)
 
     text = change(sine, backward, X)
-    assert "of `slope`: with" in text
+    assert "of `slope`: with `pb.cos(x)` instead of `pb.sin(x)`" in text
     assert text.endswith("the gradient of `x` is right")
 
 

@@ -139,24 +139,6 @@ def test_an_array_in_a_tuple_in_a_list_that_forward_goes_on_to_change():
 
 
 # ---- places --------------------------------------------------------------------------------------
-def test_a_roll_that_should_not_wrap():
-    def slopes(ctx, x):
-        ctx.save_for_backward(x=x.numpy())
-        return pb.asarray(np.diff(x.numpy(), axis=-1, append=0) ** 2)
-
-    @pb.once_differentiable
-    def backward(ctx, g):
-        x = ctx.saved_variables.x
-        above = np.roll(x, -1, axis=-1)
-        flow = 2 * g.numpy() * (above - x)
-        before = np.roll(flow, 1, axis=-1)
-        before[..., 0] = 0
-        return {"x": pb.asarray(before - flow)}
-
-    text = change(slopes, backward, MATRIX)
-    assert "with `above = np.roll(x, -1, axis=-1); above[..., -1] = 0` instead of" in text
-
-
 def test_indices_that_occur_twice_wherever_something_is_added():
     first, second = np.array([0, 1, 0]), np.array([2, 2, 1])
 
@@ -179,77 +161,7 @@ def test_indices_that_occur_twice_wherever_something_is_added():
     )
 
 
-def test_an_end_of_an_edge_that_is_forgotten():
-    first, second = np.array([0, 1, 2]), np.array([1, 2, 3])
-
-    def stretched(ctx, x):
-        return pb.asarray(x.numpy()[second] - x.numpy()[first])
-
-    @pb.once_differentiable
-    def backward(ctx, g):
-        found = np.zeros(4)
-        np.add.at(found, second, g.numpy())
-        return {"x": pb.asarray(found)}
-
-    assert "np.add.at(found, first, -g.numpy())" in change(stretched, backward, X)
-
-
-def test_a_sum_over_all_in_place_of_each_group():
-    group = np.array([0, 1, 0, 1])
-
-    def shares(ctx, x):
-        grown = np.exp(x.numpy())
-        share = grown / np.bincount(group, weights=grown)[group]
-        ctx.save_for_backward(share=share)
-        return pb.asarray(share)
-
-    @pb.once_differentiable
-    def backward(ctx, g):
-        share, flow = ctx.saved_variables.share, g.numpy()
-        return {"x": pb.asarray(share * (flow - (share * flow).sum()))}
-
-    assert "np.bincount(group, weights=share * flow)[group]" in change(shares, backward, X)
-
-
 # ---- what is given to others ---------------------------------------------------------------------
-def apart(x, width=None):
-    found = x[1:] - x[:-1]
-    return found if width is None else found - width * np.round(found / width)
-
-
-def test_an_argument_of_a_helper_that_is_left_out():
-    def energy(ctx, x, width):
-        ctx.save_for_backward(x=x, width=width)
-        return pb.asarray(np.array((apart(x.numpy(), width) ** 2).sum()))
-
-    @pb.once_differentiable
-    def backward(ctx, g):
-        x, found = ctx.saved_variables.x.numpy(), np.zeros(4)
-        flow = 2.0 * g.numpy() * apart(x)
-        found[1:] += flow
-        found[:-1] -= flow
-        return {"x": pb.asarray(found)}
-
-    assert "apart(x, width=" in change(energy, backward, X, 1.0)
-
-
-def test_a_mask_in_place_of_a_number_wherever_a_statement_has_it():
-    event = np.array([1, 0, 1, 0])
-
-    def loss(ctx, x, event):
-        ctx.save_for_backward(x=x, event=event)
-        z = x.numpy()
-        return pb.asarray(np.exp(z) - event * z + 0.5 * event * z**2)
-
-    @pb.once_differentiable
-    def backward(ctx, g):
-        x = ctx.saved_variables.x.numpy()
-        return {"x": pb.asarray(g.numpy() * (np.exp(x) - 1 + 1 * x))}
-
-    saved = "ctx.saved_variables.event"
-    assert f"np.exp(x) - {saved} + {saved} * x" in change(loss, backward, X, event)
-
-
 def wrapped(x):
     return x - np.round(x)
 
@@ -267,7 +179,7 @@ def test_a_helper_through_which_forward_passes_a_value():
         return {"x": pb.asarray(flow), "y": pb.asarray(-flow)}
 
     text = change(squared_distance, backward, X, Y)
-    assert "with `gap = wrapped(x - y)` (`wrapped` as in forward) instead of" in text
+    assert "with `gap = wrapped(x - y)` instead of" in text
     assert text.endswith("the gradients of `x`, `y` are right")
 
 

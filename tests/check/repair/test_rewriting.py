@@ -1,14 +1,16 @@
 """A rewritten function does what the original does."""
 
+import ast
 import contextlib
 import functools
+from types import CellType
 
 import numpy as np
 import pytest
 
 import pullback as pb
 from pullback.check.repair.sites import Rewritten, TooLongError
-from pullback.check.repair.source import source_of
+from pullback.check.repair.source import replaced, source_of
 
 TOTAL = 10
 
@@ -177,36 +179,45 @@ def outcome(function, *args):
 @pytest.mark.parametrize("function", CORPUS, ids=lambda f: f.__name__)
 def test_a_rewritten_function_returns_or_raises_what_the_original_does(function, n):
     rewritten = Rewritten(source_of(function))
-    rewritten.probe.seen = {}
-    assert outcome(rewritten.called(), n) == outcome(function, n)
-
-
-@pytest.mark.parametrize("function", CORPUS, ids=lambda f: f.__name__)
-def test_what_is_noted_are_values_of_expressions_in_the_source(function):
-    rewritten = Rewritten(source_of(function))
-    rewritten.probe.seen = {}
-    outcome(rewritten.called(), 2)
-    assert all(0 <= k < len(rewritten.sites) for k in rewritten.probe.seen)
+    with rewritten.noting():
+        assert outcome(rewritten.called(), n) == outcome(function, n)
 
 
 def doubled(x):
     return x * 2
 
 
-def test_a_change_holds_as_long_as_its_block():
-    rewritten = Rewritten(source_of(doubled))
-    run = rewritten.called()
-    k = next(k for k, site in enumerate(rewritten.sites) if site.node.__class__.__name__ == "BinOp")
-    with rewritten.changed({k: lambda names, value: names["x"] + 100}):
-        assert run(3) == 103
-    assert run(3) == 6
+def site(rewritten, kind, function=None):
+    """Return the number of the first expression of a kind."""
+    return next(
+        k
+        for k, (source, node) in enumerate(rewritten.sites)
+        if type(node) is kind and function in (None, source.function)
+    )
 
 
-def test_a_change_is_given_the_value_that_it_replaces():
+def test_another_value_holds_as_long_as_its_block():
     rewritten = Rewritten(source_of(doubled))
-    k = next(k for k, site in enumerate(rewritten.sites) if site.node.__class__.__name__ == "BinOp")
-    with rewritten.changed({k: lambda names, value: value + 0.5}):
+    with rewritten.with_values({site(rewritten, ast.BinOp): lambda value: value + 0.5}):
         assert rewritten.called()(3) == 6.5
+    assert rewritten.called()(3) == 6
+
+
+def test_another_definition_may_use_more_names_and_holds_as_long_as_its_block():
+    source = source_of(doubled)
+    rewritten = Rewritten(source)
+    new = ast.parse("x * factor", mode="eval").body
+    tree = replaced(source.tree, [(source.tree.body[0].value, new)])
+    with rewritten.with_tree(source, tree, {"factor": CellType(5)}):
+        assert rewritten.called()(3) == 15
+    assert rewritten.called()(3) == 6
+
+
+def test_a_change_ends_with_an_exception_too():
+    rewritten = Rewritten(source_of(doubled))
+    with pytest.raises(KeyError), rewritten.with_values({0: lambda value: {}[value]}):
+        rewritten.called()(3)
+    assert rewritten.called()(3) == 6
 
 
 def zeroed(x):
@@ -217,25 +228,16 @@ def zeroed(x):
 
 def test_what_an_expression_had_is_known_though_it_is_written_to_afterwards():
     rewritten = Rewritten(source_of(zeroed))
-    rewritten.probe.seen = {}
-    rewritten.called()(np.ones(2))
-    seen = rewritten.probe.seen
-    k = next(k for k in seen if rewritten.sites[k].node.__class__.__name__ == "BinOp")
-    assert seen[k].value.tolist() == [0, 2]
-    assert seen[k].then.tolist() == [2, 2]
-
-
-def test_a_change_ends_with_an_exception_too():
-    rewritten = Rewritten(source_of(doubled))
-    with pytest.raises(KeyError), rewritten.changed({0: lambda names, value: names["absent"]}):
-        rewritten.called()(3)
-    assert rewritten.called()(3) == 6
+    with rewritten.noting() as seen:
+        rewritten.called()(np.ones(2))
+    assert seen[site(rewritten, ast.BinOp)].value.tolist() == [2, 2]
+    assert rewritten.names_in(seen, rewritten.source)["found"].tolist() == [0, 2]
 
 
 def test_arrays_that_come_in_the_place_of_a_value_are_copies():
     array = np.ones(2)
     rewritten = Rewritten(source_of(doubled))
-    with rewritten.changed({0: lambda names, value: array}):
+    with rewritten.with_values({0: lambda value: array}):
         rewritten.called()(3)[:] = 7
     assert array.tolist() == [1, 1]
 
@@ -249,8 +251,8 @@ def counted(n):
 
 def test_a_loop_that_a_change_makes_endless_ends():
     rewritten = Rewritten(source_of(counted))
-    node = next(k for k, s in enumerate(rewritten.sites) if s.node.__class__.__name__ == "Compare")
-    with pytest.raises(TooLongError), rewritten.changed({node: lambda names, value: True}):
+    k = site(rewritten, ast.Compare)
+    with pytest.raises(TooLongError), rewritten.with_values({k: lambda value: True}):
         rewritten.called()(3)
 
 
@@ -264,18 +266,12 @@ def twice_factorial(n):
 
 def test_a_helper_that_calls_itself_is_rewritten_once():
     rewritten = Rewritten(source_of(twice_factorial))
-    assert list(rewritten.helpers) == [factorial]
+    assert list(rewritten.sources) == [twice_factorial, factorial]
     assert rewritten.called()(5) == 240
-    k = next(
-        k
-        for k, site in enumerate(rewritten.sites)
-        if site.source.function is factorial and getattr(site.node, "value", None) == 1
-    )
-    rewritten.probe.seen = {}
-    rewritten.called()(2)
-    assert any(rewritten.sites[k].source.function is factorial for k in rewritten.probe.seen)
+    with rewritten.noting() as seen:
+        rewritten.called()(2)
+    assert seen[site(rewritten, ast.IfExp, factorial)].count == 3
     assert factorial(5) == 120
-    assert k >= 0
 
 
 @functools.cache
@@ -291,4 +287,4 @@ outside = pb.autograd.__class__  # of another file
 
 
 def test_helpers_of_other_files_or_wrapped_ones_are_left_as_they_are():
-    assert not Rewritten(source_of(uses_cached)).helpers
+    assert list(Rewritten(source_of(uses_cached)).sources) == [uses_cached]

@@ -8,8 +8,7 @@ import pytest
 from tests.check._repair import change, changes, defined, first_report
 
 import pullback as pb
-from pullback.check import check_op
-from pullback.check.repair import search
+from pullback.check import check_op, repair
 
 X = np.array([0.3, 1.2, -0.7, 0.5])
 
@@ -53,6 +52,20 @@ def test_arrays_are_as_they_were():
     assert change(scaled, lambda ctx, g: g / pb.asarray(weights), x)
     assert weights.tolist() == [0.5, 2.0, 1.5, -1.0]
     assert np.array_equal(x, X)
+
+
+def test_arrays_that_a_change_puts_in_the_place_of_new_ones_are_as_they_were():
+    weights = np.array([0.5, 2.0, 1.5, -1.0])
+
+    @pb.once_differentiable
+    def backward(ctx, g):
+        found = np.zeros(4)
+        for k in range(4):
+            found[k] = np.sin(7.7 * g.numpy()[k]) + np.exp(weights[k])
+        return {"x": pb.asarray(found)}
+
+    change(lambda ctx, x: x * pb.asarray(weights), backward, X)
+    assert weights.tolist() == [0.5, 2.0, 1.5, -1.0]
 
 
 def test_global_state_is_as_it_was():
@@ -133,7 +146,7 @@ def test_a_rule_that_draws_numbers():
 
 
 def test_a_search_that_is_out_of_time_tries_no_change(monkeypatch):
-    monkeypatch.setattr(search, "SECONDS", 0.0)
+    monkeypatch.setattr(repair, "SECONDS", 0.0)
     assert change(sine, wrong, X) == ""
 
 

@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 from tests.check._repair import defined
 
-from pullback.check.repair.quoting import quotation, replaced
-from pullback.check.repair.source import source_of, source_of_helper
+from pullback.check.repair.source import quotation, replaced, source_of, source_of_helper
 
 
 def logged(function):
@@ -88,7 +87,7 @@ def test_a_cell_of_the_closure_is_shared():
 
 
 def test_what_a_function_knows_are_globals_builtins_and_free_variables():
-    known = source_of(closed(2)).known()
+    known = source_of(closed(2)).known
     assert known["free"] == 2
     assert known["np"] is np
     assert known["len"] is len

@@ -1,6 +1,6 @@
 """Right rules, each broken by one edit of its syntax tree, and what the search makes of them.
 
-A change is found for 92 of 99; the others lack a factor that is computed nowhere.
+A change is found for 93 of 99; the others lack a factor that is computed nowhere.
 """
 
 import ast
@@ -161,7 +161,7 @@ def mended(pair, report):
     """Return the operation with the reported changes applied to its text."""
     found = {"forward": pair[0].split("\n"), "backward": pair[1].split("\n")}
     for failure in report.failures:
-        for line in filter(None, failure.repair.split("\n")):
+        for line in filter(REPORTED.search, failure.repair.split("\n")):
             number, role, after, borrowed, before = REPORTED.search(line).groups()
             for name in re.findall(r"`(\w+)`", borrowed or ""):  # all arguments are saved
                 after = re.sub(rf"(?<![\w.]){name}(?= |$|\))", f"ctx.saved_variables.{name}", after)
@@ -200,10 +200,10 @@ def test_most_slips_are_found_and_what_is_found_is_right_at_other_inputs():
             tried += 1
             report = first_report(operation(*pair), *inputs(name, np.random.default_rng(1)))
             assert report.failures
-            if not all(failure.repair for failure in report.failures[:1]):
+            if "instead of" not in report.failures[0].repair:
                 missed.append(pair[1])
             elif not is_right(mended(pair, report), inputs(name, np.random.default_rng(2))):
                 spoilt.append((pair[1], str(report)))
     assert tried > 60
     assert not spoilt
-    assert len(missed) <= 0.15 * tried  # 7 of 99 at this writing
+    assert len(missed) <= 0.15 * tried

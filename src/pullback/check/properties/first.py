@@ -24,7 +24,7 @@ from pullback.check.explain import cause_of_exception, diagnose
 from pullback.check.explain.evidence import Evidence
 from pullback.check.naming import quoted
 from pullback.check.numerical import coordinates, joined
-from pullback.check.properties.failing import fail
+from pullback.check.repair import fail
 from pullback.check.report import Cause, Report, Unchecked
 from pullback.check.session import Line, Session, away_from_zero, is_range
 from pullback.check.subject import Subject

@@ -24,8 +24,8 @@ from pullback.check.exceptions import (
 )
 from pullback.check.explain.evidence import Evidence
 from pullback.check.naming import quoted
-from pullback.check.properties.failing import fail
 from pullback.check.properties.first import wrong_along
+from pullback.check.repair import fail
 from pullback.check.report import Cause
 from pullback.check.session import Session
 from pullback.check.values import Array, Arrays
