@@ -292,7 +292,7 @@ def test_a_guess_with_numbers_says_so():
 
     report = first(make(forward, lambda ctx, g: {"x": g * ctx.factor}))
     assert report.ok
-    assert report.notes[1].startswith("`factor` was passed as the number 0.5")
+    assert report.notes[0] == "inputs: x (4, 3), factor 0.5"
 
 
 def test_a_drawn_failure_tells_the_smallest_inputs():

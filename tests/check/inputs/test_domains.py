@@ -62,7 +62,7 @@ def test_an_operation_that_refuses_other_arrays_is_checked_on_its_domain(word):
 def test_a_mask_a_permutation_and_indices_below_a_size_are_drawn():
     assert drawn("keep: (n,) mask", n=4).dtype == np.bool_
     assert sorted(drawn("order: (n,) permutation", n=4).tolist()) == [0, 1, 2, 3]
-    for words in ("int below 3", "indices below 3"):
+    for words in ("int below 3", "below 3"):
         index = drawn(f"index: (k,) {words}", k=40)
         assert index.dtype == np.int64
         assert sorted(set(index.tolist())) == [0, 1, 2]

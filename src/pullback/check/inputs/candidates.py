@@ -16,7 +16,6 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from pullback.check.inputs.arguments import callable_of
-from pullback.check.inputs.domains import DOMAINS
 from pullback.check.inputs.reading import Reading
 from pullback.check.inputs.shape_text import VALUES, ArgumentSpec, Interval, documented
 from pullback.check.inputs.source import Use
@@ -24,39 +23,26 @@ from pullback.check.naming import name_of, parameters_of
 from pullback.core.tensor.tensor import Tensor
 from pullback.errors import ArgumentError
 
-# The specifications of each argument: none for a default, several for a list of arrays.
-Candidate = dict[str, list[ArgumentSpec]]
-_EMPTY = inspect.Parameter.empty
+# One argument: no specification for its default, several for a list of arrays.
+Choice = tuple[ArgumentSpec, ...]
+Specs = dict[str, Choice]
+
+# -- choices ---------------------------------------------------------------------------------------
+_BY_PLAN = ("...",)  # the shape is that of a plan
+_TABLE = Interval("-2", "2")  # between the ends of tables is what is looked up in them
+_DEFAULT: Choice = ()
+_ARRAY: Choice = (ArgumentSpec("", _BY_PLAN),)
+_ARRAYS: Choice = (*_ARRAY, *_ARRAY)
+_INDEX: Choice = (ArgumentSpec("", _BY_PLAN, "int64"),)
+_MASK: Choice = (ArgumentSpec("", _BY_PLAN, "bool"),)
+_SCALAR: Choice = (ArgumentSpec("", ()),)
+_SHARE: Choice = (ArgumentSpec("", (), domain="unit"),)
 
 
-class Kind(NamedTuple):
-    """What an argument may be.
-
-    Attributes
-    ----------
-    name : str
-        ``"array"``, ``"scalar"`` for one of no axes, ``"arrays"`` for a list of them, ``"index"``,
-        ``"mask"``, ``"said"`` for what is described, ``"value"``, or ``"default"``.
-    value : object
-        The value; the description; of others a domain.
-    sure : bool
-        Whether a missing gradient of it is a mistake.
-    """
-
-    name: str
-    value: Any = ""
-    sure: bool = False
+def _values(*values: Any) -> list[Choice]:
+    return [(ArgumentSpec("", value=value),) for value in values]
 
 
-def _values(*choices: Any) -> list[Kind]:
-    return [Kind("value", choice) for choice in choices]
-
-
-_FREE = [Kind("array"), Kind("index"), Kind("mask"), *_values(0.5, 2, -1, True)]
-_AXES = _values(-1, 0, 1, (0, 1))
-
-
-# -- kinds -----------------------------------------------------------------------------------------
 def hints_of(fn: Any) -> dict[str, Any]:
     """Return the type hints of a function, or of an operation's forward."""
     try:
@@ -65,71 +51,79 @@ def hints_of(fn: Any) -> dict[str, Any]:
         return {}
 
 
-def kinds_of(
+def _choices(
     fn: Any, parameters: Sequence[inspect.Parameter], read: Reading
-) -> dict[str, list[Kind]]:
+) -> dict[str, list[Choice]]:
     """Return what each argument may be, the most likely first."""
     hints, said = hints_of(fn), documented(fn, [p.name for p in parameters])
-    found = {}
+    found: dict[str, list[Choice]] = {}
     for p in parameters:
-        uses = read.uses.get(p.name, set())
         if p.kind is p.VAR_POSITIONAL:
-            numbers = [Kind("default"), *_values(-1, 2)] if len(parameters) > 1 else []
-            found[p.name] = [*numbers, Kind("arrays")]
-        elif p.default is not _EMPTY:
-            found[p.name] = [Kind("default"), *(_values(-1, 2) if p.default is None else ())]
+            some = [_DEFAULT, *_values(-1, 2)] if len(parameters) > 1 else []
+            some.append(_ARRAYS)
+        elif p.default is not p.empty:
+            some = [_DEFAULT, *(_values(-1, 2) if p.default is None else ())]
         elif p.name in said:
-            sure = Use.GRADIENT in uses or hints.get(p.name) is Tensor
-            found[p.name] = [Kind("said", said[p.name], sure)]
+            some = [(said[p.name],)]
         else:
-            found[p.name] = list(dict.fromkeys([*_hinted(hints.get(p.name)), *_used(uses)]))
-            if p.name in hints:
-                found[p.name] = _hinted(hints[p.name]) or found[p.name]
+            some = _hinted(hints.get(p.name)) or _used(read.uses.get(p.name, set()))
+        found[p.name] = [tuple(_read(d, p.name, read) for d in choice) for choice in some]
     return found
 
 
-def _hinted(hint: Any) -> list[Kind]:
+def _hinted(hint: Any) -> list[Choice]:
     """Return what a type hint allows; nothing if it tells nothing."""
     origin, inner = typing.get_origin(hint), typing.get_args(hint)
     if origin is Literal:
         return _values(*inner)
     if origin in (typing.Union, types.UnionType):
-        return list(dict.fromkeys(itertools.chain(*map(_hinted, inner))))
+        return [choice for part in inner for choice in _hinted(part)]
     kind = origin or hint
-    if not isinstance(kind, type):
-        return _values(VALUES["callable"]) if kind is Callable else []
-    if issubclass(kind, Tensor | np.ndarray):
-        return [Kind("array", sure=kind is Tensor), Kind("index"), Kind("mask")]
-    if issubclass(kind, Callable):  # type: ignore[arg-type]
+    if kind is Callable or kind is typing.Callable:
         return _values(VALUES["callable"])
+    if not isinstance(kind, type):
+        return []
+    if issubclass(kind, Tensor | np.ndarray):
+        return [_ARRAY, _INDEX, _MASK]
     if issubclass(kind, Iterable) and inner:
-        return _values((0, 1), (2, 2), (1, 1)) if inner[0] is int else [Kind("arrays")]
+        return _values((0, 1), (2, 2), (1, 1)) if inner[0] is int else [_ARRAYS]
     by_type = {bool: _values(True, False), int: _values(2, 1), float: _values(0.5, 2.0)}
     return by_type.get(kind, [])
 
 
-def _used(uses: set[str]) -> list[Kind]:
+def _used(uses: set[str]) -> list[Choice]:
     """Return what an argument may be by its uses."""
-    sure = Use.GRADIENT in uses
-    tensor = sure or Use.TENSOR in uses
+    gradient = Use.GRADIENT in uses
+    tensor = gradient or Use.TENSOR in uses
+    arrays = [_ARRAY, _INDEX, _MASK]
     if Use.CALLED in uses:
         return _values(VALUES["callable"])
     if Use.NUMBER in uses:
-        one = [Kind("scalar", "unit", sure), Kind("scalar", sure=sure)]
-        return one if tensor else [*_values(2, 0.5), Kind("scalar")]
-    if sure:
-        return [Kind("array", sure=True), Kind("scalar", sure=True)]
-    if uses & {Use.INDEX, Use.OVERWRITTEN, Use.COLUMNS, Use.POINTERS}:
-        return [Kind("index"), Kind("mask"), Kind("array"), *_values(2)]
+        return [_SHARE, _SCALAR] if tensor else [*_values(2, 0.5), _SCALAR]
+    if gradient:
+        return [_ARRAY, _SCALAR]
+    if uses & {Use.INDEX, Use.OVERWRITTEN} or (Use.EQUAL in uses and not tensor):
+        return [_INDEX, _MASK, _ARRAY, *_values(2)]
     if Use.MASK in uses and not tensor:
-        return [Kind("mask"), *_FREE]
+        return [_MASK, _ARRAY, _INDEX]
     if Use.AXIS in uses:
-        return _AXES
-    if Use.WINDOW in uses:
-        return _values(3, 2, 1)
-    if Use.UNGIVEN in uses:
-        return [*_values(0.5, 2, -1), *(k for k in _FREE if k.name != "value"), *_values(True)]
-    return [k for k in _FREE if k.name != "value"] if uses else _FREE
+        return _values(-1, 0, 1, (0, 1))
+    if Use.UNGIVEN in uses and not tensor and Use.ARRAY not in uses:
+        return [*_values(0.5, 2, -1), *arrays, *_values(True)]
+    return arrays if tensor else [*arrays, *_values(0.5, 2, -1, True)]
+
+
+def _read(d: ArgumentSpec, name: str, read: Reading) -> ArgumentSpec:
+    """Return the specification of an argument, with the shape and values that the source shows."""
+    uses, shape, domain, interval = read.uses.get(name, set()), d.shape, d.domain, d.interval
+    if shape == _BY_PLAN:
+        shape = read.shapes.get(name, shape)
+        if d.dtype == "int64":
+            rows = "sorted" if len(shape) > 1 else ""  # so that none is twice in a row
+            domain = "distinct" if Use.OVERWRITTEN in uses else rows
+        elif d.dtype == "float64" and uses & {Use.SORTED, Use.LOOKED_UP}:
+            domain, interval = "sorted" if Use.SORTED in uses else "", _TABLE
+    return dataclasses.replace(d, name=name, shape=shape, domain=domain, interval=interval)
 
 
 # -- shapes ----------------------------------------------------------------------------------------
@@ -152,24 +146,9 @@ _SHAPES = """
     2,d,5;n,d,2;n,  2,d,5;d,m,2;m,  2,d,3,3,3;m,d,2,2,2;m,  2,d,4,4;2,d,4,4;2,d,4,4  2,d,4,4;d,;d,
     d,4,4;m,d,2,2;m,  4,4;2,2;2,2  m,2,d,d;m,2,d,d;m,2,d,d
 """
-_PLANS = tuple(Plan(*row.split(";")) for row in _SHAPES.split())
-# The entries of a sparse matrix, and the dense array beside them.
-_SPARSE = (Plan("n,", "n + 2, m", "n + 2, m"), Plan("n,", "n + 2,", "n + 2,"))
-# Domains of real arrays, each with a cost: so many plans are tried before.
-_DOMAINS = (
-    ("", 0),
-    ("spd", 2),
-    ("positive", 5),
-    ("unit", 12),
-    ("above", 30),
-    ("complex128", 60),
-)
-_USUAL = 8  # plans that are tried for all kinds of arguments
-_RARER = 10  # the cost of the other plans
-_FEWER = 4  # the cost of a less likely kind of an argument
-_ORDERS = 60  # combinations of kinds
-_STRANGE = 40  # the cost of an array that has fewer or more axes than the source uses
-_TABLE = Interval("-2", "2")  # between the ends of tables is what is looked up in them
+PLANS = tuple(Plan(*row.split(";")) for row in _SHAPES.split())
+_USUAL = 8  # so many plans are tried before a less likely choice
+_ORDERS = 60  # combinations of choices
 
 
 class Candidates:
@@ -177,173 +156,63 @@ class Candidates:
 
     Attributes
     ----------
-    kinds : dict of list of Kind
+    parameters : sequence of inspect.Parameter
+    choices : dict of list of tuple of ArgumentSpec
         What each argument may be.
     """
 
-    def __init__(self, fn: Any, parameters: Sequence[inspect.Parameter], read: Reading) -> None:
+    def __init__(self, fn: Any, read: Reading) -> None:
+        self.parameters = _parameters_to_guess(fn)
         self.read = read
-        self.kinds = kinds_of(fn, parameters, read)
-        self.plans = _SPARSE if read.of(Use.POINTERS) else _PLANS
+        self.choices = _choices(fn, self.parameters, read)
 
-    def ranked(self) -> Iterator[tuple[tuple[Kind, ...], Candidate]]:
-        """Yield kinds and candidates of them, the most likely first."""
-        ranges = [range(len(kinds)) for kinds in self.kinds.values()]
+    def ranked(self) -> Iterator[tuple[Specs, Plan]]:
+        """Yield a choice for each argument and a plan, the most likely first."""
+        ranges = [range(len(some)) for some in self.choices.values()]
         orders = sorted(itertools.islice(itertools.product(*ranges), 5000), key=sum)[:_ORDERS]
-        waiting: list[tuple[int, tuple[Kind, ...], Candidate]] = []
-        for order in orders:
-            least = _FEWER * sum(order)
-            while waiting and waiting[0][0] <= least:
-                yield waiting.pop(0)[1:]
-            kinds = tuple(c[k] for c, k in zip(self.kinds.values(), order, strict=True))
-            waiting += [(least + cost, kinds, found) for cost, found in self.of_kinds(kinds)]
-            waiting.sort(key=lambda entry: entry[0])
-        yield from (entry[1:] for entry in waiting)
+        pairs = itertools.product(orders, enumerate(PLANS))
+        for order, (_, plan) in sorted(pairs, key=lambda pair: sum(pair[0]) + pair[1][0] // _USUAL):
+            pairs_of = zip(self.choices.items(), order, strict=True)
+            yield {name: some[k] for (name, some), k in pairs_of}, plan
 
-    def of_kinds(self, kinds: Sequence[Kind]) -> Iterator[tuple[int, Candidate]]:
-        """Yield candidates for arguments of these kinds, each with a cost."""
-        alone = sum(kind.name == "array" for kind in kinds) == 1  # else which ones are complex?
-        for i, plan in enumerate(self.plans):
-            for domain, cost in _DOMAINS:
-                if (domain != "spd" or "d,d" in plan) and (alone or domain != "complex128"):
-                    found = self.candidate(kinds, plan, domain)
-                    rarer = _RARER * (i >= _USUAL)
-                    yield i + rarer + cost + self.strangeness(found), found
-
-    def strangeness(self, found: Candidate) -> int:
-        """Return a cost for arrays that have fewer or more axes than the source uses.
-
-        And for indices of which some would be repeated along an axis, where they are to be written.
-        """
-        strange = 0
-        for d in (d for items in found.values() for d in items if d.shape is not None):
-            shape = d.shape or ()
-            least, most = self.read.axes.get(d.name, (0, len(shape)))
-            strange += not least <= len(shape) <= most
-            strange += d.domain == "latin" and len({*shape}) > 1
-        return _STRANGE * strange
-
-    def candidate(self, kinds: Sequence[Kind], plan: Plan, domain: str = "") -> Candidate:
-        """Return the specifications of all arguments by their kinds and a plan."""
-        found: Candidate = {}
-        slot = 0
-        for name, kind in zip(self.kinds, kinds, strict=True):
-            shape = plan[min(slot, 2)]
-            found[name] = [self.spec(name, kind, plan, _sizes(shape), domain)] * _COUNTS.get(
-                kind.name, 1
-            )
-            slot += kind.name in ("array", "scalar")
-        return found
-
-    def spec(
-        self, name: str, kind: Kind, plan: Plan, shape: tuple[str, ...], domain: str
-    ) -> ArgumentSpec:
-        """Return the specification of an argument by its kind and a plan."""
-        uses = self.read.uses.get(name, set())
-        if kind.name == "value":
-            return ArgumentSpec(name, value=kind.value)
-        if kind.name == "said":
-            said: ArgumentSpec = kind.value
-            return _chosen(said, domain) if not (said.domain or said.interval) else said
-        if kind.name == "mask":
-            return ArgumentSpec(name, _sizes(plan.first), "bool")
-        if kind.name == "index":
-            return self.whole_numbers(name, plan, uses)
-        if name in self.read.lengths:
-            shape = (str(self.read.lengths[name]),)
-        if kind.name == "scalar":
-            shape = ()
-        elif Use.SORTED in uses:
-            return ArgumentSpec(name, shape or ("n",), domain="sorted", interval=_TABLE)
-        elif Use.LOOKED_UP in uses:
-            return ArgumentSpec(name, shape, interval=_TABLE)
-        return _chosen(ArgumentSpec(name, shape), kind.value or domain)
-
-    def whole_numbers(self, name: str, plan: Plan, uses: set[str]) -> ArgumentSpec:
-        """Return the specification of an argument that is an array of whole numbers."""
-        if name in self.read.columns:
-            shape = ("n", str(self.read.columns[name]))
-            return ArgumentSpec(name, shape, "int64", "sorted")  # so none is twice in a row
-        if Use.POINTERS in uses:
-            return ArgumentSpec(name, ("d",), "int64", "pointers", Interval("0", "n"))
-        if self.plans is _SPARSE:  # no two entries stand at one place
-            inside = Interval("0", "n + 2", without_high=True)
-            return ArgumentSpec(name, ("n",), "int64", "distinct", inside)
-        domain = "latin" if Use.OVERWRITTEN in uses else ""
-        return ArgumentSpec(name, _sizes(plan.indices), "int64", domain)
+    def fits(self, specs: Specs) -> bool:
+        """Return whether arrays have no fewer and no more axes than the source uses."""
+        ranks = [(d.name, len(d.shape)) for d in every(specs) if d.shape is not None]
+        bounds = [(rank, self.read.axes.get(name, (rank, rank))) for name, rank in ranks]
+        return all(least <= rank <= most for rank, (least, most) in bounds)
 
 
-_COUNTS = {"default": 0, "arrays": 2}
+def planned(chosen: Specs, plan: Plan) -> Specs:
+    """Return the specifications with the shapes of a plan."""
+    found: Specs = {}
+    slot = 0
+    for name, choice in chosen.items():
+        dtype = choice[0].dtype if choice else ""
+        sizes = {"int64": plan.indices, "bool": plan.first}.get(dtype, plan[min(slot, 2)])
+        shape = tuple(size for size in sizes.split(",") if size)
+        found[name] = tuple(
+            dataclasses.replace(d, shape=shape) if d.shape == _BY_PLAN else d for d in choice
+        )
+        slot += any(map(is_real, choice))
+    return found
 
 
-def _chosen(d: ArgumentSpec, domain: str) -> ArgumentSpec:
-    """Return a real array with values of a domain, if it may have these."""
-    if d.dtype != "float64" or (domain == "spd" and d.shape[-2:-1] != d.shape[-1:]):  # type: ignore[index]
-        return d
-    if domain == "complex128":
-        return dataclasses.replace(d, dtype=domain)
-    if domain == "above":
-        return dataclasses.replace(d, interval=Interval("1.2", "3"))
-    return dataclasses.replace(d, domain="" if domain in DOMAINS and not d.shape else domain)
+def every(specs: Specs) -> list[ArgumentSpec]:
+    """Return the specifications of all arguments."""
+    return [d for choice in specs.values() for d in choice]
 
 
-def _sizes(text: str) -> tuple[str, ...]:
-    return tuple(size.strip() for size in text.split(",") if size.strip())
+def as_text(specs: Specs) -> str:
+    """Return specifications as a description."""
+    return ", ".join(map(str, every(specs)))
 
 
-def as_text(found: Candidate) -> str:
-    """Return a candidate as a description."""
-    return ", ".join(str(d) for items in found.values() for d in items)
-
-
-class Guess(NamedTuple):
-    """A candidate, which of its arrays are not differentiated, and notes for the report."""
-
-    kinds: tuple[Kind, ...]
-    specs: Candidate
-    constants: frozenset[str] = frozenset()
-    notes: tuple[str, ...] = ()
-
-    def with_specs(self, name: str, **changes: Any) -> Guess:
-        """Return a guess with an argument changed."""
-        changed = [dataclasses.replace(d, **changes) for d in self.specs[name]]
-        return self._replace(specs=self.specs | {name: changed})
-
-    def ranks(self) -> tuple[int | None, ...]:
-        """Return how many axes the arrays have; None for other values."""
-        every = (d for items in self.specs.values() for d in items)
-        return tuple(None if d.shape is None else len(d.shape) for d in every)
-
-    def reals(self) -> list[str]:
-        """Return the names of the real arrays."""
-        return [n for n, items in self.specs.items() if items and all(map(_is_real, items))]
-
-
-def _is_real(d: ArgumentSpec) -> bool:
+def is_real(d: ArgumentSpec) -> bool:
+    """Return whether an argument is a real array."""
     return d.shape is not None and d.dtype == "float64"
 
 
-def shapes_of(specs: Candidate) -> tuple[Any, ...]:
-    """Return the shapes and dtypes of the arrays of a candidate, and the other values."""
-    every = (d for items in specs.values() for d in items)
-    return tuple((d.name, d.shape, d.dtype, repr(d.value)) for d in every)
-
-
-def arrays_of(specs: Candidate) -> list[Any]:
-    """Return the specifications of the arrays."""
-    return [d for items in specs.values() for d in items if d.shape is not None]
-
-
-def deeper(found: Candidate) -> Iterator[Candidate]:
-    """Yield a candidate with one more axis of one array, the last array first."""
-    for name, items in reversed(found.items()):
-        if items and all(d.shape and _is_real(d) for d in items):
-            longer = [dataclasses.replace(d, shape=(*(d.shape or ()), "d")) for d in items]
-            yield found | {name: longer}
-
-
-def parameters_to_guess(fn: Callable[..., Any]) -> Sequence[inspect.Parameter]:
-    """Return the parameters that have to be guessed, or raise where there is no signature."""
+def _parameters_to_guess(fn: Callable[..., Any]) -> Sequence[inspect.Parameter]:
     parameters = parameters_of(fn)
     if parameters is None:
         raise ArgumentError(
@@ -353,9 +222,9 @@ def parameters_to_guess(fn: Callable[..., Any]) -> Sequence[inspect.Parameter]:
     return [p for p in parameters if p.kind is not p.VAR_KEYWORD]
 
 
-def described_call(op: Any) -> str:
-    """Return a call of `check_op` with a first description of an operation's inputs."""
-    return f'pb.check.check_op({name_of(op)}, "{suggestion(op)}")'
+def described_call(op: Any, text: str = "") -> str:
+    """Return a call of `check_op` with a description of an operation's inputs, to be edited."""
+    return f'pb.check.check_op({name_of(op)}, "{text or suggestion(op)}")'
 
 
 def suggestion(op: Any) -> str:
@@ -369,6 +238,6 @@ def suggestion(op: Any) -> str:
     'query: (n, d), keys: (n, d), dim: 2'
     """
     fn = callable_of(op)
-    found = Candidates(fn, parameters_to_guess(fn), Reading(fn))
-    kinds = [choices[0] for choices in found.kinds.values()]
-    return as_text(found.candidate(kinds, Plan("n, d", "n, d", "n, d"))) or "x: (n, d)"
+    choices = Candidates(fn, Reading(fn)).choices
+    first = {name: some[0] for name, some in choices.items()}
+    return as_text(planned(first, Plan("n,d", "n,d", "n,d"))) or "x: (n, d)"

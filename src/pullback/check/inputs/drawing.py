@@ -104,9 +104,6 @@ def _integers(
         even = np.linspace(first, last, count).astype(int)
         inner = rng.integers(int(first), int(last) + 1, max(count - 2, 0))
         return np.sort([even[0], *inner, even[-1]]) if profile == SPECIAL else even
-    if domain == "latin":  # no number is repeated along an axis of a square, or in a row
-        most = max(shape[-1], shortest)
-        return np.asarray(rng.permutation(most)[np.indices(shape).sum(axis=0) % most])
     start = -shortest if profile == SPECIAL and described.dtype.startswith("int") else 0
     low, high = map(int, between or (start if not domain else 0, shortest - 1))
     if domain == "positive" and described.interval is None:

@@ -1,4 +1,4 @@
-"""What the source of an operation says of its arguments: how forward and backward use them.
+"""What the source of an operation says of its arguments: how forward uses them.
 
 Nobody who writes `offsets[index]` and `np.bincount(index)` needs to say what an index is. A local
 name stands for the argument it holds, if it is assigned once. Must not know which inputs are made
@@ -8,6 +8,8 @@ of it.
 from __future__ import annotations
 
 import ast
+import types
+from collections import defaultdict
 from collections.abc import Iterator
 from typing import Any
 
@@ -15,20 +17,19 @@ import numpy as np
 
 from pullback.check.inputs.source import (
     TAKES,
-    Source,
     Use,
+    assigned,
     at_least,
     brackets,
-    elements,
     ends,
     function_of,
-    is_cast,
     is_none,
-    is_shape,
-    is_sparse,
     may_be_none,
+    nodes_of,
+    transposed,
     whole,
 )
+from pullback.check.naming import parameters_of
 from pullback.core.tensor.tensor import Tensor
 
 _ONLY_ARRAYS = {n for n in dir(np.ndarray) if not n.startswith("_") and not hasattr(Tensor, n)}
@@ -44,12 +45,10 @@ class Reading:
         How each is used; of those that are missing nothing is known.
     axes : dict of (int, int)
         The least and the most axes of those of which the source tells.
-    lengths : dict of int
-        How many elements those have that forward takes apart one by one.
-    columns : dict of int
-        How many columns those have whose columns are indices.
+    shapes : dict of tuple of str
+        The shapes of those that forward takes apart element by element, or column by column.
     left_out : set of str
-        Those that each mapping which backward returns leaves out.
+        Those that backward does not name, if it names others and returns mappings.
 
     Examples
     --------
@@ -58,206 +57,201 @@ class Reading:
     ...     up, down = rates.numpy()
     ...     return pb.asarray(np.bincount(ids, f(x.numpy()[:, 0]) * up / down))
     >>> found = Reading(pb.autograd_function(forward, lambda ctx, g: {"x": g}, name="binned"))
-    >>> sorted(use.value for use in found.uses["ids"]), found.axes["x"], found.lengths
-    (['array', 'index'], (2, 9), {'rates': 2})
+    >>> sorted(use.value for use in found.uses["ids"]), found.axes["x"], found.shapes
+    (['array', 'index'], (2, 9), {'rates': ('2',)})
     >>> sorted(found.left_out)
     ['f', 'ids', 'rates']
     """
 
     def __init__(self, fn: Any) -> None:
-        forward, backward = getattr(fn, "forward", None), getattr(fn, "rule", None)
-        self.uses: dict[str, set[str]] = {}
+        self.uses: dict[str, set[str]] = defaultdict(set)
         self.axes: dict[str, tuple[int, int]] = {}
-        self.lengths: dict[str, int] = {}
-        self.columns: dict[str, int] = {}
+        self.shapes: dict[str, tuple[str, ...]] = {}
         self.left_out: set[str] = set()
-        self.tells = forward is not None and function_of(forward) is not None
-        if self.tells:
-            self._read(_Uses(forward), backward)
+        forward = getattr(fn, "forward", None)
+        names = [p.name for p in parameters_of(forward) or ()] if forward is not None else []
+        function = function_of(forward)
+        if function is not None:  # perhaps of another signature than what wraps it
+            a = function.args
+            names = [p.arg for p in (*a.posonlyargs, *a.args, *a.kwonlyargs)]
+            self._globals = getattr(forward, "__globals__", {})
+            self._nodes = nodes_of(function)
+            self._names = {name: name for name in names}
+            self._parts: dict[str, str] = {}  # from a name to the argument of which it is a part
+            self._learn_names()
+            self._read_forward()
+        self._read_results(getattr(fn, "rule", None), names[1:])
+        self.uses = {name: self.uses[name] for name in names[1:] if name in self.uses}
+        self.axes = {n: (low, high) for n, (low, high) in self.axes.items() if n and low <= high}
 
-    def _read(self, forward: _Uses, rule: Any) -> None:
-        names = forward.parameters[1:]
-        sources = [forward]
-        if rule is not None and function_of(rule) is not None:
-            sources.append(_Uses(rule, forward))
-        for source in sources:
-            for name, use in source.uses():
-                if source is forward or use in (
-                    Use.INDEX,
-                    Use.CONJUGATED,
-                    Use.LOOKED_UP,
-                    Use.SORTED,
-                ):
-                    self.uses.setdefault(name, set()).add(use)
-            for name, least, most in source.axes():
+    def _read_forward(self) -> None:
+        for node in self._nodes:
+            for name, use in self._uses_in(node):
+                self.uses[name].add(use)
+            for name, least, most in self._axes_in(node):
                 low, high = self.axes.get(name, (0, _MOST_AXES))
                 self.axes[name] = (max(low, least), min(high, most))
-        if len(sources) == 2:
-            given, none, self.left_out = sources[1].gradients(names)
-            for name in given | none:
-                self.uses.setdefault(name, set()).add(
-                    Use.GRADIENT if name in given else Use.UNGIVEN
-                )
-            if any(ends(node, "saved_tensors") for node in sources[1].nodes):
-                for name in forward.order:  # an array would not be among them
-                    self.uses.setdefault(name, set()).add(Use.TENSOR)
-        self.lengths, self.columns = forward.lengths(), forward.columns()
-        for kinds in self.uses.values():
-            if Use.EQUAL in kinds and not kinds & {Use.TENSOR, Use.GRADIENT}:
-                kinds.add(Use.INDEX)
-            kinds.discard(Use.EQUAL)
-        self.uses = {name: self.uses[name] for name in names if self.uses.get(name)}
-        self.axes = {n: ends for n, ends in self.axes.items() if ends[0] <= ends[1]}
+        self.shapes = self._taken_apart()
 
     def of(self, *kinds: str) -> set[str]:
         """Return the arguments that are used in one of these ways."""
         return {name for name, found in self.uses.items() if found.intersection(kinds)}
 
+    # -- names ---------------------------------------------------------------------------------
+    def _learn_names(self) -> None:
+        """Learn which local names hold an argument, or a part of one."""
+        stores = [
+            n.id for n in self._nodes if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)
+        ]
+        known = set()
+        for name, value in (pair for node in self._nodes for pair in assigned(node)):
+            if stores.count(name) == 1 and self._name(value):
+                self._names[name] = self._name(value)
+                known.add(name)
+        for name in {*stores} - known:
+            self._names.pop(name, None)
+        for node in self._nodes:
+            match node:
+                case ast.Assign(targets=[ast.Tuple(elts=targets)], value=value):
+                    owner = transposed(value) or value
+                    names = [t.id for t in targets if isinstance(t, ast.Name)]
+                    self._parts |= dict.fromkeys(names, self._name(owner))
 
-class _Uses(Source):
-    """What a source says of the arguments."""
+    def _name(self, node: ast.AST | None) -> str:
+        """Return the argument whose elements an expression holds; empty if it holds none's."""
+        if isinstance(node, ast.Name):
+            return self._names.get(node.id, "")
+        if isinstance(node, ast.Call):
+            same = any(takes.same and ends(node.func, takes.function) for takes in TAKES)
+            return self._name(self._operand(node, 0)) if same else ""
+        return ""
+
+    def _part(self, node: ast.AST) -> str:
+        """Return the argument of which an expression holds elements, perhaps not all of them."""
+        if isinstance(node, ast.Subscript):
+            return self._name(node.value)
+        return self._name(node) or self._parts.get(getattr(node, "id", ""), "")
+
+    def _operand(self, node: ast.Call, position: int) -> ast.AST | None:
+        """Return the operand of a call of a function or method; None if it has none there."""
+        given: list[ast.AST] = list(node.args)
+        if isinstance(node.func, ast.Attribute) and not self._module(node.func.value):
+            given.insert(0, node.func.value)
+        return given[position] if position < len(given) else None
+
+    def _module(self, node: ast.AST) -> str:
+        """Return the name of the module that an expression is, or is of; empty for others."""
+        while isinstance(node, ast.Attribute):
+            node = node.value
+        name = getattr(node, "id", "")
+        known = None if name in self._names else self._globals.get(name)
+        return known.__name__ if isinstance(known, types.ModuleType) else ""
 
     # -- uses ----------------------------------------------------------------------------------
-    def uses(self) -> Iterator[tuple[str, str]]:
-        """Yield the arguments and how they are used."""
-        for node in self.nodes:
-            yield from ((name, use) for name, use in self._of_node(node) if name)
+    def _uses_in(self, node: ast.AST) -> Iterator[tuple[str, str]]:
+        """Yield the arguments that a node uses, and how."""
+        match node:
+            case ast.Call():
+                yield from self._uses_in_call(node)
+            case ast.Assign(targets=[ast.Subscript() as written]):
+                yield from ((self._part(part), Use.OVERWRITTEN) for part in brackets(written))
+            case ast.Subscript():
+                yield from ((self._part(part), Use.INDEX) for part in brackets(node))
+            case ast.Attribute(value=ast.Name() as owner, attr=attr) if attr in _ONLY_ARRAYS:
+                yield self._name(owner), Use.ARRAY
+            case ast.UnaryOp(op=ast.Invert(), operand=operand):
+                yield self._name(operand), Use.MASK
+            case ast.Compare(ops=[ast.Eq() | ast.NotEq()], left=left, comparators=[right]):
+                inner = [s.value if isinstance(s, ast.Subscript) else s for s in (left, right)]
+                calls = [s.func for s in inner if isinstance(s, ast.Call)]
+                numbers = any(whole(side) is not None for side in inner)
+                if numbers or any(ends(called, "arange") for called in calls):
+                    yield from ((self._name(side), Use.EQUAL) for side in inner)
 
-    def _of_node(self, node: ast.AST) -> Iterator[tuple[str, str]]:
-        if isinstance(node, ast.Call):
-            yield from self._of_call(node)
-        elif isinstance(node, ast.AugAssign):
-            if isinstance(node.target, ast.Name):
-                yield node.target.id, Use.FOREIGN
-        elif isinstance(node, ast.Assign):
-            yield from ((self.name(part), Use.OVERWRITTEN) for part in brackets(node.targets[0]))
-        elif isinstance(node, ast.Attribute) and node.attr in _ONLY_ARRAYS:
-            if isinstance(node.value, ast.Name):
-                yield self.name(node.value), Use.FOREIGN
-        elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Invert):
-            yield self.name(node.operand), Use.MASK
-        elif isinstance(node, ast.Compare):
-            yield from ((name, Use.EQUAL) for name in self._labels(node))
-        elif isinstance(node, ast.Slice):
-            yield from ((self.name(end), Use.WINDOW) for end in (node.lower, node.upper))
-            ends = [e.value for e in (node.lower, node.upper) if isinstance(e, ast.Subscript)]
-            if len(ends) == 2 and self.name(ends[0]) == self.name(ends[1]):
-                yield self.name(ends[0]), Use.POINTERS
-        else:
-            yield from ((self.name(part), Use.INDEX) for part in brackets(node))
-
-    def _of_call(self, node: ast.Call) -> Iterator[tuple[str, str]]:
+    def _uses_in_call(self, node: ast.Call) -> Iterator[tuple[str, str]]:
         if isinstance(node.func, ast.Name):
-            yield node.func.id, Use.CALLED
+            yield self._names.get(node.func.id, ""), Use.CALLED
         for takes in TAKES:
-            if takes.use and ends(node.func, takes.function) and not is_cast(node, takes):
-                operand = self.operand(node, takes)
-                yield (self.number if takes.use == Use.NUMBER else self.name)(operand), takes.use
+            if takes.use and ends(node.func, takes.function):
+                yield self._name(self._operand(node, takes.position)), takes.use
         for keyword in node.keywords:
             if keyword.arg in ("axis", "dim"):
-                yield self.name(keyword.value), Use.AXIS
-        if ends(node.func, "repeat") and len(node.args) > 1:
-            counts = node.args[1]
-            if isinstance(counts, ast.Call) and ends(counts.func, "diff") and counts.args:
-                yield self.name(counts.args[0]), Use.POINTERS
-        kinds = (Use.ENTRIES, Use.COLUMNS, Use.POINTERS)
-        if node.args and len(elements(node.args[0])) == 3 and is_sparse(node.func):
-            yield from zip(map(self.name, elements(node.args[0])), kinds, strict=True)
-        module = isinstance(node.func, ast.Attribute) and self.module(node.func.value)
+                yield self._name(keyword.value), Use.AXIS
+        module = self._module(node.func)
         if module and not module.startswith("pullback"):
-            yield from ((self.name(a), Use.ARRAY) for a in node.args if isinstance(a, ast.Name))
-
-    def _labels(self, node: ast.Compare) -> Iterator[str]:
-        """Yield the arguments that are compared with a whole number, or with places."""
-        if all(isinstance(op, (ast.Eq, ast.NotEq)) for op in node.ops):
-            sides = [node.left, *node.comparators]
-            inner = [s.value if isinstance(s, ast.Subscript) else s for s in sides]
-            places = [isinstance(s, ast.Call) and ends(s.func, "arange") for s in inner]
-            if any(places) or any(whole(side) is not None for side in sides):
-                yield from map(self.name, inner)
+            yield from ((self._name(a), Use.ARRAY) for a in node.args if isinstance(a, ast.Name))
 
     # -- shapes --------------------------------------------------------------------------------
-    def axes(self) -> Iterator[tuple[str, int, int]]:
-        """Yield names with the least and the most axes that one place of the source allows."""
-        for node in self.nodes:
-            if isinstance(node, ast.Assign):
-                targets = elements(node.targets[0])
-                starred = any(isinstance(target, ast.Starred) for target in targets)
-                if targets and is_shape(node.value):
-                    most = _MOST_AXES if starred else len(targets)
-                    yield self.name(_owner(node.value)), len(targets) - starred, most
-            elif isinstance(node, ast.Subscript):
-                least = self._least_axes(node)
-                yield self.name(_owner(node.value)), least, _MOST_AXES
-            elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-                for keyword in node.keywords:
-                    axis = whole(keyword.value) if keyword.arg in ("axis", "dim") else None
-                    if axis is not None:
-                        yield self.name(node.func.value), at_least(axis), _MOST_AXES
+    def _axes_in(self, node: ast.AST) -> Iterator[tuple[str, int, int]]:
+        """Yield names with the least and the most axes that a node allows."""
+        match node:
+            case ast.Assign(
+                targets=[ast.Tuple(elts=parts), *_], value=ast.Attribute(attr="shape", value=owner)
+            ):
+                starred = any(isinstance(part, ast.Starred) for part in parts)
+                most = _MOST_AXES if starred else len(parts)
+                yield self._name(owner), len(parts) - starred, most
+            case ast.Subscript(value=ast.Attribute(attr="shape", value=owner), slice=axis):
+                yield self._name(owner), at_least(axis), _MOST_AXES
+            case ast.Subscript(value=value, slice=ast.Tuple(elts=parts)):
+                plain = all(isinstance(p, (ast.Slice, ast.Name, ast.Constant)) for p in parts)
+                made = [p for p in parts if isinstance(p, ast.Constant) and p.value in (None, ...)]
+                yield self._name(value), (len(parts) - len(made)) * plain, _MOST_AXES
+            case ast.Call(keywords=keywords):
+                for keyword in keywords:
+                    if keyword.arg in ("axis", "dim"):
+                        operand = self._operand(node, 0)
+                        yield self._name(operand), at_least(keyword.value), _MOST_AXES
 
-    def _least_axes(self, node: ast.Subscript) -> int:
-        if is_shape(node.value):
-            axis = whole(node.slice)
-            return 0 if axis is None else at_least(axis)
-        parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else []
-        plain = all(isinstance(part, (ast.Slice, ast.Name, ast.Constant)) for part in parts)
-        made = [p for p in parts if isinstance(p, ast.Constant) and p.value in (None, ...)]
-        return len(parts) - len(made) if plain else 0
-
-    def lengths(self) -> dict[str, int]:
-        """Return how many elements the arguments have that are taken apart one by one."""
-        found: dict[str, int] = {}
-        other = {""}  # what is indexed in another way, too
-        for node in self.nodes:
-            if isinstance(node, ast.Assign) and elements(node.targets[0]):
-                if not any(isinstance(one, ast.Starred) for one in elements(node.targets[0])):
-                    found[self.name(node.value)] = len(elements(node.targets[0]))
-            elif isinstance(node, ast.Subscript):
-                name, place = self.name(node.value), whole(node.slice)
-                if place is None or place < 0:
-                    other.add(name)
-                else:
-                    found[name] = max(found.get(name, 0), place + 1)
-        return {name: count for name, count in found.items() if count > 1 and name not in other}
-
-    def columns(self) -> dict[str, int]:
-        """Return the arguments whose columns are indices, with how many there are."""
-        rows: dict[str, tuple[str, int]] = {}  # as in ``first, second = pairs.T``
-        for node in self.nodes:
-            if isinstance(node, ast.Assign) and isinstance(node.value, ast.Attribute):
-                targets = elements(node.targets[0]) if node.value.attr == "T" else []
-                known = (self.name(node.value.value), len(targets))
-                rows |= {t.id: known for t in targets if isinstance(t, ast.Name)}
-        found: dict[str, int] = {}
-        for part in (part for node in self.nodes for part in brackets(node)):
-            name, count = rows.get(getattr(part, "id", ""), ("", 0))
-            inner = brackets(part)
-            if len(inner) == 2 and isinstance(inner[0], ast.Slice) and whole(inner[1]) is not None:
-                name, count = self.name(part.value), (whole(inner[1]) or 0) + 1
-            found[name] = max(found.get(name, 0), count)
-        return {name: count for name, count in found.items() if name and count}
+    def _taken_apart(self) -> dict[str, tuple[str, ...]]:
+        """Return the shapes of those of which each element or column is taken by its number."""
+        found: dict[str, set[tuple[int, int]]] = defaultdict(set)  # axes, and how many are taken
+        for node in self._nodes:
+            match node:
+                case ast.Assign(targets=[ast.Tuple(elts=parts)], value=value):
+                    columns = transposed(value)
+                    name = self._name(columns or value)
+                    starred = any(isinstance(part, ast.Starred) for part in parts)
+                    found[name].add((2 if columns else 1, 0 if starred else len(parts)))
+                case ast.Subscript(value=value):
+                    places = brackets(node)
+                    last = whole(places[-1]) if places else None
+                    last = -1 if last is None else last
+                    found[self._name(value)].add((len(places), max(0, last + 1)))
+        return {
+            name: ("n", str(most))[2 - axes :]
+            for name, counts in found.items()
+            if name and len({axes for axes, _ in counts}) == 1 and all(k for _, k in counts)
+            for axes, most in [max(counts)]
+            if axes <= 2 and most > 1
+        }
 
     # -- results -------------------------------------------------------------------------------
-    def gradients(self, names: list[str]) -> tuple[set[str], set[str], set[str]]:
-        """Return for which arguments each result has a gradient, None, and nothing at all."""
-        pairs: list[list[tuple[str, ast.AST]]] = []
-        mappings = 0
-        for value in self.results:
-            if isinstance(value, ast.Dict) and all(isinstance(k, ast.Constant) for k in value.keys):
-                keys = [k.value for k in value.keys if isinstance(k, ast.Constant)]
-                pairs.append(list(zip(map(str, keys), value.values, strict=True)))
-                mappings += 1
-            elif not any(isinstance(one, ast.Starred) for one in elements(value)):
-                pairs.append(list(zip(names, elements(value), strict=False)))
-        if not any(pairs):
-            return set(), set(), set()
-        given = [{name for name, node in some if not may_be_none(node)} for some in pairs if some]
-        none = [{name for name, node in some if is_none(node)} for some in pairs if some]
-        spelt = mappings == len(self.results)
-        left_out = set(names) - {name for some in pairs for name, _ in some} if spelt else set()
-        return set.intersection(*given), set.intersection(*none), left_out
-
-
-def _owner(node: ast.AST) -> ast.AST:
-    """Return what an expression is the shape of, if it is a shape; else itself."""
-    return node.value if is_shape(node) and isinstance(node, ast.Attribute) else node
+    def _read_results(self, rule: Any, names: list[str]) -> None:
+        """Read for which arguments each result of backward has a gradient, None, or nothing."""
+        function = function_of(rule)
+        if function is None:
+            return
+        nodes = nodes_of(function)
+        results = [n.value for n in nodes if isinstance(n, ast.Return) and n.value is not None]
+        results = [function.body] if isinstance(function, ast.Lambda) else results
+        rows: list[dict[str, ast.AST]] = []
+        for value in results:
+            match value:
+                case ast.Dict(keys=keys, values=values):
+                    written = [str(key.value) for key in keys if isinstance(key, ast.Constant)]
+                    if len(written) == len(keys):
+                        rows.append(dict(zip(written, values, strict=True)))
+                case ast.Tuple(elts=parts) if not any(isinstance(p, ast.Starred) for p in parts):
+                    rows.append(dict(zip(names, parts, strict=False)))
+        for name in names if rows else ():
+            found = [row[name] for row in rows if name in row]
+            if len(found) == len(rows) and not any(map(may_be_none, found)):
+                self.uses[name].add(Use.GRADIENT)
+            elif len(found) == len(rows) and all(map(is_none, found)):
+                self.uses[name].add(Use.UNGIVEN)
+        said = {node.value for node in nodes if isinstance(node, ast.Constant)}.intersection(names)
+        if said and not any(isinstance(value, ast.Tuple) for value in results):
+            self.left_out = {*names} - said
+            for name in self.left_out:
+                self.uses[name].add(Use.UNGIVEN)
