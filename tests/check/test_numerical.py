@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from pullback.check.numerical import coordinates, from_coordinates, sharpened, slope
+from pullback.check.numerical import coordinates, from_coordinates, slope
 
 EPS = 2.0**-52
 
@@ -108,25 +108,6 @@ def test_coordinates_go_there_and_back(shape, dtype):
     back = from_coordinates(flat, array)
     assert back.dtype == array.dtype
     np.testing.assert_array_equal(back, array)
-
-
-# -- the complex step -----------------------------------------------------------------------------
-def rough():
-    return slope(lambda t: np.array([1e8 + 2 * t, 2 * t]), [1.0], EPS)
-
-
-def test_the_complex_step_replaces_what_rounding_spoils():
-    found = sharpened(rough(), lambda h: np.array([2 * h, 2 * h]), 1e-20)
-    assert rough().error[0] > 1e-6
-    assert found.error[0] < 1e-11
-    assert found.low.tolist() == [2.0, rough().low[1]]
-
-
-def test_the_complex_step_is_not_taken_where_it_disagrees_or_is_refused():
-    assert (
-        sharpened(rough(), lambda h: np.array([0 * h, 2 * h]), 1e-20).error[0] == rough().error[0]
-    )
-    assert sharpened(rough(), lambda h: None, 1e-20).error[0] == rough().error[0]
 
 
 def test_rounding_close_by_makes_no_kink():

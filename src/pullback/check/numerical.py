@@ -11,6 +11,7 @@ jumps and edges of the domain.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -25,9 +26,7 @@ Curve = Callable[[float], Array | None]
 _POWERS = (0.2, 0.25, 0.14, 0.33, 0.08, 0.4)
 # The groups of equal values that are moved together.
 _MAX_TIES = 2
-# A step so small that only kinks, jumps and edges show.
-_CLOSE = 0.45
-_SMOOTH_ENOUGH = 1e-7
+_ACCURATE = 1e-7
 _SMALL_KINK = 1e-3  # relative to a slope: no more than its error
 _TINY = 1e-300  # below it, results may have underflowed
 
@@ -142,52 +141,11 @@ def across(
     return sides[0] - sides[1] if sides[0].shape == sides[1].shape else None
 
 
-class _Best:
-    """The best estimate so far of each output's derivative."""
-
-    def __init__(self, count: int) -> None:
-        self.value = np.full(count, np.nan)
-        self.error = np.full(count, np.inf)
-        self.step = np.full(count, np.inf)  # of the best estimate
-        self.noise = np.full(count, np.inf)  # of the outputs themselves, as far as it showed
-        self.size = np.zeros(count)  # of the outputs on the line
-        self.jump = np.full(count, np.inf)  # how far the outputs move within the smallest step
-        self.gap = np.zeros(count)  # between the two sides' slopes, at the smallest step with one
-        self.gap_step = np.full(count, np.inf)
-        self.gaps: list[tuple[float, Array]] = []  # with the steps at which they were seen
-        self.done = np.zeros(count, bool)
-
-    def offer(self, value: Array, error: Array, floor: Array, gap: Array, h: float) -> None:
-        """Use an estimate at step h where it is better; `gap` is 0 where no kink shows."""
-        closer = (gap > 0) & (h < self.gap_step)
-        self.gap[closer], self.gap_step[closer] = gap[closer], h
-        if gap.any():
-            self.gaps.append((h, gap))
-        self.jump = np.where(np.isfinite(value), np.fmin(np.abs(value) * h, self.jump), self.jump)
-        better = np.isfinite(value) & (error + gap < self.error)
-        self.value[better], self.step[better] = value[better], h
-        self.error[better] = (error + gap)[better]
-        self.noise = np.fmin(self.noise, error * h)
-        accurate = error <= _SMOOTH_ENOUGH * np.abs(value) + 4 * floor
-        self.done |= np.isfinite(value) & accurate & (gap == 0)
-
-    def settle(self, line: Curve) -> None:
-        """Widen the error of estimates at steps that span a kink seen at a smaller step."""
-        doubtful = (self.gap > 0) & (self.step > self.gap_step)
-        for h, gap in sorted(self.gaps, key=lambda pair: -pair[0]):
-            # The largest step with a gap tells most: the closer, the more of it is rounding.
-            here = doubtful & (gap > 0) & (h < self.step)
-            if here.any():
-                small = gap < _SMALL_KINK * np.abs(self.value)
-                noisy = here & (small | (_roughness(line, h) > gap / 4))
-                self.error[here] += np.where(noisy, gap, self.gap)[here]
-                self.gap[noisy] = 0.0
-                doubtful &= ~here
-        self.noise[~np.isfinite(self.noise)] = 0.0
-
-
 def slope(line: Curve, scales: Sequence[float], eps: float) -> Slope:
     """Measure the derivative of ``line(t)`` at 0.
+
+    Of the steps that are tried, each output's derivative is taken from the one that leaves least
+    doubt. A smooth one at a step that spans a kink, as a smaller step shows, does not count.
 
     Parameters
     ----------
@@ -211,134 +169,70 @@ def slope(line: Curve, scales: Sequence[float], eps: float) -> Slope:
     """
     center = line(0.0)
     assert center is not None
-    best = _Best(center.size)
+    far, size = np.full(center.size, np.inf), np.abs(center)
+    best, doubt, step, bend = Slope(-far, far, far, far > 0), far, far, far
+    done, errors = far < 0, {}
     with np.errstate(all="ignore"):
-        for scale in scales:
-            for power in _POWERS:
-                _romberg(line, center, scale * eps**power, eps, best)
-                if best.done.all():
-                    break
-            if best.done.all():
+        for scale, power in itertools.product(scales, _POWERS):
+            h = scale * eps**power
+            found, floor, reach = _at_step(line, center, h, eps)
+            size, gap, errors[h] = np.fmax(size, reach), found.high - found.low, found.error
+            bent = found.kink & (gap > 0)
+            bend = np.where(bent, np.minimum(bend, h), bend)
+            doubt = np.where(~best.kink & (step > bend), np.inf, doubt)
+            # Of the edge of a domain, the other side is not known.
+            new = found.error + np.where(found.kink & ~bent, np.abs(found.low), gap)
+            better = (new < doubt) & (bent | (h <= bend))
+            best = Slope(*(np.where(better, a, b) for a, b in zip(found, best, strict=True)))
+            doubt, step = np.where(better, new, doubt), np.where(better, h, step)
+            slopes = np.fmax(np.abs(best.low), np.abs(best.high))
+            done |= better & (bent | ~best.kink) & (best.error <= _ACCURATE * slopes + 4 * floor)
+            if done.all():
                 break
-        best.settle(line)
-        return _with_kinks(line, center, scales, eps, best)
+        # Errors at smaller steps are of noise, which is as large at the step that was taken.
+        for h, error in errors.items():
+            noise = np.where(h < step, error * h / step, 0.0)
+            best = best._replace(error=np.fmax(best.error, noise))
+        rough = max(1e-4, 30 * eps**0.5) * _rounded(size) + 1e7 * _TINY
+        unknown = ~(best.error <= 0.1 * slopes + rough / min(scales))
+    low, high = np.where(unknown, -np.inf, best.low), np.where(unknown, np.inf, best.high)
+    return Slope(low, high, np.where(unknown, 0.0, best.error), best.kink | unknown)
 
 
-def _romberg(line: Curve, center: Array, h: float, eps: float, best: _Best) -> None:
-    """Offer the derivative from central differences at h, h/2 and h/4, extrapolated."""
-    steps = (h, h / 2, h / 4)
-    found = [(line(t), line(-t)) for t in steps]
-    sides = [(r, left) for r, left in found if r is not None and left is not None]
-    if len(sides) < len(steps):
-        return
-    central = [(r - left) / (2 * t) for (r, left), t in zip(sides, steps, strict=True)]
-    once = [(4 * central[k + 1] - central[k]) / 3 for k in (0, 1)]
-    size = np.maximum(np.abs(center), np.maximum(np.abs(sides[0][0]), np.abs(sides[0][1])))
-    best.size = np.fmax(best.size, size)
-    floor = (8 * eps * size + _TINY) / h
-    # The two sides' slopes approach each other as the step shrinks, unless a kink is within it.
-    wide, close = [np.abs(sides[k][0] + sides[k][1] - 2 * center) / steps[k] for k in (0, 2)]
-    # An output that is small because its terms cancel is rounded like the others.
-    noise = np.maximum(floor, 0.1 * np.max(floor, initial=0.0, where=np.isfinite(floor)))
-    still = (sides[0][0] == center) & (sides[0][1] == center) & (center != 0)
-    floor = np.where(still, noise, floor)
-    error = np.abs(once[1] - once[0]) + floor
-    kink = (close > 0.7 * wide) & (close > 8 * noise)
-    value = (16 * once[1] - once[0]) / 15
-    best.offer(value, error, floor, np.where(kink, close, 0.0), h)
+def _at_step(line: Curve, center: Array, h: float, eps: float) -> tuple[Slope, Array, Array]:
+    """Return slopes from differences at h, h/2 and h/4, their rounding errors, and outputs' sizes.
 
-
-def _with_kinks(
-    line: Curve, center: Array, scales: Sequence[float], eps: float, best: _Best
-) -> Slope:
-    """Return the estimate, refined by one-sided differences close to the point."""
-    low, high, error = best.value.copy(), best.value.copy(), best.error
-    kink = np.zeros(center.size, bool)
-    h = min(scales) * eps**_CLOSE
-    if (best.gap > 0).any():
-        right, left = _one_sided(line, center, h), _one_sided(line, center, -h)
-        noise = 16 * np.maximum(eps * np.abs(center), best.noise) / h
-        differ = np.abs(right - left) > 1e-3 * (np.abs(right) + np.abs(left)) + 4 * noise
-        differ &= best.gap > 0  # at so small a step, rounding alone may make a difference
-        # A smooth function's one-sided differences approach each other as the step shrinks.
-        wide_r, wide_l = _one_sided(line, center, 8 * h), _one_sided(line, center, -8 * h)
-        kink = differ & (np.abs(right - left) > 0.5 * np.abs(wide_r - wide_l))
-        low = np.where(kink, np.minimum(right, left), low)
-        high = np.where(kink, np.maximum(right, left), high)
-        error = np.where(kink, noise + 1e-6 * (np.abs(right) + np.abs(left)), error)
-        # At a jump one of them grows as the step shrinks.
-        jump = kink & (np.maximum(abs(right), abs(left)) > 4 * np.maximum(abs(wide_r), abs(wide_l)))
-        low, high = np.where(jump, -np.inf, low), np.where(jump, np.inf, high)
-    edge = np.isnan(low)
-    low, high = np.where(edge, -np.inf, low), np.where(edge, np.inf, high)
-    if edge.any():
-        low, high, error = _at_edge(line, center, h, (low, high, error), edge)
-    kink |= edge
-    # Outputs that change as much however small the step is: a jump symmetric about the point.
-    jump = (error > 0.1 * np.abs(best.value)) & (best.jump > 1e-2 * best.size)
-    low, high = np.where(jump, -np.inf, low), np.where(jump, np.inf, high)
-    rough = max(1e-4, 30 * eps**0.5)
-    kink |= error > 0.1 * np.abs(best.value) + (rough * best.size + 1e7 * _TINY) / min(scales)
-    return Slope(low, high, np.where(np.isfinite(error), error, 0.0), kink)
-
-
-def sharpened(found: Slope, tilted: Curve, step: float) -> Slope:
-    """Replace rough slopes by those of the complex step, Im f(x + ih) / h, where both agree.
-
-    It has no rounding error `[1]`_, but is silently wrong where the function takes a conjugate or
-    an absolute value: so it has to be within the error of the differences.
-
-    Parameters
-    ----------
-    found : Slope
-    tilted : callable
-        ``tilted(h)`` returns the imaginary parts of the outputs at the point ih of the line, or
-        None where the function does not take complex numbers.
-    step : float
-
-    .. [1] W. Squire and G. Trapp, SIAM Review 40 (1998), 110-112.
+    A kink without a range is the edge of the domain.
     """
-    size = np.abs(found.value)
-    rough = (found.error > _SMOOTH_ENOUGH * size) & (found.error < 0.1 * size) & ~found.kink
-    parts = tilted(step) if rough.any() else None
-    if parts is None:
-        return found
-    with np.errstate(all="ignore"):
-        exact = parts / step
-        good = rough & (np.abs(exact - found.value) <= 3 * found.error)
-    low, high, error = found.low.copy(), found.high.copy(), found.error.copy()
-    low[good] = high[good] = exact[good]
-    error[good] = 1e-12 * size[good]
-    return Slope(low, high, error, found.kink)
+    steps = h * np.array([[1.0], [0.5], [0.25]])
+    ends = [line(float(t)) for t in np.ravel([steps, -steps])]
+    right, left = np.split(np.array([center * np.nan if e is None else e for e in ends]), 2)
+    size = np.fmax(np.abs(center), np.fmax(np.abs(right[0]), np.abs(left[0])))
+    floor = (8 * eps * size + _TINY) / h
+    noise = (8 * eps * _rounded(size) + _TINY) / h
+    still = (right[0] == center) & (left[0] == center) & (center != 0)
+    floor = np.where(still, noise, floor)
+    right, left = (right - center) / steps, (center - left) / steps
+    value, error = _to_zero((right + left) / 2, 4)
+    (a, error_a), (b, error_b) = _to_zero(right, 2), _to_zero(left, 2)
+    sides = np.fmax(error_a, error_b)
+    # The slopes of the two sides approach each other as the step shrinks; at a kink they do not,
+    # and noise and jumps drive them apart.
+    gaps = np.abs(right - left)
+    gap = np.where((gaps[2] > 0.7 * gaps[0]) & (gaps[2] > 8 * noise), gaps[2], 0.0)
+    kink = (gap > 0) & (gaps[2] < 1.5 * gaps[0]) & (np.abs(a - b) > 8 * sides)
+    kink &= np.abs(a - b) > _SMALL_KINK * np.abs(value)
+    kink |= np.isnan(value)
+    low, high = np.where(kink, np.fmin(a, b), value), np.where(kink, np.fmax(a, b), value)
+    return Slope(low, high, np.where(kink, sides, error + gap) + floor, kink), floor, size
 
 
-def _roughness(line: Curve, h: float) -> Array | float:
-    """Return how far slopes within steps of one side lie off a parabola: noise does, no kink."""
-    rough: Array | float = 0.0
-    for side in (h, -h):
-        a, b, c, d = (line(k * side) for k in (1, 2, 3, 4))
-        if a is None or b is None or c is None or d is None:
-            return 0.0
-        rough = np.fmax(rough, np.abs(a - 3 * b + 3 * c - d) / h)
-    return rough
+def _rounded(size: Array) -> Array:
+    """Return outputs' sizes; small ones, whose terms may cancel, are rounded like the others."""
+    return np.asarray(np.maximum(size, 0.1 * np.max(size, initial=0.0, where=np.isfinite(size))))
 
 
-def _one_sided(line: Curve, center: Array, h: float) -> Array:
-    moved = line(h)
-    return np.full(center.size, np.nan) if moved is None else (moved - center) / h
-
-
-def _at_edge(
-    line: Curve, center: Array, h: float, known: tuple[Array, Array, Array], edge: Array
-) -> tuple[Array, Array, Array]:
-    """Fill in one-sided derivatives where the function is defined on one side only."""
-    low, high, error = (a.copy() for a in known)
-    low[edge], high[edge], error[edge] = -np.inf, np.inf, 0.0
-    for sign in (1, -1):
-        steps = [_one_sided(line, center, sign * h * k) for k in (16, 4, 1)]
-        fine = (4 * steps[2] - steps[1]) / 3
-        coarse = (4 * steps[1] - steps[0]) / 3
-        good = edge & np.isfinite(fine) & (np.abs(fine - coarse) <= 1e-4 * np.abs(fine) + 1e-9)
-        low[good], high[good] = fine[good], fine[good]
-        error[good] = np.abs(fine - coarse)[good] + 1e-5 * np.abs(fine)[good]
-    return low, high, error
+def _to_zero(slopes: Array, factor: int) -> tuple[Array, Array]:
+    """Extrapolate slopes at h, h/2 and h/4, whose error shrinks by that factor, and its square."""
+    once = (factor * slopes[1:] - slopes[:-1]) / (factor - 1)
+    return (factor**2 * once[1] - once[0]) / (factor**2 - 1), np.abs(once[1] - once[0])

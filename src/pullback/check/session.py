@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import functools
-import warnings
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
@@ -29,7 +28,6 @@ from pullback.check.numerical import (
     from_coordinates,
     joined,
     scales_of,
-    sharpened,
     slope,
     ties,
     typical_scale,
@@ -204,10 +202,6 @@ class Session:
         else:
             direction, scales = direction * direction_scales(size), [1.0, 0.1]
         found = slope(self.curve((i,), direction), scales, self.eps)
-        real = all(a.dtype.kind == "f" for a in (self.wide[i], *self.outputs))
-        if real:
-            step = 1e-20 * scales[0]
-            found = sharpened(found, lambda h: self._imaginary(i, h * direction), step)
         return Line(i, direction, element, found, scales[0])
 
     def measure_together(self, arguments: Sequence[int], direction: Array) -> Line:
@@ -235,20 +229,6 @@ class Session:
             return found if found.size == self.center.size else None
 
         return at
-
-    def _imaginary(self, i: int, offset: Array) -> Array | None:
-        """Return the imaginary parts of the outputs with i times `offset` added to an argument."""
-        if self.iterates:  # with complex numbers it might not end
-            return None
-        moved = self.wide[i] + 1j * offset.reshape(self.wide[i].shape)
-        try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # of imaginary parts that forward discards
-                values = self.subject.values([*self.wide[:i], moved, *self.wide[i + 1 :]])
-        except ForwardError:
-            return None
-        found = np.concatenate([np.imag(v).ravel() for v in values])
-        return found if found.size == self.center.size else None
 
     def elements(self, i: int) -> list[int]:
         """Return the coordinates of argument `i` that are moved one by one, or a sample of them."""
