@@ -28,6 +28,7 @@ _POWERS = (0.2, 0.25, 0.14, 0.33, 0.08, 0.4)
 _MAX_TIES = 2
 _ACCURATE = 1e-7
 _SMALL_KINK = 1e-3  # relative to a slope: no more than its error
+_SIGNS = np.array([-1.0, 1.0])
 _TINY = 1e-300  # below it, results may have underflowed
 
 
@@ -79,24 +80,31 @@ def from_coordinates(flat: Array, like: Array) -> Array:
     return wide.reshape(like.shape).astype(like.dtype, copy=False)
 
 
-def typical_scale(size: Array) -> float:
-    """Return the length scale of an array: its root mean square, 1 for zeros."""
-    finite = size[np.isfinite(size)]
-    largest = float(finite.max()) if finite.size else 0.0
-    if not largest:
-        return 1.0
-    finite = finite / largest  # whose squares do not overflow
-    return largest * float(np.sqrt(finite @ finite / finite.size))
-
-
-def scales_of(size: float, typical: float) -> list[float]:
-    """Return length scales for one coordinate, the most likely first."""
-    return list(dict.fromkeys([max(size, 0.1 * typical), size or 1.0, 1.0]))
+def scales_of(size: Array, k: int) -> list[float]:
+    """Return length scales of one coordinate of those sizes, the most likely first."""
+    return list(dict.fromkeys([float(direction_scales(size)[k]), float(size[k]) or 1.0, 1.0]))
 
 
 def direction_scales(size: Array) -> Array:
-    """Return how far each coordinate is moved along a random direction."""
-    return np.maximum(np.where(np.isfinite(size), size, 1.0), 0.1 * typical_scale(size))
+    """Return how far each coordinate of those sizes is moved along a random direction."""
+    finite = size[np.isfinite(size)]
+    largest = float(np.max(finite, initial=0.0)) or 1.0
+    finite = finite / largest  # whose squares do not overflow
+    typical = largest * (float(np.sqrt(np.mean(finite**2))) if finite.any() else 1.0)
+    return np.maximum(np.where(np.isfinite(size), size, 1.0), 0.1 * typical)
+
+
+def away_from_zero(shape: int | tuple[int, ...], rng: np.random.Generator) -> Any:
+    """Draw numbers between 0.5 and 1.5 and their negatives."""
+    return rng.uniform(0.5, 1.5, shape) * _SIGNS[rng.integers(0, 2, shape)]
+
+
+def random_like(array: Array, rng: np.random.Generator) -> Array:
+    """Draw numbers away from zero, of the shape and dtype of `array`."""
+    values = away_from_zero(array.shape, rng)
+    if array.dtype.kind == "c":
+        values = values + 1j * rng.uniform(0.5, 1.5, array.shape)
+    return np.asarray(values).astype(array.dtype)
 
 
 def ties(flat: Array) -> Iterator[Array]:

@@ -10,8 +10,9 @@ tensors.
 
 from __future__ import annotations
 
+import copy
+import dataclasses
 import inspect
-import operator
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -20,7 +21,7 @@ import numpy as np
 from pullback.check.deadline import deadline
 from pullback.check.exceptions import ForwardError
 from pullback.check.naming import labels_of, name_of, parameters_of
-from pullback.check.values import Array, Arrays, Backend, backend_of, copies, holds_numbers, host
+from pullback.check.values import Array, Arrays, backend_of, copies, holds_numbers, host
 from pullback.core.backward.api import grad
 from pullback.core.custom import pytree as tree
 from pullback.core.custom.operation import CustomOp
@@ -29,60 +30,37 @@ from pullback.core.tensor.tensor import Tensor, box
 from pullback.errors import ArgumentError, InplaceError
 
 
+@dataclasses.dataclass
 class Run:
-    """One run of the function: its tensors, and the outputs that are differentiated.
+    """One run of the function."""
 
-    Attributes
-    ----------
-    tensors : list of Tensor
-        The leaf tensors of the differentiated arguments.
-    outputs : list of Tensor
-        The differentiable results, in order.
-    passed_arrays : list of Tensor or array
-        All that were passed to the function.
-    """
-
-    def __init__(
-        self, tensors: list[Tensor], outputs: list[Tensor], passed_arrays: list[Any]
-    ) -> None:
-        self.tensors = tensors
-        self.outputs = outputs
-        self.passed_arrays = passed_arrays
+    tensors: list[Tensor]  # the leaves that are differentiated
+    outputs: list[Tensor]  # the differentiable results, in order
+    passed_arrays: list[Any]  # all tensors and arrays that were passed to the function
 
     def values(self) -> list[Array]:
         """Return the outputs as arrays."""
         return [host(out) for out in self.outputs]
 
     def vjp(
-        self,
-        seeds: Sequence[Any],
-        outputs: Sequence[int] | None = None,
-        *,
-        retain: bool = False,
+        self, seeds: Sequence[Any], outputs: Sequence[int] | None = None, *, retain: bool = False
     ) -> list[Tensor | None]:
-        """Return the gradient of each leaf that requires one, for these output gradients.
+        """Return the gradient of each leaf that requires one.
 
-        Parameters
-        ----------
-        seeds : sequence of array or Tensor
-            One for each output; None leaves that output out.
-        outputs : sequence of int, optional
-            Which outputs the seeds are for; by default all.
-        retain : bool, default False
-            Whether the graph is retained for another pass.
+        `seeds` are arrays or tensors, for all outputs or for some; None leaves an output out. The
+        graph is kept for another pass if `retain`.
         """
         chosen = self.outputs if outputs is None else [self.outputs[k] for k in outputs]
-        pairs = [
-            (out, g) for out, g in zip(chosen, seeds, strict=True) if g is not None and out._node
+        pairs = zip(chosen, seeds, strict=True)
+        found = [
+            (out, g if isinstance(g, Tensor) else box(backend_of(out).from_numpy(g)))
+            for out, g in pairs
+            if g is not None and out._node
         ]
         wanted = [t for t in self.tensors if t.requires_grad]
-        if not pairs:
+        if not found:
             return [None] * len(wanted)
-        roots, present = zip(*pairs, strict=True)
-        cotangents = [
-            g if isinstance(g, Tensor) else box(backend_of(out).from_numpy(g))
-            for out, g in zip(roots, present, strict=True)
-        ]
+        roots, cotangents = zip(*found, strict=True)
         return list(grad(roots, wanted, cotangents, retain, allow_unused=True))
 
 
@@ -91,28 +69,18 @@ class Subject:
 
     Attributes
     ----------
-    name : str
-        The function's name.
-    names : list of str
-        The names of the differentiated arguments.
+    name, names : str, list of str
+        Of the function, and of the differentiated arguments.
     arrays : list of numpy.ndarray
-        Their values.
-    leaves : list
-        All tensors, arrays and other values among the arguments, in order.
-    is_flat : bool
-        Whether these are the arguments: none is a container.
-    labels : list of str
-        The names of the leaves.
+        The values of these.
+    leaves, labels : list
+        All tensors, arrays and other values among the arguments, in order, and their names.
     tracked : list of int
         The indices of the leaves that are differentiated.
     is_op : bool
         Whether the function is an operation with a backward of its own.
     surrogate : str
         Why the gradient is meant to differ from the derivative; empty if it is not.
-    keeps_arrays : bool
-        Whether NumPy arrays among the other arguments stay arrays.
-    constants : set of int
-        The leaves that are tensors: those not differentiated stay tensors at other values.
     backend : Backend
         The library and device of its arrays.
     said : mapping of str to tuple of str
@@ -138,16 +106,14 @@ class Subject:
         self.surrogate = surrogate or getattr(fn, "surrogate_reason", "")
         self.call = (args, kwargs or {})
         self.leaves = list(tree.leaves(self.call))
-        whole = [*args, *self.call[1].values()]
-        self.is_flat = len(whole) == len(self.leaves) and all(map(operator.is_, self.leaves, whole))
         self.labels = labels_of(fn, args, kwargs or {})
         self.tracked = self._tracked_leaves()
         self.names = [self.labels[i] for i in self.tracked]
         # Beside tensors that require grad, arrays are what forward is given: constants.
-        self.keeps_arrays = any(
+        self._tensors = {i for i, value in enumerate(self.leaves) if isinstance(value, Tensor)}
+        self._keeps_arrays = any(
             getattr(self.leaves[i], "requires_grad", False) for i in self.tracked
         )
-        self.constants = {i for i, value in enumerate(self.leaves) if isinstance(value, Tensor)}
         self.backend = backend_of(self.leaves[self.tracked[0]])
         self.arrays = [host(self.leaves[i]) for i in self.tracked]
         self.said: Mapping[str, tuple[str, ...]] = {}
@@ -158,67 +124,74 @@ class Subject:
     # -- reading the call ----------------------------------------------------------------------
     def _tracked_leaves(self) -> list[int]:
         """Return the leaves to differentiate: those that require grad, or all that could."""
-        reachable = set(range(len(self.leaves)))
-        if self.is_op and not getattr(self.fn, "traverse", False):
-            reachable = {
-                i for i in reachable if self.labels[i].isidentifier() or self._is_whole_argument(i)
-            }
-        inexact = [
-            i
-            for i, value in enumerate(self.leaves)
-            if i in reachable and holds_numbers(value) and host(value).dtype.kind in "fc"
+        args, kwargs = self.call
+        whole = {id(value) for value in (*args, *kwargs.values())}
+        found = [
+            i for i, v in enumerate(self.leaves) if holds_numbers(v) and host(v).dtype.kind in "fc"
         ]
-        asked = [i for i in inexact if getattr(self.leaves[i], "requires_grad", False)]
-        found = asked or inexact
+        if self.is_op and not getattr(self.fn, "traverse", False):  # it looks into no containers
+            found = [
+                i for i in found if self.labels[i].isidentifier() or id(self.leaves[i]) in whole
+            ]
+        found = [i for i in found if getattr(self.leaves[i], "requires_grad", False)] or found
         if not found:
-            kinds = ", ".join(_described(v) for v in self.leaves) or "nothing"
-            foreign = any(_is_foreign(value) for value in self.leaves)
-            hint = "pass pb.asarray(t), or t.numpy(), in place of a tensor t of another library"
+            kinds = ", ".join(map(_described, self.leaves)) or "nothing"
+            hint = "pass arrays of dtype float64"
+            if any(map(_is_foreign, self.leaves)):
+                hint = "pass pb.asarray(t), or t.numpy(), in place of a tensor t of another library"
             raise ArgumentError(
                 f"{self.name}: at least one floating or complex array to differentiate is "
-                f"required, got {kinds}.\nhint: "
-                f"{hint if foreign else 'pass arrays of dtype float64'}."
+                f"required, got {kinds}.\nhint: {hint}."
             )
         return found
 
-    def _is_whole_argument(self, i: int) -> bool:
-        """Return whether a leaf is an argument itself, not an item of a container."""
-        args, kwargs = self.call
-        return any(self.leaves[i] is value for value in (*args, *kwargs.values()))
+    def leaves_on_host(self) -> list[Any]:
+        """Return the leaves, with tensors and arrays as NumPy arrays at this point."""
+        found = [host(value) if holds_numbers(value) else value for value in self.leaves]
+        for i, array in zip(self.tracked, self.arrays, strict=True):
+            found[i] = array
+        return found
 
     def array_arguments(self) -> list[tuple[str, Array]]:
         """Return every array among the arguments with its name, at the values of this point."""
         pairs = zip(self.labels, self.leaves_on_host(), strict=True)
         return [(label, value) for label, value in pairs if isinstance(value, np.ndarray)]
 
+    def _named(self) -> dict[str, Any]:
+        """Return the leaves by name, and the defaults left as they are."""
+        given = {label.split("[")[0] for label in self.labels}
+        defaults = {p.name: p.default for p in self._parameters() if p.name not in given}
+        found = {name: v for name, v in defaults.items() if v is not inspect.Parameter.empty}
+        return dict(zip(self.labels, self.leaves, strict=True)) | found
+
     def number_arguments(self) -> list[tuple[str, float]]:
         """Return every number among the arguments and the defaults, with its name."""
-        found = [(self.labels[i], value) for i, value in enumerate(self.leaves)]
-        parameters = parameters_of(self.fn) or []
-        found += [(p.name, p.default) for p in parameters if p.name not in self.labels]
         kinds = (int, float, np.integer, np.floating)
         return [
-            (name, float(v))
-            for name, v in found
-            if isinstance(v, kinds) and not isinstance(v, bool)
+            (name, float(value))
+            for name, value in self._named().items()
+            if isinstance(value, kinds) and not isinstance(value, bool)
         ]
+
+    def settings(self) -> list[tuple[str, Any]]:
+        """Return the arguments that are no arrays, and the defaults left as they are, by name."""
+        own = [p.name for p in self._parameters()]
+        return [(n, v) for n, v in self._named().items() if n in own and not holds_numbers(v)]
+
+    def default_of(self, name: str) -> Any:
+        """Return the default of a parameter; `inspect.Parameter.empty` if it has none."""
+        defaults = {p.name: p.default for p in self._parameters()}
+        return defaults.get(name, inspect.Parameter.empty)
+
+    def _parameters(self) -> list[inspect.Parameter]:
+        return parameters_of(self.fn) or []
 
     # -- the same call at other values ---------------------------------------------------------
-    def with_arrays(self, arrays: Arrays, backend: Backend | None = None) -> Subject:
+    def with_arrays(self, arrays: Arrays) -> Subject:
         """Return the same call with other values of its differentiated arguments."""
-        other: Subject = object.__new__(Subject)
-        other.__dict__.update(self.__dict__)
+        other = copy.copy(self)
         other.arrays = list(arrays)
-        other.backend = backend or self.backend
         return other
-
-    def leaves_on_host(self) -> list[Any]:
-        """Return the leaves, with tensors and arrays as NumPy arrays at this point."""
-        values = dict(zip(self.tracked, self.arrays, strict=True))
-        return [
-            values[i] if i in values else host(value) if holds_numbers(value) else value
-            for i, value in enumerate(self.leaves)
-        ]
 
     def with_leaves(self, leaves: Sequence[Any]) -> Subject:
         """Return the same call with other leaves; those at the same indices are differentiated."""
@@ -229,32 +202,10 @@ class Subject:
         other.output_indices = None
         return other
 
-    def settings(self) -> list[tuple[str, Any]]:
-        """Return the arguments that are no arrays, and the defaults left as they are, by name."""
-        parameters = parameters_of(self.fn) or []
-        own = {p.name for p in parameters}
-        found = [
-            (label, value)
-            for label, value in zip(self.labels, self.leaves, strict=True)
-            if label in own and not holds_numbers(value)
-        ]
-        named = {label.split("[")[0] for label in self.labels}
-        found += [
-            (p.name, p.default)
-            for p in parameters
-            if p.name not in named and p.default is not p.empty
-        ]
-        return found
-
-    def default_of(self, name: str) -> Any:
-        """Return the default of a parameter; `inspect.Parameter.empty` if it has none."""
-        defaults = {p.name: p.default for p in parameters_of(self.fn) or []}
-        return defaults.get(name, inspect.Parameter.empty)
-
     def with_setting(self, name: str, value: Any) -> Subject | None:
         """Return the same call with another value of a setting; None if it would be another one."""
         args, kwargs = self.call
-        positional = [p.name for p in parameters_of(self.fn) or []][: len(args)]
+        positional = [p.name for p in self._parameters()][: len(args)]
         if name in positional:
             k = positional.index(name)
             args = (*args[:k], value, *args[k + 1 :])
@@ -269,15 +220,14 @@ class Subject:
     # -- running it ----------------------------------------------------------------------------
     def tensors(self, arrays: Arrays, wanted: Sequence[int] | None) -> list[Any]:
         """Return all leaves of the call, with new tensors; those at `wanted` require grad."""
-        values = dict(zip(self.tracked, arrays, strict=True))
         leaves: list[Any] = []
         for i, value in enumerate(self.leaves):
-            if i in values:
-                t = box(self.backend.from_numpy(values[i]))
-                if wanted is None or self.tracked.index(i) in wanted:
-                    t.requires_grad_()
-                leaves.append(t)
-            elif isinstance(value, np.ndarray) and self.keeps_arrays and i not in self.constants:
+            if i in self.tracked:
+                k = self.tracked.index(i)
+                leaves.append(box(self.backend.from_numpy(arrays[k])))
+                if wanted is None or k in wanted:
+                    leaves[i].requires_grad_()
+            elif isinstance(value, np.ndarray) and self._keeps_arrays and i not in self._tensors:
                 leaves.append(value.copy())
             elif holds_numbers(value):
                 leaves.append(box(self.backend.from_numpy(host(value).copy())))
@@ -304,47 +254,30 @@ class Subject:
             probed = self._probe()
             if arrays is None and wanted is None:
                 return probed
-        return self._run(self.arrays if arrays is None else arrays, wanted)
+        return self.run_leaves(self.tensors(self.arrays if arrays is None else arrays, wanted))
 
     def _probe(self) -> Run:
         """Find out whether the function works in place, and which results are differentiated.
 
         On copies: a function that works in place may write before it raises for a leaf.
         """
-        if self.keeps_arrays:
-            try:
-                return self._run(copies(self.arrays), None)
-            except ForwardError:  # perhaps since it takes tensors alone
-                self.keeps_arrays = False
         try:
-            return self._run(copies(self.arrays), None)
+            return self.run_leaves(self.tensors(copies(self.arrays), None))
         except ForwardError as error:
-            cause = error.__cause__
-            if not isinstance(cause, InplaceError) or "leaf Variable" not in str(cause):
+            of_leaf = isinstance(error.__cause__, InplaceError) and "leaf Variable" in str(error)
+            if self._keeps_arrays:  # perhaps it takes tensors alone
+                self._keeps_arrays = False
+            elif of_leaf and not self.works_in_place:
+                self.works_in_place = True
+            else:
                 raise
-            self.works_in_place = True
-            return self._run(copies(self.arrays), None)
-
-    def _run(self, arrays: Arrays, wanted: Sequence[int] | None) -> Run:
-        leaves = self.tensors(arrays, wanted)
-        passed = list(leaves)
-        if self.works_in_place:
-            for i in self.tracked:
-                passed[i] = _non_leaf(leaves[i])
-        return self._run_on(leaves, passed)
+        return self._probe()
 
     def run_leaves(self, leaves: Sequence[Any]) -> Run:
-        """Run the function on these leaves of its arguments, as they are.
-
-        Raises
-        ------
-        ForwardError
-            If the function raises.
-        """
-        return self._run_on(leaves, leaves)
-
-    def _run_on(self, leaves: Sequence[Any], passed: Sequence[Any]) -> Run:
-        """Call the function on `passed`, which were computed from the leaves to differentiate."""
+        """Run the function on these leaves of its arguments; raise `ForwardError` if it raises."""
+        passed = list(leaves)
+        for i in self.tracked if self.works_in_place else ():
+            passed[i] = _non_leaf(leaves[i])
         results = self._call(passed)
         if self.output_indices is None:
             recorded = [k for k, out in enumerate(results) if out.requires_grad]
@@ -367,14 +300,9 @@ class Subject:
 
     def results(self, leaves: Sequence[Any]) -> list[Tensor]:
         """Call the function on these leaves; return the tensors that could be differentiated."""
-        if self.is_flat:
-            count = len(self.call[0])
-            keywords = dict(zip(self.call[1], leaves[count:], strict=True))
-            found = tree.leaves(self.fn(*leaves[:count], **keywords))
-        else:
-            pieces = iter(leaves)
-            args, kwargs = tree.map_leaves(lambda _: next(pieces), self.call)
-            found = tree.leaves(self.fn(*args, **kwargs))
+        pieces = iter(leaves)
+        args, kwargs = tree.map_leaves(lambda _: next(pieces), self.call)
+        found = tree.leaves(self.fn(*args, **kwargs))
         return [t for t in found if isinstance(t, Tensor) and t.dtype.is_inexact]
 
     def _call(self, leaves: Sequence[Any]) -> list[Tensor]:
@@ -401,8 +329,9 @@ def _non_leaf(leaf: Tensor) -> Tensor:
 def _described(value: Any) -> str:
     if holds_numbers(value):
         return f"an array of {host(value).dtype}"
-    kind = type(value).__name__
-    return f"a {type(value).__module__}.{kind} of {value.dtype}" if _is_foreign(value) else kind
+    if _is_foreign(value):
+        return f"a {type(value).__module__}.{type(value).__name__} of {value.dtype}"
+    return type(value).__name__
 
 
 def _is_foreign(value: Any) -> bool:

@@ -213,7 +213,7 @@ def _together(
         try:
             if not np.isfinite(other.center).all():
                 return
-            line, seeds = other.measure_together((i, j), direction), other.seeds()
+            line, seeds = other.measure(i, direction, also=[j]), other.seeds()
             got = [coordinates(g) for g in other.gradients()]
         except (ForwardError, BackwardError):
             return
