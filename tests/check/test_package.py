@@ -17,7 +17,7 @@ CHECK = SRC / "check"
 # As the package's docstring lists them: a group imports from itself and from those above it.
 GROUPS = (
     {"deadline", "exceptions", "iterating", "naming", "sources", "values"},
-    {"display", "numerical", "report", "slopes", "subject"},
+    {"numerical", "report", "slopes", "subject"},
     {"comparison", "resizing", "session"},
     {"explain"},
     {"repair"},

@@ -11,7 +11,6 @@ from tests.check._programs import double, dropped, tripled
 
 import pullback as pb
 from pullback.check import check_op, gradcheck
-from pullback.check.display import html_of
 from pullback.check.report import FAILED, NOT_RUN, PASSED, Cause, Failure, PartResult, Report
 from pullback.check.runner import merge
 from pullback.errors import ArgumentError, ArgumentTypeError, GradcheckError
@@ -77,10 +76,10 @@ def test_a_notebook_gets_the_text_and_html_without_scripts():
     report = wrong()
     report.notes.append("a < b")
     shown = report._repr_mimebundle_(include=None, exclude=None)
-    assert shown == {"text/plain": str(report), "text/html": html_of(report)}
+    assert shown["text/plain"] == str(report)
     tags = Tags()
     tags.feed(shown["text/html"])
-    assert tags.seen == {"div", "b", "p", "pre", "table", "tr", "td"}
+    assert tags.seen == {"div", "b", "pre", "table", "tr", "td"}
     assert "a &lt; b" in shown["text/html"]
     assert "worst element" in shown["text/html"]
 
@@ -190,4 +189,4 @@ def test_the_plot_has_a_row_for_each_wrong_gradient_and_a_notebook_shows_it():
     assert "factor 1.500" in figure.axes[0].get_title()
     assert figure._repr_png_().startswith(b"\x89PNG")
     assert pickle.loads(pickle.dumps(figure)).axes
-    assert gradcheck(pb.sin, X).plot().axes
+    assert "no gradient to show" in gradcheck(pb.sin, X).plot().get_suptitle()

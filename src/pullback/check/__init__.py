@@ -7,10 +7,10 @@ What everything works on
     values, naming, exceptions, deadline (when a check has to end, and how far it is), iterating
     (whether a call ends), sources (functions as syntax trees).
 Measurements and the report
-    numerical (derivatives by differences), subject (the call, its values and gradients), display
-    (HTML and plots of a report), report (causes, failures, notes).
+    numerical (derivatives by differences), subject (the call, its values and gradients), slopes
+    (those of a call, each measured once), report (causes, failures, notes; in words and drawn).
 One check
-    session (one check in progress, each thing measured once), comparison, resizing.
+    session (compares a call's gradients with its slopes), comparison, resizing.
 explain/
     Why a gradient is wrong.
 repair/

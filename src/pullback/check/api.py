@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from pullback.check.deadline import OutOfTimeError, deadline, limited, shown
+from pullback.check.deadline import OutOfTimeError, deadline, limited
 from pullback.check.exceptions import (
     BackwardError,
     ForwardError,
@@ -160,7 +160,7 @@ def running(api: str, name: str, seconds: float, only: Sequence[str] | None) -> 
             f"{api}: time_limit must be a number of seconds above 0, got {seconds!r}"
         )
     usual = _USUAL if only is None else float("inf")  # parts that are named are not left out
-    with limited(float(seconds), usual) as found, shown(name, found):
+    with limited(float(seconds), usual, f"{name}: inputs"):
         yield
 
 
@@ -186,7 +186,7 @@ def _run_all(session: Session, parts: Sequence[str]) -> None:
         elif stopped:
             report.parts.append(PartResult(part.name, part.title, NOT_RUN, stopped))
         else:
-            deadline().on_part(part.title, k + 1, len(PARTS))
+            deadline().show(f"{report.name}: {part.title} ({k + 1} of {len(PARTS)})")
             report.parts.append(_run(session, part))
             failed, why = report.parts[-1].status == FAILED, options.ignore.get(part.name)
             if part.essential and failed and why is None:

@@ -37,42 +37,31 @@ class Budget:
     """Seconds from now on, of the processor, so that no less is found on a busy machine."""
 
     def __init__(self, seconds: float) -> None:
-        now = time.perf_counter()
-        self._end = time.thread_time() + seconds
-        self._latest = now + _WAITING * seconds  # for what waits for a device
-        self._sure = now + seconds  # it cannot be over before: a processor has no faster clock
+        self._seconds, self._begun = seconds, (time.perf_counter(), time.thread_time())
 
     def left(self) -> float:
         """Return how many seconds are left."""
-        now = time.perf_counter()
-        left = max(0.0, min(self._end - time.thread_time(), self._latest - now))
-        self._sure = now + left
-        return left
+        waited, took = time.perf_counter() - self._begun[0], time.thread_time() - self._begun[1]
+        return max(0.0, self._seconds - max(took, waited / _WAITING))
 
     def lasts(self, seconds: float = 0.0) -> bool:
-        """Return whether more than so many seconds are left.
-
-        Asked for each call: the time of the processor is looked up only where the clock on the
-        wall does not tell. That takes a third of a millisecond on some systems.
-        """
-        return time.perf_counter() + seconds < self._sure or self.left() > seconds
+        """Return whether more than so many seconds are left; the clock on the wall may tell."""
+        waited = time.perf_counter() - self._begun[0]
+        return waited + seconds < self._seconds or self.left() > seconds
 
 
 class Deadline:
     """When a check has to end: after `seconds`; it should end after the `usual` ones."""
 
     def __init__(self, seconds: float, usual: float = float("inf")) -> None:
-        self.seconds = seconds
-        self.start = time.perf_counter()
+        self.seconds, self.usually, self.usual = seconds, usual, Budget(usual)
+        self.start = self.shown = time.perf_counter()
         self.end = self.start + seconds
-        self.usually = usual
-        self.usual = Budget(usual)
-        # What a display of the progress wants to know: that a part begins, that a call has ended.
-        self.on_part: Callable[[str, int, int], None] = lambda title, which, count: None
-        self.on_call: Callable[[], None] = lambda: None
         self.optional = False  # whether what is being done may be left out
         self.longest = self.total = 0.0  # of the calls so far, in seconds
         self.calls = 0
+        self.display: Display | None = None
+        self.doing = ""
 
     @contextlib.contextmanager
     def call(self) -> Iterator[None]:
@@ -84,15 +73,16 @@ class Deadline:
         try:
             yield
         finally:
-            took = time.perf_counter() - start
-            self.longest, self.total = max(self.longest, took), self.total + took
+            now = time.perf_counter()
+            self.longest, self.total = max(self.longest, now - start), self.total + now - start
             self.calls += 1
-            self.on_call()
+            if now - self.shown >= _PAUSE:
+                self.show()
 
     def affords(self, calls: int) -> float:
         """Return how many times as many calls fit into what is left of the usual time."""
         left = min(self.usual.left(), max(self.end - time.perf_counter(), 0.0))
-        return left * self.calls / self.total / calls if self.total else float("inf")
+        return left / self.average() / calls if self.total else float("inf")
 
     @contextlib.contextmanager
     def leaving_out(self, calls: int = 0) -> Iterator[None]:
@@ -138,14 +128,24 @@ class Deadline:
         reached = f"the time limit of {self.seconds:g} s was reached" if self.is_over() else ""
         return f"{reached or 'the usual time is over'}{one}"
 
-    def progress(self) -> str:
-        """Return the time that was taken and is expected; empty while it is short."""
-        elapsed = time.perf_counter() - self.start
+    def show(self, doing: str = "") -> None:
+        """Show what is done, and, unless that is short, the time it took and is expected to."""
+        self.doing, now = doing or self.doing, time.perf_counter()
+        elapsed, more = now - self.start, ""
         expected = min(self.seconds, max(self.usually, _AT_LEAST * self.average()))
-        if elapsed <= _SOON and expected <= self.usually:
-            return ""
-        about = f" of about {expected:.0f} s" if elapsed < expected < float("inf") else " s"
-        return f", {elapsed:.0f}{about}, one call takes {self.average():.2g} s"
+        if elapsed > _SOON or expected > self.usually:
+            about = f" of about {expected:.0f} s" if elapsed < expected < float("inf") else " s"
+            more = f", {elapsed:.0f}{about}, one call takes {self.average():.2g} s"
+        waits = self.display is _on_terminal and (not more or now - self.shown < _PAUSE)
+        if self.display is not None and not waits:
+            self.display(self.doing + more)
+            self.shown = now
+
+
+def _on_terminal(text: str) -> None:
+    """Write a text in place of the line that standard error shows."""
+    sys.stderr.write(_ERASE + text[: shutil.get_terminal_size().columns - 1])
+    sys.stderr.flush()
 
 
 _CURRENT: ContextVar[Deadline | None] = ContextVar("_CURRENT", default=None)
@@ -158,46 +158,16 @@ def deadline() -> Deadline:
 
 
 @contextlib.contextmanager
-def limited(seconds: float, usual: float = float("inf")) -> Iterator[Deadline]:
-    """Limit the checks within a block; yields the limit."""
+def limited(seconds: float, usual: float = float("inf"), doing: str = "") -> Iterator[Deadline]:
+    """Limit the checks within a block; yields the limit. What they are `doing` is shown."""
     found = Deadline(seconds, usual)
+    if doing:
+        terminal = sys.stderr is not None and sys.stderr.isatty()
+        found.display, found.doing = DISPLAY.get() or (_on_terminal if terminal else None), doing
     token = _CURRENT.set(found)
     try:
         yield found
     finally:
         _CURRENT.reset(token)
-
-
-@contextlib.contextmanager
-def shown(name: str, limit: Deadline) -> Iterator[None]:
-    """Show the progress of the check of an operation within a block, if there is where."""
-    display, stream = DISPLAY.get(), sys.stderr
-    line = display is None and stream is not None and stream.isatty()
-    if not line and display is None:
-        yield
-        return
-    used: list[float] = []  # when it was shown
-
-    def write(text: str) -> None:
-        stream.write(_ERASE + text[: shutil.get_terminal_size().columns - 1])
-        stream.flush()
-
-    part = "inputs"
-
-    def begin(title: str, which: int, count: int) -> None:
-        nonlocal part
-        part = f"{title} ({which} of {count})"
-        update(at_once=not line)
-
-    def update(at_once: bool = False) -> None:
-        now, more = time.perf_counter(), limit.progress()
-        if (at_once or now - (used or [limit.start])[-1] >= _PAUSE) and (more or not line):
-            used[:] = [now]
-            (display or write)(f"{name}: {part}{more}")
-
-    limit.on_part, limit.on_call = begin, update
-    try:
-        yield
-    finally:
-        if line and used:
-            write("")
+        if found.display is _on_terminal and found.shown > found.start:
+            _on_terminal("")

@@ -7,14 +7,17 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import html
+import importlib
+import io
 import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from pullback.check.display import figure_of, html_of
 from pullback.check.values import Array
+from pullback.errors import MissingExtraError
 
 PASSED, FAILED, SKIPPED = "passed", "failed", "skipped"
 INAPPLICABLE, NOT_RUN = "not applicable", "not run"
@@ -25,21 +28,11 @@ RIGHT, WRONG, UNCHECKED = "right", "wrong", "not checked"
 
 @dataclasses.dataclass(frozen=True)
 class Cause:
-    """Why a gradient is wrong.
+    """Why a gradient is wrong."""
 
-    Attributes
-    ----------
-    name : str
-        One of the names in docs/gradient-checker.md, such as ``"factor"``.
-    text : str
-        A sentence that names the arguments.
-    hint : str
-        How to fix it; may be empty.
-    """
-
-    name: str
-    text: str
-    hint: str = ""
+    name: str  # one of those in docs/gradient-checker.md, such as "factor"
+    text: str  # a sentence that names the arguments
+    hint: str = ""  # how to fix it
 
 
 @dataclasses.dataclass(repr=False)
@@ -92,8 +85,7 @@ class Failure:
         off = np.where(np.isfinite(off), off, np.inf)
         if self.wrong is not None and self.wrong.any():
             off = np.where(self.wrong, off, -1.0)
-        position = np.unravel_index(int(np.argmax(off)), off.shape)
-        index = tuple(int(i) for i in position)
+        index = tuple(map(int, np.unravel_index(np.argmax(off), off.shape)))
         return index, self.expected[index].item(), np.asarray(self.got)[index].item()
 
     @property
@@ -101,24 +93,18 @@ class Failure:
         """The cause, and the situation it was found in."""
         return self.cause.text + (f" ({self.situation})" if self.situation else "")
 
-    @property
-    def table(self) -> list[tuple[str, ...]]:
-        """The rows that show the worst element, the header first; none where there is none."""
-        if self.worst is None:
-            return []
-        index, expected, got = self.worst
-        position = "[" + ", ".join(map(str, index)) + "]"
-        header = ("argument", "worst element", "expected", "got")
-        return [header, (self.argument, position, f"{expected:.6g}", f"{got:.6g}")]
-
     def __str__(self) -> str:
-        lines = [self.text, *columns(self.table, "    ")]
-        lines += [f"hint: {self.cause.hint}"] if self.cause.hint else []
-        lines += [self.repair] if self.repair else []
-        return "\n".join(lines)
+        rows: list[tuple[str, ...]] = []
+        if self.worst is not None:
+            index, expected, got = self.worst
+            place = "[" + ", ".join(map(str, index)) + "]"
+            rows.append(("argument", "worst element", "expected", "got"))
+            rows.append((self.argument, place, f"{expected:.6g}", f"{got:.6g}"))
+        hint = f"hint: {self.cause.hint}" if self.cause.hint else ""
+        return "\n".join(filter(None, [self.text, *_columns(rows, "    "), hint, self.repair]))
 
     def __repr__(self) -> str:
-        return _one_line(f"<Failure {self.part}, {self.cause.name}: {self.text}")
+        return _one_line(f"Failure {self.part}, {self.cause.name}: {self.text}")
 
     def as_dict(self) -> dict[str, Any]:
         """Return plain objects, for JSON."""
@@ -151,23 +137,12 @@ class Unchecked:
 
 @dataclasses.dataclass
 class PartResult:
-    """One part of a check.
+    """One part of a check."""
 
-    Attributes
-    ----------
-    name, title : str
-        As `skip` and `only` take it, and as it is printed.
-    status : str
-        ``"passed"``, ``"failed"``, ``"ignored"``, ``"not compared"``, ``"not applicable"``,
-        ``"skipped"`` or ``"not run"``.
-    reason : str
-        Why it is none of the first two.
-    """
-
-    name: str
-    title: str
-    status: str
-    reason: str = ""
+    name: str  # as `skip` and `only` take it
+    title: str  # as it is printed
+    status: str  # one of those above
+    reason: str = ""  # why it neither passed nor failed
 
     @property
     def text(self) -> str:
@@ -235,12 +210,12 @@ class Report:
     def headline(self) -> str:
         """What was checked, what came out, and the seed."""
         said, count = self.outcome, len(self.failures)
-        if said == WRONG:
-            said = "1 failure" if count == 1 else f"{count} failures"
-        elif said == RIGHT:
-            compared = any(part.name == "first" and part.status == PASSED for part in self.parts)
-            no = "nothing wrong found, derivatives not compared"
-            said = "the gradients are right" if compared else no
+        if count:
+            said = f"{count} failure{'s' * (count > 1)}"
+        elif ("first", PASSED) in {(part.name, part.status) for part in self.parts} and self.ok:
+            said = "the gradients are right"
+        elif self.ok:
+            said = "nothing wrong found, derivatives not compared"
         return f"{self.name}: {said} (seed {self.seed})"
 
     def ignore(self, reasons: Mapping[str, str]) -> None:
@@ -248,9 +223,8 @@ class Report:
         found = [failure for failure in self.failures if failure.part in reasons]
         self.ignored += [dataclasses.replace(failure, find_repair=None) for failure in found]
         self.failures = [failure for failure in self.failures if failure.part not in reasons]
-        silent = {failure.part for failure in self.ignored}
         for part in self.parts:
-            if part.name in silent:
+            if part.name in {failure.part for failure in found}:
                 part.status, part.reason = IGNORED, reasons[part.name]
 
     @property
@@ -262,31 +236,32 @@ class Report:
 
     def __str__(self) -> str:
         findings = map(indented, self.findings)
-        return "\n".join([self.headline, *findings, *columns(self.table, "  ")])
+        return "\n".join([self.headline, *findings, *_columns(self._rows(), "  ")])
 
-    @property
-    def table(self) -> list[tuple[str, ...]]:
+    def _rows(self) -> list[tuple[str, ...]]:
         """A row for each part that ran, and one for all those that did not for one reason."""
-        ran = [part for part in self.parts if part.status not in (NOT_RUN, SKIPPED)]
-        left_out: dict[str, list[str]] = {}
+        ran, left_out = [], dict[str, list[str]]()
         for part in self.parts:
-            if part not in ran:
-                why = f" ({part.reason})" if part.reason else ""
-                left_out.setdefault(part.status + why, []).append(part.title)
-        rows: list[tuple[str, ...]] = [(part.title, part.text) for part in ran]
-        return rows + [(f"{status}: {', '.join(titles)}",) for status, titles in left_out.items()]
+            if part.status not in (NOT_RUN, SKIPPED):
+                ran.append((part.title, part.text))
+            else:
+                why = part.status + (f" ({part.reason})" if part.reason else "")
+                left_out.setdefault(why, []).append(part.title)
+        return [*ran, *((f"{why}: {', '.join(titles)}",) for why, titles in left_out.items())]
 
     def __repr__(self) -> str:
-        whole = self.headline
-        if self.failures:
-            whole += f", {self.failures[0].cause.name}: {self.failures[0].text}"
-        elif self.unchecked:
-            whole += f", {self.unchecked[0].text}"
-        return _one_line(f"<Report {whole}")
+        first = [f"{failure.cause.name}: {failure.text}" for failure in self.failures]
+        first += [found.text for found in self.unchecked]
+        return _one_line(f"Report {', '.join([self.headline, *first[:1]])}")
 
     def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
         """Return what a notebook shows."""
-        return {"text/plain": str(self), "text/html": html_of(self)}
+        found = "".join(f"<pre>{html.escape(text)}</pre>" for text in self.findings)
+        lines = ["".join(f"<td>{html.escape(cell)}</td>" for cell in row) for row in self._rows()]
+        table = "".join(f"<tr>{line}</tr>" for line in lines)
+        head = f"<b>{html.escape(self.headline)}</b>"
+        shown = f"<div>{head}{found}<table>{table}</table></div>"
+        return {"text/plain": str(self), "text/html": shown}
 
     def as_dict(self) -> dict[str, Any]:
         """Return plain objects, for JSON."""
@@ -322,7 +297,20 @@ class Report:
         MissingExtraError
             If Matplotlib is not installed.
         """
-        return figure_of(self)
+        try:
+            figures = importlib.import_module("matplotlib.figure")
+        except ImportError:
+            raise MissingExtraError(
+                "Report.plot: Matplotlib is required.\nhint: pip install 'pullback[plot]'"
+            ) from None
+        shown = [f for f in self.failures if f.expected is not None and f.expected.size]
+        figure = figures.Figure(figsize=(9.0, 3.6 * max(1, len(shown))), layout="constrained")
+        figure._repr_png_ = functools.partial(_as_png, figure)  # shown once, with pyplot or without
+        figure.suptitle(self.headline if shown else f"{self.headline}\nno gradient to show")
+        for row, failure in enumerate(shown):
+            left, right = (figure.add_subplot(len(shown), 2, 2 * row + k) for k in (1, 2))
+            _draw(figure, left, right, failure)
+        return figure
 
 
 def indented(text: str) -> str:
@@ -330,17 +318,41 @@ def indented(text: str) -> str:
     return "  " + text.replace("\n", "\n    ")
 
 
-def columns(rows: Sequence[tuple[str, ...]], margin: str) -> list[str]:
+def _columns(rows: Sequence[tuple[str, ...]], margin: str) -> list[str]:
     """Return rows as lines, their cells in columns; a cell that is alone is as wide as it is."""
-    wide = [row for row in rows if len(row) > 1]
-    widths = [max(map(len, cells)) for cells in zip(*wide, strict=True)]
-    filled = [
-        [cell.ljust(w) for cell, w in zip(row, widths, strict=True)] if len(row) > 1 else row
-        for row in rows
-    ]
+    widths = [max(map(len, each)) for each in zip(*(r for r in rows if len(r) > 1), strict=True)]
+    filled = [map(str.ljust, row, widths) if len(row) > 1 else row for row in rows]
     return [f"{margin}{'  '.join(cells)}".rstrip() for cells in filled]
 
 
 def _one_line(text: str) -> str:
     """Return the beginning of a text, in angle brackets, as one line of less than 120 columns."""
-    return textwrap.shorten(text, 118, placeholder="...") + ">"
+    return f"<{textwrap.shorten(text, 117, placeholder='...')}>"
+
+
+def _as_png(figure: Any) -> bytes:
+    file = io.BytesIO()
+    figure.savefig(file, format="png", bbox_inches="tight")
+    return file.getvalue()
+
+
+def _draw(figure: Any, points: Any, image: Any, failure: Failure) -> None:
+    """Draw a gradient against the numerical one; complex ones by their absolute values."""
+    pair = np.stack([np.asarray(failure.expected), np.asarray(failure.got)])
+    expected, got = np.abs(pair) if pair.dtype.kind == "c" else pair
+    wrong = np.ones(expected.shape, bool) if failure.wrong is None else failure.wrong
+    points.axline((0, 0), slope=1, color="0.7", linewidth=1, zorder=0)
+    for where, color, label in ((~wrong, "tab:green", "right"), (wrong, "tab:red", "wrong")):
+        points.scatter(expected[where], got[where], s=14, color=color, label=label)
+    points.set(xlabel="numerical", ylabel="backward's")
+    points.set_title(failure.cause.text, fontsize=9, wrap=True)
+    points.legend(loc="best", fontsize=8)
+    length = expected.shape[-1] if expected.ndim > 1 else expected.size
+    with np.errstate(invalid="ignore"):
+        error = np.abs(got - expected).reshape(-1, length)
+    shown = image.imshow(error, aspect="auto", cmap="magma_r")
+    figure.colorbar(shown, ax=image, label="|error|")
+    rows, columns = np.nonzero(wrong.reshape(-1, length))
+    image.plot(columns, rows, "x", color="tab:red", markersize=5)
+    image.set(xlabel="index along the last axis", ylabel="the other axes, flat")
+    image.set_title(f"where `{failure.argument}` is wrong (x)", fontsize=9)

@@ -245,9 +245,9 @@ class Slopes:
         of its slopes along them. Such outputs have no gradient to compare with.
         """
         for line in self.directions:
-            columns, steps = self.columns[line.argument], line.direction[:, None]
-            if not len(columns) == len(steps) > 0:
+            if not len(self.elements(line.argument)) == line.direction.size > 0:
                 continue
+            columns, steps = self.columns[line.argument], line.direction[:, None]
             low, high, error, _ = (
                 np.stack(each) for each in zip(*(c.slope for c in columns), strict=True)
             )
