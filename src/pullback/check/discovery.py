@@ -8,7 +8,6 @@ module's dict `CHECK_INPUTS`, by name.
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import importlib
 import importlib.util
@@ -34,7 +33,6 @@ from pullback.errors import ArgumentError, ArgumentTypeError
 TABLE = "CHECK_INPUTS"
 _NOT_IMPORTED = ("setup.py", "conftest.py", "__main__.py")
 _FAILED = "not imported: "
-_STOPS = (KeyboardInterrupt, GeneratorExit)
 
 
 class Operation(NamedTuple):
@@ -102,26 +100,22 @@ def discover(target: str) -> Discovery:
     """
     source, name = split(target)
     path, search = Path(source), _Search()
-    is_folder = source != "" and path.is_dir()
-    if is_folder and not name:
-        search.folder(path)
-        return search.found
-    load = functools.partial(_load, source, Path.cwd())
-    if is_folder or source.endswith(".py"):
-        file = path / "__init__.py" if is_folder else path
-        if not file.is_file():
-            _refuse("a file that exists", source)
-        load = functools.partial(_load_file, file)
-    module = search.attempt(source, load)
+    where: str | Path = path if source.endswith(".py") else source
+    if source and path.is_dir():
+        if not name:
+            search.folder(path)
+            return search.found
+        where = path / "__init__.py"
+    if isinstance(where, Path) and not where.is_file():
+        _refuse("a file that exists", source)
+    module = search.imported(source, where, Path.cwd())
     if module is None:
         why = search.found.problems[0].text.removeprefix(_FAILED)
         _refuse("a module, file or folder that can be imported", source, why)
     if name:
         search.named(module, source, name)
-    elif source.endswith(".py"):
-        search.module(module, source)
     else:
-        search.package(module, source, Path.cwd())
+        search.module(module, source, Path.cwd() if where == source else None)
     return search.found
 
 
@@ -140,33 +134,22 @@ class _Search:
         self.found = Discovery([], [])
         self._seen: set[int] = set()
 
-    def attempt(self, source: str, load: Callable[[], ModuleType]) -> ModuleType | None:
+    def imported(self, source: str, where: str | Path, folder: Path) -> ModuleType | None:
         """Return a module; None, and a problem, where it cannot be imported."""
         try:
-            return load()
-        except _STOPS:
+            return _load_file(where) if isinstance(where, Path) else _load(where, folder)
+        except (KeyboardInterrupt, GeneratorExit):
             raise
         except BaseException as error:  # also SystemExit, and pytest's skip
-            self.problem(source, _FAILED + _one_line(error))
+            self.found.problems.append(Problem(source, _FAILED + _one_line(error)))
             return None
-
-    def package(self, module: ModuleType, source: str, root: Path) -> None:
-        """Search a module, and the modules in it if it is a package."""
-        self.module(module, source)
-        for found in pkgutil.iter_modules(getattr(module, "__path__", []), source + "."):
-            if not found.name.endswith(".__main__"):
-                inner = self.attempt(found.name, functools.partial(_load, found.name, root))
-                if inner is not None:
-                    self.package(inner, found.name, root)
 
     def folder(self, folder: Path) -> None:
         """Search the files of a folder, and the packages and folders in it."""
         init = folder / "__init__.py"
         if init.is_file():
             name, root = _dotted(init)
-            package = self.attempt(name, functools.partial(_load_file, init))
-            if package is not None:
-                self.package(package, name, root)
+            self._search(name, init, root)
             return
         for path in sorted(folder.iterdir()):
             if path.name.startswith((".", "__pycache__")) or (path / "pyvenv.cfg").exists():
@@ -174,19 +157,29 @@ class _Search:
             if path.is_dir():
                 self.folder(path)
             elif path.suffix == ".py" and path.name not in _NOT_IMPORTED:
-                module = self.attempt(str(path), functools.partial(_load_file, path))
-                if module is not None:
-                    self.module(module, str(path))
+                self._search(str(path), path, None)
 
-    def module(self, module: ModuleType, source: str) -> None:
-        """Add the operations that a module defines."""
+    def _search(self, source: str, where: str | Path, root: Path | None) -> None:
+        module = self.imported(source, where, root or Path.cwd())
+        if module is not None:
+            self.module(module, source, root)
+
+    def module(self, module: ModuleType, source: str, root: Path | None) -> None:
+        """Add the operations that a module defines, and those of the modules in it below a root."""
         for name, op in _operations(module, module.__name__):
-            if id(op) not in self._seen and not _is_imported(op, module):
+            home = sys.modules.get(op.__module__, module)  # of its forward
+            imported = home is not module and any(v is op for v in list(vars(home).values()))
+            if id(op) not in self._seen and not imported:
                 self._seen.add(id(op))
-                self.add(source, name, op, _author_inputs(module, name, op))
+                self._add(source, name, op, module)
         for name in _table(module):
             if _member(module, name) is None:
-                self.problem(source, f"{TABLE} has inputs of {name!r}, which is not defined there")
+                text = f"{TABLE} has inputs of {name!r}, which is not defined there"
+                self.found.problems.append(Problem(source, text))
+        inner = getattr(module, "__path__", []) if root is not None else []
+        for found in pkgutil.iter_modules(inner, source + "."):
+            if not found.name.endswith(".__main__"):
+                self._search(found.name, found.name, root)
 
     def named(self, module: ModuleType, source: str, name: str) -> None:
         """Add what is named, wherever it is defined: an operation, a function, or a class."""
@@ -195,50 +188,33 @@ class _Search:
             _refuse(f"a name that is defined in {source}", name)
         if isinstance(value, type) and not issubclass(value, Function):
             for inner, op in _operations(value, value.__module__, name + "."):
-                self.add(source, inner, op, _author_inputs(module, inner, op))
-            return
-        if not callable(value):
+                self._add(source, inner, op, module)
+        elif callable(value):
+            home = sys.modules.get(getattr(value, "__module__", None) or "", module)
+            self._add(source, name, value, module, home)
+        else:
             _refuse("an operation or a function", f"{name}, of type {type(value).__name__}")
-        home = sys.modules.get(getattr(value, "__module__", None) or "", module)
-        inputs = _author_inputs(module, name, value)
-        inputs = _author_inputs(home, name, value) if inputs is None else inputs
-        self.add(source, name, value, inputs)
 
-    def add(self, *operation: Any) -> None:
-        self.found.operations.append(Operation(*operation))
-
-    def problem(self, source: str, text: str) -> None:
-        self.found.problems.append(Problem(source, text))
+    def _add(self, source: str, name: str, op: Any, *modules: ModuleType) -> None:
+        """Add an operation, with the inputs that its author wrote there or in the modules."""
+        every = [getattr(op, "check_inputs", None), *(_table(m).get(name) for m in modules)]
+        inputs = next((given for given in every if given is not None), None)
+        self.found.operations.append(Operation(source, name, op, inputs))
 
 
 def _operations(owner: Any, module: str, prefix: str = "") -> Iterator[tuple[str, Any]]:
     """Yield the operations among the variables of a module or class, and of its classes."""
+    within = f"{owner.__qualname__}." if isinstance(owner, type) else ""
     for name, value in list(vars(owner).items()):
         if isinstance(value, staticmethod):
             value = value.__func__
-        if isinstance(value, AutogradFunction):
-            if value.rule is not None:
+        is_class = isinstance(value, type)
+        is_function = is_class and issubclass(value, Function)
+        if is_function or isinstance(value, AutogradFunction):
+            if getattr(value._op if is_function else value, "rule", None) is not None:
                 yield prefix + name, value
-        elif not isinstance(value, type):
-            continue
-        elif issubclass(value, Function):
-            if value._op is not None and value._op.rule is not None:
-                yield prefix + name, value
-        elif value.__module__ == module and _is_within(value, owner):
+        elif is_class and value.__module__ == module and value.__qualname__.startswith(within):
             yield from _operations(value, module, f"{prefix}{name}.")
-
-
-def _is_within(inner: type, owner: Any) -> bool:
-    """Return whether a class was defined in a module or class, rather than assigned to it."""
-    return not isinstance(owner, type) or inner.__qualname__.startswith(f"{owner.__qualname__}.")
-
-
-def _is_imported(op: Any, module: ModuleType) -> bool:
-    """Return whether another module defines it: `__module__` is that of its forward."""
-    home = sys.modules.get(op.__module__)
-    if home is None or home is module:
-        return False
-    return any(value is op for value in list(vars(home).values()))
 
 
 def _member(module: ModuleType, name: str) -> Any:
@@ -254,11 +230,6 @@ def _table(module: ModuleType) -> dict[str, Any]:
     if not isinstance(table, dict) or not all(isinstance(name, str) for name in table):
         _refuse(f"a dict {TABLE} by names in {module.__name__}", repr(table))
     return table
-
-
-def _author_inputs(module: ModuleType, name: str, op: Any) -> Any:
-    inputs = getattr(op, "check_inputs", None)
-    return _table(module).get(name) if inputs is None else inputs
 
 
 def _refuse(required: str, came: str, why: str = "") -> NoReturn:
@@ -278,23 +249,16 @@ def no_operations(target: str) -> str:
 
 
 # -- importing -------------------------------------------------------------------------------------
-@contextlib.contextmanager
-def _on_path(folder: Path) -> Iterator[None]:
-    """Put a folder first on ``sys.path``, and restore it."""
+def _load(name: str, folder: Path, run: Callable[[], Any] | None = None) -> ModuleType:
+    """Import a module by its name, or as told, with a folder first on the path."""
     entry = str(folder)
     sys.path.insert(0, entry)
     importlib.invalidate_caches()  # a file may be newer than the cached listing of its folder
     try:
-        yield
+        return importlib.import_module(name) if run is None else run() or sys.modules[name]
     finally:
         if entry in sys.path:
             sys.path.remove(entry)
-
-
-def _load(name: str, folder: Path) -> ModuleType:
-    """Import a module by its name, with a folder first on the path."""
-    with _on_path(folder):
-        return importlib.import_module(name)
 
 
 def _dotted(path: Path) -> tuple[str, Path]:
@@ -320,15 +284,12 @@ def _load_file(path: Path) -> ModuleType:
     spec = importlib.util.spec_from_file_location(name, path)
     assert spec is not None
     assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module  # where dataclasses and pickle look
+    sys.modules[name] = module = importlib.util.module_from_spec(spec)  # dataclasses look there
     try:
-        with _on_path(path.parent):
-            spec.loader.exec_module(module)
+        return _load(name, path.parent, functools.partial(spec.loader.exec_module, module))
     except BaseException:
         del sys.modules[name]
         raise
-    return module
 
 
 def _one_line(error: BaseException) -> str:
@@ -348,9 +309,15 @@ def check_operation(operation: Operation, inputs: Any = None, **options: Any) ->
     raised if there are no inputs and none can be guessed.
     """
     inputs = operation.inputs if inputs is None else inputs
-    if callable(inputs):
-        inputs = _called(operation, inputs, options.get("seed", 0))
     options["raise_exception"] = False
+    if callable(inputs):
+        try:
+            inputs = inputs(np.random.default_rng(options.get("seed", 0)))
+        except Exception as error:
+            raise ArgumentTypeError(
+                f"pullback check: inputs of `{operation.name}`, from a function of a random "
+                f"generator, are required, got {_one_line(error)}."
+            ) from error
     if isinstance(inputs, dict):
         return check_op(operation.op, kwargs=inputs, **options)
     if inputs is not None:
@@ -363,14 +330,3 @@ def check_operation(operation: Operation, inputs: Any = None, **options: Any) ->
     if not report.parts:  # none could be guessed
         raise InputsRequiredError(operation)
     return report
-
-
-def _called(operation: Operation, inputs: Callable[..., Any], seed: int) -> Any:
-    """Return the inputs that an author's function draws."""
-    try:
-        return inputs(np.random.default_rng(seed))
-    except Exception as error:
-        raise ArgumentTypeError(
-            f"pullback check: inputs of `{operation.name}`, from a function of a random "
-            f"generator, are required, got {_one_line(error)}."
-        ) from error
