@@ -96,31 +96,23 @@ def first(op, *args, **kwargs):
     return check_op(op, *args, only=["first"], **kwargs)
 
 
-def test_inputs_are_passed_by_position():
+def test_inputs_are_passed_by_position_or_by_name():
     report = first(dense, X, W)
     assert report.ok
     assert [p.status for p in report.parts if p.name == "first"] == [PASSED]
     assert not [note for note in report.notes if note.startswith("inputs")]
-
-
-def test_one_tuple_of_inputs_is_unpacked_unless_forward_takes_it():
-    assert first(dense, (X, W)).ok
-    assert first(lambda pair: pair[0] * pb.sin(pair[1]), (X, X)).ok
-    with pytest.raises(ArgumentError, match="got one tuple of 1, which it takes neither as one"):
-        first(dense, (X,))
-
-
-def test_inputs_are_passed_by_name():
     assert first(dense, X, kwargs={"w": W}).ok
     assert first(dense, kwargs={"x": X, "w": W}).ok
     with pytest.raises(GradcheckError, match="`w`"):
         first(doubled, kwargs={"x": X, "w": W})
 
 
-def test_a_tuple_of_all_arguments_is_taken_apart_where_forward_does_not_take_it():
+def test_one_tuple_of_inputs_is_unpacked_unless_forward_takes_it():
     assert first(dense, (X, W)).ok
     assert not first(doubled, (X, W), raise_exception=False).ok
-    assert first(lambda pair: pair[0] * pair[1], (X, X)).ok
+    assert first(lambda pair: pair[0] * pb.sin(pair[1]), (X, X)).ok
+    with pytest.raises(ArgumentError, match="got one tuple of 1, which it takes neither as one"):
+        first(dense, (X,))
 
 
 def test_arguments_not_passed_by_name_are_guessed_or_described():
@@ -131,12 +123,6 @@ def test_arguments_not_passed_by_name_are_guessed_or_described():
         assert not first(doubled, *inputs, kwargs={"w": W}, raise_exception=False).ok
     report = first(lambda x, dim: pb.softmax(x, dim), kwargs={"dim": 0})
     assert report.notes[0] == "inputs: x (4, 3), dim 0"
-
-
-def test_inputs_are_described_by_a_text():
-    report = first(dense, "x: (n, d), w: (m, d)")
-    assert report.ok
-    assert report.notes[0] == "inputs: x (4, 2), w (3, 2)"
 
 
 def test_a_described_number_reaches_the_operation():
@@ -152,24 +138,17 @@ def test_a_described_number_reaches_the_operation():
     assert set(seen) == {(0.5, "a")}
 
 
-def test_a_name_that_comes_several_times_is_a_list():
+def test_a_text_describes_lists_and_the_arguments_of_stars():
     def stacked(parts):
         assert isinstance(parts, list)
         return parts[0] * parts[1]
 
-    report = first(stacked, "parts: (n,), parts: (n,)")
-    assert report.ok
-
-
-def test_arguments_of_a_star_are_described_one_by_one():
-    assert first(lambda *xs: xs[0] * xs[1], "xs: (n,), xs: (n,)").ok
-
-
-def test_arguments_of_two_stars_are_described_by_name():
     def scaled(x, **options):
         assert options["mode"] == "twice"
         return 2.0 * x * options["by"]
 
+    assert first(stacked, "parts: (n,), parts: (n,)").ok
+    assert first(lambda *xs: xs[0] * xs[1], "xs: (n,), xs: (n,)").ok
     assert first(scaled, "x: (n,), mode: 'twice', by: (n,)").ok
 
 
@@ -179,17 +158,23 @@ def test_a_function_without_a_signature_takes_what_is_described():
         check_op(max)
 
 
-def test_inputs_are_guessed_from_the_signature():
-    report = first(dense)
+@pytest.mark.parametrize(
+    ("inputs", "note"),
+    [
+        ((), "inputs: x (4, 3), w (2, 3)"),
+        (("x: (n, d), w: (m, d)",), "inputs: x (4, 2), w (3, 2)"),
+        ((arguments("x: (n, d), w: (m, d)"),), "the largest of"),
+        ((X, W), ""),
+    ],
+    ids=["guessed", "described", "drawn", "given"],
+)
+def test_a_right_gradient_is_right_and_a_wrong_one_wrong_whatever_the_inputs_are(inputs, note):
+    report = first(dense, *inputs)
     assert report.ok
-    assert report.notes[0] == "inputs: x (4, 3), w (2, 3)"
-
-
-def test_inputs_are_drawn_by_one_strategy_for_all():
-    report = first(dense, arguments("x: (n, d), w: (m, d)"))
-    assert report.ok
-    assert report.notes[0].startswith("inputs: x (")
-    assert "the largest of" in report.notes[0]
+    assert note in "".join(report.notes[:1])
+    report = first(doubled, *inputs, raise_exception=False)
+    assert {f.argument for f in report.failures} == {"w"}
+    assert report.failures[0].cause.name == "factor"
 
 
 def test_inputs_are_drawn_by_a_strategy_each_beside_plain_values():
@@ -208,36 +193,22 @@ def test_inputs_are_drawn_by_a_strategy_each_beside_plain_values():
     assert "scale 0.25" in report.notes[0]
 
 
-def test_a_strategy_may_draw_arguments_by_name():
+def test_a_strategy_may_draw_arguments_by_name_and_must_draw_an_example():
     from hypothesis import strategies as st
 
     drawn = st.fixed_dictionaries({"x": tensors((2, 3)), "w": tensors((4, 3))})
     assert first(dense, drawn).ok
+    with pytest.raises(ArgumentError, match="a strategy that draws an example is required"):
+        check_op(dense, st.nothing())
 
 
 # ---- what is checked -----------------------------------------------------------------------------
 def test_function_classes_built_in_operations_and_functions_are_checked():
-    assert first(Square).ok
+    assert first(Square).name == "Square"
     assert first(Square, X).ok
     assert first(pb.softmax).ok
-    assert first(pb.linalg.cholesky).ok
-    assert first(lambda x, y: x * pb.sin(y)).ok
-
-
-def test_the_report_has_the_name_of_the_operation():
-    assert first(Square).name == "Square"
-    assert first(dense, X, W).name == "dense"
     assert first(pb.linalg.cholesky).name == "cholesky"
-
-
-@pytest.mark.parametrize(
-    "inputs", [(X, W), ("x: (n, d), w: (m, d)",), (), (arguments("x: (n, d), w: (m, d)"),)]
-)
-def test_a_wrong_gradient_is_found_whatever_the_inputs_are(inputs):
-    report = first(doubled, *inputs, raise_exception=False)
-    assert not report.ok
-    assert {f.argument for f in report.failures} == {"w"}
-    assert report.failures[0].cause.name == "factor"
+    assert first(lambda x, y: x * pb.sin(y)).ok
 
 
 def test_what_is_wrong_only_at_zero_is_found_by_the_special_values():
@@ -303,31 +274,26 @@ def test_a_drawn_failure_tells_the_smallest_inputs():
     assert 6 <= value <= 8
 
 
-def test_matrices_described_as_symmetric_are_moved_as_such():
+def test_matrices_described_as_symmetric_or_read_as_such_are_moved_as_such():
     text = "x: (n, n) spd"
     assert first(pb.linalg.cholesky, text).ok
     report = first(pb.linalg.cholesky, np.eye(3) + 0.1)
     assert report.notes[-1].startswith("forward reads one triangle of `x` alone")
 
     def forward(ctx, x):
-        ctx.save_for_backward(x=x)
-        return (x * x).sum()
-
-    both = make(forward, lambda ctx, g: {"x": g * 4 * ctx.saved_variables.x})
-    assert not first(both, text, raise_exception=False).ok
-
-
-def test_matrices_that_have_to_be_symmetric_are_moved_as_such():
-    def forward(ctx, x):
         if not np.allclose(x.numpy(), x.numpy().T):
             raise ValueError("a symmetric matrix is required")
         ctx.save_for_backward(x=x)
         return 2 * pb.log(pb.diagonal(pb.linalg.cholesky(x))).sum()
 
-    logdet = make(forward, lambda ctx, g: {"x": g * pb.linalg.inv(ctx.saved_variables.x)})
-    assert first(logdet, np.eye(3) + 0.1 * np.ones((3, 3))).ok
-    wrong = make(forward, lambda ctx, g: {"x": g * 2 * pb.linalg.inv(ctx.saved_variables.x)})
-    assert not first(wrong, np.eye(3) + 0.1 * np.ones((3, 3)), raise_exception=False).ok
+    def logdet(factor):
+        return make(
+            forward, lambda ctx, g: {"x": factor * g * pb.linalg.inv(ctx.saved_variables.x)}
+        )
+
+    for inputs in (text, np.eye(3) + 0.1 * np.ones((3, 3))):
+        assert first(logdet(1), inputs).ok
+        assert not first(logdet(2), inputs, raise_exception=False).ok
 
 
 # ---- what is refused -----------------------------------------------------------------------------
@@ -359,16 +325,6 @@ def test_inputs_that_cannot_be_guessed_are_asked_for():
         check_op(strange)
 
 
-def test_a_strategy_that_draws_nothing_is_refused():
-    from hypothesis import strategies as st
-
-    with pytest.raises(ArgumentError, match="a strategy that draws an example is required"):
-        check_op(dense, st.nothing())
-
-
-# ---- reports -------------------------------------------------------------------------------------
-
-
 @pb.autograd_function
 def binding(ctx, sequence, *, energy):
     ctx.counts = [sequence.count(letter) for letter in "ACGT"]
@@ -383,9 +339,6 @@ def _(ctx, grad_output):
 def test_a_text_without_a_colon_is_an_argument_of_the_operation():
     energy = pb.tensor([0.5, 1.0, -2.0, 0.3], dtype=pb.float64, requires_grad=True)
     assert check_op(binding, "GATTACA", kwargs={"energy": energy}).ok
-
-
-def test_a_text_that_is_neither_a_description_nor_an_argument_is_refused():
     with pytest.raises(
         ArgumentError, match=r"a description of the inputs, or a text .* takes"
     ) as e:

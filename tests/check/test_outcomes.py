@@ -1,7 +1,6 @@
 """The three outcomes: right, wrong, and not checked, which is never passed off as right."""
 
 import time
-import warnings
 
 import numpy as np
 import pytest
@@ -38,25 +37,14 @@ def steps_and(smooth, rule):
 
 def test_a_forward_that_raises_at_every_point_nearby_is_not_checked():
     value = np.array([0.5, 1.5])
-    report = check_op(only_at(value), value, raise_exception=False)
-    assert report.outcome == "not checked"
-    assert not report.ok
-    assert not report.failures
-    assert [u.argument for u in report.unchecked] == ["x"]
-    assert "only the tabulated values" in report.unchecked[0].why
-    assert "not checked, since forward raises wherever it is moved a little" in str(report)
-
-
-def test_what_is_not_checked_raises_an_error_of_its_own():
-    value = np.array([0.5, 1.5])
     with pytest.raises(UncheckedError, match="the gradient of `x`: not checked, since") as caught:
         check_op(only_at(value), value)
     assert isinstance(caught.value, GradcheckError)
-    assert caught.value.report.outcome == "not checked"
-
-
-def test_allow_unchecked_warns_instead():
-    value = np.array([0.5, 1.5])
+    report = caught.value.report
+    assert (report.outcome, report.ok, report.failures) == ("not checked", False, [])
+    assert [u.argument for u in report.unchecked] == ["x"]
+    assert "only the tabulated values" in report.unchecked[0].why
+    assert "not checked, since forward raises wherever it is moved a little" in str(report)
     with pytest.warns(UncheckedWarning, match="not checked, since"):
         report = check_op(only_at(value), value, allow_unchecked=True)
     assert report.outcome == "not checked"
@@ -73,25 +61,15 @@ def test_allow_unchecked_passes_over_nothing_that_is_wrong():
 def test_outputs_that_jump_hide_no_others(fast):
     op = steps_and(lambda x: x * x, lambda ctx, g, h: {"x": 3.0 * ctx.saved_variables.x * g})
     report = check_op(op, np.array([1.0, 2.0, 3.0]), fast=fast, raise_exception=False)
-    assert report.outcome == "wrong"
     assert report.failures[0].cause.name == "factor"
-
-
-@pytest.mark.parametrize("fast", [False, True])
-def test_a_right_rule_beside_outputs_that_jump_is_right(fast):
     op = steps_and(lambda x: x * x, lambda ctx, g, h: {"x": 2.0 * ctx.saved_variables.x * g})
     assert check_op(op, np.array([1.0, 2.0, 3.0]), fast=fast).outcome == "right"
 
 
-def test_a_function_that_only_jumps_is_not_checked():
+def test_a_gradient_through_jumps_is_wrong_between_them_and_not_checked_at_them():
     op = operation(lambda ctx, x: x.floor(), lambda ctx, g: {"x": g})
     report = check_op(op, np.array([1.0, 2.0]), fast=True, raise_exception=False)
-    assert report.outcome == "not checked"
     assert "the outputs jump at these inputs" in report.unchecked[0].why
-
-
-def test_a_gradient_through_jumps_is_wrong_between_them():
-    op = operation(lambda ctx, x: x.floor(), lambda ctx, g: {"x": g})
     report = check_op(op, np.array([1.0, 2.0]), raise_exception=False)
     assert report.outcome == "wrong"
     assert "a straight-through gradient is not one" in report.failures[0].cause.hint
@@ -138,7 +116,7 @@ def test_a_slow_operation_ends_within_the_limit_with_what_was_not_checked():
     report = check_op(op, np.ones(3), time_limit=1.0, raise_exception=False)
     assert report.outcome == "not checked"
     assert "the time limit of 1 s was reached; one call takes 0.2" in report.unchecked[0].why
-    assert "time_limit" in report.unchecked[0].hint
+    assert "pass a larger time_limit (from about" in report.unchecked[0].hint
     assert report.parts[0].status == "passed"
 
 
@@ -194,9 +172,8 @@ def test_a_declared_surrogate_is_not_compared_with_differences():
     report = check_op(rounded, np.array([0.3, 1.2]))
     assert report.outcome == "right"
     assert any("declared a surrogate (straight-through estimate)" in n for n in report.notes)
-
-
-def test_the_check_itself_may_be_told_of_a_surrogate():
+    assert Clipped.apply.surrogate_reason == "the gradient is clipped"
+    assert check_op(Clipped, np.array([0.3, 1.2]), skip=["linear"]).outcome == "right"
     through = operation(lambda ctx, x: x.round(), lambda ctx, g: {"x": g})
     assert check_op(through, "x: (n,)", surrogate="straight-through").outcome == "right"
     assert gradcheck(through, np.array([0.3]), surrogate="straight-through").outcome == "right"
@@ -212,12 +189,6 @@ def test_everything_but_the_formula_of_a_surrogate_is_checked():
     assert [f.part for f in report.failures] == ["linear"]
 
 
-def test_a_surrogate_may_be_declared_in_a_class():
-    assert Clipped.apply.surrogate_reason == "the gradient is clipped"
-    report = check_op(Clipped, np.array([0.3, 1.2]), skip=["linear"])
-    assert report.outcome == "right"
-
-
 def test_another_rule_is_no_surrogate_any_more():
     op = pb.autograd_function(lambda ctx, x: x.round(), name="through")
     op.surrogate("straight-through")(lambda ctx, g: {"x": g})
@@ -230,9 +201,3 @@ def test_a_surrogate_needs_a_reason(reason):
     op = pb.autograd_function(lambda ctx, x: x.round(), name="through")
     with pytest.raises(TypeError, match="a text that says why"):
         op.surrogate(reason)
-
-
-def test_nothing_warns_where_all_is_right():
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        assert check_op(rounded, np.array([0.3])).ok

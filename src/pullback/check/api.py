@@ -101,8 +101,19 @@ def gradcheck(
     True
     """
     __tracebackhide__ = True
-    _check_callable(fn)
-    args, kwargs = _as_arguments(inputs)
+    if not callable(fn):
+        raise ArgumentTypeError(
+            f"gradcheck: a function to check is required, got {name_of(fn)}.\nhint: pass the "
+            "function itself, and its arguments separately."
+        )
+    if holds_numbers(inputs) or hasattr(inputs, "__dlpack__"):
+        inputs = (inputs,)
+    if not isinstance(inputs, (tuple, list, dict)):
+        raise ArgumentTypeError(
+            "gradcheck: inputs must be a tensor, a tuple of arguments or a dict of them by name, "
+            f"got {type(inputs).__name__}"
+        )
+    args, kwargs = ((), inputs) if isinstance(inputs, dict) else (tuple(inputs), {})
     subject = Subject(fn, args, kwargs, surrogate)
     parts = chosen_parts("gradcheck", only, skip)
     options = checked_options("gradcheck", seed, fast, rtol, atol, order, ignore, repair, only)
@@ -130,10 +141,15 @@ def checked_options(
             raise ArgumentTypeError(f"{api}: {role} must be a number from 0 on, got {value!r}")
     if order not in (1, 2):
         raise ArgumentError(f"{api}: order must be 1 or 2, got {order!r}")
-    asked = 2 if "second_order" in (only or ()) else order
-    reasons = checked_reasons(api, ignore or {})
-    more: dict[str, Any] = {"order": asked, "ignore": reasons, "repair": bool(repair) and not fast}
-    return Options(int(seed), bool(fast), rtol, atol, **more)
+    return Options(
+        seed=int(seed),
+        fast=bool(fast),
+        rtol=rtol,
+        atol=atol,
+        order=2 if "second_order" in (only or ()) else order,
+        ignore=checked_reasons(api, {} if ignore is None else ignore),
+        repair=bool(repair) and not fast,
+    )
 
 
 def checked_reasons(api: str, ignore: Any) -> dict[str, str]:
@@ -165,64 +181,56 @@ def running(api: str, name: str, seconds: float, only: Sequence[str] | None) -> 
 
 
 def check(subject: Subject, options: Options, parts: Sequence[str]) -> Report:
-    """Run parts of the check on one call."""
+    """Run parts of the check on one call; none after an essential part that failed."""
     report = Report(subject.name, options.seed, rule=place_of(subject.fn))
-    session = Session(subject, options, report)
-    mode = STATE.get()
+    session, stopped, mode = Session(subject, options, report), "", STATE.get()
     try:
         STATE.set(RECORD)  # whatever the caller's mode: no_grad, inference, anomaly detection
-        _run_all(session, parts)
+        for k, part in enumerate(PARTS):
+            result = PartResult(part.name, part.title, NOT_RUN, stopped)
+            report.parts.append(result)
+            if part.name not in parts or (options.fast and not part.fast):
+                result.status, result.reason = SKIPPED, ""
+            elif not stopped:
+                deadline().show(f"{report.name}: {part.title} ({k + 1} of {len(PARTS)})")
+                result.status, result.reason = _run(session, part)
+                stopped = _why_stopped(session, part, result)
     finally:
         STATE.set(mode)
-    return report
-
-
-def _run_all(session: Session, parts: Sequence[str]) -> None:
-    """Run the parts in order; after a failed essential part the others are not run."""
-    report, options, stopped = session.report, session.options, ""
-    for k, part in enumerate(PARTS):
-        if part.name not in parts or (options.fast and not part.fast):
-            report.parts.append(PartResult(part.name, part.title, SKIPPED))
-        elif stopped:
-            report.parts.append(PartResult(part.name, part.title, NOT_RUN, stopped))
-        else:
-            deadline().show(f"{report.name}: {part.title} ({k + 1} of {len(PARTS)})")
-            report.parts.append(_run(session, part))
-            failed, why = report.parts[-1].status == FAILED, options.ignore.get(part.name)
-            if part.essential and failed and why is None:
-                stopped = f"{part.title} failed"
-            elif failed and why is not None and part.name == "first":
-                session.subject.surrogate = why  # of what compares it again, too
-            elif report.parts[-1].status == NOT_RUN:
-                stopped = report.parts[-1].reason
     late = [part for part in report.parts if part.status == NOT_RUN]
     if late and not report.failures:
         titles = ", ".join(part.title for part in late)
         report.unchecked.append(Unchecked(titles, late[0].reason, deadline().way_out()))
+    return report
 
 
-def _run(session: Session, part: Part) -> PartResult:
-    """Run one part; the exceptions of `exceptions` become a result."""
-    session.part = part.name
-    before = len(session.report.failures)
-    optional = contextlib.nullcontext() if part.essential else deadline().leaving_out()
+def _why_stopped(session: Session, part: Part, result: PartResult) -> str:
+    """Return why no other part is run after this one; empty if they are."""
+    if result.status != FAILED:
+        return result.reason if result.status == NOT_RUN else ""
+    why = session.options.ignore.get(part.name)
+    if part.name == "first" and why is not None:
+        session.subject.surrogate = why  # of what compares it again, too
+    return f"{part.title} failed" if part.essential and why is None else ""
+
+
+def _run(session: Session, part: Part) -> tuple[str, str]:
+    """Run one part; return its status, and why if it neither passed nor failed."""
+    session.part, before = part.name, len(session.report.failures)
     try:
-        with optional:
+        with contextlib.nullcontext() if part.essential else deadline().leaving_out():
             part.run(session)
     except NotComparedError as reason:
-        return PartResult(part.name, part.title, NOT_COMPARED, str(reason))
+        return NOT_COMPARED, str(reason)
     except InapplicableError as reason:
-        return PartResult(part.name, part.title, INAPPLICABLE, str(reason))
+        return INAPPLICABLE, str(reason)
     except OutOfTimeError:
-        if deadline().is_over():
-            return PartResult(part.name, part.title, NOT_RUN, deadline().reason())
-        return PartResult(part.name, part.title, SKIPPED, deadline().slowness())
-    except BackwardError as error:
-        session.fail(Cause("raised", f"backward raises: {first_line(error)}"))
-    except ForwardError as error:
-        session.fail(Cause("raised", f"forward raises: {first_line(error)}"))
-    failed = len(session.report.failures) > before
-    return PartResult(part.name, part.title, FAILED if failed else PASSED)
+        over = deadline().is_over()
+        return (NOT_RUN, deadline().reason()) if over else (SKIPPED, deadline().slowness())
+    except (BackwardError, ForwardError) as error:
+        side = "backward" if isinstance(error, BackwardError) else "forward"
+        session.fail(Cause("raised", f"{side} raises: {first_line(error)}"))
+    return FAILED if len(session.report.failures) > before else PASSED, ""
 
 
 def chosen_parts(api: str, only: Sequence[str] | None, skip: Sequence[str]) -> tuple[str, ...]:
@@ -257,25 +265,3 @@ def judged(
         warn_user(str(report), UncheckedWarning)
         return report
     raise GradcheckError(report) if report.failures else UncheckedError(report)
-
-
-def _check_callable(fn: Any) -> None:
-    if not callable(fn):
-        raise ArgumentTypeError(
-            f"gradcheck: a function to check is required, got {name_of(fn)}.\nhint: pass the "
-            "function itself, and its arguments separately."
-        )
-
-
-def _as_arguments(inputs: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """Return positional and keyword arguments from what a user passes as the inputs."""
-    if isinstance(inputs, dict):
-        return (), inputs
-    if isinstance(inputs, (tuple, list)):
-        return tuple(inputs), {}
-    if holds_numbers(inputs) or hasattr(inputs, "__dlpack__"):
-        return (inputs,), {}
-    raise ArgumentTypeError(
-        "gradcheck: inputs must be a tensor, a tuple of arguments or a dict of them by name, got "
-        f"{type(inputs).__name__}"
-    )

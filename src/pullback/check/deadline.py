@@ -129,16 +129,12 @@ class Deadline:
         return f"{reached or 'the usual time is over'}{one}"
 
     def show(self, doing: str = "") -> None:
-        """Show what is done, and, unless that is short, the time it took and is expected to."""
+        """Show what is done; on a terminal, once that is longer than a moment."""
         self.doing, now = doing or self.doing, time.perf_counter()
-        elapsed, more = now - self.start, ""
-        expected = min(self.seconds, max(self.usually, _AT_LEAST * self.average()))
-        if elapsed > _SOON or expected > self.usually:
-            about = f" of about {expected:.0f} s" if elapsed < expected < float("inf") else " s"
-            more = f", {elapsed:.0f}{about}, one call takes {self.average():.2g} s"
-        waits = self.display is _on_terminal and (not more or now - self.shown < _PAUSE)
-        if self.display is not None and not waits:
-            self.display(self.doing + more)
+        early = now - self.start < _SOON or now - self.shown < _PAUSE
+        if self.display is not None and not (self.display is _on_terminal and early):
+            one = f", one call takes {self.average():.2g} s" if now - self.start > _SOON else ""
+            self.display(f"{self.doing}, {now - self.start:.0f} s{one}")
             self.shown = now
 
 

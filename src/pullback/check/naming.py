@@ -6,7 +6,6 @@ import inspect
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
-from weakref import WeakKeyDictionary
 
 from pullback.core.custom import pytree as tree
 
@@ -51,40 +50,15 @@ def parameters_of(fn: Callable[..., Any]) -> list[inspect.Parameter] | None:
 
 def labels_of(fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[str]:
     """Return a name for every leaf of the arguments of a call."""
-    named = [*zip(_positional(fn, len(args), kwargs), args, strict=True), *kwargs.items()]
-    return [label for name, value in named for label in _paths(name, value)]
-
-
-# Of a function, by how many arguments have a place and which a name: asked for each call of it.
-_POSITIONAL: WeakKeyDictionary[Any, dict[tuple[Any, ...], list[str]]] = WeakKeyDictionary()
-
-
-def _positional(fn: Callable[..., Any], count: int, keywords: Iterable[str]) -> list[str]:
-    """Return the names of the first arguments of a call."""
-    try:
-        known = _POSITIONAL.setdefault(fn, {})
-    except TypeError:  # one that cannot be looked up, or only held
-        known = {}
-    names = tuple(keywords)
-    call = (count, names)
-    if call not in known:
-        try:
-            bound = inspect.signature(fn).bind(*range(count), **dict.fromkeys(names))
-            known[call] = _positional_names(bound, count)
-        except (TypeError, ValueError):
-            known[call] = [f"input {i}" for i in range(count)]
-    return known[call]
-
-
-def _positional_names(bound: inspect.BoundArguments, count: int) -> list[str]:
     names: list[str] = []
-    for name, value in bound.arguments.items():
-        kind = bound.signature.parameters[name].kind
-        if kind is inspect.Parameter.VAR_POSITIONAL:
-            names += [f"{name}[{i}]" for i in range(len(value))]
-        elif kind is not inspect.Parameter.VAR_KEYWORD:
-            names.append(name)
-    return names[:count]
+    for p in parameters_of(fn) or ():
+        if p.kind is p.VAR_POSITIONAL:
+            names += [f"{p.name}[{i}]" for i in range(len(args) - len(names))]
+        elif p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD):
+            names.append(p.name)
+    names += [f"input {i}" for i in range(len(names), len(args))]
+    named = [*zip(names, args, strict=False), *kwargs.items()]
+    return [label for name, value in named for label in _paths(name, value)]
 
 
 def _paths(name: str, value: Any) -> Iterator[str]:

@@ -124,21 +124,9 @@ def across(
     arrays: Sequence[Array],
     steps: Mapping[int, Array],
 ) -> Array | None:
-    """Return by how much a function's outputs differ on both sides of its arguments.
+    """Return by how much a function's outputs differ on both sides of its arguments, joined.
 
-    Parameters
-    ----------
-    values : callable
-        The function of all arguments.
-    arrays : sequence of array
-        Their values.
-    steps : mapping of int to array
-        By how much each of those that are moved is, in real coordinates.
-
-    Returns
-    -------
-    array or None
-        In coordinates of all outputs; None if their shapes differ.
+    Of those with steps, which are in real coordinates. None if the outputs' shapes differ.
     """
     sides, flat = [], {i: coordinates(arrays[i]) for i in steps}
     for sign in (1, -1):
