@@ -35,26 +35,20 @@ def checking(*targets):
     return [f"--pullback-check={target}" for target in targets] + ["--pullback-check-fast"]
 
 
-def test_each_operation_is_a_test(run, pytester):
-    pytester.makepyfile(ops=RIGHT + WRONG)
-    result = run(*checking("ops.py"), "-v")
-    result.assert_outcomes(passed=1, failed=1)
-    result.stdout.fnmatch_lines(
+def test_each_operation_is_a_test_and_a_failure_the_report_without_a_traceback(run, pytester):
+    pytester.makepyfile(
+        ops=RIGHT + WRONG, test_other="def test_it():\n    pass\n", test_more="1 / 0"
+    )
+    pytester.makeini("[pytest]\npullback_check_seed = 7\n")
+    result = run(*checking("ops.py"), "test_other.py", "-v")
+    result.assert_outcomes(passed=2, failed=1)
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    result.stdout.fnmatch_lines_random(
         [
             "pullback-check::ops.py:square PASSED*",
             "pullback-check::ops.py:Cube FAILED*",
-        ]
-    )
-
-
-def test_a_failure_is_the_report_without_a_traceback(run, pytester):
-    pytester.makepyfile(ops=WRONG)
-    result = run(*checking("ops.py"))
-    assert result.ret == pytest.ExitCode.TESTS_FAILED
-    result.stdout.fnmatch_lines(
-        [
             "*_ the gradients of ops.py:Cube _*",
-            "Cube: 1 failure (seed 0)",
+            "Cube: 1 failure (seed 7)",
             "  - `x` is off by the factor 2*",
             "*first derivatives * failed",
         ]
@@ -116,8 +110,9 @@ def test_a_module_a_package_a_folder_and_one_operation_are_targets(run, pytester
     pytester.makepyfile(
         **{"package/__init__": "", "package/ops": RIGHT, "files/cubes": RIGHT, "one": RIGHT + WRONG}
     )
-    result = run(*checking("package", "files", "one.py:square"), "-v")
-    result.assert_outcomes(passed=3)
+    targets = checking("package", "files", "one.py:square", "one.py")  # one of them twice
+    result = run(*targets, "-v", "-k", "square")
+    result.assert_outcomes(passed=3, deselected=1)
     result.stdout.fnmatch_lines(
         [
             "pullback-check::package.ops:square PASSED*",
@@ -125,25 +120,6 @@ def test_a_module_a_package_a_folder_and_one_operation_are_targets(run, pytester
             "pullback-check::one.py:square PASSED*",
         ]
     )
-
-
-def test_an_operation_that_two_targets_hold_is_checked_once(run, pytester):
-    pytester.makepyfile(ops=RIGHT + WRONG)
-    run(*checking("ops.py:square", "ops.py"), "-k", "square").assert_outcomes(
-        passed=1, deselected=1
-    )
-
-
-def test_operations_are_chosen_by_k(run, pytester):
-    pytester.makepyfile(ops=RIGHT + WRONG)
-    run(*checking("ops.py"), "-k", "square").assert_outcomes(passed=1, deselected=1)
-    run(*checking("ops.py"), "-k", "not pullback-check").assert_outcomes(deselected=2)
-
-
-def test_checks_run_with_the_tests_of_the_paths(run, pytester):
-    pytester.makepyfile(ops=RIGHT, test_other="def test_it():\n    pass\n", test_more="1 / 0\n")
-    run(*checking("ops.py"), "test_other.py").assert_outcomes(passed=2)
-    run("test_other.py").assert_outcomes(passed=1)
 
 
 def test_what_cannot_be_imported_fails_and_the_rest_is_checked(run, pytester):
@@ -173,12 +149,6 @@ def test_a_target_that_holds_nothing_stops_the_run(run, pytester, target, messag
     assert result.ret == pytest.ExitCode.INTERRUPTED
     result.stdout.fnmatch_lines(["*ERROR collecting pullback-check*", message])
     result.stdout.no_fnmatch_line("*Traceback*")
-
-
-def test_the_seed_is_an_ini_option_and_printed(run, pytester):
-    pytester.makepyfile(ops=WRONG)
-    pytester.makeini("[pytest]\npullback_check_seed = 7\n")
-    run(*checking("ops.py")).stdout.fnmatch_lines(["Cube: 1 failure (seed 7)"])
 
 
 def test_a_seed_that_is_no_number_is_an_error(run, pytester):
@@ -217,17 +187,12 @@ def test_wrong(check_op):
     run("--pullback-check-fast").assert_outcomes(passed=4)
 
 
-def test_strict_settings_and_the_importlib_mode_are_no_obstacle(run, pytester):
-    pytester.makepyfile(ops=RIGHT)
-    strict = ["--strict-config", "--strict-markers", "--import-mode=importlib", "--doctest-modules"]
-    run(*checking("ops.py"), *strict).assert_outcomes(passed=1)
-
-
 def test_a_run_of_its_own_process_needs_nothing_but_the_option(pytester, monkeypatch):
     monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
     pytester.makepyfile(ops=RIGHT)
+    strict = ["--strict-config", "--strict-markers", "--import-mode=importlib", "--doctest-modules"]
     result = pytester.runpytest_subprocess(
-        "-p", pytest_plugin.__name__, "-W", "error", *checking("ops.py")
+        "-p", pytest_plugin.__name__, "-W", "error", *checking("ops.py"), *strict
     )
     result.assert_outcomes(passed=1)
 

@@ -169,8 +169,7 @@ class _Search:
         for name, op in _operations(module, module.__name__):
             home = sys.modules.get(op.__module__, module)  # of its forward
             imported = home is not module and any(v is op for v in list(vars(home).values()))
-            if id(op) not in self._seen and not imported:
-                self._seen.add(id(op))
+            if not imported:
                 self._add(source, name, op, module)
         for name in _table(module):
             if _member(module, name) is None:
@@ -196,7 +195,10 @@ class _Search:
             _refuse("an operation or a function", f"{name}, of type {type(value).__name__}")
 
     def _add(self, source: str, name: str, op: Any, *modules: ModuleType) -> None:
-        """Add an operation, with the inputs that its author wrote there or in the modules."""
+        """Add an operation once, with the inputs that its author wrote there or in the modules."""
+        if id(op) in self._seen:
+            return
+        self._seen.add(id(op))
         every = [getattr(op, "check_inputs", None), *(_table(m).get(name) for m in modules)]
         inputs = next((given for given in every if given is not None), None)
         self.found.operations.append(Operation(source, name, op, inputs))
