@@ -1,5 +1,7 @@
 """Operations with wrong rules, and the evidence on them that the diagnosis reads."""
 
+import inspect
+
 import numpy as np
 import pytest
 
@@ -17,20 +19,25 @@ def evidence(op, *args, seed=0, fast=False):
     return Evidence(Session(subject, Options(seed, fast), Report(subject.name, seed)))
 
 
-def with_rule(forward, rule):
-    """Return an operation; ``rule(grad, *arguments)``, on arrays, gives the first's gradient."""
+def op_of(forward, rule, name="op"):
+    """Return an operation by functions of arrays; ``rule(g, *args)`` gives the first's gradient."""
 
-    def value(ctx, x, *others):
-        ctx.args = [x.numpy(), *[o.numpy() if isinstance(o, pb.Tensor) else o for o in others]]
-        return forward(x)
+    def value(ctx, *args):
+        ctx.args = [a.numpy().copy() if isinstance(a, pb.Tensor) else a for a in args]
+        out = forward(*ctx.args)
+        return tuple(map(pb.asarray, out)) if isinstance(out, tuple) else pb.asarray(out)
 
     @pb.once_differentiable
-    def backward(ctx, grad):
+    def backward(ctx, *grads):
+        g = grads[0].numpy() if len(grads) == 1 else [g.numpy() for g in grads]
         with np.errstate(all="ignore"):
-            found = rule(grad.numpy(), *ctx.args)
-        return pb.asarray(np.asarray(found)), *[None] * (len(ctx.args) - 1)
+            found = np.asarray(rule(g, *ctx.args))
+        return pb.asarray(found), *[None] * (len(ctx.args) - 1)
 
-    return value, backward
+    ctx = inspect.Parameter("ctx", inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    parameters = inspect.signature(forward).parameters.values()
+    value.__signature__ = inspect.Signature([ctx, *parameters])
+    return pb.autograd_function(value, backward, name=name)
 
 
 def poly(x):

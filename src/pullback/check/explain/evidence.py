@@ -1,17 +1,16 @@
 """What is known about a wrong gradient: measured once, read by every explanation.
 
-All gradients are NumPy arrays of the shape of their argument; the Jacobian of argument i has a row
-for each coordinate of the joined outputs, and a column for each coordinate of the argument. What
-explains a gradient has to fit at each `Look`: for two output gradients, and at two points.
+All gradients are NumPy arrays of the shape of their argument. What explains a gradient has to fit
+at each look: for two output gradients, and at two points.
 """
 
 from __future__ import annotations
 
 import contextlib
 import dataclasses
-from collections.abc import Iterator, Sequence
+import itertools
+from collections.abc import Iterator
 from functools import cached_property
-from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -19,76 +18,38 @@ from pullback.check.deadline import OutOfTimeError
 from pullback.check.exceptions import BackwardError, ForwardError
 from pullback.check.numerical import coordinates, double, from_coordinates, joined
 from pullback.check.report import Report
-from pullback.check.session import Line, Session, away_from_zero, gradients, zeros_for_none
+from pullback.check.session import Session, away_from_zero, zeros_for_none
 from pullback.check.subject import Subject
 from pullback.check.values import Array, Arrays
 
-_PURPOSES = ("seeds", "other seeds")
 _ENOUGH = 64  # elements that are moved one by one at other points
 
 
-class Look(NamedTuple):
-    """Backward's gradients beside the right ones, at one point and for one output gradient."""
-
-    call: Evidence
-    seeds: Arrays
-    got: list[Array]
-    expected: list[Array]
-
-    def of(self, i: int, seeds: Arrays) -> Array:
-        """Return the right gradient of an argument for other output gradients."""
-        return self.call.numerical(i, seeds)
-
-
 class Evidence:
-    """Backward's gradients and the numerical ones, for two output gradients and for any other.
+    """Backward's gradients beside the numerical ones, for one output gradient and for any other.
 
-    Attributes
-    ----------
-    session : Session
-    names, arrays : list of str, list of array
-        The differentiated arguments.
-    outputs, seeds, other_seeds : list of array
-        The outputs, and two output gradients.
+    Of each differentiated argument (`names`, `arrays`) there is the gradient of backward in `got`
+    and the numerical one in `expected`, both for the output gradients `seeds`.
     """
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: Session, purpose: str = "seeds") -> None:
         self.session = session
         self.names = session.subject.names
         self.arrays = session.arrays
         self.outputs = session.outputs
-        self.seeds, self.other_seeds = (session.seeds(purpose) for purpose in _PURPOSES)
-        self.found: dict[Any, Any] = {}  # what wrong elements have in common
+        self.named_outputs = [(f"output {k}", out) for k, out in enumerate(self.outputs)]
+        if len(self.outputs) == 1:
+            self.named_outputs = [("the output", self.outputs[0])]
+        self.pattern_rtol = min(0.05, 30 * session.rtol)  # looser than that of the check
+        self.seeds = session.seeds(purpose)
+        self.got = self.vjp(self.seeds)
+        self.expected = [self.numerical(i, self.seeds) for i in range(len(self.arrays))]
 
-    # -- backward ------------------------------------------------------------------------------
     def vjp(self, seeds: Arrays) -> list[Array]:
         """Return backward's gradients in double precision; zeros for None."""
-        return in_double(zeros_for_none(self.session.vjp(seeds), self.arrays))
+        found = zeros_for_none(self.session.vjp(seeds), self.arrays)
+        return [g.astype(double(g.dtype)) for g in found]
 
-    @cached_property
-    def got(self) -> list[Array]:
-        """Backward's gradients for `seeds`."""
-        return self.vjp(self.seeds)
-
-    @cached_property
-    def got_other(self) -> list[Array]:
-        """Backward's gradients for `other_seeds`."""
-        return self.vjp(self.other_seeds)
-
-    @cached_property
-    def analytic(self) -> list[Array | None]:
-        """Backward's Jacobian of each argument; None if it is too large."""
-        total = joined(self.outputs).size
-        if not 0 < total <= self.session.options.max_elements:
-            return [None] * len(self.arrays)
-        run = self.session.subject.run(self.arrays)
-        rows = [
-            [coordinates(g) for g in gradients(run, self.session.split(unit), self.arrays)]
-            for unit in np.eye(total)
-        ]
-        return [np.stack(row) for row in zip(*rows, strict=True)]
-
-    # -- differences ---------------------------------------------------------------------------
     @cached_property
     def slopes(self) -> list[tuple[list[int], Array]]:
         """For each argument which coordinates were moved, and the outputs' slopes along each."""
@@ -98,11 +59,10 @@ class Evidence:
             found.append(([line.element or 0 for line in lines], values.T))
         return found
 
-    def jacobians(self, i: int) -> tuple[Array | None, Array | None]:
-        """Return the numerical Jacobian of argument `i` and backward's; None if not all of it."""
+    def jacobian(self, i: int) -> Array | None:
+        """Return the numerical Jacobian, a row for each output; None if not all was measured."""
         moved, slopes = self.slopes[i]
-        whole = 0 < len(moved) == coordinates(self.arrays[i]).size
-        return (slopes, self.analytic[i]) if whole else (None, None)
+        return slopes if 0 < len(moved) == coordinates(self.arrays[i]).size else None
 
     def numerical(self, i: int, seeds: Arrays) -> Array:
         """Return the numerical gradient of an argument for any output gradients; NaN if unknown."""
@@ -112,15 +72,9 @@ class Evidence:
             flat[moved] = g @ slopes if used.all() else g[used] @ slopes[used]
         return from_coordinates(flat, array.astype(double(array.dtype)))
 
-    @cached_property
-    def expected(self) -> list[Array]:
-        """The numerical gradients for `seeds`."""
-        return [self.numerical(i, self.seeds) for i in range(len(self.arrays))]
-
-    @cached_property
-    def expected_other(self) -> list[Array]:
-        """The numerical gradients for `other_seeds`."""
-        return [self.numerical(i, self.other_seeds) for i in range(len(self.arrays))]
+    def given(self, i: int, changed: dict[int, Array]) -> Array:
+        """Return the right gradient of an argument if some output gradients were others."""
+        return self.numerical(i, [changed.get(k, g) for k, g in enumerate(self.seeds)])
 
     @cached_property
     def tolerance(self) -> list[Array]:
@@ -144,15 +98,6 @@ class Evidence:
         pairs = zip(self.got, self.expected, strict=True)
         return [self.differs(g, e, i) for i, (g, e) in enumerate(pairs)]
 
-    def known(self, i: int) -> Array:
-        """Return where the numerical gradient of argument `i` is known."""
-        return np.asarray(np.isfinite(self.expected[i]))
-
-    def failure_arrays(self, i: int) -> dict[str, Array]:
-        """Return the arrays that a failure shows for argument `i`."""
-        return {"expected": self.expected[i], "got": self.got[i], "wrong": self.wrong[i]}
-
-    # -- other calls ---------------------------------------------------------------------------
     def session_of(self, subject: Subject) -> Session:
         """Return a session on another call, in which fewer elements are moved one by one."""
         most = min(_ENOUGH, self.session.options.max_elements)
@@ -163,19 +108,23 @@ class Evidence:
         """Return the evidence on another call; None where the function is not defined there."""
         try:
             found = Evidence(self.session_of(subject))
-            known = [np.isfinite(values).all() for _, values in found.slopes]
-            known += [np.isfinite(g).all() for g in found.got]
         except (BackwardError, ForwardError):
             return None
         same = [out.shape for out in found.outputs] == [out.shape for out in self.outputs]
-        return found if same and all(known) else None
+        values = [*(slopes for _, slopes in found.slopes), *found.got]
+        return found if same and all(np.isfinite(v).all() for v in values) else None
+
+    @cached_property
+    def other(self) -> Evidence:
+        """The evidence for other output gradients."""
+        return Evidence(self.session, "other seeds")
 
     @cached_property
     def elsewhere(self) -> Evidence | None:
         """The evidence at slightly different values, if there is time for it."""
-        moved = [a * (1.0625 + 0.03 * k) for k, a in enumerate(self.arrays)]
+        moved = [np.asarray(a * (1.06 + 0.03 * k), a.dtype) for k, a in enumerate(self.arrays)]
         with contextlib.suppress(OutOfTimeError):
-            return self.of(self.session.subject.with_arrays(like(moved, self.arrays)))
+            return self.of(self.session.subject.with_arrays(moved))
         return None
 
     def is_right_for(self, subject: Subject, i: int, own: bool) -> bool:
@@ -184,64 +133,28 @@ class Evidence:
         Backward's there (`own`), or this call's, of which the right one is another. It is compared
         along one direction, for two output gradients: that takes a few runs of forward.
         """
-        session = self.session_of(subject)
+        session, both = self.session_of(subject), (self, self.other)
+        got = [e.got[i] for e in both]
         try:
-            same = [out.shape for out in session.outputs] == [out.shape for out in self.outputs]
-            if not (own or same) or not all(out.size for out in session.outputs):
+            if [out.shape for out in session.outputs] != [out.shape for out in self.outputs]:
                 return False
-            pairs = [(self.got[i], self.seeds), (self.got_other[i], self.other_seeds)]
             if own:
-                pairs = [(session.gradients(p)[i], session.seeds(p)) for p in _PURPOSES]
+                got = [zeros_for_none(session.vjp(e.seeds), self.arrays)[i] for e in both]
             count = coordinates(session.wide[i]).size
             line = session.measure(i, away_from_zero(count, session.rng(f"direction {i}")))
         except (BackwardError, ForwardError):
             return False
-        if not own and self._is_component(line, self.expected[i], self.seeds):
-            return False
-        return all(self._is_component(line, g, seeds) for g, seeds in pairs)
-
-    def _is_component(self, line: Line, got: Array, seeds: Arrays) -> bool:
-        """Return whether a gradient agrees with a slope, and is not 0."""
         with np.errstate(all="ignore"):
-            terms, expected = line.direction * coordinates(got), joined(seeds) * line.slope.value
-            off, size = abs(np.sum(terms) - np.sum(expected)), np.sum(np.abs(terms))
-        return bool(np.any(terms) and off <= self.pattern_rtol * (size + np.sum(np.abs(expected))))
+            right = np.array([joined(e.seeds) @ line.slope.value for e in both])
+            found = np.array([line.direction @ coordinates(g) for g in got])
+            ours = np.array([line.direction @ coordinates(e.expected[i]) for e in both])
+        return self.matches(found, right) and (own or not self.matches(ours, right))
 
-    # -- names ---------------------------------------------------------------------------------
-    @cached_property
-    def named_outputs(self) -> list[tuple[str, Array]]:
-        """The outputs with their names in sentences."""
-        if len(self.outputs) == 1:
-            return [("the output", self.outputs[0])]
-        return [(f"output {k}", out) for k, out in enumerate(self.outputs)]
-
-    @cached_property
-    def numbers(self) -> list[tuple[str, float]]:
-        """Every number among the arguments with its name."""
-        return self.session.subject.number_arguments()
-
-    def arguments(self, without: str = "") -> list[tuple[str, Array]]:
-        """Return the arguments that are arrays or numbers, by name."""
-        found = self.session.subject.array_arguments()
-        found += [(name, np.asarray(v)) for name, v in self.numbers]
-        return [(name, a) for name, a in found if name != without]
-
-    # -- comparing -----------------------------------------------------------------------------
-    def looks(self) -> Iterator[Look]:
-        """Yield two output gradients at the call's values, and one at others."""
-        yield Look(self, self.seeds, self.got, self.expected)
-        yield Look(self, self.other_seeds, self.got_other, self.expected_other)
-        other = None if self.session.options.fast else self.elsewhere
-        if other is not None:
-            yield Look(other, other.seeds, other.got, other.expected)
-
-    def explains(self, i: int, pattern: Array, look: Look) -> bool:
-        """Return whether the gradient of argument `i` is a pattern at a look, and is wrong."""
-        right = look.expected[i]
-        if pattern.shape != right.shape or not self.matches(look.got[i], pattern):
-            return False
-        known = np.isfinite(pattern[np.isfinite(right)]).all()
-        return bool(known) and not (look.call is self and self.matches(pattern, right))
+    def looks(self) -> Iterator[Evidence]:
+        """Yield what an explanation has to fit: two output gradients, and another point."""
+        yield from (self, self.other)
+        if not self.session.options.fast and self.elsewhere is not None:
+            yield self.elsewhere
 
     def differs(self, got: Array, expected: Array, i: int) -> Array:
         """Return where two gradients of argument `i` differ; False where nothing is known."""
@@ -260,17 +173,42 @@ class Evidence:
         close = np.abs(a[seen] - b[seen]) <= self.pattern_rtol * (np.abs(b[seen]) + 1e-3 * size)
         return size > 0 and bool(close.all())
 
-    @property
-    def pattern_rtol(self) -> float:
-        """The relative tolerance of patterns, looser than that of the check."""
-        return min(0.05, 30 * self.session.rtol)
+
+# -- arrays that the call knows --------------------------------------------------------------------
+def quantities(e: Evidence, shape: tuple[int, ...]) -> Iterator[tuple[str, Array]]:
+    """Yield arrays of a shape that the call knows, and simple functions of them, in words."""
+    plain: list[tuple[str, Array]] = []
+    arrays = [(f"`{name}`", array) for name, array in e.session.subject.array_arguments()]
+    for name, a in (*arrays, *e.named_outputs):
+        if a.dtype.kind not in "fciu" or not a.size:
+            continue
+        for x in aligned(a + 0.0, shape):
+            plain.append((name, x))
+            yield name, x
+            yield f"{name} ** 2", x**2
+            yield f"(1 - {name})", 1 - x
+            yield f"(1 + {name})", 1 + x
+            yield f"sqrt({name})", np.sqrt(x)
+            yield f"exp({name})", np.exp(x)
+            yield f"{name} * (1 - {name})", x * (1 - x)
+            yield f"(1 - {name} ** 2)", 1 - x**2
+        for axis in (None, *range(a.ndim)) if a.ndim and a.dtype.kind == "f" else ():
+            along = "" if axis is None else f" along axis {axis}"
+            for fitted in aligned(np.sum(a, axis=axis, keepdims=True), shape):
+                yield f"the sum of {name}{along}", fitted
+            for fitted in aligned(np.linalg.norm(a, axis=axis, keepdims=True), shape):
+                yield f"the norm of {name}{along}", fitted
+    for (a_name, x), (b_name, y) in itertools.permutations(plain, 2):
+        yield f"{a_name} / {b_name}", x / y
+        yield f"{a_name} * {b_name}", x * y
+    for axis, index in enumerate(np.indices(shape)):
+        yield f"the index (from 1) along axis {axis}", index + 1.0
 
 
-def in_double(arrays: Arrays) -> list[Array]:
-    """Return arrays in double precision."""
-    return [a.astype(double(a.dtype)) for a in arrays]
-
-
-def like(arrays: Sequence[Array], others: Arrays) -> list[Array]:
-    """Return arrays in the dtypes of others."""
-    return [np.asarray(a).astype(b.dtype) for a, b in zip(arrays, others, strict=True)]
+def aligned(array: Array, shape: tuple[int, ...]) -> Iterator[Array]:
+    """Yield an array broadcast to a shape: unchanged, and with a reduced axis restored."""
+    reduced = range(len(shape)) if 0 < array.ndim == len(shape) - 1 else ()
+    for fitted in (array, *(np.expand_dims(array, axis) for axis in reduced)):
+        sizes = zip(reversed(fitted.shape), reversed(shape), strict=False)
+        if fitted.ndim <= len(shape) and all(m in (1, n) for m, n in sizes):
+            yield np.broadcast_to(fitted, shape)

@@ -1,4 +1,4 @@
-"""What elements of an array have in common: features of values, masks, ties and indices.
+"""What the wrong elements of an array have in common: features of values, masks, ties and indices.
 
 A feature explains a wrong gradient if it holds at each wrong element and at no right one. To rule
 out accidents the call is run again with its values rearranged: they stay in the domain, and
@@ -7,305 +7,219 @@ features of values and of indices no longer coincide.
 
 from __future__ import annotations
 
-import contextlib
 import itertools
-from collections.abc import Callable, Iterable, Iterator
-from typing import Any, NamedTuple
+from collections.abc import Iterator
+from operator import eq, ge, gt, le, lt, ne
+from typing import NamedTuple
 
 import numpy as np
 
 from pullback.check.deadline import Budget
 from pullback.check.exceptions import BackwardError, ForwardError
-from pullback.check.explain.evidence import Evidence, like
+from pullback.check.explain.evidence import Evidence, aligned
 from pullback.check.subject import Subject
 from pullback.check.values import Array
 
 _PERIODS = (2, 3, 4, 8, 16, 32, 64)
 _ENOUGH = 64  # elements, to distinguish causes from accidents
 _SECONDS = 1.0  # of the processor, for one argument
-_COMPARISONS: tuple[tuple[str, Callable[..., Any]], ...] = (
-    ("==", np.equal),
-    ("<", np.less),
-    (">", np.greater),
-    ("<=", np.less_equal),
-    (">=", np.greater_equal),
-    ("!=", np.not_equal),
-)
+_COMPARISONS = {"==": eq, "<": lt, ">": gt, "<=": le, ">=": ge, "!=": ne}
 Named = list[tuple[str, Array]]
-WrongOf = Callable[[Evidence, int], Array]
-
-
-class Feature(NamedTuple):
-    """A property of elements in words, where it holds, and whether it is one of the index."""
-
-    text: str
-    holds: Array
-    of_index: bool = False
+Features = Iterator[tuple[str, Array]]  # in words, and where it holds
 
 
 class Sample(NamedTuple):
-    """An array `x`, the other arguments and the outputs, and which of its elements are wrong.
+    """An array, the other arguments and the outputs, and which of its elements are wrong.
 
-    `informative` is where that could be seen: not where a gradient is 0.
+    Of complex arrays there are both parts. `informative` is where it could be seen that a gradient
+    is wrong: not where it is 0.
     """
 
-    name: str
-    x: Array
+    own: Named
     others: Named
     outputs: Named
     wrong: Array
     informative: Array
 
-    def fits(self, f: Feature) -> bool:
+    def fits(self, holds: Array) -> bool:
         """Return whether a feature holds at exactly the wrong ones of the informative elements."""
-        return bool(np.array_equal(f.holds[self.informative], self.wrong[self.informative]))
+        return np.array_equal(holds[self.informative], self.wrong[self.informative])
 
 
-def explanation(e: Evidence, i: int, wrong_of: WrongOf) -> Feature | None:
-    """Return the feature that holds where the gradient of argument `i` is wrong; sought once."""
-    if (i, wrong_of) not in e.found:
-        e.found[i, wrong_of] = _explanation(e, i, wrong_of)
-    found: Feature | None = e.found[i, wrong_of]
-    return found
-
-
-def _explanation(e: Evidence, i: int, wrong_of: WrongOf) -> Feature | None:
-    first = _sample(e, i, wrong_of)
+def feature_of(e: Evidence, i: int) -> str:
+    """Return the feature that holds where the gradient of argument `i` is wrong; "" if none."""
+    s = first = _sample(e, i)
     with np.errstate(all="ignore"):
-        found = {f.text: f for f in features(first, first) if first.fits(f)}
-        exact, covering = set(found), set(found)
-        for s in () if not found or e.session.options.fast else _samples(e, i, wrong_of):
-            now = list(features(s, first))
-            exact &= {f.text for f in now if s.fits(f)}
-            covering &= {f.text for f in now if f.holds[s.wrong].all()}
-    return next((found[text] for some in (exact, covering) for text in found if text in some), None)
+        exact = covering = [text for text, holds in features(s, s) if s.fits(holds)]
+        time = Budget(_SECONDS)
+        for subject in () if not exact or e.session.options.fast else _arrangements(e, i):
+            if not time.lasts():
+                break
+            try:
+                s = _sample(Evidence(e.session_of(subject)), i)
+            except (BackwardError, ForwardError):
+                continue
+            now = dict(features(s, first))
+            exact = [text for text in exact if text in now and s.fits(now[text])]
+            covering = [text for text in covering if text in now and now[text][s.wrong].all()]
+    return next(iter(exact or covering), "")
 
 
-def wrong_elements(e: Evidence, i: int) -> Array:
-    """Return where the gradient of argument `i` is wrong."""
-    return e.wrong[i]
-
-
-def not_finite(e: Evidence, i: int) -> Array:
-    """Return where the gradient of argument `i` is not finite though the derivative is."""
-    return np.asarray(e.known(i) & ~np.isfinite(e.got[i]))
-
-
-def _sample(e: Evidence, i: int, wrong_of: WrongOf) -> Sample:
-    name, wrong = e.names[i], wrong_of(e, i)
+def _sample(e: Evidence, i: int) -> Sample:
+    name, wrong, subject = e.names[i], e.wrong[i], e.session.subject
     with np.errstate(invalid="ignore"):
         visible = (np.abs(e.expected[i]) > e.tolerance[i]) | ~np.isfinite(e.got[i][wrong]).all()
-    informative = e.known(i) & (wrong | visible)
-    return Sample(name, e.arrays[i], e.arguments(name), e.named_outputs, wrong, informative)
+    known = subject.array_arguments()
+    known += [(label, np.asarray(value)) for label, value in subject.number_arguments()]
+    others = _real([(label, array) for label, array in known if label != name])
+    informative = np.isfinite(e.expected[i]) & (wrong | visible)
+    return Sample(_real([(name, e.arrays[i])]), others, _real(e.named_outputs), wrong, informative)
 
 
-def _samples(e: Evidence, i: int, wrong_of: WrongOf) -> Iterator[Sample]:
-    """Yield samples for other arrangements of the values, where the function is defined."""
-    time = Budget(_SECONDS)
-    for subject in _arrangements(e, i):
-        if not time.lasts():
-            return
-        with contextlib.suppress(BackwardError, ForwardError):
-            yield _sample(Evidence(e.session_of(subject)), i, wrong_of)
+def _real(arrays: Named) -> Named:
+    """Return arrays in words, and the parts of complex ones."""
+    parts = (
+        [(f"{name}.real", a.real), (f"{name}.imag", a.imag)] if a.dtype.kind == "c" else [(name, a)]
+        for name, a in arrays
+    )
+    return list(itertools.chain(*parts))
 
 
 def _arrangements(e: Evidence, i: int) -> Iterator[Subject]:
     """Yield the call with values in other places: with other ties, extremes, no whole numbers."""
     rng, x, subject = e.session.rng(f"arrangements {i}"), e.arrays[i], e.session.subject
-    inner, own = x[(x != x.max()) & (x != x.min())], subject.tracked[i]
-
-    def permuted(array: Array) -> Array:
-        return rng.permutation(array.ravel()).reshape(array.shape)
-
-    for _ in range(min(max(_ENOUGH // x.size, 1), 4)):  # accidents are likely at few elements
-        ties = rng.choice(x.ravel(), x.shape)
-        few = rng.choice(inner if inner.size else x.ravel(), x.shape)
-        for k, array in enumerate((permuted(x), ties, few, permuted(x) * (1 - 1 / 27))):
-            leaves = subject.leaves_on_host()
-            if k == 1:
-                leaves = [permuted(v) if isinstance(v, np.ndarray) else v for v in leaves]
-            leaves[own] = like([array], [x])[0]
-            yield subject.with_leaves(leaves)
+    inner = x[(x != x.max()) & (x != x.min())].ravel()
+    for k in range(4 * min(max(_ENOUGH // x.size, 1), 4)):  # accidents are likely at few elements
+        leaves, values = subject.leaves_on_host(), rng.permuted(x)
+        if k % 2:
+            leaves = [rng.permuted(v) if isinstance(v, np.ndarray) else v for v in leaves]
+        if k % 4 < 2:
+            values = rng.choice(inner if k % 4 == 0 and inner.size else x.ravel(), x.shape)
+        values = values * (26 / 27 if k % 4 == 2 else 1)
+        leaves[subject.tracked[i]] = np.asarray(values, x.dtype)
+        yield subject.with_leaves(leaves)
 
 
 # -- the features, the simplest first --------------------------------------------------------------
-def features(s: Sample, first: Sample) -> Iterator[Feature]:
-    """Yield the features that could separate the wrong elements from the right ones.
-
-    The numbers in them are taken from the first sample.
-    """
-    zero, own, whole = [("0", np.zeros(()))], _real_parts(s.name, s.x), "iu"
-    yield from _compared([(s.name, s.x)], zero)
-    for name, mask in _fitting(s.others, s.x.shape, "b"):
-        yield Feature(f"{name} is true", mask)
-        yield Feature(f"{name} is false", ~mask)
-        for axis in range(mask.ndim):
-            line = np.broadcast_to(~mask.any(axis=axis, keepdims=True), mask.shape)
-            yield Feature(f"{name} is false everywhere along axis {axis}", line)
-    yield from _compared(_fitting(s.others, s.x.shape, "iufc"), zero)
-    before = _fitting(first.others, s.x.shape, whole)
-    for (name, values), (_, was) in zip(_fitting(s.others, s.x.shape, whole), before, strict=True):
-        common, (repeated, again) = np.unique(was[first.wrong]), _repeated(values, None)
-        for label in common[: 1 if common.size == 1 else 0]:
-            yield Feature(f"{name} == {label}", values == label)
-        yield Feature(f"{name} is repeated", repeated)
-        yield Feature(f"{name} is repeated further on", again)
-    left = [(s.name, s.x), (f"|{s.name}|", np.abs(s.x))]
-    yield from _compared(left, list(_fitting(s.others, s.x.shape, "iuf")))
-    yield from _compared(_fitting(s.outputs, s.x.shape, "fc"), zero)
+def features(s: Sample, first: Sample) -> Features:
+    """Yield what could separate the wrong elements from the right ones; numbers as at first."""
+    zero, shape = [("0", np.zeros(()))], s.wrong.shape
+    yield from _compared(s.own, zero)
+    for name, mask in _fitting(s.others, shape, "b"):
+        yield f"{name} is true", mask
+        yield f"{name} is false", ~mask
+    yield from _compared(_fitting(s.others, shape, "iuf"), zero)
+    before = _fitting(first.others, shape, "iu")
+    for (name, values), (_, was) in zip(_fitting(s.others, shape, "iu"), before, strict=True):
+        labels, (repeated, again) = np.unique(was[first.wrong]), _repeated(values)
+        if labels.size == 1:
+            yield f"{name} == {labels[0]}", values == labels[0]
+        yield f"{name} is repeated", repeated
+        yield f"{name} is repeated further on", again
+    sizes = [(f"|{name}|", np.abs(values)) for name, values in s.own]
+    yield from _compared([*s.own, *sizes], _fitting(s.others, shape, "iuf"))
+    yield from _compared(_fitting(s.outputs, shape, "f"), zero)
     yield from _indices(s)
-    yield from _positions(s.x.shape, first.wrong)
-    for name, values in own:
+    yield from _positions(shape, first.wrong)
+    for name, values in s.own:
         yield from _ties(name, values)
-        yield Feature(f"{name} is a whole number", values == np.round(values))
+        yield f"{name} is a whole number", values == np.round(values)
     yield from _thresholds(s, first)
 
 
-def _compared(left: Iterable[tuple[str, Array]], right: Named) -> Iterator[Feature]:
-    """Yield comparisons of arrays with others; of complex ones for equality, and their parts."""
-    for name, x in left:
-        for other, y in right:
-            if x.dtype.kind == "c":
-                yield Feature(f"{name} == {other}", x == y)
-            for part, values in _real_parts(name, x):
-                for sign, compare in _COMPARISONS if y.dtype.kind != "c" else ():
-                    yield Feature(f"{part} {sign} {other}", compare(values, y))
+def _compared(left: Named, right: Named) -> Features:
+    for (name, x), (other, y) in itertools.product(left, right):
+        for sign, compare in _COMPARISONS.items():
+            yield f"{name} {sign} {other}", compare(x, y)
 
 
-def _indices(s: Sample) -> Iterator[Feature]:
+def _indices(s: Sample) -> Features:
     """Yield what whole numbers say of an index: how often it occurs, and comparisons with it."""
-    for name, array in s.others:
-        if array.dtype.kind not in "iu" or not array.size:
+    shape = s.wrong.shape
+    for (name, array), (axis, n) in itertools.product(s.others, enumerate(shape)):
+        if array.dtype.kind not in "iu" or not array.size or array.max() > n or array.min() < -n:
             continue
-        for axis, n in enumerate(s.x.shape):
-            place, index = f"the index along axis {axis}", np.indices(s.x.shape)[axis]
-            for values in aligned(array, s.x.shape) if 0 <= array.min() <= array.max() <= n else ():
-                right = [(name, values), (f"{name} - 1 (off by one?)", values - 1)]
-                places = [(place, index), (f"{place} from the end", n - 1 - index)]
-                yield from _compared(places, right)
-            if array.ndim and -n <= array.min() <= array.max() < n:
-                count = _count(array, array < n, s.x.shape, axis)
-                yield Feature(f"{place} is repeated in {name}", count > 1)
-                yield Feature(f"{place} occurs in {name}", count > 0)
-                yield Feature(f"{place} does not occur in {name}", count == 0)
-                backwards = _count(array, array < 0, s.x.shape, axis)
-                yield Feature(f"{place} occurs in {name} as a negative number", backwards > 0)
+        place = f"the index along axis {axis}"
+        for values in aligned(array, shape):
+            right = [(name, values), (f"{name} - 1 (off by one?)", values - 1)]
+            yield from _compared([(place, np.indices(shape)[axis])], right)
+        if array.ndim and array.max() < n:
+            count, backwards = (_count(array, a, shape, axis) for a in (array < n, array < 0))
+            yield f"{place} is repeated in {name}", count > 1
+            yield f"{place} occurs in {name}", count > 0
+            yield f"{place} does not occur in {name}", count == 0
+            yield f"{place} occurs in {name} as a negative number", backwards > 0
 
 
-def _positions(shape: tuple[int, ...], wrong: Array) -> Iterator[Feature]:
+def _positions(shape: tuple[int, ...], wrong: Array) -> Features:
     """Yield features of the index alone."""
-    indices = [(f"the index along axis {k}", index) for k, index in enumerate(np.indices(shape))]
-    for (name, index), n in zip(indices, shape, strict=True):
+    indices = np.indices(shape)
+    for axis, n in enumerate(shape):
+        name, index = f"the index along axis {axis}", indices[axis]
         found = np.unique(index[wrong])
-        for text, holds in _along(n, index, found) if found.size and n > 1 else ():
-            yield Feature(f"{name} is {text}", holds, True)
-    for (name, row), (other, column) in itertools.pairwise(indices):
-        for sign, compare in _COMPARISONS:
-            yield Feature(f"{name} {sign} {other} (the diagonal)", compare(row, column), True)
-    if len(shape) > 1:
-        pairs = zip(indices, shape, strict=True)
-        border = np.logical_or.reduce([(k == 0) | (k == n - 1) for (_, k), n in pairs])
-        yield Feature("the element is at the border", border, True)
-        yield Feature("the element is not at the border", ~border, True)
+        if n == 1 or not found.size:
+            continue
+        first, last = int(found[0]), int(found[-1])
+        yield f"{name} is {({0: 'the first', n - 1: 'the last'}).get(first, first)}", index == first
+        yield f"{name} is the first or the last", (index == 0) | (index == n - 1)
+        yield f"{name} is less than {last + 1}", index <= last
+        yield f"{name} is at least {first}", index >= first
+        for period in (p for p in _PERIODS if 2 * p <= n or p == 2):
+            r = first % period
+            words = ("even", "odd")[r] if period == 2 else f"{r} modulo {period}"
+            yield f"{name} is {words}", index % period == r
+        for sign, compare in _COMPARISONS.items() if axis else ():
+            words = f"the index along axis {axis - 1} {sign} {name} (the diagonal)"
+            yield words, compare(indices[axis - 1], index)
 
 
-def _along(n: int, index: Array, found: Array) -> Iterator[tuple[str, Array]]:
-    """Yield features of the index along one axis that hold at the wrong elements."""
-    first, last = int(found[0]), int(found[-1])
-    if first == last:
-        yield {0: "the first", n - 1: "the last"}.get(first, str(first)), index == first
-    yield "the first or the last", (index == 0) | (index == n - 1)
-    yield f"less than {last + 1}", index <= last
-    yield f"at least {first}", index >= first
-    for period in (p for p in _PERIODS if 2 * p <= n or p == 2):
-        if np.unique(found % period).size == 1:
-            r = int(found[0] % period)
-            word = ("even", "odd")[r] if period == 2 else f"{r} modulo {period}"
-            yield word, index % period == r
-
-
-def _ties(name: str, x: Array) -> Iterator[Feature]:
+def _ties(name: str, x: Array) -> Features:
     """Yield whether values are repeated, or the largest or smallest, in the array and its lines."""
+    yield f"{name} occurs more than once", _repeated(x)[0]
     for axis in (*(range(x.ndim) if x.ndim > 1 else ()), None):
         along = "" if axis is None else f" along axis {axis}"
-        repeated, _ = _repeated(x, axis)
-        yield Feature(f"{name} occurs more than once{along}", repeated)
-        for word, end in (("largest", np.max), ("smallest", np.min)) if x.size else ():
+        for word, end in (("largest", np.max), ("smallest", np.min)):
             extreme = x == end(x, axis=axis, keepdims=True)
-            yield Feature(f"{name} is the {word}{along}", extreme)
-            yield Feature(f"{name} ties for the {word}{along}", extreme & repeated)
+            several = extreme.sum(axis=axis, keepdims=True) > 1
+            yield f"{name} is the {word}{along}", extreme
+            yield f"{name} ties for the {word}{along}", extreme & several
 
 
-def _thresholds(s: Sample, first: Sample) -> Iterator[Feature]:
+def _thresholds(s: Sample, first: Sample) -> Features:
     """Yield bounds that separate the wrong elements from the right ones."""
     wrong, right = first.wrong & first.informative, ~first.wrong & first.informative
-    for (name, then), (_, now) in zip(_sized(first), _sized(s), strict=True):
-        for k, (below, above) in enumerate(((wrong, right), (right, wrong))):
-            if wrong.any() and right.any() and then[below].max() < then[above].min():
-                low, high = float(then[below].max()), float(then[above].min())
-                middle = low + (high - low) / 2  # the bound has the fewest digits
-                rounded = (round(middle, digits) for digits in range(-12, 18))
-                bound = next((r for r in rounded if low < r < high), middle)
-                sign, compare = _COMPARISONS[1 + k]
-                yield Feature(f"{name} {sign} {bound:g}", compare(now, bound))
+    known = zip(_sized(first), _sized(s), strict=True) if wrong.any() and right.any() else ()
+    for (name, then), (_, now) in known:
+        for sign, below, above in (("<", wrong, right), (">", right, wrong)):
+            low, high = float(then[below].max()), float(then[above].min())
+            rounded = (float(f"{(low + high) / 2:.{digits}g}") for digits in range(1, 18))
+            for bound in itertools.islice((b for b in rounded if low < b < high), 1):
+                yield f"{name} {sign} {bound:g}", _COMPARISONS[sign](now, bound)
 
 
 def _sized(s: Sample) -> Named:
     """Return what may have a bound: the argument, and its differences from others."""
-    found = [(s.name, s.x)] if s.x.dtype.kind != "c" else []
-    for name, values in s.others if found else ():
-        if values.shape == s.x.shape and values.dtype.kind in "f":
-            found += [(name, values), (f"{s.name} - {name}", s.x - values)]
+    found, others = list(s.own), _fitting(s.others, s.wrong.shape, "f")
+    found += [(f"{n} - {m}", x - y) for (n, x), (m, y) in itertools.product(s.own, others)]
     return [*found, *((f"|{name}|", np.abs(values)) for name, values in found)]
 
 
-# -- arrays ----------------------------------------------------------------------------------------
-def aligned(array: Array, shape: tuple[int, ...]) -> Iterator[Array]:
-    """Yield an array broadcast to a shape: unchanged, and with a reduced axis restored."""
-    reduced = range(len(shape)) if 0 < array.ndim == len(shape) - 1 else ()
-    for fitted in (array, *(np.expand_dims(array, axis) for axis in reduced)):
-        sizes = zip(reversed(fitted.shape), reversed(shape), strict=False)
-        if fitted.ndim <= len(shape) and all(m in (1, n) for m, n in sizes):
-            yield np.broadcast_to(fitted, shape)
+def _fitting(arrays: Named, shape: tuple[int, ...], kinds: str) -> Named:
+    """Return the arrays of some kinds of dtype that can be compared element by element."""
+    return [(name, a) for name, b in arrays if b.dtype.kind in kinds for a in aligned(b, shape)]
 
 
-def _real_parts(name: str, array: Array) -> Named:
-    if array.dtype.kind != "c":
-        return [(name, array)]
-    return [(f"{name}.real", array.real), (f"{name}.imag", array.imag)]
-
-
-def _fitting(arrays: Named, shape: tuple[int, ...], kinds: str) -> Iterator[tuple[str, Array]]:
-    """Yield the arrays of some kinds of dtype that can be compared element by element."""
-    for name, array in arrays:
-        if array.dtype.kind in kinds:
-            yield from ((name, values) for values in aligned(array, shape))
-
-
-def _repeated(array: Array, axis: int | None) -> tuple[Array, Array]:
-    """Return where a value is repeated in the array or along an axis; and repeated later on."""
-    flat = np.arange(array.size).reshape(array.shape)
-    line = 0 * flat if axis is None else flat.min(axis=axis, keepdims=True, initial=array.size)
-    _, value = np.unique(array, return_inverse=True)
-    key = value.reshape(array.shape) * (array.size + 1) + line
-    _, group, counts = np.unique(key, return_inverse=True, return_counts=True)
-    last = np.zeros(counts.size, int)
-    np.maximum.at(last, group.reshape(-1), flat.reshape(-1))
-    group = group.reshape(array.shape)
-    return counts[group] > 1, flat < last[group]
+def _repeated(array: Array) -> tuple[Array, Array]:
+    """Return where a value is repeated; and where it is repeated further on."""
+    _, last, group, counts = np.unique(
+        array.ravel()[::-1], return_index=True, return_inverse=True, return_counts=True
+    )
+    group = group.ravel()[::-1]
+    again = array.size - 1 - last[group] > np.arange(array.size)
+    return (counts[group] > 1).reshape(array.shape), again.reshape(array.shape)
 
 
 def _count(index: Array, taken: Array, shape: tuple[int, ...], axis: int) -> Array:
-    """Return how often each element of an array is taken by an index along an axis.
-
-    An index of as many axes takes single elements, as `gather` does; any other takes slices.
-    """
-    count = np.zeros(shape, int)
-    others = [k for k in range(len(shape)) if k != axis]
-    if index.ndim == len(shape) and all(index.shape[k] <= shape[k] for k in others):
-        grid = np.indices(index.shape)
-        grid[axis] = index % shape[axis]
-        np.add.at(count, tuple(grid[:, taken]), 1)
-    else:
-        np.add.at(np.moveaxis(count, axis, 0), index[taken] % shape[axis], 1)
-    return count
+    """Return how often each element of an array is taken by an index along an axis."""
+    count = np.bincount(index[taken] % shape[axis], minlength=shape[axis])
+    return np.broadcast_to(np.expand_dims(count, [*range(1, len(shape) - axis)]), shape)

@@ -256,8 +256,9 @@ def _more_accurate(subject: Subject) -> Iterator[Subject]:
 # -- reporting -------------------------------------------------------------------------------------
 def _explain(session: Session, arguments: Sequence[int]) -> None:
     """Search why the gradients of these arguments are wrong, and report it."""
-    evidence, told = Evidence(session), list(arguments)
+    told = list(arguments)
     try:
+        evidence = Evidence(session)
         told = [i for i in range(len(session.arrays)) if evidence.wrong[i].any()] or told
         with deadline().leaving_out(_FOR_DIAGNOSIS):
             causes = diagnose(evidence, told)

@@ -52,7 +52,9 @@ def fail(session: Session, evidence: Evidence, causes: Sequence[tuple[int, Cause
             cause,
             evidence.names[i],
             find_repair=_of(found, i) if session.options.repair else None,
-            **evidence.failure_arrays(i),
+            expected=evidence.expected[i],
+            got=evidence.got[i],
+            wrong=evidence.wrong[i],
         )
 
 

@@ -97,7 +97,7 @@ class _Holding:
     def found(self, wrong: Sequence[int]) -> dict[int, str]:
         """Return through what the gradients of arguments are wrong, where that is found."""
         e, other = self.evidence, self.evidence.elsewhere
-        calls = [(e.arrays, e.seeds, e.got), (e.arrays, e.other_seeds, e.got_other)]
+        calls = [(e.arrays, e.seeds, e.got), (e.arrays, e.other.seeds, e.other.got)]
         calls += [] if other is None else [(other.arrays, other.seeds, other.got)]
         points = []
         for arrays, seeds, got in calls:
@@ -124,7 +124,8 @@ class _Holding:
         return right.size > 1 and bool(np.allclose(got * size, (got @ right) * right, _SMALL, 0.0))
 
     def _verdict(self, times: float) -> str:
-        numbers = [(name, v) for name, v in self.evidence.numbers if v not in (0.0, 1.0)]
+        numbers = self.evidence.session.subject.number_arguments()
+        numbers = [(name, v) for name, v in numbers if v not in (0.0, 1.0)]
         for name, v in numbers if times not in _VERDICTS else ():
             if abs(v - times) < _SMALL * abs(times):
                 return f"is `{name}` times what it should be"

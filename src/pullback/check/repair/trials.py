@@ -99,7 +99,7 @@ class Trials:
     def mended_by(self, edit: Edit) -> tuple[int, ...]:
         """Return the arguments whose gradients a change makes right, if it makes none wrong."""
         e, right = self.evidence, self.wrong
-        points = [(e, e.seeds, e.expected), (e, e.other_seeds, e.expected_other)]
+        points = [(e, e.seeds, e.expected), (e, e.other.seeds, e.other.expected)]
         if e.elsewhere is not None:
             points.append((e.elsewhere, e.elsewhere.seeds, e.elsewhere.expected))
         try:
