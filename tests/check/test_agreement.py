@@ -2,7 +2,8 @@ import numpy as np
 import pytest
 
 import pullback as pb
-from pullback.check.agreement import counts, looks_right
+from pullback.check.agreement import looks_right, wrong_at
+from pullback.check.exceptions import BackwardError
 from pullback.check.inputs.arguments import Inputs, first_run
 from pullback.check.report import Report
 from pullback.check.session import Options, Session
@@ -24,7 +25,7 @@ def op_of(gradients):
 
 
 def looks(op, *args, seed=0):
-    return looks_right(first_run(op, Inputs(args, {})), seed)
+    return looks_right(*first_run(op, Inputs(args, {})), seed)
 
 
 def looked_at(gradients):
@@ -70,30 +71,13 @@ def test_what_is_not_finite_does_not_look_right(value):
     assert not looked_at(lambda x, y, g: (1e6 * g + 0 * x, value * y))
 
 
-def test_a_kink_of_one_argument_is_no_matter_where_each_is_right_alone():
-    calls = []
-
-    def forward(ctx, x, y):
-        ctx.save_for_backward(x=x, y=y)
-        calls.append(bool((x > y).any()))
-        return ((x > y) * x).sum()
-
-    def backward(ctx, grad_output):
-        x, y = ctx.saved_tensors
-        return {"x": (x > y) * grad_output, "y": None}
-
-    step = pb.autograd_function(forward, backward)
-    x = np.ones(200)
-    # A step is at most 1.5e-5 long: of one argument too short to cross, of both not.
-    assert looks(step, x, x + 1.6e-5)
-    assert calls == [False, True, True, False, False, False, False]
-
-
 # -- what counts -----------------------------------------------------------------------------------
-def wrong(forward, backward, *args, **options):
+def wrong(forward, backward, *args, base=None):
     """Return the arguments whose gradient counts as wrong."""
     op = pb.autograd_function(forward, pb.once_differentiable(backward))
-    return counts(Session(Subject(op, args), Options(), Report("", 0)), **options)
+    subject = Subject(op, args)
+    subject.base = None if base is None else Subject(op, (base,))
+    return wrong_at(Session(subject, Options(), Report("", 0)))
 
 
 def saved(fn):
@@ -138,9 +122,10 @@ def raises_at_ties(x, g):
         (lambda x: 1 - np.cos(x) ** 2, lambda x, g: 2.0 * x * g * 1.0001, np.array([1e-6, 3e-6])),
         (lambda x: ((x - x.mean()) ** 2).sum(), raises_at_ties, np.ones(3)),
         (np.sqrt, lambda x, g: g * np.inf, np.zeros(2)),
+        (lambda x: np.log(np.exp(x / 9).sum()) * 9, lambda x, g: g * np.nan, 1e3 * PLAIN),
     ],
     ids=["kink", "at a kink alone", "either of two", "both in part", "median of equal ones",
-         "no deviation", "saturated", "rounding", "raised at ties alone", "edge"],
+         "no deviation", "saturated", "rounding", "raised at ties alone", "edge", "NaN all around"],
 )  # fmt: skip
 def test_without_a_derivative_beyond_noise_nothing_counts(fn, gradient, x):
     with np.errstate(all="ignore"):
@@ -154,10 +139,9 @@ def test_without_a_derivative_beyond_noise_nothing_counts(fn, gradient, x):
         (np.abs, lambda x, g: g, np.array([0.0, -1.2])),
         (np.max, lambda x, g: g * (x == x.max()), TIED),
         (np.sinc, lambda x, g: g * (np.cos(np.pi * x) - np.sinc(x)) / x, np.array([0.0, 0.4])),
-        (lambda x: np.log(np.exp(x / 9).sum()) * 9, lambda x, g: g * np.nan, 1e3 * PLAIN),
         (lambda x: 1e-9 * x, lambda x, g: 1.1e-9 * g, PLAIN),
     ],
-    ids=["factor", "beside a kink", "both of two", "a hole", "overflow", "small outputs"],
+    ids=["factor", "beside a kink", "both of two", "a hole", "small outputs"],
 )
 def test_what_is_wrong_where_forward_is_smooth_counts(fn, gradient, x):
     assert len(wrong(saved(fn), rule(gradient), x)) == 1
@@ -175,18 +159,18 @@ def test_a_gradient_that_is_right_but_for_a_phase_does_not_count():
         return {"x": pb.asarray(factor * by)}
 
     assert wrong(forward, backward, PLAIN) == []
-    assert wrong(forward, lambda ctx, g: backward(ctx, g, 1.1), PLAIN) == ["x"]
+    assert wrong(forward, lambda ctx, g: backward(ctx, g, 1.1), PLAIN) == [0]
 
 
 def test_backward_that_raises_counts_where_it_raises_at_nearby_points_too():
     def backward(ctx, g):
         raise ValueError("never")
 
-    assert wrong(saved(np.sin), backward, PLAIN) == [""]
+    with pytest.raises(BackwardError, match="never"):
+        wrong(saved(np.sin), backward, PLAIN)
 
 
-def test_what_is_nothing_beside_the_outputs_of_the_call_and_what_has_slack_does_not_count():
+def test_what_is_nothing_beside_the_outputs_of_the_users_call_does_not_count():
     fn, gradient = (lambda x: 1e-20 * x), (lambda x, g: 1.5e-20 * g)
-    assert wrong(saved(fn), rule(gradient), PLAIN, size=1.0) == []
+    assert wrong(saved(fn), rule(gradient), PLAIN, base=1e20 * PLAIN) == []
     assert wrong(saved(fn), rule(gradient), PLAIN) != []
-    assert wrong(saved(fn), rule(gradient), PLAIN, slack=0.6) == []

@@ -18,13 +18,13 @@ CHECK = SRC / "check"
 GROUPS = (
     {"deadline", "exceptions", "iterating", "naming", "sources", "values"},
     {"numerical", "report", "slopes", "subject"},
-    {"comparison", "resizing", "session"},
+    {"agreement", "comparison", "resizing", "session"},
     {"explain"},
     {"repair"},
     {"properties"},
     {"api"},
     {"inputs"},
-    {"agreement", "ops", "runner", "varying"},
+    {"ops", "runner"},
     {"discovery"},
 )
 RANK = {name: rank for rank, group in enumerate(GROUPS) for name in group}

@@ -10,7 +10,8 @@ Measurements and the report
     numerical (derivatives by differences), subject (the call, its values and gradients), slopes
     (those of a call, each measured once), report (causes, failures, notes; in words and drawn).
 One check
-    session (compares a call's gradients with its slopes), comparison, resizing.
+    session (compares a call's gradients with its slopes), comparison, agreement (whether a gradient
+    is wrong at a call that nobody gave, as measurements tell), resizing.
 explain/
     Why a gradient is wrong.
 repair/
@@ -21,9 +22,8 @@ properties/
     differences), calls, arguments, sizes, arrays (what varies). api runs them: `gradcheck`.
 inputs/
     The arguments of a call: described in a text, drawn by strategies of Hypothesis, or guessed from
-    the signature; settings, redrawing and vary draw others. agreement (whether a gradient is wrong
-    at another call, as measurements tell), varying (with as few differences as show it); runner (an
-    operation on one set of inputs or several), ops: `check_op`.
+    the signature; settings, redrawing and vary draw others. runner (an operation on one set of
+    inputs or several), ops: `check_op`.
 discovery
     The operations of a module, file or folder.
 

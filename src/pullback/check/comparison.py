@@ -89,20 +89,20 @@ def rounding_noise(
     by default that of each array.
     """
 
+    def bits(array: Array) -> float:
+        return 4 * (eps or float(np.finfo(array.dtype).eps))
+
     def moved() -> Iterator[list[Array]]:
         for salt in (1.0, 2.0, 3.0):
-            moved_seeds = [_moved(g, _phase(g, salt + 0.5), eps) for g in seeds]
+            moved_seeds = [beside(g, bits(g), salt + 0.5) for g in seeds]
             try:
-                found = compute([_moved(a, _phase(a, salt), eps) for a in arrays], moved_seeds)
+                found = compute([beside(a, bits(a), salt) for a in arrays], moved_seeds)
             except (ForwardError, BackwardError):
                 found = compute(arrays, moved_seeds)
             yield found
         if apart:
             with contextlib.suppress(ForwardError, BackwardError):
-                phases = [np.cos(1e3 * np.arange(a.size)).reshape(a.shape) for a in arrays]
-                yield compute(
-                    [_moved(a, p, eps) for a, p in zip(arrays, phases, strict=True)], list(seeds)
-                )
+                yield compute([beside(a, bits(a), apart=True) for a in arrays], list(seeds))
 
     base = compute(arrays, seeds)
     most = [np.zeros(b.shape) for b in base]
@@ -129,15 +129,15 @@ def gradient_noise(
     return lambda: rounding_noise(compute, session.arrays, [g for g in seeds if g is not None])
 
 
-def _phase(array: Array, salt: float) -> Array:
-    """Return numbers between -1 and 1, the same for equal elements."""
-    with np.errstate(all="ignore"):
-        wide = np.asarray(array.real + 2 * array.imag).astype(np.float64)
-        return np.asarray(np.nan_to_num(np.cos(salt + 1e3 * wide)))
+def beside(array: Array, by: float, salt: float = 1.0, apart: bool = False) -> Array:
+    """Return an array a little beside: each element changed by up to `by` of itself.
 
-
-def _moved(array: Array, phase: Array, eps: float | None) -> Array:
-    """Return an array changed by up to four rounding units, as a phase says."""
+    Equal elements stay equal, and zeros stay; with `apart`, no elements are equal or 0.
+    """
     with np.errstate(all="ignore"):
-        factor = 1 + 4 * (eps or float(np.finfo(array.dtype).eps)) * phase
+        phase = np.asarray(array.real + 2 * array.imag).astype(np.float64)
+        if apart:
+            phase = np.arange(array.size, dtype=np.float64).reshape(array.shape)
+            array = np.where(array == 0, by * (max_abs(array) or 1.0), array).astype(array.dtype)
+        factor = 1 + by * np.nan_to_num(np.cos(salt + 1e3 * phase))
         return np.asarray(array * factor).astype(array.dtype)

@@ -13,16 +13,19 @@ from typing import Any
 
 import numpy as np
 
+from pullback.check.agreement import looks_right, wrong_at
 from pullback.check.api import check
-from pullback.check.comparison import max_abs
 from pullback.check.deadline import OutOfTimeError, deadline
 from pullback.check.exceptions import BackwardError
 from pullback.check.explain import cause_of_exception
 from pullback.check.inputs.arguments import (
+    ENDLESS,
     Inputs,
     draw_described,
     format_inputs,
     on_domains,
+    read_by_half,
+    taken,
     try_forward,
 )
 from pullback.check.inputs.candidates import described_call
@@ -33,10 +36,9 @@ from pullback.check.inputs.guessing import (
     guess,
     other_guesses,
 )
-from pullback.check.inputs.settings import ENDLESS, taken
 from pullback.check.inputs.shape_text import documented, is_description
 from pullback.check.inputs.strategies import is_strategy, search, strategy_of
-from pullback.check.inputs.vary import vary
+from pullback.check.inputs.vary import Variation, vary
 from pullback.check.naming import name_of, parameters_of, quoted
 from pullback.check.report import (
     FAILED,
@@ -50,7 +52,6 @@ from pullback.check.report import (
 from pullback.check.session import Options, Session
 from pullback.check.subject import Subject
 from pullback.check.values import holds_numbers, host
-from pullback.check.varying import Varied, read_by_half
 from pullback.core.custom import pytree as tree
 from pullback.core.tensor.tensor import box
 from pullback.errors import ArgumentError, GradientError
@@ -106,7 +107,6 @@ class Runner:
         shapes = {name: described.shape for name, described in documented(fn, names).items()}
         self.said = {name: tuple(map(str, shape)) for name, shape in shapes.items() if shape}
         self.base: Subject | None = None  # the call whose gradients are right, if they are
-        self.size = 0.0  # of its outputs
 
     # -- choosing the inputs -------------------------------------------------------------------
     def report(self, inputs: Sequence[Any]) -> Report:
@@ -170,7 +170,7 @@ class Runner:
             why = "forward draws random numbers where it is given no seed or generator"
             return self._not_checked(why, f"give it one: {described_call(rest)}")
         plain = [f for f in report.failures if f.part == "first" and not f.situation]
-        if plain and not self._varied().wrong(self._subject(sets[0])):
+        if plain and not self._wrong(self._subject(sets[0])):
             why = (
                 "the disagreement at the inputs guessed does not repeat nearby, or forward is rough"
             )
@@ -211,39 +211,60 @@ class Runner:
         wrong_here = any(failure.part in OF_VALUES for failure in report.failures)
         if wrong_here or self.options.fast or "first" not in self.parts or self.surrogate:
             return report
+        if report.precision:  # at other calls it may be coarser
+            return report
         inputs = self._whole(inputs)
         self.base = Subject(self.fn, inputs.args, inputs.kwargs)
         try:
             with deadline().leaving_out():
-                self.size = max_abs(*self.base.values(self.base.arrays))
-                domains = inputs.domains or read_by_half(self.base)
-                inputs = inputs._replace(domains=domains)
-                fn, seed = on_domains(self.fn, domains), self.options.seed
-                varied = self._varied(fn, bool(report.unchecked))
-                for variation in vary(
-                    fn, self.parameters or (), inputs, seed, not self.options.guessed
-                ):
-                    if variation.values and report.precision:  # there it may be coarser
-                        continue
-                    first = taken(fn, variation.inputs(fn))
-                    if first == ENDLESS:
-                        report.notes.append("other values left out: forward does not end at some")
-                        break
-                    if isinstance(first, str):
-                        continue
-                    what, found = varied.compared(variation, first)
-                    if found.failures:  # so no other size is needed to show the mistake
-                        report.failures = [f for f in report.failures if f.cause.name != "size"]
-                    if what:
-                        merge(report, found, f"with {what}")
-                    if found.failures:
-                        break
+                inputs = inputs._replace(domains=inputs.domains or read_by_half(self.base))
+                self._vary(report, inputs)
         except OutOfTimeError:
             report.notes.append(f"other settings and values left out: {deadline().slowness()}")
         return report
 
-    def _varied(self, fn: Callable[..., Any] | None = None, unmeasured: bool = False) -> Varied:
-        return Varied(fn or self.fn, self.options, self.size, self.check_one, unmeasured)
+    def _vary(self, report: Report, inputs: Inputs) -> None:
+        """Merge what is wrong at another call into the report; it ends with the first mistake."""
+        fn, seed = on_domains(self.fn, inputs.domains), self.options.seed
+        for variation in vary(fn, self.parameters or (), inputs, seed):
+            first = taken(fn, variation.inputs)
+            if first == ENDLESS:
+                report.notes.append("other values left out: forward does not end at some")
+                return
+            if isinstance(first, str) or looks_right(*first, seed):
+                continue
+            names = self._wrong(first[0])
+            if not names:
+                continue
+            with deadline().as_time_allows():
+                variation, names = self._simplest(fn, variation, names)
+            found = self.check_one(variation.inputs, ("first",))
+            found.notes = []  # on the user's own inputs they are enough
+            found.failures = [f for f in found.failures if "" in names or f.argument in names]
+            if found.failures:  # so no other size is needed to show the mistake
+                report.failures = [f for f in report.failures if f.cause.name != "size"]
+                merge(report, found, f"with {variation.what}")
+                return
+
+    def _simplest(
+        self, fn: Callable[..., Any], variation: Variation, names: list[str]
+    ) -> tuple[Variation, list[str]]:
+        """Return the variation with as few differences as show a mistake, and what is wrong."""
+        for other in variation.simpler():
+            first = taken(fn, other.inputs)
+            found = [] if isinstance(first, str) else self._wrong(first[0])
+            if found:
+                return self._simplest(fn, other, found)
+        return variation, names
+
+    def _wrong(self, subject: Subject) -> list[str]:
+        """Return the arguments whose gradient is wrong at a call that nobody gave."""
+        subject.base = self.base
+        session = Session(subject, self.options, Report(subject.name, self.options.seed))
+        try:
+            return [subject.names[i] for i in wrong_at(session)]
+        except BackwardError:
+            return [""]
 
     # -- one call ------------------------------------------------------------------------------
     def _whole(self, inputs: Inputs) -> Inputs:
@@ -297,8 +318,7 @@ class Runner:
         report.notes[:0] = [f"inputs: {self.summary(sets[0])}", *sets[0].notes]
         try:
             with deadline().leaving_out():
-                subject = self._subject(sets[0])
-                self.size = max_abs(*subject.values(subject.arrays))
+                self.base = self._subject(sets[0])
                 for inputs in sets[1:2] if self.options.fast else sets[1:]:
                     if report.failures or not self._of_values():
                         break
@@ -312,7 +332,7 @@ class Runner:
         if isinstance(try_forward(self.fn, self._whole(inputs)), str):
             return
         found = self.check_one(inputs, self._of_values())
-        if found.failures and not self._varied().wrong(self._subject(inputs)):
+        if found.failures and not self._wrong(self._subject(inputs)):
             return
         late = any(part.status in (SKIPPED, NOT_RUN) and part.reason for part in found.parts)
         if late and not found.failures:

@@ -7,7 +7,7 @@ import pytest
 
 import pullback as pb
 from pullback.check import check_op
-from pullback.check.inputs.arguments import Inputs, format_inputs, keeps_bounds, on_domains
+from pullback.check.inputs.arguments import Inputs, format_inputs, on_domains
 from pullback.errors import ArgumentError
 
 
@@ -39,10 +39,3 @@ def test_a_tensor_of_a_library_that_is_not_in_use_is_refused_with_what_to_pass()
     message = r"got a .*Foreign of torch\.float64\.\nhint: pass pb\.asarray\(t\), or t\.numpy\(\)"
     with pytest.raises(ArgumentError, match=message):
         check_op(pb.sin, Foreign())
-
-
-def test_indices_of_which_none_is_repeated_stay_so_where_they_are_described():
-    inputs = Inputs((), {}, bounded=frozenset({"at"}))
-    assert keeps_bounds(inputs, "at", np.array([0, 1, 2]), np.array([2, 0, 1]))
-    assert not keeps_bounds(inputs, "at", np.array([0, 1, 2]), np.array([2, 0, 2]))
-    assert keeps_bounds(inputs, "at", np.array([0, 0, 2]), np.array([2, 0, 2]))

@@ -326,15 +326,15 @@ def test_a_gradient_that_does_not_fit_guessed_inputs_is_not_checked_and_says_why
     assert [failure.cause.name for failure in said.failures] == ["missing-sum"]
 
 
-def _nan_far_out(x):
-    return pb.where(abs(x) > 5, np.nan, 0.0)
+def _nan_at_zero(x):
+    return pb.where(x == 0, np.nan, 0.0)
 
 
 def _of_one_length(x):
     return np.zeros((len(x), 4))
 
 
-@pytest.mark.parametrize(("off", "cause"), [(_nan_far_out, "nan"), (_of_one_length, "missing-sum")])
+@pytest.mark.parametrize(("off", "cause"), [(_nan_at_zero, "nan"), (_of_one_length, "missing-sum")])
 def test_nan_and_sizes_that_backward_does_not_take_count_where_inputs_were_given(off, cause):
     def forward(ctx, x):
         ctx.save_for_backward(x)
@@ -345,6 +345,6 @@ def test_nan_and_sizes_that_backward_does_not_take_count_where_inputs_were_given
         return g @ x.T + x.T @ g + off(x)
 
     op = pb.autograd_function(forward, backward)
-    given = check_op(op, np.linspace(1, 2, 16).reshape(4, 4), raise_exception=False)
+    given = check_op(op, np.linspace(-1, 1, 16).reshape(4, 4), raise_exception=False)
     assert [failure.cause.name for failure in given.failures] == [cause]
     assert not check_op(op, raise_exception=False).failures

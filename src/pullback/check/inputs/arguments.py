@@ -14,10 +14,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from pullback.check.deadline import deadline
 from pullback.check.exceptions import ForwardError, first_line
-from pullback.check.inputs.domains import DOMAINS
+from pullback.check.inputs.domains import DOMAINS, recognised
 from pullback.check.inputs.drawing import GENERAL, PROFILES, draw, draw_sizes
 from pullback.check.inputs.shape_text import ArgumentSpec, parse
+from pullback.check.iterating import ends
 from pullback.check.naming import name_of, parameters_of
 from pullback.check.subject import Run, Subject
 from pullback.check.values import Array, holds_numbers, host
@@ -27,6 +29,9 @@ from pullback.errors import ArgumentError, ArgumentTypeError, AutogradError
 
 _KINDS = inspect.Parameter
 NOT_FINITE = "a result that is not finite"
+ENDLESS = "it does not end"
+_PATIENCE, _SLOWER = 1.0, 20.0  # in seconds, and as calls take on average
+_NOT_SYMMETRIC = 1e-2  # by how much a matrix is made so
 _POSITIONAL = (_KINDS.POSITIONAL_ONLY, _KINDS.POSITIONAL_OR_KEYWORD)
 
 
@@ -66,44 +71,16 @@ class Inputs(NamedTuple):
     bounded: frozenset[str] = frozenset()
 
 
-def keeps_bounds(inputs: Inputs, label: str, array: Array, other: Array) -> bool:
-    """Return whether an argument may have other values: what is described as bounded stays so.
+class Change(NamedTuple):
+    """One difference from the user's call: what it is, of which argument, and how it is made."""
 
-    What has a structure keeps it, and indices of which none is repeated stay so.
-    """
-    word = inputs.domains.get(label)
-    if word and not DOMAINS[word].holds(other.astype(np.float64)):
-        return False
-    if label.split("[")[0] not in inputs.bounded:
-        return True
-    repeats = array.dtype.kind in "iu" and _repeats(other) and not _repeats(array)
-    return not repeats and bool(array.min() <= other.min() and other.max() <= array.max())
+    what: str
+    name: str
+    put: Callable[[Inputs], Inputs]
 
 
-def _repeats(index: Array) -> bool:
-    return index.ndim > 0 and bool((np.diff(np.sort(index, axis=0), axis=0) == 0).any())
-
-
-class FirstRun(NamedTuple):
-    """A call that forward takes.
-
-    Attributes
-    ----------
-    subject : Subject
-        The call.
-    run : Run
-        Its first run; other arguments have the same values.
-    values : list of array
-        Its results.
-    """
-
-    subject: Subject
-    run: Run
-    values: list[Array]
-
-
-def first_run(fn: Callable[..., Any], inputs: Inputs) -> FirstRun | str:
-    """Run a call for the first time; return it, or why it is not usable."""
+def first_run(fn: Callable[..., Any], inputs: Inputs) -> tuple[Subject, Run] | str:
+    """Run a call for the first time; return it and the run, or why it is not usable."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -114,15 +91,21 @@ def first_run(fn: Callable[..., Any], inputs: Inputs) -> FirstRun | str:
     values = run.values()
     if not any(v.size for v in values):
         return "no floating or complex result"
-    if not all(np.isfinite(v).all() for v in values):
-        return NOT_FINITE
-    return FirstRun(subject, run, values)
+    return (subject, run) if all(np.isfinite(v).all() for v in values) else NOT_FINITE
 
 
 def try_forward(fn: Callable[..., Any], inputs: Inputs) -> list[Array] | str:
     """Return the results of a call, or why it is not usable."""
     found = first_run(fn, inputs)
-    return found if isinstance(found, str) else found.values
+    return found if isinstance(found, str) else found[1].values()
+
+
+def taken(fn: Callable[..., Any], inputs: Inputs) -> tuple[Subject, Run] | str:
+    """Run a call that nobody made; return it and the run, or why it is not usable."""
+    found: list[tuple[Subject, Run] | str] = []
+    seconds = _PATIENCE + _SLOWER * deadline().average()
+    over = not ends(lambda: found.append(first_run(fn, inputs)), seconds)
+    return ENDLESS if over or not found else found[0]
 
 
 def structured(described: Iterable[ArgumentSpec]) -> dict[str, str]:
@@ -153,6 +136,28 @@ def on_domains(fn: Callable[..., Any], domains: Mapping[str, str]) -> Callable[.
 
     called.__name__ = name_of(fn)
     return called
+
+
+def read_by_half(subject: Subject) -> dict[str, str]:
+    """Return the words for the symmetric matrices that forward reads as such, by name.
+
+    Of these it reads one triangle alone, or refuses others. The gradient is right if it is along
+    symmetric matrices: over which elements it is spread is a convention.
+    """
+    words = {}
+    for i, (name, array) in enumerate(zip(subject.names, subject.arrays, strict=True)):
+        word = recognised(array)
+        for half in (np.tril, np.triu) if word in ("spd", "symmetric") else ():
+            by = _NOT_SYMMETRIC * np.abs(array).max() * half(1.0 - np.eye(array.shape[-1]))
+            moved = [a + by.astype(a.dtype) if k == i else a for k, a in enumerate(subject.arrays)]
+            try:
+                same = map(np.array_equal, subject.values(moved), subject.values(subject.arrays))
+                alone = all(same)
+            except ForwardError:
+                alone = True
+            if alone:
+                words[name] = word
+    return words
 
 
 def bind(parameters: Sequence[inspect.Parameter], drawn: dict[str, list[Any]]) -> Inputs:

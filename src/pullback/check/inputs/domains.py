@@ -74,6 +74,13 @@ def _sorted(normal: Array) -> Array:
     return np.asarray(np.cumsum(steps, axis=-1) - steps.sum(-1, keepdims=True) / 2)
 
 
+def from_end_to_end(array: Array, low: Any, high: Any) -> Array:
+    """Return a sorted array from end to end of an interval."""
+    first, last = array[..., :1], array[..., -1:]
+    length = np.where(last > first, last - first, 1.0)
+    return np.asarray(np.clip(low + (array - first) / length * (high - low), low, high))
+
+
 # -- recognising -----------------------------------------------------------------------------------
 def _is_close(a: Array, b: Any) -> bool:
     # Asked for every array of every call: allclose takes ten times as long for few elements.

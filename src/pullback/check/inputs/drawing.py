@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from pullback.check.inputs.domains import DOMAINS
+from pullback.check.inputs.domains import DOMAINS, from_end_to_end
 from pullback.check.inputs.shape_text import ArgumentSpec, Interval, evaluate
 from pullback.check.values import Array
 from pullback.errors import ArgumentError
@@ -169,7 +169,5 @@ def _structured(
         normal = np.round(normal)
     drawn = domain.draw(normal)
     if between and described.domain == "sorted":
-        first, last = drawn[..., :1], drawn[..., -1:]
-        length = np.where(last > first, last - first, 1.0)
-        return np.asarray(between[0] + (drawn - first) / length * (between[1] - between[0]))
+        return from_end_to_end(drawn, *between)
     return np.asarray(drawn * (8 if profile == LARGE and domain.scales else 1))

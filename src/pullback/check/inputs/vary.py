@@ -1,23 +1,22 @@
 """Calls that differ from the user's: other settings one by one, then several things at random.
 
-What was drawn is taken apart again, so that a report names only what matters. Must not know how a
-call is checked.
+What was drawn can be taken apart again, so that a report names only what matters. Must not know how
+a call is checked.
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from pullback.check.inputs.arguments import Inputs, try_forward
-from pullback.check.inputs.redrawing import ZERO, ArrayDrawer, Drawer, drawers_of
-from pullback.check.inputs.settings import Setting, other_settings
-from pullback.check.naming import labels_of
-from pullback.check.values import holds_numbers, host, in_place_of
-from pullback.core.custom import pytree as tree
+from pullback.check.inputs.arguments import Change, Inputs
+from pullback.check.inputs.redrawing import ZERO, Drawer, drawers_of, replaced
+from pullback.check.inputs.settings import other_settings
+from pullback.check.values import Array
 
 _DRAWS = 80
 _OFTEN, _SELDOM = 0.6, 0.15
@@ -26,57 +25,28 @@ _ROW = "a row of another argument in"
 
 
 class Variation(NamedTuple):
-    """A call with other settings and values.
-
-    Attributes
-    ----------
-    base : Inputs
-        The call whose arrays are changed.
-    settings : tuple of Setting
-    values : dict of str
-        By the name of an argument, what is different and its other value.
-    """
+    """A call with some changes: other settings, then other values."""
 
     base: Inputs
-    settings: tuple[Setting, ...]
-    values: Mapping[str, tuple[str, Any]] = {}
+    changes: tuple[Change, ...]
 
     @property
     def what(self) -> str:
         """What is different."""
-        parts = [setting.what for setting in self.settings]
-        return ", ".join(parts + [f"{what} `{name}`" for name, (what, _) in self.values.items()])
+        return ", ".join(change.what for change in self.changes)
 
     @property
-    def slack(self) -> float:
-        """How far off gradients may be, relative to their terms."""
-        return max((setting.slack for setting in self.settings), default=0.0)
-
-    def inputs(self, fn: Callable[..., Any]) -> Inputs:
-        """Return the call."""
+    def inputs(self) -> Inputs:
+        """The call."""
         call = self.base
-        for setting in self.settings:
-            changed = {k: _slots(setting.inputs)[k] for k in _changed(self.base, setting.inputs)}
-            args = tuple(changed.get(k, v) for k, v in enumerate(call.args))
-            named = {k: v for k, v in changed.items() if isinstance(k, str)}
-            call = call._replace(args=args, kwargs={**call.kwargs, **named})
-        labels = iter(labels_of(fn, call.args, call.kwargs))
-
-        def other(value: Any) -> Any:
-            found = self.values.get(next(labels))
-            return value if found is None else _like(value, found[1])
-
-        args, kwargs = tree.map_leaves(other, (call.args, call.kwargs))
-        return call._replace(args=args, kwargs=kwargs)
+        for change in self.changes:
+            call = change.put(call)
+        return call
 
     def simpler(self) -> Iterator[Variation]:
         """Yield the calls in which one thing less is different."""
-        if len(self.settings) + len(self.values) < 2:
-            return
-        for k in range(len(self.settings)):
-            yield self._replace(settings=self.settings[:k] + self.settings[k + 1 :])
-        for name in self.values:
-            yield self._replace(values={n: v for n, v in self.values.items() if n != name})
+        for k in range(len(self.changes) if len(self.changes) > 1 else 0):
+            yield self._replace(changes=self.changes[:k] + self.changes[k + 1 :])
 
 
 def vary(
@@ -99,86 +69,51 @@ def vary(
     zeros : bool, default True
         Whether there may be zeros among values of both signs.
     """
-    outputs = try_forward(fn, inputs)
-    if isinstance(outputs, str):
-        return
     settings = []
-    for setting in other_settings(fn, parameters, inputs, outputs):
-        settings.append(setting)
-        yield Variation(inputs, (setting,))
+    for change in other_settings(fn, parameters, inputs):
+        settings.append(change)
+        yield Variation(inputs, (change,))
     rng = np.random.default_rng(seed)
     drawers = drawers_of(fn, inputs, zeros, rng)
     for _ in range(_DRAWS if settings or drawers else 0):
         count = int(rng.choice(len(_SETTINGS), p=_SETTINGS)) if settings else 0
-        chosen = _compatible(inputs, [settings[k] for k in rng.permutation(len(settings))[:count]])
-        numbers = [
-            float(v)
-            for call in (inputs, *(s.inputs for s in chosen))
-            for v in _slots(call).values()
-            if type(v) in (int, float) and np.isfinite(v)
-        ]
-        values, zero = {}, False
+        chosen: dict[str, Change] = {}
+        for k in rng.permutation(len(settings))[:count]:
+            chosen.setdefault(settings[k].name, settings[k])
+        numbers = _numbers([inputs, *(change.put(inputs) for change in chosen.values())])
+        values: dict[str, tuple[str, Array]] = {}
         for name, drawer in drawers.items():
+            zero = any(what == ZERO for what, _ in values.values())  # 0 / 0 is no mistake
             found = drawer(numbers, zero) if rng.random() < _OFTEN else None
             if found is not None:
                 values[name] = found
-                zero |= found[0] == ZERO  # 0 / 0 is not the operation's mistake
         if rng.random() < _SELDOM:
             values |= _alike(drawers, values, rng)
-        if chosen or values:
-            yield Variation(inputs, chosen, values)
+        others = [
+            Change(f"{what} `{name}`", name, partial(replaced, fn, name, other))
+            for name, (what, other) in values.items()
+            if name not in chosen
+        ]
+        if chosen or others:
+            yield Variation(inputs, (*chosen.values(), *others))
+
+
+def _numbers(calls: Sequence[Inputs]) -> list[float]:
+    """Return the numbers among the settings of some calls."""
+    values = [v for call in calls for v in (*call.args, *call.kwargs.values())]
+    return [float(v) for v in values if type(v) in (int, float) and np.isfinite(v)]
 
 
 def _alike(
-    drawers: dict[str, Drawer], values: dict[str, tuple[str, Any]], rng: np.random.Generator
-) -> dict[str, tuple[str, Any]]:
+    drawers: dict[str, Drawer], values: dict[str, tuple[str, Array]], rng: np.random.Generator
+) -> dict[str, tuple[str, Array]]:
     """Return an argument with a row of another of its shape: points that coincide."""
-    free = {n: d for n, d in drawers.items() if isinstance(d, ArrayDrawer) and d.is_free}
-    pairs = [
-        (free[a], free[b], a, b)
-        for a, b in itertools.permutations(free, 2)
-        if free[a].array.shape == free[b].array.shape
-    ]
+    free = {n: values[n][1] if n in values else d.array for n, d in drawers.items() if d.is_free}
+    pairs = [p for p in itertools.permutations(free, 2) if free[p[0]].shape == free[p[1]].shape]
     if not pairs:
         return {}
-    own, other, name, source = pairs[rng.integers(len(pairs))]
-    if source in values and values[source][0] == ZERO:
-        return {}
-    found, row = (
-        np.array(values[n][1] if n in values else d.array)
-        for n, d in ((name, own), (source, other))
-    )
-    found[0] = row[0]
-    fits = own.low <= found.min() and found.max() <= own.high and own.keeps(found)
+    name, source = pairs[rng.integers(len(pairs))]
+    found, row, own = free[name].copy(), free[source][0], drawers[name]
+    found[0] = row
+    fits = (row != 0).all() and own.low <= row.min() and row.max() <= own.high
     return {name: (_ROW, found)} if fits else {}
-
-
-def _like(value: Any, other: Any) -> Any:
-    """Return another value as a tensor, array or number as the first is."""
-    if not holds_numbers(value):  # left out, with another setting
-        return other if isinstance(value, float) and isinstance(other, float) else value
-    own = host(value)
-    if np.size(other) != own.size:
-        return value
-    return in_place_of(value, np.array(other, dtype=own.dtype).reshape(own.shape))
-
-
-def _slots(inputs: Inputs) -> dict[Any, Any]:
-    return {**dict(enumerate(inputs.args)), **inputs.kwargs}
-
-
-def _changed(base: Inputs, other: Inputs) -> set[Any]:
-    before = _slots(base)
-    return {key for key, v in _slots(other).items() if key not in before or v is not before[key]}
-
-
-def _compatible(base: Inputs, settings: Sequence[Setting]) -> tuple[Setting, ...]:
-    """Leave out settings that change the argument that another changes."""
-    found: list[Setting] = []
-    taken: set[Any] = set()
-    for setting in settings:
-        slots = _changed(base, setting.inputs)
-        if not slots & taken:
-            found.append(setting)
-            taken |= slots
-    return tuple(found)

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pullback.arrays import CUPY, NUMPY, cuda_is_available
-from pullback.check.comparison import max_abs, rounding_noise
+from pullback.check.comparison import beside, max_abs, rounding_noise
 from pullback.check.deadline import deadline
 from pullback.check.exceptions import BackwardError, ForwardError, InapplicableError
 from pullback.check.iterating import ends
@@ -274,10 +274,9 @@ def _backends() -> Iterator[Backend]:
 
 def _perturbed(session: Session, step: float) -> list[Any]:
     """Return the leaves of the call with the differentiated arguments moved a little."""
-    rng, leaves = session.rng("nearby"), session.leaves()
+    leaves = session.leaves()
     for i in session.subject.tracked:
-        length = np.where(leaves[i] == 0, max_abs(leaves[i]) or 1.0, -leaves[i])
-        leaves[i] = np.asarray(leaves[i] + step * rng.uniform(size=leaves[i].shape) * length)
+        leaves[i] = beside(leaves[i], step, apart=True)
     return leaves
 
 

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from pullback.check.agreement import wrong_at
 from pullback.check.deadline import OutOfTimeError, deadline
 from pullback.check.exceptions import (
     BackwardError,
@@ -26,7 +27,7 @@ from pullback.check.naming import quoted
 from pullback.check.numerical import coordinates, joined
 from pullback.check.repair import fail
 from pullback.check.report import Cause, Report, Unchecked
-from pullback.check.session import Line, Session, away_from_zero, is_range
+from pullback.check.session import Line, Session, is_range
 from pullback.check.subject import Subject
 from pullback.check.values import Array
 
@@ -146,58 +147,18 @@ def _wrong_along(session: Session, lines: Sequence[Line], purpose: str) -> set[i
 
 # -- another call ----------------------------------------------------------------------------------
 def wrong_along(session: Session) -> list[int]:
-    """Return the arguments whose gradient disagrees with differences in a session of another call.
-
-    Nothing is known there about kinks and edges that the values may be on by chance, where a rule
-    may choose any slope. So a disagreement has to repeat, along other directions and at other
-    values.
+    """Return the arguments whose gradient is wrong in a session of another call.
 
     Raises
     ------
     BackwardError
         If backward raises, or returns a gradient of another shape than its argument's.
     """
-    got = _checked(session)
     if session.subject.surrogate:
+        session.gradients()
         return []
-    wrong = []
-    for i, array in enumerate(session.wide):
-        direction = away_from_zero(coordinates(array).size, session.rng(f"direction {i}"))
-        if not session.agrees(session.measure(i, direction), got[i], session.seeds()):
-            wrong.append(i)
-    if wrong:
-        session.discard_inconsistent()
-        wrong = _repeated(session, got, wrong)
-    if wrong:
-        rng = session.rng("near")
-        arrays = [(a * rng.uniform(0.85, 1.0, a.shape)).astype(a.dtype) for a in session.arrays]
-        near = Session(session.subject.with_arrays(arrays), session.options, session.report)
-        with contextlib.suppress(BackwardError, ForwardError):  # not defined there
-            if np.isfinite(near.center).all():
-                wrong = _repeated(near, _checked(near), wrong, enough=1)
+    wrong = wrong_at(session)
     return [] if wrong and forward_error(session, wrong) is not None else wrong
-
-
-def _checked(session: Session) -> list[Array]:
-    """Return the coordinates of the gradients; raise if their shapes are wrong."""
-    found = session.gradients()
-    for name, g, array in zip(session.subject.names, found, session.arrays, strict=True):
-        if g.shape != array.shape:
-            raise BackwardError(f"the gradient of `{name}` has shape {g.shape}, not {array.shape}")
-    return [coordinates(g.astype(a.dtype)) for g, a in zip(found, session.wide, strict=True)]
-
-
-def _repeated(
-    session: Session, got: Sequence[Array], among: Sequence[int], enough: int | None = None
-) -> list[int]:
-    """Return the arguments whose gradient disagrees along every direction, or along `enough`."""
-    found, seeds = [], session.seeds()
-    for i in among:
-        lines = [d for d in session.directions if d.argument == i]
-        off = sum(not session.agrees(d, got[i], seeds) for d in lines)
-        if off >= (len(lines) if enough is None else enough):
-            found.append(i)
-    return found
 
 
 # -- forward's own error ---------------------------------------------------------------------------
