@@ -44,7 +44,7 @@ def test_a_slow_operation_is_compared_along_one_direction_of_each_argument(slow)
     report = check_op(product(calls), "x: (3, 4), w: (3, 4)")
     assert report.outcome == "right"
     assert any("compared along 2 random directions" in note for note in report.notes)
-    assert any(note.startswith("other values left out") for note in report.notes)
+    assert any(note.startswith("other settings and values left out") for note in report.notes)
     assert len(calls) <= 30
 
 

@@ -1,6 +1,6 @@
 """One operation on one set of inputs or on several: explicit, described, drawn or guessed ones.
 
-Owns the choice of the inputs, and how the reports on several sets of them become one.
+Owns the choice of the inputs, and how the reports on several calls become one.
 """
 
 from __future__ import annotations
@@ -30,25 +30,16 @@ from pullback.check.inputs.arguments import (
 )
 from pullback.check.inputs.candidates import described_call
 from pullback.check.inputs.domains import DOMAINS, recognised
-from pullback.check.inputs.drawing import LARGE
 from pullback.check.inputs.guessing import (
     CannotGuessError,
     guess,
     other_guesses,
 )
 from pullback.check.inputs.shape_text import documented, is_description
-from pullback.check.inputs.strategies import is_strategy, search, strategy_of
+from pullback.check.inputs.strategies import is_strategy, search
 from pullback.check.inputs.vary import Variation, vary
 from pullback.check.naming import name_of, parameters_of, quoted
-from pullback.check.report import (
-    FAILED,
-    NOT_RUN,
-    PASSED,
-    SKIPPED,
-    PartResult,
-    Report,
-    Unchecked,
-)
+from pullback.check.report import FAILED, PASSED, PartResult, Report, Unchecked
 from pullback.check.session import Options, Session
 from pullback.check.subject import Subject
 from pullback.check.values import holds_numbers, host
@@ -125,38 +116,29 @@ class Runner:
                 return self._not_checked(reason, f"give inputs: {described_call(rest)}")
             return self.guessed(rest, sets)
         if len(inputs) == 1 and isinstance(inputs[0], str) and is_description(inputs[0]):
-            try:
-                return self.check_sets(draw_described(rest, inputs[0], seed))
-            except OutOfTimeError:
-                return self._not_checked(deadline().reason(), deadline().way_out())
+            return self.check_sets([draw_described(rest, inputs[0], seed)])
         given = self._taken(Inputs(tuple(inputs), {}))
         return self.varied(self.check_one(given), given)
 
     def _taken(self, given: Inputs) -> Inputs:
-        """Return a call; that of the items where forward does not take the one tuple it has.
-
-        And raise if forward does not take the one text it has, perhaps meant as a description.
-        """
-        (only,) = given.args if len(given.args) == 1 else (None,)
+        """Return a call; that of the items where forward does not take the one tuple it has."""
+        only = given.args[0] if len(given.args) == 1 else None
         if not isinstance(only, (str, tuple)):
             return given
         problem = try_forward(self.fn, self._whole(given))
         if not isinstance(problem, str):
             return given
-        if isinstance(only, str):
-            raise ArgumentError(
-                f"check_op: a description of the inputs, or a text that `{name_of(self.fn)}` "
-                f"takes, is required, got {only!r}, for which forward says: {problem}\n"
-                f"hint: a description has a colon after each name: {described_call(self.fn)}"
-            )
-        items = given._replace(args=only)
-        if isinstance(try_forward(self.fn, self._whole(items)), str):
-            raise ArgumentError(
-                f"check_op: arguments that `{name_of(self.fn)}` takes are required, got one tuple "
-                f"of {len(only)}, which it takes neither as one argument nor as several; of the "
-                f"tuple it says: {problem}\nhint: pass the arguments one after the other."
-            )
-        return items
+        what, hint = "a text", f"write a colon after each name: {described_call(self.fn)}"
+        if isinstance(only, tuple):
+            items = given._replace(args=only)
+            if not isinstance(try_forward(self.fn, self._whole(items)), str):
+                return items
+            what = f"one tuple of {len(only)}, which fits neither as one argument nor as several"
+            hint = "pass the arguments one after the other"
+        raise ArgumentError(
+            f"check_op: a description of the inputs, or arguments that `{name_of(self.fn)}` takes, "
+            f"are required, got {what}, of which forward says: {problem}\nhint: {hint}."
+        )
 
     def guessed(self, rest: Callable[..., Any], sets: Sequence[Inputs]) -> Report:
         """Check guessed inputs; a rule that is right for other shapes may be meant for these."""
@@ -280,28 +262,26 @@ class Runner:
         report.unchecked.append(Unchecked(f"`{report.name}`", why, hint))
         return report
 
-    def check_one(self, inputs: Inputs, parts: Sequence[str] | None = None) -> Report:
+    def check_one(
+        self, inputs: Inputs, parts: Sequence[str] | None = None, fast: bool = False
+    ) -> Report:
         """Check one set of inputs."""
         subject = self._subject(inputs)
         subject.said, subject.base = self.said, self.base
-        quick = self.options.fast or inputs.profile == LARGE
-        options = dataclasses.replace(self.options, fast=quick)
+        options = dataclasses.replace(self.options, fast=self.options.fast or fast)
         report = check(subject, options, self.parts if parts is None else parts)
         if report.ok or inputs.domains:
             return report
-        words = read_by_half(subject)
+        words: dict[str, str] = {}
+        with deadline().as_time_allows():
+            words = read_by_half(subject)
         if words:
             report = self.check_one(inputs._replace(domains=words), parts)
             report.notes.append(
                 f"forward reads one triangle of {quoted(words)} alone, or takes no other matrices "
                 "than symmetric ones: the gradient is compared along these"
             )
-        else:
-            self._suggest(report, subject)
-        return report
-
-    def _suggest(self, report: Report, subject: Subject) -> None:
-        """Note the words for arrays whose structure forward may need."""
+            return report
         for name, array in zip(subject.names, subject.arrays, strict=True):
             word = recognised(array)
             if word:
@@ -310,70 +290,43 @@ class Runner:
                     f"`{name}` is {DOMAINS[word].title}: if forward needs that, describe it, so "
                     f'that it is kept: "{name}: ({shape}) {word}"'
                 )
+        return report
 
     # -- several sets --------------------------------------------------------------------------
     def check_sets(self, sets: Sequence[Inputs]) -> Report:
         """Run all parts on the first set, those that depend on the values on the others."""
         report = self.check_one(sets[0])
         report.notes[:0] = [f"inputs: {self.summary(sets[0])}", *sets[0].notes]
-        try:
-            with deadline().leaving_out():
-                self.base = self._subject(sets[0])
-                for inputs in sets[1:2] if self.options.fast else sets[1:]:
-                    if report.failures or not self._of_values():
-                        break
-                    self._check_another(inputs, report)
-        except OutOfTimeError:
-            report.notes.append(f"other values left out: {deadline().slowness()}")
+        self.base = self._subject(sets[0])
+        with deadline().as_time_allows():
+            for inputs in () if self.options.fast else sets[1:]:
+                if not report.failures:
+                    found = self.check_one(inputs, self._of_values())
+                    if not found.failures or self._wrong(self._subject(inputs)):
+                        merge(report, found, f"inputs: {self.summary(inputs)}")
         return self.varied(report, sets[0])
-
-    def _check_another(self, inputs: Inputs, report: Report) -> None:
-        """Check another set of inputs, if forward takes it, in the parts that depend on values."""
-        if isinstance(try_forward(self.fn, self._whole(inputs)), str):
-            return
-        found = self.check_one(inputs, self._of_values())
-        if found.failures and not self._wrong(self._subject(inputs)):
-            return
-        late = any(part.status in (SKIPPED, NOT_RUN) and part.reason for part in found.parts)
-        if late and not found.failures:
-            raise OutOfTimeError
-        merge(report, found, f"inputs: {self.summary(inputs)}")
 
     def check_drawn(self, inputs: Sequence[Any]) -> Report:
         """Check examples of strategies: each of them fast, the largest in all parts."""
-        failing: list[tuple[Inputs, Report]] = []
-        passing: list[Inputs] = []
-        quick = Runner(
-            self.fn,
-            dataclasses.replace(self.options, fast=True),
-            self.parts,
-            self.kwargs,
-            self.surrogate,
-        )
+        tried: list[tuple[Inputs, Report]] = []
 
-        def passes(args: Inputs) -> bool:
-            report = quick.check_one(args, self._of_values())
-            if report.failures:
-                failing.append((args, report))
-            else:
-                passing.append(args)
-            return not report.failures
+        def passes(call: Inputs) -> bool:
+            tried.append((call, self.check_one(call, self._of_values(), fast=True)))
+            return not tried[-1][1].failures
 
-        examples = 5 if self.options.fast else 20
-        smallest = search(strategy_of(inputs), passes, self.options.seed, examples)
-        if smallest is None:
-            largest = max(passing, key=_elements)
-            report = self.check_one(largest)
-            described = self.summary(largest)
-            report.notes.insert(0, f"inputs: {described}, the largest of {len(passing)} examples")
-            return report
+        smallest = search(inputs, passes, self.options.seed, 5 if self.options.fast else 20)
         # The largest failing example shows most of the pattern; the smallest is easy to read.
-        largest, quickly = max(failing, key=lambda pair: _elements(pair[0]))
+        pairs = [pair for pair in tried if smallest is None or pair[1].failures]
+        largest, quickly = max(pairs, key=lambda pair: _elements(pair[0]))
         report = self.check_one(largest)
         if not report.failures:
             merge(report, quickly, "")
-        report.notes.insert(0, f"inputs: {self.summary(largest)}")
-        report.notes.insert(1, f"the smallest inputs that fail: {self.values_of(smallest)}")
+        what = f"inputs: {self.summary(largest)}"
+        if smallest is None:
+            report.notes.insert(0, f"{what}, the largest of {len(tried)} examples")
+        else:
+            values = format_inputs(smallest, self.parameters, values=True)
+            report.notes[:0] = [what, f"the smallest inputs that fail: {values}"]
         return report
 
     def _of_values(self) -> tuple[str, ...]:
@@ -382,10 +335,6 @@ class Runner:
     def summary(self, inputs: Inputs) -> str:
         """Return the arguments in one line, arrays by shape."""
         return format_inputs(self._whole(inputs), self.parameters)
-
-    def values_of(self, inputs: Inputs) -> str:
-        """Return the arguments in one line, arrays by their values."""
-        return format_inputs(inputs, self.parameters, values=True)
 
 
 def _elements(inputs: Inputs) -> int:
@@ -407,8 +356,3 @@ def merge(report: Report, other: Report, situation: str) -> None:
             both = "; ".join(text for text in (failure.situation, situation) if text)
             report.failures.append(dataclasses.replace(failure, situation=both))
     report.notes += [note for note in other.notes if note not in report.notes]
-    # What one set of inputs leaves open, another may have shown.
-    still = {found.argument for found in other.unchecked}
-    kept = [u for u in report.unchecked if not u.argument or u.argument in still]
-    kept += [u for u in other.unchecked if not u.argument and u not in kept]
-    report.unchecked = kept

@@ -6,23 +6,22 @@ import pytest
 import pullback as pb
 from pullback.check import arguments, check_op
 from pullback.check.inputs.domains import DOMAINS, recognised
-from pullback.check.inputs.drawing import PROFILES, draw
+from pullback.check.inputs.drawing import draw
 from pullback.check.inputs.shape_text import parse
 from pullback.errors import ArgumentError
 
 SHAPES = {word: "(b, n, n)" if domain.square else "(b, n)" for word, domain in DOMAINS.items()}
 
 
-def drawn(text, profile="general", seed=0, **sizes):
+def drawn(text, seed=0, **sizes):
     (described,) = parse("here", text, None)
-    return draw(described, sizes, np.random.default_rng(seed), profile)
+    return draw(described, sizes, np.random.default_rng(seed))
 
 
-@pytest.mark.parametrize("profile", PROFILES)
 @pytest.mark.parametrize("word", DOMAINS)
-def test_arrays_of_a_domain_have_its_structure(word, profile):
+def test_arrays_of_a_domain_have_its_structure(word):
     for seed in range(20):
-        array = drawn(f"x: {SHAPES[word]} {word}", profile, seed, b=2, n=4)
+        array = drawn(f"x: {SHAPES[word]} {word}", seed, b=2, n=4)
         assert DOMAINS[word].holds(array)
         assert recognised(array) in (word, "spd", "rotation")
 

@@ -5,17 +5,17 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from pullback.check.inputs.drawing import GENERAL, PROFILES, SPECIAL, draw, draw_sizes
+from pullback.check.inputs.drawing import draw, draw_sizes
 from pullback.check.inputs.shape_text import documented, evaluate, parse
 from pullback.errors import ArgumentError
 
 
-def drawn(text, profile=GENERAL, seed=0, **sizes):
+def drawn(text, seed=0, **sizes):
     """Return the values that a text describes, by name."""
     found = parse("here", text)
     rng = np.random.default_rng(seed)
     sizes = draw_sizes(found, rng) | sizes
-    return {d.name: draw(d, sizes, rng, profile, i) for i, d in enumerate(found)}
+    return {d.name: draw(d, sizes, rng) for d in found}
 
 
 @pytest.mark.parametrize(
@@ -108,14 +108,12 @@ def test_sizes_are_small_and_all_different():
     assert len({tuple(draw_sizes(found, np.random.default_rng(s)).values()) for s in range(9)}) > 3
 
 
-@pytest.mark.parametrize("profile", PROFILES)
-def test_values_lie_in_their_domain(profile):
+def test_values_lie_in_their_domain():
     for seed in range(10):
         found = drawn(
             "p: (n, n) positive, u: (n, n) unit, q: (n, n) in (0, 1], s: (n, n) spd, "
             "i: (k,) int in [0, n), j: (3,) int, b: (n,) bool, d: (9,) distinct, "
             "e: (5,) int distinct",
-            profile,
             seed,
         )  # fmt: skip
         n = found["p"].shape[0]
@@ -136,27 +134,6 @@ def test_values_lie_in_their_domain(profile):
 @pytest.mark.parametrize("dtype", ["float32", "complex64", "int32", "uint8"])
 def test_the_dtype_is_the_one_that_is_named(dtype):
     assert drawn(f"x: (n,) {dtype}")["x"].dtype == dtype
-
-
-def test_special_values_have_zeros_and_ties_but_no_row_of_zeros():
-    for seed in range(10):
-        x = drawn("x: (n, d)", SPECIAL, seed)["x"]
-        assert np.any(x == 0)
-        assert len(np.unique(x)) < x.size
-        assert np.all(np.any(x != 0, axis=0))
-        assert np.all(np.any(x != 0, axis=1))
-
-
-def test_special_values_of_two_arguments_are_not_zero_at_one_index():
-    found = drawn("x: (4, 5), y: (4, 5), z: (4, 5) complex", SPECIAL)
-    assert not np.any((found["x"] == 0) & (found["y"] == 0))
-    assert np.all(found["z"] != 0)
-
-
-def test_special_values_have_the_ends_that_belong_to_an_interval():
-    x = drawn("x: (9, 9) in [0, 1)", SPECIAL)["x"]
-    assert np.any(x == 0)
-    assert np.all(x < 1)
 
 
 def test_too_few_integers_to_be_distinct_are_refused():

@@ -17,7 +17,7 @@ import numpy as np
 from pullback.check.deadline import deadline
 from pullback.check.exceptions import ForwardError, first_line
 from pullback.check.inputs.domains import DOMAINS, recognised
-from pullback.check.inputs.drawing import GENERAL, PROFILES, draw, draw_sizes
+from pullback.check.inputs.drawing import draw, draw_sizes
 from pullback.check.inputs.shape_text import ArgumentSpec, parse
 from pullback.check.iterating import ends
 from pullback.check.naming import name_of, parameters_of
@@ -31,6 +31,7 @@ _KINDS = inspect.Parameter
 NOT_FINITE = "a result that is not finite"
 ENDLESS = "it does not end"
 _PATIENCE, _SLOWER = 1.0, 20.0  # in seconds, and as calls take on average
+_FREE = ("", "positive", "unit")  # what needs no bounds to stay so
 _NOT_SYMMETRIC = 1e-2  # by how much a matrix is made so
 _POSITIONAL = (_KINDS.POSITIONAL_ONLY, _KINDS.POSITIONAL_OR_KEYWORD)
 
@@ -57,8 +58,6 @@ class Inputs(NamedTuple):
         Notes for the report.
     domains : dict of str
         From the names of those that have a structure to the word for it.
-    profile : str
-        The kind of values, one of `PROFILES`.
     bounded : frozenset of str
         The names of those whose values have to stay between bounds.
     """
@@ -67,7 +66,6 @@ class Inputs(NamedTuple):
     kwargs: dict[str, Any]
     notes: tuple[str, ...] = ()
     domains: Mapping[str, str] = {}
-    profile: str = GENERAL
     bounded: frozenset[str] = frozenset()
 
 
@@ -216,31 +214,20 @@ def _written(value: Any) -> str:
 
 
 # -- described inputs ------------------------------------------------------------------------------
-def draw_described(fn: Callable[..., Any], text: str, seed: int) -> list[Inputs]:
-    """Draw several sets of the inputs that a text describes.
-
-    The first has values of scale 1, the others have zeros and equal values, and larger values:
-    forward need not accept these.
-    """
+def draw_described(fn: Callable[..., Any], text: str, seed: int) -> Inputs:
+    """Draw the inputs that a text describes."""
     parameters = parameters_of(fn)
-    spread = inspect.Parameter.VAR_KEYWORD
-    free = parameters is None or any(p.kind is spread for p in parameters)
+    free = parameters is None or any(p.kind is _KINDS.VAR_KEYWORD for p in parameters)
     found = parse("check_op", text, None if free else [p.name for p in parameters or []])
     _check_complete(fn, found, parameters or [])
-    sets = []
-    for trial, profile in enumerate(PROFILES):
-        rng = np.random.default_rng([seed, trial])
-        sizes = draw_sizes(found, rng)
-        values: dict[str, list[Any]] = {}
-        for i, d in enumerate(found):
-            drawn = draw(d, sizes, rng, profile, i)
-            values.setdefault(d.name, []).append(
-                box(drawn) if isinstance(drawn, np.ndarray) else drawn
-            )
-        inputs = _bound(parameters, values)
-        bounded = frozenset(d.name for d in found if d.interval or d.domain or d.size)
-        sets.append(inputs._replace(domains=structured(found), profile=profile, bounded=bounded))
-    return sets
+    rng = np.random.default_rng([seed, 0])
+    sizes = draw_sizes(found, rng)
+    values: dict[str, list[Any]] = {}
+    for d in found:
+        drawn = draw(d, sizes, rng)
+        values.setdefault(d.name, []).append(box(drawn) if isinstance(drawn, np.ndarray) else drawn)
+    bounded = frozenset(d.name for d in found if d.interval or d.size or d.domain not in _FREE)
+    return _bound(parameters, values)._replace(domains=structured(found), bounded=bounded)
 
 
 def _bound(parameters: Sequence[inspect.Parameter] | None, values: dict[str, list[Any]]) -> Inputs:

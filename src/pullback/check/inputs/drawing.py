@@ -12,12 +12,9 @@ from typing import Any
 import numpy as np
 
 from pullback.check.inputs.domains import DOMAINS, from_end_to_end
-from pullback.check.inputs.shape_text import ArgumentSpec, Interval, evaluate
+from pullback.check.inputs.shape_text import ArgumentSpec, evaluate
 from pullback.check.values import Array
 from pullback.errors import ArgumentError
-
-# Kinds of values: of scale 1 and all different; with zeros and equal values; of many magnitudes.
-GENERAL, SPECIAL, LARGE = PROFILES = ("general", "special", "large")
 
 _BOUNDS = {"positive": (0.5, 2.0), "unit": (0.1, 0.9)}
 
@@ -50,16 +47,9 @@ def bounds(described: ArgumentSpec, sizes: dict[str, int]) -> tuple[float, float
 
 
 def draw(
-    described: ArgumentSpec,
-    sizes: dict[str, int],
-    rng: np.random.Generator,
-    profile: str = GENERAL,
-    phase: int = 0,
+    described: ArgumentSpec, sizes: dict[str, int], rng: np.random.Generator, scale: float = 1.0
 ) -> Any:
-    """Draw an argument: an array, or the literal.
-
-    Special arrays with different phases, modulo 3, have their zeros at different indices: 0 / 0 is
-    not a mistake of the operation.
+    """Draw an argument: an array, whose values are of a scale unless they have bounds; or a value.
 
     Examples
     --------
@@ -78,13 +68,17 @@ def draw(
     between = bounds(described, sizes)
     if dtype.kind in "iu":
         shortest = min([*sizes.values(), 4])
-        return _integers(described, between, shape, shortest, rng, profile).astype(dtype)
-    if described.domain in DOMAINS:
-        return _structured(described, between, shape, rng, profile).astype(dtype)
-    real = _reals(described, between, shape, rng, profile, phase)
+        return np.asarray(_integers(described, between, shape, shortest, rng)).astype(dtype)
+    domain = DOMAINS.get(described.domain)
+    drawn = _reals(described, None if domain else between, shape, rng)
     if dtype.kind == "c":
-        real = real + 1j * _reals(described, between, shape, rng, profile, phase + 1)
-    return np.asarray(real).astype(dtype)
+        drawn = drawn + 1j * _reals(described, None if domain else between, shape, rng)
+    if domain is not None:
+        drawn = domain.draw(drawn)
+        if between and described.domain == "sorted":
+            drawn = from_end_to_end(drawn, *between)
+    free = between is None and (domain is None or domain.scales)
+    return np.asarray(scale * drawn if free else drawn).astype(dtype)
 
 
 def _integers(
@@ -93,34 +87,33 @@ def _integers(
     shape: tuple[int, ...],
     shortest: int,
     rng: np.random.Generator,
-    profile: str,
 ) -> Array:
-    """Draw integers: by default indices of the shortest axis, negative ones among special."""
-    count, domain = int(np.prod(shape)), described.domain
-    if domain == "permutation":
-        return np.asarray(np.argsort(rng.random(shape), axis=-1) + int((between or (0, 0))[0]))
+    """Draw integers: by default indices of the shortest axis."""
+    count, domain, free = int(np.prod(shape)), described.domain, described.interval is None
     if domain == "pointers":
         first, last = between or (0, count)
-        even = np.linspace(first, last, count).astype(int)
-        inner = rng.integers(int(first), int(last) + 1, max(count - 2, 0))
-        return np.sort([even[0], *inner, even[-1]]) if profile == SPECIAL else even
-    start = -shortest if profile == SPECIAL and described.dtype.startswith("int") else 0
-    low, high = map(int, between or (start if not domain else 0, shortest - 1))
-    if domain == "positive" and described.interval is None:
+        return np.linspace(first, last, count, dtype=int)
+    if domain == "latin":  # no number is repeated along an axis of a square, or in a row
+        most = max(shape[-1], shortest)
+        return np.asarray(rng.permutation(most)[np.indices(shape).sum(axis=0) % most])
+    low, high = map(int, between or (0, shortest - 1))
+    if domain == "permutation":
+        return np.argsort(rng.random(shape), axis=-1) + (0 if free else low)
+    if domain == "positive" and free:
         low, high = 1, 4
     if domain == "sorted":  # each once along the last axis, if there are so many
-        high = high if described.interval else max(high, low + shape[-1] - 1)
+        high = max(high, low + shape[-1] - 1) if free else high
         every = np.resize(np.arange(low, high + 1), (*shape[:-1], max(high - low + 1, shape[-1])))
-        return np.asarray(np.sort(rng.permuted(every, axis=-1)[..., : shape[-1]], axis=-1))
+        return np.sort(rng.permuted(every, axis=-1)[..., : shape[-1]], axis=-1)
     if domain == "distinct":
-        high = high if described.interval else max(high, low + count - 1)
+        high = max(high, low + count - 1) if free else high
         if high - low + 1 < count:
             raise ArgumentError(
                 f"check_op: at least {count} integers for `{described.name}` to be distinct are "
                 f"required, got {high - low + 1}.\nhint: widen its interval."
             )
         return (low + rng.permutation(high - low + 1)[:count]).reshape(shape)
-    return np.asarray(rng.integers(low, high + 1, shape))
+    return rng.integers(low, high + 1, shape)
 
 
 def _reals(
@@ -128,46 +121,14 @@ def _reals(
     between: tuple[float, float] | None,
     shape: tuple[int, ...],
     rng: np.random.Generator,
-    profile: str,
-    phase: int,
 ) -> Array:
-    """Draw real numbers of a domain."""
-    count = int(np.prod(shape))
+    """Draw real numbers, normal ones or between bounds."""
     if described.domain == "distinct":
         low, high = between or (-2.0, 2.0)
+        count = int(np.prod(shape))
         steps = rng.permutation(count) + rng.uniform(0.3, 0.7, count)
-        return (low + (high - low) * steps / count).reshape(shape)
+        return np.asarray((low + (high - low) * steps / count).reshape(shape))
     if between is None:
-        values = rng.normal(size=shape)
-        if profile == SPECIAL:  # along each axis a third is 0, a third is 1 or -1
-            third = (np.indices(shape).sum(axis=0) + phase) % 3
-            values = np.where(third == 0, 0.0, np.where(third == 1, np.sign(values), values))
-        return np.asarray(values * (8 if profile == LARGE else 1))
-    low, high = between
-    if profile == SPECIAL:
-        interval = described.interval or Interval("", "")
-        grid = np.linspace(low, high, 5)[interval.without_low : 5 - interval.without_high]
-        return np.asarray(rng.choice(grid, shape))
-    if profile == LARGE and described.domain == "positive":
-        return np.asarray(np.exp(rng.uniform(-3, 3, shape)))
-    margin = 0.05 * (high - low)
-    return np.asarray(rng.uniform(low + margin, high - margin, shape))
-
-
-def _structured(
-    described: ArgumentSpec,
-    between: tuple[float, float] | None,
-    shape: tuple[int, ...],
-    rng: np.random.Generator,
-    profile: str,
-) -> Array:
-    """Draw an array with a structure; sorted ones reach from end to end of their interval."""
-    domain, normal = DOMAINS[described.domain], rng.normal(size=shape)
-    if described.dtype.startswith("complex"):
-        normal = normal + 1j * rng.normal(size=shape)
-    if profile == SPECIAL and domain.scales:
-        normal = np.round(normal)
-    drawn = domain.draw(normal)
-    if between and described.domain == "sorted":
-        return from_end_to_end(drawn, *between)
-    return np.asarray(drawn * (8 if profile == LARGE and domain.scales else 1))
+        return rng.normal(size=shape)
+    margin = 0.05 * (between[1] - between[0])
+    return rng.uniform(between[0] + margin, between[1] - margin, shape)

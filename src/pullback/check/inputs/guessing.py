@@ -33,7 +33,7 @@ from pullback.check.inputs.candidates import (
     is_real,
     planned,
 )
-from pullback.check.inputs.drawing import GENERAL, LARGE, PROFILES, draw, draw_sizes
+from pullback.check.inputs.drawing import draw, draw_sizes
 from pullback.check.inputs.reading import Reading
 from pullback.check.inputs.shape_text import ArgumentSpec, Interval
 from pullback.check.inputs.source import Use
@@ -52,6 +52,7 @@ from pullback.errors import (
 )
 
 _MAX_TRIES = 1000
+_LARGE = 8.0
 _MAX_OTHERS, _DRAWS = 3, 4  # guesses of other ranks, and draws of each
 _SIZES = {"n": 4, "d": 3, "m": 2}
 _COMPLEX = "complex128"
@@ -114,23 +115,22 @@ class _Search:
         self.unsummed = False  # whether a sum over an axis was missing in a gradient
 
     # -- drawing -------------------------------------------------------------------------------
-    def inputs(self, guess: Guess, trial: int = 0, profile: str = GENERAL) -> Inputs:
+    def inputs(self, guess: Guess, trial: int = 0, scale: float = 1.0) -> Inputs:
         """Draw the arguments of a guess; trial 0 has the sizes 4, 3, 2."""
         described = every(guess.specs)
         sizes = draw_sizes(described, np.random.default_rng([self.seed, trial]), most=3)
         said = [name for name in sizes if name not in _SIZES]  # in the docstring alone
         if trial == 0 or said:
             sizes |= _SIZES
-        rng = np.random.default_rng([self.seed, trial, PROFILES.index(profile)])
+        rng = np.random.default_rng([self.seed, trial, int(scale > 1)])
         drawn = {
-            name: [self._as_input(draw(d, sizes, rng, profile, i), name, guess) for d in choice]
-            for i, (name, choice) in enumerate(guess.specs.items())
+            name: [self._as_input(draw(d, sizes, rng, scale), name, guess) for d in choice]
+            for name, choice in guess.specs.items()
         }
         bounded = {d.name for d in described if d.interval or d.domain == "distinct"}
         return bind(self.candidates.parameters, drawn)._replace(
             notes=guess.notes,
             domains=structured(described),
-            profile=profile,
             bounded=frozenset(bounded),
         )
 
@@ -142,16 +142,16 @@ class _Search:
         asked = constants and drawn.dtype.kind in "fc" and name not in constants
         return box(drawn).requires_grad_(bool(asked))
 
-    def trial(self, guess: Guess, trial: int, profile: str) -> Inputs | None:
+    def trial(self, guess: Guess, trial: int, scale: float = 1.0) -> Inputs | None:
         """Draw the arguments of a guess; None if these sizes have no such values."""
         try:
-            return self.inputs(guess, trial, profile)
+            return self.inputs(guess, trial, scale)
         except (ArgumentError, ValueError, IndexError):  # as of a symmetric array that is no square
             return None
 
-    def values(self, guess: Guess, profile: str) -> list[Array] | str:
+    def values(self, guess: Guess, scale: float = 1.0) -> list[Array] | str:
         """Return forward's results, or why there are none."""
-        inputs = self.trial(guess, 0, profile)
+        inputs = self.trial(guess, 0, scale)
         return "no such values" if inputs is None else try_forward(self.fn, inputs)
 
     # -- searching -----------------------------------------------------------------------------
@@ -196,12 +196,12 @@ class _Search:
 
     def tried(self, guess: Guess) -> tuple[str, Guess | None]:
         """Return what is wrong with a guess, and the guess as backward takes it, if it does."""
-        values = self.values(guess, GENERAL)
+        values = self.values(guess)
         if values == NOT_FINITE or not isinstance(values, str):
             self.real |= {d.name for d in every(guess.specs) if is_real(d)}
         if isinstance(values, str):
             return values, None
-        larger = self.values(guess, LARGE)
+        larger = self.values(guess, _LARGE)
         pairs = [] if isinstance(larger, str) else list(zip(values, larger, strict=False))
         if pairs and all(np.array_equal(a, b) for a, b in pairs):
             return _CONSTANT, None
@@ -246,7 +246,7 @@ class _Search:
             found = self.with_values(guess) if self.candidates.fits(guess.specs) else None
             if found:
                 known.add(guess.ranks())
-                draws = (self.trial(found, k, GENERAL) for k in range(_DRAWS))
+                draws = (self.trial(found, k) for k in range(_DRAWS))
                 yield [drawn for drawn in draws if drawn is not None]
             if len(known) > _MAX_OTHERS:
                 break
@@ -304,8 +304,7 @@ def guess(op: Any, seed: int = 0) -> list[Inputs]:
     Returns
     -------
     list of Inputs
-        Arguments to check it with: values of scale 1; with zeros and equal values; larger ones.
-        Their sizes differ where forward accepts that.
+        Arguments to check it with, and complex ones where it conjugates.
 
     Raises
     ------
@@ -326,14 +325,7 @@ def guess(op: Any, seed: int = 0) -> list[Inputs]:
     answer = search.answer()
     if answer is None:
         raise search.refusal()
-    trials = [search.inputs(answer)]
-    for trial, profile in enumerate(PROFILES[1:], 1):
-        for sizes in (trial, 0):  # perhaps it is the sizes
-            other = search.trial(answer, sizes, profile)
-            if other is not None and not isinstance(try_forward(search.fn, other), str):
-                trials.append(other)
-                break
-    return [*trials, *search.complex(answer)]
+    return [search.inputs(answer), *search.complex(answer)]
 
 
 def other_guesses(op: Any, seed: int = 0) -> list[list[Inputs]]:

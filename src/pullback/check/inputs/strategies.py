@@ -6,7 +6,10 @@ dtype, with zeros, ties and negative values among them; they shrink to small who
 
 from __future__ import annotations
 
+import contextlib
 import importlib
+import itertools
+import random
 import sys
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
@@ -15,7 +18,7 @@ import numpy as np
 
 from pullback.check.inputs.arguments import Inputs
 from pullback.check.inputs.drawing import bounds, draw, shape_of
-from pullback.check.inputs.shape_text import KINDS, ArgumentSpec, Interval, parse
+from pullback.check.inputs.shape_text import KINDS, ArgumentSpec, parse
 from pullback.check.properties.arrays import (
     expanded,
     fortran,
@@ -41,10 +44,10 @@ LAYOUTS: dict[str, Callable[[Array], Array]] = {
     "broadcast": expanded((0,)),
     "read-only": read_only,
 }
-_BY_ELEMENTS = ("positive", "unit", "distinct")
-# The most checks of a search: shrinking ends there.
-MAX_CHECKS = 120
 _LEAST_AXES = {"swapped": 2, "sliced": 1, "reversed": 1, "broadcast": 1}  # else it is plain
+_BY_ELEMENTS = ("", "positive", "unit")
+_MAX_SIDE = 5
+MAX_CHECKS = 120  # of a search: shrinking ends there
 
 
 def tensors(
@@ -52,34 +55,25 @@ def tensors(
     dtype: Any = None,
     elements: SearchStrategy[Any] | None = None,
     *,
-    min_dims: int = 0,
-    max_dims: int = 3,
-    min_side: int = 1,
-    max_side: int = 5,
     requires_grad: bool = True,
     layouts: bool = True,
-    special: bool = False,
 ) -> SearchStrategy[Tensor]:
     """Return a Hypothesis strategy that draws tensors.
 
     Parameters
     ----------
     shape : int, tuple of int, str, or strategy, optional
-        The shape; in a text such as ``"(n, n, 2)"`` the symbols are drawn between the sides. By
-        default any within the limits below.
+        The shape; in a text such as ``"(n, n, 2)"`` the symbols are drawn between 1 and 5. By
+        default any of up to three such axes.
     dtype : str, DType, sequence of them, or strategy, optional
         By default float64 or float32.
     elements : strategy, optional
         Draws one element, cast to the dtype. By default multiples of 1/16 up to 8.
-    min_dims, max_dims, min_side, max_side : int
-        Limits of a shape that is drawn.
     requires_grad : bool, default True
         Whether the tensor requires grad, where its dtype can.
     layouts : bool, default True
         Whether memory may also be in Fortran order, with swapped axes, sliced with an offset,
         reversed, broadcast along the first axis, or read-only.
-    special : bool, default False
-        Whether there may be tiny and huge values: the dtype's precision and its reciprocal.
 
     Returns
     -------
@@ -102,26 +96,20 @@ def tensors(
     >>> the_trace_is_linear()
     """
     st = hypothesis_for("tensors").strategies
-    wide = _dtypes(st, ("float64", "float32") if dtype is None else dtype)
-    shapes = _shapes(st, shape, (min_dims, max_dims), (min_side, max_side))
+    dtypes = dtype if isinstance(dtype, st.SearchStrategy) else st.sampled_from(_several(dtype))
+    dtypes, shapes = dtypes.map(_dtype), _shapes(st, shape)
 
     def tensors(draw: Any, shape: Any, dtype: Any) -> Tensor:
         size, kind = draw(shape), draw(dtype)
-        each = _elements(st, kind, special) if elements is None else elements
-        array = np.asarray(draw(_arrays(kind, size, each)))
-        return _tensor(array, _layout(draw, st, layouts), requires_grad)
+        each = _elements(st, kind) if elements is None else elements
+        return _tensor(draw, st, draw(_arrays(kind, size, each)), layouts, requires_grad)
 
-    strategy: SearchStrategy[Tensor] = st.composite(tensors)(shapes, wide)
+    strategy: SearchStrategy[Tensor] = st.composite(tensors)(shapes, dtypes)
     return strategy
 
 
 def arguments(
-    text: str,
-    *,
-    max_side: int = 5,
-    requires_grad: bool = True,
-    layouts: bool = True,
-    special: bool = False,
+    text: str, *, max_side: int = _MAX_SIDE, requires_grad: bool = True, layouts: bool = True
 ) -> SearchStrategy[tuple[Any, ...]]:
     """Return a Hypothesis strategy that draws all arguments of a call.
 
@@ -131,8 +119,8 @@ def arguments(
         Describes them, as for `check_op`: ``"x: (n, d), index: (k,) int in [0, n), scale: 0.5"``.
     max_side : int, default 5
         The largest size of a symbol; the smallest is 1.
-    requires_grad, layouts, special : bool
-        As for `tensors`; `special` where the text names no interval.
+    requires_grad, layouts : bool
+        As for `tensors`.
 
     Returns
     -------
@@ -163,14 +151,12 @@ def arguments(
     # Hypothesis shows this name and these arguments.
     def arguments(draw: Any, text: str) -> tuple[Any, ...]:
         sizes = {name: draw(st.integers(1, max_side)) for name in symbols}
-        found: list[Any] = []
-        for d in described:
-            if d.shape is None:
-                found.append(d.value)
-            else:
-                array = draw(_described(st, d, sizes, special))
-                found.append(_tensor(array, _layout(draw, st, layouts), requires_grad))
-        return tuple(found)
+        return tuple(
+            d.value
+            if d.shape is None
+            else _tensor(draw, st, draw(_described(st, d, sizes)), layouts, requires_grad)
+            for d in described
+        )
 
     strategy: SearchStrategy[tuple[Any, ...]] = st.composite(arguments)(text)
     return strategy
@@ -184,12 +170,10 @@ def _arrays(dtype: np.dtype[Any], shape: tuple[int, ...], elements: Any) -> Any:
     return drawn.map(lambda array: array.astype(dtype))
 
 
-def _dtypes(st: Any, dtype: Any) -> Any:
-    """Return a strategy for dtypes of NumPy."""
-    if isinstance(dtype, st.SearchStrategy):
-        return dtype.map(_dtype)
-    several = isinstance(dtype, Sequence) and not isinstance(dtype, str)
-    return st.sampled_from([_dtype(d) for d in (dtype if several else [dtype])])
+def _several(dtype: Any) -> Sequence[Any]:
+    dtypes = ("float64", "float32") if dtype is None else dtype
+    found = [dtypes] if isinstance(dtypes, str) or not isinstance(dtypes, Sequence) else dtypes
+    return [_dtype(each) for each in found]
 
 
 def _dtype(dtype: Any) -> np.dtype[Any]:
@@ -201,87 +185,59 @@ def _dtype(dtype: Any) -> np.dtype[Any]:
     return np.dtype(KINDS[name])
 
 
-def _shapes(st: Any, shape: Any, dims: tuple[int, int], sides: tuple[int, int]) -> Any:
+def _shapes(st: Any, shape: Any) -> Any:
     """Return a strategy for shapes."""
     if isinstance(shape, st.SearchStrategy):
         return shape
+    sides = st.integers(1, _MAX_SIDE)
     if shape is None:
-        made = importlib.import_module("hypothesis.extra.numpy").array_shapes
-        return made(min_dims=dims[0], max_dims=dims[1], min_side=sides[0], max_side=sides[1])
+        return st.lists(sides, max_size=3).map(tuple)
     if isinstance(shape, str):
         (described,) = parse("tensors", f"shape: {shape}")
-        sizes = st.fixed_dictionaries({name: st.integers(*sides) for name in described.symbols})
+        sizes = st.fixed_dictionaries(dict.fromkeys(described.symbols, sides))
         return sizes.map(lambda found: shape_of(described, found))
-    if isinstance(shape, int) or (
-        isinstance(shape, tuple) and all(isinstance(n, int) for n in shape)
-    ):
-        return st.just((shape,) if isinstance(shape, int) else shape)
+    whole = (shape,) if isinstance(shape, int) else shape
+    if isinstance(whole, tuple) and all(isinstance(n, int) for n in whole):
+        return st.just(whole)
     raise ArgumentTypeError(
         "tensors: shape must be an int, a tuple of them, a text such as '(n, n)' or a strategy, "
         f"got {shape!r}"
     )
 
 
-def _elements(st: Any, dtype: np.dtype[Any], special: bool) -> Any:
+def _elements(st: Any, dtype: np.dtype[Any]) -> Any:
     """Return a strategy for one element of a dtype."""
     if dtype.kind == "b":
         return st.booleans()
     if dtype.kind in "iu":
         return st.integers(0 if dtype.kind == "u" else -8, 8)
-    drawn = st.integers(-8, 8).map(float) | st.integers(-128, 128).map(lambda k: k / 16)
-    if special:
-        eps = float(np.finfo(dtype).eps)
-        drawn = drawn | st.sampled_from([0.0, 1.0, -1.0, eps, -eps, 1 / eps, -1 / eps])
-    return st.builds(complex, drawn, drawn) if dtype.kind == "c" else drawn
+    real = st.integers(-8, 8).map(float) | st.integers(-128, 128).map(lambda k: k / 16)
+    return st.builds(complex, real, real) if dtype.kind == "c" else real
 
 
-def _described(st: Any, d: ArgumentSpec, sizes: dict[str, int], special: bool) -> Any:
+def _described(st: Any, d: ArgumentSpec, sizes: dict[str, int]) -> Any:
     """Return a strategy for an array that a text describes."""
     shape, dtype, between = shape_of(d, sizes), np.dtype(d.dtype), bounds(d, sizes)
-    if d.domain and d.domain not in _BY_ELEMENTS:  # elements that shrink would leave the set
+    if d.domain not in _BY_ELEMENTS:  # elements that shrink would leave the set
         seeds = st.integers(0, 2**16)
         return seeds.map(lambda seed: draw(d, sizes, np.random.default_rng(seed)))
-    whole = dtype.kind in "iu"
-    if dtype.kind == "b" or not (whole or between or d.domain == "distinct"):
-        return _arrays(dtype, shape, _elements(st, dtype, special))
-    default = (0, min([*sizes.values(), 4]) - 1) if whole else (-2.0, 2.0)
-    low, high = between or default
-    if d.domain == "distinct":
-        return _distinct(st, shape, dtype, low, high, bool(d.interval))
-    if whole:
+    if dtype.kind in "iu":
+        low, high = between or (0, min([*sizes.values(), 4]) - 1)
         return _arrays(dtype, shape, st.integers(int(low), int(high)))
-    interval = d.interval or Interval("", "")
-    steps = st.integers(int(interval.without_low), 16 - interval.without_high)
+    if between is None or dtype.kind == "b":
+        return _arrays(dtype, shape, _elements(st, dtype))
+    low, high = between
+    ends = (d.interval.without_low, d.interval.without_high) if d.interval else (False, False)
+    steps = st.integers(int(ends[0]), 16 - ends[1])
     each = steps.map(lambda k: low + (high - low) * k / 16)
     return _arrays(dtype, shape, st.builds(complex, each, each) if dtype.kind == "c" else each)
 
 
-def _distinct(
-    st: Any, shape: tuple[int, ...], dtype: np.dtype[Any], low: float, high: float, bounded: bool
-) -> Any:
-    """Return a strategy for arrays of which no two elements are equal."""
-    count = int(np.prod(shape))
-    if dtype.kind not in "iu":
-        steps = st.permutations(range(count)).map(lambda order: (np.array(order) + 0.5) / count)
-        return steps.map(lambda t: np.asarray(low + (high - low) * t, dtype).reshape(shape))
-    most = int(high) if bounded else max(int(high), int(low) + count - 1)
-    if most - low + 1 < count:
-        return st.nothing()
-    chosen = st.permutations(range(int(low), most + 1))
-    return chosen.map(lambda order: np.array(order[:count], dtype).reshape(shape))
-
-
-def _layout(draw: Any, st: Any, layouts: bool) -> str:
-    if not layouts:
-        return "C"
-    layout = str(draw(st.sampled_from(tuple(LAYOUTS))))
+def _tensor(draw: Any, st: Any, array: Array, layouts: bool, requires_grad: bool) -> Tensor:
+    layout = draw(st.sampled_from(tuple(LAYOUTS))) if layouts else "C"
     if layout != "C":
         importlib.import_module("hypothesis").note(f"memory layout: {layout}")
-    return layout
-
-
-def _tensor(array: Array, layout: str, requires_grad: bool) -> Tensor:
-    tensor = box(in_layout(array, layout))
+    tensor = box(in_layout(np.asarray(array), layout))
     return tensor.requires_grad_() if requires_grad and tensor.dtype.is_inexact else tensor
 
 
@@ -315,64 +271,45 @@ def is_strategy(value: Any) -> bool:
     return module is not None and isinstance(value, module.SearchStrategy)
 
 
-def strategy_of(inputs: Sequence[Any]) -> SearchStrategy[Any]:
-    """Return one strategy for all arguments, made of one for all or one for each."""
-    if len(inputs) == 1:
-        return inputs[0]  # type: ignore[no-any-return]
-    st = hypothesis_for("check_op").strategies
-    each = [value if is_strategy(value) else st.just(value) for value in inputs]
-    return st.tuples(*each)  # type: ignore[no-any-return]
-
-
 def search(
-    strategy: SearchStrategy[Any], passes: Callable[[Inputs], bool], seed: int, examples: int
+    inputs: Sequence[Any], passes: Callable[[Inputs], bool], seed: int, examples: int
 ) -> Inputs | None:
     """Return the smallest inputs found that fail the check, None if all examples pass.
 
     Parameters
     ----------
-    strategy : SearchStrategy
-        Draws a tuple of arguments, a dict of them by name, or the one argument.
+    inputs : sequence
+        One strategy that draws a tuple of arguments, a dict of them by name, or the one argument;
+        or a strategy or a value for each argument.
     passes : callable
-        Runs the check, and returns whether it passed; called once for the same values.
+        Runs the check, and returns whether it passed.
     seed, examples : int
         The seed of the examples, and their number.
     """
     hypothesis = hypothesis_for("check_op")
-    known: dict[Any, bool] = {}
-    failing: list[Inputs] = []
+    st, errors, found = hypothesis.strategies, hypothesis.errors, list[Inputs]()
+    each = [value if is_strategy(value) else st.just(value) for value in inputs]
+    strategy, checks = each[0] if len(each) == 1 else st.tuples(*each), itertools.count()
+    phases = (hypothesis.Phase.generate, hypothesis.Phase.shrink)
+    options = {"max_examples": examples, "database": None, "deadline": None, "phases": phases}
 
-    def every_example(drawn: Any) -> None:
-        inputs = as_inputs(drawn)
-        key = repr(_key(inputs))
-        if key not in known:
-            known[key] = len(known) >= MAX_CHECKS or passes(inputs)
-        if not known[key]:
-            failing.append(inputs)
-            raise _FailingError
+    def fails(drawn: Any) -> bool:
+        call = as_inputs(drawn)
+        if next(checks) >= MAX_CHECKS or passes(call):
+            return False
+        found.append(call)
+        return True
 
-    settings = hypothesis.settings(
-        max_examples=examples,
-        database=None,
-        deadline=None,
-        report_multiple_bugs=False,
-        phases=(hypothesis.Phase.generate, hypothesis.Phase.shrink),
-        suppress_health_check=list(hypothesis.HealthCheck),
-    )
-    try:
-        hypothesis.seed(seed)(settings(hypothesis.given(strategy)(every_example)))()
-    except _FailingError:
-        return failing[-1]  # Hypothesis ends with the smallest
-    except hypothesis.errors.Unsatisfiable:
-        raise ArgumentError(
-            "check_op: a strategy that draws an example is required, got one whose filters "
-            "refuse all"
-        ) from None
-    return None
-
-
-class _FailingError(Exception):
-    """An example fails the check."""
+    with contextlib.suppress(errors.NoSuchExample, errors.Flaky):  # once no more is checked
+        try:
+            settings = hypothesis.settings(**options)
+            hypothesis.find(strategy, fails, settings=settings, random=random.Random(seed))
+        except errors.Unsatisfiable:
+            raise ArgumentError(
+                "check_op: a strategy that draws an example is required, got one whose filters "
+                "refuse all"
+            ) from None
+    return found[-1] if found else None
 
 
 def as_inputs(drawn: Any) -> Inputs:
@@ -380,15 +317,3 @@ def as_inputs(drawn: Any) -> Inputs:
     if isinstance(drawn, dict):
         return Inputs((), drawn)
     return Inputs(tuple(drawn), {}) if isinstance(drawn, (tuple, list)) else Inputs((drawn,), {})
-
-
-def _key(inputs: Inputs) -> list[Any]:
-    """Return a key that is equal for equal calls."""
-    found: list[Any] = []
-    for value in (*inputs.args, *sorted(inputs.kwargs.items())):
-        array = value.data_array() if isinstance(value, Tensor) else value
-        if isinstance(array, np.ndarray):
-            found.append((array.shape, array.strides, array.dtype.str, array.tobytes()))
-        else:
-            found.append(value)
-    return found
