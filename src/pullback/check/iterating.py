@@ -41,11 +41,9 @@ def lines_of(call: Callable[[], object]) -> Counter[tuple[str, int]]:
     found: Counter[tuple[str, int]] = Counter()
 
     def trace(frame: FrameType, event: str, _: Any) -> Any:
-        if frame.f_code.co_filename.startswith(_OWN):
-            return None  # it looks up what it knows of a function, or not
         if event == "line":
             found[frame.f_code.co_filename, frame.f_lineno] += 1
-        return trace
+        return None if frame.f_code.co_filename.startswith(_OWN) else trace
 
     before, collects = sys.gettrace(), gc.isenabled()
     gc.disable()  # what is finalized meanwhile runs lines of its own
@@ -66,31 +64,29 @@ class _StoppedError(BaseException):
 def ends(call: Callable[[], object], seconds: float) -> bool:
     """Return whether a call ends in time, whatever it raises; one that does not is stopped.
 
-    It runs in a thread of its own, in which an exception is raised if it takes too long. Where
-    there are no threads it is not called, and taken to end.
+    It runs in a thread of its own, in which an exception is raised if it takes too long.
 
     Examples
     --------
     >>> ends(lambda: 1 / 0, 1.0)
     True
     """
-    done = threading.Event()
 
     def run() -> None:
         # Its time is none of the check's.
         with contextlib.suppress(BaseException), limited(float("inf")):
             call()
-        done.set()
 
     thread = threading.Thread(target=contextvars.copy_context().run, args=(run,), daemon=True)
     try:
         thread.start()
-    except RuntimeError:
+    except RuntimeError:  # where there are no threads it is taken to end
         return True
-    if done.wait(seconds):
+    thread.join(seconds)
+    if not thread.is_alive():
         return True
     ctypes.pythonapi.PyThreadState_SetAsyncExc(
         ctypes.c_ulong(thread.ident or 0), ctypes.py_object(_StoppedError)
     )
-    done.wait(1.0)
+    thread.join(1.0)
     return False

@@ -8,6 +8,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import inspect
+import itertools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -20,6 +21,7 @@ from pullback.check.exceptions import BackwardError
 from pullback.check.explain import cause_of_exception
 from pullback.check.inputs.arguments import (
     ENDLESS,
+    Change,
     Inputs,
     draw_described,
     format_inputs,
@@ -37,7 +39,7 @@ from pullback.check.inputs.guessing import (
 )
 from pullback.check.inputs.shape_text import documented, is_description
 from pullback.check.inputs.strategies import is_strategy, search
-from pullback.check.inputs.vary import Variation, vary
+from pullback.check.inputs.vary import changed, vary
 from pullback.check.naming import name_of, parameters_of, quoted
 from pullback.check.report import FAILED, PASSED, PartResult, Report, Unchecked
 from pullback.check.session import Options, Session
@@ -52,28 +54,21 @@ OF_VALUES = ("first", "masks")
 _CALLS = 8  # of which two of a random operation differ
 
 
-def _complete(fn: Callable[..., Any], kwargs: dict[str, Any] | None) -> bool:
+def _complete(fn: Callable[..., Any], kwargs: dict[str, Any]) -> bool:
     """Return whether the keyword arguments are all that a call needs."""
-    if not kwargs:
-        return False
     try:
         inspect.signature(fn).bind(**kwargs)
-    except TypeError:
-        return False
-    except ValueError:  # it has no signature
-        return True
-    return True
+    except (TypeError, ValueError) as error:
+        return bool(kwargs) and isinstance(error, ValueError)  # it has no signature
+    return bool(kwargs)
 
 
-def _rest(fn: Callable[..., Any], kwargs: dict[str, Any] | None) -> Callable[..., Any]:
+def _rest(fn: Callable[..., Any], kwargs: dict[str, Any]) -> Callable[..., Any]:
     """Return the function of the remaining arguments."""
-    if not kwargs:
-        return fn
-    rest: Any = functools.partial(
-        fn, **{k: box(v) if isinstance(v, np.ndarray) else v for k, v in kwargs.items()}
-    )
+    given = {k: box(v) if isinstance(v, np.ndarray) else v for k, v in kwargs.items()}
+    rest: Any = functools.partial(fn, **given)
     rest.name, rest.forward = name_of(fn), getattr(fn, "forward", fn)
-    found: Callable[..., Any] = rest
+    found: Callable[..., Any] = rest if kwargs else fn
     return found
 
 
@@ -182,10 +177,8 @@ class Runner:
 
     def _is_random(self, inputs: Inputs) -> bool:
         """Return whether one call has several results."""
-        found = [try_forward(self.fn, self._whole(inputs)) for _ in range(_CALLS)]
-        runs = [outs for outs in found if not isinstance(outs, str)]
-        pairs = [pair for run in runs for pair in zip(runs[0], run, strict=True)]
-        return any(not np.array_equal(a, b) for a, b in pairs)
+        calls = (try_forward(self.fn, self._whole(inputs)) for _ in range(_CALLS))
+        return len({repr(found) for found in calls}) > 1
 
     # -- varying them --------------------------------------------------------------------------
     def varied(self, report: Report, inputs: Inputs) -> Report:
@@ -208,8 +201,8 @@ class Runner:
     def _vary(self, report: Report, inputs: Inputs) -> None:
         """Merge what is wrong at another call into the report; it ends with the first mistake."""
         fn, seed = on_domains(self.fn, inputs.domains), self.options.seed
-        for variation in vary(fn, self.parameters or (), inputs, seed):
-            first = taken(fn, variation.inputs)
+        for changes in vary(fn, inputs, seed):
+            first = taken(fn, changed(inputs, changes))
             if first == ENDLESS:
                 report.notes.append("other values left out: forward does not end at some")
                 return
@@ -219,25 +212,29 @@ class Runner:
             if not names:
                 continue
             with deadline().as_time_allows():
-                variation, names = self._simplest(fn, variation, names)
-            found = self.check_one(variation.inputs, ("first",))
+                changes, names = self._simplest(fn, inputs, changes, names)
+            found = self.check_one(changed(inputs, changes), ("first",))
             found.notes = []  # on the user's own inputs they are enough
             found.failures = [f for f in found.failures if "" in names or f.argument in names]
             if found.failures:  # so no other size is needed to show the mistake
                 report.failures = [f for f in report.failures if f.cause.name != "size"]
-                merge(report, found, f"with {variation.what}")
+                merge(report, found, f"with {', '.join(change.what for change in changes)}")
                 return
 
     def _simplest(
-        self, fn: Callable[..., Any], variation: Variation, names: list[str]
-    ) -> tuple[Variation, list[str]]:
-        """Return the variation with as few differences as show a mistake, and what is wrong."""
-        for other in variation.simpler():
-            first = taken(fn, other.inputs)
+        self,
+        fn: Callable[..., Any],
+        inputs: Inputs,
+        changes: tuple[Change, ...],
+        names: list[str],
+    ) -> tuple[tuple[Change, ...], list[str]]:
+        """Return as few changes as show a mistake, and what is wrong there."""
+        for fewer in itertools.combinations(changes, max(len(changes) - 1, 1)):
+            first = taken(fn, changed(inputs, fewer)) if len(changes) > 1 else ""
             found = [] if isinstance(first, str) else self._wrong(first[0])
             if found:
-                return self._simplest(fn, other, found)
-        return variation, names
+                return self._simplest(fn, inputs, fewer, found)
+        return changes, names
 
     def _wrong(self, subject: Subject) -> list[str]:
         """Return the arguments whose gradient is wrong at a call that nobody gave."""

@@ -6,7 +6,6 @@ import ast
 import contextlib
 import inspect
 import textwrap
-from types import CodeType
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -18,13 +17,11 @@ def tree_of(fn: Any) -> ast.AST | None:
 
     The tree is shared: it must not be changed.
     """
-    with contextlib.suppress(TypeError):  # one that cannot be looked up
-        if fn in _TREES:
-            return _TREES[fn]
-    tree = _parsed(fn)
-    with contextlib.suppress(TypeError):  # one that can only be held
-        _TREES[fn] = tree
-    return tree
+    with contextlib.suppress(TypeError):  # one that cannot be looked up, or only held
+        if fn not in _TREES:
+            _TREES[fn] = _parsed(fn)
+        return _TREES[fn]
+    return _parsed(fn)
 
 
 def _parsed(fn: Any) -> ast.AST | None:
@@ -34,13 +31,8 @@ def _parsed(fn: Any) -> ast.AST | None:
         return None
     if getattr(fn, "__name__", "") != "<lambda>":
         return found
-    # What stands around a function without a name is the caller's.
+    # What stands around a function without a name is the caller's; others have other arguments.
+    names = [*inspect.signature(fn).parameters]
     inside = [node for node in ast.walk(found) if isinstance(node, ast.Lambda)]
-    own = inside if len(inside) == 1 else [n for n in inside if _does(n) == fn.__code__.co_code]
+    own = [node for node in inside if [a.arg for a in node.args.args] == names]
     return own[0] if own else found
-
-
-def _does(node: ast.Lambda) -> bytes:
-    """Return the instructions of a function without a name that has no free variables."""
-    made = compile(ast.fix_missing_locations(ast.Expression(node)), "", "eval")
-    return next(c.co_code for c in made.co_consts if isinstance(c, CodeType))

@@ -23,17 +23,16 @@ class Domain(NamedTuple):
 
     Attributes
     ----------
-    word : str
-    title : str
-        What an array of it is, as a sentence says it.
+    word, title : str
+        In a description; in a sentence that says what an array of it is.
     draw : callable
         Makes a member of normal numbers.
     holds : callable
         Whether an array of float64 is a member, and hardly by chance.
     project : callable or None
         The map of a tensor near the set onto it; None where arrays nearby are members too.
-    square, scales : bool
-        Whether the last two axes have one length; whether multiples are members.
+    square : bool
+        Whether the last two axes have one length.
     """
 
     word: str
@@ -42,31 +41,22 @@ class Domain(NamedTuple):
     holds: Callable[[Array], bool]
     project: Callable[[Any], Any] | None = None
     square: bool = False
-    scales: bool = False
 
 
 # -- drawing ---------------------------------------------------------------------------------------
-def _adjoint(matrix: Array) -> Array:
-    return np.asarray(np.conj(np.swapaxes(matrix, -1, -2)))
+def _symmetric(normal: Array) -> Array:
+    return np.asarray(normal + np.conj(np.swapaxes(normal, -1, -2))) / 2
 
 
 def _definite(normal: Array) -> Array:
     size = normal.shape[-1]
-    return np.asarray(normal @ _adjoint(normal) / size + 0.5 * np.eye(size))
-
-
-def _orthogonal(normal: Array) -> Array:
-    return np.asarray(np.linalg.qr(normal)[0])
+    product = normal @ np.conj(np.swapaxes(normal, -1, -2))
+    return np.asarray(product / size + 0.5 * np.eye(size))
 
 
 def _rotation(normal: Array) -> Array:
-    q = _orthogonal(normal)
+    q = np.linalg.qr(normal)[0]
     return np.asarray(q * np.sign(np.linalg.det(q))[..., None, None] ** np.eye(q.shape[-1])[0])
-
-
-def _simplex(normal: Array) -> Array:
-    weights = np.exp(normal / 2)
-    return np.asarray(weights / weights.sum(-1, keepdims=True))
 
 
 def _sorted(normal: Array) -> Array:
@@ -87,22 +77,20 @@ def _is_close(a: Array, b: Any) -> bool:
     return bool((np.abs(a - b) <= _CLOSE + _CLOSE * np.abs(b)).all())
 
 
+def _is_square(a: Array) -> bool:
+    return a.ndim >= 2 and a.shape[-1] == a.shape[-2] > 1
+
+
 def _is_symmetric(a: Array) -> bool:
-    square = a.ndim >= 2 and a.shape[-1] == a.shape[-2] > 1
-    return square and _is_close(a, np.swapaxes(a, -1, -2))
+    return _is_square(a) and _is_close(a, np.swapaxes(a, -1, -2))
 
 
 def _is_orthogonal(a: Array) -> bool:
-    square = a.ndim >= 2 and a.shape[-1] == a.shape[-2] > 1
-    return square and _is_close(a @ np.swapaxes(a, -1, -2), np.eye(a.shape[-1]))
+    return _is_square(a) and _is_close(a @ np.swapaxes(a, -1, -2), np.eye(a.shape[-1]))
 
 
 def _sums_to_one(a: Array) -> bool:
     return a.ndim >= 1 and a.shape[-1] > 1 and _is_close(a.sum(-1), 1.0)
-
-
-def _is_sorted(a: Array) -> bool:
-    return a.ndim >= 1 and a.shape[-1] > 3 and bool((a[..., 1:] > a[..., :-1]).all())
 
 
 # -- onto the sets ---------------------------------------------------------------------------------
@@ -130,17 +118,8 @@ _ROWS = (
         lambda a: _is_symmetric(a) and bool((np.linalg.eigvalsh(a) > 0).all()),
         _symmetric_part,
         square=True,
-        scales=True,
     ),
-    Domain(
-        "symmetric",
-        "symmetric",
-        lambda normal: (normal + _adjoint(normal)) / 2,
-        _is_symmetric,
-        _symmetric_part,
-        square=True,
-        scales=True,
-    ),
+    Domain("symmetric", "symmetric", _symmetric, _is_symmetric, _symmetric_part, square=True),
     Domain(
         "rotation",
         "a rotation",
@@ -150,12 +129,17 @@ _ROWS = (
         square=True,
     ),
     Domain(
-        "orthogonal", "orthogonal", _orthogonal, _is_orthogonal, _nearest_orthogonal, square=True
+        "orthogonal",
+        "orthogonal",
+        lambda normal: np.linalg.qr(normal)[0],
+        _is_orthogonal,
+        _nearest_orthogonal,
+        square=True,
     ),
     Domain(
         "simplex",
         "non-negative with sum 1 along the last axis",
-        _simplex,
+        lambda normal: np.exp(normal / 2) / np.exp(normal / 2).sum(-1, keepdims=True),
         lambda a: _sums_to_one(a) and bool((a >= 0).all()),
         lambda weights: weights / weights.sum(-1, keepdim=True),
     ),
@@ -166,7 +150,12 @@ _ROWS = (
         lambda a: _sums_to_one(a * a),
         lambda values: values / (values * values).sum(-1, keepdim=True).sqrt(),
     ),
-    Domain("sorted", "sorted along the last axis", _sorted, _is_sorted, scales=True),
+    Domain(
+        "sorted",
+        "sorted along the last axis",
+        _sorted,
+        lambda a: a.ndim >= 1 and a.shape[-1] > 3 and bool((a[..., 1:] > a[..., :-1]).all()),
+    ),
 )
 DOMAINS = {domain.word: domain for domain in _ROWS}
 

@@ -70,15 +70,14 @@ def draw(
         shortest = min([*sizes.values(), 4])
         return np.asarray(_integers(described, between, shape, shortest, rng)).astype(dtype)
     domain = DOMAINS.get(described.domain)
-    drawn = _reals(described, None if domain else between, shape, rng)
+    drawn = _reals(described, None if domain else between, shape, rng, scale)
     if dtype.kind == "c":
-        drawn = drawn + 1j * _reals(described, None if domain else between, shape, rng)
+        drawn = drawn + 1j * _reals(described, None if domain else between, shape, rng, scale)
     if domain is not None:
         drawn = domain.draw(drawn)
         if between and described.domain == "sorted":
             drawn = from_end_to_end(drawn, *between)
-    free = between is None and (domain is None or domain.scales)
-    return np.asarray(scale * drawn if free else drawn).astype(dtype)
+    return np.asarray(drawn).astype(dtype)
 
 
 def _integers(
@@ -121,14 +120,15 @@ def _reals(
     between: tuple[float, float] | None,
     shape: tuple[int, ...],
     rng: np.random.Generator,
+    scale: float,
 ) -> Array:
-    """Draw real numbers, normal ones or between bounds."""
+    """Draw real numbers, normal ones of a scale or between bounds."""
     if described.domain == "distinct":
         low, high = between or (-2.0, 2.0)
         count = int(np.prod(shape))
         steps = rng.permutation(count) + rng.uniform(0.3, 0.7, count)
         return np.asarray((low + (high - low) * steps / count).reshape(shape))
     if between is None:
-        return rng.normal(size=shape)
+        return scale * rng.normal(size=shape)
     margin = 0.05 * (between[1] - between[0])
     return rng.uniform(between[0] + margin, between[1] - margin, shape)

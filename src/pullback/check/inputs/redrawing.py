@@ -49,7 +49,7 @@ def replaced(fn: Callable[..., Any], name: str, other: Any, inputs: Inputs) -> I
 
 
 def drawers_of(
-    fn: Callable[..., Any], inputs: Inputs, zeros: bool, rng: np.random.Generator
+    fn: Callable[..., Any], inputs: Inputs, rng: np.random.Generator
 ) -> dict[str, Drawer]:
     """Return what draws other values of each argument that may have some."""
     labels = labels_of(fn, inputs.args, inputs.kwargs)
@@ -59,12 +59,12 @@ def drawers_of(
     found: dict[str, Drawer] = {}
     for name, value in leaves.items():
         if isinstance(value, float) and _SMALLEST < abs(value) < np.inf and "[" not in name:
-            found[name] = Drawer(np.array([value]), "", (), False, zeros, rng)
+            found[name] = Drawer(np.array([value]), [], rng)
         elif name in arrays and arrays[name].size and not any(arrays[name] is a for a in stay):
             others = [a for key, a in arrays.items() if key != name]
             bounded = name.split("[")[0] in inputs.bounded
-            word = inputs.domains.get(name) or _word(arrays[name])
-            found[name] = drawer = Drawer(arrays[name], word, others, bounded, zeros, rng)
+            word = inputs.domains.get(name, "")
+            found[name] = drawer = Drawer(arrays[name], others, rng, word, bounded)
             positive = drawer.is_free and (drawer.low, drawer.high) == (0.0, np.inf)
             if positive and _has_kink_at_zero(fn, inputs, name, arrays[name]):
                 drawer.low = -np.inf
@@ -87,33 +87,18 @@ def _parts_of_one(arrays: Sequence[Array]) -> list[Array]:
 
 
 class Drawer:
-    """Draws other values of one array; what holds for its own is looked up once.
-
-    Parameters
-    ----------
-    array : array
-    word : str
-        For its structure, if it has one.
-    others : sequence of array
-        The other arrays of the call.
-    bounded : bool
-        Whether its values have to stay between the least and the largest, and repeat none.
-    zeros : bool
-        Whether there may be zeros among values of both signs.
-    rng : numpy.random.Generator
-    """
+    """Draws other values of one array of a call; what holds for its own is looked up once."""
 
     def __init__(
         self,
         array: Array,
-        word: str,
         others: Sequence[Array],
-        bounded: bool,
-        zeros: bool,
         rng: np.random.Generator,
+        word: str = "",
+        bounded: bool = False,
     ) -> None:
-        self.array = np.atleast_1d(array)
-        self.rng, self.word, self.zeros = rng, word, zeros
+        self.array, self.rng = np.atleast_1d(array), rng
+        self.word = word or _word(self.array)
         self.is_free = self.array.dtype.kind == "f" and not self.word
         rows = self.array.reshape(-1, self.array.shape[-1])
         self.repeats = any(np.unique(row).size < row.size for row in rows)
@@ -124,17 +109,14 @@ class Drawer:
         floats = [a for a in others if a.dtype.kind == "f" and a.size]
         self.low, self.high = _limits(self.array, floats, bounded)
 
-    def __call__(self, numbers: Sequence[float], zero: bool) -> tuple[str, Array] | None:
+    def __call__(self, numbers: Sequence[float], no_zero: bool) -> tuple[str, Array] | None:
         """Return what is different, and the array; None where it stays as it is."""
-        array, rng, kind = self.array, self.rng, self.array.dtype.kind
+        array, kind, what = self.array, self.array.dtype.kind, _OTHER
         if kind == "f" and not np.isfinite(array).all():
             return None
-        what = _OTHER
         with np.errstate(all="ignore"):
             if kind == "b":
-                other = rng.random(array.shape) < rng.choice([0.3, 0.7])
-                if other.all() or not other.any():  # of nothing, a mean is not defined
-                    return None
+                other = self.rng.random(array.shape) < self.rng.choice([0.3, 0.7])
             elif kind in "iu":
                 other = self._integers()
             elif kind == "c":
@@ -142,10 +124,12 @@ class Drawer:
             elif self.word:
                 other = self._structured()
             else:
-                what, other = self._real(numbers, zero or not self.zeros)
+                what, other = self._real(numbers, no_zero)
             other = np.asarray(other).astype(array.dtype)
-        same = np.array_equal(other, array) or (kind in "fc" and not np.isfinite(other).all())
-        return None if same else (what, other)
+        if np.array_equal(other, array) or not np.isfinite(other).all():
+            return None
+        empty = kind == "b" and (other.all() or not other.any())  # of nothing, a mean is undefined
+        return None if empty else (what, other)
 
     def _integers(self) -> Array:
         """Return other indices: what rises or differs within a row of a table still does."""
@@ -174,8 +158,8 @@ class Drawer:
         drawn = domain.draw(self.rng.normal(size=array.shape))
         if self.word == "sorted":
             return from_end_to_end(drawn, array[..., :1], array[..., -1:])
-        by = np.abs(array).max() / np.abs(drawn).max() if domain.scales else 1.0
-        return np.asarray(drawn * by)
+        large = np.asarray(drawn * (np.abs(array).max() / np.abs(drawn).max()))
+        return large if domain.holds(large) else drawn
 
     def _real(self, numbers: Sequence[float], no_zero: bool) -> tuple[str, Array]:
         """Return real values of another order, size, place or sign, with equal ones among them."""

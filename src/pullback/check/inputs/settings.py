@@ -20,6 +20,7 @@ import numpy as np
 
 from pullback.check.inputs.arguments import Change, Inputs, taken
 from pullback.check.inputs.domains import recognised
+from pullback.check.naming import parameters_of
 from pullback.check.values import Array, holds_numbers, host, in_place_of
 from pullback.core.custom import pytree as tree
 from pullback.core.tensor.tensor import Tensor, box
@@ -45,9 +46,7 @@ class _Slot(NamedTuple):
         return inputs._replace(kwargs={**inputs.kwargs, self.name: value})
 
 
-def other_settings(
-    fn: Callable[..., Any], parameters: Sequence[inspect.Parameter], inputs: Inputs
-) -> Iterator[Change]:
+def other_settings(fn: Callable[..., Any], inputs: Inputs) -> Iterator[Change]:
     """Yield the changes of one setting of a call that forward takes."""
     arrays = [host(v) for v in (*inputs.args, *inputs.kwargs.values()) if holds_numbers(v)]
     rank = max((array.ndim for array in arrays), default=1)
@@ -55,7 +54,7 @@ def other_settings(
         hints = typing.get_type_hints(getattr(fn, "forward", fn))
     except Exception:  # a name that is not defined where the hint is read
         hints = {}
-    for slot in _slots(parameters, inputs):
+    for slot in _slots(fn, inputs):
         name, value = slot.name, slot.value
         words = [*_literals(hints.get(name))] or [*dict.fromkeys(_words(fn))]
         if value is None:
@@ -73,8 +72,8 @@ def other_settings(
         yield from itertools.islice(usable, 1 if value is None or type(value) is float else None)
 
 
-def _slots(parameters: Sequence[inspect.Parameter], inputs: Inputs) -> Iterator[_Slot]:
-    for i, p in enumerate(parameters):
+def _slots(fn: Callable[..., Any], inputs: Inputs) -> Iterator[_Slot]:
+    for i, p in enumerate(parameters_of(fn) or ()):
         passed = i < len(inputs.args) or p.name in inputs.kwargs
         several = p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD)
         if several or p.name in inputs.bounded or not (passed or p.kind is not p.POSITIONAL_ONLY):

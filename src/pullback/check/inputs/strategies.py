@@ -45,7 +45,6 @@ LAYOUTS: dict[str, Callable[[Array], Array]] = {
     "read-only": read_only,
 }
 _LEAST_AXES = {"swapped": 2, "sliced": 1, "reversed": 1, "broadcast": 1}  # else it is plain
-_BY_ELEMENTS = ("", "positive", "unit")
 _MAX_SIDE = 5
 MAX_CHECKS = 120  # of a search: shrinking ends there
 
@@ -218,19 +217,11 @@ def _elements(st: Any, dtype: np.dtype[Any]) -> Any:
 def _described(st: Any, d: ArgumentSpec, sizes: dict[str, int]) -> Any:
     """Return a strategy for an array that a text describes."""
     shape, dtype, between = shape_of(d, sizes), np.dtype(d.dtype), bounds(d, sizes)
-    if d.domain not in _BY_ELEMENTS:  # elements that shrink would leave the set
-        seeds = st.integers(0, 2**16)
-        return seeds.map(lambda seed: draw(d, sizes, np.random.default_rng(seed)))
-    if dtype.kind in "iu":
-        low, high = between or (0, min([*sizes.values(), 4]) - 1)
-        return _arrays(dtype, shape, st.integers(int(low), int(high)))
-    if between is None or dtype.kind == "b":
-        return _arrays(dtype, shape, _elements(st, dtype))
-    low, high = between
-    ends = (d.interval.without_low, d.interval.without_high) if d.interval else (False, False)
-    steps = st.integers(int(ends[0]), 16 - ends[1])
-    each = steps.map(lambda k: low + (high - low) * k / 16)
-    return _arrays(dtype, shape, st.builds(complex, each, each) if dtype.kind == "c" else each)
+    whole = dtype.kind in "iu"
+    if d.domain or (between and not whole):  # elements that shrink would leave the set
+        return st.integers(0, 2**16).map(lambda seed: draw(d, sizes, np.random.default_rng(seed)))
+    low, high = map(int, between or (0, min([*sizes.values(), 4]) - 1))
+    return _arrays(dtype, shape, st.integers(low, high) if whole else _elements(st, dtype))
 
 
 def _tensor(draw: Any, st: Any, array: Array, layouts: bool, requires_grad: bool) -> Tensor:

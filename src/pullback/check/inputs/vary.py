@@ -1,15 +1,15 @@
 """Calls that differ from the user's: other settings one by one, then several things at random.
 
-What was drawn can be taken apart again, so that a report names only what matters. Must not know how
-a call is checked.
+Must not know how a call is checked.
 """
 
 from __future__ import annotations
 
+import functools
 import itertools
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -24,57 +24,19 @@ _SETTINGS = (0.4, 0.45, 0.15)  # how often none, one and two of them differ
 _ROW = "a row of another argument in"
 
 
-class Variation(NamedTuple):
-    """A call with some changes: other settings, then other values."""
-
-    base: Inputs
-    changes: tuple[Change, ...]
-
-    @property
-    def what(self) -> str:
-        """What is different."""
-        return ", ".join(change.what for change in self.changes)
-
-    @property
-    def inputs(self) -> Inputs:
-        """The call."""
-        call = self.base
-        for change in self.changes:
-            call = change.put(call)
-        return call
-
-    def simpler(self) -> Iterator[Variation]:
-        """Yield the calls in which one thing less is different."""
-        for k in range(len(self.changes) if len(self.changes) > 1 else 0):
-            yield self._replace(changes=self.changes[:k] + self.changes[k + 1 :])
+def changed(inputs: Inputs, changes: Sequence[Change]) -> Inputs:
+    """Return a call with some changes."""
+    return functools.reduce(lambda call, change: change.put(call), changes, inputs)
 
 
-def vary(
-    fn: Callable[..., Any],
-    parameters: Sequence[Any],
-    inputs: Inputs,
-    seed: int = 0,
-    zeros: bool = True,
-) -> Iterator[Variation]:
-    """Yield calls with one other setting each, then some with several differences.
-
-    Parameters
-    ----------
-    fn : callable
-    parameters : sequence of inspect.Parameter
-        Those of `fn`.
-    inputs : Inputs
-        The user's call.
-    seed : int, default 0
-    zeros : bool, default True
-        Whether there may be zeros among values of both signs.
-    """
+def vary(fn: Callable[..., Any], inputs: Inputs, seed: int = 0) -> Iterator[tuple[Change, ...]]:
+    """Yield the changes of a call: of one setting each, then of several and of values."""
     settings = []
-    for change in other_settings(fn, parameters, inputs):
+    for change in other_settings(fn, inputs):
         settings.append(change)
-        yield Variation(inputs, (change,))
+        yield (change,)
     rng = np.random.default_rng(seed)
-    drawers = drawers_of(fn, inputs, zeros, rng)
+    drawers = drawers_of(fn, inputs, rng)
     for _ in range(_DRAWS if settings or drawers else 0):
         count = int(rng.choice(len(_SETTINGS), p=_SETTINGS)) if settings else 0
         chosen: dict[str, Change] = {}
@@ -95,7 +57,7 @@ def vary(
             if name not in chosen
         ]
         if chosen or others:
-            yield Variation(inputs, (*chosen.values(), *others))
+            yield (*chosen.values(), *others)
 
 
 def _numbers(calls: Sequence[Inputs]) -> list[float]:
