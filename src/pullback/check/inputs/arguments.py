@@ -173,6 +173,8 @@ def bind(parameters: Sequence[inspect.Parameter], drawn: dict[str, list[Any]]) -
             kwargs[p.name] = values[0] if len(values) == 1 else values
         else:
             args.append(values[0] if len(values) == 1 else values)
+    known = {p.name for p in parameters}
+    kwargs |= {name: values[0] for name, values in drawn.items() if name not in known}
     return Inputs(tuple(args), kwargs)
 
 
@@ -193,24 +195,15 @@ def format_inputs(
     names = [p.name for p in parameters or [] if p.kind in _POSITIONAL][: len(inputs.args)]
     names += [f"input {i}" for i in range(len(names), len(inputs.args))]
     pairs = [*zip(names, inputs.args, strict=True), *inputs.kwargs.items()]
-    if values:
-        return ", ".join(f"{name} = {_written(v)}" for name, v in pairs)
-    return ", ".join(f"{name} {_short(v)}" for name, v in pairs)
+    return ", ".join(f"{name} {'= ' * values}{_text(value, values)}" for name, value in pairs)
 
 
-def _short(value: Any) -> str:
+def _text(value: Any, values: bool) -> str:
     if not holds_numbers(value):
         return repr(value)
     array = host(value)
-    return f"{array.shape}" + ("" if array.dtype == np.float64 else f" {array.dtype}")
-
-
-def _written(value: Any) -> str:
-    if not holds_numbers(value):
-        return repr(value)
-    array = host(value)
-    listed = array.tolist() if array.size <= 16 else f"array of shape {array.shape}"
-    return f"{listed}" + ("" if array.dtype == np.float64 else f" {array.dtype}")
+    text = str(array.tolist()) if values and array.size <= 16 else f"{array.shape}"
+    return text + ("" if array.dtype == np.float64 else f" {array.dtype}")
 
 
 # -- described inputs ------------------------------------------------------------------------------
@@ -227,16 +220,11 @@ def draw_described(fn: Callable[..., Any], text: str, seed: int) -> Inputs:
         drawn = draw(d, sizes, rng)
         values.setdefault(d.name, []).append(box(drawn) if isinstance(drawn, np.ndarray) else drawn)
     bounded = frozenset(d.name for d in found if d.interval or d.size or d.domain not in _FREE)
-    return _bound(parameters, values)._replace(domains=structured(found), bounded=bounded)
-
-
-def _bound(parameters: Sequence[inspect.Parameter] | None, values: dict[str, list[Any]]) -> Inputs:
     if parameters is None:
-        return Inputs(tuple(v for some in values.values() for v in some), {})
-    inputs = bind(parameters, values)
-    known = {p.name for p in parameters}
-    further = {name: some[0] for name, some in values.items() if name not in known}
-    return inputs._replace(kwargs=inputs.kwargs | further)
+        inputs = Inputs(tuple(v for some in values.values() for v in some), {})
+    else:
+        inputs = bind(parameters, values)
+    return inputs._replace(domains=structured(found), bounded=bounded)
 
 
 def _check_complete(
@@ -244,13 +232,10 @@ def _check_complete(
 ) -> None:
     """Raise if a text leaves out an argument."""
     names = [d.name for d in found]
-    various = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
     for p in parameters:
-        if p.kind in various:
-            continue
-        if p.name not in names and p.default is inspect.Parameter.empty:
+        several = p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD)
+        if not several and p.name not in names and p.default is p.empty:
             raise ArgumentError(
                 f"check_op: a description of each argument of `{name_of(fn)}` is required, got "
-                f"none of `{p.name}`.\nhint: the arguments are: "
-                f"{', '.join(str(p) for p in parameters)}."
+                f"none of `{p.name}`.\nhint: the arguments are: {', '.join(map(str, parameters))}."
             )

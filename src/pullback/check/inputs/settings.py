@@ -12,95 +12,82 @@ import inspect
 import itertools
 import types
 import typing
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import numpy as np
 
 from pullback.check.inputs.arguments import Change, Inputs, taken
 from pullback.check.inputs.domains import recognised
-from pullback.check.naming import parameters_of
 from pullback.check.values import Array, holds_numbers, host, in_place_of
 from pullback.core.custom import pytree as tree
 from pullback.core.tensor.tensor import Tensor, box
 
+Put = Callable[[Inputs], Inputs]
 _SMALL = 1e-2
 _ORDERS = 6  # of the axes
 _LONGEST = 15  # a word
 
 
-class _Slot(NamedTuple):
-    """One argument of a call: its place, its name, and its value or default."""
-
-    place: int
-    name: str
-    default: Any
-    value: Any
-
-    def put(self, value: Any, inputs: Inputs) -> Inputs:
-        """Return the call with another value of the argument."""
-        if self.place < len(inputs.args):
-            args = inputs.args
-            return inputs._replace(args=(*args[: self.place], value, *args[self.place + 1 :]))
-        return inputs._replace(kwargs={**inputs.kwargs, self.name: value})
-
-
 def other_settings(fn: Callable[..., Any], inputs: Inputs) -> Iterator[Change]:
     """Yield the changes of one setting of a call that forward takes."""
-    arrays = [host(v) for v in (*inputs.args, *inputs.kwargs.values()) if holds_numbers(v)]
-    rank = max((array.ndim for array in arrays), default=1)
+    try:
+        call = inspect.signature(fn).bind(*inputs.args, **inputs.kwargs)
+    except (TypeError, ValueError):  # it has no signature
+        return
     try:
         hints = typing.get_type_hints(getattr(fn, "forward", fn))
     except Exception:  # a name that is not defined where the hint is read
         hints = {}
-    for slot in _slots(fn, inputs):
-        name, value = slot.name, slot.value
-        words = [*_literals(hints.get(name))] or [*dict.fromkeys(_words(fn))]
-        if value is None:
-            optional = _in_place_of_none(fn, slot, inputs, words) if slot.default is None else ()
-            found = (Change(f"`{name}` given", name, partial(_given, slot, v)) for v in optional)
-        elif holds_numbers(value):
-            absent = () if slot.default is not None else (None,)
-            found = (Change(f"`{name}` left out", name, partial(slot.put, v)) for v in absent)
-        else:
-            found = (
-                Change(f"`{name}` = {v!r} in place of {value!r}", name, partial(slot.put, v))
-                for v in _others(fn, slot, inputs, rank, words)
-            )
-        usable = (each for change in found for each in _usable(fn, change, inputs))
-        yield from itertools.islice(usable, 1 if value is None or type(value) is float else None)
-
-
-def _slots(fn: Callable[..., Any], inputs: Inputs) -> Iterator[_Slot]:
-    for i, p in enumerate(parameters_of(fn) or ()):
-        passed = i < len(inputs.args) or p.name in inputs.kwargs
+    for name, p in call.signature.parameters.items():
+        value = call.arguments.get(name, p.default)
         several = p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD)
-        if several or p.name in inputs.bounded or not (passed or p.kind is not p.POSITIONAL_ONLY):
+        if several or value is p.empty or name in inputs.bounded:
             continue
-        value = inputs.args[i] if i < len(inputs.args) else inputs.kwargs.get(p.name, p.default)
-        if value is not p.empty:
-            yield _Slot(i, p.name, p.default, value)
+        words = _literals(hints.get(name)) or [*dict.fromkeys(_words(fn))]
+        others: Iterable[Any] = [None] if p.default is None else []
+        if value is None:
+            others = _in_place_of_none(fn, name, inputs, words) if others else ()
+        elif not holds_numbers(value):
+            others = [*others, *_others(fn, name, value, inputs, words)]
+        put, seen = _given if value is None else _put, [value]
+        for other in others:
+            new = not any(type(v) is type(other) and v == other for v in seen)
+            usable = _usable(fn, partial(put, fn, name, other), inputs) if new else None
+            seen.append(other)
+            if usable is not None:
+                gone = "given" if value is None else "left out" if holds_numbers(value) else ""
+                what = f"`{name}` " + (gone or f"= {other!r} in place of {value!r}")
+                yield Change(what, name, usable)
+                if value is None or type(value) is float:  # one of them is enough
+                    break
+
+
+def _put(fn: Callable[..., Any], name: str, value: Any, inputs: Inputs) -> Inputs:
+    """Return a call with another value of an argument."""
+    call = inspect.signature(fn).bind(*inputs.args, **inputs.kwargs)
+    call.arguments[name] = value
+    return inputs._replace(args=call.args, kwargs=call.kwargs)
 
 
 # -- by trial --------------------------------------------------------------------------------------
-def _results(fn: Callable[..., Any], inputs: Inputs) -> list[Array] | None:
+def _results(fn: Callable[..., Any], inputs: Inputs) -> list[Array]:
+    """Return the results of a call; none if forward does not take it."""
     found = taken(fn, inputs)
-    return None if isinstance(found, str) else found[1].values()
+    return [] if isinstance(found, str) else found[1].values()
 
 
-def _same(found: Sequence[Array] | None, other: Sequence[Array] | None) -> bool:
-    if found is None or other is None or len(found) != len(other):
-        return False
-    return all(map(np.array_equal, found, other))
+def _same(found: Sequence[Array], other: Sequence[Array]) -> bool:
+    return len(found) == len(other) and all(map(np.array_equal, found, other))
 
 
-def _usable(fn: Callable[..., Any], change: Change, inputs: Inputs) -> Iterator[Change]:
-    """Yield a change if forward takes it, perhaps of positive arrays: it may take a logarithm."""
-    for put in (change.put, lambda call: _positive(change.put(call))):
-        if _results(fn, put(inputs)) is not None:
-            yield change._replace(put=put)
-            return
+def _usable(fn: Callable[..., Any], put: Put, inputs: Inputs) -> Put | None:
+    """Return a change if forward takes it, perhaps of positive arrays: it may take a logarithm."""
+    for each in (put, lambda call: _positive(put(call))):
+        if _results(fn, each(inputs)):
+            return each
+    return None
 
 
 def _positive(inputs: Inputs) -> Inputs:
@@ -115,52 +102,44 @@ def _positive(inputs: Inputs) -> Inputs:
     return inputs._replace(args=args, kwargs=kwargs)
 
 
-def _is_axis(fn: Callable[..., Any], slot: _Slot, inputs: Inputs, rank: int) -> bool:
-    """Return whether a whole number may be counted from the other end as well."""
-    if not -rank <= slot.value < rank:
-        return False
-    other = slot.put(slot.value - rank if slot.value >= 0 else slot.value + rank, inputs)
-    return _same(_results(fn, inputs), _results(fn, other))
-
-
 # -- by type ---------------------------------------------------------------------------------------
 def _others(
-    fn: Callable[..., Any], slot: _Slot, inputs: Inputs, rank: int, words: Sequence[Any]
-) -> Iterator[Any]:
-    """Yield other values of a setting, each once."""
-    value, found = slot.value, list[Any]()
-    if slot.default is None:
-        found.append(None)
+    fn: Callable[..., Any], name: str, value: Any, inputs: Inputs, words: Sequence[Any]
+) -> Iterable[Any]:
+    """Return other values of a setting."""
+    rank = max((a.ndim for a in _arrays(inputs)), default=1)
     if isinstance(value, enum.Enum):
-        found += type(value)
-    elif isinstance(value, bool):
-        found.append(not value)
-    elif isinstance(value, str):
-        found += [w for w in words if w != value] or ["other"]  # all others mean the other way
-        found += [value[::-1], value[:-1]] if len(set(value)) > 1 else []  # letters, one by one
-    elif isinstance(value, int):
-        if _is_axis(fn, slot, inputs, rank):
-            found += [value - rank if value >= 0 else value + rank, *range(rank), *range(-rank, 0)]
-        else:
-            fewer = (
-                (3, -1) if value == 0 else (value - 1,) if value > 1 else (-value,) * (value < 0)
-            )
-            numbers = (value + 1, *fewer)  # a step of 0 may never end
-            found += [n for n in numbers if not _stands_apart(value, n, inputs)]
-    elif isinstance(value, float) and np.isfinite(value):
-        found += _floats(value)
-    elif isinstance(value, (tuple, list)):
-        found += map(type(value), _sequences(list(value), rank))
-    for k, other in enumerate(found):
-        if not any(type(v) is type(other) and v == other for v in (value, *found[:k])):
-            yield other
+        return type(value)
+    if isinstance(value, bool):
+        return [not value]
+    if isinstance(value, str):
+        letters = [value[::-1], value[:-1]] if len(set(value)) > 1 else []  # one by one
+        other = [w for w in words if w != value] or ["other"]  # all others mean the other way
+        return [*other, *letters]
+    if isinstance(value, int):
+        other_end = value - rank if value >= 0 else value + rank
+        if -rank <= value < rank and _same(
+            _results(fn, inputs), _results(fn, _put(fn, name, other_end, inputs))
+        ):  # it is an axis
+            return [other_end, *range(rank), *range(-rank, 0)]
+        fewer = (3, -1) if value == 0 else (value - 1,) if value > 1 else (-value,) * (value < 0)
+        numbers = (value + 1, *fewer)  # a step of 0 may never end
+        return [n for n in numbers if not _stands_apart(value, n, inputs)]
+    if isinstance(value, float) and np.isfinite(value):
+        return _floats(value)
+    if isinstance(value, (tuple, list)):
+        return map(type(value), _sequences(list(value), rank))
+    return ()
+
+
+def _arrays(inputs: Inputs) -> list[Array]:
+    return [host(v) for v in (*inputs.args, *inputs.kwargs.values()) if holds_numbers(v)]
 
 
 def _stands_apart(value: int, other: int, inputs: Inputs) -> bool:
     """Return whether a number is none of the indices of a call, and another one would be."""
-    given = (*inputs.args, *inputs.kwargs.values())
-    arrays = [host(v) for v in given if holds_numbers(v)]
-    arrays += [np.asarray(v) for v in given if isinstance(v, list) and {*map(type, v)} == {int}]
+    lists = [v for v in inputs.args if isinstance(v, list) and {*map(type, v)} == {int}]
+    arrays = [*_arrays(inputs), *map(np.asarray, lists)]
     indices = {int(n) for a in arrays if a.dtype.kind in "iu" for n in a.ravel()}
     return bool(indices) and value not in indices and (other in indices or other < 0)
 
@@ -222,7 +201,7 @@ def _constants(code: types.CodeType) -> Iterator[str]:
 
 # -- in place of None ------------------------------------------------------------------------------
 def _in_place_of_none(
-    fn: Callable[..., Any], slot: _Slot, inputs: Inputs, words: Sequence[Any]
+    fn: Callable[..., Any], name: str, inputs: Inputs, words: Sequence[Any]
 ) -> Iterator[Any]:
     """Yield values of an argument that is left out, the likeliest first.
 
@@ -230,15 +209,14 @@ def _in_place_of_none(
     that both passes take and that make a difference: no more shows that they are meant.
     """
     outputs, rng = _results(fn, inputs), np.random.default_rng(0)
-    given = [host(v) for v in (*inputs.args, *inputs.kwargs.values()) if holds_numbers(v)]
-    shapes = [a.shape for a in (*(outputs or ()), *given) if a.ndim]
+    shapes = [a.shape for a in (*outputs, *_arrays(inputs)) if a.ndim]
     shapes = list(dict.fromkeys(s for full in shapes for s in (full, full[-1:], full[:1])))
     arrays = [rng.uniform(0.5, 1.5, shape) for shape in shapes]
     masks = [np.arange(a.size).reshape(a.shape) % 3 != 1 for a in arrays]
     longer = sorted({length + 2 for shape in shapes for length in shape}, reverse=True)
     tensors = [box(array).requires_grad_() for array in arrays]
     for value in (*tensors, *words, 0.4, 2, 1, 0, -1, *longer, *arrays, *masks):
-        found = taken(fn, _given(slot, value, inputs))
+        found = taken(fn, _given(fn, name, value, inputs))
         if isinstance(found, str) or _same(outputs, found[1].values()):
             continue
         try:
@@ -250,15 +228,15 @@ def _in_place_of_none(
             yield value
 
 
-def _given(slot: _Slot, value: Any, inputs: Inputs) -> Inputs:
+def _given(fn: Callable[..., Any], name: str, value: Any, inputs: Inputs) -> Inputs:
     """Return a call with a value in place of None; where it asked for no gradient, for each."""
 
     def leaf(value: Any) -> Any:
         wanted = holds_numbers(value) and host(value).dtype.kind in "fc"
         return box(host(value)).requires_grad_() if wanted else value
 
-    leaves = (*inputs.args, *inputs.kwargs.values())
-    if not any(getattr(v, "requires_grad", False) for v in leaves):
-        kwargs = {name: leaf(v) for name, v in inputs.kwargs.items()}
-        inputs = inputs._replace(args=tuple(map(leaf, inputs.args)), kwargs=kwargs)
-    return slot.put(value, inputs)
+    whole = (inputs.args, inputs.kwargs)
+    if not any(getattr(v, "requires_grad", False) for v in tree.leaves(whole)):
+        args, kwargs = tree.map_leaves(leaf, whole)
+        inputs = inputs._replace(args=args, kwargs=kwargs)
+    return _put(fn, name, value, inputs)
