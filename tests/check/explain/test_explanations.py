@@ -11,7 +11,6 @@ from pullback.check.explain import cause_of, diagnose
 X = np.array([0.4, -1.3, 2.1, 0.7, -0.2, 1.6])
 W = np.array([1.2, 0.7, -0.4, 0.9, 1.5, -0.8])
 ROWS = np.random.default_rng(3).normal(size=(4, 5))
-SQUARE = np.random.default_rng(4).normal(size=(4, 4))
 MASK = np.array([True, False, True, True, False, False])
 
 
@@ -96,13 +95,6 @@ CASES = {
         (ROWS, COUNTS),
         "elements",
         "where the index along axis 1 == y - 1 (off by one?); there it is zero",
-    ),
-    "right for symmetric matrices": (
-        lambda x, y=None, k=2.0: y @ (y @ x) + x**2,
-        lambda g, x, y, k: y.T @ (y @ g) + 2 * x * g,
-        (X[:4], SQUARE),
-        "transposed",
-        "`x` is right only if `y` is symmetric",
     ),
     "a slope kept from an earlier call": (
         lambda x, y=None, k=2.0: np.sin(x) * x,

@@ -69,10 +69,9 @@ EXPLANATIONS: tuple[Explanation, ...] = (
     elements.invariance,
     candidates.terms,
     elements.listed,
-    calls.condition,
     calls.dependence,
 )
-_SLOW = {calls.size, calls.condition, calls.dependence}  # left out of the fast check
+_SLOW = {calls.size, calls.dependence}  # left out of the fast check
 
 
 def diagnose(evidence: Evidence, wrong: Sequence[int]) -> list[tuple[int, Cause]]:

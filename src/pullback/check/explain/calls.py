@@ -1,7 +1,7 @@
 """What other calls tell of a wrong gradient: other settings, values and sizes.
 
 A rule that ignores a setting, inverts a mask or leaves out weights returns what would be right if
-that argument were another; one that is right for symmetric or sorted arrays alone is right there.
+that argument were another.
 """
 
 from __future__ import annotations
@@ -25,15 +25,13 @@ from pullback.check.resizing import describe_axes, resized, session_with_leaves,
 from pullback.check.subject import Subject
 from pullback.check.values import Array
 
-_MOST = 60  # other calls that are tried for one argument
+_MOST = 80  # other calls that are tried for one argument
 _SECONDS, _LONGER = 0.2, 20  # that a call may take, and how many times as long as usual
 SIZE = "take the size from the saved shape, and average only where forward does"
 _PLACES = "differentiate every place where forward uses it"
 _TURNED = "a kernel that is not flipped, a matrix not transposed, an order not inverted?"
 _IGNORED = "does backward use it?"
 _CHANGED = "changed before it is used, or saved in its place?"
-
-
 # A call with another value of an argument, that in words, and the cause and hint if it is used.
 Change = tuple[Subject, str, str, str, str]
 
@@ -47,19 +45,10 @@ def other_value(e: Evidence, i: int) -> Cause | None:
         if there is not None and e.matches(there.vjp(e.seeds)[i], e.expected[i]):
             text = f"{name}: the formula for {words} is applied to {name} itself"
             return Cause(cause, text, f"save {words} instead of the input")
-        if (not own or replaced) and e.is_right_for(subject, i, own=False):
+        if (not own or replaced) and e.fits(subject, i):
             used = f"{label} is used as if it were {words}"
             taken = f"the derivative is taken at {words} instead of {name}"
             return Cause(cause, f"{name}: {taken if own else used}", hint)
-    return None
-
-
-def condition(e: Evidence, i: int) -> Cause | None:
-    """The gradient is right for another value of a setting or of an array."""
-    for subject, label, words, cause, hint in _changes(e):
-        if hint != _CHANGED and e.is_right_for(subject, i, own=True):
-            name = cause if hint == _TURNED else "missing-term"
-            return Cause(name, f"`{e.names[i]}` is right only if {label} is {words}", hint)
     return None
 
 

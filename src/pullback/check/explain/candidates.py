@@ -52,14 +52,11 @@ def first_of(grammar: Grammar) -> Callable[[Evidence, int], Cause | None]:
 
 def _fits(e: Evidence, i: int, pattern: Array, look: Evidence) -> bool:
     """Return whether the gradient of argument `i` is a pattern at a look, and is wrong."""
-    right = look.expected[i]
-    if pattern.shape != right.shape or not e.matches(look.got[i], pattern):
-        return False
-    known = np.isfinite(pattern[np.isfinite(right)]).all()
-    return bool(known) and not (look is e and e.matches(pattern, right))
+    right, same = look.expected[i], e.matches(look.got[i], pattern)
+    known = same and bool(np.isfinite(pattern[np.isfinite(right)]).all())
+    return known and not (look is e and e.matches(pattern, right))
 
 
-# -- another grad_output ---------------------------------------------------------------------------
 @first_of
 def outputs(e: Evidence, i: int, look: Evidence) -> Candidates:
     """Of several outputs one is left out or negated, or two are exchanged."""
@@ -132,7 +129,7 @@ def moved(e: Evidence, i: int, look: Evidence) -> Candidates:
         yield pattern, Cause("misplaced", f"{name} is {words}")
     for k, g in enumerate(look.seeds):
         cause = Cause("nonlinear", f"{name} sees only the mean of grad_output")
-        yield look.given(i, {k: np.full_like(g, g.mean())}), cause
+        yield look.given(i, {k: np.full_like(g, g.sum() / max(g.size, 1))}), cause
         for words, pattern in _moved(g):
             cause = Cause("misplaced", f"{name}: grad_output is used as if it were {words}")
             yield look.given(i, {k: pattern}), cause
@@ -164,7 +161,6 @@ def subsets(axes: list[int]) -> Iterator[tuple[int, ...]]:
         yield from itertools.combinations(axes, count)
 
 
-# -- sums ------------------------------------------------------------------------------------------
 @first_of
 def sums(e: Evidence, i: int, look: Evidence) -> Candidates:
     """Forward broadcast the argument, and backward did not sum where it should."""

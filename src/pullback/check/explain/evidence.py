@@ -127,28 +127,24 @@ class Evidence:
             return self.of(self.session.subject.with_arrays(moved))
         return None
 
-    def is_right_for(self, subject: Subject, i: int, own: bool) -> bool:
-        """Return whether a gradient of argument `i` is the right one of another call.
+    def fits(self, subject: Subject, i: int) -> bool:
+        """Return whether backward's gradient of argument `i` is the right one of another call.
 
-        Backward's there (`own`), or this call's, of which the right one is another. It is compared
-        along one direction, for two output gradients: that takes a few runs of forward.
+        And not also of this. It is compared along one direction: that takes a few runs of forward.
         """
         session, both = self.session_of(subject), (self, self.other)
-        got = [e.got[i] for e in both]
         try:
             if [out.shape for out in session.outputs] != [out.shape for out in self.outputs]:
                 return False
-            if own:
-                got = [zeros_for_none(session.vjp(e.seeds), self.arrays)[i] for e in both]
             count = coordinates(session.wide[i]).size
             line = session.measure(i, away_from_zero(count, session.rng(f"direction {i}")))
         except (BackwardError, ForwardError):
             return False
         with np.errstate(all="ignore"):
-            right = np.array([joined(e.seeds) @ line.slope.value for e in both])
-            found = np.array([line.direction @ coordinates(g) for g in got])
-            ours = np.array([line.direction @ coordinates(e.expected[i]) for e in both])
-        return self.matches(found, right) and (own or not self.matches(ours, right))
+            there = np.array([joined(e.seeds) @ line.slope.value for e in both])
+            got = np.array([line.direction @ coordinates(e.got[i]) for e in both])
+            here = np.array([line.direction @ coordinates(e.expected[i]) for e in both])
+        return self.matches(got, there) and not self.matches(here, there)
 
     def looks(self) -> Iterator[Evidence]:
         """Yield what an explanation has to fit: two output gradients, and another point."""
