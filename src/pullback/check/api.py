@@ -215,11 +215,11 @@ def _why_stopped(session: Session, part: Part, result: PartResult) -> str:
 
 
 def _run(session: Session, part: Part) -> tuple[str, str]:
-    """Run one part; return its status, and why if it neither passed nor failed."""
-    session.part, before = part.name, len(session.report.failures)
+    """Run one part; return its status, and why, or what was left out."""
+    session.part, before, said = part.name, len(session.report.failures), ""
     try:
         with contextlib.nullcontext() if part.essential else deadline().leaving_out():
-            part.run(session)
+            said = part.run(session)
     except NotComparedError as reason:
         return NOT_COMPARED, str(reason)
     except InapplicableError as reason:
@@ -230,7 +230,7 @@ def _run(session: Session, part: Part) -> tuple[str, str]:
     except (BackwardError, ForwardError) as error:
         side = "backward" if isinstance(error, BackwardError) else "forward"
         session.fail(Cause("raised", f"{side} raises: {first_line(error)}"))
-    return FAILED if len(session.report.failures) > before else PASSED, ""
+    return FAILED if len(session.report.failures) > before else PASSED, said
 
 
 def chosen_parts(api: str, only: Sequence[str] | None, skip: Sequence[str]) -> tuple[str, ...]:

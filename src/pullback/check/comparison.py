@@ -6,8 +6,9 @@ not know why two results should be equal.
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Callable, Iterator, Sequence
+import itertools
+from collections.abc import Callable, Sequence
+from functools import partial
 
 import numpy as np
 
@@ -17,6 +18,8 @@ from pullback.check.values import Array, Arrays, copies
 
 # By how many rounding units two results of one computation may differ.
 _ULPS = 4096
+# Of the small changes by which rounding is measured.
+_SALTS = (1.0, 2.0, 3.0)
 
 
 def max_abs(*arrays: Array) -> float:
@@ -43,34 +46,26 @@ def unequal(
         called only if they differ at all.
     """
     size = max(1.0, max_abs(*expected))
+    pairs = list(zip(got, expected, strict=True))
+    eps = [max(float(np.finfo(a.dtype).eps) for a in pair) for pair in pairs]
     limits: list[Array | float] = [
-        session.rtol * max_abs(e) + min(_ULPS * _eps(g, e), session.rtol) * size
-        for g, e in zip(got, expected, strict=True)
+        session.rtol * max_abs(e) + min(_ULPS * unit, session.rtol) * size
+        for (_, e), unit in zip(pairs, eps, strict=True)
     ]
-    found = _beyond(got, expected, limits)
-    if not found or noise is None:
-        return found
-    return _beyond(got, expected, [a + b for a, b in zip(limits, noise(), strict=True)])
+    found = [_beyond(*each) for each in zip(got, expected, limits, strict=True)]
+    if noise is not None and any(wrong.any() for wrong in found):
+        limits = [limit + more for limit, more in zip(limits, noise(), strict=True)]
+        found = [_beyond(*each) for each in zip(got, expected, limits, strict=True)]
+    return [(i, wrong) for i, wrong in enumerate(found) if wrong.any()]
 
 
-def _beyond(
-    got: Arrays, expected: Arrays, limits: Sequence[Array | float]
-) -> list[tuple[int, Array]]:
-    found = []
-    for i, (g, e, limit) in enumerate(zip(got, expected, limits, strict=True)):
-        with np.errstate(all="ignore"):
-            if g.shape != e.shape:
-                wrong = np.ones(e.shape, bool)
-            else:
-                known = np.isfinite(e) & np.isfinite(limit)
-                wrong = np.asarray(known & ~(np.abs(g - e) <= limit))
-        if wrong.any():
-            found.append((i, wrong))
-    return found
-
-
-def _eps(*arrays: Array) -> float:
-    return max(float(np.finfo(a.dtype).eps) for a in arrays)
+def _beyond(got: Array, expected: Array, limit: Array | float) -> Array:
+    """Return where an array is off by more than a limit: everywhere, if it has another shape."""
+    if got.shape != expected.shape:
+        return np.ones(expected.shape, bool)
+    with np.errstate(all="ignore"):
+        known = np.isfinite(expected) & np.isfinite(limit)
+        return np.asarray(known & ~(np.abs(got - expected) <= limit))
 
 
 # -- noise -----------------------------------------------------------------------------------------
@@ -78,55 +73,40 @@ def rounding_noise(
     compute: Callable[[Arrays, Arrays], list[Array]],
     arrays: Arrays,
     seeds: Arrays,
-    apart: bool = False,
     eps: float | None = None,
 ) -> list[Array]:
     """Return how far rounding may change the arrays that ``compute(arrays, seeds)`` returns.
 
     Measured by changing the last bits of its inputs, or those of `seeds` only where the function is
-    not defined at the changed arrays. Equal elements stay equal, and with `apart` are changed
-    differently as well: what they make singular or tied tells nothing. `eps` is the rounding unit,
-    by default that of each array.
+    not defined at the changed arrays. Equal elements stay equal. With `eps`, the rounding unit of
+    another way to compute it, they are moved apart as well: there a tie may go to another of them.
     """
 
-    def bits(array: Array) -> float:
-        return 4 * (eps or float(np.finfo(array.dtype).eps))
-
-    def moved() -> Iterator[list[Array]]:
-        for salt in (1.0, 2.0, 3.0):
-            moved_seeds = [beside(g, bits(g), salt + 0.5) for g in seeds]
-            try:
-                found = compute([beside(a, bits(a), salt) for a in arrays], moved_seeds)
-            except (ForwardError, BackwardError):
-                found = compute(arrays, moved_seeds)
-            yield found
-        if apart:
-            with contextlib.suppress(ForwardError, BackwardError):
-                yield compute([beside(a, bits(a), apart=True) for a in arrays], list(seeds))
+    def moved(array: Array, salt: float, apart: bool) -> Array:
+        return beside(array, 4 * (eps or float(np.finfo(array.dtype).eps)), salt, apart)
 
     base = compute(arrays, seeds)
     most = [np.zeros(b.shape) for b in base]
-    for found in moved():
+    for salt, apart in itertools.product(_SALTS, (False, True) if eps else (False,)):
+        others = [moved(g, salt + 0.5, apart) for g in seeds]
+        try:
+            found = compute([moved(a, salt, apart) for a in arrays], others)
+        except (ForwardError, BackwardError):
+            found = compute(arrays, others)
         with np.errstate(all="ignore"):
-            steps = [np.abs(a - b) for a, b in zip(found, base, strict=True)]
-        pairs = zip(most, steps, strict=True)
-        most = [np.maximum(m, np.where(np.isnan(d), np.inf, d)) for m, d in pairs]
+            steps = [np.abs(f - b) for f, b in zip(found, base, strict=True)]
+            steps = [np.where(np.isnan(step), np.inf, step) for step in steps]
+        most = [np.maximum(m, step) for m, step in zip(most, steps, strict=True)]
     return [8 * m + 8 * np.max(m, initial=0.0) for m in most]
 
 
-def gradient_noise(
-    session: Session, seeds: Sequence[Array | None]
-) -> Callable[[], Sequence[Array | float]]:
+def gradient_noise(session: Session, seeds: Arrays) -> Callable[[], list[Array]]:
     """Return what measures how far rounding may change the gradients for some output gradients."""
-    chosen = [k for k, g in enumerate(seeds) if g is not None]
 
-    def compute(arrays: Arrays, present: Arrays) -> list[Array]:
-        every: list[Array | None] = [None] * len(seeds)
-        for k, g in zip(chosen, copies(present), strict=True):
-            every[k] = g
-        return zeros_for_none(session.vjp(every, copies(arrays)), arrays)
+    def compute(arrays: Arrays, moved: Arrays) -> list[Array]:
+        return zeros_for_none(session.vjp(copies(moved), copies(arrays)), arrays)
 
-    return lambda: rounding_noise(compute, session.arrays, [g for g in seeds if g is not None])
+    return partial(rounding_noise, compute, session.arrays, seeds)
 
 
 def beside(array: Array, by: float, salt: float = 1.0, apart: bool = False) -> Array:

@@ -7,10 +7,8 @@ from the call's own, so that they stay in the domain of the function.
 
 from __future__ import annotations
 
-import ast
 import contextlib
 import dataclasses
-import itertools
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -25,8 +23,7 @@ from pullback.check.values import Arrays
 # conditioned worse than the call's.
 _RTOL = 1e-4
 _FEW = 4  # numbers that a shape, a kernel's size or the like has at most
-_MOST_AXES = 6  # of length 1 that are grown
-_MOST_GROUPS = 10  # of axes of one length that are tried alone
+_MOST_AXES = 6  # of one length that are changed alone
 
 Axis = tuple[int, int]
 
@@ -74,88 +71,62 @@ def symbols(session: Session) -> list[Symbol]:
     Without those of which an argument says the length: where the rows of a sparse matrix start, a
     list of as many, or a documented shape, as in "pixels: (n, 3)" or "nodes: (n,), gaps: (n - 1,)".
     """
-    leaves = _arrays(session)
-    pointers = {k for k, leaf in leaves if _is_pointers(leaf)}
     args, kwargs = session.subject.call
     lists = [v for v in (*args, *kwargs.values()) if isinstance(v, (list, tuple))]
-    fixed = {int(leaf[-1]) for k, leaf in leaves if k in pointers}
-    fixed |= {len(v) for v in lists if len(v) > _FEW}
+    fixed = {len(v) for v in lists if len(v) > _FEW}
+    every = {(k, a): n for k, leaf in _arrays(session) for a, n in enumerate(leaf.shape)}
+    for k, leaf in _arrays(session):
+        if _is_pointers(leaf):
+            del every[k, 0]
+            fixed.add(int(leaf[-1]))
     names = _documented(session)
-    meant = {name for said in names.values() for name in _fixed_by(said)}
-    fixed_here = {
-        leaf.shape[a] for k, leaf in leaves for a in range(leaf.ndim) if names.get((k, a)) in meant
-    }
+    sizes = {size for size in names.values() if not size.isidentifier()}
+    words = "".join(c if c.isalnum() or c == "_" else " " for c in " ".join(sizes)).split()
+    meant = {*sizes, *words}
+    fixed_here = {n for axis, n in every.items() if names.get(axis) in meant}
     found: dict[int, list[Axis]] = {}
-    for k, leaf in leaves:
-        for axis, length in enumerate(leaf.shape):
-            name = names.get((k, axis))
-            stays = name in meant if name else length in fixed_here
-            if length > 1 and k not in pointers and length not in fixed and not stays:
-                found.setdefault(length, []).append((k, axis))
-    return [Symbol(length, tuple(axes)) for length, axes in found.items()]
+    for axis, n in every.items():
+        stays = names[axis] in meant if axis in names else n in fixed_here
+        if n not in fixed and not stays:
+            found.setdefault(n, []).append(axis)
+    return [Symbol(n, tuple(axes)) for n, axes in found.items()]
 
 
 def parts(session: Session, symbol: Symbol) -> Iterator[Symbol]:
-    """Yield axes of a symbol that may be as long as the others by chance.
+    """Yield the fewest axes of a symbol, around each one, that forward lets grow without the rest.
 
-    Those that the documented shapes give one name, where they give others another one, and some of
-    those that square arrays have twice: a matrix that is square by chance hides a rule that takes
-    rows for columns. Forward refuses the axes that do not go together; an index goes with what it
-    counts, of which forward may read a part.
+    Of length 1 every axis may be that of a batch; where others are broadcast along it, it is their
+    length as well. Longer ones are equal by chance where the documented shapes give them different
+    names, or where an array is square, which hides a rule that takes rows for columns. No index
+    grows: it belongs to what it counts, of which forward may read a part.
     """
-    leaves, documented = session.leaves(), _documented(session)
-    if any(leaves[k].dtype.kind in "iu" for k, _ in symbol.axes):
+    leaves, names = session.leaves(), _documented(session)
+    arrays, known = [k for k, _ in symbol.axes], {names.get(axis) for axis in symbol.axes} - {None}
+    by_chance = symbol.length == 1 or len(set(arrays)) < len(arrays) or len(known) > 1
+    if not by_chance or any(leaves[k].dtype.kind in "iu" for k in arrays):
         return
-    names = {pair: documented.get(pair, "") for pair in symbol.axes}
-    groups: list[tuple[Axis, ...]] = []
-    known = dict.fromkeys(name for name in names.values() if name)
-    for name in known if len(known) > 1 else ():
-        own, free = ([p for p in symbol.axes if names[p] == n] for n in (name, ""))
-        groups += [tuple(own), tuple(sorted([*own, *free]))]
-    arrays = [k for k, _ in symbol.axes]
-    if len(set(arrays)) < len(arrays):
-        for axis in sorted({axis for _, axis in symbol.axes}):
-            groups.append(tuple(p for p in symbol.axes if p[1] == axis))
-        groups += [
-            pair for pair in itertools.combinations(symbol.axes, 2) if pair[0][0] != pair[1][0]
-        ]
-    for group in itertools.islice(dict.fromkeys(groups), _MOST_GROUPS):
-        inside, outside = (
-            {names[p] for p in symbol.axes if (p in group) == i} for i in (True, False)
-        )
-        if outside and not (inside & outside) - {""}:
+
+    def with_names(*axes: Axis) -> tuple[Axis, ...]:
+        own = {names[axis] for axis in axes if axis in names}
+        return tuple(axis for axis in symbol.axes if axis in axes or names.get(axis) in own)
+
+    found = []
+    for axis in symbol.axes[:_MOST_AXES]:
+        pairs = [with_names(axis, other) for other in symbol.axes if other != axis]
+        for group in dict.fromkeys([with_names(axis), *pairs, symbol.axes]):
+            outputs = _repeated(session, group)
+            if outputs is not None:
+                rest = [a for a in symbol.axes if a not in group]
+                tied = [a for a in rest if same_outputs(outputs, _repeated(session, (*group, a)))]
+                found.append(tuple(sorted({*group, *tied})))
+                break
+    for group in dict.fromkeys(found):
+        if symbol.length == 1 or len(group) < len(symbol.axes):
             yield Symbol(symbol.length, group)
 
 
-def lone_axes(session: Session) -> list[Symbol]:
-    """Return the axes of length 1, each with those that forward ties to it: a batch may grow.
-
-    Where others are broadcast along an axis that grows, it is the length of these as well. None
-    where an index would grow with it: of two writes to one place, only one counts.
-    """
-    leaves, names = _arrays(session), _documented(session)
-    if any(leaf.dtype.kind in "iu" and 1 in leaf.shape for _, leaf in leaves):
-        return []
-    every = [(k, a) for k, leaf in leaves for a, n in enumerate(leaf.shape) if n == 1]
-    axes = [pair for pair in every if names.get(pair) != "1"][:_MOST_AXES]
-    found = []
-    for pair in axes:
-        others = [other for other in axes if other != pair]
-        for start in [(pair,), *((pair, other) for other in others), tuple(axes)]:
-            outputs = _repeated(session, start)
-            if outputs is not None:
-                tied = [
-                    p
-                    for p in others
-                    if p not in start and same_outputs(outputs, _repeated(session, (*start, p)))
-                ]
-                found.append(tuple(sorted({*start, *tied})))
-                break
-    return [Symbol(1, group) for group in dict.fromkeys(found)]
-
-
 def _repeated(session: Session, axes: Sequence[Axis]) -> Arrays | None:
-    """Return the outputs with the numbers along axes of length 1 repeated; None if refused."""
+    """Return the outputs with the numbers along some axes repeated; None if forward refuses."""
     leaves = session.leaves()
     for k, axis in axes:
         leaves[k] = np.repeat(leaves[k], 2, axis)
@@ -166,13 +137,8 @@ def _repeated(session: Session, axes: Sequence[Axis]) -> Arrays | None:
 
 def same_outputs(a: Arrays, b: Arrays | None) -> bool:
     """Return whether two calls have the same outputs, but for rounding."""
-    return (
-        b is not None
-        and len(a) == len(b)
-        and all(
-            x.shape == y.shape and np.allclose(x, y, 1e-6, equal_nan=True)
-            for x, y in zip(a, b, strict=True)
-        )
+    return [x.shape for x in a] == [y.shape for y in b or ()] and all(
+        np.allclose(x, y, 1e-6, equal_nan=True) for x, y in zip(a, b or (), strict=True)
     )
 
 
@@ -183,22 +149,9 @@ def _arrays(session: Session) -> list[tuple[int, Any]]:
 def _documented(session: Session) -> dict[Axis, str]:
     """Return what the documented shapes say of axes."""
     labels, said = session.subject.labels, session.subject.said
-    shapes = [
-        (k, said.get(labels[k], ()))
-        for k, leaf in _arrays(session)
-        if len(said.get(labels[k], ())) == leaf.ndim
-    ]
-    return {(k, axis): size for k, shape in shapes for axis, size in enumerate(shape)}
-
-
-def _fixed_by(size: str) -> set[str]:
-    """Return what a documented size that is no name fixes: itself, and the names within."""
-    if size.isidentifier():
-        return set()
-    with contextlib.suppress(SyntaxError):
-        nodes = ast.walk(ast.parse(size, mode="eval"))
-        return {size} | {node.id for node in nodes if isinstance(node, ast.Name)}
-    return {size}
+    shapes = [(k, said.get(labels[k], ()), leaf.ndim) for k, leaf in _arrays(session)]
+    every = [(k, shape) for k, shape, ndim in shapes if len(shape) == ndim]
+    return {(k, axis): size for k, shape in every for axis, size in enumerate(shape)}
 
 
 def _is_pointers(leaf: Any) -> bool:
@@ -218,22 +171,20 @@ def resized(session: Session, symbol: Symbol, length: int) -> list[Any]:
     probabilities keep a sum of 1. Where there was one of something, all indices may be 0: the
     others are meant, too, once there are more.
     """
-    rng = session.rng(f"size {length}")
-    leaves = session.leaves()
-    indices = np.arange(length)
+    rng, leaves = session.rng(f"size {length}"), session.leaves()
+    places = np.arange(length)
     for k in dict.fromkeys(k for k, _ in symbol.axes):
-        old = leaves[k]
-        new, added = old, np.zeros(old.shape, bool)
+        old = new = leaves[k]
+        added = np.zeros(old.shape, bool)
         for axis in (axis for leaf, axis in symbol.axes if leaf == k):
-            new = np.take(new, indices % symbol.length, axis)
-            added = np.take(added, indices % symbol.length, axis)
-            fresh = (indices >= symbol.length).reshape([-1] + [1] * (old.ndim - axis - 1))
-            added = added | fresh
+            new, added = (np.take(x, places % symbol.length, axis) for x in (new, added))
+            np.moveaxis(added, axis, -1)[..., symbol.length :] = True
         if k in session.subject.tracked:
             factor = np.where(added, rng.uniform(0.8, 1.0, new.shape), 1.0)
             new = np.asarray(new * factor).astype(old.dtype)
-        elif _sums_to_one(old) and (new.sum(axis=-1) > 0).all():
-            new = new / new.sum(axis=-1, keepdims=True)
+        elif old.dtype.kind == "f" and old.shape[-1] > 1 and (old >= 0).all():
+            total = new.sum(axis=-1, keepdims=True)
+            new = new / total if np.allclose(old.sum(axis=-1), 1.0) and (total > 0).all() else new
         leaves[k] = np.ascontiguousarray(new).reshape(new.shape)
     for k, old in enumerate(leaves) if symbol.length == 1 < length else ():
         if isinstance(old, np.ndarray) and old.dtype.kind in "iu" and old.size and not old.any():
@@ -247,24 +198,11 @@ def leaves_out(session: Session, symbol: Symbol, length: int) -> bool:
     return any(v.min() >= 0 and length <= v.max() < symbol.length for v in found)
 
 
-def _sums_to_one(array: Any) -> bool:
-    """Return whether the rows of an array are probabilities."""
-    if array.dtype.kind != "f" or not array.ndim or array.shape[-1] < 2:
-        return False
-    return bool((array >= 0).all() and np.allclose(array.sum(axis=-1), 1.0))
-
-
 def describe_axes(session: Session, symbol: Symbol, bare: bool = False) -> str:
     """Return the axes of a symbol in words, with the arguments that share an axis together."""
-    by_axis: dict[int, list[str]] = {}
+    found: dict[int, list[str]] = {}
     for k, axis in symbol.axes:
-        by_axis.setdefault(axis, []).append(f"`{session.subject.labels[k]}`")
+        found.setdefault(axis, []).append(f"`{session.subject.labels[k]}`")
     if bare:
-        return f"axis {next(iter(by_axis))}"
-    by_names: dict[str, list[str]] = {}
-    for axis, names in by_axis.items():
-        by_names.setdefault(", ".join(names), []).append(str(axis))
-    return " and ".join(
-        f"ax{'e' if len(axes) > 1 else 'i'}s {', '.join(axes)} of {names}"
-        for names, axes in by_names.items()
-    )
+        return f"axis {next(iter(found))}"
+    return " and ".join(f"axis {axis} of {', '.join(names)}" for axis, names in found.items())

@@ -28,8 +28,6 @@ from pullback.check.properties.calls import saved_arrays, subsets
 from pullback.check.report import INAPPLICABLE, PASSED
 from pullback.check.subject import Subject
 
-KEPT = {}
-
 
 # -- what is written to ----------------------------------------------------------------------------
 def test_forward_that_changes_an_input_is_found():
@@ -64,49 +62,36 @@ def test_backward_that_changes_grad_output_is_found():
         writeable_memory(g)[...] *= 2
         return g
 
-    def read_only(g):
-        g.numpy()[...] *= 2
-        return g
-
-    for rule in (backward, read_only):
-        name, text = only_failure("mutation", doubled(rule), X)
-        assert name == "mutation"
-        assert "grad_output" in text
-        assert "in place" in text
+    name, text = only_failure("mutation", doubled(backward), X)
+    assert name == "mutation"
+    assert text.startswith("grad_output is changed in place by backward")
 
 
 @pytest.mark.parametrize(
     ("how", "label"),
     [
         ("input", "x"),
-        ("named", "weights"),
         ("output", "output 0"),
         ("own", "saved_tensors[0]"),
         ("attribute", "factor"),
         ("list", "parts"),
-        ("array", "saved_tensors[0]"),
-        ("recorded", "inside"),
     ],
 )
 def test_backward_that_changes_what_was_saved_is_found(how, label):
     def forward(ctx, x):
         y = x.exp()
-        saved = {"input": [x], "output": [y], "own": [y * 1], "array": [y.numpy().copy()]}
+        saved = {"input": [x], "output": [y], "own": [y * 1]}
         if how in saved:
             ctx.save_for_backward(*saved[how])
         elif how == "attribute":
             ctx.factor = y * 1
-        elif how == "recorded":
-            with pb.enable_grad():
-                ctx.save_for_backward(inside=y.clone().requires_grad_() * 1)
         else:
-            ctx.save_for_backward(**({"weights": y * 1} if how == "named" else {"parts": [y * 1]}))
+            ctx.save_for_backward(parts=[y * 1])
         return y
 
     def backward(ctx, g):
         value = ctx.factor if how == "attribute" else ctx.saved_variables[0]
-        value = value[0] if how == "list" else value
-        array = value if isinstance(value, np.ndarray) else value.detach().numpy()
+        array = (value[0] if how == "list" else value).detach().numpy()
         result = g * pb.asarray(np.exp(array) if how == "input" else array.copy())
         array *= 2
         return result
@@ -146,31 +131,12 @@ def unfrozen():
     gc.freeze()
 
 
-def test_what_keeps_memory_alive_is_found_and_named(unfrozen):
-    class Store:
-        last = None
-
-    far = []
-
-    def in_global(x):
-        KEPT["x"] = x
-
-    def in_class(x):
-        Store.last = x
-
-    def far_away(x):
-        far.append([[[[x]]]])
-
-    for keep, words in (
-        (in_global, f"kept by the global `KEPT` of the module {__name__}): the input `x`"),
-        (in_class, "kept by `Store`"),
-        (far_away, "kept by something"),
-    ):
-        fn = op(lambda ctx, x, keep=keep: [keep(x), x * 2][1], lambda ctx, g: 2 * g)
-        name, text = only_failure("lifetime", fn, X)
-        KEPT.clear()
-        assert name == "leak"
-        assert words in text
+def test_what_keeps_memory_alive_is_found(unfrozen):
+    kept = {}
+    fn = op(lambda ctx, x: [kept.update(x=x), x * 2][1], lambda ctx, g: 2 * g)
+    name, text = only_failure("lifetime", fn, X)
+    assert name == "leak"
+    assert "memory of it is kept alive outside of it: the input `x`" in text
 
 
 def test_a_reference_cycle_is_found_and_the_collector_left_as_it_was(unfrozen):
@@ -182,7 +148,7 @@ def test_a_reference_cycle_is_found_and_the_collector_left_as_it_was(unfrozen):
 
     name, text = only_failure("lifetime", op(forward, lambda ctx, g: 2 * g), X)
     assert name == "leak"
-    assert "kept by a reference cycle until it is collected): output 0" in text
+    assert "kept alive by a reference cycle until it is collected: output 0" in text
     assert gc.isenabled()
     gc.disable()
     try:
@@ -201,7 +167,7 @@ def test_what_is_kept_of_the_last_call_or_made_once_is_no_leak(unfrozen):
 
     report = check("lifetime", model, X)
     assert report.ok
-    assert report.notes[0].endswith("the node MulBackward; only the last call's")
+    assert report.notes[0].endswith("the node MulBackward")
 
     @functools.cache
     def table(n):
@@ -226,11 +192,11 @@ def counting(in_forward):
     return op(forward, lambda ctx, g: g * ctx.factor if in_forward else counted(g))
 
 
-def of_last_call(reuse):
-    last = {"x": np.empty_like(X)}
+def of_last_call():
+    last = {}
 
     def forward(ctx, x):
-        last["x"] = x.numpy().copy() if not reuse else np.copyto(last["x"], x.numpy()) or last["x"]
+        last["x"] = x.numpy().copy()
         return x * x
 
     return op(forward, lambda ctx, g: 2 * g * pb.asarray(last["x"]))
@@ -279,28 +245,18 @@ RNG = np.random.default_rng(0)
     [
         (counting(False), "differs in a second backward pass"),
         (counting(True), "differs in a second call with the same inputs"),
-        (of_last_call(False), "when another call comes between its forward and its backward"),
-        (of_last_call(True), "when another call comes between its forward and its backward"),
+        (of_last_call(), "when another call comes between its forward and its backward"),
         (of_last_backward(), "differs after the backward of an earlier call"),
         (with_buffer(), "depends on another call"),
         (working_once(), "backward raises in a second backward pass: IndexError: pop from empty"),
         (lambda x: x * pb.asarray(RNG.random(x.shape)), "hint: make a generator with a fixed seed"),
     ],
-    ids=["backward", "forward", "value", "buffer", "last", "result", "once", "random"],
+    ids=["backward", "forward", "value", "last", "result", "once", "random"],
 )
 def test_what_depends_on_another_call_or_on_chance_is_found(fn, words):
     name, text = only_failure("repeatable", fn, X)
     assert name == "state"
     assert words in text
-
-
-def test_functions_that_are_defined_at_few_points_are_not_called_unstable():
-    def forward(ctx, x):
-        if not np.array_equal(x.numpy(), X):
-            raise ValueError("undefined")
-        return x * 2
-
-    assert check("repeatable", op(forward, lambda ctx, g: 2 * g), X).ok
 
 
 def test_values_that_change_under_no_grad_are_found():
@@ -328,7 +284,6 @@ def test_state_of_a_thread_is_found():
     assert sys.getswitchinterval() == interval
     assert name == "state"
     assert text.startswith("the gradient of `x` is wrong with calls in 4 threads at once")
-    assert check("modes", fn, X, fast=True).ok
 
 
 @pytest.mark.parametrize("side", ["forward", "backward"])
@@ -419,20 +374,14 @@ def first_of_two(g, h, x):
     return g * x.cos() if g.any() and h.any() else right(g, h, x)
 
 
-def by_identity(g, h, x):
-    shared = np.shares_memory(writeable_memory(g), writeable_memory(h))
-    return g * x.cos() if shared else right(g, h, x)
-
-
 @pytest.mark.parametrize(
     ("fn", "cause", "words"),
     [
         (sincos(right), "zero-grad", "backward raises when only output 0 of 2 has a gradient"),
         (sincos(ones_for_none), "zero-grad", "the others being None, not zero"),
         (sincos(first_of_two, True), "output-ignored", "is not the sum of those through each"),
-        (sincos(by_identity, True), "mutation", "have the same tensor as their gradient"),
     ],
-    ids=["None", "ones", "first", "identity"],
+    ids=["None", "ones", "first"],
 )
 def test_a_gradient_that_depends_on_how_outputs_are_combined_is_found(fn, cause, words):
     name, text = only_failure("outputs", fn, X)
@@ -455,7 +404,6 @@ def raising_for_zero(g):
     ("rule", "cause", "words"),
     [
         (lambda g: g * g, "nonlinear", "multiplied by 2"),
-        (lambda g: g.sign(), "nonlinear", "multiplied by 2"),
         (lambda g: g.abs(), "nonlinear", "does only its size count?"),
         (lambda g: g.clamp(-100.0, 100.0), "nonlinear", "a bound, an eps?"),
         (lambda g: g * (g.abs() > 0.01), "nonlinear", "a bound, an eps?"),

@@ -12,6 +12,7 @@ import itertools
 import random
 import sys
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,15 +20,7 @@ import numpy as np
 from pullback.check.inputs.arguments import Inputs
 from pullback.check.inputs.drawing import bounds, draw, shape_of
 from pullback.check.inputs.shape_text import KINDS, ArgumentSpec, parse
-from pullback.check.properties.arrays import (
-    expanded,
-    fortran,
-    inside,
-    ordered,
-    read_only,
-    reversed_,
-    stepped,
-)
+from pullback.check.properties.arrays import laid_out, read_only
 from pullback.check.values import Array
 from pullback.core.tensor.tensor import Tensor, box
 from pullback.errors import ArgumentError, ArgumentTypeError, MissingExtraError
@@ -36,12 +29,12 @@ if TYPE_CHECKING:
     from hypothesis.strategies import SearchStrategy
 
 LAYOUTS: dict[str, Callable[[Array], Array]] = {
-    "C": inside,
-    "Fortran": fortran,
-    "swapped": ordered(-2, -1),
-    "sliced": stepped,
-    "reversed": reversed_,
-    "broadcast": expanded((0,)),
+    "C": laid_out,
+    "Fortran": lambda a: laid_out(a, range(a.ndim)[::-1]),
+    "swapped": lambda a: laid_out(a, (*range(a.ndim - 2), -1, -2)),
+    "sliced": partial(laid_out, step=2),
+    "reversed": partial(laid_out, step=-1),
+    "broadcast": partial(laid_out, repeated=(0,)),
     "read-only": read_only,
 }
 _LEAST_AXES = {"swapped": 2, "sliced": 1, "reversed": 1, "broadcast": 1}  # else it is plain

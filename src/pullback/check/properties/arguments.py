@@ -5,6 +5,7 @@ Also of one tensor that is passed twice.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import itertools
 from collections.abc import Callable, Iterator, Sequence
@@ -23,15 +24,16 @@ from pullback.check.exceptions import (
 )
 from pullback.check.explain.evidence import Evidence
 from pullback.check.naming import quoted
-from pullback.check.numerical import coordinates
+from pullback.check.properties.first import wrong_along
 from pullback.check.properties.variants import Situation, Variant
 from pullback.check.report import Cause, Report
 from pullback.check.session import (
+    Options,
     Session,
-    away_from_zero,
     gradients,
     random_like,
     run_backward,
+    zeros_for_none,
 )
 from pullback.check.subject import Subject
 from pullback.check.values import Array, Arrays, copies, host
@@ -57,12 +59,23 @@ def _results(subject: Subject, *primals: Tensor) -> list[Tensor]:
     return [found[k] for k in subject.output_indices or range(len(found))]
 
 
-def _batch(array: Array) -> Array:
-    return np.stack([(array * scale).astype(array.dtype) for scale in _SCALES])
-
-
 def _tensors(subject: Subject, arrays: Sequence[Array]) -> list[Any]:
     return [box(subject.backend.from_numpy(np.array(a))) for a in arrays]
+
+
+def _session_of(
+    session: Session,
+    fn: Callable[..., list[Tensor]],
+    names: Sequence[str],
+    arrays: Arrays,
+    outputs: int,
+    options: Options,
+) -> Session:
+    """Return a session of a function that is made from that of another one."""
+    subject = Subject(fn, tuple(_tensors(session.subject, arrays)))
+    subject.name, subject.names = session.subject.name, list(names)
+    subject.output_indices = list(range(outputs))  # also those that are made without a graph
+    return Session(subject, options, Report(subject.name, options.seed))
 
 
 # -- by a rule that was given ----------------------------------------------------------------------
@@ -74,39 +87,30 @@ def jvp(session: Session) -> Iterator[Variant]:
     run = subject.run(copies(session.arrays))
     seeds = session.seeds("jvp", run.values())
     pulled = gradients(run, seeds, session.arrays)
-    hint = (
-        "compute what backward is the transpose of, or leave jvp out: it is derived from backward"
-    )
+    hint = "compute what backward is the transpose of, or leave jvp out: backward gives one"
+    what, wrong = ["the product <g, jvp(v)>"], "is not <vjp(g), v>"
+    same = partial(Variant, cause="jvp", hint=hint, names=what, wrong=wrong)
 
     def pushed(i: int, v: Array) -> list[Array]:
-        primals = _tensors(subject, session.arrays)
-        tangents: list[Any] = [None] * len(primals)
+        primals, tangents = _tensors(subject, session.arrays), [None] * len(session.arrays)
         (tangents[i],) = _tensors(subject, [v])
         pushes = partial(pushforward, partial(_results, subject), primals, tangents)
         _, found = run_backward(pushes)
-        return [_inner(seeds, [host(t) for t in found])[0]]
+        return [np.sum([_terms(g, host(t)).sum() for g, t in zip(seeds, found, strict=True)])]
 
     for i, name in enumerate(subject.names):
         v = random_like(session.arrays[i], session.rng(f"jvp {i}"))
-        expected, size = _inner([pulled[i]], [v])
-        limit = np.inf if subject.surrogate else 10 * session.rtol * size
-        when = f"in jvp along `{name}`"
-        what, wrong = ["the product <g, jvp(v)>"], "is not <vjp(g), v>"
-        product = partial(pushed, i, v)
-        yield Variant(when, product, [expected], "jvp", hint, what, wrong, _fixed(limit))
+        terms = _terms(pulled[i], v)
+        limit = np.inf if subject.surrogate else 10 * session.rtol * float(np.abs(terms).sum())
+        noise, expected = partial(list[float], [limit]), [terms.sum()]
+        yield same(f"in jvp along `{name}`", partial(pushed, i, v), expected, noise=noise)
     if subject.surrogate:
-        raise NotComparedError("surrogate")
+        raise NotComparedError(subject.surrogate)
 
 
-def _fixed(*limits: float) -> Callable[[], Sequence[Array | float]]:
-    return lambda: limits
-
-
-def _inner(a: Arrays, b: Arrays) -> tuple[Array, float]:
-    """Return the real inner product of arrays, and the sum of its terms' sizes."""
-    products = [np.real(np.conj(x) * y).astype(float) for x, y in zip(a, b, strict=True)]
-    sizes = (float(np.abs(p).sum()) for p in products)
-    return np.array(sum(float(p.sum()) for p in products)), sum(sizes)
+def _terms(a: Array, b: Array) -> Array:
+    """Return the terms of the real inner product of two arrays."""
+    return np.asarray(np.real(np.conj(a) * b), float)
 
 
 def vmap(session: Session) -> Iterator[Variant]:
@@ -132,27 +136,34 @@ def vmap(session: Session) -> Iterator[Variant]:
     alone = [[i == k for i in range(count)] for k in range(count)] if count > 1 else []
     for mapped in ([True] * count, *alone):
         axes = tuple(0 if m else None for m in [*mapped, *(True for _ in seeds)])
-        batches = [*map(_batch, session.arrays), *(np.stack([g] * len(_SCALES)) for g in seeds)]
-        pieces = zip(batches, axes, strict=True)
-        given = [batch if axis == 0 else batch[0] for batch, axis in pieces]
-        pairs = list(zip(given, axes, strict=True))
-        samples = [[x if a is None else x[s] for x, a in pairs] for s in range(len(_SCALES))]
+        samples = [[*_scaled(session.arrays, mapped, c), *seeds] for c in _SCALES]
+        columns = zip(zip(*samples, strict=True), axes, strict=True)
+        given = [np.stack(arrays) if axis == 0 else arrays[0] for arrays, axis in columns]
         try:
             rows = [[host(t) for t in pulled(*_tensors(subject, row))] for row in samples]
         except Exception as error:
             reason = f"{type(error).__name__}: {first_line(error)}"
             raise InapplicableError(f"not defined near the arguments: {reason}") from None
-        over = [name for name, m in zip(subject.names, mapped, strict=True) if m]
-        when = f"in vmap mapped over {quoted(over, ' and ')}, unlike in a loop over the samples"
+        over = quoted((name for name, m in zip(subject.names, mapped, strict=True) if m), " and ")
+        when = f"in vmap mapped over {over}, unlike in a loop over the samples"
         expected = [np.stack(column) for column in zip(*rows, strict=True)]
-        limits = _fixed(*(9 * session.rtol * max_abs(e) + session.atol for e in expected))
-        run = partial(together, given, axes)
-        yield Variant(when, run, expected, "vmap", hint, names, noise=limits)
+        limits = [9 * session.rtol * max_abs(e) + session.atol for e in expected]
+        run, noise = partial(together, given, axes), partial(list[float], limits)
+        yield Variant(when, run, expected, "vmap", hint, names, noise=noise)
+
+
+def _scaled(arrays: Arrays, chosen: Sequence[bool], factor: float) -> list[Array]:
+    pairs = zip(arrays, chosen, strict=True)
+    return [(factor * a).astype(a.dtype) if yes else a for a, yes in pairs]
 
 
 # -- one tensor twice ------------------------------------------------------------------------------
-def aliases(session: Session) -> Iterator[Variant]:
-    """Pass one tensor for two arguments, and move two equal arguments together."""
+def aliases(session: Session) -> Iterator[Variant | Situation]:
+    """Pass one tensor for two arguments: its gradient is the sum of theirs, and the derivative.
+
+    Where two arguments are equal, each alone may be at a kink, as those of a maximum are. Together
+    they move along it.
+    """
     subject = session.subject
     if session.outputs and subject.works_in_place:  # known only after the first run
         raise InapplicableError(f"{subject.name} works in place on an argument")
@@ -161,21 +172,30 @@ def aliases(session: Session) -> Iterator[Variant]:
         for (i, a), (j, b) in itertools.combinations(enumerate(session.arrays), 2)
         if a.shape == b.shape and a.dtype == b.dtype
     ]
-    hint = "decide by ctx.needs_input_grad and the arguments' positions, not by identity"
     for i, j in pairs[:_MAX_PAIRS]:
-        both = f"`{subject.names[i]}` and `{subject.names[j]}`"
-        arrays = [session.arrays[i] if k == j else a for k, a in enumerate(session.arrays)]
-        try:
-            seeds = session.seeds("aliases", subject.run(copies(arrays)).values())
-            expected = _summed(subject, i, j, arrays, seeds)
-        except (ForwardError, BackwardError):
-            continue  # not defined for equal arguments
-        noise = partial(rounding_noise, partial(_summed, subject, i, j), arrays, seeds)
-        names = [name for k, name in enumerate(subject.names) if k != j]
-        when = f"when one tensor is passed for both {both}"
-        run = partial(_aliased, subject, i, j, arrays, seeds)
-        yield Variant(when, run, expected, "same-tensor", hint, names, noise=noise)
-        yield from _together(session, arrays, i, j, noise)
+        with contextlib.suppress(ForwardError, BackwardError):  # not defined for equal arguments
+            yield from _one_for_both(session, i, j)
+
+
+def _one_for_both(session: Session, i: int, j: int) -> Iterator[Variant | Situation]:
+    subject, options = session.subject, session.options
+    both = f"`{subject.names[i]}` and `{subject.names[j]}`"
+    arrays = [session.arrays[i] if k == j else a for k, a in enumerate(session.arrays)]
+    seeds = session.seeds("aliases", subject.run(copies(arrays)).values())
+    expected = _summed(subject, i, j, arrays, seeds)
+    names = [name for k, name in enumerate(subject.names) if k != j]
+    once, fn = [a for k, a in enumerate(arrays) if k != j], partial(_of_one, subject, i, j)
+    twice = _session_of(session, fn, names, once, len(seeds), options)
+    noise = partial(rounding_noise, partial(_summed, subject, i, j), arrays, seeds)
+    hint = "decide by ctx.needs_input_grad and the arguments' positions, not by identity"
+    when, run = f"when one tensor is passed for both {both}", partial(_pulled, twice, seeds)
+    yield Variant(when, run, expected, "same-tensor", hint, names, noise=noise)
+    arrays[j] = (1.01 * arrays[j] + 1e-3 * max_abs(arrays[j])).astype(arrays[j].dtype)
+    apart = Session(subject.with_arrays(arrays), options, Report(subject.name, options.seed))
+    finite = all(np.isfinite(a).all() for a in (*expected, twice.center, apart.center))
+    if finite and wrong_along(twice) and not wrong_along(apart):
+        hint = "at a tie give the gradient to one of them, or half of it to each"
+        yield Situation(twice, f"where {both} are equal and move together", "ties", hint)
 
 
 def _summed(subject: Subject, i: int, j: int, arrays: Arrays, seeds: Arrays) -> list[Array]:
@@ -185,57 +205,13 @@ def _summed(subject: Subject, i: int, j: int, arrays: Arrays, seeds: Arrays) -> 
     return [g for k, g in enumerate(found) if k != j]
 
 
-def _aliased(subject: Subject, i: int, j: int, arrays: Arrays, seeds: Arrays) -> list[Array]:
-    """Return the gradients where one tensor is both argument `i` and `j`."""
-    leaves = subject.tensors(copies(arrays), None)
-    leaves[subject.tracked[j]] = leaves[subject.tracked[i]]
-    run = subject.run_leaves(leaves)
-    del run.tensors[j]
-    return gradients(run, seeds, [a for k, a in enumerate(arrays) if k != j])
+def _pulled(session: Session, seeds: Arrays) -> list[Array]:
+    return zeros_for_none(session.vjp(seeds), session.arrays)
 
 
-def _together(
-    session: Session, arrays: Arrays, i: int, j: int, noise: Callable[[], list[Array]]
-) -> Iterator[Variant]:
-    """Compare the sum of two gradients with the slope as two equal arguments move together.
-
-    Where they are equal, each alone may be at a kink, as those of a maximum are. Together they move
-    along it, and only the sum of the two gradients counts.
-    """
-    subject = session.subject
-    apart = [1.01 * a + 1e-3 * max_abs(a) if k == j else a for k, a in enumerate(arrays)]
-    steps = session.rng(f"together {i} {j}")
-    direction = away_from_zero(coordinates(session.wide[i]).size, steps)
-    found = []
-    for values in (apart, arrays):
-        call = subject.with_arrays([v.astype(a.dtype) for v, a in zip(values, arrays, strict=True)])
-        other = Session(call, session.options, Report(subject.name, 0))
-        try:
-            if not np.isfinite(other.center).all():
-                return
-            line, seeds = other.measure(i, direction, also=[j]), other.seeds()
-            got = [coordinates(g) for g in other.gradients()]
-        except (ForwardError, BackwardError):
-            return
-        (low, high, error), value = other.bounds(line, seeds), line.direction @ (got[i] + got[j])
-        if not np.isfinite([low, high, value]).all() or other.is_kinked(line, seeds):
-            return
-        # Looser than elsewhere: a rule that is wrong at ties is wrong by whole terms.
-        limit = 1e-3 * other.magnitude(line, seeds) + error + other.atol + (high - low) / 2
-        found.append((value, (low + high) / 2, limit))
-    if abs(found[0][0] - found[0][1]) > found[0][2]:
-        return  # not where they are equal alone
-    value, slope, limit = found[1]
-    yield Variant(
-        f"where the two are equal (ties): as both move together, {value:.6g} came, not {slope:.6g}",
-        lambda: [np.array(value)],
-        [np.array(slope)],
-        "ties",
-        "at a tie give the gradient to one of them, or half of it to each",
-        [f"the sum of the gradients of `{subject.names[i]}` and `{subject.names[j]}`"],
-        "is wrong",
-        lambda: [limit + np.max(noise()[i]) * float(np.abs(line.direction).sum())],
-    )
+def _of_one(subject: Subject, i: int, j: int, *tensors: Tensor) -> list[Tensor]:
+    """Return the results of the call with one tensor as argument `i` and `j`."""
+    return _results(subject, *tensors[:j], tensors[i], *tensors[j:])
 
 
 # -- second derivatives ----------------------------------------------------------------------------
@@ -248,27 +224,37 @@ def second_order(session: Session) -> Iterator[Situation | Cause]:
     """
     if getattr(session.subject.fn, "once", False):
         raise InapplicableError("marked once_differentiable")
-    other = _session_of_gradient(session)
+    names, outputs = session.subject.names, session.subject.run(session.wide).values()
+    seeds = session.seeds(outputs=outputs)
+    labels = [f"the gradient of output {k}" for k in range(len(seeds))]
+    labels = labels if len(seeds) > 1 else ["grad_output"]
+    # A second derivative amplifies rounding; the error of a wrong one is large.
+    rtol = max(1e-4 if session.eps < 1e-12 else 5e-2, session.options.rtol or 0.0)
+    atol = max(session.atol, 1e-12 * max_abs(*seeds))
+    options = dataclasses.replace(session.options, rtol=rtol, atol=atol)
+    fn, arrays = partial(_gradient, session.subject), [*session.wide, *seeds]
+    other = _session_of(session, fn, [*names, *labels], arrays, len(names), options)
     try:
         recorded = other.outputs
-    except ForwardError as error:
+        if not all(bool(np.isfinite(v).all()) for v in (other.center, *other.arrays)):
+            raise InapplicableError("the gradients are not all finite here")
+        other.gradients()
+    except (ForwardError, BackwardError) as error:
         yield _unavailable(session, error)
         return
-    if not all(bool(np.isfinite(v).all()) for v in (other.center, *other.arrays)):
-        raise InapplicableError("the gradients are not all finite here")
     for i, wrong in unequal(other, recorded, other.subject.values(other.arrays)):
-        name = session.subject.names[i]
-        text = (
-            f"the gradient of `{name}` is different when backward is recorded (create_graph=True)"
-        )
-        yield Cause("second-order", f"{text} at {int(wrong.sum())} elements", _MARK)
-    text = "is wrong although the first is right: backward leaves the recorded operations (detach, "
+        text = f"the gradient of `{names[i]}` is different when backward is recorded"
+        text += f" (create_graph=True) at {int(wrong.sum())} elements"
+        yield Cause("second-order", text, _MARK)
 
     def cause_of(e: Evidence, i: int) -> Cause:
-        what = f"the second derivative in `{e.names[i]}`"
-        return Cause("second-order", f"{what} {text}numpy, no_grad)", _MARK)
+        text = (
+            f"the second derivative in `{e.names[i]}` is wrong although the first is right: "
+            "backward leaves the recorded operations (detach, numpy, no_grad)"
+        )
+        return Cause("second-order", text, _MARK)
 
-    yield Situation(other, "twice", cause_of, partial(_unavailable, session))
+    yield Situation(other, "twice", cause_of)
 
 
 def _unavailable(session: Session, error: ForwardError | BackwardError) -> Cause:
@@ -281,23 +267,6 @@ def _unavailable(session: Session, error: ForwardError | BackwardError) -> Cause
         raise InapplicableError("backward cannot be differentiated")
     text = f"second derivative: backward raises when it is recorded: {first_line(error)}"
     return Cause("second-order", text, _MARK)
-
-
-def _session_of_gradient(session: Session) -> Session:
-    """Return a session whose function is the gradient of the session's function."""
-    arrays, count = session.wide, len(session.wide)
-    seeds = session.seeds(outputs=session.subject.run(arrays).values())
-    tensors = tuple(_tensors(session.subject, [*arrays, *seeds]))
-    subject = Subject(partial(_gradient, session.subject), tensors)
-    subject.name = f"the gradient of {session.subject.name}"
-    labels = [f"the gradient of output {k}" for k in range(len(seeds))]
-    subject.names = [*session.subject.names, *(labels if len(seeds) > 1 else ["grad_output"])]
-    subject.output_indices = list(range(count))  # also those that backward computes without a graph
-    # A second derivative amplifies rounding; the error of a wrong one is large.
-    rtol = max(1e-4 if session.eps < 1e-12 else 5e-2, session.options.rtol or 0.0)
-    atol = max(session.atol, 1e-12 * max(map(max_abs, seeds), default=0))
-    options = dataclasses.replace(session.options, rtol=rtol, atol=atol)
-    return Session(subject, options, Report(subject.name, options.seed))
 
 
 def _gradient(subject: Subject, *tensors: Tensor) -> list[Tensor]:

@@ -26,43 +26,36 @@ from pullback.check.explain.evidence import Evidence
 from pullback.check.naming import quoted
 from pullback.check.numerical import coordinates, joined
 from pullback.check.repair import fail
-from pullback.check.report import Cause, Report, Unchecked
+from pullback.check.report import Cause, Unchecked
 from pullback.check.session import Line, Session, is_range
-from pullback.check.subject import Subject
 from pullback.check.values import Array
 
 _FOR_DIAGNOSIS = 12  # the calls that a diagnosis may make however long they take
-_MOST = 3e-3  # a larger relative error is no matter of forward's accuracy
-_SMALL = 1e-2  # what a setting of the accuracy changes at most
+_PRECISIONS = (1e-6, 1e-5, 1e-4, 1e-3, 3e-3)  # that forward may have
 
 
-def first_derivatives(session: Session) -> Iterator[Cause]:
-    """Compare first derivatives with differences; yield what is wrong besides."""
+def first_derivatives(session: Session) -> Iterator[Cause | str]:
+    """Compare first derivatives with differences; yield in words what was left out."""
     if not session.outputs:
         name = session.subject.name
         yield Cause("none", f"{name} returns no floating or complex tensor to differentiate")
         return
-    if not np.all(np.isfinite(session.center)):
-        session.note(
-            "the outputs are not all finite here: gradients were only checked where they are"
-        )
     try:
         if session.subject.surrogate:
             session.gradients()
             why = session.subject.surrogate
             session.note(f"the gradient is declared a surrogate ({why})")
-            raise NotComparedError("surrogate")
+            raise NotComparedError(why)
         wrong = _settled(session)
         if wrong:
             _explain(session, sorted(wrong))
-        else:
-            yield from _in_single_precision(session)
     except BackwardError as error:
         yield cause_of_exception(error)
         return
-    _note_what_was_measured(session)
+    left_out = list(_measured(session))
     if not wrong:
         _report_unmeasured(session)
+        yield from left_out
 
 
 def _settled(session: Session) -> set[int]:
@@ -81,7 +74,7 @@ def _settled(session: Session) -> set[int]:
         "for a closer look"
     )
     session.report.precision = error
-    session.loosen(10 * error)
+    session.loosen(3 * error)
     return set()
 
 
@@ -165,53 +158,23 @@ def wrong_along(session: Session) -> list[int]:
 def forward_error(session: Session, arguments: Sequence[int]) -> float | None:
     """Return the relative error of the gradients if it may be forward's own, else None.
 
-    It may be where forward approximates its result and the error is small. Where a setting changes
-    the result about as little, it is one of the accuracy: with more of it, the error has to shrink.
+    It may be where forward approximates its result, and the error is small: less than a power of
+    ten. An element whose own gradient nearly vanishes has the error of the others.
     """
-    along = [line for line in session.directions if line.argument in arguments]
-    lines = [line for i in arguments for line in session.along_elements[i].values()]
-    error, before = _error(session, [*along, *lines]), _error(session, along)
-    if not error <= _MOST or not session.iterates:  # NaN is no error of forward's
+    seeds, got = session.seeds(), [coordinates(g) for g in session.gradients()]
+    largest = [1e-2 * float(np.abs(g).max(initial=0.0)) for g in got]
+    pieces = [
+        (line, got[i], largest[i] * float(np.abs(line.direction).max()))
+        for i in arguments
+        for line in _lines(session, i)
+    ]
+
+    def explains(error: float) -> bool:
+        return all(session.agrees(line, g, seeds, error, error * size) for line, g, size in pieces)
+
+    if not explains(_PRECISIONS[-1]) or not session.iterates:
         return None
-    for subject in _more_accurate(session.subject):
-        other = Session(subject, session.options, Report(subject.name, 0))
-        with contextlib.suppress(ForwardError, BackwardError):  # it may not get as close
-            off = np.abs(other.center - session.center).max(initial=0.0)
-            if 0 < off <= _SMALL * np.abs(session.center).max(initial=0.0):
-                there = [line for line in other.directions if line.argument in arguments]
-                return error if _error(other, there) < 0.5 * before else None
-    return error
-
-
-def _error(session: Session, lines: Sequence[Line]) -> float:
-    """Return the largest error of the gradients along lines, relative to the terms."""
-    seeds, worst = session.seeds(), 0.0
-    got = [coordinates(g) for g in session.gradients()]
-    for line in lines:
-        low, high, _ = session.bounds(line, seeds)
-        if not np.isfinite([low, high]).all():
-            continue
-        with np.errstate(all="ignore"):
-            terms = np.where(line.direction != 0, line.direction * got[line.argument], 0.0)
-        value = float(np.sum(terms))
-        size = max(session.magnitude(line, seeds), float(np.abs(terms).sum()))
-        # An element whose own gradient nearly vanishes has the error of the others.
-        largest = float(np.abs(got[line.argument]).max(initial=0.0))
-        size = max(size, 1e-2 * largest * float(np.abs(line.direction).max(initial=0.0)))
-        off = max(low - value, value - high, 0.0)
-        worst = float(np.fmax(worst, off / size if size else 0.0)) if off == off else np.inf
-    return worst
-
-
-def _more_accurate(subject: Subject) -> Iterator[Subject]:
-    """Yield the same call with another value of a setting by which forward may be more accurate."""
-    for name, value in subject.settings():
-        if isinstance(value, bool) or not isinstance(value, (int, float)) or value <= 0:
-            continue
-        other = value * 1e-3 if isinstance(value, float) else 4 * value
-        found = subject.with_setting(name, other) if value < 0.1 or other > 4 else None
-        if found is not None:
-            yield found
+    return next(error for error in _PRECISIONS if explains(error))
 
 
 # -- reporting -------------------------------------------------------------------------------------
@@ -233,43 +196,23 @@ def _explain(session: Session, arguments: Sequence[int]) -> None:
         fail(session, evidence, causes)
         return
     for i in told:
-        session.fail(_not_explained(session, i, why), session.subject.names[i])
-
-
-def _not_explained(session: Session, i: int, why: str) -> Cause:
-    """Return what is known of a wrong gradient without a cause."""
-    worst, got = (-1.0, 0.0, 0.0), coordinates(session.gradients()[i])
-    for line in _lines(session, i):
-        low, high, _ = session.bounds(line, session.seeds())
-        middle, value = (low + high) / 2, float(line.direction @ got)
-        worst = max(worst, (abs(value - middle), middle, value))
-    text = (
-        f"the gradient of `{session.subject.names[i]}` is wrong along a random direction: the "
-        f"derivative is {worst[1]:.6g}, backward's {worst[2]:.6g}"
-    )
-    return Cause("formula", text, f"no pattern was looked for: {why}")
-
-
-def _in_single_precision(session: Session) -> Iterator[Cause]:
-    """Yield gradients in float64 that were computed in float32, and so are right to 1e-7."""
-    for name, g in zip(session.subject.names, session.gradients(), strict=True):
-        values = coordinates(g)
-        # Rounding errors of a gradient that is 0 are representable, too.
-        values = values[np.isfinite(values) & (np.abs(values) > 1e-10)]
-        values = values[values != np.round(values)]
-        with np.errstate(all="ignore"):
-            narrow = np.array_equal(values.astype(np.float32).astype(np.float64), values)
-        double = np.finfo(g.dtype).bits == 64 and session.eps <= np.finfo(np.float64).eps
-        if double and narrow and np.unique(np.abs(values)).size > 3:
-            text = f"`{name}` is computed in float32, though inputs and outputs are {g.dtype}"
-            yield Cause("precision", text)
+        name, got, ranges = session.subject.names[i], coordinates(session.gradients()[i]), []
+        for line in _lines(session, i):
+            low, high, _ = session.bounds(line, session.seeds())
+            ranges.append(((low + high) / 2, float(line.direction @ got)))
+        slope, value = max(ranges, key=lambda pair: abs(pair[0] - pair[1]))
+        text = (
+            f"the gradient of `{name}` is wrong along a random direction: the derivative is "
+            f"{slope:.6g}, backward's {value:.6g}"
+        )
+        session.fail(Cause("formula", text, f"no pattern was looked for: {why}"), name)
 
 
 def _report_unmeasured(session: Session) -> None:
     """Report the arguments without a measured derivative; raise if there are no others."""
     seeds = [session.seeds()]
     session.hidden = _without_slope(session)
-    seeds += [session.seeds()] if session.hidden is not None else []
+    seeds.append(session.seeds())
     session.hidden = None
     unchecked, known = session.report.unchecked, False
     for i, name in enumerate(session.subject.names):
@@ -311,18 +254,27 @@ def _why_unmeasured(session: Session, i: int) -> tuple[str, str]:
     )
 
 
-def _note_what_was_measured(session: Session) -> None:
-    """Note the elements at kinks, jumps and edges, and how little was compared for lack of time."""
+def _measured(session: Session) -> Iterator[str]:
+    """Note kinks and how little was compared; yield what ties, poles and masks leave out."""
     finite = np.isfinite(session.center)
-    for i, columns in enumerate(session.along_elements):
-        count = sum(bool(line.slope.kink[finite].any()) for line in columns.values())
-        if count:
+    for i, name in enumerate(session.subject.names):
+        columns, flat = session.along_elements[i], coordinates(session.wide[i])
+        kinked = [k for k, line in columns.items() if line.slope.kink[finite].any()]
+        if kinked:
             session.note(
-                f"{session.subject.name} is not differentiable at {count} of {len(columns)} "
-                f"elements of `{session.subject.names[i]}`: there the gradient has to lie between "
-                "the one-sided derivatives, where these exist"
+                f"{session.subject.name} is not differentiable at {len(kinked)} of {len(columns)} "
+                f"elements of `{name}`: there the gradient has to lie between the one-sided "
+                "derivatives, where these exist"
             )
-    count = len(session.directions) - sum(line.tied for line in session.directions)
+        tied = sum(np.count_nonzero(flat == flat[k]) > 1 for k in kinked)
+        if tied:
+            yield f"{tied} elements of `{name}` are tied: together they have the gradient of one"
+    if not finite.all():
+        yield f"without {np.sum(~finite)} of {finite.size} outputs, which are infinite or NaN"
+    for name, array in session.subject.array_arguments():
+        if array.dtype.kind == "b" and array.size and not array.any():
+            yield f"`{name}` is False everywhere"
+    count = sum(not line.tied for line in session.directions)
     if count < 2 * len(session.arrays):
         session.note(
             f"derivatives were compared along {count} random direction{'s' * (count > 1)}: "

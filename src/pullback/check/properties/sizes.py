@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from pullback.check.exceptions import BackwardError, InapplicableError, first_line
-from pullback.check.explain import cause_of_exception, cause_of_size
+from pullback.check.explain import cause_of_size
 from pullback.check.explain.evidence import Evidence
 from pullback.check.properties.variants import Situation
 from pullback.check.report import Cause
@@ -17,7 +18,6 @@ from pullback.check.resizing import (
     Symbol,
     describe_axes,
     leaves_out,
-    lone_axes,
     parts,
     resized,
     same_outputs,
@@ -26,7 +26,6 @@ from pullback.check.resizing import (
 )
 from pullback.check.session import Session
 from pullback.check.values import Arrays
-from pullback.errors import GradientError
 
 _MAX_ELEMENTS = 20_000
 
@@ -35,67 +34,58 @@ def shapes(session: Session) -> Iterator[Situation]:
     """Make axes longer and shorter, broadcast an argument, and call with 0-d arguments."""
     for symbol in symbols(session):
         n, distinct = symbol.length, _distinct(session, symbol)
-        usual = [n - 1, 1] if distinct else [n + 1, 2 * n, 1]
-        yield from _sizes(session, symbol, usual)  # compiled code may not survive empty arrays
-        for part in parts(session, symbol):
+        if n > 1:  # compiled code may not survive empty arrays
+            yield from _sizes(session, symbol, [n - 1, 1] if distinct else [n + 1, 2 * n, 1])
+        for part in parts(session, symbol) if n else ():
             yield from _sizes(session, part, [n - 1 if distinct else n + 1])
-    for symbol in lone_axes(session):
-        yield from _sizes(session, symbol, [2])
     yield from _broadcast(session)
+    leaves, when = session.leaves(), "with 0-d arguments"
     if any(a.ndim for a in session.arrays) and all(a.size for a in session.arrays):
-        leaves = session.leaves()
-        arrays = {k: v for k, v in enumerate(leaves) if isinstance(v, np.ndarray) and v.size}
-        other = _taken(
-            session,
-            [
-                np.array(arrays[k].ravel()[0]) if k in arrays else leaf
-                for k, leaf in enumerate(leaves)
-            ],
-        )
-        if other is not None:
-            yield _situation(other, "with 0-d arguments", "size", "allow for any number of axes")
+        for k, leaf in enumerate(leaves):
+            if isinstance(leaf, np.ndarray) and leaf.size:
+                leaves[k] = np.array(leaf.ravel()[0])
+        other = _taken(session, leaves)
+        if other is not None and _goes_back(session, other, when):
+            yield Situation(other, when, "size", "allow for any number of axes")
 
 
 def _taken(session: Session, leaves: Sequence[Any]) -> Session | None:
     """Return a session of the call with these leaves; None where forward does not take them."""
-    try:
+    with contextlib.suppress(InapplicableError):
         return session_with_leaves(session, leaves)
-    except InapplicableError:
-        return None
+    return None
 
 
-def _situation(other: Session, when: str, cause: str, hint: str, note: str = "") -> Situation:
-    return Situation(
-        other,
-        when,
-        lambda e, i: Cause(cause, f"the gradient of `{e.names[i]}` is wrong {when}", hint),
-        lambda error: note or f"forward works {when}, but backward raises: {first_line(error)}",
-    )
+def _goes_back(session: Session, other: Session, when: str) -> bool:
+    """Return whether backward takes what forward may never have been meant for; else note it."""
+    try:
+        other.gradients()
+    except BackwardError as error:
+        session.note(f"forward works {when}, but backward raises: {first_line(error)}")
+        return False
+    return True
 
 
 def _broadcast(session: Session) -> Iterator[Situation]:
     """Yield calls with one of two arguments of one shape in a shape that broadcasts to it."""
-    every = [a.shape for a in session.arrays]
-    for i, shape in enumerate(every):
-        if not shape or 0 in shape or every.count(shape) < 2:
+    shapes = [a.shape for a in session.arrays]
+    for i, a in enumerate(session.arrays):
+        if not a.size or not a.ndim or shapes.count(a.shape) < 2:
             continue
-        smaller = [(*shape[:axis], 1, *shape[axis + 1 :]) for axis in {0, len(shape) - 1}]
         name, k = session.subject.names[i], session.subject.tracked[i]
-        for small in dict.fromkeys([*smaller, shape[1:], ()]):
+        pieces = (a[:1], a[..., :1], a[0], a[(0,) * a.ndim])
+        for small in {piece.shape: np.array(piece) for piece in pieces}.values():
             leaves = session.leaves()
-            start = (0,) * (len(shape) - len(small))
-            corner = (*start, *(slice(0, n) for n in small))
-            leaves[k] = np.array(leaves[k][corner]).reshape(small)
-            other = _taken(session, leaves) if small != shape else None
-            if other is None:
+            leaves[k] = small
+            other = _taken(session, leaves) if small.shape != a.shape else None
+            leaves[k] = np.broadcast_to(small, a.shape).copy()
+            whole = _taken(session, leaves) if other is not None else None
+            if other is None or whole is None or not same_outputs(other.outputs, whole.outputs):
                 continue
-            leaves[k] = np.broadcast_to(leaves[k], shape).copy()
-            expanded = _taken(session, leaves)
-            if expanded is not None and same_outputs(other.outputs, expanded.outputs):
-                when = f"with `{name}` of shape {small}, which forward broadcasts"
-                hint = f"return pb.sum_to_size(grad, {name}.shape), or refuse other shapes"
-                note = f"forward broadcasts `{name}`, and asking for its gradient then is an error"
-                yield _situation(other, when, "missing-sum", hint, f"{note}: {hint}")
+            when = f"with `{name}` of shape {small.shape}, which forward broadcasts"
+            hint = f"return pb.sum_to_size(grad, {name}.shape), or refuse other shapes"
+            if _goes_back(session, other, when):
+                yield Situation(other, when, "missing-sum", hint)
 
 
 def _sizes(session: Session, symbol: Symbol, lengths: Sequence[int]) -> Iterator[Situation]:
@@ -111,25 +101,31 @@ def _sizes(session: Session, symbol: Symbol, lengths: Sequence[int]) -> Iterator
         other = _taken(session, leaves) if few else None
         if other is not None:
             known = known or (length, other.outputs)
-            meant = _is_meant(session, symbol, length, other.outputs, known)
+            meant = _is_meant(session, symbol, length, other, known)
             when = f"with {describe_axes(session, symbol)} of length {length}"
-            cause = partial(_cause_of_size, session, symbol, length, meant)
-            yield Situation(other, when, cause, partial(_raised, session, symbol, when, meant))
+            yield Situation(other, when, partial(_cause, session, symbol, length), meant=meant)
+
+
+def _cause(session: Session, symbol: Symbol, length: int, e: Evidence, i: int) -> Cause:
+    return cause_of_size(session, e, symbol, i, length)
 
 
 def _is_meant(
-    session: Session, symbol: Symbol, length: int, outputs: Arrays, known: tuple[int, Arrays]
+    session: Session, symbol: Symbol, length: int, other: Session, known: tuple[int, Arrays]
 ) -> bool:
     """Return whether forward seems to be meant for a length.
 
     A plain function may contain a setting that needs so many elements. A signal shorter than its
-    filter has outputs whose lengths do not continue those of longer signals. Of nothing, nothing
-    is asked.
+    filter has outputs whose lengths do not continue those of longer signals. Of a single element
+    there may be no deviation.
     """
     if length < symbol.length and not session.subject.is_op:
         return False
+    with contextlib.suppress(BackwardError):
+        if length == 1 and any(np.isnan(g).any() for g in other.gradients()):
+            return False
     step = (length - symbol.length) / (known[0] - symbol.length)
-    found = zip(session.outputs, known[1], outputs, strict=False)
+    found = zip(session.outputs, known[1], other.outputs, strict=False)
     return all(
         tuple(a + step * (b - a) for a, b in zip(old.shape, new.shape, strict=False)) == now.shape
         for old, new, now in found
@@ -147,31 +143,3 @@ def _distinct(session: Session, symbol: Symbol) -> bool:
             if (steps >= 0).all() or (steps <= 0).all():
                 return True
     return False
-
-
-def _cause_of_size(
-    session: Session, symbol: Symbol, length: int, meant: bool, e: Evidence, i: int
-) -> Cause | None:
-    """Return why a gradient is wrong at another length; None if forward is not meant for it."""
-    few = length == 1 and np.isnan(e.got[i]).any()
-    return cause_of_size(session, e, symbol, i, length) if meant and not few else None
-
-
-def _raised(
-    session: Session, symbol: Symbol, when: str, meant: bool, error: BackwardError
-) -> Cause | str:
-    """Return the cause where a gradient has a wrong shape at another length, which nobody means.
-
-    Any other exception is loud, and seldom meets anyone. Nor is one meant where a setting or a
-    plain function fixes the length, nor the shape that the gradient of the call has.
-    """
-    cause, subject = error.__cause__, session.subject
-    shapes = dict(zip(subject.names, (a.shape for a in session.arrays), strict=True))
-    fixed = any(value == symbol.length for _, value in subject.number_arguments())
-    wrong = isinstance(cause, GradientError) and cause.came not in (
-        None,
-        shapes.get(cause.argument),
-    )
-    if meant and not fixed and wrong and subject.is_op and not session.options.guessed:
-        return cause_of_exception(error)
-    return f"forward works {when}, but backward raises: {first_line(error)}"

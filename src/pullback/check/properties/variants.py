@@ -11,8 +11,6 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from pullback.check.comparison import unequal
 from pullback.check.deadline import OutOfTimeError, deadline
 from pullback.check.exceptions import (
@@ -22,6 +20,7 @@ from pullback.check.exceptions import (
     NotComparedError,
     first_line,
 )
+from pullback.check.explain import cause_of_exception
 from pullback.check.explain.evidence import Evidence
 from pullback.check.naming import quoted
 from pullback.check.properties.first import wrong_along
@@ -30,16 +29,16 @@ from pullback.check.report import Cause
 from pullback.check.session import Session
 from pullback.check.values import Array, Arrays
 
-EQUAL, DIFFERENCES = "equal", "differences"
 Errors = tuple[type[Exception], ...]
+RAISED: Errors = (ForwardError, BackwardError)
 
 
 class Finding(NamedTuple):
     """What a variant gave, and where that is wrong; or what was raised in place of it."""
 
-    got: Arrays
-    expected: Arrays
-    wrong: Sequence[tuple[int, Array]]
+    got: Arrays = ()
+    expected: Arrays = ()
+    wrong: Sequence[tuple[int, Array]] = ()
     raised: str = ""
 
 
@@ -48,16 +47,13 @@ class Variant(NamedTuple):
 
     when: str  # ends the sentence "the gradient of `x` is wrong ..."
     run: Callable[[], Arrays]
-    expected: Arrays | Callable[[], Arrays]
+    expected: Arrays
     cause: str | Callable[[Finding, int], Cause]  # its name; or it, from what an array shows
     hint: str = ""
     names: Sequence[str] = ()  # of the arrays: arguments for gradients; by default all of these
     wrong: str = "is wrong"
     noise: Callable[[], Sequence[Array | float]] | None = None  # how far rounding moves each array
-    exact: bool = False  # whether every bit counts
-    case: str = ""  # of variants that differ in the case alone, one failure lists those that fail
-    failures: Errors = (ForwardError, BackwardError)  # other exceptions are notes
-    again: Callable[[], Variant | None] | None = None  # nearby: what is right there is but a tie
+    raised: Errors = RAISED  # the exceptions that are failures; others are notes: they are loud
 
 
 class Situation(NamedTuple):
@@ -65,10 +61,9 @@ class Situation(NamedTuple):
 
     session: Session
     when: str
-    cause: Callable[[Evidence, int], Cause | None]  # for an argument; None makes it a note
-    raised: Callable[
-        [BackwardError], Cause | str
-    ]  # of what backward raises; a text makes it a note
+    cause: str | Callable[[Evidence, int], Cause]  # its name; or it, for an argument
+    hint: str = ""
+    meant: bool = True  # whether forward is meant for it: else what is wrong is a note
 
 
 class Part(NamedTuple):
@@ -79,9 +74,8 @@ class Part(NamedTuple):
     name, title : str
         As `only` and `skip` take it; as reports print it.
     calls : callable
-        Takes the session and yields the variants. A `Cause` among them is a failure.
-    against : str
-        What they are compared with: "equal" results, or "differences".
+        Takes the session and yields the variants. A `Cause` among them is a failure, a text what
+        the table of parts says beside "passed".
     otherwise : str
         Why the property does not apply where there is no variant.
     essential : bool
@@ -93,119 +87,111 @@ class Part(NamedTuple):
     name: str
     title: str
     calls: Callable[[Session], Iterator[Any]]
-    against: str
     otherwise: str = ""
     essential: bool = False
     fast: bool = False
 
-    def run(self, session: Session) -> None:
-        """Check the property, and report to the session.
+    def run(self, session: Session) -> str:
+        """Check the property, and report to the session; return what the table says beside.
 
         Raises
         ------
         InapplicableError
             If it says nothing of this call.
         """
-        before, taken = len(session.report.failures), False
-        failed: list[tuple[Variant, Finding]] = []
-        compare: Callable[..., Finding | None] = _compared if self.against == EQUAL else _agrees
+        before, kinds, said = len(session.report.failures), set(), []
         with warnings.catch_warnings():
             if not self.essential:  # means of empty arrays, overflow and the like are tried
                 warnings.simplefilter("ignore")
             try:
                 for variant in self.calls(session):
-                    taken = True
-                    if isinstance(variant, Cause):
+                    kinds.add(type(variant))
+                    if isinstance(variant, str):
+                        said.append(variant)
+                    elif isinstance(variant, Cause):
                         session.fail(variant)
-                    elif failed and variant.when != failed[0][0].when:
-                        break
-                    elif found := compare(session, variant):
-                        failed.append((variant, found))
-                        if not variant.case:
-                            break
+                    elif isinstance(variant, Situation):
+                        _agrees(session, variant)
+                    elif found := compared(session, variant):
+                        _report(session, variant, found)
                     if len(session.report.failures) > before:
-                        return
+                        return ""
             except OutOfTimeError:  # of an essential part only what may be left out is
-                if not (taken and self.essential) or deadline().is_over():
+                if not (kinds and self.essential) or deadline().is_over():
                     raise
-        if failed:
-            _report(session, failed[0][1], [variant for variant, _ in failed])
-        elif not taken and self.otherwise:
+        if not kinds and self.otherwise:
             raise InapplicableError(self.otherwise)
-        elif session.subject.surrogate and self.against == DIFFERENCES and taken:
-            raise NotComparedError("surrogate")
+        if Situation in kinds and session.subject.surrogate:
+            raise NotComparedError(session.subject.surrogate)
+        return "; ".join(said)
 
 
-# -- results that are equal ------------------------------------------------------------------------
-def _compared(session: Session, variant: Variant) -> Finding | None:
-    """Compare a variant with what it has to give; return what is wrong, if anything is."""
+def compared(session: Session, variant: Variant) -> Finding | None:
+    """Compare a variant with what it has to give; return what is wrong, if anything is.
+
+    What forward raises counts for an operation alone: another function may differentiate inside.
+    """
     try:
-        found = _found(session, variant)
-        if found.wrong and variant.again is not None:
-            other = variant.again()
-            still = {} if other is None else dict(_found(session, other).wrong)
-            found = found._replace(wrong=[pair for pair in found.wrong if pair[0] in still])
-    except (ForwardError, BackwardError) as error:
-        side = "forward" if isinstance(error, ForwardError) else "backward"
-        if isinstance(error, variant.failures):
-            return Finding((), (), (), f"{side} raises {variant.when}: {first_line(error)}")
-        when = f"where memory is {variant.case}" if variant.case else variant.when
-        session.note(f"{side} raises {when}: {first_line(error)}")
+        got = variant.run()
+        wrong = unequal(session, got, variant.expected, variant.noise)
+    except RAISED as error:
+        forward = isinstance(error, ForwardError)
+        side = "forward" if forward else "backward"
+        raised = f"{side} raises {variant.when}: {first_line(error)}"
+        if isinstance(error, variant.raised) and (session.subject.is_op or not forward):
+            return Finding(raised=raised)
+        session.note(raised)
         return None
-    return found if found.wrong else None
+    return Finding(got, variant.expected, wrong) if wrong else None
 
 
-def _found(session: Session, v: Variant) -> Finding:
-    got, expected = v.run(), v.expected() if callable(v.expected) else v.expected
-    if not v.exact:
-        return Finding(got, expected, unequal(session, got, expected, v.noise))
-    pairs = enumerate(zip(got, expected, strict=True))
-    wrong = [(i, np.ones(e.shape, bool)) for i, (g, e) in pairs if g.tobytes() != e.tobytes()]
-    return Finding(got, expected, wrong)
-
-
-def _report(session: Session, found: Finding, failed: Sequence[Variant]) -> None:
-    """Report the variants that failed, with the numbers of the first."""
-    v, arguments = failed[0], session.subject.names
-    cases = ", ".join(variant.case for variant in failed if variant.case)
-    more = f"; it fails where that is {cases}" if cases else ""
+def _report(session: Session, v: Variant, found: Finding) -> None:
+    arguments = session.subject.names
     name = v.cause if isinstance(v.cause, str) else "dtype"
     if found.raised:
-        session.fail(Cause(name, found.raised + more, v.hint))
+        session.fail(Cause(name, found.raised, v.hint))
         return
     names = list(v.names or arguments)
     i, where = found.wrong[0]
     got, expected = found.got[i], found.expected[i]
-    shown = not v.exact and got.shape == expected.shape
-    arrays = {"expected": expected, "got": got, "wrong": where} if shown else {}
+    arrays = {"expected": expected, "got": got, "wrong": where}
     wrong = dict.fromkeys(names[k] for k, _ in found.wrong)
-    gradients = quoted((each for each in wrong if each in arguments), " and ")
-    whole = [each for each in wrong if each not in arguments]
-    said = " and ".join([*whole, *([f"the gradient of {gradients}"] if gradients else [])])
-    cause = Cause(name, f"{said} {v.wrong} {v.when}{more}", v.hint)
+    said = [each for each in wrong if each not in arguments]
+    if len(said) < len(wrong):
+        said.append(f"the gradient of {quoted((w for w in wrong if w in arguments), ' and ')}")
+    cause = Cause(name, f"{' and '.join(said)} {v.wrong} {v.when}", v.hint)
     if callable(v.cause):
         cause = v.cause(found, i)
-    session.fail(cause, names[i] if names[i] in arguments else "", **arrays)
+    argument = names[i] if names[i] in arguments else ""
+    session.fail(cause, argument, **(arrays if got.shape == expected.shape else {}))
 
 
-# -- calls of their own ----------------------------------------------------------------------------
 def _agrees(session: Session, situation: Situation) -> None:
-    """Compare the gradients of one call with differences, and report those that are wrong."""
-    other, when = situation.session, situation.when
+    """Compare the gradients of one call with differences, and report those that are wrong.
+
+    What backward raises is loud, but for a gradient of another shape than its argument: that counts
+    where forward is meant for the call, unless the rule is meant for the shape of the user's.
+    """
+    other, when, cause = situation.session, situation.when, situation.cause
     try:
         wrong = wrong_along(other)
     except BackwardError as error:
-        cause = situation.raised(error)
-        if isinstance(cause, Cause):
-            session.fail(cause, situation=when)
+        came = getattr(error.__cause__, "came", None)
+        unfit = came is not None and came not in [a.shape for a in session.arrays]
+        if unfit and situation.meant and not session.options.guessed:
+            session.fail(cause_of_exception(error), situation=when)
         else:
-            session.note(cause)
+            session.note(f"forward works {when}, but backward raises: {first_line(error)}")
         return
-    if wrong:
+    texts = {i: f"the gradient of `{other.subject.names[i]}` is wrong {when}" for i in wrong}
+    if not situation.meant:
+        for text in texts.values():
+            session.note(text)
+    elif wrong:
         other.subject.base = session.subject
         evidence = Evidence(other)
-        causes = [(i, situation.cause(evidence, i)) for i in wrong]
-        fail(session, evidence, [(i, cause) for i, cause in causes if cause is not None])
-        doubtful = [evidence.names[i] for i, cause in causes if cause is None]
-        if doubtful:
-            session.note(f"the gradient of {quoted(doubtful)} is wrong {when}")
+        if isinstance(cause, str):
+            causes = [Cause(cause, text, situation.hint) for text in texts.values()]
+        else:
+            causes = [cause(evidence, i) for i in wrong]
+        fail(session, evidence, list(zip(wrong, causes, strict=True)))
