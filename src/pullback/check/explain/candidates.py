@@ -227,14 +227,13 @@ def factors(i: int, look: Evidence, where: Array) -> Iterator[tuple[str, Array]]
 
     The number is the one that does so at some elements; if at all, grad_output may have them.
     """
-    e = look
     shapes: dict[tuple[int, ...], Callable[[Array], Array]] = {
-        e.arrays[i].shape: lambda q: look.expected[i] * q
+        where.shape: lambda q: look.expected[i] * q
     }
     if where.all():
-        shapes.setdefault(e.outputs[0].shape, lambda q: look.given(i, {0: look.seeds[0] * q}))
+        shapes.setdefault(look.outputs[0].shape, lambda q: look.given(i, {0: look.seeds[0] * q}))
     for shape, times in shapes.items():
-        for (words, q), power in itertools.product(quantities(e, shape), (-1, 1)):
+        for (words, q), power in itertools.product(quantities(look, shape), (-1, 1)):
             right = times(q**power)
             c = _simple(look.got[i][where], right[where])
             text = _times(c**power, words) if c else ""
