@@ -101,7 +101,7 @@ def _sizes(session: Session, symbol: Symbol, lengths: Sequence[int]) -> Iterator
         other = _taken(session, leaves) if few else None
         if other is not None:
             known = known or (length, other.outputs)
-            meant = _is_meant(session, symbol, length, other, known)
+            meant = _is_meant(session, symbol, length, other.outputs, known)
             when = f"with {describe_axes(session, symbol)} of length {length}"
             yield Situation(other, when, partial(_cause, session, symbol, length), meant=meant)
 
@@ -111,21 +111,17 @@ def _cause(session: Session, symbol: Symbol, length: int, e: Evidence, i: int) -
 
 
 def _is_meant(
-    session: Session, symbol: Symbol, length: int, other: Session, known: tuple[int, Arrays]
+    session: Session, symbol: Symbol, length: int, outputs: Arrays, known: tuple[int, Arrays]
 ) -> bool:
     """Return whether forward seems to be meant for a length.
 
     A plain function may contain a setting that needs so many elements. A signal shorter than its
-    filter has outputs whose lengths do not continue those of longer signals. Of a single element
-    there may be no deviation.
+    filter has outputs whose lengths do not continue those of longer signals.
     """
     if length < symbol.length and not session.subject.is_op:
         return False
-    with contextlib.suppress(BackwardError):
-        if length == 1 and any(np.isnan(g).any() for g in other.gradients()):
-            return False
     step = (length - symbol.length) / (known[0] - symbol.length)
-    found = zip(session.outputs, known[1], other.outputs, strict=False)
+    found = zip(session.outputs, known[1], outputs, strict=False)
     return all(
         tuple(a + step * (b - a) for a, b in zip(old.shape, new.shape, strict=False)) == now.shape
         for old, new, now in found
