@@ -40,18 +40,9 @@ _INSTALLED, _IN_USE = ("array_api_strict",), ("jax.numpy", "dask.array")
 def laid_out(
     array: Array, order: Sequence[int] = (), step: int = 1, repeated: Sequence[int] = ()
 ) -> Array:
-    """Return an array in a buffer: with axes in another order, with steps, with strides of 0.
+    """Return an array in a buffer: its axes in an order, with a step along each, or repeated.
 
-    Parameters
-    ----------
-    array : array
-        Of which the first element counts along the axes that are repeated.
-    order : sequence of int, optional
-        The axes as they follow each other in memory.
-    step : int, default 1
-        Between neighbours along each axis.
-    repeated : sequence of int, optional
-        The axes that get the stride 0.
+    The axes that are `repeated` have the stride 0, and along them the first element counts.
     """
     order = [k % array.ndim for k in order] or range(array.ndim)
     one = array[(..., *(slice(0, 1 if k in repeated else None) for k in range(array.ndim)))]

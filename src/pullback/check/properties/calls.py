@@ -121,12 +121,12 @@ def lifetime(session: Session) -> Iterator[Cause]:
         first, second = _references(session), _references(session)
         before = {id(ref()) for _, ref in first if ref() is not None}
         alive = [(n, ref) for n, ref in second if ref() is not None and id(ref()) not in before]
-        gc.collect()
     finally:
         if enabled:
             gc.enable()
     if not alive:
         return
+    gc.collect()
     stays = any(ref() is not None for _, ref in alive)
     labels = list(dict.fromkeys(label for label, _ in alive))
     why = "outside of it" if stays else "by a reference cycle until it is collected"

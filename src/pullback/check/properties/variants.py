@@ -67,37 +67,20 @@ class Situation(NamedTuple):
 
 
 class Part(NamedTuple):
-    """One part of the check: a property of the variants of a call.
+    """One part of the check: a property of the variants of a call."""
 
-    Attributes
-    ----------
-    name, title : str
-        As `only` and `skip` take it; as reports print it.
-    calls : callable
-        Takes the session and yields the variants. A `Cause` among them is a failure, a text what
-        the table of parts says beside "passed".
-    otherwise : str
-        Why the property does not apply where there is no variant.
-    essential : bool
-        Whether the later parts are meaningless once it failed.
-    fast : bool
-        Whether it is part of the fast check.
-    """
-
-    name: str
-    title: str
+    name: str  # as `only` and `skip` take it
+    title: str  # as reports print it
+    # What yields the variants. A `Cause` among them is a failure, a text is shown in the table.
     calls: Callable[[Session], Iterator[Any]]
-    otherwise: str = ""
-    essential: bool = False
-    fast: bool = False
+    otherwise: str = ""  # why the property does not apply where there is no variant
+    essential: bool = False  # whether the later parts are meaningless once it failed
+    fast: bool = False  # whether it is part of the fast check
 
     def run(self, session: Session) -> str:
         """Check the property, and report to the session; return what the table says beside.
 
-        Raises
-        ------
-        InapplicableError
-            If it says nothing of this call.
+        An `InapplicableError` says why it tells nothing of this call.
         """
         before, kinds, said = len(session.report.failures), set(), []
         with warnings.catch_warnings():
