@@ -118,21 +118,3 @@ def double_in_place():
         return x.mul_(2.0)
 
     return op(forward, lambda ctx, g: g.mul_(2.0), "double_")
-
-
-def writeable_memory(tensor):
-    """Return a tensor's memory as a writeable array, even where its owner is read-only."""
-    array = tensor.detach().numpy()
-    return np.lib.stride_tricks.as_strided(_WriteableOwner(array).view, array.shape, array.strides)
-
-
-class _WriteableOwner:
-    def __init__(self, array):
-        interface = dict(array.__array_interface__)
-        interface["data"] = (interface["data"][0], False)
-        self.__array_interface__ = interface
-        self.keep = array
-
-    @property
-    def view(self):
-        return np.asarray(self)

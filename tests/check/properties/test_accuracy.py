@@ -8,10 +8,10 @@ from pullback.check import check_op
 X = np.array([0.3, 1.2, 2.5])
 
 
-def root(steps=None, tol=None, slope=0.5):
+def root(steps=100, tol=0.0, slope=0.5):
     """Return the square root by Newton's method, with the derivative of the exact one."""
 
-    def newton(ctx, x, steps, tol):
+    def forward(ctx, x):
         a, y = x.numpy(), np.full(x.shape, 2.0)
         for _ in range(steps):
             y, before = (y + a / y) / 2, y
@@ -24,16 +24,7 @@ def root(steps=None, tol=None, slope=0.5):
     def backward(ctx, g):
         return {"x": g * slope / ctx.saved_variables.x.sqrt()}
 
-    def forward(ctx, x, steps: int = steps or 100, tol: float = tol or 0.0):
-        return newton(ctx, x, steps, tol)
-
-    def plain(ctx, x):
-        y = x
-        for _ in range(0):
-            y = y + 0.0
-        return newton(ctx, x, steps, tol or 0.0)
-
-    return pb.autograd_function(forward if tol else plain, backward, name="root")
+    return pb.autograd_function(forward, backward, name="root")
 
 
 def checked(op, **options):

@@ -75,21 +75,16 @@ def test_reading_an_array_as_if_it_were_contiguous_stays_inside_its_memory(shape
 
 
 # -- the property ----------------------------------------------------------------------------------
-@pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "complex64"])
+@pytest.mark.parametrize("dtype", ["float16", "float64", "complex64"])
 def test_ill_conditioned_operations_do_not_fail(dtype):
-    x = X[:3].astype(dtype)
     for fn in (
         lambda x: x.softmax(1),
-        lambda x: (x * 1e3).logsumexp(0) if x.dtype.is_floating_point else x.sum(0),
         lambda x: (x - x.mean()).sum(),
         lambda x: x.cumsum(1).cumsum(0),
-        lambda x: x.reshape(-1)[::2] * 2,
+        lambda x: x.T @ x @ x,
+        lambda x: (x @ x.T).det() if x.dtype.name == "float64" else x,
     ):
-        assert check("layouts", fn, x).ok
-    if dtype == "float64":
-        assert check("layouts", lambda x: x.T @ x @ x, x).ok
-        assert check("layouts", lambda x: (x @ x.T).det(), x).ok
-        assert check("layouts", lambda x: pb.linalg.eigh(x @ x.T)[0], x).ok
+        assert check("layouts", fn, X[:3].astype(dtype)).ok
 
 
 def times_in_place(ctx, x, y):

@@ -22,7 +22,7 @@ from pullback.check.comparison import max_abs, rounding_noise
 from pullback.check.deadline import deadline
 from pullback.check.exceptions import BackwardError, InapplicableError
 from pullback.check.iterating import ends
-from pullback.check.properties.variants import RAISED, Finding, Variant, compared
+from pullback.check.properties.variants import RAISED, Variant, compared
 from pullback.check.report import Cause
 from pullback.check.session import RTOL, Session, gradients, zeros_for_none
 from pullback.check.subject import Subject
@@ -292,11 +292,11 @@ def _limit(expected: Array, length: float, terms: float, dtype: str) -> Array | 
     return RTOL[dtype] * np.abs(expected) + floor
 
 
-def _cause_of_dtype(dtype: str, found: Finding, i: int) -> Cause:
+def _cause_of_dtype(dtype: str, got: Array, expected: Array, wrong: Array) -> Cause:
     """Return why a gradient that is right in float64 is wrong in a narrower dtype."""
     with np.errstate(all="ignore"):
-        off = np.abs(found.got[i] - found.expected[i])
-        relative = np.where(dict(found.wrong)[i], off / np.abs(found.expected[i]), 0.0)
+        off = np.abs(got - expected)
+        relative = np.where(wrong, off / np.abs(expected), 0.0)
     bad = int((~np.isfinite(off)).sum())
     if bad:
         what = f"not finite in {dtype} at {bad} of {off.size} elements, where it is in float64: an"

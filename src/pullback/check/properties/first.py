@@ -268,12 +268,13 @@ def _measured(session: Session) -> Iterator[str]:
             )
         tied = sum(np.count_nonzero(flat == flat[k]) > 1 for k in kinked)
         if tied:
-            yield f"{tied} elements of `{name}` are tied: together they have the gradient of one"
+            yield f"{tied} elements of `{name}` left out, since their values are tied"
     if not finite.all():
-        yield f"without {np.sum(~finite)} of {finite.size} outputs, which are infinite or NaN"
+        count = int((~finite).sum())
+        yield f"{count} of {finite.size} outputs left out, since they are infinite or NaN"
     for name, array in session.subject.array_arguments():
         if array.dtype.kind == "b" and array.size and not array.any():
-            yield f"`{name}` is False everywhere"
+            yield f"what `{name}` masks left out, since it is False everywhere"
     count = sum(not line.tied for line in session.directions)
     if count < 2 * len(session.arrays):
         session.note(

@@ -33,22 +33,13 @@ Errors = tuple[type[Exception], ...]
 RAISED: Errors = (ForwardError, BackwardError)
 
 
-class Finding(NamedTuple):
-    """What a variant gave, and where that is wrong; or what was raised in place of it."""
-
-    got: Arrays = ()
-    expected: Arrays = ()
-    wrong: Sequence[tuple[int, Array]] = ()
-    raised: str = ""
-
-
 class Variant(NamedTuple):
     """A variant of a call, and what it has to give."""
 
     when: str  # ends the sentence "the gradient of `x` is wrong ..."
     run: Callable[[], Arrays]
     expected: Arrays
-    cause: str | Callable[[Finding, int], Cause]  # its name; or it, from what an array shows
+    cause: str | Callable[[Array, Array, Array], Cause]  # its name; or of got, expected and wrong
     hint: str = ""
     names: Sequence[str] = ()  # of the arrays: arguments for gradients; by default all of these
     wrong: str = "is wrong"
@@ -96,7 +87,7 @@ class Part(NamedTuple):
                     elif isinstance(variant, Situation):
                         _agrees(session, variant)
                     elif found := compared(session, variant):
-                        _report(session, variant, found)
+                        session.fail(**found)
                     if len(session.report.failures) > before:
                         return ""
             except OutOfTimeError:  # of an essential part only what may be left out is
@@ -109,44 +100,37 @@ class Part(NamedTuple):
         return "; ".join(said)
 
 
-def compared(session: Session, variant: Variant) -> Finding | None:
-    """Compare a variant with what it has to give; return what is wrong, if anything is.
+def compared(session: Session, v: Variant) -> dict[str, Any]:
+    """Compare a variant with what it has to give; return the failure, empty if there is none.
 
     What forward raises counts for an operation alone: another function may differentiate inside.
     """
+    name, arguments = v.cause if isinstance(v.cause, str) else "dtype", session.subject.names
     try:
-        got = variant.run()
-        wrong = unequal(session, got, variant.expected, variant.noise)
+        results = v.run()
+        found = dict(unequal(session, results, v.expected, v.noise))
     except RAISED as error:
         forward = isinstance(error, ForwardError)
         side = "forward" if forward else "backward"
-        raised = f"{side} raises {variant.when}: {first_line(error)}"
-        if isinstance(error, variant.raised) and (session.subject.is_op or not forward):
-            return Finding(raised=raised)
+        raised = f"{side} raises {v.when}: {first_line(error)}"
+        if isinstance(error, v.raised) and (session.subject.is_op or not forward):
+            return {"cause": Cause(name, raised, v.hint)}
         session.note(raised)
-        return None
-    return Finding(got, variant.expected, wrong) if wrong else None
-
-
-def _report(session: Session, v: Variant, found: Finding) -> None:
-    arguments = session.subject.names
-    name = v.cause if isinstance(v.cause, str) else "dtype"
-    if found.raised:
-        session.fail(Cause(name, found.raised, v.hint))
-        return
-    names = list(v.names or arguments)
-    i, where = found.wrong[0]
-    got, expected = found.got[i], found.expected[i]
-    arrays = {"expected": expected, "got": got, "wrong": where}
-    wrong = dict.fromkeys(names[k] for k, _ in found.wrong)
-    said = [each for each in wrong if each not in arguments]
-    if len(said) < len(wrong):
-        said.append(f"the gradient of {quoted((w for w in wrong if w in arguments), ' and ')}")
+        return {}
+    if not found:
+        return {}
+    names, i = list(v.names or arguments), min(found)
+    got, expected, wrong = results[i], v.expected[i], found[i]
+    said = list(dict.fromkeys(names[k] for k in found if names[k] not in arguments))
+    gradients = dict.fromkeys(names[k] for k in found if names[k] in arguments)
+    if gradients:
+        said.append(f"the gradient of {quoted(gradients, ' and ')}")
     cause = Cause(name, f"{' and '.join(said)} {v.wrong} {v.when}", v.hint)
     if callable(v.cause):
-        cause = v.cause(found, i)
+        cause = v.cause(got, expected, wrong)
+    arrays = {"expected": expected, "got": got, "wrong": wrong}
     argument = names[i] if names[i] in arguments else ""
-    session.fail(cause, argument, **(arrays if got.shape == expected.shape else {}))
+    return {"cause": cause, "argument": argument, **(arrays if got.shape == wrong.shape else {})}
 
 
 def _agrees(session: Session, situation: Situation) -> None:
