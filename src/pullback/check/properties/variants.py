@@ -100,34 +100,37 @@ class Part(NamedTuple):
         return "; ".join(said)
 
 
-def compared(session: Session, v: Variant) -> dict[str, Any]:
+def compared(session: Session, variant: Variant) -> dict[str, Any]:
     """Compare a variant with what it has to give; return the failure, empty if there is none.
 
     What forward raises counts for an operation alone: another function may differentiate inside.
     """
-    name, arguments = v.cause if isinstance(v.cause, str) else "dtype", session.subject.names
+    name, arguments = (
+        variant.cause if isinstance(variant.cause, str) else "dtype",
+        session.subject.names,
+    )
     try:
-        results = v.run()
-        found = dict(unequal(session, results, v.expected, v.noise))
+        results = variant.run()
+        found = dict(unequal(session, results, variant.expected, variant.noise))
     except RAISED as error:
         forward = isinstance(error, ForwardError)
         side = "forward" if forward else "backward"
-        raised = f"{side} raises {v.when}: {first_line(error)}"
-        if isinstance(error, v.raised) and (session.subject.is_op or not forward):
-            return {"cause": Cause(name, raised, v.hint)}
+        raised = f"{side} raises {variant.when}: {first_line(error)}"
+        if isinstance(error, variant.raised) and (session.subject.is_op or not forward):
+            return {"cause": Cause(name, raised, variant.hint)}
         session.note(raised)
         return {}
     if not found:
         return {}
-    names, i = list(v.names or arguments), min(found)
-    got, expected, wrong = results[i], v.expected[i], found[i]
+    names, i = list(variant.names or arguments), min(found)
+    got, expected, wrong = results[i], variant.expected[i], found[i]
     said = list(dict.fromkeys(names[k] for k in found if names[k] not in arguments))
     gradients = dict.fromkeys(names[k] for k in found if names[k] in arguments)
     if gradients:
         said.append(f"the gradient of {quoted(gradients, ' and ')}")
-    cause = Cause(name, f"{' and '.join(said)} {v.wrong} {v.when}", v.hint)
-    if callable(v.cause):
-        cause = v.cause(got, expected, wrong)
+    cause = Cause(name, f"{' and '.join(said)} {variant.wrong} {variant.when}", variant.hint)
+    if callable(variant.cause):
+        cause = variant.cause(got, expected, wrong)
     arrays = {"expected": expected, "got": got, "wrong": wrong}
     argument = names[i] if names[i] in arguments else ""
     return {"cause": cause, "argument": argument, **(arrays if got.shape == wrong.shape else {})}
