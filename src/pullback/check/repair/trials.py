@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 import contextlib
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import CellType
 from typing import Any, NamedTuple
 
@@ -19,14 +19,16 @@ import numpy as np
 from pullback.check.deadline import Budget
 from pullback.check.explain.evidence import Evidence
 from pullback.check.numerical import coordinates
-from pullback.check.repair.sites import Change, Rewritten, kind_of, owned, plain, shape_of
-from pullback.check.repair.source import Places, Source, replaced
+from pullback.check.repair.sites import Rewritten, kind_of, own, plain, shape_of
+from pullback.check.repair.source import Places, Source, rebuilt, through
+from pullback.check.report import Report
 from pullback.check.session import Session, gradients
 from pullback.check.subject import Run
 from pullback.check.values import Array, Arrays, copies, host, in_place_of
 from pullback.core.custom.define import once_differentiable
 from pullback.core.custom.operation import CustomOp
 
+_OWN, _CHANGE = "__own__", "__change__"
 _SAME = 1e-6  # relative, of gradients that a change must not change
 _SECONDS = 0.4  # of the processor, to solve for what is needed
 _MOST = 40  # numbers that are solved for at once
@@ -35,6 +37,8 @@ _RANK = 1e-9  # of singular values, in proportion to the largest
 _TURNS = 6  # of Newton's method
 _RTOL = 1e-5  # to which what is needed is known
 _LINEAR = 1e-3  # by how much a step may miss where gradients depend on a value linearly
+
+Passes = Callable[[Array], list[Array]]  # gradients, with something added to a value
 
 
 class Edit(NamedTuple):
@@ -50,7 +54,6 @@ class Trials:
 
     Attributes
     ----------
-    evidence : Evidence
     wrong : tuple of int
         The arguments whose gradients are wrong.
     backward, saver : Rewritten
@@ -66,152 +69,121 @@ class Trials:
     ) -> None:
         self.evidence, self.wrong = evidence, tuple(wrong)
         self.backward, self.saver = Rewritten(rule), Rewritten(saver)
-        self._op = _op_of(evidence.session.subject.fn, self.backward, self.saver)
-        with self.saver.noting() as seen:
-            self._main = self._run(evidence)
-        with self.backward.noting() as own:
-            self.first = self._vjp(self._main, evidence.seeds)
-        again = self._vjp(self._main, evidence.seeds)
-        # A rule that changes what was saved needs a new forward for each pass.
-        self._anew = not _equal(self.first, again)
-        self.names: dict[Source, dict[str, Any]] = {}
-        for rewritten, found in ((self.backward, own), (self.saver, seen)):
-            for k, each in found.items():
-                rewritten.sites[k][1].seen = each
-            for source in rewritten.sources.values():
-                self.names[source] = rewritten.names_in(found, source)
+        op: Any = evidence.session.subject.fn
+        called, save = self.backward.called(), self.saver.called()
+        self._op = CustomOp(
+            op.name,
+            op.forward if op.setup_context else save,
+            once_differentiable(called) if op.once else called,
+            setup_context=save if op.setup_context else None,
+            traverse=op.traverse,
+        )
+        self._first: Run | None = None  # what was saved in it can be read as long as it is there
+        with self.saver.noting() as seen, self.backward.noting() as found:
+            self.first = self.gradients(evidence, evidence.seeds, {})
+        for node, each in {**seen.seen, **found.seen}.items():
+            node.seen = each
+        sources = (*self.saver.sources.values(), *self.backward.sources.values())
+        self.names = {each: dict[str, Any]() for each in sources} | seen.names | found.names
+        base = evidence.session.subject.base  # the call of which this one is a variation
+        self._base = Session(base, evidence.session.options, Report("", 0)) if base else None
+        self._kept = self.gradients(self._base, self._base.seeds(), {}) if self._base else []
 
-    def _run(self, e: Evidence | Session) -> Run:
-        session = e.session if isinstance(e, Evidence) else e
-        subject = session.subject.with_arrays(copies(e.arrays))
+    def gradients(
+        self, call: Evidence | Session, seeds: Arrays, lent: Mapping[str, CellType]
+    ) -> list[Array]:
+        """Run forward and backward, with some of forward's variables in cells of backward."""
+        session = call.session if isinstance(call, Evidence) else call
+        subject = session.subject.with_arrays(copies(session.arrays))
         subject.fn = self._op
-        return subject.run()
-
-    def _vjp(self, run: Run, seeds: Sequence[Any]) -> list[Array]:
+        if lent:
+            with self.saver.noting() as noted:
+                run = subject.run()
+            for name, cell in lent.items():
+                cell.cell_contents = noted.names[self.saver.source][name]
+        else:
+            run = subject.run()
+        self._first = self._first or run
+        pairs = zip(run.values(), session.outputs, strict=True)
+        if not all(np.array_equal(a, b, equal_nan=True) for a, b in pairs):
+            raise ValueError("other outputs")
         return gradients(run, seeds, [host(each) for each in run.tensors])
 
-    def gradients_with(self, changes: Mapping[int, Change]) -> list[Array]:
-        """Return the gradients with other values of some expressions of backward."""
-        run = self._run(self.evidence) if self._anew else self._main
-        with self.backward.with_values(changes):
-            return self._vjp(run, self.evidence.seeds)
-
     def mended_by(self, edit: Edit) -> tuple[int, ...]:
-        """Return the arguments whose gradients a change makes right, if it makes none wrong."""
-        e, right = self.evidence, self.wrong
-        points = [(e, e.seeds, e.expected), (e, e.other.seeds, e.other.expected)]
-        if e.elsewhere is not None:
-            points.append((e.elsewhere, e.elsewhere.seeds, e.elsewhere.expected))
+        """Return the arguments whose gradients a change makes right, if it makes none wrong.
+
+        Those of the call of which this one is a variation stay as they are.
+        """
+        right = self.wrong
         try:
             with self._changed(edit) as lent:
-                for point, seeds, expected in points:
-                    found = self._gradients(point, lent, seeds)
-                    right = self.right_of(found, expected, right, point)
+                for look in self.evidence.looks():
+                    right = self.right_of(self.gradients(look, look.seeds, lent), look, right)
                     if not right:
-                        break
+                        return ()
+                again = self._base and self.gradients(self._base, self._base.seeds(), lent)
+                return right if all(map(_same, self._kept, again or [])) else ()
         except Exception:  # whatever a change leads to, it is not what was meant
             return ()
-        return right
 
     @contextlib.contextmanager
     def _changed(self, edit: Edit) -> Iterator[dict[str, CellType]]:
-        """Let an operation run with a change; yields the cells of forward's variables in it."""
-        tree = replaced(edit.source.tree, [(old, owned(new)) for old, new in edit.places])
+        """Let the operation run with a change; yields the cells of forward's variables in it."""
         lent = {name: CellType() for name in self.borrowed(edit)}
-        unknown = _loaded(tree) - _known(edit.source) - lent.keys()
         known = {"np": np, **self.saver.source.known}
-        more = {name: CellType(known[name]) for name in unknown & known.keys()}
-        own = edit.source.function in self.backward.sources
-        rewritten = self.backward if own else self.saver
-        with rewritten.with_tree(edit.source, tree, {**lent, **more}):
+        new = (_loaded(edit) - edit.source.names) & known.keys()
+        more = {name: known[name] for name in new}
+        places = [(old, _owned(new)) for old, new in edit.places]
+        is_rule = edit.source.function in self.backward.sources
+        rewritten = self.backward if is_rule else self.saver
+        with rewritten.changed(edit.source, places, {_OWN: own, **more, **lent}):
             yield lent
 
     def borrowed(self, edit: Edit) -> list[str]:
         """Return the variables of forward that a change of another function uses."""
-        loaded = set[str]().union(*(_loaded(new) for _, new in edit.places))
-        return sorted((loaded - _known(edit.source)) & self.names[self.saver.source].keys())
+        names = self.names[self.saver.source].keys()
+        return sorted((_loaded(edit) - edit.source.names) & names)
 
-    def _gradients(
-        self, e: Evidence | Session, lent: Mapping[str, CellType], seeds: Sequence[Any]
-    ) -> list[Array]:
-        """Run forward and backward anew; other outputs than before are an error."""
-        if not lent:
-            run = self._run(e)
-        else:
-            with self.saver.noting() as seen:
-                run = self._run(e)
-            names = self.saver.names_in(seen, self.saver.source)
-            for name, cell in lent.items():
-                cell.cell_contents = names[name]
-        if not _equal(run.values(), e.outputs):
-            raise ValueError("other outputs")
-        return self._vjp(run, seeds)
-
-    def right_of(
-        self, got: Arrays, expected: Arrays, wanted: Sequence[int], e: Evidence
-    ) -> tuple[int, ...]:
+    def right_of(self, got: Arrays, look: Evidence, wanted: Sequence[int]) -> tuple[int, ...]:
         """Return which of some gradients are right; none if one that was right is not."""
-        off = [i for i, g in enumerate(got) if e.differs(g, expected[i], i).any()]
+        off = [i for i, g in enumerate(got) if look.differs(g, look.expected[i], i).any()]
         if any(i not in self.wrong for i in off):
             return ()
         return tuple(i for i in wanted if i not in off)
 
-    def keeps(self, edit: Edit, session: Session, arguments: Sequence[int]) -> bool:
-        """Return whether a change leaves the gradients of another call as they are."""
-        seeds = session.seeds()
-        before = self._gradients(session, {}, seeds)
+    def value_of(self, new: Any, source: Source) -> Any:
+        """Return the value of a changed expression: nothing that the source has is evaluated again.
+
+        None if it calls a method of something else than an array, which may do more than return.
+        """
+        values: dict[str, Any] = {}
         try:
-            with self._changed(edit) as lent:
-                after = self._gradients(session, lent, seeds)
-        except Exception:
-            return False
-        pairs = [(before[i], after[i], np.max(np.abs(before[i]), initial=0.0)) for i in arguments]
-        return all(np.allclose(b, a, _SAME, _SAME * size, equal_nan=True) for b, a, size in pairs)
+            tree = ast.fix_missing_locations(ast.Expression(_with_values(new, values)))
+        except _UnsafeError:
+            return None
+        known = {"np": np, **source.known}
+        names = {**self.names[self.saver.source], **self.names[source], **values}
+        return eval(compile(tree, "<change>", "eval"), known, names)
 
 
-def _op_of(op: Any, backward: Rewritten, saver: Rewritten) -> CustomOp:
-    """Return an operation made of the rewritten functions of another."""
-    rule, save = backward.called(), saver.called()
-    if op.once:
-        rule = once_differentiable(rule)
-    forward, setup = (op.forward, save) if op.setup_context else (save, None)
-    return CustomOp(op.name, forward, rule, setup_context=setup, traverse=op.traverse)
+def _same(a: Array, b: Array) -> bool:
+    return np.allclose(a, b, _SAME, _SAME * np.max(np.abs(a), initial=0.0), equal_nan=True)
 
 
-def _equal(arrays: Arrays, others: Arrays) -> bool:
-    pairs = zip(arrays, others, strict=True)
-    return all(np.array_equal(a, b, equal_nan=True) for a, b in pairs)
+def _loaded(edit: Edit) -> set[str]:
+    return {n.id for _, new in edit.places for n in ast.walk(new) if isinstance(n, ast.Name)}
 
 
-def _loaded(new: Any) -> set[str]:
-    nodes = (node for tree in (new if isinstance(new, list) else [new]) for node in ast.walk(tree))
-    return {node.id for node in nodes if isinstance(node, ast.Name)}
+def _owned(new: Any) -> Any:
+    """Return a changed expression, or a statement, with copies of the arrays that it leads to."""
+    if isinstance(new, ast.Assign):
+        return rebuilt(new, value=_owned(new.value))
+    is_stored = isinstance(getattr(new, "ctx", None), ast.Store)
+    return through(_OWN, new) if isinstance(new, ast.expr) and not is_stored else new
 
 
-def _known(source: Source) -> set[str]:
-    code = source.function.__code__
-    return {*source.known, *code.co_varnames, *code.co_cellvars}
-
-
-# -- values ----------------------------------------------------------------------------------------
-class UnsafeError(Exception):
+class _UnsafeError(Exception):
     """An expression may do more than return a value."""
-
-
-def evaluated(node: Any, source: Source, names: Mapping[str, Any]) -> Any:
-    """Return the value of a changed expression: nothing that the source has is evaluated again.
-
-    Raises
-    ------
-    UnsafeError
-        If it calls a method of something else than an array.
-    Exception
-        Whatever it raises.
-    """
-    values: dict[str, Any] = {}
-    tree = ast.fix_missing_locations(ast.Expression(_with_values(node, values)))
-    known = {"np": np, **source.known}
-    return eval(compile(tree, "<change>", "eval"), known, {**names, **values})
 
 
 def _with_values(node: Any, values: dict[str, Any]) -> Any:
@@ -227,10 +199,11 @@ def _with_values(node: Any, values: dict[str, Any]) -> Any:
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
         owner = getattr(node.func.value, "seen", None)
         if owner is not None and not kind_of(owner.value):
-            raise UnsafeError
+            raise _UnsafeError
     return type(node)(**{name: _with_values(v, values) for name, v in ast.iter_fields(node)})
 
 
+# -- what a value would need to be -----------------------------------------------------------------
 class Need(NamedTuple):
     """What an expression had when it was first evaluated, and what it would need to have.
 
@@ -243,8 +216,8 @@ class Need(NamedTuple):
     unique: bool = True
 
     def is_met_by(self, value: Any) -> bool:
-        """Return whether another value is what is needed, or may be: it has another shape."""
-        if not self.unique or not kind_of(value) or shape_of(value) != self.needed.shape:
+        """Return whether another value of the same shape is what is needed, or may be."""
+        if not self.unique or not kind_of(value):
             return True
         size = np.nanmax(np.abs(self.needed), initial=0.0)
         off = np.abs(plain(value) - self.needed)
@@ -257,61 +230,81 @@ class Needs:
     def __init__(self, trials: Trials) -> None:
         self.trials, self.time = trials, Budget(_SECONDS)
         wrong = trials.wrong
-        sets = dict.fromkeys([wrong, *((i,) for i in wrong)])
-        self._goals = [_Goal(trials, each) for each in sets]
-        self._found: dict[int, list[Need] | None] = {}
+        self._goals = dict.fromkeys([wrong, *((i,) for i in wrong)])
+        self._found: dict[Any, list[Need] | None] = {}
 
     def of(self, node: Any) -> list[Need] | None:
         """Return what would do for an expression; None where that is not known: anything may."""
-        if node.site not in self._found:
-            self._found[node.site] = self._gradient_itself(node) or self._solved(node)
-        return self._found[node.site]
+        if node not in self._found:
+            self._found[node] = self._gradient_itself(node) or self._solved(node)
+        return self._found[node]
+
+    def may_be(self, node: Any, value: Any) -> bool:
+        """Return whether another value of an expression may be what it needs."""
+        seen = node.seen
+        if shape_of(value) != shape_of(seen.value):
+            return True
+        if seen.count == 1 and kind_of(value) and np.array_equal(plain(value), plain(seen.value)):
+            return False
+        needs = self.of(node)
+        # In a loop the value is that of any turn.
+        return needs is None or any(seen.count > 1 or need.is_met_by(value) for need in needs)
 
     def _gradient_itself(self, node: Any) -> list[Need]:
         """Return what is needed where the value is a gradient."""
-        e, value = self.trials.evidence, node.seen.value
+        e, value = self.trials.evidence, plain(node.seen.value)
         once = shape_of(value) and node.seen.count == 1
-        same = [i for i in self.trials.wrong if once and np.array_equal(plain(value), e.got[i])]
+        same = [i for i in self.trials.wrong if once and np.array_equal(value, e.got[i])]
         return [Need(node, e.got[i], e.expected[i]) for i in same]
 
     def _solved(self, node: Any) -> list[Need] | None:
         """Solve for a value, for each goal; none where nothing would do for any of them."""
-        count = node.seen.count * math.prod(shape_of(node.seen.value))
-        kind = kind_of(node.seen.value)
-        if kind not in ("f", "i") or not 0 < count <= _MOST or not self.time.lasts():
+        seen, found, known = node.seen, list[Need](), True
+        shape = seen.count, *shape_of(seen.value)
+        is_number = kind_of(seen.value) in ("f", "i")
+        if not is_number or not 0 < math.prod(shape) <= _MOST or not self.time.lasts():
             return None
-        found: list[Need] = []
-        known = True
-        for goal in self._goals:
-            try:
-                found += self._newton(node, goal, count)
-            except Exception:  # whatever other values lead to, or that is not known
-                known = False
+        left: list[Array] = []  # what is added to the values, one after the other
+
+        def change(value: Any) -> Any:
+            array = np.asarray(plain(value) + left.pop(0))
+            return array if value is plain(value) else in_place_of(value, array)
+
+        def gradients_with(added: Array) -> list[Array]:
+            left[:] = added.reshape(shape)
+            return self.trials.gradients(self.trials.evidence, self.trials.evidence.seeds, {})
+
+        places = [(node, through(_CHANGE, node))]
+        with self.trials.backward.changed(seen.source, places, {_CHANGE: change}):
+            for goal in self._goals:
+                try:
+                    found += self._newton(node, goal, shape, gradients_with)
+                except Exception:  # whatever other values lead to, or that is not known
+                    known = False
         return found if found or known else None
 
-    def _newton(self, node: Any, goal: _Goal, count: int) -> list[Need]:
+    def _newton(
+        self, node: Any, wanted: tuple[int, ...], shape: tuple[int, ...], gradients_with: Passes
+    ) -> list[Need]:
         """Solve by Newton's method; an error where it does not end, or a copy is not the same."""
         value = np.asarray(plain(node.seen.value))
-        shape = node.seen.count, *value.shape
         step_size = _STEP * (float(np.max(np.abs(value), initial=0.0)) or 1.0)
-
-        def off(added: Array) -> list[Array]:
-            return self.trials.gradients_with({node.site: _adding(iter(added.reshape(shape)))})
-
-        added = np.zeros(count)
-        base = goal.distance(off(added))
-        if not np.allclose(base, goal.distance(self.trials.first), 1e-12, 0):
+        added = np.zeros(math.prod(shape))
+        distance = self._distance(wanted)
+        base = distance(gradients_with(added))
+        if not np.allclose(base, distance(self.trials.first), 1e-12, 0):
             raise ArithmeticError("it is written to")
         for turn in range(_TURNS):
-            moved = added + step_size * np.eye(count)
-            slopes = np.stack([goal.distance(off(each)) - base for each in moved], 1) / step_size
+            moved = added + step_size * np.eye(added.size)
+            slopes = np.stack([distance(gradients_with(each)) - base for each in moved], 1)
+            slopes /= step_size
             inverse = np.linalg.pinv(slopes, rcond=_RANK)
             step = -inverse @ base
             added = added + step
-            grads = off(added)
-            after = goal.distance(grads)
-            if goal.is_met_by(grads):
-                unique = bool(np.linalg.matrix_rank(slopes, rtol=_RANK) == count)
+            grads = gradients_with(added)
+            after = distance(grads)
+            if self.trials.right_of(grads, self.trials.evidence, wanted) == wanted:
+                unique = bool(np.linalg.matrix_rank(slopes, rtol=_RANK) == added.size)
                 first = (added - inverse @ after).reshape(shape)[0]
                 return [Need(node, value, value + first, unique)]
             missed = np.abs(after - base - slopes @ step).max()
@@ -323,36 +316,18 @@ class Needs:
             base = after
         raise ArithmeticError("not solved")
 
-
-class _Goal:
-    """Some gradients that should become right, and those that should stay right."""
-
-    def __init__(self, trials: Trials, wrong: Sequence[int]) -> None:
-        e, self._trials, self._wrong = trials.evidence, trials, wrong
-        self._chosen = [i for i in range(len(e.expected)) if i in wrong or i not in trials.wrong]
-        goals = [(e.expected[i] if i in wrong else trials.first[i]) for i in self._chosen]
-        flat = [coordinates(goal) for goal in goals]
+    def _distance(self, wanted: Sequence[int]) -> Callable[[Sequence[Array]], Array]:
+        """Return how far gradients are from right ones, or from what they were, in proportion."""
+        e, first = self.trials.evidence, self.trials.first
+        chosen = [i for i in range(len(first)) if i in wanted or i not in self.trials.wrong]
+        flat = [coordinates(e.expected[i] if i in wanted else first[i]) for i in chosen]
         sizes = [np.max(np.abs(each[np.isfinite(each)]), initial=0.0) or 1.0 for each in flat]
-        self._goal = np.concatenate(flat)
-        self._sizes = np.repeat(sizes, [each.size for each in flat])
-        self._known = np.isfinite(self._goal)
+        goal, size = np.concatenate(flat), np.repeat(sizes, [each.size for each in flat])
+        tolerance = np.concatenate([coordinates(e.tolerance[i] + 0 * first[i]) for i in chosen])
+        known = np.isfinite(goal) & (np.abs(tolerance) <= _LINEAR * size)
 
-    def distance(self, grads: Sequence[Array]) -> Array:
-        """Return how far gradients are from right ones, in proportion to these."""
-        flat = np.concatenate([coordinates(grads[i]) for i in self._chosen])
-        return np.asarray(((flat - self._goal) / self._sizes)[self._known])
+        def distance(grads: Sequence[Array]) -> Array:
+            found = np.concatenate([coordinates(grads[i]) for i in chosen])
+            return np.asarray(((found - goal) / size)[known])
 
-    def is_met_by(self, grads: Sequence[Array]) -> bool:
-        """Return whether gradients are right."""
-        e = self._trials.evidence
-        return self._trials.right_of(grads, e.expected, self._wrong, e) == tuple(self._wrong)
-
-
-def _adding(left: Iterator[Array]) -> Change:
-    """Return a change that adds to values, one after the other."""
-
-    def change(value: Any) -> Any:
-        array = np.asarray(plain(value) + next(left))
-        return array if value is plain(value) else in_place_of(value, array)
-
-    return change
+        return distance

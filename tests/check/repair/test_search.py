@@ -1,0 +1,108 @@
+"""What a search must not do, and where it finds nothing."""
+
+import random
+import warnings
+
+import numpy as np
+import pytest
+from tests.check._repair import change, defined
+
+import pullback as pb
+from pullback.check import check_op, repair
+
+X = np.array([0.3, 1.2, -0.7, 0.5])
+
+
+def sine(ctx, x):
+    ctx.save_for_backward(x=x)
+    return pb.sin(x)
+
+
+def wrong(ctx, g):
+    return g * pb.sin(ctx.saved_variables.x)
+
+
+def state():
+    """Return what a search may disturb."""
+    numbers = np.random.get_state()[1].tolist(), random.getstate()
+    codes = wrong.__code__, sine.__code__, dict(vars(wrong))
+    return list(warnings.filters), np.geterr(), pb.is_grad_enabled(), numbers, codes
+
+
+@pytest.mark.parametrize("interrupted", [False, True])
+def test_modes_warnings_random_numbers_and_the_operation_are_as_they_were(interrupted, monkeypatch):
+    def backward(ctx, g):
+        return wrong(ctx, g) + 0 * np.random.random() + 0 * random.random()
+
+    def interrupt(self, edit):
+        raise KeyboardInterrupt
+
+    op = pb.autograd_function(sine, backward)
+    report = check_op(op, X, only=["first"], raise_exception=False)
+    with pb.no_grad():
+        before = state()
+        if interrupted:
+            monkeypatch.setattr("pullback.check.repair.trials.Trials.mended_by", interrupt)
+            with pytest.raises(KeyboardInterrupt):
+                str(report)
+        else:
+            assert "of `wrong`: with `" in report.repair
+        assert state() == before
+    assert (op.forward, op.given_rule) == (sine, backward)
+
+
+def test_arrays_that_a_change_puts_in_the_place_of_new_ones_are_as_they_were():
+    weights = np.array([0.5, 2.0, 1.5, -1.0])
+
+    @pb.once_differentiable
+    def backward(ctx, g):
+        found = np.zeros(4)
+        for k in range(4):
+            found[k] = np.sin(7.7 * g.numpy()[k]) + np.exp(weights[k])
+        return {"x": pb.asarray(found)}
+
+    change(lambda ctx, x: x * pb.asarray(weights), backward, X)
+    assert weights.tolist() == [0.5, 2.0, 1.5, -1.0]
+
+
+def test_a_mistake_that_is_no_small_one_has_no_change():
+    noise = np.array([0.123, -4.56, 7.89, 0.321])
+    assert change(sine, lambda ctx, g: pb.asarray(noise**3), X) == ""
+
+
+def test_a_fast_check_has_no_change():
+    assert change(sine, wrong, X, fast=True) == ""
+
+
+def test_a_rule_without_source_has_no_change():
+    names = {"pb": pb}
+    exec("def rule(ctx, g):\n    return g * pb.sin(ctx.saved_variables.x)", names)
+    assert change(sine, names["rule"], X) == ""
+
+
+def test_a_rule_of_a_file_that_is_not_on_disk_has_one():
+    text = "import pullback as pb\ndef rule(ctx, g):\n    return -g * pb.cos(ctx.saved_variables.x)"
+    assert "line 3 of backward" in change(sine, defined(text + "\n", "rule"), X)
+
+
+def test_a_loop_that_a_change_makes_endless_does_not_hang():
+    def backward(ctx, g):
+        i, total = 0, 0 * g
+        while i < 3:
+            total = total + g * pb.cos(ctx.saved_variables.x)
+            i = i + 1
+        return total
+
+    assert change(sine, backward, X)
+
+
+def test_a_rule_that_draws_numbers():
+    def backward(ctx, g):
+        return -g * pb.cos(ctx.saved_variables.x) * np.random.default_rng().uniform(1, 2)
+
+    assert change(sine, backward, X) == ""
+
+
+def test_a_search_that_is_out_of_time_tries_no_change(monkeypatch):
+    monkeypatch.setattr(repair, "SECONDS", 0.0)
+    assert change(sine, wrong, X) == ""
