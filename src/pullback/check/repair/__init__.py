@@ -36,7 +36,7 @@ SECONDS = 1.5  # of the processor, that a search may take
 _CALLS = 40  # the calls that may be made however long they take
 _FOR_ONE = 1.0  # how much unlikelier one change may be than one for each gradient
 _SLIP = 3.5  # the cost of what is likelier than a missing term
-_IN_FORWARD = 0.5  # how much unlikelier it is that forward should save something else
+_IN_FORWARD = 1.0  # how much unlikelier it is that forward should save something else
 
 
 def fail(session: Session, evidence: Evidence, causes: Sequence[tuple[int, Cause]]) -> None:
