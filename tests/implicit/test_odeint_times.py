@@ -1,5 +1,6 @@
 """The derivatives of `odeint` by its times, also where f has an infinite slope there."""
 
+import functools
 import itertools
 
 import numpy as np
@@ -93,12 +94,20 @@ def test_gradients_of_odeint_by_times_are_those_of_differences(times):
 WAYS = [(*ways, total) for ways in itertools.product((pb.jacfwd, pb.jacrev), repeat=2)]
 
 
+@functools.cache
+def differences_of_gradients():
+    """Return the differences of the gradients by times, as times, start and rate change."""
+    return (
+        differences(lambda t: pb.grad(total)(t, START, RATE), TIMES),
+        differences(lambda y0: pb.grad(total)(TIMES, y0, RATE), START),
+        differences(lambda k: pb.grad(total)(TIMES, START, k[0]), np.array([RATE]))[:, 0],
+    )
+
+
 @pytest.mark.parametrize(("outer", "inner", "function"), [*WAYS, (pb.jacfwd, pb.jacrev, closing)])
 def test_second_derivatives_of_odeint_by_times_are_those_of_differences(outer, inner, function):
     arguments = (TIMES, START, RATE)
-    by_time = differences(lambda t: pb.grad(total)(t, START, RATE), TIMES)
-    by_start = differences(lambda y0: pb.grad(total)(TIMES, y0, RATE), START)
-    by_rate = differences(lambda k: pb.grad(total)(TIMES, START, k[0]), np.array([RATE]))[:, 0]
+    by_time, by_start, by_rate = differences_of_gradients()
     close = {"rtol": 1e-5, "atol": 1e-6}
     of_time = outer(inner(function), argnum=(0, 1, 2))(*arguments)
     for found, expected in zip(of_time, (by_time, by_start, by_rate), strict=True):
@@ -119,17 +128,22 @@ def forward(f, i):
     return lambda *a: pb.jvp(f, a, tuple(v if i == k else None for k in range(3)))[1]
 
 
+@functools.cache
+def differences_along(direction, i):
+    """Return the difference along times of the second derivative by times and argument `i`."""
+    one_less, h = reverse(reverse(total, 0), i), 1e-5
+    ends = [one_less(TIMES + s * h * np.array(direction), START, RATE) for s in (1, -1)]
+    return (ends[0] - ends[1]) / (2 * h)
+
+
 @pytest.mark.parametrize("order", [(0, 0, 2), (2, 0, 0), (0, 1, 0)])
 @pytest.mark.parametrize("modes", [*itertools.product((reverse, forward), repeat=3)])
 def test_third_derivatives_of_odeint_by_times_do_not_depend_on_the_order(modes, order):
     f = total
     for mode, i in zip(modes, order, strict=True):
         f = mode(f, i)
-    one_less = reverse(reverse(total, 0), max(order))
-    h, v = 1e-5, np.array([1.0, -2.0, 0.5])
-    ends = [one_less(TIMES + s * h * v, START, RATE) for s in (1, -1)]
-    found = f(TIMES, START, RATE)
-    assert float(found) == pytest.approx((ends[0] - ends[1]) / (2 * h), rel=1e-5)
+    expected = differences_along((1.0, -2.0, 0.5), max(order))
+    assert float(f(TIMES, START, RATE)) == pytest.approx(expected, rel=1e-5)
 
 
 def test_complex_solutions_of_odeint_have_gradients_by_times():

@@ -18,7 +18,6 @@ from pullback.check.agreement import looks_right, wrong_at
 from pullback.check.api import check
 from pullback.check.deadline import OutOfTimeError, deadline
 from pullback.check.exceptions import BackwardError
-from pullback.check.explain import cause_of_exception
 from pullback.check.inputs.arguments import (
     ENDLESS,
     Change,
@@ -37,7 +36,7 @@ from pullback.check.inputs.guessing import (
     guess,
     other_guesses,
 )
-from pullback.check.inputs.shape_text import documented, is_description
+from pullback.check.inputs.shape_text import documented
 from pullback.check.inputs.strategies import is_strategy, search
 from pullback.check.inputs.vary import changed, vary
 from pullback.check.naming import name_of, parameters_of, quoted
@@ -47,7 +46,7 @@ from pullback.check.subject import Subject
 from pullback.check.values import holds_numbers, host
 from pullback.core.custom import pytree as tree
 from pullback.core.tensor.tensor import box
-from pullback.errors import ArgumentError, GradientError
+from pullback.errors import ArgumentError
 
 # The parts that depend on the values: further sets of inputs run only these.
 OF_VALUES = ("first", "masks")
@@ -103,15 +102,15 @@ class Runner:
         if not inputs and not _complete(self.fn, self.kwargs):
             try:
                 with deadline().leaving_out():
-                    sets = guess(rest, seed)
+                    guessed = guess(rest, seed)
             except CannotGuessError as error:
                 return self._not_checked(error.why, error.hint)
             except OutOfTimeError:
                 reason = f"while its inputs were guessed, {deadline().reason()}"
                 return self._not_checked(reason, f"give inputs: {described_call(rest)}")
-            return self.guessed(rest, sets)
-        if len(inputs) == 1 and isinstance(inputs[0], str) and is_description(inputs[0]):
-            return self.check_sets([draw_described(rest, inputs[0], seed)])
+            return self.guessed(rest, guessed)
+        if len(inputs) == 1 and isinstance(inputs[0], str) and ":" in inputs[0]:
+            return self.check_described(draw_described(rest, inputs[0], seed))
         given = self._taken(Inputs(tuple(inputs), {}))
         return self.varied(self.check_one(given), given)
 
@@ -135,19 +134,15 @@ class Runner:
             f"are required, got {what}, of which forward says: {problem}\nhint: {hint}."
         )
 
-    def guessed(self, rest: Callable[..., Any], sets: Sequence[Inputs]) -> Report:
+    def guessed(self, rest: Callable[..., Any], inputs: Inputs) -> Report:
         """Check guessed inputs; a rule that is right for other shapes may be meant for these."""
         self.options = dataclasses.replace(self.options, guessed=True)
-        misfit = self._misfit(sets[0])
-        if misfit:
-            why = f"forward takes {self.summary(sets[0])}, which nobody gave, and then {misfit}"
-            return self._not_checked(why, f"say what is meant: {described_call(rest)}")
-        report = self.check_sets(sets)
-        if report.failures and self._is_random(sets[0]):
+        report = self.check_described(inputs)
+        if report.failures and self._is_random(inputs):
             why = "forward draws random numbers where it is given no seed or generator"
             return self._not_checked(why, f"give it one: {described_call(rest)}")
         plain = [f for f in report.failures if f.part == "first" and not f.situation]
-        if plain and not self._wrong(self._subject(sets[0])):
+        if plain and not self._wrong(self._subject(inputs)):
             why = (
                 "the disagreement at the inputs guessed does not repeat nearby, or forward is rough"
             )
@@ -158,22 +153,11 @@ class Runner:
             if self.varied(self.check_one(other, ("first",)), other).ok:
                 why = (
                     f"backward is right for {self.summary(other)} and wrong for "
-                    f"{self.summary(sets[0])}, and forward takes both: {report.failures[0]}"
+                    f"{self.summary(inputs)}, and forward takes both: {report.failures[0]}"
                 )
                 hint = f"say which are meant, or refuse others: {described_call(rest)}"
                 return self._not_checked(why, hint)
         return report
-
-    def _misfit(self, inputs: Inputs) -> str:
-        """Return what is said of a gradient that does not fit its argument, such as its shape."""
-        session = Session(self._subject(inputs), self.options, Report(name_of(self.fn), 0))
-        try:
-            session.gradients()
-        except BackwardError as error:
-            cause = error.__cause__
-            if isinstance(cause, GradientError) and cause.argument:
-                return cause_of_exception(error).text
-        return ""
 
     def _is_random(self, inputs: Inputs) -> bool:
         """Return whether one call has several results."""
@@ -290,18 +274,11 @@ class Runner:
         return report
 
     # -- several sets --------------------------------------------------------------------------
-    def check_sets(self, sets: Sequence[Inputs]) -> Report:
-        """Run all parts on the first set, those that depend on the values on the others."""
-        report = self.check_one(sets[0])
-        report.notes[:0] = [f"inputs: {self.summary(sets[0])}", *sets[0].notes]
-        self.base = self._subject(sets[0])
-        with deadline().as_time_allows():
-            for inputs in () if self.options.fast else sets[1:]:
-                if not report.failures:
-                    found = self.check_one(inputs, self._of_values())
-                    if not found.failures or self._wrong(self._subject(inputs)):
-                        merge(report, found, f"inputs: {self.summary(inputs)}")
-        return self.varied(report, sets[0])
+    def check_described(self, inputs: Inputs) -> Report:
+        """Check inputs that nobody passed, and describe them in the report."""
+        report = self.check_one(inputs)
+        report.notes[:0] = [f"inputs: {self.summary(inputs)}", *inputs.notes]
+        return self.varied(report, inputs)
 
     def check_drawn(self, inputs: Sequence[Any]) -> Report:
         """Check examples of strategies: each of them fast, the largest in all parts."""

@@ -64,10 +64,6 @@ def converted(ctx, x, at):
     return x * pb.asarray(at)
 
 
-def conjugated(ctx, x, at):
-    return x * at.conj()
-
-
 def searched(ctx, x, at):
     return x * pb.asarray(np.searchsorted(at, x.numpy()))
 
@@ -90,7 +86,6 @@ def interpolated(ctx, x, at):
         (repeated, "number"),
         (along, "axis"),
         (converted, "array"),
-        (conjugated, "conjugated"),
         (searched, "sorted"),
         (interpolated, "looked up"),
     ],

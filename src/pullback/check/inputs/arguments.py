@@ -28,7 +28,7 @@ from pullback.core.tensor.tensor import box
 from pullback.errors import ArgumentError, ArgumentTypeError, AutogradError
 
 _KINDS = inspect.Parameter
-NOT_FINITE = "a result that is not finite"
+NOT_FINITE, NO_RESULT = "a result that is not finite", "no floating or complex result"
 ENDLESS = "it does not end"
 _PATIENCE, _SLOWER = 1.0, 20.0  # in seconds, and as calls take on average
 _FREE = ("", "positive", "unit")  # what needs no bounds to stay so
@@ -88,7 +88,7 @@ def first_run(fn: Callable[..., Any], inputs: Inputs) -> tuple[Subject, Run] | s
         return first_line(error)
     values = run.values()
     if not any(v.size for v in values):
-        return "no floating or complex result"
+        return NO_RESULT
     return (subject, run) if all(np.isfinite(v).all() for v in values) else NOT_FINITE
 
 

@@ -8,32 +8,72 @@ of it.
 from __future__ import annotations
 
 import ast
+import contextlib
+import enum
 import types
+import typing
 from collections import defaultdict
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from pullback.check.inputs.source import (
-    TAKES,
-    Use,
-    assigned,
-    at_least,
-    brackets,
-    ends,
-    function_of,
-    is_none,
-    may_be_none,
-    nodes_of,
-    transposed,
-    whole,
-)
 from pullback.check.naming import parameters_of
+from pullback.check.sources import tree_of
 from pullback.core.tensor.tensor import Tensor
 
 _ONLY_ARRAYS = {n for n in dir(np.ndarray) if not n.startswith("_") and not hasattr(Tensor, n)}
 _MOST_AXES = 9
+
+
+class Use(enum.StrEnum):
+    """How an argument is used."""
+
+    CALLED, NUMBER, AXIS = "called", "number", "axis"
+    INDEX, MASK = "index", "mask"
+    OVERWRITTEN = "overwritten"  # an index of elements that are written: none may come twice
+    EQUAL = "equal"  # compared with a whole number: one itself, if it is no tensor
+    SORTED, LOOKED_UP = "sorted", "looked up"  # a table, and what is looked up in one
+    TENSOR, ARRAY = "tensor", "array"
+    GRADIENT, UNGIVEN = "gradient", "ungiven"  # backward returns one for it, or None
+
+
+class Takes(NamedTuple):
+    """A function or method, and how it uses one operand; position 0 is that of a method's owner."""
+
+    function: str
+    position: int
+    use: str = ""  # empty for one that tells nothing
+    same: bool = False  # whether the result has the elements of the operand, at the same places
+
+
+TAKES = (
+    Takes("numpy", 0, Use.TENSOR, same=True),
+    Takes("detach", 0, Use.TENSOR, same=True),
+    Takes("copy", 0, same=True),
+    Takes("astype", 0, same=True),
+    Takes("asarray", 0, same=True),
+    Takes("array", 0, same=True),
+    Takes("item", 0, Use.NUMBER),
+    Takes("float", 0, Use.NUMBER),
+    Takes("int", 0, Use.NUMBER),
+    *(Takes(name, k, Use.NUMBER) for name in ("range", "arange") for k in range(3)),
+    *(Takes("save_for_backward", k, Use.TENSOR) for k in range(1, 9)),
+    Takes("bincount", 0, Use.INDEX),
+    Takes("take", 1, Use.INDEX),
+    Takes("take_along_axis", 1, Use.INDEX),
+    Takes("at", 1, Use.INDEX),
+    Takes("gather", 2, Use.INDEX),
+    Takes("scatter", 2, Use.OVERWRITTEN),
+    Takes("put_along_axis", 1, Use.OVERWRITTEN),
+    Takes("where", 0, Use.MASK),
+    Takes("searchsorted", 0, Use.SORTED),
+    Takes("searchsorted", 1, Use.LOOKED_UP),
+    Takes("digitize", 0, Use.LOOKED_UP),
+    Takes("digitize", 1, Use.SORTED),
+    Takes("interp", 0, Use.LOOKED_UP),
+    Takes("interp", 1, Use.SORTED),
+)
 
 
 class Reading:
@@ -42,11 +82,13 @@ class Reading:
     Attributes
     ----------
     uses : dict of set of str
-        How each is used; of those that are missing nothing is known.
+        How each is used, by hints too; of those that are missing nothing is known.
     axes : dict of (int, int)
         The least and the most axes of those of which the source tells.
     shapes : dict of tuple of str
         The shapes of those that forward takes apart element by element, or column by column.
+    hints : dict of str
+        Their type hints.
     left_out : set of str
         Those that backward does not name, if it names others and returns mappings.
 
@@ -68,23 +110,29 @@ class Reading:
         self.axes: dict[str, tuple[int, int]] = {}
         self.shapes: dict[str, tuple[str, ...]] = {}
         self.left_out: set[str] = set()
+        self.hints: dict[str, Any] = {}
         forward = getattr(fn, "forward", None)
-        names = [p.name for p in parameters_of(forward) or ()] if forward is not None else []
-        function = function_of(forward)
+        with contextlib.suppress(Exception):  # of a name that is not defined where it is read
+            self.hints = typing.get_type_hints(forward or fn)
+        for name, hint in self.hints.items():
+            if hint in (Tensor, np.ndarray):
+                self.uses[name].add(Use.GRADIENT if hint is Tensor else Use.ARRAY)
+        names = [p.name for p in parameters_of(forward or fn) or ()]
+        function = _function_of(forward)
         if function is not None:  # perhaps of another signature than what wraps it
             a = function.args
             names = [p.arg for p in (*a.posonlyargs, *a.args, *a.kwonlyargs)]
             self._globals = getattr(forward, "__globals__", {})
-            self._nodes = nodes_of(function)
+            self._nodes = list(ast.walk(function))
             self._names = {name: name for name in names}
             self._parts: dict[str, str] = {}  # from a name to the argument of which it is a part
-            self._learn_names()
             self._read_forward()
         self._read_results(getattr(fn, "rule", None), names[1:])
-        self.uses = {name: self.uses[name] for name in names[1:] if name in self.uses}
+        self.uses = {name: found for name, found in self.uses.items() if name}
         self.axes = {n: (low, high) for n, (low, high) in self.axes.items() if n and low <= high}
 
     def _read_forward(self) -> None:
+        self._learn_names()
         for node in self._nodes:
             for name, use in self._uses_in(node):
                 self.uses[name].add(use)
@@ -104,25 +152,21 @@ class Reading:
             n.id for n in self._nodes if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)
         ]
         known = set()
-        for name, value in (pair for node in self._nodes for pair in assigned(node)):
-            if stores.count(name) == 1 and self._name(value):
+        for name, value, part in (one for node in self._nodes for one in _assigned(node)):
+            if part:
+                self._parts[name] = self._name(value)
+            elif stores.count(name) == 1 and self._name(value):
                 self._names[name] = self._name(value)
                 known.add(name)
         for name in {*stores} - known:
             self._names.pop(name, None)
-        for node in self._nodes:
-            match node:
-                case ast.Assign(targets=[ast.Tuple(elts=targets)], value=value):
-                    owner = transposed(value) or value
-                    names = [t.id for t in targets if isinstance(t, ast.Name)]
-                    self._parts |= dict.fromkeys(names, self._name(owner))
 
     def _name(self, node: ast.AST | None) -> str:
         """Return the argument whose elements an expression holds; empty if it holds none's."""
         if isinstance(node, ast.Name):
             return self._names.get(node.id, "")
         if isinstance(node, ast.Call):
-            same = any(takes.same and ends(node.func, takes.function) for takes in TAKES)
+            same = any(takes.same and _ends(node.func, takes.function) for takes in TAKES)
             return self._name(self._operand(node, 0)) if same else ""
         return ""
 
@@ -145,7 +189,7 @@ class Reading:
             node = node.value
         name = getattr(node, "id", "")
         known = None if name in self._names else self._globals.get(name)
-        return known.__name__ if isinstance(known, types.ModuleType) else ""
+        return str(known.__name__) if isinstance(known, types.ModuleType) else ""
 
     # -- uses ----------------------------------------------------------------------------------
     def _uses_in(self, node: ast.AST) -> Iterator[tuple[str, str]]:
@@ -154,25 +198,22 @@ class Reading:
             case ast.Call():
                 yield from self._uses_in_call(node)
             case ast.Assign(targets=[ast.Subscript() as written]):
-                yield from ((self._part(part), Use.OVERWRITTEN) for part in brackets(written))
+                yield from ((self._part(part), Use.OVERWRITTEN) for part in _brackets(written))
             case ast.Subscript():
-                yield from ((self._part(part), Use.INDEX) for part in brackets(node))
+                yield from ((self._part(part), Use.INDEX) for part in _brackets(node))
             case ast.Attribute(value=ast.Name() as owner, attr=attr) if attr in _ONLY_ARRAYS:
                 yield self._name(owner), Use.ARRAY
             case ast.UnaryOp(op=ast.Invert(), operand=operand):
                 yield self._name(operand), Use.MASK
             case ast.Compare(ops=[ast.Eq() | ast.NotEq()], left=left, comparators=[right]):
                 inner = [s.value if isinstance(s, ast.Subscript) else s for s in (left, right)]
-                calls = [s.func for s in inner if isinstance(s, ast.Call)]
-                numbers = any(whole(side) is not None for side in inner)
-                if numbers or any(ends(called, "arange") for called in calls):
-                    yield from ((self._name(side), Use.EQUAL) for side in inner)
+                yield from ((self._name(side), Use.EQUAL) for side in inner)
 
     def _uses_in_call(self, node: ast.Call) -> Iterator[tuple[str, str]]:
         if isinstance(node.func, ast.Name):
             yield self._names.get(node.func.id, ""), Use.CALLED
         for takes in TAKES:
-            if takes.use and ends(node.func, takes.function):
+            if takes.use and _ends(node.func, takes.function):
                 yield self._name(self._operand(node, takes.position)), takes.use
         for keyword in node.keywords:
             if keyword.arg in ("axis", "dim"):
@@ -192,7 +233,7 @@ class Reading:
                 most = _MOST_AXES if starred else len(parts)
                 yield self._name(owner), len(parts) - starred, most
             case ast.Subscript(value=ast.Attribute(attr="shape", value=owner), slice=axis):
-                yield self._name(owner), at_least(axis), _MOST_AXES
+                yield self._name(owner), _at_least(axis), _MOST_AXES
             case ast.Subscript(value=value, slice=ast.Tuple(elts=parts)):
                 plain = all(isinstance(p, (ast.Slice, ast.Name, ast.Constant)) for p in parts)
                 made = [p for p in parts if isinstance(p, ast.Constant) and p.value in (None, ...)]
@@ -201,7 +242,7 @@ class Reading:
                 for keyword in keywords:
                     if keyword.arg in ("axis", "dim"):
                         operand = self._operand(node, 0)
-                        yield self._name(operand), at_least(keyword.value), _MOST_AXES
+                        yield self._name(operand), _at_least(keyword.value), _MOST_AXES
 
     def _taken_apart(self) -> dict[str, tuple[str, ...]]:
         """Return the shapes of those of which each element or column is taken by its number."""
@@ -209,13 +250,13 @@ class Reading:
         for node in self._nodes:
             match node:
                 case ast.Assign(targets=[ast.Tuple(elts=parts)], value=value):
-                    columns = transposed(value)
+                    columns = _transposed(value)
                     name = self._name(columns or value)
                     starred = any(isinstance(part, ast.Starred) for part in parts)
                     found[name].add((2 if columns else 1, 0 if starred else len(parts)))
                 case ast.Subscript(value=value):
-                    places = brackets(node)
-                    last = whole(places[-1]) if places else None
+                    places = _brackets(node)
+                    last = _whole(places[-1]) if places else None
                     last = -1 if last is None else last
                     found[self._name(value)].add((len(places), max(0, last + 1)))
         return {
@@ -229,29 +270,80 @@ class Reading:
     # -- results -------------------------------------------------------------------------------
     def _read_results(self, rule: Any, names: list[str]) -> None:
         """Read for which arguments each result of backward has a gradient, None, or nothing."""
-        function = function_of(rule)
+        function = _function_of(rule)
         if function is None:
             return
-        nodes = nodes_of(function)
+        nodes = list(ast.walk(function))
         results = [n.value for n in nodes if isinstance(n, ast.Return) and n.value is not None]
         results = [function.body] if isinstance(function, ast.Lambda) else results
-        rows: list[dict[str, ast.AST]] = []
+        rows: list[dict[Any, ast.AST]] = []
         for value in results:
             match value:
                 case ast.Dict(keys=keys, values=values):
-                    written = [str(key.value) for key in keys if isinstance(key, ast.Constant)]
-                    if len(written) == len(keys):
-                        rows.append(dict(zip(written, values, strict=True)))
+                    written = (getattr(key, "value", None) for key in keys)
+                    rows.append(dict(zip(written, values, strict=True)))
                 case ast.Tuple(elts=parts) if not any(isinstance(p, ast.Starred) for p in parts):
                     rows.append(dict(zip(names, parts, strict=False)))
         for name in names if rows else ():
-            found = [row[name] for row in rows if name in row]
-            if len(found) == len(rows) and not any(map(may_be_none, found)):
+            texts = [ast.unparse(row[name]) if name in row else "None if left out" for row in rows]
+            if not any(text.startswith("None") or text.endswith("else None") for text in texts):
                 self.uses[name].add(Use.GRADIENT)
-            elif len(found) == len(rows) and all(map(is_none, found)):
+            elif all(text == "None" for text in texts):
                 self.uses[name].add(Use.UNGIVEN)
         said = {node.value for node in nodes if isinstance(node, ast.Constant)}.intersection(names)
         if said and not any(isinstance(value, ast.Tuple) for value in results):
             self.left_out = {*names} - said
             for name in self.left_out:
                 self.uses[name].add(Use.UNGIVEN)
+
+
+# -- parts of a tree -------------------------------------------------------------------------------
+def _function_of(fn: Any) -> Any:
+    """Return the tree of a function's definition, None if it has no source."""
+    tree = tree_of(fn) if fn is not None else None
+    nodes = ast.walk(tree) if tree is not None else ()
+    return next((n for n in nodes if isinstance(n, (ast.FunctionDef, ast.Lambda))), None)
+
+
+def _assigned(node: Any) -> Iterator[tuple[str, ast.AST, bool]]:
+    """Yield the names that a statement assigns, each with what, and whether with a part of it."""
+    found: list[tuple[Any, ast.AST, bool]]
+    for target in node.targets if isinstance(node, ast.Assign) else ():
+        match target, node.value:
+            case ast.Tuple(elts=targets), ast.Tuple(elts=values):
+                found = [(t, value, False) for t, value in zip(targets, values, strict=False)]
+            case ast.Tuple(elts=targets), value:
+                found = [(t, _transposed(value) or value, True) for t in targets]
+            case _, value:
+                found = [(target, value, False)]
+        yield from ((t.id, value, part) for t, value, part in found if isinstance(t, ast.Name))
+
+
+def _brackets(node: ast.Subscript) -> list[ast.AST]:
+    """Return what stands in the brackets that pick elements of an array, apart."""
+    if isinstance(node.value, ast.Attribute) and node.value.attr in ("shape", "r_", "c_"):
+        return []  # of a shape, and of what makes an array
+    return list(node.slice.elts) if isinstance(node.slice, ast.Tuple) else [node.slice]
+
+
+def _ends(node: ast.AST, name: str) -> bool:
+    """Return whether an expression is a name, or ends with an attribute; perhaps in place."""
+    found: str = getattr(node, "attr" if isinstance(node, ast.Attribute) else "id", "")
+    return found in (name, f"{name}_")
+
+
+def _transposed(node: ast.AST) -> ast.AST | None:
+    """Return what an expression is the transpose of, None if it is none."""
+    return node.value if isinstance(node, ast.Attribute) and node.attr == "T" else None
+
+
+def _whole(node: ast.AST) -> int | None:
+    """Return the whole number that is written, None if none is."""
+    text = ast.unparse(node)
+    return int(text) if text.removeprefix("-").isdecimal() else None
+
+
+def _at_least(axis: ast.AST) -> int:
+    """Return the least number of axes of an array that has this axis, 0 if it is not written."""
+    found = _whole(axis)
+    return 0 if found is None else found + 1 if found >= 0 else -found

@@ -9,10 +9,9 @@ from __future__ import annotations
 import ast
 import contextlib
 import dataclasses
-import functools
 import inspect
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, NoReturn
 
 import numpy as np
@@ -58,31 +57,17 @@ class Interval:
 
 @dataclasses.dataclass(frozen=True)
 class ArgumentSpec:
-    """One argument: an array of a shape, or a literal.
-
-    Attributes
-    ----------
-    name : str
-    shape : tuple of str, or None
-        A number, symbol or expression for each axis; None for a literal.
-    dtype : str
-    domain : str
-        One of `WORDS`, or empty.
-    interval : Interval, optional
-        The interval of the values.
-    value : object
-        The literal.
-    size : str
-        In place of the literal, an expression of the sizes.
-    """
+    """One argument: an array of a shape, or a literal."""
 
     name: str
-    shape: tuple[str, ...] | None = None
+    shape: tuple[str, ...] | None = (
+        None  # a size for each axis, as an expression; of a literal None
+    )
     dtype: str = "float64"
-    domain: str = ""
-    interval: Interval | None = None
-    value: Any = None
-    size: str = ""
+    domain: str = ""  # one of `WORDS`, or empty
+    interval: Interval | None = None  # of the values
+    value: Any = None  # the literal
+    size: str = ""  # in place of the literal, an expression of the sizes
 
     def __str__(self) -> str:
         """Return the description."""
@@ -108,20 +93,18 @@ class ArgumentSpec:
 
 # -- reading ---------------------------------------------------------------------------------------
 def parse(api: str, text: str, names: Sequence[str] | None = None) -> list[ArgumentSpec]:
-    """Read a text that describes arguments.
+    """Read a text that describes arguments, such as ``"x: (n, d), i: (n,) int in [0, d)"``.
+
+    After a shape: a dtype (float64 unless it says ``float32``, ``complex``, ``int``, ...), one of
+    `WORDS` such as ``positive``, ``distinct`` or ``spd``, ``mask``, ``int below n``, or ``in
+    [a, b]`` with an end left out by a round bracket. In place of a shape: a literal, also as
+    ``name=(0, 1)``, a size such as ``n``, ``callable`` or ``seed``.
 
     Parameters
     ----------
     api : str
         The function that messages name.
     text : str
-        Such as ``"x: (n, d), index: (n,) int in [0, d), scale: 0.5"``. After a shape: a dtype
-        (float64 unless it says ``float32``, ``complex``, ``int``, ``bool``, ...), ``positive``,
-        ``unit`` (between 0 and 1), ``distinct``, a word of `domains` such as ``spd``, ``simplex``
-        or ``sorted`` (from end to end of its interval), ``mask``, ``permutation``, ``pointers``
-        (where the rows of a sparse matrix start: from the first to the last of its interval),
-        ``int below n``, or ``in [a, b]`` with an end left out by a round bracket. In place of a
-        shape: a literal, also as ``name=(0, 1)``, a size such as ``n``, ``callable`` or ``seed``.
     names : sequence of str, optional
         The valid names.
 
@@ -135,65 +118,69 @@ def parse(api: str, text: str, names: Sequence[str] | None = None) -> list[Argum
     >>> [str(d) for d in parse("here", "x: (n, 2*n), i: (n,) int in [0, n), axes=(0, 1)")]
     ['x: (n, 2*n)', 'i: (n,) int in [0, n)', 'axes=(0, 1)']
     """
-    described, position = [], 0
+
+    def refuse(required: str, came: str, start: int = 0) -> NoReturn:
+        known = f" The arguments are: {', '.join(names)}." if names else ""
+        raise ArgumentError(
+            f"{api}: {required} is required, got {came!r} at character {text.index(came, start)} "
+            f"of {text!r}.{known}\nhint: describe each argument by a shape or a value, such as "
+            '"x: (n, d), index: (n,) int in [0, d), scale: 0.5".'
+        )
+
+    described: list[ArgumentSpec] = []
+    start = 0
     for piece in _BETWEEN.split(text.rstrip().removesuffix(",")):
-        position = text.index(piece, position)
-        refuse = functools.partial(_refuse, api, text, names, position)
-        described.append(_argument(piece.strip(), names, refuse))
+        start = text.index(piece, start)
+        try:
+            described.append(_argument(piece.strip(), names))
+        except _RefusedError as error:
+            required, came = error.args
+            refuse(required, came, start)
     known = {name for d in described for name in d.symbols}
     for d in described:
         for end in (d.interval.low, d.interval.high) if d.interval else (d.size or "0",):
             if not known.issuperset(_symbols(end)):
                 symbol = "a number or a symbol of one of the shapes"
                 required = _VALUE.format(d.name) if d.size else symbol
-                _refuse(api, text, names, text.index(d.name) + len(d.name), required, end)
+                refuse(required, end, text.index(d.name) + len(d.name))
     return described
 
 
-def _refuse(
-    api: str, text: str, names: Sequence[str] | None, start: int, required: str, came: str
-) -> NoReturn:
-    known = f" The arguments are: {', '.join(names)}." if names else ""
-    raise ArgumentError(
-        f"{api}: {required} is required, got {came!r} at character {text.index(came, start)} of "
-        f"{text!r}.{known}\nhint: describe each argument by a shape or a value, such as "
-        '"x: (n, d), index: (n,) int in [0, d), scale: 0.5".'
-    )
+class _RefusedError(Exception):
+    """What is required, and what came."""
 
 
-def _argument(
-    piece: str, names: Sequence[str] | None, refuse: Callable[[str, str], NoReturn]
-) -> ArgumentSpec:
+def _argument(piece: str, names: Sequence[str] | None) -> ArgumentSpec:
     """Return the argument that one piece of a text describes."""
     found = _ARGUMENT.fullmatch(piece)
     if not found:
-        refuse("an argument as `name: shape` or `name: value`", piece)
+        raise _RefusedError("an argument as `name: shape` or `name: value`", piece)
     name, sizes, words, literal = found.groups()
     if names is not None and name not in names:
-        refuse("the name of an argument", name)
+        raise _RefusedError("the name of an argument", name)
     if sizes is None:
-        return _literal(name, literal, refuse)
+        return _literal(name, literal)
     shape = _shape(sizes)
     if shape is None:
-        refuse(f"a size for each axis of `{name}`", f"({sizes})")
+        raise _RefusedError(f"a size for each axis of `{name}`", f"({sizes})")
     d, other = _with_words(ArgumentSpec(name, shape), words)
     if other:
         valid = f"one of {', '.join([*KINDS, *WORDS])}, in [a, b], below n"
         required = "an interval of numbers" if other[1] else f"{valid} after the shape of `{name}`"
-        refuse(required, other[0])
+        raise _RefusedError(required, other[0])
     if not _fits(d):
-        refuse(f"a square shape for {d.domain}, as in `{name}: (n, n) {d.domain}`,", words)
+        raise _RefusedError(f"a square shape for {d.domain}, as `{name}: (n, n) {d.domain}`", words)
     return d
 
 
-def _literal(name: str, text: str, refuse: Callable[[str, str], NoReturn]) -> ArgumentSpec:
+def _literal(name: str, text: str) -> ArgumentSpec:
     """Return an argument that is no array: a literal, a word for one, or a size."""
     if text in VALUES:
         return ArgumentSpec(name, value=VALUES[text])
     with contextlib.suppress(ValueError, SyntaxError):
         return ArgumentSpec(name, value=ast.literal_eval(text))
     if _expression(text) is None:
-        refuse(_VALUE.format(name), text)
+        raise _RefusedError(_VALUE.format(name), text)
     return ArgumentSpec(name, size=text)
 
 
@@ -247,17 +234,6 @@ def documented(fn: Any, names: Sequence[str]) -> dict[str, ArgumentSpec]:
             if name in names:
                 found.setdefault(name, d if _fits(d) else dataclasses.replace(d, domain=""))
     return found
-
-
-def is_description(text: str) -> bool:
-    """Return whether a text reads as a description of arguments, not as an argument itself.
-
-    Examples
-    --------
-    >>> is_description("x: (n,)"), is_description("CC(=O)O")
-    (True, False)
-    """
-    return ":" in text
 
 
 # -- sizes -----------------------------------------------------------------------------------------
