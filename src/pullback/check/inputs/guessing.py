@@ -51,16 +51,9 @@ from pullback.errors import (
 _MAX_TRIES, _LARGE = 1000, 8.0
 _MAX_OTHERS, _DRAWS = 3, 4  # guesses of other ranks, and draws of each
 _SIZES = {"n": 4, "d": 3, "m": 2}
-_COMPLEX = {"dtype": "complex128"}
-# What real arrays are, if their values matter.
-_VALUES: tuple[dict[str, Any], ...] = (
-    {},
-    {"domain": "spd"},
-    {"domain": "positive"},
-    {"domain": "unit"},
-    {"interval": Interval("1.2", "3")},
-    _COMPLEX,
-)
+_COMPLEX = "complex128"
+# Domains, an interval and a dtype of real arrays whose values matter.
+_VALUES = ("", "spd", "positive", "unit", Interval("1.2", "3"), _COMPLEX)
 _CONSTANT, _REFUSED = "a result that is constant", "backward raises"
 # Ends of what does not depend on the values of arrays.
 _WHATEVER = ("ShapeError", "IndexError", "TypeError", _CONSTANT, _REFUSED, NO_RESULT)
@@ -231,11 +224,13 @@ class _Search:
         return CannotGuessError(why, f"describe them: {described_call(self.fn, *taken[:1])}")
 
 
-def _having(d: ArgumentSpec, values: dict[str, Any]) -> ArgumentSpec:
+def _having(d: ArgumentSpec, values: str | Interval) -> ArgumentSpec:
     """Return a real array with such values, if it may have these."""
-    free = is_real(d) and not d.domain and not d.interval
-    fits = d.is_square or values.get("domain") != "spd"
-    return dataclasses.replace(d, **values) if free and fits else d
+    if not is_real(d) or d.domain or d.interval or (values == "spd" and not d.is_square):
+        return d
+    field = "dtype" if values == _COMPLEX else "domain"
+    field = "interval" if isinstance(values, Interval) else field
+    return dataclasses.replace(d, **{field: values})  # type: ignore[arg-type]
 
 
 def _ranks(specs: Specs) -> tuple[int, ...]:
