@@ -12,51 +12,26 @@ from tests.check._entries import as_pullback
 
 import pullback as pb
 from pullback.check import check_op
-from pullback.check.inputs.arguments import try_forward
+from pullback.check.inputs.arguments import format_inputs, try_forward
 from pullback.check.inputs.candidates import suggestion
 from pullback.check.inputs.guessing import guess, other_guesses
 from pullback.check.inputs.shape_text import parse
 from pullback.errors import ArgumentError, ArgumentTypeError
 
 
-def shapes(op, seed=0):
-    """Return the shapes, or the values, of guessed arguments."""
-    args = guess(op, seed).args
-    return [tuple(a.shape) if hasattr(a, "shape") else a for a in args]
+def inputs_of(op):
+    """Return the guessed arguments as a report describes them, without their names."""
+    return format_inputs(guess(op)._replace(kwargs={}), []).replace("input ", "")
 
 
 def linear(input, weight, bias):
     return input @ weight.T + bias
 
 
-def rows(table, index):
-    return table[index]
-
-
-def nll(logits, labels):
-    return -pb.log_softmax(logits, -1)[np.arange(len(labels)), labels]
-
-
-def masked(x, mask):
-    return pb.where(mask, x, 0.0)
-
-
-def along(x, dim):
-    return pb.softmax(x, dim)
-
-
 def vectors(u, v):
     if u.ndim != 1:
         raise ValueError("vectors are required")
     return u * v
-
-
-def form(x, A):
-    return pb.einsum("i,ij,j->", x, A, x)
-
-
-def joined(*tensors):
-    return pb.cat(tensors)
 
 
 def hinted(x: pb.Tensor, power: int, mode: Literal["sum", "mean"], flag: bool):
@@ -79,14 +54,12 @@ def told(first, second):
 @pb.autograd_function
 def damped(ctx, x, damping):
     ctx.factor = float(damping.numpy())
-    ctx.save_for_backward(x)
     return x * ctx.factor
 
 
 @damped.backward
 def _(ctx, g):
-    (x,) = ctx.saved_tensors
-    return {"x": g * ctx.factor, "damping": (g * x).sum()}
+    return {"x": g * ctx.factor, "damping": g.sum()}
 
 
 def summed_over_the_third_axis(ctx, x):
@@ -96,33 +69,26 @@ def summed_over_the_third_axis(ctx, x):
 @pytest.mark.parametrize(
     ("op", "expected"),
     [
-        (linear, [(4, 3), (2, 3), (2,)]),
-        (pb.matmul, [(4, 3), (3, 2)]),
-        (rows, [(4, 3), (4, 3)]),
-        (nll, [(4, 3), (4,)]),
-        (masked, [(4, 3), (4, 3)]),
-        (along, [(4, 3), -1]),
-        (vectors, [(4,), (4,)]),
-        (pb.linalg.det, [(3, 3)]),
-        (lambda image, kernel: pb.conv2d(image, kernel), [(2, 3, 4, 4), (2, 3, 2, 2)]),
-        (form, [(3,), (3, 3)]),
-        (joined, [(4, 3), (4, 3)]),
-        (hinted, [(4, 3), 2, "sum", True]),
-        (told, [(5, 7), (7,)]),
-        (damped, [(4, 3), ()]),
-        (pb.autograd_function(summed_over_the_third_axis, lambda ctx, g: g), [(2, 4, 3)]),
+        (linear, "0 (4, 3), 1 (2, 3), 2 (2,)"),
+        (pb.matmul, "0 (4, 3), 1 (3, 2)"),
+        (lambda table, index: table[index], "0 (4, 3), 1 (4, 3) int64"),
+        (lambda p, label: p[np.arange(len(label)), label], "0 (4, 3), 1 (4,) int64"),
+        (lambda x, mask: pb.where(mask, x, 0.0), "0 (4, 3), 1 (4, 3) bool"),
+        (lambda x, dim: pb.softmax(x, dim), "0 (4, 3), 1 -1"),
+        (vectors, "0 (4,), 1 (4,)"),
+        (pb.linalg.det, "0 (3, 3)"),
+        (lambda image, kernel: pb.conv2d(image, kernel), "0 (2, 3, 4, 4), 1 (2, 3, 2, 2)"),
+        (lambda x, A: pb.einsum("i,ij,j->", x, A, x), "0 (3,), 1 (3, 3)"),
+        (lambda *tensors: pb.cat(tensors), "0 (4, 3), 1 (4, 3)"),
+        (lambda x, factor=3.0: x * factor, "0 (4, 3)"),
+        (hinted, "0 (4, 3), 1 2, 2 'sum', 3 True"),
+        (told, "0 (5, 7), 1 (7,)"),
+        (damped, "0 (4, 3), 1 ()"),
+        (pb.autograd_function(summed_over_the_third_axis, lambda ctx, g: g), "0 (2, 4, 3)"),
     ],
 )
 def test_shapes_and_values_are_guessed(op, expected):
-    assert shapes(op) == expected
-
-
-def test_indices_masks_and_labels_have_their_dtypes():
-    assert [guess(op).args[1].dtype for op in (rows, nll, masked)] == [
-        pb.int64,
-        pb.int64,
-        pb.bool,
-    ]
+    assert inputs_of(op) == expected
 
 
 @pytest.mark.parametrize(
@@ -140,20 +106,16 @@ def test_the_domain_is_found_by_trying(op, holds):
     assert holds(x.detach().numpy())
 
 
-def test_a_default_is_kept_and_a_keyword_only_parameter_passed_by_keyword():
-    def scaled(x, factor=3.0, *, dim):
-        assert factor == 3.0
-        return x.sum(dim) * factor
+def test_a_keyword_only_parameter_is_passed_by_keyword():
+    def scaled(x, *, dim):
+        return x.sum(dim)
 
-    inputs = guess(scaled)
-    assert len(inputs.args) == 1
-    assert inputs.kwargs == {"dim": -1}
+    assert guess(scaled).kwargs == {"dim": -1}
 
 
 def test_other_guesses_have_other_ranks():
     ranks = {other[0].args[0].ndim for other in other_guesses(pb.exp)}
     assert len(ranks) == 3
-    assert shapes(pb.exp) == [(4, 3)]
     assert 2 not in ranks
 
 
@@ -194,10 +156,8 @@ def test_inputs_that_cannot_be_guessed_are_refused_with_a_text_to_write():
 
 
 def test_the_suggestion_is_a_text_that_can_be_read():
-    for op in (linear, rows, masked, along, form):
-        names = [d.name for d in parse("here", suggestion(op))]
-        assert names == list(op.__code__.co_varnames[: op.__code__.co_argcount])
     assert suggestion(hinted) == "x: (n, d), power: 2, mode: 'sum', flag: True"
+    assert [d.name for d in parse("here", suggestion(linear))] == ["input", "weight", "bias"]
 
 
 @pytest.mark.parametrize("entries", [_right, _right_arrays], ids=["right", "arrays"])
