@@ -339,8 +339,6 @@ def _(ctx, grad_output):
 def test_a_text_without_a_colon_is_an_argument_of_the_operation():
     energy = pb.tensor([0.5, 1.0, -2.0, 0.3], dtype=pb.float64, requires_grad=True)
     assert check_op(binding, "GATTACA", kwargs={"energy": energy}).ok
-    with pytest.raises(
-        ArgumentError, match=r"a description of the inputs, or arguments .* takes"
-    ) as e:
+    with pytest.raises(ArgumentError, match="a description of the inputs, or arguments") as e:
         check_op(pb.exp, "x (n, d)")
     assert 'write a colon after each name: pb.check.check_op(exp, "x: (' in str(e.value)

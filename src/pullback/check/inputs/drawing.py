@@ -92,9 +92,6 @@ def _integers(
     if domain == "pointers":
         first, last = between or (0, count)
         return np.linspace(first, last, count, dtype=int)
-    if domain == "latin":  # no number is repeated along an axis of a square, or in a row
-        most = max(shape[-1], shortest)
-        return np.asarray(rng.permutation(most)[np.indices(shape).sum(axis=0) % most])
     low, high = map(int, between or (0, shortest - 1))
     if domain == "permutation":
         return np.argsort(rng.random(shape), axis=-1) + (0 if free else low)
