@@ -8,6 +8,7 @@ point. Must not know how such calls are chosen.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
 
 import numpy as np
@@ -103,23 +104,17 @@ def wrong_at(session: Session) -> list[int]:
         wrong = [i for i in range(len(session.arrays)) if _is_wrong(session, i)]
         near = _nearby(session) if wrong else session
         return [i for i in wrong if _is_wrong(near, i)]
-    except BackwardError:
-        for salt in (1.0, 2.0):
-            try:
-                _gradients(_nearby(session, salt, apart=True), session.seeds())
-            except BackwardError:
-                continue
-            except ForwardError:
-                pass
-            return []
-        raise
     except ForwardError:  # it is not defined nearby
+        return []
+    except BackwardError:
+        with contextlib.suppress(ForwardError):
+            _gradients(_nearby(session, apart=True), session.seeds())
         return []
 
 
-def _nearby(session: Session, salt: float = 1.0, apart: bool = False) -> Session:
+def _nearby(session: Session, apart: bool = False) -> Session:
     """Return a session at a nearby point; with `apart` one without zeros and equal values."""
-    arrays = [beside(a, _BESIDE, salt, apart) for a in session.arrays]
+    arrays = [beside(a, _BESIDE, apart=apart) for a in session.arrays]
     return Session(session.subject.with_arrays(arrays), session.options, session.report)
 
 

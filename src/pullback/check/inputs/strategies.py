@@ -44,7 +44,7 @@ MAX_CHECKS = 120  # of a search: shrinking ends there
 
 def tensors(
     shape: Any = None,
-    dtype: Any = None,
+    dtype: Any = ("float64", "float32"),
     elements: SearchStrategy[Any] | None = None,
     *,
     requires_grad: bool = True,
@@ -88,15 +88,16 @@ def tensors(
     >>> the_trace_is_linear()
     """
     st = hypothesis_for("tensors").strategies
-    dtypes = dtype if isinstance(dtype, st.SearchStrategy) else st.sampled_from(_several(dtype))
-    dtypes, shapes = dtypes.map(_dtype), _shapes(st, shape)
+    if not isinstance(dtype, st.SearchStrategy):
+        kinds = dtype if isinstance(dtype, (list, tuple)) else [dtype]
+        dtype = st.sampled_from([*map(_dtype, kinds)])
 
     def tensors(draw: Any, shape: Any, dtype: Any) -> Tensor:
         size, kind = draw(shape), draw(dtype)
         each = _elements(st, kind) if elements is None else elements
         return _tensor(draw, st, draw(_arrays(kind, size, each)), layouts, requires_grad)
 
-    strategy: SearchStrategy[Tensor] = st.composite(tensors)(shapes, dtypes)
+    strategy: SearchStrategy[Tensor] = st.composite(tensors)(_shapes(st, shape), dtype.map(_dtype))
     return strategy
 
 
@@ -160,12 +161,6 @@ def _arrays(dtype: np.dtype[Any], shape: tuple[int, ...], elements: Any) -> Any:
     wide = {"f": np.float64, "c": np.complex128, "b": np.bool_}.get(dtype.kind, np.int64)
     drawn = importlib.import_module("hypothesis.extra.numpy").arrays(wide, shape, elements=elements)
     return drawn.map(lambda array: array.astype(dtype))
-
-
-def _several(dtype: Any) -> Sequence[Any]:
-    dtypes = ("float64", "float32") if dtype is None else dtype
-    found = [dtypes] if isinstance(dtypes, str) or not isinstance(dtypes, Sequence) else dtypes
-    return [_dtype(each) for each in found]
 
 
 def _dtype(dtype: Any) -> np.dtype[Any]:
