@@ -8,7 +8,6 @@ from __future__ import annotations
 import dataclasses
 import functools
 import inspect
-import itertools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -168,9 +167,8 @@ class Runner:
     def varied(self, report: Report, inputs: Inputs) -> Report:
         """Compare derivatives with other settings and values too; return the report on all."""
         wrong_here = any(failure.part in OF_VALUES for failure in report.failures)
-        if wrong_here or self.options.fast or "first" not in self.parts or self.surrogate:
-            return report
-        if report.precision:  # at other calls it may be coarser
+        left_out = self.options.fast or "first" not in self.parts or self.surrogate
+        if wrong_here or left_out or report.precision:  # at other calls it may be coarser
             return report
         inputs = self._whole(inputs)
         self.base = Subject(self.fn, inputs.args, inputs.kwargs)
@@ -185,6 +183,7 @@ class Runner:
     def _vary(self, report: Report, inputs: Inputs) -> None:
         """Merge what is wrong at another call into the report; it ends with the first mistake."""
         fn, seed = on_domains(self.fn, inputs.domains), self.options.seed
+        changes: Sequence[Change]
         for changes in vary(fn, inputs, seed):
             first = taken(fn, changed(inputs, changes))
             if first == ENDLESS:
@@ -206,18 +205,15 @@ class Runner:
                 return
 
     def _simplest(
-        self,
-        fn: Callable[..., Any],
-        inputs: Inputs,
-        changes: tuple[Change, ...],
-        names: list[str],
-    ) -> tuple[tuple[Change, ...], list[str]]:
+        self, fn: Callable[..., Any], inputs: Inputs, changes: Sequence[Change], names: list[str]
+    ) -> tuple[Sequence[Change], list[str]]:
         """Return as few changes as show a mistake, and what is wrong there."""
-        for fewer in itertools.combinations(changes, max(len(changes) - 1, 1)):
-            first = taken(fn, changed(inputs, fewer)) if len(changes) > 1 else ""
+        for change in changes:
+            fewer = [other for other in changes if other is not change]
+            first = taken(fn, changed(inputs, fewer)) if fewer else ""
             found = [] if isinstance(first, str) else self._wrong(first[0])
             if found:
-                return self._simplest(fn, inputs, fewer, found)
+                changes, names = fewer, found
         return changes, names
 
     def _wrong(self, subject: Subject) -> list[str]:
