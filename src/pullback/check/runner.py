@@ -30,11 +30,7 @@ from pullback.check.inputs.arguments import (
 )
 from pullback.check.inputs.candidates import described_call
 from pullback.check.inputs.domains import DOMAINS, recognised
-from pullback.check.inputs.guessing import (
-    CannotGuessError,
-    guess,
-    other_guesses,
-)
+from pullback.check.inputs.guessing import CannotGuessError, guess, other_guesses
 from pullback.check.inputs.shape_text import documented
 from pullback.check.inputs.strategies import is_strategy, search
 from pullback.check.inputs.vary import changed, vary
@@ -142,9 +138,7 @@ class Runner:
             return self._not_checked(why, f"give it one: {described_call(rest)}")
         plain = [f for f in report.failures if f.part == "first" and not f.situation]
         if plain and not self._wrong(self._subject(inputs)):
-            why = (
-                "the disagreement at the inputs guessed does not repeat nearby, or forward is rough"
-            )
+            why = "the disagreement at the guess does not repeat nearby, or forward is rough"
             return self._not_checked(why, f"give others: {described_call(rest)}")
         for other, *more in other_guesses(rest, self.options.seed) if plain else ():
             if not all(self.check_one(draw, ("first",)).ok for draw in more):
