@@ -18,7 +18,13 @@ import numpy as np
 from pullback.check.deadline import deadline
 from pullback.check.exceptions import BackwardError, ForwardError
 from pullback.check.iterating import lines_of
-from pullback.check.numerical import away_from_zero, from_coordinates, joined, random_like
+from pullback.check.numerical import (
+    away_from_zero,
+    coordinates,
+    from_coordinates,
+    joined,
+    random_like,
+)
 from pullback.check.report import Cause, Failure, Report
 from pullback.check.slopes import Line, Options, Slopes
 from pullback.check.subject import Run, Subject
@@ -67,40 +73,32 @@ class Session(Slopes):
     # -- output gradients ----------------------------------------------------------------------
     def seeds(self, purpose: str = "seeds", outputs: Sequence[Array] | None = None) -> list[Array]:
         """Draw an output gradient for each output: 0 where the output is not finite."""
-        rng = self.rng(purpose)
-        found = [
-            (out, random_like(out, rng)) for out in (self.outputs if outputs is None else outputs)
+        rng, like = self.rng(purpose), self.outputs if outputs is None else outputs
+        drawn = [
+            np.where(np.isfinite(out), random_like(out, rng), out.dtype.type(0)) for out in like
         ]
-        drawn = [np.where(np.isfinite(out), g, np.zeros_like(g)) for out, g in found]
         if self.hidden is None or outputs is not None:
             return drawn
         return self.split(np.where(self.hidden, 0.0, joined(drawn)))
 
     def split(self, flat: Array) -> list[Array]:
         """Return joined coordinates of the outputs as one array for each output."""
-        found, start = [], 0
-        for out in self.outputs:
-            count = out.size * (2 if out.dtype.kind == "c" else 1)
-            found.append(from_coordinates(flat[start : start + count], out))
-            start += count
-        return found
+        ends = np.cumsum([coordinates(out).size for out in self.outputs])[:-1]
+        pairs = zip(np.split(flat, ends), self.outputs, strict=True)
+        return [from_coordinates(part, out) for part, out in pairs]
 
     # -- comparing -----------------------------------------------------------------------------
     def bounds(self, line: Line, seeds: Arrays) -> tuple[float, float, float]:
         """Return the range of the derivative of <seeds, outputs> along a line, and its error."""
         g = joined(seeds)
-        used = g != 0
-        g, found = g[used], line.slope
+        used, unit = g != 0, max(float(np.finfo(a.dtype).eps) for a in self.arrays)
+        g, center, found = g[used], np.abs(self.center[used]), line.slope
         with np.errstate(invalid="ignore", over="ignore"):
             ends = np.stack([g * found.low[used], g * found.high[used]])
             low, high = float(np.sum(np.min(ends, axis=0))), float(np.sum(np.max(ends, axis=0)))
-        weight = np.abs(g)
-        error = 10 * float(weight @ found.error[used])
         # A slope of 0 may be one that rounding hides, as where a sigmoid is 1.
-        hidden = np.where(found.value[used] != 0, 1.0, 1 / 16)
-        moved = np.abs(self.center[used]) * hidden
-        error += 16 * self._unit_roundoff * float(weight @ moved) / line.scale
-        return low, high, error
+        hidden = np.where(found.value[used] != 0, 16.0, 1.0) * unit * center / line.scale
+        return low, high, float(np.abs(g) @ (10 * found.error[used] + hidden))
 
     def agrees(
         self, line: Line, got: Array, seeds: Arrays, slack: float = 0.0, noise: float = 0.0
@@ -141,10 +139,6 @@ class Session(Slopes):
         """Return the sum of the absolute terms of the derivative along a line."""
         values = np.nan_to_num(np.abs(line.slope.value), nan=0.0, posinf=0.0)
         return float(np.abs(joined(seeds)) @ values)
-
-    @cached_property
-    def _unit_roundoff(self) -> float:
-        return max(float(np.finfo(a.dtype).eps) for a in self.arrays)
 
     @cached_property
     def precision(self) -> str:
@@ -188,8 +182,6 @@ class Session(Slopes):
         self,
         seeds: Sequence[Any],
         arrays: Arrays | None = None,
-        *,
-        wanted: Sequence[int] | None = None,
         subject: Subject | None = None,
     ) -> list[Array | None]:
         """Return backward's gradients as NumPy arrays.
@@ -199,15 +191,14 @@ class Session(Slopes):
         ForwardError, BackwardError
             If the function or its backward raises.
         """
-        run = (subject or self.subject).run(self.arrays if arrays is None else arrays, wanted)
+        run = (subject or self.subject).run(self.arrays if arrays is None else arrays)
         return grads_on_host(run_backward(lambda: run.vjp(seeds)))
 
     def gradients(self, purpose: str = "seeds") -> list[Array]:
         """Return backward's gradients for the seeds of that purpose, zeros for None."""
         key = purpose, b"" if self.hidden is None else self.hidden.tobytes()
         if key not in self._gradients:
-            found = zeros_for_none(self.vjp(self.seeds(purpose)), self.arrays)
-            self._gradients[key] = found
+            self._gradients[key] = zeros_for_none(self.vjp(self.seeds(purpose)), self.arrays)
         return self._gradients[key]
 
 
