@@ -1,9 +1,9 @@
 """Reports: as a line, a text, HTML, JSON and a plot; what raises them; what is ignored in them."""
 
 import copy
-import html.parser
 import json
 import pickle
+import re
 
 import numpy as np
 import pytest
@@ -48,9 +48,6 @@ def test_a_text_names_argument_cause_worst_element_and_parts():
     assert lines[1] == "  - `x` is off by the factor 1.500 everywhere"
     assert "  first derivatives   failed" in lines
     assert lines[-1].startswith("  not run (first derivatives failed): subsets of the inputs, ")
-
-
-def test_what_was_not_compared_is_not_called_right():
     report = gradcheck(pb.sin, X, skip=["first"])
     assert "nothing wrong found, derivatives not compared" in str(report)
 
@@ -65,21 +62,12 @@ def test_the_file_and_line_of_backward_are_known():
 
 
 def test_a_notebook_gets_the_text_and_html_without_scripts():
-    class Tags(html.parser.HTMLParser):
-        def __init__(self):
-            super().__init__()
-            self.seen = set()
-
-        def handle_starttag(self, tag, attrs):
-            self.seen.add(tag)
-
     report = wrong()
     report.notes.append("a < b")
     shown = report._repr_mimebundle_(include=None, exclude=None)
     assert shown["text/plain"] == str(report)
-    tags = Tags()
-    tags.feed(shown["text/html"])
-    assert tags.seen == {"div", "b", "pre", "table", "tr", "td"}
+    tags = set(re.findall(r"<(\w+)", shown["text/html"]))
+    assert tags == {"div", "b", "pre", "table", "tr", "td"}
     assert "a &lt; b" in shown["text/html"]
     assert "worst element" in shown["text/html"]
 
@@ -103,6 +91,7 @@ def test_the_text_of_an_error_is_written_when_it_is_first_read():
     assert "write -g" in str(error)
     assert str(error) == str(report)
     assert sought == [1]
+    assert GradcheckError("in words").report is None
 
 
 @pytest.mark.parametrize(
@@ -115,10 +104,6 @@ def test_reports_and_errors_are_copied_with_their_repairs(copied):
     assert type(other) is GradcheckError
     assert str(other) == str(caught.value)
     assert "with `2.0 * grad_output`" in other.report.repair
-
-
-def test_an_error_without_a_report_has_none():
-    assert GradcheckError("in words").report is None
 
 
 # -- what is ignored, what is asked for ------------------------------------------------------------

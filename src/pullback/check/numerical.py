@@ -80,11 +80,6 @@ def from_coordinates(flat: Array, like: Array) -> Array:
     return wide.reshape(like.shape).astype(like.dtype, copy=False)
 
 
-def scales_of(size: Array, k: int) -> list[float]:
-    """Return length scales of one coordinate of those sizes, the most likely first."""
-    return list(dict.fromkeys([float(direction_scales(size)[k]), float(size[k]) or 1.0, 1.0]))
-
-
 def direction_scales(size: Array) -> Array:
     """Return how far each coordinate of those sizes is moved along a random direction."""
     finite = size[np.isfinite(size)]
@@ -169,7 +164,7 @@ def slope(line: Curve, scales: Sequence[float], eps: float) -> Slope:
     best, doubt, step, bend = Slope(-far, far, far, far > 0), far, far, far
     done, errors = far < 0, {}
     with np.errstate(all="ignore"):
-        for scale, power in itertools.product(scales, _POWERS):
+        for scale, power in itertools.product(dict.fromkeys(scales), _POWERS):
             h = scale * eps**power
             found, floor, reach = _at_step(line, center, h, eps)
             size, gap, errors[h] = np.fmax(size, reach), found.high - found.low, found.error

@@ -96,9 +96,8 @@ class Session(Slopes):
         with np.errstate(invalid="ignore", over="ignore"):
             ends = np.stack([g * found.low[used], g * found.high[used]])
             low, high = float(np.sum(np.min(ends, axis=0))), float(np.sum(np.max(ends, axis=0)))
-        # A slope of 0 may be one that rounding hides, as where a sigmoid is 1.
-        hidden = np.where(found.value[used] != 0, 16.0, 1.0) * unit * center / line.scale
-        return low, high, float(np.abs(g) @ (10 * found.error[used] + hidden))
+        error = 10 * found.error[used] + 16 * unit * center / line.scale
+        return low, high, float(np.abs(g) @ error)
 
     def agrees(
         self, line: Line, got: Array, seeds: Arrays, slack: float = 0.0, noise: float = 0.0

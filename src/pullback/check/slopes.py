@@ -24,7 +24,6 @@ from pullback.check.numerical import (
     double,
     from_coordinates,
     joined,
-    scales_of,
     slope,
     ties,
 )
@@ -148,11 +147,12 @@ class Slopes:
 
         Other arguments, which have to be equal to it, `also` move along it.
         """
-        size, scales = np.abs(coordinates(self.wide[i])), [1.0, 0.1]
+        size = np.abs(coordinates(self.wide[i]))
+        scales, every = [1.0, 0.1], direction_scales(size)
         if element is None:
-            direction = direction * direction_scales(size)
+            direction = direction * every
         else:
-            scales = scales_of(size, element)
+            scales = [float(every[element]), float(size[element]) or 1.0]
         found = slope(self.curve((i, *also), direction), scales, self.eps)
         return Line(i, direction, element, found, scales[0])
 
