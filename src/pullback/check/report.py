@@ -41,15 +41,11 @@ class Failure:
 
     Attributes
     ----------
-    part : str
-        The part of the check that found it.
-    argument : str
-        The argument whose gradient is wrong; empty if it is no single one.
+    part, argument : str
+        The part of the check that found it, and whose gradient is wrong; empty if no single one's.
     cause : Cause
-    expected, got : array, optional
-        The gradient by differences and backward's, for one output gradient.
-    wrong : array of bool, optional
-        Where they differ by more than the tolerance.
+    expected, got, wrong : array, optional
+        The gradient by differences and backward's, for one output gradient, and where they differ.
     situation : str
         The inputs, layout or dtype it was found with, if not those of the call.
     repair : str
@@ -160,8 +156,7 @@ class Report:
         What was checked.
     seed : int
         The seed of all random numbers: with it, the check repeats exactly.
-    parts : list of PartResult
-    failures : list of Failure
+    parts, failures : list of PartResult, list of Failure
     notes : list of str
         What is not a failure but worth knowing: kinks at the inputs, doubtful habits.
     unchecked : list of Unchecked
@@ -290,12 +285,7 @@ class Report:
         Returns
         -------
         matplotlib.figure.Figure
-            A notebook shows it.
-
-        Raises
-        ------
-        MissingExtraError
-            If Matplotlib is not installed.
+            A notebook shows it. `MissingExtraError` is raised where Matplotlib is not installed.
         """
         try:
             figures = importlib.import_module("matplotlib.figure")

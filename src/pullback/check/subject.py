@@ -45,10 +45,9 @@ class Run:
     def vjp(
         self, seeds: Sequence[Any], outputs: Sequence[int] | None = None, *, retain: bool = False
     ) -> list[Tensor | None]:
-        """Return the gradient of each leaf that requires one.
+        """Return the gradient of each leaf that requires one, for all outputs or for some.
 
-        `seeds` are arrays or tensors, for all outputs or for some; None leaves an output out. The
-        graph is kept for another pass if `retain`.
+        `seeds` are arrays or tensors; None leaves an output out. `retain` keeps the graph.
         """
         chosen = self.outputs if outputs is None else [self.outputs[k] for k in outputs]
         pairs = zip(chosen, seeds, strict=True)
@@ -236,19 +235,10 @@ class Subject:
         return leaves
 
     def run(self, arrays: Arrays | None = None, wanted: Sequence[int] | None = None) -> Run:
-        """Run the function and record it.
+        """Run the function and record it; raise `ForwardError` if it raises.
 
-        Parameters
-        ----------
-        arrays : sequence of array, optional
-            Values of the differentiated arguments; by default those of the call.
-        wanted : sequence of int, optional
-            Which of them require grad; by default all.
-
-        Raises
-        ------
-        ForwardError
-            If the function raises.
+        At other values of the differentiated arguments if `arrays` are given, and with grad
+        required for those `wanted`, by default for all.
         """
         if self.output_indices is None:
             probed = self._probe()
