@@ -10,7 +10,7 @@ from pullback.check.api import PARTS
 from pullback.check.inputs.strategies import arguments, tensors
 from pullback.check.ops import check_op
 from pullback.check.report import FAILED, PASSED
-from pullback.errors import ArgumentError, ArgumentTypeError, GradcheckError, UncheckedError
+from pullback.errors import ArgumentError, ArgumentTypeError, GradcheckError
 
 
 def make(forward, backward, name="op"):
@@ -50,19 +50,6 @@ def relu6(ctx, x):
 @relu6.backward
 def _(ctx, grad_output):
     return {"x": grad_output * (ctx.saved_variables.x > 0)}  # forgets the upper bound
-
-
-@pb.autograd_function
-def length(ctx, x):
-    norm = (x * x).sum().sqrt()
-    ctx.save_for_backward(x=x, norm=norm)
-    return norm
-
-
-@length.backward
-def _(ctx, grad_output):
-    s = ctx.saved_variables
-    return {"x": grad_output * s.x.sign() * s.x.abs() / s.norm}
 
 
 @pb.autograd_function
@@ -219,11 +206,6 @@ def test_what_is_wrong_only_at_zero_is_found_by_other_values():
     assert first(power, "x: (n, d) positive").ok
 
 
-def test_a_right_norm_has_no_zero_rows_to_fail_at():
-    assert first(length, "x: (n, d)").ok
-    assert first(length).ok
-
-
 def test_values_that_forward_refuses_are_left_out():
     def positive(ctx, x):
         if np.any(x.numpy() == 0):
@@ -241,8 +223,6 @@ def test_only_and_skip_choose_parts():
     assert {p.name for p in report.parts if p.status == PASSED} == {"first"}
     report = check_op(doubled, skip=names)
     assert report.ok
-    with pytest.raises(ArgumentError, match="check_op: only must name parts"):
-        check_op(dense, only=["none"])
 
 
 def test_a_check_repeats_with_its_seed():
@@ -315,14 +295,6 @@ def test_a_text_that_does_not_fit_the_operation_is_refused(text, words):
 def test_what_cannot_be_called_is_refused():
     with pytest.raises(ArgumentTypeError, match="check_op: an operation or a function to check"):
         check_op(X)
-
-
-def test_inputs_that_cannot_be_guessed_are_asked_for():
-    def strange(x):
-        raise ValueError("never")
-
-    with pytest.raises(UncheckedError, match=r'check_op\(strange, "x: \(n, d\)"\)'):
-        check_op(strange)
 
 
 @pb.autograd_function

@@ -62,11 +62,6 @@ def ids(target):
 # ---------------------------------------------------------------------- what is found
 
 
-def test_functions_and_classes_of_a_file_are_found_in_their_order(write):
-    write("ops.py", RIGHT, CUBE)
-    assert ids("ops.py") == ["ops.py:square", "ops.py:Cube"]
-
-
 def test_operations_among_the_attributes_of_classes_are_found_each_once(write):
     write(
         "ops.py",
@@ -139,21 +134,14 @@ def test_an_operation_made_of_the_forward_of_another_module_belongs_where_it_was
 
 
 def test_imported_operations_are_found_where_they_are_defined(write):
-    write("package/__init__.py", "from package.squares import square\nfrom .cubes import Cube\n")
-    write("package/squares.py", RIGHT)
-    write("package/cubes.py", CUBE, "from package.squares import square\n")
-    assert ids("package") == ["package.cubes:Cube", "package.squares:square"]
-    assert ids("package.cubes") == ["package.cubes:Cube"]
-
-
-def test_subpackages_are_walked_and_their_main_programs_are_not_run(write):
-    write("package/__init__.py", RIGHT)
+    write("package/__init__.py", RIGHT, "from .inner.cubes import Cube\n")
     write("package/inner/__init__.py")
-    write("package/inner/cubes.py", CUBE)
+    write("package/inner/cubes.py", CUBE, "from package import square\n")
     write("package/inner/__main__.py", "raise SystemExit('ran')\n")
     found = discover("package")
     assert [op.id for op in found.operations] == ["package:square", "package.inner.cubes:Cube"]
     assert found.problems == []
+    assert ids("package.inner.cubes") == ["package.inner.cubes:Cube"]
 
 
 def test_a_folder_is_searched_for_files_packages_and_folders(write):
@@ -179,6 +167,7 @@ def test_a_folder_is_searched_for_files_packages_and_folders(write):
 
 def test_a_name_behind_a_colon_chooses_one_operation(write):
     write("ops.py", RIGHT, CUBE)
+    assert ids("ops.py") == ["ops.py:square", "ops.py:Cube"]
     assert ids("ops.py:Cube") == ids("ops.py::Cube") == ["ops.py:Cube"]
     assert split("a.b:c.d") == ("a.b", "c.d")
     assert split(r"C:\folder\ops.py") == (r"C:\folder\ops.py", "")

@@ -152,9 +152,7 @@ def test_a_target_that_holds_nothing_stops_the_run(run, pytester, target, messag
 
 
 def test_a_seed_that_is_no_number_is_an_error(run, pytester):
-    pytester.makepyfile(ops=RIGHT)
-    pytester.makeini("[pytest]\npullback_check_seed = -1\n")
-    result = run(*checking("ops.py"))
+    result = run("-o", "pullback_check_seed=-1")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines(
         ["*pullback_check_seed: a whole number from 0 on is required, got*"]
