@@ -103,10 +103,10 @@ class Runner:
             except OutOfTimeError:
                 reason = f"while its inputs were guessed, {deadline().reason()}"
                 return self._not_checked(reason, f"give inputs: {described_call(rest)}")
-            return self.guessed(rest, guessed)
+            return self.guessed(rest, self._whole(guessed))
         if len(inputs) == 1 and isinstance(inputs[0], str) and ":" in inputs[0]:
-            return self.check_described(draw_described(rest, inputs[0], seed))
-        given = self._taken(Inputs(tuple(inputs), {}))
+            return self.check_described(self._whole(draw_described(rest, inputs[0], seed)))
+        given = self._taken(Inputs(tuple(inputs), self.kwargs))
         return self.varied(self.check_one(given), given)
 
     def _taken(self, given: Inputs) -> Inputs:
@@ -114,13 +114,13 @@ class Runner:
         only = given.args[0] if len(given.args) == 1 else None
         if not isinstance(only, (str, tuple)):
             return given
-        problem = try_forward(self.fn, self._whole(given))
+        problem = try_forward(self.fn, given)
         if not isinstance(problem, str):
             return given
         what, hint = "a text", f"write a colon after each name: {described_call(self.fn)}"
         if isinstance(only, tuple):
             items = given._replace(args=only)
-            if not isinstance(try_forward(self.fn, self._whole(items)), str):
+            if not isinstance(try_forward(self.fn, items), str):
                 return items
             what = f"one tuple of {len(only)}, which fits neither as one argument nor as several"
             hint = "pass the arguments one after the other"
@@ -140,7 +140,8 @@ class Runner:
         if plain and not self._wrong(self._subject(inputs)):
             why = "the disagreement at the guess does not repeat nearby, or forward is rough"
             return self._not_checked(why, f"give others: {described_call(rest)}")
-        for other, *more in other_guesses(rest, self.options.seed) if plain else ():
+        for draws in other_guesses(rest, self.options.seed) if plain else ():
+            other, *more = map(self._whole, draws)
             if not all(self.check_one(draw, ("first",)).ok for draw in more):
                 continue
             if self.varied(self.check_one(other, ("first",)), other).ok:
@@ -154,7 +155,7 @@ class Runner:
 
     def _is_random(self, inputs: Inputs) -> bool:
         """Return whether one call has several results."""
-        calls = (try_forward(self.fn, self._whole(inputs)) for _ in range(_CALLS))
+        calls = (try_forward(self.fn, inputs) for _ in range(_CALLS))
         return len({repr(found) for found in calls}) > 1
 
     # -- varying them --------------------------------------------------------------------------
@@ -164,7 +165,6 @@ class Runner:
         left_out = self.options.fast or "first" not in self.parts or self.surrogate
         if wrong_here or left_out or report.precision:  # at other calls it may be coarser
             return report
-        inputs = self._whole(inputs)
         self.base = Subject(self.fn, inputs.args, inputs.kwargs)
         try:
             with deadline().leaving_out():
@@ -221,11 +221,12 @@ class Runner:
 
     # -- one call ------------------------------------------------------------------------------
     def _whole(self, inputs: Inputs) -> Inputs:
+        """Return a call with the user's keyword arguments too."""
         return inputs._replace(kwargs=self.kwargs | inputs.kwargs)
 
     def _subject(self, inputs: Inputs) -> Subject:
-        call, fn = self._whole(inputs), on_domains(self.fn, inputs.domains)
-        return Subject(fn, call.args, call.kwargs, self.surrogate)
+        fn = on_domains(self.fn, inputs.domains)
+        return Subject(fn, inputs.args, inputs.kwargs, self.surrogate)
 
     def _not_checked(self, why: str, hint: str) -> Report:
         """Return the report on an operation for which there are no inputs."""
@@ -275,6 +276,7 @@ class Runner:
         tried: list[tuple[Inputs, Report]] = []
 
         def passes(call: Inputs) -> bool:
+            call = self._whole(call)
             tried.append((call, self.check_one(call, self._of_values(), fast=True)))
             return not tried[-1][1].failures
 
@@ -298,7 +300,7 @@ class Runner:
 
     def summary(self, inputs: Inputs) -> str:
         """Return the arguments in one line, arrays by shape."""
-        return format_inputs(self._whole(inputs), self.parameters)
+        return format_inputs(inputs, self.parameters)
 
 
 def _elements(inputs: Inputs) -> int:

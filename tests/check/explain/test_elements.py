@@ -235,3 +235,17 @@ def test_a_search_for_a_feature_without_time_left_makes_no_further_calls(monkeyp
     monkeypatch.setattr(features, "_SECONDS", 0.0)
     assert features.feature_of(e, 0)
     assert len(calls) == before
+
+
+def test_elements_are_explained_beside_an_argument_without_axes():
+    def forward(ctx, x, scale):
+        ctx.save_for_backward(x, scale)
+        return x * x * scale
+
+    def backward(ctx, g):
+        x, scale = ctx.saved_tensors
+        return {"x": 2 * x * scale * g * (x > 0), "scale": (x * x * g).sum()}
+
+    op = pb.autograd_function(forward, backward)
+    report = pb.check.check_op(op, np.linspace(-1, 1, 8), np.array(2.0), raise_exception=False)
+    assert ["all where x < 0; there it is zero" in f.cause.text for f in report.failures] == [True]

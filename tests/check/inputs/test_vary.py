@@ -268,3 +268,18 @@ def test_eigenvectors_that_become_complex_have_any_phase():
     op = operation(eigenvalues, eigenvalues_backward)
     for seed in range(3):
         assert check_op(op, a, seed=seed, only=["first"]).ok
+
+
+def test_a_setting_passed_by_keyword_is_varied():
+    def forward(ctx, x, axis=0):
+        ctx.save_for_backward(x)
+        return (x**2).sum(axis)
+
+    def backward(ctx, g):
+        return {"x": 2 * ctx.saved_tensors[0] * g}  # as if axis were 0
+
+    op = operation(forward, backward)
+    report = check_op(
+        op, np.eye(3) + X[0], kwargs={"axis": 0}, only=["first"], raise_exception=False
+    )
+    assert [f.situation for f in report.failures] == ["with `axis` = 1 in place of 0"]

@@ -92,7 +92,7 @@ def _arrangements(e: Evidence, i: int) -> Iterator[Subject]:
     for k in range(4 * min(max(_ENOUGH // x.size, 1), 4)):  # accidents are likely at few elements
         leaves, values = subject.leaves_on_host(), rng.permuted(x)
         if k % 2:
-            leaves = [rng.permuted(v) if isinstance(v, np.ndarray) else v for v in leaves]
+            leaves = [rng.permuted(v) if np.ndim(v) else v for v in leaves]
         if k % 4 < 2:
             values = rng.choice(inner if k % 4 == 0 and inner.size else x.ravel(), x.shape)
         values = values * (26 / 27 if k % 4 == 2 else 1)
