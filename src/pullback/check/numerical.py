@@ -162,11 +162,15 @@ def slope(line: Curve, scales: Sequence[float], eps: float) -> Slope:
     assert center is not None
     far, size = np.full(center.size, np.inf), np.abs(center)
     best, doubt, step, bend = Slope(-far, far, far, far > 0), far, far, far
-    done, errors = far < 0, {}
+    done = far < 0
+    errors: dict[float, Array] = {}  # by step
     with np.errstate(all="ignore"):
         for scale, power in itertools.product(dict.fromkeys(scales), _POWERS):
             h = scale * eps**power
             found, floor, reach = _at_step(line, center, h, eps)
+            accurate = found.error <= _ACCURATE * np.abs(found.low) + 4 * floor
+            if not errors and (accurate & ~found.kink).all():
+                return found  # as most are
             size, gap, errors[h] = np.fmax(size, reach), found.high - found.low, found.error
             bent = found.kink & (gap > 0)
             bend = np.where(bent, np.minimum(bend, h), bend)
@@ -205,17 +209,21 @@ def _at_step(line: Curve, center: Array, h: float, eps: float) -> tuple[Slope, A
     floor = np.where(still, noise, floor)
     right, left = (right - center) / steps, (center - left) / steps
     value, error = _to_zero((right + left) / 2, 4)
-    (a, error_a), (b, error_b) = _to_zero(right, 2), _to_zero(left, 2)
-    sides = np.fmax(error_a, error_b)
     # The slopes of the two sides approach each other as the step shrinks; at a kink they do not,
     # and noise and jumps drive them apart.
     gaps = np.abs(right - left)
     gap = np.where((gaps[2] > 0.7 * gaps[0]) & (gaps[2] > 8 * noise), gaps[2], 0.0)
+    smooth = Slope(value, value.copy(), error + gap + floor, np.isnan(value))
+    if not (smooth.kink | (gap > 0)).any():
+        return smooth, floor, size
+    (a, error_a), (b, error_b) = _to_zero(right, 2), _to_zero(left, 2)
+    sides = np.fmax(error_a, error_b)
     kink = (gap > 0) & (gaps[2] < 1.5 * gaps[0]) & (np.abs(a - b) > 8 * sides)
     kink &= np.abs(a - b) > _SMALL_KINK * np.abs(value)
-    kink |= np.isnan(value)
-    low, high = np.where(kink, np.fmin(a, b), value), np.where(kink, np.fmax(a, b), value)
-    return Slope(low, high, np.where(kink, sides, error + gap) + floor, kink), floor, size
+    kink |= smooth.kink
+    bent = Slope(np.fmin(a, b), np.fmax(a, b), sides + floor, kink)
+    found = [np.where(kink, *pair) for pair in zip(bent, smooth, strict=True)]
+    return Slope(*found), floor, size
 
 
 def _rounded(size: Array) -> Array:
