@@ -99,8 +99,8 @@ class Reading:
     ...     up, down = rates.numpy()
     ...     return pb.asarray(np.bincount(ids, f(x.numpy()[:, 0]) * up / down))
     >>> found = Reading(pb.autograd_function(forward, lambda ctx, g: {"x": g}, name="binned"))
-    >>> sorted(use.value for use in found.uses["ids"]), found.axes["x"], found.shapes
-    (['array', 'index'], (2, 9), {'rates': ('2',)})
+    >>> sorted(found.of("index")), found.axes["x"], found.shapes
+    (['ids'], (2, 9), {'rates': ('2',)})
     >>> sorted(found.left_out)
     ['f', 'ids', 'rates']
     """
