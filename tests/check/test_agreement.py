@@ -44,8 +44,9 @@ def test_what_is_right_looks_right():
         lambda x, y, g: (1e6 * g + 0 * x, 1e-9 * y * g),
         lambda x, y, g: (1.00001e6 * g + 0 * x, 2 * y * g),
         lambda x, y, g: (None, 2 * y * g),
+        lambda x, y, g: (np.nan * x, None),
     ],
-    ids=["small", "small and left out", "all but left out", "large", "large and left out"],
+    ids=["small", "small and left out", "all but left out", "large", "left out", "NaN"],
 )
 def test_a_wrong_gradient_of_one_argument_is_not_hidden_by_a_large_one_of_another(gradients):
     assert not looked_at(gradients)

@@ -62,6 +62,8 @@ def looks_right(subject: Subject, run: Run, seed: int) -> bool:
     pairs = zip(directions, arrays, grads, strict=True)
     terms = [step * coordinates(g.astype(a.dtype)) for step, a, g in pairs]
     totals = [float(np.abs(t).sum()) for t in terms]
+    if not np.isfinite(totals).all():
+        return False
     least = min((total for total in totals if total), default=1.0)
     for i, total in enumerate(totals):
         # Of exactly one size, mistakes in what two arguments have in common could cancel.
@@ -76,9 +78,7 @@ def looks_right(subject: Subject, run: Run, seed: int) -> bool:
     if change is None or change.shape != along.shape:
         return False
     noise = _NOISE * float(np.abs(along) @ np.abs(joined(outputs)))
-    return size < np.inf and bool(
-        abs(along @ change / (2 * _STEP) - value) <= _CLOSE * size + noise
-    )
+    return bool(abs(along @ change / (2 * _STEP) - value) <= _CLOSE * size + noise)
 
 
 def wrong_at(session: Session) -> list[int]:
