@@ -9,7 +9,8 @@ import pullback as pb
 from pullback.check.exceptions import InapplicableError
 from pullback.check.properties import PARTS
 from pullback.check.report import FAILED, INAPPLICABLE, PASSED, PartResult, Report
-from pullback.check.session import Options, Session
+from pullback.check.session import Session
+from pullback.check.slopes import Options
 from pullback.check.subject import Subject
 
 NORMAL = np.random.default_rng(0).normal

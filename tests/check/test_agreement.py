@@ -6,7 +6,8 @@ from pullback.check.agreement import looks_right, wrong_at
 from pullback.check.exceptions import BackwardError
 from pullback.check.inputs.arguments import Inputs, first_run
 from pullback.check.report import Report
-from pullback.check.session import Options, Session
+from pullback.check.session import Session
+from pullback.check.slopes import Options
 from pullback.check.subject import Subject
 
 

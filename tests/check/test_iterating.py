@@ -9,7 +9,8 @@ from scipy.optimize import brentq
 import pullback as pb
 from pullback.check.iterating import ends
 from pullback.check.report import Report
-from pullback.check.session import Options, Session
+from pullback.check.session import Session
+from pullback.check.slopes import Options
 from pullback.check.subject import Subject
 
 X = np.array([0.3, 1.2])

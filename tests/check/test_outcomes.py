@@ -201,3 +201,41 @@ def test_a_surrogate_needs_a_reason(reason):
     op = pb.autograd_function(lambda ctx, x: x.round(), name="through")
     with pytest.raises(TypeError, match="a text that says why"):
         op.surrogate(reason)
+
+
+def eigenvectors(sign):
+    """Return the eigenvectors of a Hermitian matrix, with a rule for functions without phases."""
+
+    def forward(ctx, a):
+        values, vectors = np.linalg.eigh(a.numpy())
+        ctx.save_for_backward(values=values, vectors=vectors)
+        return pb.asarray(vectors)
+
+    def backward(ctx, g):
+        values, vectors = (np.asarray(saved) for saved in ctx.saved_variables)
+        gaps = values - values[:, None] + np.eye(len(values))
+        inner = sign / gaps * (1 - np.eye(len(values))) * (vectors.conj().T @ g.numpy())
+        found = vectors @ inner @ vectors.conj().T
+        return {"a": (found + found.conj().T) / 2}
+
+    return pb.autograd_function(forward, backward, name="eigenvectors")
+
+
+@pytest.mark.parametrize(("sign", "outcome"), [(1, "not checked"), (-1, "wrong")])
+@pytest.mark.parametrize("described", [False, True])
+def test_a_gradient_that_is_wrong_for_the_phases_of_outputs_alone_is_not_checked(
+    sign, outcome, described
+):
+    rng = np.random.default_rng(0)
+    a = rng.normal(size=(3, 3)) + 1j * rng.normal(size=(3, 3))
+    given = "a: (n, n) symmetric complex" if described else a + a.conj().T
+    report = check_op(eigenvectors(sign), given, raise_exception=False)
+    assert report.outcome == outcome
+    reasons = [unchecked.why for unchecked in report.unchecked]
+    assert all("as those of eigenvectors" in why for why in reasons)
+    assert len(reasons) == (outcome == "not checked")
+
+
+def test_a_gradient_of_a_phase_itself_is_checked():
+    op = pb.autograd_function(lambda ctx, z: z / abs(z), lambda ctx, g: {"z": 0 * g})
+    assert check_op(op, np.array([1 + 2j, 0.5j]), raise_exception=False).outcome == "wrong"

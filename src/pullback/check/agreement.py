@@ -15,16 +15,17 @@ import numpy as np
 
 from pullback.check.comparison import beside, max_abs
 from pullback.check.exceptions import BackwardError, ForwardError
-from pullback.check.numerical import across, coordinates, direction_scales, joined, ties
-from pullback.check.session import (
-    Line,
-    Session,
+from pullback.check.numerical import (
+    across,
     away_from_zero,
-    grads_on_host,
-    is_range,
+    coordinates,
+    direction_scales,
+    joined,
     random_like,
-    zeros_for_none,
+    ties,
 )
+from pullback.check.session import Session, grads_on_host, is_range, zeros_for_none
+from pullback.check.slopes import Line
 from pullback.check.subject import Run, Subject
 from pullback.check.values import Array
 
@@ -94,7 +95,7 @@ def wrong_at(session: Session) -> list[int]:
     --------
     >>> import pullback as pb
     >>> from pullback.check.report import Report
-    >>> from pullback.check.session import Options
+    >>> from pullback.check.slopes import Options
     >>> op = pb.autograd_function(lambda ctx, x: abs(x) + x**2, lambda ctx, g: {"x": g})
     >>> calls = [Subject(op, (np.array(values),)) for values in ([0.5, -1.5], [0.0, 0.0])]
     >>> [wrong_at(Session(call, Options(), Report("", 0))) for call in calls]
@@ -154,19 +155,14 @@ def _is_wrong(session: Session, i: int) -> bool:
 def _disagrees(session: Session, line: Line) -> bool:
     """Return whether a gradient is off along a line by more than noise, for two cotangents.
 
-    Of the outputs that are smooth along it; of complex ones the second cotangent is that of a
-    function of their sizes, since a rule may be right but for a phase, as that of eigenvectors is.
+    Of the outputs that are smooth along it; the second is that of a function of their sizes.
     """
-    i, rng = line.argument, session.rng("sizes")
+    i = line.argument
     noise = _noise(session, line)
     smooth = ~line.slope.kink & is_range(line.slope.low, line.slope.high) & np.isfinite(noise)
     if not smooth.any():
         return False
-    sizes = [
-        rng.uniform(0.5, 1.5, out.shape) * out if out.dtype.kind == "c" else random_like(out, rng)
-        for out in session.outputs
-    ]
-    for drawn in (session.seeds(), sizes):
+    for drawn in (session.seeds(), session.sizes()):
         along = np.where(smooth, joined(drawn), 0.0)
         seeds = session.split(along)
         got = _gradients(session, seeds)[i]

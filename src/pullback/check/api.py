@@ -34,7 +34,8 @@ from pullback.check.report import (
     Report,
     Unchecked,
 )
-from pullback.check.session import Options, Session
+from pullback.check.session import Session
+from pullback.check.slopes import Options
 from pullback.check.subject import Subject
 from pullback.check.values import holds_numbers
 from pullback.core.graph.modes import RECORD, STATE

@@ -36,7 +36,8 @@ from pullback.check.inputs.strategies import is_strategy, search
 from pullback.check.inputs.vary import changed, vary
 from pullback.check.naming import name_of, parameters_of, quoted
 from pullback.check.report import FAILED, PASSED, PartResult, Report, Unchecked
-from pullback.check.session import Options, Session
+from pullback.check.session import Session
+from pullback.check.slopes import Options
 from pullback.check.subject import Subject
 from pullback.check.values import holds_numbers, host
 from pullback.core.custom import pytree as tree

@@ -19,7 +19,6 @@ from pullback.check.deadline import deadline
 from pullback.check.exceptions import BackwardError, ForwardError
 from pullback.check.iterating import lines_of
 from pullback.check.numerical import (
-    away_from_zero,
     coordinates,
     from_coordinates,
     joined,
@@ -30,20 +29,6 @@ from pullback.check.slopes import Line, Options, Slopes
 from pullback.check.subject import Run, Subject
 from pullback.check.values import Array, Arrays, host
 from pullback.core.tensor.tensor import Tensor
-
-__all__ = [
-    "RTOL",
-    "Line",
-    "Options",
-    "Session",
-    "away_from_zero",
-    "gradients",
-    "grads_on_host",
-    "is_range",
-    "random_like",
-    "run_backward",
-    "zeros_for_none",
-]
 
 # Relative tolerance of a gradient computed in a dtype against differences taken in float64.
 RTOL = {"float64": 2e-8, "complex128": 2e-8, "float32": 2e-3, "complex64": 2e-3, "float16": 5e-2}
@@ -80,6 +65,19 @@ class Session(Slopes):
         if self.hidden is None or outputs is not None:
             return drawn
         return self.split(np.where(self.hidden, 0.0, joined(drawn)))
+
+    def sizes(self) -> list[Array]:
+        """Draw the output gradients of a function of complex outputs' sizes, not of their phases.
+
+        A rule may be right but for the phases, which forward may choose, as those of eigenvectors.
+        """
+        rng = self.rng("sizes")
+        return [
+            rng.uniform(0.5, 1.5, out.shape) * out
+            if out.dtype.kind == "c"
+            else random_like(out, rng)
+            for out in self.outputs
+        ]
 
     def split(self, flat: Array) -> list[Array]:
         """Return joined coordinates of the outputs as one array for each output."""
@@ -129,10 +127,6 @@ class Session(Slopes):
         """Return whether the derivative of <seeds, outputs> along a line was measured."""
         low, high, _ = self.bounds(line, seeds)
         return bool(is_range(low, high)) and bool(joined(seeds).any())
-
-    def is_kinked(self, line: Line, seeds: Arrays) -> bool:
-        """Return whether <seeds, outputs> has a kink or a jump along a line."""
-        return bool(line.slope.kink[joined(seeds) != 0].any())
 
     def magnitude(self, line: Line, seeds: Arrays) -> float:
         """Return the sum of the absolute terms of the derivative along a line."""
@@ -225,8 +219,6 @@ def zeros_for_none(grads: Sequence[Array | None], like: Arrays) -> list[Array]:
     return [np.zeros_like(x) if g is None else g for g, x in zip(grads, like, strict=True)]
 
 
-def gradients(run: Run, seeds: Sequence[Any], like: Arrays, **options: Any) -> list[Array]:
+def gradients(run: Run, seeds: Sequence[Any], like: Arrays) -> list[Array]:
     """Return the gradients of a run, zeros for None; its graph is retained."""
-    return zeros_for_none(
-        grads_on_host(run_backward(lambda: run.vjp(seeds, retain=True, **options))), like
-    )
+    return zeros_for_none(grads_on_host(run_backward(lambda: run.vjp(seeds, retain=True))), like)

@@ -42,18 +42,14 @@ class Run:
         """Return the outputs as arrays."""
         return [host(out) for out in self.outputs]
 
-    def vjp(
-        self, seeds: Sequence[Any], outputs: Sequence[int] | None = None, *, retain: bool = False
-    ) -> list[Tensor | None]:
-        """Return the gradient of each leaf that requires one, for all outputs or for some.
+    def vjp(self, seeds: Sequence[Any], *, retain: bool = False) -> list[Tensor | None]:
+        """Return the gradient of each leaf that requires one.
 
         `seeds` are arrays or tensors; None leaves an output out. `retain` keeps the graph.
         """
-        chosen = self.outputs if outputs is None else [self.outputs[k] for k in outputs]
-        pairs = zip(chosen, seeds, strict=True)
         found = [
             (out, g if isinstance(g, Tensor) else box(backend_of(out).from_numpy(g)))
-            for out, g in pairs
+            for out, g in zip(self.outputs, seeds, strict=True)
             if g is not None and out._node
         ]
         wanted = [t for t in self.tensors if t.requires_grad]

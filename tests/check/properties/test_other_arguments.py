@@ -21,7 +21,8 @@ import pullback as pb
 from pullback.check import check_op
 from pullback.check.report import INAPPLICABLE, PASSED, Report
 from pullback.check.resizing import parts, symbols
-from pullback.check.session import Options, Session
+from pullback.check.session import Session
+from pullback.check.slopes import Options
 from pullback.check.subject import Subject
 
 A, B = np.array([0.5, -1.2, 2.0]), np.array([1.5, 0.7, -0.4])

@@ -22,7 +22,8 @@ import pullback as pb
 from pullback.check.exceptions import InapplicableError
 from pullback.check.properties.arrays import layouts_of
 from pullback.check.report import INAPPLICABLE, PASSED, Report
-from pullback.check.session import Options, Session
+from pullback.check.session import Session
+from pullback.check.slopes import Options
 from pullback.check.subject import Subject
 
 X = np.array([[0.5, -1.5, 2.0], [1.0, 0.75, -0.25], [3.0, -1.0, 0.125], [0.25, 1.5, -2.0]])

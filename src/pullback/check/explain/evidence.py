@@ -16,9 +16,9 @@ import numpy as np
 
 from pullback.check.deadline import OutOfTimeError
 from pullback.check.exceptions import BackwardError, ForwardError
-from pullback.check.numerical import coordinates, double, from_coordinates, joined
+from pullback.check.numerical import away_from_zero, coordinates, double, from_coordinates, joined
 from pullback.check.report import Report
-from pullback.check.session import Session, away_from_zero, zeros_for_none
+from pullback.check.session import Session, zeros_for_none
 from pullback.check.subject import Subject
 from pullback.check.values import Array, Arrays
 

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from pullback.check.numerical import double
 from pullback.check.values import Array
 from pullback.ops.functions.creation import eye
 
@@ -28,7 +29,7 @@ class Domain(NamedTuple):
     draw : callable
         Makes a member of normal numbers.
     holds : callable
-        Whether an array of float64 is a member, and hardly by chance.
+        Whether an array in double precision is a member, and hardly by chance.
     project : callable or None
         The map of a tensor near the set onto it; None where arrays nearby are members too.
     square : bool
@@ -82,7 +83,7 @@ def _is_square(a: Array) -> bool:
 
 
 def _is_symmetric(a: Array) -> bool:
-    return _is_square(a) and _is_close(a, np.swapaxes(a, -1, -2))
+    return _is_square(a) and _is_close(a, np.conj(np.swapaxes(a, -1, -2)))
 
 
 def _is_orthogonal(a: Array) -> bool:
@@ -168,7 +169,8 @@ def recognised(array: Array) -> str:
     >>> recognised(np.array([[2.0, 1.0], [1.0, 2.0]])), recognised(np.array([0.3, -2.0]))
     ('spd', '')
     """
-    if array.dtype.kind != "f" or not array.size or not np.isfinite(array).all():
+    if array.dtype.kind not in "fc" or not array.size or not np.isfinite(array).all():
         return ""
-    wide = array.astype(np.float64)
-    return next((word for word, domain in DOMAINS.items() if domain.holds(wide)), "")
+    wide = array.astype(double(array.dtype))
+    known = ("spd", "symmetric") if array.dtype.kind == "c" else DOMAINS  # these are Hermitian
+    return next((word for word in known if DOMAINS[word].holds(wide)), "")

@@ -24,17 +24,12 @@ from pullback.check.exceptions import (
 )
 from pullback.check.explain.evidence import Evidence
 from pullback.check.naming import quoted
+from pullback.check.numerical import random_like
 from pullback.check.properties.first import wrong_along
 from pullback.check.properties.variants import Situation, Variant
 from pullback.check.report import Cause, Report
-from pullback.check.session import (
-    Options,
-    Session,
-    gradients,
-    random_like,
-    run_backward,
-    zeros_for_none,
-)
+from pullback.check.session import Session, gradients, run_backward, zeros_for_none
+from pullback.check.slopes import Options
 from pullback.check.subject import Subject
 from pullback.check.values import Array, Arrays, copies, host
 from pullback.core.backward.api import grad

@@ -25,13 +25,7 @@ from pullback.check.exceptions import BackwardError, ForwardError, InapplicableE
 from pullback.check.naming import quoted
 from pullback.check.properties.variants import Variant
 from pullback.check.report import Cause
-from pullback.check.session import (
-    Session,
-    gradients,
-    grads_on_host,
-    run_backward,
-    zeros_for_none,
-)
+from pullback.check.session import Session, gradients, grads_on_host, run_backward, zeros_for_none
 from pullback.check.subject import Run
 from pullback.check.values import Array, Arrays, copies, host
 from pullback.core.backward.collect import collect

@@ -27,10 +27,17 @@ from pullback.check.naming import quoted
 from pullback.check.numerical import coordinates, joined
 from pullback.check.repair import fail
 from pullback.check.report import Cause, Unchecked
-from pullback.check.session import Line, Session, is_range
+from pullback.check.session import Session, is_range, zeros_for_none
+from pullback.check.slopes import Line
 from pullback.check.values import Array
 
 _FOR_DIAGNOSIS = 12  # the calls that a diagnosis may make however long they take
+_CHANGES = 1e-3  # of the terms of a slope: a smaller one is 0
+_PHASES = (
+    "it is right for the absolute values of the outputs and not for their phases, which forward "
+    "may choose, as those of eigenvectors",
+    "check a function of the outputs that does not depend on their phases, such as their abs()",
+)
 _PRECISIONS = (1e-6, 1e-5, 1e-4, 1e-3, 3e-3)  # that forward may have
 
 
@@ -64,6 +71,11 @@ def _settled(session: Session) -> set[int]:
     if wrong:
         session.discard_inconsistent()
         wrong = _wrong(session)
+    if wrong and _is_right_but_for_phases(session, wrong):
+        for i in sorted(wrong):
+            name = session.subject.names[i]
+            session.report.unchecked.append(Unchecked(f"the gradient of `{name}`", *_PHASES, name))
+        return set()
     error = forward_error(session, sorted(wrong)) if wrong else None
     if error is None:
         return wrong
@@ -76,6 +88,22 @@ def _settled(session: Session) -> set[int]:
     session.report.precision = error
     session.loosen(3 * error)
     return set()
+
+
+def _is_right_but_for_phases(session: Session, wrong: set[int]) -> bool:
+    """Return whether gradients are right for the sizes of complex outputs, which change."""
+    if all(out.dtype.kind != "c" for out in session.outputs):
+        return False
+    seeds, changing = session.sizes(), set()
+    got = [coordinates(g) for g in zeros_for_none(session.vjp(seeds), session.arrays)]
+    for line in (line for line in _lines(session) if line.argument in wrong):
+        if not session.agrees(line, got[line.argument], seeds):
+            return False
+        low, high, _ = session.bounds(line, seeds)
+        least, change = _CHANGES * session.magnitude(line, seeds), min(abs(low), abs(high))
+        if line.element is None and least < change < np.inf:
+            changing.add(line.argument)
+    return changing == wrong
 
 
 def _wrong(session: Session) -> set[int]:
