@@ -30,7 +30,7 @@ from pullback.check.inputs.arguments import (
 )
 from pullback.check.inputs.candidates import described_call
 from pullback.check.inputs.domains import DOMAINS, recognised
-from pullback.check.inputs.guessing import CannotGuessError, guess, other_guesses
+from pullback.check.inputs.guessing import CannotGuessError, guess
 from pullback.check.inputs.shape_text import documented
 from pullback.check.inputs.strategies import is_strategy, search
 from pullback.check.inputs.vary import changed, vary
@@ -131,7 +131,7 @@ class Runner:
         )
 
     def guessed(self, rest: Callable[..., Any], inputs: Inputs) -> Report:
-        """Check guessed inputs; a rule that is right for other shapes may be meant for these."""
+        """Check guessed inputs; a mistake counts if it repeats nearby."""
         self.options = dataclasses.replace(self.options, guessed=True)
         report = self.check_described(inputs)
         if report.failures and self._is_random(inputs):
@@ -141,17 +141,6 @@ class Runner:
         if plain and not self._wrong(self._subject(inputs)):
             why = "the disagreement at the guess does not repeat nearby, or forward is rough"
             return self._not_checked(why, f"give others: {described_call(rest)}")
-        for draws in other_guesses(rest, self.options.seed) if plain else ():
-            other, *more = map(self._whole, draws)
-            if not all(self.check_one(draw, ("first",)).ok for draw in more):
-                continue
-            if self.varied(self.check_one(other, ("first",)), other).ok:
-                why = (
-                    f"backward is right for {self.summary(other)} and wrong for "
-                    f"{self.summary(inputs)}, and forward takes both: {report.failures[0]}"
-                )
-                hint = f"say which are meant, or refuse others: {described_call(rest)}"
-                return self._not_checked(why, hint)
         return report
 
     def _is_random(self, inputs: Inputs) -> bool:

@@ -7,9 +7,8 @@ floating results that depend on it, for larger values too, and backward takes it
 from __future__ import annotations
 
 import dataclasses
-import itertools
 import warnings
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -25,7 +24,6 @@ from pullback.check.inputs.arguments import (
     try_forward,
 )
 from pullback.check.inputs.candidates import (
-    PLANS,
     Specs,
     as_text,
     choices_of,
@@ -49,7 +47,6 @@ from pullback.errors import (
 )
 
 _MAX_TRIES, _LARGE = 1000, 8.0
-_MAX_OTHERS, _DRAWS = 3, 4  # guesses of other ranks, and draws of each
 _SIZES = {"n": 4, "d": 3, "m": 2}
 _COMPLEX = "complex128"
 # Domains, an interval and a dtype of real arrays whose values matter.
@@ -90,15 +87,13 @@ class _Search:
         self.arrays = arrays - self.sure - of(Use.TENSOR)  # what forward takes as arrays
         self.real: set[str] = set()  # what forward takes as real numbers, so that it is no index
         self.problems: dict[str, str] = {}  # from a candidate in words to what is wrong with it
-        self.chosen: Specs = ()  # the specifications before a plan gave them shapes
         self.unsummed = False  # whether a sum over an axis was missing in a gradient
 
     # -- drawing -------------------------------------------------------------------------------
-    def inputs(self, guess: Guess, trial: int = 0, scale: float = 1.0) -> Inputs:
-        """Draw the arguments of a guess; trial 0 has the sizes 4, 3, 2."""
-        sizes = draw_sizes(guess.specs, np.random.default_rng([self.seed, trial]), most=3)
-        sizes |= {} if trial else _SIZES
-        rng = np.random.default_rng([self.seed, trial, int(scale)])
+    def inputs(self, guess: Guess, scale: float = 1.0) -> Inputs:
+        """Draw the arguments of a guess."""
+        rng = np.random.default_rng([self.seed, int(scale)])
+        sizes = draw_sizes(guess.specs, np.random.default_rng(self.seed), most=3) | _SIZES
         drawn: dict[str, list[Any]] = {}
         some = bool(guess.constants or self.arrays)  # then the others have to ask for a gradient
         for d in guess.specs:
@@ -115,7 +110,7 @@ class _Search:
     def values(self, guess: Guess, scale: float = 1.0) -> list[Array] | str:
         """Return forward's results, or why there are none."""
         try:
-            inputs = self.inputs(guess, scale=scale)
+            inputs = self.inputs(guess, scale)
         except (ArgumentError, ValueError, IndexError):  # as of a symmetric array that is no square
             return "no such values"
         return try_forward(self.fn, inputs)
@@ -124,7 +119,7 @@ class _Search:
     def answer(self) -> Guess | None:
         """Return the first guess that works; None if none does."""
         for chosen, plan in ranked(choices_of(self.fn, self.read)):
-            self.chosen, specs = chosen, planned(chosen, plan)
+            specs = planned(chosen, plan)
             whole = {d.name for d in specs if d.dtype in ("int64", "bool")}
             known = as_text(specs) in self.problems
             if known or whole & self.real or not self.fits(specs):
@@ -200,18 +195,6 @@ class _Search:
         return guess._replace(constants=none, notes=tuple(f"`{name}` {why}" for name in none))
 
     # -- answers -------------------------------------------------------------------------------
-    def others(self, answer: Guess) -> Iterator[list[Inputs]]:
-        """Yield inputs of other ranks that work too, for each rank several draws."""
-        by_ranks: dict[tuple[int, ...], Specs] = {}
-        for plan in PLANS:
-            specs = planned(self.chosen, plan)
-            by_ranks.setdefault(_ranks(specs), specs)
-        by_ranks.pop(_ranks(answer.specs), None)
-        for ranks, specs in by_ranks.items():
-            found = self.with_values(specs) if any(ranks) and self.fits(specs) else None
-            if found:
-                yield [self.inputs(found, k) for k in range(_DRAWS)]
-
     def refusal(self) -> CannotGuessError:
         """Return the error for inputs that cannot be guessed, with a description to edit."""
         problems = self.problems or {"no arguments": "nothing to differentiate"}
@@ -231,10 +214,6 @@ def _having(d: ArgumentSpec, values: str | Interval) -> ArgumentSpec:
     field = "dtype" if values == _COMPLEX else "domain"
     field = "interval" if isinstance(values, Interval) else field
     return dataclasses.replace(d, **{field: values})  # type: ignore[arg-type]
-
-
-def _ranks(specs: Specs) -> tuple[int, ...]:
-    return tuple(len(d.shape) for d in specs if d.shape is not None)
 
 
 def guess(op: Any, seed: int = 0) -> Inputs:
@@ -260,13 +239,3 @@ def guess(op: Any, seed: int = 0) -> Inputs:
     if answer is None:
         raise search.refusal()
     return search.inputs(answer)
-
-
-def other_guesses(op: Any, seed: int = 0) -> list[list[Inputs]]:
-    """Return inputs of other ranks than `guess` has, each of which works as well.
-
-    For each rank one or more draws.
-    """
-    search = _Search(op, seed)
-    answer = search.answer()
-    return [] if answer is None else list(itertools.islice(search.others(answer), _MAX_OTHERS))
