@@ -264,3 +264,13 @@ def test_nan_and_sizes_that_backward_does_not_take_count_where_inputs_were_given
     given = check_op(op, np.cos(np.arange(16.0)).reshape(4, 4), raise_exception=False)
     assert [failure.cause.name for failure in given.failures] == [cause]
     assert not check_op(op, raise_exception=False).failures
+
+
+@pytest.mark.parametrize(
+    "backward",
+    [lambda ctx, g: g * undefined, lambda ctx, g: g * ctx.saved_variables.other],  # noqa: F821
+)
+def test_a_name_that_backward_does_not_know_is_wrong_for_any_guess(backward):
+    op = pb.autograd_function(lambda ctx, x: x.exp(), backward)
+    report = check_op(op, raise_exception=False)
+    assert [failure.cause.name for failure in report.failures] == ["raised"]

@@ -41,10 +41,7 @@ from pullback.check.naming import name_of
 from pullback.check.subject import Subject
 from pullback.check.values import Array
 from pullback.core.tensor.tensor import box
-from pullback.errors import (
-    ArgumentError,
-    GradientError,
-)
+from pullback.errors import ArgumentError, GradientError, NameNotFoundError
 
 _MAX_TRIES, _LARGE = 1000, 8.0
 _SIZES = {"n": 4, "d": 3, "m": 2}
@@ -173,6 +170,8 @@ class _Search:
         except GradientError as error:
             self.unsummed |= bool(error.unsummed)
             return f"{_REFUSED}: {first_line(error)}", None if error.argument else guess
+        except (NameError, ImportError, NameNotFoundError):  # whatever the inputs
+            return problem, guess
         except Exception as error:
             return f"{_REFUSED}: {type(error).__name__}: {first_line(error)}", None
 
