@@ -109,7 +109,7 @@ def wrong_at(session: Session) -> list[int]:
         return []
     except BackwardError:
         with contextlib.suppress(ForwardError):
-            _gradients(_nearby(session, apart=True), session.seeds())
+            gradient_coordinates(_nearby(session, apart=True), session.seeds())
         return []
 
 
@@ -119,7 +119,7 @@ def _nearby(session: Session, apart: bool = False) -> Session:
     return Session(session.subject.with_arrays(arrays), session.options, session.report)
 
 
-def _gradients(session: Session, seeds: Sequence[Array]) -> list[Array]:
+def gradient_coordinates(session: Session, seeds: Sequence[Array]) -> list[Array]:
     """Return the coordinates of the gradients; raise if their shapes are wrong."""
     grads = zeros_for_none(session.vjp(seeds), session.arrays)
     for name, g, array in zip(session.subject.names, grads, session.arrays, strict=True):
@@ -165,7 +165,7 @@ def _disagrees(session: Session, line: Line) -> bool:
     for drawn in (session.seeds(), session.sizes()):
         along = np.where(smooth, joined(drawn), 0.0)
         seeds = session.split(along)
-        got = _gradients(session, seeds)[i]
+        got = gradient_coordinates(session, seeds)[i]
         absent = np.flatnonzero(~np.isfinite(got) & (line.direction != 0))
         if absent.size:  # at a guess nobody said that forward is meant for the values either
             return not session.options.guessed and _is_hole(session, line, absent[:_MOST].tolist())
@@ -181,7 +181,7 @@ def _is_hole(session: Session, line: Line, elements: Sequence[int]) -> bool:
     Where it is absent all around, values are beyond what backward is for.
     """
     i, near = line.argument, _nearby(session, apart=True)
-    got = _gradients(near, near.seeds())[i]
+    got = gradient_coordinates(near, near.seeds())[i]
     if not np.isfinite(got).all() or not np.isfinite(near.center).all():
         return False
     smooth = any(not each.slope.kink.any() for each in session.along(i, elements))

@@ -8,14 +8,14 @@ drawn from, see ops/functions/random.py; what else may differ shows in the resul
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 from pullback.arrays import NUMPY, library_of
 from pullback.core.custom.pytree import leaves
 from pullback.core.tensor.tensor import Tensor
 
-__all__ = ["Fingerprint", "GlobalDraws", "replayed_globals", "watched_globals"]
+__all__ = ["Fingerprint", "GlobalDraws", "kept_globals", "replayed_globals", "watched_globals"]
 
 _np = NUMPY.xp
 
@@ -57,6 +57,11 @@ def replayed_globals(drawn: GlobalDraws) -> Iterator[None]:
     finally:
         for (_, put, _), state in zip(drawn, standing, strict=True):
             put(state)
+
+
+def kept_globals() -> AbstractContextManager[None]:
+    """Leave the global generators as they stand, whatever is drawn inside the block."""
+    return replayed_globals(_standing())
 
 
 def _is_same(a: Any, b: Any) -> bool:

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from pullback.check.agreement import wrong_at
+from pullback.check.agreement import gradient_coordinates, wrong_at
 from pullback.check.deadline import OutOfTimeError, deadline
 from pullback.check.exceptions import (
     BackwardError,
@@ -27,7 +27,7 @@ from pullback.check.naming import quoted
 from pullback.check.numerical import coordinates, joined
 from pullback.check.repair import fail
 from pullback.check.report import Cause, Unchecked
-from pullback.check.session import Session, is_range, zeros_for_none
+from pullback.check.session import Session, is_range
 from pullback.check.slopes import Line
 from pullback.check.values import Array
 
@@ -95,7 +95,7 @@ def _is_right_but_for_phases(session: Session, wrong: set[int]) -> bool:
     if all(out.dtype.kind != "c" for out in session.outputs):
         return False
     seeds, changing = session.sizes(), set()
-    got = [coordinates(g) for g in zeros_for_none(session.vjp(seeds), session.arrays)]
+    got = gradient_coordinates(session, seeds)
     for line in (line for line in _lines(session) if line.argument in wrong):
         if not session.agrees(line, got[line.argument], seeds):
             return False

@@ -10,7 +10,6 @@ import ast
 import contextlib
 import functools
 import itertools
-import random
 import time
 import warnings
 from collections.abc import Iterator, Sequence
@@ -31,6 +30,7 @@ from pullback.check.report import Cause
 from pullback.check.session import Session
 from pullback.core.custom.operation import CustomOp
 from pullback.core.graph.modes import RECORD, STATE
+from pullback.transforms.repeating import kept_globals
 
 SECONDS = 1.5  # of the processor, that a search may take
 _CALLS = 40  # the calls that may be made however long they take
@@ -84,16 +84,14 @@ def _repairs(evidence: Evidence, wrong: Sequence[int], seconds: float) -> dict[i
 @contextlib.contextmanager
 def _undisturbed() -> Iterator[None]:
     """Leave the reader's modes, warnings and random numbers as they are."""
-    mode, numbers, legacy = STATE.get(), random.getstate(), np.random.get_state()
+    mode = STATE.get()
     try:
         STATE.set(RECORD)
-        with warnings.catch_warnings(), np.errstate(all="ignore"):
+        with kept_globals(), warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore")  # trials leave the domain, as those of the check do
             yield
     finally:
         STATE.set(mode)
-        random.setstate(numbers)
-        np.random.set_state(legacy)
 
 
 class Search:
