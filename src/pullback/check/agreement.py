@@ -13,16 +13,17 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from pullback.check.comparison import beside, max_abs
 from pullback.check.exceptions import BackwardError, ForwardError
 from pullback.check.numerical import (
     across,
     away_from_zero,
+    beside,
     coordinates,
     direction_scales,
     joined,
+    kept_equal,
+    max_abs,
     random_like,
-    ties,
 )
 from pullback.check.session import Session, grads_on_host, is_range, zeros_for_none
 from pullback.check.slopes import Line
@@ -38,7 +39,6 @@ _SMALLEST_SHARE = 1e-3  # of a direction: what is shorter is lost in rounding
 _BESIDE = 1e-3  # how far a nearby point is
 _FOURTH = 8.0  # fourth differences of noise are about so many times as large
 _ROUNDED = 8.0  # times what noise makes of a slope
-_ADDS = 1e-3  # relative to slopes
 _MOST = 8  # elements without a gradient that are looked at
 
 
@@ -129,27 +129,11 @@ def gradient_coordinates(session: Session, seeds: Sequence[Array]) -> list[Array
 
 
 def _is_wrong(session: Session, i: int) -> bool:
-    """Return whether a gradient disagrees along two directions, or as equal values move together.
-
-    Where values are equal, each alone may be at a kink; together they may move along it. Slopes of
-    a median of equal values do not add up: it has no gradient.
-    """
+    """Return whether a gradient disagrees along two directions along which equal values stay so."""
     if not np.isfinite(session.center).all():
         return False
-    rng, count = session.rng(f"directions {i}"), coordinates(session.wide[i]).size
-    first, second = (away_from_zero(count, rng) for _ in range(2))
-    one = session.measure(i, first)
-    if not _disagrees(session, one):
-        tied = ties(coordinates(session.wide[i])) if one.slope.kink.any() else ()
-        return any(_disagrees(session, session.measure(i, direction)) for direction in tied)
-    other = session.measure(i, second)
-    if not _disagrees(session, other):
-        return False
-    a, b, both = one.slope, other.slope, session.measure(i, first + second).slope
-    with np.errstate(all="ignore"):
-        size = np.abs(a.value) + np.abs(b.value)
-        error = _ADDS * size + 10 * (a.error + b.error + both.error)
-        return not (np.abs(both.value - a.value - b.value) > error).any()
+    rng, flat = session.rng(f"directions {i}"), coordinates(session.wide[i])
+    return all(_disagrees(session, session.measure(i, kept_equal(flat, rng))) for _ in range(2))
 
 
 def _disagrees(session: Session, line: Line) -> bool:

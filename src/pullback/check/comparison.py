@@ -13,6 +13,7 @@ from functools import partial
 import numpy as np
 
 from pullback.check.exceptions import BackwardError, ForwardError
+from pullback.check.numerical import beside, max_abs
 from pullback.check.session import Session, zeros_for_none
 from pullback.check.values import Array, Arrays, copies
 
@@ -20,12 +21,6 @@ from pullback.check.values import Array, Arrays, copies
 _ULPS = 4096
 # Of the small changes by which rounding is measured.
 _SALTS = (1.0, 2.0, 3.0)
-
-
-def max_abs(*arrays: Array) -> float:
-    """Return the largest finite absolute value, 0 if there is none."""
-    sizes = [np.abs(a[np.isfinite(a)]) for a in arrays]
-    return max((float(np.max(size, initial=0.0)) for size in sizes), default=0.0)
 
 
 def unequal(
@@ -107,17 +102,3 @@ def gradient_noise(session: Session, seeds: Arrays) -> Callable[[], list[Array]]
         return zeros_for_none(session.vjp(copies(moved), copies(arrays)), arrays)
 
     return partial(rounding_noise, compute, session.arrays, seeds)
-
-
-def beside(array: Array, by: float, salt: float = 1.0, apart: bool = False) -> Array:
-    """Return an array a little beside: each element changed by up to `by` of itself.
-
-    Equal elements stay equal, and zeros stay; with `apart`, no elements are equal or 0.
-    """
-    with np.errstate(all="ignore"):
-        phase = np.asarray(array.real + 2 * array.imag).astype(np.float64)
-        if apart:
-            phase = np.arange(array.size, dtype=np.float64).reshape(array.shape)
-            array = np.where(array == 0, by * (max_abs(array) or 1.0), array).astype(array.dtype)
-        factor = 1 + by * np.nan_to_num(np.cos(salt + 1e3 * phase))
-        return np.asarray(array * factor).astype(array.dtype)

@@ -12,7 +12,7 @@ jumps and edges of the domain.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,8 +24,6 @@ Curve = Callable[[float], Array | None]
 # Steps as powers of the rounding unit, the best first: with three halvings, truncation and
 # rounding balance at about eps ** (1/5) for a function of scale 1.
 _POWERS = (0.2, 0.25, 0.14, 0.33, 0.08, 0.4)
-# The groups of equal values that are moved together.
-_MAX_TIES = 2
 _ACCURATE = 1e-7
 _SMALL_KINK = 1e-3  # relative to a slope: no more than its error
 _SIGNS = np.array([-1.0, 1.0])
@@ -80,6 +78,12 @@ def from_coordinates(flat: Array, like: Array) -> Array:
     return wide.reshape(like.shape).astype(like.dtype, copy=False)
 
 
+def max_abs(*arrays: Array) -> float:
+    """Return the largest finite absolute value, 0 if there is none."""
+    sizes = [np.abs(a[np.isfinite(a)]) for a in arrays]
+    return max((float(np.max(size, initial=0.0)) for size in sizes), default=0.0)
+
+
 def direction_scales(size: Array) -> Array:
     """Return how far each coordinate of those sizes is moved along a random direction."""
     finite = size[np.isfinite(size)]
@@ -102,16 +106,28 @@ def random_like(array: Array, rng: np.random.Generator) -> Array:
     return np.asarray(values).astype(array.dtype)
 
 
-def ties(flat: Array) -> Iterator[Array]:
-    """Yield directions along which equal values stay equal, those of the most of them first.
+def kept_equal(flat: Array, rng: np.random.Generator) -> Array:
+    """Draw a direction along which equal values stay equal.
 
     Alone, each of them may be at a kink; a rule that gives all of them the whole gradient shows
-    when they move together.
+    when they move together. Slopes of a median of equal values only add up along such directions.
     """
-    values, groups, counts = np.unique(flat, return_inverse=True, return_counts=True)
-    for k in np.argsort(-counts, kind="stable")[:_MAX_TIES]:
-        if counts[k] > 1 and np.isfinite(values[k]):
-            yield (groups == k).astype(np.float64)
+    values, groups = np.unique(flat, return_inverse=True)
+    return np.asarray(away_from_zero(values.size, rng)[groups])
+
+
+def beside(array: Array, by: float, salt: float = 1.0, apart: bool = False) -> Array:
+    """Return an array a little beside: each element changed by up to `by` of itself.
+
+    Equal elements stay equal, and zeros stay; with `apart`, no elements are equal or 0.
+    """
+    with np.errstate(all="ignore"):
+        phase = np.asarray(array.real + 2 * array.imag).astype(np.float64)
+        if apart:
+            phase = np.arange(array.size, dtype=np.float64).reshape(array.shape)
+            array = np.where(array == 0, by * (max_abs(array) or 1.0), array).astype(array.dtype)
+        factor = 1 + by * np.nan_to_num(np.cos(salt + 1e3 * phase))
+        return np.asarray(array * factor).astype(array.dtype)
 
 
 def across(

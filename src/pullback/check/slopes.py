@@ -19,13 +19,14 @@ from pullback.check.exceptions import ForwardError, first_line
 from pullback.check.numerical import (
     Slope,
     away_from_zero,
+    beside,
     coordinates,
     direction_scales,
     double,
     from_coordinates,
     joined,
+    kept_equal,
     slope,
-    ties,
 )
 from pullback.check.subject import Subject
 from pullback.check.values import Array, copies
@@ -67,8 +68,6 @@ class Line(NamedTuple):
     slope : Slope
     scale : float
         The length scale of the argument.
-    tied : bool
-        Whether only equal values move, so that it tells nothing of the others.
     """
 
     argument: int
@@ -76,7 +75,6 @@ class Line(NamedTuple):
     element: int | None
     slope: Slope
     scale: float
-    tied: bool = False
 
 
 class Slopes:
@@ -128,7 +126,7 @@ class Slopes:
         """The rounding unit of the function: of its dtype, or of the dtype it computes in."""
         eps = max(float(np.finfo(a.dtype).eps) for a in self.wide)
         try:  # at a nearby point: round numbers would look like low precision
-            values = joined(self.subject.values([a * 1.00012345678 for a in self.wide]))
+            values = joined(self.subject.values([beside(a, 1e-4, apart=True) for a in self.wide]))
         except ForwardError:
             return eps
         values = values[np.isfinite(values) & (values != np.round(values))]
@@ -178,23 +176,22 @@ class Slopes:
     # -- those that are measured ---------------------------------------------------------------
     @cached_property
     def directions(self) -> list[Line]:
-        """The slopes along random directions, two for each argument, and along equal values.
+        """The slopes along two random directions of each argument; equal values share the second.
 
         One direction for each argument has to do where calls take long.
         """
-        draws = [self.rng(f"directions {i}") for i in range(len(self.wide))]
-        found = [self.measure(i, self._random_direction(i, rng)) for i, rng in enumerate(draws)]
+        found, flats = [], [coordinates(a) for a in self.wide]
+        draws = [self.rng(f"directions {i}") for i in range(len(flats))]
+        for i, (flat, rng) in enumerate(zip(flats, draws, strict=True)):
+            found.append(self._along(i, away_from_zero(flat.size, rng)))
         with deadline().as_time_allows():
-            for i, rng in enumerate(draws):
-                found.append(self.measure(i, self._random_direction(i, rng)))
-                for together in ties(coordinates(self.wide[i])):
-                    found.append(self.measure(i, together)._replace(tied=True))
+            for i, (flat, rng) in enumerate(zip(flats, draws, strict=True)):
+                found.append(self._along(i, kept_equal(flat, rng)))
         return sorted(found, key=lambda line: line.argument)
 
-    def _random_direction(self, i: int, rng: np.random.Generator) -> Array:
-        """Draw a direction of argument `i`, along which NaN stays NaN."""
-        flat = coordinates(self.wide[i])
-        return np.where(np.isfinite(flat), away_from_zero(flat.size, rng), 0.0)
+    def _along(self, i: int, direction: Array) -> Line:
+        """Measure the slope of argument `i` along a direction, along which NaN stays NaN."""
+        return self.measure(i, np.where(np.isfinite(coordinates(self.wide[i])), direction, 0.0))
 
     def elements(self, i: int, most: float = float("inf")) -> list[int]:
         """Return the coordinates of argument `i` that are moved one by one, `most` at most.

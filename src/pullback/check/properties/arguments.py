@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from pullback.check.comparison import max_abs, rounding_noise, unequal
+from pullback.check.comparison import rounding_noise, unequal
 from pullback.check.exceptions import (
     BackwardError,
     ForwardError,
@@ -24,7 +24,7 @@ from pullback.check.exceptions import (
 )
 from pullback.check.explain.evidence import Evidence
 from pullback.check.naming import quoted
-from pullback.check.numerical import random_like
+from pullback.check.numerical import max_abs, random_like
 from pullback.check.properties.first import wrong_along
 from pullback.check.properties.variants import Situation, Variant
 from pullback.check.report import Cause, Report

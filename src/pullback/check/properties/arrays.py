@@ -18,10 +18,11 @@ from typing import Any
 import numpy as np
 
 from pullback.arrays import CUPY, NUMPY, cuda_is_available
-from pullback.check.comparison import max_abs, rounding_noise
+from pullback.check.comparison import rounding_noise
 from pullback.check.deadline import deadline
 from pullback.check.exceptions import BackwardError, InapplicableError
 from pullback.check.iterating import ends
+from pullback.check.numerical import max_abs
 from pullback.check.properties.variants import RAISED, Variant, compared
 from pullback.check.report import Cause
 from pullback.check.session import RTOL, Session, gradients, zeros_for_none

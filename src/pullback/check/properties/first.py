@@ -249,7 +249,7 @@ def _report_unmeasured(session: Session) -> None:
         known |= any(found)
         pairs = list(zip(lines, found, strict=True))
         alone = [ok for line, ok in pairs if line.element is not None]
-        whole = any(ok for line, ok in pairs if line.element is None and not line.tied)
+        whole = any(ok for line, ok in pairs if line.element is None)
         if session.arrays[i].size and not whole and not (alone and all(alone)):
             what = f"{alone.count(False)} of {len(alone)} elements of " if any(found) else ""
             what += f"the gradient of `{name}`"
@@ -303,7 +303,7 @@ def _measured(session: Session) -> Iterator[str]:
     for name, array in session.subject.array_arguments():
         if array.dtype.kind == "b" and array.size and not array.any():
             yield f"what `{name}` masks left out, since it is False everywhere"
-    count = sum(not line.tied for line in session.directions)
+    count = len(session.directions)
     if count < 2 * len(session.arrays):
         session.note(
             f"derivatives were compared along {count} random direction{'s' * (count > 1)}: "
