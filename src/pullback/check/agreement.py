@@ -16,18 +16,16 @@ import numpy as np
 from pullback.check.exceptions import BackwardError, ForwardError
 from pullback.check.numerical import (
     across,
-    away_from_zero,
     beside,
     coordinates,
     direction_scales,
     joined,
     kept_equal,
     max_abs,
-    random_like,
 )
-from pullback.check.session import Session, grads_on_host, is_range, zeros_for_none
+from pullback.check.session import RTOL, Session, is_range
 from pullback.check.slopes import Line
-from pullback.check.subject import Run, Subject
+from pullback.check.subject import Run
 from pullback.check.values import Array
 
 # -- of the first look
@@ -42,48 +40,10 @@ _ROUNDED = 8.0  # times what noise makes of a slope
 _MOST = 8  # elements without a gradient that are looked at
 
 
-def looks_right(subject: Subject, run: Run, seed: int) -> bool:
-    """Return whether a call's gradients agree with one central difference, which uses up its run.
-
-    All arguments move at once, by as much as makes the terms of each of them about equally large.
-    False also where this cannot be told: for other dtypes, where something raises or is not finite.
-    """
-    rng, arrays, outputs = np.random.default_rng(seed), subject.arrays, run.values()
-    if any(a.dtype.char not in "dD" or not np.isfinite(a).all() for a in (*arrays, *outputs)):
-        return False
-    seeds = [random_like(out, rng) for out in outputs]
-    try:
-        with np.errstate(all="ignore"):
-            grads = zeros_for_none(grads_on_host(run.vjp(seeds)), arrays)
-    except Exception:  # of any kind: the full comparison says which, and whose
-        return False
-    steps, value, size = {}, 0.0, 0.0
-    sizes = [np.abs(coordinates(a)) for a in arrays]
-    directions = [away_from_zero(s.size, rng) * direction_scales(s) for s in sizes]
-    pairs = zip(directions, arrays, grads, strict=True)
-    terms = [step * coordinates(g.astype(a.dtype)) for step, a, g in pairs]
-    totals = [float(np.abs(t).sum()) for t in terms]
-    if not np.isfinite(totals).all():
-        return False
-    least = min((total for total in totals if total), default=1.0)
-    for i, total in enumerate(totals):
-        # Of exactly one size, mistakes in what two arguments have in common could cancel.
-        share = rng.uniform(0.6, 1.0) * max(least / max(total, least), _SMALLEST_SHARE)
-        steps[i] = _STEP * share * directions[i]
-        value, size = value + share * float(terms[i].sum()), size + share * total
-    try:
-        change = across(subject.values, arrays, steps)
-    except ForwardError:
-        return False
-    along = joined(seeds)
-    if change is None or change.shape != along.shape:
-        return False
-    noise = _NOISE * float(np.abs(along) @ np.abs(joined(outputs)))
-    return bool(abs(along @ change / (2 * _STEP) - value) <= _CLOSE * size + noise)
-
-
-def wrong_at(session: Session) -> list[int]:
+def wrong_at(session: Session, run: Run | None = None) -> list[int]:
     """Return the arguments whose gradient is wrong at a call, as far as measurements speak for it.
+
+    The first `run` of the call is used up if it is given.
 
     Raises
     ------
@@ -96,12 +56,18 @@ def wrong_at(session: Session) -> list[int]:
     >>> import pullback as pb
     >>> from pullback.check.report import Report
     >>> from pullback.check.slopes import Options
+    >>> from pullback.check.subject import Subject
     >>> op = pb.autograd_function(lambda ctx, x: abs(x) + x**2, lambda ctx, g: {"x": g})
     >>> calls = [Subject(op, (np.array(values),)) for values in ([0.5, -1.5], [0.0, 0.0])]
     >>> [wrong_at(Session(call, Options(), Report("", 0))) for call in calls]
     [[0], []]
     """
+    if session.subject.surrogate:
+        session.gradients()
+        return []
     try:
+        if _looks_right(session, run or session.subject.run(session.arrays)):
+            return []
         wrong = [i for i in range(len(session.arrays)) if _is_wrong(session, i)]
         near = _nearby(session) if wrong else session
         return [i for i in wrong if _is_wrong(near, i)]
@@ -113,15 +79,51 @@ def wrong_at(session: Session) -> list[int]:
         return []
 
 
+def _looks_right(session: Session, run: Run) -> bool:
+    """Return whether a call's gradients agree with one central difference.
+
+    All arguments move at once, by as much as makes the terms of each of them about equally large.
+    False also where this cannot be told: where something raises or is not finite.
+    """
+    session.outputs = run.values()
+    if not all(np.isfinite(a).all() for a in (*session.arrays, *session.outputs)):
+        return False
+    rng, arrays, seeds = session.rng("look"), session.wide, session.seeds("look")
+    flats = [coordinates(a) for a in arrays]
+    directions = [kept_equal(flat, rng) * direction_scales(np.abs(flat)) for flat in flats]
+    try:
+        grads = gradient_coordinates(session, seeds, run)
+    except BackwardError:  # the full comparison says whose mistake it is
+        return False
+    terms = [step * g for step, g in zip(directions, grads, strict=True)]
+    totals = [float(np.abs(t).sum()) for t in terms]
+    if not np.isfinite(totals).all():
+        return False
+    least = min((total for total in totals if total), default=1.0)
+    # Of exactly one size, mistakes in what two arguments have in common could cancel.
+    shares = [rng.uniform(0.6, 1.0) * max(least / max(t, least), _SMALLEST_SHARE) for t in totals]
+    steps = {i: _STEP * share * directions[i] for i, share in enumerate(shares)}
+    change, along = across(session.subject.values, arrays, steps), joined(seeds)
+    if change is None or change.shape != along.shape:
+        return False
+    value = sum(share * float(t.sum()) for share, t in zip(shares, terms, strict=True))
+    noise = _NOISE * float(np.abs(along) @ np.abs(joined(session.outputs)))
+    close = max(_CLOSE, session.options.rtol or RTOL.get(session.precision, 0.0))
+    size = float(np.dot(shares, totals))
+    return bool(abs(along @ change / (2 * _STEP) - value) <= close * size + noise)
+
+
 def _nearby(session: Session, apart: bool = False) -> Session:
     """Return a session at a nearby point; with `apart` one without zeros and equal values."""
     arrays = [beside(a, _BESIDE, apart=apart) for a in session.arrays]
     return Session(session.subject.with_arrays(arrays), session.options, session.report)
 
 
-def gradient_coordinates(session: Session, seeds: Sequence[Array]) -> list[Array]:
+def gradient_coordinates(
+    session: Session, seeds: Sequence[Array], run: Run | None = None
+) -> list[Array]:
     """Return the coordinates of the gradients; raise if their shapes are wrong."""
-    grads = zeros_for_none(session.vjp(seeds), session.arrays)
+    grads = run.gradients(seeds) if run else session.vjp(seeds)
     for name, g, array in zip(session.subject.names, grads, session.arrays, strict=True):
         if g.shape != array.shape:
             raise BackwardError(f"the gradient of `{name}` has shape {g.shape}, not {array.shape}")

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from pullback.check.agreement import looks_right, wrong_at
+from pullback.check.agreement import wrong_at
 from pullback.check.api import check
 from pullback.check.deadline import OutOfTimeError, deadline
 from pullback.check.exceptions import BackwardError
@@ -38,7 +38,7 @@ from pullback.check.naming import name_of, parameters_of, quoted
 from pullback.check.report import FAILED, PASSED, PartResult, Report, Unchecked
 from pullback.check.session import Session
 from pullback.check.slopes import Options
-from pullback.check.subject import Subject
+from pullback.check.subject import Run, Subject
 from pullback.check.values import holds_numbers, host
 from pullback.core.custom import pytree as tree
 from pullback.core.tensor.tensor import box
@@ -173,9 +173,7 @@ class Runner:
             if first == ENDLESS:
                 report.notes.append("other values left out: forward does not end at some")
                 return
-            if isinstance(first, str) or looks_right(*first, seed):
-                continue
-            names = self._wrong(first[0])
+            names = [] if isinstance(first, str) else self._wrong(*first)
             if not names:
                 continue
             with deadline().as_time_allows():
@@ -195,17 +193,17 @@ class Runner:
         for change in changes:
             fewer = [other for other in changes if other is not change]
             first = taken(fn, changed(inputs, fewer)) if fewer else ""
-            found = [] if isinstance(first, str) else self._wrong(first[0])
+            found = [] if isinstance(first, str) else self._wrong(*first)
             if found:
                 changes, names = fewer, found
         return changes, names
 
-    def _wrong(self, subject: Subject) -> list[str]:
+    def _wrong(self, subject: Subject, run: Run | None = None) -> list[str]:
         """Return the arguments whose gradient is wrong at a call that nobody gave."""
         subject.base = self.base
         session = Session(subject, self.options, Report(subject.name, self.options.seed))
         try:
-            return [subject.names[i] for i in wrong_at(session)]
+            return [subject.names[i] for i in wrong_at(session, run)]
         except BackwardError:
             return [""]
 

@@ -10,16 +10,17 @@ tensors.
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import dataclasses
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from pullback.check.deadline import deadline
-from pullback.check.exceptions import ForwardError
+from pullback.check.exceptions import BackwardError, ForwardError
 from pullback.check.naming import labels_of, name_of, parameters_of
 from pullback.check.values import Array, Arrays, backend_of, copies, holds_numbers, host
 from pullback.core.backward.api import grad
@@ -28,6 +29,17 @@ from pullback.core.custom.operation import CustomOp
 from pullback.core.graph.modes import no_grad
 from pullback.core.tensor.tensor import Tensor, box
 from pullback.errors import ArgumentError, InplaceError
+
+
+@contextlib.contextmanager
+def calling(kind: type[BackwardError | ForwardError]) -> Iterator[None]:
+    """Time a call of the function or of its backward; its exceptions become a `kind`."""
+    try:
+        # Trial inputs may lie outside of the domain: NumPy's warnings are expected.
+        with deadline().call(), np.errstate(all="ignore"):
+            yield
+    except Exception as error:
+        raise kind(f"{type(error).__name__}: {error}") from error
 
 
 @dataclasses.dataclass
@@ -52,11 +64,28 @@ class Run:
             for out, g in zip(self.outputs, seeds, strict=True)
             if g is not None and out._node
         ]
-        wanted = [t for t in self.tensors if t.requires_grad]
         if not found:
-            return [None] * len(wanted)
+            return [None] * len(self.wanted)
         roots, cotangents = zip(*found, strict=True)
-        return list(grad(roots, wanted, cotangents, retain, allow_unused=True))
+        return list(grad(roots, self.wanted, cotangents, retain, allow_unused=True))
+
+    @property
+    def wanted(self) -> list[Tensor]:
+        """The leaves that require a gradient."""
+        return [t for t in self.tensors if t.requires_grad]
+
+    def gradients(self, seeds: Sequence[Any]) -> list[Array]:
+        """Return these gradients as NumPy arrays, zeros for None; the graph is kept.
+
+        Raises
+        ------
+        BackwardError
+            If backward raises.
+        """
+        with calling(BackwardError):
+            found = self.vjp(seeds, retain=True)
+        pairs = zip(found, self.wanted, strict=True)
+        return [np.zeros_like(host(t)) if g is None else host(g) for g, t in pairs]
 
 
 class Subject:
@@ -292,13 +321,8 @@ class Subject:
         return [t for t in found if isinstance(t, Tensor) and t.dtype.is_inexact]
 
     def _call(self, leaves: Sequence[Any]) -> list[Tensor]:
-        """Call the function; its exceptions become a `ForwardError`."""
-        try:
-            # Trial inputs may lie outside of the domain: NumPy's warnings are expected.
-            with deadline().call(), np.errstate(all="ignore"):
-                return self.results(leaves)
-        except Exception as error:
-            raise ForwardError(f"{type(error).__name__}: {error}") from error
+        with calling(ForwardError):
+            return self.results(leaves)
 
 
 def _non_leaf(leaf: Tensor) -> Tensor:

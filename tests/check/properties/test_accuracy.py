@@ -35,7 +35,7 @@ def test_a_rule_that_is_as_right_as_forward_is_right_and_its_precision_is_noted(
     report = checked(root(tol=1e-3))
     assert report.outcome == "right"
     (note,) = [n for n in report.notes if "forward's own precision" in n]
-    assert note.startswith("the gradient of `x` is right to forward's own precision, about ")
+    assert note.startswith("the gradients are right to forward's own precision, about ")
 
 
 def test_an_error_of_one_percent_is_no_matter_of_accuracy():

@@ -26,7 +26,7 @@ Explanation = Callable[[Evidence, int], Cause | None]
 def none(e: Evidence, i: int) -> Cause | None:
     """There is no gradient, or only zeros; or there is one where there should be none."""
     name, known = f"`{e.names[i]}`", np.isfinite(e.expected[i])
-    if e.session.vjp(e.seeds)[i] is None:
+    if e.session.subject.run(e.arrays).vjp(e.seeds)[i] is None:
         return Cause("none", f"{name} gets no gradient (None), although the outputs depend on it")
     if not np.any(e.got[i]) and not np.any(e.other.got[i]):
         return Cause("none", f"the gradient of {name} is zero everywhere")

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from pullback.check.agreement import wrong_at
 from pullback.check.comparison import rounding_noise, unequal
 from pullback.check.exceptions import (
     BackwardError,
@@ -25,7 +26,6 @@ from pullback.check.exceptions import (
 from pullback.check.explain.evidence import Evidence
 from pullback.check.naming import quoted
 from pullback.check.numerical import max_abs, random_like
-from pullback.check.properties.first import wrong_along
 from pullback.check.properties.variants import Situation, Variant
 from pullback.check.report import Cause, Report
 from pullback.check.session import Session, gradients, run_backward, zeros_for_none
@@ -187,7 +187,7 @@ def _one_for_both(session: Session, i: int, j: int) -> Iterator[Variant | Situat
     yield Variant(when, run, expected, "same-tensor", hint, names, noise=noise)
     arrays[j] = (1.01 * arrays[j] + 1e-3 * max_abs(arrays[j])).astype(arrays[j].dtype)
     apart = Session(subject.with_arrays(arrays), options, Report(subject.name, options.seed))
-    if wrong_along(twice) and not wrong_along(apart):
+    if wrong_at(twice) and not wrong_at(apart):
         hint = "at a tie give the gradient to one of them, or half of it to each"
         yield Situation(twice, f"where {both} are equal and move together", "ties", hint)
 

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from pullback.check.agreement import gradient_coordinates, wrong_at
+from pullback.check.agreement import gradient_coordinates
 from pullback.check.deadline import OutOfTimeError, deadline
 from pullback.check.exceptions import (
     BackwardError,
@@ -23,7 +23,6 @@ from pullback.check.exceptions import (
 )
 from pullback.check.explain import cause_of_exception, diagnose
 from pullback.check.explain.evidence import Evidence
-from pullback.check.naming import quoted
 from pullback.check.numerical import coordinates, joined
 from pullback.check.repair import fail
 from pullback.check.report import Cause, Unchecked
@@ -38,7 +37,6 @@ _PHASES = (
     "may choose, as those of eigenvectors",
     "check a function of the outputs that does not depend on their phases, such as their abs()",
 )
-_PRECISIONS = (1e-6, 1e-5, 1e-4, 1e-3, 3e-3)  # that forward may have
 
 
 def first_derivatives(session: Session) -> Iterator[Cause | str]:
@@ -61,6 +59,7 @@ def first_derivatives(session: Session) -> Iterator[Cause | str]:
         return
     left_out = list(_measured(session))
     if not wrong:
+        _note_precision(session)
         _report_unmeasured(session)
         yield from left_out
 
@@ -76,18 +75,7 @@ def _settled(session: Session) -> set[int]:
             name = session.subject.names[i]
             session.report.unchecked.append(Unchecked(f"the gradient of `{name}`", *_PHASES, name))
         return set()
-    error = forward_error(session, sorted(wrong)) if wrong else None
-    if error is None:
-        return wrong
-    names = quoted(session.subject.names[i] for i in sorted(wrong))
-    session.note(
-        f"the gradient of {names} is right to forward's own precision, about {error:.0e}: forward "
-        "iterates or approximates. Make it more accurate (its tolerance, its steps), or pass rtol, "
-        "for a closer look"
-    )
-    session.report.precision = error
-    session.loosen(3 * error)
-    return set()
+    return wrong
 
 
 def _is_right_but_for_phases(session: Session, wrong: set[int]) -> bool:
@@ -166,45 +154,6 @@ def _wrong_along(session: Session, lines: Sequence[Line], purpose: str) -> set[i
     return {line.argument for line in lines if not session.agrees(line, got[line.argument], seeds)}
 
 
-# -- another call ----------------------------------------------------------------------------------
-def wrong_along(session: Session) -> list[int]:
-    """Return the arguments whose gradient is wrong in a session of another call.
-
-    Raises
-    ------
-    BackwardError
-        If backward raises, or returns a gradient of another shape than its argument's.
-    """
-    if session.subject.surrogate:
-        session.gradients()
-        return []
-    wrong = wrong_at(session)
-    return [] if wrong and forward_error(session, wrong) is not None else wrong
-
-
-# -- forward's own error ---------------------------------------------------------------------------
-def forward_error(session: Session, arguments: Sequence[int]) -> float | None:
-    """Return the relative error of the gradients if it may be forward's own, else None.
-
-    It may be where forward approximates its result, and the error is small: less than a power of
-    ten. An element whose own gradient nearly vanishes has the error of the others.
-    """
-    seeds, got = session.seeds(), [coordinates(g) for g in session.gradients()]
-    largest = [1e-2 * float(np.abs(g).max(initial=0.0)) for g in got]
-    pieces = [
-        (line, got[i], largest[i] * float(np.abs(line.direction).max()))
-        for i in arguments
-        for line in _lines(session, i)
-    ]
-
-    def explains(error: float) -> bool:
-        return all(session.agrees(line, g, seeds, error, error * size) for line, g, size in pieces)
-
-    if not explains(_PRECISIONS[-1]) or not session.iterates:
-        return None
-    return next(error for error in _PRECISIONS if explains(error))
-
-
 # -- reporting -------------------------------------------------------------------------------------
 def _explain(session: Session, arguments: Sequence[int]) -> None:
     """Search why the gradients of these arguments are wrong, and report it."""
@@ -234,6 +183,18 @@ def _explain(session: Session, arguments: Sequence[int]) -> None:
             f"{slope:.6g}, backward's {value:.6g}"
         )
         session.fail(Cause("formula", text, f"no pattern was looked for: {why}"), name)
+
+
+def _note_precision(session: Session) -> None:
+    """Note by how much forward is off itself, and compare no closer in what follows."""
+    if session.own_error:
+        session.note(
+            "the gradients are right to forward's own precision, about "
+            f"{session.own_error:.0e}: forward iterates or approximates. Make it more accurate "
+            "(its tolerance, its steps), or pass rtol, for a closer look"
+        )
+        session.report.precision = session.own_error
+        session.rtol = max(session.rtol, 3 * session.own_error)
 
 
 def _report_unmeasured(session: Session) -> None:

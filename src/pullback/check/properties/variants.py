@@ -11,6 +11,7 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
+from pullback.check.agreement import wrong_at
 from pullback.check.comparison import unequal
 from pullback.check.deadline import OutOfTimeError, deadline
 from pullback.check.exceptions import (
@@ -23,7 +24,6 @@ from pullback.check.exceptions import (
 from pullback.check.explain import cause_of_exception
 from pullback.check.explain.evidence import Evidence
 from pullback.check.naming import quoted
-from pullback.check.properties.first import wrong_along
 from pullback.check.repair import fail
 from pullback.check.report import Cause
 from pullback.check.session import Session
@@ -144,7 +144,7 @@ def _agrees(session: Session, situation: Situation) -> None:
     """
     other, when, cause = situation.session, situation.when, situation.cause
     try:
-        wrong = wrong_along(other)
+        wrong = wrong_at(other)
     except BackwardError as error:
         came = getattr(error.__cause__, "came", None)
         unfit = came is not None and came not in [a.shape for a in session.arrays]
