@@ -45,7 +45,7 @@ class Session(Slopes):
         self.part = ""
         self.own_error = 0.0  # that forward shows, relative to the terms of a slope
         self.hidden: Array | None = None  # the outputs' coordinates that no seed is drawn for
-        self._gradients: dict[tuple[str, bytes], list[Array]] = {}  # for the seeds of a purpose
+        self._gradients: dict[str, list[Array]] = {}  # for the seeds of a purpose
 
     # -- reporting -----------------------------------------------------------------------------
     def fail(self, cause: Cause, argument: str = "", **more: Any) -> None:
@@ -67,6 +67,12 @@ class Session(Slopes):
         if self.hidden is None or outputs is not None:
             return drawn
         return self.split(np.where(self.hidden, 0.0, joined(drawn)))
+
+    def hide(self, outputs: Array) -> None:
+        """Draw no output gradients from now on for these of the outputs' coordinates."""
+        if outputs.any():
+            self.hidden = outputs
+            self._gradients.clear()
 
     def sizes(self) -> list[Array]:
         """Draw the output gradients of a function of complex outputs' sizes, not of their phases.
@@ -194,10 +200,9 @@ class Session(Slopes):
 
     def gradients(self, purpose: str = "seeds") -> list[Array]:
         """Return backward's gradients for the seeds of that purpose."""
-        key = purpose, b"" if self.hidden is None else self.hidden.tobytes()
-        if key not in self._gradients:
-            self._gradients[key] = self.vjp(self.seeds(purpose))
-        return self._gradients[key]
+        if purpose not in self._gradients:
+            self._gradients[purpose] = self.vjp(self.seeds(purpose))
+        return self._gradients[purpose]
 
 
 def is_range(low: Any, high: Any) -> Any:

@@ -83,7 +83,7 @@ class Slopes:
     def __init__(self, subject: Subject, options: Options) -> None:
         self.subject = subject
         self.options = options
-        self.refusals: dict[int, list[str]] = {}  # why forward raised near each argument's values
+        self.refusals: dict[int, str] = {}  # why forward last raised near an argument's values
 
     def rng(self, purpose: str) -> np.random.Generator:
         """Return a generator for one purpose: parts do not share random streams."""
@@ -167,7 +167,7 @@ class Slopes:
             try:
                 found = joined(self.subject.values(moved))
             except ForwardError as error:
-                self.refusals.setdefault(arguments[0], []).append(first_line(error))
+                self.refusals[arguments[0]] = first_line(error)
                 return None
             return found if found.size == self.center.size else None
 

@@ -23,7 +23,7 @@ from pullback.check.exceptions import (
 )
 from pullback.check.explain import cause_of_exception, diagnose
 from pullback.check.explain.evidence import Evidence
-from pullback.check.numerical import coordinates, joined
+from pullback.check.numerical import coordinates
 from pullback.check.repair import fail
 from pullback.check.report import Cause, Unchecked
 from pullback.check.session import Session, is_range
@@ -41,110 +41,75 @@ _PHASES = (
 
 def first_derivatives(session: Session) -> Iterator[Cause | str]:
     """Compare first derivatives with differences; yield in words what was left out."""
+    names, why = session.subject.names, session.subject.surrogate
     if not session.outputs:
         name = session.subject.name
         yield Cause("none", f"{name} returns no floating or complex tensor to differentiate")
         return
     try:
-        if session.subject.surrogate:
-            session.gradients()
-            why = session.subject.surrogate
+        session.gradients()  # before the time for it is spent on directions
+        if why:
             session.note(f"the gradient is declared a surrogate ({why})")
             raise NotComparedError(why)
-        wrong = _settled(session)
+        wrong = _wrong(session)
         if wrong:
-            _explain(session, sorted(wrong))
+            session.discard_inconsistent()
+            wrong = _wrong(session)
+        if wrong and _is_right_but_for_phases(session, wrong):
+            found = [Unchecked(f"the gradient of `{names[i]}`", *_PHASES, names[i]) for i in wrong]
+            session.report.unchecked += found
+            wrong = []
+        elif wrong:
+            _explain(session, wrong)
     except BackwardError as error:
         yield cause_of_exception(error)
         return
     left_out = list(_measured(session))
     if not wrong:
-        _note_precision(session)
+        if session.own_error:
+            _note_precision(session)
         _report_unmeasured(session)
         yield from left_out
 
 
-def _settled(session: Session) -> set[int]:
-    """Return the arguments whose gradient is wrong, beyond what forward itself may be wrong by."""
-    wrong = _wrong(session)
-    if wrong:
-        session.discard_inconsistent()
-        wrong = _wrong(session)
-    if wrong and _is_right_but_for_phases(session, wrong):
-        for i in sorted(wrong):
-            name = session.subject.names[i]
-            session.report.unchecked.append(Unchecked(f"the gradient of `{name}`", *_PHASES, name))
-        return set()
-    return wrong
+def _wrong(session: Session) -> list[int]:
+    """Return the arguments whose gradient is wrong, along directions, then along elements.
 
-
-def _is_right_but_for_phases(session: Session, wrong: set[int]) -> bool:
-    """Return whether gradients are right for the sizes of complex outputs, which change."""
-    if all(out.dtype.kind != "c" for out in session.outputs):
-        return False
-    seeds, changing = session.sizes(), set()
-    got = gradient_coordinates(session, seeds)
-    for line in (line for line in _lines(session) if line.argument in wrong):
-        if not session.agrees(line, got[line.argument], seeds):
-            return False
-        low, high, _ = session.bounds(line, seeds)
-        least, change = _CHANGES * session.magnitude(line, seeds), min(abs(low), abs(high))
-        if line.element is None and least < change < np.inf:
-            changing.add(line.argument)
-    return changing == wrong
-
-
-def _wrong(session: Session) -> set[int]:
-    """Return the arguments whose gradient is wrong.
-
-    Where some outputs have no derivative along a line, nothing is known of the sum over all: the
-    others are compared without them.
+    Elements first of those of which directions tell nothing.
     """
-    wrong = _wrong_among(session)
-    if not wrong:
-        session.hidden = _without_slope(session)
-        if session.hidden is not None:
-            wrong = _wrong_among(session)
-        if not wrong:
-            session.hidden = None
-    return wrong
-
-
-def _wrong_among(session: Session) -> set[int]:
-    """Compare along directions, then along elements: those first without which nothing is known."""
-    seeds = session.seeds()
-    session.gradients()  # before the time for it is spent on directions
-    wrong = _wrong_along(session, session.directions, "seeds")
+    session.hide(_without_slope(session))
+    seeds, found = session.seeds(), _wrong_along(session, session.directions, "seeds")
     known = {line.argument for line in session.directions if session.is_known(line, seeds)}
     for i in range(len(session.arrays)):
-        if not wrong and i not in known:
+        if not found and i not in known:
             with contextlib.suppress(OutOfTimeError):
                 session.along(i, session.elements(i))
-            wrong |= _wrong_along(session, _lines(session, i), "seeds")
+            found |= _wrong_along(session, _lines(session, i), "seeds")
     with deadline().as_time_allows():
-        wrong |= _wrong_along(session, session.directions, "other seeds")
-        for i in known if not session.options.fast else ():
-            if not wrong:
-                wrong |= _wrong_along(session, session.sample(i), "seeds")
-    return wrong
+        found |= _wrong_along(session, session.directions, "other seeds")
+        for i in () if found or session.options.fast else known:
+            found |= _wrong_along(session, session.sample(i), "seeds")
+    return sorted(found)
 
 
-def _without_slope(session: Session) -> Array | None:
-    """Return which outputs have no slope on a line where others have; None if there are none."""
-    used = joined(session.seeds()) != 0
-    hidden = np.zeros(used.shape, bool)
-    for line in _lines(session):
+def _without_slope(session: Session) -> Array:
+    """Return which outputs have no slope along a direction where others have; all else is kept.
+
+    Nothing is known of a sum over all outputs there: the others are compared without them.
+    """
+    used = np.isfinite(session.center)
+    hidden = np.zeros_like(used)
+    for line in session.directions:
         unknown = used & ~is_range(line.slope.low, line.slope.high)
-        if not unknown[used].all():
-            hidden |= unknown
-    return hidden if hidden.any() and not hidden[used].all() else None
+        hidden |= unknown & ~unknown[used].all()
+    return hidden & ~hidden[used].all()
 
 
-def _lines(session: Session, i: int | None = None) -> list[Line]:
-    """Return the measured lines, those of argument `i` if one is given."""
+def _lines(session: Session, *arguments: int) -> list[Line]:
+    """Return the lines of arguments that were measured."""
     columns = [found.values() for found in session.along_elements]
     lines = itertools.chain(session.directions, *columns)
-    return [line for line in lines if i is None or line.argument == i]
+    return [line for line in lines if line.argument in arguments]
 
 
 def _wrong_along(session: Session, lines: Sequence[Line], purpose: str) -> set[int]:
@@ -154,10 +119,26 @@ def _wrong_along(session: Session, lines: Sequence[Line], purpose: str) -> set[i
     return {line.argument for line in lines if not session.agrees(line, got[line.argument], seeds)}
 
 
+def _is_right_but_for_phases(session: Session, wrong: Sequence[int]) -> bool:
+    """Return whether gradients are right for the sizes of complex outputs, which change."""
+    if all(out.dtype.kind != "c" for out in session.outputs):
+        return False
+    seeds, changing = session.sizes(), set()
+    got = gradient_coordinates(session, seeds)
+    for line in _lines(session, *wrong):
+        if not session.agrees(line, got[line.argument], seeds):
+            return False
+        low, high, _ = session.bounds(line, seeds)
+        least, change = _CHANGES * session.magnitude(line, seeds), min(abs(low), abs(high))
+        if line.element is None and least < change < np.inf:
+            changing.add(line.argument)
+    return changing == {*wrong}
+
+
 # -- reporting -------------------------------------------------------------------------------------
 def _explain(session: Session, arguments: Sequence[int]) -> None:
     """Search why the gradients of these arguments are wrong, and report it."""
-    told = list(arguments)
+    told = arguments
     try:
         evidence = Evidence(session)
         told = [i for i in range(len(session.arrays)) if evidence.wrong[i].any()] or told
@@ -173,11 +154,11 @@ def _explain(session: Session, arguments: Sequence[int]) -> None:
         fail(session, evidence, causes)
         return
     for i in told:
-        name, got, ranges = session.subject.names[i], coordinates(session.gradients()[i]), []
+        name, got, found = session.subject.names[i], coordinates(session.gradients()[i]), []
         for line in _lines(session, i):
             low, high, _ = session.bounds(line, session.seeds())
-            ranges.append(((low + high) / 2, float(line.direction @ got)))
-        slope, value = max(ranges, key=lambda pair: abs(pair[0] - pair[1]))
+            found.append(((low + high) / 2, float(line.direction @ got)))
+        slope, value = max(found, key=lambda pair: abs(pair[0] - pair[1]))
         text = (
             f"the gradient of `{name}` is wrong along a random direction: the derivative is "
             f"{slope:.6g}, backward's {value:.6g}"
@@ -187,37 +168,30 @@ def _explain(session: Session, arguments: Sequence[int]) -> None:
 
 def _note_precision(session: Session) -> None:
     """Note by how much forward is off itself, and compare no closer in what follows."""
-    if session.own_error:
-        session.note(
-            "the gradients are right to forward's own precision, about "
-            f"{session.own_error:.0e}: forward iterates or approximates. Make it more accurate "
-            "(its tolerance, its steps), or pass rtol, for a closer look"
-        )
-        session.report.precision = session.own_error
-        session.rtol = max(session.rtol, 3 * session.own_error)
+    session.note(
+        f"the gradients are right to forward's own precision, about {session.own_error:.0e}: "
+        "forward iterates or approximates. Make it more accurate (its tolerance, its steps), or "
+        "pass rtol, for a closer look"
+    )
+    session.report.precision = session.own_error
+    session.rtol = max(session.rtol, 3 * session.own_error)
 
 
 def _report_unmeasured(session: Session) -> None:
     """Report the arguments without a measured derivative; raise if there are no others."""
-    seeds = [session.seeds()]
-    session.hidden = _without_slope(session)
-    seeds.append(session.seeds())
-    session.hidden = None
-    unchecked, known = session.report.unchecked, False
+    seeds, unchecked, measured = session.seeds(), session.report.unchecked, 0
     for i, name in enumerate(session.subject.names):
         lines = [line for line in _lines(session, i) if line.direction.any()]
-        found = [any(session.is_known(line, g) for g in seeds) for line in lines]
-        known |= any(found)
-        pairs = list(zip(lines, found, strict=True))
-        alone = [ok for line, ok in pairs if line.element is not None]
-        whole = any(ok for line, ok in pairs if line.element is None)
-        if session.arrays[i].size and not whole and not (alone and all(alone)):
-            what = f"{alone.count(False)} of {len(alone)} elements of " if any(found) else ""
+        known = [line for line in lines if session.is_known(line, seeds)]
+        elements, found = (sum(line.element is not None for line in ls) for ls in (lines, known))
+        measured += len(known)
+        if session.arrays[i].size and len(known) == found < max(elements, 1):
+            what = f"{elements - found} of {elements} elements of " if known else ""
             what += f"the gradient of `{name}`"
             unchecked.append(Unchecked(what, *_why_unmeasured(session, i), name))
-        elif lines and not any(any(session.bounds(line, seeds[0])[:2]) for line in lines):
+        elif lines and not any(any(session.bounds(line, seeds)[:2]) for line in lines):
             session.note(f"the outputs do not change with `{name}` at these inputs")
-    if not known:
+    if not measured:
         if not unchecked:
             why = "the outputs or the arguments have no elements at these inputs"
             unchecked.append(Unchecked("the gradient", why))
@@ -226,12 +200,11 @@ def _report_unmeasured(session: Session) -> None:
 
 def _why_unmeasured(session: Session, i: int) -> tuple[str, str]:
     """Return why no derivative in an argument could be measured, and what to give."""
-    refusals = session.refusals.get(i)
     if deadline().is_over():
         return deadline().reason(), deadline().way_out()
-    if refusals:
+    if i in session.refusals:
         return (
-            f"forward raises wherever it is moved a little: {refusals[-1]}",
+            f"forward raises wherever it is moved a little: {session.refusals[i]}",
             "give inputs inside of the domain, or a text that says what they have to be",
         )
     if not np.isfinite(session.center).any():
