@@ -91,7 +91,7 @@ def test_the_public_names_are_listed_and_others_refused():
 
 # -- how large it is, and which words it knows -----------------------------------------------------
 MOST = {
-    "lines": 10_191,
+    "lines": 10_100,
     "files": 50,
     "lines of a file": 349,
     "lines of a function": 38,

@@ -61,3 +61,11 @@ def in_place_of(value: Any, array: Array) -> Any:
 def copies(arrays: Arrays) -> list[Array]:
     """Return C-contiguous copies, so that no shared memory can be written to."""
     return [np.array(a, order="C") for a in arrays]
+
+
+def points_into(array: Array, other: Array) -> bool:
+    """Return whether whole numbers say where each row of another array starts, and its length."""
+    if array.dtype.kind not in "iu" or array.ndim != 1 or array.size < 2 or not other.ndim:
+        return False
+    rises = (np.diff(array.astype(np.int64)) >= 0).all()
+    return bool(rises and array[0] == 0 and array[-1] == len(other))

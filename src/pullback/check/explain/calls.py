@@ -15,13 +15,13 @@ from typing import Any
 import numpy as np
 
 from pullback.check.deadline import deadline
-from pullback.check.exceptions import BackwardError, ForwardError, InapplicableError
+from pullback.check.exceptions import BackwardError, ForwardError
 from pullback.check.explain.candidates import multiple, multiples, subsets
 from pullback.check.explain.evidence import Evidence
 from pullback.check.iterating import ends
 from pullback.check.naming import axes_text, quoted
 from pullback.check.report import Cause
-from pullback.check.resizing import describe_axes, resized, session_with_leaves, symbols
+from pullback.check.resizing import describe_axes, symbols, with_other_length
 from pullback.check.subject import Subject
 from pullback.check.values import Array
 
@@ -128,10 +128,11 @@ def size(e: Evidence, i: int) -> Cause | None:
     if multiples(e, i) is None:
         return None
     for symbol in symbols(e.session):
-        length = symbol.length + 1
-        with contextlib.suppress(InapplicableError, BackwardError, ForwardError):
-            leaves = resized(e.session, symbol, length)
-            other = Evidence(session_with_leaves(e.session, leaves))
+        found = with_other_length(e.session, symbol)
+        with contextlib.suppress(BackwardError, ForwardError):
+            if found is None:
+                continue
+            length, other = found[0], Evidence(found[1])
             there = multiple(other.got[i], other.expected[i])
             same = other.matches(other.got[i], there * other.expected[i])
             if same and abs(there - c) > e.pattern_rtol * abs(c):

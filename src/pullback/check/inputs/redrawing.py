@@ -17,7 +17,7 @@ from pullback.check.inputs.arguments import Inputs, taken
 from pullback.check.inputs.domains import DOMAINS, from_end_to_end, recognised
 from pullback.check.naming import labels_of
 from pullback.check.numerical import joined, slope
-from pullback.check.values import Array, holds_numbers, host, in_place_of
+from pullback.check.values import Array, holds_numbers, host, in_place_of, points_into
 from pullback.core.custom import pytree as tree
 
 _SELDOM = 0.15
@@ -80,8 +80,7 @@ def _parts_of_one(arrays: Sequence[Array]) -> list[Array]:
     values = {a.shape for a in arrays if a.dtype.kind in "fc"}
     found = []
     for one, other in itertools.permutations(whole, 2):
-        points = one[0] == 0 and (np.diff(one) >= 0).all() and one[-1] == other.size
-        if points or (one.size == other.size and one.shape in values):
+        if points_into(one, other) or (one.size == other.size and one.shape in values):
             found += [one, other]
     return found
 

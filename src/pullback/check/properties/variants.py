@@ -54,7 +54,6 @@ class Situation(NamedTuple):
     when: str
     cause: str | Callable[[Evidence, int], Cause]  # its name; or it, for an argument
     hint: str = ""
-    meant: bool = True  # whether forward is meant for it: else what is wrong is a note
 
 
 class Part(NamedTuple):
@@ -148,16 +147,13 @@ def _agrees(session: Session, situation: Situation) -> None:
     except BackwardError as error:
         came = getattr(error.__cause__, "came", None)
         unfit = came is not None and came not in [a.shape for a in session.arrays]
-        if unfit and situation.meant and not session.options.guessed:
+        if unfit and callable(cause) and not session.options.guessed:
             session.fail(cause_of_exception(error), situation=when)
         else:
             session.note(f"forward works {when}, but backward raises: {first_line(error)}")
         return
     texts = {i: f"the gradient of `{other.subject.names[i]}` is wrong {when}" for i in wrong}
-    if not situation.meant:
-        for text in texts.values():
-            session.note(text)
-    elif wrong:
+    if wrong:
         other.subject.base = session.subject
         evidence = Evidence(other)
         if isinstance(cause, str):
