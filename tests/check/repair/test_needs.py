@@ -93,7 +93,7 @@ def needs(forward, backward, *args, wrong):
 
 def nodes(found, text):
     """Return the expressions of backward that are evaluated and written like this."""
-    tree = found.trials.backward.source.tree
+    tree = found.trials.rule.tree
     seen = [node for node in ast.walk(tree) if hasattr(node, "seen")]
     return [node for node in seen if ast.unparse(node) == text]
 

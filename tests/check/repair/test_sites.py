@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 import pullback as pb
-from pullback.check.repair.sites import Rewritten, TooLongError
-from pullback.check.repair.source import source_of
+from pullback.check.repair.source import Rewritten, TooLongError, source_of, with_helpers
 
 
 def comprehensions(n):
@@ -104,29 +103,29 @@ def outcome(function, *args):
         return repr(error)
 
 
+def rewritten(function):
+    sources = with_helpers(source_of(function))
+    return Rewritten(sources), sources[0]
+
+
 @pytest.mark.parametrize("n", [0, 2, 9])
 @pytest.mark.parametrize("function", CORPUS, ids=lambda f: f.__name__)
 def test_a_rewritten_function_returns_or_raises_what_the_original_does(function, n):
-    rewritten = Rewritten(source_of(function))
-    with rewritten.noting():
-        assert outcome(rewritten.called(), n) == outcome(function, n)
+    found, _ = rewritten(function)
+    with found.noting():
+        assert outcome(found.calls[function], n) == outcome(function, n)
 
 
 def doubled(x):
     return x * 2
 
 
-def rewritten(function):
-    found = Rewritten(source_of(function))
-    return found, found.source
-
-
 def test_another_definition_may_use_more_names_and_holds_as_long_as_its_block():
     found, source = rewritten(doubled)
     new = ast.parse("x * factor", mode="eval").body
     with found.changed(source, [(source.tree.body[0].value, new)], {"factor": 5}):
-        assert found.called()(3) == 15
-    assert found.called()(3) == 6
+        assert found.calls[doubled](3) == 15
+    assert found.calls[doubled](3) == 6
     assert doubled(3) == 6
 
 
@@ -139,7 +138,7 @@ def zeroed(x):
 def test_what_an_expression_had_is_known_though_it_is_written_to_afterwards():
     found, source = rewritten(zeroed)
     with found.noting() as noted:
-        found.called()(np.ones(2))
+        found.calls[zeroed](np.ones(2))
     assert noted.seen[source.tree.body[0].value].value.tolist() == [2, 2]
     assert noted.names[source]["found"].tolist() == [0, 2]
 
@@ -155,7 +154,7 @@ def test_a_loop_that_a_change_makes_endless_ends():
     found, source = rewritten(counted)
     test = source.tree.body[1].test
     with pytest.raises(TooLongError), found.changed(source, [(test, ast.Constant(True))], {}):
-        found.called()(3)
+        found.calls[counted](3)
 
 
 def factorial(n):
@@ -169,9 +168,9 @@ def twice_factorial(n):
 def test_a_helper_that_calls_itself_is_rewritten_once():
     found, _ = rewritten(twice_factorial)
     assert list(found.sources) == [twice_factorial, factorial]
-    assert found.called()(5) == 240
+    assert found.calls[twice_factorial](5) == 240
     with found.noting() as noted:
-        found.called()(2)
+        found.calls[twice_factorial](2)
     value = found.sources[factorial].tree.body[0].value
     assert noted.seen[value].count == 3
     assert factorial(5) == 120
@@ -190,4 +189,4 @@ outside = pb.autograd.__class__  # of another file
 
 
 def test_helpers_of_other_files_or_wrapped_ones_are_left_as_they_are():
-    assert list(Rewritten(source_of(uses_cached)).sources) == [uses_cached]
+    assert [s.function for s in with_helpers(source_of(uses_cached))] == [uses_cached]

@@ -12,7 +12,7 @@ import functools
 import itertools
 import time
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -23,8 +23,7 @@ from pullback.check.explain.evidence import Evidence
 from pullback.check.naming import quoted
 from pullback.check.repair.at_hand import Atom, Terms, atoms_of, edits_with
 from pullback.check.repair.edits import edits_of, edits_of_statements, made
-from pullback.check.repair.sites import kind_of
-from pullback.check.repair.source import Source, quotation, source_of
+from pullback.check.repair.source import Source, kind_of, quotation, source_of
 from pullback.check.repair.trials import Edit, Needs, Trials
 from pullback.check.report import Cause
 from pullback.check.session import Session
@@ -101,7 +100,7 @@ class Search:
         self, evidence: Evidence, wrong: Sequence[int], rule: Source, saver: Source
     ) -> None:
         self.time = Budget(SECONDS)
-        self.evidence, self.rule, self.saver = evidence, rule, saver
+        self.evidence = evidence
         self.trials = Trials(evidence, wrong, rule, saver)
         self.needs = Needs(self.trials)
 
@@ -113,7 +112,7 @@ class Search:
         for edit in self._edits():
             if not self.time.lasts() or edit.cost > last:
                 break
-            right = self.trials.mended_by(edit) if self._may_do(edit) else ()
+            right = self.trials.mended_by(edit)
             text = self._told(edit, right) if right else ""
             found |= {i: text for i in right if i not in found or right == wrong}
             if len(found) == len(wrong):
@@ -124,71 +123,55 @@ class Search:
 
     def _edits(self) -> Iterator[Edit]:
         """Yield all changes, the likeliest first."""
-        trials, names = self.trials, self.trials.names
-        nodes = {source: _seen(source.tree) for source in names}
-        both = [*nodes[self.rule], *nodes[self.saver]]
-        atoms = atoms_of(names[self.rule], names[self.saver], both)
-        found = [*self._of(self.rule, nodes[self.rule], atoms)]
-        for source in trials.backward.sources.values():
-            if source is not self.rule and source.function not in trials.saver.sources:
-                own = nodes[source]  # forward, which is right, does not use it
-                found += self._of(source, own, atoms_of(names[source], {}, own))
-        found += self._of(self.saver, _saved(self.saver.tree), atoms)
+        trials = self.trials
+        names, rule, saver = trials.names, trials.rule, trials.saver
+        atoms = atoms_of(names[rule], names[saver], [*_seen(rule), *_seen(saver)])
+        found = [*self._of(rule, ast.walk(rule.tree), atoms)]
+        for source in trials.helpers:
+            found += self._of(
+                source, ast.walk(source.tree), atoms_of(names[source], {}, _seen(source))
+            )
+        found += self._of(saver, _saving(saver.tree), atoms)
         found.sort(key=lambda edit: edit.cost)
         slips = list(itertools.takewhile(lambda edit: edit.cost <= _SLIP, found))
         yield from slips
         yield from self._terms(Terms(atoms))
         yield from found[len(slips) :]
 
-    def _of(self, source: Source, nodes: Sequence[Any], atoms: Sequence[Atom]) -> Iterator[Edit]:
-        """Yield changes of one function."""
-        more = _IN_FORWARD if source is self.saver else 0.0
-        used = [function.__code__ for function in self.trials.saver.sources]
-        called = [c.co_name for c in used if c.co_argcount == 1 and c.co_name.isidentifier()]
+    def _of(self, source: Source, nodes: Iterable[Any], atoms: Sequence[Atom]) -> Iterator[Edit]:
+        """Yield changes of some nodes of a function."""
+        is_saver = source is self.trials.saver
+        more = _IN_FORWARD if is_saver else 0.0
         for node in nodes:
-            pairs, kind = [*edits_of(node, source)], kind_of(node.seen.value)
+            pairs, seen = [*edits_of(node, source)], getattr(node, "seen", None)
+            kind = kind_of(seen.value) if seen else ""
             if kind:
-                needs = None if source is self.saver else self.needs.of(node)
-                pairs += edits_with(node, atoms, needs)
+                pairs += edits_with(node, atoms, None if is_saver else self.needs.of(node))
             if kind == "f":  # what forward passes its own values through
-                pairs += [(made(f"{name}(x)", {"x": node}), 1.7) for name in called]
-            if kind and source is self.saver:  # what it goes on to change
+                pairs += [(made(f"{name}(x)", {"x": node}), 1.7) for name in self.trials.passed]
+            if kind and is_saver:  # what it goes on to change
                 pairs.append((made("x.copy()", {"x": node}), 0.7))
             yield from (Edit(cost + more, source, [(node, new)]) for new, cost in pairs)
-        for node in ast.walk(source.tree):
-            if isinstance(node, ast.stmt) or isinstance(getattr(node, "ctx", None), ast.Store):
-                for new, cost in edits_of(node, source):
-                    yield Edit(cost + more, source, [(node, new)])
         for places, cost in edits_of_statements(source):
             yield Edit(cost + more, source, places)
 
     def _terms(self, terms: Terms) -> Iterator[Edit]:
         """Yield what gives expressions the values that they would need."""
         told: set[Any] = set()
-        nodes = sorted(_seen(self.rule.tree), key=lambda node: (node.lineno, node.col_offset))
+        nodes = sorted(_seen(self.trials.rule), key=lambda node: (node.lineno, node.col_offset))
         for need in (need for node in nodes for need in self.needs.of(node) or ()):
             key = need.value.tobytes(), need.needed.round(9).tobytes()
             if key not in told and self.time.lasts():
                 told.add(key)
                 for new, cost in terms.edits(need):
-                    yield Edit(cost, self.rule, [(need.node, new)])
-
-    def _may_do(self, edit: Edit) -> bool:
-        """Return whether one of the values that a change leads to may be what is needed."""
-        if edit.source is self.saver or not all(hasattr(old, "seen") for old, _ in edit.places):
-            return True
-        try:
-            pairs = [(old, self.trials.value_of(new, edit.source)) for old, new in edit.places]
-        except Exception:  # what the change leads to raises
-            return False
-        return any(self.needs.may_be(node, value) for node, value in pairs)
+                    yield Edit(cost, self.trials.rule, [(need.node, new)])
 
     def _told(self, edit: Edit, right: Sequence[int]) -> str:
         before, after = quotation(edit.source.tree, edit.places)
-        roles = {self.rule: "backward", self.saver: "forward"}
+        roles = {self.trials.rule: "backward", self.trials.saver: "forward"}
         role = roles.get(edit.source, f"`{edit.source.tree.name}`")
         names = [self.evidence.names[i] for i in right]
-        lent = self.trials.borrowed(edit) if edit.source is not self.saver else ()
+        lent = self.trials.borrowed(edit)
         borrowed = f" ({quoted(lent)} as in forward)" if lent else ""
         verb = "gradient of {} is" if len(names) == 1 else "gradients of {} are"
         return (
@@ -197,15 +180,16 @@ class Search:
         )
 
 
-def _seen(tree: ast.AST) -> list[Any]:
+def _seen(source: Source) -> list[Any]:
     """Return the expressions that were evaluated."""
-    return [node for node in ast.walk(tree) if hasattr(node, "seen")]
+    return [node for node in ast.walk(source.tree) if hasattr(node, "seen")]
 
 
-def _saved(tree: Any) -> list[Any]:
-    """Return the expressions of the statements that give something to the context."""
+def _saving(tree: Any) -> Iterator[Any]:
+    """Yield the nodes of the statements that give something to the context."""
     context = tree.args.args[0].arg
-    statements = [node for node in ast.walk(tree) if isinstance(node, (ast.Assign, ast.Expr))]
-    names = [{n.id for n in ast.walk(s) if isinstance(n, ast.Name)} for s in statements]
-    given = [s for s, own in zip(statements, names, strict=True) if context in own]
-    return [node for statement in given for node in _seen(statement)]
+    for statement in ast.walk(tree):
+        if isinstance(statement, (ast.Assign, ast.Expr)):
+            nodes = [*ast.walk(statement)]
+            if any(isinstance(node, ast.Name) and node.id == context for node in nodes):
+                yield from nodes

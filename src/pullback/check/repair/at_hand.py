@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pullback.check.repair.edits import Edits, Rule, made, value_of
-from pullback.check.repair.sites import kind_of, plain, shape_of
+from pullback.check.repair.source import kind_of, plain, shape_of
 from pullback.check.repair.trials import Need
 from pullback.check.values import Array
 from pullback.core.custom.context import Context

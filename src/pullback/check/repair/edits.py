@@ -18,8 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pullback.check.repair.sites import kind_of, shape_of
-from pullback.check.repair.source import Places, Source, rebuilt, replaced
+from pullback.check.repair.source import Places, Source, kind_of, rebuilt, replaced, shape_of
 from pullback.core.tensor.tensor import Tensor
 
 Edits = Iterator[tuple[Any, float]]  # expressions, with how unlikely they are
@@ -37,30 +36,28 @@ class Rule(NamedTuple):
     kinds: str = "fci"
 
 
+_OPERATORS = (
+    ("+", "-", "*", "/"),
+    ("*", "@"),
+    ("//", "%"),
+    ("<", "<=", ">", ">=", "==", "!="),
+    ("&", "|"),
+    ("and", "or"),
+)
 _ARITHMETIC = ("+", "-", "*", "/", "@", "**")
-_COMPARED = ("<", "<=", ">", ">=", "==", "!=")
-_PAIRS = [(a, b) for a in _ARITHMETIC for b in _ARITHMETIC if a != b or a in ("-", "/")]
+_PAIRS = [(a, b) for a, b in itertools.product(_ARITHMETIC, repeat=2) if a != b or a in "-/"]
 RULES = (
     # signs, operators and their order
-    Rule("-x", "x", 0.9),
-    Rule("~x", "x", 0.9),
-    Rule("not x", "x", 0.9),
-    Rule("x + y", "x - y; x * y", 1.0),
-    Rule("x - y", "x + y; y - x", 1.0),
-    Rule("x * y", "x / y; x + y; x @ y", 1.0),
-    Rule("x / y", "x * y; y / x; x // y", 1.0),
-    Rule("x @ y", "y @ x; x * y", 1.0),
-    Rule("x ** y", "y ** x", 1.1),
-    Rule("x // y", "x % y; x / y", 1.0),
-    Rule("x % y", "x // y; x / y", 1.0),
-    Rule("x & y", "x | y; x; y", 1.0),
-    Rule("x | y", "x & y; x; y", 1.0),
-    Rule("x and y", "x or y; x; y", 1.0),
-    Rule("x or y", "x and y; x; y", 1.0),
+    *(Rule(f"{sign}x", "x", 0.9) for sign in ("-", "~", "not ")),
+    *(
+        Rule(f"x {a} y", f"x {b} y", 1.0)
+        for group in _OPERATORS
+        for a, b in itertools.permutations(group, 2)
+    ),
+    *(Rule(f"x {a} y", f"y {a} x", 1.0) for a in ("-", "/", "@", "**")),
+    *(Rule(f"x {a} y", "x; y", 1.2) for a in (*_ARITHMETIC, "&", "|", "and", "or")),
     Rule("x if y else z", "z if y else x; x; z", 1.1),
-    *(Rule(f"x {a} y", f"x {b} y", 1.0) for a, b in itertools.permutations(_COMPARED, 2)),
-    # one operand alone, other brackets
-    *(Rule(f"x {a} y", "x; y", 1.2) for a in _ARITHMETIC),
+    # other brackets
     *(Rule(f"(x {a} y) {b} z", f"x {a} (y {b} z); (x {b} z) {a} y", 1.3) for a, b in _PAIRS),
     *(Rule(f"x {a} (y {b} z)", f"(x {a} y) {b} z", 1.3) for a, b in _PAIRS),
     # the value of any expression
@@ -78,10 +75,7 @@ RULES = (
     Rule("x", "np.roll(x, 1); np.roll(x, -1)", 2.0, "fc"),
     Rule("x", "np.cumsum(x[::-1])[::-1]; np.cumsum(x, 0)", 2.5, "f"),
     # statements
-    Rule("x += y", "x -= y; x = x + y; x = y", 1.0),
-    Rule("x -= y", "x += y; x = x - y; x = y", 1.0),
-    Rule("x *= y", "x /= y; x = x * y; x = y", 1.0),
-    Rule("x /= y", "x *= y; x = x / y; x = y", 1.0),
+    *(Rule(f"x {a}= y", f"x {b}= y; x = x {a} y; x = y", 1.0) for a, b in ("+-", "-+", "*/", "/*")),
     Rule("x = y", "x = x + y; x = x - y", 1.0),
     Rule("x[y] = z", "np.add.at(x, y, z)", 0.9),
     Rule("x[y] = z", "x[y] += z; x[y] -= z", 1.0),
@@ -99,16 +93,15 @@ def _parsed(text: str) -> Any:
 
 
 @functools.cache
-def _rules() -> dict[type, list[tuple[Any, list[Any], Rule]]]:
-    """Return the rules as trees, by the types of what they are for; `object` stands for any."""
-    found: dict[type, list[Any]] = {}
+def _patterns() -> list[tuple[Any, list[Any], Rule]]:
+    """Return the rules as trees."""
+    found = []
     for rule in RULES:
         old: Any = _parsed(rule.old)
         news: list[Any] = ast.parse(rule.new).body
         if isinstance(old, ast.expr):
-            news = [new.value for new in news if isinstance(new, ast.Expr)]
-        of_any = isinstance(old, ast.Name)
-        found.setdefault(object if of_any else type(old), []).append((old, news, rule))
+            news = [new.value for new in news]
+        found.append((old, news, rule))
     return found
 
 
@@ -151,14 +144,11 @@ def edits_of(node: Any, source: Source) -> Edits:
     """Yield what an expression, or a statement, may have been meant to be, with the costs."""
     is_literal = isinstance(getattr(node, "operand", node), ast.Constant)
     kind = "" if is_literal else kind_of(value_of(node))
-    rules = _rules()
-    for old, news, rule in rules.get(type(node), []):
+    for old, news, rule in _patterns():
         found: dict[str, Any] = {}
-        if _fits(old, node, found):
+        meant = kind and kind in rule.kinds if isinstance(old, ast.Name) else True
+        if meant and _fits(old, node, found):
             yield from ((made(new, found), rule.cost) for new in news)
-    for _, news, rule in rules[object] if kind else ():
-        if kind in rule.kinds:
-            yield from ((made(new, {"x": node}), rule.cost) for new in news)
     if is_literal:
         yield from ((new, 1.2) for new in _constants(value_of(node)))
     elif isinstance(node, ast.Call):
