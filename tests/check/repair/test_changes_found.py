@@ -135,14 +135,6 @@ STATEMENTS = {
         "out = np.zeros(4); out[ctx.i] += g.numpy(); return pb.asarray(out)",
         "with `np.add.at(out, ctx.i, g.numpy())` instead of `out[ctx.i] += g.numpy()`",
     ),
-    "indices that occur twice wherever something is added": (
-        "x",
-        "ctx.x, ctx.i, ctx.j = x.numpy(), np.array([0, 1, 0]), np.array([2, 2, 1]); "
-        "return x[ctx.i] * x[ctx.j]",
-        "x, i, j, g, out = ctx.x, ctx.i, ctx.j, g.numpy(), np.zeros(4); out[i] += g * x[j]; "
-        "out[j] += g * x[i]; return pb.asarray(out)",
-        "with `np.add.at(out, i, g * x[j]); np.add.at(out, j, g * x[i])` instead of",
-    ),
     "a statement that is too many": (
         "x",
         "return 2 * x",

@@ -7,7 +7,7 @@ nothing that is tried stays.
 from __future__ import annotations
 
 import ast
-import contextlib
+import contextvars
 import functools
 import itertools
 import time
@@ -69,28 +69,28 @@ def _repairs(evidence: Evidence, wrong: Sequence[int], seconds: float) -> dict[i
     rule, saver = source_of(op.given_rule), source_of(op.setup_context or op.forward)
     if rule is None or saver is None:
         return {}
+
+    def search() -> dict[int, str]:
+        STATE.set(RECORD)
+        quiet = warnings.catch_warnings(action="ignore")  # trials leave the domain, as a check does
+        limit = limited(max(seconds, 0.0))
+        with (
+            limit,
+            deadline().leaving_out(_CALLS),
+            kept_globals(),
+            quiet,
+            np.errstate(all="ignore"),
+        ):
+            return Search(evidence, wrong, rule, saver).found()
+
     try:
-        with _undisturbed(), limited(max(seconds, 0.0)), deadline().leaving_out(_CALLS):
-            found = Search(evidence, wrong, rule, saver).found()
+        found = contextvars.copy_context().run(search)  # the reader's modes stay as they are
     except (OutOfTimeError, BackwardError, ForwardError):
         return {}
     except Exception as error:  # a report without it is better than none
         return {wrong[0]: f"no change of the source was sought: {error!r}"}
     first = {found[i]: i for i in reversed(wrong) if i in found}
     return {i: text for text, i in first.items()}
-
-
-@contextlib.contextmanager
-def _undisturbed() -> Iterator[None]:
-    """Leave the reader's modes, warnings and random numbers as they are."""
-    mode = STATE.get()
-    try:
-        STATE.set(RECORD)
-        with kept_globals(), warnings.catch_warnings(), np.errstate(all="ignore"):
-            warnings.simplefilter("ignore")  # trials leave the domain, as those of the check do
-            yield
-    finally:
-        STATE.set(mode)
 
 
 class Search:
@@ -135,7 +135,10 @@ class Search:
         found.sort(key=lambda edit: edit.cost)
         slips = list(itertools.takewhile(lambda edit: edit.cost <= _SLIP, found))
         yield from slips
-        yield from self._terms(Terms(atoms))
+        terms = Terms(atoms)
+        for need in (need for node in _seen(rule) for need in self.needs.of(node) or ()):
+            edits = terms.edits(need) if self.time.lasts() else ()
+            yield from (Edit(cost, rule, [(need.node, new)]) for new, cost in edits)
         yield from found[len(slips) :]
 
     def _of(self, source: Source, nodes: Iterable[Any], atoms: Sequence[Atom]) -> Iterator[Edit]:
@@ -154,17 +157,6 @@ class Search:
             yield from (Edit(cost + more, source, [(node, new)]) for new, cost in pairs)
         for places, cost in edits_of_statements(source):
             yield Edit(cost + more, source, places)
-
-    def _terms(self, terms: Terms) -> Iterator[Edit]:
-        """Yield what gives expressions the values that they would need."""
-        told: set[Any] = set()
-        nodes = sorted(_seen(self.trials.rule), key=lambda node: (node.lineno, node.col_offset))
-        for need in (need for node in nodes for need in self.needs.of(node) or ()):
-            key = need.value.tobytes(), need.needed.round(9).tobytes()
-            if key not in told and self.time.lasts():
-                told.add(key)
-                for new, cost in terms.edits(need):
-                    yield Edit(cost, self.trials.rule, [(need.node, new)])
 
     def _told(self, edit: Edit, right: Sequence[int]) -> str:
         before, after = quotation(edit.source.tree, edit.places)

@@ -62,9 +62,8 @@ def _atoms(
     names: Mapping[str, Any], beside: Mapping[str, Any], nodes: Iterable[Any]
 ) -> Iterator[Atom]:
     own = [Atom(ast.Name(name, _LOAD), value, 0.0) for name, value in names.items()]
-    saved = itertools.chain(*map(_saved, own))
     others = [Atom(ast.Name(name, _LOAD), value, 0.5) for name, value in beside.items()]
-    for atom in (*own, *saved, *others):
+    for atom in (*own, *itertools.chain(*map(_saved, own)), *others):
         if kind_of(atom.value):
             yield atom
             yield from _of_array(atom)
@@ -105,15 +104,12 @@ def _of_array(atom: Atom) -> Iterator[Atom]:
 
 def _can_repeat(node: Any) -> bool:
     """Return whether an expression may be evaluated elsewhere too: it works on numbers alone."""
-    for each in ast.walk(node):
-        if isinstance(each, _ONCE):
-            return False
-        if isinstance(each, ast.Call):
-            owner = each.func.value if isinstance(each.func, ast.Attribute) else None
-            known = [value_of(part) for part in (*each.args, owner) if hasattr(part, "seen")]
-            if not all(kind_of(value) or isinstance(value, (str, tuple)) for value in known):
-                return False
-    return True
+    nodes = [*ast.walk(node)]
+    calls = [each for each in nodes if isinstance(each, ast.Call)]
+    used = [part for call in calls for part in (*call.args, getattr(call.func, "value", None))]
+    values = [value_of(part) for part in used if hasattr(part, "seen")]
+    known = all(kind_of(value) or isinstance(value, (str, tuple)) for value in values)
+    return known and not any(isinstance(each, _ONCE) for each in nodes)
 
 
 # -- in the place of an expression, or beside it ---------------------------------------------------
@@ -183,7 +179,8 @@ class Terms:
         self._values = [(np.asarray(plain(a.value)), a.node) for a in pool]
         self._tables: dict[tuple[int, ...], tuple[list[tuple[str, Any]], Array]] = {}
         numbers = [(float(v.real), node) for v, node in self._values if not v.ndim]
-        self._numbers = [(v, node) for v, node in numbers if v > 0 and v != 1][:_MOST_FACTORS]
+        found = [(v, node) for v, node in numbers if v > 0 and v not in (1, 2)]
+        self._numbers = [(2.0, ast.Constant(2)), *found][:_MOST_FACTORS]
 
     def edits(self, need: Need) -> Edits:
         """Yield what makes the value of an expression the right one."""
@@ -209,23 +206,21 @@ class Terms:
         ratios = (rows.conj() @ wanted).real / np.sum(np.abs(rows) ** 2, axis=1)
         off = np.abs(ratios[:, None] * rows - wanted).max(axis=1)
         for j in map(int, np.flatnonzero(off <= _RTOL * np.abs(wanted).max())):
-            factor, names = self._factor(abs(ratios[j]), target.size)
-            if factor:
-                yield ratios[j], made(factor, {"t": made(*terms[j]), **names})
+            term = self._scaled(abs(ratios[j]), made(*terms[j]), target.size)
+            if term is not None:
+                yield ratios[j], term
 
-    def _factor(self, ratio: float, size: int) -> tuple[str, dict[str, Any]]:
-        """Return how a term is multiplied by small numbers and those at hand; "" if by others."""
-        forms: list[tuple[str, float, dict[str, Any]]] = [("t", 1.0, {})]
-        numbers = self._numbers if size > _FEW else []
-        for v, a in numbers:
-            forms += [("a * t", v, {"a": a}), ("t / a", 1 / v, {"a": a})]
-        for (v, a), (w, b) in itertools.product(numbers, numbers):
-            names = {"a": a, "b": b}
-            forms += [("a * b * t", v * w, names), ("a / b * t", v / w, names)]
-        for (text, number, names), scale in itertools.product(forms, (1.0, 2.0, 0.5)):
-            if abs(scale * number - ratio) <= _RTOL * ratio:
-                return text if scale == 1 else f"{scale:g} * {text}", names
-        return "", {}
+    def _scaled(self, ratio: float, term: Any, size: int) -> Any:
+        """Return a term multiplied by numbers at hand, or 2; None if by others."""
+        known = self._numbers if size > _FEW else self._numbers[:1]
+        found = [("t", 1.0, {"t": term})]
+        for v, a in known:
+            found += [("a * t", v, {"a": a, "t": term}), ("t / a", 1 / v, {"a": a, "t": term})]
+        for (v, a), (w, b) in itertools.product(known, known):
+            names = {"a": a, "b": b, "t": term}
+            found += [("a * b * t", v * w, names), ("a / b * t", v / w, names)]
+        same = (each for each in found if abs(each[1] - ratio) <= _RTOL * ratio)
+        return next((made(text, names) for text, _, names in same), None)
 
     def _table(self, shape: tuple[int, ...]) -> tuple[list[tuple[str, Any]], Array]:
         """Return every combination of values that has a shape, one in each row."""

@@ -9,15 +9,15 @@ from __future__ import annotations
 
 import ast
 import functools
-import inspect
 import itertools
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from types import FunctionType, ModuleType
+from types import ModuleType
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from pullback.check.naming import parameters_of
 from pullback.check.repair.source import Places, Source, kind_of, rebuilt, replaced, shape_of
 from pullback.core.tensor.tensor import Tensor
 
@@ -223,10 +223,9 @@ def _alternatives(node: Any, source: Source) -> list[str]:
     """Return the functions of the same module, or of a method's library, that may be meant."""
     owner = node.func.value if isinstance(node.func, ast.Attribute) else None
     module = source.known.get(owner.id) if isinstance(owner, ast.Name) else None
-    if isinstance(module, ModuleType):
-        return _functions_like(module, node.func.attr)
-    library = sys.modules["pullback"] if isinstance(value_of(owner), Tensor) else np
-    return _functions_like(library, node.func.attr) if kind_of(value_of(owner)) else []
+    if kind_of(value_of(owner)):
+        module = sys.modules["pullback"] if isinstance(value_of(owner), Tensor) else np
+    return _functions_like(module, node.func.attr) if isinstance(module, ModuleType) else []
 
 
 @functools.cache
@@ -237,19 +236,16 @@ def _functions_like(module: ModuleType, name: str) -> list[str]:
     return [each for each in names if own and _arguments(vars(module)[each]) == own]
 
 
-def _arguments(function: Any) -> Any:
-    """Return the first arguments of a function; None of what is none, or is a class."""
+def _arguments(function: Any) -> Sequence[Any]:
+    """Return the names of a function's first arguments; of a ufunc, how many it has."""
     if isinstance(function, np.ufunc):
         return function.nin, function.nout
-    inner = inspect.unwrap(function) if callable(function) else None
-    if not isinstance(inner, FunctionType):
-        return None
-    return inner.__code__.co_varnames[: min(inner.__code__.co_argcount, 2)]
+    return [p.name for p in parameters_of(function) or ()][:2]
 
 
 # -- several places --------------------------------------------------------------------------------
 def edits_of_statements(source: Source) -> Iterator[tuple[Places, float]]:
-    """Yield what two expressions or statements exchanged lead to, and what all adding does."""
+    """Yield what two expressions or statements exchanged lead to, and none of a statement."""
     simple = (ast.Assign, ast.AugAssign, ast.Expr, ast.Return)
     nodes = [node for node in ast.walk(source.tree) if isinstance(node, simple)]
     nodes.sort(key=lambda node: node.lineno)
@@ -265,14 +261,6 @@ def edits_of_statements(source: Source) -> Iterator[tuple[Places, float]]:
         for a, b in itertools.pairwise(each for each in block if isinstance(each, simple[:3])):
             yield [(a, b), (b, a)], 1.4
     yield from (([(node, ast.Pass())], 1.7) for node in nodes if isinstance(node, ast.Expr))
-    adding = _parsed("x[y] += z")
-    places = [
-        (node, made(ast.parse("np.add.at(x, y, z)").body[0], found))
-        for node in nodes
-        if _fits(adding, node, found := dict[str, Any]())
-    ]
-    if len(places) > 1:
-        yield places, 1.0
 
 
 def _exchangeable(a: Any, b: Any) -> bool:
