@@ -228,18 +228,6 @@ def test_a_rule_that_changes_grad_output_in_place_is_right_in_second_order_too()
     assert gradcheck(op, np.ones((2, 2))).ok
 
 
-def test_a_sorted_grid_that_is_not_differentiated_stays_sorted():
-    def forward(ctx, x, grid):
-        assert (np.diff(grid.numpy()) >= 0).all()
-        ctx.save_for_backward(x=x)
-        return x * x + grid[0]
-
-    op = pb.autograd_function(forward, lambda ctx, g: {"x": 2 * ctx.saved_variables.x * g})
-    x = pb.asarray(np.array([0.5, 1.5, 2.5])).requires_grad_()
-    report = gradcheck(op, (x, np.arange(3.0)))
-    assert report.ok
-
-
 def test_arrays_beside_tensors_that_require_grad_reach_forward_as_arrays():
     kinds = set()
 

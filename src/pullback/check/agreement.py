@@ -182,7 +182,7 @@ def _noise(session: Session, line: Line) -> Array:
     whose gradients are right may be so by rounding.
     """
     step, base = session.eps**0.25, session.subject.base
-    curve = session.curve((line.argument,), line.direction)
+    curve = session.curve(line.argument, line.direction)
     points = [curve(k * step * line.scale) for k in (-2, -1, 0, 1, 2)]
     if any(point is None for point in points):
         return np.full(session.center.shape, np.inf)

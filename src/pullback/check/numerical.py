@@ -25,6 +25,7 @@ Curve = Callable[[float], Array | None]
 # rounding balance at about eps ** (1/5) for a function of scale 1.
 _POWERS = (0.2, 0.25, 0.14, 0.33, 0.08, 0.4)
 _ACCURATE = 1e-7
+_ROOM = 1e-5  # relative to a slope: how far two measurements of it may differ
 _SMALL_KINK = 1e-3  # relative to a slope: no more than its error
 _SIGNS = np.array([-1.0, 1.0])
 _TINY = 1e-300  # below it, results may have underflowed
@@ -54,6 +55,12 @@ class Slope(NamedTuple):
         """The middle of the range; NaN where it is unknown."""
         with np.errstate(invalid="ignore"):
             return (self.low + self.high) / 2
+
+    @property
+    def room(self) -> Array:
+        """How far another measurement of the same derivative may be from its middle."""
+        sizes = np.maximum(np.abs(self.low), np.abs(self.high))
+        return np.asarray((self.high - self.low) / 2 + 10 * self.error + _ROOM * sizes)
 
 
 def double(dtype: np.dtype[Any]) -> np.dtype[Any]:
@@ -176,38 +183,40 @@ def slope(line: Curve, scales: Sequence[float], eps: float) -> Slope:
     """
     center = line(0.0)
     assert center is not None
-    far, size = np.full(center.size, np.inf), np.abs(center)
-    best, doubt, step, bend = Slope(-far, far, far, far > 0), far, far, far
-    done = far < 0
-    errors: dict[float, Array] = {}  # by step
+    steps, size = list[float](), np.abs(center)
+    found, floors = list[Slope](), list[Array]()
     with np.errstate(all="ignore"):
         for scale, power in itertools.product(dict.fromkeys(scales), _POWERS):
-            h = scale * eps**power
-            found, floor, reach = _at_step(line, center, h, eps)
-            accurate = found.error <= _ACCURATE * np.abs(found.low) + 4 * floor
-            if not errors and (accurate & ~found.kink).all():
-                return found  # as most are
-            size, gap, errors[h] = np.fmax(size, reach), found.high - found.low, found.error
-            bent = found.kink & (gap > 0)
-            bend = np.where(bent, np.minimum(bend, h), bend)
-            doubt = np.where(~best.kink & (step > bend), np.inf, doubt)
-            # Of the edge of a domain, the other side is not known.
-            new = found.error + np.where(found.kink & ~bent, np.abs(found.low), gap)
-            better = (new < doubt) & (bent | (h <= bend))
-            best = Slope(*(np.where(better, a, b) for a, b in zip(found, best, strict=True)))
-            doubt, step = np.where(better, new, doubt), np.where(better, h, step)
-            slopes = np.fmax(np.abs(best.low), np.abs(best.high))
-            done |= better & (bent | ~best.kink) & (best.error <= _ACCURATE * slopes + 4 * floor)
-            if done.all():
+            steps.append(scale * eps**power)
+            here, floor, reach = _at_step(line, center, steps[-1], eps)
+            found, floors, size = [*found, here], [*floors, floor], np.fmax(size, reach)
+            best, accurate = _least_doubtful(np.array(steps)[:, None], found, floors)
+            if accurate.all():
                 break
-        # Errors at smaller steps are of noise, which is as large at the step that was taken.
-        for h, error in errors.items():
-            noise = np.where(h < step, error * h / step, 0.0)
-            best = best._replace(error=np.fmax(best.error, noise))
         rough = max(1e-4, 30 * eps**0.5) * _rounded(size) + 1e7 * _TINY
-        unknown = ~(best.error <= 0.1 * slopes + rough / min(scales))
-    low, high = np.where(unknown, -np.inf, best.low), np.where(unknown, np.inf, best.high)
-    return Slope(low, high, np.where(unknown, 0.0, best.error), best.kink | unknown)
+        sizes = np.fmax(np.abs(best.low), np.abs(best.high))
+        known = best.error <= 0.1 * sizes + rough / min(scales)
+    unknown = Slope(*(np.full(size.shape, value) for value in (-np.inf, np.inf, 0.0, True)))
+    return Slope(*(np.where(known, *pair) for pair in zip(best, unknown, strict=True)))
+
+
+def _least_doubtful(
+    steps: Array, found: Sequence[Slope], floors: Sequence[Array]
+) -> tuple[Slope, Array]:
+    """Return, for each output, the best of the slopes at some steps, and whether it is accurate."""
+    low, high, error, kink = (np.stack(each) for each in zip(*found, strict=True))
+    sizes, bent = np.fmax(np.abs(low), np.abs(high)), kink & (high > low)
+    bend = np.min(np.where(bent, steps, np.inf), axis=0)
+    # Of the edge of a domain, the other side is not known.
+    doubt = error + np.where(kink & ~bent, sizes, high - low)
+    doubt = np.where(bent | (steps <= bend), doubt, np.inf)
+    best = np.argmin(np.nan_to_num(doubt, nan=np.inf), axis=0), np.arange(low.shape[1])
+    accurate = (bent | ~kink) & (error <= _ACCURATE * sizes + 4 * np.stack(floors))
+    # Errors at smaller steps are of noise, which is as large at the step that is taken.
+    taken = steps[best[0], 0]
+    noise = np.fmax.reduce(np.where(steps < taken, error * steps / taken, 0.0))
+    error = np.fmax(error[best], noise)
+    return Slope(low[best], high[best], error, kink[best]), accurate[best]
 
 
 def _at_step(line: Curve, center: Array, h: float, eps: float) -> tuple[Slope, Array, Array]:
@@ -219,16 +228,13 @@ def _at_step(line: Curve, center: Array, h: float, eps: float) -> tuple[Slope, A
     ends = [line(float(t)) for t in np.ravel([steps, -steps])]
     right, left = np.split(np.array([center * np.nan if e is None else e for e in ends]), 2)
     size = np.fmax(np.abs(center), np.fmax(np.abs(right[0]), np.abs(left[0])))
-    floor = (8 * eps * size + _TINY) / h
-    noise = (8 * eps * _rounded(size) + _TINY) / h
-    still = (right[0] == center) & (left[0] == center) & (center != 0)
-    floor = np.where(still, noise, floor)
+    floor = (8 * eps * _rounded(size) + _TINY) / h
     right, left = (right - center) / steps, (center - left) / steps
     value, error = _to_zero((right + left) / 2, 4)
     # The slopes of the two sides approach each other as the step shrinks; at a kink they do not,
     # and noise and jumps drive them apart.
     gaps = np.abs(right - left)
-    gap = np.where((gaps[2] > 0.7 * gaps[0]) & (gaps[2] > 8 * noise), gaps[2], 0.0)
+    gap = np.where((gaps[2] > 0.7 * gaps[0]) & (gaps[2] > 8 * floor), gaps[2], 0.0)
     smooth = Slope(value, value.copy(), error + gap + floor, np.isnan(value))
     if not (smooth.kink | (gap > 0)).any():
         return smooth, floor, size

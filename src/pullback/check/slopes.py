@@ -138,36 +138,29 @@ class Slopes:
         return eps
 
     # -- one line ------------------------------------------------------------------------------
-    def measure(
-        self, i: int, direction: Array, element: int | None = None, also: Sequence[int] = ()
-    ) -> Line:
-        """Measure the slope of the outputs as argument `i` moves along `direction`.
-
-        Other arguments, which have to be equal to it, `also` move along it.
-        """
+    def measure(self, i: int, direction: Array, element: int | None = None) -> Line:
+        """Measure the slope of the outputs as argument `i` moves along `direction`."""
         size = np.abs(coordinates(self.wide[i]))
         scales, every = [1.0, 0.1], direction_scales(size)
         if element is None:
             direction = direction * every
         else:
             scales = [float(every[element]), float(size[element]) or 1.0]
-        found = slope(self.curve((i, *also), direction), scales, self.eps)
+        found = slope(self.curve(i, direction), scales, self.eps)
         return Line(i, direction, element, found, scales[0])
 
-    def curve(self, arguments: Sequence[int], direction: Array) -> Callable[[float], Array | None]:
-        """Return the outputs as a function of how far some arguments moved along a direction."""
+    def curve(self, i: int, direction: Array) -> Callable[[float], Array | None]:
+        """Return the outputs as a function of how far argument `i` moved along a direction."""
 
         def at(t: float) -> Array | None:
             if t == 0:
                 return self.center
             moved = list(self.wide)
-            for i in arguments:
-                flat = coordinates(self.wide[i]) + t * direction
-                moved[i] = from_coordinates(flat, self.wide[i])
+            moved[i] = from_coordinates(coordinates(moved[i]) + t * direction, moved[i])
             try:
                 found = joined(self.subject.values(moved))
             except ForwardError as error:
-                self.refusals[arguments[0]] = first_line(error)
+                self.refusals[i] = first_line(error)
                 return None
             return found if found.size == self.center.size else None
 
@@ -242,19 +235,13 @@ class Slopes:
         of its slopes along them. Such outputs have no gradient to compare with.
         """
         for line in self.directions:
-            if not len(self.elements(line.argument)) == line.direction.size > 0:
+            i, steps = line.argument, line.direction
+            if not len(self.elements(i)) == steps.size > 0:
                 continue
-            columns, steps = self.columns[line.argument], line.direction[:, None]
-            low, high, error, _ = (
-                np.stack(each) for each in zip(*(c.slope for c in columns), strict=True)
-            )
+            slopes = [column.slope for column in self.columns[i]]
             with np.errstate(all="ignore"):
-                ends = np.stack([steps * low, steps * high])
-                error = 10 * (np.sum(np.abs(steps) * error, axis=0) + line.slope.error)
-                error += 1e-5 * np.sum(np.abs(ends).max(axis=0), axis=0)
-                low, high = np.sum(ends.min(axis=0), axis=0), np.sum(ends.max(axis=0), axis=0)
-                off = (line.slope.low < low - error) | (line.slope.high > high + error)
-                off &= np.isfinite(line.slope.low) & np.isfinite(line.slope.high)
-            for other in (*columns, *(d for d in self.directions if d.argument == line.argument)):
+                off = np.abs(steps @ np.stack([s.value for s in slopes]) - line.slope.value)
+                off = off > np.abs(steps) @ np.stack([s.room for s in slopes]) + line.slope.room
+            for other in (*self.columns[i], *(d for d in self.directions if d.argument == i)):
                 other.slope.low[off], other.slope.high[off] = -np.inf, np.inf
                 other.slope.kink[off] = True

@@ -101,6 +101,8 @@ class Subject:
         All tensors, arrays and other values among the arguments, in order, and their names.
     tracked : list of int
         The indices of the leaves that are differentiated.
+    defaults : dict
+        The defaults of the function's parameters by name, `inspect.Parameter.empty` for none.
     is_op : bool
         Whether the function is an operation with a backward of its own.
     surrogate : str
@@ -131,13 +133,13 @@ class Subject:
         self.call = (args, kwargs or {})
         self.leaves = list(tree.leaves(self.call))
         self.labels = labels_of(fn, args, kwargs or {})
+        self.defaults = {p.name: p.default for p in parameters_of(fn) or []}
         self.tracked = self._tracked_leaves()
         self.names = [self.labels[i] for i in self.tracked]
         # Beside tensors that require grad, arrays are what forward is given: constants.
-        self._tensors = {i for i, value in enumerate(self.leaves) if isinstance(value, Tensor)}
-        self._keeps_arrays = any(
-            getattr(self.leaves[i], "requires_grad", False) for i in self.tracked
-        )
+        marked = any(getattr(self.leaves[i], "requires_grad", False) for i in self.tracked)
+        arrays = {i for i, value in enumerate(self.leaves) if isinstance(value, np.ndarray)}
+        self._constants = arrays - {*self.tracked} if marked else set[int]()
         self.backend = backend_of(self.leaves[self.tracked[0]])
         self.arrays = [host(self.leaves[i]) for i in self.tracked]
         self.said: Mapping[str, tuple[str, ...]] = {}
@@ -183,10 +185,10 @@ class Subject:
 
     def _named(self) -> dict[str, Any]:
         """Return the leaves by name, and the defaults left as they are."""
-        given = {label.split("[")[0] for label in self.labels}
-        defaults = {p.name: p.default for p in self._parameters() if p.name not in given}
-        found = {name: v for name, v in defaults.items() if v is not inspect.Parameter.empty}
-        return dict(zip(self.labels, self.leaves, strict=True)) | found
+        found = dict(zip(self.labels, self.leaves, strict=True))
+        given, empty = {label.split("[")[0] for label in found}, inspect.Parameter.empty
+        left = {n: v for n, v in self.defaults.items() if n not in given and v is not empty}
+        return found | left
 
     def number_arguments(self) -> list[tuple[str, float]]:
         """Return every number among the arguments and the defaults, with its name."""
@@ -199,16 +201,8 @@ class Subject:
 
     def settings(self) -> list[tuple[str, Any]]:
         """Return the arguments that are no arrays, and the defaults left as they are, by name."""
-        own = [p.name for p in self._parameters()]
-        return [(n, v) for n, v in self._named().items() if n in own and not holds_numbers(v)]
-
-    def default_of(self, name: str) -> Any:
-        """Return the default of a parameter; `inspect.Parameter.empty` if it has none."""
-        defaults = {p.name: p.default for p in self._parameters()}
-        return defaults.get(name, inspect.Parameter.empty)
-
-    def _parameters(self) -> list[inspect.Parameter]:
-        return parameters_of(self.fn) or []
+        named = self._named().items()
+        return [(n, v) for n, v in named if n in self.defaults and not holds_numbers(v)]
 
     # -- the same call at other values ---------------------------------------------------------
     def with_arrays(self, arrays: Arrays) -> Subject:
@@ -229,7 +223,7 @@ class Subject:
     def with_setting(self, name: str, value: Any) -> Subject | None:
         """Return the same call with another value of a setting; None if it would be another one."""
         args, kwargs = self.call
-        positional = [p.name for p in self._parameters()][: len(args)]
+        positional = [*self.defaults][: len(args)]
         if name in positional:
             k = positional.index(name)
             args = (*args[:k], value, *args[k + 1 :])
@@ -251,7 +245,7 @@ class Subject:
                 leaves.append(box(self.backend.from_numpy(arrays[k])))
                 if wanted is None or k in wanted:
                     leaves[i].requires_grad_()
-            elif isinstance(value, np.ndarray) and self._keeps_arrays and i not in self._tensors:
+            elif i in self._constants:
                 leaves.append(value.copy())
             elif holds_numbers(value):
                 leaves.append(box(self.backend.from_numpy(host(value).copy())))
@@ -280,8 +274,8 @@ class Subject:
             return self.run_leaves(self.tensors(copies(self.arrays), None))
         except ForwardError as error:
             of_leaf = isinstance(error.__cause__, InplaceError) and "leaf Variable" in str(error)
-            if self._keeps_arrays:  # perhaps it takes tensors alone
-                self._keeps_arrays = False
+            if self._constants:  # perhaps it takes tensors alone
+                self._constants = set()
             elif of_leaf and not self.works_in_place:
                 self.works_in_place = True
             else:
