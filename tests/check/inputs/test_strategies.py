@@ -11,10 +11,8 @@ from hypothesis import strategies as st
 
 import pullback as pb
 from pullback.check.inputs.strategies import (
-    LAYOUTS,
     MAX_CHECKS,
     arguments,
-    in_layout,
     is_strategy,
     search,
     tensors,
@@ -104,17 +102,6 @@ def test_elements_may_be_drawn_by_a_strategy_of_ones_own():
 def test_a_strategy_prints_as_it_is_called():
     assert repr(tensors((3,))).startswith("tensors(")
     assert repr(arguments("x: (n,)")) == "arguments('x: (n,)')"
-
-
-@pytest.mark.parametrize("layout", LAYOUTS)
-@pytest.mark.parametrize("shape", [(), (3,), (2, 3), (2, 1, 4), (0, 2), (1,)])
-def test_a_layout_keeps_the_values(layout, shape):
-    array = np.random.default_rng(0).normal(size=shape)
-    other = in_layout(array, layout)
-    assert (other.shape, other.dtype) == (array.shape, array.dtype)
-    expected = array[:1] if layout == "broadcast" and shape else array
-    assert np.array_equal(other, np.broadcast_to(expected, shape))
-    assert not np.shares_memory(other, array)
 
 
 # ---- arguments -----------------------------------------------------------------------------------

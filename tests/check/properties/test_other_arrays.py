@@ -58,8 +58,8 @@ def test_the_layouts_are_what_they_say():
     assert {name: laid.strides for name, laid in layouts_of(array).items()} == {
         "transposed": (8, 16, 48),
         "expanded along axis 0": (0, 32, 8),
-        "expanded along axis 1": (32, 0, 8),
-        "expanded along axis 2": (24, 8, 0),
+        "expanded along axis 1": (96, 0, 8),
+        "expanded along axis 2": (96, 32, 0),
         "sliced with steps": (768, 128, 16),
         "reversed": (-96, -32, -8),
         "inside a larger storage": (96, 32, 8),
@@ -150,15 +150,19 @@ masking = op(masked, lambda ctx, g: {"x": g * ctx.saved_variables.mask})
 @pytest.mark.parametrize(
     ("fn", "inputs", "words"),
     [
-        (doubled(lambda g: 2 * read(g)), [X], "the gradient of `x` is wrong with grad_output in"),
+        (doubled(lambda g: 2 * read(g)), [X], "the gradient of `x` is wrong with grad_output tr"),
         (
             of_saved(lambda x, w: x * w, lambda g, x, w: (g * w, g * read(x))),
             [X, Y],
-            "the gradient of `w` is wrong with `x` in memory that is",
+            "the gradient of `w` is wrong with `x` transposed in memory",
         ),
-        (op(lambda ctx, x: 2 * read(x), lambda ctx, g: 2 * g), [X], "output 0 is wrong with `x`"),
-        (lambda x, mask: masking(x, mask), [X, np.eye(4, 3, dtype=bool)], "with `mask` in memory"),
-        (op(both, lambda ctx, g: (g, g)), [X, Y], "output 0 is wrong with all inputs in memory"),
+        (
+            op(lambda ctx, x: 2 * read(x), lambda ctx, g: 2 * g),
+            [X],
+            "output 0 is wrong with `x` tr",
+        ),
+        (lambda x, mask: masking(x, mask), [X, np.eye(4, 3, dtype=bool)], "with `mask` transposed"),
+        (op(both, lambda ctx, g: (g, g)), [X, Y], "output 0 is wrong with all inputs transposed"),
     ],
     ids=["grad_output", "argument", "forward", "mask", "inputs"],
 )
@@ -166,18 +170,15 @@ def test_what_is_right_for_contiguous_memory_alone_is_found(fn, inputs, words):
     name, text = only_failure("layouts", fn, *inputs)
     assert name == "layout"
     assert words in text
-    assert "it fails where that is transposed, " in text
-    assert "contiguous" in text
+    assert "call contiguous(), or" in text
 
 
-def test_the_failing_layouts_are_listed_and_no_others():
+def test_the_layout_that_fails_is_named():
     def stride_0(g):
         return 2 * (read(g) if 0 in g.numpy().strides else g)
 
     _, text = only_failure("layouts", doubled(stride_0), X[0])
-    assert "it fails where that is expanded along axis 0\n" in text
-    _, text = only_failure("layouts", doubled(lambda g: 2 * read(g)), X, fast=True)
-    assert "transposed, sliced with steps, expanded along axis 0\n" in text
+    assert "with grad_output expanded along axis 0 in memory\n" in text
 
 
 @pytest.mark.parametrize(("flag", "name"), [("aligned", "misaligned"), ("writeable", "read-only")])
@@ -188,8 +189,7 @@ def test_a_rule_that_raises_for_one_kind_of_memory_is_reported_so(flag, name):
         return 2 * g
 
     _, text = only_failure("layouts", of_saved(lambda x: 2 * x, rule), X)
-    assert text.startswith("backward raises with `x` in memory that is not contiguous, aligned")
-    assert f"; it fails where that is {name}: BufferError: memory\n" in text
+    assert text.startswith(f"backward raises with `x` {name} in memory: BufferError: memory\n")
 
 
 def test_a_forward_that_refuses_a_layout_is_noted():
@@ -200,9 +200,7 @@ def test_a_forward_that_refuses_a_layout_is_noted():
 
     report = check("layouts", op(forward, lambda ctx, g: 2 * g), X)
     assert report.ok
-    (note,) = report.notes
-    assert note.startswith("forward raises with all inputs in memory that is not contiguous, ")
-    assert note.endswith(" (read-only): TypeError: read-only")
+    assert report.notes == ["forward raises with `x` read-only in memory: TypeError: read-only"]
 
 
 def test_other_libraries_have_no_layouts():
@@ -228,19 +226,19 @@ def overflowing(g, x):
 @pytest.mark.parametrize(
     ("fn", "x", "cause", "words"),
     [
-        (shifted(1e6), NORMAL(size=(3, 4)), "cancellation", "float32 cancellation, or another"),
-        (shifted(2e3), np.array([0.3, -1.2, 2.2, 0.7]), "cancellation", "float16 cancellation"),
+        (shifted(1e6), NORMAL(size=(3, 4)), "cancellation", "is wrong in float32 alone"),
+        (shifted(2e3), np.array([0.3, -1.2, 2.2, 0.7]), "cancellation", "wrong in float16 alone"),
         (
             of_saved(lambda x: x.sigmoid(), overflowing),
             np.array([-100.0, -1.0, 0.5]),
             "dtype",
-            "not finite in float32 at 1 of 3 elements, where it is in float64: an intermediate",
+            "is not finite in float32 alone",
         ),
         (
             of_saved(lambda x: x.sin(), by_float),
             np.array([0.4, -1.3, 2.1, 0.7]),
             "cancellation",
-            "or another formula for float32 than for float64, which is right",
+            "or another formula than for float64?",
         ),
     ],
     ids=["float32", "float16", "overflow", "formula"],

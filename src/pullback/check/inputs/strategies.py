@@ -12,7 +12,6 @@ import itertools
 import random
 import sys
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,7 +19,7 @@ import numpy as np
 from pullback.check.inputs.arguments import Inputs
 from pullback.check.inputs.drawing import bounds, draw, shape_of
 from pullback.check.inputs.shape_text import KINDS, ArgumentSpec, parse
-from pullback.check.properties.arrays import laid_out, read_only
+from pullback.check.properties.arrays import layouts_of
 from pullback.check.values import Array
 from pullback.core.tensor.tensor import Tensor, box
 from pullback.errors import ArgumentError, ArgumentTypeError, MissingExtraError
@@ -28,16 +27,6 @@ from pullback.errors import ArgumentError, ArgumentTypeError, MissingExtraError
 if TYPE_CHECKING:
     from hypothesis.strategies import SearchStrategy
 
-LAYOUTS: dict[str, Callable[[Array], Array]] = {
-    "C": laid_out,
-    "Fortran": lambda a: laid_out(a, range(a.ndim)[::-1]),
-    "swapped": lambda a: laid_out(a, (*range(a.ndim - 2), -1, -2)),
-    "sliced": partial(laid_out, step=2),
-    "reversed": partial(laid_out, step=-1),
-    "broadcast": partial(laid_out, repeated=(0,)),
-    "read-only": read_only,
-}
-_LEAST_AXES = {"swapped": 2, "sliced": 1, "reversed": 1, "broadcast": 1}  # else it is plain
 _MAX_SIDE = 5
 MAX_CHECKS = 120  # of a search: shrinking ends there
 
@@ -213,22 +202,12 @@ def _described(st: Any, d: ArgumentSpec, sizes: dict[str, int]) -> Any:
 
 
 def _tensor(draw: Any, st: Any, array: Array, layouts: bool, requires_grad: bool) -> Tensor:
-    layout = draw(st.sampled_from(tuple(LAYOUTS))) if layouts else "C"
+    laid = {"C": np.asarray(array)} | (layouts_of(np.asarray(array)) if layouts else {})
+    layout = draw(st.sampled_from(tuple(laid)))
     if layout != "C":
         importlib.import_module("hypothesis").note(f"memory layout: {layout}")
-    tensor = box(in_layout(np.asarray(array), layout))
+    tensor = box(laid[layout])
     return tensor.requires_grad_() if requires_grad and tensor.dtype.is_inexact else tensor
-
-
-def in_layout(array: Array, layout: str) -> Array:
-    """Return an array with the same values in another layout; broadcast repeats the first row.
-
-    Examples
-    --------
-    >>> in_layout(np.arange(6.0).reshape(2, 3), "swapped").strides
-    (8, 16)
-    """
-    return LAYOUTS["C" if array.ndim < _LEAST_AXES.get(layout, 0) else layout](array)
 
 
 # -- the search ------------------------------------------------------------------------------------

@@ -8,14 +8,14 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import itertools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any
 
 import numpy as np
 
 from pullback.check.agreement import wrong_at
-from pullback.check.comparison import rounding_noise, unequal
+from pullback.check.comparison import rounding_noise
 from pullback.check.exceptions import (
     BackwardError,
     ForwardError,
@@ -23,13 +23,11 @@ from pullback.check.exceptions import (
     NotComparedError,
     first_line,
 )
-from pullback.check.explain.evidence import Evidence
 from pullback.check.naming import quoted
-from pullback.check.numerical import max_abs, random_like
+from pullback.check.numerical import away_from_zero, coordinates, max_abs, random_like
 from pullback.check.properties.variants import Situation, Variant
 from pullback.check.report import Cause, Report
-from pullback.check.session import Session, gradients, run_backward, zeros_for_none
-from pullback.check.slopes import Options
+from pullback.check.session import Session, gradients, run_backward
 from pullback.check.subject import Subject
 from pullback.check.values import Array, Arrays, copies, host
 from pullback.core.backward.api import grad
@@ -58,27 +56,14 @@ def _tensors(subject: Subject, arrays: Sequence[Array]) -> list[Any]:
     return [box(subject.backend.from_numpy(np.array(a))) for a in arrays]
 
 
-def _session_of(
-    session: Session,
-    fn: Callable[..., list[Tensor]],
-    names: Sequence[str],
-    arrays: Arrays,
-    outputs: int,
-    options: Options,
-) -> Session:
-    """Return a session of a function that is made from that of another one."""
-    subject = Subject(fn, tuple(_tensors(session.subject, arrays)))
-    subject.name, subject.names = session.subject.name, list(names)
-    subject.output_indices = list(range(outputs))  # also those that are made without a graph
-    return Session(subject, options, Report(subject.name, options.seed))
-
-
 # -- by a rule that was given ----------------------------------------------------------------------
 def jvp(session: Session) -> Iterator[Variant]:
     """Compare <g, jvp(v)> with <vjp(g), v>: they are one number, whatever the operation."""
     subject = session.subject
     if getattr(subject.fn, "forward_rule", None) is None or subject.works_in_place:
         return
+    if subject.surrogate:
+        raise NotComparedError(subject.surrogate)
     run = subject.run(copies(session.arrays))
     seeds = session.seeds("jvp", run.values())
     pulled = gradients(run, seeds, session.arrays)
@@ -96,11 +81,8 @@ def jvp(session: Session) -> Iterator[Variant]:
     for i, name in enumerate(subject.names):
         v = random_like(session.arrays[i], session.rng(f"jvp {i}"))
         terms = _terms(pulled[i], v)
-        limit = np.inf if subject.surrogate else 10 * session.rtol * float(np.abs(terms).sum())
-        noise, expected = partial(list[float], [limit]), [terms.sum()]
-        yield same(f"in jvp along `{name}`", partial(pushed, i, v), expected, noise=noise)
-    if subject.surrogate:
-        raise NotComparedError(subject.surrogate)
+        noise = partial(list[float], [10 * session.rtol * float(np.abs(terms).sum())])
+        yield same(f"in jvp along `{name}`", partial(pushed, i, v), [terms.sum()], noise=noise)
 
 
 def _terms(a: Array, b: Array) -> Array:
@@ -131,7 +113,9 @@ def vmap(session: Session) -> Iterator[Variant]:
     alone = [[i == k for i in range(count)] for k in range(count)] if count > 1 else []
     for mapped in ([True] * count, *alone):
         axes = tuple(0 if m else None for m in [*mapped, *(True for _ in seeds)])
-        samples = [[*_scaled(session.arrays, mapped, c), *seeds] for c in _SCALES]
+        pairs = list(zip(session.arrays, mapped, strict=True))
+        scaled = [[(c * a).astype(a.dtype) if m else a for a, m in pairs] for c in _SCALES]
+        samples = [[*arrays, *seeds] for arrays in scaled]
         columns = zip(zip(*samples, strict=True), axes, strict=True)
         given = [np.stack(arrays) if axis == 0 else arrays[0] for arrays, axis in columns]
         try:
@@ -147,13 +131,8 @@ def vmap(session: Session) -> Iterator[Variant]:
         yield Variant(when, run, expected, "vmap", hint, names, noise=noise)
 
 
-def _scaled(arrays: Arrays, chosen: Sequence[bool], factor: float) -> list[Array]:
-    pairs = zip(arrays, chosen, strict=True)
-    return [(factor * a).astype(a.dtype) if yes else a for a, yes in pairs]
-
-
 # -- one tensor twice ------------------------------------------------------------------------------
-def aliases(session: Session) -> Iterator[Variant | Situation]:
+def aliases(session: Session) -> Iterator[Variant | Cause]:
     """Pass one tensor for two arguments: its gradient is the sum of theirs, and the derivative.
 
     Where two arguments are equal, each alone may be at a kink, as those of a maximum are. Together
@@ -172,44 +151,46 @@ def aliases(session: Session) -> Iterator[Variant | Situation]:
             yield from _one_for_both(session, i, j)
 
 
-def _one_for_both(session: Session, i: int, j: int) -> Iterator[Variant | Situation]:
-    subject, options = session.subject, session.options
+def _one_for_both(session: Session, i: int, j: int) -> Iterator[Variant | Cause]:
+    subject, arrays = session.subject, list(session.arrays)
     both = f"`{subject.names[i]}` and `{subject.names[j]}`"
-    arrays = [session.arrays[i] if k == j else a for k, a in enumerate(session.arrays)]
-    seeds = session.seeds("aliases", subject.run(copies(arrays)).values())
-    expected = _summed(subject, i, j, arrays, seeds)
-    names = [name for k, name in enumerate(subject.names) if k != j]
-    once, fn = [a for k, a in enumerate(arrays) if k != j], partial(_of_one, subject, i, j)
-    twice = _session_of(session, fn, names, once, len(seeds), options)
-    noise = partial(rounding_noise, partial(_summed, subject, i, j), arrays, seeds)
+    arrays[j] = arrays[i]
+    equal = Session(subject.with_arrays(arrays), session.options, session.report)
+    seeds = equal.seeds("aliases")
+
+    def summed(arrays: Arrays, seeds: Arrays) -> list[Array]:
+        found = gradients(subject.run(copies(arrays)), seeds, arrays)
+        found[i] = found[j] = found[i] + found[j]
+        return found
+
+    def together() -> list[Array]:
+        leaves = subject.tensors(copies(arrays), None)
+        leaves[subject.tracked[j]] = leaves[subject.tracked[i]]
+        return gradients(subject.run_leaves(leaves), seeds, arrays)
+
+    expected, noise = summed(arrays, seeds), partial(rounding_noise, summed, arrays, seeds)
     hint = "decide by ctx.needs_input_grad and the arguments' positions, not by identity"
-    when, run = f"when one tensor is passed for both {both}", partial(_pulled, twice, seeds)
-    yield Variant(when, run, expected, "same-tensor", hint, names, noise=noise)
+    when = f"when one tensor is passed for both {both}"
+    yield Variant(when, together, expected, "same-tensor", hint, noise=noise)
     arrays[j] = (1.01 * arrays[j] + 1e-3 * max_abs(arrays[j])).astype(arrays[j].dtype)
-    apart = Session(subject.with_arrays(arrays), options, Report(subject.name, options.seed))
-    if wrong_at(twice) and not wrong_at(apart):
+    apart = Session(subject.with_arrays(arrays), session.options, session.report)
+    if _is_wrong_along_both(equal, i, j, expected[i], seeds) and not wrong_at(apart):
         hint = "at a tie give the gradient to one of them, or half of it to each"
-        yield Situation(twice, f"where {both} are equal and move together", "ties", hint)
+        text = f"the gradient of {both} is wrong where they are equal and move together"
+        yield Cause("ties", text, hint)
 
 
-def _summed(subject: Subject, i: int, j: int, arrays: Arrays, seeds: Arrays) -> list[Array]:
-    """Return the gradients with those of arguments `i` and `j` added up, at index `i`."""
-    found = gradients(subject.run(copies(arrays)), seeds, arrays)
-    found[i] = found[i] + found[j]
-    return [g for k, g in enumerate(found) if k != j]
-
-
-def _pulled(session: Session, seeds: Arrays) -> list[Array]:
-    return zeros_for_none(session.vjp(seeds), session.arrays)
-
-
-def _of_one(subject: Subject, i: int, j: int, *tensors: Tensor) -> list[Tensor]:
-    """Return the results of the call with one tensor as argument `i` and `j`."""
-    return _results(subject, *tensors[:j], tensors[i], *tensors[j:])
+def _is_wrong_along_both(session: Session, i: int, j: int, grad: Array, seeds: Arrays) -> bool:
+    """Return whether a gradient is wrong along two directions of two arguments at once."""
+    rng, got = session.rng(f"directions {i}, {j}"), coordinates(grad)
+    draws = [away_from_zero(got.size, rng) for _ in range(2)]
+    lines = [session.measure(i, direction, also=(j,)) for direction in draws]
+    smooth = np.isfinite(got).all() and not any(line.slope.kink.any() for line in lines)
+    return bool(smooth) and not any(session.agrees(line, got, seeds) for line in lines)
 
 
 # -- second derivatives ----------------------------------------------------------------------------
-def second_order(session: Session) -> Iterator[Situation | Cause]:
+def second_order(session: Session) -> Iterator[Any]:
     """Compare the gradient of the gradient with differences of the gradient.
 
     The gradient is a function like any other, of the arguments and of the output gradients. Its own
@@ -226,8 +207,11 @@ def second_order(session: Session) -> Iterator[Situation | Cause]:
     rtol = max(1e-4 if session.eps < 1e-12 else 5e-2, session.options.rtol or 0.0)
     atol = max(session.atol, 1e-12 * max_abs(*seeds))
     options = dataclasses.replace(session.options, rtol=rtol, atol=atol)
-    fn, arrays = partial(_gradient, session.subject), [*session.wide, *seeds]
-    other = _session_of(session, fn, [*names, *labels], arrays, len(names), options)
+    tensors = _tensors(session.subject, [*session.wide, *seeds])
+    subject = Subject(partial(_gradient, session.subject), tuple(tensors))
+    subject.name, subject.names = session.subject.name, [*names, *labels]
+    subject.output_indices = list(range(len(names)))  # also those that are made without a graph
+    other = Session(subject, options, Report(subject.name, options.seed))
     try:
         recorded = other.outputs
         if not all(bool(np.isfinite(v).all()) for v in (other.center, *other.arrays)):
@@ -236,19 +220,13 @@ def second_order(session: Session) -> Iterator[Situation | Cause]:
     except (ForwardError, BackwardError) as error:
         yield _unavailable(session, error)
         return
-    for i, wrong in unequal(other, recorded, other.subject.values(other.arrays)):
-        text = f"the gradient of `{names[i]}` is different when backward is recorded"
-        text += f" (create_graph=True) at {int(wrong.sum())} elements"
-        yield Cause("second-order", text, _MARK)
-
-    def cause_of(e: Evidence, i: int) -> Cause:
-        text = (
-            f"the second derivative in `{e.names[i]}` is wrong although the first is right: "
-            "backward leaves the recorded operations (detach, numpy, no_grad)"
-        )
-        return Cause("second-order", text, _MARK)
-
-    yield Situation(other, "twice", cause_of)
+    plain, when = other.subject.values(other.arrays), "when backward is recorded"
+    yield Variant(when, lambda: recorded, plain, "second-order", _MARK)
+    when = (
+        "where it is differentiated again, although it is right itself: backward leaves the "
+        "recorded operations (detach, numpy, no_grad)"
+    )
+    yield Situation(other, when, "second-order", _MARK)
 
 
 def _unavailable(session: Session, error: ForwardError | BackwardError) -> Cause:

@@ -16,6 +16,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+from numpy.lib.stride_tricks import as_strided
 
 from pullback.arrays import CUPY, NUMPY, cuda_is_available
 from pullback.check.comparison import rounding_noise
@@ -23,12 +24,10 @@ from pullback.check.deadline import deadline
 from pullback.check.exceptions import BackwardError, InapplicableError
 from pullback.check.iterating import ends
 from pullback.check.numerical import max_abs
-from pullback.check.properties.variants import RAISED, Variant, compared
-from pullback.check.report import Cause
+from pullback.check.properties.variants import RAISED, Variant
 from pullback.check.session import RTOL, Session, gradients, zeros_for_none
 from pullback.check.subject import Subject
-from pullback.check.values import Array, Arrays, Backend, backend_of, copies
-from pullback.core.tensor.tensor import box
+from pullback.check.values import Array, Arrays, Backend, backend_of, copies, in_place_of
 
 _FILLER = 7
 _POLE = 1e4  # times as large as at the user's values
@@ -38,44 +37,19 @@ _INSTALLED, _IN_USE = ("array_api_strict",), ("jax.numpy", "dask.array")
 
 
 # -- memory layouts --------------------------------------------------------------------------------
-def laid_out(
-    array: Array, order: Sequence[int] = (), step: int = 1, repeated: Sequence[int] = ()
-) -> Array:
-    """Return an array in a buffer: its axes in an order, with a step along each, or repeated.
-
-    The axes that are `repeated` have the stride 0, and along them the first element counts.
-    """
-    order = [k % array.ndim for k in order] or range(array.ndim)
-    one = array[(..., *(slice(0, 1 if k in repeated else None) for k in range(array.ndim)))]
-    shape = [one.shape[k] * abs(step) for k in order]
-    count, margin = math.prod(shape), max(array.size, 1)
+def _laid_out(array: Array, step: int = 1) -> Array:
+    """Return an array in the middle of a buffer, with a step along each axis."""
+    shape, margin = [n * abs(step) for n in array.shape], max(array.size, 1)
     filler = _FILLER if array.dtype.kind in "fc" else 0  # valid as an index
-    memory = np.full(count + 2 * margin, filler, array.dtype)[margin : margin + count]
-    every: list[Any] = [slice(None, None, step) for _ in order]
-    laid = memory.reshape(shape)[(..., *every)]
-    laid = laid.transpose(np.argsort(order))
-    laid[...] = one
-    strides = [0 if k in repeated else laid.strides[k] for k in range(array.ndim)]
-    return np.lib.stride_tricks.as_strided(laid, array.shape, strides)
-
-
-def misaligned(array: Array) -> Array:
-    """Return an array that starts at an odd address."""
-    memory = bytearray(array.nbytes + array.itemsize)
-    laid = np.frombuffer(memory, array.dtype, array.size, offset=1).reshape(array.shape)
+    memory = np.full(math.prod(shape) + 2 * margin, filler, array.dtype)[margin:-margin]
+    steps: Any = (..., *(slice(None, None, step) for _ in shape))
+    laid: Array = memory.reshape(shape)[steps]
     laid[...] = array
     return laid
 
 
-def read_only(array: Array) -> Array:
-    """Return a read-only array."""
-    laid = laid_out(array)
-    laid.flags.writeable = False
-    return laid
-
-
 def layouts_of(array: Array, fast: bool = False) -> dict[str, Array]:
-    """Return an array in each distinct layout, by name.
+    """Return an array in each distinct layout, by name; along an expanded axis the first counts.
 
     Examples
     --------
@@ -83,84 +57,90 @@ def layouts_of(array: Array, fast: bool = False) -> dict[str, Array]:
     >>> list(layouts_of(np.zeros((2, 3)), fast=True))
     ['transposed', 'sliced with steps', 'expanded along axis 0']
     """
-    found = {}
     long = [k for k, n in enumerate(array.shape) if n > 1]
-    if len(long) > 1:
-        found["transposed"] = laid_out(array, order=range(array.ndim)[::-1])
+    found = {"transposed": _laid_out(array.T).T} if len(long) > 1 else {}
     if long:
-        found["sliced with steps"] = laid_out(array, step=2)
+        found["sliced with steps"] = _laid_out(array, step=2)
     for k in long[:1] if fast else long:
-        found[f"expanded along axis {k}"] = laid_out(array, repeated=(k,))
+        laid = _laid_out(array)
+        strides = [0 if axis == k else by for axis, by in enumerate(laid.strides)]
+        found[f"expanded along axis {k}"] = as_strided(laid, laid.shape, strides)
     if not fast:
-        found |= {"reversed": laid_out(array, step=-1), "inside a larger storage": laid_out(array)}
-        found |= {"misaligned": misaligned(array), "read-only": read_only(array)}
+        memory = bytearray(array.nbytes + array.itemsize)
+        misaligned = np.frombuffer(memory, array.dtype, array.size, offset=1).reshape(array.shape)
+        misaligned[...] = array
+        fixed = _laid_out(array)
+        fixed.flags.writeable = False
+        found |= {
+            "reversed": _laid_out(array, step=-1),
+            "inside a larger storage": _laid_out(array),
+        }
+        found |= {"misaligned": misaligned, "read-only": fixed}
     return found
 
 
 def layouts(session: Session) -> Iterator[Variant]:
-    """Lay out grad_output and all inputs in each way that memory can have.
-
-    Where that fails for all inputs together, each of them alone tells more.
-    """
+    """Lay out grad_output, each input and all inputs in each way that memory can have."""
     subject = session.subject
     if subject.backend.library is not NUMPY:
         raise InapplicableError("only arrays of NumPy have layouts that a caller can choose")
-    plain: dict[Any, Array] = dict(zip(subject.tracked, copies(session.arrays), strict=True))
+    inputs: dict[Any, Array] = dict(zip(subject.tracked, copies(session.arrays), strict=True))
     for k, leaf in enumerate(() if subject.works_in_place else session.leaves()):
         if isinstance(leaf, np.ndarray):
-            plain.setdefault(k, np.array(leaf, order="C"))
-    leaves = list(plain)
+            inputs.setdefault(k, np.array(leaf, order="C"))
     seeds = {("grad_output", k): g for k, g in enumerate(session.seeds("layouts"))}
-    failing = partial(_failing, session, plain | seeds)
-    found = failing("grad_output", list(seeds))
-    if found is None and (every := failing("all inputs", leaves)):
-        alone = (failing(f"`{subject.labels[k]}`", [k]) for k in leaves)
-        found = next(filter(None, alone), every)
-    if found is not None:
-        yield found
+    plain = inputs | seeds
+    base = _results(subject, plain)
+    yield from _in_layouts(session, plain, base, "grad_output", list(seeds))
+    for k in inputs:
+        yield from _in_layouts(session, plain, base, f"`{subject.labels[k]}`", [k])
+    if len(inputs) > 1:
+        yield from _in_layouts(session, plain, base, "all inputs", list(inputs))
 
 
-def _failing(
-    session: Session, plain: dict[Any, Array], what: str, keys: Sequence[Any]
-) -> Variant | None:
-    """Return a variant with some arrays in a layout that fails, with all layouts that do in words.
+def _in_layouts(
+    session: Session, plain: dict[Any, Array], base: Arrays, what: str, keys: Sequence[Any]
+) -> Iterator[Variant]:
+    """Yield the variants with some arrays in each layout.
 
     Repeated numbers have another result, which is compared unless it is near a pole.
     """
-    subject, base = session.subject, _results(session.subject, plain)
+    subject = session.subject
     names = [*subject.names, *(f"output {k}" for k in range(len(session.outputs)))]
     hint = "call contiguous(), or numpy.ascontiguousarray(...) of its memory, before relying on it"
-    when = f"with {what} in memory that is not contiguous, aligned and writeable"
     laid: dict[str, dict[Any, Array]] = {}
     for key in keys:
         for name, array in layouts_of(plain[key], session.options.fast).items():
             laid.setdefault(name, plain.copy())[key] = array
-    found: dict[str, Variant] = {}
     for name, given in laid.items():
-        values = {k: np.array(v, order="C") for k, v in given.items()}
-        try:
-            expected = _results(subject, values) if name.startswith("expanded") else base
-        except RAISED:  # it is not defined for equal values
-            continue
+        values, expected = {k: np.array(v, order="C") for k, v in given.items()}, base
+        if name.startswith("expanded"):
+            try:
+                expected = _results(subject, values)
+            except RAISED:  # it is not defined for equal values
+                continue
         near = zip(expected, base, strict=True)
-        run, noise = partial(_results, subject, given), partial(_noise, subject, values)
-        variant = Variant(f"{when} ({name})", run, expected, "layout", hint, names, noise=noise)
-        variant = variant._replace(raised=(BackwardError,))
-        regular = all(max_abs(e) < _POLE * (max_abs(b) or 1.0) for e, b in near)
-        if regular and compared(session, variant):
-            found[name] = variant
-    when += f"; it fails where that is {', '.join(found)}"
-    return next((variant._replace(when=when) for variant in found.values()), None)
+        if all(max_abs(e) < _POLE * (max_abs(b) or 1.0) for e, b in near):
+            yield Variant(
+                f"with {what} {name} in memory",
+                partial(_results, subject, given),
+                expected,
+                "layout",
+                hint,
+                names,
+                noise=partial(_noise, subject, values),
+                raised=(BackwardError,),
+            )
 
 
 def _results(subject: Subject, given: dict[Any, Array]) -> list[Array]:
     """Return the gradients and outputs for arrays given by leaf, and output gradients."""
     arrays = [given[k] for k in subject.tracked]
     leaves = subject.tensors(arrays, None)
-    others = [k for k in given if not isinstance(k, tuple) and k not in subject.tracked]
-    for k in others:
-        leaves[k] = given[k] if isinstance(leaves[k], np.ndarray) else box(given[k])
-    run = subject.run_leaves(leaves) if others else subject.run(arrays)
+    for k in given.keys() - {*subject.tracked}:
+        if not isinstance(k, tuple):
+            leaves[k] = in_place_of(leaves[k], given[k])
+    run = subject.run_leaves(leaves)
     seeds = [g for k, g in given.items() if isinstance(k, tuple)]
     return [*gradients(run, seeds, arrays), *run.values()]
 
@@ -197,8 +177,20 @@ def dtypes(session: Session) -> Iterator[Variant]:
         if found is not None:
             # Many a kernel has no half precision; who needs it sees the error.
             raised = RAISED if dtype == "float32" else ()
-            cause, when = partial(_cause_of_dtype, dtype), f"in {dtype} alone"
-            yield found._replace(when=when, cause=cause, raised=raised)
+            found = found._replace(when=f"in {dtype} alone", raised=raised)
+            hint = "an intermediate overflows: write it so that none is larger than the result"
+            finite = partial(_expected_where_finite, found)
+            yield found._replace(run=finite, wrong="is not finite", hint=hint)
+            hint = (
+                "cancellation, or another formula than for float64? write it without differences "
+                "of nearly equal numbers"
+            )
+            yield found._replace(cause="cancellation", hint=hint)
+
+
+def _expected_where_finite(variant: Variant) -> list[Array]:
+    pairs = zip(variant.run(), variant.expected, strict=True)
+    return [np.where(np.isfinite(g), e, g) for g, e in pairs]
 
 
 def libraries(session: Session) -> Iterator[Variant]:
@@ -291,20 +283,3 @@ def _limit(expected: Array, length: float, terms: float, dtype: str) -> Array | 
         return np.inf
     floor = 64 * info.eps * (size + terms / max(length, 1.0)) + 1e3 * float(info.tiny)
     return RTOL[dtype] * np.abs(expected) + floor
-
-
-def _cause_of_dtype(dtype: str, got: Array, expected: Array, wrong: Array) -> Cause:
-    """Return why a gradient that is right in float64 is wrong in a narrower dtype."""
-    with np.errstate(all="ignore"):
-        off = np.abs(got - expected)
-        relative = np.where(wrong, off / np.abs(expected), 0.0)
-    bad = int((~np.isfinite(off)).sum())
-    if bad:
-        what = f"not finite in {dtype} at {bad} of {off.size} elements, where it is in float64: an"
-        hint = "write it so that no intermediate is larger than the result"
-        return Cause("dtype", f"the gradient is {what} intermediate overflows", hint)
-    text = (
-        f"{dtype} cancellation, or another formula for {dtype} than for float64, which is right: "
-        f"the worst relative error is {np.max(relative):.2g}"
-    )
-    return Cause("cancellation", text, "write it without differences of nearly equal numbers")

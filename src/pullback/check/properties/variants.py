@@ -39,7 +39,7 @@ class Variant(NamedTuple):
     when: str  # ends the sentence "the gradient of `x` is wrong ..."
     run: Callable[[], Arrays]
     expected: Arrays
-    cause: str | Callable[[Array, Array, Array], Cause]  # its name; or of got, expected and wrong
+    cause: str  # its name
     hint: str = ""
     names: Sequence[str] = ()  # of the arrays: arguments for gradients; by default all of these
     wrong: str = "is wrong"
@@ -104,10 +104,7 @@ def compared(session: Session, variant: Variant) -> dict[str, Any]:
 
     What forward raises counts for an operation alone: another function may differentiate inside.
     """
-    name, arguments = (
-        variant.cause if isinstance(variant.cause, str) else "dtype",
-        session.subject.names,
-    )
+    arguments = session.subject.names
     try:
         results = variant.run()
         found = dict(unequal(session, results, variant.expected, variant.noise))
@@ -116,7 +113,7 @@ def compared(session: Session, variant: Variant) -> dict[str, Any]:
         side = "forward" if forward else "backward"
         raised = f"{side} raises {variant.when}: {first_line(error)}"
         if isinstance(error, variant.raised) and (session.subject.is_op or not forward):
-            return {"cause": Cause(name, raised, variant.hint)}
+            return {"cause": Cause(variant.cause, raised, variant.hint)}
         session.note(raised)
         return {}
     if not found:
@@ -127,9 +124,8 @@ def compared(session: Session, variant: Variant) -> dict[str, Any]:
     gradients = dict.fromkeys(names[k] for k in found if names[k] in arguments)
     if gradients:
         said.append(f"the gradient of {quoted(gradients, ' and ')}")
-    cause = Cause(name, f"{' and '.join(said)} {variant.wrong} {variant.when}", variant.hint)
-    if callable(variant.cause):
-        cause = variant.cause(got, expected, wrong)
+    text = f"{' and '.join(said)} {variant.wrong} {variant.when}"
+    cause = Cause(variant.cause, text, variant.hint)
     arrays = {"expected": expected, "got": got, "wrong": wrong}
     argument = names[i] if names[i] in arguments else ""
     return {"cause": cause, "argument": argument, **(arrays if got.shape == wrong.shape else {})}
