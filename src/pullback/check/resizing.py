@@ -14,9 +14,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pullback.check.comparison import max_abs
 from pullback.check.exceptions import ForwardError
-from pullback.check.numerical import joined
+from pullback.check.numerical import joined, max_abs
 from pullback.check.report import Report
 from pullback.check.session import Session
 from pullback.check.values import Array, Arrays, points_into
