@@ -15,6 +15,7 @@ from pullback.autograd import (Function, detect_anomaly, enable_grad, inference_
     once_differentiable, register_multi_grad_hook, saved_tensors_hooks, set_detect_anomaly,
     set_grad_enabled)
 from pullback.core.custom.define import autograd_function
+from pullback.core.custom.source import source
 from pullback.core.graph.modes import is_grad_enabled, is_inference_mode_enabled
 from pullback.core.tensor.tensor import Tensor
 from pullback.errors import AutogradError, UntrackedTensorWarning

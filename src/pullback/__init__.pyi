@@ -17,6 +17,7 @@ from pullback.autograd import saved_tensors_hooks as saved_tensors_hooks
 from pullback.autograd import set_detect_anomaly as set_detect_anomaly
 from pullback.autograd import set_grad_enabled as set_grad_enabled
 from pullback.core.custom.define import autograd_function as autograd_function
+from pullback.core.custom.source import source as source
 from pullback.core.graph.modes import is_grad_enabled as is_grad_enabled
 from pullback.core.graph.modes import is_inference_mode_enabled as is_inference_mode_enabled
 from pullback.core.tensor.tensor import Tensor as Tensor

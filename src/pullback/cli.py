@@ -9,7 +9,6 @@ from __future__ import annotations
 import argparse
 import contextlib
 import dataclasses
-import inspect
 import itertools
 import json
 import operator
@@ -44,9 +43,7 @@ from pullback.check.report import (
     Report,
     indented,
 )
-from pullback.core.function.primitive import Primitive
-from pullback.core.function.rules import backward_source
-from pullback.core.function.source import source_of
+from pullback.core.custom.source import source
 from pullback.errors import ArgumentError, AutogradError, MissingExtraError, compose
 
 REFUSED = "inputs refused"
@@ -115,39 +112,31 @@ def _parser() -> argparse.ArgumentParser:
             epilog=_EXIT_CODES,
         )
     )
-    source = commands.add_parser(
+    add = commands.add_parser(
         "source",
         help="show the source that is written for an operation",
-        description="Show the Python source of an operation's public call, written from its "
-        "declaration, and of its backward; of a function composed of others, its own.",
+        description="Show the Python source that is written for an operation, its call and its "
+        "backward; of a function composed of others, its own.",
     )
-    source.add_argument("name", help="a name in pullback, such as mul or linalg.det")
-    source.set_defaults(run=_source)
+    text = "a name in pullback, such as mul or linalg.det, or ops.py:name, package.module:name"
+    add.add_argument("name", help=text)
+    add.set_defaults(run=_source)
     return parser
 
 
 def _source(options: argparse.Namespace) -> int:
-    """Print the source of an operation's public call and of its backward."""
+    """Print the source that is written for operations."""
+    if ":" in options.name:
+        found = discover(options.name)
+        print("\n".join(source(each.op) for each in found.operations))
+        return 0
     try:
         function = operator.attrgetter(options.name)(pullback)
     except AttributeError as error:
         raise ArgumentError(
             compose("source", "a name in pullback required", options.name, hint=str(error))
         ) from None
-    op = getattr(function, "primitive", None)
-    if isinstance(op, Primitive):
-        if function is not op.public:
-            print(inspect.getsource(function))
-        print(source_of(op.public))
-        print(backward_source(op))
-    elif inspect.isfunction(function):
-        print(inspect.getsource(function))
-    else:
-        raise ArgumentError(
-            compose(
-                "source", "an operation required", f"{options.name}, a {type(function).__name__}"
-            )
-        )
+    print(source(function))
     return 0
 
 

@@ -15,11 +15,11 @@ from types import FunctionType, ModuleType, SimpleNamespace
 from typing import Any, NamedTuple, Protocol, TypeVar, cast
 
 from pullback.arrays import is_array, join, library_of
+from pullback.core.function.backward_codegen import prepare
+from pullback.core.function.call_codegen import exported, inplace_call, public_call
 from pullback.core.function.dispatch import mixed, refused, unlike_pytorch
-from pullback.core.function.generate import exported, inplace_call, public_call
 from pullback.core.function.handed import TENSORS
 from pullback.core.function.primitive import Primitive
-from pullback.core.function.rules import prepare
 from pullback.core.tensor.tensor import TENSOR_CLASSES, Tensor, as_array
 from pullback.core.tensor.views import READ_ONLY, own
 from pullback.errors import CALLS, ArgumentTypeError, BatchedValueError, DTypeError, compose

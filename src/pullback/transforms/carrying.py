@@ -87,7 +87,7 @@ class _Carried(OperationCalled):
             return None
         vectors = iter(along)
         tangents = [next(vectors) if isinstance(x, Tensor) else None for x in self.leaves()]
-        ctx = backward_context(self.op, node, None, kept)
+        ctx = backward_context(node, None, kept)
         rule = self.op.forward_rule
         found = run_in_mode({"grad": kept}, rule, ctx, node.arguments, tangents)
         found = _like(self.result, found)

@@ -14,10 +14,10 @@ from pathlib import Path
 import pytest
 
 import pullback as pb
+from pullback.core.function.backward_codegen import prepare
+from pullback.core.function.codegen import source_of
 from pullback.core.function.primitive import Primitive
 from pullback.core.function.record import apply
-from pullback.core.function.rules import prepare
-from pullback.core.function.source import source_of
 from pullback.errors import InplaceError, MissingRuleError, ShapeError
 from pullback.ops.declare import REGISTRY
 from pullback.ops.primitives.indexing import index_put_p
@@ -49,7 +49,7 @@ BEFORE_AND_AFTER = """
 import inspect, pickle
 import pullback as pb
 from pullback.core.function.primitive import Primitive
-from pullback.core.function.source import source_of
+from pullback.core.function.codegen import source_of
 
 CALLS = {name: f for name, f in vars(pb).items() if hasattr(f, "primitive")}
 

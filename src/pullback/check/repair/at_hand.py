@@ -19,7 +19,7 @@ from pullback.check.repair.source import kind_of, plain, shape_of
 from pullback.check.repair.trials import Need
 from pullback.check.values import Array
 from pullback.core.custom.context import Context
-from pullback.core.custom.named import Named
+from pullback.core.custom.saved_variables import Named
 from pullback.core.tensor.tensor import Tensor
 
 _MOST, _LONGEST = 60, 60  # values, and characters of an expression

@@ -1,7 +1,7 @@
 """One call of a user's operation: any arguments, any mode, any results.
 
-Owns what the written function of an operation (entering.py), which has looked at the arguments,
-leaves to it: forward runs unrecorded in any mode, and its results get their node: which output is
+Owns what the function that users call (call_codegen.py), which has looked at the arguments, leaves
+to it: forward runs unrecorded in any mode, and its results get their node: which output is
 an input changed in place, which is an input or a view of one, which is not differentiable.
 """
 
@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from functools import cached_property
 from numbers import Number
 from sys import getrefcount
-from typing import Any
+from typing import Any, NamedTuple
 
 from pullback.arrays import INTERCEPTING, NUMPY, dtype_of, is_array, join, library_of
 from pullback.core.custom import pytree as tree
@@ -32,102 +32,132 @@ _ndarray = NUMPY.array_types[0]
 _CONTAINERS = (list, tuple, dict)
 
 
-def call(
-    op: Any,
-    arguments: Arguments,
-    values: Sequence[Any],
-    given: Sequence[Any],
-    inner: Sequence[Any],
-    edges: tuple[Any, ...],
-    versions: Sequence[int | None],
-    described: tuple[Any, ...] | None,
-    cls: type[Tensor],
-    mode: Mode,
-) -> Any:
-    """Run forward unrecorded, and record it: what a written function does not do itself.
+class Call(NamedTuple):
+    """One call of a user's operation whose arguments were looked at; `run` does what is left.
 
-    Parameters
+    Attributes
     ----------
     op : CustomOp
     arguments : Arguments
         The names of the values.
-    values, given : sequences
+    values, args : sequence
         The values of forward's parameters, in order; these, or the leaves of the containers among
-        them where those are traversed. One of each that follows stands for each `given`:
+        them where those are traversed. One of each that follows stands for each of `args`:
     inner : sequence
         What forward is called with.
     edges : tuple
         Edge targets, None where nothing is tracked.
     versions : sequence
         The version of each tensor's memory, None for what is no tensor.
-    described : tuple or None
+    metas : tuple or None
         What a gradient of each must fit, None where the last call's does not hold for this one.
     cls : type
         The class of the results.
     mode : Mode
         The caller's mode.
     """
-    if INTERCEPTING and (taken := _intercepted(op, arguments, given, values)) is not NotImplemented:
-        return taken
-    if not mode.grad or edges.count(None) == len(edges):
-        if mode.forward:
-            warn_of_lost(op.name, edges)
-        edges = ()  # nothing is recorded
-    ctx = forward_context(op, arguments, edges or (None,) * len(given))
-    epoch = EPOCH[0]
-    try:
-        STATE.set(in_forward(mode))
-        result = _run_forward(op, ctx, arguments, values, inner)
-    finally:
-        STATE.set(mode)
-    if mode.observer is not None:
-        _show(op, ctx, given, inner, result, mode)
-    if not (EPOCH[0] == epoch and _is_ordinary(result, inner, ctx)):
-        return Results(op, ctx, given, edges, described, inner, mode, cls).of(result, versions)
-    count_together(given, inner, (result,))
-    node = None
-    if edges:
-        node = _new_node(op, ctx, edges, described, given, inner, (result,), mode)
-        if getrefcount(ctx) != SOLE:
-            ctx._outlive(node)
-    if cls is not Tensor or getrefcount(result) != SOLE:  # forward may have kept its own
-        return box(result._data, node, counter_of(result), cls)
-    result._node = node
-    return result
 
+    op: Any
+    arguments: Arguments
+    values: Sequence[Any]
+    args: Sequence[Any]
+    inner: Sequence[Any]
+    edges: tuple[Any, ...]
+    versions: Sequence[int | None]
+    metas: tuple[Meta, ...] | None
+    cls: type[Tensor]
+    mode: Mode
 
-def _intercepted(op: Any, arguments: Arguments, given: Sequence[Any], values: Sequence[Any]) -> Any:
-    """Hand the call to a library that wraps its arguments, if it takes it; else NotImplemented."""
-    arrays = [a.data_array() for a in given if isinstance(a, Tensor)]
-    libraries = {library_of(a) for a in arrays if a.__class__ in INTERCEPTING}
-    library = join(libraries) if libraries else None
-    if library is None or library.call is None:
-        return NotImplemented
-    return library.call(op, arguments, values)
-
-
-def _run_forward(
-    op: Any, ctx: Context, arguments: Arguments, values: Sequence[Any], inner: Sequence[Any]
-) -> Any:
-    if op.traverse:
-        pieces = iter(inner)
-        inner = tree.map_leaves(lambda _: next(pieces), list(values))
-    positional, keywords = op.signature.spread(arguments, inner)
-    try:
-        if op.setup_context is None:
-            return op.forward(ctx, *positional, **keywords)
-        result = op.forward(*positional, **keywords)
-        op.setup_context(ctx, tuple(inner), result)
+    def run(self) -> Any:
+        """Run forward unrecorded, in any mode, and record it."""
+        if INTERCEPTING and (taken := self._intercepted()) is not NotImplemented:
+            return taken
+        edges, inner = self.edges, self.inner
+        if not self.mode.grad or edges.count(None) == len(edges):
+            if self.mode.forward:
+                warn_of_lost(self.op.name, edges)
+            edges = ()  # nothing is recorded
+        ctx = forward_context(self.op, self.arguments, edges or (None,) * len(inner))
+        epoch = EPOCH[0]
+        try:
+            STATE.set(in_forward(self.mode))
+            result = self._run_forward(ctx)
+        finally:
+            STATE.set(self.mode)
+        if self.mode.observer is not None:
+            self._show(ctx, result)
+        if not (EPOCH[0] == epoch and _is_ordinary(result, inner, ctx)):
+            call = self if edges else self._replace(edges=())
+            return call.results(ctx, result)
+        count_together(self.args, inner, (result,))
+        node = None
+        if edges:
+            node = self.node(ctx, (result,))
+            if getrefcount(ctx) != SOLE:
+                ctx._outlive(node)
+        if self.cls is not Tensor or getrefcount(result) != SOLE:  # forward may have kept its own
+            return box(result._data, node, counter_of(result), self.cls)
+        result._node = node
         return result
-    except AttributeError as error:
-        if not any(isinstance(value, Tensor) for value in tree.leaves(list(inner))):
-            _hint_at_tensors(op, error)
-        raise
+
+    def results(self, ctx: Context, result: Any) -> Any:
+        """Return what the caller gets for what forward returned, in every case."""
+        return Results(self, ctx).of(result)
+
+    def _intercepted(self) -> Any:
+        """Return what a library that wraps the arguments makes of the call, if it takes it."""
+        arrays = [a.data_array() for a in self.args if isinstance(a, Tensor)]
+        libraries = {library_of(a) for a in arrays if a.__class__ in INTERCEPTING}
+        library = join(libraries) if libraries else None
+        if library is None or library.call is None:
+            return NotImplemented
+        return library.call(self.op, self.arguments, self.values)
+
+    def _run_forward(self, ctx: Context) -> Any:
+        op, inner = self.op, self.inner
+        if op.traverse:
+            pieces = iter(inner)
+            inner = tree.map_leaves(lambda _: next(pieces), list(self.values))
+        positional, keywords = op.signature.spread(self.arguments, inner)
+        try:
+            if op.setup_context is None:
+                return op.forward(ctx, *positional, **keywords)
+            result = op.forward(*positional, **keywords)
+            op.setup_context(ctx, tuple(inner), result)
+            return result
+        except AttributeError as error:
+            hint_at_tensors(op, inner, error)
+            raise
+
+    def _show(self, ctx: Context, result: Any) -> None:
+        """Show the observer what forward made of its arguments."""
+        before = [
+            (self.arguments.owner(i), outer)
+            for i, (outer, inner) in enumerate(zip(self.args, self.inner, strict=True))
+            if not any(inner is changed for changed in ctx._dirty)  # its old values are gone
+        ]
+        if self.mode.observer is not None:
+            self.mode.observer.result(self.op.name, before, list(tree.leaves(result)))
+
+    def node(self, ctx: Context, outs: Sequence[Any]) -> CustomNode:
+        """Return the node of the call; what forward left in its context moves there."""
+        node = fill(CustomNode(), self.op, len(self.edges))
+        node.record = self.edges
+        node.saved, node.names = saved_by(ctx, self.inner, outs, self.mode.hooks)
+        node.arguments = self.arguments
+        metas = self.metas
+        node.given = describe(self.op, self.args, self.edges) if metas is None else metas
+        node.metas = tuple([meta_of(o._data) if isinstance(o, Tensor) else None for o in outs])
+        if self.mode.observer is not None:
+            self.mode.observer.recorded(node, self.args, outs)
+        return node
 
 
-def _hint_at_tensors(op: Any, error: AttributeError) -> None:
+def hint_at_tensors(op: Any, inner: Sequence[Any], error: AttributeError) -> None:
     """Say how to call an operation whose forward asked arrays or numbers for what tensors have."""
     asked, name = error.obj, str(error.name)
+    if any(isinstance(value, Tensor) for value in tree.leaves(list(inner))):
+        return
     if (is_array(asked) or isinstance(asked, (Number, list))) and hasattr(Tensor, name):
         error.add_note(
             f"hint: {op.name} was called with no tensor, and tensors have `{name}`: "
@@ -153,19 +183,6 @@ def _description(value: Any, edge: Any) -> Meta:
     return UNTRACKED if edge is None else meta_of(value._data)
 
 
-def _show(
-    op: Any, ctx: Context, given: Sequence[Any], inner: Sequence[Any], result: Any, mode: Mode
-) -> None:
-    """Show the observer what forward made of its arguments."""
-    before = [
-        (ctx._arguments.owner(i), outer)
-        for i, (outer, unwrapped) in enumerate(zip(given, inner, strict=True))
-        if not any(unwrapped is changed for changed in ctx._dirty)  # its old values are gone
-    ]
-    if mode.observer is not None:
-        mode.observer.result(op.name, before, list(tree.leaves(result)))
-
-
 # -- results ---------------------------------------------------------------------------------------
 def _is_ordinary(result: Any, inner: Sequence[Any], ctx: Context) -> bool:
     """Return whether forward returned one new floating tensor of the default library."""
@@ -179,31 +196,6 @@ def _is_ordinary(result: Any, inner: Sequence[Any], ctx: Context) -> bool:
     return True
 
 
-def _new_node(
-    op: Any,
-    ctx: Context,
-    edges: tuple[Any, ...],
-    described: Any,
-    given: Sequence[Any],
-    inner: Sequence[Any],
-    outs: Sequence[Any],
-    mode: Mode,
-) -> CustomNode:
-    """Return the node of a call; what forward left in its context moves there.
-
-    A written call has the same lines for a call with one ordinary result.
-    """
-    node = fill(CustomNode(), op, len(edges))
-    node.record = edges
-    node.saved, node.names = saved_by(ctx, inner, outs, mode.hooks)
-    node.arguments = ctx._arguments
-    node.given = describe(op, given, edges) if described is None else described
-    node.metas = tuple([meta_of(o._data) if isinstance(o, Tensor) else None for o in outs])
-    if mode.observer is not None:
-        mode.observer.recorded(node, given, outs)
-    return node
-
-
 def ordinary(op: Any, array: Any) -> tuple[Meta, ...] | None:
     """Return the description of a result that needs no more than a node, None for any other."""
     if array.__class__ is not _ndarray or array.dtype.kind != "f":
@@ -215,42 +207,28 @@ def ordinary(op: Any, array: Any) -> tuple[Meta, ...] | None:
 class Results:
     """What the caller gets for what forward returned, in every case."""
 
-    def __init__(
-        self,
-        op: Any,
-        ctx: Context,
-        given: Sequence[Any],
-        edges: tuple[Any, ...],
-        described: Any,
-        inner: Sequence[Any],
-        mode: Mode,
-        cls: type[Tensor],
-    ) -> None:
-        self.op = op
-        self.ctx = ctx
-        self.given = given
-        self.edges = edges
-        self.described = described
-        self.inner = inner
-        self.mode = mode
-        self.cls = cls
+    def __init__(self, call: Call, ctx: Context) -> None:
+        self.call, self.ctx = call, ctx
+        self.op, self.args, self.inner = call.op, call.args, call.inner
         self.dirty = ctx._dirty
         self.non_differentiable = ctx._non_differentiable
 
-    def of(self, result: Any, versions: Sequence[int | None]) -> Any:
+    def of(self, result: Any) -> Any:
         """Return the results, recorded where a gradient is needed."""
         if result.__class__ is not Tensor and any(isinstance(v, Tensor) for v in self.inner):
             result = tree.map_leaves(_boxed, result)
-        self.check_inputs(versions)
-        count_together(self.given, self.inner, list(tree.leaves(result)))
-        return self.recorded(result) if self.edges else self.unrecorded(result)
+        self.check_inputs()
+        count_together(self.args, self.inner, list(tree.leaves(result)))
+        edges = self.call.edges
+        tracked = edges.count(None) != len(edges)
+        return self.recorded(result) if tracked else self.unrecorded(result)
 
     # -- changes in place ---------------------------------------------------------------------
-    def check_inputs(self, versions: Sequence[int | None]) -> None:
+    def check_inputs(self) -> None:
         """Raise where forward changed an input in place and did not say so."""
-        pairs = list(zip(self.given, self.inner, strict=True))
+        pairs = list(zip(self.args, self.inner, strict=True))
         changed = [outer for outer, value in pairs if any(value is d for d in self.dirty)]
-        for i, (outer, before) in enumerate(zip(self.given, versions, strict=True)):
+        for i, (outer, before) in enumerate(zip(self.args, self.call.versions, strict=True)):
             if before is None:
                 continue
             # The same tensor, or one that shares its memory, may be passed as another argument.
@@ -287,11 +265,11 @@ class Results:
                 return out
             i = self._changed_input(out)
             if i is not None:
-                check_allowed(self.op.name, self.given[i])
-                return self._written(self.given[i], out)
+                check_allowed(self.op.name, self.args[i])
+                return self._written(self.args[i], out)
             source = self._source(out)
             if source is None or source._node is None:
-                return out if self.cls is Tensor else self._boxed_as(out, None)
+                return out if self.call.cls is Tensor else self._boxed_as(out, None)
             if id(out) in self._outer_of:
                 return source._alias()
             view = self._boxed_as(out, None)
@@ -302,7 +280,7 @@ class Results:
 
     def _boxed_as(self, out: Tensor, node: Any) -> Tensor:
         return box(
-            out._data, node, out._counter if out._base is None else counter_of(out), self.cls
+            out._data, node, out._counter if out._base is None else counter_of(out), self.call.cls
         )
 
     def recorded(self, result: Any) -> Any:
@@ -315,9 +293,7 @@ class Results:
         if any(tree.children(item) is not None for _, item in items):
             structure = [tree.map_leaves(lambda _: None, item) for _, item in items]
             self.ctx._structure = structure
-        node = _new_node(
-            self.op, self.ctx, self.edges, self.described, self.given, self.inner, outs, self.mode
-        )
+        node = self.call.node(self.ctx, outs)
         self.ctx._outlive(node)
         made: dict[int, Tensor] = {}
         for i, out in enumerate(outs):
@@ -344,7 +320,7 @@ class Results:
         target = node.output(i) if self._differentiable(out) else None
         k = self._changed_input(out)
         if k is not None:
-            return self._changed(out, self.given[k], target, count)
+            return self._changed(out, self.args[k], target, count)
         result = self._boxed_as(out, target)
         source = self._source(out)
         if source is not None:
@@ -359,7 +335,7 @@ class Results:
 
     @cached_property
     def _outer_of(self) -> dict[int, Tensor]:
-        pairs = zip(self.inner, self.given, strict=True)
+        pairs = zip(self.inner, self.args, strict=True)
         return {id(inner): outer for inner, outer in pairs if isinstance(inner, Tensor)}
 
     def _changed(self, out: Tensor, outer: Tensor, target: Any, count: int) -> Tensor:
@@ -370,7 +346,7 @@ class Results:
                 "Tensor, and has several outputs; its graph could not follow.\n"
                 "hint: return only that tensor, or clone() the argument before the call."
             )
-        check_allowed(self.op.name, outer, [t for t in self.given if isinstance(t, Tensor)])
+        check_allowed(self.op.name, outer, [t for t in self.args if isinstance(t, Tensor)])
         rebase(self._written(outer, out), target)
         return outer
 

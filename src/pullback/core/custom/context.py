@@ -17,7 +17,7 @@ from weakref import ref
 from pullback.arrays import dtype_of, is_array
 from pullback.core.custom import pytree as tree
 from pullback.core.custom.memory import IN_CONTAINER, counter_among, kept_array, kept_tensor
-from pullback.core.custom.named import (
+from pullback.core.custom.saved_variables import (
     STRIDE,
     InputFlags,
     Named,
@@ -27,6 +27,7 @@ from pullback.core.custom.named import (
     SavedResult,
     saved_names,
 )
+from pullback.core.function.codegen import define, expand, register
 from pullback.core.graph.node import CustomNode
 from pullback.core.tensor.ownership import IN_SLOT
 from pullback.core.tensor.saved import Packed, stale
@@ -221,25 +222,30 @@ class Context:
         )
 
 
-def forward_context(op: Any, arguments: Any, edges: Sequence[Any]) -> Context:
-    """Return the context that one call's forward gets; a written call has the same lines."""
-    ctx = Context()
-    ctx._op, ctx._arguments, ctx._edges, ctx._node, ctx._pass = op, arguments, edges, None, NO_PASS
-    ctx._values = ctx._named = ()
-    ctx._marks = False
-    return ctx
-
-
 NO_PASS = (None, False)
 
+# The context that one call's forward gets, and that one backward through a node gets.
+FORWARD_CONTEXT = """
+$ctx = $Context()
+$ctx._op, $ctx._arguments, $ctx._edges = {op}, {arguments}, {edges}
+$ctx._node, $ctx._pass = None, $NO_PASS
+$ctx._values, $ctx._named, $ctx._marks = (), (), False
+"""
+BACKWARD_CONTEXT = """
+$ctx = $Context()
+$ctx._op, $ctx._arguments, $ctx._node = node.op, node.arguments, node
+$ctx._pass = {run}
+if ($attributes := node.saved[-1]) is not None:
+    $ctx.__dict__ = $attributes
+"""
+register(Context=Context, NO_PASS=NO_PASS)
 
-def backward_context(op: Any, node: CustomNode, wanted: Any, recorded: bool) -> Context:
-    """Return the context that one backward through `node` gets; a written rule has these lines."""
-    ctx = Context()
-    ctx._op, ctx._arguments, ctx._node, ctx._pass = op, node.arguments, node, (wanted, recorded)
-    if (attributes := node.saved[-1]) is not None:
-        ctx.__dict__ = attributes
-    return ctx
+
+_parts = {name: name for name in ("op", "arguments", "edges")}
+_lines = [*expand(FORWARD_CONTEXT, **_parts), "return $ctx"]
+forward_context = define("forward_context(op, arguments, edges)", _lines)
+_lines = [*expand(BACKWARD_CONTEXT, run="(wanted, recorded)"), "return $ctx"]
+backward_context = define("backward_context(node, wanted, recorded)", _lines)
 
 
 # -- what forward saved moves to the node ----------------------------------------------------------

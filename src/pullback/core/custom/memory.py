@@ -14,7 +14,7 @@ from typing import Any
 
 from pullback.arrays import NUMPY, is_array, library_of
 from pullback.core.custom import pytree as tree
-from pullback.core.custom.named import SavedArray
+from pullback.core.custom.saved_variables import SavedArray
 from pullback.core.tensor.ownership import SOLE, is_unreachable
 from pullback.core.tensor.tensor import Tensor
 from pullback.core.tensor.versions import BORROWED, Counter, counter_of, new_counter, shared_counter

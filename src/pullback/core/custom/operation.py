@@ -1,7 +1,8 @@
 """A user's operation: one call of forward, recorded; one call of backward, checked.
 
 Owns `CustomOp`, the one machinery behind `autograd_function` and `Function` (define.py). Its call
-is written in entering.py, with call.py for the uncommon; the run of its rule in rule.py.
+is written in call_codegen.py, with call.py for the uncommon; the run of its rule in
+backward_codegen.py.
 """
 
 from __future__ import annotations
@@ -11,16 +12,14 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from pullback.core.custom.call import Results, call, describe, ordinary
-from pullback.core.custom.entering import written_call
+from pullback.core.custom.backward_codegen import written_backward
+from pullback.core.custom.call_codegen import written_call
 from pullback.core.custom.forward_rule import ForwardRule
-from pullback.core.custom.rule import written_rule
 from pullback.core.custom.signature import Signature, names_ctx
 from pullback.core.custom.vmap_rule import VmapRule
 from pullback.core.graph.node import UNKNOWN, CustomNode
 
 _POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-_UNCOMMON = {"describe": describe, "ordinary": ordinary, "Results": Results}
 
 
 class CustomOp:
@@ -64,7 +63,7 @@ class CustomOp:
         self.result_described = (UNKNOWN,)
         self.learned = False  # whether the call was written for what forward saves
         # Of the class, where Python looks for it; static, so that no `self` counts as an argument.
-        written = written_call(self, call, _UNCOMMON)
+        written = written_call(self)
         type(self).__call__ = staticmethod(written)  # type: ignore[method-assign]
         self.rule: Callable[..., Any] | None = None
         self.forward_rule: ForwardRule | None = None  # the jvp that was given
@@ -128,9 +127,13 @@ class CustomOp:
 
     def differentiate(self, node: CustomNode, g: Any, wanted: Any, recorded: bool) -> Sequence[Any]:
         """Return one gradient an input from what the user's backward gives."""
-        written: Callable[..., Sequence[Any]] = written_rule(self)
-        self.differentiate = written  # type: ignore[method-assign]
-        return written(node, g, wanted, recorded)
+        return self.written_backward()(node, g, wanted, recorded)
+
+    def written_backward(self) -> Callable[..., Sequence[Any]]:
+        """Return what runs the rule of a node, which is written once it is needed."""
+        if "differentiate" not in vars(self):
+            self.differentiate = written_backward(self)  # type: ignore[method-assign]
+        return self.differentiate
 
     def saves_input(self, i: int, record: tuple[Any, ...]) -> bool:
         """Return False: reading a saved value checks for itself."""

@@ -4,8 +4,8 @@ Owns the reading of a declaration, done once when it is made: what a node of the
 and which rule needs which of it. A rule's parameter names say what it is given: ``g`` the gradient
 of the result, an input's name (its array), ``out`` or the name of one of several results, a
 setting's name, ``<input>_shape``, ``<input>_dtype``, ``<input>_device``, ``shapes`` (of all inputs
-of a variadic operation), ``xp``. Must not know how calls are made (generate.py, record.py), how
-rules are run (rules.py), nor the mathematics (ops).
+of a variadic operation), ``xp``. Must not know how calls are made (call_codegen.py, record.py), how
+rules are run (backward_codegen.py), nor the mathematics (ops).
 """
 
 from __future__ import annotations
@@ -118,11 +118,11 @@ class Primitive:
     )
 
     adds_into: Callable[..., Any] | None
-    differentiate: Callable[..., Sequence[Any]]  # set by rules.py
-    release: Callable[[Any], None]  # set by rules.py
+    differentiate: Callable[..., Sequence[Any]]  # set by backward_codegen.py
+    release: Callable[[Any], None]  # set by backward_codegen.py
     public: Callable[..., Tensor]  # set by whoever declares
     kernels: dict[type, tuple[Any, frozenset[Any]]]  # see `kernel_of` in dispatch.py
-    complex_form: Primitive | None  # see rules.py
+    complex_form: Primitive | None  # see backward_codegen.py
     conjugates: bool  # whether this is such a form
     takes_none: bool  # False: a gradient that is structurally zero skips the node
 
@@ -159,7 +159,7 @@ class Primitive:
         self.holomorphic, self.differentiable = holomorphic, differentiable
         self.floating, self.promotes, self.broadcasts = floating, promotes, broadcasts
         self.elementwise, self.symmetric, self.kernels = elementwise, symmetric, {}
-        self.part_rule, self.adds_into = adds_into, None  # see rules.py
+        self.part_rule, self.adds_into = adds_into, None  # see backward_codegen.py
         # Inputs whose gradient is structurally zero, such as a mask, keep their own dtype.
         self.masks = frozenset(i for i, n in enumerate(inputs) if n in rules and rules[n] is None)
         self.rules = tuple(rules.get(n) for n in inputs)

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from pullback.arrays import join, library_of
+from pullback.core.function.backward_codegen import complex_form
 from pullback.core.function.dispatch import (
     THEIRS,
     coerce,
@@ -21,7 +22,6 @@ from pullback.core.function.dispatch import (
     named,
 )
 from pullback.core.function.primitive import Primitive
-from pullback.core.function.rules import complex_form
 from pullback.core.graph.modes import STATE, Mode
 from pullback.core.graph.node import MultiNode, N, Node, SmallNode, WideNode, fill, meta_of, release
 from pullback.core.tensor.saved import Packed

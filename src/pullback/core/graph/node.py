@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import itertools
 import operator
+import textwrap
 import weakref
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -178,18 +179,18 @@ class Node:
 N = TypeVar("N", bound=Node)
 
 
-def fill(node: N, op: Any, count: int) -> N:
-    """Fill the slots of a new node of `op` but its record, and return it.
-
-    The call that is generated for an operation writes the same lines out.
-    """
-    node.op = op
-    node.seq = next_seq()
-    node.count = count
-    node.version = 0
-    node.released = False
-    node.shapes = node.extra = None
-    return node
+# What a new node has in its slots, but for its record. The calls that are generated for operations
+# have these lines, too: ``$`` marks names of the library's own, see core/function/codegen.py.
+FILL = """
+{n}.op, {n}.seq, {n}.count = {op}, $next_seq(), {count}
+{n}.released, {n}.version, {n}.extra = False, 0, None
+{n}.shapes = {shapes}
+"""
+_source = FILL.format(n="node", op="op", count="count", shapes="None").replace("$", "")
+_variables: dict[str, Any] = {"next_seq": next_seq}
+exec(f"def fill(node, op, count):{textwrap.indent(_source, ' ')} return node", _variables)
+# fill(node, op, count) fills the slots of a new node, and returns it.
+fill: Callable[[N, Any, int], N] = _variables["fill"]
 
 
 # The slots of a small node's record.

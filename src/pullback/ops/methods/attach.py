@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from pullback.core.function.call_codegen import operator_call as operator
 from pullback.core.function.dispatch import is_left_to
-from pullback.core.function.generate import operator_call as operator
 from pullback.core.tensor.tensor import TENSOR_CLASSES, Tensor
 from pullback.errors import ArgumentError, ArgumentTypeError
 from pullback.ops.axes import either

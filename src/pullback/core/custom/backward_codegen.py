@@ -14,128 +14,122 @@ from inspect import Parameter
 from sys import getrefcount
 from typing import Any
 
-from pullback.arrays import NUMPY
 from pullback.core.custom import pytree as tree
-from pullback.core.custom.context import NO_PASS, Context, backward_context
+from pullback.core.custom.context import BACKWARD_CONTEXT, Context, backward_context
 from pullback.core.custom.gradients import read_gradients
+from pullback.core.function.codegen import Written, expand, register, tupled
 from pullback.core.function.record import NodeOperation, new_node
-from pullback.core.function.source import written_function
 from pullback.core.graph.modes import STATE, with_grad
-from pullback.core.graph.node import NO_TENSOR, CustomNode, Node, WideNode, zeros_for
+from pullback.core.graph.node import CustomNode, Node, WideNode, zeros_for
 from pullback.core.tensor.ownership import SOLE
 from pullback.core.tensor.tensor import Tensor, borrowed, box
 from pullback.core.tensor.versions import BORROWED
 from pullback.errors import ArgumentTypeError, GraphError, MissingRuleError, compose
 
+_BACKWARD = """
+def backward(node, g, wanted, recorded):
+    if (
+        g.__class__ is not $ndarray
+        or recorded
+        or node.released
+        or ($attributes := node.saved[-1]) is not None and '_structure' in $attributes
+    ):
+        return $differentiate(node, g, wanted, recorded)
+    {context}
+    $t = $Tensor()  # the rule must not write to its memory
+    $t._data, $t._counter = g, $BORROWED
+    $t._node = $t._base = $t._grad = None
+    try:
+        $result = $rule($ctx, $t)
+    except TypeError as $error:
+        $check_rule_call(node.op, $error, 1)
+        raise
+    if $references($ctx) != $SOLE:
+        $ctx._outlive(node)
+    if $result.__class__ is dict:
+        try:
+            {by_name}
+            else:  # names left out have no gradient
+                $get = $result.get
+                {grads} = {if_there}
+                if $len($result) + {missing} != {count}:
+                    return {read}
+        except KeyError:
+            return {read}
+    elif $result.__class__ is tuple and $len($result) == {count}:
+        {grads} = $result
+    else:
+        return {read}
+    {edges} = node.record
+    {metas} = node.given
+    {checks}
+    return {grads}
+"""
 
-def written_rule(op: Any) -> Callable[..., Any]:
+_CHECK = """
+if $g{i} is not None:
+    if $edge{i} is None or (wanted is not None and $edge{i} not in wanted):
+        if $meta{i} is $NO_TENSOR and $g{i} is not $MISSING:
+            return {read}
+        $g{i} = None
+    elif (
+        $g{i}.__class__ is $Tensor
+        and $g{i}._base is None
+        and ($data := $g{i}._data).__class__ is $ndarray
+        and $data.shape == $meta{i}[0]
+        and $data.dtype is $meta{i}[1]
+    ):
+        $g{i} = $data
+    else:
+        return {read}
+"""
+_READ = "$read_gradients(node.op, node, $result, wanted, recorded)"
+
+
+def written_backward(op: Any) -> Callable[..., Any]:
     """Return what runs the rule of `op` for one node; it knows `op` by its nodes alone."""
     if op.rule is None or op.once or op.in_loop or not op.signature.parameters:
         return differentiate
-    source = _source(op.signature.parameters)
-    return written_function(f"backward of {op.name}", source, {**_COMMON, "rule": op.rule})
+    lines = _lines(op.signature.parameters)
+    return Written(f"backward of {op.name}", lines, rule=op.rule).function()
 
 
-def _source(parameters: Sequence[Parameter]) -> str:
-    """Return the source of the function; no argument is a variable in it."""
-    count = range(len(parameters))
-    lines = [
-        "def backward(node, g, wanted, recorded):",
-        "    op = node.op",
-        "    if (",
-        "        g.__class__ is not ndarray",
-        "        or recorded",
-        "        or node.released",
-        "        or (attributes := node.saved[-1]) is not None and '_structure' in attributes",
-        "    ):",
-        "        return differentiate(node, g, wanted, recorded)",
-        "    ctx = Context()",
-        "    ctx._op, ctx._arguments, ctx._node = op, node.arguments, node",
-        "    ctx._pass = NO_PASS if wanted is None else (wanted, False)",
-        "    if attributes is not None:",
-        "        ctx.__dict__ = attributes",
-        "    t = Tensor()  # the rule must not write to its memory",
-        "    t._data, t._counter = g, BORROWED",
-        "    t._node = t._base = t._grad = None",
-        "    try:",
-        "        result = rule(ctx, t)",
-        "    except TypeError as error:",
-        "        check_rule_call(op, error, 1)",
-        "        raise",
-        "    if references(ctx) != SOLE:",
-        "        ctx._outlive(node)",
-        *_found(parameters),
-        f"    {''.join(f'edge{i}, ' for i in count)}= node.record",
-        f"    {''.join(f'meta{i}, ' for i in count)}= node.given",
-        *(line for i in count for line in _taken(i)),
-        f"    return {''.join(f'g{i}, ' for i in count)}",
-    ]
-    return "\n".join(lines) + "\n"
+def _lines(parameters: Sequence[Parameter]) -> list[str]:
+    """Return the lines of the function; no argument is a variable in it."""
+    names, count = [p.name for p in parameters], len(parameters)
 
+    def each(prefix: str) -> str:
+        return tupled([f"{prefix}{i}" for i in range(count)])
 
-_LEFT = "return read_gradients(op, node, result, wanted, recorded)"
-
-
-def _found(parameters: Sequence[Parameter]) -> list[str]:
-    """Return the lines that find the gradients by their names or positions."""
-    names = [p.name for p in parameters]
-    count = len(names)
-    grads = "".join(f"g{i}, " for i in range(count))
-    if_there = ", ".join(f"get({name!r}, MISSING)" for name in names)
-    missing = " + ".join(f"(g{i} is MISSING)" for i in range(count))
-    lines = [
-        "    if result.__class__ is dict:",
-        "        try:",
-        f"            if len(result) == {count}:",
-        f"                {grads}= {_by_name(parameters, every=True)},",
-    ]
+    grads = each("$g")
+    by_name = [f"if $len($result) == {count}:", f"    {grads} = {_by_name(parameters, True)}"]
     required = sum(p.default is p.empty for p in parameters)
     if 0 < required < count:
-        lines += [
-            f"            elif len(result) == {required}:",
-            f"                {grads}= {_by_name(parameters, every=False)},",
-        ]
-    return [
-        *lines,
-        "            else:  # names left out have no gradient",
-        "                get = result.get",
-        f"                {grads}= {if_there},",
-        f"                if len(result) + {missing} != {count}:",
-        f"                    {_LEFT}",
-        "        except KeyError:",
-        f"            {_LEFT}",
-        f"    elif result.__class__ is tuple and len(result) == {count}:",
-        f"        {grads}= result",
-        f"    else:\n        {_LEFT}",
-    ]
+        by_name.append(f"elif $len($result) == {required}:")
+        by_name.append(f"    {grads} = {_by_name(parameters, False)}")
+    return expand(
+        _BACKWARD,
+        context=expand(BACKWARD_CONTEXT, run="$NO_PASS if wanted is None else (wanted, False)"),
+        by_name=by_name,
+        grads=grads,
+        if_there=tupled([f"$get({name!r}, $MISSING)" for name in names]),
+        missing=" + ".join(f"($g{i} is $MISSING)" for i in range(count)),
+        count=str(count),
+        edges=each("$edge"),
+        metas=each("$meta"),
+        checks=[line for i in range(count) for line in expand(_CHECK, i=str(i), read=_READ)],
+        read=_READ,
+    )
 
 
 def _by_name(parameters: Sequence[Parameter], every: bool) -> str:
     """Return where the gradients are, those of arguments with a default only if `every` one is."""
-    return ", ".join(
-        f"result[{p.name!r}]" if every or p.default is p.empty else "MISSING" for p in parameters
+    return tupled(
+        [
+            f"$result[{p.name!r}]" if every or p.default is p.empty else "$MISSING"
+            for p in parameters
+        ]
     )
-
-
-def _taken(i: int) -> list[str]:
-    """Return the lines that check one gradient and take its array."""
-    return [
-        f"    if g{i} is not None:",
-        f"        if edge{i} is None or (wanted is not None and edge{i} not in wanted):",
-        f"            if meta{i} is NO_TENSOR and g{i} is not MISSING:",
-        f"                {_LEFT}",
-        f"            g{i} = None",
-        "        elif (",
-        f"            g{i}.__class__ is Tensor",
-        f"            and g{i}._base is None",
-        f"            and (data := g{i}._data).__class__ is ndarray",
-        f"            and data.shape == meta{i}[0]",
-        f"            and data.dtype is meta{i}[1]",
-        "        ):",
-        f"            g{i} = data",
-        "        else:",
-        f"            {_LEFT}",
-    ]
 
 
 def differentiate(node: CustomNode, g: Any, wanted: Any, recorded: bool) -> Sequence[Any]:
@@ -149,7 +143,7 @@ def differentiate(node: CustomNode, g: Any, wanted: Any, recorded: bool) -> Sequ
             f"or vjp method for your custom operation '{op.name}' to use it in backward.\n"
             "hint: give it a backward, or detach() the result."
         )
-    ctx = backward_context(op, node, wanted, recorded and not op.once)
+    ctx = backward_context(node, wanted, recorded and not op.once)
     grads = _output_grads(ctx, node, g)
     if op.once:
         return _differentiate_once(ctx, node, grads, wanted, recorded)
@@ -246,17 +240,10 @@ class OncePoison(NodeOperation):
         )
 
 
-_COMMON: dict[str, Any] = {
-    "check_rule_call": check_rule_call,
-    "BORROWED": BORROWED,
-    "Context": Context,
-    "MISSING": object(),
-    "NO_PASS": NO_PASS,
-    "NO_TENSOR": NO_TENSOR,
-    "SOLE": SOLE,
-    "Tensor": Tensor,
-    "differentiate": differentiate,
-    "ndarray": NUMPY.array_types[0],
-    "read_gradients": read_gradients,
-    "references": getrefcount,
-}
+register(
+    BORROWED=BORROWED,
+    MISSING=object(),
+    check_rule_call=check_rule_call,
+    differentiate=differentiate,
+    read_gradients=read_gradients,
+)

@@ -3,7 +3,15 @@
 Owns the function ``differentiate(node, g, wanted, recorded)`` of each primitive: it takes the
 node's record apart, checks the versions of what was saved, calls the rules whose gradients are
 wanted and undoes broadcasting. The same rules run on arrays, and on tensors when the backward
-itself is recorded.
+itself is recorded. That of ``exp``, whose rule is ``lambda g, out: g * out``:
+
+    def exp_backward(node, g, wanted, recorded):
+        x_edge = node.i0
+        out_saved = node.i1
+        ...
+        if out_counter is not None and out_counter.version != out_version:
+            raise stale(node, out_counter.version, out_version)
+        return (rule_0(g, out_saved),)
 """
 
 from __future__ import annotations
@@ -14,9 +22,9 @@ from operator import attrgetter
 from typing import Any, NoReturn
 
 from pullback.arrays import NUMPY, Library, is_array, join, library_of
+from pullback.core.function.codegen import Written, define, expand, register, tupled
 from pullback.core.function.handed import TENSORS
 from pullback.core.function.primitive import Primitive, parameters
-from pullback.core.function.source import written_function
 from pullback.core.graph.node import ITEMS, MultiNode, Node, release
 from pullback.core.tensor.saved import stale, unpacked
 from pullback.core.tensor.tensor import as_array, box
@@ -28,17 +36,19 @@ _ndarray = NUMPY.array_types[0]
 
 def backward_source(op: Primitive) -> str:
     """Return the source of an operation's `differentiate`; empty if it has no gradient."""
-    return "\n".join(_lines(op, f"{op.name}_backward")) + "\n" if op.differentiable else ""
+    return _written(op).source if op.differentiable else ""
+
+
+def _written(op: Primitive) -> Written:
+    rules: dict[str, Any] = {f"rule_{i}": rule for i, rule in enumerate(op.rules)}
+    return Written(f"{op.name}_backward", _lines(op), op=op, joint=op.joint, **rules)
 
 
 def prepare(op: Primitive) -> None:
     """Give an operation its `differentiate`, which is written when it is first called."""
 
     def first_call(node: Node, g: Any, wanted: Any, recorded: bool) -> Sequence[Any]:
-        name, source = f"{op.name}_backward", backward_source(op)
-        uses = {**_COMMON, "op": op, "joint": op.joint}
-        uses.update({f"rule_{i}": rule for i, rule in enumerate(op.rules)})
-        op.differentiate = differentiate = written_function(name, source, uses)
+        op.differentiate = differentiate = _written(op).function()
         grads: Sequence[Any] = differentiate(node, g, wanted, recorded)
         return grads
 
@@ -52,11 +62,9 @@ def _releaser(op: Primitive) -> Callable[[Node], None]:
     """Return what drops the saved values of a node of the operation; its edges stay."""
     if not op.is_small:
         return release
-    first = len(op.inputs)
-    names = [f"node.{item}" for item in ITEMS[first : op.size]]
-    dropped = [f"    {' = '.join(names)} = None"] if names else []
-    source = "\n".join(["def release(node):", *dropped, "    node.released = True"]) + "\n"
-    return written_function(f"{op.name}_release", source, {})
+    names = [f"node.{item}" for item in ITEMS[len(op.inputs) : op.size]]
+    dropped = [f"{' = '.join(names)} = None"] if names else []
+    return define("release(node)", [*dropped, "node.released = True"])
 
 
 def _part_adder(op: Primitive) -> Callable[[Node, Any, Any], Any]:
@@ -89,105 +97,122 @@ def complex_form(op: Primitive) -> Primitive:
 
 
 # -- writing the function --------------------------------------------------------------------------
-def _lines(op: Primitive, name: str) -> list[str]:
+_BACKWARD = """
+def {name}_backward(node, g, wanted, recorded):
+    {released}
+    {record}
+    {twice}
+    {prepared}
+    {checks}
+    {conjugate}
+    {grads}
+"""
+
+# The rules run on arrays, or on what `_prepared` makes of the record where these are not NumPy's.
+_PREPARED = """
+if (
+    recorded
+    or node.released
+    or g.__class__ is not $ndarray
+    {others}
+):
+    {result} = $prepared($op, node, g, recorded)
+else:
+    $xp = $numpy
+"""
+
+_CHECK = """
+{itself}
+if ${n}_counter is not None and ${n}_counter.version != ${n}_version:
+    raise $stale(node, ${n}_counter.version, ${n}_version)
+"""
+
+# Of two inputs that are one tensor.
+_TWICE = """
+if $twice:
+    $r = {call}
+    if recorded or node.extra is not None:  # whose hooks see both
+        return $r, $r
+    $r += $r  # new memory, as a symmetric rule gives
+    return $r, None
+"""
+
+
+def _lines(op: Primitive) -> list[str]:
     """Return the lines of an operation's `differentiate`."""
-    edges = [] if op.variadic else [f"{n}_edge" for n in op.inputs]
-    versions = [f"{n}_{what}" for n in op.tensor_slots for what in ("counter", "version")]
-    saved = [*(f"{n}_saved" for n in op.layout), *versions]
-    lines = [
-        f"def {name}(node, g, wanted, recorded):",
-        *_taken_apart(op, [*edges, *saved]),
-    ]
-    for n in op.tensor_slots:
-        if n in op.results:
-            lines += [f"    if {n}_counter is ITSELF:", f"        {n}_counter = node"]
-        lines.append(f"    if {n}_counter is not None and {n}_counter.version != {n}_version:")
-        lines.append(f"        raise stale(node, {n}_counter.version, {n}_version)")
-    if op.conjugates:
-        lines.append("    g = conjugate(g, xp)")
-    return lines + _returned(op, edges)
-
-
-def _taken_apart(op: Primitive, names: list[str]) -> list[str]:
-    """Return the lines that give the items of a node's record their names, and choose `xp`."""
-    tests = ["recorded", "node.released", "g.__class__ is not ndarray"]
-    tests += [f"{n}_saved.__class__ not in PLAIN" for n in op.tensor_slots]
-    given = f"({', '.join(names)}{',' if len(names) == 1 else ''})"
+    edges = [] if op.variadic else [f"${n}_edge" for n in op.inputs]
+    versions = [f"${n}_{what}" for n in op.tensor_slots for what in ("counter", "version")]
+    names = [*edges, *(f"${n}_saved" for n in op.layout), *versions]
+    target = tupled(names)
     if op.variadic:
-        taken = ["    edges = node.record[: node.count]"]
-        taken += [f"    {given} = node.record[node.count :]"] if names else []
-        result = "g, _, xp"
+        record = ["$edges = node.record[: node.count]"]
+        record += [f"{target} = node.record[node.count :]"] if names else []
     elif op.is_small:
-        taken = [f"    {n} = node.{item}" for n, item in zip(names, ITEMS, strict=False)]
-        result = f"g, {given}, xp"
+        record = [f"{n} = node.{item}" for n, item in zip(names, ITEMS, strict=False)]
     else:
-        taken, result = [f"    {given} = node.record"], f"g, {given}, xp"
+        record = [f"{target} = node.record"]
+    twice = []
     if op.symmetric:  # before the saved arrays become tensors, each one of its own
-        left, right = op.inputs
-        taken.append(
-            f"    twice = {left}_edge is {right}_edge and {left}_saved is {right}_saved"
-            " and node.shapes is None"
+        same = "{0}_edge is {1}_edge and {0}_saved is {1}_saved".format(
+            *(f"${n}" for n in op.inputs)
         )
-    if not op.is_small:  # nothing can be taken out of the record of a released node
-        taken = ["    if node.released:", "        raise node.released_error()", *taken]
-    if op.multi:  # of several gradients any may be missing
-        return [*taken, f"    {result} = prepared(op, node, g, recorded)"]
-    return [
-        *taken,
-        "    if (",
-        *(f"        {'or ' if i else ''}{test}" for i, test in enumerate(tests)),
-        "    ):",
-        f"        {result} = prepared(op, node, g, recorded)",
-        "    else:",
-        "        xp = numpy",
-    ]
+        twice = [f"$twice = {same} and node.shapes is None"]
+    result = f"g, {'$_' if op.variadic else target}, $xp"
+    others = [f"or ${n}_saved.__class__ not in $ARRAYS" for n in op.tensor_slots]
+    prepared = expand(_PREPARED, others=others, result=result)
+    checks = []
+    for n in op.tensor_slots:
+        itself = [f"if ${n}_counter is $ITSELF:", f"    ${n}_counter = node"]
+        checks += expand(_CHECK, n=n, itself=itself if n in op.results else [])
+    return expand(
+        _BACKWARD,
+        name=op.name,
+        # Nothing can be taken out of the record of a released node.
+        released=[] if op.is_small else ["if node.released:", "    raise node.released_error()"],
+        record=record,
+        twice=twice,
+        # Of several gradients any may be missing.
+        prepared=[f"{result} = $prepared($op, node, g, recorded)"] if op.multi else prepared,
+        checks=checks,
+        conjugate=["g = $conjugate(g, $xp)"] if op.conjugates else [],
+        grads=_returned(op, edges),
+    )
 
 
 def _returned(op: Primitive, edges: list[str]) -> list[str]:
+    """Return the lines that call the rules whose gradients are wanted."""
     if op.joint is not None:
-        targets = "edges" if op.variadic else f"({', '.join(edges)},)"
-        found = f"joint({_arguments(op, op.joint)})"
-        found = f"conjugate({found}, xp)" if op.conjugates else found
-        return [f"    return only_wanted({targets}, {found}, wanted)"]
+        targets = "$edges" if op.variadic else tupled(edges)
+        found = f"$joint({_arguments(op, op.joint)})"
+        found = f"$conjugate({found}, $xp)" if op.conjugates else found
+        return [f"return $only_wanted({targets}, {found}, wanted)"]
     calls = [_call(op, i) for i in range(len(op.inputs))]
     if len(calls) == 1:  # a node that runs has an edge that is wanted
-        return [f"    return ({calls[0]},)"]
-    lines = []
-    if op.symmetric:
-        lines += [
-            "    if twice:",
-            f"        r = {calls[0]}",
-            "        if recorded or node.extra is not None:  # whose hooks see both",
-            "            return r, r",
-            "        r += r  # new memory, as a symmetric rule gives",
-            "        return r, None",
-        ]
-    lines += ["    grads = ("]
+        return [f"return ({calls[0]},)"]
+    lines = expand(_TWICE, call=calls[0]) if op.symmetric else []
+    lines.append("$grads = (")
     for edge, call in zip(edges, calls, strict=True):
         wanted = f"{edge} is not None and (wanted is None or {edge} in wanted)"
-        lines.append(f"        {call} if {wanted} else None,")
-    lines.append("    )")
-    if not op.broadcasts:
-        return [*lines, "    return grads"]
-    return [
-        *lines,
-        "    return grads if node.shapes is None else unbroadcast_all(grads, node.shapes, xp)",
-    ]
+        lines.append(f"    {call} if {wanted} else None,")
+    summed = "$unbroadcast_all($grads, node.shapes, $xp)"
+    fitted = f"$grads if node.shapes is None else {summed}" if op.broadcasts else "$grads"
+    return [*lines, ")", f"return {fitted}"]
 
 
 def _call(op: Primitive, i: int) -> str:
     """Return the expression for the gradient of input `i`."""
     rule = op.rules[i]
     if rule is None:
-        return "None" if op.inputs[i] in op.declared else f"missing_rule(op, {i})"
-    call = f"rule_{i}({_arguments(op, rule)})"
+        return "None" if op.inputs[i] in op.declared else f"$missing_rule($op, {i})"
+    call = f"$rule_{i}({_arguments(op, rule)})"
     if op.broadcasts and parameters(rule) == ("g",):  # of the sum, which is often much smaller
-        call = f"rule_{i}(g if node.shapes is None else fitted(g, node.shapes[{i}], xp))"
-    return f"conjugate({call}, xp)" if op.conjugates else call
+        call = f"$rule_{i}(g if node.shapes is None else $fitted(g, node.shapes[{i}], $xp))"
+    return f"$conjugate({call}, $xp)" if op.conjugates else call
 
 
 def _arguments(op: Primitive, rule: Any) -> str:
-    return ", ".join(n if n in ("g", "xp") else f"{n}_saved" for n in parameters(rule))
+    own = {"g": "g", "xp": "$xp"}
+    return ", ".join(own.get(n, f"${n}_saved") for n in parameters(rule))
 
 
 # -- what the written function uses ----------------------------------------------------------------
@@ -301,16 +326,14 @@ def _conjugate(g: Any, xp: Any) -> Any:
     return xp.conj(g) if xp is TENSORS else as_array(xp.conj(g))
 
 
-_COMMON: dict[str, Any] = {
-    "ndarray": _ndarray,
-    "numpy": NUMPY.xp,
-    "PLAIN": frozenset((_ndarray, type(None), int, float, bool, complex)),
-    "prepared": _prepared,
-    "stale": stale,
-    "ITSELF": ITSELF,
-    "only_wanted": _only_wanted,
-    "missing_rule": _missing_rule,
-    "fitted": _fitted,
-    "unbroadcast_all": _unbroadcast_all,
-    "conjugate": _conjugate,
-}
+register(
+    ARRAYS=frozenset((_ndarray, type(None), int, float, bool, complex)),
+    conjugate=_conjugate,
+    fitted=_fitted,
+    missing_rule=_missing_rule,
+    numpy=NUMPY.xp,
+    only_wanted=_only_wanted,
+    prepared=_prepared,
+    stale=stale,
+    unbroadcast_all=_unbroadcast_all,
+)

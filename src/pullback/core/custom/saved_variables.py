@@ -13,8 +13,7 @@ import keyword
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from pullback.arrays import NUMPY
-from pullback.core.function.source import written_function
+from pullback.core.function.codegen import Written, expand, register, tupled
 from pullback.core.graph.node import CustomNode
 from pullback.core.tensor.tensor import Tensor
 from pullback.errors import NameNotFoundError, TensorIndexError
@@ -22,7 +21,6 @@ from pullback.errors import NameNotFoundError, TensorIndexError
 # Four items a saved value, the last of them its position, see above.
 STRIDE, COUNTER, POSITION = 4, 1, 3
 MANY = 16  # more saved values than these have no lines written for them
-_ndarray = NUMPY.array_types[0]
 
 
 class Named(Mapping[str, Any]):
@@ -212,9 +210,9 @@ class _SavedClasses(dict[tuple[str | None, ...], type[SavedVariables]]):
             "_slots": slots,
         }
         found: Any = type("SavedVariables", (SavedVariables,), members)
-        source = _filling(slots if len(slots) <= MANY else ())
-        filled = written_function("saved variables", source, {**_USES, "kind": found})
-        found._filled = staticmethod(filled)
+        lines = _filling(slots if len(slots) <= MANY else ())
+        written = Written("saved variables", lines, ("context", "node"), kind=found)
+        found._filled = staticmethod(written.function())
         self[names] = found
         return found  # type: ignore[no-any-return]
 
@@ -223,44 +221,43 @@ def _can_be_attribute(name: str) -> bool:
     return name.isidentifier() and not name.startswith("_") and not keyword.iskeyword(name)
 
 
-def _filling(slots: Sequence[str]) -> str:
-    """Return the source of what reads the saved values of a node, each from its four items."""
-    lines = [
-        "def filled(context, node):",
-        "    saved = new(kind)",
-        "    saved._context = context",
-        "    edges, recorded = node.record, context._pass[1]",
-    ]
-    if slots:
-        items = "".join(f"a{i}, c{i}, v{i}, p{i}, " for i in range(len(slots)))
-        lines.append(f"    {items}attributes = node.saved")
-    for i, slot in enumerate(slots):
-        lines += [
-            f"    if c{i} is None:",
-            f"        if not recorded and a{i}.__class__ is not SavedContainer:",
-            f"            saved.{slot} = a{i}",
-            f"    elif a{i}.__class__ is ndarray and c{i}.version == v{i}:",
-            f"        if p{i} is not None:",
-            f"            saved.{slot} = t = Tensor()",
-            f"            t._data, t._counter = a{i}, c{i}",
-            "            t._base = t._grad = None",
-            f"            t._node = edges[p{i}] if p{i} >= 0 else node.output(-1 - p{i})",
-            "        elif not recorded:",
-            f"            saved.{slot} = t = Tensor()",
-            f"            t._data, t._counter = a{i}, c{i}",
-            "            t._base = t._grad = t._node = None",
-            f"    elif a{i}.__class__ is SavedArray and c{i}.version == v{i} and not recorded:",
-            f"        saved.{slot} = a{i}.array",
-        ]
-    lines.append("    return saved")
-    return "\n".join(lines) + "\n"
+_FILLED = """
+def filled(context, node):
+    $saved = $new($kind)
+    $saved._context = context
+    $edges, $recorded = node.record, context._pass[1]
+    {items}
+    {values}
+    return $saved
+"""
+
+# One value, from its four items.
+_VALUE = """
+if $c{i} is None:
+    if not $recorded and $a{i}.__class__ is not $SavedContainer:
+        $saved.{slot} = $a{i}
+elif $a{i}.__class__ is $ndarray and $c{i}.version == $v{i}:
+    if $p{i} is not None or not $recorded:
+        $saved.{slot} = $t = $Tensor()
+        $t._data, $t._counter = $a{i}, $c{i}
+        $t._base = $t._grad = $t._node = None
+        if $p{i} is not None:
+            $t._node = $edges[$p{i}] if $p{i} >= 0 else node.output(-1 - $p{i})
+elif $a{i}.__class__ is $SavedArray and $c{i}.version == $v{i} and not $recorded:
+    $saved.{slot} = $a{i}.array
+"""
 
 
-_USES = {
-    "SavedArray": SavedArray,
-    "SavedContainer": SavedContainer,
-    "Tensor": Tensor,
-    "ndarray": _ndarray,
-    "new": object.__new__,
-}
+def _filling(slots: Sequence[str]) -> list[str]:
+    """Return the lines of what reads the saved values of a node, each from its four items."""
+    names = [f"${letter}{i}" for i in range(len(slots)) for letter in "acvp"]
+    numbered = [expand(_VALUE, i=str(i), slot=slot) for i, slot in enumerate(slots)]
+    return expand(
+        _FILLED,
+        items=[f"{tupled([*names, '$attributes'])} = node.saved"] if slots else [],
+        values=[line for lines in numbered for line in lines],
+    )
+
+
+register(SavedArray=SavedArray, SavedContainer=SavedContainer, new=object.__new__)
 saved_names = _SavedClasses()

@@ -1,9 +1,18 @@
-"""Functions whose source is written by the library: compiled at their first call, and shown.
+r"""Python source that the library writes: templates, the names in them, late compiling.
 
-Owns the compiling, the global names that a written function sees, the place in `linecache` by which
-tracebacks show the source, and the exchange of a function's code: a function has its name,
-signature, module and identity from the start, and gets the code that was written for it when it is
-first called.
+Owns how the call and the backward of an operation become functions: the notation of templates, the
+one table of the names that written source uses, compiling at the first call, and the place in
+`linecache` by which tracebacks and `pullback.source` show it. A function has its name, signature,
+module and identity from the start, and gets the code that was written for it when it is first
+called. Must not know what is written.
+
+A template is Python with two kinds of holes. ``{part}`` is filled in: a text, or lines, which
+stand alone and get the indentation of the hole. ``$name`` is a name of the library's own, global
+or local; it is printed as it is, or with underscores where a parameter has that name:
+
+>>> lines = expand("if {x}._base is not None:\n    {then}", x="weight", then=["$sync(weight)"])
+>>> Written("scaled", ["def scaled(weight, sync):", *lines], ["weight", "sync"]).source
+'def scaled(weight, sync):\nif weight._base is not None:\n    _sync(weight)\n'
 """
 
 from __future__ import annotations
@@ -13,12 +22,84 @@ import functools
 import inspect
 import itertools
 import linecache
-from collections.abc import Callable, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import CodeType, FunctionType
 from typing import Any
 
 # What generated functions call themselves a part of; their frames count as the library's.
 _MODULE = "pullback.generated"
+_OWN = re.compile(r"\$(\w+)")
+
+# The global names of written source.
+NAMES: dict[str, Any] = {"len": len, "range": range, "tuple": tuple}
+
+
+def register(**names: Any) -> None:
+    """Let written source use names; each stands for one thing everywhere."""
+    assert NAMES.keys().isdisjoint(names)
+    NAMES.update(names)
+
+
+def expand(template: str, **parts: str | Sequence[str]) -> list[str]:
+    """Return the lines of a template with its parts filled in."""
+    found = []
+    for line in template.strip("\n").split("\n"):
+        body = line.lstrip()
+        part = parts.get(body[1:-1]) if body[:1] == "{" else None
+        if part is None or isinstance(part, str):
+            found.append(line.format(**parts))
+        else:
+            indent = line.removesuffix(body)
+            found += [indent + each for each in part]
+    return found
+
+
+class Written:
+    """The source of one function, and the global names that it uses.
+
+    Parameters
+    ----------
+    name : str
+        What tracebacks call it.
+    lines : sequence of str
+        The function; names of the library's own begin with ``$``.
+    parameters : iterable of str
+        The names that users chose.
+    uses : dict
+        Global names beside those of `NAMES`.
+    """
+
+    def __init__(
+        self, name: str, lines: Sequence[str], parameters: Iterable[str] = (), **uses: Any
+    ) -> None:
+        text = "\n".join(lines) + "\n"
+        own, taken, prefix = set(_OWN.findall(text)), set(parameters), ""
+        while any(prefix + each in taken for each in own):
+            prefix += "_"
+        self.name, self.prefix, self.source = name, prefix, text.replace("$", prefix)
+        known = {**NAMES, **uses}
+        self.names = {prefix + each: known[each] for each in own if each in known}
+
+    def function(self) -> FunctionType:
+        """Return the function."""
+        return FunctionType(compiled(self.name, self.source), _globals(self.names), self.name)
+
+
+def define(head: str, body: Sequence[str], **uses: Any) -> FunctionType:
+    """Return a function with a head such as ``"release(node)"`` and the lines of its body."""
+    name, *parameters = re.findall(r"\w+", head)
+    return Written(name, [f"def {head}:", *indented(body)], parameters, **uses).function()
+
+
+def indented(lines: Iterable[str]) -> list[str]:
+    """Return lines as a block within others."""
+    return [f"    {line}" for line in lines]
+
+
+def tupled(items: Sequence[str]) -> str:
+    """Return the source of a tuple."""
+    return f"({', '.join(items)}{',' if len(items) == 1 else ''})"
 
 
 def _not_compiled() -> Any:
@@ -29,7 +110,7 @@ def lazy_function(
     name: str,
     arrays: Sequence[str],
     settings: dict[str, Any],
-    write: Callable[[], tuple[str, dict[str, Any]]],
+    write: Callable[[], Written],
     *,
     variadic: bool = False,
     refuses: Sequence[str] = (),
@@ -43,12 +124,11 @@ def lazy_function(
         The positional-only parameters; of a `variadic` function the one name of all of them.
     settings : dict
         The keyword-only parameters with their defaults, `inspect.Parameter.empty` for none.
+    write : callable
+        Called once: writes a function of that signature.
     refuses : sequence of str
         What its source calls other positional arguments, and the keywords, for which it has errors
         of its own.
-    write : callable
-        Called once: returns the source of a function of that signature, and the global names
-        that it uses.
     """
     positional = () if variadic else tuple(arrays)
     rest = arrays[0] if variadic else next(iter(refuses), "")
@@ -56,9 +136,9 @@ def lazy_function(
     names = (*positional, *keywords, *([rest] if rest else ()))
 
     def compile_now() -> None:
-        source, needed = write()
-        uses.update(needed)
-        function.__code__ = compiled(name, source)
+        written = write()
+        uses.update(written.names)
+        function.__code__ = compiled(name, written.source)
 
     def first_call(variables: dict[str, Any]) -> Any:
         compile_now()
@@ -95,11 +175,6 @@ def _stub(
     )
 
 
-def written_function(name: str, source: str, uses: Mapping[str, Any]) -> FunctionType:
-    """Return the one function that `source` defines, which uses these global names."""
-    return FunctionType(compiled(name, source), _globals(uses), name)
-
-
 def _globals(uses: Mapping[str, Any]) -> dict[str, Any]:
     # Python's own code reads __builtins__ of the running frame: `warnings` does, to show a line.
     return {"__name__": _MODULE, "__builtins__": builtins, **uses}
@@ -121,7 +196,7 @@ def compiled(name: str, source: str) -> CodeType:
 def source_of(function: Callable[..., Any]) -> str:
     """Return the source that is written for a generated function; empty for any other."""
     uses = getattr(function, "__globals__", {})
-    if "compile_now" not in uses:
+    if uses.get("__name__") != _MODULE:
         return ""
     if function.__code__.co_filename == __file__:
         uses["compile_now"]()
