@@ -17,7 +17,7 @@ LAYERS = [
     {"errors"},
     {"hints"},
     {"arrays"},
-    {"core"},
+    *({f"core.{name}"} for name in ("graph", "tensor", "function", "custom", "backward", "debug")),
     {"ops.declare", "ops.examples"},
     {"ops.samples"},
     {
@@ -41,7 +41,7 @@ RANK = {part: rank for rank, layer in enumerate(LAYERS) for part in layer}
 # Users of the public API, which may import the package as its users do.
 MAY_IMPORT_THE_WHOLE = RANK["inspect"]
 # Packages that say of themselves no more than their docstring.
-NO_PART = {"__init__.py", "ops/__init__.py"}
+NO_PART = {"__init__.py", "core/__init__.py", "ops/__init__.py"}
 
 ARRAY_LIBRARIES = {
     *("array_api_compat", "array_api_strict", "cupy", "cupyx", "dask", "jax", "jaxlib", "numpy"),
@@ -264,7 +264,7 @@ import importlib
 import numpy as np
 from pullback.core.tensor import tensor
 from . import sibling
-from ..arrays import dtypes
+from ...arrays import dtypes
 if TYPE_CHECKING:
     from pullback.optim import SGD
 else:
@@ -279,8 +279,8 @@ def f():
 @pytest.fixture
 def sample(tmp_path, monkeypatch):
     monkeypatch.setattr(sys.modules[__name__], "ROOT", tmp_path)
-    path = tmp_path / "core" / "sample.py"
-    path.parent.mkdir()
+    path = tmp_path / "core" / "tensor" / "sample.py"
+    path.parent.mkdir(parents=True)
     path.write_text(SAMPLE)
     return path
 
@@ -293,7 +293,7 @@ def test_imports_are_read_as_python_reads_them(sample):
         ("importlib", False),
         ("numpy", False),
         ("pullback.core.tensor.tensor", False),
-        ("pullback.core.sibling", False),
+        ("pullback.core.tensor.sibling", False),
         ("pullback.arrays.dtypes", False),
         ("pullback.optim.SGD", False),
         ("torch", False),
@@ -301,7 +301,7 @@ def test_imports_are_read_as_python_reads_them(sample):
         ("cupy", True),
     ]
     assert [part for _, part, _ in imports_of_pullback(sample)] == [
-        *("core", "core", "arrays", "optim", "ops")
+        *("core.tensor", "core.tensor", "arrays", "optim", "ops")
     ]
 
 

@@ -13,6 +13,7 @@ from pullback.arrays import NUMPY, dtype_of, is_array, join, library_of
 from pullback.core.backward.collect import planned
 from pullback.core.backward.engine import run
 from pullback.core.function.dispatch import lifted
+from pullback.core.function.handed import ENGINE
 from pullback.core.graph.modes import STATE, with_grad
 from pullback.core.graph.node import AccumulateGrad
 from pullback.core.tensor.ownership import is_held_once, is_unshared
@@ -484,4 +485,5 @@ def increment_version(tensor: Tensors) -> None:
         bump(t)
 
 
+ENGINE.grad = grad
 Tensor.backward = tensor_backward  # type: ignore[method-assign]

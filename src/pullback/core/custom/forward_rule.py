@@ -1,8 +1,7 @@
 """The forward derivative that a user gives an operation: ``jvp(ctx, *tangents)``.
 
 Owns how it is called, and the backward that an operation with nothing else gets: its transpose.
-Must not know forward mode, which calls it. Imports the engine, which knows nothing of users'
-operations, for the transposition.
+Must not know forward mode, which calls it.
 """
 
 from __future__ import annotations
@@ -11,9 +10,9 @@ import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from pullback.core.backward import api as engine
 from pullback.core.custom import pytree as tree
 from pullback.core.custom.signature import Arguments, Signature
+from pullback.core.function.handed import ENGINE
 from pullback.core.graph.modes import run_in_mode
 from pullback.core.graph.node import zeros_for
 from pullback.core.tensor.tensor import Tensor, box
@@ -132,7 +131,7 @@ class ForwardRule:
         gradients: Sequence[Tensor | None] = [None] * len(chosen)
         if pairs:
             roots, seeds = zip(*pairs, strict=True)
-            gradients = engine.grad(roots, chosen, seeds, create_graph=recorded, allow_unused=True)
+            gradients = ENGINE.grad(roots, chosen, seeds, create_graph=recorded, allow_unused=True)
         left = iter(gradients)
         gradients = [None if t is None else next(left) for t in tangents]
         return tuple(_folded(node.arguments, gradients))

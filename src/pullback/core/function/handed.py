@@ -1,8 +1,8 @@
-"""What operations hand down to core, each once, at import: core knows no operation by itself.
+"""What is handed down, each once, at import, to what must not know who has it.
 
 `TENSORS` is the namespace of operations over tensors, the ``xp`` of rules whose backward is
 recorded; `RECORDED` has the operations that core itself records: casting, choosing, and
-stacking the tensors in a list.
+stacking the tensors in a list. `ENGINE` has the engine's `grad`, for rules that are its transposes.
 """
 
 from __future__ import annotations
@@ -23,3 +23,12 @@ class Recorded:
 
 
 RECORDED = Recorded()
+
+
+class Engine:
+    """The backward pass, for a rule that runs one of its own."""
+
+    grad: Callable[..., Any]  # see core/backward/api.py
+
+
+ENGINE = Engine()
