@@ -289,22 +289,41 @@ def test_a_setting_by_position_of_a_function_that_looks_first_is_named(name):
         getattr(pb, name)(X, 0)
 
 
-@pytest.mark.parametrize("name", [*REDUCTIONS, "argsort", "roll", "take", "diff", "unstack"])
-def test_dim_is_an_error_that_names_axis(name):
-    more = (1,) if name in ("roll", "take") else ()
-    with pytest.raises(TypeError, match=rf"^{name}: .* by keyword required, got dim=") as caught:
-        getattr(pb, name)(X, *more, dim=0)
-    assert f"pb.{name}(" in str(caught.value)
-    assert "axis=0)" in str(caught.value)
-    assert "dim" not in inspect.signature(getattr(pb, name)).parameters
+WITH_AXES = [*REDUCTIONS, "argsort", "roll", "take", "diff", "unstack", "cumulative_sum"]
 
 
-def test_keepdim_is_an_error_that_names_keepdims():
-    text = "pb.sum(x, axis=0, keepdims=True), or x.sum(dim=0, keepdim=True)"
-    with pytest.raises(TypeError, match=re.escape(text)):
-        pb.sum(X, dim=0, keepdim=True)
-    with pytest.raises(TypeError, match=re.escape("pb.mean(x, keepdims=True)")):
-        pb.mean(X, keepdim=True)
+@pytest.mark.parametrize("name", WITH_AXES)
+def test_dim_is_taken_for_axis(name):
+    function, more = getattr(pb, name), (1,) if name in ("roll", "take") else ()
+    if name == "take":
+        more = (pb.tensor([0]),)
+    expected = function(X, *more, axis=0)
+    found = function(X, *more, dim=0)
+    assert [t.tolist() for t in found] == [t.tolist() for t in expected]
+
+
+@pytest.mark.parametrize("name", ["max", "mean", "prod", "std", "sum"])
+def test_keepdim_is_taken_for_keepdims(name):
+    assert getattr(pb, name)(X, dim=0, keepdim=True).shape == (1, X.shape[1])
+
+
+def test_dims_and_dim_are_taken_where_axes_are_several():
+    assert pb.flip(X, dims=(0, 1)).tolist() == pb.flip(X, axis=(0, 1)).tolist()
+    assert pb.permute(X, dims=(1, 0)).shape == X.shape[::-1]
+    assert pb.fft.fftn(X, dim=(0,)).tolist() == pb.fft.fftn(X, axes=(0,)).tolist()
+    assert pb.linalg.vector_norm(X, dim=1, keepdim=True).shape == (X.shape[0], 1)
+    assert pb.squeeze(X[None], dim=0).shape == X.shape
+
+
+@pytest.mark.parametrize("name", ["mean", "sum", "sort", "argsort"])
+def test_dim_beside_axis_is_an_error(name):
+    with pytest.raises(pb.errors.ArgumentError, match=f"^{name}: give dim or axis, not both"):
+        getattr(pb, name)(X, dim=0, axis=0)
+
+
+def test_a_keyword_of_no_meaning_is_an_error_beside_dim():
+    with pytest.raises(TypeError, match="unexpected keyword argument 'dimm'"):
+        pb.sort(X, dimm=0)
 
 
 def test_the_larger_of_two_tensors_names_maximum_and_prints_none():

@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+from pullback.core.function.dispatch import either as either  # where operations look for it
 from pullback.errors import ArgumentError, ArgumentTypeError, TensorIndexError
 
 Axis = int | Sequence[int] | None
@@ -78,13 +79,6 @@ def count(shape: tuple[int, ...], axis: Axis) -> int:
     if axis.__class__ is int and shape:
         return shape[axis]
     return math.prod(shape[i] for i in normalize_axes("axis", axis, len(shape)))
-
-
-def either(name: str, dim: Any, axis: Any) -> Any:
-    """Return the axis, given under PyTorch's name or the standard's."""
-    if axis is not None and dim is not None:
-        raise ArgumentError(f"{name}: give dim or axis, not both")
-    return axis if dim is None else dim
 
 
 def sum_to_shape(g: Any, shape: tuple[int, ...], xp: Any) -> Any:

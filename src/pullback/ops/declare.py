@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, Protocol, TypeVar, cast
 from pullback.arrays import is_array, join, library_of
 from pullback.core.function.backward_codegen import prepare
 from pullback.core.function.call_codegen import exported, inplace_call, public_call
-from pullback.core.function.dispatch import mixed, refused, unlike_pytorch
+from pullback.core.function.dispatch import either, mixed, own_word, unlike_pytorch
 from pullback.core.function.handed import TENSORS
 from pullback.core.function.primitive import Primitive
 from pullback.core.tensor.tensor import TENSOR_CLASSES, Tensor, as_array
@@ -32,7 +32,6 @@ __all__ = [
     "Declaration",
     "Operation",
     "Primitive",
-    "Refused",
     "composition",
     "disown",
     "elementwise",
@@ -45,16 +44,14 @@ __all__ = [
     "operation",
     "public",
     "recorded",
+    "refuse_positions",
     "standard",
-    "wrong_settings",
 ]
 
 
 Function = Callable[..., Any]
 Reference = Function | str | None
 F = TypeVar("F", bound=Function)
-# Of parameters that are there for the sake of an error: settings as PyTorch calls them.
-Refused = Any
 
 
 class Operation(Protocol):
@@ -405,12 +402,12 @@ def public(of: Primitive, call: Function | None = None, *, methods: str = "") ->
 
     def decorate(function: F) -> F:
         declaration = REGISTRY[of.name]
-        declaration.public = function
+        named_by_errors(function, declaration.names)
+        declaration.public = function = cast(F, _worded(function))
         declaration.call = functools.partial(call, function) if call else function
         function.primitive = of  # type: ignore[attr-defined]
         setattr(TENSORS, function.__name__, function)
         _gives(methods, function)
-        named_by_errors(function, declaration.names)
         return function
 
     return decorate
@@ -419,8 +416,10 @@ def public(of: Primitive, call: Function | None = None, *, methods: str = "") ->
 def named_by_errors(function: Function, names: tuple[str, ...] = ()) -> None:
     """Let errors that are raised while `function` runs name it and its arguments."""
     code = function.__code__
-    if "_more" in code.co_varnames:
-        _hide_refused(function)
+    if "_more" in code.co_varnames:  # it is there for the sake of an error
+        signature = inspect.signature(function)
+        shown = [p for p in signature.parameters.values() if p.name != "_more"]
+        function.__signature__ = signature.replace(parameters=shown)  # type: ignore[attr-defined]
     count = code.co_argcount + code.co_kwonlyargcount
     parameters = code.co_varnames[: count + bool(code.co_flags & inspect.CO_VARARGS)]
 
@@ -502,8 +501,7 @@ def composition(
         inputs = (call or function).__code__.co_varnames[arrays]
         named_by_errors(function)
         op = Composition(name, inputs, constants, multi, differentiable=differentiable, view=view)
-        if not view:
-            function = cast(F, _of_own_results(function))
+        function = cast(F, (_worded if view else _of_own_results)(function))
         called = functools.partial(call, function) if call else function
         domains = _domains(domain, inputs, Domain(-2, 2, complex=True))
         REGISTRY[name] = Declaration(op, function, called, (name,), domains, samples, *tested)
@@ -523,13 +521,15 @@ def _of_own_results(function: Function) -> Function:
 
     @functools.wraps(function)
     def call(*args: Any, **settings: Any) -> Any:
+        renamed = None
         try:
             result = function(*args, **settings)
         except BatchedValueError as error:
             return by_sample(error, call, args, settings)
         except TypeError as error:
-            _check_settings(function, error, args, settings)
-            raise
+            renamed = _in_own_words(function, error, args, settings)
+        if renamed is not None:
+            return call(*args, **renamed)
         if result.__class__ not in TENSOR_CLASSES:
             disown(result if isinstance(result, (tuple, list)) else (result,), args, settings)
         elif result._base is not None:
@@ -539,35 +539,54 @@ def _of_own_results(function: Function) -> Function:
     return call
 
 
-def _check_settings(
+def _names_of(function: Function) -> tuple[str, ...]:
+    code = function.__code__
+    return code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+
+
+def _worded(function: Function) -> Function:
+    """Return the function with PyTorch's names for axes taken as its own, if it has axes."""
+    names = _names_of(function)
+    if "dim" in names or not (function.__code__.co_kwonlyargcount or own_word("dim", names)):
+        return function
+
+    @functools.wraps(function)
+    def call(*args: Any, **settings: Any) -> Any:
+        try:
+            return function(*args, **settings)
+        except TypeError as error:
+            renamed = _in_own_words(function, error, args, settings)
+        return function(*args, **renamed)
+
+    return call
+
+
+def _in_own_words(
     function: Function, error: TypeError, args: Sequence[Any], settings: dict[str, Any]
-) -> None:
-    """Raise if an error is that settings came by position, or by PyTorch's names for them."""
-    trace, code = error.__traceback__, function.__code__
-    if trace is None or trace.tb_next is not None:
-        return
-    keywords = {key: settings[key] for key in settings.keys() - {*code.co_varnames}}
-    known = keywords.keys() <= {*refused(code.co_varnames)}
+) -> dict[str, Any]:
+    """Return settings that came by PyTorch's names for axes under a function's own.
+
+    Raises an error that names the keywords if settings came by position, and any other as it is.
+    """
+    code, trace, names = function.__code__, error.__traceback__, _names_of(function)
+    keywords = {key: own_word(key, names) for key in settings.keys() - {*names}}
     more = args[code.co_argcount :] if code.co_kwonlyargcount else ()
-    if known and (keywords or more):
-        raise wrong_settings(function, more, **keywords) from None
+    ran = trace is None or trace.tb_next is not None
+    if ran or not all(keywords.values()) or not (keywords or more):
+        raise error
+    refuse_positions(function, more, **{k: settings[k] for k in keywords})
+    for key, name in keywords.items():
+        settings[name] = either(function.__name__, settings.pop(key), settings.get(name))
+    return settings
 
 
-def wrong_settings(function: Function, more: Sequence[Any], **keywords: Any) -> Exception:
-    """Return the error for settings of a function that came as PyTorch takes them."""
-    kinds = [(p.name, p.kind) for p in inspect.signature(function).parameters.values()]
-    inputs = [n for n, kind in kinds if kind is not inspect.Parameter.KEYWORD_ONLY]
-    settings = [n for n, kind in kinds if kind is inspect.Parameter.KEYWORD_ONLY]
-    return unlike_pytorch(function.__name__, inputs, settings, more, **keywords)
-
-
-def _hide_refused(function: Function) -> None:
-    """Leave out of a signature what is there for an error alone."""
-    signature = inspect.signature(function)
-    shown = [
-        p for p in signature.parameters.values() if p.name != "_more" and p.annotation != "Refused"
-    ]
-    function.__signature__ = signature.replace(parameters=shown)  # type: ignore[attr-defined]
+def refuse_positions(function: Function, more: Sequence[Any], **keywords: Any) -> None:
+    """Raise, and name the keywords, if settings of a function came by position."""
+    if more:
+        kinds = [(p.name, p.kind) for p in inspect.signature(function).parameters.values()]
+        inputs = [n for n, kind in kinds if kind is not inspect.Parameter.KEYWORD_ONLY]
+        settings = [n for n, kind in kinds if kind is inspect.Parameter.KEYWORD_ONLY]
+        raise unlike_pytorch(function.__name__, inputs, settings, more, **keywords)
 
 
 def by_sample(

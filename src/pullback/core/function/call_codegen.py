@@ -39,9 +39,11 @@ from pullback.core.function.codegen import (
 from pullback.core.function.dispatch import (
     UNFIT,
     box_beside,
+    either,
     kernel_of,
+    own_word,
     plain_settings,
-    refused,
+    pytorch_words,
     unlike_pytorch,
 )
 from pullback.core.function.inplace import apply_inplace, standard_kernel, write_unrecorded
@@ -86,7 +88,18 @@ class _Interned(dict[Any, Any]):
 
 _OWNED: tuple[Any, ...]
 _OWNED = (MultiNode, Output, SmallNode, Tensor, WideNode, apply, apply_inplace, apply_operator)
-_OWNED += (apply_out, attach, box, box_beside, counter_of, isinstance, kernel_of, link, meta_of)
+_OWNED += (
+    apply_out,
+    attach,
+    box,
+    box_beside,
+    counter_of,
+    either,
+    isinstance,
+    kernel_of,
+    link,
+    meta_of,
+)
 _OWNED += (plain_settings, shows_memory, sync, unlike_pytorch, write_unrecorded)
 register(
     **{each.__name__: each for each in _OWNED},
@@ -266,7 +279,7 @@ def public_call(op: Primitive, inputs: tuple[str, ...], *, out: bool = False) ->
         Whether it takes ``out=`` as well.
     """
     settings = {**op.settings, **({"out": None} if out else {})}
-    refuses = () if op.variadic else refused(op.settings)
+    refuses = () if op.variadic else _not_ours(op)
 
     def write() -> Written:
         return _Writer(op, inputs, out).write()  # one a call: threads may meet in the first
@@ -311,6 +324,11 @@ def _shown(default: Any) -> str:
     return repr(default) if type(default) in (type(None), bool, int, float, str, tuple) else "..."
 
 
+def _not_ours(op: Primitive) -> tuple[str, ...]:
+    """Return the names of settings by position, which are an error, and of PyTorch's keywords."""
+    return ("_more", *pytorch_words(op.settings)) if op.settings else ()
+
+
 class _Writer:
     """Writes the source of one operation's public call."""
 
@@ -321,9 +339,8 @@ class _Writer:
         self.reflected = reflected
         self.inputs = inputs
         self.out = out
-        # Settings as PyTorch takes them are an error of ours, which names them.
-        has_star = bool(op.settings) and not op.variadic and reflected is None
-        self.refused = refused(op.settings) if has_star else ()
+        has_star = not op.variadic and reflected is None
+        self.refused = _not_ours(op) if has_star else ()
         self.args = inputs[0] if op.variadic else tupled(inputs)
         self.settings = f"{{{', '.join(f'{n!r}: {n}' for n in op.settings)}}}"
         self.keywords = "".join(f", {n}={n}" for n in op.settings)
@@ -355,17 +372,29 @@ class _Writer:
         return ", ".join([arrays, *star, *keywords])
 
     def _refusing(self) -> list[str]:
-        """Return the lines that refuse arguments as PyTorch takes them, and that fill `out`."""
+        """Return the lines that take PyTorch's keywords, refuse positions, and fill `out`."""
         lines = []
         if self.refused:
-            rest, *keywords = self.refused
-            given = ", ".join([rest, *(f"{n}={n}" for n in keywords)])
+            rest, *words = self.refused
             names = f"{self.op.name!r}, {self.inputs!r}, {tuple(self.op.settings)!r}"
-            lines.append(f"if {' or '.join([rest, *(f'{n} is not None' for n in keywords)])}:")
-            lines.append(f"    raise $unlike_pytorch({names}, {given})")
+            given = ", ".join([rest, *(f"{n}={n}" for n in words)])
+            lines += [f"if {rest}:", f"    raise $unlike_pytorch({names}, {given})"]
+            if words:
+                ours = {own_word(word, self.op.settings): word for word in words}
+                settings = [f"{n}={self._merged(n, ours.get(n))}" for n in self.op.settings]
+                lines.append(f"if {' or '.join(f'{n} is not None' for n in words)}:")
+                lines.append(f"    return $op.public({', '.join([*self.inputs, *settings])})")
         if self.out:
             lines += ["if out is not None:", f"    return $apply_out($op, {self.args}, {{}}, out)"]
         return lines
+
+    def _merged(self, own: str, word: str | None) -> str:
+        """Return the expression of a setting that may have come by another word."""
+        if word is None:
+            return own
+        if self.op.settings[own] is None:
+            return f"$either({self.op.name!r}, {word}, {own})"
+        return f"{own} if {word} is None else {word}"
 
     # -- which arguments -------------------------------------------------------------------------
     def _blocks(self) -> list[str]:

@@ -358,13 +358,25 @@ def _argument_error(op: Primitive, i: int, value: Any) -> ArgumentTypeError:
 
 
 # PyTorch's keywords, and what functions call them here.
-_KEYWORDS = {"dim": "axis", "keepdim": "keepdims"}
+# Ours for PyTorch's names of settings: what a function has of these.
+_WORDS = {"dim": ("axis", "axes"), "dims": ("axis", "axes"), "keepdim": ("keepdims",)}
 
 
-def refused(settings: Iterable[str]) -> tuple[str, ...]:
-    """Return what a function of these settings takes for the sake of an error: see below."""
-    keywords = [key for key, ours in _KEYWORDS.items() if ours in settings and key not in settings]
-    return ("_more", *keywords) if settings else ()
+def own_word(word: str, settings: Iterable[str]) -> str:
+    """Return which of some settings is what PyTorch calls `word`; empty if none is."""
+    return next((own for own in _WORDS.get(word, ()) if own in settings), "")
+
+
+def pytorch_words(settings: Iterable[str]) -> tuple[str, ...]:
+    """Return the names that PyTorch has for settings, of those that have others here."""
+    return tuple([w for w in ("dim", "keepdim") if own_word(w, settings) and w not in settings])
+
+
+def either(name: str, dim: Any, axis: Any) -> Any:
+    """Return the axis, given under PyTorch's name or the standard's."""
+    if axis is not None and dim is not None:
+        raise ArgumentError(f"{name}: give dim or axis, not both")
+    return axis if dim is None else dim
 
 
 def unlike_pytorch(
@@ -374,7 +386,7 @@ def unlike_pytorch(
     keywords = {key: value for key, value in keywords.items() if value is not None}
     arrays = [x for x in more if hasattr(x, "shape") and x.shape]
     given = [*zip(settings, more, strict=False)]
-    given += [(_KEYWORDS.get(key, key), value) for key, value in keywords.items()]
+    given += [(own_word(key, settings) or key, value) for key, value in keywords.items()]
     named = [
         f"{key}={'...' if hasattr(value, 'shape') else reprlib.repr(value)}" for key, value in given
     ]

@@ -8,7 +8,7 @@ from pullback.core.tensor.tensor import Tensor
 from pullback.errors import ArgumentError, ShapeError, compose
 from pullback.ops.arguments import needs_rank, needs_shape, tensor_of
 from pullback.ops.axes import normalize_axis
-from pullback.ops.declare import composition, disown, needs_tensor, public, recorded, wrong_settings
+from pullback.ops.declare import composition, disown, needs_tensor, public, recorded
 from pullback.ops.functions import reductions
 from pullback.ops.functions.creation import asarray, eye, shape_of, tensor, zeros
 from pullback.ops.functions.joining import concat
@@ -28,7 +28,7 @@ from pullback.ops.samples import sample
 
 # -- reading ---------------------------------------------------------------------------------------
 @public(diagonal_p)
-def diagonal(x: Any, /, *_more: Any, offset: int = 0) -> Tensor:
+def diagonal(x: Any, /, *, offset: int = 0) -> Tensor:
     """Return the diagonals of a matrix or a stack of matrices, a view.
 
     Parameters
@@ -56,8 +56,6 @@ def diagonal(x: Any, /, *_more: Any, offset: int = 0) -> Tensor:
     >>> pb.linalg.diagonal(pb.tensor([[1.0, 2.0], [3.0, 4.0]]), offset=1)
     tensor([2.])
     """
-    if _more:
-        raise wrong_settings(diagonal, _more)
     needs_matrices("diagonal", x)
     return diagonal_p.public(x, offset=offset)
 
@@ -104,7 +102,7 @@ def trace(x: Any, /, *, offset: int = 0, dtype: Any = None) -> Tensor:
 
 # -- triangles -------------------------------------------------------------------------------------
 @public(tril_p)
-def tril(x: Any, /, *_more: Any, k: int = 0) -> Tensor:
+def tril(x: Any, /, *, k: int = 0) -> Tensor:
     """Return the elements of matrices on and below the `k`-th diagonal, with zeros above.
 
     Raises
@@ -119,14 +117,12 @@ def tril(x: Any, /, *_more: Any, k: int = 0) -> Tensor:
     tensor([[1., 0.],
             [1., 1.]])
     """
-    if _more:
-        raise wrong_settings(tril, _more)
     needs_rank("tril", x, 2)
     return tril_p.public(x, k=k)
 
 
 @public(triu_p)
-def triu(x: Any, /, *_more: Any, k: int = 0) -> Tensor:
+def triu(x: Any, /, *, k: int = 0) -> Tensor:
     """Return the elements of matrices on and above the `k`-th diagonal, with zeros below.
 
     Raises
@@ -141,8 +137,6 @@ def triu(x: Any, /, *_more: Any, k: int = 0) -> Tensor:
     tensor([[1., 1.],
             [0., 1.]])
     """
-    if _more:
-        raise wrong_settings(triu, _more)
     needs_rank("triu", x, 2)
     return triu_p.public(x, k=k)
 

@@ -15,12 +15,10 @@ from pullback.errors import DTypeError, ShapeError, TensorIndexError, compose
 from pullback.ops.arguments import array_of, tensor_of
 from pullback.ops.axes import normalize_axis
 from pullback.ops.declare import (
-    Refused,
     composition,
     needs_one_library,
     needs_tensor,
     public,
-    wrong_settings,
 )
 from pullback.ops.functions import manipulation, pointwise
 from pullback.ops.functions.data_types import astype
@@ -179,9 +177,7 @@ def one_number(op: str, value: Any) -> Any:
 
 # -- reading ---------------------------------------------------------------------------------------
 @public(take_p)
-def take(
-    x: Any, indices: Any, /, *_more: Any, axis: int | None = None, dim: Refused = None
-) -> Tensor:
+def take(x: Any, indices: Any, /, *, axis: int | None = None) -> Tensor:
     """Return the slices of `x` at `indices` along `axis`.
 
     Parameters
@@ -205,8 +201,6 @@ def take(
     tensor([[5., 6.],
             [1., 2.]])
     """
-    if _more or dim is not None:
-        raise wrong_settings(take, _more, dim=dim)
     needs_tensor("take", x)
     if axis is None:
         x, axis = manipulation.reshape(x, (-1,)), 0

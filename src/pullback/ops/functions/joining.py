@@ -14,7 +14,7 @@ from pullback.core.tensor.tensor import Tensor
 from pullback.errors import ArgumentError, ArgumentTypeError, ShapeError, compose
 from pullback.ops.arguments import needs_rank, tensor_of
 from pullback.ops.axes import either, normalize_axis, plain
-from pullback.ops.declare import Refused, composition, needs_tensor, public, wrong_settings
+from pullback.ops.declare import composition, needs_tensor, public, refuse_positions
 from pullback.ops.functions.manipulation import reshape
 from pullback.ops.primitives.joining import cat_p, split_p, stack_p, unbind_p
 from pullback.ops.samples import sample
@@ -44,9 +44,7 @@ concatenate = cat
 
 
 @public(cat_p, lambda f, *arrays, axis: f(arrays, axis=axis))
-def concat(
-    arrays: Sequence[Any], /, *_more: Any, axis: int | None = 0, dim: Refused = None
-) -> Tensor:
+def concat(arrays: Sequence[Any], /, *, axis: int | None = 0) -> Tensor:
     """Join tensors along an axis they have; with None, as vectors.
 
     Raises
@@ -60,8 +58,6 @@ def concat(
     >>> pb.concat([pb.tensor([1.0]), pb.tensor([2.0, 3.0])])
     tensor([1., 2., 3.])
     """
-    if _more or dim is not None:
-        raise wrong_settings(concat, _more, dim=dim)
     if arrays.__class__ not in _SEQUENCES or not arrays:
         arrays = _listed("concat", arrays)
     if axis is None:
@@ -85,7 +81,7 @@ def stack(arrays: Sequence[Any], /, *_more: Any, axis: int = 0, dim: int | None 
     tensor([1., 2.])
     """
     if _more:
-        raise wrong_settings(stack, _more)
+        refuse_positions(stack, _more)
     if arrays.__class__ not in _SEQUENCES or not arrays:
         arrays = _listed("stack", arrays)
     return stack_p.public(*arrays, axis=axis if dim is None else dim)
@@ -197,7 +193,7 @@ def unbind(x: Any, dim: int | None = None, *, axis: int | None = None) -> tuple[
 
 
 @public(unbind_p)
-def unstack(x: Any, /, *_more: Any, axis: int = 0, dim: Refused = None) -> tuple[Tensor, ...]:
+def unstack(x: Any, /, *, axis: int = 0) -> tuple[Tensor, ...]:
     """Return views of the slices of `x` along an axis.
 
     Raises
@@ -211,8 +207,6 @@ def unstack(x: Any, /, *_more: Any, axis: int = 0, dim: Refused = None) -> tuple
     >>> pb.unstack(pb.tensor([1.0, 2.0]))
     (tensor(1.), tensor(2.))
     """
-    if _more or dim is not None:
-        raise wrong_settings(unstack, _more, dim=dim)
     needs_tensor("unstack", x)
     if not x.shape:
         raise ShapeError("unstack: needs at least 1 dimension, got a 0-d tensor")

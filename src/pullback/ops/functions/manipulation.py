@@ -16,12 +16,10 @@ from pullback.errors import ArgumentError, ShapeError, TensorIndexError, compose
 from pullback.ops.arguments import needs_rank, tensor_of
 from pullback.ops.axes import normalize_axes, normalize_axis, plain
 from pullback.ops.declare import (
-    Refused,
     composition,
     needs_tensor,
     public,
     recorded,
-    wrong_settings,
 )
 from pullback.ops.matrices import needs_matrices
 from pullback.ops.primitives.arranging import roll_p
@@ -252,7 +250,7 @@ def expand(x: Any, shape: Sequence[int]) -> Tensor:
 
 
 @public(flip_p)
-def flip(x: Any, /, *_more: Any, axis: Any = None, dim: Refused = None) -> Tensor:
+def flip(x: Any, /, *, axis: Any = None) -> Tensor:
     """Return `x` with the order along `axis` reversed, all axes by default.
 
     Examples
@@ -261,8 +259,6 @@ def flip(x: Any, /, *_more: Any, axis: Any = None, dim: Refused = None) -> Tenso
     >>> pb.flip(pb.tensor([1.0, 2.0]))
     tensor([2., 1.])
     """
-    if _more or dim is not None:
-        raise wrong_settings(flip, _more, dim=dim)
     needs_tensor("flip", x)
     return flip_p.public(x, axis=normalize_axes("flip", axis, len(x.shape)))
 
@@ -520,9 +516,8 @@ def roll(
     x: Any,
     /,
     shift: int | Sequence[int],
-    *_more: Any,
+    *,
     axis: int | Sequence[int] | None = None,
-    dim: Refused = None,
 ) -> Tensor:
     """Return `x` with the elements moved on by `shift`; those that leave enter at the other end.
 
@@ -547,8 +542,6 @@ def roll(
     >>> pb.roll(pb.tensor([1.0, 2.0, 3.0]), 1)
     tensor([3., 1., 2.])
     """
-    if _more or dim is not None:
-        raise wrong_settings(roll, _more, dim=dim)
     needs_tensor("roll", x)
     shift = plain(shift)
     if axis is None:

@@ -19,12 +19,10 @@ from pullback.errors import ArgumentError, ArgumentTypeError, ShapeError, Tensor
 from pullback.ops.arguments import tensor_of
 from pullback.ops.axes import either, normalize_axis, plain
 from pullback.ops.declare import (
-    Refused,
     composition,
     needs_tensor,
     public,
     recorded,
-    wrong_settings,
 )
 from pullback.ops.functions import reductions
 from pullback.ops.functions.diagonals import diagonal_of
@@ -351,7 +349,7 @@ def kron(input: Any, other: Any) -> Tensor:
 
 
 @public(cross_p)
-def cross(x1: Any, x2: Any, /, *_more: Any, axis: int = -1, dim: Refused = None) -> Tensor:
+def cross(x1: Any, x2: Any, /, *, axis: int = -1) -> Tensor:
     """Return the cross product of vectors of three elements along an axis; the others broadcast.
 
     Raises
@@ -365,8 +363,6 @@ def cross(x1: Any, x2: Any, /, *_more: Any, axis: int = -1, dim: Refused = None)
     >>> pb.cross(pb.tensor([1.0, 0.0, 0.0]), pb.tensor([0.0, 1.0, 0.0]))
     tensor([0., 0., 1.])
     """
-    if _more or dim is not None:
-        raise wrong_settings(cross, _more, dim=dim)
     ndims = []
     axis = plain(axis)
     for name, x in (("x1", x1), ("x2", x2)):

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from pullback.core.tensor.tensor import Tensor
 from pullback.ops.axes import either
-from pullback.ops.declare import Refused, composition, public, wrong_settings
+from pullback.ops.declare import composition, public, refuse_positions
 from pullback.ops.functions.data_types import astype
 from pullback.ops.primitives.reductions import max, min, prod_p, sum_p
 from pullback.ops.primitives.softmax import log_softmax_p, logsumexp_p, softmax_p
@@ -23,8 +23,8 @@ def sum(
     axis: Any = None,
     dtype: Any = None,
     keepdims: bool = False,
-    dim: Refused = None,
-    keepdim: Refused = None,
+    dim: Any = None,
+    keepdim: bool = False,
 ) -> Tensor:
     """Return the sum over `axis`, all axes by default.
 
@@ -34,8 +34,9 @@ def sum(
     >>> pb.sum(pb.tensor([[1.0, 2.0], [3.0, 4.0]]), axis=0)
     tensor([4., 6.])
     """
-    if _more or dim is not None or keepdim is not None:
-        raise wrong_settings(sum, _more, dim=dim, keepdim=keepdim)
+    if _more or dim is not None or keepdim:
+        refuse_positions(sum, _more)
+        axis, keepdims = either("sum", dim, axis), keepdims or keepdim
     if dtype is None:
         return sum_p.public(x, axis=axis, keepdims=keepdims)
     return in_dtype(sum_p.public, x, dtype, axis=axis, keepdims=keepdims)
@@ -49,8 +50,8 @@ def prod(
     axis: Any = None,
     dtype: Any = None,
     keepdims: bool = False,
-    dim: Refused = None,
-    keepdim: Refused = None,
+    dim: Any = None,
+    keepdim: bool = False,
 ) -> Tensor:
     """Return the product over `axis`, all axes by default; the gradient is right with zeros.
 
@@ -60,8 +61,9 @@ def prod(
     >>> pb.prod(pb.tensor([2.0, 3.0]))
     tensor(6.)
     """
-    if _more or dim is not None or keepdim is not None:
-        raise wrong_settings(prod, _more, dim=dim, keepdim=keepdim)
+    if _more or dim is not None or keepdim:
+        refuse_positions(prod, _more)
+        axis, keepdims = either("prod", dim, axis), keepdims or keepdim
     return in_dtype(prod_p.public, x, dtype, axis=axis, keepdims=keepdims)
 
 

@@ -13,13 +13,11 @@ from pullback.errors import ArgumentError, ShapeError, compose
 from pullback.ops.arguments import array_of
 from pullback.ops.axes import normalize_axis
 from pullback.ops.declare import (
-    Refused,
     composition,
     disown,
     needs_order,
     needs_tensor,
     public,
-    wrong_settings,
 )
 from pullback.ops.functions import manipulation
 from pullback.ops.functions.gathering import index_for
@@ -67,11 +65,10 @@ def values_and_indices(x: Tensor, name: str, dim: int, keepdims: bool) -> Values
 def argsort(
     x: Any,
     /,
-    *_more: Any,
+    *,
     axis: int = -1,
     descending: bool = False,
     stable: bool = True,
-    dim: Refused = None,
 ) -> Tensor:
     """Return the indices that sort `x` along `axis`.
 
@@ -95,8 +92,6 @@ def argsort(
     >>> pb.argsort(pb.tensor([2.0, 3.0, 1.0]))
     tensor([2, 0, 1])
     """
-    if _more or dim is not None:
-        raise wrong_settings(argsort, _more, dim=dim)
     needs_tensor("argsort", x)
     return argsort_p.public(x, axis=axis, descending=descending, stable=stable)
 
