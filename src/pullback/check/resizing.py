@@ -144,7 +144,7 @@ def with_other_length(session: Session, symbol: Symbol) -> tuple[int, Session] |
     needs so many elements.
     """
     n = symbol.length
-    for length in (n - 1, n + 1, 2 * n) if session.subject.is_op else (n + 1, 2 * n):
+    for length in (n + 1, 2 * n, n - 1) if session.subject.is_op else (n + 1, 2 * n):
         other = resized(session, symbol, length) if length > 1 else None
         if other is not None:
             return length, other
@@ -154,15 +154,16 @@ def with_other_length(session: Session, symbol: Symbol) -> tuple[int, Session] |
 def resized(session: Session, symbol: Symbol, length: int) -> Session | None:
     """Return a session of the call with another length of some axes; None if forward refuses it.
 
-    No index is left out, and none is repeated that is distinct. New elements repeat the old values;
-    those of differentiated arguments are moved a little towards zero then: equal numbers would be
-    ties, and equal rows a singular matrix.
+    No index is left out. New elements repeat the old values, if these may be repeated; those of
+    differentiated arguments are moved a little towards zero then: equal numbers would be ties, and
+    equal rows a singular matrix.
     """
     n, rng, leaves = symbol.length, session.rng(f"size {length}"), session.leaves()
-    whole = {k: v for k, v in _arrays(session).items() if v.dtype.kind in "iu" and v.size}
-    left_out = any(v.min() >= 0 and length <= v.max() < n for v in whole.values())
-    own = [(np.sort(whole[k], axis), axis) for k, axis in symbol.axes if k in whole]
-    if left_out or (length > n and any(np.diff(v, axis=axis).all() for v, axis in own)):
+    whole = [v for v in _arrays(session).values() if v.dtype.kind in "iu" and v.size]
+    constants = [(leaves[k], axis) for k, axis in symbol.axes if k not in session.subject.tracked]
+    if any(v.min() >= 0 and length <= v.max() < n for v in whole):
+        return None
+    if length > n and any(_is_distinct(*each) for each in constants):
         return None
     for k, axis in symbol.axes:
         leaves[k] = np.take(leaves[k], np.arange(length) % n, axis)
@@ -174,6 +175,14 @@ def resized(session: Session, symbol: Symbol, length: int) -> Session | None:
         elif length > n:
             leaves[k] = (new * rng.uniform(0.8, 1.0, new.shape)).astype(new.dtype)
     return session_of(session, leaves)
+
+
+def _is_distinct(constant: Array, axis: int) -> bool:
+    """Return whether indices are distinct along an axis, or real numbers sorted."""
+    is_index = constant.dtype.kind in "iu"
+    steps = np.diff(np.sort(constant, axis) if is_index else constant, axis=axis)
+    monotonic = bool((steps > 0).all() or (steps < 0).all())
+    return monotonic and (is_index or constant.shape[axis] > 2)
 
 
 def describe_axes(session: Session, symbol: Symbol) -> str:

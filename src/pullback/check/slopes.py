@@ -138,25 +138,33 @@ class Slopes:
         return eps
 
     # -- one line ------------------------------------------------------------------------------
-    def measure(self, i: int, direction: Array, element: int | None = None) -> Line:
-        """Measure the slope of the outputs as argument `i` moves along `direction`."""
+    def measure(
+        self, i: int, direction: Array, element: int | None = None, also: Sequence[int] = ()
+    ) -> Line:
+        """Measure the slope of the outputs as argument `i` moves along `direction`.
+
+        Other arguments, which have to be equal to it, `also` move along it.
+        """
         size = np.abs(coordinates(self.wide[i]))
         scales, every = [1.0, 0.1], direction_scales(size)
         if element is None:
             direction = direction * every
         else:
             scales = [float(every[element]), float(size[element]) or 1.0]
-        found = slope(self.curve(i, direction), scales, self.eps)
+        found = slope(self.curve(i, direction, also), scales, self.eps)
         return Line(i, direction, element, found, scales[0])
 
-    def curve(self, i: int, direction: Array) -> Callable[[float], Array | None]:
-        """Return the outputs as a function of how far argument `i` moved along a direction."""
+    def curve(
+        self, i: int, direction: Array, also: Sequence[int] = ()
+    ) -> Callable[[float], Array | None]:
+        """Return the outputs as a function of how far some arguments moved along a direction."""
 
         def at(t: float) -> Array | None:
             if t == 0:
                 return self.center
             moved = list(self.wide)
-            moved[i] = from_coordinates(coordinates(moved[i]) + t * direction, moved[i])
+            for k in (i, *also):
+                moved[k] = from_coordinates(coordinates(moved[k]) + t * direction, moved[k])
             try:
                 found = joined(self.subject.values(moved))
             except ForwardError as error:

@@ -235,7 +235,7 @@ def square_matmul(g, x, w):
 
 
 MATMUL = (
-    "right for axis 1 of `x` and axis 0 of `w` of length 3 but wrong for length 2: the gradient"
+    "right for axis 1 of `x` and axis 0 of `w` of length 3 but wrong for length 4: the gradient"
 )
 
 
@@ -245,7 +245,7 @@ MATMUL = (
         (
             of_shape(lambda x: x.mean(), lambda g, shape: g.expand(shape) / 12),
             [(4, 3)],
-            "right for axis 0 of `x` of length 4 but wrong for length 3: the gradient of",
+            "right for axis 0 of `x` of length 4 but wrong for length 5: the gradient of",
         ),
         (of_saved(lambda x, w: x @ w, scaled_matmul), [(4, 3), (3, 2)], MATMUL),
         (of_saved(lambda x, w: x @ w, square_matmul), [(4, 3), (3, 3)], "length 3 but wrong for"),
