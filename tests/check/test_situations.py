@@ -25,10 +25,6 @@ def of_all_saved(forward, rule):
 
 
 # -- what is found ---------------------------------------------------------------------------------
-def into_the_first(g, demand, share, pair):
-    return (g * share).sum() * pb.asarray(np.eye(1, len(demand))[0]), g * demand[pair], None
-
-
 WRONG = {
     "both signs of what is positive": (
         of_saved(lambda span: abs(span) + span**2, lambda g, span: g * (1 + 2 * span)),
@@ -50,11 +46,6 @@ WRONG = {
         ),
         (X,),
         "`limit`",
-    ),
-    "indices of two groups where there was one": (
-        of_all_saved(lambda demand, share, pair: demand[pair] * share, into_the_first),
-        (np.array([900.0]), X, np.zeros(4, dtype=int)),
-        "wrong for length 2: ",
     ),
 }
 

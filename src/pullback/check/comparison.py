@@ -14,7 +14,7 @@ import numpy as np
 
 from pullback.check.exceptions import BackwardError, ForwardError
 from pullback.check.numerical import beside, max_abs
-from pullback.check.session import Session, zeros_for_none
+from pullback.check.session import Session
 from pullback.check.values import Array, Arrays, copies
 
 # By how many rounding units two results of one computation may differ.
@@ -99,6 +99,6 @@ def gradient_noise(session: Session, seeds: Arrays) -> Callable[[], list[Array]]
     """Return what measures how far rounding may change the gradients for some output gradients."""
 
     def compute(arrays: Arrays, moved: Arrays) -> list[Array]:
-        return zeros_for_none(session.vjp(copies(moved), copies(arrays)), arrays)
+        return session.vjp(copies(moved), copies(arrays))
 
     return partial(rounding_noise, compute, session.arrays, seeds)

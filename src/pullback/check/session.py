@@ -10,7 +10,7 @@ import contextlib
 import functools
 from collections.abc import Callable, Sequence
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -26,14 +26,23 @@ from pullback.check.numerical import (
 from pullback.check.report import Cause, Failure, Report
 from pullback.check.slopes import Line, Options, Slopes
 from pullback.check.subject import Run, Subject, calling
-from pullback.check.values import Array, Arrays, host
-from pullback.core.tensor.tensor import Tensor
+from pullback.check.values import Array, Arrays
 
 # Relative tolerance of a gradient computed in a dtype against differences taken in float64.
 RTOL = {"float64": 2e-8, "complex128": 2e-8, "float32": 2e-3, "complex64": 2e-3, "float16": 5e-2}
 _APPROXIMATE = 3e-3  # the largest error, relative to the terms of a slope, that is forward's own
 _VANISHING = 1e-2  # of the largest element of a gradient
 _ELSEWHERE = (1.0, 1.3, 0.6, 3.0, 0.1)  # times the arguments, where an iteration may take longer
+
+
+class Component(NamedTuple):
+    """The derivative of <seeds, outputs> along a line."""
+
+    low: float
+    high: float  # at a kink; else the same as `low`
+    error: float
+    size: float  # the sum of its absolute terms
+    measured: bool
 
 
 class Session(Slopes):
@@ -94,16 +103,19 @@ class Session(Slopes):
         return [from_coordinates(part, out) for part, out in pairs]
 
     # -- comparing -----------------------------------------------------------------------------
-    def bounds(self, line: Line, seeds: Arrays) -> tuple[float, float, float]:
-        """Return the range of the derivative of <seeds, outputs> along a line, and its error."""
+    def component(self, line: Line, seeds: Arrays) -> Component:
+        """Return the derivative of <seeds, outputs> along a line."""
         g = joined(seeds)
         used, unit = g != 0, max(float(np.finfo(a.dtype).eps) for a in self.arrays)
-        g, center, found = g[used], np.abs(self.center[used]), line.slope
+        g, center = g[used], np.abs(self.center[used])
+        low, high, error, _ = (each[used] for each in line.slope)
         with np.errstate(invalid="ignore", over="ignore"):
-            ends = np.stack([g * found.low[used], g * found.high[used]])
-            low, high = float(np.sum(np.min(ends, axis=0))), float(np.sum(np.max(ends, axis=0)))
-        error = 10 * found.error[used] + 16 * unit * center / line.scale
-        return low, high, float(np.abs(g) @ error)
+            low, high = g * low, g * high
+            sizes = np.nan_to_num(np.abs(low + high) / 2, nan=0.0, posinf=0.0)
+            low, high = np.minimum(low, high).sum(), np.maximum(low, high).sum()
+        error = np.abs(g) @ (10 * error + 16 * unit * center / line.scale)
+        measured = bool(is_range(low, high))
+        return Component(float(low), float(high), float(error), float(sizes.sum()), measured)
 
     def agrees(self, line: Line, got: Array, seeds: Arrays, noise: float = 0.0) -> bool:
         """Return whether a gradient's component along a line lies within the measured range.
@@ -120,13 +132,12 @@ class Session(Slopes):
         noise : float, default 0
             What is tolerated beyond the usual.
         """
-        low, high, error = self.bounds(line, seeds)
-        if not is_range(low, high):
+        low, high, error, size, measured = self.component(line, seeds)
+        if not measured:
             return True
         with np.errstate(all="ignore"):
             terms = np.where(line.direction != 0, line.direction * got, 0.0)
             value = float(np.sum(terms))
-            size = self.magnitude(line, seeds)
             if line.element is None:  # rounding of the single elements adds up
                 size += float(np.sum(np.abs(terms))) / 4
             off = max(low - value, value - high) - error - noise - self.atol
@@ -138,16 +149,6 @@ class Session(Slopes):
             return False
         self.own_error = max(self.own_error, off / size)
         return True
-
-    def is_known(self, line: Line, seeds: Arrays) -> bool:
-        """Return whether the derivative of <seeds, outputs> along a line was measured."""
-        low, high, _ = self.bounds(line, seeds)
-        return bool(is_range(low, high)) and bool(joined(seeds).any())
-
-    def magnitude(self, line: Line, seeds: Arrays) -> float:
-        """Return the sum of the absolute terms of the derivative along a line."""
-        values = np.nan_to_num(np.abs(line.slope.value), nan=0.0, posinf=0.0)
-        return float(np.abs(joined(seeds)) @ values)
 
     @cached_property
     def precision(self) -> str:
@@ -214,11 +215,6 @@ def run_backward(backward: Callable[[], Any]) -> Any:
     """Run a backward pass; its exceptions become a `BackwardError`."""
     with calling(BackwardError):
         return backward()
-
-
-def grads_on_host(grads: Sequence[Tensor | None]) -> list[Array | None]:
-    """Return gradients as NumPy arrays; None stays None."""
-    return [None if g is None else host(g) for g in grads]
 
 
 def zeros_for_none(grads: Sequence[Array | None], like: Arrays) -> list[Array]:

@@ -31,8 +31,6 @@ from pullback.check.numerical import (
 from pullback.check.subject import Subject
 from pullback.check.values import Array, copies
 
-# The elements that are moved one by one where random directions tell of the argument.
-MAX_SAMPLE = 24
 # The entries of a numerical Jacobian: of a larger one only some columns are measured.
 MAX_NUMBERS = 4_000_000
 # The calls of forward for one slope, and the elements that are moved however long that takes.
@@ -210,13 +208,6 @@ class Slopes:
             drawn = self.rng(f"elements {i}").permutation(flat.size).tolist()
             chosen = sorted(list(dict.fromkeys([0, flat.size - 1, *drawn]))[: int(most)])
         return [k for k in chosen if np.isfinite(flat[k])]
-
-    def sample(self, i: int) -> list[Line]:
-        """Return the slopes along some elements of argument `i`, among them the first and last.
-
-        Random directions tell of every element. A few alone show kinks and edges as well.
-        """
-        return self.along(i, self.elements(i, MAX_SAMPLE))
 
     @cached_property
     def columns(self) -> list[list[Line]]:

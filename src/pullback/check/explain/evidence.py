@@ -18,7 +18,7 @@ from pullback.check.deadline import OutOfTimeError
 from pullback.check.exceptions import BackwardError, ForwardError
 from pullback.check.numerical import away_from_zero, coordinates, double, from_coordinates, joined
 from pullback.check.report import Report
-from pullback.check.session import Session, zeros_for_none
+from pullback.check.session import Session
 from pullback.check.subject import Subject
 from pullback.check.values import Array, Arrays
 
@@ -47,8 +47,7 @@ class Evidence:
 
     def vjp(self, seeds: Arrays) -> list[Array]:
         """Return backward's gradients in double precision; zeros for None."""
-        found = zeros_for_none(self.session.vjp(seeds), self.arrays)
-        return [g.astype(double(g.dtype)) for g in found]
+        return [g.astype(double(g.dtype)) for g in self.session.vjp(seeds)]
 
     @cached_property
     def slopes(self) -> list[tuple[list[int], Array]]:
@@ -83,8 +82,7 @@ class Evidence:
         for i, array in enumerate(self.arrays):
             flat = np.full(coordinates(array).size, np.inf)
             for line in self.session.columns[i]:
-                low, high, error = self.session.bounds(line, self.seeds)
-                size = self.session.magnitude(line, self.seeds)
+                low, high, error, size, _ = self.session.component(line, self.seeds)
                 flat[line.element] = (high - low) / 2 + error + self.session.rtol * size
             flat = flat + self.session.atol
             if array.dtype.kind == "c":

@@ -25,8 +25,8 @@ from pullback.check.exceptions import BackwardError, ForwardError, InapplicableE
 from pullback.check.naming import quoted
 from pullback.check.properties.variants import Variant
 from pullback.check.report import Cause
-from pullback.check.session import Session, gradients, grads_on_host, run_backward, zeros_for_none
-from pullback.check.subject import Run
+from pullback.check.session import Session
+from pullback.check.subject import Run, calling
 from pullback.check.values import Array, Arrays, copies, host
 from pullback.core.backward.collect import collect
 from pullback.core.custom.context import saved_values
@@ -97,7 +97,7 @@ def _written_by_backward(session: Session, run: Run, watched: list[tuple[str, An
     before = [host(value).tobytes() for _, value in every]
     try:
         for _ in range(2):
-            run_backward(lambda: run.vjp(given, retain=True))
+            run.gradients(given)
     except BackwardError as error:
         raise InapplicableError("backward raises") from error
     pairs = zip(every, before, strict=True)
@@ -144,7 +144,8 @@ def _references(session: Session) -> list[tuple[str, weakref.ref[Any]]]:
     objects += [(f"the input `{name}`", t.data_array()) for name, t in named]
     objects += saved_arrays(run)
     objects += [(f"the node {node.name()}", node) for node in _nodes(run) if node.runs]
-    grads = run_backward(lambda: run.vjp(session.seeds("lifetime")))
+    with calling(BackwardError):
+        grads = run.vjp(session.seeds("lifetime"))
     objects += [("a gradient", g.data_array()) for g in grads if g is not None]
     return [(label, weakref.ref(x)) for label, x in objects if type(x).__weakrefoffset__]
 
@@ -162,30 +163,30 @@ def repeatable(session: Session) -> Iterator[Variant]:
     )
     same = partial(Variant, cause="state", hint=hint, wrong="depends on another call: it differs")
     try:
-        once = gradients(run, seeds, arrays)
+        once = run.gradients(seeds)
     except BackwardError as error:
         raise InapplicableError("backward raises") from error
-    yield same("in a second backward pass", partial(gradients, run, seeds, arrays), once)
+    yield same("in a second backward pass", partial(run.gradients, seeds), once)
     again, when = call(copies(arrays)), "in a second call with the same inputs"
     random = "make a generator with a fixed seed inside, or pass the noise as an argument"
     yield Variant(when, again.values, values, "state", random, _outputs(values), "differs")
-    yield same(when, partial(gradients, again, seeds, arrays), once)
+    yield same(when, partial(again.gradients, seeds), once)
     undefined = contextlib.suppress(ForwardError, BackwardError)
     with deadline().leaving_out(), undefined:
         turned = [a[(slice(None, None, -1),) * a.ndim] for a in arrays]  # of a definite matrix, too
         others = [np.asarray(0.9375 * a).astype(a.dtype) for a in turned]
         alone_run = call(copies(others))
         other_seeds = session.seeds("another point", alone_run.values())
-        alone = gradients(alone_run, other_seeds, others)
+        alone = alone_run.gradients(other_seeds)
         one, two = call(copies(arrays)), call(copies(others))
         when = "when another call comes between its forward and its backward"
-        yield same(when, partial(gradients, one, seeds, once), once)
+        yield same(when, partial(one.gradients, seeds), once)
         when = "after the backward of an earlier call"
-        yield same(when, partial(gradients, two, other_seeds, alone), alone)
+        yield same(when, partial(two.gradients, other_seeds), alone)
         # In one pass the first gradient still waits when the second is computed.
         both = Run([*one.tensors, *two.tensors], [*one.outputs, *two.outputs], [])
         every, when = [*once, *alone], "in a graph with another call"
-        run_both = partial(gradients, both, [*seeds, *other_seeds], every)
+        run_both = partial(both.gradients, [*seeds, *other_seeds])
         yield same(when, run_both, every, names=session.subject.names * 2)
 
 
@@ -210,7 +211,7 @@ def modes(session: Session) -> Iterator[Variant]:
     recorded = run.values()
     yield same("under no_grad", without_recording, recorded, names=_outputs(recorded))
     seeds = [session.seeds(f"thread {k}") for k in range(_THREADS)]
-    expected = [g for each in seeds for g in gradients(run, each, arrays)]
+    expected = [g for each in seeds for g in run.gradients(each)]
 
     def noise() -> list[Array]:
         return [n for each in seeds for n in gradient_noise(session, each)()]
@@ -229,7 +230,7 @@ def _in_threads(session: Session, seeds: Sequence[Arrays]) -> list[Array]:
 
     def backward(run: Run, given: Arrays) -> list[Array]:
         start.wait()
-        return gradients(run, given, session.arrays)
+        return run.gradients(given)
 
     interval = sys.getswitchinterval()
     sys.setswitchinterval(1e-5)  # so that threads interleave inside an operation
@@ -245,7 +246,7 @@ def _in_threads(session: Session, seeds: Sequence[Arrays]) -> list[Array]:
 def masks(session: Session) -> Iterator[Variant]:
     """Differentiate each subset: these alone require grad, or all do and these are asked for."""
     names, count, seeds = session.subject.names, len(session.arrays), session.seeds()
-    full = zeros_for_none(session.vjp(seeds, copies(session.arrays)), session.arrays)
+    full = session.vjp(seeds, copies(session.arrays))
     hint = (
         "compute each gradient under its own ctx.needs_input_grad, from nothing that is only "
         "computed or saved for another one"
@@ -254,8 +255,7 @@ def masks(session: Session) -> Iterator[Variant]:
     def compute(subset: Sequence[int], asked: bool) -> list[Array]:
         run = session.subject.run(copies(session.arrays), None if asked else subset)
         chosen = Run([run.tensors[i] for i in subset], run.outputs, run.passed_arrays)
-        found = grads_on_host(run_backward(lambda: chosen.vjp(seeds)))
-        return zeros_for_none(found, [full[i] for i in subset])
+        return chosen.gradients(seeds)
 
     for subset in subsets(count):
         kept = [names[i] for i in subset]
@@ -284,7 +284,7 @@ def outputs(session: Session) -> Iterator[Variant]:
     seeds, count = session.seeds("outputs", values), len(values)
 
     def found(given: Sequence[Any]) -> list[Array]:
-        return gradients(run, given, arrays)
+        return run.gradients(given)
 
     if count < 2:
         return
@@ -306,7 +306,7 @@ def linear(session: Session) -> Iterator[Variant]:
     """Multiply grad_output by numbers, also by 0, and add another one to it."""
     run = session.subject.run(copies(session.arrays))
     g, h = (session.seeds(purpose, run.values()) for purpose in ("linear", "linear, other"))
-    vjp = partial(gradients, run, like=session.arrays)
+    vjp = run.gradients
     at_g, at_h, nothing = vjp(g), vjp(h), _sum(0.0, g)
     same = partial(Variant, cause="nonlinear", wrong="is not linear in grad_output: it is wrong")
 

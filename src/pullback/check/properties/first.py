@@ -28,9 +28,10 @@ from pullback.check.repair import fail
 from pullback.check.report import Cause, Unchecked
 from pullback.check.session import Session, is_range
 from pullback.check.slopes import Line
-from pullback.check.values import Array
+from pullback.check.values import Array, Arrays
 
 _FOR_DIAGNOSIS = 12  # the calls that a diagnosis may make however long they take
+_SOME = 24  # elements that are moved where random directions tell of the argument: they show edges
 _CHANGES = 1e-3  # of the terms of a slope: a smaller one is 0
 _PHASES = (
     "it is right for the absolute values of the outputs and not for their phases, which forward "
@@ -79,7 +80,7 @@ def _wrong(session: Session) -> list[int]:
     """
     session.hide(_without_slope(session))
     seeds, found = session.seeds(), _wrong_along(session, session.directions, "seeds")
-    known = {line.argument for line in session.directions if session.is_known(line, seeds)}
+    known = {d.argument for d in session.directions if _is_known(session, d, seeds)}
     for i in range(len(session.arrays)):
         if not found and i not in known:
             with contextlib.suppress(OutOfTimeError):
@@ -88,7 +89,8 @@ def _wrong(session: Session) -> list[int]:
     with deadline().as_time_allows():
         found |= _wrong_along(session, session.directions, "other seeds")
         for i in () if found or session.options.fast else known:
-            found |= _wrong_along(session, session.sample(i), "seeds")
+            some = session.along(i, session.elements(i, _SOME))
+            found |= _wrong_along(session, some, "seeds")
     return sorted(found)
 
 
@@ -119,6 +121,10 @@ def _wrong_along(session: Session, lines: Sequence[Line], purpose: str) -> set[i
     return {line.argument for line in lines if not session.agrees(line, got[line.argument], seeds)}
 
 
+def _is_known(session: Session, line: Line, seeds: Arrays) -> bool:
+    return session.component(line, seeds).measured and any(g.any() for g in seeds)
+
+
 def _is_right_but_for_phases(session: Session, wrong: Sequence[int]) -> bool:
     """Return whether gradients are right for the sizes of complex outputs, which change."""
     if all(out.dtype.kind != "c" for out in session.outputs):
@@ -128,9 +134,8 @@ def _is_right_but_for_phases(session: Session, wrong: Sequence[int]) -> bool:
     for line in _lines(session, *wrong):
         if not session.agrees(line, got[line.argument], seeds):
             return False
-        low, high, _ = session.bounds(line, seeds)
-        least, change = _CHANGES * session.magnitude(line, seeds), min(abs(low), abs(high))
-        if line.element is None and least < change < np.inf:
+        low, high, _, size, _ = session.component(line, seeds)
+        if line.element is None and _CHANGES * size < min(abs(low), abs(high)) < np.inf:
             changing.add(line.argument)
     return changing == {*wrong}
 
@@ -156,7 +161,7 @@ def _explain(session: Session, arguments: Sequence[int]) -> None:
     for i in told:
         name, got, found = session.subject.names[i], coordinates(session.gradients()[i]), []
         for line in _lines(session, i):
-            low, high, _ = session.bounds(line, session.seeds())
+            low, high, *_ = session.component(line, session.seeds())
             found.append(((low + high) / 2, float(line.direction @ got)))
         slope, value = max(found, key=lambda pair: abs(pair[0] - pair[1]))
         text = (
@@ -182,14 +187,14 @@ def _report_unmeasured(session: Session) -> None:
     seeds, unchecked, measured = session.seeds(), session.report.unchecked, 0
     for i, name in enumerate(session.subject.names):
         lines = [line for line in _lines(session, i) if line.direction.any()]
-        known = [line for line in lines if session.is_known(line, seeds)]
+        known = [line for line in lines if _is_known(session, line, seeds)]
         elements, found = (sum(line.element is not None for line in ls) for ls in (lines, known))
         measured += len(known)
         if session.arrays[i].size and len(known) == found < max(elements, 1):
             what = f"{elements - found} of {elements} elements of " if known else ""
             what += f"the gradient of `{name}`"
             unchecked.append(Unchecked(what, *_why_unmeasured(session, i), name))
-        elif lines and not any(any(session.bounds(line, seeds)[:2]) for line in lines):
+        elif lines and not any(any(session.component(line, seeds)[:2]) for line in lines):
             session.note(f"the outputs do not change with `{name}` at these inputs")
     if not measured:
         if not unchecked:
