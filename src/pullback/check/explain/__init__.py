@@ -66,7 +66,6 @@ EXPLANATIONS: tuple[Explanation, ...] = (
     elements.elements,
     calls.other_value,
     candidates.products,
-    elements.invariance,
     candidates.terms,
     elements.listed,
     calls.dependence,

@@ -16,10 +16,10 @@ import numpy as np
 
 from pullback.check.deadline import deadline
 from pullback.check.exceptions import BackwardError, ForwardError
-from pullback.check.explain.candidates import multiple, multiples, subsets
+from pullback.check.explain.candidates import multiple, multiples, rearranged
 from pullback.check.explain.evidence import Evidence
 from pullback.check.iterating import ends
-from pullback.check.naming import axes_text, quoted
+from pullback.check.naming import quoted
 from pullback.check.report import Cause
 from pullback.check.resizing import describe_axes, symbols, with_other_length
 from pullback.check.subject import Subject
@@ -96,7 +96,6 @@ def _values_of_setting(value: Any, default: Any) -> list[Any]:
 
 def _rearrangements(a: Array) -> Iterator[tuple[Array, str, str, str]]:
     """Yield arrays in place of one, in words, with the cause and a hint."""
-    axes = [axis for axis in range(a.ndim) if a.shape[axis] > 1]
     if a.dtype.kind == "b":
         yield ~a, "the inverse mask", "other-value", _IGNORED
         yield np.ones_like(a), "true everywhere", "other-value", _IGNORED
@@ -105,16 +104,12 @@ def _rearrangements(a: Array) -> Iterator[tuple[Array, str, str, str]]:
         turned = a.swapaxes(-1, -2)
         yield (a + turned) / 2, "symmetric", "transposed", _TURNED
         yield turned, "transposed", "transposed", _TURNED
-    for some in subsets(axes):
-        yield np.flip(a, some), f"reversed along {axes_text(some)}", "misplaced", _TURNED
+    for words, other in rearranged(a, farthest=1):
+        yield other, words, "misplaced", _TURNED
     if a.ndim:
         yield np.sort(a, axis=-1), "sorted", "misplaced", _TURNED
-    for axis, step in itertools.product(axes, (1, -1)):
-        words = f"shifted by one place along axis {axis}"
-        yield np.roll(a, step, axis), words, "misplaced", "off by one?"
     if a.dtype.kind in "iu":
-        if a.ndim == 1 and np.array_equal(np.sort(a), np.arange(a.size)):
-            yield np.argsort(a), "its inverse permutation", "misplaced", _TURNED
+        yield np.argsort(a, axis=None), "its inverse permutation", "misplaced", _TURNED
         yield np.arange(a.size), "without repeated values (duplicates)", "elements", _IGNORED
     elif a.dtype.kind in "fc":
         yield np.ones_like(a), "one everywhere", "extra-factor", "a factor left out?"

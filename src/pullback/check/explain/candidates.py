@@ -125,12 +125,12 @@ def turned(e: Evidence, i: int, look: Evidence) -> Candidates:
 def moved(e: Evidence, i: int, look: Evidence) -> Candidates:
     """The gradient has the right values at other places, or is that for a moved grad_output."""
     name = f"`{e.names[i]}`"
-    for words, pattern in _moved(look.expected[i]):
+    for words, pattern in rearranged(look.expected[i]):
         yield pattern, Cause("misplaced", f"{name} is {words}")
     for k, g in enumerate(look.seeds):
         cause = Cause("nonlinear", f"{name} sees only the mean of grad_output")
         yield look.given(i, {k: np.full_like(g, g.sum() / max(g.size, 1))}), cause
-        for words, pattern in _moved(g):
+        for words, pattern in rearranged(g):
             cause = Cause("misplaced", f"{name}: grad_output is used as if it were {words}")
             yield look.given(i, {k: pattern}), cause
     got, right = (np.sort(a, axis=None) for a in (look.got[i], look.expected[i]))
@@ -140,14 +140,14 @@ def moved(e: Evidence, i: int, look: Evidence) -> Candidates:
         yield look.got[i], Cause("misplaced", text)
 
 
-def _moved(array: Array) -> Iterator[tuple[str, Array]]:
+def rearranged(array: Array, farthest: int = _FARTHEST) -> Iterator[tuple[str, Array]]:
     """Yield an array's elements in other orders of the same shape, in words."""
     axes = [axis for axis, n in enumerate(array.shape) if n > 1]
     for some in subsets(axes):
         yield f"reversed along {axes_text(some)}", np.flip(array, some)
     for axis in axes:
         n, place = array.shape[axis], np.indices(array.shape)[axis]
-        most = min(n // 2, _FARTHEST)
+        most = min(n // 2, farthest)
         for k in sorted({*range(-most, most + 1)} - {0}, key=abs):
             along, rolled = f"by {k} along axis {axis}", np.roll(array, k, axis)
             yield f"rolled {along} (an index off by {abs(k)}?)", rolled
@@ -264,6 +264,12 @@ def terms(e: Evidence, i: int, look: Evidence) -> Candidates:
             shares = np.sum(off * q, axis, keepdims=True) / np.sum(q * q, axis, keepdims=True)
             cause = Cause("missing-term", f"{text} {kind} along axis {axis}", _CONSTANT)
             yield right + shares * q, cause
+    for k, g in enumerate(look.seeds):
+        for axis, index in enumerate(np.indices(g.shape)):
+            for place, word in ((0, "first"), (g.shape[axis] - 1, "last")):
+                missing = f"{name} ignores the {word} elements of output {k} along axis {axis}"
+                used = {k: np.where(index == place, 0, g)}
+                yield look.given(i, used), Cause("missing-term", missing, _PLACES)
     for g in itertools.chain(*(aligned(seed, shape) for seed in look.seeds)):
         for (words, q), (sign, power) in itertools.product(known, (("*", 1), ("/", -1))):
             c = _simple(off, -g * q**power)
