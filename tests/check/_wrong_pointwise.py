@@ -385,7 +385,7 @@ add("mean_over_batch_twice", lambda x: (x * x).sum(1).mean(0),
     lambda g, y, x: 2 * g * x / x.shape[0] ** 2, draw(away), "size", "axis 0")
 add("variance_uncentred", lambda x: ((x - mean(x)) ** 2).mean(1),
     lambda g, y, x: 2 * row(g, x) * x / x.shape[1], lambda r: (1 + away(r),), "missing-term",
-    "along axis 1")
+    "axis 1")
 add("square_norm", lambda x: (x * x).sum(1), lambda g, y, x: 2 * row(g, x) * norm(x) * x / norm(x),
     lambda r: (away(r) * [[1], [1], [0], [1]],), "nan", "== 0", once=True,
     source="HIPS/autograd/issues/617")
@@ -425,7 +425,7 @@ add("nll_dense", lambda x: x.logsumexp(1) - x[:, 0], nll_dense, draw(normal), "l
 
 add = partial(wrong, "norm")
 add("layer_norm_mean_term", lambda x: standard(x),
-    lambda g, y, x: scale_of(x) * (g - y * mean(g * y)), draw(normal), "missing-term", "along axis 1")
+    lambda g, y, x: scale_of(x) * (g - y * mean(g * y)), draw(normal), "missing-term", "axis 1")
 add("layer_norm_variance_term", lambda x: standard(x), lambda g, y, x: scale_of(x) * (g - mean(g)),
     draw((normal, 3, 5)), "missing-term")
 add("layer_norm_one_pass", lambda x: standard(x), one_pass, lambda r: (1000 + 2 * normal(r, 3, 5),),
