@@ -161,13 +161,7 @@ def mixture(rule):
 def test_what_a_gradient_ignores_is_named():
     cause = cause_of(evidence(mixture(lambda g, s: g * s.a.cumsum(0)), *GATED), 0)
     assert cause.name == "missing-term"
-    assert "it does not change with `b`, though it should" in cause.text
-
-
-def test_what_alone_a_gradient_changes_wrongly_with_is_named():
-    op = mixture(lambda g, s: g * (s.a.cumsum(0) - s.b.cumsum(0) * s.b.sin()))
-    cause = cause_of(evidence(op, *GATED), 0)
-    assert "it changes as it should with `a`, but not with `b`" in cause.text
+    assert "it does not change as it should with `b`" in cause.text
 
 
 def test_the_term_of_a_normalising_constant_is_named():

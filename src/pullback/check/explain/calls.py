@@ -149,22 +149,22 @@ def dependence(e: Evidence, i: int) -> Cause | None:
             moved = np.asarray(a * rng.uniform(1.01, 1.1, a.shape), a.dtype)
             changed = [*leaves[:k], moved, *leaves[k + 1 :]]
             calls.append((labels[k], e.session.subject.with_leaves(changed)))
-    found: dict[str, list[str]] = {"ignored": [], "good": [], "bad": []}
+    ignored, good, bad = list[str](), list[str](), list[str]()
     for name, subject in calls:
         there = e.of(subject)
         if there is not None and not e.matches(there.expected[i], e.expected[i]):
             changes = there.got[i] - e.got[i], there.expected[i] - e.expected[i]
-            how = "good" if e.matches(*changes) else "bad"
-            found["ignored" if e.matches(there.got[i], e.got[i]) else how].append(name)
-    ignored, good, bad = map(quoted, found.values())
+            same = e.matches(there.got[i], e.got[i])
+            (ignored if same else good if e.matches(*changes) else bad).append(name)
     if ignored and not good and not bad:
         text = (
             f"the gradient of `{e.names[i]}` does not change when the values do: it belongs to an "
             "earlier call (a cache, stale state), or a factor that depends on them is missing"
         )
         return Cause("state", text, "save what backward needs with ctx.save_for_backward")
-    text = f"it does not change with {ignored or bad}, though it should"
-    if bad and not ignored:
-        text = f"it changes as it should with {good or 'nothing'}, but not with {bad}"
-    text = f"a term is missing from `{e.names[i]}` (or wrong): {text}"
-    return Cause("missing-term", text, _PLACES) if ignored or bad else None
+    text = f"a term is missing from `{e.names[i]}` (or wrong): it does not change as it should with"
+    return (
+        Cause("missing-term", f"{text} {quoted(ignored or bad)}", _PLACES)
+        if ignored or bad
+        else None
+    )
