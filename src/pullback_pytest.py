@@ -88,7 +88,7 @@ def pytest_runtest_makereport(
 @pytest.fixture(scope="session")
 def check_op(request: pytest.FixtureRequest) -> Callable[..., Any]:
     """`pullback.check.check_op` with the seed and the speed that this test run chose."""
-    check = importlib.import_module(f"{_CHECK}.ops").check_op
+    check = importlib.import_module(f"{_CHECK}.api").check_op
     return functools.partial(check, **_options(request.config))
 
 
@@ -136,8 +136,6 @@ class Checks(pytest.Collector):
             found = discovery.discover(target)
         except discovery.ArgumentError as error:
             raise self.CollectError(str(error)) from None
-        if not found.operations and not found.problems:
-            raise self.CollectError(discovery.no_operations(target))
         for problem in found.problems:
             yield Unchecked.from_parent(self, name=problem.source, text=problem.text)
         for operation in found.operations:
@@ -163,7 +161,7 @@ class _Item(pytest.Item):
 
 
 class Unchecked(_Item):
-    """A module that could not be imported, or inputs for an operation that does not exist."""
+    """A module that could not be imported."""
 
     def __init__(self, *, text: str, **kwargs: Any) -> None:
         super().__init__(**kwargs)
@@ -186,8 +184,6 @@ class Check(_Item):
         discovery = importlib.import_module(f"{_CHECK}.discovery")
         try:
             report = discovery.check_operation(self.operation, **_options(self.config))
-        except discovery.InputsRequiredError as error:
-            pytest.skip(str(error))
         except discovery.ArgumentError as error:  # the author's inputs do not fit
             raise _CheckError(str(error)) from None
         if report.failures:
@@ -198,7 +194,9 @@ class Check(_Item):
 
     def command(self) -> list[str]:
         """Return the words of the command that repeats the check in a shell."""
-        seed = str(_options(self.config)["seed"])
-        words = ["pullback", "check", self.operation.place, "--seed", seed]
+        source, name, *_ = self.operation
+        file = getattr(sys.modules.get(source), "__file__", None)  # what any shell finds
+        place = f"{os.path.relpath(file) if file else source}:{name}"
+        words = ["pullback", "check", place, "--seed", str(_options(self.config)["seed"])]
         words += _flags(self.config, prefix="--")
         return words if importlib.util.find_spec("rich") else [*words, "--json"]

@@ -20,16 +20,14 @@ from typing import Any
 
 import pullback
 from pullback import __version__
-from pullback.check.api import checked_reasons, chosen_parts
+from pullback.check.api import validated
 from pullback.check.deadline import DISPLAY
 from pullback.check.discovery import (
     Discovery,
-    InputsRequiredError,
     Operation,
     Problem,
     check_operation,
     discover,
-    no_operations,
 )
 from pullback.check.report import (
     FAILED,
@@ -43,6 +41,7 @@ from pullback.check.report import (
     Report,
     indented,
 )
+from pullback.check.slopes import Options
 from pullback.core.custom.source import source
 from pullback.errors import ArgumentError, AutogradError, MissingExtraError, compose
 
@@ -208,7 +207,6 @@ class Result:
     seconds: float
     report: Report | None = None
     text: str = ""
-    suggestion: str = ""
 
     def as_dict(self) -> dict[str, Any]:
         """Return it as plain objects, for JSON."""
@@ -218,7 +216,6 @@ class Result:
             "seconds": round(self.seconds, 3),
             "report": None if self.report is None else self.report.as_dict(),
             "text": self.text,
-            "suggestion": self.suggestion,
         }
 
 
@@ -226,7 +223,6 @@ def _check(options: argparse.Namespace) -> int:
     """Run ``pullback check``."""
     if options.json:
         return _check_as_json(options)
-    _check_choices(options)
     terminal = Terminal(options.no_color)
     found = _found(options)
     results = []
@@ -244,7 +240,6 @@ def _check_as_json(options: argparse.Namespace) -> int:
     try:
         # The output of the operations is not part of the document.
         with contextlib.redirect_stdout(sys.stderr):
-            _check_choices(options)
             found = _found(options)
             results = [_result(operation, options) for operation in found.operations]
     except AutogradError as error:
@@ -262,18 +257,12 @@ def _check_as_json(options: argparse.Namespace) -> int:
     return code
 
 
-def _check_choices(options: argparse.Namespace) -> None:
-    """Raise unless the parts that are named exist, before anything is checked."""
-    chosen_parts("pullback check", options.only, options.skip)
-    checked_reasons("pullback check", dict(options.ignore))
-
-
 def _found(options: argparse.Namespace) -> Discovery:
+    """Find the operations, once the parts that are named are known to exist."""
+    ignore = dict(options.ignore)
+    validated("pullback check", Options(only=options.only, skip=options.skip, ignore=ignore))
     found = discover(options.target)
     count = len(found.operations)
-    if count == 0:
-        reasons = "".join(f"\n  {p.source}: {p.text}" for p in found.problems)
-        raise ArgumentError(no_operations(options.target) + reasons)
     if options.inputs is not None and count > 1:
         raise ArgumentError(
             f"pullback check: one operation is required for --inputs, got {count}.\nhint: name it: "
@@ -302,8 +291,6 @@ def _result(operation: Operation, options: argparse.Namespace) -> Result:
             ignore=dict(options.ignore),
             repair=options.repair,
         )
-    except InputsRequiredError as error:
-        return result(UNCHECKED, text=str(error), suggestion=error.suggestion)
     except AutogradError as error:
         return result(REFUSED, text=str(error))
     return result(report.outcome, report=report)
@@ -367,7 +354,7 @@ class Terminal:
         if result.report is None:
             self._line(indented(result.text))
             return
-        width = max(len(part.title) for part in result.report.parts)
+        width = max((len(part.title) for part in result.report.parts), default=0)
         for part in result.report.parts:
             reason = f": {part.reason}" if part.reason else ""
             self._line(f"  {part.title.ljust(width)}  ", _styled(part.status), (reason, "dim"))

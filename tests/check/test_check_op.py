@@ -6,39 +6,27 @@ import numpy as np
 import pytest
 
 import pullback as pb
-from pullback.check.api import PARTS
+from pullback.check.api import PARTS, check_op
 from pullback.check.inputs.strategies import arguments, tensors
-from pullback.check.ops import check_op
 from pullback.check.report import FAILED, PASSED
 from pullback.errors import ArgumentError, ArgumentTypeError, GradcheckError
 
 
-def make(forward, backward, name="op"):
-    return pb.autograd_function(forward, backward, name=name)
+def dense_with(factor):
+    """Return a matrix product; the gradient of `w` is off by a factor."""
 
-
-def saves(function):
     def forward(ctx, x, w):
         ctx.save_for_backward(x=x, w=w)
-        return function(x, w)
+        return x @ w.T
 
-    return forward
+    def backward(ctx, grad_output):
+        x, w = ctx.saved_tensors
+        return {"x": grad_output @ w, "w": factor * grad_output.mT @ x}
 
-
-def dense_backward(ctx, grad_output):
-    x, w = ctx.saved_tensors
-    return {"x": grad_output @ w, "w": grad_output.mT @ x}
-
-
-dense = make(saves(lambda x, w: x @ w.T), dense_backward, "dense")
+    return pb.autograd_function(forward, backward, name="dense")
 
 
-def doubled_backward(ctx, grad_output):
-    x, w = ctx.saved_tensors
-    return {"x": grad_output @ w, "w": 2 * grad_output.mT @ x}
-
-
-doubled = make(saves(lambda x, w: x @ w.T), doubled_backward, "doubled")
+dense, doubled = dense_with(1), dense_with(2)
 
 
 @pb.autograd_function
@@ -112,31 +100,18 @@ def test_arguments_not_passed_by_name_are_guessed_or_described():
     assert report.notes[0] == "inputs: x (4, 3), dim 0"
 
 
-def test_a_described_number_reaches_the_operation():
-    seen = []
-
-    def forward(ctx, x, scale, *, mode):
-        seen.append((scale, mode))
-        ctx.scale = scale
-        return x * scale
-
-    op = make(forward, lambda ctx, g: {"x": g * ctx.scale})
-    assert first(op, "x: (n,), scale: 0.5, mode: 'a'", fast=True).ok
-    assert set(seen) == {(0.5, "a")}
-
-
 def test_a_text_describes_lists_and_the_arguments_of_stars():
     def stacked(parts):
         assert isinstance(parts, list)
         return parts[0] * parts[1]
 
-    def scaled(x, **options):
-        assert options["mode"] == "twice"
-        return 2.0 * x * options["by"]
+    def scaled(x, scale, **options):
+        assert (scale, options["mode"]) == (0.5, "twice")
+        return scale * x * options["by"]
 
     assert first(stacked, "parts: (n,), parts: (n,)").ok
     assert first(lambda *xs: xs[0] * xs[1], "xs: (n,), xs: (n,)").ok
-    assert first(scaled, "x: (n,), mode: 'twice', by: (n,)").ok
+    assert first(scaled, "x: (n,), scale: 0.5, mode: 'twice', by: (n,)").ok
 
 
 def test_a_function_without_a_signature_takes_what_is_described():
@@ -165,19 +140,9 @@ def test_a_right_gradient_is_right_and_a_wrong_one_wrong_whatever_the_inputs_are
 
 
 def test_inputs_are_drawn_by_a_strategy_each_beside_plain_values():
-    def forward(ctx, x, w, scale):
-        ctx.save_for_backward(x=x, w=w)
-        ctx.scale = scale
-        return scale * x @ w.T
-
-    def backward(ctx, grad_output):
-        x, w = ctx.saved_tensors
-        return {"x": ctx.scale * grad_output @ w, "w": ctx.scale * grad_output.mT @ x}
-
-    report = first(make(forward, backward), tensors((3, 2)), tensors((4, 2)), 0.25)
+    report = first(lambda x, w, scale: scale * x @ w.T, tensors((3, 2)), tensors((4, 2)), 0.25)
     assert report.ok
-    assert "x (3, 2)" in report.notes[0]
-    assert "scale 0.25" in report.notes[0]
+    assert "x (3, 2), w (4, 2), scale 0.25, the largest of" in report.notes[0]
 
 
 def test_a_strategy_may_draw_arguments_by_name_and_must_draw_an_example():
@@ -207,14 +172,12 @@ def test_what_is_wrong_only_at_zero_is_found_by_other_values():
 
 
 def test_values_that_forward_refuses_are_left_out():
-    def positive(ctx, x):
-        if np.any(x.numpy() == 0):
+    def inverse(x):
+        if (x == 0).any():
             raise ValueError("no zeros")
-        ctx.save_for_backward(x=x)
         return 1.0 / x
 
-    op = make(positive, lambda ctx, g: {"x": -g / ctx.saved_variables.x**2})
-    assert first(op, "x: (n, d)").ok
+    assert first(inverse, "x: (n, d)").ok
 
 
 def test_only_and_skip_choose_parts():
@@ -236,16 +199,6 @@ def test_a_check_repeats_with_its_seed():
     assert texts(1, arguments(text)) == texts(1, arguments(text))
 
 
-def test_a_guess_with_numbers_says_so():
-    def forward(ctx, x, factor):
-        ctx.factor = factor
-        return x * factor
-
-    report = first(make(forward, lambda ctx, g: {"x": g * ctx.factor}))
-    assert report.ok
-    assert report.notes[0] == "inputs: x (4, 3), factor 0.5"
-
-
 def test_a_drawn_failure_tells_the_smallest_inputs():
     report = first(relu6, arguments("x: (n,)"), raise_exception=False)
     assert not report.ok
@@ -258,7 +211,7 @@ def test_matrices_described_as_symmetric_or_read_as_such_are_moved_as_such():
     text = "x: (n, n) spd"
     assert first(pb.linalg.cholesky, text).ok
     report = first(pb.linalg.cholesky, np.eye(3) + 0.1)
-    assert report.notes[-1].startswith("forward reads one triangle of `x` alone")
+    assert report.notes[0].startswith("forward reads one triangle of `x` alone")
 
     def forward(ctx, x):
         if not np.allclose(x.numpy(), x.numpy().T):
@@ -267,7 +220,7 @@ def test_matrices_described_as_symmetric_or_read_as_such_are_moved_as_such():
         return 2 * pb.log(pb.diagonal(pb.linalg.cholesky(x))).sum()
 
     def logdet(factor):
-        return make(
+        return pb.autograd_function(
             forward, lambda ctx, g: {"x": factor * g * pb.linalg.inv(ctx.saved_variables.x)}
         )
 
@@ -297,20 +250,11 @@ def test_what_cannot_be_called_is_refused():
         check_op(X)
 
 
-@pb.autograd_function
-def binding(ctx, sequence, *, energy):
-    ctx.counts = [sequence.count(letter) for letter in "ACGT"]
-    return (energy * pb.tensor(ctx.counts)).sum()
-
-
-@binding.backward
-def _(ctx, grad_output):
-    return {"energy": grad_output * pb.tensor(ctx.counts).double()}
-
-
 def test_a_text_without_a_colon_is_an_argument_of_the_operation():
-    energy = pb.tensor([0.5, 1.0, -2.0, 0.3], dtype=pb.float64, requires_grad=True)
-    assert check_op(binding, "GATTACA", kwargs={"energy": energy}).ok
+    def binding(sequence, *, energy):
+        return (energy * pb.tensor([float(sequence.count(letter)) for letter in "ACGT"])).sum()
+
+    assert first(binding, "GATTACA", kwargs={"energy": np.array([0.5, 1.0, -2.0, 0.3])}).ok
     with pytest.raises(ArgumentError, match="a description of the inputs, or arguments") as e:
         check_op(pb.exp, "x (n, d)")
     assert 'write a colon after each name: pb.check.check_op(exp, "x: (' in str(e.value)

@@ -7,12 +7,7 @@ import numpy as np
 import pytest
 from tests.check._programs import RIGHT, WRONG
 
-from pullback.check.discovery import (
-    InputsRequiredError,
-    check_operation,
-    discover,
-    split,
-)
+from pullback.check.discovery import check_operation, discover, split
 from pullback.errors import ArgumentError, ArgumentTypeError
 
 CUBE = WRONG.replace("6 *", "3 *")
@@ -38,20 +33,17 @@ blocks = pb.autograd_function(_forward, _backward, name="blocks")
 def write(tmp_path, monkeypatch):
     """Write a file into the current, empty folder; what tests import is forgotten again."""
     monkeypatch.chdir(tmp_path)
-    before, path = set(sys.modules), list(sys.path)
+    path, modules = list(sys.path), dict(sys.modules)
 
     def write(name, *sources):
         file = tmp_path / name
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text("".join(textwrap.dedent(source) for source in sources))
-        return file
 
     yield write
     assert sys.path == path
-    for name in set(sys.modules) - before:
-        if getattr(sys.modules[name], "__file__", None) and str(tmp_path) in str(
-            sys.modules[name].__file__
-        ):
+    for name in sys.modules.keys() - modules.keys():
+        if str(tmp_path) in str(getattr(sys.modules[name], "__file__", None)):
             del sys.modules[name]
 
 
@@ -59,7 +51,7 @@ def ids(target):
     return [operation.id for operation in discover(target).operations]
 
 
-# ---------------------------------------------------------------------- what is found
+# -- what is found ---------------------------------------------------------------------------------
 
 
 def test_operations_among_the_attributes_of_classes_are_found_each_once(write):
@@ -110,7 +102,8 @@ def test_what_has_no_backward_or_is_no_operation_is_left_out(write):
             return x
         """,
     )
-    assert ids("ops.py") == []
+    with pytest.raises(ArgumentError, match="got none that ops"):
+        discover("ops.py")
 
 
 def test_an_operation_made_of_the_forward_of_another_module_belongs_where_it_was_made(write):
@@ -162,7 +155,7 @@ def test_a_folder_is_searched_for_files_packages_and_folders(write):
     assert found.problems == []
 
 
-# ---------------------------------------------------------------------- what is named
+# -- what is named ---------------------------------------------------------------------------------
 
 
 def test_a_name_behind_a_colon_chooses_one_operation(write):
@@ -183,7 +176,7 @@ def test_a_named_operation_may_be_imported_or_any_function(write):
     assert check_operation(*discover("ops.py:plain").operations, fast=True).ok
 
 
-# ---------------------------------------------------------------------- importing
+# -- importing -------------------------------------------------------------------------------------
 
 
 def test_a_file_may_import_its_neighbours_and_share_its_name_with_a_library(write):
@@ -200,15 +193,8 @@ def test_a_file_of_a_package_is_imported_as_a_part_of_it(write):
     assert ids("package/ops.py") == ["package/ops.py:square"]
     assert "package.ops" in sys.modules
     write("textwrap/__init__.py")  # which another module of that name hides
-    with pytest.raises(ArgumentError, match=r"textwrap/__init__.py \(ImportError: textwrap is"):
+    with pytest.raises(ArgumentError, match="ImportError: textwrap is imported from"):
         discover("textwrap/__init__.py")
-
-
-def test_a_file_that_was_changed_is_read_again(write):
-    write("ops.py", RIGHT)
-    assert ids("ops.py") == ["ops.py:square"]
-    write("ops.py", CUBE, "# now with a cube in place of the square\n")
-    assert ids("ops.py") == ["ops.py:Cube"]
 
 
 @pytest.mark.parametrize(
@@ -239,12 +225,12 @@ def test_a_submodule_that_cannot_be_imported_is_reported_and_the_others_are_foun
 @pytest.mark.parametrize(
     ("target", "message"),
     [
-        ("nothing.py", "a file that exists is required, got nothing.py"),
-        ("nothing", "can be imported is required, got nothing (ModuleNotFoundError: No module"),
+        ("nothing.py", "can be imported is required, got nothing.py (not imported: FileNotFound"),
+        ("nothing", "got nothing (not imported: ModuleNotFoundError: No module"),
         ("ops.py:squared", "a name that is defined in ops.py is required, got squared"),
         ("ops.py:square.root", "a name that is defined in ops.py is required, got square.root"),
         ("ops.py:number", "an operation or a function is required, got number, of type int"),
-        ("", "can be imported is required, got  (ValueError: Empty module name"),
+        ("", "got  (not imported: ValueError: Empty module name"),
     ],
 )
 def test_a_target_that_is_not_there_is_an_error_that_names_it(write, target, message):
@@ -255,7 +241,7 @@ def test_a_target_that_is_not_there_is_an_error_that_names_it(write, target, mes
     assert "\nhint: name a module as package.module" in str(caught.value)
 
 
-# ---------------------------------------------------------------------- inputs
+# -- inputs ----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -285,17 +271,6 @@ def test_inputs_are_read_from_an_attribute_of_the_operation_or_class(write):
     assert "inputs: x (3, 2)" in report.notes
 
 
-def test_a_table_names_operations_of_classes_by_their_path(write):
-    write(
-        "ops.py",
-        RIGHT,
-        "class Solver:\n    square = square\n",
-        "del square\nCHECK_INPUTS = {'Solver.square': 'x: (5,)'}\n",
-    )
-    (operation,) = discover("ops.py").operations
-    assert (operation.name, operation.inputs) == ("Solver.square", "x: (5,)")
-
-
 def test_a_function_of_inputs_gets_the_seed_s_generator(write):
     source = "drawn = []\ndef draw(rng):\n    drawn.append(rng.random())\n    return (drawn[-1],)\n"
     write("ops.py", RIGHT, source, "square.check_inputs = draw\n")
@@ -309,24 +284,9 @@ def test_a_function_of_inputs_gets_the_seed_s_generator(write):
 
 def test_inputs_that_cannot_be_guessed_are_asked_for_with_a_text_to_begin_from(write):
     write("ops.py", BLOCKS)
-    with pytest.raises(InputsRequiredError) as caught:
-        check_operation(*discover("ops.py").operations, fast=True)
-    assert caught.value.suggestion.startswith("x: (n, d), layout: ")
-    assert str(caught.value) == (
-        "pullback check: inputs of `blocks` are required, since they could not be guessed, got "
-        f'none.\nhint: write CHECK_INPUTS = {{"blocks": "{caught.value.suggestion}"}} beside it, '
-        "and mend the shapes."
-    )
-
-
-def test_tables_that_are_none_or_name_what_does_not_exist_are_reported(write):
-    write("ops.py", RIGHT, 'CHECK_INPUTS = {"sqare": "x: (2,)"}\n')
-    assert [p.text for p in discover("ops.py").problems] == [
-        "CHECK_INPUTS has inputs of 'sqare', which is not defined there"
-    ]
-    write("more.py", RIGHT, 'CHECK_INPUTS = ["x: (2,)"]\n')
-    with pytest.raises(ArgumentError, match="a dict CHECK_INPUTS by names in more"):
-        discover("more.py")
+    (unchecked,) = check_operation(*discover("ops.py").operations, fast=True).unchecked
+    assert unchecked.hint.startswith('write CHECK_INPUTS = {"blocks": "x: (n, d), layout: ')
+    assert unchecked.hint.endswith('"} beside it, and mend the shapes')
 
 
 def test_a_function_of_inputs_that_raises_is_reported_with_its_line(write):

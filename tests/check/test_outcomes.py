@@ -116,7 +116,7 @@ def test_a_slow_operation_ends_within_the_limit_with_what_was_not_checked():
     report = check_op(op, np.ones(3), time_limit=1.0, raise_exception=False)
     assert report.outcome == "not checked"
     assert "the time limit of 1 s was reached; one call takes 0.2" in report.unchecked[0].why
-    assert "pass a larger time_limit (from about" in report.unchecked[0].hint
+    assert "pass a larger time_limit" in report.unchecked[0].hint
     assert report.parts[0].status == "passed"
 
 

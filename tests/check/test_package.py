@@ -16,15 +16,14 @@ CHECK = SRC / "check"
 
 # As the package's docstring lists them: a group imports from itself and from those above it.
 GROUPS = (
-    {"deadline", "exceptions", "iterating", "naming", "sources", "values"},
+    {"deadline", "exceptions", "iterating", "naming", "values"},
     {"numerical", "report", "slopes", "subject"},
     {"agreement", "comparison", "resizing", "session"},
     {"explain"},
     {"repair"},
     {"properties"},
-    {"api"},
     {"inputs"},
-    {"ops", "runner"},
+    {"api", "runner"},
     {"discovery"},
 )
 RANK = {name: rank for rank, group in enumerate(GROUPS) for name in group}

@@ -11,8 +11,7 @@ from tests.check._programs import double, dropped, tripled
 
 import pullback as pb
 from pullback.check import check_op, gradcheck
-from pullback.check.report import FAILED, NOT_RUN, PASSED, Cause, Failure, PartResult, Report
-from pullback.check.runner import merge
+from pullback.check.report import NOT_RUN, PASSED, Cause, Failure, PartResult, Report
 from pullback.errors import ArgumentError, ArgumentTypeError, GradcheckError
 
 X = np.array([[1.0, -2.0, 0.5]])
@@ -148,23 +147,6 @@ def test_parts_run_after_an_essential_one_that_is_ignored():
 def test_options_are_looked_at_first(check, options, error, text):
     with pytest.raises(error, match=f"{check.__name__}: {text}"):
         check(pb.sin, X, **options)
-
-
-# -- two reports on one operation ------------------------------------------------------------------
-def test_merged_reports_have_the_worse_status_and_each_failure_and_note_once():
-    sign, factor = Cause("sign", "wrong sign"), Cause("factor", "factor 2")
-    report = report_of(Failure("first", "x", sign), notes=["a"])
-    other = report_of(
-        Failure("first", "x", sign),
-        Failure("first", "x", factor, situation="float32"),
-        status=FAILED,
-        notes=["a", "b"],
-    )
-    merge(report, other, "inputs: x (2,)")
-    assert [part.status for part in report.parts] == [FAILED, NOT_RUN]
-    assert report.notes == ["a", "b"]
-    assert [f.cause.name for f in report.failures] == ["sign", "factor"]
-    assert report.failures[1].situation == "float32; inputs: x (2,)"
 
 
 # -- the plot --------------------------------------------------------------------------------------

@@ -4,28 +4,26 @@ docs/checker-internals.md tells its principles, and how to add to it. A map; a m
 the groups above its own, and within a group from those named before it:
 
 What everything works on
-    values, naming, exceptions, deadline (when a check has to end, and how far it is), iterating
-    (whether a call ends), sources (functions as syntax trees).
+    values, naming (names, parameters and source of a function), exceptions, deadline (when a check
+    has to end, and how far it is), iterating (whether a call ends).
 Measurements and the report
     numerical (derivatives by differences), subject (the call, its values and gradients), slopes
     (those of a call, each measured once), report (causes, failures, notes; in words and drawn).
 One check
     session (compares a call's gradients with its slopes), comparison, agreement (whether a gradient
     is wrong at a call that nobody gave, as measurements tell), resizing.
-explain/
-    Why a gradient is wrong.
-repair/
-    A change of the source that makes a wrong gradient right.
+explain/, repair/
+    Why a gradient is wrong, and a change of the source that makes it right.
 properties/
     The parts of the check: one table of properties in the order in which they run. variants (the
     engine: makes the variants of a call, compares, reports), first (derivatives against
-    differences), calls, arguments, sizes, arrays (what varies). api runs them: `gradcheck`.
+    differences), calls, arguments, sizes, arrays (what varies).
 inputs/
     The arguments of a call: described in a text, drawn by strategies of Hypothesis, or guessed from
-    the signature; settings, redrawing and vary draw others. runner (an operation on one set of
-    inputs or several), ops: `check_op`.
-discovery
-    The operations of a module, file or folder.
+    the signature; settings, redrawing and vary draw others.
+runner, api, discovery
+    The check of an operation on one set of inputs or several; `check_op` and `gradcheck`; the
+    operations of a module, file or folder.
 
 The public names are loaded when they are first used: a program that only computes gradients does
 not wait for the checker.
@@ -37,25 +35,15 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from pullback.check.api import gradcheck
+    from pullback.check.api import check_op, gradcheck
     from pullback.check.inputs.strategies import arguments, tensors
-    from pullback.check.ops import check_op
     from pullback.check.properties import PARTS
     from pullback.check.report import Cause, Failure, PartResult, Report
 
-__all__ = [
-    "PARTS",
-    "Cause",
-    "Failure",
-    "PartResult",
-    "Report",
-    "arguments",
-    "check_op",
-    "gradcheck",
-    "tensors",
-]
+__all__ = ["PARTS", "arguments", "check_op", "gradcheck", "tensors"]
+__all__ += ["Cause", "Failure", "PartResult", "Report"]
 _HOMES = {"PARTS": "properties", "arguments": "inputs.strategies", "tensors": "inputs.strategies"}
-_HOMES |= {"check_op": "ops", "gradcheck": "api"}
+_HOMES |= {"check_op": "api", "gradcheck": "api"}
 
 
 def __getattr__(name: str) -> Any:

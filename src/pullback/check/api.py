@@ -1,44 +1,22 @@
-"""`gradcheck`: the whole check of one call, part by part.
-
-Owns the loop over the parts. When an essential part fails, the later ones are not run: a wrong
-first derivative would show again in each of them.
-"""
+"""`check_op` and `gradcheck`: what they take, how it is validated, and what they raise."""
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+import dataclasses
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from pullback.check.deadline import OutOfTimeError, deadline, limited
-from pullback.check.exceptions import (
-    BackwardError,
-    ForwardError,
-    InapplicableError,
-    NotComparedError,
-    first_line,
-)
-from pullback.check.naming import name_of, place_of
-from pullback.check.properties import PARTS, Part
-from pullback.check.report import (
-    FAILED,
-    INAPPLICABLE,
-    NOT_COMPARED,
-    NOT_RUN,
-    PASSED,
-    SKIPPED,
-    Cause,
-    PartResult,
-    Report,
-    Unchecked,
-)
-from pullback.check.session import Session
+from pullback.check.deadline import limited
+from pullback.check.inputs.arguments import callable_of
+from pullback.check.naming import name_of
+from pullback.check.properties import PARTS
+from pullback.check.report import Report
+from pullback.check.runner import Runner, check
 from pullback.check.slopes import Options
 from pullback.check.subject import Subject
 from pullback.check.values import holds_numbers
-from pullback.core.graph.modes import RECORD, STATE
 from pullback.errors import (
     ArgumentError,
     ArgumentTypeError,
@@ -50,6 +28,115 @@ from pullback.errors import (
 
 # A slow operation is checked in what fits into so many seconds, unless parts are named.
 _USUAL = 3.5
+
+
+def check_op(
+    op: Any,
+    *inputs: Any,
+    kwargs: dict[str, Any] | None = None,
+    seed: int = 0,
+    fast: bool = False,
+    only: Sequence[str] | None = None,
+    skip: Sequence[str] = (),
+    rtol: float | None = None,
+    atol: float | None = None,
+    raise_exception: bool = True,
+    allow_unchecked: bool = False,
+    time_limit: float = 60.0,
+    surrogate: str = "",
+    order: int = 1,
+    ignore: Mapping[str, str] | None = None,
+    repair: bool = True,
+) -> Report:
+    """Check the gradients of an operation, on explicit, described, drawn or guessed inputs.
+
+    Parameters
+    ----------
+    op : callable
+        An operation of `autograd_function`, a `Function` class, a built-in operation, or any
+        differentiable function.
+    *inputs : object
+        Its positional arguments: tensors, arrays and others. Or one text that describes them, as
+        ``"x: (n, d), index: (n,) int in [0, d), scale: 0.5"``: shapes of symbols and numbers (a
+        text without a colon is an argument of the operation itself),
+        followed by a dtype and ``positive``, ``unit``, ``distinct``, ``spd`` or ``in [a, b]``; a
+        name that occurs several times is a list of arrays. A tuple of all arguments, as PyTorch's
+        gradcheck takes it, is taken apart.
+        Or strategies of Hypothesis: one that draws all arguments, as `arguments` does, or one for
+        each argument. Or nothing: then they are guessed from names, hints and defaults.
+    kwargs : dict, optional
+        Keyword arguments; if there are no positional ones, the remaining arguments are guessed.
+    seed : int, default 0
+        Seeds all random numbers; a check with the same seed repeats exactly.
+    fast : bool, default False
+        Compare along random directions only, with fewer inputs.
+    only, skip : sequence of str, optional
+        The parts to run, or not to run, by name: ``[part.name for part in pb.check.PARTS]``.
+    rtol, atol : float, optional
+        Tolerances, added to the error of the differences; the default depends on the dtype.
+    raise_exception : bool, default True
+        Whether a failure raises; otherwise look at ``report.outcome``.
+    allow_unchecked : bool, default False
+        Whether to warn, not raise, of what could not be checked.
+    time_limit : float, default 60
+        How long the check may take, in seconds. What is left by then counts as not checked.
+    surrogate : str, optional
+        Why the gradient is meant to differ from the derivative; then it is not compared with
+        differences, and everything else is checked. An operation may declare it itself.
+    order : int, default 1
+        2 asks for second derivatives: a backward that cannot be differentiated is then wrong.
+        Otherwise that is a note.
+    ignore : dict of str to str, optional
+        What may be wrong, by the name of the part that finds it, with the reason, as
+        ``{"second_order": "used once only"}``. The report shows both.
+    repair : bool, default True
+        Whether the report seeks a change of the source that makes a wrong gradient right, once it
+        is read. `fast` leaves it out.
+
+    Returns
+    -------
+    Report
+        On all sets of inputs; its notes show those that were described, drawn or guessed.
+
+    Raises
+    ------
+    GradcheckError
+        If a gradient is wrong; its attribute ``report`` is the report. `UncheckedError`, one of
+        these, if nothing is wrong and something could not be checked, such as an operation whose
+        inputs could not be guessed.
+    ArgumentError, ArgumentTypeError
+        If a text is not a valid description, or an argument of this function is wrong.
+    MissingExtraError
+        If an input is a strategy and Hypothesis is not installed.
+
+    Examples
+    --------
+    >>> import pullback as pb
+    >>> def forward(ctx, x, w):
+    ...     ctx.save_for_backward(x=x, w=w)
+    ...     return x @ w.T
+    >>> def backward(ctx, grad_output):
+    ...     x, w = ctx.saved_tensors
+    ...     return {"x": grad_output @ w, "w": grad_output.T @ x}
+    >>> dense = pb.autograd_function(forward, backward, name="dense")
+    >>> report = pb.check.check_op(dense, "x: (n, d), w: (m, d)")
+    >>> report.ok, report.notes[0]
+    (True, 'inputs: x (4, 2), w (3, 2)')
+    """
+    __tracebackhide__ = True
+    fn = callable_of(op)
+    if not isinstance(kwargs, (dict, type(None))):
+        raise ArgumentTypeError(
+            f"check_op: kwargs must be a dict of arguments by name, got {type(kwargs).__name__}"
+        )
+
+    def run(options: Options) -> Report:
+        return Runner(fn, options, kwargs or {}).report(inputs)
+
+    options = Options(
+        seed, fast, only, skip, rtol, atol, time_limit, surrogate, order, ignore or {}, repair
+    )
+    return _judged("check_op", fn, run, options, raise_exception, allow_unchecked)
 
 
 def gradcheck(
@@ -102,11 +189,7 @@ def gradcheck(
     True
     """
     __tracebackhide__ = True
-    if not callable(fn):
-        raise ArgumentTypeError(
-            f"gradcheck: a function to check is required, got {name_of(fn)}.\nhint: pass the "
-            "function itself, and its arguments separately."
-        )
+    fn = callable_of(fn, "gradcheck")
     if holds_numbers(inputs) or hasattr(inputs, "__dlpack__"):
         inputs = (inputs,)
     if not isinstance(inputs, (tuple, list, dict)):
@@ -115,150 +198,71 @@ def gradcheck(
             f"got {type(inputs).__name__}"
         )
     args, kwargs = ((), inputs) if isinstance(inputs, dict) else (tuple(inputs), {})
-    subject = Subject(fn, args, kwargs, surrogate)
-    parts = chosen_parts("gradcheck", only, skip)
-    options = checked_options("gradcheck", seed, fast, rtol, atol, order, ignore, repair, only)
-    with running("gradcheck", subject.name, time_limit, only):
-        report = check(subject, options, parts)
-    return judged(report, options, raise_exception, allow_unchecked)
 
+    def run(options: Options) -> Report:
+        return check(Subject(fn, args, kwargs, surrogate), options)
 
-def checked_options(
-    api: str,
-    seed: int,
-    fast: bool,
-    rtol: float | None,
-    atol: float | None,
-    order: int,
-    ignore: Mapping[str, str] | None,
-    repair: bool,
-    only: Sequence[str] | None,
-) -> Options:
-    """Return the user's options, validated."""
-    if not isinstance(seed, (int, np.integer)) or seed < 0:
-        raise ArgumentTypeError(f"{api}: seed must be a whole number from 0 on, got {seed!r}")
-    for role, value in (("rtol", rtol), ("atol", atol)):
-        if value is not None and not (isinstance(value, (int, float)) and 0 <= value < np.inf):
-            raise ArgumentTypeError(f"{api}: {role} must be a number from 0 on, got {value!r}")
-    if order not in (1, 2):
-        raise ArgumentError(f"{api}: order must be 1 or 2, got {order!r}")
-    return Options(
-        seed=int(seed),
-        fast=bool(fast),
-        rtol=rtol,
-        atol=atol,
-        order=2 if "second_order" in (only or ()) else order,
-        ignore=checked_reasons(api, {} if ignore is None else ignore),
-        repair=bool(repair) and not fast,
+    options = Options(
+        seed, fast, only, skip, rtol, atol, time_limit, surrogate, order, ignore or {}, repair
     )
+    return _judged("gradcheck", fn, run, options, raise_exception, allow_unchecked)
 
 
-def checked_reasons(api: str, ignore: Any) -> dict[str, str]:
-    """Return the parts to ignore by name, with why."""
-    if not isinstance(ignore, Mapping):
-        raise ArgumentTypeError(
-            f"{api}: ignore must be a dict of reasons by the names of parts, got {ignore!r}"
-        )
-    _check_names(api, "ignore", ignore)
-    for name, why in ignore.items():
+def validated(api: str, options: Options) -> Options:
+    """Return the user's options, validated."""
+
+    def require(role: str, required: str, fits: bool) -> None:
+        if not fits:
+            got = getattr(options, role)
+            raise ArgumentTypeError(f"{api}: {role} must be {required}, got {got!r}")
+
+    def is_number(value: Any) -> bool:
+        return isinstance(value, (int, float)) and value >= 0
+
+    seed, names = options.seed, [part.name for part in PARTS]
+    require("seed", "a whole number from 0 on", isinstance(seed, (int, np.integer)) and seed >= 0)
+    for role, tolerance in (("rtol", options.rtol), ("atol", options.atol)):
+        fits = tolerance is None or (is_number(tolerance) and tolerance < np.inf)
+        require(role, "a number from 0 on", fits)
+    fits = is_number(options.time_limit) and options.time_limit > 0
+    require("time_limit", "a number of seconds above 0", fits)
+    reasons = options.ignore
+    require("ignore", "a dict of reasons by the names of parts", isinstance(reasons, Mapping))
+    for role, chosen in (("only", options.only or ()), ("skip", options.skip), ("ignore", reasons)):
+        fits = isinstance(chosen, Iterable) and not isinstance(chosen, str)
+        require(role, "a sequence of names", fits)
+        for name in [name for name in chosen if name not in names][:1]:
+            raise ArgumentError(
+                f"{api}: {role} must name parts of the check, got {name!r}; the parts are: "
+                f"{', '.join(names)}"
+            )
+    for name, why in reasons.items():
         if not isinstance(why, str) or not why.strip():
             raise ArgumentError(
                 f"{api}: ignore must say why `{name}` may be wrong, got {why!r}.\nhint: write "
                 f'ignore={{"{name}": "the reason"}}.'
             )
-    return dict(ignore)
+    if options.order not in (1, 2):
+        raise ArgumentError(f"{api}: order must be 1 or 2, got {options.order!r}")
+    order = 2 if "second_order" in (options.only or ()) else options.order
+    repair = options.repair and not options.fast
+    return dataclasses.replace(options, seed=int(seed), order=order, repair=repair)
 
 
-@contextlib.contextmanager
-def running(api: str, name: str, seconds: float, only: Sequence[str] | None) -> Iterator[None]:
-    """Limit the check of an operation within a block to the user's time, and show its progress."""
-    if not isinstance(seconds, (int, float)) or not seconds > 0:
-        raise ArgumentTypeError(
-            f"{api}: time_limit must be a number of seconds above 0, got {seconds!r}"
-        )
-    usual = _USUAL if only is None else float("inf")  # parts that are named are not left out
-    with limited(float(seconds), usual, f"{name}: inputs"):
-        yield
-
-
-def check(subject: Subject, options: Options, parts: Sequence[str]) -> Report:
-    """Run parts of the check on one call; none after an essential part that failed."""
-    report = Report(subject.name, options.seed, rule=place_of(subject.fn))
-    session, stopped, mode = Session(subject, options, report), "", STATE.get()
-    try:
-        STATE.set(RECORD)  # whatever the caller's mode: no_grad, inference, anomaly detection
-        for k, part in enumerate(PARTS):
-            result = PartResult(part.name, part.title, NOT_RUN, stopped)
-            report.parts.append(result)
-            if part.name not in parts or (options.fast and not part.fast):
-                result.status, result.reason = SKIPPED, ""
-            elif not stopped:
-                deadline().show(f"{report.name}: {part.title} ({k + 1} of {len(PARTS)})")
-                result.status, result.reason = _run(session, part)
-                stopped = _why_stopped(session, part, result)
-    finally:
-        STATE.set(mode)
-    late = [part for part in report.parts if part.status == NOT_RUN]
-    if late and not report.failures:
-        titles = ", ".join(part.title for part in late)
-        report.unchecked.append(Unchecked(titles, late[0].reason, deadline().way_out()))
-    return report
-
-
-def _why_stopped(session: Session, part: Part, result: PartResult) -> str:
-    """Return why no other part is run after this one; empty if they are."""
-    if result.status != FAILED:
-        return result.reason if result.status == NOT_RUN else ""
-    why = session.options.ignore.get(part.name)
-    if part.name == "first" and why is not None:
-        session.subject.surrogate = why  # of what compares it again, too
-    return f"{part.title} failed" if part.essential and why is None else ""
-
-
-def _run(session: Session, part: Part) -> tuple[str, str]:
-    """Run one part; return its status, and why, or what was left out."""
-    session.part, before, said = part.name, len(session.report.failures), ""
-    try:
-        with contextlib.nullcontext() if part.essential else deadline().leaving_out():
-            said = part.run(session)
-    except NotComparedError as reason:
-        return NOT_COMPARED, str(reason)
-    except InapplicableError as reason:
-        return INAPPLICABLE, str(reason)
-    except OutOfTimeError:
-        over = deadline().is_over()
-        return (NOT_RUN, deadline().reason()) if over else (SKIPPED, deadline().slowness())
-    except (BackwardError, ForwardError) as error:
-        side = "backward" if isinstance(error, BackwardError) else "forward"
-        session.fail(Cause("raised", f"{side} raises: {first_line(error)}"))
-    return FAILED if len(session.report.failures) > before else PASSED, said
-
-
-def chosen_parts(api: str, only: Sequence[str] | None, skip: Sequence[str]) -> tuple[str, ...]:
-    """Return the names of the parts to run."""
-    for role, chosen in (("only", only or ()), ("skip", skip)):
-        if isinstance(chosen, str) or not isinstance(chosen, Iterable):
-            raise ArgumentTypeError(f"{api}: {role} must be a sequence of names, got {chosen!r}")
-        _check_names(api, role, chosen)
-    names = [part.name for part in PARTS]
-    return tuple(name for name in names if name in (only or names) and name not in skip)
-
-
-def _check_names(api: str, role: str, chosen: Iterable[str]) -> None:
-    names = [part.name for part in PARTS]
-    for name in chosen:
-        if name not in names:
-            raise ArgumentError(
-                f"{api}: {role} must name parts of the check, got {name!r}; the parts are: "
-                f"{', '.join(names)}"
-            )
-
-
-def judged(
-    report: Report, options: Options, raise_exception: bool, allow_unchecked: bool
+def _judged(
+    api: str,
+    fn: Callable[..., Any],
+    run: Callable[[Options], Report],
+    options: Options,
+    raise_exception: bool,
+    allow_unchecked: bool,
 ) -> Report:
-    """Return the report; raise, or warn, unless its outcome is that all is right."""
+    """Return the report of a check; raise, or warn, unless its outcome is that all is right."""
     __tracebackhide__ = True  # pytest shows the line that called the checker
+    options = validated(api, options)
+    usual = _USUAL if options.only is None else float("inf")  # what is named is not left out
+    with limited(float(options.time_limit), usual, f"{name_of(fn)}: inputs"):
+        report = run(options)
     report.ignore(options.ignore)
     if report.ok or not raise_exception:
         return report

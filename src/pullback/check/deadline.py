@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextvars import ContextVar
 
-_AT_LEAST = 30  # calls, for the first comparison and what comes before it
+WAY_OUT = "pass a larger time_limit, smaller inputs, or fast=True"  # of a check that reached it
 _WAITING = 2.0  # how much longer than its time of the processor something may take
 # What ends sooner needs no progress; between two updates so many seconds pass.
 _SOON = 1.0
@@ -54,7 +54,7 @@ class Deadline:
     """When a check has to end: after `seconds`; it should end after the `usual` ones."""
 
     def __init__(self, seconds: float, usual: float = float("inf")) -> None:
-        self.seconds, self.usually, self.usual = seconds, usual, Budget(usual)
+        self.seconds, self.usual = seconds, Budget(usual)
         self.start = self.shown = time.perf_counter()
         self.end = self.start + seconds
         self.optional = False  # whether what is being done may be left out
@@ -111,22 +111,12 @@ class Deadline:
         return time.perf_counter() + self.longest > self.end
 
     # -- in words ------------------------------------------------------------------------------
-    def slowness(self) -> str:
-        """Return why something was left out."""
-        return f"one call takes {self.average():.2g} s; name parts in only=... to take the time"
-
-    def way_out(self) -> str:
-        """Return what to do about a check that reached its limit."""
-        needed = _AT_LEAST * self.average()
-        enough = f" (from about {needed:.0f} s on, derivatives are compared)"
-        more = enough if needed > self.seconds else ""
-        return f"pass a larger time_limit{more}, smaller inputs, or fast=True"
-
     def reason(self) -> str:
-        """Return why what is left was not checked."""
-        one = f"; one call takes {self.longest:.2g} s" if self.longest > 0.1 else ""
-        reached = f"the time limit of {self.seconds:g} s was reached" if self.is_over() else ""
-        return f"{reached or 'the usual time is over'}{one}"
+        """Return why what is left was not done."""
+        if self.is_over():
+            limit = f"the time limit of {self.seconds:g} s was reached"
+            return f"{limit}; one call takes {self.longest:.2g} s"
+        return f"one call takes {self.average():.2g} s; name parts in only=... to take the time"
 
     def show(self, doing: str = "") -> None:
         """Show what is done; on a terminal, once that is longer than a moment."""

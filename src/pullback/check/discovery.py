@@ -8,7 +8,8 @@ module's dict `CHECK_INPUTS`, by name.
 
 from __future__ import annotations
 
-import functools
+import contextlib
+import dataclasses
 import importlib
 import importlib.util
 import operator
@@ -17,22 +18,21 @@ import pkgutil
 import sys
 import traceback
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
+from pullback.check.api import check_op
 from pullback.check.inputs.candidates import suggestion
-from pullback.check.ops import check_op
 from pullback.check.report import Report
 from pullback.core.custom.define import AutogradFunction, Function
 from pullback.errors import ArgumentError, ArgumentTypeError
 
 TABLE = "CHECK_INPUTS"
 _NOT_IMPORTED = ("setup.py", "conftest.py", "__main__.py")
-_FAILED = "not imported: "
 
 
 class Operation(NamedTuple):
@@ -52,37 +52,12 @@ class Operation(NamedTuple):
         """The target that names only this operation."""
         return f"{self.source}:{self.name}"
 
-    @property
-    def place(self) -> str:
-        """The same with the path of its file: what a shell finds, whatever `sys.path` is there."""
-        file = getattr(sys.modules.get(self.source), "__file__", None)
-        return f"{self.source if file is None else os.path.relpath(file)}:{self.name}"
-
 
 class Problem(NamedTuple):
-    """A module that could not be imported, or inputs for an operation that does not exist."""
+    """A module that could not be imported."""
 
     source: str
     text: str
-
-
-class Discovery(NamedTuple):
-    """What a target holds."""
-
-    operations: list[Operation]
-    problems: list[Problem]
-
-
-class InputsRequiredError(ArgumentError):
-    """There are no inputs and none could be guessed; `suggestion` is a first description."""
-
-    def __init__(self, operation: Operation) -> None:
-        name, self.suggestion = operation.name, suggestion(operation.op)
-        super().__init__(
-            f"pullback check: inputs of `{name}` are required, since they could not be guessed, "
-            f'got none.\nhint: write {TABLE} = {{"{name}": "{self.suggestion}"}} beside it, and '
-            "mend the shapes."
-        )
 
 
 # -- finding ---------------------------------------------------------------------------------------
@@ -91,32 +66,33 @@ def discover(target: str) -> Discovery:
 
     Those with a forward and a backward that are defined there, each once, in the order of
     definition; or what is named after a colon: an operation, a function, or a class that holds
-    some. What the target itself names has to be there, or an `ArgumentError` is raised.
+    some. `ArgumentError` is raised if what the target itself names is not there, or holds none.
 
     Examples
     --------
-    >>> discover("pullback.optim").operations
-    []
+    >>> discover("pullback:sin").operations[0].id
+    'pullback:sin'
     """
     source, name = split(target)
-    path, search = Path(source), _Search()
-    where: str | Path = path if source.endswith(".py") else source
-    if source and path.is_dir():
-        if not name:
-            search.folder(path)
-            return search.found
-        where = path / "__init__.py"
-    if isinstance(where, Path) and not where.is_file():
-        _refuse("a file that exists", source)
-    module = search.imported(source, where, Path.cwd())
-    if module is None:
-        why = search.found.problems[0].text.removeprefix(_FAILED)
-        _refuse("a module, file or folder that can be imported", source, why)
-    if name:
-        search.named(module, source, name)
-    else:
-        search.module(module, source, Path.cwd() if where == source else None)
-    return search.found
+    found, is_folder = Discovery(), os.path.isdir(source)
+    with _first_on_path(Path.cwd()):
+        if is_folder and not name:
+            found.add_folder(Path(source))
+        else:
+            place = os.path.join(source, "__init__.py") if is_folder else source
+            if not name:
+                found.add(place)
+            elif module := found.imported(place):
+                found.add_named(module, source, name)
+            if [problem.source for problem in found.problems[:1]] == [place]:
+                why = found.problems[0].text
+                _refuse("a module, file or folder that can be imported", source, why)
+    if not found.operations and not found.problems:
+        raise ArgumentError(
+            "pullback check: operations with a forward and a backward are required, got none that "
+            f"{target} defines.\nhint: what it imports is found under the name of its own module."
+        )
+    return found
 
 
 def split(target: str) -> tuple[str, str]:
@@ -127,63 +103,60 @@ def split(target: str) -> tuple[str, str]:
     return target, ""
 
 
-class _Search:
-    """Collects operations, each once, and problems."""
+class Discovery:
+    """What a target holds: operations, each once, and problems."""
 
     def __init__(self) -> None:
-        self.found = Discovery([], [])
-        self._seen: set[int] = set()
+        self.operations: list[Operation] = []
+        self.problems: list[Problem] = []
 
-    def imported(self, source: str, where: str | Path, folder: Path) -> ModuleType | None:
-        """Return a module; None, and a problem, where it cannot be imported."""
+    def imported(self, source: str) -> ModuleType | None:
+        """Import a module by its name, or a file; return None, and add a problem, if that fails."""
         try:
-            return _load_file(where) if isinstance(where, Path) else _load(where, folder)
+            is_file = source.endswith(".py")
+            return _load_file(Path(source)) if is_file else importlib.import_module(source)
         except (KeyboardInterrupt, GeneratorExit):
             raise
         except BaseException as error:  # also SystemExit, and pytest's skip
-            self.found.problems.append(Problem(source, _FAILED + _one_line(error)))
+            self.problems.append(Problem(source, f"not imported: {_one_line(error)}"))
             return None
 
-    def folder(self, folder: Path) -> None:
-        """Search the files of a folder, and the packages and folders in it."""
+    def add_folder(self, folder: Path) -> None:
+        """Add the operations in the files of a folder, and in the packages and folders in it."""
         init = folder / "__init__.py"
         if init.is_file():
             name, root = _dotted(init)
-            self._search(name, init, root)
+            with _first_on_path(root):
+                self.add(name)
             return
         for path in sorted(folder.iterdir()):
             if path.name.startswith((".", "__pycache__")) or (path / "pyvenv.cfg").exists():
                 continue
             if path.is_dir():
-                self.folder(path)
+                self.add_folder(path)
             elif path.suffix == ".py" and path.name not in _NOT_IMPORTED:
-                self._search(str(path), path, None)
+                self.add(str(path))
 
-    def _search(self, source: str, where: str | Path, root: Path | None) -> None:
-        module = self.imported(source, where, root or Path.cwd())
-        if module is not None:
-            self.module(module, source, root)
-
-    def module(self, module: ModuleType, source: str, root: Path | None) -> None:
-        """Add the operations that a module defines, and those of the modules in it below a root."""
+    def add(self, source: str) -> None:
+        """Add the operations that a module or file defines, and those of a package's modules."""
+        module = self.imported(source)
+        if module is None:
+            return
         for name, op in _operations(module, module.__name__):
             home = sys.modules.get(op.__module__, module)  # of its forward
             imported = home is not module and any(v is op for v in list(vars(home).values()))
             if not imported:
                 self._add(source, name, op, module)
-        for name in _table(module):
-            if _member(module, name) is None:
-                text = f"{TABLE} has inputs of {name!r}, which is not defined there"
-                self.found.problems.append(Problem(source, text))
-        inner = getattr(module, "__path__", []) if root is not None else []
+        inner = [] if source.endswith(".py") else getattr(module, "__path__", [])
         for found in pkgutil.iter_modules(inner, source + "."):
             if not found.name.endswith(".__main__"):
-                self._search(found.name, found.name, root)
+                self.add(found.name)
 
-    def named(self, module: ModuleType, source: str, name: str) -> None:
+    def add_named(self, module: ModuleType, source: str, name: str) -> None:
         """Add what is named, wherever it is defined: an operation, a function, or a class."""
-        value = _member(module, name)
-        if value is None:
+        try:
+            value = operator.attrgetter(name)(module)
+        except AttributeError:
             _refuse(f"a name that is defined in {source}", name)
         if isinstance(value, type) and not issubclass(value, Function):
             for inner, op in _operations(value, value.__module__, name + "."):
@@ -196,12 +169,12 @@ class _Search:
 
     def _add(self, source: str, name: str, op: Any, *modules: ModuleType) -> None:
         """Add an operation once, with the inputs that its author wrote there or in the modules."""
-        if id(op) in self._seen:
+        if any(op is known.op for known in self.operations):
             return
-        self._seen.add(id(op))
-        every = [getattr(op, "check_inputs", None), *(_table(m).get(name) for m in modules)]
+        tables = [table for m in modules if isinstance(table := getattr(m, TABLE, None), dict)]
+        every = [getattr(op, "check_inputs", None), *(table.get(name) for table in tables)]
         inputs = next((given for given in every if given is not None), None)
-        self.found.operations.append(Operation(source, name, op, inputs))
+        self.operations.append(Operation(source, name, op, inputs))
 
 
 def _operations(owner: Any, module: str, prefix: str = "") -> Iterator[tuple[str, Any]]:
@@ -219,21 +192,6 @@ def _operations(owner: Any, module: str, prefix: str = "") -> Iterator[tuple[str
             yield from _operations(value, module, f"{prefix}{name}.")
 
 
-def _member(module: ModuleType, name: str) -> Any:
-    """Return what a module has under a name with dots; None if it is not there."""
-    try:
-        return operator.attrgetter(name)(module)
-    except AttributeError:
-        return None
-
-
-def _table(module: ModuleType) -> dict[str, Any]:
-    table = getattr(module, TABLE, {})
-    if not isinstance(table, dict) or not all(isinstance(name, str) for name in table):
-        _refuse(f"a dict {TABLE} by names in {module.__name__}", repr(table))
-    return table
-
-
 def _refuse(required: str, came: str, why: str = "") -> NoReturn:
     raise ArgumentError(
         f"pullback check: {required} is required, got {came}{f' ({why})' if why else ''}.\nhint: "
@@ -241,23 +199,15 @@ def _refuse(required: str, came: str, why: str = "") -> NoReturn:
     )
 
 
-def no_operations(target: str) -> str:
-    """Return the message that a target defines no operation."""
-    return (
-        "pullback check: operations with a forward and a backward are required, got none that "
-        f"{target} defines.\nhint: what it imports is found under the name of its own "
-        "module."
-    )
-
-
 # -- importing -------------------------------------------------------------------------------------
-def _load(name: str, folder: Path, run: Callable[[], Any] | None = None) -> ModuleType:
-    """Import a module by its name, or as told, with a folder first on the path."""
+@contextlib.contextmanager
+def _first_on_path(folder: Path) -> Iterator[None]:
+    """Import modules of a folder within a block before others of the same name."""
     entry = str(folder)
     sys.path.insert(0, entry)
     importlib.invalidate_caches()  # a file may be newer than the cached listing of its folder
     try:
-        return importlib.import_module(name) if run is None else run() or sys.modules[name]
+        yield
     finally:
         if entry in sys.path:
             sys.path.remove(entry)
@@ -276,9 +226,11 @@ def _dotted(path: Path) -> tuple[str, Path]:
 
 def _load_file(path: Path) -> ModuleType:
     """Import a file: as a module of its package if it is in one, else under a unique name."""
-    path = path.resolve()
+    path = path.resolve(strict=True)
     if (path.parent / "__init__.py").is_file():
-        module = _load(*_dotted(path))
+        name, root = _dotted(path)
+        with _first_on_path(root):
+            module = importlib.import_module(name)
         if Path(module.__file__ or "").resolve() != path:
             raise ImportError(f"{module.__name__} is imported from {module.__file__}")
         return module
@@ -288,10 +240,12 @@ def _load_file(path: Path) -> ModuleType:
     assert spec.loader is not None
     sys.modules[name] = module = importlib.util.module_from_spec(spec)  # dataclasses look there
     try:
-        return _load(name, path.parent, functools.partial(spec.loader.exec_module, module))
+        with _first_on_path(path.parent):
+            spec.loader.exec_module(module)
     except BaseException:
         del sys.modules[name]
         raise
+    return sys.modules[name]
 
 
 def _one_line(error: BaseException) -> str:
@@ -307,11 +261,10 @@ def _one_line(error: BaseException) -> str:
 def check_operation(operation: Operation, inputs: Any = None, **options: Any) -> Report:
     """Check an operation on these inputs, on those its author wrote, or on guessed ones.
 
-    The options are those of `check_op`; a wrong gradient does not raise. `InputsRequiredError` is
-    raised if there are no inputs and none can be guessed.
+    The options are those of `check_op`; a wrong gradient does not raise. Where no inputs can be
+    guessed, the report tells what to write beside the operation.
     """
     inputs = operation.inputs if inputs is None else inputs
-    options["raise_exception"] = False
     if callable(inputs):
         try:
             inputs = inputs(np.random.default_rng(options.get("seed", 0)))
@@ -320,15 +273,11 @@ def check_operation(operation: Operation, inputs: Any = None, **options: Any) ->
                 f"pullback check: inputs of `{operation.name}`, from a function of a random "
                 f"generator, are required, got {_one_line(error)}."
             ) from error
-    if isinstance(inputs, dict):
-        return check_op(operation.op, kwargs=inputs, **options)
-    if inputs is not None:
-        args = inputs if isinstance(inputs, (tuple, list)) else (inputs,)
-        return check_op(operation.op, *args, **options)
-    try:
-        report = check_op(operation.op, **options)
-    except ArgumentError as error:
-        raise InputsRequiredError(operation) from error
+    kwargs = inputs if isinstance(inputs, dict) else None
+    args = () if inputs is kwargs else inputs if isinstance(inputs, (tuple, list)) else (inputs,)
+    report = check_op(operation.op, *args, kwargs=kwargs, raise_exception=False, **options)
     if not report.parts:  # none could be guessed
-        raise InputsRequiredError(operation)
+        text = suggestion(operation.op)
+        hint = f'write {TABLE} = {{"{operation.name}": "{text}"}} beside it, and mend the shapes'
+        report.unchecked = [dataclasses.replace(each, hint=hint) for each in report.unchecked]
     return report

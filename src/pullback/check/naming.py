@@ -1,8 +1,13 @@
-"""The names that messages use for a function, its arguments and the items in them."""
+"""What is read of a function: its name, place, parameters and source, and names for a call's items.
+
+Must not know what is looked for in them.
+"""
 
 from __future__ import annotations
 
+import ast
 import inspect
+import textwrap
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -46,6 +51,21 @@ def parameters_of(fn: Callable[..., Any]) -> list[inspect.Parameter] | None:
         return list(inspect.signature(fn).parameters.values())
     except (TypeError, ValueError):
         return None
+
+
+def tree_of(fn: Any) -> ast.AST | None:
+    """Return the source of a function as a tree; None if it has none, or is part of a line."""
+    try:
+        found = ast.parse(textwrap.dedent(inspect.getsource(inspect.unwrap(fn))))
+    except (OSError, TypeError, SyntaxError, ValueError):
+        return None
+    if getattr(fn, "__name__", "") != "<lambda>":
+        return found
+    # What stands around a function without a name is the caller's; others have other arguments.
+    names = [*inspect.signature(fn).parameters]
+    inside = [node for node in ast.walk(found) if isinstance(node, ast.Lambda)]
+    own = [node for node in inside if [a.arg for a in node.args.args] == names]
+    return own[0] if own else found
 
 
 def labels_of(fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[str]:

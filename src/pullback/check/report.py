@@ -122,13 +122,9 @@ class Unchecked:
     hint: str = ""
     argument: str = ""  # whose gradient it is, if it is one
 
-    @property
-    def text(self) -> str:
-        """What was not checked and why."""
-        return f"{self.what}: not checked, since {self.why}"
-
     def __str__(self) -> str:
-        return self.text + (f"\nhint: {self.hint}" if self.hint else "")
+        hint = f"\nhint: {self.hint}" if self.hint else ""
+        return f"{self.what}: not checked, since {self.why}{hint}"
 
 
 @dataclasses.dataclass
@@ -246,7 +242,7 @@ class Report:
 
     def __repr__(self) -> str:
         first = [f"{failure.cause.name}: {failure.text}" for failure in self.failures]
-        first += [found.text for found in self.unchecked]
+        first += map(str, self.unchecked)
         return _one_line(f"Report {', '.join([self.headline, *first[:1]])}")
 
     def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
@@ -336,13 +332,12 @@ def _draw(figure: Any, points: Any, image: Any, failure: Failure) -> None:
         points.scatter(expected[where], got[where], s=14, color=color, label=label)
     points.set(xlabel="numerical", ylabel="backward's")
     points.set_title(failure.cause.text, fontsize=9, wrap=True)
-    points.legend(loc="best", fontsize=8)
-    length = expected.shape[-1] if expected.ndim > 1 else expected.size
+    points.legend()
+    shape = (-1, expected.shape[-1] if expected.ndim > 1 else expected.size)
     with np.errstate(invalid="ignore"):
-        error = np.abs(got - expected).reshape(-1, length)
-    shown = image.imshow(error, aspect="auto", cmap="magma_r")
+        shown = image.imshow(np.abs(got - expected).reshape(shape), aspect="auto", cmap="magma_r")
     figure.colorbar(shown, ax=image, label="|error|")
-    rows, columns = np.nonzero(wrong.reshape(-1, length))
-    image.plot(columns, rows, "x", color="tab:red", markersize=5)
+    rows, columns = np.nonzero(wrong.reshape(shape))
+    image.plot(columns, rows, "x", color="tab:red")
     image.set(xlabel="index along the last axis", ylabel="the other axes, flat")
     image.set_title(f"where `{failure.argument}` is wrong (x)", fontsize=9)

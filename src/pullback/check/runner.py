@@ -1,25 +1,30 @@
 """One operation on one set of inputs or on several: explicit, described, drawn or guessed ones.
 
-Owns the choice of the inputs, and how the reports on several calls become one.
+Owns the loop over the parts of a check, the choice of the inputs, and how what several calls show
+becomes one report.
 """
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
-import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from pullback.check.agreement import wrong_at
-from pullback.check.api import check
-from pullback.check.deadline import OutOfTimeError, deadline
-from pullback.check.exceptions import BackwardError
+from pullback.check.deadline import WAY_OUT, OutOfTimeError, deadline
+from pullback.check.exceptions import (
+    BackwardError,
+    ForwardError,
+    InapplicableError,
+    NotComparedError,
+    first_line,
+)
 from pullback.check.inputs.arguments import (
     ENDLESS,
-    Change,
     Inputs,
     draw_described,
     format_inputs,
@@ -34,13 +39,26 @@ from pullback.check.inputs.guessing import CannotGuessError, guess
 from pullback.check.inputs.shape_text import documented
 from pullback.check.inputs.strategies import is_strategy, search
 from pullback.check.inputs.vary import changed, vary
-from pullback.check.naming import name_of, parameters_of, quoted
-from pullback.check.report import FAILED, PASSED, PartResult, Report, Unchecked
+from pullback.check.naming import name_of, parameters_of, place_of, quoted
+from pullback.check.properties import PARTS, Part
+from pullback.check.report import (
+    FAILED,
+    INAPPLICABLE,
+    NOT_COMPARED,
+    NOT_RUN,
+    PASSED,
+    SKIPPED,
+    Cause,
+    PartResult,
+    Report,
+    Unchecked,
+)
 from pullback.check.session import Session
 from pullback.check.slopes import Options
-from pullback.check.subject import Run, Subject
+from pullback.check.subject import Subject
 from pullback.check.values import holds_numbers, host
 from pullback.core.custom import pytree as tree
+from pullback.core.graph.modes import RECORD, STATE
 from pullback.core.tensor.tensor import box
 from pullback.errors import ArgumentError
 
@@ -49,200 +67,195 @@ OF_VALUES = ("first", "masks")
 _CALLS = 8  # of which two of a random operation differ
 
 
-def _complete(fn: Callable[..., Any], kwargs: dict[str, Any]) -> bool:
-    """Return whether the keyword arguments are all that a call needs."""
+def check(subject: Subject, options: Options, among: Sequence[str] = ()) -> Report:
+    """Run the parts that are chosen on one call; none after an essential part that failed."""
+    report = Report(subject.name, options.seed, rule=place_of(subject.fn))
+    session, stopped, mode = Session(subject, options, report), "", STATE.get()
     try:
-        inspect.signature(fn).bind(**kwargs)
-    except (TypeError, ValueError) as error:
-        return bool(kwargs) and isinstance(error, ValueError)  # it has no signature
-    return bool(kwargs)
+        STATE.set(RECORD)  # whatever the caller's mode: no_grad, inference, anomaly detection
+        for k, part in enumerate(PARTS):
+            result = PartResult(part.name, part.title, NOT_RUN, stopped)
+            report.parts.append(result)
+            chosen = options.chooses(part.name) and (not among or part.name in among)
+            if not chosen or (options.fast and not part.fast):
+                result.status, result.reason = SKIPPED, ""
+            elif not stopped:
+                deadline().show(f"{report.name}: {part.title} ({k + 1} of {len(PARTS)})")
+                result.status, result.reason = _run(session, part)
+                stopped = _why_stopped(session, part, result)
+    finally:
+        STATE.set(mode)
+    late = [part for part in report.parts if part.status == NOT_RUN]
+    if late and not report.failures:
+        titles = ", ".join(part.title for part in late)
+        report.unchecked.append(Unchecked(titles, late[0].reason, WAY_OUT))
+    return report
 
 
-def _rest(fn: Callable[..., Any], kwargs: dict[str, Any]) -> Callable[..., Any]:
-    """Return the function of the remaining arguments."""
-    given = {k: box(v) if isinstance(v, np.ndarray) else v for k, v in kwargs.items()}
-    rest: Any = functools.partial(fn, **given)
-    rest.name, rest.forward = name_of(fn), getattr(fn, "forward", fn)
-    found: Callable[..., Any] = rest if kwargs else fn
-    return found
+def _why_stopped(session: Session, part: Part, result: PartResult) -> str:
+    """Return why no other part is run after this one; empty if they are."""
+    if result.status != FAILED:
+        return result.reason if result.status == NOT_RUN else ""
+    why = session.options.ignore.get(part.name)
+    if part.name == "first" and why is not None:
+        session.subject.surrogate = why  # of what compares it again, too
+    return f"{part.title} failed" if part.essential and why is None else ""
+
+
+def _run(session: Session, part: Part) -> tuple[str, str]:
+    """Run one part; return its status, and why, or what was left out."""
+    session.part, before, said = part.name, len(session.report.failures), ""
+    try:
+        with contextlib.nullcontext() if part.essential else deadline().leaving_out():
+            said = part.run(session)
+    except NotComparedError as reason:
+        return NOT_COMPARED, str(reason)
+    except InapplicableError as reason:
+        return INAPPLICABLE, str(reason)
+    except OutOfTimeError:
+        return NOT_RUN if deadline().is_over() else SKIPPED, deadline().reason()
+    except (BackwardError, ForwardError) as error:
+        side = "backward" if isinstance(error, BackwardError) else "forward"
+        session.fail(Cause("raised", f"{side} raises: {first_line(error)}"))
+    return FAILED if len(session.report.failures) > before else PASSED, said
 
 
 class Runner:
     """Checks one operation on one set of inputs or on several."""
 
-    def __init__(
-        self,
-        fn: Callable[..., Any],
-        options: Options,
-        parts: tuple[str, ...],
-        kwargs: dict[str, Any],
-        surrogate: str = "",
-    ) -> None:
-        self.fn = fn
-        self.options = options
-        self.parts = parts
-        self.kwargs = kwargs
-        self.surrogate = surrogate or getattr(fn, "surrogate_reason", "")
-        self.parameters = parameters_of(fn)
-        names = [p.name for p in self.parameters or ()]
-        shapes = {name: described.shape for name, described in documented(fn, names).items()}
-        self.said = {name: tuple(map(str, shape)) for name, shape in shapes.items() if shape}
+    def __init__(self, fn: Callable[..., Any], options: Options, kwargs: dict[str, Any]) -> None:
+        self.fn, self.rest, self.options, self.kwargs = fn, fn, options, kwargs
+        if kwargs:  # the function of the remaining arguments
+            given = {k: box(v) if isinstance(v, np.ndarray) else v for k, v in kwargs.items()}
+            self.rest = rest = functools.partial(fn, **given)
+            rest.name, rest.forward = name_of(fn), getattr(fn, "forward", fn)  # type: ignore[attr-defined]
+        self.surrogate = options.surrogate or getattr(fn, "surrogate_reason", "")
+        self.parameters = parameters_of(fn) or []
+        shapes = documented(fn, [p.name for p in self.parameters])
+        self.said = {n: tuple(map(str, spec.shape)) for n, spec in shapes.items() if spec.shape}
         self.base: Subject | None = None  # the call whose gradients are right, if they are
 
     # -- choosing the inputs -------------------------------------------------------------------
     def report(self, inputs: Sequence[Any]) -> Report:
         """Check the operation on inputs as `check_op` takes them."""
-        rest, seed = _rest(self.fn, self.kwargs), self.options.seed
+        needed = {
+            p.name
+            for p in self.parameters
+            if p.default is p.empty and p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)
+        }
         if any(is_strategy(value) for value in inputs):
-            return self.check_drawn(inputs)
-        if not inputs and not _complete(self.fn, self.kwargs):
-            try:
-                with deadline().leaving_out():
-                    guessed = guess(rest, seed)
-            except CannotGuessError as error:
-                return self._not_checked(error.why, error.hint)
-            except OutOfTimeError:
-                reason = f"while its inputs were guessed, {deadline().reason()}"
-                return self._not_checked(reason, f"give inputs: {described_call(rest)}")
-            return self.guessed(rest, self._whole(guessed))
+            return self._drawn(inputs)
+        if not inputs and not (self.kwargs and needed <= self.kwargs.keys()):
+            return self._guessed()
         if len(inputs) == 1 and isinstance(inputs[0], str) and ":" in inputs[0]:
-            return self.check_described(self._whole(draw_described(rest, inputs[0], seed)))
-        given = self._taken(Inputs(tuple(inputs), self.kwargs))
-        return self.varied(self.check_one(given), given)
+            drawn = draw_described(self.rest, inputs[0], self.options.seed)
+            return self._described(self._whole(drawn))
+        return self._varied(self._whole(self._taken(Inputs(tuple(inputs), self.kwargs))))
 
     def _taken(self, given: Inputs) -> Inputs:
         """Return a call; that of the items where forward does not take the one tuple it has."""
         only = given.args[0] if len(given.args) == 1 else None
         if not isinstance(only, (str, tuple)):
             return given
-        problem = try_forward(self.fn, given)
-        if not isinstance(problem, str):
-            return given
         what, hint = "a text", f"write a colon after each name: {described_call(self.fn)}"
+        calls = [given]
         if isinstance(only, tuple):
-            items = given._replace(args=only)
-            if not isinstance(try_forward(self.fn, items), str):
-                return items
+            calls.append(given._replace(args=only))
             what = f"one tuple of {len(only)}, which fits neither as one argument nor as several"
             hint = "pass the arguments one after the other"
+        for call in calls:
+            problem = try_forward(self.fn, call)
+            if not isinstance(problem, str):
+                return call
         raise ArgumentError(
             f"check_op: a description of the inputs, or arguments that `{name_of(self.fn)}` takes, "
             f"are required, got {what}, of which forward says: {problem}\nhint: {hint}."
         )
 
-    def guessed(self, rest: Callable[..., Any], inputs: Inputs) -> Report:
+    def _whole(self, inputs: Inputs) -> Inputs:
+        """Return a call with the user's keyword arguments, and the matrices that are read by half.
+
+        These are moved along symmetric ones.
+        """
+        inputs = inputs._replace(kwargs=self.kwargs | inputs.kwargs)
+        words: dict[str, str] = {}
+        if not inputs.domains:
+            with deadline().as_time_allows():
+                words = read_by_half(Subject(self.fn, inputs.args, inputs.kwargs))
+        if not words:
+            return inputs
+        note = (
+            f"forward reads one triangle of {quoted(words)} alone, or takes no other matrices than "
+            "symmetric ones: the gradient is compared along these"
+        )
+        return inputs._replace(domains=words, notes=(*inputs.notes, note))
+
+    def _guessed(self) -> Report:
         """Check guessed inputs; a mistake counts if it repeats nearby."""
-        self.options = dataclasses.replace(self.options, guessed=True)
-        report = self.check_described(inputs)
-        if report.failures and self._is_random(inputs):
-            why = "forward draws random numbers where it is given no seed or generator"
-            return self._not_checked(why, f"give it one: {described_call(rest)}")
-        plain = [f for f in report.failures if f.part == "first" and not f.situation]
-        if plain and not self._wrong(self._subject(inputs)):
-            why = "the disagreement at the guess does not repeat nearby, or forward is rough"
-            return self._not_checked(why, f"give others: {described_call(rest)}")
-        return report
-
-    def _is_random(self, inputs: Inputs) -> bool:
-        """Return whether one call has several results."""
-        calls = (try_forward(self.fn, inputs) for _ in range(_CALLS))
-        return len({repr(found) for found in calls}) > 1
-
-    # -- varying them --------------------------------------------------------------------------
-    def varied(self, report: Report, inputs: Inputs) -> Report:
-        """Compare derivatives with other settings and values too; return the report on all."""
-        wrong_here = any(failure.part in OF_VALUES for failure in report.failures)
-        left_out = self.options.fast or "first" not in self.parts or self.surrogate
-        if wrong_here or left_out or report.precision:  # at other calls it may be coarser
-            return report
-        self.base = Subject(self.fn, inputs.args, inputs.kwargs)
+        why = hint = ""
         try:
             with deadline().leaving_out():
-                inputs = inputs._replace(domains=inputs.domains or read_by_half(self.base))
-                self._vary(report, inputs)
+                inputs = self._whole(guess(self.rest, self.options.seed))
+        except CannotGuessError as error:
+            why, hint = error.why, error.hint
         except OutOfTimeError:
-            report.notes.append(f"other settings and values left out: {deadline().slowness()}")
+            why = f"while its inputs were guessed, {deadline().reason()}"
+        else:
+            self.options = dataclasses.replace(self.options, guessed=True)
+            report = self._described(inputs)
+            plain = any(f.part == "first" and not f.situation for f in report.failures)
+            if report.failures and self._is_random(inputs):
+                why = "forward draws random numbers where it is given no seed or generator"
+            elif plain and not self._wrong(inputs):
+                why = "the disagreement at the guess does not repeat nearby, or forward is rough"
+            else:
+                return report
+        name, hint = name_of(self.fn), hint or f"give inputs: {described_call(self.rest)}"
+        return Report(name, self.options.seed, unchecked=[Unchecked(f"`{name}`", why, hint)])
+
+    def _is_random(self, inputs: Inputs) -> bool:
+        return len({repr(try_forward(self.fn, inputs)) for _ in range(_CALLS)}) > 1
+
+    def _described(self, inputs: Inputs) -> Report:
+        """Check inputs that nobody passed, and describe them in the report."""
+        report = self._varied(inputs)
+        report.notes.insert(0, f"inputs: {format_inputs(inputs, self.parameters)}")
         return report
 
-    def _vary(self, report: Report, inputs: Inputs) -> None:
-        """Merge what is wrong at another call into the report; it ends with the first mistake."""
-        fn, seed = on_domains(self.fn, inputs.domains), self.options.seed
-        changes: Sequence[Change]
-        for changes in vary(fn, inputs, seed):
-            first = taken(fn, changed(inputs, changes))
-            if first == ENDLESS:
-                report.notes.append("other values left out: forward does not end at some")
-                return
-            names = [] if isinstance(first, str) else self._wrong(*first)
-            if not names:
-                continue
-            with deadline().as_time_allows():
-                changes, names = self._simplest(fn, inputs, changes, names)
-            found = self.check_one(changed(inputs, changes), ("first",))
-            found.notes = []  # on the user's own inputs they are enough
-            found.failures = [f for f in found.failures if "" in names or f.argument in names]
-            if found.failures:  # so no other size is needed to show the mistake
-                report.failures = [f for f in report.failures if f.cause.name != "size"]
-                merge(report, found, f"with {', '.join(change.what for change in changes)}")
-                return
+    def _drawn(self, inputs: Sequence[Any]) -> Report:
+        """Check examples of strategies: each of them fast, the largest in all parts."""
+        tried: list[tuple[Inputs, Report]] = []
 
-    def _simplest(
-        self, fn: Callable[..., Any], inputs: Inputs, changes: Sequence[Change], names: list[str]
-    ) -> tuple[Sequence[Change], list[str]]:
-        """Return as few changes as show a mistake, and what is wrong there."""
-        for change in changes:
-            fewer = [other for other in changes if other is not change]
-            first = taken(fn, changed(inputs, fewer)) if fewer else ""
-            found = [] if isinstance(first, str) else self._wrong(*first)
-            if found:
-                changes, names = fewer, found
-        return changes, names
+        def passes(call: Inputs) -> bool:
+            call = self._whole(call)
+            tried.append((call, self._checked(call, OF_VALUES, fast=True)))
+            return not tried[-1][1].failures
 
-    def _wrong(self, subject: Subject, run: Run | None = None) -> list[str]:
-        """Return the arguments whose gradient is wrong at a call that nobody gave."""
-        subject.base = self.base
-        session = Session(subject, self.options, Report(subject.name, self.options.seed))
-        try:
-            return [subject.names[i] for i in wrong_at(session, run)]
-        except BackwardError:
-            return [""]
-
-    # -- one call ------------------------------------------------------------------------------
-    def _whole(self, inputs: Inputs) -> Inputs:
-        """Return a call with the user's keyword arguments too."""
-        return inputs._replace(kwargs=self.kwargs | inputs.kwargs)
-
-    def _subject(self, inputs: Inputs) -> Subject:
-        fn = on_domains(self.fn, inputs.domains)
-        return Subject(fn, inputs.args, inputs.kwargs, self.surrogate)
-
-    def _not_checked(self, why: str, hint: str) -> Report:
-        """Return the report on an operation for which there are no inputs."""
-        report = Report(name_of(self.fn), self.options.seed)
-        report.unchecked.append(Unchecked(f"`{report.name}`", why, hint))
+        smallest = search(inputs, passes, self.options.seed, 5 if self.options.fast else 20)
+        # The largest failing example shows most of the pattern; the smallest is easy to read.
+        pairs = [pair for pair in tried if smallest is None or pair[1].failures]
+        largest, quickly = max(pairs, key=lambda pair: _elements(pair[0]))
+        report = self._checked(largest)
+        what = f"inputs: {format_inputs(largest, self.parameters)}"
+        if smallest is None:
+            report.notes.insert(0, f"{what}, the largest of {len(tried)} examples")
+            return report
+        report = report if report.failures else quickly
+        values = format_inputs(smallest, self.parameters, values=True)
+        report.notes[:0] = [what, f"the smallest inputs that fail: {values}"]
         return report
 
-    def check_one(
-        self, inputs: Inputs, parts: Sequence[str] | None = None, fast: bool = False
-    ) -> Report:
+    # -- one call, and others ------------------------------------------------------------------
+    def _checked(self, inputs: Inputs, among: Sequence[str] = (), fast: bool = False) -> Report:
         """Check one set of inputs."""
-        subject = self._subject(inputs)
+        fn = on_domains(self.fn, inputs.domains)
+        subject = Subject(fn, inputs.args, inputs.kwargs, self.surrogate)
         subject.said, subject.base = self.said, self.base
         options = dataclasses.replace(self.options, fast=self.options.fast or fast)
-        report = check(subject, options, self.parts if parts is None else parts)
-        if report.ok or inputs.domains:
-            return report
-        words: dict[str, str] = {}
-        with deadline().as_time_allows():
-            words = read_by_half(subject)
-        if words:
-            report = self.check_one(inputs._replace(domains=words), parts)
-            report.notes.append(
-                f"forward reads one triangle of {quoted(words)} alone, or takes no other matrices "
-                "than symmetric ones: the gradient is compared along these"
-            )
-            return report
-        for name, array in zip(subject.names, subject.arrays, strict=True):
+        report = check(subject, options, among)
+        report.notes[:0] = inputs.notes
+        pairs = zip(subject.names, subject.arrays, strict=True)
+        for name, array in () if report.ok or inputs.domains else pairs:
             word = recognised(array)
             if word:
                 shape = ", ".join(map(str, array.shape)) + ("," if array.ndim == 1 else "")
@@ -252,61 +265,66 @@ class Runner:
                 )
         return report
 
-    # -- several sets --------------------------------------------------------------------------
-    def check_described(self, inputs: Inputs) -> Report:
-        """Check inputs that nobody passed, and describe them in the report."""
-        report = self.check_one(inputs)
-        report.notes[:0] = [f"inputs: {self.summary(inputs)}", *inputs.notes]
-        return self.varied(report, inputs)
-
-    def check_drawn(self, inputs: Sequence[Any]) -> Report:
-        """Check examples of strategies: each of them fast, the largest in all parts."""
-        tried: list[tuple[Inputs, Report]] = []
-
-        def passes(call: Inputs) -> bool:
-            call = self._whole(call)
-            tried.append((call, self.check_one(call, self._of_values(), fast=True)))
-            return not tried[-1][1].failures
-
-        smallest = search(inputs, passes, self.options.seed, 5 if self.options.fast else 20)
-        # The largest failing example shows most of the pattern; the smallest is easy to read.
-        pairs = [pair for pair in tried if smallest is None or pair[1].failures]
-        largest, quickly = max(pairs, key=lambda pair: _elements(pair[0]))
-        report = self.check_one(largest)
-        if not report.failures:
-            merge(report, quickly, "")
-        what = f"inputs: {self.summary(largest)}"
-        if smallest is None:
-            report.notes.insert(0, f"{what}, the largest of {len(tried)} examples")
-        else:
-            values = format_inputs(smallest, self.parameters, values=True)
-            report.notes[:0] = [what, f"the smallest inputs that fail: {values}"]
+    def _varied(self, inputs: Inputs) -> Report:
+        """Check one set of inputs, and compare derivatives with other settings and values too."""
+        report = self._checked(inputs)
+        wrong_here = any(failure.part in OF_VALUES for failure in report.failures)
+        left_out = self.options.fast or not self.options.chooses("first") or self.surrogate
+        if wrong_here or left_out or report.precision:  # at other calls it may be coarser
+            return report
+        self.base = Subject(self.fn, inputs.args, inputs.kwargs)
+        try:
+            with deadline().leaving_out():
+                self._vary(report, inputs)
+        except OutOfTimeError:
+            report.notes.append(f"other settings and values left out: {deadline().reason()}")
+        except InapplicableError as reason:
+            report.notes.append(f"other values left out: {reason}")
         return report
 
-    def _of_values(self) -> tuple[str, ...]:
-        return tuple(name for name in OF_VALUES if name in self.parts)
+    def _vary(self, report: Report, inputs: Inputs) -> None:
+        """Report what is wrong at another call; end with the first mistake."""
+        for changes in vary(on_domains(self.fn, inputs.domains), inputs, self.options.seed):
+            names = self._wrong(changed(inputs, changes))
+            if not names:
+                continue
+            fewest = changes
+            with deadline().as_time_allows():
+                for change in changes:
+                    fewer = tuple(other for other in fewest if other is not change)
+                    found = self._wrong(changed(inputs, fewer)) if fewer else []
+                    if found:
+                        fewest, names = fewer, found
+            failures = self._checked(changed(inputs, fewest), ("first",)).failures
+            failures = [f for f in failures if "" in names or f.argument in names]
+            if not failures:
+                continue
+            # Of those on the user's own inputs, no other size is needed to show the mistake.
+            report.failures = [f for f in report.failures if f.cause.name != "size"]
+            for failure in failures:
+                what = f"with {', '.join(change.what for change in fewest)}"
+                what = f"{failure.situation}; {what}" if failure.situation else what
+                report.failures.append(dataclasses.replace(failure, situation=what))
+            first = next(part for part in report.parts if part.name == "first")
+            first.status, first.reason = FAILED, ""
+            return
 
-    def summary(self, inputs: Inputs) -> str:
-        """Return the arguments in one line, arrays by shape."""
-        return format_inputs(inputs, self.parameters)
+    def _wrong(self, inputs: Inputs) -> list[str]:
+        """Return the arguments whose gradient is wrong at a call that nobody gave."""
+        first = taken(on_domains(self.fn, inputs.domains), inputs)
+        if first == ENDLESS:
+            raise InapplicableError("forward does not end at some")
+        if isinstance(first, str):
+            return []
+        subject, run = first
+        subject.base = self.base
+        session = Session(subject, self.options, Report(subject.name, self.options.seed))
+        try:
+            return [subject.names[i] for i in wrong_at(session, run)]
+        except BackwardError:
+            return [""]
 
 
 def _elements(inputs: Inputs) -> int:
     values = tree.leaves((inputs.args, inputs.kwargs))
     return sum(host(v).size for v in values if holds_numbers(v))
-
-
-def merge(report: Report, other: Report, situation: str) -> None:
-    """Merge another report into this one: the worse status, new failures, new notes."""
-    order = {PASSED: 1, FAILED: 2}
-    titles = {part.name: part for part in other.parts}
-    for i, part in enumerate(report.parts):
-        found = titles.get(part.name, part)
-        if order.get(found.status, 0) > order.get(part.status, 0):
-            report.parts[i] = PartResult(part.name, part.title, found.status, found.reason)
-    known = {(f.part, f.argument, f.cause.name) for f in report.failures}
-    for failure in other.failures:
-        if (failure.part, failure.argument, failure.cause.name) not in known:
-            both = "; ".join(text for text in (failure.situation, situation) if text)
-            report.failures.append(dataclasses.replace(failure, situation=both))
-    report.notes += [note for note in other.notes if note not in report.notes]

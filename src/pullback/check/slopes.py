@@ -44,13 +44,21 @@ class Options:
 
     seed: int = 0
     fast: bool = False
+    only: Sequence[str] | None = None
+    skip: Sequence[str] = ()
     rtol: float | None = None
     atol: float | None = None
-    max_elements: int = 256  # elements moved one by one
+    time_limit: float = 60.0
+    surrogate: str = ""  # why the gradient may differ from the derivative
     order: int = 1  # whether second derivatives are asked for: 2
     ignore: Mapping[str, str] = dataclasses.field(default_factory=dict)  # parts that may fail: why
     repair: bool = True  # whether changes of the source may be sought that make a gradient right
     guessed: bool = False  # whether nobody gave the inputs, so that backward may not be for them
+    max_elements: int = 256  # elements moved one by one
+
+    def chooses(self, part: str) -> bool:
+        """Return whether a part of the check, given by name, is to be run."""
+        return part not in self.skip and (not self.only or part in self.only)
 
 
 class Line(NamedTuple):

@@ -36,13 +36,13 @@ _NOT_SYMMETRIC = 1e-2  # by how much a matrix is made so
 _POSITIONAL = (_KINDS.POSITIONAL_ONLY, _KINDS.POSITIONAL_OR_KEYWORD)
 
 
-def callable_of(op: Any) -> Callable[..., Any]:
+def callable_of(op: Any, api: str = "check_op") -> Callable[..., Any]:
     """Return what is called to run an operation: for a `Function` class its ``apply``."""
     if isinstance(op, type) and issubclass(op, Function):
         return op.apply
     if not callable(op):
         raise ArgumentTypeError(
-            f"check_op: an operation or a function to check is required, got {name_of(op)}.\n"
+            f"{api}: an operation or a function to check is required, got {name_of(op)}.\n"
             "hint: pass the operation itself and its inputs after it."
         )
     return op  # type: ignore[no-any-return]

@@ -18,8 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pullback.check.naming import parameters_of
-from pullback.check.sources import tree_of
+from pullback.check.naming import parameters_of, tree_of
 from pullback.core.tensor.tensor import Tensor
 
 _ONLY_ARRAYS = {n for n in dir(np.ndarray) if not n.startswith("_") and not hasattr(Tensor, n)}

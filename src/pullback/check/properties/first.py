@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from pullback.check.agreement import gradient_coordinates
-from pullback.check.deadline import OutOfTimeError, deadline
+from pullback.check.deadline import WAY_OUT, OutOfTimeError, deadline
 from pullback.check.exceptions import (
     BackwardError,
     ForwardError,
@@ -150,7 +150,7 @@ def _explain(session: Session, arguments: Sequence[int]) -> None:
         with deadline().leaving_out(_FOR_DIAGNOSIS):
             causes = diagnose(evidence, told)
     except OutOfTimeError:
-        why = deadline().reason() if deadline().is_over() else deadline().slowness()
+        why = deadline().reason() if deadline().is_over() else deadline().reason()
     except (BackwardError, ForwardError):
         raise
     except Exception as error:  # a wrong gradient is reported all the same
@@ -206,7 +206,7 @@ def _report_unmeasured(session: Session) -> None:
 def _why_unmeasured(session: Session, i: int) -> tuple[str, str]:
     """Return why no derivative in an argument could be measured, and what to give."""
     if deadline().is_over():
-        return deadline().reason(), deadline().way_out()
+        return deadline().reason(), WAY_OUT
     if i in session.refusals:
         return (
             f"forward raises wherever it is moved a little: {session.refusals[i]}",
@@ -246,5 +246,5 @@ def _measured(session: Session) -> Iterator[str]:
     if count < 2 * len(session.arrays):
         session.note(
             f"derivatives were compared along {count} random direction{'s' * (count > 1)}: "
-            f"{deadline().slowness()}"
+            f"{deadline().reason()}"
         )
