@@ -137,10 +137,7 @@ def test_what_cannot_be_imported_fails_and_the_rest_is_checked(run, pytester):
     ("target", "message"),
     [
         ("nothing.py", "*can be imported is required, got nothing.py (not imported: *"),
-        (
-            "empty.py",
-            "*operations with a forward and a backward are required, got none that empty*",
-        ),
+        ("empty.py", "*with a forward and a backward are required, got none that empty*"),
     ],
 )
 def test_a_target_that_holds_nothing_stops_the_run(run, pytester, target, message):
@@ -151,38 +148,20 @@ def test_a_target_that_holds_nothing_stops_the_run(run, pytester, target, messag
     result.stdout.no_fnmatch_line("*Traceback*")
 
 
-def test_a_seed_that_is_no_number_is_an_error(run, pytester):
-    result = run("-o", "pullback_check_seed=-1")
-    assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines(
-        ["*pullback_check_seed: a whole number from 0 on is required, got*"]
-    )
-
-
 def test_the_fixture_is_check_op_with_the_seed_and_speed_of_the_run(run, pytester):
-    pytester.makeini("[pytest]\npullback_check_seed = 7\n")
     pytester.makepyfile(
         RIGHT
-        + WRONG
         + """
-import pytest
-
 def test_right(check_op):
-    report = check_op(square, "x: (3, 2)")
-    assert report.ok and report.seed == 7
-
-def test_seed(check_op):
+    assert check_op(square, "x: (3, 2)").seed == 7
     assert check_op(square, seed=8).seed == 8
-
-def test_options(check_op):
     assert check_op.keywords == {"seed": 7, "fast": True}
-
-def test_wrong(check_op):
-    with pytest.raises(pb.errors.GradcheckError, match="factor 2"):
-        check_op(Cube)
 """
     )
-    run("--pullback-check-fast").assert_outcomes(passed=4)
+    run("-o", "pullback_check_seed=7", "--pullback-check-fast").assert_outcomes(passed=1)
+    result = run("-o", "pullback_check_seed=-1")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["*check_seed: a whole number from 0 on is required, got*"])
 
 
 def test_a_run_of_its_own_process_needs_nothing_but_the_option(pytester, monkeypatch):
@@ -196,13 +175,9 @@ def test_a_run_of_its_own_process_needs_nothing_but_the_option(pytester, monkeyp
 
 
 def test_the_plugin_itself_imports_pytest_alone():
-    path = Path(pytest_plugin.__file__)
+    path = Path(pytest_plugin.__file__).parent
     program = (
-        "import importlib.util, sys\n"
-        f"spec = importlib.util.spec_from_file_location('plugin', {str(path)!r})\n"
-        "plugin = importlib.util.module_from_spec(spec)\n"
-        "spec.loader.exec_module(plugin)\n"
-        "assert plugin.Checks\n"
+        f"import sys; sys.path.insert(0, {str(path)!r}); import pullback_pytest\n"
         "print([m for m in ('pullback', 'numpy') if m in sys.modules])\n"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)

@@ -7,7 +7,7 @@ import re
 import numpy as np
 import pytest
 from tests.check._entries import as_pullback
-from tests.check.zoo import FAMILIES, RIGHT, WRONG
+from tests.check.zoo import RIGHT, WRONG
 
 from pullback.check import check_op
 
@@ -38,14 +38,9 @@ def report_of(entry, seed=0, **options):
     return check_op(as_pullback(entry), *inputs, **options)
 
 
-def test_the_zoo_is_large_and_covers_every_family():
-    for entries in (WRONG, RIGHT):
-        assert len(entries) >= 60
-        assert len({entry.name for entry in entries}) == len(entries)
-        assert {entry.family for entry in entries} >= FAMILIES
-
-
-def test_half_of_the_wrong_ones_were_reported_somewhere():
+def test_the_zoo_is_large_and_half_of_the_wrong_ones_were_reported_somewhere():
+    assert (len({e.name for e in WRONG}), len({e.name for e in RIGHT})) == (len(WRONG), len(RIGHT))
+    assert min(len(WRONG), len(RIGHT)) >= 60
     sources = [entry.source for entry in WRONG if entry.source]
     assert len(sources) * 2 >= len(WRONG)
     assert all(re.fullmatch(r"https://github\.com/\S+/(issues|pull)/\d+", s) for s in sources)
@@ -55,15 +50,14 @@ def test_half_of_the_wrong_ones_were_reported_somewhere():
 def test_a_wrong_backward_is_caught_and_its_cause_named(entry):
     report = report_of(entry)
     assert report.outcome == "wrong"
-    reported = report.failures[0].cause.name
-    assert reported == OTHER_CAUSES.get(entry.name, entry.cause), str(report)
-    if entry.name not in OTHER_CAUSES:
-        assert [word for word in entry.words if word.lower() not in str(report).lower()] == []
+    expected = OTHER_CAUSES.get(entry.name, entry.cause)
+    assert report.failures[0].cause.name == expected, str(report)
+    words = entry.words if expected == entry.cause else ()
+    assert [word for word in words if word.lower() not in str(report).lower()] == []
 
 
 def test_at_least_nine_of_ten_causes_are_the_right_ones():
     assert len(OTHER_CAUSES) <= len(WRONG) / 10
-    assert {entry.name for entry in WRONG} >= set(OTHER_CAUSES)
 
 
 @a_third_of(RIGHT)
@@ -77,18 +71,11 @@ SEEDS = int(os.environ.get("ZOO_SEEDS", "8"))
 
 
 @pytest.mark.stress
-@every(RIGHT)
-def test_no_right_backward_is_accused_with_any_seed(entry):
-    for seed in range(SEEDS):
+@every([*RIGHT, *WRONG])
+def test_the_outcome_is_the_same_with_any_seed(entry):
+    for seed in range(6 if entry.cause else SEEDS):
         report = report_of(entry, seed)
-        assert not report.failures, str(report)
-
-
-@pytest.mark.stress
-@every(WRONG)
-def test_a_wrong_backward_is_caught_with_any_seed(entry):
-    for seed in range(1, 6):
-        assert report_of(entry, seed).failures, seed
+        assert bool(report.failures) == bool(entry.cause), str(report)
 
 
 def test_the_fast_check_catches_what_shows_in_first_derivatives():

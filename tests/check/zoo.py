@@ -23,7 +23,3 @@ RIGHT = [
     *_right_indexing.ENTRIES,
     *_right_scales.ENTRIES,
 ]
-FAMILIES = {
-    *("elementwise", "reduction", "matmul", "conv", "softmax", "norm", "indexing", "scatter"),
-    *("scan", "complex", "inplace"),
-}

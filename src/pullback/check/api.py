@@ -216,24 +216,22 @@ def validated(api: str, options: Options) -> Options:
             got = getattr(options, role)
             raise ArgumentTypeError(f"{api}: {role} must be {required}, got {got!r}")
 
-    def is_number(value: Any) -> bool:
-        return isinstance(value, (int, float)) and value >= 0
-
     seed, names = options.seed, [part.name for part in PARTS]
     require("seed", "a whole number from 0 on", isinstance(seed, (int, np.integer)) and seed >= 0)
-    for role, tolerance in (("rtol", options.rtol), ("atol", options.atol)):
-        fits = tolerance is None or (is_number(tolerance) and tolerance < np.inf)
+    for role in ("rtol", "atol", "time_limit"):
+        value = getattr(options, role)
+        fits = value is None or (isinstance(value, (int, float)) and value >= 0)
         require(role, "a number from 0 on", fits)
-    fits = is_number(options.time_limit) and options.time_limit > 0
-    require("time_limit", "a number of seconds above 0", fits)
+    require("order", "1 or 2", options.order in (1, 2))
     reasons = options.ignore
     require("ignore", "a dict of reasons by the names of parts", isinstance(reasons, Mapping))
     for role, chosen in (("only", options.only or ()), ("skip", options.skip), ("ignore", reasons)):
         fits = isinstance(chosen, Iterable) and not isinstance(chosen, str)
         require(role, "a sequence of names", fits)
-        for name in [name for name in chosen if name not in names][:1]:
+        unknown = [name for name in chosen if name not in names]
+        if unknown:
             raise ArgumentError(
-                f"{api}: {role} must name parts of the check, got {name!r}; the parts are: "
+                f"{api}: {role} must name parts of the check, got {unknown[0]!r}; the parts are: "
                 f"{', '.join(names)}"
             )
     for name, why in reasons.items():
@@ -242,8 +240,6 @@ def validated(api: str, options: Options) -> Options:
                 f"{api}: ignore must say why `{name}` may be wrong, got {why!r}.\nhint: write "
                 f'ignore={{"{name}": "the reason"}}.'
             )
-    if options.order not in (1, 2):
-        raise ArgumentError(f"{api}: order must be 1 or 2, got {options.order!r}")
     order = 2 if "second_order" in (options.only or ()) else options.order
     repair = options.repair and not options.fast
     return dataclasses.replace(options, seed=int(seed), order=order, repair=repair)
@@ -263,7 +259,6 @@ def _judged(
     usual = _USUAL if options.only is None else float("inf")  # what is named is not left out
     with limited(float(options.time_limit), usual, f"{name_of(fn)}: inputs"):
         report = run(options)
-    report.ignore(options.ignore)
     if report.ok or not raise_exception:
         return report
     if allow_unchecked and not report.failures:

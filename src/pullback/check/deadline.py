@@ -45,9 +45,8 @@ class Budget:
         return max(0.0, self._seconds - max(took, waited / _WAITING))
 
     def lasts(self, seconds: float = 0.0) -> bool:
-        """Return whether more than so many seconds are left; the clock on the wall may tell."""
-        waited = time.perf_counter() - self._begun[0]
-        return waited + seconds < self._seconds or self.left() > seconds
+        """Return whether more than so many seconds are left."""
+        return self.left() > seconds
 
 
 class Deadline:

@@ -11,7 +11,7 @@ import html
 import importlib
 import io
 import textwrap
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -208,15 +208,6 @@ class Report:
         elif self.ok:
             said = "nothing wrong found, derivatives not compared"
         return f"{self.name}: {said} (seed {self.seed})"
-
-    def ignore(self, reasons: Mapping[str, str]) -> None:
-        """Set apart the failures of parts that the user ignores, by name, each with a reason."""
-        found = [failure for failure in self.failures if failure.part in reasons]
-        self.ignored += [dataclasses.replace(failure, find_repair=None) for failure in found]
-        self.failures = [failure for failure in self.failures if failure.part not in reasons]
-        for part in self.parts:
-            if part.name in {failure.part for failure in found}:
-                part.status, part.reason = IGNORED, reasons[part.name]
 
     @property
     def findings(self) -> list[str]:

@@ -6,7 +6,6 @@ becomes one report.
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import functools
 from collections.abc import Callable, Sequence
@@ -16,13 +15,7 @@ import numpy as np
 
 from pullback.check.agreement import wrong_at
 from pullback.check.deadline import WAY_OUT, OutOfTimeError, deadline
-from pullback.check.exceptions import (
-    BackwardError,
-    ForwardError,
-    InapplicableError,
-    NotComparedError,
-    first_line,
-)
+from pullback.check.exceptions import BackwardError, InapplicableError
 from pullback.check.inputs.arguments import (
     ENDLESS,
     Inputs,
@@ -40,19 +33,8 @@ from pullback.check.inputs.shape_text import documented
 from pullback.check.inputs.strategies import is_strategy, search
 from pullback.check.inputs.vary import changed, vary
 from pullback.check.naming import name_of, parameters_of, place_of, quoted
-from pullback.check.properties import PARTS, Part
-from pullback.check.report import (
-    FAILED,
-    INAPPLICABLE,
-    NOT_COMPARED,
-    NOT_RUN,
-    PASSED,
-    SKIPPED,
-    Cause,
-    PartResult,
-    Report,
-    Unchecked,
-)
+from pullback.check.properties import PARTS
+from pullback.check.report import FAILED, NOT_RUN, SKIPPED, PartResult, Report, Unchecked
 from pullback.check.session import Session
 from pullback.check.slopes import Options
 from pullback.check.subject import Subject
@@ -81,8 +63,11 @@ def check(subject: Subject, options: Options, among: Sequence[str] = ()) -> Repo
                 result.status, result.reason = SKIPPED, ""
             elif not stopped:
                 deadline().show(f"{report.name}: {part.title} ({k + 1} of {len(PARTS)})")
-                result.status, result.reason = _run(session, part)
-                stopped = _why_stopped(session, part, result)
+                result.status, result.reason = part.result(session)
+                if result.status == NOT_RUN:
+                    stopped = result.reason
+                elif result.status == FAILED and part.essential:
+                    stopped = f"{part.title} failed"
     finally:
         STATE.set(mode)
     late = [part for part in report.parts if part.status == NOT_RUN]
@@ -90,34 +75,6 @@ def check(subject: Subject, options: Options, among: Sequence[str] = ()) -> Repo
         titles = ", ".join(part.title for part in late)
         report.unchecked.append(Unchecked(titles, late[0].reason, WAY_OUT))
     return report
-
-
-def _why_stopped(session: Session, part: Part, result: PartResult) -> str:
-    """Return why no other part is run after this one; empty if they are."""
-    if result.status != FAILED:
-        return result.reason if result.status == NOT_RUN else ""
-    why = session.options.ignore.get(part.name)
-    if part.name == "first" and why is not None:
-        session.subject.surrogate = why  # of what compares it again, too
-    return f"{part.title} failed" if part.essential and why is None else ""
-
-
-def _run(session: Session, part: Part) -> tuple[str, str]:
-    """Run one part; return its status, and why, or what was left out."""
-    session.part, before, said = part.name, len(session.report.failures), ""
-    try:
-        with contextlib.nullcontext() if part.essential else deadline().leaving_out():
-            said = part.run(session)
-    except NotComparedError as reason:
-        return NOT_COMPARED, str(reason)
-    except InapplicableError as reason:
-        return INAPPLICABLE, str(reason)
-    except OutOfTimeError:
-        return NOT_RUN if deadline().is_over() else SKIPPED, deadline().reason()
-    except (BackwardError, ForwardError) as error:
-        side = "backward" if isinstance(error, BackwardError) else "forward"
-        session.fail(Cause("raised", f"{side} raises: {first_line(error)}"))
-    return FAILED if len(session.report.failures) > before else PASSED, said
 
 
 class Runner:
@@ -270,6 +227,7 @@ class Runner:
         report = self._checked(inputs)
         wrong_here = any(failure.part in OF_VALUES for failure in report.failures)
         left_out = self.options.fast or not self.options.chooses("first") or self.surrogate
+        left_out = left_out or "first" in self.options.ignore
         if wrong_here or left_out or report.precision:  # at other calls it may be coarser
             return report
         self.base = Subject(self.fn, inputs.args, inputs.kwargs)

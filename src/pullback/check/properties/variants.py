@@ -7,6 +7,8 @@ it: a `Variant`, compared up to rounding. Or its gradients are compared with dif
 
 from __future__ import annotations
 
+import contextlib
+import dataclasses
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
@@ -25,7 +27,16 @@ from pullback.check.explain import cause_of_exception
 from pullback.check.explain.evidence import Evidence
 from pullback.check.naming import quoted
 from pullback.check.repair import fail
-from pullback.check.report import Cause
+from pullback.check.report import (
+    FAILED,
+    IGNORED,
+    INAPPLICABLE,
+    NOT_COMPARED,
+    NOT_RUN,
+    PASSED,
+    SKIPPED,
+    Cause,
+)
 from pullback.check.session import Session
 from pullback.check.values import Array, Arrays
 
@@ -97,6 +108,30 @@ class Part(NamedTuple):
         if Situation in kinds and session.subject.surrogate:
             raise NotComparedError(session.subject.surrogate)
         return "; ".join(said)
+
+    def result(self, session: Session) -> tuple[str, str]:
+        """Check the property; return the status, and why, or what the table says beside."""
+        session.part, before, said = self.name, len(session.report.failures), ""
+        try:
+            with contextlib.nullcontext() if self.essential else deadline().leaving_out():
+                said = self.run(session)
+        except NotComparedError as reason:
+            return NOT_COMPARED, str(reason)
+        except InapplicableError as reason:
+            return INAPPLICABLE, str(reason)
+        except OutOfTimeError:
+            return NOT_RUN if deadline().is_over() else SKIPPED, deadline().reason()
+        except RAISED as error:
+            side = "backward" if isinstance(error, BackwardError) else "forward"
+            session.fail(Cause("raised", f"{side} raises: {first_line(error)}"))
+        failures, why = session.report.failures[before:], session.options.ignore.get(self.name)
+        if not failures or why is None:
+            return FAILED if failures else PASSED, said
+        del session.report.failures[before:]
+        session.report.ignored += [dataclasses.replace(f, find_repair=None) for f in failures]
+        if self.name == "first":
+            session.subject.surrogate = why  # of what compares it again, too
+        return IGNORED, why
 
 
 def compared(session: Session, variant: Variant) -> dict[str, Any]:
