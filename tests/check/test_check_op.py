@@ -8,7 +8,7 @@ import pytest
 import pullback as pb
 from pullback.check.api import PARTS, check_op
 from pullback.check.inputs.strategies import arguments, tensors
-from pullback.check.report import FAILED, PASSED
+from pullback.check.report import PASSED
 from pullback.errors import ArgumentError, ArgumentTypeError, GradcheckError
 
 
@@ -27,29 +27,6 @@ def dense_with(factor):
 
 
 dense, doubled = dense_with(1), dense_with(2)
-
-
-@pb.autograd_function
-def relu6(ctx, x):
-    ctx.save_for_backward(x=x)
-    return x.clamp(0, 6)
-
-
-@relu6.backward
-def _(ctx, grad_output):
-    return {"x": grad_output * (ctx.saved_variables.x > 0)}  # forgets the upper bound
-
-
-@pb.autograd_function
-def power(ctx, x):
-    ctx.save_for_backward(x=x)
-    return x.abs() ** 3
-
-
-@power.backward
-def _(ctx, grad_output):
-    x = ctx.saved_variables.x
-    return {"x": grad_output * 3 * x.abs() ** 3 / x}  # 0 / 0 at 0
 
 
 class Square(pb.Function):
@@ -163,14 +140,6 @@ def test_function_classes_built_in_operations_and_functions_are_checked():
     assert first(lambda x, y: x * pb.sin(y)).ok
 
 
-def test_what_is_wrong_only_at_zero_is_found_by_other_values():
-    report = first(power, "x: (n, d)", raise_exception=False)
-    assert not report.ok
-    assert report.failures[0].situation == "with a zero in `x`"
-    assert [p.status for p in report.parts if p.name == "first"] == [FAILED]
-    assert first(power, "x: (n, d) positive").ok
-
-
 def test_values_that_forward_refuses_are_left_out():
     def inverse(x):
         if (x == 0).any():
@@ -200,6 +169,7 @@ def test_a_check_repeats_with_its_seed():
 
 
 def test_a_drawn_failure_tells_the_smallest_inputs():
+    relu6 = pb.autograd_function(lambda ctx, x: x.clamp(max=6.0), lambda ctx, g: {"x": g})
     report = first(relu6, arguments("x: (n,)"), raise_exception=False)
     assert not report.ok
     (smallest,) = [n for n in report.notes if n.startswith("the smallest inputs that fail")]

@@ -150,7 +150,7 @@ def _explain(session: Session, arguments: Sequence[int]) -> None:
         with deadline().leaving_out(_FOR_DIAGNOSIS):
             causes = diagnose(evidence, told)
     except OutOfTimeError:
-        why = deadline().reason() if deadline().is_over() else deadline().reason()
+        why = deadline().reason()
     except (BackwardError, ForwardError):
         raise
     except Exception as error:  # a wrong gradient is reported all the same
