@@ -20,7 +20,7 @@ properties/
     differences), calls, arguments, sizes, arrays (what varies).
 inputs/
     The arguments of a call: described in a text, drawn by strategies of Hypothesis, or guessed from
-    the signature; settings, redrawing and vary draw others.
+    the signature; settings and vary draw others.
 runner, api, discovery
     The check of an operation on one set of inputs or several; `check_op` and `gradcheck`; the
     operations of a module, file or folder.

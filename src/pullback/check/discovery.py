@@ -26,7 +26,7 @@ from typing import Any, NamedTuple, NoReturn
 import numpy as np
 
 from pullback.check.api import check_op
-from pullback.check.inputs.candidates import suggestion
+from pullback.check.inputs.guessing import suggestion
 from pullback.check.report import Report
 from pullback.core.custom.define import AutogradFunction, Function
 from pullback.errors import ArgumentError, ArgumentTypeError

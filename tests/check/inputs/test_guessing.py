@@ -13,8 +13,7 @@ from tests.check._entries import as_pullback
 import pullback as pb
 from pullback.check import check_op
 from pullback.check.inputs.arguments import format_inputs, try_forward
-from pullback.check.inputs.candidates import suggestion
-from pullback.check.inputs.guessing import guess
+from pullback.check.inputs.guessing import guess, suggestion
 from pullback.check.inputs.shape_text import parse
 from pullback.errors import ArgumentError, ArgumentTypeError
 

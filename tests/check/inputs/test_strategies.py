@@ -20,6 +20,7 @@ from pullback.check.inputs.strategies import (
 from pullback.errors import ArgumentError, ArgumentTypeError, MissingExtraError
 
 QUICK = settings(
+    phases=(Phase.generate, Phase.shrink),
     max_examples=60,
     database=None,
     derandomize=True,

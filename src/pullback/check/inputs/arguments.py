@@ -9,7 +9,7 @@ import functools
 import inspect
 import itertools
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,21 +17,17 @@ import numpy as np
 from pullback.check.deadline import deadline
 from pullback.check.exceptions import ForwardError, first_line
 from pullback.check.inputs.domains import DOMAINS, recognised
-from pullback.check.inputs.drawing import draw, draw_sizes
-from pullback.check.inputs.shape_text import ArgumentSpec, parse
 from pullback.check.iterating import ends
 from pullback.check.naming import name_of, parameters_of
 from pullback.check.subject import Run, Subject
 from pullback.check.values import Array, holds_numbers, host
 from pullback.core.custom.define import Function
-from pullback.core.tensor.tensor import box
-from pullback.errors import ArgumentError, ArgumentTypeError, AutogradError
+from pullback.errors import ArgumentTypeError, AutogradError
 
 _KINDS = inspect.Parameter
 NOT_FINITE, NO_RESULT = "a result that is not finite", "no floating or complex result"
 ENDLESS = "it does not end"
 _PATIENCE, _SLOWER = 1.0, 20.0  # in seconds, and as calls take on average
-_FREE = ("", "positive", "unit")  # what needs no bounds to stay so
 _NOT_SYMMETRIC = 1e-2  # by how much a matrix is made so
 _POSITIONAL = (_KINDS.POSITIONAL_ONLY, _KINDS.POSITIONAL_OR_KEYWORD)
 
@@ -106,11 +102,6 @@ def taken(fn: Callable[..., Any], inputs: Inputs) -> tuple[Subject, Run] | str:
     return ENDLESS if over or not found else found[0]
 
 
-def structured(described: Iterable[ArgumentSpec]) -> dict[str, str]:
-    """Return the words for the structure of the arguments that have one, by name."""
-    return {d.name: d.domain for d in described if d.domain in DOMAINS}
-
-
 def on_domains(fn: Callable[..., Any], domains: Mapping[str, str]) -> Callable[..., Any]:
     """Return a function of any arrays that calls `fn` with members of their domains.
 
@@ -158,26 +149,6 @@ def read_by_half(subject: Subject) -> dict[str, str]:
     return words
 
 
-def bind(parameters: Sequence[inspect.Parameter], drawn: dict[str, list[Any]]) -> Inputs:
-    """Return a call with these values by name; those of ``*args`` are unpacked."""
-    args: list[Any] = []
-    kwargs: dict[str, Any] = {}
-    by_name = False
-    for p in parameters:
-        values = drawn.get(p.name, [])
-        if p.kind is _KINDS.VAR_POSITIONAL:
-            args += values
-        elif not values:
-            by_name = True  # it keeps its default: later ones have to be passed by name
-        elif p.kind is _KINDS.KEYWORD_ONLY or (by_name and p.kind is not _KINDS.POSITIONAL_ONLY):
-            kwargs[p.name] = values[0] if len(values) == 1 else values
-        else:
-            args.append(values[0] if len(values) == 1 else values)
-    known = {p.name for p in parameters}
-    kwargs |= {name: values[0] for name, values in drawn.items() if name not in known}
-    return Inputs(tuple(args), kwargs)
-
-
 def format_inputs(
     inputs: Inputs,
     parameters: Sequence[inspect.Parameter] | None = None,
@@ -204,38 +175,3 @@ def _text(value: Any, values: bool) -> str:
     array = host(value)
     text = str(array.tolist()) if values and array.size <= 16 else f"{array.shape}"
     return text + ("" if array.dtype == np.float64 else f" {array.dtype}")
-
-
-# -- described inputs ------------------------------------------------------------------------------
-def draw_described(fn: Callable[..., Any], text: str, seed: int) -> Inputs:
-    """Draw the inputs that a text describes."""
-    parameters = parameters_of(fn)
-    free = parameters is None or any(p.kind is _KINDS.VAR_KEYWORD for p in parameters)
-    found = parse("check_op", text, None if free else [p.name for p in parameters or []])
-    _check_complete(fn, found, parameters or [])
-    rng = np.random.default_rng([seed, 0])
-    sizes = draw_sizes(found, rng)
-    values: dict[str, list[Any]] = {}
-    for d in found:
-        drawn = draw(d, sizes, rng)
-        values.setdefault(d.name, []).append(box(drawn) if isinstance(drawn, np.ndarray) else drawn)
-    bounded = frozenset(d.name for d in found if d.interval or d.size or d.domain not in _FREE)
-    if parameters is None:
-        inputs = Inputs(tuple(v for some in values.values() for v in some), {})
-    else:
-        inputs = bind(parameters, values)
-    return inputs._replace(domains=structured(found), bounded=bounded)
-
-
-def _check_complete(
-    fn: Any, found: Sequence[ArgumentSpec], parameters: Sequence[inspect.Parameter]
-) -> None:
-    """Raise if a text leaves out an argument."""
-    names = [d.name for d in found]
-    for p in parameters:
-        several = p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD)
-        if not several and p.name not in names and p.default is p.empty:
-            raise ArgumentError(
-                f"check_op: a description of each argument of `{name_of(fn)}` is required, got "
-                f"none of `{p.name}`.\nhint: the arguments are: {', '.join(map(str, parameters))}."
-            )

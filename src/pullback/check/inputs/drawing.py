@@ -1,4 +1,4 @@
-"""Drawing described arguments: sizes for the symbols, then values.
+"""Drawing described arguments: sizes for the symbols, then values, and the call with these.
 
 The same generator draws the same values. The strategies of Hypothesis draw differently, within the
 same bounds.
@@ -6,14 +6,19 @@ same bounds.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import inspect
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
+from pullback.check.inputs.arguments import Inputs
 from pullback.check.inputs.domains import DOMAINS, from_end_to_end
-from pullback.check.inputs.shape_text import ArgumentSpec, evaluate
+from pullback.check.inputs.shape_text import ArgumentSpec, evaluate, parse
+from pullback.check.naming import name_of, parameters_of
 from pullback.check.values import Array
+from pullback.core.tensor.tensor import box
 from pullback.errors import ArgumentError
 
 _BOUNDS = {"positive": (0.5, 2.0), "unit": (0.1, 0.9)}
@@ -129,3 +134,56 @@ def _reals(
         return scale * rng.normal(size=shape)
     margin = 0.05 * (between[1] - between[0])
     return rng.uniform(between[0] + margin, between[1] - margin, shape)
+
+
+# -- calls -----------------------------------------------------------------------------------------
+def draw_call(
+    fn: Callable[..., Any],
+    described: Sequence[ArgumentSpec],
+    sizes: dict[str, int],
+    rng: np.random.Generator,
+    scale: float = 1.0,
+    passed: Callable[[str, Array], Any] = lambda _, array: box(array),
+) -> Inputs:
+    """Draw the arguments of a call; those that are described several times are a list."""
+    values: dict[str, list[Any]] = {}
+    for d in described:
+        value = draw(d, sizes, rng, scale)
+        value = passed(d.name, value) if isinstance(value, np.ndarray) else value
+        values.setdefault(d.name, []).append(value)
+    domains = {d.name: d.domain for d in described if d.domain in DOMAINS}
+    kept = [d.name for d in described if d.interval or d.size or d.domain not in ("", *_BOUNDS)]
+    call = _bound(fn, values)
+    return Inputs(call.args, call.kwargs, domains=domains, bounded=frozenset(kept))
+
+
+def _bound(fn: Callable[..., Any], values: dict[str, list[Any]]) -> inspect.BoundArguments:
+    """Return the call with these values of each argument."""
+    parameters = parameters_of(fn)
+    if parameters is None:
+        any_call = inspect.signature(lambda *args: None)
+        return any_call.bind(*(value for some in values.values() for value in some))
+    arguments: OrderedDict[str, Any] = OrderedDict()
+    for p in parameters:
+        if p.kind is p.VAR_KEYWORD:
+            arguments[p.name] = {name: some[0] for name, some in values.items()}
+        elif p.name in values:
+            some = values.pop(p.name)
+            arguments[p.name] = some if len(some) > 1 or p.kind is p.VAR_POSITIONAL else some[0]
+    return inspect.BoundArguments(inspect.Signature(parameters), arguments)
+
+
+def draw_described(fn: Callable[..., Any], text: str, seed: int) -> Inputs:
+    """Draw the inputs that a text describes."""
+    parameters = parameters_of(fn) or []
+    named = [p for p in parameters if p.kind is not p.VAR_KEYWORD]
+    known = [p.name for p in named] if parameters == named != [] else None
+    described = parse("check_op", text, known)
+    needed = [p.name for p in named if p.default is p.empty and p.kind is not p.VAR_POSITIONAL]
+    for name in {*needed} - {d.name for d in described}:
+        raise ArgumentError(
+            f"check_op: a description of each argument of `{name_of(fn)}` is required, got "
+            f"none of `{name}`.\nhint: the arguments are: {', '.join(map(str, parameters))}."
+        )
+    rng = np.random.default_rng([seed, 0])
+    return draw_call(fn, described, draw_sizes(described, rng), rng)

@@ -1,15 +1,20 @@
 """Guessing inputs from a signature and a source, by trial.
 
-Owns the search: candidates.py has what may be tried. A guess is accepted if forward returns finite
-floating results that depend on it, for larger values too, and backward takes it.
+What an argument may be follows from its hint, default, docstring and use; which shapes fit
+together, from a table. A guess is accepted if forward returns finite floating results that depend
+on it, for larger values too, and backward takes it.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import functools
+import itertools
+import types
+import typing
 import warnings
-from collections.abc import Collection
-from typing import Any, NamedTuple
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from typing import Any, Literal
 
 import numpy as np
 
@@ -18,39 +23,216 @@ from pullback.check.inputs.arguments import (
     NO_RESULT,
     NOT_FINITE,
     Inputs,
-    bind,
     callable_of,
-    structured,
     try_forward,
 )
-from pullback.check.inputs.candidates import (
-    Specs,
-    as_text,
-    choices_of,
-    described_call,
-    is_real,
-    parameters_to_guess,
-    planned,
-    ranked,
-    reals_of,
-)
-from pullback.check.inputs.drawing import draw, draw_sizes
+from pullback.check.inputs.drawing import draw_call, draw_sizes
 from pullback.check.inputs.reading import Reading, Use
-from pullback.check.inputs.shape_text import ArgumentSpec, Interval
-from pullback.check.naming import name_of
+from pullback.check.inputs.shape_text import VALUES, ArgumentSpec, Interval, documented
+from pullback.check.naming import name_of, parameters_of
 from pullback.check.subject import Subject
 from pullback.check.values import Array
-from pullback.core.tensor.tensor import box
+from pullback.core.tensor.tensor import Tensor, box
 from pullback.errors import ArgumentError, GradientError, NameNotFoundError
 
-_MAX_TRIES, _LARGE = 1000, 8.0
-_SIZES = {"n": 4, "d": 3, "m": 2}
+# Of the arguments of a call: none of one that keeps its default, several of a list of arrays.
+Specs = tuple[ArgumentSpec, ...]
+
+# -- what an argument may be ----------------------------------------------------------------------
+_BY_PLAN = ("...",)  # the shape is that of a plan
+_TABLE = Interval("-2", "2")  # between the ends of tables is what is looked up in them
+_DEFAULT: Specs = ()
+_ARRAY: Specs = (ArgumentSpec("", _BY_PLAN),)
+_INDEX: Specs = (ArgumentSpec("", _BY_PLAN, "int64"),)
+_MASK: Specs = (ArgumentSpec("", _BY_PLAN, "bool"),)
+_SCALAR: Specs = (ArgumentSpec("", ()),)
+_SHARE: Specs = (ArgumentSpec("", (), domain="unit"),)
+
+
+def _values(*values: Any) -> list[Specs]:
+    return [(ArgumentSpec("", value=value),) for value in values]
+
+
+def _choices_of(fn: Callable[..., Any], read: Reading) -> list[list[Specs]]:
+    """Return what each argument may be, the most likely first."""
+    parameters = parameters_of(fn)
+    if parameters is None:
+        raise ArgumentError(
+            f"check_op: inputs of `{name_of(fn)}` are required, since it has no signature to "
+            "guess them from, got none.\nhint: pass arrays after the operation."
+        )
+    said = documented(fn, [p.name for p in parameters])
+    found: list[list[Specs]] = []
+    for p in parameters:
+        if p.kind is p.VAR_KEYWORD:
+            continue
+        if p.kind is p.VAR_POSITIONAL:
+            some = [_DEFAULT, *_values(-1, 2)] if len(parameters) > 1 else []
+            some.append(_ARRAY * 2)
+        elif p.default is not p.empty:
+            some = [_DEFAULT, *(_values(-1, 2) if p.default is None else ())]
+        elif p.name in said:
+            some = [(said[p.name],)]
+        else:
+            some = _hinted(read.hints.get(p.name)) or _used(read.uses.get(p.name, set()))
+        found.append([tuple(_read(d, p.name, read) for d in specs) for specs in some])
+    return found
+
+
+def _hinted(hint: Any) -> list[Specs]:
+    """Return what a type hint allows; nothing if it tells nothing."""
+    kind, inner = typing.get_origin(hint) or hint, typing.get_args(hint)
+    if kind is Literal:
+        return _values(*inner)
+    if kind in (typing.Union, types.UnionType):
+        return [specs for part in inner for specs in _hinted(part)]
+    if kind is Callable:
+        return _values(VALUES["callable"])
+    if kind in (Tensor, np.ndarray):
+        return [_ARRAY, _INDEX, _MASK]
+    if inner and isinstance(kind, type) and issubclass(kind, Iterable):
+        return _values((0, 1), (2, 2), (1, 1)) if inner[0] is int else [_ARRAY * 2]
+    by_type = {bool: _values(True, False), int: _values(2, 1), float: _values(0.5, 2.0)}
+    return by_type.get(kind, [])
+
+
+def _used(uses: set[str]) -> list[Specs]:
+    """Return what an argument may be by its uses."""
+    gradient = Use.GRADIENT in uses
+    tensor = gradient or Use.TENSOR in uses
+    arrays, numbers = [_ARRAY, _INDEX, _MASK], _values(0.5, 2, -1, True)
+    if Use.CALLED in uses:
+        return _values(VALUES["callable"])
+    if Use.NUMBER in uses:
+        return [_SHARE, _SCALAR] if tensor else [*_values(2, 0.5), _SCALAR]
+    if gradient:
+        return [_ARRAY, _SCALAR]
+    if uses & {Use.INDEX, Use.OVERWRITTEN} or (Use.EQUAL in uses and not tensor):
+        return [_INDEX, _MASK, _ARRAY, *_values(2)]
+    if Use.MASK in uses and not tensor:
+        return [_MASK, _ARRAY, _INDEX]
+    if Use.AXIS in uses:
+        return _values(-1, 0, 1, (0, 1))
+    if Use.UNGIVEN in uses and not tensor and Use.ARRAY not in uses:
+        return [*numbers, *arrays]
+    return arrays if tensor else [*arrays, *numbers]
+
+
+def _read(d: ArgumentSpec, name: str, read: Reading) -> ArgumentSpec:
+    """Return the specification of an argument, with the shape and values that the source shows."""
+    uses, shape, domain, interval = read.uses.get(name, set()), d.shape, d.domain, d.interval
+    if shape == _BY_PLAN:
+        shape = read.shapes.get(name, shape)
+        if d.dtype == "int64":
+            rows = "sorted" if len(shape) > 1 else ""  # so that none is twice in a row
+            domain = "distinct" if Use.OVERWRITTEN in uses else rows
+        elif d.dtype == "float64" and uses & {Use.SORTED, Use.LOOKED_UP}:
+            domain, interval = "sorted" if Use.SORTED in uses else "", _TABLE
+    return dataclasses.replace(d, name=name, shape=shape, domain=domain, interval=interval)
+
+
+# -- shapes ----------------------------------------------------------------------------------------
+# The first array, the second, all further ones, and an index, which has the shape "n," if missing.
+# Those whose axes have several lengths before those where they are all the same.
+_SHAPES = """
+      n,d;m,d;m,;n,d  n,d;d,m;m,;n,d  n,d;n,d;n,d;n,d  n,d;d,;d,  n,;n,;n,  n,d;n,d;n,d  n,d;;
+    n,;m,;m,;m,  n,d;n,;n,  ;;  n,m;n,;n,  n,;d,;d,  n,;n,d;n,d  d,;n,d;n,d  n,;n,;  n,d;n,d;
+    n,d;1,d;1,d  n,d;n,1;n,1  d-1,;d,;d-1,  n,;n,3;n,  m,n,d;m,n,d;m,n,d  2,n,d;2,d,m;2,n,m
+    n,d;n,d;m,d,d  n,d;m,d,d;n,d  n,d;d,d;d,  d,d;d,;d,  d,d;d,d;d,d;d,d  d,d;d,m;d,m  d,;d,d;d,d
+    d,d;d,;d,m  d,d;;  n,4;n,d;n,d  d,;m,d;m,  2,d,4,4;m,d,2,2;m,  2,d,4,4;d,m,2,2;m,
+    2,d,5;n,d,2;n,  2,d,5;d,m,2;m,  2,d,3,3,3;m,d,2,2,2;m,  2,d,4,4;2,d,4,4;2,d,4,4  2,d,4,4;d,;d,
+    d,4,4;m,d,2,2;m,  4,4;2,2;2,2  m,2,d,d;m,2,d,d;m,2,d,d
+"""
+PLANS = tuple(row.split(";") for row in _SHAPES.split())
+_USUAL = 8  # so many plans are tried before a less likely choice
+_ORDERS = 60  # combinations of choices
 _COMPLEX = "complex128"
 # Domains, an interval and a dtype of real arrays whose values matter.
-_VALUES = ("", "spd", "positive", "unit", Interval("1.2", "3"), _COMPLEX)
-_CONSTANT, _REFUSED = "a result that is constant", "backward raises"
-# Ends of what does not depend on the values of arrays.
-_WHATEVER = ("ShapeError", "IndexError", "TypeError", _CONSTANT, _REFUSED, NO_RESULT)
+_VALUES: tuple[str | Interval, ...] = (
+    "",
+    "spd",
+    "positive",
+    "unit",
+    Interval("1.2", "3"),
+    _COMPLEX,
+)
+
+
+def _ranked(choices: list[list[Specs]]) -> Iterator[tuple[Specs, str | Interval]]:
+    """Yield a specification of all arguments and what values they have, the most likely first."""
+    ranges = [range(len(some)) for some in choices]
+    orders = sorted(itertools.islice(itertools.product(*ranges), 5000), key=sum)[:_ORDERS]
+
+    def unlikely(one: tuple[tuple[int, ...], int, str | Interval]) -> int:
+        order, plan, values = one
+        return sum(order) + plan // _USUAL + (values != "")
+
+    @functools.cache
+    def planned(order: tuple[int, ...], plan: int) -> Specs:
+        chosen = [some[k] for some, k in zip(choices, order, strict=True)]
+        return _planned(tuple(itertools.chain.from_iterable(chosen)), PLANS[plan])
+
+    for order, plan, values in sorted(
+        itertools.product(orders, range(len(PLANS)), _VALUES), key=unlikely
+    ):
+        yield planned(order, plan), values
+
+
+def _planned(chosen: Specs, plan: Sequence[str]) -> Specs:
+    """Return the specifications with the shapes of a plan."""
+    reals = _reals_of(chosen)
+    found = []
+    for d in chosen:
+        if d.shape == _BY_PLAN:
+            place = min(reals.index(d.name), 2) if _is_real(d) else 3 if d.dtype == "int64" else 0
+            sizes = plan[place] if place < len(plan) else "n,"
+            d = dataclasses.replace(d, shape=tuple(size for size in sizes.split(",") if size))
+        found.append(d)
+    return tuple(found)
+
+
+def _having(d: ArgumentSpec, values: str | Interval) -> ArgumentSpec:
+    """Return a real array with such values, if it may have these."""
+    if not _is_real(d) or d.domain or d.interval or (values == "spd" and not d.is_square):
+        return d
+    field = "dtype" if values == _COMPLEX else "domain"
+    field = "interval" if isinstance(values, Interval) else field
+    return dataclasses.replace(d, **{field: values})  # type: ignore[arg-type]
+
+
+def _is_real(d: ArgumentSpec) -> bool:
+    return d.shape is not None and d.dtype == "float64"
+
+
+def _reals_of(specs: Specs) -> list[str]:
+    """Return the names of the real arrays."""
+    return list(dict.fromkeys(d.name for d in specs if _is_real(d)))
+
+
+# -- the text to give ------------------------------------------------------------------------------
+def _as_text(specs: Specs) -> str:
+    return ", ".join(map(str, specs))
+
+
+def described_call(op: Any, text: str = "") -> str:
+    """Return a call of `check_op` with a description of an operation's inputs, to be edited."""
+    return f'pb.check.check_op({name_of(op)}, "{text or suggestion(op)}")'
+
+
+def suggestion(op: Any) -> str:
+    """Return a first description of the inputs of an operation, to be edited.
+
+    Examples
+    --------
+    >>> def attend(query, keys, dim: int, eps=1e-6):
+    ...     ...
+    >>> suggestion(attend)
+    'query: (n, d), keys: (n, d), dim: 2'
+    """
+    fn = callable_of(op)
+    choices = _choices_of(fn, Reading(fn))
+    first = tuple(itertools.chain.from_iterable(some[0] for some in choices))
+    return _as_text(_planned(first, ["n,d"] * 3)) or "x: (n, d)"
 
 
 class CannotGuessError(ArgumentError):
@@ -62,12 +244,12 @@ class CannotGuessError(ArgumentError):
         self.hint = hint
 
 
-class Guess(NamedTuple):
-    """Specifications, which of the arrays are not differentiated, and notes for the report."""
-
-    specs: Specs
-    constants: Collection[str] = ()
-    notes: tuple[str, ...] = ()
+# -- the search ------------------------------------------------------------------------------------
+_MAX_TRIES, _LARGE = 1000, 8.0
+_SIZES = {"n": 4, "d": 3, "m": 2}
+_CONSTANT, _REFUSED = "a result that is constant", "backward raises"
+# Ends of what does not depend on the values of arrays.
+_WHATEVER = ("ShapeError", "IndexError", "TypeError", _CONSTANT, _REFUSED, NO_RESULT)
 
 
 class _Search:
@@ -77,142 +259,114 @@ class _Search:
         self.fn = callable_of(op)
         self.seed = seed
         self.read = Reading(self.fn)
-        self.parameters = parameters_to_guess(self.fn)
         of = self.read.of
         self.sure = of(Use.GRADIENT)  # of these a missing gradient is a mistake
         arrays = of(Use.ARRAY, Use.INDEX, Use.OVERWRITTEN, Use.MASK, Use.EQUAL) | self.read.left_out
         self.arrays = arrays - self.sure - of(Use.TENSOR)  # what forward takes as arrays
         self.real: set[str] = set()  # what forward takes as real numbers, so that it is no index
-        self.problems: dict[str, str] = {}  # from a candidate in words to what is wrong with it
+        self.problems: dict[Specs, str] = {}  # of what was tried
         self.unsummed = False  # whether a sum over an axis was missing in a gradient
 
-    # -- drawing -------------------------------------------------------------------------------
-    def inputs(self, guess: Guess, scale: float = 1.0) -> Inputs:
-        """Draw the arguments of a guess."""
+    def inputs(self, specs: Specs, constants: Collection[str] = (), scale: float = 1.0) -> Inputs:
+        """Draw arguments, of which the constants are not differentiated."""
         rng = np.random.default_rng([self.seed, int(scale)])
-        sizes = draw_sizes(guess.specs, np.random.default_rng(self.seed), most=3) | _SIZES
-        drawn: dict[str, list[Any]] = {}
-        some = bool(guess.constants or self.arrays)  # then the others have to ask for a gradient
-        for d in guess.specs:
-            value = draw(d, sizes, rng, scale)
-            if isinstance(value, np.ndarray) and d.name not in self.arrays:
-                value = box(value)
-                asks = some and value.dtype.is_inexact and d.name not in guess.constants
-                value.requires_grad_(asks)
-            drawn.setdefault(d.name, []).append(value)
-        bounded = frozenset(d.name for d in guess.specs if d.interval or d.domain == "distinct")
-        found = bind(self.parameters, drawn)
-        return found._replace(notes=guess.notes, domains=structured(guess.specs), bounded=bounded)
+        sizes = draw_sizes(specs, np.random.default_rng(self.seed), most=3) | _SIZES
+        some = bool(constants or self.arrays)  # then the others have to ask for a gradient
 
-    def values(self, guess: Guess, scale: float = 1.0) -> list[Array] | str:
+        def passed(name: str, array: Array) -> Any:
+            if name in self.arrays:
+                return array
+            tensor = box(array)
+            return tensor.requires_grad_(some and tensor.dtype.is_inexact and name not in constants)
+
+        why = "was not differentiated, since backward gives no gradient for it"
+        notes = tuple(f"`{name}` {why}" for name in constants)
+        return draw_call(self.fn, specs, sizes, rng, scale, passed)._replace(notes=notes)
+
+    def answer(self) -> Inputs:
+        """Return the first inputs that work, or raise if none do."""
+        for plain, values in _ranked(_choices_of(self.fn, self.read)):
+            specs = tuple(_having(d, values) for d in plain)
+            if specs in self.problems or not self.is_likely(plain, values):
+                continue
+            problem = self.tried(specs)
+            if not isinstance(problem, str):
+                return self.inputs(specs, problem)
+            self.problems[specs] = problem
+            if len(self.problems) > _MAX_TRIES:
+                break
+        raise self.refusal()
+
+    def is_likely(self, plain: Specs, values: str | Interval) -> bool:
+        """Return whether what was read and tried speaks for a candidate."""
+        shapes = {d.name: d.shape for d in plain if d.shape is not None}
+        for name, shape in shapes.items():
+            least, most = self.read.axes.get(name, (0, len(shape)))
+            hidden = self.unsummed and len({*shape}) < len(shape)  # which axes are taken as one
+            if hidden or not least <= len(shape) <= most:
+                return False
+        if self.real.intersection(d.name for d in plain if d.dtype in ("int64", "bool")):
+            return False
+        if values == _COMPLEX:
+            return len(_reals_of(plain)) == 1
+        return not self.problems.get(plain, "").partition(":")[0].endswith(_WHATEVER)
+
+    def tried(self, specs: Specs) -> str | list[str]:
+        """Return the arrays that have no gradient, or what is wrong with a candidate."""
+        values = self.values(specs)
+        if values == NOT_FINITE or not isinstance(values, str):
+            self.real |= {*_reals_of(specs)}
+        larger = values if isinstance(values, str) else self.values(specs, _LARGE)
+        if isinstance(values, str) or isinstance(larger, str):
+            return str(larger)
+        if all(map(np.array_equal, values, larger)):
+            return _CONSTANT
+        try:
+            return self.without_gradient(specs)
+        except GradientError as error:
+            self.unsummed |= bool(error.unsummed)
+            return f"{_REFUSED}: {first_line(error)}" if error.argument else []
+        except (NameError, ImportError, NameNotFoundError):  # whatever the inputs
+            return []
+        except Exception as error:
+            return f"{_REFUSED}: {type(error).__name__}: {first_line(error)}"
+
+    def values(self, specs: Specs, scale: float = 1.0) -> list[Array] | str:
         """Return forward's results, or why there are none."""
         try:
-            inputs = self.inputs(guess, scale)
+            inputs = self.inputs(specs, scale=scale)
         except (ArgumentError, ValueError, IndexError):  # as of a symmetric array that is no square
             return "no such values"
         return try_forward(self.fn, inputs)
 
-    # -- searching -----------------------------------------------------------------------------
-    def answer(self) -> Guess | None:
-        """Return the first guess that works; None if none does."""
-        for chosen, plan in ranked(choices_of(self.fn, self.read)):
-            specs = planned(chosen, plan)
-            whole = {d.name for d in specs if d.dtype in ("int64", "bool")}
-            known = as_text(specs) in self.problems
-            if known or whole & self.real or not self.fits(specs):
-                continue
-            if self.unsummed and any(
-                len({*shape}) < len(shape) for d in specs if (shape := d.shape)
-            ):
-                continue  # squares hide which axes forward takes as one
-            found = self.with_values(specs)
-            if found or len(self.problems) > _MAX_TRIES:
-                return found
-        return None
-
-    def fits(self, specs: Specs) -> bool:
-        """Return whether arrays have no fewer and no more axes than the source uses."""
-        ranks = [(d.name, len(d.shape)) for d in specs if d.shape is not None]
-        bounds = [(rank, self.read.axes.get(name, (rank, rank))) for name, rank in ranks]
-        return all(least <= rank <= most for rank, (least, most) in bounds)
-
-    def with_values(self, specs: Specs) -> Guess | None:
-        """Return a guess with the first values that both passes take; None if there are none."""
-        smaller: Guess | None = None  # where larger values have no finite results
-        hopeless = False  # whatever the real numbers are
-        for values in _VALUES if len(reals_of(specs)) == 1 else _VALUES[:-1]:
-            other = tuple(_having(d, values) for d in specs)
-            words = as_text(other)
-            if words in self.problems or (hopeless and values != _COMPLEX):
-                continue
-            problem, found = self.tried(Guess(other))
-            if found and problem != NOT_FINITE:
-                return found
-            self.problems[words] = problem
-            smaller = smaller or found
-            hopeless = problem.partition(":")[0].endswith(_WHATEVER)
-        return smaller
-
-    def tried(self, guess: Guess) -> tuple[str, Guess | None]:
-        """Return what is wrong with a guess, and the guess as backward takes it, if it does."""
-        values = self.values(guess)
-        if values == NOT_FINITE or not isinstance(values, str):
-            self.real |= {*reals_of(guess.specs)}
-        if isinstance(values, str):
-            return values, None
-        larger = self.values(guess, _LARGE)
-        pairs = [] if isinstance(larger, str) else list(zip(values, larger, strict=False))
-        if pairs and all(np.array_equal(a, b) for a, b in pairs):
-            return _CONSTANT, None
-        problem = larger if larger == NOT_FINITE else ""
-        try:
-            return problem, self.differentiated(guess)
-        except GradientError as error:
-            self.unsummed |= bool(error.unsummed)
-            return f"{_REFUSED}: {first_line(error)}", None if error.argument else guess
-        except (NameError, ImportError, NameNotFoundError):  # whatever the inputs
-            return problem, guess
-        except Exception as error:
-            return f"{_REFUSED}: {type(error).__name__}: {first_line(error)}", None
-
-    def differentiated(self, guess: Guess) -> Guess:
-        """Return the guess without the arguments that have no gradient; backward has to take it.
+    def without_gradient(self, specs: Specs) -> list[str]:
+        """Return the arguments that have no gradient, if others have one; backward has to take it.
 
         Only those of which neither the source nor a hint tells that they have one.
         """
-        inputs = self.inputs(guess)
+        inputs = self.inputs(specs)
         subject = Subject(self.fn, inputs.args, inputs.kwargs)
         with warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore")
             run = subject.run()
             grads = run.vjp([np.ones_like(v) for v in run.values()])
         found = dict(zip(subject.names, grads, strict=True))
-        none = [n for n in reals_of(guess.specs) if found.get(n) is None and n not in self.sure]
-        if not found.keys() - {*none}:
-            return guess
-        why = "was not differentiated, since backward gives no gradient for it"
-        return guess._replace(constants=none, notes=tuple(f"`{name}` {why}" for name in none))
+        none = [n for n in _reals_of(specs) if found.get(n) is None and n not in self.sure]
+        return none if found.keys() - {*none} else []
 
-    # -- answers -------------------------------------------------------------------------------
     def refusal(self) -> CannotGuessError:
         """Return the error for inputs that cannot be guessed, with a description to edit."""
-        problems = self.problems or {"no arguments": "nothing to differentiate"}
-        taken = [words for words, problem in problems.items() if problem.startswith(_REFUSED)]
-        words = [*taken, *problems][0]
+        problems = self.problems or {(): "nothing to differentiate"}
+        taken = [specs for specs, problem in problems.items() if problem.startswith(_REFUSED)]
+        specs = [*taken, *problems][0]
         why = (
             f"inputs of `{name_of(self.fn)}` could not be guessed, got "
-            f"{problems[words].rstrip('.')} for {words}. Tried {len(problems)}"
+            f"{problems[specs].rstrip('.')} for {_as_text(specs) or 'no arguments'}. "
+            f"Tried {len(problems)}"
         )
-        return CannotGuessError(why, f"describe them: {described_call(self.fn, *taken[:1])}")
-
-
-def _having(d: ArgumentSpec, values: str | Interval) -> ArgumentSpec:
-    """Return a real array with such values, if it may have these."""
-    if not is_real(d) or d.domain or d.interval or (values == "spd" and not d.is_square):
-        return d
-    field = "dtype" if values == _COMPLEX else "domain"
-    field = "interval" if isinstance(values, Interval) else field
-    return dataclasses.replace(d, **{field: values})  # type: ignore[arg-type]
+        return CannotGuessError(
+            why, f"describe them: {described_call(self.fn, *map(_as_text, taken[:1]))}"
+        )
 
 
 def guess(op: Any, seed: int = 0) -> Inputs:
@@ -233,8 +387,4 @@ def guess(op: Any, seed: int = 0) -> Inputs:
     >>> [tuple(a.shape) for a in guess(linear).args]
     [(4, 3), (2, 3), (2,)]
     """
-    search = _Search(op, seed)
-    answer = search.answer()
-    if answer is None:
-        raise search.refusal()
-    return search.inputs(answer)
+    return _Search(op, seed).answer()

@@ -20,7 +20,6 @@ from pullback.check.inputs.arguments import Inputs
 from pullback.check.inputs.drawing import bounds, draw, shape_of
 from pullback.check.inputs.shape_text import KINDS, ArgumentSpec, parse
 from pullback.check.properties.arrays import layouts_of
-from pullback.check.values import Array
 from pullback.core.tensor.tensor import Tensor, box
 from pullback.errors import ArgumentError, ArgumentTypeError, MissingExtraError
 
@@ -53,8 +52,8 @@ def tensors(
     requires_grad : bool, default True
         Whether the tensor requires grad, where its dtype can.
     layouts : bool, default True
-        Whether memory may also be in Fortran order, with swapped axes, sliced with an offset,
-        reversed, broadcast along the first axis, or read-only.
+        Whether memory may also be transposed, sliced, reversed, misaligned, read-only, or repeat
+        the first elements along an axis.
 
     Returns
     -------
@@ -79,12 +78,12 @@ def tensors(
     st = hypothesis_for("tensors").strategies
     if not isinstance(dtype, st.SearchStrategy):
         kinds = dtype if isinstance(dtype, (list, tuple)) else [dtype]
-        dtype = st.sampled_from([*map(_dtype, kinds)])
+        dtype = st.sampled_from([_dtype(kind) for kind in kinds])
 
     def tensors(draw: Any, shape: Any, dtype: Any) -> Tensor:
         size, kind = draw(shape), draw(dtype)
         each = _elements(st, kind) if elements is None else elements
-        return _tensor(draw, st, draw(_arrays(kind, size, each)), layouts, requires_grad)
+        return _tensor(draw, st, _arrays(kind, size, each), layouts, requires_grad)
 
     strategy: SearchStrategy[Tensor] = st.composite(tensors)(_shapes(st, shape), dtype.map(_dtype))
     return strategy
@@ -128,15 +127,14 @@ def arguments(
     """
     st = hypothesis_for("arguments").strategies
     described = parse("arguments", text)
-    symbols = list(dict.fromkeys(name for d in described for name in d.symbols))
 
     # Hypothesis shows this name and these arguments.
     def arguments(draw: Any, text: str) -> tuple[Any, ...]:
-        sizes = {name: draw(st.integers(1, max_side)) for name in symbols}
+        sizes = draw(_sizes(st, described, max_side))
         return tuple(
             d.value
             if d.shape is None
-            else _tensor(draw, st, draw(_described(st, d, sizes)), layouts, requires_grad)
+            else _tensor(draw, st, _described(st, d, sizes), layouts, requires_grad)
             for d in described
         )
 
@@ -145,13 +143,6 @@ def arguments(
 
 
 # -- parts of a strategy ---------------------------------------------------------------------------
-def _arrays(dtype: np.dtype[Any], shape: tuple[int, ...], elements: Any) -> Any:
-    """Return a strategy for arrays, drawn in double precision and cast."""
-    wide = {"f": np.float64, "c": np.complex128, "b": np.bool_}.get(dtype.kind, np.int64)
-    drawn = importlib.import_module("hypothesis.extra.numpy").arrays(wide, shape, elements=elements)
-    return drawn.map(lambda array: array.astype(dtype))
-
-
 def _dtype(dtype: Any) -> np.dtype[Any]:
     name = str(getattr(dtype, "name", dtype)).rpartition(".")[2]
     if name not in KINDS:
@@ -162,23 +153,25 @@ def _dtype(dtype: Any) -> np.dtype[Any]:
 
 
 def _shapes(st: Any, shape: Any) -> Any:
-    """Return a strategy for shapes."""
+    """Return a strategy for shapes, those of a text or of a tuple as it is written in one."""
     if isinstance(shape, st.SearchStrategy):
         return shape
-    sides = st.integers(1, _MAX_SIDE)
     if shape is None:
-        return st.lists(sides, max_size=3).map(tuple)
-    if isinstance(shape, str):
-        (described,) = parse("tensors", f"shape: {shape}")
-        sizes = st.fixed_dictionaries(dict.fromkeys(described.symbols, sides))
-        return sizes.map(lambda found: shape_of(described, found))
-    whole = (shape,) if isinstance(shape, int) else shape
-    if isinstance(whole, tuple) and all(isinstance(n, int) for n in whole):
-        return st.just(whole)
-    raise ArgumentTypeError(
-        "tensors: shape must be an int, a tuple of them, a text such as '(n, n)' or a strategy, "
-        f"got {shape!r}"
-    )
+        return st.lists(st.integers(1, _MAX_SIDE), max_size=3).map(tuple)
+    written = (shape,) if isinstance(shape, int) else shape
+    described = parse("tensors", f"shape: {written}")
+    if described[0].shape is None:
+        raise ArgumentTypeError(
+            "tensors: shape must be an int, a tuple of them, a text such as '(n, n)' or a "
+            f"strategy, got {shape!r}"
+        )
+    return _sizes(st, described, _MAX_SIDE).map(lambda sizes: shape_of(described[0], sizes))
+
+
+def _sizes(st: Any, described: Sequence[ArgumentSpec], most: int) -> Any:
+    """Return a strategy for the sizes of the symbols."""
+    symbols = dict.fromkeys(name for d in described for name in d.symbols)
+    return st.fixed_dictionaries(dict.fromkeys(symbols, st.integers(1, most)))
 
 
 def _elements(st: Any, dtype: np.dtype[Any]) -> Any:
@@ -191,6 +184,12 @@ def _elements(st: Any, dtype: np.dtype[Any]) -> Any:
     return st.builds(complex, real, real) if dtype.kind == "c" else real
 
 
+def _arrays(dtype: np.dtype[Any], shape: tuple[int, ...], elements: Any) -> Any:
+    """Return a strategy for arrays whose elements are cast."""
+    arrays = importlib.import_module("hypothesis.extra.numpy").arrays
+    return arrays(object, shape, elements=elements).map(lambda array: array.astype(dtype))
+
+
 def _described(st: Any, d: ArgumentSpec, sizes: dict[str, int]) -> Any:
     """Return a strategy for an array that a text describes."""
     shape, dtype, between = shape_of(d, sizes), np.dtype(d.dtype), bounds(d, sizes)
@@ -201,12 +200,14 @@ def _described(st: Any, d: ArgumentSpec, sizes: dict[str, int]) -> Any:
     return _arrays(dtype, shape, st.integers(low, high) if whole else _elements(st, dtype))
 
 
-def _tensor(draw: Any, st: Any, array: Array, layouts: bool, requires_grad: bool) -> Tensor:
-    laid = {"C": np.asarray(array)} | (layouts_of(np.asarray(array)) if layouts else {})
-    layout = draw(st.sampled_from(tuple(laid)))
-    if layout != "C":
+def _tensor(draw: Any, st: Any, arrays: Any, layouts: bool, requires_grad: bool) -> Tensor:
+    """Draw a tensor, perhaps in another layout."""
+    array = draw(arrays)
+    others = layouts_of(array) if layouts else {}
+    layout = draw(st.sampled_from(["", *others]))
+    if layout:
         importlib.import_module("hypothesis").note(f"memory layout: {layout}")
-    tensor = box(laid[layout])
+    tensor = box(others.get(layout, array))
     return tensor.requires_grad_() if requires_grad and tensor.dtype.is_inexact else tensor
 
 
@@ -234,15 +235,8 @@ def search(
 ) -> Inputs | None:
     """Return the smallest inputs found that fail the check, None if all examples pass.
 
-    Parameters
-    ----------
-    inputs : sequence
-        One strategy that draws a tuple of arguments, a dict of them by name, or the one argument;
-        or a strategy or a value for each argument.
-    passes : callable
-        Runs the check, and returns whether it passed.
-    seed, examples : int
-        The seed of the examples, and their number.
+    The inputs are one strategy that draws a tuple of arguments, a dict of them by name, or the one
+    argument; or a strategy or a value for each argument.
     """
     hypothesis = hypothesis_for("check_op")
     st, errors, found = hypothesis.strategies, hypothesis.errors, list[Inputs]()
