@@ -190,8 +190,7 @@ def test_the_exit_code_says_what_came_out(capsys, args, code, form):
     [
         ([], "the following arguments are required: command"),
         (["check"], "the following arguments are required: target"),
-        (["check", "right.py", "--seed", "-1"], "a whole number from 0 on is required, got '-1'"),
-        (["check", "right.py", "--time-limit", "0"], "a number of seconds above 0 is required"),
+        (["check", "right.py", "--seed", "a"], "invalid int value: 'a'"),
         (["check", "right.py", "--fasst"], "unrecognized arguments: --fasst"),
         (["check", "right.py", "--ignore", "first"], "a part, = and a reason are required"),
         (["check", "right.py", "--order", "3"], "invalid choice"),
@@ -211,6 +210,8 @@ def test_a_wrong_command_line_exits_with_2_and_says_why(capsys, args, told):
         (["nothing.py"], "can be imported is required, got nothing.py (not imported: FileNotFound"),
         (["empty.py"], "a forward and a backward are required, got none that empty.py defines."),
         (["files/broken.py"], "got files/broken.py (not imported: ModuleNotFoundError: No mod"),
+        (["right.py", "--seed", "-1"], "seed must be a whole number from 0 on, got -1"),
+        (["right.py", "--time-limit", "-1"], "time_limit must be a number from 0 on, got -1.0"),
         (["right.py", "--only", "frist"], "parts of the check, got 'frist'; the parts are: "),
         (["ops.py", "--inputs", "x: (n,)"], "one operation is required for --inputs, got 3.\nhint"),
     ],

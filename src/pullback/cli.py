@@ -145,12 +145,12 @@ def _add_check(parser: argparse.ArgumentParser) -> None:
     add("target", help="package.module, ops.py or a folder; with :name one operation of it")
     text = 'the inputs of one operation, such as "x: (n, d), w: (m, d)"'
     add("--inputs", metavar="TEXT", help=text)
-    add("--seed", type=_seed, default=0, help="the seed of all random numbers (default: 0)")
+    add("--seed", type=int, default=0, help="the seed of all random numbers (default: 0)")
     _add_choices(parser)
     text = "do not exit with 2 because something could not be checked"
     add("--allow-unchecked", action="store_true", help=text)
     text = "how long the check of one operation may take (default: 60)"
-    add("--time-limit", type=_seconds, default=60.0, metavar="SECONDS", help=text)
+    add("--time-limit", type=float, default=60.0, metavar="SECONDS", help=text)
     add("--json", action="store_true", help="print one JSON document")
     add("--no-color", action="store_true", help="print without colours")
 
@@ -168,22 +168,6 @@ def _add_choices(parser: argparse.ArgumentParser) -> None:
     add("--order", type=int, choices=(1, 2), default=1, help=text)
     text = "seek no change of the source that makes a wrong gradient right"
     add("--no-repair", dest="repair", action="store_false", help=text)
-
-
-def _seed(text: str) -> int:
-    if not text.isdecimal():
-        raise argparse.ArgumentTypeError(f"a whole number from 0 on is required, got {text!r}")
-    return int(text)
-
-
-def _seconds(text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = -1.0
-    if not value > 0:
-        raise argparse.ArgumentTypeError(f"a number of seconds above 0 is required, got {text!r}")
-    return value
 
 
 def _reason(text: str) -> tuple[str, str]:
@@ -258,9 +242,10 @@ def _check_as_json(options: argparse.Namespace) -> int:
 
 
 def _found(options: argparse.Namespace) -> Discovery:
-    """Find the operations, once the parts that are named are known to exist."""
-    ignore = dict(options.ignore)
-    validated("pullback check", Options(only=options.only, skip=options.skip, ignore=ignore))
+    """Find the operations, once the options are known to be right."""
+    named = {"only": options.only, "skip": options.skip, "ignore": dict(options.ignore)}
+    given = Options(seed=options.seed, time_limit=options.time_limit, **named)
+    validated("pullback check", given)
     found = discover(options.target)
     count = len(found.operations)
     if options.inputs is not None and count > 1:
