@@ -204,7 +204,7 @@ def test_matrices_described_as_symmetric_or_read_as_such_are_moved_as_such():
     ("text", "words"),
     [
         ("x: (n, d)", "a description of each argument of `dense` is required, got none of `w`"),
-        ("x: (n, d), v: (m, d)", "the name of an argument is required, got 'v' at character 11"),
+        ("x: (n, d), v: (m, d)", "the name of an argument is required, got 'v' in"),
         ("x (n, d), w: (m, d)", "an argument as `name: shape` or `name: value` is required"),
     ],
 )

@@ -25,7 +25,7 @@ from pullback.check.inputs.arguments import (
     taken,
     try_forward,
 )
-from pullback.check.inputs.domains import DOMAINS, recognised
+from pullback.check.inputs.domains import recognised
 from pullback.check.inputs.drawing import draw_described
 from pullback.check.inputs.guessing import CannotGuessError, described_call, guess
 from pullback.check.inputs.shape_text import documented
@@ -216,8 +216,8 @@ class Runner:
             if word:
                 shape = ", ".join(map(str, array.shape)) + ("," if array.ndim == 1 else "")
                 report.notes.append(
-                    f"`{name}` is {DOMAINS[word].title}: if forward needs that, describe it, so "
-                    f'that it is kept: "{name}: ({shape}) {word}"'
+                    f"`{name}` looks {word}: if forward needs that, describe it, so that it is "
+                    f'kept: "{name}: ({shape}) {word}"'
                 )
         return report
 

@@ -142,16 +142,6 @@ def test_left_out_is_what_the_mappings_of_backward_do_not_name(backward, left_ou
     assert read(forward, backward).left_out == left_out
 
 
-def test_axes_are_read_from_shapes_reductions_and_brackets():
-    def forward(ctx, x, w, b, v, free):
-        rows, _ = shape = x.shape
-        total = w.numpy().sum(axis=1) + np.sum(v, axis=-3) + shape[0] + b.numpy()[:, None, 0]
-        return pb.asarray(total + x.shape[1] + rows + free)
-
-    found = read(forward).axes
-    assert found == {"x": (2, 2), "w": (2, 9), "b": (2, 9), "v": (3, 9)}
-
-
 def test_shapes_are_read_from_what_is_taken_apart():
     def forward(ctx, rates, x, pairs, bonds, knots):
         up, down = rates.numpy()

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import functools
 import inspect
-import itertools
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -109,19 +108,17 @@ def on_domains(fn: Callable[..., Any], domains: Mapping[str, str]) -> Callable[.
     same.
     """
     maps = {name: DOMAINS[word].project for name, word in domains.items()}
-    if not any(maps.values()):
+    if not any(maps.values()) or parameters_of(fn) is None:
         return fn
-    order = [p.name for p in parameters_of(fn) or []]
-
-    def mapped(name: str | None, value: Any) -> Any:
-        project = maps.get(name or "")
-        return value if project is None else project(value)
+    signature = inspect.signature(fn)
 
     @functools.wraps(fn, updated=())
     def called(*args: Any, **kwargs: Any) -> Any:
-        pairs = itertools.zip_longest(order[: len(args)], args)
-        named = {name: mapped(name, value) for name, value in kwargs.items()}
-        return fn(*[mapped(name, value) for name, value in pairs], **named)
+        call = signature.bind(*args, **kwargs)
+        for name, value in call.arguments.items():
+            project = maps.get(name)
+            call.arguments[name] = value if project is None else project(value)
+        return fn(*call.args, **call.kwargs)
 
     called.__name__ = name_of(fn)
     return called

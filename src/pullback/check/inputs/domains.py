@@ -24,8 +24,8 @@ class Domain(NamedTuple):
 
     Attributes
     ----------
-    word, title : str
-        In a description; in a sentence that says what an array of it is.
+    word : str
+        In a description.
     draw : callable
         Makes a member of normal numbers.
     holds : callable
@@ -37,7 +37,6 @@ class Domain(NamedTuple):
     """
 
     word: str
-    title: str
     draw: Callable[[Array], Array]
     holds: Callable[[Array], bool]
     project: Callable[[Any], Any] | None = None
@@ -114,23 +113,20 @@ def _nearest_orthogonal(matrix: Any) -> Any:
 _ROWS = (
     Domain(
         "spd",
-        "symmetric positive definite",
         _definite,
         lambda a: _is_symmetric(a) and bool((np.linalg.eigvalsh(a) > 0).all()),
         _symmetric_part,
         square=True,
     ),
-    Domain("symmetric", "symmetric", _symmetric, _is_symmetric, _symmetric_part, square=True),
+    Domain("symmetric", _symmetric, _is_symmetric, _symmetric_part, square=True),
     Domain(
         "rotation",
-        "a rotation",
         _rotation,
         lambda a: _is_orthogonal(a) and bool((np.linalg.det(a) > 0).all()),
         _nearest_orthogonal,
         square=True,
     ),
     Domain(
-        "orthogonal",
         "orthogonal",
         lambda normal: np.linalg.qr(normal)[0],
         _is_orthogonal,
@@ -139,21 +135,18 @@ _ROWS = (
     ),
     Domain(
         "simplex",
-        "non-negative with sum 1 along the last axis",
         lambda normal: np.exp(normal / 2) / np.exp(normal / 2).sum(-1, keepdims=True),
         lambda a: _sums_to_one(a) and bool((a >= 0).all()),
         lambda weights: weights / weights.sum(-1, keepdim=True),
     ),
     Domain(
         "normalized",
-        "of length 1 along the last axis",
         lambda normal: normal / np.linalg.norm(normal, axis=-1, keepdims=True),
         lambda a: _sums_to_one(a * a),
         lambda values: values / (values * values).sum(-1, keepdim=True).sqrt(),
     ),
     Domain(
         "sorted",
-        "sorted along the last axis",
         _sorted,
         lambda a: a.ndim >= 1 and a.shape[-1] > 3 and bool((a[..., 1:] > a[..., :-1]).all()),
     ),

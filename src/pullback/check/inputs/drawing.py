@@ -21,6 +21,7 @@ from pullback.check.values import Array
 from pullback.core.tensor.tensor import box
 from pullback.errors import ArgumentError
 
+_EACH_ONCE = ("permutation", "sorted", "distinct")  # along the last axis, or of all
 _BOUNDS = {"positive": (0.5, 2.0), "unit": (0.1, 0.9)}
 
 
@@ -40,13 +41,13 @@ def shape_of(described: ArgumentSpec, sizes: dict[str, int]) -> tuple[int, ...]:
 
 def bounds(described: ArgumentSpec, sizes: dict[str, int]) -> tuple[float, float] | None:
     """Return the bounds of an argument, None if there are none; open ends are not excluded."""
-    interval = described.interval
+    interval, whole = described.interval, np.dtype(described.dtype).kind in "iu"
     if interval is None:
-        return _BOUNDS.get(described.domain)
+        return (1, 4) if whole and described.domain == "positive" else _BOUNDS.get(described.domain)
     low, high = float(evaluate(interval.low, sizes)), float(evaluate(interval.high, sizes))
     low = high - 4 if low == -np.inf else low
     high = low + 4 if high == np.inf else high
-    if np.dtype(described.dtype).kind in "iu":
+    if whole:
         return low + interval.without_low, high - interval.without_high
     return low, high
 
@@ -67,70 +68,59 @@ def draw(
         return evaluate(described.size, sizes)
     if described.shape is None:
         return described.value
-    shape, dtype = shape_of(described, sizes), np.dtype(described.dtype)
+    dtype = np.dtype(described.dtype)
     if dtype.kind == "b":
+        shape = shape_of(described, sizes)
         return rng.permutation(np.arange(int(np.prod(shape))) % 2 == 0).reshape(shape)
-    between = bounds(described, sizes)
     if dtype.kind in "iu":
-        shortest = min([*sizes.values(), 4])
-        return np.asarray(_integers(described, between, shape, shortest, rng)).astype(dtype)
-    domain = DOMAINS.get(described.domain)
-    drawn = _reals(described, None if domain else between, shape, rng, scale)
+        return _integers(described, sizes, rng).astype(dtype)
+    drawn = _reals(described, sizes, rng, scale)
     if dtype.kind == "c":
-        drawn = drawn + 1j * _reals(described, None if domain else between, shape, rng, scale)
-    if domain is not None:
-        drawn = domain.draw(drawn)
+        drawn = drawn + 1j * _reals(described, sizes, rng, scale)
+    if described.domain in DOMAINS:
+        drawn = DOMAINS[described.domain].draw(drawn)
+        between = bounds(described, sizes)
         if between and described.domain == "sorted":
             drawn = from_end_to_end(drawn, *between)
     return np.asarray(drawn).astype(dtype)
 
 
-def _integers(
-    described: ArgumentSpec,
-    between: tuple[float, float] | None,
-    shape: tuple[int, ...],
-    shortest: int,
-    rng: np.random.Generator,
-) -> Array:
+def _integers(described: ArgumentSpec, sizes: dict[str, int], rng: np.random.Generator) -> Array:
     """Draw integers: by default indices of the shortest axis."""
+    shape, between = shape_of(described, sizes), bounds(described, sizes)
     count, domain, free = int(np.prod(shape)), described.domain, described.interval is None
     if domain == "pointers":
         first, last = between or (0, count)
         return np.linspace(first, last, count, dtype=int)
-    low, high = map(int, between or (0, shortest - 1))
+    low, high = map(int, between or (0, min([*sizes.values(), 4]) - 1))
+    if domain not in _EACH_ONCE:
+        return rng.integers(low, high + 1, shape)
+    *rows, length = (count,) if domain == "distinct" else shape
     if domain == "permutation":
-        return np.argsort(rng.random(shape), axis=-1) + (0 if free else low)
-    if domain == "positive" and free:
-        low, high = 1, 4
-    if domain == "sorted":  # each once along the last axis, if there are so many
-        high = max(high, low + shape[-1] - 1) if free else high
-        every = np.resize(np.arange(low, high + 1), (*shape[:-1], max(high - low + 1, shape[-1])))
-        return np.sort(rng.permuted(every, axis=-1)[..., : shape[-1]], axis=-1)
-    if domain == "distinct":
-        high = max(high, low + count - 1) if free else high
-        if high - low + 1 < count:
-            raise ArgumentError(
-                f"check_op: at least {count} integers for `{described.name}` to be distinct are "
-                f"required, got {high - low + 1}.\nhint: widen its interval."
-            )
-        return (low + rng.permutation(high - low + 1)[:count]).reshape(shape)
-    return rng.integers(low, high + 1, shape)
+        high = low + length - 1
+    elif free:
+        high = max(high, low + length - 1)
+    if domain == "distinct" and high - low + 1 < count:
+        raise ArgumentError(
+            f"check_op: at least {count} integers for `{described.name}` to be distinct are "
+            f"required, got {high - low + 1}.\nhint: widen its interval."
+        )
+    every = np.resize(np.arange(low, high + 1), (*rows, max(high - low + 1, length)))
+    drawn = rng.permuted(every, axis=-1)[..., :length].reshape(shape)
+    return np.sort(drawn, axis=-1) if domain == "sorted" else drawn
 
 
 def _reals(
-    described: ArgumentSpec,
-    between: tuple[float, float] | None,
-    shape: tuple[int, ...],
-    rng: np.random.Generator,
-    scale: float,
+    described: ArgumentSpec, sizes: dict[str, int], rng: np.random.Generator, scale: float
 ) -> Array:
     """Draw real numbers, normal ones of a scale or between bounds."""
+    shape, between = shape_of(described, sizes), bounds(described, sizes)
     if described.domain == "distinct":
         low, high = between or (-2.0, 2.0)
         count = int(np.prod(shape))
         steps = rng.permutation(count) + rng.uniform(0.3, 0.7, count)
         return np.asarray((low + (high - low) * steps / count).reshape(shape))
-    if between is None:
+    if between is None or described.domain in DOMAINS:
         return scale * rng.normal(size=shape)
     margin = 0.05 * (between[1] - between[0])
     return rng.uniform(between[0] + margin, between[1] - margin, shape)

@@ -28,7 +28,14 @@ from pullback.check.inputs.arguments import (
 )
 from pullback.check.inputs.drawing import draw_call, draw_sizes
 from pullback.check.inputs.reading import Reading, Use
-from pullback.check.inputs.shape_text import VALUES, ArgumentSpec, Interval, documented
+from pullback.check.inputs.shape_text import (
+    VALUES,
+    ArgumentSpec,
+    Interval,
+    documented,
+    fits,
+    with_words,
+)
 from pullback.check.naming import name_of, parameters_of
 from pullback.check.subject import Subject
 from pullback.check.values import Array
@@ -46,7 +53,6 @@ _ARRAY: Specs = (ArgumentSpec("", _BY_PLAN),)
 _INDEX: Specs = (ArgumentSpec("", _BY_PLAN, "int64"),)
 _MASK: Specs = (ArgumentSpec("", _BY_PLAN, "bool"),)
 _SCALAR: Specs = (ArgumentSpec("", ()),)
-_SHARE: Specs = (ArgumentSpec("", (), domain="unit"),)
 
 
 def _values(*values: Any) -> list[Specs]:
@@ -104,7 +110,7 @@ def _used(uses: set[str]) -> list[Specs]:
     if Use.CALLED in uses:
         return _values(VALUES["callable"])
     if Use.NUMBER in uses:
-        return [_SHARE, _SCALAR] if tensor else [*_values(2, 0.5), _SCALAR]
+        return [_SCALAR] if tensor else [*_values(2, 0.5), _SCALAR]
     if gradient:
         return [_ARRAY, _SCALAR]
     if uses & {Use.INDEX, Use.OVERWRITTEN} or (Use.EQUAL in uses and not tensor):
@@ -147,23 +153,15 @@ PLANS = tuple(row.split(";") for row in _SHAPES.split())
 _USUAL = 8  # so many plans are tried before a less likely choice
 _ORDERS = 60  # combinations of choices
 _COMPLEX = "complex128"
-# Domains, an interval and a dtype of real arrays whose values matter.
-_VALUES: tuple[str | Interval, ...] = (
-    "",
-    "spd",
-    "positive",
-    "unit",
-    Interval("1.2", "3"),
-    _COMPLEX,
-)
+_VALUES = ("", "spd", "positive", "unit", "in [1.2, 3]", _COMPLEX)  # of real arrays
 
 
-def _ranked(choices: list[list[Specs]]) -> Iterator[tuple[Specs, str | Interval]]:
+def _ranked(choices: list[list[Specs]]) -> Iterator[tuple[Specs, str]]:
     """Yield a specification of all arguments and what values they have, the most likely first."""
     ranges = [range(len(some)) for some in choices]
     orders = sorted(itertools.islice(itertools.product(*ranges), 5000), key=sum)[:_ORDERS]
 
-    def unlikely(one: tuple[tuple[int, ...], int, str | Interval]) -> int:
+    def unlikely(one: tuple[tuple[int, ...], int, str]) -> int:
         order, plan, values = one
         return sum(order) + plan // _USUAL + (values != "")
 
@@ -191,13 +189,11 @@ def _planned(chosen: Specs, plan: Sequence[str]) -> Specs:
     return tuple(found)
 
 
-def _having(d: ArgumentSpec, values: str | Interval) -> ArgumentSpec:
+def _having(d: ArgumentSpec, words: str) -> ArgumentSpec:
     """Return a real array with such values, if it may have these."""
-    if not _is_real(d) or d.domain or d.interval or (values == "spd" and not d.is_square):
-        return d
-    field = "dtype" if values == _COMPLEX else "domain"
-    field = "interval" if isinstance(values, Interval) else field
-    return dataclasses.replace(d, **{field: values})  # type: ignore[arg-type]
+    plain = _is_real(d) and not d.domain and not d.interval
+    other = with_words(d, words)[0] if plain else d
+    return other if fits(other) else d
 
 
 def _is_real(d: ArgumentSpec) -> bool:
@@ -297,14 +293,11 @@ class _Search:
                 break
         raise self.refusal()
 
-    def is_likely(self, plain: Specs, values: str | Interval) -> bool:
+    def is_likely(self, plain: Specs, values: str) -> bool:
         """Return whether what was read and tried speaks for a candidate."""
-        shapes = {d.name: d.shape for d in plain if d.shape is not None}
-        for name, shape in shapes.items():
-            least, most = self.read.axes.get(name, (0, len(shape)))
-            hidden = self.unsummed and len({*shape}) < len(shape)  # which axes are taken as one
-            if hidden or not least <= len(shape) <= most:
-                return False
+        shapes = [d.shape for d in plain if d.shape is not None]
+        if self.unsummed and any(len({*shape}) < len(shape) for shape in shapes):
+            return False  # squares hide which axes are taken as one
         if self.real.intersection(d.name for d in plain if d.dtype in ("int64", "bool")):
             return False
         if values == _COMPLEX:

@@ -12,17 +12,16 @@ import contextlib
 import enum
 import types
 import typing
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from pullback.check.naming import parameters_of, tree_of
+from pullback.check.naming import tree_of
 from pullback.core.tensor.tensor import Tensor
 
 _ONLY_ARRAYS = {n for n in dir(np.ndarray) if not n.startswith("_") and not hasattr(Tensor, n)}
-_MOST_AXES = 9
 
 
 class Use(enum.StrEnum):
@@ -82,8 +81,6 @@ class Reading:
     ----------
     uses : dict of set of str
         How each is used, by hints too; of those that are missing nothing is known.
-    axes : dict of (int, int)
-        The least and the most axes of those of which the source tells.
     shapes : dict of tuple of str
         The shapes of those that forward takes apart element by element, or column by column.
     hints : dict of str
@@ -98,15 +95,14 @@ class Reading:
     ...     up, down = rates.numpy()
     ...     return pb.asarray(np.bincount(ids, f(x.numpy()[:, 0]) * up / down))
     >>> found = Reading(pb.autograd_function(forward, lambda ctx, g: {"x": g}, name="binned"))
-    >>> sorted(found.of("index")), found.axes["x"], found.shapes
-    (['ids'], (2, 9), {'rates': ('2',)})
+    >>> sorted(found.of("index")), found.shapes
+    (['ids'], {'rates': ('2',)})
     >>> sorted(found.left_out)
     ['f', 'ids', 'rates']
     """
 
     def __init__(self, fn: Any) -> None:
         self.uses: dict[str, set[str]] = defaultdict(set)
-        self.axes: dict[str, tuple[int, int]] = {}
         self.shapes: dict[str, tuple[str, ...]] = {}
         self.left_out: set[str] = set()
         self.hints: dict[str, Any] = {}
@@ -116,64 +112,62 @@ class Reading:
         for name, hint in self.hints.items():
             if hint in (Tensor, np.ndarray):
                 self.uses[name].add(Use.GRADIENT if hint is Tensor else Use.ARRAY)
-        names = [p.name for p in parameters_of(forward or fn) or ()]
         function = _function_of(forward)
         if function is not None:  # perhaps of another signature than what wraps it
             a = function.args
             names = [p.arg for p in (*a.posonlyargs, *a.args, *a.kwonlyargs)]
             self._globals = getattr(forward, "__globals__", {})
             self._nodes = list(ast.walk(function))
-            self._names = {name: name for name in names}
-            self._parts: dict[str, str] = {}  # from a name to the argument of which it is a part
+            # From a local name to the argument that it holds, and whether to all its elements.
+            self._held = {name: (name, True) for name in names}
             self._read_forward()
-        self._read_results(getattr(fn, "rule", None), names[1:])
-        self.uses = {name: found for name, found in self.uses.items() if name}
-        self.axes = {n: (low, high) for n, (low, high) in self.axes.items() if n and low <= high}
+            self._read_results(getattr(fn, "rule", None), names[1:])
+
+    def of(self, *kinds: str) -> set[str]:
+        """Return the arguments that are used in one of these ways."""
+        return {name for name, found in self.uses.items() if found.intersection(kinds)}
 
     def _read_forward(self) -> None:
         self._learn_names()
         for node in self._nodes:
             for name, use in self._uses_in(node):
                 self.uses[name].add(use)
-            for name, least, most in self._axes_in(node):
-                low, high = self.axes.get(name, (0, _MOST_AXES))
-                self.axes[name] = (max(low, least), min(high, most))
+        self.uses.pop("", None)
         self.shapes = self._taken_apart()
-
-    def of(self, *kinds: str) -> set[str]:
-        """Return the arguments that are used in one of these ways."""
-        return {name for name, found in self.uses.items() if found.intersection(kinds)}
 
     # -- names ---------------------------------------------------------------------------------
     def _learn_names(self) -> None:
         """Learn which local names hold an argument, or a part of one."""
-        stores = [
-            n.id for n in self._nodes if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)
-        ]
+        names = [n for n in self._nodes if isinstance(n, ast.Name)]
+        stores = Counter(n.id for n in names if isinstance(n.ctx, ast.Store))
         known = set()
         for name, value, part in (one for node in self._nodes for one in _assigned(node)):
-            if part:
-                self._parts[name] = self._name(value)
-            elif stores.count(name) == 1 and self._name(value):
-                self._names[name] = self._name(value)
+            held, whole = self._holds(value)
+            if held and (part or stores[name] == 1):
+                self._held[name] = (held, whole and not part)
                 known.add(name)
-        for name in {*stores} - known:
-            self._names.pop(name, None)
+        for name in stores.keys() - known:
+            self._held.pop(name, None)
+
+    def _holds(self, node: ast.AST | None) -> tuple[str, bool]:
+        """Return the argument whose elements an expression holds, and whether all in their places.
+
+        The name is empty if it holds none's.
+        """
+        match node:
+            case ast.Name(id=name):
+                return self._held.get(name, ("", True))
+            case ast.Subscript(value=value) | ast.Attribute(value=value, attr="T"):
+                return self._holds(value)[0], False
+            case ast.Call(func=called):
+                if any(takes.same and _ends(called, takes.function) for takes in TAKES):
+                    return self._holds(self._operand(node, 0))
+        return "", True
 
     def _name(self, node: ast.AST | None) -> str:
-        """Return the argument whose elements an expression holds; empty if it holds none's."""
-        if isinstance(node, ast.Name):
-            return self._names.get(node.id, "")
-        if isinstance(node, ast.Call):
-            same = any(takes.same and _ends(node.func, takes.function) for takes in TAKES)
-            return self._name(self._operand(node, 0)) if same else ""
-        return ""
-
-    def _part(self, node: ast.AST) -> str:
-        """Return the argument of which an expression holds elements, perhaps not all of them."""
-        if isinstance(node, ast.Subscript):
-            return self._name(node.value)
-        return self._name(node) or self._parts.get(getattr(node, "id", ""), "")
+        """Return the argument that an expression is; empty if it is none."""
+        held, whole = self._holds(node)
+        return held if whole else ""
 
     def _operand(self, node: ast.Call, position: int) -> ast.AST | None:
         """Return the operand of a call of a function or method; None if it has none there."""
@@ -187,7 +181,7 @@ class Reading:
         while isinstance(node, ast.Attribute):
             node = node.value
         name = getattr(node, "id", "")
-        known = None if name in self._names else self._globals.get(name)
+        known = None if name in self._held else self._globals.get(name)
         return str(known.__name__) if isinstance(known, types.ModuleType) else ""
 
     # -- uses ----------------------------------------------------------------------------------
@@ -197,9 +191,9 @@ class Reading:
             case ast.Call():
                 yield from self._uses_in_call(node)
             case ast.Assign(targets=[ast.Subscript() as written]):
-                yield from ((self._part(part), Use.OVERWRITTEN) for part in _brackets(written))
+                yield from ((self._holds(k)[0], Use.OVERWRITTEN) for k in _brackets(written))
             case ast.Subscript():
-                yield from ((self._part(part), Use.INDEX) for part in _brackets(node))
+                yield from ((self._holds(k)[0], Use.INDEX) for k in _brackets(node))
             case ast.Attribute(value=ast.Name() as owner, attr=attr) if attr in _ONLY_ARRAYS:
                 yield self._name(owner), Use.ARRAY
             case ast.UnaryOp(op=ast.Invert(), operand=operand):
@@ -210,7 +204,7 @@ class Reading:
 
     def _uses_in_call(self, node: ast.Call) -> Iterator[tuple[str, str]]:
         if isinstance(node.func, ast.Name):
-            yield self._names.get(node.func.id, ""), Use.CALLED
+            yield self._name(node.func), Use.CALLED
         for takes in TAKES:
             if takes.use and _ends(node.func, takes.function):
                 yield self._name(self._operand(node, takes.position)), takes.use
@@ -222,46 +216,24 @@ class Reading:
             yield from ((self._name(a), Use.ARRAY) for a in node.args if isinstance(a, ast.Name))
 
     # -- shapes --------------------------------------------------------------------------------
-    def _axes_in(self, node: ast.AST) -> Iterator[tuple[str, int, int]]:
-        """Yield names with the least and the most axes that a node allows."""
-        match node:
-            case ast.Assign(
-                targets=[ast.Tuple(elts=parts), *_], value=ast.Attribute(attr="shape", value=owner)
-            ):
-                starred = any(isinstance(part, ast.Starred) for part in parts)
-                most = _MOST_AXES if starred else len(parts)
-                yield self._name(owner), len(parts) - starred, most
-            case ast.Subscript(value=ast.Attribute(attr="shape", value=owner), slice=axis):
-                yield self._name(owner), _at_least(axis), _MOST_AXES
-            case ast.Subscript(value=value, slice=ast.Tuple(elts=parts)):
-                plain = all(isinstance(p, (ast.Slice, ast.Name, ast.Constant)) for p in parts)
-                made = [p for p in parts if isinstance(p, ast.Constant) and p.value in (None, ...)]
-                yield self._name(value), (len(parts) - len(made)) * plain, _MOST_AXES
-            case ast.Call(keywords=keywords):
-                for keyword in keywords:
-                    if keyword.arg in ("axis", "dim"):
-                        operand = self._operand(node, 0)
-                        yield self._name(operand), _at_least(keyword.value), _MOST_AXES
-
     def _taken_apart(self) -> dict[str, tuple[str, ...]]:
         """Return the shapes of those of which each element or column is taken by its number."""
         found: dict[str, set[tuple[int, int]]] = defaultdict(set)  # axes, and how many are taken
         for node in self._nodes:
             match node:
                 case ast.Assign(targets=[ast.Tuple(elts=parts)], value=value):
-                    columns = _transposed(value)
-                    name = self._name(columns or value)
+                    columns = isinstance(value, ast.Attribute) and value.attr == "T"
                     starred = any(isinstance(part, ast.Starred) for part in parts)
-                    found[name].add((2 if columns else 1, 0 if starred else len(parts)))
+                    owner = value.value if isinstance(value, ast.Attribute) and columns else value
+                    found[self._name(owner)].add((1 + columns, 0 if starred else len(parts)))
                 case ast.Subscript(value=value):
                     places = _brackets(node)
                     last = _whole(places[-1]) if places else None
-                    last = -1 if last is None else last
-                    found[self._name(value)].add((len(places), max(0, last + 1)))
+                    found[self._name(value)].add((len(places), 0 if last is None else last + 1))
         return {
             name: ("n", str(most))[2 - axes :]
             for name, counts in found.items()
-            if name and len({axes for axes, _ in counts}) == 1 and all(k for _, k in counts)
+            if name and len({axes for axes, _ in counts}) == 1 and all(k > 0 for _, k in counts)
             for axes, most in [max(counts)]
             if axes <= 2 and most > 1
         }
@@ -306,15 +278,13 @@ def _function_of(fn: Any) -> Any:
 
 def _assigned(node: Any) -> Iterator[tuple[str, ast.AST, bool]]:
     """Yield the names that a statement assigns, each with what, and whether with a part of it."""
-    found: list[tuple[Any, ast.AST, bool]]
     for target in node.targets if isinstance(node, ast.Assign) else ():
+        found: list[tuple[Any, ast.AST, bool]] = [(target, node.value, False)]
         match target, node.value:
             case ast.Tuple(elts=targets), ast.Tuple(elts=values):
                 found = [(t, value, False) for t, value in zip(targets, values, strict=False)]
             case ast.Tuple(elts=targets), value:
-                found = [(t, _transposed(value) or value, True) for t in targets]
-            case _, value:
-                found = [(target, value, False)]
+                found = [(t, value, True) for t in targets]
         yield from ((t.id, value, part) for t, value, part in found if isinstance(t, ast.Name))
 
 
@@ -331,18 +301,7 @@ def _ends(node: ast.AST, name: str) -> bool:
     return found in (name, f"{name}_")
 
 
-def _transposed(node: ast.AST) -> ast.AST | None:
-    """Return what an expression is the transpose of, None if it is none."""
-    return node.value if isinstance(node, ast.Attribute) and node.attr == "T" else None
-
-
 def _whole(node: ast.AST) -> int | None:
     """Return the whole number that is written, None if none is."""
     text = ast.unparse(node)
     return int(text) if text.removeprefix("-").isdecimal() else None
-
-
-def _at_least(axis: ast.AST) -> int:
-    """Return the least number of axes of an array that has this axis, 0 if it is not written."""
-    found = _whole(axis)
-    return 0 if found is None else found + 1 if found >= 0 else -found

@@ -12,7 +12,7 @@ import dataclasses
 import inspect
 import re
 from collections.abc import Sequence
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 
@@ -60,9 +60,7 @@ class ArgumentSpec:
     """One argument: an array of a shape, or a literal."""
 
     name: str
-    shape: tuple[str, ...] | None = (
-        None  # a size for each axis, as an expression; of a literal None
-    )
+    shape: tuple[str, ...] | None = None  # a size for each axis; None of what is no array
     dtype: str = "float64"
     domain: str = ""  # one of `WORDS`, or empty
     interval: Interval | None = None  # of the values
@@ -83,7 +81,7 @@ class ArgumentSpec:
     @property
     def symbols(self) -> list[str]:
         """The symbols of its shape, in order."""
-        return [name for size in self.shape or () for name in _symbols(size)]
+        return [name for size in self.shape or () for name in _symbols(size) or ()]
 
     @property
     def is_square(self) -> bool:
@@ -98,15 +96,7 @@ def parse(api: str, text: str, names: Sequence[str] | None = None) -> list[Argum
     After a shape: a dtype (float64 unless it says ``float32``, ``complex``, ``int``, ...), one of
     `WORDS` such as ``positive``, ``distinct`` or ``spd``, ``mask``, ``int below n``, or ``in
     [a, b]`` with an end left out by a round bracket. In place of a shape: a literal, also as
-    ``name=(0, 1)``, a size such as ``n``, ``callable`` or ``seed``.
-
-    Parameters
-    ----------
-    api : str
-        The function that messages name.
-    text : str
-    names : sequence of str, optional
-        The valid names.
+    ``name=(0, 1)``, a size such as ``n``, ``callable`` or ``seed``. Messages name `api`.
 
     Raises
     ------
@@ -118,31 +108,24 @@ def parse(api: str, text: str, names: Sequence[str] | None = None) -> list[Argum
     >>> [str(d) for d in parse("here", "x: (n, 2*n), i: (n,) int in [0, n), axes=(0, 1)")]
     ['x: (n, 2*n)', 'i: (n,) int in [0, n)', 'axes=(0, 1)']
     """
-
-    def refuse(required: str, came: str, start: int = 0) -> NoReturn:
+    described: list[ArgumentSpec] = []
+    try:
+        for piece in _BETWEEN.split(text.rstrip().removesuffix(",")):
+            described.append(_argument(piece.strip(), names))
+        symbols = {name for d in described for name in d.symbols}
+        for d in described:
+            for end in (d.interval.low, d.interval.high) if d.interval else (d.size or "0",):
+                if not symbols.issuperset(_symbols(end) or ()):
+                    symbol = "a number or a symbol of one of the shapes"
+                    raise _RefusedError(_VALUE.format(d.name) if d.size else symbol, end)
+    except _RefusedError as error:
+        required, came = error.args
         known = f" The arguments are: {', '.join(names)}." if names else ""
         raise ArgumentError(
-            f"{api}: {required} is required, got {came!r} at character {text.index(came, start)} "
-            f"of {text!r}.{known}\nhint: describe each argument by a shape or a value, such as "
+            f"{api}: {required} is required, got {came!r} in {text!r}.{known}\n"
+            "hint: describe each argument by a shape or a value, such as "
             '"x: (n, d), index: (n,) int in [0, d), scale: 0.5".'
-        )
-
-    described: list[ArgumentSpec] = []
-    start = 0
-    for piece in _BETWEEN.split(text.rstrip().removesuffix(",")):
-        start = text.index(piece, start)
-        try:
-            described.append(_argument(piece.strip(), names))
-        except _RefusedError as error:
-            required, came = error.args
-            refuse(required, came, start)
-    known = {name for d in described for name in d.symbols}
-    for d in described:
-        for end in (d.interval.low, d.interval.high) if d.interval else (d.size or "0",):
-            if not known.issuperset(_symbols(end)):
-                symbol = "a number or a symbol of one of the shapes"
-                required = _VALUE.format(d.name) if d.size else symbol
-                refuse(required, end, text.index(d.name) + len(d.name))
+        ) from None
     return described
 
 
@@ -163,12 +146,13 @@ def _argument(piece: str, names: Sequence[str] | None) -> ArgumentSpec:
     shape = _shape(sizes)
     if shape is None:
         raise _RefusedError(f"a size for each axis of `{name}`", f"({sizes})")
-    d, other = _with_words(ArgumentSpec(name, shape), words)
+    d, other = with_words(ArgumentSpec(name, shape), words)
+    if "," in other:
+        raise _RefusedError("an interval of numbers", other)
     if other:
         valid = f"one of {', '.join([*KINDS, *WORDS])}, in [a, b], below n"
-        required = "an interval of numbers" if other[1] else f"{valid} after the shape of `{name}`"
-        raise _RefusedError(required, other[0])
-    if not _fits(d):
+        raise _RefusedError(f"{valid} after the shape of `{name}`", other)
+    if not fits(d):
         raise _RefusedError(f"a square shape for {d.domain}, as `{name}: (n, n) {d.domain}`", words)
     return d
 
@@ -179,7 +163,7 @@ def _literal(name: str, text: str) -> ArgumentSpec:
         return ArgumentSpec(name, value=VALUES[text])
     with contextlib.suppress(ValueError, SyntaxError):
         return ArgumentSpec(name, value=ast.literal_eval(text))
-    if _expression(text) is None:
+    if _symbols(text) is None:
         raise _RefusedError(_VALUE.format(name), text)
     return ArgumentSpec(name, size=text)
 
@@ -188,31 +172,30 @@ def _shape(text: str) -> tuple[str, ...] | None:
     """Return the sizes in a text such as ``"n, 2*d"``; None if they are none."""
     sizes = [size.strip() for size in text.split(",")]
     sizes = sizes[:-1] if not sizes[-1] else sizes
-    return tuple(sizes) if all(_expression(size) is not None for size in sizes) else None
+    return tuple(sizes) if None not in map(_symbols, sizes) else None
 
 
-def _with_words(d: ArgumentSpec, words: str) -> tuple[ArgumentSpec, re.Match[str] | None]:
+def with_words(d: ArgumentSpec, words: str) -> tuple[ArgumentSpec, str]:
     """Return an array with what words say of it up to the first that says nothing, and that."""
     for word in _WORD.finditer(words):
-        text = word[0]
-        if word[1] or word[5]:
-            low, high = (word[2].strip(), word[3].strip()) if word[1] else ("0", word[5])
-            if _expression(low) is None or _expression(high) is None:
-                return d, word
-            interval = Interval(low, high, word[1] == "(", word[4] != "]")
-            dtype = "int64" if word[5] else d.dtype
-            d = dataclasses.replace(d, interval=interval, dtype=dtype)
+        text, left, low, high, right, below = (word[0], *word.groups())
+        if left or below:
+            ends = (low.strip(), high.strip()) if left else ("0", below)
+            if None in map(_symbols, ends):
+                return d, text
+            interval = Interval(*ends, left == "(", right != "]")
+            d = dataclasses.replace(d, interval=interval, dtype="int64" if below else d.dtype)
         elif text in KINDS:
             d = dataclasses.replace(d, dtype=KINDS[text])
         elif text in WORDS:
             dtype = "int64" if text in _WHOLE else d.dtype
             d = dataclasses.replace(d, domain=text, dtype=dtype)
         else:
-            return d, word
-    return d, None
+            return d, text
+    return d, ""
 
 
-def _fits(d: ArgumentSpec) -> bool:
+def fits(d: ArgumentSpec) -> bool:
     """Return whether an array of that shape can have its structure."""
     return d.is_square or d.domain not in DOMAINS or not DOMAINS[d.domain].square
 
@@ -230,9 +213,9 @@ def documented(fn: Any, names: Sequence[str]) -> dict[str, ArgumentSpec]:
         for name in said.split(", ") if shape is not None else ():
             d = ArgumentSpec(name, shape)
             for words in (*before.replace(",", " ").split(), after):
-                d, _ = _with_words(d, words)
+                d, _ = with_words(d, words)
             if name in names:
-                found.setdefault(name, d if _fits(d) else dataclasses.replace(d, domain=""))
+                found.setdefault(name, d if fits(d) else dataclasses.replace(d, domain=""))
     return found
 
 
@@ -241,18 +224,14 @@ _NODES = (ast.Expression, ast.Name, ast.Constant, ast.Load, ast.BinOp, ast.Unary
 _OPERATORS = (ast.Add, ast.Sub, ast.Mult, ast.Div, ast.FloorDiv)
 
 
-def _expression(text: str) -> ast.Expression | None:
-    """Return an expression of numbers and symbols, None if the text is not one."""
+def _symbols(text: str) -> list[str] | None:
+    """Return the symbols in an expression of sizes and numbers, None if the text is not one."""
     try:
-        parsed = ast.parse(text, mode="eval")
+        nodes = list(ast.walk(ast.parse(text, mode="eval")))
     except SyntaxError:
         return None
-    known = all(isinstance(node, _NODES + _OPERATORS) for node in ast.walk(parsed))
-    return parsed if known else None
-
-
-def _symbols(size: str) -> list[str]:
-    nodes = ast.walk(ast.parse(size, mode="eval"))
+    if not all(isinstance(node, _NODES + _OPERATORS) for node in nodes):
+        return None
     return [n.id for n in nodes if isinstance(n, ast.Name) and n.id not in ("inf", "pi")]
 
 
@@ -264,8 +243,5 @@ def evaluate(text: str, sizes: dict[str, int]) -> Any:
     >>> evaluate("2*n - 1", {"n": 3})
     5
     """
-    parsed = _expression(text)
-    if parsed is None:
-        raise ArgumentError(f"an expression of sizes is required, got {text!r}")
     known = {"__builtins__": {}, "inf": np.inf, "pi": np.pi, **sizes}
-    return eval(compile(parsed, "<size>", "eval"), known)
+    return eval(text, known)  # numbers, symbols and operators: a description has no others
