@@ -33,7 +33,6 @@ from pullback.check.inputs.shape_text import (
     ArgumentSpec,
     Interval,
     documented,
-    fits,
     with_words,
 )
 from pullback.check.naming import name_of, parameters_of
@@ -192,8 +191,7 @@ def _planned(chosen: Specs, plan: Sequence[str]) -> Specs:
 def _having(d: ArgumentSpec, words: str) -> ArgumentSpec:
     """Return a real array with such values, if it may have these."""
     plain = _is_real(d) and not d.domain and not d.interval
-    other = with_words(d, words)[0] if plain else d
-    return other if fits(other) else d
+    return with_words(d, words)[0] if plain else d
 
 
 def _is_real(d: ArgumentSpec) -> bool:

@@ -199,8 +199,7 @@ class Reading:
             case ast.UnaryOp(op=ast.Invert(), operand=operand):
                 yield self._name(operand), Use.MASK
             case ast.Compare(ops=[ast.Eq() | ast.NotEq()], left=left, comparators=[right]):
-                inner = [s.value if isinstance(s, ast.Subscript) else s for s in (left, right)]
-                yield from ((self._name(side), Use.EQUAL) for side in inner)
+                yield from ((self._holds(side)[0], Use.EQUAL) for side in (left, right))
 
     def _uses_in_call(self, node: ast.Call) -> Iterator[tuple[str, str]]:
         if isinstance(node.func, ast.Name):
@@ -222,10 +221,9 @@ class Reading:
         for node in self._nodes:
             match node:
                 case ast.Assign(targets=[ast.Tuple(elts=parts)], value=value):
-                    columns = isinstance(value, ast.Attribute) and value.attr == "T"
+                    name, whole = self._holds(value)
                     starred = any(isinstance(part, ast.Starred) for part in parts)
-                    owner = value.value if isinstance(value, ast.Attribute) and columns else value
-                    found[self._name(owner)].add((1 + columns, 0 if starred else len(parts)))
+                    found[name].add((1 if whole else 2, 0 if starred else len(parts)))
                 case ast.Subscript(value=value):
                     places = _brackets(node)
                     last = _whole(places[-1]) if places else None

@@ -19,15 +19,12 @@ from typing import Any, Literal
 import numpy as np
 
 from pullback.check.inputs.arguments import Change, Inputs, taken
-from pullback.check.inputs.domains import recognised
-from pullback.check.values import Array, holds_numbers, host, in_place_of
+from pullback.check.values import Array, holds_numbers, host
 from pullback.core.custom import pytree as tree
 from pullback.core.tensor.tensor import Tensor, box
 
-Put = Callable[[Inputs], Inputs]
 _SMALL = 1e-2
 _ORDERS = 6  # of the axes
-_LONGEST = 15  # a word
 
 
 def other_settings(fn: Callable[..., Any], inputs: Inputs) -> Iterator[Change]:
@@ -54,12 +51,12 @@ def other_settings(fn: Callable[..., Any], inputs: Inputs) -> Iterator[Change]:
         put, seen = _given if value is None else _put, [value]
         for other in others:
             new = not any(type(v) is type(other) and v == other for v in seen)
-            usable = _usable(fn, partial(put, fn, name, other), inputs) if new else None
+            change = partial(put, fn, name, other)
             seen.append(other)
-            if usable is not None:
+            if new and _results(fn, change(inputs)):
                 gone = "given" if value is None else "left out" if holds_numbers(value) else ""
                 what = f"`{name}` " + (gone or f"= {other!r} in place of {value!r}")
-                yield Change(what, name, usable)
+                yield Change(what, name, change)
                 if value is None or type(value) is float:  # one of them is enough
                     break
 
@@ -80,26 +77,6 @@ def _results(fn: Callable[..., Any], inputs: Inputs) -> list[Array]:
 
 def _same(found: Sequence[Array], other: Sequence[Array]) -> bool:
     return len(found) == len(other) and all(map(np.array_equal, found, other))
-
-
-def _usable(fn: Callable[..., Any], put: Put, inputs: Inputs) -> Put | None:
-    """Return a change if forward takes it, perhaps of positive arrays: it may take a logarithm."""
-    for each in (put, lambda call: _positive(put(call))):
-        if _results(fn, each(inputs)):
-            return each
-    return None
-
-
-def _positive(inputs: Inputs) -> Inputs:
-    """Return a call with positive values of its arrays, but of those with a structure."""
-
-    def positive(value: Any) -> Any:
-        array = host(value) if holds_numbers(value) else np.empty(0)
-        free = array.dtype.kind == "f" and array.size and not recognised(array)
-        return in_place_of(value, np.abs(array) + 0.1) if free else value
-
-    args, kwargs = tree.map_leaves(positive, (inputs.args, inputs.kwargs))
-    return inputs._replace(args=args, kwargs=kwargs)
 
 
 # -- by type ---------------------------------------------------------------------------------------
@@ -123,8 +100,7 @@ def _others(
         ):  # it is an axis
             return [other_end, *range(rank), *range(-rank, 0)]
         fewer = (3, -1) if value == 0 else (value - 1,) if value > 1 else (-value,) * (value < 0)
-        numbers = (value + 1, *fewer)  # a step of 0 may never end
-        return [n for n in numbers if not _stands_apart(value, n, inputs)]
+        return value + 1, *fewer  # a step of 0 may never end
     if isinstance(value, float) and np.isfinite(value):
         return _floats(value)
     if isinstance(value, (tuple, list)):
@@ -134,14 +110,6 @@ def _others(
 
 def _arrays(inputs: Inputs) -> list[Array]:
     return [host(v) for v in (*inputs.args, *inputs.kwargs.values()) if holds_numbers(v)]
-
-
-def _stands_apart(value: int, other: int, inputs: Inputs) -> bool:
-    """Return whether a number is none of the indices of a call, and another one would be."""
-    lists = [v for v in inputs.args if isinstance(v, list) and {*map(type, v)} == {int}]
-    arrays = [*_arrays(inputs), *map(np.asarray, lists)]
-    indices = {int(n) for a in arrays if a.dtype.kind in "iu" for n in a.ravel()}
-    return bool(indices) and value not in indices and (other in indices or other < 0)
 
 
 def _floats(value: float) -> tuple[float, ...]:
@@ -154,9 +122,7 @@ def _floats(value: float) -> tuple[float, ...]:
 
 def _sequences(values: list[Any], rank: int) -> Iterator[list[Any]]:
     kinds = {*map(type, values)}
-    if not values:
-        yield from ([1], [0, 1])
-    elif kinds == {int} and sorted(values) == list(range(len(values))):
+    if kinds == {int} and sorted(values) == list(range(len(values))):
         yield from map(list, itertools.islice(itertools.permutations(values), 1, _ORDERS))
     elif kinds == {int}:
         if all(-rank <= v < rank for v in values):  # axes
@@ -181,22 +147,21 @@ def _words(fn: Callable[..., Any]) -> Iterator[str]:
         return
     used = inspect.getclosurevars(forward)
     for value in (forward, *used.nonlocals.values(), *used.globals.values()):
-        if isinstance(value, types.FunctionType):
-            if value.__code__.co_filename == forward.__code__.co_filename:
-                yield from _constants(value.__code__)
+        code = getattr(value, "__code__", None)
+        if code and code.co_filename == forward.__code__.co_filename:
+            yield from _constants(code)
         elif isinstance(value, (dict, set, frozenset, tuple, list)):
             yield from (word for word in value if isinstance(word, str))
 
 
-def _constants(code: types.CodeType) -> Iterator[str]:
+def _constants(code: Any) -> Iterator[str]:
     """Yield the words in the code of a function and of the functions in it."""
-    for constant in code.co_consts:
-        if isinstance(constant, types.CodeType):
+    for constant in getattr(code, "co_consts", code):
+        named = isinstance(constant, str) and constant.replace("-", "_").isidentifier()
+        if isinstance(constant, (types.CodeType, tuple, frozenset)):
             yield from _constants(constant)
-        for word in constant if isinstance(constant, (tuple, frozenset)) else (constant,):
-            named = isinstance(word, str) and word not in code.co_varnames
-            if named and 1 < len(word) <= _LONGEST and word.replace("-", "_").isidentifier():
-                yield word
+        elif named and len(constant) > 1:
+            yield constant
 
 
 # -- in place of None ------------------------------------------------------------------------------

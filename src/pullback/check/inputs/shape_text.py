@@ -29,6 +29,7 @@ KINDS = {
 } | {"mask": "bool"}
 _WHOLE = ("permutation", "pointers")  # of whole numbers
 WORDS = ("positive", "unit", "distinct", *_WHOLE, *DOMAINS)
+_OF_SQUARES = [word for word, domain in DOMAINS.items() if domain.square]
 # What stands for a value that has no literal: a smooth function of tensors or numbers, a seed.
 VALUES: dict[str, Any] = {"callable": tanh, "seed": 0}
 _VALUE = "a shape such as (n, d) or a literal of Python, a size, callable or seed for `{}`"
@@ -147,13 +148,13 @@ def _argument(piece: str, names: Sequence[str] | None) -> ArgumentSpec:
     if shape is None:
         raise _RefusedError(f"a size for each axis of `{name}`", f"({sizes})")
     d, other = with_words(ArgumentSpec(name, shape), words)
+    if other in _OF_SQUARES:
+        raise _RefusedError(f"a square shape for {other}, as `{name}: (n, n) {other}`", words)
     if "," in other:
         raise _RefusedError("an interval of numbers", other)
     if other:
         valid = f"one of {', '.join([*KINDS, *WORDS])}, in [a, b], below n"
         raise _RefusedError(f"{valid} after the shape of `{name}`", other)
-    if not fits(d):
-        raise _RefusedError(f"a square shape for {d.domain}, as `{name}: (n, n) {d.domain}`", words)
     return d
 
 
@@ -187,17 +188,12 @@ def with_words(d: ArgumentSpec, words: str) -> tuple[ArgumentSpec, str]:
             d = dataclasses.replace(d, interval=interval, dtype="int64" if below else d.dtype)
         elif text in KINDS:
             d = dataclasses.replace(d, dtype=KINDS[text])
-        elif text in WORDS:
+        elif text in WORDS and (d.is_square or text not in _OF_SQUARES):
             dtype = "int64" if text in _WHOLE else d.dtype
             d = dataclasses.replace(d, domain=text, dtype=dtype)
         else:
             return d, text
     return d, ""
-
-
-def fits(d: ArgumentSpec) -> bool:
-    """Return whether an array of that shape can have its structure."""
-    return d.is_square or d.domain not in DOMAINS or not DOMAINS[d.domain].square
 
 
 def documented(fn: Any, names: Sequence[str]) -> dict[str, ArgumentSpec]:
@@ -215,7 +211,7 @@ def documented(fn: Any, names: Sequence[str]) -> dict[str, ArgumentSpec]:
             for words in (*before.replace(",", " ").split(), after):
                 d, _ = with_words(d, words)
             if name in names:
-                found.setdefault(name, d if fits(d) else dataclasses.replace(d, domain=""))
+                found.setdefault(name, d)
     return found
 
 

@@ -31,9 +31,6 @@ _INSIDE = 1e-3  # of an interval: how close to its ends values are
 _FAR = 1e3
 _SMALLEST = 1e-2  # numbers that are smaller say how exact forward is, or keep it from dividing by 0
 _NEAR_ZERO = 1e-3  # of an argument
-_OTHER, _MOVED, _SIGNS = "other values of", "moved values of", "other signs of"
-_SMALLER, _LARGER, _EQUAL = "smaller values of", "larger values of", "equal values in"
-_ZERO, _ROW = "a zero in", "a row of another argument in"
 
 
 # -- calls -----------------------------------------------------------------------------------------
@@ -56,19 +53,13 @@ def vary(fn: Callable[..., Any], inputs: Inputs, seed: int = 0) -> Iterator[tupl
         for k in rng.permutation(len(settings))[:count]:
             chosen.setdefault(settings[k].name, settings[k])
         numbers = _numbers([inputs, *(change.put(inputs) for change in chosen.values())])
-        values: dict[str, tuple[str, Array]] = {}
+        others, has_zero = [], False
         for name, drawer in drawers.items():
-            zero = any(what == _ZERO for what, _ in values.values())  # 0 / 0 is no mistake
-            found = drawer(numbers, zero) if rng.random() < _OFTEN else None
-            if found is not None:
-                values[name] = found
-        if rng.random() < _SELDOM:
-            values |= _alike(drawers, values, rng)
-        others = [
-            Change(f"{what} `{name}`", name, partial(replaced, fn, name, other))
-            for name, (what, other) in values.items()
-            if name not in chosen
-        ]
+            other = drawer(numbers, has_zero) if rng.random() < _OFTEN else None
+            if other is not None and name not in chosen:
+                has_zero |= bool((other == 0).any())  # 0 / 0 is no mistake
+                what = f"{_difference(drawer.array, other)} `{name}`"
+                others.append(Change(what, name, partial(replaced, fn, name, other)))
         if chosen or others:
             yield (*chosen.values(), *others)
 
@@ -79,19 +70,16 @@ def _numbers(calls: Sequence[Inputs]) -> list[float]:
     return [float(v) for v in values if type(v) in (int, float) and np.isfinite(v)]
 
 
-def _alike(
-    drawers: dict[str, Drawer], values: dict[str, tuple[str, Array]], rng: np.random.Generator
-) -> dict[str, tuple[str, Array]]:
-    """Return an argument with a row of another of its shape: points that coincide."""
-    free = {n: values[n][1] if n in values else d.array for n, d in drawers.items() if d.is_free}
-    pairs = [p for p in itertools.permutations(free, 2) if free[p[0]].shape == free[p[1]].shape]
-    if not pairs:
-        return {}
-    name, source = pairs[rng.integers(len(pairs))]
-    found, row, own = free[name].copy(), free[source][0], drawers[name]
-    found[0] = row
-    fits = (row != 0).all() and own.low <= row.min() and row.max() <= own.high
-    return {name: (_ROW, found)} if fits else {}
+def _difference(own: Array, other: Array) -> str:
+    """Return how other values of an argument differ, in words."""
+    if own.dtype.kind != "f":
+        return "other values of"
+    if (other == 0).any() and not (own == 0).any():
+        return "a zero in"
+    if np.unique(other).size < np.unique(own).size:
+        return "equal values in"
+    growth = np.abs(other).max() / np.abs(own).max()
+    return f"{'larger' if growth > 2 else 'smaller' if growth < 0.5 else 'other'} values of"
 
 
 # -- values ----------------------------------------------------------------------------------------
@@ -143,11 +131,12 @@ def _parts_of_one(arrays: Sequence[Array]) -> list[Array]:
     """
     whole = [a for a in arrays if a.dtype.kind in "iu" and a.ndim == 1 and a.size > 1]
     values = {a.shape for a in arrays if a.dtype.kind in "fc"}
-    found = []
-    for one, other in itertools.permutations(whole, 2):
-        if points_into(one, other) or (one.size == other.size and one.shape in values):
-            found += [one, other]
-    return found
+    return [
+        part
+        for pair in itertools.permutations(whole, 2)
+        if points_into(*pair) or (pair[0].shape == pair[1].shape and pair[0].shape in values)
+        for part in pair
+    ]
 
 
 class Drawer:
@@ -173,9 +162,9 @@ class Drawer:
         floats = [a for a in others if a.dtype.kind == "f" and a.size]
         self.low, self.high = _limits(self.array, floats, bounded)
 
-    def __call__(self, numbers: Sequence[float], no_zero: bool) -> tuple[str, Array] | None:
-        """Return what is different, and the array; None where it stays as it is."""
-        array, kind, what = self.array, self.array.dtype.kind, _OTHER
+    def __call__(self, numbers: Sequence[float], has_zero: bool) -> Array | None:
+        """Return other values, None where they stay as they are."""
+        array, kind = self.array, self.array.dtype.kind
         if kind == "f" and not np.isfinite(array).all():
             return None
         with np.errstate(all="ignore"):
@@ -183,17 +172,17 @@ class Drawer:
                 other = self.rng.random(array.shape) < self.rng.choice([0.3, 0.7])
             elif kind in "iu":
                 other = self._integers()
-            elif kind == "c":
-                other = self._complex()
             elif self.word:
                 other = self._structured()
+            elif kind == "c":
+                other = array * np.exp(1j * self.rng.normal(size=array.shape))
             else:
-                what, other = self._real(numbers, no_zero)
+                other = self._real(numbers)
+                other = self._equal(other, has_zero) if self.rng.random() < 0.3 else other
             other = np.asarray(other).astype(array.dtype)
-        if np.array_equal(other, array) or not np.isfinite(other).all():
-            return None
         empty = kind == "b" and (other.all() or not other.any())  # of nothing, a mean is undefined
-        return None if empty else (what, other)
+        same = np.array_equal(other, array) or not np.isfinite(other).all()
+        return None if empty or same else other
 
     def _integers(self) -> Array:
         """Return other indices: what rises or differs within a row of a table still does."""
@@ -209,67 +198,52 @@ class Drawer:
         rises = (np.diff(array, axis=-1) >= 0).all() and not self.is_order
         return np.asarray(np.sort(other, axis=-1) if rises else other)
 
-    def _complex(self) -> Array:
-        array = self.array
-        if array.ndim == 2 and np.array_equal(array, array.conj().T):
-            d = self._stretch(len(array))
-            return np.asarray(d[:, None] * array * d)
-        return np.asarray(array * np.exp(1j * self.rng.normal(size=array.shape)))
-
     def _structured(self) -> Array:
         """Return another member of the set, about as large; what is sorted has the same ends."""
         array, domain = self.array, DOMAINS[self.word]
-        drawn = domain.draw(self.rng.normal(size=array.shape))
+        normal = self.rng.normal(size=(2, *array.shape))
+        drawn = domain.draw(normal[0] + 1j * normal[1] if array.dtype.kind == "c" else normal[0])
         if self.word == "sorted":
             return from_end_to_end(drawn, array[..., :1], array[..., -1:])
         large = np.asarray(drawn * (np.abs(array).max() / np.abs(drawn).max()))
         return large if domain.holds(large) else drawn
 
-    def _real(self, numbers: Sequence[float], no_zero: bool) -> tuple[str, Array]:
-        """Return real values of another order, size, place or sign, with equal ones among them."""
-        array, rng, what = self.array, self.rng, _OTHER
+    def _real(self, numbers: Sequence[float]) -> Array:
+        """Return real values of another order, size, place or sign."""
+        array, rng = self.array, self.rng
         other = rng.permuted(array) if rng.random() < 0.5 else array
         if np.isfinite(self.low) and np.isfinite(self.high):  # some of them close to these
             a, b = rng.choice([0.4, 1.0, 2.5], 2)
-            share = rng.beta(a, b, array.shape)
-            share = np.clip(share, _INSIDE, 1 - _INSIDE)
-            other = self.low + (self.high - self.low) * share
-        elif array.size == 1:  # a scale or an exponent
-            return what, array * self._stretch(array.shape)
-        else:
-            if rng.random() < 0.5:
-                other = other * self._stretch(array.shape)
-            if rng.random() < 0.4:
-                factor = _FAR if rng.random() < _SELDOM else 10.0 ** rng.uniform(-1.5, 1.5)
-                what, other = _LARGER if factor > 1 else _SMALLER, other * factor
-            if rng.random() < 0.4:
-                spread = float(np.ptp(array)) or float(np.abs(array).max()) or 1.0
-                by = spread * rng.uniform(-1.0, 1.0)
-                if numbers and rng.random() < 0.3:
-                    by = rng.choice(numbers) - float(other.mean())
-                what, other = _MOVED, other + by
-            if self.low < 0 < self.high and rng.random() < 0.3:
-                what, other = _SIGNS, other * rng.choice([-1.0, 1.0], array.shape)
-            other = np.abs(other) if self.low == 0 else -np.abs(other) if self.high == 0 else other
-        return self._equal(what, other, no_zero) if rng.random() < 0.3 else (what, other)
+            share = np.clip(rng.beta(a, b, array.shape), _INSIDE, 1 - _INSIDE)
+            return np.asarray(self.low + (self.high - self.low) * share)
+        if array.size == 1 or rng.random() < 0.5:  # one is a scale or an exponent
+            other = other * rng.lognormal(0.0, 0.7, array.shape)
+        if array.size == 1:
+            return other
+        if rng.random() < 0.4:
+            other = other * (_FAR if rng.random() < _SELDOM else 10.0 ** rng.uniform(-1.5, 1.5))
+        if rng.random() < 0.4:
+            spread = float(np.ptp(array)) or float(np.abs(array).max()) or 1.0
+            by = spread * rng.uniform(-1.0, 1.0)
+            if numbers and rng.random() < 0.3:
+                by = rng.choice(numbers) - float(other.mean())
+            other = other + by
+        if self.low < 0 < self.high and rng.random() < 0.3:
+            other = other * rng.choice([-1.0, 1.0], array.shape)
+        return np.abs(other) if self.low == 0 else -np.abs(other) if self.high == 0 else other
 
-    def _equal(self, what: str, other: Array, no_zero: bool) -> tuple[str, Array]:
+    def _equal(self, other: Array, has_zero: bool) -> Array:
         """Return values of which some are equal: to one another, to others, or to 0."""
-        rng, found = self.rng, other.copy()
-        which = rng.integers(3)
+        which, found = self.rng.integers(3), other.copy()
         if which == 0 and len(other) > 1:
-            what, found[1] = _EQUAL, found[0]
+            found[1] = found[0]
         elif which == 1 and other.shape[-1] > 1:  # the two smallest, or the two largest
-            order, k = np.argsort(other, axis=-1), rng.choice([0, other.shape[-1] - 2])
+            order, k = np.argsort(other, axis=-1), self.rng.choice([0, other.shape[-1] - 2])
             values = np.take_along_axis(found, order[..., [k]], -1)
             np.put_along_axis(found, order[..., [k + 1]], values, -1)
-            what = _EQUAL
-        elif which == 2 and not no_zero and self.array.min() < 0 < self.array.max():
-            what, found.flat[rng.integers(other.size)] = _ZERO, 0.0
-        return what, found
-
-    def _stretch(self, shape: int | tuple[int, ...]) -> Any:
-        return self.rng.lognormal(0.0, 0.7, shape)
+        elif which == 2 and not has_zero and self.array.min() < 0 < self.array.max():
+            found.flat[self.rng.integers(other.size)] = 0.0
+        return found
 
 
 def _word(array: Array) -> str:
@@ -280,7 +254,7 @@ def _word(array: Array) -> str:
 
 def _limits(array: Array, others: Sequence[Array], bounded: bool) -> tuple[float, float]:
     """Return the limits that values keep: their own, those of 0 and 1, of a table, or 0."""
-    if array.dtype.kind != "f" or not np.isfinite(array).all():
+    if array.dtype.kind != "f":
         return -np.inf, np.inf
     low, high = float(array.min()), float(array.max())
     if bounded:
