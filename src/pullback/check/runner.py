@@ -19,14 +19,12 @@ from pullback.check.exceptions import BackwardError, InapplicableError
 from pullback.check.inputs.arguments import (
     ENDLESS,
     Inputs,
+    draw_described,
     format_inputs,
-    on_domains,
-    read_by_half,
     taken,
     try_forward,
 )
-from pullback.check.inputs.domains import recognised
-from pullback.check.inputs.drawing import draw_described
+from pullback.check.inputs.domains import on_domains, read_by_half, recognised
 from pullback.check.inputs.guessing import CannotGuessError, described_call, guess
 from pullback.check.inputs.shape_text import documented
 from pullback.check.inputs.strategies import is_strategy, search

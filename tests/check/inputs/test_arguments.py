@@ -7,7 +7,8 @@ import pytest
 
 import pullback as pb
 from pullback.check import check_op
-from pullback.check.inputs.arguments import Inputs, format_inputs, on_domains
+from pullback.check.inputs.arguments import Inputs, format_inputs
+from pullback.check.inputs.domains import on_domains
 from pullback.errors import ArgumentError
 
 

@@ -5,8 +5,8 @@ import pytest
 
 import pullback as pb
 from pullback.check import check_op
+from pullback.check.inputs.arguments import draw
 from pullback.check.inputs.domains import DOMAINS, recognised
-from pullback.check.inputs.drawing import draw
 from pullback.check.inputs.shape_text import parse
 from pullback.errors import ArgumentError
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from pullback.check.inputs.drawing import draw, draw_sizes
+from pullback.check.inputs.arguments import draw, draw_sizes
 from pullback.check.inputs.shape_text import documented, evaluate, parse
 from pullback.errors import ArgumentError
 

@@ -1,13 +1,14 @@
-"""The arguments of one call: bound to a signature, tried, and printed in one line.
+"""The arguments of one call: drawn as they are described, tried, and printed in one line.
 
-Must not know where they come from: a text, a strategy or a guess.
+The same generator draws the same values. The strategies of Hypothesis draw differently, within the
+same bounds.
 """
 
 from __future__ import annotations
 
-import functools
 import inspect
 import warnings
+from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -15,19 +16,22 @@ import numpy as np
 
 from pullback.check.deadline import deadline
 from pullback.check.exceptions import ForwardError, first_line
-from pullback.check.inputs.domains import DOMAINS, recognised
+from pullback.check.inputs.domains import DOMAINS, from_end_to_end
+from pullback.check.inputs.shape_text import ArgumentSpec, evaluate, parse
 from pullback.check.iterating import ends
 from pullback.check.naming import name_of, parameters_of
 from pullback.check.subject import Run, Subject
 from pullback.check.values import Array, holds_numbers, host
 from pullback.core.custom.define import Function
-from pullback.errors import ArgumentTypeError, AutogradError
+from pullback.core.tensor.tensor import box
+from pullback.errors import ArgumentError, ArgumentTypeError, AutogradError
 
+_EACH_ONCE = ("permutation", "sorted", "distinct")  # along the last axis, or of all
+_BOUNDS = {"positive": (0.5, 2.0), "unit": (0.1, 0.9)}
 _KINDS = inspect.Parameter
 NOT_FINITE, NO_RESULT = "a result that is not finite", "no floating or complex result"
 ENDLESS = "it does not end"
 _PATIENCE, _SLOWER = 1.0, 20.0  # in seconds, and as calls take on average
-_NOT_SYMMETRIC = 1e-2  # by how much a matrix is made so
 _POSITIONAL = (_KINDS.POSITIONAL_ONLY, _KINDS.POSITIONAL_OR_KEYWORD)
 
 
@@ -101,51 +105,6 @@ def taken(fn: Callable[..., Any], inputs: Inputs) -> tuple[Subject, Run] | str:
     return ENDLESS if over or not found else found[0]
 
 
-def on_domains(fn: Callable[..., Any], domains: Mapping[str, str]) -> Callable[..., Any]:
-    """Return a function of any arrays that calls `fn` with members of their domains.
-
-    The derivative of `fn` along a domain, and that of `fn` after the map onto the domain, are the
-    same.
-    """
-    maps = {name: DOMAINS[word].project for name, word in domains.items()}
-    if not any(maps.values()) or parameters_of(fn) is None:
-        return fn
-    signature = inspect.signature(fn)
-
-    @functools.wraps(fn, updated=())
-    def called(*args: Any, **kwargs: Any) -> Any:
-        call = signature.bind(*args, **kwargs)
-        for name, value in call.arguments.items():
-            project = maps.get(name)
-            call.arguments[name] = value if project is None else project(value)
-        return fn(*call.args, **call.kwargs)
-
-    called.__name__ = name_of(fn)
-    return called
-
-
-def read_by_half(subject: Subject) -> dict[str, str]:
-    """Return the words for the symmetric matrices that forward reads as such, by name.
-
-    Of these it reads one triangle alone, or refuses others. The gradient is right if it is along
-    symmetric matrices: over which elements it is spread is a convention.
-    """
-    words = {}
-    for i, (name, array) in enumerate(zip(subject.names, subject.arrays, strict=True)):
-        word = recognised(array)
-        for half in (np.tril, np.triu) if word in ("spd", "symmetric") else ():
-            by = _NOT_SYMMETRIC * np.abs(array).max() * half(1.0 - np.eye(array.shape[-1]))
-            moved = [a + by.astype(a.dtype) if k == i else a for k, a in enumerate(subject.arrays)]
-            try:
-                same = map(np.array_equal, subject.values(moved), subject.values(subject.arrays))
-                alone = all(same)
-            except ForwardError:
-                alone = True
-            if alone:
-                words[name] = word
-    return words
-
-
 def format_inputs(
     inputs: Inputs,
     parameters: Sequence[inspect.Parameter] | None = None,
@@ -172,3 +131,157 @@ def _text(value: Any, values: bool) -> str:
     array = host(value)
     text = str(array.tolist()) if values and array.size <= 16 else f"{array.shape}"
     return text + ("" if array.dtype == np.float64 else f" {array.dtype}")
+
+
+# -- drawing ---------------------------------------------------------------------------------------
+def draw_sizes(
+    described: Sequence[ArgumentSpec], rng: np.random.Generator, most: int = 4
+) -> dict[str, int]:
+    """Draw small sizes for the symbols, all different unless there are more than `most`."""
+    symbols = list(dict.fromkeys(name for d in described for name in d.symbols))
+    sizes = 2 + (rng.permutation(4) if len(symbols) <= most else rng.integers(2, size=len(symbols)))
+    return {name: int(size) for name, size in zip(symbols, sizes, strict=False)}
+
+
+def shape_of(described: ArgumentSpec, sizes: dict[str, int]) -> tuple[int, ...]:
+    """Return the shape of an argument for these sizes."""
+    return tuple(int(evaluate(size, sizes)) for size in described.shape or ())
+
+
+def bounds(described: ArgumentSpec, sizes: dict[str, int]) -> tuple[float, float] | None:
+    """Return the bounds of an argument, None if there are none; open ends are not excluded."""
+    interval, whole = described.interval, np.dtype(described.dtype).kind in "iu"
+    if interval is None:
+        return (1, 4) if whole and described.domain == "positive" else _BOUNDS.get(described.domain)
+    low, high = float(evaluate(interval.low, sizes)), float(evaluate(interval.high, sizes))
+    low = high - 4 if low == -np.inf else low
+    high = low + 4 if high == np.inf else high
+    if whole:
+        return low + interval.without_low, high - interval.without_high
+    return low, high
+
+
+def draw(
+    described: ArgumentSpec, sizes: dict[str, int], rng: np.random.Generator, scale: float = 1.0
+) -> Any:
+    """Draw an argument: an array, whose values are of a scale unless they have bounds; or a value.
+
+    Examples
+    --------
+    >>> d = ArgumentSpec("x", ("n", "n"), domain="spd")
+    >>> a = draw(d, {"n": 3}, np.random.default_rng(0))
+    >>> a.shape, bool(np.all(np.linalg.eigvalsh(a) > 0))
+    ((3, 3), True)
+    """
+    if described.size:
+        return evaluate(described.size, sizes)
+    if described.shape is None:
+        return described.value
+    dtype = np.dtype(described.dtype)
+    if dtype.kind == "b":
+        shape = shape_of(described, sizes)
+        return rng.permutation(np.arange(int(np.prod(shape))) % 2 == 0).reshape(shape)
+    if dtype.kind in "iu":
+        return _integers(described, sizes, rng).astype(dtype)
+    drawn = _reals(described, sizes, rng, scale)
+    if dtype.kind == "c":
+        drawn = drawn + 1j * _reals(described, sizes, rng, scale)
+    if described.domain in DOMAINS:
+        drawn = DOMAINS[described.domain].draw(drawn)
+        between = bounds(described, sizes)
+        if between and described.domain == "sorted":
+            drawn = from_end_to_end(drawn, *between)
+    return np.asarray(drawn).astype(dtype)
+
+
+def _integers(described: ArgumentSpec, sizes: dict[str, int], rng: np.random.Generator) -> Array:
+    """Draw integers: by default indices of the shortest axis."""
+    shape, between = shape_of(described, sizes), bounds(described, sizes)
+    count, domain, free = int(np.prod(shape)), described.domain, described.interval is None
+    if domain == "pointers":
+        first, last = between or (0, count)
+        return np.linspace(first, last, count, dtype=int)
+    low, high = map(int, between or (0, min([*sizes.values(), 4]) - 1))
+    if domain not in _EACH_ONCE:
+        return rng.integers(low, high + 1, shape)
+    *rows, length = (count,) if domain == "distinct" else shape
+    if domain == "permutation":
+        high = low + length - 1
+    elif free:
+        high = max(high, low + length - 1)
+    if domain == "distinct" and high - low + 1 < count:
+        raise ArgumentError(
+            f"check_op: at least {count} integers for `{described.name}` to be distinct are "
+            f"required, got {high - low + 1}.\nhint: widen its interval."
+        )
+    every = np.resize(np.arange(low, high + 1), (*rows, max(high - low + 1, length)))
+    drawn = rng.permuted(every, axis=-1)[..., :length].reshape(shape)
+    return np.sort(drawn, axis=-1) if domain == "sorted" else drawn
+
+
+def _reals(
+    described: ArgumentSpec, sizes: dict[str, int], rng: np.random.Generator, scale: float
+) -> Array:
+    """Draw real numbers, normal ones of a scale or between bounds."""
+    shape, between = shape_of(described, sizes), bounds(described, sizes)
+    if described.domain == "distinct":
+        low, high = between or (-2.0, 2.0)
+        count = int(np.prod(shape))
+        steps = rng.permutation(count) + rng.uniform(0.3, 0.7, count)
+        return np.asarray((low + (high - low) * steps / count).reshape(shape))
+    if between is None or described.domain in DOMAINS:
+        return scale * rng.normal(size=shape)
+    margin = 0.05 * (between[1] - between[0])
+    return rng.uniform(between[0] + margin, between[1] - margin, shape)
+
+
+def draw_call(
+    fn: Callable[..., Any],
+    described: Sequence[ArgumentSpec],
+    sizes: dict[str, int],
+    rng: np.random.Generator,
+    scale: float = 1.0,
+    passed: Callable[[str, Array], Any] = lambda _, array: box(array),
+) -> Inputs:
+    """Draw the arguments of a call; those that are described several times are a list."""
+    values: dict[str, list[Any]] = {}
+    for d in described:
+        value = draw(d, sizes, rng, scale)
+        value = passed(d.name, value) if isinstance(value, np.ndarray) else value
+        values.setdefault(d.name, []).append(value)
+    domains = {d.name: d.domain for d in described if d.domain in DOMAINS}
+    kept = [d.name for d in described if d.interval or d.size or d.domain not in ("", *_BOUNDS)]
+    call = _bound(fn, values)
+    return Inputs(call.args, call.kwargs, domains=domains, bounded=frozenset(kept))
+
+
+def _bound(fn: Callable[..., Any], values: dict[str, list[Any]]) -> inspect.BoundArguments:
+    """Return the call with these values of each argument."""
+    parameters = parameters_of(fn)
+    if parameters is None:
+        any_call = inspect.signature(lambda *args: None)
+        return any_call.bind(*(value for some in values.values() for value in some))
+    arguments: OrderedDict[str, Any] = OrderedDict()
+    for p in parameters:
+        if p.kind is p.VAR_KEYWORD:
+            arguments[p.name] = {name: some[0] for name, some in values.items()}
+        elif p.name in values:
+            some = values.pop(p.name)
+            arguments[p.name] = some if len(some) > 1 or p.kind is p.VAR_POSITIONAL else some[0]
+    return inspect.BoundArguments(inspect.Signature(parameters), arguments)
+
+
+def draw_described(fn: Callable[..., Any], text: str, seed: int) -> Inputs:
+    """Draw the inputs that a text describes."""
+    parameters = parameters_of(fn) or []
+    named = [p for p in parameters if p.kind is not p.VAR_KEYWORD]
+    known = [p.name for p in named] if parameters == named != [] else None
+    described = parse("check_op", text, known)
+    needed = [p.name for p in named if p.default is p.empty and p.kind is not p.VAR_POSITIONAL]
+    for name in {*needed} - {d.name for d in described}:
+        raise ArgumentError(
+            f"check_op: a description of each argument of `{name_of(fn)}` is required, got "
+            f"none of `{name}`.\nhint: the arguments are: {', '.join(map(str, parameters))}."
+        )
+    rng = np.random.default_rng([seed, 0])
+    return draw_call(fn, described, draw_sizes(described, rng), rng)

@@ -7,16 +7,22 @@ sees members of the set alone, and the gradient is compared along the set.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import functools
+import inspect
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from pullback.check.exceptions import ForwardError
+from pullback.check.naming import name_of, parameters_of
 from pullback.check.numerical import double
+from pullback.check.subject import Subject
 from pullback.check.values import Array
 from pullback.ops.functions.creation import eye
 
 _CLOSE = 1e-6
+_NOT_SYMMETRIC = 1e-2  # by how much a matrix is made so
 
 
 class Domain(NamedTuple):
@@ -167,3 +173,49 @@ def recognised(array: Array) -> str:
     wide = array.astype(double(array.dtype))
     known = ("spd", "symmetric") if array.dtype.kind == "c" else DOMAINS  # these are Hermitian
     return next((word for word in known if DOMAINS[word].holds(wide)), "")
+
+
+# -- calls -----------------------------------------------------------------------------------------
+def on_domains(fn: Callable[..., Any], domains: Mapping[str, str]) -> Callable[..., Any]:
+    """Return a function of any arrays that calls `fn` with members of their domains.
+
+    The derivative of `fn` along a domain, and that of `fn` after the map onto the domain, are the
+    same.
+    """
+    maps = {name: DOMAINS[word].project for name, word in domains.items()}
+    if not any(maps.values()) or parameters_of(fn) is None:
+        return fn
+    signature = inspect.signature(fn)
+
+    @functools.wraps(fn, updated=())
+    def called(*args: Any, **kwargs: Any) -> Any:
+        call = signature.bind(*args, **kwargs)
+        for name, value in call.arguments.items():
+            project = maps.get(name)
+            call.arguments[name] = value if project is None else project(value)
+        return fn(*call.args, **call.kwargs)
+
+    called.__name__ = name_of(fn)
+    return called
+
+
+def read_by_half(subject: Subject) -> dict[str, str]:
+    """Return the words for the symmetric matrices that forward reads as such, by name.
+
+    Of these it reads one triangle alone, or refuses others. The gradient is right if it is along
+    symmetric matrices: over which elements it is spread is a convention.
+    """
+    words = {}
+    for i, (name, array) in enumerate(zip(subject.names, subject.arrays, strict=True)):
+        word = recognised(array)
+        for half in (np.tril, np.triu) if word in ("spd", "symmetric") else ():
+            by = _NOT_SYMMETRIC * np.abs(array).max() * half(1.0 - np.eye(array.shape[-1]))
+            moved = [a + by.astype(a.dtype) if k == i else a for k, a in enumerate(subject.arrays)]
+            try:
+                same = map(np.array_equal, subject.values(moved), subject.values(subject.arrays))
+                alone = all(same)
+            except ForwardError:
+                alone = True
+            if alone:
+                words[name] = word
+    return words

@@ -24,9 +24,10 @@ from pullback.check.inputs.arguments import (
     NOT_FINITE,
     Inputs,
     callable_of,
-    try_forward,
+    draw_call,
+    draw_sizes,
+    first_run,
 )
-from pullback.check.inputs.drawing import draw_call, draw_sizes
 from pullback.check.inputs.reading import Reading, Use
 from pullback.check.inputs.shape_text import (
     VALUES,
@@ -36,7 +37,6 @@ from pullback.check.inputs.shape_text import (
     with_words,
 )
 from pullback.check.naming import name_of, parameters_of
-from pullback.check.subject import Subject
 from pullback.check.values import Array
 from pullback.core.tensor.tensor import Tensor, box
 from pullback.errors import ArgumentError, GradientError, NameNotFoundError
@@ -303,17 +303,25 @@ class _Search:
         return not self.problems.get(plain, "").partition(":")[0].endswith(_WHATEVER)
 
     def tried(self, specs: Specs) -> str | list[str]:
-        """Return the arrays that have no gradient, or what is wrong with a candidate."""
-        values = self.values(specs)
-        if values == NOT_FINITE or not isinstance(values, str):
+        """Return the arrays that have no gradient, or what is wrong with a candidate.
+
+        Only those of which neither the source nor a hint tells that they have one.
+        """
+        found = first_run(self.fn, self.inputs(specs))
+        if found == NOT_FINITE or not isinstance(found, str):
             self.real |= {*_reals_of(specs)}
-        larger = values if isinstance(values, str) else self.values(specs, _LARGE)
-        if isinstance(values, str) or isinstance(larger, str):
-            return str(larger)
-        if all(map(np.array_equal, values, larger)):
+        if isinstance(found, str):
+            return found
+        larger = first_run(self.fn, self.inputs(specs, scale=_LARGE))
+        if isinstance(larger, str):
+            return larger
+        (subject, run), (_, other) = found, larger
+        if all(map(np.array_equal, run.values(), other.values())):
             return _CONSTANT
         try:
-            return self.without_gradient(specs)
+            with warnings.catch_warnings(), np.errstate(all="ignore"):
+                warnings.simplefilter("ignore")
+                grads = run.vjp([np.ones_like(v) for v in run.values()])
         except GradientError as error:
             self.unsummed |= bool(error.unsummed)
             return f"{_REFUSED}: {first_line(error)}" if error.argument else []
@@ -321,29 +329,9 @@ class _Search:
             return []
         except Exception as error:
             return f"{_REFUSED}: {type(error).__name__}: {first_line(error)}"
-
-    def values(self, specs: Specs, scale: float = 1.0) -> list[Array] | str:
-        """Return forward's results, or why there are none."""
-        try:
-            inputs = self.inputs(specs, scale=scale)
-        except (ArgumentError, ValueError, IndexError):  # as of a symmetric array that is no square
-            return "no such values"
-        return try_forward(self.fn, inputs)
-
-    def without_gradient(self, specs: Specs) -> list[str]:
-        """Return the arguments that have no gradient, if others have one; backward has to take it.
-
-        Only those of which neither the source nor a hint tells that they have one.
-        """
-        inputs = self.inputs(specs)
-        subject = Subject(self.fn, inputs.args, inputs.kwargs)
-        with warnings.catch_warnings(), np.errstate(all="ignore"):
-            warnings.simplefilter("ignore")
-            run = subject.run()
-            grads = run.vjp([np.ones_like(v) for v in run.values()])
-        found = dict(zip(subject.names, grads, strict=True))
-        none = [n for n in _reals_of(specs) if found.get(n) is None and n not in self.sure]
-        return none if found.keys() - {*none} else []
+        given = {name for name, g in zip(subject.names, grads, strict=True) if g is not None}
+        none = [name for name in _reals_of(specs) if name not in given | self.sure]
+        return none if {*subject.names} - {*none} else []
 
     def refusal(self) -> CannotGuessError:
         """Return the error for inputs that cannot be guessed, with a description to edit."""
@@ -355,9 +343,8 @@ class _Search:
             f"{problems[specs].rstrip('.')} for {_as_text(specs) or 'no arguments'}. "
             f"Tried {len(problems)}"
         )
-        return CannotGuessError(
-            why, f"describe them: {described_call(self.fn, *map(_as_text, taken[:1]))}"
-        )
+        text = _as_text(specs) if taken else ""
+        return CannotGuessError(why, f"describe them: {described_call(self.fn, text)}")
 
 
 def guess(op: Any, seed: int = 0) -> Inputs:

@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pullback.check.inputs.arguments import Inputs
-from pullback.check.inputs.drawing import bounds, draw, shape_of
+from pullback.check.inputs.arguments import Inputs, bounds, draw, shape_of
 from pullback.check.inputs.shape_text import KINDS, ArgumentSpec, parse
 from pullback.check.properties.arrays import layouts_of
 from pullback.core.tensor.tensor import Tensor, box
@@ -253,14 +252,8 @@ def search(
         return True
 
     with contextlib.suppress(errors.NoSuchExample, errors.Flaky):  # once no more is checked
-        try:
-            settings = hypothesis.settings(**options)
-            hypothesis.find(strategy, fails, settings=settings, random=random.Random(seed))
-        except errors.Unsatisfiable:
-            raise ArgumentError(
-                "check_op: a strategy that draws an example is required, got one whose filters "
-                "refuse all"
-            ) from None
+        settings = hypothesis.settings(**options)
+        hypothesis.find(strategy, fails, settings=settings, random=random.Random(seed))
     return found[-1] if found else None
 
 
