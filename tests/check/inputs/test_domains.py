@@ -8,7 +8,6 @@ from pullback.check import check_op
 from pullback.check.inputs.arguments import draw
 from pullback.check.inputs.domains import DOMAINS, recognised
 from pullback.check.inputs.shape_text import parse
-from pullback.errors import ArgumentError
 
 SHAPES = {word: "(b, n, n)" if domain.square else "(b, n)" for word, domain in DOMAINS.items()}
 
@@ -94,23 +93,9 @@ def test_a_number_may_be_a_size_and_a_function_any_smooth_one():
     assert all(length == n for length, n, _ in seen)
 
 
-@pytest.mark.parametrize(
-    ("text", "told"),
-    [
-        ("x: (n, m) rotation", "a square shape for rotation"),
-        ("x: (n,), k: m", "a size, callable or seed for `k` is required, got 'm'"),
-        ("x: (n,) simplx", "got 'simplx'"),
-        ("x: (n,), k: n n", "a size, callable or seed"),
-    ],
-)
-def test_a_wrong_description_says_where(text, told):
-    with pytest.raises(ArgumentError, match=told.replace("(", r"\(")):
-        parse("check_op", text)
-
-
 def test_a_plain_array_with_a_structure_suggests_the_word():
     def forward(ctx, a):
-        if not np.allclose(a.numpy() @ a.numpy().T, np.eye(2)):
+        if not np.allclose(a.numpy() @ a.numpy().T, np.eye(2), 0.0, 1e-15):
             raise ValueError("a has to be orthogonal")
         return a * 2.0
 

@@ -134,12 +134,10 @@ def _text(value: Any, values: bool) -> str:
 
 
 # -- drawing ---------------------------------------------------------------------------------------
-def draw_sizes(
-    described: Sequence[ArgumentSpec], rng: np.random.Generator, most: int = 4
-) -> dict[str, int]:
-    """Draw small sizes for the symbols, all different unless there are more than `most`."""
+def draw_sizes(described: Sequence[ArgumentSpec], rng: np.random.Generator) -> dict[str, int]:
+    """Draw small sizes for the symbols, all different unless there are more than four."""
     symbols = list(dict.fromkeys(name for d in described for name in d.symbols))
-    sizes = 2 + (rng.permutation(4) if len(symbols) <= most else rng.integers(2, size=len(symbols)))
+    sizes = 2 + (rng.permutation(4) if len(symbols) <= 4 else rng.integers(2, size=len(symbols)))
     return {name: int(size) for name, size in zip(symbols, sizes, strict=False)}
 
 
@@ -275,13 +273,15 @@ def draw_described(fn: Callable[..., Any], text: str, seed: int) -> Inputs:
     """Draw the inputs that a text describes."""
     parameters = parameters_of(fn) or []
     named = [p for p in parameters if p.kind is not p.VAR_KEYWORD]
-    known = [p.name for p in named] if parameters == named != [] else None
-    described = parse("check_op", text, known)
+    free = not parameters or parameters != named
+    described = parse("check_op", text, None if free else [p.name for p in named])
+    said = {d.name for d in described}
     needed = [p.name for p in named if p.default is p.empty and p.kind is not p.VAR_POSITIONAL]
-    for name in {*needed} - {d.name for d in described}:
+    missing = [name for name in needed if name not in said]
+    if missing:
         raise ArgumentError(
-            f"check_op: a description of each argument of `{name_of(fn)}` is required, got "
-            f"none of `{name}`.\nhint: the arguments are: {', '.join(map(str, parameters))}."
+            f"check_op: a description of each argument of `{name_of(fn)}` is required, got none "
+            f"of `{missing[0]}`.\nhint: the arguments are: {', '.join(map(str, parameters))}."
         )
     rng = np.random.default_rng([seed, 0])
     return draw_call(fn, described, draw_sizes(described, rng), rng)

@@ -264,7 +264,7 @@ class _Search:
     def inputs(self, specs: Specs, constants: Collection[str] = (), scale: float = 1.0) -> Inputs:
         """Draw arguments, of which the constants are not differentiated."""
         rng = np.random.default_rng([self.seed, int(scale)])
-        sizes = draw_sizes(specs, np.random.default_rng(self.seed), most=3) | _SIZES
+        sizes = draw_sizes(specs, np.random.default_rng(self.seed)) | _SIZES
         some = bool(constants or self.arrays)  # then the others have to ask for a gradient
 
         def passed(name: str, array: Array) -> Any:

@@ -10,17 +10,16 @@ from __future__ import annotations
 
 import functools
 import itertools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
 import numpy as np
 
-from pullback.check.inputs.arguments import Change, Inputs, taken
+from pullback.check.inputs.arguments import Change, Inputs
 from pullback.check.inputs.domains import DOMAINS, from_end_to_end, recognised
 from pullback.check.inputs.settings import other_settings
 from pullback.check.naming import labels_of
-from pullback.check.numerical import joined, slope
 from pullback.check.values import Array, holds_numbers, host, in_place_of, points_into
 from pullback.core.custom import pytree as tree
 
@@ -30,7 +29,6 @@ _SETTINGS = (0.4, 0.45, 0.15)  # how often none, one and two of them differ
 _INSIDE = 1e-3  # of an interval: how close to its ends values are
 _FAR = 1e3
 _SMALLEST = 1e-2  # numbers that are smaller say how exact forward is, or keep it from dividing by 0
-_NEAR_ZERO = 1e-3  # of an argument
 
 
 # -- calls -----------------------------------------------------------------------------------------
@@ -108,35 +106,32 @@ def drawers_of(
     labels = labels_of(fn, inputs.args, inputs.kwargs)
     leaves = dict(zip(labels, tree.leaves((inputs.args, inputs.kwargs)), strict=False))
     arrays = {name: host(v) for name, v in leaves.items() if holds_numbers(v)}
-    stay = _parts_of_one(list(arrays.values()))
+    stay = _parts_of_one(arrays)
     found: dict[str, Drawer] = {}
     for name, value in leaves.items():
         if isinstance(value, float) and _SMALLEST < abs(value) < np.inf and "[" not in name:
             found[name] = Drawer(np.array([value]), [], rng)
-        elif name in arrays and arrays[name].size and not any(arrays[name] is a for a in stay):
+        elif name in arrays and arrays[name].size and name not in stay:
             others = [a for key, a in arrays.items() if key != name]
             bounded = name.split("[")[0] in inputs.bounded
             word = inputs.domains.get(name, "")
-            found[name] = drawer = Drawer(arrays[name], others, rng, word, bounded)
-            positive = drawer.is_free and (drawer.low, drawer.high) == (0.0, np.inf)
-            if positive and _has_kink_at_zero(fn, inputs, name, arrays[name]):
-                drawer.low = -np.inf
+            found[name] = Drawer(arrays[name], others, rng, word, bounded)
     return found
 
 
-def _parts_of_one(arrays: Sequence[Array]) -> list[Array]:
+def _parts_of_one(arrays: Mapping[str, Array]) -> set[str]:
     """Return the indices that say with others, and with values, what one sparse matrix is.
 
     Pointers rise from 0 to how many indices there are; rows and columns are as many as the values.
     """
-    whole = [a for a in arrays if a.dtype.kind in "iu" and a.ndim == 1 and a.size > 1]
-    values = {a.shape for a in arrays if a.dtype.kind in "fc"}
-    return [
-        part
-        for pair in itertools.permutations(whole, 2)
-        if points_into(*pair) or (pair[0].shape == pair[1].shape and pair[0].shape in values)
-        for part in pair
-    ]
+    whole = [n for n, a in arrays.items() if a.dtype.kind in "iu" and a.ndim == 1 and a.size > 1]
+    shapes = {a.shape for a in arrays.values() if a.dtype.kind in "fc"}
+    found: set[str] = set()
+    for one, other in itertools.permutations(whole, 2):
+        a, b = arrays[one], arrays[other]
+        if points_into(a, b) or (a.shape == b.shape and a.shape in shapes):
+            found |= {one, other}
+    return found
 
 
 class Drawer:
@@ -152,7 +147,6 @@ class Drawer:
     ) -> None:
         self.array, self.rng = np.atleast_1d(array), rng
         self.word = word or _word(self.array)
-        self.is_free = self.array.dtype.kind == "f" and not self.word
         rows = self.array.reshape(-1, self.array.shape[-1])
         self.repeats = any(np.unique(row).size < row.size for row in rows)
         # An index of each value, of which none is repeated, as in a scatter: it stays so.
@@ -265,20 +259,3 @@ def _limits(array: Array, others: Sequence[Array], bounded: bool) -> tuple[float
         if _word(table) == "sorted" and table.min() <= low and high <= table.max():
             return float(table.min()), float(table.max())
     return (0.0 if low > 0 else -np.inf), (0.0 if high < 0 else np.inf)
-
-
-def _has_kink_at_zero(fn: Callable[..., Any], inputs: Inputs, name: str, array: Array) -> bool:
-    """Return whether forward treats the signs of a positive argument differently, without a pole.
-
-    As with an absolute value or a comparison with 0. Of what is smooth as the argument goes through
-    0 nobody can tell whether values below 0 are meant.
-    """
-
-    def at(t: float) -> Array | None:
-        found = taken(fn, replaced(fn, name, t * array, inputs))
-        return None if isinstance(found, str) else joined(found[1].values())
-
-    ends = [at(t) for t in (-_NEAR_ZERO, 0.0, _NEAR_ZERO)]
-    defined = len({getattr(end, "shape", k) for k, end in enumerate(ends)}) == 1
-    eps = float(np.finfo(array.dtype).eps)
-    return defined and bool(slope(at, [_NEAR_ZERO], eps).kink.any())
