@@ -69,8 +69,8 @@ def test_the_public_names_are_listed_and_others_refused():
 
 # -- how large it is, and which words it knows -----------------------------------------------------
 MOST = {
-    "lines": 9_950,
-    "files": 47,
+    "lines": 9_240,
+    "files": 43,
     "lines of a file": 368,
     "lines of a function": 38,
     "calls of re": 4,

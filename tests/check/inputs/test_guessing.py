@@ -98,16 +98,16 @@ def test_shapes_and_values_are_guessed(op, expected):
 @pytest.mark.parametrize(
     ("op", "holds"),
     [
-        (pb.log, lambda x: np.all(x > 0)),
-        (pb.asin, lambda x: np.all(np.abs(x) < 1)),
-        (pb.acosh, lambda x: np.all(x > 1)),
-        (pb.linalg.cholesky, lambda x: np.all(np.linalg.eigvalsh(x) > 0)),
+        (pb.log, lambda x: x > 0),
+        (pb.asin, lambda x: np.abs(x) < 1),
+        (pb.acosh, lambda x: x > 1),
+        (pb.linalg.cholesky, lambda x: np.linalg.eigvalsh(x) > 0),
         (pb.view_as_real, np.iscomplexobj),
     ],
 )
 def test_the_domain_is_found_by_trying(op, holds):
     (x,) = guess(op).args
-    assert holds(x.detach().numpy())
+    assert np.all(holds(x.detach().numpy()))
 
 
 def test_a_guess_repeats_with_its_seed():
@@ -136,10 +136,12 @@ def test_inputs_that_cannot_be_guessed_are_refused_with_a_text_to_write():
 
     with pytest.raises(ArgumentError) as error:
         guess(odd)
-    message = str(error.value)
-    assert message.startswith("check_op: inputs of `odd` could not be guessed")
-    assert "got KeyError: 'no such row' for x: (n, d), table: (m, d)" in message
-    assert 'hint: describe them: pb.check.check_op(odd, "x: (n, d), table: (n, d)")' in message
+    told, hint = str(error.value).split("\n")
+    assert told.startswith(
+        "check_op: inputs of `odd` could not be guessed, got KeyError: 'no such row' for "
+        "x: (n, d), table: (m, d). Tried "
+    )
+    assert hint == 'hint: describe them: pb.check.check_op(odd, "x: (n, d), table: (n, d)")'
     with pytest.raises(ArgumentError, match="no floating or complex result"):
         guess(pb.argmax)
     with pytest.raises(ArgumentTypeError, match=r"check_op: an operation or a function .* got int"):

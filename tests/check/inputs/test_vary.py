@@ -131,19 +131,14 @@ def test_values_that_have_bounds_keep_them():
 
 
 def test_values_stay_within_the_table_that_they_are_looked_up_in():
-    table = np.array([-2.0, 0.0, 1.0, 4.0])
-    for x, knots in drawn(X, table):
-        assert knots[0] <= x.min()
-        assert x.max() <= knots[-1]
+    for x, knots in drawn(X, np.array([-2.0, 0.0, 1.0, 4.0])):
+        assert knots[0] <= x.min() <= x.max() <= knots[-1]
 
 
-def test_the_parts_of_a_sparse_matrix_stay():
-    values, columns, pointers = X[0], np.array([1, 0, 1]), np.array([0, 2, 3])
-    for _, other, rows in drawn(values, columns, pointers):
-        assert np.array_equal(other, columns)
-        assert np.array_equal(rows, pointers)
-    for _, i, j in drawn(values, np.array([0, 0, 1]), np.array([0, 1, 1])):
-        assert (i.tolist(), j.tolist()) == ([0, 0, 1], [0, 1, 1])
+@pytest.mark.parametrize("parts", [([1, 0, 1], [0, 2, 3]), ([0, 0, 1], [0, 1, 1])])
+def test_the_parts_of_a_sparse_matrix_stay(parts):
+    for _, *others in drawn(X[0], *map(np.array, parts)):
+        assert np.array_equal(others, parts)
 
 
 def test_zeros_and_equal_values_are_drawn_and_of_zeros_one_in_a_call():
@@ -178,6 +173,10 @@ def test_what_shows_a_mistake_is_shrunk_to_as_few_differences_as_show_it():
 
 
 # -- what is caught there --------------------------------------------------------------------------
+def without_its_own(x):
+    return pb.where(x == 0, 0.0, x.prod() / x)
+
+
 WRONG = {
     "for another axis": (
         lambda ctx, x, axis=-1: (ctx.save_for_backward(x=x, axis=axis), x.cumsum(axis))[1],
@@ -187,14 +186,7 @@ WRONG = {
     ),
     "at 0": (
         lambda ctx, x: (ctx.save_for_backward(x=x), x.prod())[1],
-        lambda ctx, g: {
-            "x": pb.where(
-                ctx.saved_variables.x == 0,
-                0.0,
-                ctx.saved_variables.x.prod() / ctx.saved_variables.x,
-            )
-            * g
-        },
+        lambda ctx, g: {"x": without_its_own(ctx.saved_variables.x) * g},
         (np.array([0.1, 1.4, 0.9, -2.0]),),
         "a zero in",
     ),
@@ -226,7 +218,6 @@ def test_a_rule_that_is_wrong_only_there_is_caught_on_plain_inputs(where):
     forward, rule, inputs, situation = WRONG[where]
     with np.errstate(all="ignore"):
         report = check_op(operation(forward, rule), *inputs, raise_exception=False)
-    assert report.outcome == "wrong"
     assert situation in report.failures[0].situation
 
 
@@ -248,38 +239,8 @@ def test_values_at_which_forward_never_ends_are_left_out():
     assert check_op(op, np.array([0.7, 2.0])).ok
 
 
-def eigenvalues(ctx, a):
-    ctx.w, ctx.v = np.linalg.eig(a.numpy())
-    return pb.asarray(ctx.w.astype(complex)), pb.asarray(ctx.v.astype(complex))
-
-
-@pb.once_differentiable
-def eigenvalues_backward(ctx, gw, gv):  # right for what no phase of the vectors changes
-    vh = ctx.v.conj().T
-    apart = ctx.w[None, :] - ctx.w[:, None] + np.eye(len(ctx.w))
-    by = vh @ gv.numpy()
-    by = (by - vh @ (ctx.v * np.real(np.diagonal(by)))) / apart.conj()
-    np.fill_diagonal(by, gw.numpy())
-    return {"a": pb.asarray(np.real(np.linalg.solve(vh, by @ vh)))}
-
-
-def test_eigenvectors_that_become_complex_have_any_phase():
-    a = np.diag([1.0, 2.0, 3.5]) + np.array([[0, 0.1, -0.2], [0.3, 0, 0.1], [-0.1, 0.2, 0]])
-    op = operation(eigenvalues, eigenvalues_backward)
-    for seed in range(3):
-        assert check_op(op, a, seed=seed, only=["first"]).ok
-
-
 def test_a_setting_passed_by_keyword_is_varied():
-    def forward(ctx, x, axis=0):
-        ctx.save_for_backward(x)
-        return (x**2).sum(axis)
-
-    def backward(ctx, g):
-        return {"x": 2 * ctx.saved_tensors[0] * g}  # as if axis were 0
-
-    op = operation(forward, backward)
-    report = check_op(
-        op, np.eye(3) + X[0], kwargs={"axis": 0}, only=["first"], raise_exception=False
-    )
-    assert [f.situation for f in report.failures] == ["with `axis` = 1 in place of 0"]
+    forward, rule, inputs, situation = WRONG["for another axis"]
+    options = {"kwargs": {"axis": -1}, "only": ["first"], "raise_exception": False}
+    report = check_op(operation(forward, rule), *inputs, **options)
+    assert [f.situation for f in report.failures] == [situation]

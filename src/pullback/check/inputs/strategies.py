@@ -6,7 +6,6 @@ dtype, with zeros, ties and negative values among them; they shrink to small who
 
 from __future__ import annotations
 
-import contextlib
 import importlib
 import itertools
 import random
@@ -251,9 +250,16 @@ def search(
         found.append(call)
         return True
 
-    with contextlib.suppress(errors.NoSuchExample, errors.Flaky):  # once no more is checked
-        settings = hypothesis.settings(**options)
+    settings = hypothesis.settings(**options)
+    try:
         hypothesis.find(strategy, fails, settings=settings, random=random.Random(seed))
+    except errors.Unsatisfiable:
+        raise ArgumentError(
+            "check_op: a strategy that draws an example is required, got one whose filters "
+            "refuse all"
+        ) from None
+    except (errors.NoSuchExample, errors.Flaky):  # once no more is checked
+        pass
     return found[-1] if found else None
 
 
