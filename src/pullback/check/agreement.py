@@ -15,7 +15,6 @@ import numpy as np
 
 from pullback.check.exceptions import BackwardError, ForwardError
 from pullback.check.numerical import (
-    across,
     beside,
     coordinates,
     direction_scales,
@@ -88,8 +87,8 @@ def _looks_right(session: Session, run: Run) -> bool:
     session.outputs = run.values()
     if not all(np.isfinite(a).all() for a in (*session.arrays, *session.outputs)):
         return False
-    rng, arrays, seeds = session.rng("look"), session.wide, session.seeds("look")
-    flats = [coordinates(a) for a in arrays]
+    rng, seeds = session.rng("look"), session.seeds("look")
+    flats = [coordinates(a) for a in session.wide]
     directions = [kept_equal(flat, rng) * direction_scales(np.abs(flat)) for flat in flats]
     try:
         grads = gradient_coordinates(session, seeds, run)
@@ -103,14 +102,14 @@ def _looks_right(session: Session, run: Run) -> bool:
     # Of exactly one size, mistakes in what two arguments have in common could cancel.
     shares = [rng.uniform(0.6, 1.0) * max(least / max(t, least), _SMALLEST_SHARE) for t in totals]
     steps = {i: _STEP * share * directions[i] for i, share in enumerate(shares)}
-    change, along = across(session.subject.values, arrays, steps), joined(seeds)
-    if change is None or change.shape != along.shape:
+    right, left, along = session.at(steps, 1), session.at(steps, -1), joined(seeds)
+    if not right.shape == left.shape == along.shape:
         return False
     value = sum(share * float(t.sum()) for share, t in zip(shares, terms, strict=True))
     noise = _NOISE * float(np.abs(along) @ np.abs(joined(session.outputs)))
     close = max(_CLOSE, session.options.rtol or RTOL.get(session.precision, 0.0))
     size = float(np.dot(shares, totals))
-    return bool(abs(along @ change / (2 * _STEP) - value) <= close * size + noise)
+    return bool(abs(along @ (right - left) / (2 * _STEP) - value) <= close * size + noise)
 
 
 def _nearby(session: Session, apart: bool = False) -> Session:
@@ -182,7 +181,7 @@ def _noise(session: Session, line: Line) -> Array:
     whose gradients are right may be so by rounding.
     """
     step, base = session.eps**0.25, session.subject.base
-    curve = session.curve(line.argument, line.direction)
+    curve = session.curve({line.argument: line.direction})
     points = [curve(k * step * line.scale) for k in (-2, -1, 0, 1, 2)]
     if any(point is None for point in points):
         return np.full(session.center.shape, np.inf)

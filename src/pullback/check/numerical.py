@@ -12,7 +12,7 @@ jumps and edges of the domain.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -93,11 +93,8 @@ def max_abs(*arrays: Array) -> float:
 
 def direction_scales(size: Array) -> Array:
     """Return how far each coordinate of those sizes is moved along a random direction."""
-    finite = size[np.isfinite(size)]
-    largest = float(np.max(finite, initial=0.0)) or 1.0
-    finite = finite / largest  # whose squares do not overflow
-    typical = largest * (float(np.sqrt(np.mean(finite**2))) if finite.any() else 1.0)
-    return np.maximum(np.where(np.isfinite(size), size, 1.0), 0.1 * typical)
+    least = 0.1 * (max_abs(size) or 1.0)
+    return np.maximum(np.where(np.isfinite(size), size, 1.0), least)
 
 
 def away_from_zero(shape: int | tuple[int, ...], rng: np.random.Generator) -> Any:
@@ -135,24 +132,6 @@ def beside(array: Array, by: float, salt: float = 1.0, apart: bool = False) -> A
             array = np.where(array == 0, by * (max_abs(array) or 1.0), array).astype(array.dtype)
         factor = 1 + by * np.nan_to_num(np.cos(salt + 1e3 * phase))
         return np.asarray(array * factor).astype(array.dtype)
-
-
-def across(
-    values: Callable[[Sequence[Array]], Sequence[Array]],
-    arrays: Sequence[Array],
-    steps: Mapping[int, Array],
-) -> Array | None:
-    """Return by how much a function's outputs differ on both sides of its arguments, joined.
-
-    Of those with steps, which are in real coordinates. None if the outputs' shapes differ.
-    """
-    sides, flat = [], {i: coordinates(arrays[i]) for i in steps}
-    for sign in (1, -1):
-        moved = list(arrays)
-        for i, step in steps.items():
-            moved[i] = from_coordinates(flat[i] + sign * step, arrays[i])
-        sides.append(joined(values(moved)))
-    return sides[0] - sides[1] if sides[0].shape == sides[1].shape else None
 
 
 def slope(line: Curve, scales: Sequence[float], eps: float) -> Slope:

@@ -157,24 +157,26 @@ class Slopes:
             direction = direction * every
         else:
             scales = [float(every[element]), float(size[element]) or 1.0]
-        found = slope(self.curve(i, direction, also), scales, self.eps)
+        found = slope(self.curve(dict.fromkeys((i, *also), direction)), scales, self.eps)
         return Line(i, direction, element, found, scales[0])
 
-    def curve(
-        self, i: int, direction: Array, also: Sequence[int] = ()
-    ) -> Callable[[float], Array | None]:
-        """Return the outputs as a function of how far some arguments moved along a direction."""
+    def at(self, steps: Mapping[int, Array], t: float) -> Array:
+        """Return the outputs' coordinates where arguments moved `t` times so many steps."""
+        moved = list(self.wide)
+        for i, step in steps.items():
+            moved[i] = from_coordinates(coordinates(moved[i]) + t * step, moved[i])
+        return joined(self.subject.values(moved))
+
+    def curve(self, steps: Mapping[int, Array]) -> Callable[[float], Array | None]:
+        """Return the outputs as a function of how far arguments moved."""
 
         def at(t: float) -> Array | None:
             if t == 0:
                 return self.center
-            moved = list(self.wide)
-            for k in (i, *also):
-                moved[k] = from_coordinates(coordinates(moved[k]) + t * direction, moved[k])
             try:
-                found = joined(self.subject.values(moved))
+                found = self.at(steps, t)
             except ForwardError as error:
-                self.refusals[i] = first_line(error)
+                self.refusals[next(iter(steps))] = first_line(error)
                 return None
             return found if found.size == self.center.size else None
 

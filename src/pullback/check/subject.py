@@ -183,26 +183,18 @@ class Subject:
         pairs = zip(self.labels, self.leaves_on_host(), strict=True)
         return [(label, value) for label, value in pairs if isinstance(value, np.ndarray)]
 
-    def _named(self) -> dict[str, Any]:
-        """Return the leaves by name, and the defaults left as they are."""
+    def settings(self) -> list[tuple[str, Any]]:
+        """Return the arguments that are no arrays, and the defaults left as they are, by name."""
         found = dict(zip(self.labels, self.leaves, strict=True))
         given, empty = {label.split("[")[0] for label in found}, inspect.Parameter.empty
         left = {n: v for n, v in self.defaults.items() if n not in given and v is not empty}
-        return found | left
+        return [(n, v) for n, v in (found | left).items() if not holds_numbers(v)]
 
     def number_arguments(self) -> list[tuple[str, float]]:
         """Return every number among the arguments and the defaults, with its name."""
         kinds = (int, float, np.integer, np.floating)
-        return [
-            (name, float(value))
-            for name, value in self._named().items()
-            if isinstance(value, kinds) and not isinstance(value, bool)
-        ]
-
-    def settings(self) -> list[tuple[str, Any]]:
-        """Return the arguments that are no arrays, and the defaults left as they are, by name."""
-        named = self._named().items()
-        return [(n, v) for n, v in named if n in self.defaults and not holds_numbers(v)]
+        named = [(n, v) for n, v in self.settings() if isinstance(v, kinds)]
+        return [(name, float(v)) for name, v in named if not isinstance(v, bool)]
 
     # -- the same call at other values ---------------------------------------------------------
     def with_arrays(self, arrays: Arrays) -> Subject:

@@ -76,6 +76,8 @@ def _changed_settings(subject: Subject) -> Iterator[tuple[str, Any, Any, Subject
     A loop may never end with a step of 0, or back: such a call is tried first.
     """
     for name, value in subject.settings():
+        if name not in subject.defaults:  # of a container, or of no parameter of its own
+            continue
         for other in _values_of_setting(value, subject.defaults[name]):
             found = subject.with_setting(name, other)
             down = type(value) in (int, float) and type(other) in (int, float) and other <= 0
