@@ -35,7 +35,6 @@ _SMALLEST_SHARE = 1e-3  # of a direction: what is shorter is lost in rounding
 _TINY = 1e-300
 # -- of what counts
 _BESIDE = 1e-3  # how far a nearby point is
-_FOURTH = 8.0  # fourth differences of noise are about so many times as large
 _ROUNDED = 8.0  # times what noise makes of a slope
 _MOST = 8  # elements without a gradient that are looked at
 
@@ -131,8 +130,7 @@ def _disagrees(session: Session, line: Line) -> bool:
 
     Of the outputs that are smooth along it; the second is that of a function of their sizes.
     """
-    i = line.argument
-    noise = _noise(session, line)
+    i, noise = line.argument, _noise(session)
     smooth = ~line.slope.kink & is_range(line.slope.low, line.slope.high) & np.isfinite(noise)
     if not smooth.any():
         return False
@@ -143,8 +141,7 @@ def _disagrees(session: Session, line: Line) -> bool:
         absent = np.flatnonzero(~np.isfinite(got) & (line.direction != 0))
         if absent.size:  # at a guess nobody said that forward is meant for the values either
             return not session.options.guessed and _is_hole(session, line, absent[:_MOST].tolist())
-        rounded = _ROUNDED * float(np.abs(along)[smooth] @ noise[smooth])
-        if session.agrees(line, got, seeds, noise=rounded):
+        if session.agrees(line, got, seeds, float(np.abs(along)[smooth] @ noise[smooth])):
             return False
     return True
 
@@ -162,22 +159,15 @@ def _is_hole(session: Session, line: Line, elements: Sequence[int]) -> bool:
     return smooth and near.agrees(near.measure(i, line.direction), got, near.seeds())
 
 
-def _noise(session: Session, line: Line) -> Array:
-    """Return what forward's noise makes of slopes along a line; infinite if forward ends nearby.
+def _noise(session: Session) -> Array:
+    """Return what forward's noise makes of slopes.
 
-    Noise is what fourth differences leave of the outputs at five points close by, or what a change
-    of the last bits of all arguments makes of them. What is nothing beside the outputs of a call
-    whose gradients are right may be so by rounding.
+    Noise is what a change of the last bits of all arguments makes of the outputs. What is nothing
+    beside the outputs of a call whose gradients are right may be so by rounding.
     """
-    step, base = session.eps**0.25, session.subject.base
-    curve = session.curve({line.argument: line.direction})
-    points = [curve(k * step * line.scale) for k in (-2, -1, 0, 1, 2)]
-    if any(point is None for point in points):
-        return np.full(session.center.shape, np.inf)
+    base = session.subject.base
     size = 0.0 if base is None else max_abs(*base.values(base.arrays))
-    bits = session.subject.values([beside(a, 2 * session.eps) for a in session.wide])
+    bits = joined(session.subject.values([beside(a, 2 * session.eps) for a in session.wide]))
     with np.errstate(all="ignore"):
-        a, b, c, d, e = (np.asarray(point) for point in points)
-        rough = np.abs(a - 4 * b + 6 * c - 4 * d + e) / _FOURTH
-        least = np.maximum(np.abs(joined(bits) - session.center), session.eps * size)
-        return np.asarray(np.maximum(rough, least) / step)
+        least = np.maximum(np.abs(bits - session.center), session.eps * size)
+        return np.asarray(_ROUNDED * least / session.eps**0.25)

@@ -26,7 +26,6 @@ Curve = Callable[[float], Array | None]
 _POWERS = (0.2, 0.25, 0.14, 0.33, 0.08, 0.4)
 _ACCURATE = 1e-7
 _ROOM = 1e-5  # relative to a slope: how far two measurements of it may differ
-_SMALL_KINK = 1e-3  # relative to a slope: no more than its error
 _SIGNS = np.array([-1.0, 1.0])
 _TINY = 1e-300  # below it, results may have underflowed
 
@@ -220,7 +219,6 @@ def _at_step(line: Curve, center: Array, h: float, eps: float) -> tuple[Slope, A
     (a, error_a), (b, error_b) = _to_zero(right, 2), _to_zero(left, 2)
     sides = np.fmax(error_a, error_b)
     kink = (gap > 0) & (gaps[2] < 1.5 * gaps[0]) & (np.abs(a - b) > 8 * sides)
-    kink &= np.abs(a - b) > _SMALL_KINK * np.abs(value)
     kink |= smooth.kink
     bent = Slope(np.fmin(a, b), np.fmax(a, b), sides + floor, kink)
     found = [np.where(kink, *pair) for pair in zip(bent, smooth, strict=True)]

@@ -6,6 +6,7 @@ differences) and the choice of the lines. Must not know of gradients.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import zlib
 from collections.abc import Callable, Mapping, Sequence
@@ -116,11 +117,11 @@ class Slopes:
         wide = [a.astype(double(a.dtype)) for a in self.arrays]
         if [a.dtype for a in self.arrays] == [w.dtype for w in wide]:
             return self.arrays
-        try:
+        with contextlib.suppress(ForwardError):
             shapes = [out.shape for out in self.subject.values(wide)]
-        except ForwardError:
-            return self.arrays
-        return wide if shapes == [out.shape for out in self.outputs] else self.arrays
+            if shapes == [out.shape for out in self.outputs]:
+                return wide
+        return self.arrays
 
     @cached_property
     def center(self) -> Array:
@@ -131,16 +132,14 @@ class Slopes:
     def eps(self) -> float:
         """The rounding unit of the function: of its dtype, or of the dtype it computes in."""
         eps = max(float(np.finfo(a.dtype).eps) for a in self.wide)
-        try:  # at a nearby point: round numbers would look like low precision
-            values = joined(self.subject.values([beside(a, 1e-4, apart=True) for a in self.wide]))
-        except ForwardError:
-            return eps
-        values = values[np.isfinite(values) & (values != np.round(values))]
-        for narrow in (np.float16, np.float32):
-            with np.errstate(all="ignore"):
-                same = np.array_equal(values.astype(narrow).astype(np.float64), values)
-            if values.size and same:
-                return max(eps, float(np.finfo(narrow).eps))
+        # At a nearby point: round numbers would look like low precision.
+        nearby = [beside(a, 1e-4, apart=True) for a in self.wide]
+        with contextlib.suppress(ForwardError), np.errstate(all="ignore"):
+            values = joined(self.subject.values(nearby))
+            values = values[np.isfinite(values) & (values != np.round(values))]
+            for narrow in (np.float16, np.float32):
+                if values.size and np.array_equal(values.astype(narrow), values):
+                    return max(eps, float(np.finfo(narrow).eps))
         return eps
 
     # -- one line ------------------------------------------------------------------------------
@@ -189,13 +188,13 @@ class Slopes:
 
         One direction for each argument has to do where calls take long.
         """
-        found, flats = [], [coordinates(a) for a in self.wide]
+        flats = [coordinates(a) for a in self.wide]
         draws = [self.rng(f"directions {i}") for i in range(len(flats))]
-        for i, (flat, rng) in enumerate(zip(flats, draws, strict=True)):
-            found.append(self._along(i, away_from_zero(flat.size, rng)))
+        pairs = list(zip(flats, draws, strict=True))
+        found = [self._along(i, away_from_zero(x.size, rng)) for i, (x, rng) in enumerate(pairs)]
         with deadline().as_time_allows():
-            for i, (flat, rng) in enumerate(zip(flats, draws, strict=True)):
-                found.append(self._along(i, kept_equal(flat, rng)))
+            for i, (x, rng) in enumerate(pairs):
+                found.append(self._along(i, kept_equal(x, rng)))
         return sorted(found, key=lambda line: line.argument)
 
     def _along(self, i: int, direction: Array) -> Line:
