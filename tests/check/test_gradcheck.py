@@ -44,12 +44,6 @@ def test_a_wrong_gradient_raises_and_the_error_carries_the_report():
     assert failure.cause.name == "factor"
 
 
-def test_the_same_seed_gives_the_same_report_and_another_one_other_numbers():
-    assert str(wrong(seed=3)) == str(wrong(seed=3))
-    assert wrong(seed=3).failures[0].worst != wrong(seed=4).failures[0].worst
-    assert "(seed 3)" in str(wrong(seed=3))
-
-
 # -- what it takes --------------------------------------------------------------------------------
 def test_inputs_may_be_one_tensor_a_tuple_or_a_dict():
     x, w = inputs()
@@ -164,11 +158,7 @@ class Foreign:
         (lambda: gradcheck(3, np.ones(2)), TypeError, "a function to check is required, got int"),
         (lambda: gradcheck(pb.sin, 3.0), TypeError, "inputs must be a tensor, a tuple"),
         (lambda: gradcheck(pb.sin, (np.arange(3),)), ValueError, "at least one floating or comp"),
-        (
-            lambda: gradcheck(pb.sin, Foreign()),
-            ValueError,
-            "Foreign of float64.\nhint: pass pb.asarray",
-        ),
+        (lambda: gradcheck(pb.sin, Foreign()), ValueError, "Foreign of float64.\nhint: .*asarray"),
     ],
 )
 def test_wrong_use_is_an_error_that_says_what_is_required(call, error, text):

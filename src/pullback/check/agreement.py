@@ -48,17 +48,6 @@ def wrong_at(session: Session, run: Run | None = None) -> list[int]:
     ------
     BackwardError
         If backward raises, also at nearby points without zeros and equal values.
-
-    Examples
-    --------
-    >>> import pullback as pb
-    >>> from pullback.check.report import Report
-    >>> from pullback.check.slopes import Options
-    >>> from pullback.check.subject import Subject
-    >>> op = pb.autograd_function(lambda ctx, x: abs(x) + x**2, lambda ctx, g: {"x": g})
-    >>> calls = [Subject(op, (np.array(values),)) for values in ([0.5, -1.5], [0.0, 0.0])]
-    >>> [wrong_at(Session(call, Options(), Report("", 0))) for call in calls]
-    [[0], []]
     """
     if session.subject.surrogate:
         session.gradients()

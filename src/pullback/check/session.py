@@ -114,7 +114,7 @@ class Session(Slopes):
             sizes = np.nan_to_num(np.abs(low + high) / 2, nan=0.0, posinf=0.0)
             low, high = np.minimum(low, high).sum(), np.maximum(low, high).sum()
         error = np.abs(g) @ (10 * error + 16 * unit * center / line.scale)
-        measured = bool(is_range(low, high))
+        measured = bool(used.any() and is_range(low, high))
         return Component(float(low), float(high), float(error), float(sizes.sum()), measured)
 
     def agrees(self, line: Line, got: Array, seeds: Arrays, noise: float = 0.0) -> bool:

@@ -152,24 +152,23 @@ class Subject:
         """Return the leaves to differentiate: those that require grad, or all that could."""
         args, kwargs = self.call
         whole = {id(value) for value in (*args, *kwargs.values())}
+        inside = not self.is_op or getattr(self.fn, "traverse", False)  # containers are looked into
+        pairs = zip(self.leaves, self.labels, strict=True)
         found = [
-            i for i, v in enumerate(self.leaves) if holds_numbers(v) and host(v).dtype.kind in "fc"
+            i
+            for i, (value, label) in enumerate(pairs)
+            if (inside or label.isidentifier() or id(value) in whole)
+            and holds_numbers(value)
+            and host(value).dtype.kind in "fc"
         ]
-        if self.is_op and not getattr(self.fn, "traverse", False):  # it looks into no containers
-            found = [
-                i for i in found if self.labels[i].isidentifier() or id(self.leaves[i]) in whole
-            ]
-        found = [i for i in found if getattr(self.leaves[i], "requires_grad", False)] or found
         if not found:
             kinds = ", ".join(map(_described, self.leaves)) or "nothing"
-            hint = "pass arrays of dtype float64"
-            if any(map(_is_foreign, self.leaves)):
-                hint = "pass pb.asarray(t), or t.numpy(), in place of a tensor t of another library"
             raise ArgumentError(
                 f"{self.name}: at least one floating or complex array to differentiate is "
-                f"required, got {kinds}.\nhint: {hint}."
+                f"required, got {kinds}.\nhint: pass arrays of dtype float64, and pb.asarray(t), "
+                "or t.numpy(), in place of a tensor t of another library."
             )
-        return found
+        return [i for i in found if getattr(self.leaves[i], "requires_grad", False)] or found
 
     def leaves_on_host(self) -> list[Any]:
         """Return the leaves, with tensors and arrays as NumPy arrays at this point."""
@@ -325,11 +324,5 @@ def _non_leaf(leaf: Tensor) -> Tensor:
 def _described(value: Any) -> str:
     if holds_numbers(value):
         return f"an array of {host(value).dtype}"
-    if _is_foreign(value):
-        return f"a {type(value).__module__}.{type(value).__name__} of {value.dtype}"
-    return type(value).__name__
-
-
-def _is_foreign(value: Any) -> bool:
-    """Return whether a value is an array of a library that is not among those known here."""
-    return hasattr(value, "__array__") and hasattr(value, "dtype") and not holds_numbers(value)
+    name = f"{type(value).__module__}.{type(value).__name__}".removeprefix("builtins.")
+    return f"a {name} of {value.dtype}" if hasattr(value, "dtype") else name

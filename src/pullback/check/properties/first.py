@@ -27,7 +27,7 @@ from pullback.check.repair import fail
 from pullback.check.report import Cause, Unchecked
 from pullback.check.session import Session, is_range
 from pullback.check.slopes import Line
-from pullback.check.values import Array, Arrays
+from pullback.check.values import Array
 
 _FOR_DIAGNOSIS = 12  # the calls that a diagnosis may make however long they take
 _SOME = 24  # elements that are moved where random directions tell of the argument: they show edges
@@ -79,7 +79,7 @@ def _wrong(session: Session) -> list[int]:
     """
     session.hide(_without_slope(session))
     seeds, found = session.seeds(), _wrong_along(session, session.directions, "seeds")
-    known = {d.argument for d in session.directions if _is_known(session, d, seeds)}
+    known = {d.argument for d in session.directions if session.component(d, seeds).measured}
     for i in range(len(session.arrays)):
         if not found and i not in known:
             with contextlib.suppress(OutOfTimeError):
@@ -118,10 +118,6 @@ def _wrong_along(session: Session, lines: Sequence[Line], purpose: str) -> set[i
     seeds = session.seeds(purpose)
     got = [coordinates(g) for g in session.gradients(purpose)]
     return {line.argument for line in lines if not session.agrees(line, got[line.argument], seeds)}
-
-
-def _is_known(session: Session, line: Line, seeds: Arrays) -> bool:
-    return session.component(line, seeds).measured and any(g.any() for g in seeds)
 
 
 def _is_right_but_for_phases(session: Session, wrong: Sequence[int]) -> bool:
@@ -186,7 +182,7 @@ def _report_unmeasured(session: Session) -> None:
     seeds, unchecked, measured = session.seeds(), session.report.unchecked, 0
     for i, name in enumerate(session.subject.names):
         lines = [line for line in _lines(session, i) if line.direction.any()]
-        known = [line for line in lines if _is_known(session, line, seeds)]
+        known = [line for line in lines if session.component(line, seeds).measured]
         elements, found = (sum(line.element is not None for line in ls) for ls in (lines, known))
         measured += len(known)
         if session.arrays[i].size and len(known) == found < max(elements, 1):
