@@ -5,7 +5,6 @@ import pytest
 from tests.check._explain import SEEDS, evidence, op_of, poly, poly_rule
 
 import pullback as pb
-from pullback.check.explain import elements as module
 from pullback.check.explain.elements import elements, listed, nan, precision
 
 HIGH = 0.75
@@ -199,14 +198,6 @@ def test_a_formula_wrong_everywhere_is_not_wrong_at_elements(rule):
     assert not [explain for explain in (precision, nan, elements, listed) if explain(e, 0)]
 
 
-@pytest.mark.parametrize("dtype", ["float64", "float32", "complex128"])
-@pytest.mark.parametrize("fn", [pb.exp, poly, lambda x: x @ x.mT])
-def test_a_right_gradient_has_no_cause(fn, dtype):
-    x = np.random.default_rng(0).standard_normal((4, 3)) + 0.3j * dtype.startswith("complex")
-    e = evidence(fn, x.astype(dtype) if dtype.startswith("complex") else x.real.astype(dtype))
-    assert not [explain for explain in (precision, nan, elements, listed) if explain(e, 0)]
-
-
 # -- NaN -------------------------------------------------------------------------------------------
 @pytest.mark.parametrize(
     ("rule", "text"),
@@ -220,21 +211,6 @@ def test_a_right_gradient_has_no_cause(fn, dtype):
 def test_gradients_that_are_not_finite_are_located(rule, text):
     cause = nan(evidence(op_of(poly, rule), np.array([0.5, 1, 3, 1.5, 2.5, 0])), 0)
     assert (cause.name, cause.text[: len(text) + 7]) == ("nan", f"`x` is {text}")
-
-
-def test_a_search_for_a_feature_without_time_left_makes_no_further_calls(monkeypatch):
-    calls = []
-
-    def rule(g, x):
-        calls.append(x)
-        return 3.0 * g
-
-    e = evidence(op_of(lambda x: 3.0 * abs(x), rule), np.array([[0.5, -1.2], [0.7, -0.3]]))
-    assert e.wrong[0].any()
-    before = len(calls)
-    monkeypatch.setattr(module, "_SECONDS", 0.0)
-    assert module.feature_of(e, 0)
-    assert len(calls) == before
 
 
 def test_elements_are_explained_beside_an_argument_without_axes():

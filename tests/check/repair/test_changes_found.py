@@ -32,7 +32,6 @@ EXPRESSIONS = [
     ("a function", "x", "pb.sin(x)", "g * pb.sin(x)", "g * pb.cos(x)"),
     ("a name", "x, y", "x * y", "{'x': g * x, 'y': g * x}", "{'x': g * y,"),
     ("a number", "x", "x**3", "2 * g * x**2", "3 * g * x ** 2"),
-    ("brackets", "x, y", "x / (x + y)", "{'x': g * y / x + y**2, 'y': -g * x / (x + y) ** 2}", ""),
     (
         "exchanged gradients",
         "x, y",
@@ -40,7 +39,6 @@ EXPRESSIONS = [
         "{'x': g * x, 'y': g * y}",
         "{'x': g * y, 'y': g * x}",
     ),
-    ("a tuple", "x, y", "x * y", "(g * x, g * y)", "(g * y, g * x)"),
     ("a factor that is a setting", "x, scale", "scale * pb.sin(x)", "g * pb.cos(x), None", "scale"),
     ("a factor that is saved", "x, y", "x * y", "{'x': g, 'y': g * x}", "{'x': g * y,"),
     ("a length", "x", "x.sum() / x.shape[0]", "g * pb.ones_like(x)", "/ x.shape[0]"),
@@ -329,6 +327,6 @@ def test_a_change_that_holds_with_another_setting_alone_is_none():
 
 def test_a_gradient_that_is_wrong_at_another_length_is_repaired_for_it():
     op = operation(*texts("x", "(x * x).mean(dim=1)", "2.0 * g[:, None] * x / 4"))
-    (failure,) = check_op(op, np.outer(X[:3], Y), raise_exception=False).failures
+    (failure,) = check_op(op, np.outer(X[:2], Y), raise_exception=False).failures
     assert failure.part == "shapes"
     assert "/ x.shape[1]" in failure.repair

@@ -5,7 +5,7 @@ import warnings
 
 import numpy as np
 import pytest
-from tests.check._repair import change, defined
+from tests.check._repair import change
 
 import pullback as pb
 from pullback.check import check_op, repair
@@ -78,11 +78,6 @@ def test_a_rule_without_source_has_no_change():
     names = {"pb": pb}
     exec("def rule(ctx, g):\n    return g * pb.sin(ctx.saved_variables.x)", names)
     assert change(sine, names["rule"], X) == ""
-
-
-def test_a_rule_of_a_file_that_is_not_on_disk_has_one():
-    text = "import pullback as pb\ndef rule(ctx, g):\n    return -g * pb.cos(ctx.saved_variables.x)"
-    assert "line 3 of backward" in change(sine, defined(text + "\n", "rule"), X)
 
 
 def test_a_loop_that_a_change_makes_endless_does_not_hang():

@@ -252,7 +252,7 @@ def edits_of_statements(source: Source) -> Iterator[tuple[Places, float]]:
     parts = [[part for part in ast.walk(node) if kind_of(value_of(part))] for node in nodes]
     for own, following in itertools.pairwise([*parts, []]):
         within, across = itertools.combinations(own, 2), itertools.product(own, following)
-        pairs = [*((*pair, 1.4) for pair in within), *((*pair, 1.8) for pair in across)]
+        pairs = [*((*pair, 1.4) for pair in within), *((*pair, 2.6) for pair in across)]
         for a, b, cost in pairs:
             if _exchangeable(a, b):
                 yield [(a, b), (b, a)], cost + 0.5 * (not isinstance(a, (ast.Attribute, ast.Name)))
