@@ -84,12 +84,6 @@ STATEMENTS = {
         "with `{'x': second, 'y': first}` instead of `{'x': first, 'y': second}` the gradients of "
         "`x`, `y` are right",
     ),
-    "statements in another order": (
-        "x",
-        "ctx.x = x.numpy(); return x**3",
-        "x = ctx.x; factor = 3.0 * x; x = x * x; return pb.asarray(g.numpy() * factor)",
-        "`x = x * x; factor = 3.0 * x` instead of",
-    ),
     "a slice that is off by one": (
         "x",
         "return x[1:] - x[:-1]",

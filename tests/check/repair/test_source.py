@@ -6,6 +6,7 @@ import functools
 
 import numpy as np
 import pytest
+
 import pullback as pb
 from pullback.check.repair.source import (
     Rewritten,
@@ -112,7 +113,7 @@ def test_a_replaced_expression_leaves_the_tree_as_it_was():
     assert "first = 0" in ast.unparse(changed)
 
 
-# -- functions that run changed ---------------------------------------------------------------------
+# -- functions that run changed --------------------------------------------------------------------
 def comprehensions(n):
     pairs = {i: [j for j in range(i) if j % 2] for i in range(n)}
     return pairs, {i * i for i in range(n)}, sum(i for i in range(n) if i)

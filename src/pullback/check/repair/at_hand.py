@@ -177,7 +177,7 @@ class Terms:
     def __init__(self, atoms: Sequence[Atom]) -> None:
         pool = [atom for atom in atoms if kind_of(atom.value) in "fci" and not atom.varies]
         self._values = [(np.asarray(plain(a.value)), a.node) for a in pool]
-        self._tables: dict[tuple[int, ...], tuple[list[tuple[str, Any]], Array]] = {}
+        self._table = functools.cache(self._combined)
         numbers = [(float(v.real), node) for v, node in self._values if not v.ndim]
         found = [(v, node) for v, node in numbers if v > 0 and v not in (1, 2)]
         self._numbers = [(2.0, ast.Constant(2)), *found][:_MOST_FACTORS]
@@ -222,14 +222,12 @@ class Terms:
         same = (each for each in found if abs(each[1] - ratio) <= _RTOL * ratio)
         return next((made(text, names) for text, _, names in same), None)
 
-    def _table(self, shape: tuple[int, ...]) -> tuple[list[tuple[str, Any]], Array]:
+    def _combined(self, shape: tuple[int, ...]) -> tuple[list[tuple[str, Any]], Array]:
         """Return every combination of values that has a shape, one in each row."""
-        if shape not in self._tables:
-            most = _MOST_NUMBERS // max(1, int(np.prod(shape)))
-            found = list(itertools.islice(self._combinations(shape), most))
-            rows = np.stack([row.ravel() for _, row in found]) if found else np.zeros((0, 0))
-            self._tables[shape] = [term for term, _ in found], rows
-        return self._tables[shape]
+        most = _MOST_NUMBERS // max(1, int(np.prod(shape)))
+        found = list(itertools.islice(self._combinations(shape), most))
+        rows = np.stack([row.ravel() for _, row in found]) if found else np.zeros((0, 0))
+        return [term for term, _ in found], rows
 
     def _combinations(self, shape: tuple[int, ...]) -> Iterator[tuple[tuple[str, Any], Array]]:
         near = [(array, node) for array, node in self._values if array.ndim <= len(shape) + 1]

@@ -245,7 +245,7 @@ def _arguments(function: Any) -> Sequence[Any]:
 
 # -- several places --------------------------------------------------------------------------------
 def edits_of_statements(source: Source) -> Iterator[tuple[Places, float]]:
-    """Yield what two expressions or statements exchanged lead to, and none of a statement."""
+    """Yield what two expressions exchanged lead to, and a statement left out."""
     simple = (ast.Assign, ast.AugAssign, ast.Expr, ast.Return)
     nodes = [node for node in ast.walk(source.tree) if isinstance(node, simple)]
     nodes.sort(key=lambda node: node.lineno)
@@ -256,10 +256,6 @@ def edits_of_statements(source: Source) -> Iterator[tuple[Places, float]]:
         for a, b, cost in pairs:
             if _exchangeable(a, b):
                 yield [(a, b), (b, a)], cost + 0.5 * (not isinstance(a, (ast.Attribute, ast.Name)))
-    blocks = (getattr(node, "body", None) for node in ast.walk(source.tree))
-    for block in (block for block in blocks if isinstance(block, list)):
-        for a, b in itertools.pairwise(each for each in block if isinstance(each, simple[:3])):
-            yield [(a, b), (b, a)], 1.4
     yield from (([(node, ast.Pass())], 1.7) for node in nodes if isinstance(node, ast.Expr))
 
 
