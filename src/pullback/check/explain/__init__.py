@@ -52,6 +52,7 @@ def not_linear(e: Evidence, i: int) -> Cause | None:
 
 
 EXPLANATIONS: tuple[Explanation, ...] = (
+    candidates.swapped,
     elements.nan,
     elements.precision,
     none,
@@ -74,21 +75,11 @@ _SLOW = {calls.size, calls.dependence}  # left out of the fast check
 
 
 def diagnose(evidence: Evidence, wrong: Sequence[int]) -> list[tuple[int, Cause]]:
-    """Return the cause for each argument whose gradient is wrong.
-
-    Two arguments whose gradients are swapped share one cause, reported for the first of them.
-    """
-    e, found, explained = evidence, [], set()
-    for i in (i for i in wrong if i not in explained):
-        cause = None
-        for j in (j for j in wrong if j > i):
-            if e.matches(e.got[i], e.expected[j]) and e.matches(e.got[j], e.expected[i]):
-                text = f"the gradients of `{e.names[i]}` and `{e.names[j]}` are swapped"
-                cause = Cause("swapped", text, "return gradients by name")
-                explained.add(j)
-                break
-        found.append((i, cause or cause_of(e, i)))
-    return found
+    """Return the cause for each argument whose gradient is wrong; one of several is said once."""
+    found: dict[Cause, int] = {}
+    for i in wrong:
+        found.setdefault(cause_of(evidence, i), i)
+    return [(i, cause) for cause, i in found.items()]
 
 
 def cause_of(e: Evidence, i: int) -> Cause:

@@ -14,7 +14,7 @@ from fractions import Fraction
 import numpy as np
 
 from pullback.check.explain.evidence import Evidence, aligned, quantities
-from pullback.check.naming import axes_text
+from pullback.check.naming import axes_text, quoted
 from pullback.check.numerical import from_coordinates, joined
 from pullback.check.report import Cause
 from pullback.check.values import Array
@@ -55,6 +55,16 @@ def _fits(e: Evidence, i: int, pattern: Array, look: Evidence) -> bool:
     right, same = look.expected[i], e.matches(look.got[i], pattern)
     known = same and bool(np.isfinite(pattern[np.isfinite(right)]).all())
     return known and not (look is e and e.matches(pattern, right))
+
+
+@first_of
+def swapped(e: Evidence, i: int, look: Evidence) -> Candidates:
+    """Two arguments have each other's gradient."""
+    for j, right in enumerate(look.expected):
+        if j != i and e.matches(look.got[j], look.expected[i]):
+            both = quoted([e.names[min(i, j)], e.names[max(i, j)]], " and ")
+            text = f"the gradients of {both} are swapped"
+            yield right, Cause("swapped", text, "return gradients by name")
 
 
 @first_of

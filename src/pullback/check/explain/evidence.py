@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import itertools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cached_property
 
 import numpy as np
@@ -22,6 +22,7 @@ from pullback.check.session import Session
 from pullback.check.subject import Subject
 from pullback.check.values import Array, Arrays
 
+_TOTALS: dict[str, Callable[..., Array]] = {"sum": np.sum, "norm": np.linalg.norm}
 _ENOUGH = 64  # elements that are moved one by one at other points
 
 
@@ -186,12 +187,11 @@ def quantities(e: Evidence, shape: tuple[int, ...]) -> Iterator[tuple[str, Array
             yield f"exp({name})", np.exp(x)
             yield f"{name} * (1 - {name})", x * (1 - x)
             yield f"(1 - {name} ** 2)", 1 - x**2
-        for axis in (None, *range(a.ndim)) if a.ndim and a.dtype.kind == "f" else ():
+        axes = (None, *range(a.ndim)) if a.ndim and a.dtype.kind == "f" else ()
+        for axis, (word, total) in itertools.product(axes, _TOTALS.items()):
             along = "" if axis is None else f" along axis {axis}"
-            for fitted in aligned(np.sum(a, axis=axis, keepdims=True), shape):
-                yield f"the sum of {name}{along}", fitted
-            for fitted in aligned(np.linalg.norm(a, axis=axis, keepdims=True), shape):
-                yield f"the norm of {name}{along}", fitted
+            for fitted in aligned(total(a, axis=axis, keepdims=True), shape):
+                yield f"the {word} of {name}{along}", fitted
     for (a_name, x), (b_name, y) in itertools.permutations(plain, 2):
         yield f"{a_name} / {b_name}", x / y
         yield f"{a_name} * {b_name}", x * y
