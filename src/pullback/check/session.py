@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import contextlib
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from pullback.check.deadline import deadline
-from pullback.check.exceptions import BackwardError, ForwardError
+from pullback.check.exceptions import ForwardError
 from pullback.check.iterating import lines_of
 from pullback.check.numerical import (
     coordinates,
@@ -25,7 +25,7 @@ from pullback.check.numerical import (
 )
 from pullback.check.report import Cause, Failure, Report
 from pullback.check.slopes import Line, Options, Slopes
-from pullback.check.subject import Run, Subject, calling
+from pullback.check.subject import Subject
 from pullback.check.values import Array, Arrays
 
 # Relative tolerance of a gradient computed in a dtype against differences taken in float64.
@@ -209,19 +209,3 @@ class Session(Slopes):
 def is_range(low: Any, high: Any) -> Any:
     """Return whether two bounds say anything, or where those of several do."""
     return ~(np.isnan(low) | np.isnan(high) | (np.isinf(low) & np.isinf(high)))
-
-
-def run_backward(backward: Callable[[], Any]) -> Any:
-    """Run a backward pass; its exceptions become a `BackwardError`."""
-    with calling(BackwardError):
-        return backward()
-
-
-def zeros_for_none(grads: Sequence[Array | None], like: Arrays) -> list[Array]:
-    """Return gradients with zeros for None."""
-    return [np.zeros_like(x) if g is None else g for g, x in zip(grads, like, strict=True)]
-
-
-def gradients(run: Run, seeds: Sequence[Any], like: Arrays) -> list[Array]:
-    """Return the gradients of a run, zeros for None; its graph is retained."""
-    return run.gradients(seeds)

@@ -27,8 +27,8 @@ from pullback.check.naming import quoted
 from pullback.check.numerical import away_from_zero, coordinates, max_abs, random_like
 from pullback.check.properties.variants import Situation, Variant
 from pullback.check.report import Cause, Report
-from pullback.check.session import Session, gradients, run_backward
-from pullback.check.subject import Subject
+from pullback.check.session import Session
+from pullback.check.subject import Subject, calling
 from pullback.check.values import Array, Arrays, copies, host
 from pullback.core.backward.api import grad
 from pullback.core.graph.modes import enable_grad, is_grad_enabled
@@ -66,7 +66,7 @@ def jvp(session: Session) -> Iterator[Variant]:
         raise NotComparedError(subject.surrogate)
     run = subject.run(copies(session.arrays))
     seeds = session.seeds("jvp", run.values())
-    pulled = gradients(run, seeds, session.arrays)
+    pulled = run.gradients(seeds)
     hint = "compute what backward is the transpose of, or leave jvp out: backward gives one"
     what, wrong = ["the product <g, jvp(v)>"], "is not <vjp(g), v>"
     same = partial(Variant, cause="jvp", hint=hint, names=what, wrong=wrong)
@@ -74,8 +74,8 @@ def jvp(session: Session) -> Iterator[Variant]:
     def pushed(i: int, v: Array) -> list[Array]:
         primals, tangents = _tensors(subject, session.arrays), [None] * len(session.arrays)
         (tangents[i],) = _tensors(subject, [v])
-        pushes = partial(pushforward, partial(_results, subject), primals, tangents)
-        _, found = run_backward(pushes)
+        with calling(BackwardError):
+            _, found = pushforward(partial(_results, subject), primals, tangents)
         return [np.sum([_terms(g, host(t)).sum() for g, t in zip(seeds, found, strict=True)])]
 
     for i, name in enumerate(subject.names):
@@ -106,8 +106,9 @@ def vmap(session: Session) -> Iterator[Variant]:
     def together(given: Sequence[Array], axes: tuple[Any, ...]) -> list[Array]:
         xs = _tensors(subject, given)
         plain = vectorized(fn, axes[:count], randomness="same")
-        values = run_backward(lambda: plain(*xs[:count]))
-        found = run_backward(lambda: vectorized(pulled, axes, randomness="same")(*xs))
+        with calling(BackwardError):
+            values = plain(*xs[:count])
+            found = vectorized(pulled, axes, randomness="same")(*xs)
         return [host(t) for t in (*values, *found[len(values) :])]
 
     alone = [[i == k for i in range(count)] for k in range(count)] if count > 1 else []
@@ -159,14 +160,14 @@ def _one_for_both(session: Session, i: int, j: int) -> Iterator[Variant | Cause]
     seeds = equal.seeds("aliases")
 
     def summed(arrays: Arrays, seeds: Arrays) -> list[Array]:
-        found = gradients(subject.run(copies(arrays)), seeds, arrays)
+        found = subject.run(copies(arrays)).gradients(seeds)
         found[i] = found[j] = found[i] + found[j]
         return found
 
     def together() -> list[Array]:
         leaves = subject.tensors(copies(arrays), None)
         leaves[subject.tracked[j]] = leaves[subject.tracked[i]]
-        return gradients(subject.run_leaves(leaves), seeds, arrays)
+        return subject.run_leaves(leaves).gradients(seeds)
 
     expected, noise = summed(arrays, seeds), partial(rounding_noise, summed, arrays, seeds)
     hint = "decide by ctx.needs_input_grad and the arguments' positions, not by identity"
@@ -252,5 +253,5 @@ def _gradient(subject: Subject, *tensors: Tensor) -> list[Tensor]:
         if not pairs:
             return [t.new_zeros(t.shape) for t in xs]
         roots, seeds = zip(*pairs, strict=True)
-        grads = grad(roots, xs, seeds, create_graph=recorded, allow_unused=True)
-    return [x.new_zeros(x.shape) if g is None else g for g, x in zip(grads, xs, strict=True)]
+        found: Any = grad(roots, xs, seeds, create_graph=recorded, materialize_grads=True)
+        return list(found)

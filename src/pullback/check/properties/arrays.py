@@ -25,7 +25,7 @@ from pullback.check.exceptions import BackwardError, InapplicableError
 from pullback.check.iterating import ends
 from pullback.check.numerical import max_abs
 from pullback.check.properties.variants import RAISED, Variant
-from pullback.check.session import RTOL, Session, gradients, zeros_for_none
+from pullback.check.session import RTOL, Session
 from pullback.check.subject import Subject
 from pullback.check.values import Array, Arrays, Backend, backend_of, copies, in_place_of
 
@@ -142,7 +142,7 @@ def _results(subject: Subject, given: dict[Any, Array]) -> list[Array]:
             leaves[k] = in_place_of(leaves[k], given[k])
     run = subject.run_leaves(leaves)
     seeds = [g for k, g in given.items() if isinstance(k, tuple)]
-    return [*gradients(run, seeds, arrays), *run.values()]
+    return [*run.gradients(seeds), *run.values()]
 
 
 def _noise(subject: Subject, values: dict[Any, Array]) -> list[Array]:
@@ -260,7 +260,7 @@ def _beside(session: Session, there: Subject, exact: Subject, dtype: str) -> Var
     given = [g.astype(e.dtype) for g, e in zip(narrow, wide, strict=True)]
 
     def compute(subject: Subject, xs: Arrays, gs: Arrays) -> list[Array]:
-        return zeros_for_none(session.vjp(gs, xs, subject=subject), xs)
+        return session.vjp(gs, xs, subject=subject)
 
     def noise() -> list[Array | float]:
         moves = rounding_noise(partial(compute, exact), exact.arrays, given, eps)

@@ -21,7 +21,7 @@ import numpy as np
 from pullback.arrays import is_array
 from pullback.check.comparison import gradient_noise
 from pullback.check.deadline import deadline
-from pullback.check.exceptions import BackwardError, ForwardError, InapplicableError
+from pullback.check.exceptions import BackwardError, ForwardError, InapplicableError, first_line
 from pullback.check.naming import quoted
 from pullback.check.properties.variants import Variant
 from pullback.check.report import Cause
@@ -33,6 +33,7 @@ from pullback.core.custom.context import saved_values
 from pullback.core.graph.modes import no_grad
 from pullback.core.graph.node import CustomNode
 from pullback.core.tensor.tensor import Tensor, box
+from pullback.errors import InplaceError
 
 _FEW = 4  # arguments of which every subset is tried
 _THREADS = 4
@@ -57,51 +58,38 @@ def _nodes(run: Run) -> list[Any]:
 
 def mutation(session: Session) -> Iterator[Cause]:
     """Compare the bytes of all that forward and backward could write to."""
-    subject, changed = session.subject, []
+    subject = session.subject
     labels, before = zip(*subject.array_arguments(), strict=True)
+    hint = "call ctx.mark_dirty and return it, or work on a clone()"
     try:
         run = subject.run(copies(subject.arrays))
     except ForwardError as error:
-        changed = [n for n in labels if f"changed its argument '{n}' by an inplace" in str(error)]
-        if not changed:
+        if not isinstance(error.__cause__, InplaceError):
             raise
-    else:
-        for label, value, old in zip(labels, run.passed_arrays, before, strict=True):
-            if not getattr(value, "_version", 0) and host(value).tobytes() != old.tobytes():
-                if isinstance(value, Tensor):
-                    changed.append(label)
-                else:  # it has no gradient: state that is kept between calls, as a running mean
-                    session.note(f"forward writes to the array `{label}`: is it meant to?")
-    if changed:
-        text = f"forward changes {quoted(changed)} in place without mark_dirty"
-        yield Cause("mutation", text, "call ctx.mark_dirty and return it, or work on a clone()")
+        yield Cause("mutation", first_line(error), hint)
         return
-    watched = saved_arrays(run)
-    memory = [host(value) for _, value in watched]
-    watched += [
-        (f"the input `{name}`", value)
-        for name, value in zip(labels, run.passed_arrays, strict=True)
-        if not any(np.may_share_memory(host(value), other) for other in memory)
-    ]
-    written = _written_by_backward(session, run, watched)
-    if written:
-        text = f"{' and '.join(written)} is changed in place by backward"
-        yield Cause("mutation", text, "work on a copy: clone(), or numpy.array(...) of its memory")
-
-
-def _written_by_backward(session: Session, run: Run, watched: list[tuple[str, Any]]) -> list[str]:
-    """Return what two passes of backward change of grad_output and other arrays."""
+    for label, value, old in zip(labels, run.passed_arrays, before, strict=True):
+        if not getattr(value, "_version", 0) and host(value).tobytes() != old.tobytes():
+            if isinstance(value, Tensor):
+                text = f"forward changes `{label}` in place without mark_dirty"
+                yield Cause("mutation", text, hint)
+            else:  # it has no gradient: state that is kept between calls, as a running mean
+                session.note(f"forward writes to the array `{label}`: is it meant to?")
     seeds = session.seeds("mutation", run.values())
-    given = [box(session.subject.backend.from_numpy(g.copy())) for g in seeds]
-    every = [*(("grad_output", g) for g in given), *watched]
-    before = [host(value).tobytes() for _, value in every]
+    given = [box(subject.backend.from_numpy(g.copy())) for g in seeds]
+    watched = [*(("grad_output", g) for g in given), *saved_arrays(run)]
+    watched += [(f"the input `{n}`", v) for n, v in zip(labels, run.passed_arrays, strict=True)]
+    memory = [host(value).tobytes() for _, value in watched]
     try:
         for _ in range(2):
             run.gradients(given)
     except BackwardError as error:
         raise InapplicableError("backward raises") from error
-    pairs = zip(every, before, strict=True)
-    return list(dict.fromkeys(name for (name, v), old in pairs if host(v).tobytes() != old))
+    for (name, value), old in zip(watched, memory, strict=True):
+        if host(value).tobytes() != old:
+            text = f"{name} is changed in place by backward"
+            hint = "work on a copy: clone(), or numpy.array(...) of its memory"
+            yield Cause("mutation", text, hint)
 
 
 def lifetime(session: Session) -> Iterator[Cause]:
@@ -175,9 +163,9 @@ def repeatable(session: Session) -> Iterator[Variant]:
     with deadline().leaving_out(), undefined:
         turned = [a[(slice(None, None, -1),) * a.ndim] for a in arrays]  # of a definite matrix, too
         others = [np.asarray(0.9375 * a).astype(a.dtype) for a in turned]
-        alone_run = call(copies(others))
-        other_seeds = session.seeds("another point", alone_run.values())
-        alone = alone_run.gradients(other_seeds)
+        other = call(copies(others))
+        other_seeds = session.seeds("another point", other.values())
+        alone = other.gradients(other_seeds)
         one, two = call(copies(arrays)), call(copies(others))
         when = "when another call comes between its forward and its backward"
         yield same(when, partial(one.gradients, seeds), once)
@@ -185,9 +173,9 @@ def repeatable(session: Session) -> Iterator[Variant]:
         yield same(when, partial(two.gradients, other_seeds), alone)
         # In one pass the first gradient still waits when the second is computed.
         both = Run([*one.tensors, *two.tensors], [*one.outputs, *two.outputs], [])
-        every, when = [*once, *alone], "in a graph with another call"
+        every, names = [*once, *alone], session.subject.names * 2
         run_both = partial(both.gradients, [*seeds, *other_seeds])
-        yield same(when, run_both, every, names=session.subject.names * 2)
+        yield same("in a graph with another call", run_both, every, names=names)
 
 
 def _outputs(values: Arrays) -> list[str]:
@@ -244,7 +232,10 @@ def _in_threads(session: Session, seeds: Sequence[Arrays]) -> list[Array]:
 
 # -- in parts --------------------------------------------------------------------------------------
 def masks(session: Session) -> Iterator[Variant]:
-    """Differentiate each subset: these alone require grad, or all do and these are asked for."""
+    """Differentiate each subset: these alone require grad, or all do and these are asked for.
+
+    Of many arguments those of one, and of all but one.
+    """
     names, count, seeds = session.subject.names, len(session.arrays), session.seeds()
     full = session.vjp(seeds, copies(session.arrays))
     hint = (
@@ -254,78 +245,63 @@ def masks(session: Session) -> Iterator[Variant]:
 
     def compute(subset: Sequence[int], asked: bool) -> list[Array]:
         run = session.subject.run(copies(session.arrays), None if asked else subset)
-        chosen = Run([run.tensors[i] for i in subset], run.outputs, run.passed_arrays)
-        return chosen.gradients(seeds)
+        return Run([run.tensors[i] for i in subset], run.outputs, []).gradients(seeds)
 
-    for subset in subsets(count):
-        kept = [names[i] for i in subset]
-        out = [name for name in names if name not in kept]
-        when = f"when only {quoted(kept)} needs one"
-        if len(out) == 1:
-            when = f"when {quoted(out)} needs no gradient"
-        expected = [full[i] for i in subset]
-        for asked in (False, True):
-            how = f"{when}, by autograd.grad(outputs, [{', '.join(kept)}])" if asked else when
-            run = partial(compute, subset, asked)
-            yield Variant(how, run, expected, "needs-input-grad", hint, kept)
-
-
-def subsets(count: int) -> list[tuple[int, ...]]:
-    """Return the subsets to differentiate; those that are easiest to describe come first."""
-    sizes = [count - 1, 1, *(range(2, count - 1) if count <= _FEW else ())] if count > 1 else []
-    found = [s for size in sizes for s in itertools.combinations(range(count), size)]
-    return list(dict.fromkeys(found))
+    sizes = [k for k in range(count - 1, 0, -1) if count <= _FEW or k in (1, count - 1)]
+    for size, asked in itertools.product(sizes, (False, True)):
+        for subset in itertools.combinations(range(count), size):
+            kept = [names[i] for i in subset]
+            out = [name for name in names if name not in kept]
+            when = f"when only {quoted(kept)} needs one"
+            if len(out) == 1:
+                when = f"when {quoted(out)} needs no gradient"
+            when += f", by autograd.grad(outputs, [{', '.join(kept)}])" if asked else ""
+            run, expected = partial(compute, subset, asked), [full[i] for i in subset]
+            yield Variant(when, run, expected, "needs-input-grad", hint, kept)
 
 
 def outputs(session: Session) -> Iterator[Variant]:
     """Differentiate each output alone, the others having no gradient, and compare the sum."""
     run = session.subject.run(copies(session.arrays))
-    values, arrays = run.values(), session.arrays
-    seeds, count = session.seeds("outputs", values), len(values)
-
-    def found(given: Sequence[Any]) -> list[Array]:
-        return run.gradients(given)
-
+    seeds = session.seeds("outputs", run.values())
+    count, noise = len(seeds), partial(gradient_noise, session)
     if count < 2:
         return
     hint = "test each gradient for None, or leave out ctx.set_materialize_grads(False)"
-    total = [np.zeros_like(a) for a in arrays]
+    total = [np.zeros_like(a) for a in session.arrays]
     for k in range(count):
         zeros = [g if m == k else np.zeros_like(g) for m, g in enumerate(seeds)]
-        alone = [g if m == k else None for m, g in enumerate(seeds)]
+        alone = partial(run.gradients, [g if m == k else None for m, g in enumerate(seeds)])
         when = f"when only output {k} of {count} has a gradient, the others being None, not zero"
-        expected, noise = found(zeros), gradient_noise(session, zeros)
-        yield Variant(when, partial(found, alone), expected, "zero-grad", hint, noise=noise)
+        expected = run.gradients(zeros)
+        yield Variant(when, alone, expected, "zero-grad", hint, noise=noise(zeros))
         total = [t + np.asarray(g) for t, g in zip(total, expected, strict=True)]
-    when, noise = "of those through each output alone", gradient_noise(session, seeds)
-    once, wrong = partial(found, seeds), "is not the sum"
-    yield Variant(when, once, total, "output-ignored", wrong=wrong, noise=noise)
+    when, wrong = "of those through each output alone", "is not the sum"
+    once = partial(run.gradients, seeds)
+    yield Variant(when, once, total, "output-ignored", wrong=wrong, noise=noise(seeds))
 
 
 def linear(session: Session) -> Iterator[Variant]:
     """Multiply grad_output by numbers, also by 0, and add another one to it."""
     run = session.subject.run(copies(session.arrays))
     g, h = (session.seeds(purpose, run.values()) for purpose in ("linear", "linear, other"))
-    vjp = run.gradients
-    at_g, at_h, nothing = vjp(g), vjp(h), _sum(0.0, g)
-    same = partial(Variant, cause="nonlinear", wrong="is not linear in grad_output: it is wrong")
-
-    def nan_alone() -> list[Array]:
-        return [np.where(np.isnan(z), z, 0) for z in vjp(nothing)]
-
+    at_g, at_h, nothing = run.gradients(g), run.gradients(h), _sum(0.0, g)
     # Where a derivative is infinite, 0 times it is NaN in a right backward as well: unknown.
     zeros = _sum(0.0, at_g)
+
+    def nan_alone() -> list[Array]:
+        return [np.where(np.isnan(z), z, 0) for z in run.gradients(nothing)]
+
     yield Variant("when grad_output is zero", nan_alone, zeros, "zero-grad", wrong="is NaN")
-    when = "when that is zero: a term is not multiplied by grad_output"
-    yield same(when, partial(vjp, nothing), zeros)
     size, bound = "is it multiplied by it twice, or not at all?", "a bound, an eps?"
+    calls = [("zero: a term is not multiplied by grad_output", nothing, zeros, "")]
     for a, hint in ((2.0, size), (-1.0, "does only its size count?"), (1e-3, bound), (1e3, bound)):
-        seeds, when = _sum(a, g), f"when that is multiplied by {a:g}"
-        noise = gradient_noise(session, seeds)
-        yield same(when, partial(vjp, seeds), _sum(a, at_g), hint=hint, noise=noise)
-    seeds, expected = _sum(0.75, g, -1.5, h), _sum(0.75, at_g, -1.5, at_h)
-    noise = gradient_noise(session, seeds)
-    yield same("when that is a sum of two", partial(vjp, seeds), expected, noise=noise)
+        calls.append((f"multiplied by {a:g}", _sum(a, g), _sum(a, at_g), hint))
+    calls.append(("a sum of two", _sum(0.75, g, -1.5, h), _sum(0.75, at_g, -1.5, at_h), ""))
+    wrong = "is not linear in grad_output: it is wrong when that is"
+    for what, seeds, expected, hint in calls:
+        vjp, noise = partial(run.gradients, seeds), gradient_noise(session, seeds)
+        yield Variant(what, vjp, expected, "nonlinear", hint, wrong=wrong, noise=noise)
 
 
 def _sum(a: float, xs: Arrays, b: float = 0.0, ys: Arrays = ()) -> list[Array]:
