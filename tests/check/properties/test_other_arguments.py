@@ -104,7 +104,10 @@ def test_a_right_rule_for_batches_passes_and_none_is_not_asked():
 @pytest.mark.parametrize(
     ("rule", "words"),
     [
-        (sheared, "output 0 and the gradient of `a` and `b` is wrong in vmap mapped over `a` and"),
+        (
+            sheared,
+            "output 0 and the gradient of `a` and the gradient of `b` is wrong in vmap mapped",
+        ),
         (without_gradient, "the gradient of `b` is wrong in vmap mapped over `a` and `b`, unlike"),
         (always_mapped, "raises in vmap mapped over `a`, unlike in a loop over the samples: Type"),
         (lambda op, *given: mapped(op, *given)[0], "raises in vmap mapped over `a` and `b`"),
@@ -140,7 +143,7 @@ def test_one_tensor_for_two_arguments_is_tried():
     when = "when one tensor is passed for both `x` and `y`"
     name, text = only_failure("aliases", by_identity(), X, Y)
     assert name == "same-tensor"
-    assert text.startswith(f"the gradient of `x` and `y` is wrong {when}")
+    assert text.startswith(f"the gradient of `x` and the gradient of `y` is wrong {when}")
     name, text = only_failure("aliases", op(refusing, lambda ctx, g: (g, g)), X, Y)
     assert name == "same-tensor"
     assert f"forward raises {when}: AssertionError: one tensor" in text

@@ -69,25 +69,21 @@ def jvp(session: Session) -> Iterator[Variant]:
     pulled = run.gradients(seeds)
     hint = "compute what backward is the transpose of, or leave jvp out: backward gives one"
     what, wrong = ["the product <g, jvp(v)>"], "is not <vjp(g), v>"
-    same = partial(Variant, cause="jvp", hint=hint, names=what, wrong=wrong)
 
     def pushed(i: int, v: Array) -> list[Array]:
         primals, tangents = _tensors(subject, session.arrays), [None] * len(session.arrays)
         (tangents[i],) = _tensors(subject, [v])
         with calling(BackwardError):
             _, found = pushforward(partial(_results, subject), primals, tangents)
-        return [np.sum([_terms(g, host(t)).sum() for g, t in zip(seeds, found, strict=True)])]
+        pairs = zip(seeds, found, strict=True)
+        return [np.sum([np.vdot(g, host(t)).real for g, t in pairs])]
 
     for i, name in enumerate(subject.names):
-        v = random_like(session.arrays[i], session.rng(f"jvp {i}"))
-        terms = _terms(pulled[i], v)
-        noise = partial(list[float], [10 * session.rtol * float(np.abs(terms).sum())])
-        yield same(f"in jvp along `{name}`", partial(pushed, i, v), [terms.sum()], noise=noise)
-
-
-def _terms(a: Array, b: Array) -> Array:
-    """Return the terms of the real inner product of two arrays."""
-    return np.asarray(np.real(np.conj(a) * b), float)
+        v, grad = random_like(session.arrays[i], session.rng(f"jvp {i}")), pulled[i]
+        expected, run_i = [np.asarray(np.vdot(grad, v).real)], partial(pushed, i, v)
+        limit = 10 * session.rtol * float(np.vdot(np.abs(grad), np.abs(v)))
+        noise, when = partial(list[float], [limit]), f"in jvp along `{name}`"
+        yield Variant(when, run_i, expected, "jvp", hint, what, wrong, noise)
 
 
 def vmap(session: Session) -> Iterator[Variant]:
@@ -105,20 +101,17 @@ def vmap(session: Session) -> Iterator[Variant]:
 
     def together(given: Sequence[Array], axes: tuple[Any, ...]) -> list[Array]:
         xs = _tensors(subject, given)
-        plain = vectorized(fn, axes[:count], randomness="same")
         with calling(BackwardError):
-            values = plain(*xs[:count])
+            values = vectorized(fn, axes[:count], randomness="same")(*xs[:count])
             found = vectorized(pulled, axes, randomness="same")(*xs)
         return [host(t) for t in (*values, *found[len(values) :])]
 
-    alone = [[i == k for i in range(count)] for k in range(count)] if count > 1 else []
-    for mapped in ([True] * count, *alone):
-        axes = tuple(0 if m else None for m in [*mapped, *(True for _ in seeds)])
-        pairs = list(zip(session.arrays, mapped, strict=True))
-        scaled = [[(c * a).astype(a.dtype) if m else a for a, m in pairs] for c in _SCALES]
-        samples = [[*arrays, *seeds] for arrays in scaled]
+    for mapped in (np.ones(count, bool), *np.eye(count, dtype=bool)):
+        axes = *(0 if m else None for m in mapped), *(0 for _ in seeds)
+        pairs = list(zip([*session.arrays, *seeds], axes, strict=True))
+        samples = [[a if m is None else (c * a).astype(a.dtype) for a, m in pairs] for c in _SCALES]
         columns = zip(zip(*samples, strict=True), axes, strict=True)
-        given = [np.stack(arrays) if axis == 0 else arrays[0] for arrays, axis in columns]
+        given = [arrays[0] if m is None else np.stack(arrays) for arrays, m in columns]
         try:
             rows = [[host(t) for t in pulled(*_tensors(subject, row))] for row in samples]
         except Exception as error:

@@ -25,7 +25,6 @@ from pullback.check.exceptions import (
 )
 from pullback.check.explain import cause_of_exception
 from pullback.check.explain.evidence import Evidence
-from pullback.check.naming import quoted
 from pullback.check.repair import fail
 from pullback.check.report import (
     FAILED,
@@ -40,8 +39,7 @@ from pullback.check.report import (
 from pullback.check.session import Session
 from pullback.check.values import Array, Arrays
 
-Errors = tuple[type[Exception], ...]
-RAISED: Errors = (ForwardError, BackwardError)
+RAISED: tuple[type[Exception], ...] = (ForwardError, BackwardError)
 
 
 class Variant(NamedTuple):
@@ -55,7 +53,7 @@ class Variant(NamedTuple):
     names: Sequence[str] = ()  # of the arrays: arguments for gradients; by default all of these
     wrong: str = "is wrong"
     noise: Callable[[], Sequence[Array | float]] | None = None  # how far rounding moves each array
-    raised: Errors = RAISED  # the exceptions that are failures; others are notes: they are loud
+    raised: tuple[type[Exception], ...] = RAISED  # which are failures; others are notes: loud
 
 
 class Situation(NamedTuple):
@@ -96,8 +94,8 @@ class Part(NamedTuple):
                         session.fail(variant)
                     elif isinstance(variant, Situation):
                         _agrees(session, variant)
-                    elif found := compared(session, variant):
-                        session.fail(**found)
+                    else:
+                        _equals(session, variant)
                     if len(session.report.failures) > before:
                         return ""
             except OutOfTimeError:  # of an essential part only what may be left out is
@@ -134,8 +132,8 @@ class Part(NamedTuple):
         return IGNORED, why
 
 
-def compared(session: Session, variant: Variant) -> dict[str, Any]:
-    """Compare a variant with what it has to give; return the failure, empty if there is none.
+def _equals(session: Session, variant: Variant) -> None:
+    """Compare a variant with what it has to give, and report the failure if it is another.
 
     What forward raises counts for an operation alone: another function may differentiate inside.
     """
@@ -148,31 +146,29 @@ def compared(session: Session, variant: Variant) -> dict[str, Any]:
         side = "forward" if forward else "backward"
         raised = f"{side} raises {variant.when}: {first_line(error)}"
         if isinstance(error, variant.raised) and (session.subject.is_op or not forward):
-            return {"cause": Cause(variant.cause, raised, variant.hint)}
-        session.note(raised)
-        return {}
-    if not found:
-        return {}
-    names, i = list(variant.names or arguments), min(found)
-    got, expected, wrong = results[i], variant.expected[i], found[i]
-    said = list(dict.fromkeys(names[k] for k in found if names[k] not in arguments))
-    gradients = dict.fromkeys(names[k] for k in found if names[k] in arguments)
-    if gradients:
-        said.append(f"the gradient of {quoted(gradients, ' and ')}")
-    text = f"{' and '.join(said)} {variant.wrong} {variant.when}"
-    cause = Cause(variant.cause, text, variant.hint)
-    arrays = {"expected": expected, "got": got, "wrong": wrong}
-    argument = names[i] if names[i] in arguments else ""
-    return {"cause": cause, "argument": argument, **(arrays if got.shape == wrong.shape else {})}
+            session.fail(Cause(variant.cause, raised, variant.hint))
+        else:
+            session.note(raised)
+        return
+    if found:
+        names, i = list(variant.names or arguments), min(found)
+        each = dict.fromkeys(names[k] for k in found)
+        said = [f"the gradient of `{name}`" if name in arguments else name for name in each]
+        text = f"{' and '.join(said)} {variant.wrong} {variant.when}"
+        cause = Cause(variant.cause, text, variant.hint)
+        arrays = {"expected": variant.expected[i], "got": results[i], "wrong": found[i]}
+        same = results[i].shape == found[i].shape
+        argument = names[i] if names[i] in arguments else ""
+        session.fail(cause, argument, **(arrays if same else {}))
 
 
 def _agrees(session: Session, situation: Situation) -> None:
     """Compare the gradients of one call with differences, and report those that are wrong.
 
     What backward raises is loud, but for a gradient of another shape than its argument: that counts
-    where forward is meant for the call, unless the rule is meant for the shape of the user's.
+    at other lengths, unless the rule is meant for the shape of the user's.
     """
-    other, when, cause = situation.session, situation.when, situation.cause
+    other, when, cause, hint = situation
     try:
         wrong = wrong_at(other)
     except BackwardError as error:
@@ -183,12 +179,13 @@ def _agrees(session: Session, situation: Situation) -> None:
         else:
             session.note(f"forward works {when}, but backward raises: {first_line(error)}")
         return
-    texts = {i: f"the gradient of `{other.subject.names[i]}` is wrong {when}" for i in wrong}
     if wrong:
         other.subject.base = session.subject
         evidence = Evidence(other)
-        if isinstance(cause, str):
-            causes = [Cause(cause, text, situation.hint) for text in texts.values()]
-        else:
-            causes = [cause(evidence, i) for i in wrong]
-        fail(session, evidence, list(zip(wrong, causes, strict=True)))
+
+        def cause_of(i: int) -> Cause:
+            if callable(cause):
+                return cause(evidence, i)
+            return Cause(cause, f"the gradient of `{evidence.names[i]}` is wrong {when}", hint)
+
+        fail(session, evidence, [(i, cause_of(i)) for i in wrong])
