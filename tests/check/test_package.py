@@ -19,7 +19,7 @@ FILES = sorted(CHECK.rglob("*.py"))
 GROUPS = (
     {"deadline", "exceptions", "iterating", "naming", "values"},
     {"numerical", "report", "slopes", "subject"},
-    {"agreement", "comparison", "resizing", "session"},
+    {"agreement", "comparison", "session", "sizes"},
     {"explain"},
     {"repair"},
     {"properties"},
@@ -71,7 +71,7 @@ def test_the_public_names_are_listed_and_others_refused():
 MOST = {
     "lines": 9_240,
     "files": 43,
-    "lines of a file": 368,
+    "lines of a file": 390,
     "lines of a function": 38,
     "calls of re": 4,
     "lists of words": 0,

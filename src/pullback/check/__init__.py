@@ -11,13 +11,13 @@ Measurements and the report
     (those of a call, each measured once), report (causes, failures, notes; in words and drawn).
 One check
     session (compares a call's gradients with its slopes), comparison, agreement (whether a gradient
-    is wrong at a call that nobody gave, as measurements tell), resizing.
+    is wrong at a call that nobody gave, as measurements tell), sizes (calls at other lengths).
 explain/, repair/
     Why a gradient is wrong, and a change of the source that makes it right.
 properties/
     The parts of the check: one table of properties in the order in which they run. variants (the
     engine: makes the variants of a call, compares, reports), first (derivatives against
-    differences), calls, arguments, sizes, arrays (what varies).
+    differences), calls, arguments, arrays (what varies).
 inputs/
     The arguments of a call: described in a text, drawn by strategies of Hypothesis, or guessed from
     the signature; settings and vary draw others.

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -37,6 +38,16 @@ _TINY = 1e-300
 _BESIDE = 1e-3  # how far a nearby point is
 _ROUNDED = 8.0  # times what noise makes of a slope
 _MOST = 8  # elements without a gradient that are looked at
+
+
+class Situation(NamedTuple):
+    """Another call, whose gradients have to agree with differences."""
+
+    session: Session
+    when: str  # ends the sentence "the gradient of `x` is wrong ..."
+    cause: str  # its name
+    hint: str = ""
+    explained: bool = False  # whether it is said how the gradient is wrong
 
 
 def wrong_at(session: Session, run: Run | None = None) -> list[int]:

@@ -16,8 +16,6 @@ from pullback.check.explain import calls, candidates, elements
 from pullback.check.explain.evidence import Evidence
 from pullback.check.naming import axes_text
 from pullback.check.report import Cause
-from pullback.check.resizing import Symbol, describe_axes
-from pullback.check.session import Session
 from pullback.errors import GradientError
 
 Explanation = Callable[[Evidence, int], Cause | None]
@@ -93,17 +91,6 @@ def cause_of(e: Evidence, i: int) -> Cause:
                 return cause
     wrong = f"wrong at {int(e.wrong[i].sum())} of {e.wrong[i].size} elements"
     return Cause("formula", f"the gradient of `{e.names[i]}` is {wrong}, in no pattern known")
-
-
-# -- other sizes, and exceptions -------------------------------------------------------------------
-def cause_of_size(session: Session, symbol: Symbol, length: int, e: Evidence, i: int) -> Cause:
-    """Return why a gradient that is right in a session is wrong at another length of some axes."""
-    found = candidates.multiples(e, i) or cause_of(e, i)
-    text = (
-        f"right for {describe_axes(session, symbol)} of length {symbol.length} but wrong for "
-        f"length {length}: the gradient of `{e.names[i]}` depends on that length: {found.text}"
-    )
-    return Cause("size", text, found.hint or calls.SIZE)
 
 
 def cause_of_exception(error: BackwardError | ForwardError) -> Cause:

@@ -21,13 +21,12 @@ from pullback.check.explain.evidence import Evidence
 from pullback.check.iterating import ends
 from pullback.check.naming import quoted
 from pullback.check.report import Cause
-from pullback.check.resizing import describe_axes, symbols, with_other_length
+from pullback.check.sizes import SIZE, describe_axes, symbols, with_other_length
 from pullback.check.subject import Subject
 from pullback.check.values import Array
 
 _MOST = 80  # other calls that are tried for one argument
 _SECONDS, _LONGER = 0.2, 20  # that a call may take, and how many times as long as usual
-SIZE = "take the size from the saved shape, and average only where forward does"
 _PLACES = "differentiate every place where forward uses it"
 _TURNED = "a kernel that is not flipped, a matrix not transposed, an order not inverted?"
 _IGNORED = "does backward use it?"

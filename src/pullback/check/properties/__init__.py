@@ -18,8 +18,8 @@ from pullback.check.properties.calls import (
     repeatable,
 )
 from pullback.check.properties.first import first_derivatives
-from pullback.check.properties.sizes import shapes
 from pullback.check.properties.variants import Part
+from pullback.check.sizes import shapes
 
 __all__ = ["PARTS", "Part"]
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from pullback.check.agreement import wrong_at
+from pullback.check.agreement import Situation, wrong_at
 from pullback.check.comparison import rounding_noise
 from pullback.check.exceptions import (
     BackwardError,
@@ -25,7 +25,7 @@ from pullback.check.exceptions import (
 )
 from pullback.check.naming import quoted
 from pullback.check.numerical import away_from_zero, coordinates, max_abs, random_like
-from pullback.check.properties.variants import Situation, Variant
+from pullback.check.properties.variants import Variant
 from pullback.check.report import Cause, Report
 from pullback.check.session import Session
 from pullback.check.subject import Subject, calling
@@ -216,11 +216,8 @@ def second_order(session: Session) -> Iterator[Any]:
         return
     plain, when = other.subject.values(other.arrays), "when backward is recorded"
     yield Variant(when, lambda: recorded, plain, "second-order", _MARK)
-    when = (
-        "where it is differentiated again, although it is right itself: backward leaves the "
-        "recorded operations (detach, numpy, no_grad)"
-    )
-    yield Situation(other, when, "second-order", _MARK)
+    hint = f"backward leaves the recorded operations (detach, numpy, no_grad): {_MARK}"
+    yield Situation(other, "where it is differentiated again", "second-order", hint)
 
 
 def _unavailable(session: Session, error: ForwardError | BackwardError) -> Cause:

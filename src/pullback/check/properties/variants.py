@@ -13,7 +13,7 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from pullback.check.agreement import wrong_at
+from pullback.check.agreement import Situation, wrong_at
 from pullback.check.comparison import unequal
 from pullback.check.deadline import OutOfTimeError, deadline
 from pullback.check.exceptions import (
@@ -23,7 +23,7 @@ from pullback.check.exceptions import (
     NotComparedError,
     first_line,
 )
-from pullback.check.explain import cause_of_exception
+from pullback.check.explain import cause_of, cause_of_exception
 from pullback.check.explain.evidence import Evidence
 from pullback.check.repair import fail
 from pullback.check.report import (
@@ -54,15 +54,6 @@ class Variant(NamedTuple):
     wrong: str = "is wrong"
     noise: Callable[[], Sequence[Array | float]] | None = None  # how far rounding moves each array
     raised: tuple[type[Exception], ...] = RAISED  # which are failures; others are notes: loud
-
-
-class Situation(NamedTuple):
-    """Another call, whose gradients have to agree with differences."""
-
-    session: Session
-    when: str
-    cause: str | Callable[[Evidence, int], Cause]  # its name; or it, for an argument
-    hint: str = ""
 
 
 class Part(NamedTuple):
@@ -166,26 +157,25 @@ def _agrees(session: Session, situation: Situation) -> None:
     """Compare the gradients of one call with differences, and report those that are wrong.
 
     What backward raises is loud, but for a gradient of another shape than its argument: that counts
-    at other lengths, unless the rule is meant for the shape of the user's.
+    where it is explained, unless the rule is meant for the shape of the user's.
     """
-    other, when, cause, hint = situation
+    other, when, cause, hint, explained = situation
     try:
         wrong = wrong_at(other)
     except BackwardError as error:
         came = getattr(error.__cause__, "came", None)
         unfit = came is not None and came not in [a.shape for a in session.arrays]
-        if unfit and callable(cause) and not session.options.guessed:
+        if unfit and explained and not session.options.guessed:
             session.fail(cause_of_exception(error), situation=when)
         else:
             session.note(f"forward works {when}, but backward raises: {first_line(error)}")
         return
     if wrong:
         other.subject.base = session.subject
-        evidence = Evidence(other)
-
-        def cause_of(i: int) -> Cause:
-            if callable(cause):
-                return cause(evidence, i)
-            return Cause(cause, f"the gradient of `{evidence.names[i]}` is wrong {when}", hint)
-
-        fail(session, evidence, [(i, cause_of(i)) for i in wrong])
+        evidence, causes = Evidence(other), []
+        for i in wrong:
+            text = f"the gradient of `{evidence.names[i]}` is wrong {when}, although right here"
+            found = cause_of(evidence, i) if explained else Cause(cause, "")
+            text += f": {found.text}" if explained else ""
+            causes.append((i, Cause(cause, text, found.hint or hint)))
+        fail(session, evidence, causes)

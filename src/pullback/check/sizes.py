@@ -1,4 +1,4 @@
-"""The same call with other lengths of its axes, and a session to check it in.
+"""The property that gradients are right at other sizes: axes that grow, shrink and broadcast.
 
 Axes of equal length are taken for the same symbol, as `n` in "input: (n, d), target: (n,)", and
 change together: where they belong together does not show in the values. The new values are made
@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from pullback.check.agreement import Situation
 from pullback.check.exceptions import ForwardError
 from pullback.check.numerical import joined, max_abs
 from pullback.check.report import Report
@@ -26,6 +27,8 @@ _RTOL = 1e-4
 _FEW = 4  # numbers that a shape, a kernel's size or the like has at most
 _MOST_AXES = 6  # of one length that are changed alone
 
+SIZE = "take the size from the saved shape, and average only where forward does"
+
 Axis = tuple[int, int]
 
 
@@ -36,6 +39,57 @@ class Symbol(NamedTuple):
     axes: tuple[Axis, ...]
 
 
+def shapes(session: Session) -> Iterator[Situation]:
+    """Make axes longer and shorter, broadcast an argument, and call with 0-d arguments."""
+    for symbol in symbols(session):
+        for each in (symbol, *parts(session, symbol)):
+            if found := with_other_length(session, each):
+                yield _at_length(session, each, *found)
+        one = resized(session, symbol, 1) if symbol.length > 1 and session.subject.is_op else None
+        if one is not None and _continues(session, symbol.length, one):
+            yield _at_length(session, symbol, 1, one)
+    yield from _broadcast(session)
+    leaves = session.leaves()
+    if any(a.ndim for a in session.arrays) and all(a.size for a in session.arrays):
+        for k, leaf in enumerate(leaves):
+            if isinstance(leaf, np.ndarray) and leaf.size:
+                leaves[k] = np.array(leaf.ravel()[0])
+        other = session_of(session, leaves)
+        if other is not None:
+            yield Situation(other, "with 0-d arguments", "size", "allow for any number of axes")
+
+
+def _broadcast(session: Session) -> Iterator[Situation]:
+    """Yield calls with one of two arguments of one shape in a shape that broadcasts to it."""
+    shapes = [a.shape for a in session.arrays]
+    for i, a in enumerate(session.arrays):
+        if not a.size or not a.ndim or shapes.count(a.shape) < 2:
+            continue
+        name, k = session.subject.names[i], session.subject.tracked[i]
+        for small in (a[:1], a[..., :1], a[0], a[(0,) * a.ndim]):
+            leaves, others = session.leaves(), []
+            for value in (small, np.broadcast_to(small, a.shape)):
+                leaves[k] = np.array(value)
+                others.append(session_of(session, leaves))
+            one, whole = others
+            if one is not None and whole is not None and same_outputs(one.outputs, whole.outputs):
+                when = f"with `{name}` of shape {small.shape}, which forward broadcasts"
+                hint = f"return pb.sum_to_size(grad, {name}.shape), or refuse other shapes"
+                yield Situation(one, when, "missing-sum", hint)
+
+
+def _at_length(session: Session, symbol: Symbol, length: int, other: Session) -> Situation:
+    when = f"with {describe_axes(session, symbol)} of length {length}"
+    return Situation(other, when, "size", SIZE, explained=True)
+
+
+def _continues(session: Session, length: int, one: Session) -> bool:
+    """Return whether outputs have 1 in place of a length; of a signal below its filter's, not."""
+    shapes = [tuple(1 if n == length else n for n in out.shape) for out in session.outputs]
+    return shapes == [out.shape for out in one.outputs]
+
+
+# -- another call ----------------------------------------------------------------------------------
 def session_of(session: Session, leaves: Sequence[Any]) -> Session | None:
     """Return a session of the same call with other leaves; None where forward does not take them.
 
