@@ -5,28 +5,12 @@ import textwrap
 
 import numpy as np
 import pytest
-from tests.check._programs import RIGHT, WRONG
+from tests.check._programs import RIGHT, UNGUESSED, WRONG
 
 from pullback.check.discovery import check_operation, discover, split
 from pullback.errors import ArgumentError, ArgumentTypeError
 
 CUBE = WRONG.replace("6 *", "3 *")
-
-# Forward takes no inputs that anyone would guess.
-BLOCKS = """
-import pullback as pb
-
-def _forward(ctx, x, layout):
-    if x.shape != (6, 10):
-        raise ValueError("six rows of ten are required")
-    ctx.save_for_backward(scale=layout["scale"])
-    return x * layout["scale"]
-
-def _backward(ctx, grad_output):
-    return {"x": grad_output * ctx.saved_variables.scale}
-
-blocks = pb.autograd_function(_forward, _backward, name="blocks")
-"""
 
 
 @pytest.fixture
@@ -133,7 +117,7 @@ def test_a_folder_is_searched_for_files_packages_and_folders(write):
     write("src/ops.py", RIGHT)
     write("src/more/cubes.py", CUBE)
     write("src/package/__init__.py")
-    write("src/package/blocks.py", "from . import formulas\n", BLOCKS)
+    write("src/package/blocks.py", "from . import formulas\n", UNGUESSED)
     write("src/package/formulas.py")
     for name in ("src/setup.py", "src/.hidden/ops.py", "src/env/ops.py", "src/conftest.py"):
         write(name, "raise SystemExit('ran')\n")
@@ -239,14 +223,14 @@ def test_a_target_that_is_not_there_is_an_error_that_names_it(write, target, mes
 @pytest.mark.parametrize(
     "inputs",
     [
-        '(np.ones((6, 10)), {"scale": 2.0})',
-        '{"x": np.ones((6, 10)), "layout": {"scale": 2.0}}',
-        'lambda rng: (rng.standard_normal((6, 10)), {"scale": 2.0})',
+        '(np.ones(60), {"rows": 6})',
+        '{"x": np.ones(60), "layout": {"rows": 6}}',
+        'lambda rng: (rng.standard_normal(60), {"rows": 6})',
     ],
     ids=["a tuple", "a dict by name", "a function"],
 )
 def test_inputs_are_read_from_a_table_by_name(write, inputs):
-    write("ops.py", "import numpy as np\n", BLOCKS, f"CHECK_INPUTS = {{'blocks': {inputs}}}\n")
+    write("ops.py", "import numpy as np\n", UNGUESSED, f"CHECK_INPUTS = {{'blocks': {inputs}}}\n")
     report = check_operation(*discover("ops.py").operations, fast=True)
     assert report.ok
     assert {part.status for part in report.parts if part.name == "first"} == {"passed"}
@@ -275,9 +259,9 @@ def test_a_function_of_inputs_gets_the_seed_s_generator(write):
 
 
 def test_inputs_that_cannot_be_guessed_are_asked_for_with_a_text_to_begin_from(write):
-    write("ops.py", BLOCKS)
+    write("ops.py", UNGUESSED)
     (unchecked,) = check_operation(*discover("ops.py").operations, fast=True).unchecked
-    assert unchecked.hint.startswith('write CHECK_INPUTS = {"blocks": "x: (n, d), layout: ')
+    assert unchecked.hint.startswith('write CHECK_INPUTS = {"blocks": "x: ')
     assert unchecked.hint.endswith('"} beside it, and mend the shapes')
 
 

@@ -11,7 +11,7 @@ from tests.check._programs import double, dropped, tripled
 
 import pullback as pb
 from pullback.check import check_op, gradcheck
-from pullback.check.report import NOT_RUN, PASSED, Cause, Failure, PartResult, Report
+from pullback.check.report import PASSED, Cause, Failure, Report
 from pullback.errors import ArgumentError, ArgumentTypeError, GradcheckError
 
 X = np.array([[1.0, -2.0, 0.5]])
@@ -21,18 +21,14 @@ def wrong(**options):
     return gradcheck(tripled, X, raise_exception=False, **options)
 
 
-def report_of(*failures, status=PASSED, notes=()):
-    parts = [PartResult("first", "first derivatives", status), PartResult("x", "more", NOT_RUN)]
-    return Report("op", 0, parts, list(failures), list(notes))
-
-
 # -- in words --------------------------------------------------------------------------------------
 def test_a_report_is_one_line_with_the_cause():
     assert repr(gradcheck(pb.sin, X)) == "<Report sin: the gradients are right (seed 0)>"
     text = "`x` is off by the factor 1.500 everywhere"
     assert repr(wrong()) == f"<Report tripled: 1 failure (seed 0), factor: {text}>"
     assert repr(wrong().failures) == f"[<Failure first, factor: {text}>]"
-    long = report_of(Failure("first", "x", Cause("formula", "a line\nand " + 50 * "more ")))
+    long = Failure("first", "x", Cause("formula", "a line\nand " + 50 * "more "))
+    long = Report("op", 0, failures=[long])
     assert len(repr(long)) < 120
     assert "\n" not in repr(long)
 
@@ -82,8 +78,9 @@ def test_json_holds_plain_objects():
 # -- errors ----------------------------------------------------------------------------------------
 def test_the_text_of_an_error_is_written_when_it_is_first_read():
     sought = []
-    report = report_of(Failure("first", "x", Cause("sign", "wrong"), find_repair=sought.append))
-    report.failures[0].find_repair = lambda: sought.append(1) or "write -g"
+    failure = Failure("first", "x", Cause("sign", "wrong"))
+    failure.find_repair = lambda: sought.append(1) or "write -g"
+    report = Report("op", 0, failures=[failure])
     error = GradcheckError(report)
     assert "wrong" in repr(error)
     assert not sought

@@ -10,13 +10,14 @@ import numpy as np
 
 from pullback.check.deadline import limited
 from pullback.check.inputs.arguments import callable_of
+from pullback.check.inputs.strategies import as_inputs
 from pullback.check.naming import name_of
 from pullback.check.properties import PARTS
 from pullback.check.report import Report
 from pullback.check.runner import Runner, check
 from pullback.check.slopes import Options
 from pullback.check.subject import Subject
-from pullback.check.values import holds_numbers
+from pullback.core.graph.modes import RECORD, STATE
 from pullback.errors import (
     ArgumentError,
     ArgumentTypeError,
@@ -125,10 +126,6 @@ def check_op(
     """
     __tracebackhide__ = True
     fn = callable_of(op)
-    if not isinstance(kwargs, (dict, type(None))):
-        raise ArgumentTypeError(
-            f"check_op: kwargs must be a dict of arguments by name, got {type(kwargs).__name__}"
-        )
 
     def run(options: Options) -> Report:
         return Runner(fn, options, kwargs or {}).report(inputs)
@@ -190,17 +187,10 @@ def gradcheck(
     """
     __tracebackhide__ = True
     fn = callable_of(fn, "gradcheck")
-    if holds_numbers(inputs) or hasattr(inputs, "__dlpack__"):
-        inputs = (inputs,)
-    if not isinstance(inputs, (tuple, list, dict)):
-        raise ArgumentTypeError(
-            "gradcheck: inputs must be a tensor, a tuple of arguments or a dict of them by name, "
-            f"got {type(inputs).__name__}"
-        )
-    args, kwargs = ((), inputs) if isinstance(inputs, dict) else (tuple(inputs), {})
+    given = as_inputs(inputs)
 
     def run(options: Options) -> Report:
-        return check(Subject(fn, args, kwargs, surrogate), options)
+        return check(Subject(fn, given.args, given.kwargs, surrogate), options)
 
     options = Options(
         seed, fast, only, skip, rtol, atol, time_limit, surrogate, order, ignore or {}, repair
@@ -257,8 +247,13 @@ def _judged(
     __tracebackhide__ = True  # pytest shows the line that called the checker
     options = validated(api, options)
     usual = _USUAL if options.only is None else float("inf")  # what is named is not left out
-    with limited(float(options.time_limit), usual, f"{name_of(fn)}: inputs"):
-        report = run(options)
+    mode = STATE.get()
+    try:
+        STATE.set(RECORD)  # whatever the caller's mode: no_grad, inference, anomaly detection
+        with limited(float(options.time_limit), usual, f"{name_of(fn)}: inputs"):
+            report = run(options)
+    finally:
+        STATE.set(mode)
     if report.ok or not raise_exception:
         return report
     if allow_unchecked and not report.failures:

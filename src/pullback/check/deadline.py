@@ -66,8 +66,7 @@ class Deadline:
     def call(self) -> Iterator[None]:
         """Time one call of the function; raise `OutOfTimeError` if it would not end in time."""
         start = time.perf_counter()
-        late = self.optional and not self.usual.lasts(self.longest)
-        if late or start + self.longest > self.end:
+        if self.is_over() or (self.optional and not self.usual.lasts(self.longest)):
             raise OutOfTimeError
         try:
             yield
@@ -133,13 +132,13 @@ def _on_terminal(text: str) -> None:
     sys.stderr.flush()
 
 
-_CURRENT: ContextVar[Deadline | None] = ContextVar("_CURRENT", default=None)
 _NEVER = Deadline(float("inf"))
+_CURRENT: ContextVar[Deadline] = ContextVar("_CURRENT", default=_NEVER)
 
 
 def deadline() -> Deadline:
     """Return when the check in progress has to end."""
-    return _CURRENT.get() or _NEVER
+    return _CURRENT.get()
 
 
 @contextlib.contextmanager

@@ -27,6 +27,7 @@ import numpy as np
 
 from pullback.check.api import check_op
 from pullback.check.inputs.guessing import suggestion
+from pullback.check.inputs.strategies import as_inputs
 from pullback.check.report import Report
 from pullback.core.custom.define import AutogradFunction, Function
 from pullback.errors import ArgumentError, ArgumentTypeError
@@ -115,9 +116,7 @@ class Discovery:
         try:
             is_file = source.endswith(".py")
             return _load_file(Path(source)) if is_file else importlib.import_module(source)
-        except (KeyboardInterrupt, GeneratorExit):
-            raise
-        except BaseException as error:  # also SystemExit, and pytest's skip
+        except (Exception, SystemExit) as error:
             self.problems.append(Problem(source, f"not imported: {_one_line(error)}"))
             return None
 
@@ -273,9 +272,9 @@ def check_operation(operation: Operation, inputs: Any = None, **options: Any) ->
                 f"pullback check: inputs of `{operation.name}`, from a function of a random "
                 f"generator, are required, got {_one_line(error)}."
             ) from error
-    kwargs = inputs if isinstance(inputs, dict) else None
-    args = () if inputs is kwargs else inputs if isinstance(inputs, (tuple, list)) else (inputs,)
-    report = check_op(operation.op, *args, kwargs=kwargs, raise_exception=False, **options)
+    given = as_inputs(() if inputs is None else inputs)
+    options |= {"kwargs": given.kwargs, "raise_exception": False}
+    report = check_op(operation.op, *given.args, **options)
     if not report.parts:  # none could be guessed
         text = suggestion(operation.op)
         hint = f'write {TABLE} = {{"{operation.name}": "{text}"}} beside it, and mend the shapes'

@@ -37,7 +37,6 @@ from pullback.check.slopes import Options
 from pullback.check.subject import Subject
 from pullback.check.values import holds_numbers, host
 from pullback.core.custom import pytree as tree
-from pullback.core.graph.modes import RECORD, STATE
 from pullback.core.tensor.tensor import box
 from pullback.errors import ArgumentError
 
@@ -49,24 +48,20 @@ _CALLS = 8  # of which two of a random operation differ
 def check(subject: Subject, options: Options, among: Sequence[str] = ()) -> Report:
     """Run the parts that are chosen on one call; none after an essential part that failed."""
     report = Report(subject.name, options.seed, rule=place_of(subject.fn))
-    session, stopped, mode = Session(subject, options, report), "", STATE.get()
-    try:
-        STATE.set(RECORD)  # whatever the caller's mode: no_grad, inference, anomaly detection
-        for k, part in enumerate(PARTS):
-            result = PartResult(part.name, part.title, NOT_RUN, stopped)
-            report.parts.append(result)
-            chosen = options.chooses(part.name) and (not among or part.name in among)
-            if not chosen or (options.fast and not part.fast):
-                result.status, result.reason = SKIPPED, ""
-            elif not stopped:
-                deadline().show(f"{report.name}: {part.title} ({k + 1} of {len(PARTS)})")
-                result.status, result.reason = part.result(session)
-                if result.status == NOT_RUN:
-                    stopped = result.reason
-                elif result.status == FAILED and part.essential:
-                    stopped = f"{part.title} failed"
-    finally:
-        STATE.set(mode)
+    session, stopped = Session(subject, options, report), ""
+    for k, part in enumerate(PARTS):
+        result = PartResult(part.name, part.title, NOT_RUN, stopped)
+        report.parts.append(result)
+        chosen = options.chooses(part.name) and (not among or part.name in among)
+        if not chosen or (options.fast and not part.fast):
+            result.status, result.reason = SKIPPED, ""
+        elif not stopped:
+            deadline().show(f"{report.name}: {part.title} ({k + 1} of {len(PARTS)})")
+            result.status, result.reason = part.result(session)
+            if result.status == NOT_RUN:
+                stopped = result.reason
+            elif result.status == FAILED and part.essential:
+                stopped = f"{part.title} failed"
     late = [part for part in report.parts if part.status == NOT_RUN]
     if late and not report.failures:
         titles = ", ".join(part.title for part in late)
@@ -81,8 +76,9 @@ class Runner:
         self.fn, self.rest, self.options, self.kwargs = fn, fn, options, kwargs
         if kwargs:  # the function of the remaining arguments
             given = {k: box(v) if isinstance(v, np.ndarray) else v for k, v in kwargs.items()}
-            self.rest = rest = functools.partial(fn, **given)
-            rest.name, rest.forward = name_of(fn), getattr(fn, "forward", fn)  # type: ignore[attr-defined]
+            rest: Any = functools.partial(fn, **given)
+            rest.name, rest.forward = name_of(fn), getattr(fn, "forward", fn)
+            self.rest = rest
         self.surrogate = options.surrogate or getattr(fn, "surrogate_reason", "")
         self.parameters = parameters_of(fn) or []
         shapes = documented(fn, [p.name for p in self.parameters])
@@ -111,16 +107,15 @@ class Runner:
         only = given.args[0] if len(given.args) == 1 else None
         if not isinstance(only, (str, tuple)):
             return given
-        what, hint = "a text", f"write a colon after each name: {described_call(self.fn)}"
-        calls = [given]
-        if isinstance(only, tuple):
-            calls.append(given._replace(args=only))
-            what = f"one tuple of {len(only)}, which fits neither as one argument nor as several"
-            hint = "pass the arguments one after the other"
+        calls = [given, given._replace(args=only)] if isinstance(only, tuple) else [given]
         for call in calls:
             problem = try_forward(self.fn, call)
             if not isinstance(problem, str):
                 return call
+        what = f"one tuple of {len(only)}, which fits neither as one argument nor as several"
+        hint = "pass the arguments one after the other"
+        if isinstance(only, str):
+            what, hint = "a text", f"write a colon after each name: {described_call(self.fn)}"
         raise ArgumentError(
             f"check_op: a description of the inputs, or arguments that `{name_of(self.fn)}` takes, "
             f"are required, got {what}, of which forward says: {problem}\nhint: {hint}."
@@ -223,9 +218,9 @@ class Runner:
         """Check one set of inputs, and compare derivatives with other settings and values too."""
         report = self._checked(inputs)
         wrong_here = any(failure.part in OF_VALUES for failure in report.failures)
-        left_out = self.options.fast or not self.options.chooses("first") or self.surrogate
-        left_out = left_out or "first" in self.options.ignore
-        if wrong_here or left_out or report.precision:  # at other calls it may be coarser
+        options, coarse = self.options, report.precision  # at other calls it may be coarser
+        left_out = options.fast or self.surrogate or not options.chooses("first")
+        if wrong_here or left_out or "first" in options.ignore or coarse:
             return report
         self.base = Subject(self.fn, inputs.args, inputs.kwargs)
         try:
