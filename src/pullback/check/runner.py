@@ -209,8 +209,8 @@ class Runner:
             if word:
                 shape = ", ".join(map(str, array.shape)) + ("," if array.ndim == 1 else "")
                 report.notes.append(
-                    f"`{name}` looks {word}: if forward needs that, describe it, so that it is "
-                    f'kept: "{name}: ({shape}) {word}"'
+                    f"`{name}` has the structure {word}: if forward needs that, describe it, so "
+                    f'that it is kept: "{name}: ({shape}) {word}"'
                 )
         return report
 

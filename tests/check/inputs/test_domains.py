@@ -104,7 +104,7 @@ def test_a_plain_array_with_a_structure_suggests_the_word():
     report = check_op(op, turned, raise_exception=False)
     assert report.outcome == "not checked"
     assert report.notes[-1] == (
-        "`a` looks rotation: if forward needs that, describe it, so that it is "
+        "`a` has the structure rotation: if forward needs that, describe it, so that it is "
         'kept: "a: (2, 2) rotation"'
     )
     assert check_op(op, "a: (2, 2) rotation").outcome == "right"

@@ -102,7 +102,7 @@ def test_left_out_is_what_the_mappings_of_backward_do_not_name(backward, left_ou
     def forward(ctx, x, scale):
         return x * scale
 
-    assert read(forward, backward).left_out == left_out
+    assert read(forward, backward).of("left out") == left_out
 
 
 def test_shapes_are_read_from_what_is_taken_apart():

@@ -255,7 +255,7 @@ class _Search:
         self.read = Reading(self.fn)
         of = self.read.of
         self.sure = of(Use.GRADIENT)  # of these a missing gradient is a mistake
-        arrays = of(Use.ARRAY, Use.INDEX, Use.OVERWRITTEN, Use.MASK, Use.EQUAL) | self.read.left_out
+        arrays = of(Use.ARRAY, Use.INDEX, Use.OVERWRITTEN, Use.MASK, Use.EQUAL, Use.LEFT_OUT)
         self.arrays = arrays - self.sure - of(Use.TENSOR)  # what forward takes as arrays
         self.real: set[str] = set()  # what forward takes as real numbers, so that it is no index
         self.problems: dict[Specs, str] = {}  # of what was tried

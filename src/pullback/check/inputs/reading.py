@@ -33,7 +33,8 @@ class Use(enum.StrEnum):
     EQUAL = "equal"  # compared with a whole number: one itself, if it is no tensor
     SORTED, LOOKED_UP = "sorted", "looked up"  # a table, and what is looked up in one
     TENSOR, ARRAY = "tensor", "array"
-    GRADIENT, UNGIVEN = "gradient", "ungiven"  # backward returns one for it, or None
+    GRADIENT, UNGIVEN = "gradient", "ungiven"  # backward returns one for it, or none
+    LEFT_OUT = "left out"  # backward does not even name it, but others
 
 
 class Takes(NamedTuple):
@@ -85,8 +86,6 @@ class Reading:
         The shapes of those that forward takes apart element by element, or column by column.
     hints : dict of str
         Their type hints.
-    left_out : set of str
-        Those that backward does not name, if it names others and returns mappings.
 
     Examples
     --------
@@ -97,14 +96,13 @@ class Reading:
     >>> found = Reading(pb.autograd_function(forward, lambda ctx, g: {"x": g}, name="binned"))
     >>> sorted(found.of("index")), found.shapes
     (['ids'], {'rates': ('2',)})
-    >>> sorted(found.left_out)
+    >>> sorted(found.of("left out"))
     ['f', 'ids', 'rates']
     """
 
     def __init__(self, fn: Any) -> None:
         self.uses: dict[str, set[str]] = defaultdict(set)
         self.shapes: dict[str, tuple[str, ...]] = {}
-        self.left_out: set[str] = set()
         self.hints: dict[str, Any] = {}
         forward = getattr(fn, "forward", None)
         with contextlib.suppress(Exception):  # of a name that is not defined where it is read
@@ -120,20 +118,16 @@ class Reading:
             self._nodes = list(ast.walk(function))
             # From a local name to the argument that it holds, and whether to all its elements.
             self._held = {name: (name, True) for name in names}
-            self._read_forward()
+            self._learn_names()
+            for name, use in (used for node in self._nodes for used in self._uses_in(node)):
+                self.uses[name].add(use)
+            self.uses.pop("", None)
+            self.shapes = self._taken_apart()
             self._read_results(getattr(fn, "rule", None), names[1:])
 
     def of(self, *kinds: str) -> set[str]:
         """Return the arguments that are used in one of these ways."""
         return {name for name, found in self.uses.items() if found.intersection(kinds)}
-
-    def _read_forward(self) -> None:
-        self._learn_names()
-        for node in self._nodes:
-            for name, use in self._uses_in(node):
-                self.uses[name].add(use)
-        self.uses.pop("", None)
-        self.shapes = self._taken_apart()
 
     # -- names ---------------------------------------------------------------------------------
     def _learn_names(self) -> None:
@@ -261,9 +255,8 @@ class Reading:
                 self.uses[name].add(Use.UNGIVEN)
         said = {node.value for node in nodes if isinstance(node, ast.Constant)}.intersection(names)
         if said and not any(isinstance(value, ast.Tuple) for value in results):
-            self.left_out = {*names} - said
-            for name in self.left_out:
-                self.uses[name].add(Use.UNGIVEN)
+            for name in {*names} - said:
+                self.uses[name] |= {Use.UNGIVEN, Use.LEFT_OUT}
 
 
 # -- parts of a tree -------------------------------------------------------------------------------

@@ -122,14 +122,13 @@ def _floats(value: float) -> tuple[float, ...]:
 
 def _sequences(values: list[Any], rank: int) -> Iterator[list[Any]]:
     kinds = {*map(type, values)}
-    if kinds == {int} and sorted(values) == list(range(len(values))):
-        yield from map(list, itertools.islice(itertools.permutations(values), 1, _ORDERS))
-    elif kinds == {int}:
+    if kinds == {int}:
+        if any(v >= k for k, v in enumerate(values)):  # else each comes after what it names
+            yield from map(list, itertools.islice(itertools.permutations(values), 1, _ORDERS))
+            yield [v + 1 for v in values]
         if all(-rank <= v < rank for v in values):  # axes
             yield [v - rank if v >= 0 else v + rank for v in values]
-        if any(v >= k for k, v in enumerate(values)):  # else each comes after what it names
-            yield from ([*values[:-1], values[0]], values[::-1], [v + 1 for v in values])
-    elif kinds <= {int, float}:
+    elif kinds and kinds <= {int, float}:
         other = [v * (1.5, 0.8, 1.2)[k % 3] for k, v in enumerate(values)]
         yield sorted(other) if sorted(values) == values and len(values) > 2 else other
 
