@@ -125,20 +125,18 @@ class Search:
         """Yield all changes, the likeliest first."""
         trials = self.trials
         names, rule, saver = trials.names, trials.rule, trials.saver
-        atoms = atoms_of(names[rule], names[saver], [*_seen(rule), *_seen(saver)])
-        found = [*self._of(rule, ast.walk(rule.tree), atoms)]
-        for source in trials.helpers:
-            found += self._of(
-                source, ast.walk(source.tree), atoms_of(names[source], {}, _seen(source))
-            )
-        found += self._of(saver, _saving(saver.tree), atoms)
+        atoms = {rule: atoms_of(names[rule], names[saver], [*_seen(rule), *_seen(saver)])}
+        atoms |= {each: atoms_of(names[each], {}, _seen(each)) for each in trials.helpers}
+        parts = [self._of(each, ast.walk(each.tree), known) for each, known in atoms.items()]
+        found = [*itertools.chain(*parts), *self._of(saver, _saving(saver.tree), atoms[rule])]
         found.sort(key=lambda edit: edit.cost)
         slips = list(itertools.takewhile(lambda edit: edit.cost <= _SLIP, found))
         yield from slips
-        terms = Terms(atoms)
-        for need in (need for node in _seen(rule) for need in self.needs.of(node) or ()):
-            edits = terms.edits(need) if self.time.lasts() else ()
-            yield from (Edit(cost, rule, [(need.node, new)]) for new, cost in edits)
+        for source, known in atoms.items():
+            terms = Terms(known)
+            for need in (need for node in _seen(source) for need in self.needs.of(node) or ()):
+                edits = terms.edits(need) if self.time.lasts() else ()
+                yield from (Edit(cost, source, [(need.node, new)]) for new, cost in edits)
         yield from found[len(slips) :]
 
     def _of(self, source: Source, nodes: Iterable[Any], atoms: Sequence[Atom]) -> Iterator[Edit]:
