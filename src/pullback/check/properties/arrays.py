@@ -147,15 +147,14 @@ def _results(subject: Subject, given: dict[Any, Array]) -> list[Array]:
 
 def _noise(subject: Subject, values: dict[Any, Array]) -> list[Array]:
     """Return how much rounding may change the results."""
-    count = len(subject.tracked)
-    moved: list[Any] = [*subject.tracked, *(k for k in values if isinstance(k, tuple))]
+    keys = [*subject.tracked, *(k for k in values if isinstance(k, tuple))]
 
     def compute(arrays: Arrays, seeds: Arrays) -> list[Array]:
-        fresh = {k: v.copy() for k, v in values.items()}
-        return _results(subject, fresh | dict(zip(moved, copies([*arrays, *seeds]), strict=True)))
+        moved = zip(keys, [*arrays, *seeds], strict=True)
+        return _results(subject, {k: v.copy() for k, v in (values | dict(moved)).items()})
 
-    arrays = [values[k] for k in moved]
-    return rounding_noise(compute, arrays[:count], arrays[count:])
+    given, count = [values[k] for k in keys], len(subject.tracked)
+    return rounding_noise(compute, given[:count], given[count:])
 
 
 # -- other dtypes and libraries --------------------------------------------------------------------

@@ -8,7 +8,6 @@ from __future__ import annotations
 import contextlib
 import gc
 import itertools
-import sys
 import threading
 import weakref
 from collections.abc import Iterator, Sequence
@@ -113,9 +112,8 @@ def lifetime(session: Session) -> Iterator[Cause]:
     labels = list(dict.fromkeys(label for label, _ in alive))
     why = "outside of it" if stays else "by a reference cycle until it is collected"
     text = f"after a call was dropped, memory of it is kept alive {why}: {', '.join(labels[:4])}"
-    graph = any(label.startswith(("the node", "output", "a gradient")) for label in labels)
     # A cycle beside the graph is the function's own; a model may keep its last activations.
-    if session.subject.is_op and (stays or graph):
+    if session.subject.is_op and (stays or not all(label.startswith("the ") for label in labels)):
         hint = "keep nothing of a call outside of ctx: what ctx saves is released with the graph"
         yield Cause("leak", text, hint)
     else:
@@ -125,16 +123,16 @@ def lifetime(session: Session) -> Iterator[Cause]:
 def _references(session: Session) -> list[tuple[str, weakref.ref[Any]]]:
     """Run forward and backward, drop everything, and return weak references to all of it."""
     run = session.subject.run(copies(session.arrays))
-    objects: list[tuple[str, Any]] = [
-        (f"output {k}", t.data_array()) for k, t in enumerate(run.outputs)
-    ]
-    named = zip(session.subject.names, run.tensors, strict=True)
-    objects += [(f"the input `{name}`", t.data_array()) for name, t in named]
-    objects += saved_arrays(run)
-    objects += [(f"the node {node.name()}", node) for node in _nodes(run) if node.runs]
     with calling(BackwardError):
-        grads = run.vjp(session.seeds("lifetime"))
-    objects += [("a gradient", g.data_array()) for g in grads if g is not None]
+        grads = run.vjp(session.seeds("lifetime"), retain=True)
+    labels = [f"the input `{name}`" for name in session.subject.names]
+    objects: list[tuple[str, Any]] = [
+        *((f"output {k}", t.data_array()) for k, t in enumerate(run.outputs)),
+        *((label, t.data_array()) for label, t in zip(labels, run.tensors, strict=True)),
+        *saved_arrays(run),
+        *((f"node {node.name()}", node) for node in _nodes(run) if node.runs),
+        *(("a gradient", g.data_array()) for g in grads if g is not None),
+    ]
     return [(label, weakref.ref(x)) for label, x in objects if type(x).__weakrefoffset__]
 
 
@@ -219,14 +217,9 @@ def _in_threads(session: Session, seeds: Sequence[Arrays]) -> list[Array]:
         start.wait()
         return run.gradients(given)
 
-    interval = sys.getswitchinterval()
-    sys.setswitchinterval(1e-5)  # so that threads interleave inside an operation
-    try:
-        with ThreadPoolExecutor(_THREADS) as ahead, ThreadPoolExecutor(_THREADS) as back:
-            runs = list(ahead.map(forward, range(_THREADS)))
-            return [g for found in back.map(backward, runs, seeds) for g in found]
-    finally:
-        sys.setswitchinterval(interval)
+    with ThreadPoolExecutor(_THREADS) as ahead, ThreadPoolExecutor(_THREADS) as back:
+        runs = list(ahead.map(forward, range(_THREADS)))
+        return [g for found in back.map(backward, runs, seeds) for g in found]
 
 
 # -- in parts --------------------------------------------------------------------------------------
