@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import itertools
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -118,19 +119,21 @@ def symbols(session: Session) -> list[Symbol]:
     Without those of which an argument says the length: where the rows of a sparse matrix start, a
     list of as many, or a documented shape, as in "pixels: (n, 3)" or "nodes: (n,), gaps: (n - 1,)".
     """
-    args, kwargs = session.subject.call
+    subject, arrays = session.subject, _arrays(session)
+    args, kwargs = subject.call
     lists = [v for v in (*args, *kwargs.values()) if isinstance(v, (list, tuple))]
     fixed = {0, *(len(v) for v in lists if len(v) > _FEW)}
-    arrays, said = _arrays(session), _documented(session)
-    text = " ".join(size for size in said.values() if not size.isidentifier())
+    sizes = itertools.chain.from_iterable(subject.said.values())
+    text = " ".join(size for size in sizes if not size.isidentifier())
     found: dict[int, list[Axis]] = {}
     for k, leaf in arrays.items():
         if any(points_into(leaf, other) for other in arrays.values()):
             fixed |= {len(leaf), int(leaf[-1])}
+        said = subject.said.get(subject.labels[k], ())
+        if len(said) == leaf.ndim:
+            fixed |= {n for n, size in zip(leaf.shape, said, strict=True) if size in text}
         for axis, n in enumerate(leaf.shape):
             found.setdefault(n, []).append((k, axis))
-            if said.get((k, axis), " ") in text:
-                fixed.add(n)
     return [Symbol(n, tuple(axes)) for n, axes in found.items() if n not in fixed]
 
 
@@ -138,15 +141,14 @@ def parts(session: Session, symbol: Symbol) -> Iterator[Symbol]:
     """Yield each axis of a symbol with those alone that forward ties to it.
 
     Of length 1 every axis may be that of a batch. Longer ones are equal by chance where an array is
-    square, which hides a rule that takes rows for columns, or where the documented shapes give them
-    different names. An axis is tied to another that does not grow without it, or that makes it
-    broadcast. No index grows: it belongs to what it counts, of which forward may read a part.
+    square, which hides a rule that takes rows for columns. An axis is tied to another that does not
+    grow without it, or that makes it broadcast. No index grows: it belongs to what it counts, of
+    which forward may read a part.
     """
-    arrays, said = _arrays(session), _documented(session)
-    names = {said[axis] for axis in symbol.axes if axis in said}
-    square = len({k for k, _ in symbol.axes}) < len(symbol.axes)
-    by_chance = symbol.length == 1 or square or len(names) > 1
-    if not by_chance or any(arrays[k].dtype.kind in "iu" for k, _ in symbol.axes):
+    arrays, owners = _arrays(session), [k for k, _ in symbol.axes]
+    if symbol.length > 1 and len(set(owners)) == len(owners):
+        return
+    if any(arrays[k].dtype.kind in "iu" for k in owners):
         return
     found = []
     for axis in symbol.axes[:_MOST_AXES]:
@@ -180,14 +182,6 @@ def same_outputs(a: Arrays, b: Arrays) -> bool:
 
 def _arrays(session: Session) -> dict[int, Array]:
     return {k: leaf for k, leaf in enumerate(session.leaves()) if isinstance(leaf, np.ndarray)}
-
-
-def _documented(session: Session) -> dict[Axis, str]:
-    """Return what the documented shapes say of axes."""
-    subject, arrays = session.subject, _arrays(session)
-    shapes = {k: subject.said.get(subject.labels[k], ()) for k in arrays}
-    every = [(k, shape) for k, shape in shapes.items() if len(shape) == arrays[k].ndim]
-    return {(k, axis): size for k, shape in every for axis, size in enumerate(shape)}
 
 
 # -- other lengths ---------------------------------------------------------------------------------

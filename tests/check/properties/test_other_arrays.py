@@ -1,13 +1,11 @@
 """The properties of calls with the same numbers in other arrays: layouts, dtypes, libraries."""
 
-import dataclasses
 import sys
 
 import numpy as np
 import pytest
 from tests.check._parts import (
     NORMAL,
-    RUN,
     check,
     doubled,
     linear,
@@ -19,12 +17,8 @@ from tests.check._parts import (
 )
 
 import pullback as pb
-from pullback.check.exceptions import InapplicableError
 from pullback.check.properties.arrays import layouts_of
-from pullback.check.report import INAPPLICABLE, PASSED, Report
-from pullback.check.session import Session
-from pullback.check.slopes import Options
-from pullback.check.subject import Subject
+from pullback.check.report import INAPPLICABLE, PASSED
 
 X = np.array([[0.5, -1.5, 2.0], [1.0, 0.75, -0.25], [3.0, -1.0, 0.125], [0.25, 1.5, -2.0]])
 Y = X[::-1] * 1.5 + 1
@@ -51,21 +45,6 @@ def test_a_layout_keeps_the_values(shape, dtype):
         assert name.startswith("expanded") or np.array_equal(laid, array), name
         assert name == "misaligned" or laid.flags.aligned
         assert name in ("misaligned", "read-only") or laid.flags.writeable
-
-
-def test_the_layouts_are_what_they_say():
-    array = np.arange(24.0).reshape(2, 3, 4)
-    assert {name: laid.strides for name, laid in layouts_of(array).items()} == {
-        "transposed": (8, 16, 48),
-        "expanded along axis 0": (0, 32, 8),
-        "expanded along axis 1": (96, 0, 8),
-        "expanded along axis 2": (96, 32, 0),
-        "sliced with steps": (768, 128, 16),
-        "reversed": (-96, -32, -8),
-        "inside a larger storage": (96, 32, 8),
-        "misaligned": (96, 32, 8),
-        "read-only": (96, 32, 8),
-    }
 
 
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
@@ -203,13 +182,6 @@ def test_a_forward_that_refuses_a_layout_is_noted():
     assert report.notes == ["forward raises with `x` read-only in memory: TypeError: read-only"]
 
 
-def test_other_libraries_have_no_layouts():
-    session = Session(Subject(pb.sin, (X,)), Options(), Report("test", 0))
-    session.subject.backend = dataclasses.make_dataclass("Backend", ["library"])(None)
-    with pytest.raises(InapplicableError, match="only arrays of NumPy have layouts"):
-        RUN["layouts"](session)
-
-
 # -- dtypes ----------------------------------------------------------------------------------------
 def by_float(g, x):
     return g * x.cos() if x.dtype == pb.float64 else g * (1 - x * x / 2)
@@ -276,11 +248,6 @@ def of_least(ctx, g):
 )
 def test_dtypes_pass_for_what_is_conditioned_badly_itself(call):
     assert ran("dtypes", *call)[1].failures == []
-
-
-def test_dtypes_do_not_apply_to_single_precision():
-    result, _ = ran("dtypes", lambda x: x.exp(), np.ones(3, np.float32))
-    assert result.reason == "the arguments are not in double precision"
 
 
 def test_an_operation_that_takes_float32_alone_is_checked():
