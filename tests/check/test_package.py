@@ -69,7 +69,7 @@ def test_the_public_names_are_listed_and_others_refused():
 
 # -- how large it is, and which words it knows -----------------------------------------------------
 MOST = {
-    "lines": 9_229,
+    "lines": 9_265,
     "files": 43,
     "lines of a file": 390,
     "lines of a function": 38,

@@ -100,7 +100,8 @@ def _others(
         ):  # it is an axis
             return [other_end, *range(rank), *range(-rank, 0)]
         fewer = (3, -1) if value == 0 else (value - 1,) if value > 1 else (-value,) * (value < 0)
-        return value + 1, *fewer  # a step of 0 may never end
+        numbers = (value + 1, *fewer)  # a step of 0 may never end
+        return [n for n in numbers if not _stands_apart(value, n, inputs)]
     if isinstance(value, float) and np.isfinite(value):
         return _floats(value)
     if isinstance(value, (tuple, list)):
@@ -110,6 +111,14 @@ def _others(
 
 def _arrays(inputs: Inputs) -> list[Array]:
     return [host(v) for v in (*inputs.args, *inputs.kwargs.values()) if holds_numbers(v)]
+
+
+def _stands_apart(value: int, other: int, inputs: Inputs) -> bool:
+    """Return whether a number is none of the indices of a call, and another one would be."""
+    lists = [np.array(v) for v in inputs.args if isinstance(v, list) and {*map(type, v)} == {int}]
+    whole = [a.ravel() for a in (*_arrays(inputs), *lists) if a.dtype.kind in "iu"]
+    indices = {int(n) for n in np.concatenate(whole)} if whole else set()
+    return bool(indices) and value not in indices and (other in indices or other < 0)
 
 
 def _floats(value: float) -> tuple[float, ...]:

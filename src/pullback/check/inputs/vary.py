@@ -16,10 +16,11 @@ from typing import Any
 
 import numpy as np
 
-from pullback.check.inputs.arguments import Change, Inputs
+from pullback.check.inputs.arguments import Change, Inputs, taken
 from pullback.check.inputs.domains import DOMAINS, from_end_to_end, recognised
 from pullback.check.inputs.settings import other_settings
 from pullback.check.naming import labels_of
+from pullback.check.numerical import joined, slope
 from pullback.check.values import Array, holds_numbers, host, in_place_of, points_into
 from pullback.core.custom import pytree as tree
 
@@ -28,6 +29,7 @@ _OFTEN, _SELDOM = 0.6, 0.15
 _SETTINGS = (0.4, 0.45, 0.15)  # how often none, one and two of them differ
 _INSIDE = 1e-3  # of an interval: how close to its ends values are
 _FAR = 1e3
+_NEAR_ZERO = 1e-3  # of an argument
 _SMALLEST = 1e-2  # numbers that are smaller say how exact forward is, or keep it from dividing by 0
 
 
@@ -115,7 +117,10 @@ def drawers_of(
             others = [a for key, a in arrays.items() if key != name]
             bounded = name.split("[")[0] in inputs.bounded
             word = inputs.domains.get(name, "")
-            found[name] = Drawer(arrays[name], others, rng, word, bounded)
+            found[name] = drawer = Drawer(arrays[name], others, rng, word, bounded)
+            positive = not drawer.word and (drawer.low, drawer.high) == (0.0, np.inf)
+            if positive and _has_kink_at_zero(fn, inputs, name, arrays[name]):
+                drawer.low = -np.inf
     return found
 
 
@@ -149,6 +154,7 @@ class Drawer:
         self.word = word or _word(self.array)
         rows = self.array.reshape(-1, self.array.shape[-1])
         self.repeats = any(np.unique(row).size < row.size for row in rows)
+        self.peers = [a for a in others if a.shape == array.shape and a.dtype.kind == "f"]
         # An index of each value, of which none is repeated, as in a scatter: it stays so.
         own = any(a.shape == self.array.shape and a.dtype.kind in "fc" for a in others)
         order = array.size > 2 and np.array_equal(np.sort(self.array), np.arange(array.size))
@@ -227,8 +233,8 @@ class Drawer:
         return np.abs(other) if self.low == 0 else -np.abs(other) if self.high == 0 else other
 
     def _equal(self, other: Array, has_zero: bool) -> Array:
-        """Return values of which some are equal: to one another, to others, or to 0."""
-        which, found = self.rng.integers(3), other.copy()
+        """Return values of which some are equal: to one another, to an argument's, or to 0."""
+        which, found = self.rng.integers(4), other.copy()
         if which == 0 and len(other) > 1:
             found[1] = found[0]
         elif which == 1 and other.shape[-1] > 1:  # the two smallest, or the two largest
@@ -237,6 +243,10 @@ class Drawer:
             np.put_along_axis(found, order[..., [k + 1]], values, -1)
         elif which == 2 and not has_zero and self.array.min() < 0 < self.array.max():
             found.flat[self.rng.integers(other.size)] = 0.0
+        elif which == 3 and self.peers and len(other) > 1:  # to what another argument has there
+            row = self.peers[self.rng.integers(len(self.peers))][0]
+            if (row != 0).all() and (self.low <= row).all() and (row <= self.high).all():
+                found[0] = row
         return found
 
 
@@ -259,3 +269,20 @@ def _limits(array: Array, others: Sequence[Array], bounded: bool) -> tuple[float
         if _word(table) == "sorted" and table.min() <= low and high <= table.max():
             return float(table.min()), float(table.max())
     return (0.0 if low > 0 else -np.inf), (0.0 if high < 0 else np.inf)
+
+
+def _has_kink_at_zero(fn: Callable[..., Any], inputs: Inputs, name: str, array: Array) -> bool:
+    """Return whether forward treats the signs of a positive argument differently, without a pole.
+
+    As with an absolute value or a comparison with 0. Of what is smooth as the argument goes through
+    0 nobody can tell whether values below 0 are meant.
+    """
+
+    def at(t: float) -> Array | None:
+        found = taken(fn, replaced(fn, name, t * array, inputs))
+        return None if isinstance(found, str) else joined(found[1].values())
+
+    ends = [at(t) for t in (-_NEAR_ZERO, 0.0, _NEAR_ZERO)]
+    defined = len({getattr(end, "shape", k) for k, end in enumerate(ends)}) == 1
+    eps = float(np.finfo(array.dtype).eps)
+    return defined and bool(slope(at, [_NEAR_ZERO], eps).kink.any())
