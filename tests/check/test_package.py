@@ -69,9 +69,9 @@ def test_the_public_names_are_listed_and_others_refused():
 
 # -- how large it is, and which words it knows -----------------------------------------------------
 MOST = {
-    "lines": 9_265,
-    "files": 43,
-    "lines of a file": 390,
+    "lines": 9_075,
+    "files": 42,
+    "lines of a file": 368,
     "lines of a function": 38,
     "calls of re": 4,
     "lists of words": 0,
