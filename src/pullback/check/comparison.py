@@ -99,6 +99,6 @@ def gradient_noise(session: Session, seeds: Arrays) -> Callable[[], list[Array]]
     """Return what measures how far rounding may change the gradients for some output gradients."""
 
     def compute(arrays: Arrays, moved: Arrays) -> list[Array]:
-        return session.vjp(copies(moved), copies(arrays))
+        return session.subject.run(copies(arrays)).gradients(copies(moved))
 
     return partial(rounding_noise, compute, session.arrays, seeds)

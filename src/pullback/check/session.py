@@ -183,21 +183,9 @@ class Session(Slopes):
         return any(len({run[line] for run in runs}) > 1 for line in lines)
 
     # -- gradients -----------------------------------------------------------------------------
-    def vjp(
-        self,
-        seeds: Sequence[Any],
-        arrays: Arrays | None = None,
-        subject: Subject | None = None,
-    ) -> list[Array]:
-        """Return backward's gradients as NumPy arrays, zeros for None.
-
-        Raises
-        ------
-        ForwardError, BackwardError
-            If the function or its backward raises.
-        """
-        run = (subject or self.subject).run(self.arrays if arrays is None else arrays)
-        return run.gradients(seeds)
+    def vjp(self, seeds: Sequence[Any]) -> list[Array]:
+        """Return backward's gradients as NumPy arrays, zeros for None."""
+        return self.subject.run(self.arrays).gradients(seeds)
 
     def gradients(self, purpose: str = "seeds") -> list[Array]:
         """Return backward's gradients for the seeds of that purpose."""

@@ -229,7 +229,7 @@ def masks(session: Session) -> Iterator[Variant]:
     Of many arguments those of one, and of all but one.
     """
     names, count, seeds = session.subject.names, len(session.arrays), session.seeds()
-    full = session.vjp(seeds, copies(session.arrays))
+    full = session.subject.run(copies(session.arrays)).gradients(seeds)
     hint = (
         "compute each gradient under its own ctx.needs_input_grad, from nothing that is only "
         "computed or saved for another one"
