@@ -221,7 +221,7 @@ def features(s: Sample, first: Sample) -> Features:
         yield f"{name} is the first", index == 0
         yield f"{name} is the last", index == n - 1
         yield f"{name} is the first or the last", (index == 0) | (index == n - 1)
-        for period in _PERIODS:
+        for period in (p for p in _PERIODS if p < n):
             r = index[of][0] % period
             yield f"{name} is {r} modulo {period}", index % period == r
         yield f"{name} is {index[of][0]}", index == index[of][0]
