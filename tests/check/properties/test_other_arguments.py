@@ -117,31 +117,15 @@ def test_a_wrong_rule_for_batches_is_reported(rule, words):
 
 
 # -- one tensor twice ------------------------------------------------------------------------------
-def by_identity():
-    def forward(ctx, x, y):
-        ctx.save_for_backward(x=x, y=y)
-        ctx.same = np.shares_memory(x.numpy(), y.numpy())
-        return x * y
-
-    def backward(ctx, g):
-        s = ctx.saved_variables
-        return {"x": g * s.y, "y": None if ctx.same else g * s.x}
-
-    return op(forward, backward)
-
-
 def refusing(ctx, x, y):
     assert not np.shares_memory(x.numpy(), y.numpy()), "one tensor"
     return x + y
 
 
 def test_one_tensor_for_two_arguments_is_tried():
-    when = "when one tensor is passed for both `x` and `y`"
-    name, text = only_failure("aliases", by_identity(), X, Y)
-    assert name == "same-tensor"
-    assert text.startswith(f"the gradient of `x` and the gradient of `y` is wrong {when}")
     name, text = only_failure("aliases", op(refusing, lambda ctx, g: (g, g)), X, Y)
     assert name == "same-tensor"
+    when = "when one tensor is passed for both `x` and `y`"
     assert f"forward raises {when}: AssertionError: one tensor" in text
 
 
@@ -374,11 +358,6 @@ def test_right_second_derivatives_pass(call):
     ("fn", "argument", "words"),
     [
         (
-            of_saved(lambda x: x**3, lambda g, x: 3 * g * x.detach() ** 2),
-            "x",
-            "the gradient of `x` is wrong where it is differentiated again",
-        ),
-        (
             of_saved(lambda x: x * x, lambda g, x: 2 * x * g.detach()),
             "grad_output",
             "pb.once_differentiable",
@@ -389,7 +368,7 @@ def test_right_second_derivatives_pass(call):
             "is wrong when backward is recorded",
         ),
     ],
-    ids=["detached", "grad_output", "recorded"],
+    ids=["grad_output", "recorded"],
 )
 def test_a_rule_that_leaves_the_recorded_operations_is_found(fn, argument, words):
     (failure,) = check("second_order", fn, NORMAL(size=3)).failures

@@ -11,7 +11,6 @@ from tests.check._parts import (
     X,
     Y,
     check,
-    doubled,
     linear,
     linear_inputs,
     of_saved,
@@ -55,16 +54,6 @@ def test_other_errors_are_left_to_later_parts():
     for part in ("mutation", "repeatable"):
         result, _ = ran(part, op(lambda ctx, x: 2 * x, raises), X)
         assert (result.status, result.reason) == (INAPPLICABLE, "backward raises")
-
-
-def test_backward_that_changes_grad_output_is_found():
-    def backward(g):
-        g.data_array()[...] *= 2
-        return g
-
-    name, text = only_failure("mutation", doubled(backward), X)
-    assert name == "mutation"
-    assert text.startswith("grad_output is changed in place by backward")
 
 
 @pytest.mark.parametrize(
@@ -131,14 +120,6 @@ def unfrozen():
     gc.freeze()
 
 
-def test_what_keeps_memory_alive_is_found(unfrozen):
-    kept = {}
-    fn = op(lambda ctx, x: [kept.update(x=x), x * 2][1], lambda ctx, g: 2 * g)
-    name, text = only_failure("lifetime", fn, X)
-    assert name == "leak"
-    assert "memory of it is kept alive outside of it: the input `x`" in text
-
-
 def test_a_reference_cycle_is_found_and_the_collector_left_as_it_was(unfrozen):
     def forward(ctx, x):
         y = x * 2
@@ -192,16 +173,6 @@ def counting(in_forward):
     return op(forward, lambda ctx, g: g * ctx.factor if in_forward else counted(g))
 
 
-def of_last_call():
-    last = {}
-
-    def forward(ctx, x):
-        last["x"] = x.numpy().copy()
-        return x * x
-
-    return op(forward, lambda ctx, g: 2 * g * pb.asarray(last["x"]))
-
-
 def of_last_backward():
     last = []
 
@@ -237,23 +208,18 @@ def working_once():
     return op(forward, lambda ctx, g: g * ctx.parts.pop())
 
 
-RNG = np.random.default_rng(0)
-
-
 @pytest.mark.parametrize(
     ("fn", "words"),
     [
         (counting(False), "differs in a second backward pass"),
         (counting(True), "differs in a second call with the same inputs"),
-        (of_last_call(), "when another call comes between its forward and its backward"),
         (of_last_backward(), "differs after the backward of an earlier call"),
         (with_buffer(), "depends on another call"),
         (working_once(), "backward raises in a second backward pass: IndexError: pop from empty"),
-        (lambda x: x * pb.asarray(RNG.random(x.shape)), "hint: make a generator with a fixed seed"),
     ],
-    ids=["backward", "forward", "value", "last", "result", "once", "random"],
+    ids=["backward", "forward", "last", "result", "once"],
 )
-def test_what_depends_on_another_call_or_on_chance_is_found(fn, words):
+def test_what_depends_on_another_call_is_found(fn, words):
     name, text = only_failure("repeatable", fn, X)
     assert name == "state"
     assert words in text
@@ -314,17 +280,6 @@ def masked(rule, forward=lambda ctx, x, y: x * y):
     return op(saved, lambda ctx, g: rule(ctx, g, *ctx.saved_tensors))
 
 
-def alone(ctx, g, x, y):
-    needs = ctx.needs_input_grad
-    return g * y, g * x if needs.x else g
-
-
-def unbound(ctx, g, x, y):
-    if ctx.needs_input_grad.x:
-        by_x = g * y
-    return by_x, g * x
-
-
 def narrowed(ctx, g, x, y):
     return g if ctx.both and not all(ctx.needs_input_grad) else g * y, g * x
 
@@ -338,12 +293,10 @@ def needing(ctx, x, y):
 @pytest.mark.parametrize(
     ("fn", "words"),
     [
-        (masked(alone), "the gradient of `y` is wrong when `x` needs no gradient"),
-        (masked(unbound), "backward raises when `x` needs no gradient: Unbound"),
         (masked(narrowed), "when `y` needs no gradient, by autograd.grad(outputs, [x])"),
         (masked(lambda ctx, g, x, y: (g * y, g * x), needing), "forward raises when `y` needs no"),
     ],
-    ids=["alone", "unbound", "narrowed", "forward"],
+    ids=["narrowed", "forward"],
 )
 def test_a_gradient_that_depends_on_which_are_needed_is_found(fn, words):
     name, text = only_failure("masks", fn, NORMAL(size=3), NORMAL(size=3))
@@ -364,10 +317,6 @@ def right(g, h, x):
     return g * x.cos() - h * x.sin()
 
 
-def ones_for_none(g, h, x):
-    return right(1.0 if g is None else g, 1.0 if h is None else h, x)
-
-
 def first_of_two(g, h, x):
     return g * x.cos() if g.any() and h.any() else right(g, h, x)
 
@@ -376,10 +325,9 @@ def first_of_two(g, h, x):
     ("fn", "cause", "words"),
     [
         (sincos(right), "zero-grad", "backward raises when only output 0 of 2 has a gradient"),
-        (sincos(ones_for_none), "zero-grad", "the others being None, not zero"),
         (sincos(first_of_two, True), "output-ignored", "is not the sum of those through each"),
     ],
-    ids=["None", "ones", "first"],
+    ids=["None", "first"],
 )
 def test_a_gradient_that_depends_on_how_outputs_are_combined_is_found(fn, cause, words):
     name, text = only_failure("outputs", fn, X)
