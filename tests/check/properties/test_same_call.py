@@ -231,14 +231,6 @@ def test_values_that_change_under_no_grad_are_found():
     assert found[1].startswith("output 0 is wrong under no_grad")
 
 
-def test_recording_under_no_grad_is_noted():
-    def stubborn(x):
-        with pb.enable_grad():
-            return x * 2
-
-    assert check("modes", stubborn, X).notes == ["stubborn records under no_grad"]
-
-
 def test_state_of_a_thread_is_found():
     def forward(ctx, x):
         ctx.thread = threading.get_ident()
