@@ -78,7 +78,7 @@ def _difference(own: Array, other: Array) -> str:
         return "a zero in"
     if np.unique(other).size < np.unique(own).size:
         return "equal values in"
-    growth = np.abs(other).max() / np.abs(own).max()
+    growth = np.abs(other).max() / (np.abs(own).max() or 1.0)
     return f"{'larger' if growth > 2 else 'smaller' if growth < 0.5 else 'other'} values of"
 
 
