@@ -154,6 +154,11 @@ def test_a_tie_of_two_arguments_shares_one_gradient(share):
     assert [f.cause.name for f in report.failures] == ([] if share == 0.5 else ["ties"])
 
 
+def test_aliases_leave_what_rounding_leaves_of_two_gradients_that_cancel():
+    fn = of_saved(lambda x, y: x - y, lambda g, x, y: (g, -g * (1 + 2.3e-16)))
+    assert check("aliases", fn, np.array([1.5, 0.7]), np.array([0.5, 3.0])).failures == []
+
+
 def test_what_has_no_derivative_where_two_are_equal_is_not_called_wrong():
     def distance(g, x, y):
         pull = (x - y) * (g / ((x - y) ** 2).sum().sqrt())
