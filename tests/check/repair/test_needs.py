@@ -107,23 +107,6 @@ def test_the_value_that_a_denominator_would_need_is_known():
     assert need.unique
 
 
-def product(ctx, x, y):
-    ctx.save_for_backward(x=x, y=y)
-    return x * y
-
-
-def product_backward(ctx, g):
-    x, y = ctx.saved_variables.x, ctx.saved_variables.y
-    return {"x": g * y, "y": -g * x}
-
-
-def test_where_no_value_makes_anything_right_nothing_is_needed():
-    found = needs(product, product_backward, X, Y, wrong=[1])
-    (for_x,), (for_y,) = nodes(found, "g * y"), nodes(found, "-g * x")
-    assert found.of(for_x) == []
-    assert found.of(for_y)[0].needed == pytest.approx(found.trials.evidence.seeds[0] * X)
-
-
 def summed_twice(ctx, x):
     return 2.0 * x.sum()
 
