@@ -39,12 +39,14 @@ def other_value(e: Evidence, i: int) -> Cause | None:
     """The gradient would be right if a setting or an array had another value."""
     name = f"`{e.names[i]}`"
     for subject, label, words, cause, hint in itertools.islice(_changes(e), _MOST):
-        own, replaced = label == name, hint == _CHANGED
-        there = e.of(subject) if own and replaced else None
-        if there is not None and e.matches(there.vjp(e.seeds)[i], e.expected[i]):
+        own = label == name
+        there = e.of(subject) if not own or hint == _CHANGED else None
+        if there is None:
+            continue
+        if own and e.matches(there.vjp(e.seeds)[i], e.expected[i]):
             text = f"{name}: the formula for {words} is applied to {name} itself"
             return Cause(cause, text, f"save {words} instead of the input")
-        if (not own or replaced) and e.fits(subject, i):
+        if e.is_right_in(there, i):
             used = f"{label} is used as if it were {words}"
             taken = f"the derivative is taken at {words} instead of {name}"
             return Cause(cause, f"{name}: {taken if own else used}", hint)

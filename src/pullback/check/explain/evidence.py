@@ -16,7 +16,7 @@ import numpy as np
 
 from pullback.check.deadline import OutOfTimeError
 from pullback.check.exceptions import BackwardError, ForwardError
-from pullback.check.numerical import away_from_zero, coordinates, double, from_coordinates, joined
+from pullback.check.numerical import coordinates, double, from_coordinates, joined
 from pullback.check.report import Report
 from pullback.check.session import Session
 from pullback.check.subject import Subject
@@ -126,24 +126,14 @@ class Evidence:
             return self.of(self.session.subject.with_arrays(moved))
         return None
 
-    def fits(self, subject: Subject, i: int) -> bool:
+    def is_right_in(self, there: Evidence, i: int) -> bool:
         """Return whether backward's gradient of argument `i` is the right one of another call.
 
-        And not also of this. It is compared along one direction: that takes a few runs of forward.
+        And not also of this.
         """
-        session, both = self.session_of(subject), (self, self.other)
-        try:
-            if [out.shape for out in session.outputs] != [out.shape for out in self.outputs]:
-                return False
-            count = coordinates(session.wide[i]).size
-            line = session.measure(i, away_from_zero(count, session.rng(f"direction {i}")))
-        except (BackwardError, ForwardError):
-            return False
-        with np.errstate(all="ignore"):
-            there = np.array([joined(e.seeds) @ line.slope.value for e in both])
-            got = np.array([line.direction @ coordinates(e.got[i]) for e in both])
-            here = np.array([line.direction @ coordinates(e.expected[i]) for e in both])
-        return self.matches(got, there) and not self.matches(here, there)
+        pairs = [(look, there.numerical(i, look.seeds)) for look in (self, self.other)]
+        same = all(self.matches(look.got[i], right) for look, right in pairs)
+        return same and not all(self.matches(look.expected[i], right) for look, right in pairs)
 
     def looks(self) -> Iterator[Evidence]:
         """Yield what an explanation has to fit: two output gradients, and another point."""
