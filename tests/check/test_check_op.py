@@ -140,15 +140,6 @@ def test_function_classes_built_in_operations_and_functions_are_checked():
     assert first(lambda x, y: x * pb.sin(y)).ok
 
 
-def test_values_that_forward_refuses_are_left_out():
-    def inverse(x):
-        if (x == 0).any():
-            raise ValueError("no zeros")
-        return 1.0 / x
-
-    assert first(inverse, "x: (n, d)").ok
-
-
 def test_only_and_skip_choose_parts():
     names = [name for name, *_ in PARTS]
     report = check_op(dense, only=["first"])
@@ -218,6 +209,18 @@ def test_a_text_that_does_not_fit_the_operation_is_refused(text, words):
 def test_what_cannot_be_called_is_refused():
     with pytest.raises(ArgumentTypeError, match="check_op: an operation or a function to check"):
         check_op(X)
+
+
+def test_a_tensor_of_a_library_that_is_not_in_use_is_refused_with_what_to_pass():
+    class Foreign:
+        dtype = "torch.float64"
+
+        def __array__(self, dtype=None, copy=None):
+            return np.ones(3)
+
+    message = r"got a .*Foreign of torch\.float64\.\nhint: pass .*pb\.asarray\(t\), or t\.numpy\(\)"
+    with pytest.raises(ArgumentError, match=message):
+        check_op(pb.sin, Foreign())
 
 
 def test_a_text_without_a_colon_is_an_argument_of_the_operation():

@@ -140,25 +140,12 @@ def test_what_forward_or_backward_raises_is_a_failure_with_its_text():
     assert "forward raises" in str(report)
 
 
-class Foreign:
-    """A tensor of a library that is not taken as it is."""
-
-    dtype = "float64"
-
-    def __array__(self):
-        raise NotImplementedError
-
-    def __dlpack__(self):
-        raise NotImplementedError
-
-
 @pytest.mark.parametrize(
     ("call", "error", "text"),
     [
         (lambda: gradcheck(3, np.ones(2)), TypeError, "a function to check is required, got int"),
         (lambda: gradcheck(pb.sin, 3.0), ValueError, "complex array to differentiate.* got float"),
         (lambda: gradcheck(pb.sin, (np.arange(3),)), ValueError, "at least one floating or comp"),
-        (lambda: gradcheck(pb.sin, Foreign()), ValueError, "Foreign of float64.\nhint: .*asarray"),
     ],
 )
 def test_wrong_use_is_an_error_that_says_what_is_required(call, error, text):
@@ -200,9 +187,6 @@ def test_outputs_that_do_not_depend_on_the_input_are_a_note():
     report = gradcheck(lambda x: pb.ones(2), np.ones(2))
     assert report.ok
     assert "the outputs do not change with `x` at these inputs" in report.notes
-    through = pb.autograd_function(lambda ctx, x: x.round(), lambda ctx, g: g)
-    report = gradcheck(through, np.array([0.3, 1.2]), raise_exception=False, **FIRST)
-    assert "the outputs do not change with `x` here" in str(report)
 
 
 def test_the_mode_of_the_caller_makes_no_difference():

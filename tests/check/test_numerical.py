@@ -104,15 +104,6 @@ def test_coordinates_go_there_and_back(shape, dtype):
     np.testing.assert_array_equal(back, array)
 
 
-def test_rounding_close_by_makes_no_kink():
-    def slope_of_sinc(x):  # accurate to 1e-16 / x ** 2 only
-        return 0.0 if x == 0 else (x * math.cos(x) - math.sin(x)) / x**2
-
-    found = at(slope_of_sinc, 0.0)
-    assert not found.kink[0]
-    assert found.value[0] == pytest.approx(-1 / 3, abs=1e-6)
-
-
 def test_a_formula_that_cancels_around_its_special_case_makes_no_kink():
     def share(rate, months=48):  # of a loan that is paid back each month
         return 1 / months if abs(rate) < 1e-12 else rate / (1 - (1 + rate) ** -months)

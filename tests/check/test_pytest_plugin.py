@@ -106,22 +106,6 @@ def test_inputs_of_the_author_are_used_and_refused_where_they_do_not_fit(run, py
     result.stdout.fnmatch_lines(["*_ the gradients of bad.py:blocks _*", "check_op: *'x: (60,'*"])
 
 
-def test_a_module_a_package_a_folder_and_one_operation_are_targets(run, pytester):
-    pytester.makepyfile(
-        **{"package/__init__": "", "package/ops": RIGHT, "files/cubes": RIGHT, "one": RIGHT + WRONG}
-    )
-    targets = checking("package", "files", "one.py:square", "one.py")  # one of them twice
-    result = run(*targets, "-v", "-k", "square")
-    result.assert_outcomes(passed=3, deselected=1)
-    result.stdout.fnmatch_lines(
-        [
-            "pullback-check::package.ops:square PASSED*",
-            "pullback-check::files/cubes.py:square PASSED*",
-            "pullback-check::one.py:square PASSED*",
-        ]
-    )
-
-
 def test_what_cannot_be_imported_fails_and_the_rest_is_checked(run, pytester):
     pytester.makepyfile(
         **{"package/__init__": "", "package/ops": RIGHT, "package/broken": "import not_there"}

@@ -124,26 +124,6 @@ def test_elements_without_a_gradient_tell_nothing():
     assert "all where y < 0; there it has the wrong sign" in text
 
 
-def test_without_a_feature_the_elements_are_listed():
-    def rule(g, x):
-        grad = poly_rule(g, x)
-        grad[[0, 2, 3, 3, 4], [1, 2, 0, 5, 3]] = 1.5
-        return grad
-
-    e = evidence(op_of(poly, rule), np.random.default_rng(0).standard_normal((5, 6)))
-    assert elements(e, 0) is None
-    assert listed(e, 0).text == (
-        "`x` is right except at 5 of 30 elements: [0, 1], [2, 2], [3, 0], [3, 5], ..."
-    )
-
-
-def test_a_large_argument_is_measured_at_some_elements():
-    x = np.random.default_rng(0).standard_normal((40, 50))
-    op = op_of(poly, lambda g, x: poly_rule(g, x) * (np.arange(50) < 45))
-    text = elements(evidence(op, x), 0).text
-    assert " elements measured, all where the index along axis 1 >= 4" in text
-
-
 @SEEDS
 def test_what_fits_by_accident_is_found_out(seed):
     """All negative numbers stand in the last column, and it is their sign that matters."""
@@ -211,17 +191,3 @@ def test_a_formula_wrong_everywhere_is_not_wrong_at_elements(rule):
 def test_gradients_that_are_not_finite_are_located(rule, text):
     cause = nan(evidence(op_of(poly, rule), np.array([0.5, 1, 3, 1.5, 2.5, 0])), 0)
     assert (cause.name, cause.text[: len(text) + 7]) == ("nan", f"`x` is {text}")
-
-
-def test_elements_are_explained_beside_an_argument_without_axes():
-    def forward(ctx, x, scale):
-        ctx.save_for_backward(x, scale)
-        return x * x * scale
-
-    def backward(ctx, g):
-        x, scale = ctx.saved_tensors
-        return {"x": 2 * x * scale * g * (x > 0), "scale": (x * x * g).sum()}
-
-    op = pb.autograd_function(forward, backward)
-    report = pb.check.check_op(op, np.linspace(-1, 1, 8), np.array(2.0), raise_exception=False)
-    assert ["all where x < 0; there it is zero" in f.cause.text for f in report.failures] == [True]

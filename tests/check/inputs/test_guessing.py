@@ -13,8 +13,7 @@ from tests.check._entries import as_pullback
 import pullback as pb
 from pullback.check import check_op
 from pullback.check.inputs.arguments import format_inputs, try_forward
-from pullback.check.inputs.guessing import guess, suggestion
-from pullback.check.inputs.shape_text import parse
+from pullback.check.inputs.guessing import guess
 from pullback.errors import ArgumentError, ArgumentTypeError
 
 
@@ -110,12 +109,6 @@ def test_the_domain_is_found_by_trying(op, holds):
     assert np.all(holds(x.detach().numpy()))
 
 
-def test_a_guess_repeats_with_its_seed():
-    first, again, other = (guess(linear, seed).args[0].detach().numpy() for seed in (3, 3, 4))
-    assert np.array_equal(first, again)
-    assert not np.array_equal(first, other)
-
-
 @pytest.mark.parametrize("none", [{}, {"factor": None, "knots": None}])
 def test_what_has_no_gradient_is_a_number_or_a_constant(none):
     def forward(ctx, x, factor, knots):
@@ -146,11 +139,6 @@ def test_inputs_that_cannot_be_guessed_are_refused_with_a_text_to_write():
         guess(pb.argmax)
     with pytest.raises(ArgumentTypeError, match=r"check_op: an operation or a function .* got int"):
         guess(3)
-
-
-def test_the_suggestion_is_a_text_that_can_be_read():
-    assert suggestion(hinted) == "x: (n, d), power: 2, mode: 'sum', flag: True"
-    assert [d.name for d in parse("here", suggestion(linear))] == ["input", "weight", "bias"]
 
 
 @pytest.mark.parametrize("entries", [_right, _right_arrays], ids=["right", "arrays"])

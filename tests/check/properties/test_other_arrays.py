@@ -55,16 +55,6 @@ def test_reading_an_array_as_if_it_were_contiguous_stays_inside_its_memory(shape
 
 
 # -- the property ----------------------------------------------------------------------------------
-@pytest.mark.parametrize("dtype", ["float16", "float64", "complex64"])
-def test_ill_conditioned_operations_do_not_fail(dtype):
-    for fn in (
-        lambda x: x.softmax(1),
-        lambda x: (x - x.mean()).sum(),
-        lambda x: x.cumsum(1).cumsum(0),
-        lambda x: x.T @ x @ x,
-        lambda x: (x @ x.T).det() if x.dtype.name == "float64" else x,
-    ):
-        assert check("layouts", fn, X[:3].astype(dtype)).ok
 
 
 def times_in_place(ctx, x, y):

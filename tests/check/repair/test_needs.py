@@ -98,15 +98,6 @@ def nodes(found, text):
     return [node for node in seen if ast.unparse(node) == text]
 
 
-def test_the_value_that_a_denominator_would_need_is_known():
-    found = needs(market, market_backward, X, Y, wrong=[0, 1])
-    (node,) = nodes(found, "WANTED @ a")
-    need = found.of(node)[0]
-    assert need.value == pytest.approx(WANTED @ X)
-    assert need.needed == pytest.approx(WANTED @ X + OFFERED @ Y)
-    assert need.unique
-
-
 def summed_twice(ctx, x):
     return 2.0 * x.sum()
 
