@@ -6,7 +6,7 @@ from tests.check._explain import evidence, op_of
 
 import pullback as pb
 from pullback.check import check_op
-from pullback.check.explain import cause_of, diagnose
+from pullback.check.explain import cause_of
 
 X = np.array([0.4, -1.3, 2.1, 0.7, -0.2, 1.6])
 W = np.array([1.2, 0.7, -0.4, 0.9, 1.5, -0.8])
@@ -65,15 +65,6 @@ CASES = {
         (X,),
         "other-value",
         "the formula for the output is applied to `x` itself",
-    ),
-    "eps left out": (
-        lambda x, y=None, k=2.0: x / np.sqrt((x * x).mean() + k),
-        lambda g, x, y, k: (
-            g / np.sqrt((x * x).mean()) - x * (g * x).mean() / np.sqrt((x * x).mean()) ** 3
-        ),
-        (X, None, 1e-4),
-        "other-value",
-        "`k` is used as if it were 0.0, not 0.0001",
     ),
     "a factor missing": (
         lambda x, y=None, k=2.0: x * x,
@@ -148,24 +139,7 @@ def test_the_term_of_a_normalising_constant_is_named():
     )
 
 
-def test_two_arguments_that_have_each_others_gradient_share_a_cause():
-    def backward(ctx, g):
-        return {"x": 3 * g, "y": 2 * g}
-
-    op = pb.autograd_function(lambda ctx, x, y: 2 * x + 3 * y, backward)
-    ((i, cause),) = diagnose(evidence(op, X, W), [0, 1])
-    assert (i, cause.text) == (0, "the gradients of `x` and `y` are swapped")
-
-
 # -- sizes, and the check as a whole ---------------------------------------------------------------
-def test_what_is_wrong_at_another_length_is_said():
-    op = op_of(
-        lambda x, y=None, k=2.0: np.fft.fftshift(x) ** 2,
-        lambda g, x, y, k: np.fft.fftshift(2 * g * np.fft.fftshift(x)),
-    )
-    report = check_op(op, pb.tensor(X, requires_grad=True), raise_exception=False)
-    (cause,) = [failure.cause for failure in report.failures]
-    assert "with axis 0 of `x` of length 7, although right here: `x` is rolled" in cause.text
 
 
 def test_a_search_that_fails_loses_no_wrong_gradient(monkeypatch):

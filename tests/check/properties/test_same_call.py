@@ -2,6 +2,7 @@
 
 import functools
 import gc
+import itertools
 import threading
 
 import numpy as np
@@ -155,6 +156,32 @@ def test_what_is_kept_of_the_last_call_or_made_once_is_no_leak(unfrozen):
 # -- again -----------------------------------------------------------------------------------------
 
 
+def counting():
+    count = itertools.count(1)
+
+    def forward(ctx, x):
+        ctx.factor = next(count)
+        return x * 1
+
+    return op(forward, lambda ctx, g: g * ctx.factor)
+
+
+def of_last_backward():
+    last = []
+
+    def forward(ctx, x):
+        last.clear()
+        ctx.me = object()
+        return x * 1
+
+    def backward(ctx, g):
+        result = g if not last or last[0] is ctx.me else 2 * g
+        last[:] = [ctx.me]
+        return result
+
+    return op(forward, backward)
+
+
 def with_buffer():
     buffers = {}
 
@@ -177,10 +204,12 @@ def working_once():
 @pytest.mark.parametrize(
     ("fn", "words"),
     [
+        (counting(), "differs in a second call with the same inputs"),
+        (of_last_backward(), "differs after the backward of an earlier call"),
         (with_buffer(), "depends on another call"),
         (working_once(), "backward raises in a second backward pass: IndexError: pop from empty"),
     ],
-    ids=["result", "once"],
+    ids=["forward", "last", "result", "once"],
 )
 def test_what_depends_on_another_call_is_found(fn, words):
     name, text = only_failure("repeatable", fn, X)

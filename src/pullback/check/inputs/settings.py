@@ -21,7 +21,7 @@ import numpy as np
 from pullback.check.inputs.arguments import Change, Inputs, taken
 from pullback.check.values import Array, holds_numbers, host
 from pullback.core.custom import pytree as tree
-from pullback.core.tensor.tensor import Tensor, box
+from pullback.core.tensor.tensor import box
 
 _SMALL = 1e-2
 _ORDERS = 6  # of the axes
@@ -48,10 +48,10 @@ def other_settings(fn: Callable[..., Any], inputs: Inputs) -> Iterator[Change]:
             others = _in_place_of_none(fn, name, inputs, words) if others else ()
         elif not holds_numbers(value):
             others = [*others, *_others(fn, name, value, inputs, words)]
-        put, seen = _given if value is None else _put, [value]
+        seen = [value]
         for other in others:
             new = not any(type(v) is type(other) and v == other for v in seen)
-            change = partial(put, fn, name, other)
+            change = partial(_put, fn, name, other)
             seen.append(other)
             if new and _results(fn, change(inputs)):
                 gone = "given" if value is None else "left out" if holds_numbers(value) else ""
@@ -178,18 +178,19 @@ def _in_place_of_none(
 ) -> Iterator[Any]:
     """Yield values of an argument that is left out, the likeliest first.
 
-    An array of which backward has a gradient, then words and numbers, then constant arrays; those
-    that both passes take and that make a difference: no more shows that they are meant.
+    An array of which backward has a gradient, then words, numbers and masks; those that both passes
+    take and that make a difference: no more shows that they are meant.
     """
     outputs, rng = _results(fn, inputs), np.random.default_rng(0)
     shapes = [a.shape for a in (*outputs, *_arrays(inputs)) if a.ndim]
     shapes = list(dict.fromkeys(s for full in shapes for s in (full, full[-1:], full[:1])))
-    arrays = [rng.uniform(0.5, 1.5, shape) for shape in shapes]
-    masks = [np.arange(a.size).reshape(a.shape) % 3 != 1 for a in arrays]
+    arrays: list[Any] = [rng.uniform(0.5, 1.5, shape) for shape in shapes]
+    if any(getattr(v, "requires_grad", False) for v in tree.leaves((inputs.args, inputs.kwargs))):
+        arrays = [box(array).requires_grad_() for array in arrays]
+    masks = [np.resize([True, False, True], shape) for shape in shapes]
     longer = sorted({length + 2 for shape in shapes for length in shape}, reverse=True)
-    tensors = [box(array).requires_grad_() for array in arrays]
-    for value in (*tensors, *words, 0.4, 2, 1, 0, -1, *longer, *arrays, *masks):
-        found = taken(fn, _given(fn, name, value, inputs))
+    for k, value in enumerate((*arrays, *words, 0.4, 2, 1, 0, -1, *longer, *masks)):
+        found = taken(fn, _put(fn, name, value, inputs))
         if isinstance(found, str) or _same(outputs, found[1].values()):
             continue
         try:
@@ -197,19 +198,5 @@ def _in_place_of_none(
                 grads = found[1].vjp([np.ones_like(out) for out in found[1].values()])
         except Exception:  # of any kind: backward does not take it
             continue
-        if not isinstance(value, Tensor) or all(g is not None for g in grads):
+        if k >= len(arrays) or all(g is not None for g in grads):
             yield value
-
-
-def _given(fn: Callable[..., Any], name: str, value: Any, inputs: Inputs) -> Inputs:
-    """Return a call with a value in place of None; where it asked for no gradient, for each."""
-
-    def leaf(value: Any) -> Any:
-        wanted = holds_numbers(value) and host(value).dtype.kind in "fc"
-        return box(host(value)).requires_grad_() if wanted else value
-
-    whole = (inputs.args, inputs.kwargs)
-    if not any(getattr(v, "requires_grad", False) for v in tree.leaves(whole)):
-        args, kwargs = tree.map_leaves(leaf, whole)
-        inputs = inputs._replace(args=args, kwargs=kwargs)
-    return _put(fn, name, value, inputs)
