@@ -6,8 +6,9 @@ Must not know what is looked for in them.
 from __future__ import annotations
 
 import ast
+import functools
 import inspect
-import textwrap
+import linecache
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -53,19 +54,41 @@ def parameters_of(fn: Callable[..., Any]) -> list[inspect.Parameter] | None:
         return None
 
 
-def tree_of(fn: Any) -> ast.AST | None:
-    """Return the source of a function as a tree; None if it has none, or is part of a line."""
-    try:
-        found = ast.parse(textwrap.dedent(inspect.getsource(inspect.unwrap(fn))))
-    except (OSError, TypeError, SyntaxError, ValueError):
+def definition_of(fn: Any) -> ast.FunctionDef | None:
+    """Return the definition of a function, without decorators; a lambda as one that returns.
+
+    None if it has no source, or is one of several of a line that have the same arguments.
+    """
+    fn = inspect.unwrap(fn)
+    code = getattr(fn, "__code__", None)
+    if code is None:
         return None
-    if getattr(fn, "__name__", "") != "<lambda>":
-        return found
-    # What stands around a function without a name is the caller's; others have other arguments.
-    names = [*inspect.signature(fn).parameters]
-    inside = [node for node in ast.walk(found) if isinstance(node, ast.Lambda)]
-    own = [node for node in inside if [a.arg for a in node.args.args] == names]
-    return own[0] if own else found
+    lines = linecache.getlines(code.co_filename, fn.__globals__)
+    names = [*code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]]
+    own = [code.co_name, code.co_firstlineno, names]
+    found = [node for *key, node in _definitions(code.co_filename, len(lines)) if key == own]
+    return found[0] if len(found) == 1 else None
+
+
+@functools.lru_cache(maxsize=64)
+def _definitions(filename: str, lines: int) -> list[tuple[str, int, list[str], ast.FunctionDef]]:
+    """Return the functions of a file by name, line and arguments; `lines` tells editions apart."""
+    try:
+        module = ast.parse("".join(linecache.getlines(filename)))
+    except (SyntaxError, ValueError):
+        return []
+    found = []
+    for node in ast.walk(module):
+        if not isinstance(node, (ast.FunctionDef, ast.Lambda)):
+            continue
+        a, decorators = node.args, getattr(node, "decorator_list", [])
+        line = min([node.lineno, *(each.lineno for each in decorators)])
+        name, body = getattr(node, "name", "<lambda>"), node.body
+        if isinstance(body, ast.expr):
+            body = [ast.copy_location(ast.Return(body), body)]
+        made = ast.copy_location(ast.FunctionDef(name, a, body, []), node)
+        found.append((name, line, [p.arg for p in (*a.posonlyargs, *a.args, *a.kwonlyargs)], made))
+    return found
 
 
 def labels_of(fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[str]:

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pullback.check.naming import tree_of
+from pullback.check.naming import definition_of
 from pullback.core.tensor.tensor import Tensor
 
 _ONLY_ARRAYS = {n for n in dir(np.ndarray) if not n.startswith("_") and not hasattr(Tensor, n)}
@@ -110,7 +110,7 @@ class Reading:
         for name, hint in self.hints.items():
             if hint in (Tensor, np.ndarray):
                 self.uses[name].add(Use.GRADIENT if hint is Tensor else Use.ARRAY)
-        function = _function_of(forward)
+        function = definition_of(forward)
         if function is not None:  # perhaps of another signature than what wraps it
             a = function.args
             names = [p.arg for p in (*a.posonlyargs, *a.args, *a.kwonlyargs)]
@@ -233,12 +233,11 @@ class Reading:
     # -- results -------------------------------------------------------------------------------
     def _read_results(self, rule: Any, names: list[str]) -> None:
         """Read for which arguments each result of backward has a gradient, None, or nothing."""
-        function = _function_of(rule)
+        function = definition_of(rule)
         if function is None:
             return
         nodes = list(ast.walk(function))
         results = [n.value for n in nodes if isinstance(n, ast.Return) and n.value is not None]
-        results = [function.body] if isinstance(function, ast.Lambda) else results
         rows: list[dict[Any, ast.AST]] = []
         for value in results:
             match value:
@@ -260,13 +259,6 @@ class Reading:
 
 
 # -- parts of a tree -------------------------------------------------------------------------------
-def _function_of(fn: Any) -> Any:
-    """Return the tree of a function's definition, None if it has no source."""
-    tree = tree_of(fn) if fn is not None else None
-    nodes = ast.walk(tree) if tree is not None else ()
-    return next((n for n in nodes if isinstance(n, (ast.FunctionDef, ast.Lambda))), None)
-
-
 def _assigned(node: Any) -> Iterator[tuple[str, ast.AST, bool]]:
     """Yield the names that a statement assigns, each with what, and whether with a part of it."""
     for target in node.targets if isinstance(node, ast.Assign) else ():

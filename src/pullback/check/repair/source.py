@@ -15,7 +15,6 @@ import dataclasses
 import functools
 import inspect
 import itertools
-import linecache
 import operator
 import pickle
 import sys
@@ -25,6 +24,7 @@ from typing import Any
 
 import numpy as np
 
+from pullback.check.naming import definition_of
 from pullback.check.values import host
 from pullback.core.tensor.tensor import Tensor
 
@@ -82,33 +82,9 @@ class Source:
 def source_of(function: Any) -> Source | None:
     """Return a function's source; None if it is no Python function or has none."""
     function = inspect.unwrap(function)
-    if not isinstance(function, FunctionType):
-        return None
-    code = function.__code__
-    lines = linecache.getlines(code.co_filename, function.__globals__)
-    known = _definitions(code.co_filename, len(lines))
-    found = [n for line, n in known if (n.name, line) == (code.co_name, code.co_firstlineno)]
+    found = definition_of(function) if isinstance(function, FunctionType) else None
     # Of its own: what expressions had is kept in it. This is five times as fast as `copy.deepcopy`.
-    return Source(function, pickle.loads(pickle.dumps(found[0]))) if len(found) == 1 else None
-
-
-@functools.lru_cache(maxsize=64)
-def _definitions(filename: str, lines: int) -> list[tuple[int, Any]]:
-    """Return the functions of a file by their lines; `lines` in all tells editions apart."""
-    try:
-        module = ast.parse("".join(linecache.getlines(filename)))
-    except (SyntaxError, ValueError):
-        return []
-    found = []
-    for node in ast.walk(module):
-        if isinstance(node, ast.FunctionDef):
-            first = min([node.lineno, *(each.lineno for each in node.decorator_list)])
-            found.append((first, rebuilt(node, decorator_list=[])))
-        elif isinstance(node, ast.Lambda):
-            value = ast.copy_location(ast.Return(node.body), node.body)
-            made = ast.FunctionDef("<lambda>", node.args, [value], [])
-            found.append((node.lineno, ast.copy_location(made, node)))
-    return found
+    return Source(function, pickle.loads(pickle.dumps(found))) if found else None
 
 
 def with_helpers(source: Source) -> list[Source]:
