@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from pullback.check.numerical import coordinates, from_coordinates, slope
+from pullback.check.numerical import slope
 
 EPS = 2.0**-52
 
@@ -89,19 +89,6 @@ def test_the_error_is_that_of_the_rounding_of_the_values():
     assert abs(found.value[0] - 1.0) <= found.error[0] < 1e-2
     found = at(lambda x: math.sin(x) * (1 + 1e-9 * math.cos(1e9 * x)), 0.7)  # noise of its own
     assert abs(found.value[0] - math.cos(0.7)) <= 10 * found.error[0] < 1e-4
-
-
-@pytest.mark.parametrize("dtype", ["float32", "float64", "complex64", "complex128"])
-@pytest.mark.parametrize("shape", [(), (2, 3), (0, 2)])
-def test_coordinates_go_there_and_back(shape, dtype):
-    rng = np.random.default_rng(0)
-    array = np.asarray(rng.normal(size=shape) + 1j * rng.normal(size=shape))
-    array = (array if dtype[0] == "c" else array.real).astype(dtype)
-    flat = coordinates(array)
-    assert flat.shape == (array.size * (2 if dtype[0] == "c" else 1),)
-    back = from_coordinates(flat, array)
-    assert back.dtype == array.dtype
-    np.testing.assert_array_equal(back, array)
 
 
 def test_a_formula_that_cancels_around_its_special_case_makes_no_kink():

@@ -193,25 +193,6 @@ def test_a_change_of_a_statement_is_found(name):
     assert right in text, text
 
 
-def test_arrays_in_tuples_in_a_list_that_forward_goes_on_to_change_are_copied():
-    def squared_often(ctx, x):
-        state, ctx.steps = x.numpy().copy(), []
-        for k in range(3):
-            ctx.steps.append((k, state))
-            state *= state
-        return pb.asarray(state)
-
-    @pb.once_differentiable
-    def backward(ctx, g):
-        flow = g.numpy()
-        for _, state in ctx.steps[::-1]:
-            flow = 2.0 * state * flow
-        return {"x": pb.asarray(flow)}
-
-    text = change(squared_often, backward, 0.5 * X)
-    assert "of forward: with `ctx.steps.append((k, state.copy()))` instead of" in text
-
-
 # ---- ways to write a rule ------------------------------------------------------------------------
 def sine(ctx, x):
     ctx.save_for_backward(x=x)

@@ -1,7 +1,6 @@
 """The definition of a function, found in its file, and functions that run with a change."""
 
 import ast
-import contextlib
 import functools
 import inspect
 
@@ -31,12 +30,6 @@ def decorated(x: int) -> int:
     return x + 1
 
 
-class Holder:
-    @staticmethod
-    def static(x):
-        return x + 2
-
-
 def closed(free, unused=0):
     def inner(x, default=4, *, only=5):
         return x + free + default + only
@@ -49,7 +42,7 @@ plus, minus = (lambda x: x + 1), 3
 both = (lambda x: x + 1, lambda x: x - 1)  # which are not told apart
 
 
-@pytest.mark.parametrize("function", [decorated, Holder.static, closed(2), plus])
+@pytest.mark.parametrize("function", [decorated, closed(2), plus])
 def test_a_function_made_of_its_source_does_the_same(function):
     source = source_of(function)
     made = source.made(source.tree, {})
@@ -90,22 +83,6 @@ def nested(n):
     return more()(2), more(k=3)(1), count
 
 
-def tried(n):
-    found = []
-    try:
-        found.append(10 / n)
-    except ZeroDivisionError as error:
-        found.append(str(error))
-    else:
-        found.append("else")
-    finally:
-        found.append("finally")
-    with contextlib.suppress(KeyError), contextlib.nullcontext(n) as same:
-        found.append(same)
-        {}["missing"]
-    return found
-
-
 def matched(n):
     match (n, [n, n + 1]):
         case (0, [0, *rest]):
@@ -128,7 +105,7 @@ def rewritten(function):
 
 
 @pytest.mark.parametrize("n", [0, 2, 9])
-@pytest.mark.parametrize("function", [nested, tried, matched])
+@pytest.mark.parametrize("function", [nested, matched])
 def test_a_rewritten_function_returns_or_raises_what_the_original_does(function, n):
     found = rewritten(function)
     with found.noting():

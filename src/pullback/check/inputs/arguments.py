@@ -162,15 +162,7 @@ def bounds(described: ArgumentSpec, sizes: dict[str, int]) -> tuple[float, float
 def draw(
     described: ArgumentSpec, sizes: dict[str, int], rng: np.random.Generator, scale: float = 1.0
 ) -> Any:
-    """Draw an argument: an array, whose values are of a scale unless they have bounds; or a value.
-
-    Examples
-    --------
-    >>> d = ArgumentSpec("x", ("n", "n"), domain="spd")
-    >>> a = draw(d, {"n": 3}, np.random.default_rng(0))
-    >>> a.shape, bool(np.all(np.linalg.eigvalsh(a) > 0))
-    ((3, 3), True)
-    """
+    """Draw an argument: a value, or an array, of a scale unless it has bounds."""
     if described.size:
         return evaluate(described.size, sizes)
     if described.shape is None:

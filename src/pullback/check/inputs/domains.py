@@ -161,13 +161,7 @@ DOMAINS = {domain.word: domain for domain in _ROWS}
 
 
 def recognised(array: Array) -> str:
-    """Return the word for the structure that an array has; empty if it has none.
-
-    Examples
-    --------
-    >>> recognised(np.array([[2.0, 1.0], [1.0, 2.0]])), recognised(np.array([0.3, -2.0]))
-    ('spd', '')
-    """
+    """Return the word for the structure that an array has; empty if it has none."""
     if array.dtype.kind not in "fc" or not array.size or not np.isfinite(array).all():
         return ""
     wide = array.astype(double(array.dtype))

@@ -7,6 +7,7 @@ its code; which of them are usable, by trial. Must not know how a call is checke
 
 from __future__ import annotations
 
+import ast
 import enum
 import inspect
 import itertools
@@ -19,6 +20,7 @@ from typing import Any, Literal
 import numpy as np
 
 from pullback.check.inputs.arguments import Change, Inputs, taken
+from pullback.check.naming import definition_of
 from pullback.check.values import Array, holds_numbers, host
 from pullback.core.custom import pytree as tree
 from pullback.core.tensor.tensor import box
@@ -42,7 +44,7 @@ def other_settings(fn: Callable[..., Any], inputs: Inputs) -> Iterator[Change]:
         several = p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD)
         if several or value is p.empty or name in inputs.bounded:
             continue
-        words = _literals(hints.get(name)) or [*dict.fromkeys(_words(fn))]
+        words = _literals(hints.get(name)) or _words(fn)
         others: Iterable[Any] = [None] if p.default is None else []
         if value is None:
             others = _in_place_of_none(fn, name, inputs, words) if others else ()
@@ -148,28 +150,21 @@ def _literals(hint: Any) -> list[Any]:
     return [value for each in listed for value in typing.get_args(each)]
 
 
-def _words(fn: Callable[..., Any]) -> Iterator[str]:
-    """Yield the words in forward's code, in the helpers of its file, and in tables that it uses."""
+def _words(fn: Callable[..., Any]) -> list[str]:
+    """Return the words in forward's code, in the helpers of its file, and in tables it uses."""
     forward = getattr(fn, "forward", fn)
     if not isinstance(forward, types.FunctionType):
-        return
-    used = inspect.getclosurevars(forward)
+        return []
+    used, found = inspect.getclosurevars(forward), dict[str, None]()
     for value in (forward, *used.nonlocals.values(), *used.globals.values()):
+        texts = value if isinstance(value, (dict, set, frozenset, tuple, list)) else ()
         code = getattr(value, "__code__", None)
         if code and code.co_filename == forward.__code__.co_filename:
-            yield from _constants(code)
-        elif isinstance(value, (dict, set, frozenset, tuple, list)):
-            yield from (word for word in value if isinstance(word, str))
-
-
-def _constants(code: Any) -> Iterator[str]:
-    """Yield the words in the code of a function and of the functions in it."""
-    for constant in getattr(code, "co_consts", code):
-        named = isinstance(constant, str) and constant.replace("-", "_").isidentifier()
-        if isinstance(constant, (types.CodeType, tuple, frozenset)):
-            yield from _constants(constant)
-        elif named and len(constant) > 1:
-            yield constant
+            nodes = ast.walk(definition_of(value) or ast.Pass())
+            texts = [node.value for node in nodes if isinstance(node, ast.Constant)]
+        words = [text for text in texts if isinstance(text, str) and len(text) > 1]
+        found |= dict.fromkeys(w for w in words if w.replace("-", "_").isidentifier())
+    return [*found]
 
 
 # -- in place of None ------------------------------------------------------------------------------
