@@ -9,7 +9,7 @@ import pullback as pb
 from pullback.check.api import PARTS, check_op
 from pullback.check.inputs.strategies import arguments, tensors
 from pullback.check.report import PASSED
-from pullback.errors import ArgumentError, ArgumentTypeError, GradcheckError
+from pullback.errors import ArgumentError, GradcheckError
 
 
 def dense_with(factor):
@@ -204,11 +204,6 @@ def test_a_text_that_does_not_fit_the_operation_is_refused(text, words):
         check_op(dense, text)
     assert words in str(error.value)
     assert "x, w" in str(error.value)
-
-
-def test_what_cannot_be_called_is_refused():
-    with pytest.raises(ArgumentTypeError, match="check_op: an operation or a function to check"):
-        check_op(X)
 
 
 def test_a_tensor_of_a_library_that_is_not_in_use_is_refused_with_what_to_pass():

@@ -6,7 +6,7 @@ from tests.check._explain import evidence, op_of
 
 import pullback as pb
 from pullback.check import check_op
-from pullback.check.explain import cause_of
+from pullback.check.explain import cause_of, diagnose
 
 X = np.array([0.4, -1.3, 2.1, 0.7, -0.2, 1.6])
 W = np.array([1.2, 0.7, -0.4, 0.9, 1.5, -0.8])
@@ -19,7 +19,6 @@ def found(op, x, *args):
 
 
 TIMES = np.arange(1, 7)
-PERMUTATION = np.array([2, 0, 3, 1, 5, 4])
 COUNTS = np.array([3, 1, 4, 2])
 
 # Forward of x, y and k; its wrong rule; further arguments; the cause, and words of its text.
@@ -139,7 +138,12 @@ def test_the_term_of_a_normalising_constant_is_named():
     )
 
 
-# -- sizes, and the check as a whole ---------------------------------------------------------------
+def test_two_arguments_that_have_each_others_gradient_share_a_cause():
+    op = pb.autograd_function(
+        lambda ctx, x, y: 2 * x + 3 * y, lambda ctx, g: {"x": 3 * g, "y": 2 * g}
+    )
+    ((i, cause),) = diagnose(evidence(op, X, W), [0, 1])
+    assert (i, cause.text) == (0, "the gradients of `x` and `y` are swapped")
 
 
 def test_a_search_that_fails_loses_no_wrong_gradient(monkeypatch):

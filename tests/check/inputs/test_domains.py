@@ -57,24 +57,6 @@ def test_an_operation_that_refuses_other_arrays_is_checked_on_its_domain(word):
     assert check_op(pb.autograd_function(forward, wrong), text, **options).outcome == "wrong"
 
 
-def test_a_mask_a_permutation_and_indices_below_a_size_are_drawn():
-    assert drawn("keep: (n,) mask", n=4).dtype == np.bool_
-    assert sorted(drawn("order: (n,) permutation", n=4).tolist()) == [0, 1, 2, 3]
-    for words in ("int below 3", "below 3"):
-        index = drawn(f"index: (k,) {words}", k=40)
-        assert index.dtype == np.int64
-        assert sorted(set(index.tolist())) == [0, 1, 2]
-
-
-def test_sorted_arrays_reach_from_end_to_end_of_their_interval():
-    knots = drawn("knots: (n,) sorted in [0, 2]", n=5)
-    assert (knots[0], knots[-1]) == (0.0, 2.0)
-    assert (np.diff(knots) > 0).all()
-    pairs = drawn("pairs: (k, 2) int sorted in [0, 4)", k=9)
-    assert (pairs[:, 0] < pairs[:, 1]).all()
-    assert pairs.max() < 4
-
-
 def test_a_number_may_be_a_size_and_a_function_any_smooth_one():
     seen = []
 

@@ -103,6 +103,11 @@ def test_a_strategy_prints_as_it_is_called():
         ("(n,) complex64", lambda a: a.dtype == np.complex64),
         ("(n,) uint8", lambda a: a.dtype == np.uint8),
         ("(n,) bool", lambda a: a.dtype == np.bool_),
+        ("(n,) mask", lambda a: a.dtype == np.bool_),
+        ("(n,) permutation", lambda a: sorted(a) == list(range(len(a)))),
+        ("(9,) below 3", lambda a: a.dtype == np.int64 and set(a) <= {0, 1, 2}),
+        ("(5,) sorted in [0, 2]", lambda a: (a[0], a[-1]) == (0, 2) and (np.diff(a) > 0).all()),
+        ("(9, 2) int sorted in [0, 4)", lambda a: (a[:, 0] < a[:, 1]).all() and a.max() < 4),
     ],
 )
 def test_values_lie_in_their_domain_however_they_are_drawn(words, holds):
