@@ -46,6 +46,17 @@ def test_a_wrong_gradient_of_one_argument_is_not_hidden_by_a_large_one_of_anothe
     assert wrong(forward, backward, np.array([1.0, -2.0, 0.5]), np.array([0.3, 0.7])) == expected
 
 
+def test_wrong_at_warns_of_nothing_where_terms_overflow():
+    def forward(ctx, x):
+        ctx.save_for_backward(y=(y := (20 * x).exp()))
+        return y
+
+    def backward(ctx, grad_output):
+        return {"x": 20 * ctx.saved_variables.y * grad_output}
+
+    assert wrong(forward, backward, np.array([35.3, 1.0])) == []  # 20 exp(706) x is too large
+
+
 def test_mistakes_in_what_two_arguments_have_in_common_do_not_cancel():
     def forward(ctx, x, a, b):
         ctx.save_for_backward(x=x, a=a, b=b)

@@ -50,6 +50,7 @@ class Situation(NamedTuple):
     explained: bool = False  # whether it is said how the gradient is wrong
 
 
+@np.errstate(all="ignore")  # other values may lie outside of the domain
 def wrong_at(session: Session, run: Run | None = None) -> list[int]:
     """Return the arguments whose gradient is wrong at a call, as far as measurements speak for it.
 
