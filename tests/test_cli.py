@@ -9,7 +9,7 @@ import pytest
 from tests.check._programs import RIGHT, UNGUESSED, WRONG
 
 import pullback as pb
-from pullback.check import PARTS
+from pullback.check import PARTS, deadline
 from pullback.cli import main
 
 TITLES = [title for _, title, *_ in PARTS]
@@ -133,7 +133,9 @@ def test_a_terminal_gets_colours_and_a_progress_bar(on_screen):
     assert written.rindex("\x1b[?25h") > written.rindex("\x1b[?25l")  # the cursor is back
 
 
-def test_the_bar_names_the_part_that_runs(on_screen):
+def test_the_bar_names_the_part_that_takes_long(on_screen, monkeypatch):
+    monkeypatch.setattr(deadline, "_SOON", 0.0)
+    monkeypatch.setattr(deadline, "_PAUSE", 0.0)
     written = re.sub(CODES, "", on_screen("right.py"))
     assert "0/1 square: first derivatives (3 of 16)" in written
 

@@ -38,10 +38,10 @@ from pullback.check.report import (
     RIGHT,
     UNCHECKED,
     WRONG,
+    Options,
     Report,
     indented,
 )
-from pullback.check.slopes import Options
 from pullback.core.custom.source import source
 from pullback.errors import ArgumentError, AutogradError, MissingExtraError, compose
 

@@ -7,9 +7,8 @@ import pytest
 
 import pullback as pb
 from pullback.check.explain.evidence import Evidence
-from pullback.check.report import Report
+from pullback.check.report import Options, Report
 from pullback.check.session import Session
-from pullback.check.slopes import Options
 from pullback.check.subject import Subject
 
 SEEDS = pytest.mark.parametrize("seed", range(2))

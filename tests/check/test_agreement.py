@@ -3,11 +3,9 @@ import pytest
 
 import pullback as pb
 from pullback.check.agreement import wrong_at
-from pullback.check.exceptions import BackwardError
-from pullback.check.report import Report
+from pullback.check.report import Options, Report
 from pullback.check.session import Session
-from pullback.check.slopes import Options
-from pullback.check.subject import Subject
+from pullback.check.subject import BackwardError, Subject
 
 
 def wrong(forward, backward, *args, base=None, seed=0):

@@ -8,10 +8,9 @@ from scipy.optimize import brentq
 
 import pullback as pb
 from pullback.check import check_op
-from pullback.check.iterating import ends
-from pullback.check.report import Report
+from pullback.check.deadline import ends
+from pullback.check.report import Options, Report
 from pullback.check.session import Session
-from pullback.check.slopes import Options
 from pullback.check.subject import Subject
 
 X = np.array([0.3, 1.2])

@@ -17,8 +17,8 @@ FILES = sorted(CHECK.rglob("*.py"))
 
 # As the package's docstring lists them: a group imports from itself and from those above it.
 GROUPS = (
-    {"deadline", "exceptions", "iterating", "naming", "values"},
-    {"numerical", "report", "slopes", "subject"},
+    {"deadline", "naming", "values"},
+    {"numerical", "report", "subject"},
     {"agreement", "comparison", "session", "sizes"},
     {"explain"},
     {"repair"},
@@ -69,9 +69,9 @@ def test_the_public_names_are_listed_and_others_refused():
 
 # -- how large it is, and which words it knows -----------------------------------------------------
 MOST = {
-    "lines": 9_075,
-    "files": 42,
-    "lines of a file": 368,
+    "lines": 8_950,
+    "files": 39,
+    "lines of a file": 394,
     "lines of a function": 38,
     "calls of re": 4,
     "lists of words": 0,

@@ -1,7 +1,6 @@
 """Operations whose calls take long: what is compared first, what is left out, what is shown."""
 
 import io
-import re
 import sys
 import time
 
@@ -54,17 +53,11 @@ def test_a_cause_that_needs_no_calls_is_named_however_slow_the_operation_is(slow
     assert report.failures[0].cause.text == "`w` has the wrong sign everywhere"
 
 
-def test_where_the_limit_leaves_no_time_for_elements_the_slopes_are_shown():
+def test_where_the_limit_leaves_no_time_for_elements_the_argument_is_named():
     op = product([], -1.0, 0.02)
     report = check_op(op, "x: (3, 4), w: (3, 4)", time_limit=1.3, raise_exception=False)
     assert report.outcome == "wrong"
-    text = report.failures[0].cause.text
-    slopes = re.fullmatch(
-        "the gradient of `w` is wrong along a random direction: the derivative is (.*), "
-        "backward's (.*)",
-        text,
-    )
-    assert float(slopes[1]) == pytest.approx(-float(slopes[2]), rel=1e-4)
+    assert report.failures[0].cause.text == "the gradient of `w` is wrong along a random direction"
 
 
 # ---- progress ------------------------------------------------------------------------------------
@@ -99,15 +92,18 @@ def test_a_check_that_ends_soon_and_one_without_a_terminal_show_nothing(monkeypa
     assert stream.getvalue() == ""
 
 
-def test_another_display_gets_each_part():
+def test_another_display_gets_the_parts_that_take_long(monkeypatch):
+    monkeypatch.setattr(deadline_module, "_SOON", 0.0)
+    monkeypatch.setattr(deadline_module, "_PAUSE", 0.0)
     texts = []
     token = DISPLAY.set(texts.append)
     try:
         check_op(product([]), np.ones(2), np.ones(2), fast=True)
     finally:
         DISPLAY.reset(token)
-    assert texts[0] == "product: nothing written to (1 of 16), 0 s"
-    assert "product: first derivatives (3 of 16), 0 s" in texts
+    assert texts[0].startswith("product: nothing written to (1 of 16), 0 s, one call takes ")
+    assert any(text.startswith("product: first derivatives (3 of 16), 0 s") for text in texts)
+    assert texts[-1] == ""
 
 
 # ---- the limit itself ----------------------------------------------------------------------------

@@ -4,14 +4,15 @@ docs/checker-internals.md tells its principles, and how to add to it. A map; a m
 the groups above its own, and within a group from those named before it:
 
 What everything works on
-    values, naming (names, parameters and source of a function), exceptions, deadline (when a check
-    has to end, and how far it is), iterating (whether a call ends).
+    values, naming (names, parameters and source of a function), deadline (when a check, and a call,
+    has to end, and how far it is).
 Measurements and the report
-    numerical (derivatives by differences), subject (the call, its values and gradients), slopes
-    (those of a call, each measured once), report (causes, failures, notes; in words and drawn).
+    numerical (derivatives by differences), subject (the call, its values and gradients), report
+    (what is asked, and what is found: causes, failures, notes; in words and drawn).
 One check
-    session (compares a call's gradients with its slopes), comparison, agreement (whether a gradient
-    is wrong at a call that nobody gave, as measurements tell), sizes (calls at other lengths).
+    session (the slopes of a call, each measured once, and its gradients beside them), comparison,
+    agreement (whether a gradient is wrong at a call that nobody gave, as measurements tell), sizes
+    (calls at other lengths).
 explain/, repair/
     Why a gradient is wrong, and a change of the source that makes it right.
 properties/

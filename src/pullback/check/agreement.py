@@ -14,7 +14,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pullback.check.exceptions import BackwardError, ForwardError
 from pullback.check.numerical import (
     beside,
     coordinates,
@@ -23,9 +22,8 @@ from pullback.check.numerical import (
     kept_equal,
     max_abs,
 )
-from pullback.check.session import RTOL, Session, is_range
-from pullback.check.slopes import Line
-from pullback.check.subject import Run
+from pullback.check.session import RTOL, Line, Session, is_range
+from pullback.check.subject import BackwardError, ForwardError, Run
 from pullback.check.values import Array
 
 # -- of the first look

@@ -13,9 +13,8 @@ from pullback.check.inputs.arguments import callable_of
 from pullback.check.inputs.strategies import as_inputs
 from pullback.check.naming import name_of
 from pullback.check.properties import PARTS
-from pullback.check.report import Report
+from pullback.check.report import Options, Report
 from pullback.check.runner import Runner, check
-from pullback.check.slopes import Options
 from pullback.check.subject import Subject
 from pullback.core.graph.modes import RECORD, STATE
 from pullback.errors import (

@@ -12,9 +12,9 @@ from functools import partial
 
 import numpy as np
 
-from pullback.check.exceptions import BackwardError, ForwardError
 from pullback.check.numerical import beside, max_abs
 from pullback.check.session import Session
+from pullback.check.subject import BackwardError, ForwardError
 from pullback.check.values import Array, Arrays, copies
 
 # By how many rounding units two results of one computation may differ.

@@ -8,8 +8,10 @@ time after which nothing optional is begun any more, so that a slow operation is
 from __future__ import annotations
 
 import contextlib
-import shutil
+import contextvars
+import ctypes
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextvars import ContextVar
@@ -19,11 +21,16 @@ _WAITING = 2.0  # how much longer than its time of the processor something may t
 # What ends sooner needs no progress; between two updates so many seconds pass.
 _SOON = 1.0
 _PAUSE = 0.1
-_ERASE = "\r\x1b[2K"
 
-Display = Callable[[str], None]
-# Where progress is shown; by default on standard error, if that is a terminal.
-DISPLAY: ContextVar[Display | None] = ContextVar("DISPLAY", default=None)
+
+def _on_terminal(text: str) -> None:
+    """Write a text in place of the line that standard error shows, if that is a terminal."""
+    if sys.stderr is not None and sys.stderr.isatty():
+        sys.stderr.write(f"\r\x1b[2K{text[:79]}")
+        sys.stderr.flush()
+
+
+DISPLAY: ContextVar[Callable[[str], None]] = ContextVar("DISPLAY", default=_on_terminal)
 
 
 class OutOfTimeError(BaseException):
@@ -52,15 +59,14 @@ class Budget:
 class Deadline:
     """When a check has to end: after `seconds`; it should end after the `usual` ones."""
 
-    def __init__(self, seconds: float, usual: float = float("inf")) -> None:
+    def __init__(self, seconds: float, usual: float = float("inf"), doing: str = "") -> None:
         self.seconds, self.usual = seconds, Budget(usual)
-        self.start = self.shown = time.perf_counter()
-        self.end = self.start + seconds
+        self.start = time.perf_counter()
+        self.end, self.due = self.start + seconds, self.start + _SOON  # of the next progress
         self.optional = False  # whether what is being done may be left out
         self.longest = self.total = 0.0  # of the calls so far, in seconds
         self.calls = 0
-        self.display: Display | None = None
-        self.doing = ""
+        self.doing = doing
 
     @contextlib.contextmanager
     def call(self) -> Iterator[None]:
@@ -74,8 +80,7 @@ class Deadline:
             now = time.perf_counter()
             self.longest, self.total = max(self.longest, now - start), self.total + now - start
             self.calls += 1
-            if now - self.shown >= _PAUSE:
-                self.show()
+            self.show()
 
     def affords(self, calls: int) -> float:
         """Return how many times as many calls fit into what is left of the usual time."""
@@ -117,19 +122,11 @@ class Deadline:
         return f"one call takes {self.average():.2g} s; name parts in only=... to take the time"
 
     def show(self, doing: str = "") -> None:
-        """Show what is done; on a terminal, once that is longer than a moment."""
+        """Show what is done, if anything, once that is longer than a moment."""
         self.doing, now = doing or self.doing, time.perf_counter()
-        early = now - self.start < _SOON or now - self.shown < _PAUSE
-        if self.display is not None and not (self.display is _on_terminal and early):
-            one = f", one call takes {self.average():.2g} s" if now - self.start > _SOON else ""
-            self.display(f"{self.doing}, {now - self.start:.0f} s{one}")
-            self.shown = now
-
-
-def _on_terminal(text: str) -> None:
-    """Write a text in place of the line that standard error shows."""
-    sys.stderr.write(_ERASE + text[: shutil.get_terminal_size().columns - 1])
-    sys.stderr.flush()
+        if self.doing and now >= self.due:
+            self.due, took = now + _PAUSE, now - self.start
+            DISPLAY.get()(f"{self.doing}, {took:.0f} s, one call takes {self.average():.2g} s")
 
 
 _NEVER = Deadline(float("inf"))
@@ -144,14 +141,41 @@ def deadline() -> Deadline:
 @contextlib.contextmanager
 def limited(seconds: float, usual: float = float("inf"), doing: str = "") -> Iterator[Deadline]:
     """Limit the checks within a block; yields the limit. What they are `doing` is shown."""
-    found = Deadline(seconds, usual)
-    if doing:
-        terminal = sys.stderr is not None and sys.stderr.isatty()
-        found.display, found.doing = DISPLAY.get() or (_on_terminal if terminal else None), doing
+    found = Deadline(seconds, usual, doing)
     token = _CURRENT.set(found)
     try:
         yield found
     finally:
         _CURRENT.reset(token)
-        if found.display is _on_terminal and found.shown > found.start:
-            _on_terminal("")
+        if doing and found.due > found.start + _SOON:
+            DISPLAY.get()("")
+
+
+class _StoppedError(BaseException):
+    """Raised in the thread of a call that takes too long."""
+
+
+def ends(call: Callable[[], object], seconds: float) -> bool:
+    """Return whether a call ends in time, whatever it raises; one that does not is stopped.
+
+    It runs in a thread of its own, in which an exception is raised if it takes too long.
+    """
+
+    def run() -> None:
+        # Its time is none of the check's.
+        with contextlib.suppress(BaseException), limited(float("inf")):
+            call()
+
+    thread = threading.Thread(target=contextvars.copy_context().run, args=(run,), daemon=True)
+    try:
+        thread.start()
+    except RuntimeError:  # where there are no threads it is taken to end
+        return True
+    thread.join(seconds)
+    if not thread.is_alive():
+        return True
+    ctypes.pythonapi.PyThreadState_SetAsyncExc(
+        ctypes.c_ulong(thread.ident or 0), ctypes.py_object(_StoppedError)
+    )
+    thread.join(1.0)
+    return False

@@ -11,7 +11,7 @@ import html
 import importlib
 import io
 import textwrap
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -24,6 +24,41 @@ INAPPLICABLE, NOT_RUN = "not applicable", "not run"
 IGNORED, NOT_COMPARED = "ignored", "not compared"
 # What is said of an operation in the end.
 RIGHT, WRONG, UNCHECKED = "right", "wrong", "not checked"
+
+
+@dataclasses.dataclass(frozen=True)
+class Options:
+    """What the user chose."""
+
+    seed: int = 0
+    fast: bool = False
+    only: Sequence[str] | None = None
+    skip: Sequence[str] = ()
+    rtol: float | None = None
+    atol: float | None = None
+    time_limit: float = 60.0
+    surrogate: str = ""  # why the gradient may differ from the derivative
+    order: int = 1  # whether second derivatives are asked for: 2
+    ignore: Mapping[str, str] = dataclasses.field(default_factory=dict)  # parts that may fail: why
+    repair: bool = True  # whether changes of the source may be sought that make a gradient right
+    guessed: bool = False  # whether nobody gave the inputs, so that backward may not be for them
+    max_elements: int = 256  # elements moved one by one
+
+    def chooses(self, part: str) -> bool:
+        """Return whether a part of the check, given by name, is to be run."""
+        return part not in self.skip and (not self.only or part in self.only)
+
+
+class InapplicableError(Exception):
+    """A part of the check does not apply to this function; the message says why."""
+
+    status = INAPPLICABLE
+
+
+class NotComparedError(InapplicableError):
+    """A part ran without comparing gradients with differences; the message says why."""
+
+    status = NOT_COMPARED
 
 
 @dataclasses.dataclass(frozen=True)
@@ -288,6 +323,11 @@ class Report:
             left, right = (figure.add_subplot(len(shown), 2, 2 * row + k) for k in (1, 2))
             _draw(figure, left, right, failure)
         return figure
+
+
+def first_line(error: BaseException) -> str:
+    """Return the first line of an exception's message, without hints."""
+    return str(error).split("\n")[0]
 
 
 def indented(text: str) -> str:

@@ -15,7 +15,6 @@ import numpy as np
 
 from pullback.check.agreement import wrong_at
 from pullback.check.deadline import WAY_OUT, OutOfTimeError, deadline
-from pullback.check.exceptions import BackwardError, InapplicableError
 from pullback.check.inputs.arguments import (
     ENDLESS,
     Inputs,
@@ -31,10 +30,19 @@ from pullback.check.inputs.strategies import is_strategy, search
 from pullback.check.inputs.vary import changed, vary
 from pullback.check.naming import name_of, parameters_of, place_of, quoted
 from pullback.check.properties import PARTS
-from pullback.check.report import FAILED, NOT_RUN, SKIPPED, PartResult, Report, Unchecked
+from pullback.check.report import (
+    FAILED,
+    IGNORED,
+    NOT_RUN,
+    SKIPPED,
+    InapplicableError,
+    Options,
+    PartResult,
+    Report,
+    Unchecked,
+)
 from pullback.check.session import Session
-from pullback.check.slopes import Options
-from pullback.check.subject import Subject
+from pullback.check.subject import BackwardError, Subject
 from pullback.check.values import holds_numbers, host
 from pullback.core.custom import pytree as tree
 from pullback.core.tensor.tensor import box
@@ -57,11 +65,18 @@ def check(subject: Subject, options: Options, among: Sequence[str] = ()) -> Repo
             result.status, result.reason = SKIPPED, ""
         elif not stopped:
             deadline().show(f"{report.name}: {part.title} ({k + 1} of {len(PARTS)})")
-            result.status, result.reason = part.result(session)
+            result.status, result.reason = part.run(session)
+            if result.status == FAILED and part.name in options.ignore:
+                result.status, result.reason = IGNORED, options.ignore[part.name]
+                if part.name == "first":
+                    subject.surrogate = result.reason  # of what compares it again, too
             if result.status == NOT_RUN:
                 stopped = result.reason
             elif result.status == FAILED and part.essential:
                 stopped = f"{part.title} failed"
+    ignored = [failure for failure in report.failures if failure.part in options.ignore]
+    report.failures = [failure for failure in report.failures if failure.part not in options.ignore]
+    report.ignored = [dataclasses.replace(failure, find_repair=None) for failure in ignored]
     late = [part for part in report.parts if part.status == NOT_RUN]
     if late and not report.failures:
         titles = ", ".join(part.title for part in late)

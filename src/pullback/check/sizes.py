@@ -16,10 +16,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pullback.check.agreement import Situation
-from pullback.check.exceptions import ForwardError
 from pullback.check.numerical import joined, max_abs
 from pullback.check.report import Report
 from pullback.check.session import Session
+from pullback.check.subject import ForwardError
 from pullback.check.values import Array, Arrays, points_into
 
 # Looser than at the call's own shape: a wrong size makes a large error, and the new values may be

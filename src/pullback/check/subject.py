@@ -13,14 +13,19 @@ from __future__ import annotations
 import contextlib
 import copy
 import dataclasses
+import gc
 import inspect
+import sys
+import sysconfig
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import numpy as np
 
 from pullback.check.deadline import deadline
-from pullback.check.exceptions import BackwardError, ForwardError
 from pullback.check.naming import labels_of, name_of, parameters_of
 from pullback.check.values import Array, Arrays, backend_of, copies, holds_numbers, host
 from pullback.core.backward.api import grad
@@ -29,6 +34,18 @@ from pullback.core.custom.operation import CustomOp
 from pullback.core.graph.modes import no_grad
 from pullback.core.tensor.tensor import Tensor, box
 from pullback.errors import ArgumentError, InplaceError
+
+# Whose lines are not counted: this package, what it generates, and the standard library, where
+# objects are finalized.
+_OWN = (str(Path(__file__).parents[1]), "<pullback", sysconfig.get_path("stdlib"))
+
+
+class ForwardError(Exception):
+    """The function raised for these inputs; ``__cause__`` is its own exception."""
+
+
+class BackwardError(Exception):
+    """Backward raised; ``__cause__`` is its own exception."""
 
 
 @contextlib.contextmanager
@@ -297,6 +314,26 @@ class Subject:
         with no_grad():
             results = self._call(self.tensors(arrays, ()))
         return [host(results[k]) for k in self.output_indices or ()]
+
+    def lines_run(self, arrays: Arrays) -> Counter[tuple[str, int]]:
+        """Return how often each line runs at these values, but for those of the library itself."""
+        found: Counter[tuple[str, int]] = Counter()
+
+        def trace(frame: FrameType, event: str, _: Any) -> Any:
+            if event == "line":
+                found[frame.f_code.co_filename, frame.f_lineno] += 1
+            return None if frame.f_code.co_filename.startswith(_OWN) else trace
+
+        before, collects = sys.gettrace(), gc.isenabled()
+        gc.disable()  # what is finalized meanwhile runs lines of its own
+        sys.settrace(trace)
+        try:
+            self.values(arrays)
+        finally:
+            sys.settrace(before)
+            if collects:
+                gc.enable()
+        return found
 
     def results(self, leaves: Sequence[Any]) -> list[Tensor]:
         """Call the function on these leaves; return the tensors that could be differentiated."""

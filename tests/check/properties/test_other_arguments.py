@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from tests.check._parts import (
     NORMAL,
-    RUN,
     X,
     Y,
     check,
@@ -19,10 +18,9 @@ from tests.check._parts import (
 
 import pullback as pb
 from pullback.check import check_op
-from pullback.check.report import INAPPLICABLE, PASSED, Report
+from pullback.check.report import INAPPLICABLE, PASSED, Options, Report
 from pullback.check.session import Session
 from pullback.check.sizes import parts, symbols
-from pullback.check.slopes import Options
 from pullback.check.subject import Subject
 
 A, B = np.array([0.5, -1.2, 2.0]), np.array([1.5, 0.7, -0.4])
@@ -454,6 +452,6 @@ def test_nothing_is_called_right_of_what_was_not_compared_and_the_user_s_reason_
     ids=["ties", "pole", "mask", "kink"],
 )
 def test_what_was_left_out_for_its_values_is_said_in_words(fn, inputs, words):
-    said = RUN["first"](session_of_call(fn, *inputs))
+    said = ran("first", fn, *inputs)[0].reason
     assert said.startswith(words)
     assert bool(said) == bool(words)

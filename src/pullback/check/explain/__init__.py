@@ -11,11 +11,11 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from pullback.check.deadline import deadline
-from pullback.check.exceptions import BackwardError, ForwardError, first_line
 from pullback.check.explain import calls, candidates, elements
 from pullback.check.explain.evidence import Evidence
 from pullback.check.naming import axes_text
-from pullback.check.report import Cause
+from pullback.check.report import Cause, first_line
+from pullback.check.subject import BackwardError, ForwardError
 from pullback.errors import GradientError
 
 Explanation = Callable[[Evidence, int], Cause | None]

@@ -14,14 +14,12 @@ from typing import Any
 
 import numpy as np
 
-from pullback.check.deadline import deadline
-from pullback.check.exceptions import BackwardError, ForwardError
+from pullback.check.deadline import deadline, ends
 from pullback.check.explain.candidates import multiple, multiples, rearranged
 from pullback.check.explain.evidence import Evidence
-from pullback.check.iterating import ends
 from pullback.check.report import Cause
 from pullback.check.sizes import SIZE, describe_axes, symbols, with_other_length
-from pullback.check.subject import Subject
+from pullback.check.subject import BackwardError, ForwardError, Subject
 from pullback.check.values import Array
 
 _MOST = 80  # other calls that are tried for one argument

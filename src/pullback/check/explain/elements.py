@@ -15,12 +15,11 @@ from typing import NamedTuple
 import numpy as np
 
 from pullback.check.deadline import Budget
-from pullback.check.exceptions import BackwardError, ForwardError
 from pullback.check.explain.calls import other_value
 from pullback.check.explain.candidates import factors, multiple
 from pullback.check.explain.evidence import Evidence, aligned
 from pullback.check.report import Cause
-from pullback.check.subject import Subject
+from pullback.check.subject import BackwardError, ForwardError, Subject
 from pullback.check.values import Array
 
 _MAX_LISTED = 4

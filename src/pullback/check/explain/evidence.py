@@ -15,11 +15,10 @@ from functools import cached_property
 import numpy as np
 
 from pullback.check.deadline import OutOfTimeError
-from pullback.check.exceptions import BackwardError, ForwardError
 from pullback.check.numerical import coordinates, double, from_coordinates, joined
 from pullback.check.report import Report
 from pullback.check.session import Session
-from pullback.check.subject import Subject
+from pullback.check.subject import BackwardError, ForwardError, Subject
 from pullback.check.values import Array, Arrays
 
 _TOTALS: dict[str, Callable[..., Array]] = {"sum": np.sum, "norm": np.linalg.norm}

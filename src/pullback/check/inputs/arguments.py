@@ -14,13 +14,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pullback.check.deadline import deadline
-from pullback.check.exceptions import ForwardError, first_line
+from pullback.check.deadline import deadline, ends
 from pullback.check.inputs.domains import DOMAINS, from_end_to_end
 from pullback.check.inputs.shape_text import ArgumentSpec, evaluate, parse
-from pullback.check.iterating import ends
 from pullback.check.naming import name_of, parameters_of
-from pullback.check.subject import Run, Subject
+from pullback.check.report import first_line
+from pullback.check.subject import ForwardError, Run, Subject
 from pullback.check.values import Array, holds_numbers, host
 from pullback.core.custom.define import Function
 from pullback.core.tensor.tensor import box

@@ -18,7 +18,6 @@ from typing import Any, Literal
 
 import numpy as np
 
-from pullback.check.exceptions import first_line
 from pullback.check.inputs.arguments import (
     NO_RESULT,
     NOT_FINITE,
@@ -37,6 +36,7 @@ from pullback.check.inputs.shape_text import (
     with_words,
 )
 from pullback.check.naming import name_of, parameters_of
+from pullback.check.report import first_line
 from pullback.check.values import Array
 from pullback.core.tensor.tensor import Tensor, box
 from pullback.errors import ArgumentError, GradientError, NameNotFoundError

@@ -16,19 +16,12 @@ import numpy as np
 
 from pullback.check.agreement import Situation, wrong_at
 from pullback.check.comparison import rounding_noise
-from pullback.check.exceptions import (
-    BackwardError,
-    ForwardError,
-    InapplicableError,
-    NotComparedError,
-    first_line,
-)
 from pullback.check.naming import quoted
 from pullback.check.numerical import away_from_zero, coordinates, max_abs, random_like
 from pullback.check.properties.variants import Variant
-from pullback.check.report import Cause, Report
+from pullback.check.report import Cause, InapplicableError, NotComparedError, Report, first_line
 from pullback.check.session import Session
-from pullback.check.subject import Subject, calling
+from pullback.check.subject import BackwardError, ForwardError, Subject, calling
 from pullback.check.values import Array, Arrays, copies, host
 from pullback.core.backward.api import grad
 from pullback.core.graph.modes import enable_grad, is_grad_enabled

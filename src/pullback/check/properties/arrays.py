@@ -20,13 +20,12 @@ from numpy.lib.stride_tricks import as_strided
 
 from pullback.arrays import CUPY, NUMPY, cuda_is_available
 from pullback.check.comparison import rounding_noise
-from pullback.check.deadline import deadline
-from pullback.check.exceptions import BackwardError, InapplicableError
-from pullback.check.iterating import ends
+from pullback.check.deadline import deadline, ends
 from pullback.check.numerical import max_abs
 from pullback.check.properties.variants import RAISED, Variant
+from pullback.check.report import InapplicableError
 from pullback.check.session import RTOL, Session
-from pullback.check.subject import Subject
+from pullback.check.subject import BackwardError, Subject
 from pullback.check.values import Array, Arrays, Backend, backend_of, copies, in_place_of
 
 _FILLER = 7

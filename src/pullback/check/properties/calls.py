@@ -20,12 +20,11 @@ import numpy as np
 from pullback.arrays import is_array
 from pullback.check.comparison import gradient_noise
 from pullback.check.deadline import deadline
-from pullback.check.exceptions import BackwardError, ForwardError, InapplicableError, first_line
 from pullback.check.naming import quoted
 from pullback.check.properties.variants import RAISED, Variant
-from pullback.check.report import Cause
+from pullback.check.report import Cause, InapplicableError, first_line
 from pullback.check.session import Session
-from pullback.check.subject import Run, calling
+from pullback.check.subject import BackwardError, ForwardError, Run, calling
 from pullback.check.values import Array, Arrays, copies, host
 from pullback.core.backward.collect import collect
 from pullback.core.custom.context import saved_values

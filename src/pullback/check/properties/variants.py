@@ -8,7 +8,6 @@ it: a `Variant`, compared up to rounding. Or its gradients are compared with dif
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
@@ -16,27 +15,22 @@ from typing import Any, NamedTuple
 from pullback.check.agreement import Situation, wrong_at
 from pullback.check.comparison import unequal
 from pullback.check.deadline import OutOfTimeError, deadline
-from pullback.check.exceptions import (
-    BackwardError,
-    ForwardError,
-    InapplicableError,
-    NotComparedError,
-    first_line,
-)
 from pullback.check.explain import cause_of, cause_of_exception
 from pullback.check.explain.evidence import Evidence
 from pullback.check.repair import fail
 from pullback.check.report import (
     FAILED,
-    IGNORED,
     INAPPLICABLE,
     NOT_COMPARED,
     NOT_RUN,
     PASSED,
     SKIPPED,
     Cause,
+    InapplicableError,
+    first_line,
 )
 from pullback.check.session import Session
+from pullback.check.subject import BackwardError, ForwardError
 from pullback.check.values import Array, Arrays
 
 RAISED: tuple[type[Exception], ...] = (ForwardError, BackwardError)
@@ -67,60 +61,39 @@ class Part(NamedTuple):
     essential: bool = False  # whether the later parts are meaningless once it failed
     fast: bool = False  # whether it is part of the fast check
 
-    def run(self, session: Session) -> str:
-        """Check the property, and report to the session; return what the table says beside.
-
-        An `InapplicableError` says why it tells nothing of this call.
-        """
-        before, kinds, said = len(session.report.failures), set(), []
-        with warnings.catch_warnings():
-            if not self.essential:  # means of empty arrays, overflow and the like are tried
-                warnings.simplefilter("ignore")
-            try:
+    def run(self, session: Session) -> tuple[str, str]:
+        """Check the property; return the status, and why, or what the table says beside."""
+        session.part, report = self.name, session.report
+        before, kinds, said = len(report.failures), set(), []
+        try:
+            with contextlib.ExitStack() as inside:
+                if not self.essential:
+                    inside.enter_context(deadline().leaving_out())
+                    inside.enter_context(warnings.catch_warnings())
+                    warnings.simplefilter("ignore")  # means of empty arrays, overflow are tried
                 for variant in self.calls(session):
                     kinds.add(type(variant))
                     if isinstance(variant, str):
                         said.append(variant)
-                    elif isinstance(variant, Cause):
-                        session.fail(variant)
-                    elif isinstance(variant, Situation):
-                        _agrees(session, variant)
                     else:
-                        _equals(session, variant)
-                    if len(session.report.failures) > before:
-                        return ""
-            except OutOfTimeError:  # of an essential part only what may be left out is
-                if not (kinds and self.essential) or deadline().is_over():
-                    raise
-        if not kinds and self.otherwise:
-            raise InapplicableError(self.otherwise)
-        if Situation in kinds and session.subject.surrogate:
-            raise NotComparedError(session.subject.surrogate)
-        return "; ".join(said)
-
-    def result(self, session: Session) -> tuple[str, str]:
-        """Check the property; return the status, and why, or what the table says beside."""
-        session.part, before, said = self.name, len(session.report.failures), ""
-        try:
-            with contextlib.nullcontext() if self.essential else deadline().leaving_out():
-                said = self.run(session)
-        except NotComparedError as reason:
-            return NOT_COMPARED, str(reason)
+                        _JUDGES[type(variant)](session, variant)
+                    if len(report.failures) > before:
+                        break
         except InapplicableError as reason:
-            return INAPPLICABLE, str(reason)
-        except OutOfTimeError:
-            return NOT_RUN if deadline().is_over() else SKIPPED, deadline().reason()
+            return reason.status, str(reason)
+        except OutOfTimeError:  # of an essential part only what may be left out is
+            if deadline().is_over() or not (kinds and self.essential):
+                return NOT_RUN if deadline().is_over() else SKIPPED, deadline().reason()
         except RAISED as error:
             side = "backward" if isinstance(error, BackwardError) else "forward"
             session.fail(Cause("raised", f"{side} raises: {first_line(error)}"))
-        failures, why = session.report.failures[before:], session.options.ignore.get(self.name)
-        if not failures or why is None:
-            return FAILED if failures else PASSED, said
-        del session.report.failures[before:]
-        session.report.ignored += [dataclasses.replace(f, find_repair=None) for f in failures]
-        if self.name == "first":
-            session.subject.surrogate = why  # of what compares it again, too
-        return IGNORED, why
+        if len(report.failures) > before:
+            return FAILED, ""
+        if not kinds and self.otherwise:
+            return INAPPLICABLE, self.otherwise
+        if Situation in kinds and session.subject.surrogate:
+            return NOT_COMPARED, session.subject.surrogate
+        return PASSED, "; ".join(said)
 
 
 def _equals(session: Session, variant: Variant) -> None:
@@ -179,3 +152,8 @@ def _agrees(session: Session, situation: Situation) -> None:
             text += f": {found.text}" if explained else ""
             causes.append((i, Cause(cause, text, found.hint or hint)))
         fail(session, evidence, causes)
+
+
+# What judges each kind of variant.
+_JUDGES: dict[type, Callable[[Session, Any], None]]
+_JUDGES = {Cause: Session.fail, Variant: _equals, Situation: _agrees}

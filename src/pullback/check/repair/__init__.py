@@ -18,7 +18,6 @@ from typing import Any
 import numpy as np
 
 from pullback.check.deadline import Budget, OutOfTimeError, deadline, limited
-from pullback.check.exceptions import BackwardError, ForwardError
 from pullback.check.explain.evidence import Evidence
 from pullback.check.naming import quoted
 from pullback.check.repair.at_hand import Atom, Terms, atoms_of, edits_with
@@ -27,6 +26,7 @@ from pullback.check.repair.source import Source, kind_of, quotation, source_of
 from pullback.check.repair.trials import Edit, Needs, Trials
 from pullback.check.report import Cause
 from pullback.check.session import Session
+from pullback.check.subject import BackwardError, ForwardError
 from pullback.core.custom.operation import CustomOp
 from pullback.core.graph.modes import RECORD, STATE
 from pullback.transforms.repeating import kept_globals
