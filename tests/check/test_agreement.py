@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 import pullback as pb
-from pullback.check.agreement import wrong_at
+from pullback.check.comparison import wrong_at
 from pullback.check.report import Options, Report
 from pullback.check.session import Session
 from pullback.check.subject import BackwardError, Subject

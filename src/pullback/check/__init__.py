@@ -10,9 +10,9 @@ Measurements and the report
     numerical (derivatives by differences), subject (the call, its values and gradients), report
     (what is asked, and what is found: causes, failures, notes; in words and drawn).
 One check
-    session (the slopes of a call, each measured once, and its gradients beside them), comparison,
-    agreement (whether a gradient is wrong at a call that nobody gave, as measurements tell), sizes
-    (calls at other lengths).
+    session (the slopes of a call, each measured once, and its gradients beside them), comparison
+    (whether results are equal, and gradients wrong at a call that nobody gave, as measurements
+    tell), sizes (calls at other lengths).
 explain/, repair/
     Why a gradient is wrong, and a change of the source that makes it right.
 properties/

@@ -1,28 +1,51 @@
-"""Whether two results of one computation are equal up to rounding.
+"""Whether results are equal up to rounding, and whether a gradient is wrong at a call nobody gave.
 
-Owns the estimate of how far rounding may move a result; no finite differences are involved. Must
-not know why two results should be equal.
+Of two results of one computation it is known how far rounding may move them. Of another call nobody
+said that forward has a derivative there, or that its values are meant. So a disagreement with
+differences counts only if measurements speak for it: forward is smooth along the lines that show
+it, its own noise is smaller, and the same shows with another cotangent, along another direction and
+at a nearby point. Must not know why two results should be equal, nor how calls are chosen.
 """
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 from collections.abc import Callable, Sequence
 from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 
-from pullback.check.numerical import beside, max_abs
-from pullback.check.session import Session
-from pullback.check.subject import BackwardError, ForwardError
+from pullback.check.numerical import (
+    beside,
+    coordinates,
+    direction_scales,
+    joined,
+    kept_equal,
+    max_abs,
+)
+from pullback.check.session import RTOL, Line, Session, is_range
+from pullback.check.subject import BackwardError, ForwardError, Run
 from pullback.check.values import Array, Arrays, copies
 
 # By how many rounding units two results of one computation may differ.
 _ULPS = 4096
 # Of the small changes by which rounding is measured.
 _SALTS = (1.0, 2.0, 3.0)
+# -- of the first look
+_STEP = 1e-5  # of the length scale: the error of the differences is about 1e-10
+_CLOSE = 1e-7  # relative to the terms of the component along the direction
+_NOISE = 1e-9  # relative to the outputs
+_SMALLEST_SHARE = 1e-3  # of a direction: what is shorter is lost in rounding
+_TINY = 1e-300
+# -- of what counts
+_BESIDE = 1e-3  # how far a nearby point is
+_ROUNDED = 8.0  # times what noise makes of a slope
+_MOST = 8  # elements without a gradient that are looked at
 
 
+# -- two results of one computation ----------------------------------------------------------------
 def unequal(
     session: Session,
     got: Arrays,
@@ -63,7 +86,6 @@ def _beyond(got: Array, expected: Array, limit: Array | float) -> Array:
         return np.asarray(known & ~(np.abs(got - expected) <= limit))
 
 
-# -- noise -----------------------------------------------------------------------------------------
 def rounding_noise(
     compute: Callable[[Arrays, Arrays], list[Array]],
     arrays: Arrays,
@@ -102,3 +124,138 @@ def gradient_noise(session: Session, seeds: Arrays) -> Callable[[], list[Array]]
         return session.subject.run(copies(arrays)).gradients(copies(moved))
 
     return partial(rounding_noise, compute, session.arrays, seeds)
+
+
+# -- another call ----------------------------------------------------------------------------------
+class Situation(NamedTuple):
+    """Another call, whose gradients have to agree with differences."""
+
+    session: Session
+    when: str  # ends the sentence "the gradient of `x` is wrong ..."
+    cause: str  # its name
+    hint: str = ""
+    explained: bool = False  # whether it is said how the gradient is wrong
+
+
+@np.errstate(all="ignore")  # other values may lie outside of the domain
+def wrong_at(session: Session, run: Run | None = None) -> list[int]:
+    """Return the arguments whose gradient is wrong at a call, as far as measurements speak for it.
+
+    The first `run` of the call is used up if it is given.
+
+    Raises
+    ------
+    BackwardError
+        If backward raises, also at nearby points without zeros and equal values.
+    """
+    if session.subject.surrogate:
+        session.gradients()
+        return []
+    try:
+        if _looks_right(session, run or session.subject.run(session.arrays)):
+            return []
+        wrong = [i for i in range(len(session.arrays)) if _is_wrong(session, i)]
+        near = _nearby(session) if wrong else session
+        return [i for i in wrong if _is_wrong(near, i)]
+    except ForwardError:  # it is not defined nearby
+        return []
+    except BackwardError:
+        with contextlib.suppress(ForwardError):
+            _nearby(session, apart=True).gradients()
+        return []
+
+
+def _looks_right(session: Session, run: Run) -> bool:
+    """Return whether a call's gradients agree with one central difference.
+
+    All arguments move at once, by as much as makes the terms of each of them about equally large.
+    False also where this cannot be told: where something raises or is not finite.
+    """
+    session.outputs = run.values()
+    if not all(np.isfinite(a).all() for a in (*session.arrays, *session.outputs)):
+        return False
+    rng, seeds = session.rng("look"), session.seeds("look")
+    flats = [coordinates(a) for a in session.wide]
+    directions = [kept_equal(flat, rng) * direction_scales(np.abs(flat)) for flat in flats]
+    try:
+        grads = run.gradients(seeds)
+    except BackwardError:  # the full comparison says whose mistake it is
+        return False
+    terms = [step * coordinates(g) for step, g in zip(directions, grads, strict=True)]
+    totals = np.array([np.abs(t).sum() for t in terms])
+    if not np.isfinite(totals).all():
+        return False
+    # Of exactly one size, mistakes in what two arguments have in common could cancel.
+    shares = rng.uniform(0.6, 1.0, totals.size)
+    if totals.any():
+        shares *= np.clip(totals[totals > 0].min() / np.fmax(totals, _TINY), _SMALLEST_SHARE, 1.0)
+    steps = {i: _STEP * share * directions[i] for i, share in enumerate(shares)}
+    right, left, along = session.at(steps, 1), session.at(steps, -1), joined(seeds)
+    if not right.shape == left.shape == along.shape:
+        return False
+    off = along @ (right - left) / (2 * _STEP) - shares @ [t.sum() for t in terms]
+    noise = _NOISE * np.abs(along) @ np.abs(joined(session.outputs))
+    close = max(_CLOSE, session.options.rtol or RTOL.get(session.precision, 0.0))
+    return bool(abs(off) <= close * shares @ totals + noise)
+
+
+def _nearby(session: Session, apart: bool = False) -> Session:
+    """Return a session at a nearby point; with `apart` one without zeros and equal values."""
+    arrays = [beside(a, _BESIDE, apart=apart) for a in session.arrays]
+    return Session(session.subject.with_arrays(arrays), session.options, session.report)
+
+
+def _is_wrong(session: Session, i: int) -> bool:
+    """Return whether a gradient disagrees along two directions along which equal values stay so."""
+    if not np.isfinite(session.center).all():
+        return False
+    rng, flat = session.rng(f"directions {i}"), coordinates(session.wide[i])
+    return all(_disagrees(session, session.measure(i, kept_equal(flat, rng))) for _ in range(2))
+
+
+def _disagrees(session: Session, line: Line) -> bool:
+    """Return whether a gradient is off along a line by more than noise, for two cotangents.
+
+    Of the outputs that are smooth along it; the second is that of a function of their sizes.
+    """
+    i, noise = line.argument, _slope_noise(session)
+    smooth = ~line.slope.kink & is_range(line.slope.low, line.slope.high) & np.isfinite(noise)
+    if not smooth.any():
+        return False
+    for drawn in (session.seeds(), session.sizes()):
+        along = np.where(smooth, joined(drawn), 0.0)
+        seeds = session.split(along)
+        got = coordinates(session.vjp(seeds)[i])
+        absent = np.flatnonzero(~np.isfinite(got) & (line.direction != 0))
+        if absent.size:  # at a guess nobody said that forward is meant for the values either
+            return not session.options.guessed and _is_hole(session, line, absent[:_MOST].tolist())
+        if session.agrees(line, got, seeds, float(np.abs(along)[smooth] @ noise[smooth])):
+            return False
+    return True
+
+
+def _is_hole(session: Session, line: Line, elements: Sequence[int]) -> bool:
+    """Return whether a gradient is absent at a point alone: forward is smooth, and it right beside.
+
+    Where it is absent all around, values are beyond what backward is for.
+    """
+    i, near = line.argument, _nearby(session, apart=True)
+    got = coordinates(near.gradients()[i])
+    if not np.isfinite(got).all() or not np.isfinite(near.center).all():
+        return False
+    smooth = any(not each.slope.kink.any() for each in session.along(i, elements))
+    return smooth and near.agrees(near.measure(i, line.direction), got, near.seeds())
+
+
+def _slope_noise(session: Session) -> Array:
+    """Return what forward's noise makes of slopes.
+
+    Noise is what a change of the last bits of all arguments makes of the outputs. What is nothing
+    beside the outputs of a call whose gradients are right may be so by rounding.
+    """
+    base = session.subject.base
+    size = 0.0 if base is None else max_abs(*base.values(base.arrays))
+    bits = joined(session.subject.values([beside(a, 2 * session.eps) for a in session.wide]))
+    with np.errstate(all="ignore"):
+        least = np.maximum(np.abs(bits - session.center), session.eps * size)
+        return np.asarray(_ROUNDED * least / session.eps**0.25)

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from pullback.check.agreement import wrong_at
+from pullback.check.comparison import wrong_at
 from pullback.check.deadline import WAY_OUT, OutOfTimeError, deadline
 from pullback.check.inputs.arguments import (
     ENDLESS,

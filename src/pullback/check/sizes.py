@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pullback.check.agreement import Situation
+from pullback.check.comparison import Situation
 from pullback.check.numerical import joined, max_abs
 from pullback.check.report import Report
 from pullback.check.session import Session

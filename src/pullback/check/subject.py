@@ -349,12 +349,9 @@ class Subject:
 
 def _non_leaf(leaf: Tensor) -> Tensor:
     """Return a non-leaf on a copy of the leaf's memory: in-place operations refuse leaves."""
-    array = leaf.data_array()
-    copy = leaf.clone()
+    array, copy = leaf.data_array(), leaf.clone()
     if isinstance(array, np.ndarray):  # keep the memory layout
-        array_copy = np.empty_like(array)
-        array_copy[...] = array
-        return box(array_copy, copy._node)
+        return box(array.copy(order="K"), copy._node)
     return copy
 
 

@@ -131,7 +131,7 @@ masking = op(masked, lambda ctx, g: {"x": g * ctx.saved_variables.mask})
             "output 0 is wrong with `x` tr",
         ),
         (lambda x, mask: masking(x, mask), [X, np.eye(4, 3, dtype=bool)], "with `mask` transposed"),
-        (op(both, lambda ctx, g: (g, g)), [X, Y], "output 0 is wrong with all inputs transposed"),
+        (op(both, lambda ctx, g: (g, g)), [X, Y], "output 0 is wrong with all arrays transposed"),
     ],
     ids=["grad_output", "argument", "forward", "mask", "inputs"],
 )

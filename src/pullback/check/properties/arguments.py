@@ -14,8 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from pullback.check.agreement import Situation, wrong_at
-from pullback.check.comparison import rounding_noise
+from pullback.check.comparison import Situation, rounding_noise, wrong_at
 from pullback.check.naming import quoted
 from pullback.check.numerical import away_from_zero, coordinates, max_abs, random_like
 from pullback.check.properties.variants import Variant

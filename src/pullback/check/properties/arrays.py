@@ -7,6 +7,7 @@ the buffer.
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import importlib.util
 import math
@@ -22,7 +23,7 @@ from pullback.arrays import CUPY, NUMPY, cuda_is_available
 from pullback.check.comparison import rounding_noise
 from pullback.check.deadline import deadline, ends
 from pullback.check.numerical import max_abs
-from pullback.check.properties.variants import RAISED, Variant
+from pullback.check.properties.variants import RAISED, Variant, fits
 from pullback.check.report import InapplicableError
 from pullback.check.session import RTOL, Session
 from pullback.check.subject import BackwardError, Subject
@@ -79,81 +80,83 @@ def layouts_of(array: Array, fast: bool = False) -> dict[str, Array]:
 
 
 def layouts(session: Session) -> Iterator[Variant]:
-    """Lay out grad_output, each input and all inputs in each way that memory can have."""
+    """Lay out all arrays and output gradients in each way that memory can have.
+
+    Each alone where they make a difference together, or where their numbers repeat.
+    """
     subject = session.subject
     if subject.backend.library is not NUMPY:
         raise InapplicableError("only arrays of NumPy have layouts that a caller can choose")
-    inputs: dict[Any, Array] = dict(zip(subject.tracked, copies(session.arrays), strict=True))
-    for k, leaf in enumerate(() if subject.works_in_place else session.leaves()):
-        if isinstance(leaf, np.ndarray):
-            inputs.setdefault(k, np.array(leaf, order="C"))
-    seeds = {("grad_output", k): g for k, g in enumerate(session.seeds("layouts"))}
-    plain = inputs | seeds
+    seeds, leaves = session.seeds("layouts"), session.leaves()
+    plain = _contiguous([*leaves, *seeds])
+    names = [*(f"`{label}`" for label in subject.labels), *("grad_output" for _ in seeds)]
+    varied = subject.tracked if subject.works_in_place else range(len(leaves))
     base = _results(subject, plain)
-    yield from _in_layouts(session, plain, base, "grad_output", list(seeds))
-    for k in inputs:
-        yield from _in_layouts(session, plain, base, f"`{subject.labels[k]}`", [k])
-    if len(inputs) > 1:
-        yield from _in_layouts(session, plain, base, "all inputs", list(inputs))
+    laid: dict[str, dict[int, Array]] = {}
+    for k in (*range(len(leaves), len(plain)), *varied):
+        if isinstance(plain[k], np.ndarray):
+            for name, array in layouts_of(plain[k], session.options.fast).items():
+                laid.setdefault(name, {})[k] = array
+    for name, arrays in laid.items():
+        each = [({k: array}, f"{names[k]} {name}") for k, array in arrays.items()]
+        if name.startswith("expanded"):
+            yield from _laid_out_calls(session, plain, base, each)
+            continue
+        (whole,) = _laid_out_calls(session, plain, base, [(arrays, f"all arrays {name}")])
+        if not fits(session, whole):
+            alone = _laid_out_calls(session, plain, base, each)
+            yield next((v for v in alone if not fits(session, v)), whole)
 
 
-def _in_layouts(
-    session: Session, plain: dict[Any, Array], base: Arrays, what: str, keys: Sequence[Any]
+def _laid_out_calls(
+    session: Session,
+    plain: Sequence[Any],
+    base: Arrays,
+    each: Sequence[tuple[dict[int, Array], str]],
 ) -> Iterator[Variant]:
-    """Yield the variants with some arrays in each layout.
-
-    Repeated numbers have another result, which is compared unless it is near a pole.
-    """
+    """Yield the variants with some arrays laid out, where repeated numbers are near no pole."""
     subject = session.subject
     names = [*subject.names, *(f"output {k}" for k in range(len(session.outputs)))]
     hint = "call contiguous(), or numpy.ascontiguousarray(...) of its memory, before relying on it"
-    laid: dict[str, dict[Any, Array]] = {}
-    for key in keys:
-        for name, array in layouts_of(plain[key], session.options.fast).items():
-            laid.setdefault(name, plain.copy())[key] = array
-    for name, given in laid.items():
-        values, expected = {k: np.array(v, order="C") for k, v in given.items()}, base
-        if name.startswith("expanded"):
-            try:
-                expected = _results(subject, values)
-            except RAISED:  # it is not defined for equal values
-                continue
-        near = zip(expected, base, strict=True)
-        if all(max_abs(e) < _POLE * (max_abs(b) or 1.0) for e, b in near):
-            yield Variant(
-                f"with {what} {name} in memory",
-                partial(_results, subject, given),
-                expected,
-                "layout",
-                hint,
-                names,
-                noise=partial(_noise, subject, values),
-                raised=(BackwardError,),
-            )
+    for arrays, what in each:
+        given = [arrays.get(k, value) for k, value in enumerate(plain)]
+        values, when = _contiguous(given), f"with {what} in memory"
+        with contextlib.suppress(*RAISED):  # it may not be defined for equal values
+            expected = _results(subject, values) if "expanded" in what else base
+            near = zip(expected, base, strict=True)
+            if all(max_abs(e) < _POLE * (max_abs(b) or 1.0) for e, b in near):
+                run, noise = partial(_results, subject, given), partial(_noise, subject, values)
+                raised = (BackwardError,)
+                yield Variant(
+                    when, run, expected, "layout", hint, names, noise=noise, raised=raised
+                )
 
 
-def _results(subject: Subject, given: dict[Any, Array]) -> list[Array]:
-    """Return the gradients and outputs for arrays given by leaf, and output gradients."""
-    arrays = [given[k] for k in subject.tracked]
-    leaves = subject.tensors(arrays, None)
-    for k in given.keys() - {*subject.tracked}:
-        if not isinstance(k, tuple):
-            leaves[k] = in_place_of(leaves[k], given[k])
+def _contiguous(values: Sequence[Any]) -> list[Any]:
+    return [np.array(v, order="C") if isinstance(v, np.ndarray) else v for v in values]
+
+
+def _results(subject: Subject, given: Sequence[Any]) -> list[Array]:
+    """Return the gradients and outputs for these leaves and, behind them, output gradients."""
+    leaves = subject.tensors([given[k] for k in subject.tracked], None)
+    for k, value in enumerate(leaves):
+        if isinstance(given[k], np.ndarray) and k not in subject.tracked:
+            leaves[k] = in_place_of(value, given[k])
     run = subject.run_leaves(leaves)
-    seeds = [g for k, g in given.items() if isinstance(k, tuple)]
-    return [*run.gradients(seeds), *run.values()]
+    return [*run.gradients(given[len(leaves) :]), *run.values()]
 
 
-def _noise(subject: Subject, values: dict[Any, Array]) -> list[Array]:
+def _noise(subject: Subject, values: Sequence[Any]) -> list[Array]:
     """Return how much rounding may change the results."""
-    keys = [*subject.tracked, *(k for k in values if isinstance(k, tuple))]
+    count = len(subject.leaves)
 
     def compute(arrays: Arrays, seeds: Arrays) -> list[Array]:
-        moved = zip(keys, [*arrays, *seeds], strict=True)
-        return _results(subject, {k: v.copy() for k, v in (values | dict(moved)).items()})
+        given = [*values[:count], *copies(seeds)]
+        for k, array in zip(subject.tracked, copies(arrays), strict=True):
+            given[k] = array
+        return _results(subject, given)
 
-    given, count = [values[k] for k in keys], len(subject.tracked)
-    return rounding_noise(compute, given[:count], given[count:])
+    return rounding_noise(compute, [values[k] for k in subject.tracked], values[count:])
 
 
 # -- other dtypes and libraries --------------------------------------------------------------------

@@ -12,8 +12,7 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from pullback.check.agreement import Situation, wrong_at
-from pullback.check.comparison import unequal
+from pullback.check.comparison import Situation, unequal, wrong_at
 from pullback.check.deadline import OutOfTimeError, deadline
 from pullback.check.explain import cause_of, cause_of_exception
 from pullback.check.explain.evidence import Evidence
@@ -94,6 +93,14 @@ class Part(NamedTuple):
         if Situation in kinds and session.subject.surrogate:
             return NOT_COMPARED, session.subject.surrogate
         return PASSED, "; ".join(said)
+
+
+def fits(session: Session, variant: Variant) -> bool:
+    """Return whether a variant gives what it has to."""
+    try:
+        return not unequal(session, variant.run(), variant.expected, variant.noise)
+    except RAISED:
+        return False
 
 
 def _equals(session: Session, variant: Variant) -> None:
