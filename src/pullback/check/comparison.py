@@ -42,7 +42,6 @@ _TINY = 1e-300
 # -- of what counts
 _BESIDE = 1e-3  # how far a nearby point is
 _ROUNDED = 8.0  # times what noise makes of a slope
-_MOST = 8  # elements without a gradient that are looked at
 
 
 # -- two results of one computation ----------------------------------------------------------------
@@ -226,25 +225,14 @@ def _disagrees(session: Session, line: Line) -> bool:
         along = np.where(smooth, joined(drawn), 0.0)
         seeds = session.split(along)
         got = coordinates(session.vjp(seeds)[i])
-        absent = np.flatnonzero(~np.isfinite(got) & (line.direction != 0))
-        if absent.size:  # at a guess nobody said that forward is meant for the values either
-            return not session.options.guessed and _is_hole(session, line, absent[:_MOST].tolist())
+        if not np.isfinite(got[line.direction != 0]).all():
+            # It is absent at this point alone, and not since values are beyond what it is for.
+            near = coordinates(_nearby(session, apart=True).gradients()[i])
+            known = smooth.all() and not session.options.guessed
+            return bool(known and np.isfinite(near).all())
         if session.agrees(line, got, seeds, float(np.abs(along)[smooth] @ noise[smooth])):
             return False
     return True
-
-
-def _is_hole(session: Session, line: Line, elements: Sequence[int]) -> bool:
-    """Return whether a gradient is absent at a point alone: forward is smooth, and it right beside.
-
-    Where it is absent all around, values are beyond what backward is for.
-    """
-    i, near = line.argument, _nearby(session, apart=True)
-    got = coordinates(near.gradients()[i])
-    if not np.isfinite(got).all() or not np.isfinite(near.center).all():
-        return False
-    smooth = any(not each.slope.kink.any() for each in session.along(i, elements))
-    return smooth and near.agrees(near.measure(i, line.direction), got, near.seeds())
 
 
 def _slope_noise(session: Session) -> Array:

@@ -165,15 +165,13 @@ def dtypes(session: Session) -> Iterator[Variant]:
     if any(a.dtype not in (np.float64, np.complex128) for a in session.arrays):
         raise InapplicableError("the arguments are not in double precision")
     for dtype in _LARGEST if session.eps < 1e-14 else ():
-        if session.iterates:  # it may wait for what never holds
-            call = session.subject.with_leaves(_cast(session.leaves(), dtype))
-            if not ends(call.run, max(_PATIENCE, _SLOWER * deadline().average())):
-                text = f"forward does not end in {dtype}: it waits for what never holds there"
-                session.note(text)
-                continue
         narrow = _cast(session.leaves(), dtype)
         exact = session.subject.with_leaves(_cast(narrow, "float64"))
         there = session.subject.with_leaves(narrow)
+        patience = max(_PATIENCE, _SLOWER * deadline().average())
+        if session.iterates and not ends(there.run, patience):
+            session.note(f"forward does not end in {dtype}: it waits for what never holds there")
+            continue
         found = _beside(session, there, exact, dtype)
         if found is not None:
             # Many a kernel has no half precision; who needs it sees the error.
