@@ -1,5 +1,6 @@
 """Right operations pass the parts, whatever the part tries."""
 
+import numpy as np
 import pytest
 from tests.check._parts import X, Y, check, double_in_place, only_failure, op, ran, two_results
 
@@ -43,3 +44,12 @@ def test_arrays_of_another_library_are_checked(part):
     if part == "mutation":
         _, text = only_failure(part, op(two_results().forward, backward), x, y)
         assert text.startswith("the saved value `y` is changed in place by backward")
+
+
+def test_a_sort_of_equal_values_has_no_gradient_to_compare_with():
+    def forward(ctx, x):
+        ctx.order = np.argsort(x.numpy(), kind="stable")
+        return x[ctx.order]
+
+    sort = op(forward, lambda ctx, g: g[np.argsort(ctx.order)])
+    assert check("first", sort, np.array([1.0, 1.0, 1.0, 2.0, 0.0])).ok
