@@ -157,3 +157,59 @@ def test_its_gradient_is_a_derivative_along_a_direction():
         return np.sum(cube(np.sin(x)) * x)
 
     np.testing.assert_allclose(pb.hvp(f)(X, V), numerical.along(pb.grad(f), X, V), rtol=1e-7)
+
+
+@pytest.mark.parametrize("way", ["jvp of grad", "vmap of grad"])
+def test_grad_fn_of_a_wrapped_call_is_named_after_the_operation_which_runs_once(way):
+    calls, names = [], []
+
+    @pb.autograd_function
+    def square(ctx, x):
+        calls.append(x.shape)
+        ctx.save_for_backward(x=x)
+        return x * x
+
+    @square.backward
+    def _(ctx, grad_output):
+        return {"x": 2 * ctx.saved_variables.x * grad_output}
+
+    def f(x):
+        y = square(x)
+        names.append(y.grad_fn.name())
+        return y.sum()
+
+    if way == "jvp of grad":
+        assert pb.jvp(pb.grad(f), (X,), (V,))[1] == pytest.approx(2 * V)
+        assert names == ["squareBackward"]
+        assert calls == [(3,), (3,)]  # for the gradient's tangent once more
+    else:
+        assert pb.vmap(pb.grad(f))(X[:, None]) == pytest.approx(2 * X[:, None])
+        assert names == ["squareBackward"]
+        assert calls == [(1,)] * 3
+
+
+def test_an_argument_of_a_wrapped_call_that_is_changed_before_backward_is_an_error():
+    def f(x):
+        y = x * 1.0
+        out = cube(y).sum()
+        y.mul_(2.0)
+        return out
+
+    with pytest.raises(pb.errors.InplaceError, match="cubeBackward: one of the variables needed"):
+        pb.jvp(pb.grad(f), (X,), (V,))
+
+
+def test_saved_tensors_hooks_pack_the_arguments_of_a_wrapped_call():
+    packed = []
+
+    def pack(t):
+        packed.append(t.shape)
+        return t
+
+    def f(x):
+        with pb.saved_tensors_hooks(pack, lambda t: t):
+            y = cube(x)
+        return y.sum()
+
+    assert pb.jvp(pb.grad(f), (X,), (V,))[1] == pytest.approx(6 * X * V)
+    assert packed

@@ -36,7 +36,7 @@ from pullback.transforms.batching import batched_results
 from pullback.transforms.called import called_on_parts
 from pullback.transforms.calls import elementwise_of
 from pullback.transforms.one_value import closed_over, refused
-from pullback.transforms.sampling import call_operation, each
+from pullback.transforms.sampling import call_by_sample, call_operation, each
 from pullback.transforms.wrapped import Wrapped, WrappedLibrary, boxed, is_part, on_part, part_of
 
 __all__ = ["Batch", "BatchLibrary", "batches"]
@@ -110,6 +110,10 @@ class BatchLibrary(WrappedLibrary):
         if self.is_apart():
             return called_on_parts(op, arguments, values)
         return call_operation(self, op, arguments, values)
+
+    def call_function(self, function: Any, tensors: Sequence[Tensor]) -> list[Tensor]:
+        """Call a function for each sample."""
+        return call_by_sample(self, function, tensors)
 
     def run(self, op: Primitive, arrays: Sequence[Any], settings: dict[str, Any]) -> Any:
         """Return the results of an operation."""

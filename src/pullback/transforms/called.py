@@ -1,17 +1,39 @@
-"""A call whose arguments may hold tensors anywhere, to be made again with other tensors."""
+"""Functions that are called on what wrapped arrays hold, and the one node of such a call.
+
+Owns a call whose arguments may hold tensors anywhere, to be made again with other tensors; the way
+to the library that makes it; and its node, whose backward is such a call itself.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from pullback.arrays import join, library_of
 from pullback.core.custom.pytree import leaves, map_leaves
-from pullback.core.tensor.tensor import Tensor
-from pullback.core.tensor.versions import version_of
+from pullback.core.function.dispatch import lifted
+from pullback.core.function.record import NodeOperation, new_node, warn_of_lost
+from pullback.core.graph.modes import STATE
+from pullback.core.graph.node import MultiNode, meta_of
+from pullback.core.tensor.saved import Packed, stale
+from pullback.core.tensor.tensor import Tensor, box, tensor_class
+from pullback.core.tensor.versions import counter_of, version_of
 from pullback.errors import InplaceError, compose
-from pullback.transforms.wrapped import parts_of_closures
+from pullback.transforms.wrapped import boxed, parts_of_closures
 
-__all__ = ["Called", "FunctionCalled", "OperationCalled", "called_on_parts", "structured"]
+__all__ = [
+    "Called",
+    "FunctionCalled",
+    "OperationCalled",
+    "WrappedCall",
+    "call_function",
+    "called_on_parts",
+    "name_of_function",
+    "record_call",
+    "structured",
+]
+
+Pull = Callable[[list[Tensor], list[bool], list[Tensor | None]], Sequence[Tensor]]
 
 
 class Called:
@@ -106,11 +128,104 @@ class FunctionCalled(Called):
     def __init__(
         self, function: Callable[..., Any], args: Any, keywords: dict[str, Any], where: str
     ) -> None:
-        name = str(getattr(function, "__name__", function))
-        super().__init__(name, where, [tuple(args), keywords])
+        super().__init__(name_of_function(function), where, [tuple(args), keywords])
         self._function = function
 
     def run(self, values: list[Any]) -> Any:
         """Call the function."""
         args, keywords = values
         return self._function(*args, **keywords)
+
+
+def name_of_function(function: Any) -> str:
+    """Return what errors call a function, or the operation that a call is of."""
+    return str(getattr(function, "name", None) or getattr(function, "__name__", function))
+
+
+# -- by the library of the tensors -----------------------------------------------------------------
+def call_function(function: Callable[..., Any], tensors: Sequence[Tensor]) -> list[Tensor]:
+    """Call a function of tensors on what their arrays hold, as the library of all of them does.
+
+    Where none is wrapped, the function itself is called.
+    """
+    library: Any = join([library_of(t.data_array()) for t in tensors])
+    if not library.rank:
+        return list(function(*tensors))
+    found: list[Tensor] = library.call_function(function, [lifted(t, library) for t in tensors])
+    return found
+
+
+# -- the node of such a call -----------------------------------------------------------------------
+class WrappedCall(NodeOperation):
+    """The operation of the node of a function that was called on what wrapped arrays hold.
+
+    Parameters
+    ----------
+    name : str
+        What the function is called.
+    """
+
+    def __init__(self, name: str) -> None:
+        self.name, self.node_name = name, f"{name}Backward"
+
+    def differentiate(
+        self, node: MultiNode, g: Sequence[Any], wanted: Any, recorded: bool
+    ) -> Sequence[Any]:
+        """Return the gradient of each argument that is wanted."""
+        pull, saved = self.kept(node)
+        tensors = [_read(node, *items) for items in zip(node.edges, saved, strict=True)]
+        chosen = [e is not None and (wanted is None or e in wanted) for e in node.edges]
+        cotangents = [None if x is None else boxed(x) for x in g]
+        found = iter(pull(tensors, chosen, cotangents))
+        gradients = [next(found) if is_chosen else None for is_chosen in chosen]
+        return gradients if recorded else [None if x is None else x.data_array() for x in gradients]
+
+
+def record_call(name: str, tensors: Sequence[Tensor], arrays: Sequence[Any], pull: Pull) -> Any:
+    """Return the results of a call as tensors, with a node if an argument is tracked.
+
+    Parameters
+    ----------
+    name : str
+    tensors : sequence of Tensor
+        Its arguments.
+    arrays : sequence
+        Its results.
+    pull : callable
+        ``pull(tensors, chosen, cotangents)`` returns the gradients of the chosen arguments, by a
+        cotangent, or None, for each result.
+    """
+    mode, cls = STATE.get(), tensor_class(tensors)
+    outs = [box(a, cls=cls) for a in arrays]
+    edges = tuple([t._node for t in tensors])
+    if edges.count(None) == len(edges):
+        return outs
+    if not mode.grad:
+        if mode.forward:
+            warn_of_lost(name, edges)
+        return outs
+    saved = [_saved(t, mode.hooks) for t in tensors]
+    node = new_node(MultiNode, WrappedCall(name), edges, ((pull, saved),))
+    node.metas = [meta_of(a) for a in arrays]
+    for i, out in enumerate(outs):
+        if out.dtype.is_inexact:
+            out._node = node.output(i)
+    if mode.observer is not None:
+        mode.observer.recorded(node, tensors, outs)
+    return outs
+
+
+def _saved(tensor: Tensor, hooks: Any) -> tuple[Any, Any, int]:
+    """Return what is kept of an argument: its array, the counter of its memory, the version."""
+    counter = counter_of(tensor)
+    array = tensor._data if hooks is None else Packed(hooks, tensor._data, counter)
+    return array, counter, counter.version
+
+
+def _read(node: MultiNode, edge: Any, saved: tuple[Any, Any, int]) -> Tensor:
+    array, counter, version = saved
+    if array.__class__ is Packed:
+        return box(array.unpack(node), edge)
+    if counter.version != version:
+        raise stale(node, counter.version, version)
+    return box(array, edge, counter)

@@ -10,19 +10,23 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from pullback.arrays import join, library_of
 from pullback.core.backward import api as engine
 from pullback.core.custom.context import backward_context
-from pullback.core.custom.define import autograd_function
 from pullback.core.custom.pytree import children, leaves, rebuild
 from pullback.core.function.dispatch import lifted
 from pullback.core.graph.modes import STATE, run_in_mode
 from pullback.core.graph.node import Output
-from pullback.core.tensor.tensor import Tensor, box
+from pullback.core.tensor.tensor import Tensor
 from pullback.errors import GraphError, InplaceError
 from pullback.ops.functions.creation import zeros_like
 from pullback.transforms.arguments import RECORDING
-from pullback.transforms.called import OperationCalled, structured
+from pullback.transforms.called import (
+    OperationCalled,
+    call_function,
+    name_of_function,
+    record_call,
+    structured,
+)
 from pullback.transforms.directions import directions
 from pullback.transforms.pushing import (
     in_one_library,
@@ -33,7 +37,7 @@ from pullback.transforms.pushing import (
 )
 from pullback.transforms.wrapped import boxed, parts_of_closures, run_within
 
-__all__ = ["CARRIED", "carry"]
+__all__ = ["CARRIED", "carry", "push_function"]
 
 OfParts = Callable[..., list[Tensor]]
 
@@ -48,15 +52,10 @@ CARRIED = _Carrying()
 
 
 def carry(library: Any, op: Any, arguments: Any, values: Sequence[Any]) -> Any:
-    """Return the result of a user's operation on tensors of a library of tangents.
-
-    NotImplemented if the operation is the one that is recorded here.
-    """
-    if op is _carried:
-        return NotImplemented
+    """Return the result of a user's operation on tensors of a library of tangents."""
     CARRIED.count += 1
     call = _Carried(op, arguments, values, "forward mode")
-    outs = _carried(call, *[_lifted(t, library) for t in call.tensors])
+    outs = push_function(library, call, [_lifted(t, library) for t in call.tensors])
     return structured(call.result, outs)
 
 
@@ -110,18 +109,21 @@ def _like(result: Any, found: Any) -> Any:
     return rebuild(result, list(found))
 
 
-# -- functions of parts as operations on arrays with tangents --------------------------------------
-def _forward(ctx: Any, function: OfParts, *tensors: Tensor) -> tuple[Tensor, ...]:
-    """Return the results of a function of values, with their tangents."""
-    ctx.function = function
-    ctx.save_for_backward(*tensors)
-    ctx.set_materialize_grads(False)
-    library: Any = join([library_of(t.data_array()) for t in tensors])
+# -- functions of parts on arrays with tangents ----------------------------------------------------
+def push_function(library: Any, function: OfParts, tensors: Sequence[Tensor]) -> list[Tensor]:
+    """Return the results of a function of values, with their tangents, and record its node."""
     arrays = [library.lift(t.data_array()) for t in tensors]
     values = [boxed(a.value) for a in arrays]
     along = [None if a.tangent is None else boxed(a.whole_tangent) for a in arrays]
     found = run_within(library, _of_parts, function, values, along)
-    return tuple([box(library.wrapped(out, tangent)) for out, tangent in found])
+    outs = [library.wrapped(out, tangent) for out, tangent in found]
+
+    def pull(tensors: Any, chosen: Sequence[bool], cotangents: Sequence[Tensor | None]) -> Any:
+        given = [g is not None for g in cotangents]
+        gradients = _gradients_of(function, chosen, given)
+        return call_function(gradients, [*tensors, *(g for g in cotangents if g is not None)])
+
+    return record_call(name_of_function(function), tensors, outs, pull)  # type: ignore[no-any-return]
 
 
 def _of_parts(function: OfParts, values: Any, along: Any) -> Any:
@@ -144,19 +146,7 @@ def _pushed(function: OfParts, values: Any, along: Any) -> Any:
         has_graph = any(t is not None and t.requires_grad for t in (*values, *along))
         if isinstance(error, InplaceError) or (STATE.get().grad and has_graph):
             raise
-        return pushed_by_elements(_name(function), function, values, along)
-
-
-def _backward(ctx: Any, *cotangents: Tensor | None) -> Any:
-    tensors = ctx.saved_tensors
-    wanted = tuple(ctx.needs_input_grad)[1:]
-    given = [g is not None for g in cotangents]
-    function = _gradients_of(ctx.function, wanted, given)
-    found = iter(_carried(function, *tensors, *(g for g in cotangents if g is not None)))
-    return (None, *(next(found) if w else None for w in wanted))
-
-
-_carried: Any = autograd_function(_forward, _backward, name="carried")
+        return pushed_by_elements(name_of_function(function), function, values, along)
 
 
 def _gradients_of(function: OfParts, wanted: Sequence[bool], given: Sequence[bool]) -> OfParts:
@@ -179,10 +169,5 @@ def _gradients_of(function: OfParts, wanted: Sequence[bool], given: Sequence[boo
             zeros_like(t.detach()) if g is None else g for t, g in zip(chosen, found, strict=True)
         ]
 
-    gradients.__name__ = _name(function)
+    gradients.__name__ = name_of_function(function)
     return gradients
-
-
-def _name(function: Any) -> str:
-    """Return what errors call the operation of a function of parts."""
-    return str(getattr(function, "name", None) or function.__name__)

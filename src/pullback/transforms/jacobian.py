@@ -20,6 +20,7 @@ from pullback.ops.functions.creation import zeros_like
 from pullback.ops.functions.joining import stack
 from pullback.ops.functions.manipulation import broadcast_to, moveaxis
 from pullback.transforms.arguments import RECORDING, Argnum, Arguments, argnum_of
+from pullback.transforms.called import WrappedCall
 from pullback.transforms.carrying import CARRIED
 from pullback.transforms.directions import as_tensor, is_differentiable
 from pullback.transforms.jvp import push as run_forward
@@ -253,7 +254,7 @@ def _size_at(node: Node) -> int:
 def is_built_in(out: Tensor) -> bool:
     """Return whether no operation of a user's, and no hook, is in the graph of a result."""
     nodes, suspects = collect([] if out._node is None else [out._node])
-    own = any(node.__class__ is CustomNode for node in nodes)
+    own = any(node.__class__ is CustomNode or node.op.__class__ is WrappedCall for node in nodes)
     return not own and not any(_is_watched(node.extra) for node in suspects)
 
 

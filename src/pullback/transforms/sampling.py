@@ -7,40 +7,43 @@ each sample, and is such a call itself, and so on for every order. Nothing is co
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 from pullback.arrays import is_array, join, library_of
 from pullback.core.backward import api as engine
-from pullback.core.custom.define import autograd_function
 from pullback.core.custom.pytree import leaves, map_leaves
 from pullback.core.custom.vmap_rule import VmapInfo
 from pullback.core.function.dispatch import lifted
 from pullback.core.function.handed import TENSORS
 from pullback.core.graph.modes import STATE, run_in_mode
-from pullback.core.tensor.tensor import Tensor, box
+from pullback.core.tensor.tensor import Tensor
 from pullback.errors import ArgumentError, ShapeError, compose
 from pullback.ops.functions.creation import asarray, zeros_like
 from pullback.ops.functions.random import Drawn, replayed, watched
 from pullback.ops.primitives.conversion import clone
 from pullback.transforms.arguments import RECORDING, WRAPPING, numpy_scalar
 from pullback.transforms.batching import stacked
-from pullback.transforms.called import Called, FunctionCalled, OperationCalled, structured
+from pullback.transforms.called import (
+    Called,
+    FunctionCalled,
+    OperationCalled,
+    call_function,
+    name_of_function,
+    record_call,
+    structured,
+)
 from pullback.transforms.constants import differentiated, reaches_others, stand_for_arguments
 from pullback.transforms.pushing import leaf_of
 from pullback.transforms.wrapped import boxed, part_of, parts_of_closures, run_within
 
-__all__ = ["call_operation", "each"]
+__all__ = ["call_by_sample", "call_operation", "each"]
 
 
 def call_operation(library: Any, op: Any, arguments: Any, values: Sequence[Any]) -> Any:
-    """Return the result of a user's operation on tensors of a library of batches.
-
-    NotImplemented if the operation is the one that is recorded here.
-    """
-    if op is _recorded:
-        return NotImplemented
+    """Return the result of a user's operation on tensors of a library of batches."""
     called = OperationCalled(op, arguments, values, "vmap")
     step = _BySample(called) if op.vmap_rule is None else _ByRule(called)
     return _called(library, called, step)
@@ -60,10 +63,10 @@ def each(
     return _called(library, called, _BySample(called))
 
 
-def _called(library: Any, called: Called, step: Any) -> Any:
+def _called(library: Any, called: Called, step: _Step) -> Any:
     # Those of a transform inside of this one are of a library that wraps batches.
-    outer = join([library, *(library_of(t.data_array()) for t in called.tensors)])
-    outs = _recorded(step, *[lifted(t, outer or library) for t in called.tensors])
+    outer = join([library, *(library_of(t.data_array()) for t in called.tensors)]) or library
+    outs = call_function(step, [lifted(t, outer) for t in called.tensors])
     return structured(called.result, outs)
 
 
@@ -147,13 +150,38 @@ def _reach_others(outs: Sequence[Tensor], places: Sequence[Any]) -> bool:
     return STATE.get().grad and any(o.requires_grad and reaches_others(o, ours) for o in outs)
 
 
-class _BySample:
+class _Step(ABC):
+    """What is called of the samples: a function of tensors, which batches are handed to whole.
+
+    Attributes
+    ----------
+    name : str
+    """
+
+    name: str
+
+    def __call__(self, *tensors: Tensor) -> list[Tensor]:
+        """Call it on tensors of any library."""
+        return call_function(self, tensors)
+
+    @abstractmethod
+    def on_parts(
+        self,
+        info: VmapInfo,
+        values: Sequence[Any],
+        batched: Sequence[bool],
+        tracked: Sequence[bool],
+    ) -> _Parts:
+        """Return the results of parts, and what was recorded of those that are tracked."""
+
+
+class _BySample(_Step):
     """The first call: of the function, for each sample."""
 
     def __init__(self, called: Called) -> None:
         self.called, self.name = called, called.name
 
-    def __call__(
+    def on_parts(
         self,
         info: VmapInfo,
         values: Sequence[Any],
@@ -220,13 +248,13 @@ def _draws(info: VmapInfo, name: str) -> Iterator[AbstractContextManager[Any]]:
         yield replayed(drawn) if drawn else nullcontext()
 
 
-class _ByRule:
+class _ByRule(_Step):
     """The first call: of the vmap that was given with an operation, for all samples at once."""
 
     def __init__(self, called: OperationCalled) -> None:
         self.called, self.name = called, called.name
 
-    def __call__(
+    def on_parts(
         self,
         info: VmapInfo,
         values: Sequence[Any],
@@ -236,7 +264,7 @@ class _ByRule:
         """Return the results of parts, and what was recorded if some are tracked."""
         size = info.batch_size
         if not size:  # all samples have the same
-            return _BySample(self.called)(info, values, batched, tracked)
+            return _BySample(self.called).on_parts(info, values, batched, tracked)
         given = [
             # each sample has a gradient of its own, of what it shares with the others too
             _expanded(v, size) if t and not b else v
@@ -277,7 +305,7 @@ def _is_tensor(value: Any) -> bool:
     return isinstance(value, Tensor)
 
 
-class _Pull:
+class _Pull(_Step):
     """The call that backward makes: of the gradients, through what was recorded.
 
     Its arguments are those of the call before, and then the cotangents that were given.
@@ -289,7 +317,7 @@ class _Pull:
         self._parts, self._wanted, self._given = parts, wanted, given
         self.name = step.name
 
-    def __call__(
+    def on_parts(
         self,
         info: VmapInfo,
         values: Sequence[Any],
@@ -333,39 +361,45 @@ class _Pull:
         ]
 
 
-# -- as an operation on batches --------------------------------------------------------------------
-def _forward(ctx: Any, step: Any, *tensors: Tensor) -> tuple[Tensor, ...]:
-    """Return the results of a step for all samples."""
-    library: Any = join([library_of(t.data_array()) for t in tensors])
+# -- on batches ------------------------------------------------------------------------------------
+def call_by_sample(library: Any, function: Any, tensors: Sequence[Tensor]) -> list[Tensor]:
+    """Return the results of a function for all samples, and record its node."""
+    step = function
+    if not isinstance(function, _Step):
+        step = _BySample(FunctionCalled(_dispatched(function), tensors, {}, "vmap"))
     arrays = [library.lift(t.data_array()) for t in tensors]
     batched = [a.batched for a in arrays]
-    tracked = tuple(ctx.needs_input_grad)[1:]
+    recorded = STATE.get().grad
+    tracked = [recorded and t._node is not None for t in tensors]
     values, info = [boxed(a.value) for a in arrays], _info(library, arrays)
-    parts, outs = run_within(library, _taken, library, step, info, values, batched, tracked)
-    ctx.step, ctx.parts = step, parts if any(tracked) else None
-    ctx.save_for_backward(*tensors)
-    ctx.set_materialize_grads(False)
-    return tuple([box(library.made(part_of(out), bool(parts.size))) for out in outs])
+    parts, outs = run_within(library, _joined, library, step, info, values, batched, tracked)
+    found = [library.made(part_of(out), bool(parts.size)) for out in outs]
+
+    def pull(tensors: Any, chosen: Sequence[bool], cotangents: Sequence[Tensor | None]) -> Any:
+        given = [g is not None for g in cotangents]
+        gradients = _Pull(step, parts, chosen, given)
+        return call_function(gradients, [*tensors, *(g for g in cotangents if g is not None)])
+
+    return record_call(step.name, tensors, found, pull)  # type: ignore[no-any-return]
 
 
-def _taken(
+def _dispatched(function: Any) -> Callable[..., list[Tensor]]:
+    """Return a function of tensors of one sample, which may be wrapped further in."""
+
+    def call(*tensors: Tensor) -> list[Tensor]:
+        return call_function(function, tensors)
+
+    call.__name__ = name_of_function(function)
+    return call
+
+
+def _joined(
     library: Any,
-    step: Any,
+    step: _Step,
     info: VmapInfo,
     values: Sequence[Any],
     batched: Sequence[bool],
     tracked: Sequence[bool],
 ) -> tuple[_Parts, list[Tensor]]:
-    parts: _Parts = step(info, values, batched, tracked)
+    parts = step.on_parts(info, values, batched, tracked)
     return parts, parts.joined(library, step.name)
-
-
-def _backward(ctx: Any, *cotangents: Tensor | None) -> Any:
-    wanted = tuple(ctx.needs_input_grad)[1:]
-    given = [g is not None for g in cotangents]
-    step = _Pull(ctx.step, ctx.parts, wanted, given)
-    found = iter(_recorded(step, *ctx.saved_tensors, *(g for g in cotangents if g is not None)))
-    return (None, *(next(found) if w else None for w in wanted))
-
-
-_recorded: Any = autograd_function(_forward, _backward, name="vmap")

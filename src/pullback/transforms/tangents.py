@@ -29,7 +29,7 @@ from pullback.ops.primitives.arithmetic import add_p
 from pullback.ops.primitives.conversion import clone_p
 from pullback.ops.primitives.indexing import is_basic
 from pullback.transforms.called import called_on_parts
-from pullback.transforms.carrying import carry
+from pullback.transforms.carrying import carry, push_function
 from pullback.transforms.deferred import DEFERRING, Deferred, can_wait, pays
 from pullback.transforms.tangent_rules import (
     derived,
@@ -175,6 +175,10 @@ class TangentLibrary(WrappedLibrary):
         if self.is_apart():
             return called_on_parts(op, arguments, values)
         return carry(self, op, arguments, values)
+
+    def call_function(self, function: Any, tensors: Sequence[Tensor]) -> list[Tensor]:
+        """Call a function on the values; its tangents are those of its backward."""
+        return push_function(self, function, tensors)
 
     def run(self, op: Primitive, arrays: Sequence[Any], settings: dict[str, Any]) -> Any:
         """Return the results of an operation, with their tangents."""
